@@ -1,0 +1,87 @@
+# A thin front to meson: `make help` says what there is.
+#
+# BUILD names the build folder, so that several people or compilers can share a checkout:
+#   make BUILD=build-clang MESON_FLAGS=... CC=clang test
+
+BUILD ?= build
+MESON_FLAGS ?=
+# Warnings stop the build in a checkout of the repository, but not for those who build a release.
+WERROR ?= $(if $(wildcard .git),true,false)
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 20
+SOAK_SECONDS ?= 600
+
+setup = test -f $(1)/build.ninja || meson setup $(1) -Dwerror=$(WERROR) $(MESON_FLAGS) $(2)
+asan = -Db_sanitize=address,undefined
+tsan = -Db_sanitize=thread
+fuzz = -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+
+.PHONY: all
+all: $(BUILD)/build.ninja ## build build/espalier and build/libespalier.so
+	@ninja -C $(BUILD)
+
+.PHONY: test
+test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N failed"
+	@scripts/run-tests $(BUILD)
+
+.PHONY: check
+check: test check-asan check-tsan check-clang check-lint check-fuzz ## test, then sanitizers, linters and fuzzers
+	@echo 'check: all passed'
+
+.PHONY: check-asan
+check-asan: bootstrap-check ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(call setup,$(BUILD)-asan,$(asan))
+	@scripts/run-tests $(BUILD)-asan --timeout-multiplier 5
+
+.PHONY: check-tsan
+check-tsan: bootstrap-check ## all tests under ThreadSanitizer
+	@$(call setup,$(BUILD)-tsan,$(tsan))
+	@scripts/run-tests $(BUILD)-tsan --timeout-multiplier 5
+
+.PHONY: check-clang
+check-clang: bootstrap-check ## all tests, compiled with clang
+	@export CC=clang; $(call setup,$(BUILD)-clang)
+	@scripts/run-tests $(BUILD)-clang
+
+.PHONY: check-lint
+check-lint: bootstrap-check $(BUILD)/build.ninja ## clang-tidy and cppcheck over all sources
+	@scripts/lint $(BUILD)
+
+.PHONY: check-fuzz
+check-fuzz: bootstrap-check ## every fuzzer for FUZZ_SECONDS
+	@export CC=clang; $(call setup,$(BUILD)-fuzz,$(fuzz))
+	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+.PHONY: soak
+soak: $(BUILD)/build.ninja ## random seeds for SOAK_SECONDS
+	@ninja -C $(BUILD)
+	@scripts/soak $(BUILD) $(SOAK_SECONDS)
+
+.PHONY: bench
+bench: $(BUILD)/build.ninja ## run the benchmarks
+	@ninja -C $(BUILD)
+	@meson test -C $(BUILD) --benchmark --no-rebuild --verbose --num-processes 1
+
+.PHONY: install
+install: all ## install under PREFIX (and DESTDIR)
+	@meson configure $(BUILD) --prefix $(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+.PHONY: clean
+clean: ## remove the build folders
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-fuzz
+
+.PHONY: help
+help: ## this text
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS'
+
+.PHONY: bootstrap bootstrap-check
+bootstrap:
+	@scripts/bootstrap build
+bootstrap-check:
+	@scripts/bootstrap check
+
+$(BUILD)/build.ninja: | bootstrap
+	@$(call setup,$(BUILD))

@@ -1,0 +1,86 @@
+/*
+ * check.h - what a test program says and how it fails; for x_test.c files only.
+ *
+ * A test is a plain program: main() returns 0, a failed CHECK ends it with 1 and the
+ * place, test_skip() with 77 and a reason. Property tests take their seed with
+ * test_seed(), so that the seed in a failure's output replays it.
+ */
+#ifndef BASE_CHECK_H
+#define BASE_CHECK_H
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition) \
+	((condition) ? (void)0 : check_fail(__FILE__, __LINE__, "%s", #condition))
+
+/* As CHECK, with a printf text about the case at hand. */
+#define CHECK_MSG(condition, ...) \
+	((condition) ? (void)0 : check_fail(__FILE__, __LINE__, __VA_ARGS__))
+
+#define CHECK_U64(actual, expected) \
+	check_u64(__FILE__, __LINE__, #actual, (uint64_t)(actual), (uint64_t)(expected))
+
+#define CHECK_STR(actual, expected) \
+	check_str(__FILE__, __LINE__, #actual, (actual), (expected))
+
+__attribute__((noreturn, format(printf, 3, 4), unused))
+static void check_fail(const char *file, int line, const char *format, ...)
+{
+	va_list args;
+	fflush(stdout);
+	fprintf(stderr, "%s:%d: failed: ", file, line);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+__attribute__((unused))
+static void check_u64(const char *file, int line, const char *what, uint64_t actual, uint64_t expected)
+{
+	if (actual != expected)
+		check_fail(file, line, "%s is %" PRIu64 ", expected %" PRIu64, what, actual, expected);
+}
+
+__attribute__((unused))
+static void check_str(const char *file, int line, const char *what, const char *actual, const char *expected)
+{
+	if (!actual || !expected ? actual != expected : strcmp(actual, expected) != 0)
+		check_fail(file, line, "%s is \"%s\", expected \"%s\"", what, actual ? actual : "(null)",
+		           expected ? expected : "(null)");
+}
+
+__attribute__((noreturn, unused))
+static void test_skip(const char *reason)
+{
+	puts(reason);
+	exit(77);
+}
+
+/* The number after an option such as --count, or otherwise. */
+__attribute__((unused))
+static uint64_t test_option(int argc, char **argv, const char *name, uint64_t otherwise)
+{
+	for (int i = 1; i + 1 < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return strtoull(argv[i + 1], NULL, 0);
+	return otherwise;
+}
+
+/* The number after --seed, or otherwise; printed, so that it stands in the output of a failure. */
+__attribute__((unused))
+static uint64_t test_seed(int argc, char **argv, uint64_t otherwise)
+{
+	uint64_t seed = test_option(argc, argv, "--seed", otherwise);
+	printf("seed %" PRIu64 "\n", seed);
+	fflush(stdout);
+	return seed;
+}
+
+#endif

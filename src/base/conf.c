@@ -1,0 +1,241 @@
+#include "base/conf.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/number.h"
+#include "base/quote.h"
+#include "base/word.h"
+
+#define PREFIX "ESP_"
+#define FILE_VARIABLE "ESP_CONF_FILE"
+
+static const char *const log_levels[] = {"off", "error", "warn", "info", "trace", NULL};
+
+#define AT(field) offsetof(struct conf, field)
+static const struct conf_setting settings[] = {
+	{"chunk_bytes", CONF_BYTES, "64K", 256, 64 << 20, NULL, "how much of a buffer travels in one piece",
+	 AT(chunk_bytes)},
+	{"credits", CONF_UINT, "16", 1, 1024, NULL, "messages that a peer may send ahead on one connection", AT(credits)},
+	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks)},
+	{"lanes", CONF_UINT, "1", 1, 64, NULL, "threads that move data, each with its own connections", AT(lanes)},
+	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
+};
+static_assert(sizeof settings / sizeof settings[0] == CONF_COUNT, "CONF_COUNT in conf.h");
+
+static const char *const origin_names[] = {"default", "file", "environment", "command line"};
+
+const struct conf_setting *conf_setting_at(size_t index)
+{
+	return index < CONF_COUNT ? &settings[index] : NULL;
+}
+
+const char *conf_origin_name(enum conf_origin origin)
+{
+	return origin_names[origin];
+}
+
+static bool same_word(const char *text, size_t length, const char *word)
+{
+	return strlen(word) == length && strncasecmp(text, word, length) == 0;
+}
+
+static bool parse_bool(const char *text, size_t length, bool *out)
+{
+	static const char *const words[] = {"0", "1", "no", "yes", "false", "true", "off", "on"};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+		if (same_word(text, length, words[i])) {
+			*out = i % 2 == 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_choice(const struct conf_setting *setting, const char *text, size_t length, uint32_t *out)
+{
+	for (uint32_t i = 0; setting->choices[i]; i++) {
+		if (same_word(text, length, setting->choices[i])) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_number(const struct conf_setting *setting, const char *text, size_t length, uint64_t *out)
+{
+	uint64_t number;
+	bool parsed = setting->type == CONF_BYTES ? number_parse_bytes(text, length, &number)
+	                                          : number_parse_u64(text, length, &number);
+	if (!parsed || number < setting->min || number > setting->max)
+		return false;
+	*out = number;
+	return true;
+}
+
+/* Writes the value into its field, or leaves the field alone and returns false. */
+static bool store(struct conf *conf, const struct conf_setting *setting, const char *text, size_t length)
+{
+	void *field = (char *)conf + setting->offset;
+	uint64_t number;
+	switch (setting->type) {
+	case CONF_BYTES:
+		return parse_number(setting, text, length, field);
+	case CONF_UINT:
+		assert(setting->max <= UINT32_MAX);
+		if (!parse_number(setting, text, length, &number))
+			return false;
+		*(uint32_t *)field = (uint32_t)number;
+		return true;
+	case CONF_BOOL:
+		return parse_bool(text, length, field);
+	case CONF_CHOICE:
+		return parse_choice(setting, text, length, field);
+	}
+	return false;
+}
+
+/* "a number from 1 to 64" */
+static void describe(const struct conf_setting *setting, char *text, size_t size)
+{
+	char low[NUMBER_BYTES_TEXT], high[NUMBER_BYTES_TEXT];
+	size_t used;
+	switch (setting->type) {
+	case CONF_BYTES:
+		snprintf(text, size, "a number of bytes from %s to %s", number_format_bytes(setting->min, low),
+		         number_format_bytes(setting->max, high));
+		break;
+	case CONF_UINT:
+		snprintf(text, size, "a number from %" PRIu64 " to %" PRIu64, setting->min, setting->max);
+		break;
+	case CONF_BOOL:
+		snprintf(text, size, "yes or no");
+		break;
+	case CONF_CHOICE:
+		used = (size_t)snprintf(text, size, "one of");
+		for (int i = 0; setting->choices[i] && used < size; i++)
+			used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", setting->choices[i]);
+		break;
+	}
+}
+
+void conf_init(struct conf *conf)
+{
+	memset(conf, 0, sizeof *conf);
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		const char *fallback = settings[i].fallback;
+		bool stored = store(conf, &settings[i], fallback, strlen(fallback));
+		assert(stored);
+		(void)stored;
+	}
+}
+
+static size_t find_setting(const char *name, size_t length)
+{
+	size_t prefix = sizeof PREFIX - 1;
+	if (length > prefix && strncasecmp(name, PREFIX, prefix) == 0) {
+		name += prefix;
+		length -= prefix;
+	}
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		if (same_word(name, length, settings[i].name))
+			return i;
+	return CONF_COUNT;
+}
+
+static const char *setting_name_at(const void *list, size_t index)
+{
+	(void)list;
+	return index < CONF_COUNT ? settings[index].name : NULL;
+}
+
+static enum esp_status unknown_setting(const char *name, size_t length, struct error *err)
+{
+	char shown[QUOTE_TEXT];
+	char word[64];
+	snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), name);
+	const char *near = word_nearest(word, setting_name_at, NULL);
+	quote(name, length, shown);
+	if (near)
+		return error_set(err, ESP_EINVAL, "there is no setting %s; did you mean %s?", shown, near);
+	return error_set(err, ESP_EINVAL, "there is no setting %s", shown);
+}
+
+enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length, const char *value,
+                         size_t value_length, enum conf_origin origin, struct error *err)
+{
+	size_t index = find_setting(name, name_length);
+	if (index == CONF_COUNT)
+		return unknown_setting(name, name_length, err);
+	const struct conf_setting *setting = &settings[index];
+	struct conf unused = *conf; /* a value that loses is checked all the same */
+	bool wins = origin >= conf->origins[index];
+	if (!store(wins ? conf : &unused, setting, value, value_length)) {
+		char wanted[128], shown[QUOTE_TEXT];
+		describe(setting, wanted, sizeof wanted);
+		return error_set(err, ESP_EINVAL, "%s is %s, not %s", setting->name, wanted, quote(value, value_length, shown));
+	}
+	if (wins)
+		conf->origins[index] = (uint8_t)origin;
+	return ESP_OK;
+}
+
+/* "chunk_bytes": "ESP_CHUNK_BYTES" */
+static void variable_name(const struct conf_setting *setting, char *text, size_t size)
+{
+	snprintf(text, size, PREFIX "%s", setting->name);
+	for (char *c = text; *c; c++)
+		if (*c >= 'a' && *c <= 'z')
+			*c = (char)(*c - 'a' + 'A');
+}
+
+static void load_variable(struct conf *conf, size_t index, conf_complain_fn *complain, void *context)
+{
+	char name[64];
+	struct error err, complaint;
+	variable_name(&settings[index], name, sizeof name);
+	const char *value = getenv(name);
+	if (!value || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &err) == ESP_OK)
+		return;
+	error_set(&complaint, err.status, "environment variable %s: %.200s; ignored", name, err.text);
+	if (complain)
+		complain(context, &complaint);
+}
+
+void conf_load(struct conf *conf, conf_complain_fn *complain, void *context)
+{
+	struct error err;
+	conf_init(conf);
+	const char *path = getenv(FILE_VARIABLE);
+	if (path && conf_read_file(conf, path, complain, context, &err) != ESP_OK && complain)
+		complain(context, &err);
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		load_variable(conf, i, complain, context);
+}
+
+const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT])
+{
+	const struct conf_setting *setting = &settings[index];
+	const void *field = (const char *)conf + setting->offset;
+	switch (setting->type) {
+	case CONF_BYTES:
+		number_format_bytes(*(const uint64_t *)field, text);
+		break;
+	case CONF_UINT:
+		snprintf(text, CONF_VALUE_TEXT, "%" PRIu32, *(const uint32_t *)field);
+		break;
+	case CONF_BOOL:
+		snprintf(text, CONF_VALUE_TEXT, "%s", *(const bool *)field ? "yes" : "no");
+		break;
+	case CONF_CHOICE:
+		snprintf(text, CONF_VALUE_TEXT, "%s", setting->choices[*(const uint32_t *)field]);
+		break;
+	}
+	return text;
+}

@@ -1,0 +1,89 @@
+/*
+ * conf.h - the settings: one table, four places where a value can come from.
+ *
+ * A value comes from, weakest first: the default in the table; the file that
+ * ESP_CONF_FILE names (KEY=VALUE lines); the environment (ESP_CHUNK_BYTES); the command
+ * line. A stronger place wins, whichever is read first, and each value remembers its
+ * place. A bad value is complained about and changes nothing.
+ *
+ * Read once when something is opened, then passed on as const struct conf *.
+ */
+#ifndef BASE_CONF_H
+#define BASE_CONF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define CONF_COUNT 5            /* settings in the table */
+#define CONF_LINE_MAX 4096      /* bytes in a line of a file */
+#define CONF_FILE_MAX (1 << 20) /* bytes in a file */
+
+/* Weakest first. */
+enum conf_origin {
+	CONF_DEFAULT,
+	CONF_FILE,
+	CONF_ENVIRONMENT,
+	CONF_COMMAND_LINE,
+};
+
+/* What each one means stands in the table of conf.c, and `espalier conf` prints it. */
+struct conf {
+	uint64_t chunk_bytes;
+	uint32_t credits;
+	uint32_t active_chunks;
+	uint32_t lanes;
+	uint32_t log;                /* enum log_level */
+	uint8_t origins[CONF_COUNT]; /* enum conf_origin, by index in the table */
+};
+
+enum conf_type {
+	CONF_BYTES,  /* uint64_t: 4096, 64K, 2M */
+	CONF_UINT,   /* uint32_t                */
+	CONF_BOOL,   /* bool: 0/1, no/yes, false/true, off/on */
+	CONF_CHOICE, /* uint32_t: index into choices */
+};
+
+struct conf_setting {
+	const char *name; /* "chunk_bytes": ESP_CHUNK_BYTES in the environment */
+	enum conf_type type;
+	const char *fallback;       /* the default, as text */
+	uint64_t min, max;          /* CONF_BYTES and CONF_UINT */
+	const char *const *choices; /* CONF_CHOICE; ends with NULL */
+	const char *help;
+	size_t offset; /* in struct conf */
+};
+
+/* Told about each bad value: complaint->text names the place, the value and what was expected. May be NULL. */
+typedef void conf_complain_fn(void *context, const struct error *complaint);
+
+/* The defaults and nothing else: for tests and simulation. */
+void conf_init(struct conf *conf);
+
+/* The defaults, the file and the environment. Reads the environment: call it before threads change that. */
+void conf_load(struct conf *conf, conf_complain_fn *complain, void *context);
+
+/*
+ * One value from one place. ESP_EINVAL with the reason in *err if the name is unknown or
+ * the value is bad. A value of a stronger place is kept, and that is no error. The text
+ * need not end in NUL. Names match in any case, with or without ESP_ in front.
+ */
+ESP_CHECKED enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length, const char *value,
+                                     size_t value_length, enum conf_origin origin, struct error *err);
+
+/* The lines of a file that is already in memory. file_name is for complaints; a pure function otherwise. */
+void conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,
+                 void *context);
+
+/* Reads a regular file (links are followed) of at most CONF_FILE_MAX bytes: ESP_EIO, ESP_ELIMIT, ESP_ENOMEM. */
+ESP_CHECKED enum esp_status conf_read_file(struct conf *conf, const char *path, conf_complain_fn *complain,
+                                           void *context, struct error *err);
+
+/* For listings: the table, and a setting's value as text that conf_set() reads back. */
+const struct conf_setting *conf_setting_at(size_t index); /* NULL from CONF_COUNT on */
+#define CONF_VALUE_TEXT 64
+const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT]);
+const char *conf_origin_name(enum conf_origin origin);
+
+#endif

@@ -1,0 +1,238 @@
+#include "base/conf.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/quote.h"
+
+static int complaints;
+static char last[256];
+
+static void keep(void *context, const struct error *complaint)
+{
+	CHECK(context == &complaints);
+	CHECK(complaint->status != ESP_OK);
+	snprintf(last, sizeof last, "%s", complaint->text);
+	complaints++;
+}
+
+static void decode(struct conf *conf, const char *text, size_t size)
+{
+	complaints = 0;
+	last[0] = '\0';
+	conf_decode(conf, text, size, "a.conf", keep, &complaints);
+}
+
+#define DECODE(conf, literal) decode(conf, literal, sizeof literal - 1)
+
+static enum esp_status set(struct conf *conf, const char *name, const char *value, enum conf_origin origin)
+{
+	struct error err;
+	error_clear(&err);
+	enum esp_status status = conf_set(conf, name, strlen(name), value, strlen(value), origin, &err);
+	snprintf(last, sizeof last, "%s", err.text);
+	return status;
+}
+
+/* Member by member, as the table knows them. */
+static void check_same(const struct conf *actual, const struct conf *expected)
+{
+	char text[CONF_VALUE_TEXT], expected_text[CONF_VALUE_TEXT];
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		CHECK_STR(conf_value_text(actual, i, text), conf_value_text(expected, i, expected_text));
+		CHECK_U64(actual->origins[i], expected->origins[i]);
+	}
+}
+
+static void test_defaults(void)
+{
+	struct conf conf;
+	char text[CONF_VALUE_TEXT];
+	conf_init(&conf);
+	CHECK_U64(conf.chunk_bytes, 65536);
+	CHECK_U64(conf.credits, 16);
+	CHECK_U64(conf.active_chunks, 64);
+	CHECK_U64(conf.lanes, 1);
+	CHECK_U64(conf.log, LOG_LEVEL_WARN);
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		CHECK_STR(conf_value_text(&conf, i, text), conf_setting_at(i)->fallback);
+		CHECK(conf.origins[i] == CONF_DEFAULT);
+	}
+	CHECK(!conf_setting_at(CONF_COUNT));
+}
+
+static void test_file(void)
+{
+	struct conf conf;
+	conf_init(&conf);
+	DECODE(&conf, "# a comment\n\n  lanes = 4 \r\nESP_CHUNK_BYTES=1M\nLog=Trace");
+	CHECK_U64(complaints, 0);
+	CHECK_U64(conf.lanes, 4);
+	CHECK_U64(conf.chunk_bytes, 1 << 20);
+	CHECK_U64(conf.log, LOG_LEVEL_TRACE);
+	CHECK_U64(conf.origins[0], CONF_FILE);
+	CHECK_U64(conf.origins[1], CONF_DEFAULT);
+	DECODE(&conf, "lanes=5\nlanes=6\n"); /* of equals, the last one counts */
+	CHECK_U64(conf.lanes, 6);
+}
+
+static void test_file_complaints(void)
+{
+	struct conf conf, untouched;
+	conf_init(&conf);
+	conf_init(&untouched);
+	DECODE(&conf, "\nlanes=65\n");
+	CHECK_STR(last, "a.conf:2: lanes is a number from 1 to 64, not '65'; ignored");
+	DECODE(&conf, "chunk_bytes=12");
+	CHECK_STR(last, "a.conf:1: chunk_bytes is a number of bytes from 256 to 64M, not '12'; ignored");
+	DECODE(&conf, "log=loud");
+	CHECK_STR(last, "a.conf:1: log is one of off, error, warn, info, trace, not 'loud'; ignored");
+	DECODE(&conf, "lane=2");
+	CHECK_STR(last, "a.conf:1: there is no setting 'lane'; did you mean lanes?; ignored");
+	DECODE(&conf, "lanes\n=2\nlanes=\nlanes=-1\nlanes=2 3\nlanes=\0002\nla\0nes=2\n\xff=\xff\nlanes=99999999999999999999");
+	CHECK_U64(complaints, 9);
+	check_same(&conf, &untouched);
+}
+
+static void test_file_limits(void)
+{
+	struct conf conf;
+	char line[CONF_LINE_MAX + 16];
+	conf_init(&conf);
+	memset(line, ' ', sizeof line);
+	memcpy(line, "lanes=7", 7);
+	decode(&conf, line, CONF_LINE_MAX);
+	CHECK_U64(conf.lanes, 7);
+	memcpy(line, "lanes=8", 7);
+	decode(&conf, line, CONF_LINE_MAX + 1);
+	CHECK_U64(conf.lanes, 7);
+	CHECK_STR(last, "a.conf:1: the line is too long; ignored");
+
+	char junk[2000];
+	for (size_t i = 0; i < sizeof junk; i++)
+		junk[i] = i % 2 ? '\n' : 'x';
+	decode(&conf, junk, sizeof junk);
+	CHECK_U64(complaints, 20);
+	CHECK(strstr(last, "and more"));
+}
+
+static void test_precedence(void)
+{
+	struct conf conf;
+	conf_init(&conf);
+	CHECK(set(&conf, "lanes", "3", CONF_ENVIRONMENT) == ESP_OK);
+	CHECK(set(&conf, "lanes", "2", CONF_FILE) == ESP_OK);
+	CHECK_U64(conf.lanes, 3);
+	CHECK(set(&conf, "lanes", "4", CONF_COMMAND_LINE) == ESP_OK);
+	CHECK(set(&conf, "lanes", "5", CONF_ENVIRONMENT) == ESP_OK);
+	CHECK_U64(conf.lanes, 4);
+	CHECK_U64(conf.origins[3], CONF_COMMAND_LINE);
+	CHECK(set(&conf, "lanes", "junk", CONF_FILE) == ESP_EINVAL);
+	CHECK(set(&conf, "ESP_", "1", CONF_FILE) == ESP_EINVAL);
+	CHECK(set(&conf, "", "1", CONF_FILE) == ESP_EINVAL);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	CHECK(file);
+	fputs(text, file);
+	CHECK(fclose(file) == 0);
+}
+
+/* The settings of whoever runs the test. */
+static void clear_environment(void)
+{
+	unsetenv("ESP_CONF_FILE");
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "ESP_%s", conf_setting_at(i)->name);
+		for (char *c = name; *c; c++)
+			*c = (char)toupper((unsigned char)*c);
+		unsetenv(name);
+	}
+}
+
+static void test_environment(const char *folder)
+{
+	struct conf conf;
+	char path[256];
+	clear_environment();
+	snprintf(path, sizeof path, "%s/espalier.conf", folder);
+	write_file(path, "lanes=2\ncredits=8\nlog=oops\n");
+	setenv("ESP_CONF_FILE", path, 1);
+	setenv("ESP_LANES", "3", 1);
+	setenv("ESP_ACTIVE_CHUNKS", "", 1);
+	complaints = 0;
+	conf_load(&conf, keep, &complaints);
+	CHECK_U64(conf.lanes, 3);
+	CHECK_U64(conf.credits, 8);
+	CHECK_U64(conf.active_chunks, 64);
+	CHECK_U64(complaints, 2);
+	CHECK_STR(last, "environment variable ESP_ACTIVE_CHUNKS: active_chunks is a number from 1 to 65536, not ''; ignored");
+	conf_load(&conf, NULL, NULL);
+	unlink(path);
+	complaints = 0;
+	conf_load(&conf, keep, &complaints);
+	CHECK_U64(complaints, 2);
+	CHECK_U64(conf.credits, 16);
+	clear_environment();
+}
+
+static void test_odd_files(const char *folder)
+{
+	struct conf conf;
+	struct error err;
+	char path[256], link[256], fifo[256];
+	conf_init(&conf);
+	snprintf(path, sizeof path, "%s/real", folder);
+	snprintf(link, sizeof link, "%s/link", folder);
+	snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+	write_file(path, "lanes=9\n");
+	CHECK(symlink(path, link) == 0 && mkfifo(fifo, 0600) == 0);
+	CHECK(conf_read_file(&conf, link, NULL, NULL, &err) == ESP_OK);
+	CHECK_U64(conf.lanes, 9);
+	CHECK(conf_read_file(&conf, fifo, NULL, NULL, &err) == ESP_EIO);
+	CHECK(strstr(err.text, "not a regular file"));
+	CHECK(conf_read_file(&conf, folder, NULL, NULL, &err) == ESP_EIO);
+	CHECK(conf_read_file(&conf, "/dev/zero", NULL, NULL, &err) == ESP_EIO);
+	CHECK(truncate(path, CONF_FILE_MAX) == 0);
+	CHECK(conf_read_file(&conf, path, NULL, NULL, &err) == ESP_OK);
+	CHECK(truncate(path, CONF_FILE_MAX + 1) == 0);
+	CHECK(conf_read_file(&conf, path, NULL, NULL, &err) == ESP_ELIMIT);
+	unlink(path);
+	unlink(link);
+	unlink(fifo);
+}
+
+static void test_quote(void)
+{
+	char out[QUOTE_TEXT], longer[200];
+	CHECK_STR(quote("", 0, out), "''");
+	CHECK_STR(quote("a\nb\0c\xff d\x7f", 9, out), "'a?b?c? d?'");
+	memset(longer, 'z', sizeof longer);
+	quote(longer, sizeof longer, out);
+	CHECK_U64(strlen(out), QUOTE_TEXT - 1);
+	CHECK_STR(out + QUOTE_TEXT - 6, "z'...");
+}
+
+int main(void)
+{
+	char folder[] = "/tmp/espalier-conf-XXXXXX";
+	CHECK(mkdtemp(folder));
+	test_defaults();
+	test_file();
+	test_file_complaints();
+	test_file_limits();
+	test_precedence();
+	test_environment(folder);
+	test_odd_files(folder);
+	test_quote();
+	rmdir(folder);
+	return 0;
+}
