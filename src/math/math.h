@@ -1,0 +1,58 @@
+/*
+ * math.h - the arithmetic of reductions: types, folds, and what finishes a sum.
+ *
+ * Pure functions over plain memory: no I/O, no allocation, no state but the choice of
+ * kernels, which is made once per process from what the CPU can do (AVX-512, AVX2,
+ * portable; arm64 uses the portable form, which the compiler vectorizes). Every choice
+ * gives the same bits. Safe from any thread.
+ */
+#ifndef MATH_MATH_H
+#define MATH_MATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "espalier/types.h"
+
+/* Bytes of one element; 0 for a value that is not a type. ESP_BYTES has elements of 1 byte. */
+size_t math_type_bytes(enum esp_type type);
+
+/* "f32", "bf16", "u8", "bytes" ...; NULL if unknown. The parsers return false and leave *out alone on an unknown name. */
+const char *math_type_name(enum esp_type type);
+const char *math_op_name(enum esp_op op);
+bool math_type_parse(const char *name, enum esp_type *out);
+bool math_op_parse(const char *name, enum esp_op *out);
+
+/* May op be used on type at all? (bitwise on floats, anything on ESP_BYTES: no) */
+bool math_op_defined(enum esp_type type, enum esp_op op);
+
+/*
+ * dst[i] = a[i] op b[i] for count elements. dst may be equal to a or to b, but not
+ * overlap them in another way; no pointer needs to be aligned, not even to its type.
+ * The operands keep their order, so that the bits of a result follow from the order
+ * of a plan's terms. f16 and bf16 are computed in float and rounded to nearest even.
+ */
+typedef void math_fold_fn(void *dst, const void *a, const void *b, size_t count);
+
+/* The fold for type and op on this CPU; NULL where math_op_defined() is false. ESP_AVG and ESP_SCALED fold as sums. */
+math_fold_fn *math_fold(enum esp_type type, enum esp_op op);
+
+/*
+ * What is done once to a finished sum: divide by contributors (ESP_AVG), multiply by
+ * factor (ESP_SCALED), nothing for all other ops. In place. f16, bf16 and f32 compute in
+ * float, f64 in double. Call only with values that math_finish_valid() accepts.
+ */
+bool math_finish_needed(enum esp_op op);
+bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
+void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
+
+/* The levels of kernels, for tests and benchmarks: the best one that the CPU has is in use. */
+enum math_level { MATH_PORTABLE, MATH_AVX2, MATH_AVX512 };
+#define MATH_LEVEL_COUNT 3
+enum math_level math_level_best(void);
+const char *math_level_name(enum math_level level);
+/* As math_fold(), for one level; NULL if this CPU or build lacks it. */
+math_fold_fn *math_fold_at(enum math_level level, enum esp_type type, enum esp_op op);
+
+#endif
