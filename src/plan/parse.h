@@ -1,0 +1,56 @@
+/*
+ * parse.h - a plan while it is read: what parse.c, parse_head.c and parse_row.c share. Private to src/plan.
+ *
+ * Everything here grows with the text and by no more than a small factor: a hostile head
+ * ("nodes 16777216") is refused before anything is set aside for it.
+ */
+#ifndef PLAN_PARSE_H
+#define PLAN_PARSE_H
+
+#include "plan/plan.h"
+#include "plan/scan.h"
+
+/* A list with its runs of equal values: value from where the run before ends, up to `end`. */
+struct parse_run {
+	uint64_t value;
+	uint64_t end;
+};
+
+struct parse_list {
+	struct parse_run *runs;
+	uint64_t count;
+	uint64_t capacity;
+	uint64_t least; /* the run of the smallest value */
+};
+
+struct parser {
+	struct scan scan;
+	uint64_t row_limit; /* most nodes * chunks that this text justifies */
+	struct plan *plan;  /* owned; holds steps and row_first             */
+	struct parse_list input, output;
+	struct plan_piece *pieces;
+	uint64_t piece_count, piece_capacity;
+	uint64_t step_count, step_capacity;
+	uint64_t row_count, row_capacity; /* entries of row_first that are set; the next row's node follows from it */
+	uint64_t root_line;
+};
+
+/* Makes room for one more item of `size` bytes; *items may move. */
+bool parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *capacity, size_t size);
+
+/* A node that the plan has. */
+bool parse_node(struct parser *parser, uint32_t *out);
+
+/* May the plan have so many chunks? Its table has an entry for each node and chunk, with or without a row. */
+bool parse_rows_fit(struct parser *parser, uint64_t chunks);
+
+/* Up to the first line that is no key: a chunk, or the end. */
+bool parse_head(struct parser *parser);
+
+/* "3: step; step; ..." of the chunk that was begun last. */
+bool parse_row(struct parser *parser);
+
+/* Sets the beginnings of the rows before row `end` that the text leaves out. */
+bool parse_skip_rows(struct parser *parser, uint64_t end);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * parse_head.c - reads the head of a plan: a table of keys in a fixed order, so that what a
+ * key needs to know always stands before it.
+ */
+#include <stdlib.h>
+
+#include "plan/parse.h"
+#include "plan/planner.h"
+
+#define WORKERS_MAX (1u << 24)
+#define NODES_MAX (1u << 26) /* workers and extra nodes */
+
+/* Whoever wrote the plan, it was none of ours; and one of ours would not make these rows again. */
+static const struct planner planner_custom = {
+	.name = "custom",
+	.summary = "read from a text",
+};
+
+/* ---- lists ---- */
+
+static bool take_run(struct parser *parser, const char *what, struct parse_list *list, uint64_t total)
+{
+	uint64_t before = list->count ? list->runs[list->count - 1].end : 0;
+	uint64_t value, count = 1;
+
+	if (!scan_number(&parser->scan, what, &value))
+		return false;
+	if (scan_sign(&parser->scan, '*') && !scan_number(&parser->scan, "how often the value repeats", &count))
+		return false;
+	if (count == 0 || count > total - before)
+		return scan_fail(&parser->scan, "%llu times %llu: the list holds one value for each of %llu nodes, %llu more",
+		                 (unsigned long long)count, (unsigned long long)value, (unsigned long long)total,
+		                 (unsigned long long)(total - before));
+	if (!parse_grow(parser, (void **)&list->runs, list->count, &list->capacity, sizeof(*list->runs)))
+		return false;
+	if (list->count == 0 || value < list->runs[list->least].value)
+		list->least = list->count;
+	list->runs[list->count++] = (struct parse_run){.value = value, .end = before + count};
+	return true;
+}
+
+static bool take_list(struct parser *parser, const char *what, struct parse_list *list, uint64_t total)
+{
+	do {
+		if (!take_run(parser, what, list, total))
+			return false;
+	} while (scan_more(&parser->scan));
+	uint64_t count = list->runs[list->count - 1].end;
+	return count == total ||
+	       scan_fail(&parser->scan, "the list holds %llu values, one for each of %llu nodes is needed",
+	                 (unsigned long long)count, (unsigned long long)total);
+}
+
+/* ---- the head ---- */
+
+static bool take_planner(struct parser *parser)
+{
+	char name[32] = "";
+	const char *word;
+	size_t length;
+
+	if (!scan_word(&parser->scan, "the name of a planner", &word, &length))
+		return false;
+	if (length < sizeof(name))
+		memcpy(name, word, length);
+	const struct planner *planner = plan_planner_find(name);
+	if (planner)
+		parser->plan->planner = planner;
+	return true;
+}
+
+static bool take_collective(struct parser *parser)
+{
+	struct scan *scan = &parser->scan;
+
+	for (unsigned i = 0; i < PLAN_COLLECTIVE_COUNT; i++) {
+		if (scan_is(scan, plan_collective_name((enum plan_collective)i))) {
+			parser->plan->chunks.collective = (enum plan_collective)i;
+			return true;
+		}
+	}
+	return scan_expected(scan, "allreduce, reduce-scatter, allgather, broadcast, reduce, gather, scatter, "
+	                     "alltoall or barrier");
+}
+
+static bool take_root(struct parser *parser)
+{
+	uint64_t root;
+
+	if (!scan_number(&parser->scan, "the number of a node", &root))
+		return false;
+	if (root >= WORKERS_MAX)
+		return scan_fail(&parser->scan, "root %llu: there are at most %u nodes", (unsigned long long)root,
+		                 WORKERS_MAX);
+	parser->plan->chunks.root = (uint32_t)root;
+	parser->root_line = parser->scan.line;
+	return true;
+}
+
+static bool take_nodes(struct parser *parser)
+{
+	struct scan *scan = &parser->scan;
+	struct plan *plan = parser->plan;
+	uint64_t workers;
+
+	if (!scan_number(scan, "how many nodes there are", &workers))
+		return false;
+	if (workers == 0 || workers > WORKERS_MAX)
+		return scan_fail(scan, "%llu nodes: there are 1 to %u", (unsigned long long)workers, WORKERS_MAX);
+	plan->workers = plan->nodes = (uint32_t)workers;
+	if (plan->chunks.root >= workers) {
+		scan->line = parser->root_line;
+		return scan_fail(scan, "root %u is not among the %u nodes", plan->chunks.root, plan->workers);
+	}
+	return parse_rows_fit(parser, 1);
+}
+
+static bool take_extra(struct parser *parser)
+{
+	struct plan *plan = parser->plan;
+	uint64_t extra;
+
+	if (!scan_number(&parser->scan, "how many nodes hold no data", &extra))
+		return false;
+	if (extra > NODES_MAX - plan->workers)
+		return scan_fail(&parser->scan, "%llu extra nodes: there are at most %u nodes in all",
+		                 (unsigned long long)extra, NODES_MAX);
+	plan->nodes += (uint32_t)extra;
+	return parse_rows_fit(parser, 1);
+}
+
+static bool take_in_place(struct parser *parser)
+{
+	struct scan *scan = &parser->scan;
+
+	if (scan_is(scan, "no"))
+		return true;
+	if (!scan_is(scan, "yes"))
+		return scan_expected(scan, "yes or no");
+	if (parser->plan->chunks.collective == PLAN_ALLTOALL)
+		return scan_fail(scan, "alltoall cannot be done in place: what is sent to a node lies where its answer goes");
+	parser->plan->in_place = true;
+	return true;
+}
+
+/* Groups are numbered 0 .. G-1 and none is empty; counted in `seen`, a byte per node. */
+static bool count_groups(struct parser *parser, const struct parse_list *groups, uint8_t *seen)
+{
+	struct plan *plan = parser->plan;
+
+	for (uint64_t i = 0; i < groups->count; i++) {
+		uint64_t group = groups->runs[i].value;
+
+		if (group >= plan->nodes)
+			return scan_fail(&parser->scan, "group %llu: groups are numbered from 0 up to at most %u",
+			                 (unsigned long long)group, plan->nodes - 1);
+		seen[group] = 1;
+		if (group >= plan->group_count)
+			plan->group_count = (uint32_t)group + 1;
+	}
+	for (uint32_t g = 0; g < plan->group_count; g++) {
+		if (!seen[g])
+			return scan_fail(&parser->scan, "group %u of %u has no node", g, plan->group_count);
+	}
+	return true;
+}
+
+static bool set_groups(struct parser *parser, const struct parse_list *groups)
+{
+	struct plan *plan = parser->plan;
+	uint8_t *seen = calloc(plan->nodes, 1);
+	uint32_t node = 0;
+
+	plan->group_of = malloc(plan->nodes * sizeof(*plan->group_of));
+	bool good = seen && plan->group_of ? count_groups(parser, groups, seen)
+	                                   : scan_stop(&parser->scan, ESP_ENOMEM, "no memory for groups");
+	for (uint64_t i = 0; good && i < groups->count; i++) {
+		while (node < groups->runs[i].end)
+			plan->group_of[node++] = (uint32_t)groups->runs[i].value;
+	}
+	free(seen);
+	return good;
+}
+
+static bool take_groups(struct parser *parser)
+{
+	struct parse_list groups = {0};
+	bool good = take_list(parser, "the number of a group", &groups, parser->plan->nodes) &&
+	            set_groups(parser, &groups);
+
+	free(groups.runs);
+	return good;
+}
+
+static bool take_input(struct parser *parser)
+{
+	return take_list(parser, "the bytes of a node's input", &parser->input, parser->plan->workers);
+}
+
+static bool take_output(struct parser *parser)
+{
+	return take_list(parser, "the bytes of a node's output", &parser->output, parser->plan->workers);
+}
+
+static const struct key {
+	const char *word;
+	bool required;
+	bool (*take)(struct parser *parser);
+} keys[] = {
+	{"planner", false, take_planner},   {"collective", true, take_collective}, {"root", false, take_root},
+	{"nodes", true, take_nodes},        {"extra", false, take_extra},          {"in-place", false, take_in_place},
+	{"groups", false, take_groups},     {"input", true, take_input},           {"output", true, take_output},
+};
+#define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
+
+static size_t take_key(struct parser *parser)
+{
+	size_t key = 0;
+
+	while (key < KEY_COUNT && !scan_is(&parser->scan, keys[key].word))
+		key++;
+	return key;
+}
+
+/* May keys[key] follow, if keys[next] is the first that may? */
+static bool key_in_order(struct parser *parser, size_t next, size_t key)
+{
+	if (key < next)
+		return scan_fail(&parser->scan, "'%s' is repeated or too late: the order is planner, collective, root, nodes, "
+		                 "extra, in-place, groups, input, output", keys[key].word);
+	for (size_t i = next; i < key; i++) {
+		if (keys[i].required)
+			return scan_fail(&parser->scan, "'%s' is missing before this line", keys[i].word);
+	}
+	return true;
+}
+
+static bool take_version(struct parser *parser)
+{
+	struct scan *scan = &parser->scan;
+	uint64_t version;
+
+	if (!scan_line(scan) || !scan_is(scan, "espalier-plan"))
+		return scan_fail(scan, "this is not a plan: the first line has to be 'espalier-plan 1'");
+	if (!scan_number(scan, "the version of the language", &version))
+		return false;
+	if (version != 1)
+		return scan_fail(scan, "version %llu of the plan language is unknown: this program reads version 1",
+		                 (unsigned long long)version);
+	return scan_end_line(scan);
+}
+
+bool parse_head(struct parser *parser)
+{
+	parser->plan->planner = &planner_custom;
+	if (!take_version(parser))
+		return false;
+	for (size_t next = 0;;) {
+		if (!scan_line(&parser->scan))
+			return scan_fail(&parser->scan, "the text ends before its 'end'");
+		size_t key = take_key(parser);
+		if (!key_in_order(parser, next, key))
+			return false;
+		if (key == KEY_COUNT)
+			return true; /* what it is instead is for the caller to see */
+		if (!keys[key].take(parser) || !scan_end_line(&parser->scan))
+			return false;
+		next = key + 1;
+	}
+}

@@ -1,0 +1,207 @@
+/*
+ * parse_row.c - reads the row of a node: this is where nearly all bytes of a plan's text go.
+ */
+#include "plan/parse.h"
+
+bool parse_skip_rows(struct parser *parser, uint64_t end)
+{
+	while (parser->row_count < end) {
+		if (!parse_grow(parser, (void **)&parser->plan->row_first, parser->row_count, &parser->row_capacity,
+		                sizeof(*parser->plan->row_first)))
+			return false;
+		parser->plan->row_first[parser->row_count++] = parser->step_count;
+	}
+	return true;
+}
+
+static bool push(struct parser *parser, enum plan_verb verb, uint8_t place, uint32_t argument)
+{
+	if (parser->step_count == parser->step_capacity &&
+	    !parse_grow(parser, (void **)&parser->plan->steps, parser->step_count, &parser->step_capacity,
+	                sizeof(*parser->plan->steps)))
+		return false;
+	parser->plan->steps[parser->step_count++] =
+		(struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument};
+	return true;
+}
+
+/* ---- places and nodes ---- */
+
+/* The number behind "tmp", or PLAN_TMP_MAX if it is none. */
+static uint32_t tmp_number(const char *digits, size_t length)
+{
+	uint32_t number = 0;
+
+	if (length < 1 || length > 2)
+		return PLAN_TMP_MAX;
+	for (size_t i = 0; i < length; i++) {
+		if (!scan_is_digit(digits[i]))
+			return PLAN_TMP_MAX;
+		number = number * 10 + (uint32_t)(digits[i] - '0');
+	}
+	return number;
+}
+
+static bool take_place(struct parser *parser, uint8_t *out)
+{
+	static const char places[] = "a place (in, out, tmp0 to tmp31)";
+	const char *word;
+	size_t length;
+
+	if (scan_is(&parser->scan, "in")) {
+		*out = PLAN_IN;
+		return true;
+	}
+	if (scan_is(&parser->scan, "out")) {
+		*out = PLAN_OUT;
+		return true;
+	}
+	if (!scan_word(&parser->scan, places, &word, &length))
+		return false;
+	uint32_t tmp = length > 3 && memcmp(word, "tmp", 3) == 0 ? tmp_number(word + 3, length - 3) : PLAN_TMP_MAX;
+	if (tmp >= PLAN_TMP_MAX) {
+		parser->scan.at = word;
+		return scan_expected(&parser->scan, places);
+	}
+	*out = (uint8_t)(PLAN_TMP + tmp);
+	return true;
+}
+
+static bool take_peer(struct parser *parser, uint32_t self, uint32_t *out)
+{
+	if (!parse_node(parser, out))
+		return false;
+	return *out != self || scan_fail(&parser->scan, "node %u sends to or receives from itself", self);
+}
+
+static bool at_digit(struct parser *parser)
+{
+	return scan_more(&parser->scan) && scan_is_digit(*parser->scan.at);
+}
+
+/* ---- steps; the verb has been taken ---- */
+
+static bool take_send(struct parser *parser, uint32_t self)
+{
+	uint8_t place;
+	uint32_t to;
+
+	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '>'))
+		return false;
+	do {
+		if (!take_peer(parser, self, &to) || !push(parser, PLAN_SEND, place, to))
+			return false;
+	} while (at_digit(parser));
+	return true;
+}
+
+static bool take_receive(struct parser *parser, uint32_t self)
+{
+	uint8_t place;
+	uint32_t from;
+
+	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_peer(parser, self, &from) &&
+	       push(parser, PLAN_RECV, place, from);
+}
+
+static bool take_term(struct parser *parser, uint32_t self)
+{
+	uint8_t place;
+	uint32_t from;
+
+	if (at_digit(parser))
+		return take_peer(parser, self, &from) && push(parser, PLAN_TERM, 0, from);
+	return take_place(parser, &place) && push(parser, PLAN_LOCAL, place, 0);
+}
+
+static bool take_fold(struct parser *parser, uint32_t self)
+{
+	uint64_t fold = parser->step_count;
+	uint8_t place;
+
+	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '<') || !push(parser, PLAN_FOLD, place, 0))
+		return false;
+	while (scan_more(&parser->scan) && *parser->scan.at != ';') {
+		if (!take_term(parser, self))
+			return false;
+	}
+	uint64_t count = parser->step_count - fold - 1;
+	if (count < 2)
+		return scan_fail(&parser->scan, "recv+ adds 2 terms or more, not %u (recv= and copy take one)",
+		                 (unsigned)count);
+	parser->plan->steps[fold].count = (uint32_t)count;
+	return true;
+}
+
+static bool take_copy(struct parser *parser)
+{
+	uint8_t place, source;
+
+	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_place(parser, &source) &&
+	       push(parser, PLAN_COPY, place, source);
+}
+
+static bool take_update(struct parser *parser)
+{
+	uint8_t place;
+
+	return take_place(parser, &place) && push(parser, PLAN_UPDATE, place, 0);
+}
+
+/* The verbs, most frequent first. */
+static bool take_step(struct parser *parser, uint32_t self)
+{
+	struct scan *scan = &parser->scan;
+
+	if (scan_is(scan, "send"))
+		return take_send(parser, self);
+	if (scan_is(scan, "recv")) {
+		if (scan_sign(scan, '='))
+			return take_receive(parser, self);
+		return scan_sign(scan, '+') ? take_fold(parser, self) : scan_expected(scan, "'=' or '+' after recv");
+	}
+	if (scan_is(scan, "fetch"))
+		return push(parser, PLAN_FETCH, PLAN_IN, 0);
+	if (scan_is(scan, "deliver"))
+		return push(parser, PLAN_DELIVER, PLAN_OUT, 0);
+	if (scan_is(scan, "update"))
+		return take_update(parser);
+	if (scan_is(scan, "copy"))
+		return take_copy(parser);
+	return scan_expected(scan, "fetch, send, recv=, recv+, copy, update or deliver");
+}
+
+/* ---- the row ---- */
+
+static bool take_row_node(struct parser *parser, uint32_t *out)
+{
+	uint64_t first = (parser->piece_count - 1) * parser->plan->nodes;
+
+	if (!parse_node(parser, out) || !scan_need_sign(&parser->scan, ':'))
+		return false;
+	if (first + *out >= parser->row_count)
+		return true;
+	return scan_fail(&parser->scan, "node %u comes after node %llu: the rows of a chunk stand in ascending order, "
+	                 "each node once", *out, (unsigned long long)(parser->row_count - first - 1));
+}
+
+bool parse_row(struct parser *parser)
+{
+	uint64_t first_step = parser->step_count;
+	uint32_t node;
+
+	if (parser->piece_count == 0)
+		return scan_fail(&parser->scan, "a row stands before the first chunk");
+	if (!take_row_node(parser, &node) ||
+	    !parse_skip_rows(parser, (parser->piece_count - 1) * parser->plan->nodes + node + 1))
+		return false;
+	do {
+		if (!take_step(parser, node))
+			return false;
+	} while (scan_sign(&parser->scan, ';'));
+	if (scan_more(&parser->scan))
+		return scan_expected(&parser->scan, "';' or the end of the line");
+	/* A row is built in memory with 32-bit counts. */
+	return parser->step_count - first_step <= UINT32_MAX / 4 ||
+	       scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node, UINT32_MAX / 4);
+}

@@ -1,0 +1,275 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/partition.h"
+#include "plan/planner.h"
+
+static const struct planner *const planners[] = {
+	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_tree,
+	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level,
+};
+
+const struct planner *plan_planner(unsigned index)
+{
+	return index < sizeof(planners) / sizeof(planners[0]) ? planners[index] : NULL;
+}
+
+const struct planner *plan_planner_find(const char *name)
+{
+	for (unsigned i = 0; plan_planner(i); i++) {
+		if (strcmp(planners[i]->name, name) == 0)
+			return planners[i];
+	}
+	return NULL;
+}
+
+const char *planner_name(const struct planner *planner)
+{
+	return planner->name;
+}
+
+const char *planner_summary(const struct planner *planner)
+{
+	return planner->summary;
+}
+
+bool planner_needs_groups(const struct planner *planner)
+{
+	return planner->needs_groups;
+}
+
+/* Groups are numbered 0 .. G-1 and none is empty. */
+static enum esp_status count_groups(const uint32_t *group_of, uint32_t workers, uint32_t *out_count, struct error *err)
+{
+	uint32_t count = 0;
+	uint8_t *seen = calloc(workers, 1);
+
+	if (!seen)
+		return error_set(err, ESP_ENOMEM, "no memory for groups");
+	for (uint32_t i = 0; i < workers; i++) {
+		if (group_of[i] >= workers) {
+			free(seen);
+			return error_set(err, ESP_EINVAL, "node %u is in group %u: groups are numbered from 0 up to at most %u",
+			                 i, group_of[i], workers - 1);
+		}
+		seen[group_of[i]] = 1;
+		if (group_of[i] + 1 > count)
+			count = group_of[i] + 1;
+	}
+	for (uint32_t g = 0; g < count; g++) {
+		if (!seen[g]) {
+			free(seen);
+			return error_set(err, ESP_EINVAL, "group %u of %u has no node", g, count);
+		}
+	}
+	free(seen);
+	*out_count = count;
+	return ESP_OK;
+}
+
+static enum esp_status copy_groups(struct plan *plan, const uint32_t *group_of, struct error *err)
+{
+	enum esp_status status = count_groups(group_of, plan->workers, &plan->group_count, err);
+
+	if (status != ESP_OK)
+		return status;
+	plan->group_of = malloc(plan->workers * sizeof(*plan->group_of));
+	if (!plan->group_of)
+		return error_set(err, ESP_ENOMEM, "no memory for groups");
+	memcpy(plan->group_of, group_of, plan->workers * sizeof(*group_of));
+	return ESP_OK;
+}
+
+static enum esp_status plan_fill(struct plan *plan, const struct plan_spec *spec, struct error *err)
+{
+	const struct planner *planner = plan->planner;
+	enum esp_status status = chunks_init(&plan->chunks, &spec->chunks, err);
+
+	if (status != ESP_OK)
+		return status;
+	if (plan->in_place && spec->chunks.collective == PLAN_ALLTOALL)
+		return error_set(err, ESP_EINVAL, "alltoall cannot be done in place: what is sent to a node lies "
+		                 "where its answer goes");
+	if (planner->needs_groups && !spec->group_of)
+		return error_set(err, ESP_EINVAL, "%s needs to know the group of each node", planner->name);
+	if (spec->group_of) {
+		status = copy_groups(plan, spec->group_of, err);
+		if (status != ESP_OK)
+			return status;
+	}
+	return planner->prepare ? planner->prepare(plan, spec, err) : ESP_OK;
+}
+
+enum esp_status plan_open(const struct planner *planner, const struct plan_spec *spec, struct plan **out,
+                          struct error *err)
+{
+	struct plan *plan = calloc(1, sizeof(*plan));
+
+	if (!plan)
+		return error_set(err, ESP_ENOMEM, "no memory for a plan");
+	plan->planner = planner;
+	plan->workers = spec->chunks.workers;
+	plan->nodes = spec->chunks.workers;
+	plan->in_place = spec->in_place;
+	enum esp_status status = plan_fill(plan, spec, err);
+	if (status != ESP_OK) {
+		plan_close(plan);
+		return status;
+	}
+	*out = plan;
+	return ESP_OK;
+}
+
+void plan_close(struct plan *plan)
+{
+	if (!plan)
+		return;
+	chunks_fini(&plan->chunks);
+	free(plan->group_of);
+	free(plan->owner);
+	free(plan->global_group);
+	free(plan->local_master);
+	free(plan->member);
+	free(plan->member_first);
+	free(plan->steps);
+	free(plan->row_first);
+	free(plan);
+}
+
+static void note_tmp(struct plan_row *row, uint32_t place)
+{
+	if (place >= PLAN_TMP && place - PLAN_TMP >= row->tmp_count)
+		row->tmp_count = place - PLAN_TMP + 1;
+}
+
+static void stored_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row)
+{
+	const uint64_t *at = &plan->row_first[chunk * plan->nodes + node];
+
+	for (uint64_t i = at[0]; i < at[1]; i++) {
+		row_step(row, plan->steps[i]);
+		note_tmp(row, plan->steps[i].place);
+		if (plan->steps[i].verb == PLAN_COPY)
+			note_tmp(row, plan->steps[i].source);
+	}
+}
+
+enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row)
+{
+	const struct planner *planner = plan->planner;
+
+	plan_row_clear(row);
+	if (plan->row_first) {
+		stored_row(plan, node, chunk, row);
+	} else {
+		bool done = false;
+
+		if (planner->row) {
+			struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+			done = planner->row(plan, node, &piece, row);
+		}
+		if (!done)
+			route_row(planner, plan, node, chunk, row);
+	}
+	return row->failed ? ESP_ENOMEM : ESP_OK;
+}
+
+/* The first block from `block` on with node on one of its two sides; blocks are those of a pairwise collective. */
+static uint64_t next_pair_block(const struct chunks *chunks, uint32_t node, uint64_t block)
+{
+	uint64_t n = chunks->workers;
+
+	switch (chunks->collective) {
+	case PLAN_GATHER:
+	case PLAN_SCATTER:
+		if (node == chunks->root)
+			return block;
+		return block <= node ? node : chunks->block_count;
+	case PLAN_ALLTOALL: {
+		uint64_t from = block / n, to = block % n;
+
+		if (from == node)
+			return block;
+		return to <= node ? from * n + node : from + 1 == node ? node * n : (from + 1) * n + node;
+	}
+	default:
+		return block;
+	}
+}
+
+uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk)
+{
+	const struct chunks *chunks = &plan->chunks;
+
+	if (chunk >= chunks->chunk_count)
+		return chunks->chunk_count;
+	if (plan->row_first || !plan->planner->direct || chunks->blocks || node >= plan->workers)
+		return chunk;
+	uint64_t block = chunk / chunks->equal_pieces;
+	uint64_t next = next_pair_block(chunks, node, block);
+	if (next == block)
+		return chunk;
+	return next < chunks->block_count ? next * chunks->equal_pieces : chunks->chunk_count;
+}
+
+bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint32_t node, uint8_t a, uint8_t b)
+{
+	if (a == b)
+		return true;
+	return plan->in_place && a <= PLAN_OUT && b <= PLAN_OUT && piece_gives(&plan->chunks, piece, node) &&
+	       piece_wants(&plan->chunks, piece, node);
+}
+
+/* ---- tables of owners ---- */
+
+/* Is the owner of the collective's chunks free to be spread? */
+static bool owners_are_free(enum plan_collective collective)
+{
+	return collective == PLAN_ALLREDUCE || collective == PLAN_BARRIER || collective == PLAN_BROADCAST;
+}
+
+enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct error *err)
+{
+	uint64_t count = plan->chunks.chunk_count;
+
+	if (!owners_are_free(plan->chunks.collective) || count == 0)
+		return ESP_OK;
+	uint64_t *sizes = malloc(count * sizeof(*sizes));
+	plan->owner = malloc(count * sizeof(*plan->owner));
+	if (!sizes || !plan->owner) {
+		free(sizes);
+		return error_set(err, ESP_ENOMEM, "no memory for the owners of %llu chunks", (unsigned long long)count);
+	}
+	for (uint64_t c = 0; c < count; c++)
+		sizes[c] = chunks_piece(&plan->chunks, c).bytes;
+	enum esp_status status = partition_lpt(sizes, count, NULL, bins, plan->owner);
+	free(sizes);
+	return status;
+}
+
+enum esp_status plan_move_owner(struct plan *plan, uint64_t chunk, uint32_t node)
+{
+	if (!plan->owner || !plan->planner->movable || chunk >= plan->chunks.chunk_count || node >= plan->workers)
+		return ESP_EINVAL;
+	plan->owner[chunk] = node;
+	return ESP_OK;
+}
+
+enum esp_status plan_move_local(struct plan *plan, uint64_t chunk, uint32_t group, uint32_t node)
+{
+	if (!plan->local_master || chunk >= plan->chunks.chunk_count || group >= plan->group_count ||
+	    node >= plan->workers || plan->group_of[node] != group)
+		return ESP_EINVAL;
+	plan->local_master[group * plan->chunks.chunk_count + chunk] = node;
+	return ESP_OK;
+}
+
+enum esp_status plan_move_global(struct plan *plan, uint64_t chunk, uint32_t group)
+{
+	if (!plan->global_group || chunk >= plan->chunks.chunk_count || group >= plan->group_count)
+		return ESP_EINVAL;
+	plan->global_group[chunk] = group;
+	return ESP_OK;
+}

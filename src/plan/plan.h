@@ -1,0 +1,87 @@
+/*
+ * plan.h - a plan: for every node and chunk, who sends to whom, who adds, who delivers.
+ *
+ * A plan is a pure function (node, chunk) -> row of steps, plus small tables (who is
+ * master of what). A node works out its own rows; the checker, the simulator and the
+ * drawings walk rows one by one, so a plan for thousands of nodes costs no more memory
+ * than its tables. Any thread may read a plan; moving masters needs it unshared.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include "base/error.h"
+#include "plan/chunks.h"
+#include "plan/step.h"
+
+struct planner;
+
+struct plan_spec {
+	struct chunks_spec chunks;
+	bool in_place;            /* a worker that gives and wants a chunk has it at one address */
+	const uint32_t *group_of; /* group of each worker, numbered from 0 without gaps; NULL: none. Copied */
+	uint32_t fanout;          /* tree: children per node; 0: 2 */
+	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
+	bool dedicated;           /* central: the server is an extra node; otherwise it is worker `root` */
+};
+
+struct plan {
+	const struct planner *planner;
+	struct chunks chunks;
+	uint32_t workers; /* nodes that hold data: 0 .. workers - 1       */
+	uint32_t nodes;   /* with servers, aggregators and switches       */
+	bool in_place;
+	uint32_t group_count; /* 0: no groups known                       */
+	uint32_t *group_of;   /* of every node, extra ones too; or NULL   */
+
+	/* The planners' tables; each uses what it needs. */
+	uint32_t fanout;
+	uint32_t level_count;
+	uint32_t level_first[34]; /* tree with leaves: first node of each level */
+	uint32_t *owner;          /* by chunk: where its sum is complete; or NULL */
+	uint32_t *global_group;   /* by chunk: the group of the global master     */
+	uint32_t *local_master;   /* by group and chunk                           */
+	uint32_t *member;         /* the workers, group by group, ascending       */
+	uint32_t *member_first;   /* group_count + 1 entries into member          */
+
+	/* A plan read from a file holds its rows. */
+	struct plan_step *steps;
+	uint64_t *row_first; /* nodes * chunks + 1 entries, chunk by chunk */
+};
+
+/*
+ * The planners, by name: ring, halving-doubling, butterfly, tree, double-tree, flat,
+ * central, two-level. plan_planner(i) walks them until NULL.
+ */
+const struct planner *plan_planner(unsigned index);
+const struct planner *plan_planner_find(const char *name);
+const char *planner_name(const struct planner *planner);
+const char *planner_summary(const struct planner *planner);
+bool planner_needs_groups(const struct planner *planner);
+
+/* Makes a plan; *out is the caller's to close. */
+ESP_CHECKED enum esp_status plan_open(const struct planner *planner, const struct plan_spec *spec, struct plan **out,
+                                      struct error *err);
+void plan_close(struct plan *plan); /* NULL is fine */
+
+/* What node does with chunk, into *row (which is cleared first). No steps: it takes no part. */
+ESP_CHECKED enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row);
+
+/*
+ * The first chunk from `chunk` on in which node may take part, or chunk_count. Lets a
+ * node of an all-to-all skip the pairs that it has nothing to do with.
+ */
+uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk);
+
+/* Do places a and b of this node's chunk share memory (in-place calls)? */
+bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint32_t node, uint8_t a, uint8_t b);
+
+/*
+ * Masters can be moved between collectives: the bits of results stay the same, because
+ * the order of addition follows from ranks and groups alone. Refused (ESP_EINVAL) where
+ * the planner or the collective fixes the place.
+ */
+ESP_CHECKED enum esp_status plan_move_owner(struct plan *plan, uint64_t chunk, uint32_t node);
+ESP_CHECKED enum esp_status plan_move_local(struct plan *plan, uint64_t chunk, uint32_t group, uint32_t node);
+ESP_CHECKED enum esp_status plan_move_global(struct plan *plan, uint64_t chunk, uint32_t group);
+
+#endif

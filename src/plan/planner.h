@@ -1,0 +1,85 @@
+/*
+ * planner.h - what a planner is made of. Private to src/plan.
+ *
+ * A planner fills tables when a plan is opened and then answers for any (node, chunk).
+ * All but the butterfly's allreduce are *routes*: the contributions of a chunk flow up a
+ * tree to its owner, are complete there, and flow down a tree to those who want them.
+ * A planner only says what the two trees look like; route.c turns that into rows for
+ * every collective, leaving out what a piece with one contributor or one receiver does
+ * not need.
+ */
+#ifndef PLAN_PLANNER_H
+#define PLAN_PLANNER_H
+
+#include "plan/plan.h"
+
+/* One chunk of one plan, as the functions below are asked about it. */
+struct route {
+	const struct plan *plan;
+	uint64_t chunk;
+	struct plan_piece piece;
+	uint32_t owner;
+};
+
+struct route_builder;
+
+struct planner {
+	const char *name;
+	const char *summary;
+	bool needs_groups;
+	bool direct;  /* a chunk from one worker to one other passes no third */
+	bool movable; /* owners may move: the order of addition does not follow from them */
+
+	/* Sets nodes and fills tables; plan->chunks, workers, nodes (= workers) and groups are set. May be NULL. */
+	enum esp_status (*prepare)(struct plan *plan, const struct plan_spec *spec, struct error *err);
+
+	/* Where the sum of the chunk is complete. */
+	uint32_t (*owner)(const struct route *route);
+	/* The next hop from node towards the owner, and the hop before node on the way down. Not asked of the owner. */
+	uint32_t (*up)(const struct route *route, uint32_t node);
+	uint32_t (*down)(const struct route *route, uint32_t node);
+	/* What node adds up when all workers contribute: calls of fold_*() below, in order. */
+	void (*gather)(const struct route *route, uint32_t node, struct route_builder *builder);
+	/* To whom node passes the result when all workers want it: calls of fan_to(). */
+	void (*spread)(const struct route *route, uint32_t node, struct route_builder *builder);
+
+	/* Writes the row itself instead of the five above, and returns true; or returns false. May be NULL. */
+	bool (*row)(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row);
+};
+
+/* gather() calls these: terms are added in the order given; self is what this node has so far. */
+void fold_begin(struct route_builder *builder);
+void fold_from(struct route_builder *builder, uint32_t node);
+void fold_self(struct route_builder *builder);
+void fold_end(struct route_builder *builder);
+/* One fold of self and other, the lower number first. */
+void fold_pair(struct route_builder *builder, uint32_t self, uint32_t other);
+
+/* spread() calls this, nearest or heaviest child first. */
+void fan_to(struct route_builder *builder, uint32_t node);
+
+/* The row of node by its planner's trees. */
+void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
+               struct plan_row *row);
+
+/* Where a piece has one side that is a single worker, that worker owns it; else PLAN_NONE. A broadcast is free. */
+uint32_t route_fixed_owner(const struct route *route);
+
+/* plan->owner: each chunk whose owner is free to one of `bins` nodes, by longest first. */
+enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct error *err);
+
+/* The star, shared by flat and central: everybody sends to the owner, the owner to everybody. */
+uint32_t star_up(const struct route *route, uint32_t node);
+void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
+void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
+
+/* The binomial trees of the hypercube, shared by halving-doubling and butterfly. */
+uint32_t hypercube_owner(const struct route *route);
+uint32_t hypercube_up(const struct route *route, uint32_t node);
+void hypercube_gather(const struct route *route, uint32_t node, struct route_builder *builder);
+void hypercube_spread(const struct route *route, uint32_t node, struct route_builder *builder);
+
+extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_tree,
+	planner_double_tree, planner_flat, planner_central, planner_two_level;
+
+#endif

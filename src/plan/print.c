@@ -1,0 +1,353 @@
+/*
+ * print.c - a plan as text. docs/plan-text.md has the grammar; parse.c reads it.
+ *
+ * A plan of a thousand nodes is a text of a hundred megabytes, so numbers and words go
+ * into a buffer by hand and to the file in large writes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/planner.h"
+#include "plan/text.h"
+
+#define TOKEN_MAX 32 /* no word or number of the language is longer */
+
+struct printer {
+	const struct plan *plan;
+	FILE *file; /* borrowed */
+	struct plan_row row;
+	bool failed; /* a write came back short */
+	size_t used;
+	char buffer[1 << 16];
+};
+
+/* ---- words and numbers ---- */
+
+static void flush(struct printer *printer)
+{
+	if (fwrite(printer->buffer, 1, printer->used, printer->file) != printer->used)
+		printer->failed = true;
+	printer->used = 0;
+}
+
+/* Where the next bytes go; there is room for TOKEN_MAX of them. */
+static char *room(struct printer *printer)
+{
+	if (sizeof(printer->buffer) - printer->used < TOKEN_MAX)
+		flush(printer);
+	return printer->buffer + printer->used;
+}
+
+static void put(struct printer *printer, const char *word)
+{
+	size_t length = strlen(word);
+
+	assert(length <= TOKEN_MAX);
+	memcpy(room(printer), word, length);
+	printer->used += length;
+}
+
+static void put_number(struct printer *printer, uint64_t value)
+{
+	char digits[20], *to = room(printer);
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + value % 10);
+	while (value /= 10);
+	printer->used += count;
+	while (count)
+		*to++ = digits[--count];
+}
+
+static void put_place(struct printer *printer, uint32_t place)
+{
+	if (place >= PLAN_TMP) {
+		put(printer, "tmp");
+		put_number(printer, place - PLAN_TMP);
+	} else {
+		put(printer, place == PLAN_IN ? "in" : "out");
+	}
+}
+
+/* ---- the head ---- */
+
+static void put_run(struct printer *printer, uint64_t value, uint32_t count)
+{
+	put(printer, " ");
+	put_number(printer, value);
+	if (count > 1) {
+		put(printer, "*");
+		put_number(printer, count);
+	}
+}
+
+static void put_list(struct printer *printer, const char *key, const uint64_t *values, uint32_t count)
+{
+	put(printer, key);
+	for (uint32_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && values[end] == values[i];)
+			end++;
+		put_run(printer, values[i], end - i);
+	}
+	put(printer, "\n");
+}
+
+static void put_groups(struct printer *printer)
+{
+	const struct plan *plan = printer->plan;
+
+	put(printer, "groups");
+	for (uint32_t i = 0, end; i < plan->nodes; i = end) {
+		for (end = i + 1; end < plan->nodes && plan->group_of[end] == plan->group_of[i];)
+			end++;
+		put_run(printer, plan->group_of[i], end - i);
+	}
+	put(printer, "\n");
+}
+
+static void put_head(struct printer *printer)
+{
+	const struct plan *plan = printer->plan;
+
+	put(printer, "espalier-plan 1\nplanner ");
+	put(printer, planner_name(plan->planner));
+	put(printer, "\ncollective ");
+	put(printer, plan_collective_name(plan->chunks.collective));
+	if (plan->chunks.root > 0) {
+		put(printer, "\nroot ");
+		put_number(printer, plan->chunks.root);
+	}
+	put(printer, "\nnodes ");
+	put_number(printer, plan->workers);
+	if (plan->nodes > plan->workers) {
+		put(printer, "\nextra ");
+		put_number(printer, plan->nodes - plan->workers);
+	}
+	put(printer, plan->in_place ? "\nin-place yes\n" : "\n");
+	if (plan->group_of)
+		put_groups(printer);
+}
+
+/* ---- sizes ---- */
+
+/* One side of one piece: `who` uses the bytes up to `end`. *every is what all workers use. */
+static void reach(uint64_t *of_worker, uint64_t *every, uint32_t who, uint64_t end)
+{
+	uint64_t *most = who == PLAN_ALL ? every : &of_worker[who];
+
+	if (end > *most)
+		*most = end;
+}
+
+/*
+ * As chunks_input_bytes() of each worker, but in one walk over the chunks: that function
+ * walks them for every worker.
+ */
+static void measure(const struct plan *plan, uint64_t *in, uint64_t *out)
+{
+	uint64_t every_in = 0, every_out = 0;
+
+	for (uint64_t c = 0; c < plan->chunks.chunk_count; c++) {
+		struct plan_piece piece = chunks_piece(&plan->chunks, c);
+
+		reach(in, &every_in, piece.from, piece.in_at + piece.bytes);
+		reach(out, &every_out, piece.to, piece.out_at + piece.bytes);
+	}
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (in[i] < every_in)
+			in[i] = every_in;
+		if (out[i] < every_out)
+			out[i] = every_out;
+	}
+}
+
+static enum esp_status put_sizes(struct printer *printer, struct error *err)
+{
+	const struct plan *plan = printer->plan;
+	uint64_t *in = calloc(plan->workers, sizeof(*in));
+	uint64_t *out = calloc(plan->workers, sizeof(*out));
+	bool enough = in && out;
+
+	if (enough) {
+		measure(plan, in, out);
+		put_list(printer, "input", in, plan->workers);
+		put_list(printer, "output", out, plan->workers);
+	}
+	free(in);
+	free(out);
+	return enough ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the sizes of %u nodes", plan->workers);
+}
+
+/* ---- rows ---- */
+
+static void put_terms(struct printer *printer, const struct plan_step *terms, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		put(printer, " ");
+		if (terms[i].verb == PLAN_LOCAL)
+			put_place(printer, terms[i].place);
+		else
+			put_number(printer, terms[i].node);
+	}
+}
+
+/* Sends of one place in a row are one word to a reader, however many steps they are. Returns how many. */
+static uint32_t put_sends(struct printer *printer, const struct plan_step *steps, uint32_t count)
+{
+	uint32_t used = 0;
+
+	put(printer, "send ");
+	put_place(printer, steps->place);
+	put(printer, " >");
+	while (used < count && steps[used].verb == PLAN_SEND && steps[used].place == steps->place) {
+		put(printer, " ");
+		put_number(printer, steps[used++].node);
+	}
+	return used;
+}
+
+/* Prints what begins at steps[0] and returns how many steps that was. */
+static uint32_t put_step(struct printer *printer, const struct plan_step *steps, uint32_t count)
+{
+	switch ((enum plan_verb)steps->verb) {
+	case PLAN_FETCH:
+		put(printer, "fetch");
+		return 1;
+	case PLAN_SEND:
+		return put_sends(printer, steps, count);
+	case PLAN_RECV:
+		put(printer, "recv= ");
+		put_place(printer, steps->place);
+		put(printer, " < ");
+		put_number(printer, steps->node);
+		return 1;
+	case PLAN_FOLD:
+		put(printer, "recv+ ");
+		put_place(printer, steps->place);
+		put(printer, " <");
+		put_terms(printer, steps + 1, steps->count);
+		return 1 + steps->count;
+	case PLAN_COPY:
+		put(printer, "copy ");
+		put_place(printer, steps->place);
+		put(printer, " < ");
+		put_place(printer, steps->source);
+		return 1;
+	case PLAN_UPDATE:
+		put(printer, "update ");
+		put_place(printer, steps->place);
+		return 1;
+	case PLAN_DELIVER:
+		put(printer, "deliver");
+		return 1;
+	case PLAN_TERM:
+	case PLAN_LOCAL:
+		break; /* only after a fold, which prints them */
+	}
+	assert(false);
+	return 1;
+}
+
+static enum esp_status put_row(struct printer *printer, uint32_t node, uint64_t chunk, struct error *err)
+{
+	struct plan_row *row = &printer->row;
+	enum esp_status status = plan_row(printer->plan, node, chunk, row);
+
+	if (status != ESP_OK)
+		return error_set(err, status, "no memory for what node %u does with chunk %llu", node,
+		                 (unsigned long long)chunk);
+	if (row->count == 0)
+		return ESP_OK;
+	put(printer, "  ");
+	put_number(printer, node);
+	put(printer, ":");
+	for (uint32_t i = 0; i < row->count;) {
+		put(printer, i == 0 ? " " : "; ");
+		i += put_step(printer, &row->steps[i], row->count - i);
+	}
+	put(printer, "\n");
+	return ESP_OK;
+}
+
+/* ---- chunks ---- */
+
+static void put_side(struct printer *printer, const char *words, uint32_t who)
+{
+	put(printer, words);
+	if (who == PLAN_ALL)
+		put(printer, "*");
+	else
+		put_number(printer, who);
+}
+
+static void put_piece(struct printer *printer, uint64_t chunk, const struct plan_piece *piece)
+{
+	put(printer, "chunk ");
+	put_number(printer, chunk);
+	put(printer, ": ");
+	put_number(printer, piece->bytes);
+	put(printer, " bytes, in+");
+	put_number(printer, piece->in_at);
+	put(printer, ", out+");
+	put_number(printer, piece->out_at);
+	put_side(printer, ", from ", piece->from);
+	put_side(printer, ", to ", piece->to);
+	put(printer, "\n");
+}
+
+/* The two ends of a piece that passes nobody else, so that an all-to-all need not ask N nodes about N^2 chunks. */
+static enum esp_status put_ends(struct printer *printer, uint64_t chunk, uint32_t a, uint32_t b, struct error *err)
+{
+	enum esp_status status = put_row(printer, a < b ? a : b, chunk, err);
+
+	if (status != ESP_OK || a == b)
+		return status;
+	return put_row(printer, a < b ? b : a, chunk, err);
+}
+
+static enum esp_status put_chunk(struct printer *printer, uint64_t chunk, struct error *err)
+{
+	const struct plan *plan = printer->plan;
+	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	enum esp_status status = ESP_OK;
+
+	put_piece(printer, chunk, &piece);
+	if (plan->planner->direct && !plan->row_first && piece.from != PLAN_ALL && piece.to != PLAN_ALL)
+		return put_ends(printer, chunk, piece.from, piece.to, err);
+	for (uint32_t node = 0; status == ESP_OK && node < plan->nodes; node++)
+		status = put_row(printer, node, chunk, err);
+	return status;
+}
+
+static enum esp_status put_plan(struct printer *printer, struct error *err)
+{
+	put_head(printer);
+	enum esp_status status = put_sizes(printer, err);
+
+	for (uint64_t c = 0; status == ESP_OK && !printer->failed && c < printer->plan->chunks.chunk_count; c++)
+		status = put_chunk(printer, c, err);
+	if (status == ESP_OK)
+		put(printer, "end\n");
+	flush(printer);
+	return status;
+}
+
+enum esp_status plan_print(const struct plan *plan, FILE *file, struct error *err)
+{
+	struct printer *printer = malloc(sizeof(*printer));
+
+	if (!printer)
+		return error_set(err, ESP_ENOMEM, "no memory to print a plan");
+	printer->plan = plan;
+	printer->file = file;
+	printer->row = (struct plan_row){0};
+	printer->failed = false;
+	printer->used = 0;
+	enum esp_status status = put_plan(printer, err);
+	if (status == ESP_OK && (fflush(file) != 0 || printer->failed))
+		status = error_set(err, ESP_EIO, "cannot write the plan");
+	plan_row_fini(&printer->row);
+	free(printer);
+	return status;
+}

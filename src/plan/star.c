@@ -1,0 +1,39 @@
+/*
+ * star.c - the star around a chunk's owner, which flat and central share.
+ */
+#include "plan/planner.h"
+
+uint32_t star_up(const struct route *route, uint32_t node)
+{
+	(void)node;
+	return route->owner;
+}
+
+void star_gather(const struct route *route, uint32_t node, struct route_builder *builder)
+{
+	if (node != route->owner)
+		return;
+	fold_begin(builder);
+	for (uint32_t worker = 0; worker < route->plan->workers; worker++) {
+		if (worker == node)
+			fold_self(builder);
+		else
+			fold_from(builder, worker);
+	}
+	fold_end(builder);
+}
+
+void star_spread(const struct route *route, uint32_t node, struct route_builder *builder)
+{
+	uint32_t workers = route->plan->workers;
+
+	if (node != route->owner)
+		return;
+	/* Beginning behind the owner: not all owners send to worker 0 first. */
+	for (uint32_t i = 1; i <= workers; i++) {
+		uint32_t worker = (uint32_t)(((uint64_t)node + i) % workers);
+
+		if (worker != node)
+			fan_to(builder, worker);
+	}
+}
