@@ -1,0 +1,99 @@
+/*
+ * exec.h - the plan executor: runs the rows of one node, without I/O.
+ *
+ * One executor is one *stream* of one lane: calls are started in the same order on all
+ * nodes, several are in flight at once, and each completes on its own. The executor does
+ * no I/O, reads no clock and starts no thread; a transport pulls messages out of it and
+ * pushes bytes into it (the functions below have the shape of transport/transport.h).
+ * One thread at a time.
+ *
+ * Messages between two nodes are numbered in the order of calls, chunks and steps, which
+ * both ends know; so four bytes say what a message is. A node may send the message number
+ * i as soon as all below i - credits have been consumed; it need not wait for lower
+ * numbers to be sent. What comes before its turn waits in a slot, at most `credits` per
+ * peer, so a connection can always be drained and nothing deadlocks (docs/executor.md).
+ */
+#ifndef ENGINE_EXEC_H
+#define ENGINE_EXEC_H
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "transport/transport.h"
+
+struct exec;
+
+struct exec_config {
+	uint32_t node;          /* who we are                                               */
+	uint32_t credits;       /* messages a peer may send ahead, raised to a power of two; the same on all nodes */
+	uint32_t active_chunks; /* chunks in flight                                          */
+	uint32_t slot_bytes;    /* the largest chunk                                         */
+	uint32_t first_index;   /* number of the first message; the same on all nodes. Zero, but for tests of the wrap */
+	bool dry;               /* move no data: for the simulator and for measuring overhead */
+};
+
+/* A collective to run. The plan and the buffers are borrowed until it is done. */
+struct exec_call {
+	const struct plan *plan;
+	const void *in;
+	void *out;
+	enum esp_type type;
+	enum esp_op op;
+	double factor;          /* ESP_SCALED                                   */
+	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
+	uint8_t lane;           /* which of them are ours                       */
+	void *cookie;           /* comes back with the result                   */
+};
+
+struct exec_done {
+	void *cookie;
+	enum esp_status status;
+};
+
+/* What the oldest unfinished chunk is waiting for: for error messages and for people. */
+struct exec_wait {
+	uint64_t call;  /* counted from 0 on this executor                            */
+	uint64_t chunk;
+	uint32_t step;  /* index into the row                                         */
+	uint32_t peer;  /* PLAN_NONE: waits only for its own messages to leave        */
+};
+
+struct exec_stats {
+	uint64_t calls, chunks, steps;
+	uint64_t messages_sent, messages_received, credits_sent;
+	uint64_t parked;      /* messages that came before their turn                */
+	uint32_t slots;       /* slots of slot_bytes that were ever needed at a time */
+};
+
+ESP_CHECKED enum esp_status exec_open(const struct exec_config *config, struct exec **out, struct error *err);
+void exec_close(struct exec *exec); /* NULL is fine */
+
+/*
+ * Starts a call. ESP_EINVAL: type, op or factor do not fit. After a failure: the status of
+ * that failure. The result comes from exec_take_done(), even if there is nothing to do.
+ */
+ESP_CHECKED enum esp_status exec_start(struct exec *exec, const struct exec_call *call, struct error *err);
+
+/* The next finished call, in the order in which they finished; false: none. */
+bool exec_take_done(struct exec *exec, struct exec_done *out);
+
+/* What the executor waits for; false: nothing is unfinished. */
+bool exec_waits(const struct exec *exec, struct exec_wait *out);
+
+/* Ends all calls with this status, now and from now on; the buffers are not touched any more. */
+void exec_fail(struct exec *exec, enum esp_status status);
+
+/* As in struct transport_user. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call. */
+bool exec_next(struct exec *exec, uint32_t peer, struct transport_message *out);
+uint32_t exec_ready(struct exec *exec);
+void exec_sent(struct exec *exec, void *cookie);
+enum esp_status exec_begin(struct exec *exec, uint32_t peer, const struct transport_message *message);
+struct transport_room exec_room(struct exec *exec, uint32_t peer);
+void exec_arrived(struct exec *exec, uint32_t peer, uint32_t bytes);
+enum esp_status exec_offer(struct exec *exec, uint32_t peer, const struct transport_message *message);
+enum esp_status exec_credit(struct exec *exec, uint32_t peer, const struct transport_message *message);
+
+uint32_t exec_consumed(const struct exec *exec, uint32_t peer);
+
+struct exec_stats exec_stats(const struct exec *exec);
+
+#endif

@@ -1,0 +1,459 @@
+/*
+ * exec_peer.c - the two ends of a connection: numbers, windows, credits, and what came early.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/exec_state.h"
+
+/* ---- the table of peers ---- */
+
+static uint32_t peer_slot(const struct exec *exec, uint32_t node)
+{
+	uint32_t mask = exec->peer_capacity - 1, at = node * UINT32_C(0x9e3779b1) & mask;
+
+	while (exec->peers[at] && exec->peers[at]->node != node)
+		at = (at + 1) & mask;
+	return at;
+}
+
+struct peer *peer_find(const struct exec *exec, uint32_t node)
+{
+	return exec->peer_capacity ? exec->peers[peer_slot(exec, node)] : NULL;
+}
+
+static bool peers_grow(struct exec *exec)
+{
+	struct peer **old = exec->peers;
+	uint32_t old_capacity = exec->peer_capacity;
+	uint32_t capacity = old_capacity ? old_capacity * 2 : 16;
+	struct peer **peers = calloc(capacity, sizeof(struct peer *));
+
+	if (!peers)
+		return false;
+	exec->peers = peers;
+	exec->peer_capacity = capacity;
+	for (uint32_t i = 0; i < old_capacity; i++) {
+		if (old[i])
+			exec->peers[peer_slot(exec, old[i]->node)] = old[i];
+	}
+	free(old);
+	return true;
+}
+
+struct peer *peer_get(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+
+	if (peer)
+		return peer;
+	if (exec->peer_count * 2 >= exec->peer_capacity && !peers_grow(exec))
+		return NULL;
+	size_t words = (exec->config.credits + 63) / 64;
+	peer = calloc(1, sizeof(*peer) + words * sizeof(uint64_t));
+	if (!peer)
+		return NULL;
+	uint32_t first = exec->config.first_index;
+	peer->node = node;
+	peer->send_next = peer->send_acked = first;
+	peer->recv_next = peer->recv_done = peer->recv_told = first;
+	exec->peers[peer_slot(exec, node)] = peer;
+	exec->peer_count++;
+	return peer;
+}
+
+static void early_close(struct exec *exec, struct peer *peer)
+{
+	for (uint32_t i = 0; peer->early && i < exec->config.credits; i++) {
+		if (peer->early[i].slotted)
+			pool_put(&exec->pool, (void *)(uintptr_t)peer->early[i].data);
+	}
+	free(peer->early);
+}
+
+void peers_close(struct exec *exec)
+{
+	for (uint32_t i = 0; i < exec->peer_capacity; i++) {
+		if (!exec->peers[i])
+			continue;
+		early_close(exec, exec->peers[i]);
+		free(exec->peers[i]);
+	}
+	free(exec->peers);
+}
+
+/* ---- sending ---- */
+
+/* Puts the peer on the list that exec_ready() hands out. */
+void peer_list(struct exec *exec, struct peer *peer)
+{
+	if (peer->listed)
+		return;
+	peer->listed = true;
+	peer->next_listed = NULL;
+	if (exec->ready_last)
+		exec->ready_last->next_listed = peer;
+	else
+		exec->ready_first = peer;
+	exec->ready_last = peer;
+}
+
+static bool is_below(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0; /* numbers wrap */
+}
+
+static bool may_send(const struct exec *exec, const struct peer *peer)
+{
+	return peer->send_first && is_below(peer->send_first->index, peer->send_acked + exec->config.credits);
+}
+
+/* Ready ops are sent lowest number first: what everybody waits for is in the oldest chunks. */
+void peer_queue_send(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+
+	op->next = NULL;
+	if (!peer->send_first) {
+		peer->send_first = peer->send_last = op;
+	} else if (is_below(peer->send_last->index, op->index)) {
+		peer->send_last->next = op;
+		peer->send_last = op;
+	} else {
+		struct op **at = &peer->send_first;
+
+		while (is_below((*at)->index, op->index))
+			at = &(*at)->next;
+		op->next = *at;
+		*at = op;
+	}
+	if (may_send(exec, peer))
+		peer_list(exec, peer);
+}
+
+/* Tell the peer what was consumed before it has to wait for it: at half of its credits. */
+static bool owes_credit(const struct exec *exec, const struct peer *peer)
+{
+	return (peer->recv_done - peer->recv_told) * 2 >= exec->config.credits && peer->recv_done != peer->recv_told;
+}
+
+bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
+{
+	struct peer *peer = peer_find(exec, node);
+
+	if (!peer || exec->failed != ESP_OK)
+		return false;
+	if (may_send(exec, peer)) {
+		struct op *op = peer->send_first;
+
+		peer->send_first = op->next;
+		if (!peer->send_first)
+			peer->send_last = NULL;
+		*out = (struct transport_message){
+			.index = op->index,
+			.bytes = (uint32_t)op->run->piece.bytes,
+			.data = run_place(exec, op->run, op->step.place),
+			.cookie = op->run,
+		};
+		exec->stats.messages_sent++;
+	} else if (owes_credit(exec, peer)) {
+		*out = (struct transport_message){.is_credit = true};
+		exec->stats.credits_sent++;
+	} else {
+		return false;
+	}
+	out->ack = peer->recv_told = peer->recv_done;
+	return true;
+}
+
+uint32_t exec_ready(struct exec *exec)
+{
+	struct peer *peer = exec->ready_first;
+
+	if (!peer || exec->failed != ESP_OK)
+		return UINT32_MAX;
+	exec->ready_first = peer->next_listed;
+	if (!exec->ready_first)
+		exec->ready_last = NULL;
+	peer->listed = false;
+	return peer->node;
+}
+
+/* ---- receiving ---- */
+
+static struct early *early_at(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	return peer->early ? &peer->early[index % exec->config.credits] : NULL;
+}
+
+/* The op joins those that wait for this peer; its message may have come already. */
+void peer_expect(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+	struct early *early = early_at(exec, peer, op->index);
+
+	op->next = NULL;
+	op->before = peer->recv_last;
+	if (peer->recv_last)
+		peer->recv_last->next = op;
+	else
+		peer->recv_first = op;
+	peer->recv_last = op;
+	if (!early || early->state == OP_WAITING || op->index - peer->recv_done >= exec->config.credits)
+		return;
+	if (early->bytes != op->run->piece.bytes) {
+		exec_fail(exec, ESP_EMISMATCH);
+		return;
+	}
+	op->state = early->state;
+	op->data = early->data;
+	op->slotted = early->slotted;
+	if (early->state == OP_ARRIVING)
+		peer->incoming.op = op;
+	*early = (struct early){0};
+}
+
+/* The message of op has been used: its slot is free, and the window moves on. */
+void peer_consume(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+	uint32_t credits = exec->config.credits, bit = op->index % credits;
+
+	if (op->slotted)
+		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
+	op->slotted = false;
+	op->data = NULL;
+	*(op->before ? &op->before->next : &peer->recv_first) = op->next;
+	*(op->next ? &op->next->before : &peer->recv_last) = op->before;
+	peer->consumed[bit / 64] |= UINT64_C(1) << bit % 64;
+	for (;;) {
+		uint32_t low = peer->recv_done % credits;
+		uint64_t mask = UINT64_C(1) << low % 64;
+
+		if (!(peer->consumed[low / 64] & mask))
+			break;
+		peer->consumed[low / 64] &= ~mask;
+		peer->recv_done++;
+	}
+	if (owes_credit(exec, peer))
+		peer_list(exec, peer);
+}
+
+static struct op *expected(const struct peer *peer, uint32_t index)
+{
+	for (struct op *op = peer->recv_first; op && !is_below(index, op->index); op = op->next) {
+		if (op->index == index)
+			return op;
+	}
+	return NULL;
+}
+
+static bool was_consumed(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	uint32_t bit = index % exec->config.credits;
+
+	return peer->consumed[bit / 64] >> bit % 64 & 1;
+}
+
+static enum esp_status take_ack(struct exec *exec, struct peer *peer, uint32_t ack)
+{
+	/* Taken back, or of what was never sent. */
+	if (is_below(ack, peer->send_acked) || is_below(peer->send_next, ack))
+		return ESP_ECORRUPT;
+	peer->send_acked = ack;
+	if (may_send(exec, peer))
+		peer_list(exec, peer);
+	return ESP_OK;
+}
+
+/* Takes note of a message that begins; *out_op is NULL if its call has not been started here. */
+static enum esp_status admit(struct exec *exec, uint32_t node, const struct transport_message *message,
+                             struct peer **out_peer, struct op **out_op)
+{
+	if (exec->failed != ESP_OK)
+		return exec->failed;
+	struct peer *peer = peer_get(exec, node);
+	if (!peer)
+		return ESP_ENOMEM;
+	enum esp_status status = take_ack(exec, peer, message->ack);
+	if (status != ESP_OK)
+		return status;
+	if (message->index - peer->recv_done >= exec->config.credits || was_consumed(exec, peer, message->index) ||
+	    message->bytes > exec->config.slot_bytes)
+		return ESP_ECORRUPT;
+	struct op *op = expected(peer, message->index);
+	if (op && op->state != OP_WAITING)
+		return ESP_ECORRUPT;
+	if (op && op->run->piece.bytes != message->bytes)
+		return ESP_EMISMATCH;
+	if (!op && !peer->early) {
+		peer->early = calloc(exec->config.credits, sizeof(*peer->early));
+		if (!peer->early)
+			return ESP_ENOMEM;
+	}
+	if (!op && early_at(exec, peer, message->index)->state != OP_WAITING)
+		return ESP_ECORRUPT;
+	exec->stats.messages_received++;
+	*out_peer = peer;
+	*out_op = op;
+	return ESP_OK;
+}
+
+/* The message has to wait at data until its turn comes, or until its call is started. */
+static void park(struct exec *exec, struct peer *peer, struct op *op, const struct transport_message *message,
+                 enum op_state state, const void *data, bool slotted)
+{
+	exec->stats.parked++;
+	if (op) {
+		op->state = (uint8_t)state;
+		op->data = data;
+		op->slotted = slotted;
+	} else {
+		*early_at(exec, peer, message->index) =
+			(struct early){.data = data, .bytes = message->bytes, .state = (uint8_t)state, .slotted = slotted};
+	}
+}
+
+static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct op *op,
+                                   const struct transport_message *message)
+{
+	void *slot = NULL;
+
+	if (!exec->config.dry && message->bytes > 0) {
+		slot = pool_get(&exec->pool);
+		if (!slot)
+			return ESP_ENOMEM;
+	}
+	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
+	peer->incoming.arrival = ARRIVAL_PLACE;
+	peer->incoming.target = slot;
+	return ESP_OK;
+}
+
+static void message_done(struct exec *exec, struct peer *peer)
+{
+	struct incoming *incoming = &peer->incoming;
+	struct op *op = incoming->op;
+
+	incoming->arrival = ARRIVAL_NONE;
+	if (incoming->direct) {
+		run_received(exec, op->run);
+	} else if (op) {
+		op->state = OP_PARKED;
+		if (run_waits_on(op->run, op))
+			run_advance(exec, op->run);
+	} else {
+		early_at(exec, peer, incoming->index)->state = OP_PARKED;
+	}
+}
+
+enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	struct peer *peer;
+	struct op *op;
+	enum esp_status status = admit(exec, node, message, &peer, &op);
+
+	if (status != ESP_OK)
+		return status;
+	peer->incoming = (struct incoming){
+		.index = message->index,
+		.bytes = message->bytes,
+		.op = op,
+		.direct = op && run_waits_on(op->run, op),
+	};
+	if (peer->incoming.direct) {
+		op->state = OP_ARRIVING;
+		run_aim(exec, op->run, &peer->incoming);
+	} else {
+		status = aim_at_slot(exec, peer, op, message);
+	}
+	if (status == ESP_OK && message->bytes == 0) {
+		message_done(exec, peer);
+		exec_fill(exec);
+	}
+	return exec->failed != ESP_OK ? exec->failed : status;
+}
+
+enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	struct peer *peer;
+	struct op *op;
+	enum esp_status status = admit(exec, node, message, &peer, &op);
+
+	if (status != ESP_OK)
+		return status;
+	park(exec, peer, op, message, OP_PARKED, message->data, false);
+	if (op && run_waits_on(op->run, op)) {
+		run_advance(exec, op->run);
+		exec_fill(exec);
+	}
+	return exec->failed;
+}
+
+uint32_t exec_consumed(const struct exec *exec, uint32_t node)
+{
+	const struct peer *peer = peer_find(exec, node);
+
+	return peer ? peer->recv_done : exec->config.first_index;
+}
+
+enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	if (exec->failed != ESP_OK)
+		return exec->failed;
+	struct peer *peer = peer_get(exec, node);
+	return peer ? take_ack(exec, peer, message->ack) : ESP_ENOMEM;
+}
+
+struct transport_room exec_room(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+	struct incoming *incoming = &peer->incoming;
+	uint32_t left = incoming->bytes - incoming->got;
+
+	if (exec->config.dry)
+		return (struct transport_room){NULL, left};
+	if (exec->failed != ESP_OK) /* nobody's buffers are touched any more */
+		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
+	if (incoming->arrival == ARRIVAL_PLACE)
+		return (struct transport_room){incoming->target + incoming->got, left};
+	memcpy(exec->staging, incoming->carry, incoming->carried);
+	uint32_t room = STAGING_BYTES - incoming->carried;
+	return (struct transport_room){exec->staging + incoming->carried, left < room ? left : room};
+}
+
+/* Combines the whole elements in staging with the other operand; what is left of a split one is carried over. */
+static void add_staged(struct exec *exec, struct incoming *incoming, uint32_t bytes)
+{
+	const struct instance *instance = incoming->op->run->instance;
+	uint32_t have = incoming->carried + bytes;
+	uint32_t count = have / instance->element_bytes, whole = count * instance->element_bytes;
+	uint32_t from = incoming->got - incoming->carried;
+	uint8_t *target = incoming->target + from;
+	const uint8_t *other = incoming->other + from;
+
+	if (incoming->leads)
+		instance->fold(target, exec->staging, other, count);
+	else
+		instance->fold(target, other, exec->staging, count);
+	incoming->carried = (uint8_t)(have - whole);
+	memcpy(incoming->carry, exec->staging + whole, incoming->carried);
+}
+
+void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)
+{
+	struct peer *peer = peer_find(exec, node);
+	struct incoming *incoming = &peer->incoming;
+
+	if (exec->failed != ESP_OK) {
+		incoming->got += bytes;
+		return;
+	}
+	if (!exec->config.dry && incoming->arrival == ARRIVAL_ADD)
+		add_staged(exec, incoming, bytes);
+	incoming->got += bytes;
+	if (incoming->got == incoming->bytes) {
+		message_done(exec, peer);
+		exec_fill(exec);
+	}
+}

@@ -1,0 +1,237 @@
+/*
+ * exec_run.c - a chunk in flight: its row of ops, run as far as the data goes.
+ */
+#include <string.h>
+
+#include "engine/exec_state.h"
+
+/* ---- places ---- */
+
+static uint8_t *buffer_at(const void *buffer, uint64_t offset)
+{
+	return buffer ? (uint8_t *)(uintptr_t)buffer + offset : NULL;
+}
+
+/* NULL when dry, for a buffer of no bytes, and after running out of memory, which fails the executor. */
+uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place)
+{
+	if (exec->config.dry)
+		return NULL;
+	if (place == PLAN_IN)
+		return buffer_at(run->instance->call.in, run->piece.in_at);
+	if (place == PLAN_OUT)
+		return buffer_at(run->instance->call.out, run->piece.out_at);
+	void **tmp = &run->tmp[place - PLAN_TMP];
+	if (!*tmp) {
+		*tmp = pool_get(&exec->pool);
+		if (!*tmp)
+			exec_fail(exec, ESP_ENOMEM);
+	}
+	return *tmp;
+}
+
+static void combine(struct exec *exec, struct run *run, void *target, const void *left, const void *right)
+{
+	const struct instance *instance = run->instance;
+
+	if (exec->config.dry || exec->failed != ESP_OK || run->piece.bytes == 0)
+		return;
+	instance->fold(target, left, right, run->piece.bytes / instance->element_bytes);
+}
+
+static void copy(struct exec *exec, struct run *run, void *target, const void *source)
+{
+	if (exec->config.dry || exec->failed != ESP_OK || run->piece.bytes == 0 || target == source)
+		return;
+	memcpy(target, source, run->piece.bytes);
+}
+
+/* ---- folds ---- */
+
+static bool is_local(const struct op *term)
+{
+	return term->step.verb == PLAN_LOCAL;
+}
+
+/* Combines the data of the term that is next, which came from a peer, and moves on. */
+static void take_term(struct exec *exec, struct run *run, struct op *fold, const void *data)
+{
+	uint8_t *target = run_place(exec, run, fold->step.place);
+	struct op *terms = fold + 1;
+
+	if (run->term == 0 && is_local(&terms[1])) {
+		combine(exec, run, target, data, run_place(exec, run, terms[1].step.place));
+		run->term = 2;
+	} else if (run->term == 0) {
+		copy(exec, run, target, data);
+		run->term = 1;
+	} else if (run->term == 1 && is_local(&terms[0])) {
+		combine(exec, run, target, run_place(exec, run, terms[0].step.place), data);
+		run->term = 2;
+	} else {
+		combine(exec, run, target, target, data);
+		run->term++;
+	}
+}
+
+/* The first two terms are both here: one pass instead of a copy and a pass. */
+static bool take_two(struct exec *exec, struct run *run, struct op *fold)
+{
+	struct op *a = fold + 1, *b = fold + 2;
+
+	if (run->term != 0 || is_local(a) || is_local(b) || a->state != OP_PARKED || b->state != OP_PARKED)
+		return false;
+	combine(exec, run, run_place(exec, run, fold->step.place), a->data, b->data);
+	peer_consume(exec, a);
+	peer_consume(exec, b);
+	run->term = 2;
+	return true;
+}
+
+/* A term that this node holds. The first one waits for the second, to be combined in one pass. */
+static void take_local(struct exec *exec, struct run *run, struct op *fold)
+{
+	struct op *terms = fold + 1;
+	uint8_t *target = run_place(exec, run, fold->step.place);
+	const uint8_t *mine = run_place(exec, run, terms[run->term].step.place);
+
+	if (run->term > 0) {
+		combine(exec, run, target, target, mine);
+		run->term++;
+	} else if (is_local(&terms[1])) {
+		combine(exec, run, target, mine, run_place(exec, run, terms[1].step.place));
+		run->term = 2;
+	} else {
+		run->term = 1;
+	}
+}
+
+/* Runs a fold as far as its terms are here; false: waits for the term at run->term. */
+static bool run_fold(struct exec *exec, struct run *run)
+{
+	struct op *fold = &run->ops[run->at];
+
+	while (run->term < fold->step.count) {
+		struct op *term = fold + 1 + run->term;
+
+		if (is_local(term)) {
+			take_local(exec, run, fold);
+		} else if (!take_two(exec, run, fold)) {
+			if (term->state != OP_PARKED)
+				return false;
+			take_term(exec, run, fold, term->data);
+			peer_consume(exec, term);
+		}
+	}
+	run->at += fold->step.count + 1;
+	run->term = 0;
+	return true;
+}
+
+/* ---- the row ---- */
+
+static bool run_recv(struct exec *exec, struct run *run)
+{
+	struct op *op = &run->ops[run->at];
+
+	if (op->state != OP_PARKED)
+		return false;
+	copy(exec, run, run_place(exec, run, op->step.place), op->data);
+	peer_consume(exec, op);
+	run->at++;
+	return true;
+}
+
+static void run_update(struct exec *exec, struct run *run)
+{
+	const struct instance *instance = run->instance;
+	uint8_t *data = run_place(exec, run, run->ops[run->at].step.place);
+
+	if (instance->finishes && !exec->config.dry && exec->failed == ESP_OK)
+		math_finish(data, run->piece.bytes / instance->element_bytes, instance->call.type, instance->call.op,
+		            instance->call.factor, instance->contributors);
+	run->at++;
+}
+
+/* Runs the op that is next; false: it waits for a peer. */
+static bool run_op(struct exec *exec, struct run *run)
+{
+	struct op *op = &run->ops[run->at];
+
+	switch (op->step.verb) {
+	case PLAN_SEND:
+		peer_queue_send(exec, op);
+		break;
+	case PLAN_RECV:
+		return run_recv(exec, run);
+	case PLAN_FOLD:
+		return run_fold(exec, run);
+	case PLAN_COPY:
+		copy(exec, run, run_place(exec, run, op->step.place), run_place(exec, run, (uint8_t)op->step.source));
+		break;
+	case PLAN_UPDATE:
+		run_update(exec, run);
+		return true;
+	default: /* fetch, deliver: the memory is the caller's already */
+		break;
+	}
+	run->at++;
+	return true;
+}
+
+void run_advance(struct exec *exec, struct run *run)
+{
+	while (run->at < run->op_count) {
+		if (!run_op(exec, run) || exec->failed != ESP_OK)
+			return;
+	}
+	if (run->sends_left == 0)
+		run_retire(exec, run);
+}
+
+bool run_waits_on(const struct run *run, const struct op *op)
+{
+	const struct op *at;
+
+	if (run->at >= run->op_count)
+		return false;
+	at = &run->ops[run->at];
+	return at->step.verb == PLAN_FOLD ? at + 1 + run->term == op : at == op;
+}
+
+void run_aim(struct exec *exec, struct run *run, struct incoming *incoming)
+{
+	struct op *op = &run->ops[run->at], *terms = op + 1;
+
+	incoming->arrival = ARRIVAL_PLACE;
+	incoming->target = run_place(exec, run, op->step.place);
+	if (op->step.verb == PLAN_RECV)
+		return;
+	if (run->term == 0) {
+		if (!is_local(&terms[1]))
+			return; /* the first of two that arrive: the second is added to it */
+		incoming->leads = true;
+		incoming->other = run_place(exec, run, terms[1].step.place);
+	} else if (run->term == 1 && is_local(&terms[0])) {
+		incoming->other = run_place(exec, run, terms[0].step.place);
+	} else {
+		incoming->other = incoming->target;
+	}
+	incoming->arrival = ARRIVAL_ADD;
+}
+
+void run_received(struct exec *exec, struct run *run)
+{
+	struct op *op = &run->ops[run->at];
+
+	if (op->step.verb == PLAN_RECV) {
+		run->at++;
+		peer_consume(exec, op);
+	} else {
+		struct op *terms = op + 1, *term = &terms[run->term];
+
+		run->term += run->term == 0 && is_local(&terms[1]) ? 2 : 1;
+		peer_consume(exec, term);
+	}
+	run_advance(exec, run);
+}

@@ -1,0 +1,162 @@
+/*
+ * exec_state.h - what an executor is made of. Private to src/engine.
+ *
+ *     exec ─┬─ instances: the calls in flight
+ *           ├─ runs: the chunks in flight, each a row of ops and where it stands in it
+ *           └─ peers: per connection, the ops that wait to send and to receive
+ */
+#ifndef ENGINE_EXEC_STATE_H
+#define ENGINE_EXEC_STATE_H
+
+#include "engine/exec.h"
+#include "engine/pool.h"
+#include "math/math.h"
+
+struct run;
+struct peer;
+
+/* How far the message of a receiving op is. */
+enum op_state {
+	OP_WAITING,  /* nothing came yet                                             */
+	OP_ARRIVING, /* under way: into a slot, or straight into its target          */
+	OP_PARKED,   /* all there, at data, before its turn                          */
+};
+
+/* One step of a row, with what it takes to run it. */
+struct op {
+	struct plan_step step;
+	struct run *run;
+	struct peer *peer;
+	struct op *next, *before; /* among the peer's waiting ops, by index */
+	uint32_t index;           /* of the message                         */
+	uint8_t state;
+	bool slotted;             /* data is a slot of the pool             */
+	const void *data;
+};
+
+/* A chunk in flight. */
+struct run {
+	struct instance *instance;
+	uint64_t chunk;
+	struct plan_piece piece;
+	struct op *ops;
+	void **tmp; /* scratch places: buffers of the pool, taken when first written */
+	uint32_t op_count, tmp_count;
+	uint32_t at;         /* the op that is next, or waits                             */
+	uint32_t term;       /* in a fold: the term that is next                          */
+	uint32_t sends_left; /* messages that have not left                               */
+	uint32_t block_class;
+	struct run *next_free;
+};
+
+/* A call in flight. */
+struct instance {
+	struct exec_call call;
+	uint64_t number;
+	math_fold_fn *fold;
+	uint32_t element_bytes;
+	uint32_t contributors;
+	bool finishes;       /* update has something to do */
+	bool all_active;     /* every chunk has been activated */
+	uint32_t active;
+	uint64_t next_chunk;
+	enum esp_status status;
+	struct instance *next;       /* waiting to be activated, done, or free */
+	struct instance *live_next, *live_before;
+};
+
+/* A message that came before the call that it belongs to was started here. */
+struct early {
+	const void *data;
+	uint32_t bytes;
+	uint8_t state; /* OP_WAITING: none */
+	bool slotted;
+};
+
+/* Where the bytes of the message that is arriving go. */
+enum arrival {
+	ARRIVAL_NONE,
+	ARRIVAL_PLACE, /* straight into memory: the target, or a slot                  */
+	ARRIVAL_ADD,   /* combined with another operand as it comes                    */
+};
+
+struct incoming {
+	uint8_t arrival;
+	bool direct;       /* its turn had come when it began                            */
+	bool leads;        /* the arriving data is the left operand                      */
+	uint8_t carried;   /* bytes of a split element that wait for the rest of it      */
+	uint8_t carry[8];
+	uint32_t index, bytes, got;
+	struct op *op;     /* NULL: early                                                */
+	uint8_t *target;
+	const uint8_t *other; /* ARRIVAL_ADD: the other operand */
+};
+
+struct peer {
+	uint32_t node;
+	bool listed; /* in exec->ready_first */
+	struct peer *next_listed;
+
+	uint32_t send_next;  /* the number of the next message to be planned    */
+	uint32_t send_acked; /* the peer has consumed all below                 */
+	struct op *send_first, *send_last; /* ready to be sent, by index        */
+
+	uint32_t recv_next; /* as above, for what we are to receive             */
+	uint32_t recv_done; /* all below were consumed                          */
+	uint32_t recv_told; /* the peer has been told so much of it             */
+	struct op *recv_first, *recv_last; /* not yet consumed, by index        */
+	struct early *early; /* by index modulo credits; NULL until needed      */
+	struct incoming incoming;
+	uint64_t consumed[]; /* bits by index modulo credits, from recv_done on */
+};
+
+#define BLOCK_CLASSES 32u
+
+struct exec {
+	struct exec_config config;
+	enum esp_status failed; /* ESP_OK: no */
+	struct exec_stats stats;
+	struct pool pool;
+	uint8_t *staging; /* where bytes land that are added as they come */
+
+	struct run *runs; /* active_chunks of them */
+	struct run *run_free;
+	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by power of two */
+	struct plan_row row;
+
+	struct instance *queue_first, *queue_last; /* to be activated */
+	struct instance *done_first, *done_last;
+	struct instance *instance_free;
+	struct instance *live; /* all that are not done */
+
+	struct peer **peers; /* open addressing by node number */
+	uint32_t peer_capacity, peer_count;
+	struct peer *ready_first, *ready_last;
+};
+
+#define STAGING_BYTES 65536u
+
+/* exec_peer.c */
+struct peer *peer_find(const struct exec *exec, uint32_t node);
+struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
+void peer_list(struct exec *exec, struct peer *peer);
+void peer_queue_send(struct exec *exec, struct op *op);
+void peer_expect(struct exec *exec, struct op *op);
+void peer_consume(struct exec *exec, struct op *op);
+void peers_close(struct exec *exec);
+
+/* exec.c: activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
+void exec_fill(struct exec *exec);
+
+/* exec_run.c */
+uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place);
+void run_advance(struct exec *exec, struct run *run);
+/* Is it this op's turn to receive? */
+bool run_waits_on(const struct run *run, const struct op *op);
+/* Its turn has come while its message begins: where the bytes go. */
+void run_aim(struct exec *exec, struct run *run, struct incoming *incoming);
+/* The message that run_aim() aimed is complete. */
+void run_received(struct exec *exec, struct run *run);
+void run_retire(struct exec *exec, struct run *run);
+
+#endif

@@ -1,0 +1,50 @@
+#include "engine/pool.h"
+
+#include <stdlib.h>
+
+struct pool_buffer {
+	struct pool_buffer *next;
+};
+
+#define POOL_ALIGN 64u /* a cache line, and the widest vector */
+
+void pool_init(struct pool *pool, size_t bytes)
+{
+	size_t least = bytes > sizeof(struct pool_buffer) ? bytes : sizeof(struct pool_buffer);
+
+	*pool = (struct pool){.bytes = (least + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN};
+}
+
+void pool_fini(struct pool *pool)
+{
+	while (pool->free) {
+		struct pool_buffer *buffer = pool->free;
+
+		pool->free = buffer->next;
+		free(buffer);
+	}
+}
+
+void *pool_get(struct pool *pool)
+{
+	struct pool_buffer *buffer = pool->free;
+
+	if (buffer) {
+		pool->free = buffer->next;
+		return buffer;
+	}
+	buffer = aligned_alloc(POOL_ALIGN, pool->bytes);
+	if (buffer)
+		pool->count++;
+	return buffer;
+}
+
+void pool_put(struct pool *pool, void *buffer)
+{
+	struct pool_buffer *back = buffer;
+
+	if (!back)
+		return;
+	back->next = pool->free;
+	pool->free = back;
+}
