@@ -1,0 +1,33 @@
+/*
+ * cli.h - the espalier command: its subcommands and their exit statuses.
+ *
+ * One file per subcommand. To add one: write src/cli/NAME.c with
+ *
+ *   const struct cli_command cli_NAME = {"NAME", "what it does, in a few words", run};
+ *
+ * declare it below, and name it in the table of main.c and in meson.build. run() is given
+ * argv[0] = the subcommand's name, parses its options with cli/options.h and returns a
+ * CLI_EXIT status. What was asked for goes to stdout, everything else to stderr.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+enum cli_exit {
+	CLI_EXIT_OK = 0,
+	CLI_EXIT_NO = 1,    /* the thing asked about is not so, or the work failed */
+	CLI_EXIT_USAGE = 2, /* the command line makes no sense                     */
+};
+
+struct cli_command {
+	const char *name;
+	const char *summary; /* one line for espalier --help */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct cli_command cli_conf, cli_plan;
+
+/* "espalier: TEXT" on stderr, for every subcommand alike; returns CLI_EXIT_USAGE or CLI_EXIT_NO. */
+int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

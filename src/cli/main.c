@@ -1,0 +1,94 @@
+/*
+ * main.c - the espalier command: finds the subcommand and hands over.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/word.h"
+#include "cli/cli.h"
+#include "espalier/espalier.h"
+
+static const struct cli_command *const commands[] = {
+	&cli_conf,
+	&cli_plan,
+};
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static const char *command_name_at(const void *list, size_t index)
+{
+	(void)list;
+	return index < COMMAND_COUNT ? commands[index]->name : NULL;
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static void print_help(FILE *out)
+{
+	fputs("usage: espalier COMMAND [options]\n\n"
+	      "Trains models along the network that you have: communication for distributed training.\n\n"
+	      "commands:\n",
+	      out);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
+	fputs("  help        explains a command: espalier help COMMAND\n\n"
+	      "options:\n"
+	      "  -h, --help     this text\n"
+	      "  -V, --version  the version\n\n"
+	      "exit status: 0 done; 1 the thing asked about is not so, or the work failed; 2 wrong usage\n",
+	      out);
+}
+
+static int unknown_command(const char *name)
+{
+	const char *near = word_nearest(name, command_name_at, NULL);
+	if (near)
+		return cli_usage_error("unknown command '%s'; did you mean '%s'?", name, near);
+	return cli_usage_error("unknown command '%s'; see espalier --help", name);
+}
+
+/* espalier help SUB is espalier SUB --help. */
+static int help(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stdout);
+		return CLI_EXIT_OK;
+	}
+	const struct cli_command *command = find_command(argv[1]);
+	if (!command)
+		return unknown_command(argv[1]);
+	char ask[] = "--help";
+	char *words[] = {argv[1], ask, NULL};
+	return command->run(2, words);
+}
+
+static int dispatch(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return CLI_EXIT_USAGE;
+	}
+	const char *name = argv[1];
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return help(argc - 1, argv + 1);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("espalier %s\n", esp_version());
+		return CLI_EXIT_OK;
+	}
+	const struct cli_command *command = find_command(name);
+	return command ? command->run(argc - 1, argv + 1) : unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+	int status = dispatch(argc, argv);
+	/* A full disk or a closed pipe must not look like success. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_EXIT_OK)
+		status = cli_fail("cannot write to the standard output");
+	return status;
+}

@@ -1,0 +1,230 @@
+/*
+ * plan_cost.c - espalier plan cost: the planners side by side, by what the checker counts.
+ *
+ * The time is the usual two-term estimate, from those counts alone:
+ *
+ *     rounds * alpha  +  8 * max(most bytes one node sends, most bytes one receives) / beta
+ *
+ * It takes the links of a node to carry both directions at once, the chunks to stream
+ * without gaps, and the network between the nodes to be no bottleneck: it ranks plans for
+ * a flat network and says nothing about oversubscribed links, for which the bytes between
+ * groups are the column to read.
+ */
+#include <stdio.h>
+
+#include "base/number.h"
+#include "base/table.h"
+#include "cli/plan.h"
+#include "cli/plan_json.h"
+#include "cli/plan_options.h"
+#include "plan/check.h"
+
+#define COMMAND "plan cost"
+#define BUFFER_BYTES ((uint64_t)64 << 20)
+#define PLANNERS_MAX 64
+
+struct cost_request {
+	struct plan_request plan;
+	double alpha_us;
+	double beta_gbit;
+	bool json;
+};
+
+struct cost {
+	const struct planner *planner;
+	struct plan_report report;
+	double time_us;
+	bool grouped;
+	char reason[256]; /* why there is no cost; empty if there is */
+};
+
+static double estimate_us(const struct cost_request *request, const struct plan_report *report)
+{
+	uint64_t most = report->busiest_sent > report->busiest_received ? report->busiest_sent : report->busiest_received;
+
+	return report->rounds * request->alpha_us + 8.0 * (double)most / (request->beta_gbit * 1e3);
+}
+
+/* -1 to go on, or the exit status. */
+static int find_cost(const struct cost_request *request, struct cost *cost)
+{
+	struct plan_request asked = request->plan;
+	struct error err = {0};
+	struct plan *plan = NULL;
+
+	asked.planner = planner_name(cost->planner);
+	err.status = plan_request_open(&asked, &plan, &err);
+	if (err.status == ESP_OK) {
+		cost->grouped = plan->group_count > 0;
+		err.status = plan_check(plan, NULL, &cost->report, NULL, &err);
+		plan_close(plan);
+		if (err.status != ESP_OK)
+			return cli_fail(COMMAND ": %s: %s", asked.planner, err.text);
+		cost->time_us = estimate_us(request, &cost->report);
+		return -1;
+	}
+	/* Without groups the others can still be compared. */
+	bool left_out = !request->plan.planner && planner_needs_groups(cost->planner) && !asked.groups && !asked.racks;
+	if (!left_out)
+		return plan_complain(COMMAND, &err);
+	snprintf(cost->reason, sizeof(cost->reason), "%s", err.text);
+	return -1;
+}
+
+/* ---- for people ---- */
+
+static void add_row(struct table *table, const struct cost *cost)
+{
+	const struct plan_report *report = &cost->report;
+	char wire[NUMBER_BYTES_TEXT], busy[NUMBER_BYTES_TEXT], cross[NUMBER_BYTES_TEXT];
+
+	table_cell(table, "%s", planner_name(cost->planner));
+	table_cell(table, "%u", report->rounds);
+	table_cell(table, "%llu", (unsigned long long)report->messages);
+	table_cell(table, "%s", number_format_bytes(report->wire_bytes, wire));
+	table_cell(table, "%s", number_format_bytes(report->busiest_bytes, busy));
+	table_cell(table, "%s", cost->grouped ? number_format_bytes(report->cross_bytes, cross) : "-");
+	table_cell(table, "%.1f", cost->time_us);
+}
+
+static enum esp_status print_table(const struct cost_request *request, const struct cost *costs, size_t count)
+{
+	static const char *const headers[] = {"planner",      "rounds",         "messages",  "on the wire",
+	                                      "busiest node", "between groups", "time (us)", NULL};
+	struct table table;
+
+	table_init(&table, headers);
+	for (size_t i = 0; i < count; i++) {
+		if (!costs[i].reason[0])
+			add_row(&table, &costs[i]);
+	}
+	enum esp_status status = table_print(&table, stdout);
+	table_fini(&table);
+	for (size_t i = 0; i < count; i++) {
+		if (costs[i].reason[0])
+			printf("\nleft out: %s\n", costs[i].reason);
+	}
+	printf("\ntime = rounds x %g us + 8 x (most bytes that one node sends, or receives) / %g Gbit/s\n",
+	       request->alpha_us, request->beta_gbit);
+	return status;
+}
+
+/* ---- for programs ---- */
+
+static void put_cost(struct json *json, const struct cost *cost)
+{
+	struct plan grouping = {.group_count = cost->grouped};
+
+	json_object_begin(json);
+	json_key(json, "planner");
+	json_string(json, planner_name(cost->planner));
+	json_key(json, "left_out");
+	json_string(json, cost->reason[0] ? cost->reason : NULL);
+	if (!cost->reason[0]) {
+		plan_json_report(json, &grouping, &cost->report);
+		json_key(json, "time_us");
+		json_double(json, cost->time_us);
+	}
+	json_object_end(json);
+}
+
+static enum esp_status print_json(const struct cost_request *request, const struct cost *costs, size_t count)
+{
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_key(&json, "collective");
+	json_string(&json, plan_collective_name((enum plan_collective)request->plan.collective));
+	json_key(&json, "nodes");
+	json_u64(&json, request->plan.nodes);
+	json_key(&json, "alpha_us");
+	json_double(&json, request->alpha_us);
+	json_key(&json, "beta_gbit");
+	json_double(&json, request->beta_gbit);
+	json_key(&json, "planners");
+	json_array_begin(&json);
+	for (size_t i = 0; i < count; i++)
+		put_cost(&json, &costs[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}
+
+/* ---- the command ---- */
+
+/* Those named, or all. -1 to go on, or the exit status. */
+static int choose(const struct cost_request *request, struct cost *costs, size_t *out_count)
+{
+	struct error err = {0};
+	size_t count = 0;
+
+	if (request->plan.planner) {
+		costs[count++].planner = plan_find(request->plan.planner, &err);
+		if (!costs[0].planner)
+			return plan_complain(COMMAND, &err);
+	}
+	for (unsigned i = 0; !request->plan.planner && plan_planner(i) && count < PLANNERS_MAX; i++)
+		costs[count++].planner = plan_planner(i);
+	*out_count = count;
+	return -1;
+}
+
+static int compare(struct cost_request *request)
+{
+	struct cost costs[PLANNERS_MAX] = {0};
+	size_t count = 0;
+	struct plan_request *plan = &request->plan;
+
+	/* The same buffer for all, or there is nothing to compare. */
+	if (plan->bytes == PLAN_UNSET && !plan->counts && plan->collective != PLAN_BARRIER)
+		plan->bytes = BUFFER_BYTES;
+	if (!plan->chunks && !plan->counts)
+		plan->chunks = plan->nodes;
+	int exit_status = choose(request, costs, &count);
+	for (size_t i = 0; exit_status < 0 && i < count; i++)
+		exit_status = find_cost(request, &costs[i]);
+	if (exit_status >= 0)
+		return exit_status;
+	enum esp_status printed = request->json ? print_json(request, costs, count) : print_table(request, costs, count);
+	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+}
+
+static int run(int argc, char **argv)
+{
+	struct cost_request request = {.alpha_us = 20, .beta_gbit = 10};
+	struct cli_option options[PLAN_OPTION_MAX];
+	size_t count = plan_request_options(&request.plan, options);
+	char about[PLAN_ABOUT_TEXT];
+
+	options[count++] = plan_request_planner(&request.plan);
+	options[count++] = (struct cli_option){
+		"alpha", 'a', CLI_DOUBLE, &request.alpha_us, "US", "microseconds that a round takes by itself (default 20)",
+		0,       0,   NULL};
+	options[count++] = (struct cli_option){
+		"beta", 0, CLI_DOUBLE, &request.beta_gbit, "GBIT", "Gbit/s of a node's link, each way (default 10)",
+		0,      0, NULL};
+	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
+	options[count] = (struct cli_option){0};
+	const struct cli_usage usage = {
+		COMMAND,
+		"",
+		plan_about("Compares planners by what the checker counts, for a buffer of 64M in a chunk per node unless told\n"
+	               "otherwise.\n\n"
+	               "time = rounds x alpha + 8 x (most bytes that one node sends, or receives) / beta, which takes the\n"
+	               "network between the nodes to be no bottleneck.",
+	               about),
+		options,
+		0,
+		0};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	if (!(request.alpha_us >= 0) || !(request.beta_gbit > 0))
+		return cli_usage_error(COMMAND ": --alpha must not be negative, and --beta must be above 0");
+	if (!request.plan.nodes)
+		return cli_usage_error(COMMAND ": how many nodes? Give --nodes N");
+	return compare(&request);
+}
+
+const struct cli_command cli_plan_cost = {"cost", "compares planners: rounds, bytes, time", run};

@@ -1,0 +1,125 @@
+/*
+ * plan_draw.c - espalier plan draw: a plan as a picture.
+ */
+#include "plan/draw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/plan.h"
+#include "cli/plan_json.h"
+#include "cli/plan_options.h"
+
+#define COMMAND "plan draw"
+
+struct draw_request {
+	struct plan_request plan;
+	uint64_t chunk;
+	const char *output; /* NULL: stdout */
+	bool json;
+};
+
+/* A file that could not be finished is removed: half a picture is worse than none. */
+static int draw_to_file(const struct plan *plan, const struct draw_request *request, struct error *err)
+{
+	FILE *file = fopen(request->output, "w");
+
+	if (!file)
+		return error_set(err, ESP_EIO, "cannot write %.100s: %s", request->output, strerror(errno));
+	enum esp_status status = plan_draw(plan, request->chunk, file, err);
+	if (fclose(file) != 0 && status == ESP_OK)
+		status = error_set(err, ESP_EIO, "cannot write %.100s: %s", request->output, strerror(errno));
+	if (status != ESP_OK)
+		unlink(request->output);
+	return status;
+}
+
+/* The picture inside a document, for programs that want its size and kind with it. */
+static enum esp_status draw_to_json(const struct plan *plan, const struct draw_request *request, struct error *err)
+{
+	char *svg = NULL;
+	size_t length = 0;
+	FILE *file = open_memstream(&svg, &length);
+	struct json json;
+
+	if (!file)
+		return error_set(err, ESP_ENOMEM, "no memory for a picture");
+	enum esp_status status = plan_draw(plan, request->chunk, file, err);
+	if (fclose(file) != 0 && status == ESP_OK)
+		status = error_set(err, ESP_ENOMEM, "no memory for a picture");
+	if (status == ESP_OK) {
+		json_init(&json, stdout);
+		json_object_begin(&json);
+		plan_json_facts(&json, plan);
+		json_key(&json, "svg");
+		json_string_n(&json, svg, length);
+		json_object_end(&json);
+		if (json_fini(&json) != ESP_OK)
+			status = error_set(err, ESP_EIO, "cannot write to the standard output");
+	}
+	free(svg);
+	return status;
+}
+
+static int draw(const struct plan *plan, const struct draw_request *request)
+{
+	struct error err = {0};
+	enum esp_status status;
+
+	if (request->json)
+		status = draw_to_json(plan, request, &err);
+	else if (request->output && strcmp(request->output, "-") != 0)
+		status = draw_to_file(plan, request, &err);
+	else
+		status = plan_draw(plan, request->chunk, stdout, &err);
+	if (status == ESP_OK)
+		return CLI_EXIT_OK;
+	/* A wrong plan is an answer; too large a picture or no such chunk is a question that makes no sense. */
+	if (status == ESP_ELIMIT || status == ESP_EINVAL)
+		return cli_usage_error(COMMAND ": %s", err.text);
+	return cli_fail(COMMAND ": %s", err.text);
+}
+
+static int run(int argc, char **argv)
+{
+	struct draw_request request = {.chunk = DRAW_ALL_CHUNKS};
+	struct cli_option options[PLAN_OPTION_MAX];
+	size_t count = plan_request_options(&request.plan, options);
+	char about[PLAN_ABOUT_TEXT];
+
+	options[count++] = plan_request_planner(&request.plan);
+	options[count++] = (struct cli_option){"chunk", 0, CLI_U64, &request.chunk, "C", "draw chunk C alone", 0, 0, NULL};
+	options[count++] = (struct cli_option){
+		"output", 'o', CLI_STRING, &request.output, "FILE", "write to FILE (default: stdout)", 0, 0, NULL};
+	options[count++] =
+		(struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON with the picture in it", 0, 0, NULL};
+	options[count] = (struct cli_option){0};
+	const struct cli_usage usage = {
+		COMMAND,
+		"[FILE|-]",
+		plan_about(
+			"Draws a plan as SVG: nodes are columns, rounds go down, arrows are messages, and the cells show what\n"
+			"each node holds after a round. For up to 32 nodes and 16 chunks.",
+			about),
+		options,
+		0,
+		1};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	if (request.json && request.output)
+		return cli_usage_error(COMMAND ": --json goes to the standard output; leave out --output");
+
+	struct plan *plan;
+	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, &plan);
+	if (exit_status >= 0)
+		return exit_status;
+	exit_status = draw(plan, &request);
+	plan_close(plan);
+	return exit_status;
+}
+
+const struct cli_command cli_plan_draw = {"draw", "draws a plan as a picture (SVG)", run};

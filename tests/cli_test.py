@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The espalier command from outside: exit statuses, suggestions, help, JSON.
+
+cli_test.py ESPALIER
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+OK, NO, USAGE = 0, 1, 2
+
+
+def run(*words, **variables):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
+    done = subprocess.run([sys.argv[1], *words], capture_output=True, text=True, env={**clean, **variables})
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_top():
+    status, out, err = run()
+    assert status == USAGE and out == "" and "usage: espalier" in err
+    status, out, err = run("--help")
+    assert status == OK and "commands:" in out and err == ""
+    assert run("help") == run("-h") == run("--help")
+    status, out, _ = run("--version")
+    assert status == OK and out.startswith("espalier ")
+
+
+def test_unknown():
+    status, out, err = run("cnof")
+    assert status == USAGE and out == "" and "did you mean 'conf'" in err
+    status, _, err = run("zzzzzzz")
+    assert status == USAGE and "espalier --help" in err
+    status, _, err = run("help", "cnof")
+    assert status == USAGE and "did you mean 'conf'" in err
+
+
+def test_every_command_has_help():
+    listing = run("--help")[1].split("commands:")[1].split("options:")[0]
+    names = [line.split()[0] for line in listing.splitlines() if line.strip()]
+    assert "conf" in names
+    for name in names:
+        if name != "help":
+            status, out, _ = run("help", name)
+            assert status == OK and out.startswith(f"usage: espalier {name}"), name
+            assert run(name, "--no-such-option")[0] == USAGE, name
+
+
+def settings(*words, **variables):
+    status, out, err = run("conf", "--json", *words, **variables)
+    return status, {row["name"]: row for row in json.loads(out)}, err
+
+
+def test_conf():
+    status, rows, err = settings()
+    assert status == OK and err == "" and rows["chunk_bytes"]["value"] == 65536
+    assert rows["lanes"] == {**rows["lanes"], "value": 1, "default": 1, "origin": "default"}
+    status, rows, _ = settings("lanes=3", ESP_LANES="2", ESP_CREDITS="4")
+    assert status == OK and rows["lanes"]["value"] == 3 and rows["lanes"]["origin"] == "command line"
+    assert rows["credits"]["value"] == 4 and rows["credits"]["origin"] == "environment"
+    status, out, _ = run("conf")
+    assert status == OK and len(out.splitlines()) == len(rows) + 1
+
+
+def test_conf_file():
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write("log=info\nlanes=many\n")
+        file.flush()
+        status, rows, err = settings(ESP_CONF_FILE=file.name)
+        assert status == NO and f"{file.name}:2: lanes" in err
+        assert rows["log"]["value"] == "info" and rows["log"]["origin"] == "file"
+        assert rows["lanes"]["value"] == 1
+
+
+def test_conf_bad():
+    status, _, err = run("conf", ESP_LANES="-1")
+    assert status == NO and "ESP_LANES" in err and "from 1 to 64" in err and "'-1'" in err
+    assert run("conf", "lanes")[0] == USAGE
+    assert run("conf", "lanes=0")[0] == USAGE
+    assert run("conf", "lane=1")[0] == USAGE
+
+
+def test_full_disk():
+    if not os.path.exists("/dev/full"):
+        return
+    for words in (["conf"], ["conf", "--json"], ["--help"]):
+        with open("/dev/full", "w") as full:
+            assert subprocess.run([sys.argv[1], *words], stdout=full, stderr=subprocess.DEVNULL).returncode == NO, words
+
+
+def main():
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,507 @@
+#!/usr/bin/env python3
+"""espalier plan from outside: every subcommand, its exit statuses, its JSON and what it says about bad input.
+
+plan_cli_test.py ESPALIER DRAW_PICTURES PICTURES
+"""
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+OK, NO, USAGE = 0, 1, 2
+ESPALIER = sys.argv[1]
+PLANNERS = ["ring", "halving-doubling", "butterfly", "tree", "double-tree", "flat", "central", "two-level"]
+COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter", "alltoall",
+               "barrier"]
+COMMANDS = ["make", "check", "show", "cost", "table1", "draw"]
+
+
+def run(*words, text=None):
+    done = subprocess.run([ESPALIER, "plan", *map(str, words)], capture_output=True, text=True, input=text)
+    assert done.returncode in (OK, NO, USAGE), (words, done)
+    return done.returncode, done.stdout, done.stderr
+
+
+def good(*words, text=None):
+    status, out, err = run(*words, text=text)
+    assert status == OK and err == "", (words, status, err)
+    return out
+
+
+def document(*words, text=None):
+    return json.loads(good(*words, "--json", text=text))
+
+
+def refused(*words, status=USAGE, says, text=None):
+    got, out, err = run(*words, text=text)
+    assert got == status and out == "", (words, got, out, err)
+    assert says in err, (words, err)
+    assert err.startswith("espalier: plan") and err.count("\n") == 1, err
+
+
+class Folder:
+    """A file with this text, for the time of a with."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        path = pathlib.Path(self.folder.name, "file")
+        path.write_text(self.text)
+        return path
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+# ---- help and usage ----
+
+def test_help():
+    assert "commands:" in good("--help") and good("-h") == good("--help")
+    for command in COMMANDS:
+        assert command in good("--help")
+        text = good(command, "--help")
+        assert text.startswith(f"usage: espalier plan {command}") and "--json" in text, text
+    for planner in PLANNERS:
+        assert f"\n  {planner} " in good("make", "--help")
+
+
+def test_usage():
+    status, out, err = run()
+    assert status == USAGE and out == "" and "commands:" in err
+    refused("chek", says="did you mean 'check'")
+    refused("zzzzzzzz", says="espalier plan --help")
+    refused("make", says="an argument is missing: PLANNER")
+    refused("make", "rign", "--nodes", 4, says="did you mean 'ring'")
+    refused("make", "zzzzzzz", "--nodes", 4, says="there are ring, halving-doubling")
+    refused("make", "ring", says="Give --nodes N")
+    refused("make", "ring", "--nodes", 0, says="whole number from 1")
+    refused("make", "ring", "--nodes", 4, "--collective", "allredcue", says="one of allreduce")
+    refused("make", "ring", "--nodes", 4, "--chunks", 0, says="--chunks")
+    refused("make", "two-level", "--nodes", 4, says="--racks C or --groups FILE")
+    refused("make", "two-level", "--nodes", 4, "--racks", 5, says="5 racks are too many for 4 nodes")
+    refused("make", "two-level", "--nodes", 4, "--racks", 2, "--groups", "x", says="give one of them")
+    refused("make", "tree", "--nodes", 4, "--leaves", "--fanout", 1, says="fan-out of 2 or more")
+    refused("make", "ring", "--nodes", 4, "--collective", "broadcast", "--root", 4, says="root 4 is not among the 4 nodes")
+    refused("make", "ring", "--nodes", 4, "--collective", "barrier", "--bytes", 8, says="a barrier moves no bytes")
+    refused("make", "flat", "--nodes", 4, "--collective", "alltoall", "--in-place", says="in place")
+    for command in ["check", "show", "draw"]:
+        refused(command, says="which plan?")
+        refused(command, "--nodes", 4, says="which plan?")
+        refused(command, "-", "--planner", "ring", "--nodes", 4, says="holds its plan already", text="")
+        refused(command, "no/such/file", says="cannot read no/such/file: No such file")
+        refused(command, "/", says="cannot read /: Is a directory")
+        refused(command, "-", says="line 1:", text="nonsense\n")
+        refused(command, "-", says="-: ", text="")
+
+
+# ---- make and check ----
+
+def variants():
+    for planner in PLANNERS:
+        for collective in COLLECTIVES:
+            for nodes in [1, 2, 5, 6]:
+                words = ["--nodes", nodes, "--collective", collective, "--racks", (nodes + 1) // 2]
+                yield planner, words
+                if nodes > 1 and collective != "alltoall":
+                    yield planner, [*words, "--in-place", "--root", nodes - 1, "--place", "interleaved"]
+    for nodes in [1, 5, 8]:
+        yield "tree", ["--nodes", nodes, "--leaves", "--fanout", 3]
+        yield "central", ["--nodes", nodes, "--dedicated"]
+        yield "central", ["--nodes", nodes, "--dedicated", "--racks", 1]
+
+
+def test_make_and_check_agree():
+    """A made plan and its text are the same plan, and every one of them is right."""
+    for planner, words in variants():
+        text = good("make", planner, *words)
+        assert text.startswith(f"espalier-plan 1\nplanner {planner}\n") and text.endswith("end\n")
+        made = document("check", "--planner", planner, *words)
+        read = document("check", "-", text=text)
+        assert made["ok"] is True and made == read, (planner, words, made, read)
+        if "--collective" in words:
+            assert f"\ncollective {words[words.index('--collective') + 1]}\n" in text
+
+
+def test_check_says():
+    line = good("check", "--planner", "ring", "--nodes", 4)
+    assert line == ("ok: ring allreduce, 4 nodes, 4 chunks: 6 rounds, 24 messages, 96K on the wire, "
+                    "busiest node 0 moves 48K\n"), line
+    line = good("check", "--planner", "two-level", "--nodes", 8, "--racks", 2, "--bytes", "8M")
+    assert line.endswith(", 16M between 2 groups\n"), line
+    report = document("check", "--planner", "ring", "--nodes", 4)
+    assert (report["rounds"], report["messages"], report["wire_bytes"], report["cross_bytes"]) == (6, 24, 98304, None)
+    assert report["workers"] == report["nodes"] == 4 and report["chunk_count"] == 4
+
+
+def test_check_finds_mistakes():
+    text = good("make", "flat", "--nodes", 3, "--chunks", 1)
+    assert "recv+ out < in 1 2" in text
+    wrong = {
+        text.replace("recv+ out < in 1 2", "recv+ out < in 1 1"),
+        text.replace("  1: fetch; send in > 0", "  1: fetch"),
+        text.replace("; deliver", "", 1),
+        text.replace("update out; ", ""),
+    }
+    assert len(wrong) == 4 and text not in wrong
+    for plan in wrong:
+        refused("check", "-", status=NO, says="plan check: ", text=plan)
+        status, out, err = run("check", "-", "--json", text=plan)
+        found = json.loads(out)
+        assert status == NO and err == "" and found["ok"] is False and found["reason"], out
+        assert {"chunk", "node", "step"} <= found.keys() and found["chunk"] in (0, None)
+        refused("draw", "-", status=NO, says="plan draw: ", text=plan)
+    with Folder(text) as path:
+        assert good("check", path) == good("check", "-", text=text)
+    with Folder("") as path:
+        refused("check", path, says=str(path))
+
+
+def test_large():
+    """A thousand nodes are checked without ever being written down."""
+    line = good("check", "--planner", "two-level", "--nodes", 1024, "--chunks", 1600, "--racks", 32, "--bytes", 1600)
+    assert "1024 nodes, 1600 chunks: 4 rounds, 3273600 messages" in line, line
+
+
+def test_output_errors():
+    if not os.path.exists("/dev/full"):
+        return
+    for words in [["make", "ring"], ["show", "--planner", "ring"], ["draw", "--planner", "ring"],
+                  ["check", "--planner", "ring"], ["check", "--planner", "ring", "--json"], ["cost"]]:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ESPALIER, "plan", *words, "--nodes", "4"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True)
+        assert done.returncode == NO and "cannot write" in done.stderr, (words, done)
+
+
+# ---- sizes ----
+
+def pieces(*words):
+    return [(c["bytes"], c["in_at"], c["out_at"]) for c in document("show", *words)["chunks"]]
+
+
+def test_sizes():
+    assert [b for b, _, _ in pieces("--planner", "ring", "--nodes", 3, "--bytes", 10)] == [4, 3, 3]
+    assert [b for b, _, _ in pieces("--planner", "ring", "--nodes", 3, "--bytes", 12, "--chunks", 2)] == [6, 6]
+    assert len(pieces("--planner", "tree", "--nodes", 5)) == 1
+    assert len(pieces("--planner", "double-tree", "--nodes", 5)) == 2
+    assert len(pieces("--planner", "flat", "--nodes", 5)) == 5
+    # Blocks: the buffer is that of one node, and its odd bytes go to the first blocks.
+    scatter = ["--planner", "ring", "--nodes", 3, "--collective", "reduce-scatter"]
+    assert pieces(*scatter, "--bytes", 10) == [(4, 0, 0), (3, 4, 0), (3, 7, 0)]
+    assert pieces(*scatter, "--bytes", 12, "--chunks", 6) == [(2, 0, 0), (2, 2, 2), (2, 4, 0), (2, 6, 2), (2, 8, 0),
+                                                              (2, 10, 2)]
+    assert pieces(*scatter, "--counts", "1K,0,8") == [(1024, 0, 0), (8, 1024, 0)]
+    with Folder("1K 0\n8\n") as path:
+        assert pieces(*scatter, "--counts", f"@{path}") == pieces(*scatter, "--counts", "1K,0,8")
+    assert len(pieces(*scatter, "--counts", "4,0,8", "--chunks", 6)) == 6
+    every = pieces("--planner", "flat", "--nodes", 3, "--collective", "alltoall", "--bytes", 7)
+    assert len(every) == 9 and sum(b for b, _, _ in every) == 21
+    refused("show", *scatter, "--counts", "1,2", says="2 sizes for 3 blocks")
+    refused("show", *scatter, "--counts", "1,2,x", says="'x' is no number of bytes")
+    refused("show", *scatter, "--counts", "1,2,3", "--bytes", 6, says="give one of them")
+    refused("show", *scatter, "--counts", "@no/such/file", says="cannot read no/such/file")
+
+
+# ---- groups ----
+
+def test_groups():
+    with Folder("# racks\n0-1 5\n\n2, 3-4\n") as path:
+        text = good("make", "two-level", "--nodes", 6, "--groups", path)
+        assert "\ngroups 0*2 1*3 0\n" in text, text
+        assert document("check", "--planner", "two-level", "--nodes", 6, "--groups", path)["groups"] == 2
+    assert "\ngroups 0*2 1*2\n" in good("make", "ring", "--nodes", 4, "--racks", 2)
+    assert "\ngroups 0 1 0 1\n" in good("make", "ring", "--nodes", 4, "--racks", 2, "--place", "interleaved")
+    for bad, says in [("0-1\n1-3\n", "line 2: node 1 is in group 0 already"), ("0-4\n", "line 1: node 4 is not among"),
+                      ("0-2\n", "node 3 is in none"), ("0 zwei\n", "line 1: 'zwei' is no node")]:
+        with Folder(bad) as path:
+            refused("make", "two-level", "--nodes", 4, "--groups", path, says=f"{path}: ")
+            refused("make", "two-level", "--nodes", 4, "--groups", path, says=says)
+
+
+# ---- show ----
+
+def test_show():
+    text = good("show", "--planner", "two-level", "--nodes", 4, "--racks", 2)
+    assert "groups      2: 0-1 | 2-3\n" in text and text.count("\nchunk ") == 4 and "waits for" in text
+    assert good("show", "-", text=good("make", "two-level", "--nodes", 4, "--racks", 2)) == text
+    one = good("show", "--planner", "ring", "--nodes", 4, "--chunk", 2, "--node", 1)
+    assert one.count("\nchunk ") == 1 and "recv+ out < 0 in; send out > 2" in one, one
+    words = good("show", "--planner", "ring", "--nodes", 4, "--chunk", 2, "--node", 1, "--explain")
+    assert "adds, in this order, what node 0 sends and its input, into its output" in words, words
+    assert "4. waits for the chunk from node 0 and puts it into its output" in words, words
+    out = document("show", "--planner", "ring", "--nodes", 4, "--chunk", 2, "--node", 1)
+    assert [c["chunk"] for c in out["chunks"]] == [2] and [r["node"] for r in out["chunks"][0]["rows"]] == [1]
+    assert out["chunks"][0]["rows"][0]["steps"][1] == {"verb": "recv+", "place": "out", "terms": [0, "in"]}
+    refused("show", "--planner", "ring", "--nodes", 4, "--node", 4, says="there is no node 4")
+    refused("show", "--planner", "ring", "--nodes", 4, "--chunk", 4, says="there is no chunk 4")
+    refused("show", "--planner", "ring", "--nodes", 4, "--explain", says="--node N")
+    assert document("make", "ring", "--nodes", 4) == document("show", "--planner", "ring", "--nodes", 4)
+
+
+# ---- cost ----
+
+def test_cost():
+    out = document("cost", "--nodes", 16, "--racks", 4, "--bytes", "16M", "--alpha", 10, "--beta", 100)
+    assert [p["planner"] for p in out["planners"]] == PLANNERS
+    for planner in out["planners"]:
+        most = max(planner["busiest_sent"], planner["busiest_received"])
+        assert math.isclose(planner["time_us"], planner["rounds"] * 10 + 8 * most / 100e3), planner
+        alone = document("check", "--planner", planner["planner"], "--nodes", 16, "--racks", 4, "--bytes", "16M",
+                         "--chunks", 16)
+        assert all(planner[key] == alone[key] for key in ["rounds", "wire_bytes", "cross_bytes", "busiest_bytes"])
+    by_name = {p["planner"]: p for p in out["planners"]}
+    assert by_name["two-level"]["cross_bytes"] == 2 * 3 * (16 << 20) < by_name["flat"]["cross_bytes"]
+    assert by_name["central"]["time_us"] > by_name["ring"]["time_us"]
+    text = good("cost", "--nodes", 4)
+    assert "left out: two-level" in text and "time = rounds x 20 us" in text
+    left_out = document("cost", "--nodes", 4)["planners"][-1]
+    assert "--racks" in left_out["left_out"] and "rounds" not in left_out
+    only = document("cost", "--nodes", 4, "--planner", "ring")["planners"]
+    assert [p["planner"] for p in only] == ["ring"] and only[0]["cross_bytes"] is None
+    refused("cost", says="--nodes")
+    refused("cost", "--nodes", 4, "--planner", "two-level", says="--racks C")
+    refused("cost", "--nodes", 4, "--planner", "rign", says="did you mean")
+    refused("cost", "--nodes", 4, "--beta", 0, says="--beta must be above 0")
+    refused("cost", "--nodes", 4, "--alpha", -1, says="--alpha must not be negative")
+
+
+# ---- table 1 ----
+
+def levels(nodes, fanout):
+    """Widths of a tree above its leaves."""
+    widths = []
+    while nodes > 1:
+        nodes = -(-nodes // fanout)
+        widths.append(nodes)
+    return widths
+
+
+def paper(n, c):
+    """The formulas of table 1, None where they divide by zero."""
+    all_nodes = n * c
+    tree = [None] * 3
+    if c > 1:
+        tree = [2 * (math.log(n, c) + 1), 2 * c * (all_nodes - 1) / (c - 1), 2 * c * (n - 1) / (c - 1)]
+    return {
+        "PS (fully sharded)": [2, 2 * (all_nodes - 1), 2 * n * (c - 1)],
+        "Halving doubling": [2 * math.log2(all_nodes), 2 * (all_nodes - 1), 2 * (c - 1)],
+        "Ring-Chunked": [2 * all_nodes - 1, 2 * all_nodes - 1, 2 * c - 1],
+        "Tree, workers as leaves": tree,
+        "Tree, workers inside": tree,
+        "2-level hierarchical": [4, 2 * (all_nodes - 1), 2 * (c - 1)],
+    }
+
+
+def counted(n, c, interleaved):
+    """What the counts have to be, worked out by hand; halving-doubling's third is left to check_table()."""
+    m = n * c
+    bits = m.bit_length() - 1
+    fanout = max(c, 2)
+    depth, room = 0, 1
+    while room < m:
+        depth, room = depth + 1, room * fanout + 1
+    rack = (lambda node: node % c) if interleaved else (lambda node: node // n)
+    ring = 0 if c == 1 else 2 * (m - 1) if interleaved else 2 * c - 2 / n
+    heap = 2 * sum(rack(i) != rack((i - 1) // fanout) for i in range(1, m))
+    return {
+        "PS (fully sharded)": [2 if m > 1 else 0, 2 * (m - 1), 2 * n * (c - 1)],
+        "Halving doubling": [2 * bits if m == 1 << bits else 2 * bits + 2, 2 * (m - 1), None],
+        "Ring-Chunked": [2 * (m - 1), 2 * (m - 1), ring],
+        "Tree, workers as leaves": [2 * len(levels(m, fanout)), 2 * (m + sum(levels(m, fanout)) - 1) if m > 1 else 0,
+                                    leaf_crossings(m, fanout, rack)],
+        "Tree, workers inside": [2 * depth, 2 * (m - 1), heap],
+        "2-level hierarchical": [2 * (n > 1) + 2 * (c > 1), 2 * (m - 1), 2 * (c - 1)],
+    }
+
+
+def leaf_crossings(nodes, fanout, rack):
+    """Twice the edges between racks, where an inner node stands with its first leaf."""
+    racks = [rack(node) for node in range(nodes)]
+    count = 0
+    while len(racks) > 1:
+        above = racks[::fanout]
+        count += sum(r != above[i // fanout] for i, r in enumerate(racks))
+        racks = above
+    return 2 * count
+
+
+def halving_parts(n, c, place):
+    """By chunk: into how many parts each rack falls, whose sums leave it apart from each other."""
+    rack = (lambda node: node % c) if place == "interleaved" else (lambda node: node // n)
+    chunks = 1 << (n * c).bit_length() - 1
+    plan = document("show", "--planner", "halving-doubling", "--nodes", n * c, "--chunks", chunks)
+    for chunk in plan["chunks"]:
+        parts = [0] * c
+        for row in chunk["rows"]:
+            owns = any(step["verb"] == "update" for step in row["steps"])
+            first = next((step["to"] for step in row["steps"] if step["verb"] == "send"), None)
+            if owns or rack(first) != rack(row["node"]):
+                parts[rack(row["node"])] += 1
+        yield parts
+
+
+def check_reason(n, c, place, name, column, entry):
+    why, m, count = entry["why"], n * c, entry["counted"]
+    if name.startswith("Tree") and c == 1:
+        assert "divides by zero" in why and "fan-out of 2" in why
+    elif m == 1:
+        assert "single node" in why
+    elif (name, column) == ("Halving doubling", "rounds"):
+        bits = m.bit_length() - 1
+        assert m & (m - 1) and f"NC = {m} is no power of two" in why
+        assert f"beyond {1 << bits} ({m - (1 << bits)} of them)" in why and f"the {bits} rounds back" in why
+        assert count == 2 * bits + 2
+    elif (name, column) == ("Halving doubling", "cross"):
+        assert "some rack is not" in why and count > 2 * (c - 1)
+        assert any(max(parts) > 1 for parts in halving_parts(n, c, place))
+    elif name == "Ring-Chunked" and column != "cross":
+        assert "one less" in why or "one S less" in why
+        assert entry["paper"] - count == 1
+    elif name == "Ring-Chunked" and c == 1:
+        assert "nothing leaves it" in why and count == 0
+    elif name == "Ring-Chunked" and place == "interleaved":
+        assert "all 2(NC-1)S cross" in why and count == 2 * (m - 1)
+    elif name == "Ring-Chunked":
+        assert "(2C - 2/N)S" in why and math.isclose(count, 2 * c - 2 / n)
+    elif (name, column) == ("Tree, workers as leaves", "rounds"):
+        assert f"has {len(levels(m, c))} above the leaves" in why and f"N = {n} is no power of C = {c}" in why
+        assert not any(c ** k == n for k in range(16))
+    elif (name, column) == ("Tree, workers as leaves", "wire"):
+        assert f"there are {m + sum(levels(m, c)) - 1} edges" in why and not any(c ** k == m for k in range(16))
+    elif column == "cross" and name.startswith("Tree"):
+        edges = round(count / 2)
+        words = {0: "no edge joins", 1: "one edge joins"}
+        assert words.get(edges, f"{edges} edges join") in why, why
+    elif (name, column) == ("Tree, workers inside", "rounds"):
+        assert f"on {round(count / 2)} levels below the top" in why
+    elif (name, column) == ("Tree, workers inside", "wire"):
+        assert "no extra nodes" in why and count == 2 * (m - 1)
+    elif (name, column) == ("2-level hierarchical", "rounds"):
+        assert ("one rack" in why) == (c == 1) and ("racks of one node" in why) == (c > 1) and (c == 1 or n == 1)
+    else:
+        raise AssertionError(f"{name} {column} should not differ for N = {n}, C = {c}: {entry}")
+
+
+def check_table(n, c, place):
+    out = document("table1", "--nodes-per-rack", n, "--racks", c, "--place", place)
+    formulas, counts = paper(n, c), counted(n, c, place == "interleaved")
+    # Everything but the top of a chunk's tree is handed on once; between racks, what ends a part of one.
+    parts = list(halving_parts(n, c, place))
+    counts["Halving doubling"][2] = sum(2 * (sum(of_chunk) - 1) for of_chunk in parts) / len(parts)
+    assert [row["algorithm"] for row in out["rows"]] == list(formulas)
+    for row in out["rows"]:
+        for index, column in enumerate(["rounds", "wire", "cross"]):
+            entry, formula = row[column], formulas[row["algorithm"]][index]
+            expected = counts[row["algorithm"]][index]
+            where = (n, c, place, row["algorithm"], column, entry)
+            assert math.isclose(entry["counted"], expected, abs_tol=1e-9), (where, expected)
+            assert (entry["paper"] is None) == (formula is None), where
+            same = formula is not None and math.isclose(entry["counted"], formula, rel_tol=1e-9, abs_tol=1e-9)
+            assert entry["same"] is same and (entry["why"] is None) == same, where
+            if not same:
+                check_reason(n, c, place, row["algorithm"], column, entry)
+
+
+def test_table1_grid():
+    for n in range(1, 10):
+        for c in range(1, 8):
+            for place in ["contiguous", "interleaved"]:
+                check_table(n, c, place)
+    check_table(16, 16, "contiguous")
+    check_table(12, 11, "contiguous")
+
+
+def test_table1_text():
+    text = good("table1", "--nodes-per-rack", 4, "--racks", 2)
+    assert "8 nodes in C = 2 racks of N = 4 each, placed contiguously" in text
+    assert text.split("why they differ")[0].count("same") == 12 and text.split("why they differ")[0].count("differs") == 6
+    assert good("table1", "--nodes", 8, "--racks", 2) == text == good("table1")
+    assert "undefined" in good("table1", "--racks", 1)
+    refused("table1", "--nodes", 9, "--racks", 2, says="9 nodes do not fill 2 racks evenly")
+    refused("table1", "--nodes", 8, "--nodes-per-rack", 4, says="give one of them")
+    refused("table1", "--nodes-per-rack", 4096, "--racks", 4096, says="too many to count")
+
+
+# ---- draw ----
+
+def elements(svg, kind):
+    return xml.fromstring(svg).findall(f".//{{http://www.w3.org/2000/svg}}{kind}")
+
+
+def texts(svg):
+    return [element.text for element in elements(svg, "text")]
+
+
+def check_inside(svg, words):
+    """Nothing sticks out of the picture, and no two labels start at the same place."""
+    root = xml.fromstring(svg)
+    width, height = float(root.get("width")), float(root.get("height"))
+    places = [(t.get("x"), t.get("y")) for t in elements(svg, "text")]
+    assert len(places) == len(set(places)), words
+    for text in elements(svg, "text"):
+        if text.get("class") in ("title", "facts", "note"):
+            letters = {"title": 19, "facts": 12.5, "note": 12}[text.get("class")]
+            assert float(text.get("x")) + len(text.text) * letters * 0.55 <= width, (words, text.text)
+    for kind in ["text", "rect"]:
+        for element in elements(svg, kind):
+            x, y = float(element.get("x")), float(element.get("y"))
+            assert 0 <= x and x + float(element.get("width", 0)) <= width, (words, element.attrib)
+            assert 0 <= y and y + float(element.get("height", 0)) <= height, (words, element.attrib)
+
+
+def test_draw():
+    for planner, words in variants():
+        many = "alltoall" in words and max(w for w in words if isinstance(w, int)) > 4
+        svg = good("draw", "--planner", planner, *words, *(["--chunk", 1] if many else []))
+        check_inside(svg, (planner, words))
+    svg = good("draw", "--planner", "two-level", "--nodes", 8, "--racks", 2)
+    assert "two-level allreduce, 8 nodes" in texts(svg) and "group 1" in texts(svg) and "round 4" in texts(svg)
+    assert "round 5" not in texts(svg)
+    text = good("make", "two-level", "--nodes", 8, "--racks", 2)
+    assert good("draw", "-", text=text) == svg == good("draw", "--planner", "two-level", "--nodes", 8, "--racks", 2)
+    assert document("draw", "--planner", "two-level", "--nodes", 8, "--racks", 2)["svg"] == svg
+
+
+def test_draw_output():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "ring.svg")
+        assert good("draw", "--planner", "ring", "--nodes", 4, "-o", path) == ""
+        assert path.read_text() == good("draw", "--planner", "ring", "--nodes", 4)
+        broken = good("make", "flat", "--nodes", 3, "--chunks", 1).replace("update out; ", "")
+        wrong = pathlib.Path(folder, "wrong.svg")
+        refused("draw", "-", "-o", wrong, status=NO, says="plan draw: ", text=broken)
+        assert not wrong.exists(), "half a picture was left"
+        refused("draw", "--planner", "ring", "--nodes", 4, "-o", f"{folder}/no/such", status=NO, says="cannot write")
+    refused("draw", "--planner", "ring", "--nodes", 33, says="draw the plan for at most 32")
+    refused("draw", "--planner", "ring", "--nodes", 8, "--chunks", 17, says="draw one of them, with --chunk")
+    refused("draw", "--planner", "ring", "--nodes", 8, "--chunk", 8, says="there is no chunk 8")
+    refused("draw", "--planner", "ring", "--nodes", 8, "--json", "-o", "x", says="leave out --output")
+    good("draw", "--planner", "flat", "--nodes", 8, "--chunks", 17, "--chunk", 16)
+
+
+def test_pictures_are_current():
+    script, pictures = sys.argv[2], pathlib.Path(sys.argv[3])
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([script, ESPALIER, folder], check=True)
+        drawn = {path.name: path.read_text() for path in pathlib.Path(folder).iterdir()}
+    stored = {path.name: path.read_text() for path in pictures.glob("*.svg")}
+    assert len(drawn) >= 12 and drawn.keys() == stored.keys(), drawn.keys() ^ stored.keys()
+    old = [name for name in drawn if drawn[name] != stored[name]]
+    assert not old, f"{old} are not what the command draws: run scripts/draw-pictures build/espalier"
+
+
+def main():
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            print(name, flush=True)
+            test()
+
+
+if __name__ == "__main__":
+    main()
