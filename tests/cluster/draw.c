@@ -1,0 +1,162 @@
+/*
+ * draw.c - scenarios drawn from a seed.
+ */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "cluster.h"
+#include "math/math.h"
+#include "plan/check.h"
+
+static uint32_t pick(struct rng *rng, const uint32_t *from, uint32_t count)
+{
+	return from[rng_below(rng, count)];
+}
+
+/* Few nodes often, many sometimes. */
+static uint32_t draw_workers(struct rng *rng)
+{
+	uint32_t most = rng_chance(rng, 1, 8) ? 64 : rng_chance(rng, 1, 3) ? 17 : 9;
+
+	return 1 + (uint32_t)rng_below(rng, most);
+}
+
+static uint32_t *draw_groups(struct rng *rng, uint32_t workers)
+{
+	uint32_t *group_of = calloc(workers, sizeof(*group_of));
+	uint32_t groups = 1 + (uint32_t)rng_below(rng, workers < 6 ? workers : 6);
+
+	CHECK(group_of);
+	for (uint32_t i = 0; i < workers; i++)
+		group_of[i] = i < groups ? i : (uint32_t)rng_below(rng, groups); /* none is empty */
+	for (uint32_t i = workers; i-- > 1;) {
+		uint32_t j = (uint32_t)rng_below(rng, i + 1), other = group_of[j];
+
+		group_of[j] = group_of[i];
+		group_of[i] = other;
+	}
+	return group_of;
+}
+
+static uint64_t *draw_counts(struct rng *rng, enum plan_collective collective, uint32_t workers, uint32_t element_bytes)
+{
+	bool is_one_block = collective == PLAN_ALLREDUCE || collective == PLAN_BROADCAST || collective == PLAN_REDUCE ||
+	                    collective == PLAN_BARRIER;
+	if (is_one_block || rng_chance(rng, 1, 2))
+		return NULL;
+	uint64_t count = collective == PLAN_ALLTOALL ? (uint64_t)workers * workers : workers;
+	uint64_t *counts = calloc(count, sizeof(*counts));
+
+	CHECK(counts);
+	for (uint64_t i = 0; i < count; i++)
+		counts[i] = rng_chance(rng, 1, 4) ? 0 : rng_below(rng, 40) * element_bytes;
+	return counts;
+}
+
+struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, enum plan_collective collective,
+                               uint32_t workers, uint32_t element_bytes)
+{
+	static const uint32_t fanouts[] = {0, 1, 2, 3, 4, 16};
+	uint32_t *groups = draw_groups(rng, workers);
+	uint64_t *counts = draw_counts(rng, collective, workers, element_bytes);
+	bool is_many = collective == PLAN_ALLTOALL || workers > 20;
+	uint64_t elements = rng_chance(rng, 1, 10) ? 0 : 1 + rng_below(rng, is_many ? 30 : 300);
+	bool leaves = rng_chance(rng, 1, 3);
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = collective,
+			.workers = workers,
+			.root = (uint32_t)rng_below(rng, workers),
+			.bytes = collective == PLAN_BARRIER ? 0 : elements * element_bytes,
+			.counts = counts,
+			.chunk_bytes = rng_chance(rng, 1, 4) ? 0 : element_bytes * (1 + rng_below(rng, 64)),
+			.align = element_bytes,
+		},
+		.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 3),
+		.group_of = planner_needs_groups(planner) || rng_chance(rng, 1, 2) ? groups : NULL,
+		.leaves = leaves,
+		.fanout = leaves ? 2 + (uint32_t)rng_below(rng, 4) : pick(rng, fanouts, 6),
+		.dedicated = rng_chance(rng, 1, 2),
+	};
+	struct plan *plan;
+	struct error err;
+	struct plan_report report;
+
+	CHECK_MSG(plan_open(planner, &spec, &plan, &err) == ESP_OK, "plan: %s", err.text);
+	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s %s: %s", planner_name(planner),
+	          plan_collective_name(collective), err.text);
+	free(groups);
+	free(counts);
+	return plan;
+}
+
+static const struct planner *draw_planner(struct rng *rng)
+{
+	unsigned count = 0;
+
+	while (plan_planner(count))
+		count++;
+	return plan_planner((unsigned)rng_below(rng, count));
+}
+
+static double draw_factor(struct rng *rng, enum esp_type type)
+{
+	static const double factors[] = {0.5, 2, -1, 0.25, 3};
+
+	return type <= ESP_BF16 ? factors[rng_below(rng, 5)] : (double)(1 + rng_below(rng, 5));
+}
+
+/* A type and an operation that go together; moves take any type, opaque bytes too. */
+static void draw_arithmetic(struct rng *rng, bool reduces, enum esp_type *type, enum esp_op *op)
+{
+	do {
+		*type = (enum esp_type)rng_below(rng, ESP_TYPE_COUNT);
+		*op = (enum esp_op)rng_below(rng, ESP_OP_COUNT);
+	} while (reduces && !math_op_defined(*type, *op));
+	if (!reduces)
+		*op = ESP_SUM;
+}
+
+static void draw_call(struct cluster *cluster, struct rng *rng, uint32_t workers, const struct planner *planner)
+{
+	enum plan_collective collective = (enum plan_collective)rng_below(rng, PLAN_COLLECTIVE_COUNT);
+	enum esp_type type;
+	enum esp_op op;
+
+	if (collective == PLAN_ALLTOALL && workers > 20)
+		collective = PLAN_ALLREDUCE; /* 64 x 64 pairs through a ring: covered with fewer nodes */
+	draw_arithmetic(rng, plan_collective_reduces(collective), &type, &op);
+	struct plan *plan =
+		cluster_draw_plan(rng, planner, collective, workers, (uint32_t)math_type_bytes(type));
+	cluster_add(cluster, plan, true, type, op, draw_factor(rng, type), FILL_SMALL, rng_next(rng));
+}
+
+void cluster_draw(struct cluster *cluster, uint64_t seed)
+{
+	static const uint32_t credits[] = {1, 1, 2, 3, 4, 8, 16}, active[] = {1, 2, 4, 64};
+	static const uint32_t fragments[] = {0, 0, 1, 7, 100, 5000}, flights[] = {0, 1, 2, 8};
+	static const uint32_t firsts[] = {0, 0, UINT32_MAX - 3, INT32_MAX - 2u};
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	uint32_t workers = draw_workers(&rng);
+	struct cluster_spec spec = {
+		.seed = rng_next(&rng),
+		.nodes = 2 * workers + 8, /* a binary tree with leaves has about as many inner nodes */
+		.lanes = 1 + (uint32_t)rng_below(&rng, 3),
+		.streams = 1 + (uint32_t)rng_below(&rng, 3),
+		.credits = pick(&rng, credits, 7),
+		.active_chunks = pick(&rng, active, 4),
+		.slot_bytes = 65536,
+		.first_index = pick(&rng, firsts, 4),
+		.delay_ns = rng_chance(&rng, 1, 8) ? 0 : 1 + rng_below(&rng, 100000),
+		.start_spread_ns = rng_chance(&rng, 1, 3) ? 0 : rng_below(&rng, 1000000),
+		.fragment_most = pick(&rng, fragments, 6),
+		.flight_most = pick(&rng, flights, 4),
+		.carry = (enum loop_carry)rng_below(&rng, LOOP_MIXED + 1),
+		.victim = PLAN_NONE,
+	};
+	cluster_open(cluster, &spec);
+	for (uint64_t calls = 1 + rng_below(&rng, CLUSTER_CALLS); calls > 0; calls--)
+		draw_call(cluster, &rng, workers, draw_planner(&rng));
+}
