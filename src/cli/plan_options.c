@@ -1,5 +1,6 @@
 #include "cli/plan_options.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,7 +264,8 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 	if (request->racks > nodes)
 		return error_set(err, ESP_EINVAL, "--racks: %llu racks are too many for %u nodes",
 		                 (unsigned long long)request->racks, nodes);
-	setup->group_of = calloc(nodes, sizeof(*setup->group_of));
+	assert(nodes > 0); /* check_request() has seen to it */
+	setup->group_of = malloc(nodes * sizeof(*setup->group_of));
 	if (!setup->group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", nodes);
 	setup->spec.group_of = setup->group_of;
@@ -280,6 +282,9 @@ static enum esp_status check_request(const struct plan_request *request, const s
 {
 	if (request->nodes == 0)
 		return error_set(err, ESP_EINVAL, "how many nodes? Give --nodes N");
+	if (request->nodes > NODES_MAX)
+		return error_set(err, ESP_EINVAL, "%llu nodes are too many: at most %u", (unsigned long long)request->nodes,
+		                 NODES_MAX);
 	if (planner_needs_groups(planner) && !request->groups && !request->racks)
 		return error_set(err, ESP_EINVAL, "%s sums within groups: say which node is in which, with --racks C or "
 		                 "--groups FILE", planner_name(planner));

@@ -166,7 +166,7 @@ static int check_filter(const struct plan *plan, const struct show_request *requ
 
 static int show(const struct plan *plan, const struct show_request *request)
 {
-	struct plan_filter filter;
+	struct plan_filter filter = {PLAN_NONE, UINT64_MAX};
 	struct error err = {0};
 	int exit_status = check_filter(plan, request, &filter);
 

@@ -16,7 +16,7 @@
 #include "plan/check.h"
 
 #define COMMAND "plan table1"
-#define NODES_MAX 4096u /* the ring's plan grows with the square */
+#define NODES_MAX 2048u /* the ring's plan grows with the square: this takes half a minute */
 
 struct table1 {
 	struct paper_shape shape;
@@ -217,9 +217,10 @@ static int find_shape(uint64_t nodes, uint64_t per_rack, uint64_t racks, struct 
 		per_rack = nodes / racks;
 	if (per_rack == 0)
 		per_rack = 4;
-	if (per_rack * racks > NODES_MAX)
+	nodes = per_rack * racks;
+	if (nodes > NODES_MAX)
 		return cli_usage_error(COMMAND ": %llu nodes are too many to count one by one: at most %u",
-		                       (unsigned long long)(per_rack * racks), NODES_MAX);
+		                       (unsigned long long)nodes, NODES_MAX);
 	shape->per_rack = (uint32_t)per_rack;
 	shape->racks = (uint32_t)racks;
 	return -1;

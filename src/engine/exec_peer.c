@@ -8,37 +8,53 @@
 
 /* ---- the table of peers ---- */
 
-static uint32_t peer_slot(const struct exec *exec, uint32_t node)
+static struct peer_entry *peer_slot(const struct exec *exec, uint32_t node)
 {
 	uint32_t mask = exec->peer_capacity - 1, at = node * UINT32_C(0x9e3779b1) & mask;
 
-	while (exec->peers[at] && exec->peers[at]->node != node)
+	while (exec->peers[at].peer && exec->peers[at].node != node)
 		at = (at + 1) & mask;
-	return at;
+	return &exec->peers[at];
 }
 
 struct peer *peer_find(const struct exec *exec, uint32_t node)
 {
-	return exec->peer_capacity ? exec->peers[peer_slot(exec, node)] : NULL;
+	return exec->peer_capacity ? peer_slot(exec, node)->peer : NULL;
 }
 
 static bool peers_grow(struct exec *exec)
 {
-	struct peer **old = exec->peers;
+	struct peer_entry *old = exec->peers;
 	uint32_t old_capacity = exec->peer_capacity;
 	uint32_t capacity = old_capacity ? old_capacity * 2 : 16;
-	struct peer **peers = calloc(capacity, sizeof(struct peer *));
+	struct peer_entry *peers = calloc(capacity, sizeof(*peers));
 
 	if (!peers)
 		return false;
 	exec->peers = peers;
 	exec->peer_capacity = capacity;
 	for (uint32_t i = 0; i < old_capacity; i++) {
-		if (old[i])
-			exec->peers[peer_slot(exec, old[i]->node)] = old[i];
+		if (old[i].peer)
+			*peer_slot(exec, old[i].node) = old[i];
 	}
 	free(old);
 	return true;
+}
+
+static struct peer *peer_make(const struct exec *exec, uint32_t node)
+{
+	size_t words = (exec->config.credits + 63) / 64;
+	struct peer *peer =
+		calloc(1, sizeof(*peer) + words * sizeof(uint64_t) + exec->config.credits * sizeof(struct op *));
+	uint32_t first = exec->config.first_index;
+
+	if (!peer)
+		return NULL;
+	peer->node = node;
+	peer->window = (struct op **)(void *)(peer->consumed + words);
+	peer->send_next = peer->send_acked = first;
+	peer->recv_next = peer->recv_done = peer->recv_told = first;
+	return peer;
 }
 
 struct peer *peer_get(struct exec *exec, uint32_t node)
@@ -49,15 +65,10 @@ struct peer *peer_get(struct exec *exec, uint32_t node)
 		return peer;
 	if (exec->peer_count * 2 >= exec->peer_capacity && !peers_grow(exec))
 		return NULL;
-	size_t words = (exec->config.credits + 63) / 64;
-	peer = calloc(1, sizeof(*peer) + words * sizeof(uint64_t));
+	peer = peer_make(exec, node);
 	if (!peer)
 		return NULL;
-	uint32_t first = exec->config.first_index;
-	peer->node = node;
-	peer->send_next = peer->send_acked = first;
-	peer->recv_next = peer->recv_done = peer->recv_told = first;
-	exec->peers[peer_slot(exec, node)] = peer;
+	*peer_slot(exec, node) = (struct peer_entry){node, peer};
 	exec->peer_count++;
 	return peer;
 }
@@ -74,10 +85,10 @@ static void early_close(struct exec *exec, struct peer *peer)
 void peers_close(struct exec *exec)
 {
 	for (uint32_t i = 0; i < exec->peer_capacity; i++) {
-		if (!exec->peers[i])
+		if (!exec->peers[i].peer)
 			continue;
-		early_close(exec, exec->peers[i]);
-		free(exec->peers[i]);
+		early_close(exec, exec->peers[i].peer);
+		free(exec->peers[i].peer);
 	}
 	free(exec->peers);
 }
@@ -186,20 +197,19 @@ static struct early *early_at(const struct exec *exec, const struct peer *peer, 
 	return peer->early ? &peer->early[index % exec->config.credits] : NULL;
 }
 
-/* The op joins those that wait for this peer; its message may have come already. */
-void peer_expect(struct exec *exec, struct op *op)
+static bool in_window(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	return index - peer->recv_done < exec->config.credits;
+}
+
+/* The peer may send the message of op now; it may have come already, before the call was started here. */
+static void open_window(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 	struct early *early = early_at(exec, peer, op->index);
 
-	op->next = NULL;
-	op->before = peer->recv_last;
-	if (peer->recv_last)
-		peer->recv_last->next = op;
-	else
-		peer->recv_first = op;
-	peer->recv_last = op;
-	if (!early || early->state == OP_WAITING || op->index - peer->recv_done >= exec->config.credits)
+	peer->window[op->index % exec->config.credits] = op;
+	if (!early || early->state == OP_WAITING)
 		return;
 	if (early->bytes != op->run->piece.bytes) {
 		exec_fail(exec, ESP_EMISMATCH);
@@ -213,19 +223,27 @@ void peer_expect(struct exec *exec, struct op *op)
 	*early = (struct early){0};
 }
 
-/* The message of op has been used: its slot is free, and the window moves on. */
-void peer_consume(struct exec *exec, struct op *op)
+void peer_expect(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
-	uint32_t credits = exec->config.credits, bit = op->index % credits;
 
-	if (op->slotted)
-		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
-	op->slotted = false;
-	op->data = NULL;
-	*(op->before ? &op->before->next : &peer->recv_first) = op->next;
-	*(op->next ? &op->next->before : &peer->recv_last) = op->before;
-	peer->consumed[bit / 64] |= UINT64_C(1) << bit % 64;
+	if (in_window(exec, peer, op->index)) {
+		open_window(exec, op);
+		return;
+	}
+	op->next = NULL;
+	if (peer->later_first)
+		peer->later_last->next = op;
+	else
+		peer->later_first = op;
+	peer->later_last = op;
+}
+
+/* Moves recv_done over what was consumed, and the window with it. */
+static void move_window(struct exec *exec, struct peer *peer)
+{
+	uint32_t credits = exec->config.credits;
+
 	for (;;) {
 		uint32_t low = peer->recv_done % credits;
 		uint64_t mask = UINT64_C(1) << low % 64;
@@ -234,18 +252,29 @@ void peer_consume(struct exec *exec, struct op *op)
 			break;
 		peer->consumed[low / 64] &= ~mask;
 		peer->recv_done++;
+		struct op *op = peer->later_first;
+		if (op && in_window(exec, peer, op->index)) {
+			peer->later_first = op->next;
+			open_window(exec, op);
+		}
 	}
-	if (owes_credit(exec, peer))
-		peer_list(exec, peer);
 }
 
-static struct op *expected(const struct peer *peer, uint32_t index)
+/* The message of op has been used: its slot is free, and the window moves on. */
+void peer_consume(struct exec *exec, struct op *op)
 {
-	for (struct op *op = peer->recv_first; op && !is_below(index, op->index); op = op->next) {
-		if (op->index == index)
-			return op;
-	}
-	return NULL;
+	struct peer *peer = op->peer;
+	uint32_t bit = op->index % exec->config.credits;
+
+	if (op->slotted)
+		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
+	op->slotted = false;
+	op->data = NULL;
+	peer->window[bit] = NULL;
+	peer->consumed[bit / 64] |= UINT64_C(1) << bit % 64;
+	move_window(exec, peer);
+	if (owes_credit(exec, peer))
+		peer_list(exec, peer);
 }
 
 static bool was_consumed(const struct exec *exec, const struct peer *peer, uint32_t index)
@@ -278,10 +307,10 @@ static enum esp_status admit(struct exec *exec, uint32_t node, const struct tran
 	enum esp_status status = take_ack(exec, peer, message->ack);
 	if (status != ESP_OK)
 		return status;
-	if (message->index - peer->recv_done >= exec->config.credits || was_consumed(exec, peer, message->index) ||
+	if (!in_window(exec, peer, message->index) || was_consumed(exec, peer, message->index) ||
 	    message->bytes > exec->config.slot_bytes)
 		return ESP_ECORRUPT;
-	struct op *op = expected(peer, message->index);
+	struct op *op = peer->window[message->index % exec->config.credits];
 	if (op && op->state != OP_WAITING)
 		return ESP_ECORRUPT;
 	if (op && op->run->piece.bytes != message->bytes)

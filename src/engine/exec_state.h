@@ -27,10 +27,10 @@ struct op {
 	struct plan_step step;
 	struct run *run;
 	struct peer *peer;
-	struct op *next, *before; /* among the peer's waiting ops, by index */
-	uint32_t index;           /* of the message                         */
+	struct op *next;  /* among the ops that wait for the same window, by index */
+	uint32_t index;   /* of the message                                        */
 	uint8_t state;
-	bool slotted;             /* data is a slot of the pool             */
+	bool slotted;     /* data is a slot of the pool                            */
 	const void *data;
 };
 
@@ -92,22 +92,32 @@ struct incoming {
 	const uint8_t *other; /* ARRIVAL_ADD: the other operand */
 };
 
+/*
+ * The two ends of a connection. Ops that receive are found by the number of their message:
+ * window[index modulo credits] for those that the peer may send now, which is all that can
+ * arrive; the others wait in a list until the window reaches them.
+ */
 struct peer {
 	uint32_t node;
-	bool listed; /* in exec->ready_first */
-	struct peer *next_listed;
-
 	uint32_t send_next;  /* the number of the next message to be planned    */
 	uint32_t send_acked; /* the peer has consumed all below                 */
+	uint32_t recv_next;  /* as above, for what we are to receive            */
+	uint32_t recv_done;  /* all below were consumed                         */
+	uint32_t recv_told;  /* the peer has been told so much of it            */
 	struct op *send_first, *send_last; /* ready to be sent, by index        */
+	struct op *later_first, *later_last; /* to be received, beyond the window */
+	bool listed; /* in exec->ready_first */
 
-	uint32_t recv_next; /* as above, for what we are to receive             */
-	uint32_t recv_done; /* all below were consumed                          */
-	uint32_t recv_told; /* the peer has been told so much of it             */
-	struct op *recv_first, *recv_last; /* not yet consumed, by index        */
+	struct peer *next_listed;
 	struct early *early; /* by index modulo credits; NULL until needed      */
 	struct incoming incoming;
-	uint64_t consumed[]; /* bits by index modulo credits, from recv_done on */
+	struct op **window;
+	uint64_t consumed[]; /* bits by index modulo credits, from recv_done on; behind them the window */
+};
+
+struct peer_entry {
+	uint32_t node;
+	struct peer *peer; /* NULL: free */
 };
 
 #define BLOCK_CLASSES 32u
@@ -129,7 +139,7 @@ struct exec {
 	struct instance *instance_free;
 	struct instance *live; /* all that are not done */
 
-	struct peer **peers; /* open addressing by node number */
+	struct peer_entry *peers; /* open addressing by node number */
 	uint32_t peer_capacity, peer_count;
 	struct peer *ready_first, *ready_last;
 };

@@ -1,0 +1,259 @@
+/*
+ * exec_test.c - one executor, its peers played by hand: the protocol, and peers that break it.
+ *
+ * That whole clusters compute the right thing is shown in tests/cluster.
+ */
+#include "engine/exec.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define NODES 3u
+#define CHUNK 16u
+#define CHUNKS 8u
+
+static struct plan *flat_plan(void)
+{
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = PLAN_ALLREDUCE, .workers = NODES, .bytes = CHUNK * CHUNKS, .chunk_bytes = CHUNK, .align = 4},
+	};
+	struct plan *plan;
+
+	CHECK(plan_open(plan_planner_find("flat"), &spec, &plan, NULL) == ESP_OK);
+	return plan;
+}
+
+static struct exec *open_node(uint32_t node, uint32_t credits)
+{
+	struct exec_config config = {.node = node, .credits = credits, .active_chunks = 4, .slot_bytes = 64};
+	struct exec *exec;
+
+	CHECK(exec_open(&config, &exec, NULL) == ESP_OK);
+	return exec;
+}
+
+static int32_t input[CHUNK * CHUNKS / 4], output[CHUNK * CHUNKS / 4];
+
+static void start(struct exec *exec, const struct plan *plan)
+{
+	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .cookie = output};
+
+	CHECK(exec_start(exec, &call, NULL) == ESP_OK);
+}
+
+static struct transport_message message(uint32_t index, uint32_t bytes)
+{
+	return (struct transport_message){.index = index, .bytes = bytes};
+}
+
+/* A message of one value in all elements, whole. */
+static enum esp_status feed(struct exec *exec, uint32_t from, uint32_t index, int32_t value)
+{
+	int32_t data[CHUNK / 4];
+	struct transport_message head = message(index, CHUNK);
+	enum esp_status status = exec_begin(exec, from, &head);
+	uint32_t done = 0;
+
+	for (unsigned i = 0; i < CHUNK / 4; i++)
+		data[i] = value;
+	while (status == ESP_OK && done < CHUNK) {
+		struct transport_room room = exec_room(exec, from);
+		uint32_t bytes = room.bytes < 5 ? room.bytes : 5; /* elements are split */
+
+		if (bytes > CHUNK - done)
+			bytes = CHUNK - done;
+		memcpy(room.at, (uint8_t *)data + done, bytes);
+		exec_arrived(exec, from, bytes);
+		done += bytes;
+	}
+	return status;
+}
+
+/* What a peer can do wrong, each on a fresh executor of node 0, which owns chunks 0, 3 and 6. */
+static void violations(void)
+{
+	struct plan *plan = flat_plan();
+	struct transport_message head;
+	struct exec *exec = open_node(0, 2);
+
+	start(exec, plan);
+	head = message(2, CHUNK); /* beyond the window */
+	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
+	head = message(UINT32_MAX, CHUNK); /* before it */
+	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
+	head = message(0, 65); /* longer than any chunk */
+	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
+	head = message(0, CHUNK - 4); /* another call */
+	CHECK(exec_begin(exec, 1, &head) == ESP_EMISMATCH);
+	head = message(0, CHUNK);
+	head.ack = 1000; /* of what was never sent */
+	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
+	CHECK(exec_credit(exec, 1, &head) == ESP_ECORRUPT);
+	/* Node 2's contribution to chunk 0 waits for node 1's; it must not come twice. */
+	CHECK(feed(exec, 2, 0, 1) == ESP_OK);
+	CHECK(feed(exec, 2, 0, 1) == ESP_ECORRUPT);
+	/* Node 1's is consumed at once: then its number is below the window. */
+	CHECK(feed(exec, 1, 0, 1) == ESP_OK);
+	CHECK(feed(exec, 1, 0, 1) == ESP_ECORRUPT);
+	exec_close(exec);
+	plan_close(plan);
+}
+
+/* A message of a call that was not started here waits; one of another size is found out then. */
+static void early(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	struct exec_done done;
+	struct transport_message head;
+
+	CHECK(feed(exec, 1, 0, 10) == ESP_OK);
+	CHECK(feed(exec, 1, 0, 10) == ESP_ECORRUPT);
+	CHECK(exec_stats(exec).parked == 1);
+	head = message(0, CHUNK);
+	CHECK(exec_begin(exec, 2, &head) == ESP_OK); /* half of it is there when the call is started */
+	memset(exec_room(exec, 2).at, 0, 4);
+	exec_arrived(exec, 2, 4);
+	start(exec, plan);
+	int32_t rest[3] = {0, 0, 5};
+	memcpy(exec_room(exec, 2).at, rest, sizeof(rest));
+	exec_arrived(exec, 2, sizeof(rest));
+	CHECK_U64(output[0], 10 + input[0]);
+	CHECK_U64(output[3], 15 + input[3]);
+	CHECK(!exec_take_done(exec, &done));
+	exec_close(exec);
+
+	exec = open_node(0, 4);
+	head = message(0, CHUNK - 4);
+	CHECK(exec_begin(exec, 1, &head) == ESP_OK);
+	start(exec, plan);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EMISMATCH && done.cookie == output);
+	exec_close(exec);
+	plan_close(plan);
+}
+
+/*
+ * Without credit nothing is sent. Node 2 sends node 0 its parts of chunks 0 and 3 (numbers 0
+ * and 2) and the sum of chunk 2, which it owns, between them (number 1): a number that is
+ * not ready does not hold up a higher one within the window.
+ */
+static void credits(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(2, 2);
+	struct transport_message out, credit = {.is_credit = true};
+
+	start(exec, plan);
+	CHECK_U64(exec_ready(exec), 0);
+	CHECK(exec_next(exec, 0, &out));
+	CHECK_U64(out.index, 0);
+	CHECK_U64(out.bytes, CHUNK);
+	CHECK(out.data == input);
+	CHECK(!exec_next(exec, 0, &out));
+	CHECK(exec_next(exec, 1, &out));
+	CHECK(out.data == (uint8_t *)input + CHUNK);
+	credit.ack = 1;
+	CHECK(exec_credit(exec, 0, &credit) == ESP_OK);
+	CHECK(exec_next(exec, 0, &out));
+	CHECK_U64(out.index, 2);
+	CHECK(out.data == (uint8_t *)input + 3 * CHUNK);
+	CHECK(!exec_next(exec, 7, &out));
+	exec_close(exec);
+	plan_close(plan);
+}
+
+/* The executor says what it waits for, and after a failure touches nothing. */
+static void waiting_and_failing(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM};
+	struct transport_message out, head = message(0, CHUNK);
+	struct exec_wait wait;
+	struct exec_done done;
+
+	CHECK(!exec_waits(exec, &wait));
+	start(exec, plan);
+	start(exec, plan);
+	CHECK(exec_waits(exec, &wait));
+	CHECK_U64(wait.call, 0);
+	CHECK_U64(wait.chunk, 0);
+	CHECK_U64(wait.peer, 1);
+	CHECK(feed(exec, 1, 0, 1) == ESP_OK);
+	CHECK(exec_waits(exec, &wait));
+	CHECK_U64(wait.peer, 2);
+	CHECK(exec_begin(exec, 2, &head) == ESP_OK); /* under way when it fails */
+	exec_fail(exec, ESP_EPEER);
+	exec_fail(exec, ESP_ETIMEOUT); /* the first reason counts */
+	memset(output, 7, sizeof(output));
+	struct transport_room room = exec_room(exec, 2);
+	CHECK((int32_t *)room.at < output || (int32_t *)room.at >= output + CHUNK * CHUNKS / 4);
+	memset(room.at, 1, CHUNK);
+	exec_arrived(exec, 2, CHUNK);
+	for (unsigned i = 0; i < CHUNK * CHUNKS / 4; i++)
+		CHECK_U64(output[i], 0x07070707);
+	CHECK(exec_ready(exec) == UINT32_MAX);
+	CHECK(!exec_next(exec, 1, &out));
+	CHECK(exec_begin(exec, 1, &head) == ESP_EPEER);
+	CHECK(exec_start(exec, &call, NULL) == ESP_EPEER);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER);
+	CHECK(!exec_take_done(exec, &done));
+	exec_close(exec);
+	plan_close(plan);
+}
+
+static enum esp_status try_call(struct exec *exec, const struct plan *plan, enum esp_type type, enum esp_op op,
+                                double factor, struct error *err)
+{
+	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = type, .op = op, .factor = factor};
+
+	return exec_start(exec, &call, err);
+}
+
+static void refusals(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	struct exec_config config = {.credits = 0, .active_chunks = 1, .slot_bytes = 1};
+	struct exec_done done;
+	struct error err;
+
+	CHECK(try_call(exec, plan, ESP_F32, ESP_BAND, 1, &err) == ESP_EINVAL);
+	CHECK(strstr(err.text, "band") && strstr(err.text, "f32"));
+	CHECK(try_call(exec, plan, ESP_BYTES, ESP_SUM, 1, &err) == ESP_EINVAL);
+	CHECK(try_call(exec, plan, (enum esp_type)99, ESP_SUM, 1, &err) == ESP_EINVAL);
+	CHECK(try_call(exec, plan, ESP_I32, (enum esp_op)99, 1, &err) == ESP_EINVAL);
+	CHECK(try_call(exec, plan, ESP_I32, ESP_SCALED, 0.5, &err) == ESP_EINVAL);
+	CHECK(!exec_take_done(exec, &done)); /* a refused call leaves no trace */
+	CHECK(exec_open(&config, &exec, &err) == ESP_EINVAL && strstr(err.text, "credits"));
+	exec_close(exec);
+	config = (struct exec_config){.credits = 1, .slot_bytes = 1};
+	CHECK(exec_open(&config, &exec, &err) == ESP_EINVAL);
+	config = (struct exec_config){.credits = 1, .active_chunks = 1};
+	CHECK(exec_open(&config, &exec, &err) == ESP_EINVAL);
+
+	/* A chunk that no slot could hold ends the call, rather than overrun one later. */
+	config = (struct exec_config){.credits = 1, .active_chunks = 1, .slot_bytes = CHUNK - 1};
+	CHECK(exec_open(&config, &exec, &err) == ESP_OK);
+	start(exec, plan);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_ELIMIT);
+	exec_close(exec);
+	plan_close(plan);
+	exec_close(NULL);
+}
+
+int main(void)
+{
+	for (unsigned i = 0; i < CHUNK * CHUNKS / 4; i++)
+		input[i] = (int32_t)i;
+	violations();
+	early();
+	credits();
+	waiting_and_failing();
+	refusals();
+	return 0;
+}

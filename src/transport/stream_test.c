@@ -1,0 +1,152 @@
+/*
+ * stream_test.c - frames over a stream that is cut anywhere, and bytes that are no frames.
+ */
+#include "transport/stream.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+#define BODY 300u
+
+/* A user that sends a list of messages, and keeps what it is sent. */
+struct user {
+	uint32_t to_send, sent;
+	uint8_t body[BODY];
+	uint8_t received[BODY];
+	uint32_t have, begun, credits, complete;
+	struct transport_message last;
+};
+
+static bool user_next(void *context, uint32_t peer, struct transport_message *out)
+{
+	struct user *user = context;
+	(void)peer;
+
+	if (user->sent == user->to_send)
+		return false;
+	*out = (struct transport_message){
+		.is_credit = user->sent % 3 == 2,
+		.channel = (uint16_t)(user->sent * 7),
+		.index = user->sent,
+		.ack = user->sent + 100,
+		.bytes = user->sent % 3 == 2 ? 0 : user->sent * 31 % BODY,
+		.data = user->body,
+	};
+	user->sent++;
+	return true;
+}
+
+static enum esp_status user_begin(void *context, uint32_t peer, const struct transport_message *message)
+{
+	struct user *user = context;
+	(void)peer;
+
+	user->begun++;
+	user->have = 0;
+	user->last = *message;
+	if (message->bytes == 0)
+		user->complete++;
+	return message->bytes < BODY ? ESP_OK : ESP_ECORRUPT;
+}
+
+static struct transport_room user_room(void *context, uint32_t peer, uint16_t channel)
+{
+	struct user *user = context;
+	(void)peer;
+
+	CHECK_U64(channel, user->last.channel);
+	return (struct transport_room){user->received + user->have, BODY}; /* more than is to come: the reader limits it */
+}
+
+static void user_arrived(void *context, uint32_t peer, uint16_t channel, uint32_t bytes)
+{
+	struct user *user = context;
+	(void)peer, (void)channel;
+
+	user->have += bytes;
+	CHECK(user->have <= user->last.bytes);
+	if (user->have == user->last.bytes) {
+		CHECK(memcmp(user->received, user->body, user->have) == 0);
+		user->complete++;
+	}
+}
+
+static enum esp_status user_credit(void *context, uint32_t peer, const struct transport_message *message)
+{
+	struct user *user = context;
+	(void)peer;
+
+	CHECK(message->is_credit);
+	user->credits++;
+	user->last = *message;
+	return ESP_OK;
+}
+
+static const struct transport_user table = {
+	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .credit = user_credit};
+
+/* Moves up to `most` bytes from the writer to the reader. */
+static bool move(struct stream_writer *writer, struct user *from, struct stream_reader *reader, struct user *to,
+                 uint32_t most)
+{
+	struct stream_bytes pending[2];
+
+	if (stream_pending(writer, &table, from, 1, pending) == 0)
+		return false;
+	struct transport_room room = stream_room(reader, &table, to, 0);
+	uint32_t bytes = pending[0].bytes < room.bytes ? pending[0].bytes : room.bytes;
+	if (bytes > most)
+		bytes = most;
+	memcpy(room.at, pending[0].at, bytes);
+	stream_left(writer, bytes);
+	CHECK(stream_arrived(reader, &table, to, 0, bytes) == ESP_OK);
+	return true;
+}
+
+static void cut_anywhere(struct rng *rng)
+{
+	for (int i = 0; i < 300; i++) {
+		struct user from = {.to_send = 50}, to = {0};
+		struct stream_writer writer = {0};
+		struct stream_reader reader = {0};
+		uint32_t most = 1 + (uint32_t)rng_below(rng, 100);
+
+		for (uint32_t k = 0; k < BODY; k++)
+			from.body[k] = to.body[k] = (uint8_t)rng_next(rng);
+		while (move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, most)))
+			;
+		CHECK_U64(to.begun, 34);
+		CHECK_U64(to.complete, 34);
+		CHECK_U64(to.credits, 16);
+		CHECK_U64(to.last.index, 49);
+		CHECK_U64(to.last.ack, 149);
+	}
+}
+
+static void not_frames(void)
+{
+	struct user user = {0};
+	struct stream_reader reader = {0};
+	struct transport_room room = stream_room(&reader, &table, &user, 0);
+
+	CHECK_U64(room.bytes, FRAME_BYTES);
+	memcpy(room.at, "GET / HTTP/1.1\r\n", FRAME_BYTES);
+	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
+	/* What the user refuses is refused. */
+	struct frame frame = {.type = FRAME_DATA, .bytes = UINT32_MAX};
+	reader = (struct stream_reader){0};
+	frame_encode(&frame, stream_room(&reader, &table, &user, 0).at);
+	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
+	cut_anywhere(&rng);
+	not_frames();
+	return 0;
+}
