@@ -63,6 +63,15 @@ bench: $(BUILD)/build.ninja ## run the benchmarks
 	@ninja -C $(BUILD)
 	@meson test -C $(BUILD) --benchmark --no-rebuild --verbose --num-processes 1
 
+.PHONY: golden
+golden: $(BUILD)/build.ninja ## write tests/golden/*.plan anew, after a wanted change
+	@ninja -C $(BUILD) tests/golden/golden_test
+	@$(BUILD)/tests/golden/golden_test --renew tests/golden
+
+.PHONY: pictures
+pictures: all ## draw docs/pictures anew
+	@scripts/draw-pictures $(BUILD)/espalier
+
 .PHONY: install
 install: all ## install under PREFIX (and DESTDIR)
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -383,7 +383,7 @@ static int calls_main(const struct options *options)
 	printf("one call on 16 elements in ns: quartile, median, quartile of %d rounds\n", options->rounds);
 	for (int i = 0; i < 2; i++) {
 		math_fold_fn *fold = math_fold(types[i], ESP_SUM);
-		double ns[MAX_ROUNDS];
+		double ns[MAX_ROUNDS] = {0};
 		for (int round = 0; round < options->rounds; round++) {
 			uint64_t start = now_ns();
 			for (int call = 0; call < calls; call++)
@@ -423,7 +423,7 @@ static int finish_main(const struct options *options)
 		enum esp_type type = (enum esp_type)(row / 2 % ESP_BYTES);
 		enum esp_op op = row % 2 == 0 ? ESP_AVG : ESP_SCALED;
 		size_t bytes = sizes[row / (2 * ESP_BYTES)];
-		double gbps[MAX_ROUNDS];
+		double gbps[MAX_ROUNDS] = {0};
 		for (int i = 0; i < options->rounds; i++)
 			gbps[i] = finish_sample(type, op, bytes);
 		struct summary s = summarize(gbps, options->rounds);

@@ -82,17 +82,17 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out);
 /* Ends all calls with this status, now and from now on; the buffers are not touched any more. */
 void exec_fail(struct exec *exec, enum esp_status status);
 
-/* As in struct transport_user. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call. */
-bool exec_next(struct exec *exec, uint32_t peer, struct transport_message *out);
+/* As in struct transport_user; node is the peer. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call. */
+bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out);
 uint32_t exec_ready(struct exec *exec);
 void exec_sent(struct exec *exec, void *cookie);
-enum esp_status exec_begin(struct exec *exec, uint32_t peer, const struct transport_message *message);
-struct transport_room exec_room(struct exec *exec, uint32_t peer);
-void exec_arrived(struct exec *exec, uint32_t peer, uint32_t bytes);
-enum esp_status exec_offer(struct exec *exec, uint32_t peer, const struct transport_message *message);
-enum esp_status exec_credit(struct exec *exec, uint32_t peer, const struct transport_message *message);
+enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transport_message *message);
+struct transport_room exec_room(struct exec *exec, uint32_t node);
+void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes);
+enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message);
+enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message);
 
-uint32_t exec_consumed(const struct exec *exec, uint32_t peer);
+uint32_t exec_consumed(const struct exec *exec, uint32_t node);
 
 struct exec_stats exec_stats(const struct exec *exec);
 

@@ -15,7 +15,7 @@ enum esp_status lane_open(const struct lane_config *config, struct lane **out, s
 {
 	if (config->streams == 0 || config->streams > UINT16_MAX)
 		return error_set(err, ESP_EINVAL, "%u streams: there must be 1 to %u", config->streams, UINT16_MAX);
-	struct lane *lane = calloc(1, sizeof(*lane) + config->streams * sizeof(lane->exec[0]));
+	struct lane *lane = calloc(1, sizeof(*lane) + config->streams * sizeof(struct exec *));
 	if (!lane)
 		return error_set(err, ESP_ENOMEM, "no memory for a lane");
 	lane->streams = config->streams;

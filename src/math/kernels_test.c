@@ -168,12 +168,26 @@ static double random_operand(enum esp_type type, enum esp_op op, struct rng *rng
 	}
 }
 
+/* Where truncation is decided: multiples of the divisor and their neighbours. */
+static void fill_multiples(const struct job *job, double divisor, struct rng *rng)
+{
+	size_t bytes = math_type_bytes(job->type);
+	uint64_t limit = (UINT64_MAX - 1) >> (64 - 8 * bytes);
+
+	for (size_t i = 0; i < job->count; i++) {
+		uint64_t bits = (uint64_t)divisor * rng_below(rng, limit / (uint64_t)divisor + 1) + rng_below(rng, 3) - 1;
+		memcpy(start(before, job, DST) + i * bytes, &bits, bytes);
+	}
+}
+
 static void run_finish(enum esp_type type, enum esp_op op, size_t count, struct rng *rng)
 {
 	struct job job = {.type = type, .op = op, .count = count, .offset = {rng_below(rng, MAX_OFFSET)}};
 	double operand = random_operand(type, op, rng);
 
 	prepare(&job, rng);
+	if (op == ESP_AVG && !ref_is_float(type) && rng_chance(rng, 3, 4))
+		fill_multiples(&job, operand, rng);
 	memcpy(want[DST], before[DST], span(&job));
 	for (size_t i = 0; i < count; i++)
 		ref_finish(type, op, start(want, &job, DST) + i * math_type_bytes(type), operand);

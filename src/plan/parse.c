@@ -180,6 +180,7 @@ static void *trim(void *items, uint64_t count, size_t size)
 {
 	void *fitting = realloc(items, (count ? count : 1) * size);
 
+	/* cppcheck-suppress memleak ; it is returned */
 	return fitting ? fitting : items;
 }
 

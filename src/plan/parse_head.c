@@ -172,8 +172,11 @@ static bool set_groups(struct parser *parser, const struct parse_list *groups)
 	uint32_t node = 0;
 
 	plan->group_of = malloc(plan->nodes * sizeof(*plan->group_of));
-	bool good = seen && plan->group_of ? count_groups(parser, groups, seen)
-	                                   : scan_stop(&parser->scan, ESP_ENOMEM, "no memory for groups");
+	if (!seen || !plan->group_of) {
+		free(seen);
+		return scan_stop(&parser->scan, ESP_ENOMEM, "no memory for groups");
+	}
+	bool good = count_groups(parser, groups, seen);
 	for (uint64_t i = 0; good && i < groups->count; i++) {
 		while (node < groups->runs[i].end)
 			plan->group_of[node++] = (uint32_t)groups->runs[i].value;

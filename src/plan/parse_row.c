@@ -83,8 +83,8 @@ static bool at_digit(struct parser *parser)
 
 static bool take_send(struct parser *parser, uint32_t self)
 {
-	uint8_t place;
-	uint32_t to;
+	uint8_t place = 0;
+	uint32_t to = 0;
 
 	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '>'))
 		return false;
@@ -97,8 +97,8 @@ static bool take_send(struct parser *parser, uint32_t self)
 
 static bool take_receive(struct parser *parser, uint32_t self)
 {
-	uint8_t place;
-	uint32_t from;
+	uint8_t place = 0;
+	uint32_t from = 0;
 
 	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_peer(parser, self, &from) &&
 	       push(parser, PLAN_RECV, place, from);
@@ -106,8 +106,8 @@ static bool take_receive(struct parser *parser, uint32_t self)
 
 static bool take_term(struct parser *parser, uint32_t self)
 {
-	uint8_t place;
-	uint32_t from;
+	uint8_t place = 0;
+	uint32_t from = 0;
 
 	if (at_digit(parser))
 		return take_peer(parser, self, &from) && push(parser, PLAN_TERM, 0, from);
@@ -117,7 +117,7 @@ static bool take_term(struct parser *parser, uint32_t self)
 static bool take_fold(struct parser *parser, uint32_t self)
 {
 	uint64_t fold = parser->step_count;
-	uint8_t place;
+	uint8_t place = 0;
 
 	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '<') || !push(parser, PLAN_FOLD, place, 0))
 		return false;
@@ -135,7 +135,7 @@ static bool take_fold(struct parser *parser, uint32_t self)
 
 static bool take_copy(struct parser *parser)
 {
-	uint8_t place, source;
+	uint8_t place = 0, source = 0;
 
 	return take_place(parser, &place) && scan_need_sign(&parser->scan, '<') && take_place(parser, &source) &&
 	       push(parser, PLAN_COPY, place, source);
@@ -143,7 +143,7 @@ static bool take_copy(struct parser *parser)
 
 static bool take_update(struct parser *parser)
 {
-	uint8_t place;
+	uint8_t place = 0;
 
 	return take_place(parser, &place) && push(parser, PLAN_UPDATE, place, 0);
 }

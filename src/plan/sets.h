@@ -38,11 +38,11 @@ uint32_t sets_make_empty(struct sets *sets);
 uint32_t sets_make_updated(struct sets *sets, uint32_t of);
 
 /* Adds all of `from` to `to`; a member that both have is returned, PLAN_NONE if there is none. */
-uint32_t sets_add(struct sets *sets, uint32_t to, uint32_t from);
+uint32_t sets_add(struct sets *sets, uint32_t to_index, uint32_t from_index);
 
-bool sets_has(const struct sets *sets, uint32_t set, uint32_t member);
+bool sets_has(const struct sets *sets, uint32_t index, uint32_t member);
 /* Some member that the set lacks, PLAN_NONE if it is full. */
-uint32_t sets_lacks(const struct sets *sets, uint32_t set);
+uint32_t sets_lacks(const struct sets *sets, uint32_t index);
 
 static inline uint32_t sets_count(const struct sets *sets, uint32_t set)
 {

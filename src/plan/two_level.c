@@ -52,17 +52,21 @@ static enum esp_status spread_global(struct plan *plan, uint64_t *sizes, uint64_
 	return partition_lpt(sizes, count, weights, plan->group_count, plan->global_group);
 }
 
-/* Local masters: a chunk weighs what its master moves, which is more where it is global too. */
+/*
+ * Local masters: a chunk weighs what its master moves, and an eighth of a message for the
+ * update that a global master runs. So global masters are dealt out first, evenly.
+ */
 static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t *sizes)
 {
 	uint64_t count = plan->chunks.chunk_count;
 	uint32_t *master = &plan->local_master[group * count];
 
 	for (uint64_t c = 0; c < count; c++) {
-		uint64_t peers = group_size(plan, group) - 1;
+		bool is_global = plan->global_group[c] == group;
+		uint64_t peers = group_size(plan, group) - 1 + (is_global ? plan->group_count - 1 : 1);
+		uint64_t bytes = chunks_piece(&plan->chunks, c).bytes;
 
-		peers += plan->global_group[c] == group ? plan->group_count - 1 : 1;
-		sizes[c] = chunks_piece(&plan->chunks, c).bytes * peers;
+		sizes[c] = bytes * peers + (is_global ? (bytes + 7) / 8 : 0);
 	}
 	enum esp_status status = partition_lpt(sizes, count, NULL, group_size(plan, group), master);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)

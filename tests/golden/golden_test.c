@@ -147,8 +147,8 @@ static char *read_file(const char *path)
 	if (!file)
 		return NULL;
 	if (getdelim(&text, &size, '\0', file) < 0) {
-		CHECK(text = realloc(text, 1));
-		text[0] = '\0';
+		free(text);
+		CHECK(text = calloc(1, 1));
 	}
 	fclose(file);
 	return text;
