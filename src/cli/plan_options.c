@@ -8,7 +8,7 @@
 #include "base/word.h"
 #include "cli/cli.h"
 #include "cli/plan_file.h"
-#include "cli/plan_groups.h"
+#include "topo/groups.h"
 #include "plan/text.h"
 
 #define CHUNK_BYTES 4096u /* of a chunk, where nobody says how large the buffer is */
@@ -246,7 +246,7 @@ static enum esp_status read_groups(struct plan_setup *setup, const char *name, s
 
 	if (status != ESP_OK)
 		return status;
-	status = plan_groups_parse(file.text, file.length, setup->spec.chunks.workers, setup->group_of, &inner);
+	status = groups_parse(file.text, file.length, setup->spec.chunks.workers, setup->group_of, &inner);
 	if (status != ESP_OK)
 		error_set(err, status, "%.100s: %.140s", name, inner.text);
 	plan_file_close(&file);
@@ -271,7 +271,7 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 	setup->spec.group_of = setup->group_of;
 	if (request->groups)
 		return read_groups(setup, request->groups, err);
-	plan_groups_racks(nodes, (uint32_t)request->racks, (enum plan_placement)request->place, setup->group_of);
+	groups_racks(nodes, (uint32_t)request->racks, (enum placement)request->place, setup->group_of);
 	return ESP_OK;
 }
 

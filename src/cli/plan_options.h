@@ -28,7 +28,7 @@ struct plan_request {
 	uint64_t bytes;      /* of the whole buffer; PLAN_UNSET              */
 	const char *groups;  /* file name, or NULL                           */
 	uint64_t racks;      /* 0: not given                                 */
-	int place;           /* enum plan_placement                          */
+	int place;           /* enum placement                          */
 	uint64_t root, fanout;
 	bool leaves, dedicated, in_place;
 	const char *counts; /* list, or @FILE; or NULL                      */

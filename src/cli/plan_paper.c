@@ -85,7 +85,7 @@ bool paper_same(double counted, double formula)
 struct why {
 	char *text;
 	uint64_t n, c, all; /* N, C, NC */
-	enum plan_placement place;
+	enum placement place;
 	double counted;
 };
 
@@ -150,7 +150,7 @@ static void why_ring(const struct why *why, enum paper_column column)
 	}
 	if (why->c == 1)
 		say(why, "there is one rack, and nothing leaves it");
-	else if (why->place == PLAN_INTERLEAVED)
+	else if (why->place == PLACE_INTERLEAVED)
 		say(why, "nodes that follow each other stand in different racks, so that all 2(NC-1)S cross");
 	else
 		say(why, "each of the C links between racks carries every chunk twice, but for one chunk that skips it on its "

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/plan_groups.h"
+#include "topo/groups.h"
 
 enum paper_row {
 	PAPER_SHARDED,
@@ -31,7 +31,7 @@ enum paper_column { PAPER_ROUNDS, PAPER_WIRE, PAPER_CROSS };
 struct paper_shape {
 	uint32_t per_rack; /* N */
 	uint32_t racks;    /* C */
-	enum plan_placement place;
+	enum placement place;
 };
 
 const char *paper_row_name(enum paper_row row);

@@ -139,7 +139,7 @@ static enum esp_status print_text(const struct table1 *table1)
 	printf("%u nodes in C = %u racks of N = %u each, placed %s; each has a buffer of S bytes\n"
 	       "(wire/S: bytes on the wire, racks/S: bytes between racks; paper: the formulas of table 1)\n\n",
 	       shape->per_rack * shape->racks, shape->racks, shape->per_rack,
-	       shape->place == PLAN_INTERLEAVED ? "interleaved" : "contiguously");
+	       shape->place == PLACE_INTERLEAVED ? "interleaved" : "contiguously");
 	enum esp_status status = print_table(table1);
 	print_reasons(table1);
 	return status;
@@ -184,7 +184,7 @@ static enum esp_status print_json(const struct table1 *table1)
 	json_key(&json, "racks");
 	json_u64(&json, table1->shape.racks);
 	json_key(&json, "place");
-	json_string(&json, table1->shape.place == PLAN_INTERLEAVED ? "interleaved" : "contiguous");
+	json_string(&json, table1->shape.place == PLACE_INTERLEAVED ? "interleaved" : "contiguous");
 	json_key(&json, "rows");
 	json_array_begin(&json);
 	for (unsigned row = 0; row < PAPER_ROW_COUNT; row++) {
@@ -242,7 +242,7 @@ static int run(int argc, char **argv)
 {
 	static const char *const placements[] = {"contiguous", "interleaved", NULL};
 	uint64_t nodes = 0, per_rack = 0, racks = 2;
-	int place = PLAN_CONTIGUOUS;
+	int place = PLACE_CONTIGUOUS;
 	bool json = false;
 	const struct cli_option options[] = {
 		{"nodes-per-rack", 'N', CLI_U64, &per_rack, "N", "nodes in each rack (default 4)", 1, NODES_MAX, NULL},
@@ -265,7 +265,7 @@ static int run(int argc, char **argv)
 	if (parsed >= 0)
 		return parsed;
 
-	struct table1 table1 = {.shape.place = (enum plan_placement)place};
+	struct table1 table1 = {.shape.place = (enum placement)place};
 	int exit_status = find_shape(nodes, per_rack, racks, &table1.shape);
 	return exit_status >= 0 ? exit_status : print(&table1, json);
 }

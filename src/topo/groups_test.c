@@ -1,10 +1,10 @@
-#include "cli/plan_groups.h"
+#include "topo/groups.h"
 
 #include "base/check.h"
 
 static enum esp_status parse(const char *text, uint32_t nodes, uint32_t *of, struct error *err)
 {
-	return plan_groups_parse(text, strlen(text), nodes, of, err);
+	return groups_parse(text, strlen(text), nodes, of, err);
 }
 
 static void check_good(const char *text, uint32_t nodes, const uint32_t *wanted)
@@ -54,17 +54,17 @@ static void test_racks(void)
 {
 	for (uint32_t nodes = 1; nodes <= 12; nodes++) {
 		for (uint32_t racks = 1; racks <= nodes; racks++) {
-			for (int place = PLAN_CONTIGUOUS; place <= PLAN_INTERLEAVED; place++) {
+			for (int place = PLACE_CONTIGUOUS; place <= PLACE_INTERLEAVED; place++) {
 				uint32_t of[12], size[12] = {0};
 
-				plan_groups_racks(nodes, racks, (enum plan_placement)place, of);
+				groups_racks(nodes, racks, (enum placement)place, of);
 				for (uint32_t i = 0; i < nodes; i++) {
 					CHECK(of[i] < racks);
 					size[of[i]]++;
 				}
 				for (uint32_t g = 0; g < racks; g++)
 					CHECK(size[g] == nodes / racks || size[g] == nodes / racks + 1);
-				if (place == PLAN_INTERLEAVED && racks > 1)
+				if (place == PLACE_INTERLEAVED && racks > 1)
 					CHECK(of[0] != of[1]);
 			}
 		}

@@ -1,4 +1,4 @@
-#include "cli/plan_groups.h"
+#include "topo/groups.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static enum esp_status all_placed(const struct groups *groups)
 	return ESP_OK;
 }
 
-enum esp_status plan_groups_parse(const char *text, size_t length, uint32_t nodes, uint32_t *group_of,
+enum esp_status groups_parse(const char *text, size_t length, uint32_t nodes, uint32_t *group_of,
                                   struct error *err)
 {
 	struct groups groups = {.of = group_of, .nodes = nodes, .err = err};
@@ -113,8 +113,8 @@ enum esp_status plan_groups_parse(const char *text, size_t length, uint32_t node
 	return status == ESP_OK ? all_placed(&groups) : status;
 }
 
-void plan_groups_racks(uint32_t nodes, uint32_t racks, enum plan_placement placement, uint32_t *group_of)
+void groups_racks(uint32_t nodes, uint32_t racks, enum placement placement, uint32_t *group_of)
 {
 	for (uint32_t node = 0; node < nodes; node++)
-		group_of[node] = placement == PLAN_INTERLEAVED ? node % racks : (uint32_t)((uint64_t)node * racks / nodes);
+		group_of[node] = placement == PLACE_INTERLEAVED ? node % racks : (uint32_t)((uint64_t)node * racks / nodes);
 }

@@ -1,5 +1,5 @@
 /*
- * plan_groups.h - which node is in which group: read from text, or cut into racks.
+ * groups.h - which node is in which group: read from text, or cut into racks.
  *
  *     # two racks, the second with a straggler
  *     0-3
@@ -9,8 +9,8 @@
  * them. Groups are numbered from 0 in the order of their lines; '#' starts a comment, and
  * lines without nodes are skipped. Every node stands in exactly one group. Pure functions.
  */
-#ifndef CLI_PLAN_GROUPS_H
-#define CLI_PLAN_GROUPS_H
+#ifndef TOPO_GROUPS_H
+#define TOPO_GROUPS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,15 +18,15 @@
 #include "base/error.h"
 
 /* Fills group_of[0 .. nodes - 1]; or ESP_EPARSE with "line 2: ..." in err. */
-ESP_CHECKED enum esp_status plan_groups_parse(const char *text, size_t length, uint32_t nodes, uint32_t *group_of,
+ESP_CHECKED enum esp_status groups_parse(const char *text, size_t length, uint32_t nodes, uint32_t *group_of,
                                               struct error *err);
 
-enum plan_placement {
-	PLAN_CONTIGUOUS,  /* neighbours in rank share a rack: 0 0 1 1 */
-	PLAN_INTERLEAVED, /* neighbours are in different ones: 0 1 0 1 */
+enum placement {
+	PLACE_CONTIGUOUS,  /* neighbours in rank share a rack: 0 0 1 1 */
+	PLACE_INTERLEAVED, /* neighbours are in different ones: 0 1 0 1 */
 };
 
 /* As many racks as asked for (1 .. nodes), as equal as can be. */
-void plan_groups_racks(uint32_t nodes, uint32_t racks, enum plan_placement placement, uint32_t *group_of);
+void groups_racks(uint32_t nodes, uint32_t racks, enum placement placement, uint32_t *group_of);
 
 #endif
