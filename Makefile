@@ -26,7 +26,7 @@ test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N fai
 	@scripts/run-tests $(BUILD)
 
 .PHONY: check
-check: test check-asan check-tsan check-clang check-lint check-fuzz ## test, then sanitizers, linters and fuzzers
+check: test check-asan check-tsan check-clang check-arm64 check-lint check-fuzz ## test, then sanitizers, linters and fuzzers
 	@echo 'check: all passed'
 
 .PHONY: check-asan
@@ -43,6 +43,13 @@ check-tsan: bootstrap-check ## all tests under ThreadSanitizer
 check-clang: bootstrap-check ## all tests, compiled with clang
 	@export CC=clang; $(call setup,$(BUILD)-clang)
 	@scripts/run-tests $(BUILD)-clang
+
+.PHONY: check-arm64
+check-arm64: ## the C tests for arm64, cross-compiled and run in qemu
+	@scripts/bootstrap arm64
+	@$(call setup,$(BUILD)-arm64,--cross-file scripts/arm64.ini)
+	@scripts/run-tests $(BUILD)-arm64 --timeout-multiplier 20 --suite base --suite wire --suite math --suite topo \
+		--suite plan --suite transport --suite engine
 
 .PHONY: check-lint
 check-lint: bootstrap-check $(BUILD)/build.ninja ## clang-tidy and cppcheck over all sources
@@ -79,7 +86,7 @@ install: all ## install under PREFIX (and DESTDIR)
 
 .PHONY: clean
 clean: ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-arm64 $(BUILD)-fuzz
 
 .PHONY: help
 help: ## this text

@@ -3,12 +3,11 @@
  */
 #include "plan/draw.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
+#include "base/outfile.h"
 #include "cli/plan.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
@@ -22,18 +21,18 @@ struct draw_request {
 	bool json;
 };
 
-/* A file that could not be finished is removed: half a picture is worse than none. */
-static int draw_to_file(const struct plan *plan, const struct draw_request *request, struct error *err)
+/* Half a picture is worse than none. */
+static enum esp_status draw_to_file(const struct plan *plan, const struct draw_request *request, struct error *err)
 {
-	FILE *file = fopen(request->output, "w");
+	struct outfile out;
+	enum esp_status status = outfile_open(&out, request->output, err);
 
-	if (!file)
-		return error_set(err, ESP_EIO, "cannot write %.100s: %s", request->output, strerror(errno));
-	enum esp_status status = plan_draw(plan, request->chunk, file, err);
-	if (fclose(file) != 0 && status == ESP_OK)
-		status = error_set(err, ESP_EIO, "cannot write %.100s: %s", request->output, strerror(errno));
 	if (status != ESP_OK)
-		unlink(request->output);
+		return status;
+	status = plan_draw(plan, request->chunk, out.file, err);
+	if (status == ESP_OK)
+		return outfile_commit(&out, err);
+	outfile_abandon(&out);
 	return status;
 }
 
