@@ -78,10 +78,11 @@ static void deliver(struct cluster *cluster, uint32_t from, uint32_t to, const s
 
 	if (status != ESP_OK)
 		die("a message was refused");
-	if (!message->is_credit && message->bytes > 0)
+	if (!message->is_credit) {
 		exec_arrived(receiver, from, message->bytes);
-	if (!message->is_credit)
+		exec_ended(receiver, from);
 		exec_sent(cluster->exec[from], message->cookie);
+	}
 	mark_busy(cluster, to);
 }
 

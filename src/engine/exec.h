@@ -89,6 +89,7 @@ void exec_sent(struct exec *exec, void *cookie);
 enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transport_message *message);
 struct transport_room exec_room(struct exec *exec, uint32_t node);
 void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes);
+void exec_ended(struct exec *exec, uint32_t node);
 enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message);
 enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message);
 

@@ -1,6 +1,7 @@
 /*
  * exec_peer.c - the two ends of a connection: numbers, windows, credits, and what came early.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,10 +397,6 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 	} else {
 		status = aim_at_slot(exec, peer, op, message);
 	}
-	if (status == ESP_OK && message->bytes == 0) {
-		message_done(exec, peer);
-		exec_fill(exec);
-	}
 	return exec->failed != ESP_OK ? exec->failed : status;
 }
 
@@ -481,8 +478,15 @@ void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)
 	if (!exec->config.dry && incoming->arrival == ARRIVAL_ADD)
 		add_staged(exec, incoming, bytes);
 	incoming->got += bytes;
-	if (incoming->got == incoming->bytes) {
-		message_done(exec, peer);
-		exec_fill(exec);
-	}
+}
+
+void exec_ended(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+
+	if (exec->failed != ESP_OK)
+		return;
+	assert(peer->incoming.got == peer->incoming.bytes);
+	message_done(exec, peer);
+	exec_fill(exec);
 }

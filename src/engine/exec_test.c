@@ -69,6 +69,8 @@ static enum esp_status feed(struct exec *exec, uint32_t from, uint32_t index, in
 		exec_arrived(exec, from, bytes);
 		done += bytes;
 	}
+	if (status == ESP_OK)
+		exec_ended(exec, from);
 	return status;
 }
 
@@ -121,6 +123,9 @@ static void early(void)
 	int32_t rest[3] = {0, 0, 5};
 	memcpy(exec_room(exec, 2).at, rest, sizeof(rest));
 	exec_arrived(exec, 2, sizeof(rest));
+	struct exec_wait wait;
+	CHECK(exec_waits(exec, &wait) && wait.chunk == 0); /* nothing follows until the bytes are known to be good */
+	exec_ended(exec, 2);
 	CHECK_U64(output[0], 10 + input[0]);
 	CHECK_U64(output[3], 15 + input[3]);
 	CHECK(!exec_take_done(exec, &done));
@@ -193,6 +198,7 @@ static void waiting_and_failing(void)
 	CHECK((int32_t *)room.at < output || (int32_t *)room.at >= output + CHUNK * CHUNKS / 4);
 	memset(room.at, 1, CHUNK);
 	exec_arrived(exec, 2, CHUNK);
+	exec_ended(exec, 2);
 	for (unsigned i = 0; i < CHUNK * CHUNKS / 4; i++)
 		CHECK_U64(output[i], 0x07070707);
 	CHECK(exec_ready(exec) == UINT32_MAX);

@@ -153,6 +153,13 @@ static void user_arrived(void *user, uint32_t peer, uint16_t channel, uint32_t b
 	exec_arrived(lane->exec[channel], peer, bytes);
 }
 
+static void user_ended(void *user, uint32_t peer, uint16_t channel)
+{
+	struct lane *lane = user;
+
+	exec_ended(lane->exec[channel], peer);
+}
+
 static enum esp_status user_offer(void *user, uint32_t peer, const struct transport_message *message)
 {
 	struct lane *lane = user;
@@ -186,6 +193,7 @@ const struct transport_user lane_user = {
 	.begin = user_begin,
 	.room = user_room,
 	.arrived = user_arrived,
+	.ended = user_ended,
 	.offer = user_offer,
 	.consumed = user_consumed,
 	.credit = user_credit,

@@ -3,49 +3,70 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "wire/crc32c.h"
+
 struct transport_room stream_room(struct stream_reader *reader, const struct transport_user *user, void *context,
                                   uint32_t peer)
 {
 	if (reader->body_left == 0)
 		return (struct transport_room){reader->header + reader->header_have, FRAME_BYTES - reader->header_have};
-	struct transport_room room = user->room(context, peer, reader->channel);
+	struct transport_room room = user->room(context, peer, reader->frame.channel);
 	if (room.bytes > reader->body_left)
 		room.bytes = reader->body_left;
+	reader->at = room.at;
 	return room;
+}
+
+/* All bytes of the message are there. */
+static enum esp_status body_done(struct stream_reader *reader, const struct transport_user *user, void *context,
+                                 uint32_t peer)
+{
+	if ((reader->frame.flags & FRAME_CHECKED) && reader->crc != reader->frame.data_crc)
+		return ESP_ECORRUPT;
+	user->ended(context, peer, reader->frame.channel);
+	return ESP_OK;
 }
 
 /* A whole header is there: tell the user what it announces. */
 static enum esp_status header_done(struct stream_reader *reader, const struct transport_user *user, void *context,
                                    uint32_t peer)
 {
-	struct frame frame;
+	struct frame *frame = &reader->frame;
 
 	reader->header_have = 0;
-	if (!frame_decode(reader->header, &frame))
+	if (!frame_decode(reader->header, frame))
 		return ESP_ECORRUPT;
 	struct transport_message message = {
-		.is_credit = frame.type == FRAME_CREDIT,
-		.channel = frame.channel,
-		.index = frame.index,
-		.ack = frame.ack,
-		.bytes = frame.bytes,
+		.is_credit = frame->type == FRAME_CREDIT,
+		.channel = frame->channel,
+		.index = frame->index,
+		.ack = frame->ack,
+		.bytes = frame->bytes,
 	};
 	if (message.is_credit)
 		return user->credit(context, peer, &message);
-	reader->body_left = frame.bytes;
-	reader->channel = frame.channel;
-	return user->begin(context, peer, &message);
+	enum esp_status status = user->begin(context, peer, &message);
+	reader->crc = 0;
+	reader->body_left = frame->bytes;
+	return status == ESP_OK && frame->bytes == 0 ? body_done(reader, user, context, peer) : status;
+}
+
+static enum esp_status body_arrived(struct stream_reader *reader, const struct transport_user *user, void *context,
+                                    uint32_t peer, uint32_t bytes)
+{
+	assert(bytes <= reader->body_left);
+	if ((reader->frame.flags & FRAME_CHECKED) && reader->at)
+		reader->crc = crc32c(reader->crc, reader->at, bytes);
+	reader->body_left -= bytes;
+	user->arrived(context, peer, reader->frame.channel, bytes);
+	return reader->body_left == 0 ? body_done(reader, user, context, peer) : ESP_OK;
 }
 
 enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user, void *context,
                                uint32_t peer, uint32_t bytes)
 {
-	if (reader->body_left > 0) {
-		assert(bytes <= reader->body_left);
-		reader->body_left -= bytes;
-		user->arrived(context, peer, reader->channel, bytes);
-		return ESP_OK;
-	}
+	if (reader->body_left > 0)
+		return body_arrived(reader, user, context, peer, bytes);
 	assert(bytes <= FRAME_BYTES - reader->header_have);
 	reader->header_have += bytes;
 	if (reader->header_have < FRAME_BYTES)
@@ -67,6 +88,10 @@ static bool pull(struct stream_writer *writer, const struct transport_user *user
 		.ack = message->ack,
 		.bytes = message->is_credit ? 0 : message->bytes,
 	};
+	if (writer->checked && !message->is_credit && message->data) {
+		frame.flags = FRAME_CHECKED;
+		frame.data_crc = crc32c(0, message->data, message->bytes);
+	}
 	frame_encode(&frame, writer->header);
 	writer->done = 0;
 	writer->busy = true;

@@ -17,7 +17,9 @@ struct stream_reader {
 	uint8_t header[FRAME_BYTES];
 	uint32_t header_have;
 	uint32_t body_left;
-	uint16_t channel; /* of the message whose body is coming */
+	struct frame frame; /* whose body is coming                  */
+	uint32_t crc;       /* of what has come of it                */
+	const void *at;     /* where the bytes that come next are put */
 };
 
 /* Where the next bytes of the stream go; never empty. */
@@ -30,6 +32,7 @@ ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const s
 /* ---- outgoing ---- */
 
 struct stream_writer {
+	bool checked; /* data carries a checksum: set once, when the connection is made */
 	uint8_t header[FRAME_BYTES];
 	struct transport_message message;
 	uint32_t done; /* bytes of header and data that have left */

@@ -46,8 +46,6 @@ static enum esp_status user_begin(void *context, uint32_t peer, const struct tra
 	user->begun++;
 	user->have = 0;
 	user->last = *message;
-	if (message->bytes == 0)
-		user->complete++;
 	return message->bytes < BODY ? ESP_OK : ESP_ECORRUPT;
 }
 
@@ -67,10 +65,17 @@ static void user_arrived(void *context, uint32_t peer, uint16_t channel, uint32_
 
 	user->have += bytes;
 	CHECK(user->have <= user->last.bytes);
-	if (user->have == user->last.bytes) {
-		CHECK(memcmp(user->received, user->body, user->have) == 0);
-		user->complete++;
-	}
+}
+
+static void user_ended(void *context, uint32_t peer, uint16_t channel)
+{
+	struct user *user = context;
+	(void)peer;
+
+	CHECK_U64(channel, user->last.channel);
+	CHECK_U64(user->have, user->last.bytes);
+	CHECK(memcmp(user->received, user->body, user->have) == 0);
+	user->complete++;
 }
 
 static enum esp_status user_credit(void *context, uint32_t peer, const struct transport_message *message)
@@ -85,7 +90,7 @@ static enum esp_status user_credit(void *context, uint32_t peer, const struct tr
 }
 
 static const struct transport_user table = {
-	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .credit = user_credit};
+	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .ended = user_ended, .credit = user_credit};
 
 /* Moves up to `most` bytes from the writer to the reader. */
 static bool move(struct stream_writer *writer, struct user *from, struct stream_reader *reader, struct user *to,
@@ -109,7 +114,7 @@ static void cut_anywhere(struct rng *rng)
 {
 	for (int i = 0; i < 300; i++) {
 		struct user from = {.to_send = 50}, to = {0};
-		struct stream_writer writer = {0};
+		struct stream_writer writer = {.checked = i % 2};
 		struct stream_reader reader = {0};
 		uint32_t most = 1 + (uint32_t)rng_below(rng, 100);
 
@@ -132,13 +137,32 @@ static void not_frames(void)
 	struct transport_room room = stream_room(&reader, &table, &user, 0);
 
 	CHECK_U64(room.bytes, FRAME_BYTES);
-	memcpy(room.at, "GET / HTTP/1.1\r\n", FRAME_BYTES);
+	memcpy(room.at, "GET / HTTP/1.1\r\nHost: x\r\n", FRAME_BYTES);
 	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
 	/* What the user refuses is refused. */
 	struct frame frame = {.type = FRAME_DATA, .bytes = UINT32_MAX};
 	reader = (struct stream_reader){0};
 	frame_encode(&frame, stream_room(&reader, &table, &user, 0).at);
 	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
+}
+
+/* A turned bit in the data is noticed before anything is told to have ended. */
+static void corrupt_data(void)
+{
+	struct user from = {.to_send = 2}, to = {0}; /* the second message has a body */
+	struct stream_writer writer = {.checked = true};
+	struct stream_reader reader = {0};
+	struct stream_bytes pending[2];
+
+	while (to.begun < 2)
+		CHECK(move(&writer, &from, &reader, &to, BODY));
+	CHECK_U64(to.complete, 1);
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 1);
+	uint8_t *at = stream_room(&reader, &table, &to, 0).at;
+	memcpy(at, pending[0].at, pending[0].bytes);
+	at[5] ^= 4;
+	CHECK(stream_arrived(&reader, &table, &to, 0, pending[0].bytes) == ESP_ECORRUPT);
+	CHECK_U64(to.complete, 1);
 }
 
 int main(int argc, char **argv)
@@ -148,5 +172,6 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	cut_anywhere(&rng);
 	not_frames();
+	corrupt_data();
 	return 0;
 }

@@ -8,7 +8,7 @@
  * lane, and never from two at a time. No call blocks.
  *
  * Order of calls on a connection from peer:
- *     begin(message)  room() arrived(n) room() arrived(n) ...   until all bytes came
+ *     begin(message)  room() arrived(n) room() arrived(n) ... ended()
  *     offer(message)                                            where data lies in memory
  *     credit(ack)                                               a frame without data
  */
@@ -46,11 +46,14 @@ struct transport_user {
 
 	/*
 	 * A message begins. ESP_OK; anything else breaks the connection (the message cannot be:
-	 * wrong index, wrong size). room() and arrived() follow unless bytes is 0.
+	 * wrong index, wrong size). room() and arrived() follow unless bytes is 0, then ended(),
+	 * once the bytes are known to be those that were sent: until then nothing follows from
+	 * them. If they are not, lost() comes instead.
 	 */
 	enum esp_status (*begin)(void *user, uint32_t peer, const struct transport_message *message);
 	struct transport_room (*room)(void *user, uint32_t peer, uint16_t channel);
 	void (*arrived)(void *user, uint32_t peer, uint16_t channel, uint32_t bytes);
+	void (*ended)(void *user, uint32_t peer, uint16_t channel);
 
 	/*
 	 * For transports that share memory: a whole message lies readable at message->data until

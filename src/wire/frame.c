@@ -1,5 +1,7 @@
 #include "wire/frame.h"
 
+#include "wire/crc32c.h"
+
 static void put32(uint8_t *at, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
@@ -20,6 +22,8 @@ void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 	put32(out + 4, frame->index);
 	put32(out + 8, frame->ack);
 	put32(out + 12, frame->bytes);
+	put32(out + 16, frame->data_crc);
+	put32(out + 20, crc32c(0, out, 20));
 }
 
 bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
@@ -31,11 +35,16 @@ bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 		.index = get32(in + 4),
 		.ack = get32(in + 8),
 		.bytes = get32(in + 12),
+		.data_crc = get32(in + 16),
 	};
 
-	if (frame.flags != 0 || (frame.type != FRAME_DATA && frame.type != FRAME_CREDIT))
+	if (get32(in + 20) != crc32c(0, in, 20))
 		return false;
-	if (frame.type == FRAME_CREDIT && (frame.index != 0 || frame.bytes != 0))
+	if ((frame.type != FRAME_DATA && frame.type != FRAME_CREDIT) || (frame.flags & ~FRAME_CHECKED))
+		return false;
+	if (frame.type == FRAME_CREDIT && (frame.flags || frame.index || frame.bytes))
+		return false;
+	if (!(frame.flags & FRAME_CHECKED) && frame.data_crc)
 		return false;
 	*out = frame;
 	return true;

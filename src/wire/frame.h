@@ -1,12 +1,14 @@
 /*
  * frame.h - what stands before every message on a connection between two lanes.
  *
- * Sixteen bytes, little endian. Job, epoch and lane were bound to the connection when it
- * was made; the frame says which message of which channel follows, and how far the
- * sender has consumed what it was sent. A frame without data is a credit.
+ * Twenty-four bytes, little endian. Job, epoch and lane were bound to the connection when it
+ * was made; the frame says which message of which channel follows, and how far the sender
+ * has consumed what it was sent. A frame without data is a credit. The head has a checksum of
+ * its own, so that no length or number is believed that was not sent; the checksum of the
+ * data is left out (a flag says so) where both ends are on one host.
  *
- *     0      1      2        4        8      12       16
- *     type   flags  channel  index    ack    bytes    data ...
+ *     0     1      2        4      8    12     16          20          24
+ *     type  flags  channel  index  ack  bytes  data's crc  head's crc  data ...
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -14,25 +16,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAME_BYTES 16u
+#define FRAME_BYTES 24u
 
 enum frame_type {
 	FRAME_DATA = 1,   /* message `index` of `bytes` bytes follows          */
 	FRAME_CREDIT = 2, /* only ack counts; index and bytes are zero         */
 };
 
+enum frame_flag {
+	FRAME_CHECKED = 1, /* data_crc is the CRC-32C of the data; otherwise it is zero */
+};
+
 struct frame {
 	uint8_t type;
-	uint8_t flags;    /* none defined: zero */
+	uint8_t flags;
 	uint16_t channel; /* a stream of a group */
 	uint32_t index;   /* of this message on the channel, modulo 2^32       */
 	uint32_t ack;     /* all messages below this one have been consumed    */
 	uint32_t bytes;
+	uint32_t data_crc;
 };
 
 void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES]);
 
-/* False if the bytes are not a frame; *out is then untouched. */
+/* False if the bytes are not a frame, or not as they were sent; *out is then untouched. */
 bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out);
 
 #endif

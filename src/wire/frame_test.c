@@ -2,18 +2,31 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "wire/crc32c.h"
+
+/* The bytes with the head's checksum put right. */
+static void seal(uint8_t bytes[FRAME_BYTES])
+{
+	uint32_t crc = crc32c(0, bytes, 20);
+
+	for (int i = 0; i < 4; i++)
+		bytes[20 + i] = (uint8_t)(crc >> 8 * i);
+}
 
 static void golden(void)
 {
-	static const uint8_t bytes[FRAME_BYTES] = {1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	static const uint8_t bytes[FRAME_BYTES] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+	                                           0x5b, 0x1c, 0x3a, 0xfb};
 	struct frame frame;
 	uint8_t again[FRAME_BYTES];
 
 	CHECK(frame_decode(bytes, &frame));
+	CHECK_U64(frame.flags, FRAME_CHECKED);
 	CHECK_U64(frame.channel, 0x0302);
 	CHECK_U64(frame.index, 0x07060504);
 	CHECK_U64(frame.ack, 0x0b0a0908);
 	CHECK_U64(frame.bytes, 0x0f0e0d0c);
+	CHECK_U64(frame.data_crc, 0x13121110);
 	frame_encode(&frame, again);
 	CHECK(memcmp(bytes, again, FRAME_BYTES) == 0);
 }
@@ -25,31 +38,46 @@ static void refused(void)
 
 	for (unsigned type = 0; type < 256; type++) {
 		bytes[0] = (uint8_t)type;
+		seal(bytes);
 		CHECK(frame_decode(bytes, &frame) == (type == FRAME_DATA || type == FRAME_CREDIT));
 	}
 	bytes[0] = FRAME_DATA;
-	bytes[1] = 1;
-	CHECK(!frame_decode(bytes, &frame));
-	bytes[0] = FRAME_CREDIT;
+	for (unsigned flags = 0; flags < 256; flags++) {
+		bytes[1] = (uint8_t)flags;
+		seal(bytes);
+		CHECK(frame_decode(bytes, &frame) == (flags <= FRAME_CHECKED));
+	}
 	bytes[1] = 0;
-	bytes[12] = 1;
+	bytes[16] = 1; /* a checksum that is none */
+	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
+	memset(bytes, 0, sizeof(bytes));
+	bytes[0] = FRAME_CREDIT;
+	bytes[12] = 1;
+	seal(bytes);
+	CHECK(!frame_decode(bytes, &frame));
+	CHECK(frame.type == FRAME_DATA || frame.type == FRAME_CREDIT);
 }
 
+/* What was sent comes back; with any one bit turned over, nothing does. */
 static void round_trip(struct rng *rng)
 {
-	for (int i = 0; i < 100000; i++) {
-		uint8_t bytes[FRAME_BYTES], again[FRAME_BYTES];
-		struct frame frame;
+	for (int i = 0; i < 20000; i++) {
+		struct frame frame = {.type = FRAME_DATA, .flags = FRAME_CHECKED}, back;
+		uint8_t bytes[FRAME_BYTES];
 
-		for (unsigned k = 0; k < FRAME_BYTES; k++)
-			bytes[k] = (uint8_t)rng_next(rng);
-		bytes[0] = (uint8_t)(1 + rng_below(rng, 2));
-		bytes[1] = 0;
-		if (!frame_decode(bytes, &frame))
-			continue;
-		frame_encode(&frame, again);
-		CHECK(memcmp(bytes, again, FRAME_BYTES) == 0);
+		frame.channel = (uint16_t)rng_next(rng);
+		frame.index = (uint32_t)rng_next(rng);
+		frame.ack = (uint32_t)rng_next(rng);
+		frame.bytes = (uint32_t)rng_next(rng);
+		frame.data_crc = (uint32_t)rng_next(rng);
+		frame_encode(&frame, bytes);
+		CHECK(frame_decode(bytes, &back));
+		CHECK(back.channel == frame.channel && back.index == frame.index && back.ack == frame.ack);
+		CHECK(back.bytes == frame.bytes && back.data_crc == frame.data_crc);
+		uint64_t bit = rng_below(rng, 8 * FRAME_BYTES);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		CHECK(!frame_decode(bytes, &back));
 	}
 }
 

@@ -52,6 +52,8 @@ struct cluster_spec {
 	uint64_t delay_ns, start_spread_ns;
 	uint32_t fragment_most, flight_most;
 	enum loop_carry carry;
+	bool checked;
+	uint32_t corrupt_one_in;
 	bool dry;
 	uint32_t victim;        /* node that is lost, or PLAN_NONE */
 	uint64_t victim_after_ns;
@@ -78,6 +80,8 @@ struct lane *cluster_lane(const struct cluster *cluster, uint32_t node, uint32_t
 
 /* Draws a scenario and its calls. */
 void cluster_draw(struct cluster *cluster, uint64_t seed);
+/* The same with checksums on all links, where one fragment in so many has a bit turned over. */
+void cluster_draw_with(struct cluster *cluster, uint64_t seed, uint32_t corrupt_one_in);
 /* A random plan for up to most_nodes workers. */
 struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, enum plan_collective collective,
                                uint32_t workers, uint32_t element_bytes);

@@ -134,6 +134,11 @@ static void draw_call(struct cluster *cluster, struct rng *rng, uint32_t workers
 
 void cluster_draw(struct cluster *cluster, uint64_t seed)
 {
+	cluster_draw_with(cluster, seed, 0);
+}
+
+void cluster_draw_with(struct cluster *cluster, uint64_t seed, uint32_t corrupt_one_in)
+{
 	static const uint32_t credits[] = {1, 1, 2, 3, 4, 8, 16}, active[] = {1, 2, 4, 64};
 	static const uint32_t fragments[] = {0, 0, 1, 7, 100, 5000}, flights[] = {0, 1, 2, 8};
 	static const uint32_t firsts[] = {0, 0, UINT32_MAX - 3, INT32_MAX - 2u};
@@ -155,6 +160,8 @@ void cluster_draw(struct cluster *cluster, uint64_t seed)
 		.fragment_most = pick(&rng, fragments, 6),
 		.flight_most = pick(&rng, flights, 4),
 		.carry = (enum loop_carry)rng_below(&rng, LOOP_MIXED + 1),
+		.checked = rng_chance(&rng, 1, 2) || corrupt_one_in > 0,
+		.corrupt_one_in = corrupt_one_in,
 		.victim = PLAN_NONE,
 	};
 	cluster_open(cluster, &spec);

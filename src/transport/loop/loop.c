@@ -44,6 +44,7 @@ struct link {
 /* A piece of the stream under way. */
 struct fragment {
 	uint32_t bytes;
+	uint8_t corrupt;        /* bits of its first byte that are turned over */
 	bool ends;              /* its message ends with it: late links report sent() then */
 	uint16_t channel;
 	void *cookie;
@@ -142,6 +143,7 @@ static struct link *link_get(struct loop *loop, struct endpoint *from, struct en
 	link->from = from;
 	link->to = to;
 	link->carry = draw_carry(loop, from, to);
+	link->writer.checked = loop->config.checked;
 	link->next = loop->table[at];
 	loop->table[at] = link;
 	loop->link_count++;
@@ -197,6 +199,8 @@ static void put_bytes(struct link *link, const struct fragment *fragment)
 
 		if (room.at && fragment->data)
 			memcpy(room.at, fragment->data + done, bytes);
+		if (room.at && fragment->corrupt && done == 0)
+			*(uint8_t *)room.at ^= fragment->corrupt;
 		done += bytes;
 		enum esp_status status = stream_arrived(&link->reader, user, link->to->context, from, bytes);
 		if (status != ESP_OK) {
@@ -250,6 +254,8 @@ static bool send_fragment(struct link *link)
 	must(fragment != NULL);
 	fragment->bytes = bytes;
 	fragment->data = pending[0].at;
+	if (link->loop->config.corrupt_one_in && rng_chance(&link->loop->rng, 1, link->loop->config.corrupt_one_in))
+		fragment->corrupt = (uint8_t)(1u << rng_below(&link->loop->rng, 8));
 	if (copies) {
 		memcpy(fragment->copy, pending[0].at, bytes);
 		fragment->data = fragment->copy;

@@ -28,6 +28,8 @@ struct loop_config {
 	uint32_t fragment_most; /* bytes; drawn from 1 up; 0: messages are not cut       */
 	uint32_t flight_most;   /* fragments under way on a link; 0: any number          */
 	enum loop_carry carry;
+	bool checked;            /* messages carry checksums (not where memory is shared)     */
+	uint32_t corrupt_one_in; /* of so many fragments, one has a bit turned over; 0: none  */
 };
 
 ESP_CHECKED enum esp_status loop_open(const struct loop_config *config, struct loop **out, struct error *err);
