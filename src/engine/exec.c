@@ -149,6 +149,7 @@ static void instance_append(struct instance **first, struct instance **last, str
 
 static void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
 {
+	assert(instance->status == ESP_PENDING);
 	if (instance->live_before)
 		instance->live_before->live_next = instance->live_next;
 	else
@@ -212,13 +213,29 @@ static bool run_load(struct exec *exec, struct run *run, const struct plan_row *
 	return true;
 }
 
+/* Can this chunk be run with these buffers? */
+static enum esp_status piece_check(const struct exec *exec, const struct instance *instance,
+                                   const struct plan_piece *piece)
+{
+	const struct exec_call *call = &instance->call;
+	const struct chunks *chunks = &call->plan->chunks;
+	uint32_t node = exec->config.node;
+
+	if (piece->bytes > exec->config.slot_bytes)
+		return ESP_ELIMIT;
+	if (exec->config.dry || piece->bytes == 0 || !piece_gives(chunks, piece, node) || !piece_wants(chunks, piece, node))
+		return ESP_OK;
+	bool is_one_place = (const uint8_t *)call->in + piece->in_at == (const uint8_t *)call->out + piece->out_at;
+	return is_one_place == call->plan->in_place ? ESP_OK : ESP_EINVAL;
+}
+
 /* Starts a chunk of the call; exec->run_free is not NULL. */
 static void activate(struct exec *exec, struct instance *instance, uint64_t chunk)
 {
 	struct plan_row *row = &exec->row;
 
 	if (plan_row(instance->call.plan, exec->config.node, chunk, row) != ESP_OK) {
-		exec_fail(exec, ESP_ENOMEM);
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return;
 	}
 	if (row->count == 0)
@@ -229,12 +246,13 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 		.piece = chunks_piece(&instance->call.plan->chunks, chunk),
 		.next_free = run->next_free,
 	};
-	if (run->piece.bytes > exec->config.slot_bytes || run->piece.bytes % instance->element_bytes != 0) {
-		exec_fail(exec, ESP_ELIMIT);
+	enum esp_status status = piece_check(exec, instance, &run->piece);
+	if (status != ESP_OK) {
+		exec_fail(exec, PLAN_NONE, status);
 		return;
 	}
 	if (!run_load(exec, run, row)) {
-		exec_fail(exec, ESP_ENOMEM);
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return;
 	}
 	exec->run_free = run->next_free;
@@ -243,8 +261,8 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	exec->stats.chunks++;
 	exec->stats.steps += row->count;
 	if (!number_messages(exec, run))
-		exec_fail(exec, ESP_ENOMEM);
-	if (exec->failed == ESP_OK)
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+	if (!has_failed(exec))
 		run_advance(exec, run);
 }
 
@@ -277,7 +295,7 @@ static uint64_t next_chunk(const struct exec *exec, const struct instance *insta
 
 void exec_fill(struct exec *exec)
 {
-	while (exec->queue_first && exec->run_free && exec->failed == ESP_OK) {
+	while (exec->queue_first && exec->run_free && !has_failed(exec)) {
 		struct instance *instance = exec->queue_first;
 		uint64_t chunk = next_chunk(exec, instance);
 
@@ -301,6 +319,9 @@ static enum esp_status call_check(const struct exec_call *call, struct error *er
 
 	if (math_type_bytes(call->type) == 0)
 		return error_set(err, ESP_EINVAL, "type %d does not exist", (int)call->type);
+	if (!chunks_are_whole(&plan->chunks, math_type_bytes(call->type)))
+		return error_set(err, ESP_EINVAL, "the plan cuts elements of %s, which have %zu bytes",
+		                 math_type_name(call->type), math_type_bytes(call->type));
 	if (!plan_collective_reduces(plan->chunks.collective))
 		return ESP_OK;
 	if (!math_op_defined(call->type, call->op))
@@ -321,21 +342,24 @@ static void fold_nothing(void *dst, const void *a, const void *b, size_t count)
 enum esp_status exec_start(struct exec *exec, const struct exec_call *call, struct error *err)
 {
 	bool reduces = plan_collective_reduces(call->plan->chunks.collective);
-	enum esp_status status = exec->failed != ESP_OK ? error_set(err, exec->failed, "an earlier call has failed")
+	enum esp_status status = has_failed(exec) ? error_set(err, exec->failure.status, "an earlier call has failed")
 	                                                : call_check(call, err);
 
 	if (status != ESP_OK)
 		return status;
 	struct instance *instance = instance_get(exec);
-	if (!instance)
+	if (!instance) {
+		/* The peers count this call: without it, all that follow would be taken for another. */
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return error_set(err, ESP_ENOMEM, "no memory for a call");
+	}
 	*instance = (struct instance){
 		.call = *call,
 		.number = exec->stats.calls++,
 		.fold = reduces ? math_fold(call->type, call->op) : fold_nothing,
 		.element_bytes = (uint32_t)math_type_bytes(call->type),
-		.contributors = call->plan->workers,
 		.finishes = reduces && math_finish_needed(call->op),
+		.status = ESP_PENDING,
 		.live_next = exec->live,
 	};
 	if (exec->live)
@@ -363,7 +387,7 @@ void exec_sent(struct exec *exec, void *cookie)
 {
 	struct run *run = cookie;
 
-	if (exec->failed != ESP_OK)
+	if (has_failed(exec))
 		return;
 	run->sends_left--;
 	if (run->sends_left == 0 && run->at == run->op_count) {
@@ -376,7 +400,7 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 {
 	const struct run *oldest = NULL;
 
-	for (uint32_t i = 0; i < exec->config.active_chunks; i++) {
+	for (uint32_t i = 0; !has_failed(exec) && i < exec->config.active_chunks; i++) {
 		const struct run *run = &exec->runs[i];
 
 		if (run->instance &&
@@ -390,16 +414,22 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 	if (oldest->at < oldest->op_count) {
 		const struct op *op = &oldest->ops[oldest->at];
 
-		out->peer = op->step.verb == PLAN_FOLD ? op[1 + oldest->term].step.node : op->step.node;
+		if (op->step.verb == PLAN_FOLD)
+			op += 1 + oldest->term;
+		if (op->step.verb == PLAN_TERM || op->step.verb == PLAN_RECV)
+			out->peer = op->step.node;
 	}
 	return true;
 }
 
-void exec_fail(struct exec *exec, enum esp_status status)
+void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)
 {
-	if (exec->failed != ESP_OK)
+	struct exec_failure failure = {.status = status, .node = node};
+
+	if (has_failed(exec))
 		return;
-	exec->failed = status;
+	failure.waited = exec_waits(exec, &failure.wait);
+	exec->failure = failure;
 	exec->queue_first = NULL;
 	/* The list is newest first; results come oldest first. */
 	struct instance *instance = exec->live;
@@ -411,6 +441,11 @@ void exec_fail(struct exec *exec, enum esp_status status)
 		instance_finish(exec, instance, status);
 		instance = newer;
 	}
+}
+
+struct exec_failure exec_failure(const struct exec *exec)
+{
+	return exec->failure;
 }
 
 struct exec_stats exec_stats(const struct exec *exec)

@@ -9,7 +9,7 @@
  *
  * Messages between two nodes are numbered in the order of calls, chunks and steps, which
  * both ends know; so four bytes say what a message is. A node may send the message number
- * i as soon as all below i - credits have been consumed; it need not wait for lower
+ * i as soon as all up to number i - credits have been consumed; it need not wait for lower
  * numbers to be sent. What comes before its turn waits in a slot, at most `credits` per
  * peer, so a connection can always be drained and nothing deadlocks (docs/executor.md).
  */
@@ -57,10 +57,18 @@ struct exec_wait {
 	uint32_t peer;  /* PLAN_NONE: waits only for its own messages to leave        */
 };
 
+/* Why an executor failed, whose fault it is, and what its oldest chunk waited for then. */
+struct exec_failure {
+	enum esp_status status; /* ESP_OK: it has not                          */
+	uint32_t node;          /* PLAN_NONE: nobody's in particular           */
+	bool waited;            /* wait is meaningful                          */
+	struct exec_wait wait;
+};
+
 struct exec_stats {
 	uint64_t calls, chunks, steps;
 	uint64_t messages_sent, messages_received, credits_sent;
-	uint64_t parked;      /* messages that came before their turn                */
+	uint64_t parked;      /* messages that were kept, in a slot or where they were offered */
 	uint32_t slots;       /* slots of slot_bytes that were ever needed at a time */
 };
 
@@ -68,8 +76,9 @@ ESP_CHECKED enum esp_status exec_open(const struct exec_config *config, struct e
 void exec_close(struct exec *exec); /* NULL is fine */
 
 /*
- * Starts a call. ESP_EINVAL: type, op or factor do not fit. After a failure: the status of
- * that failure. The result comes from exec_take_done(), even if there is nothing to do.
+ * Starts a call. ESP_EINVAL: type, op or factor do not fit each other or the plan; nothing
+ * has happened then. After a failure: the status of that failure. The result comes from
+ * exec_take_done(), even if there is nothing to do.
  */
 ESP_CHECKED enum esp_status exec_start(struct exec *exec, const struct exec_call *call, struct error *err);
 
@@ -79,10 +88,17 @@ bool exec_take_done(struct exec *exec, struct exec_done *out);
 /* What the executor waits for; false: nothing is unfinished. */
 bool exec_waits(const struct exec *exec, struct exec_wait *out);
 
-/* Ends all calls with this status, now and from now on; the buffers are not touched any more. */
-void exec_fail(struct exec *exec, enum esp_status status);
+/*
+ * Ends all calls with this status, now and from now on; the buffers are not touched any more.
+ * The executor also does this by itself: when memory runs out, when a peer turns out to run
+ * another call, when a peer took back what it had offered. Whoever drives it has to look at
+ * exec_failure() after each call and to tell the peers, who would wait for ever.
+ */
+void exec_fail(struct exec *exec, uint32_t node, enum esp_status status);
+struct exec_failure exec_failure(const struct exec *exec);
 
-/* As in struct transport_user; node is the peer. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call. */
+/* As in struct transport_user; node is the peer. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call,
+ * as far as sizes show it. */
 bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out);
 uint32_t exec_ready(struct exec *exec);
 void exec_sent(struct exec *exec, void *cookie);

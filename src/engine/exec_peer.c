@@ -2,6 +2,7 @@
  * exec_peer.c - the two ends of a connection: numbers, windows, credits, and what came early.
  */
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,7 +154,7 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 {
 	struct peer *peer = peer_find(exec, node);
 
-	if (!peer || exec->failed != ESP_OK)
+	if (!peer || has_failed(exec))
 		return false;
 	if (may_send(exec, peer)) {
 		struct op *op = peer->send_first;
@@ -182,7 +183,7 @@ uint32_t exec_ready(struct exec *exec)
 {
 	struct peer *peer = exec->ready_first;
 
-	if (!peer || exec->failed != ESP_OK)
+	if (!peer || has_failed(exec))
 		return UINT32_MAX;
 	exec->ready_first = peer->next_listed;
 	if (!exec->ready_first)
@@ -213,7 +214,7 @@ static void open_window(struct exec *exec, struct op *op)
 	if (!early || early->state == OP_WAITING)
 		return;
 	if (early->bytes != op->run->piece.bytes) {
-		exec_fail(exec, ESP_EMISMATCH);
+		exec_fail(exec, peer->node, ESP_EMISMATCH);
 		return;
 	}
 	op->state = early->state;
@@ -261,12 +262,26 @@ static void move_window(struct exec *exec, struct peer *peer)
 	}
 }
 
+/* Were the bytes at op->data, which have just been read, still what the peer had offered? */
+static bool was_revoked(const struct op *op)
+{
+	if (op->slotted || !op->peer->revoked)
+		return false;
+	/* The reads of the data come before the look at the flag; the peer sets it before it writes. */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(op->peer->revoked, memory_order_relaxed) != 0;
+}
+
 /* The message of op has been used: its slot is free, and the window moves on. */
 void peer_consume(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 	uint32_t bit = op->index % exec->config.credits;
 
+	if (was_revoked(op)) {
+		exec_fail(exec, peer->node, ESP_EPEER);
+		return;
+	}
 	if (op->slotted)
 		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
 	op->slotted = false;
@@ -300,8 +315,8 @@ static enum esp_status take_ack(struct exec *exec, struct peer *peer, uint32_t a
 static enum esp_status admit(struct exec *exec, uint32_t node, const struct transport_message *message,
                              struct peer **out_peer, struct op **out_op)
 {
-	if (exec->failed != ESP_OK)
-		return exec->failed;
+	if (has_failed(exec))
+		return exec->failure.status;
 	struct peer *peer = peer_get(exec, node);
 	if (!peer)
 		return ESP_ENOMEM;
@@ -397,7 +412,7 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 	} else {
 		status = aim_at_slot(exec, peer, op, message);
 	}
-	return exec->failed != ESP_OK ? exec->failed : status;
+	return has_failed(exec) ? exec->failure.status : status;
 }
 
 enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message)
@@ -408,12 +423,13 @@ enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transp
 
 	if (status != ESP_OK)
 		return status;
+	peer->revoked = message->revoked;
 	park(exec, peer, op, message, OP_PARKED, message->data, false);
 	if (op && run_waits_on(op->run, op)) {
 		run_advance(exec, op->run);
 		exec_fill(exec);
 	}
-	return exec->failed;
+	return exec->failure.status;
 }
 
 uint32_t exec_consumed(const struct exec *exec, uint32_t node)
@@ -425,8 +441,8 @@ uint32_t exec_consumed(const struct exec *exec, uint32_t node)
 
 enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message)
 {
-	if (exec->failed != ESP_OK)
-		return exec->failed;
+	if (has_failed(exec))
+		return exec->failure.status;
 	struct peer *peer = peer_get(exec, node);
 	return peer ? take_ack(exec, peer, message->ack) : ESP_ENOMEM;
 }
@@ -439,7 +455,7 @@ struct transport_room exec_room(struct exec *exec, uint32_t node)
 
 	if (exec->config.dry)
 		return (struct transport_room){NULL, left};
-	if (exec->failed != ESP_OK) /* nobody's buffers are touched any more */
+	if (has_failed(exec)) /* nobody's buffers are touched any more */
 		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
 	if (incoming->arrival == ARRIVAL_PLACE)
 		return (struct transport_room){incoming->target + incoming->got, left};
@@ -471,7 +487,7 @@ void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)
 	struct peer *peer = peer_find(exec, node);
 	struct incoming *incoming = &peer->incoming;
 
-	if (exec->failed != ESP_OK) {
+	if (has_failed(exec)) {
 		incoming->got += bytes;
 		return;
 	}
@@ -484,7 +500,7 @@ void exec_ended(struct exec *exec, uint32_t node)
 {
 	struct peer *peer = peer_find(exec, node);
 
-	if (exec->failed != ESP_OK)
+	if (has_failed(exec))
 		return;
 	assert(peer->incoming.got == peer->incoming.bytes);
 	message_done(exec, peer);

@@ -25,7 +25,7 @@ uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place)
 	if (!*tmp) {
 		*tmp = pool_get(&exec->pool);
 		if (!*tmp)
-			exec_fail(exec, ESP_ENOMEM);
+			exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	}
 	return *tmp;
 }
@@ -34,14 +34,14 @@ static void combine(struct exec *exec, struct run *run, void *target, const void
 {
 	const struct instance *instance = run->instance;
 
-	if (exec->config.dry || exec->failed != ESP_OK || run->piece.bytes == 0)
+	if (exec->config.dry || has_failed(exec) || run->piece.bytes == 0)
 		return;
 	instance->fold(target, left, right, run->piece.bytes / instance->element_bytes);
 }
 
 static void copy(struct exec *exec, struct run *run, void *target, const void *source)
 {
-	if (exec->config.dry || exec->failed != ESP_OK || run->piece.bytes == 0 || target == source)
+	if (exec->config.dry || has_failed(exec) || run->piece.bytes == 0 || target == source)
 		return;
 	memcpy(target, source, run->piece.bytes);
 }
@@ -112,6 +112,8 @@ static bool run_fold(struct exec *exec, struct run *run)
 	struct op *fold = &run->ops[run->at];
 
 	while (run->term < fold->step.count) {
+		if (has_failed(exec))
+			return false;
 		struct op *term = fold + 1 + run->term;
 
 		if (is_local(term)) {
@@ -147,9 +149,9 @@ static void run_update(struct exec *exec, struct run *run)
 	const struct instance *instance = run->instance;
 	uint8_t *data = run_place(exec, run, run->ops[run->at].step.place);
 
-	if (instance->finishes && !exec->config.dry && exec->failed == ESP_OK)
+	if (instance->finishes && !exec->config.dry && !has_failed(exec))
 		math_finish(data, run->piece.bytes / instance->element_bytes, instance->call.type, instance->call.op,
-		            instance->call.factor, instance->contributors);
+		            instance->call.factor, instance->call.plan->workers);
 	run->at++;
 }
 
@@ -182,7 +184,7 @@ static bool run_op(struct exec *exec, struct run *run)
 void run_advance(struct exec *exec, struct run *run)
 {
 	while (run->at < run->op_count) {
-		if (!run_op(exec, run) || exec->failed != ESP_OK)
+		if (!run_op(exec, run) || has_failed(exec))
 			return;
 	}
 	if (run->sends_left == 0)

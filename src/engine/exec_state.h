@@ -55,7 +55,6 @@ struct instance {
 	uint64_t number;
 	math_fold_fn *fold;
 	uint32_t element_bytes;
-	uint32_t contributors;
 	bool finishes;       /* update has something to do */
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
@@ -109,6 +108,7 @@ struct peer {
 	bool listed; /* in exec->ready_first */
 
 	struct peer *next_listed;
+	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
 	struct early *early; /* by index modulo credits; NULL until needed      */
 	struct incoming incoming;
 	struct op **window;
@@ -124,7 +124,7 @@ struct peer_entry {
 
 struct exec {
 	struct exec_config config;
-	enum esp_status failed; /* ESP_OK: no */
+	struct exec_failure failure;
 	struct exec_stats stats;
 	struct pool pool;
 	uint8_t *staging; /* where bytes land that are added as they come */
@@ -154,6 +154,11 @@ void peer_queue_send(struct exec *exec, struct op *op);
 void peer_expect(struct exec *exec, struct op *op);
 void peer_consume(struct exec *exec, struct op *op);
 void peers_close(struct exec *exec);
+
+static inline bool has_failed(const struct exec *exec)
+{
+	return exec->failure.status != ESP_OK;
+}
 
 /* exec.c: activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);

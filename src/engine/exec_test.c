@@ -191,8 +191,12 @@ static void waiting_and_failing(void)
 	CHECK(exec_waits(exec, &wait));
 	CHECK_U64(wait.peer, 2);
 	CHECK(exec_begin(exec, 2, &head) == ESP_OK); /* under way when it fails */
-	exec_fail(exec, ESP_EPEER);
-	exec_fail(exec, ESP_ETIMEOUT); /* the first reason counts */
+	exec_fail(exec, 2, ESP_EPEER);
+	exec_fail(exec, 1, ESP_ETIMEOUT); /* the first reason counts */
+	struct exec_failure failure = exec_failure(exec);
+	CHECK(failure.status == ESP_EPEER && failure.node == 2);
+	CHECK(failure.waited && failure.wait.chunk == 0 && failure.wait.peer == 2);
+	CHECK(!exec_waits(exec, &wait));
 	memset(output, 7, sizeof(output));
 	struct transport_room room = exec_room(exec, 2);
 	CHECK((int32_t *)room.at < output || (int32_t *)room.at >= output + CHUNK * CHUNKS / 4);
@@ -234,6 +238,8 @@ static void refusals(void)
 	CHECK(try_call(exec, plan, (enum esp_type)99, ESP_SUM, 1, &err) == ESP_EINVAL);
 	CHECK(try_call(exec, plan, ESP_I32, (enum esp_op)99, 1, &err) == ESP_EINVAL);
 	CHECK(try_call(exec, plan, ESP_I32, ESP_SCALED, 0.5, &err) == ESP_EINVAL);
+	CHECK(try_call(exec, plan, ESP_F64, ESP_SUM, 1, &err) == ESP_EINVAL); /* chunks begin at multiples of 4 */
+	CHECK(strstr(err.text, "f64"));
 	CHECK(!exec_take_done(exec, &done)); /* a refused call leaves no trace */
 	CHECK(exec_open(&config, &exec, &err) == ESP_EINVAL && strstr(err.text, "credits"));
 	exec_close(exec);
@@ -248,8 +254,38 @@ static void refusals(void)
 	start(exec, plan);
 	CHECK(exec_take_done(exec, &done) && done.status == ESP_ELIMIT);
 	exec_close(exec);
+
+	/* The plan is for two buffers: one for both would be overwritten too early. */
+	config = (struct exec_config){.credits = 1, .active_chunks = 1, .slot_bytes = CHUNK};
+	CHECK(exec_open(&config, &exec, &err) == ESP_OK);
+	struct exec_call call = {.plan = plan, .in = output, .out = output, .type = ESP_I32, .op = ESP_SUM};
+	CHECK(exec_start(exec, &call, &err) == ESP_OK);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EINVAL);
+	CHECK(exec_failure(exec).status == ESP_EINVAL);
+	exec_close(exec);
 	plan_close(plan);
 	exec_close(NULL);
+}
+
+/* What a peer took back while it was read is not used: the call fails instead. */
+static void revoked(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	int32_t theirs[CHUNK / 4] = {1, 1, 1, 1};
+	_Atomic uint32_t flag = 0;
+	struct transport_message offer = {.bytes = CHUNK, .data = theirs, .revoked = &flag};
+	struct exec_done done;
+
+	start(exec, plan);
+	CHECK(exec_offer(exec, 2, &offer) == ESP_OK); /* waits for node 1's */
+	CHECK(exec_consumed(exec, 2) == 0);
+	flag = 1;
+	CHECK(exec_offer(exec, 1, &(struct transport_message){.bytes = CHUNK, .data = theirs}) == ESP_EPEER);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER);
+	CHECK(exec_failure(exec).node == 2);
+	exec_close(exec);
+	plan_close(plan);
 }
 
 int main(void)
@@ -261,5 +297,6 @@ int main(void)
 	credits();
 	waiting_and_failing();
 	refusals();
+	revoked();
 	return 0;
 }

@@ -7,7 +7,7 @@
 struct lane {
 	uint32_t streams;
 	uint32_t turn; /* the stream that is asked first for the next message */
-	struct lane_failure failure;
+	struct exec_failure failure;
 	struct exec *exec[];
 };
 
@@ -38,13 +38,6 @@ void lane_close(struct lane *lane)
 	free(lane);
 }
 
-enum esp_status lane_start(struct lane *lane, uint32_t stream, const struct exec_call *call, struct error *err)
-{
-	if (stream >= lane->streams)
-		return error_set(err, ESP_EINVAL, "stream %u: there are %u", stream, lane->streams);
-	return exec_start(lane->exec[stream], call, err);
-}
-
 bool lane_take_done(struct lane *lane, struct exec_done *out)
 {
 	for (uint32_t i = 0; i < lane->streams; i++) {
@@ -54,20 +47,48 @@ bool lane_take_done(struct lane *lane, struct exec_done *out)
 	return false;
 }
 
-void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status)
+/* What failed in one stream ends all: the transport has one connection for them. */
+static void spread_failure(struct lane *lane, const struct exec_failure *failure)
 {
-	if (lane->failure.status != ESP_OK)
-		return;
-	lane->failure.status = status;
-	lane->failure.peer = peer;
+	lane->failure = *failure;
 	for (uint32_t i = 0; i < lane->streams; i++) {
-		if (!lane->failure.waited)
-			lane->failure.waited = exec_waits(lane->exec[i], &lane->failure.wait);
-		exec_fail(lane->exec[i], status);
+		exec_fail(lane->exec[i], failure->node, failure->status);
+		if (!lane->failure.waited) {
+			struct exec_failure one = exec_failure(lane->exec[i]);
+
+			lane->failure.waited = one.waited;
+			lane->failure.wait = one.wait;
+		}
 	}
 }
 
-struct lane_failure lane_failure(const struct lane *lane)
+/* Called after whatever may have made a stream fail by itself. */
+static void notice_failure(struct lane *lane, uint32_t stream)
+{
+	struct exec_failure failure = exec_failure(lane->exec[stream]);
+
+	if (failure.status != ESP_OK && lane->failure.status == ESP_OK)
+		spread_failure(lane, &failure);
+}
+
+void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status)
+{
+	struct exec_failure failure = {.status = status, .node = peer};
+
+	if (lane->failure.status == ESP_OK)
+		spread_failure(lane, &failure);
+}
+
+enum esp_status lane_start(struct lane *lane, uint32_t stream, const struct exec_call *call, struct error *err)
+{
+	if (stream >= lane->streams)
+		return error_set(err, ESP_EINVAL, "stream %u: there are %u", stream, lane->streams);
+	enum esp_status status = exec_start(lane->exec[stream], call, err);
+	notice_failure(lane, stream);
+	return status;
+}
+
+struct exec_failure lane_failure(const struct lane *lane)
 {
 	return lane->failure;
 }
@@ -130,13 +151,18 @@ static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
 
 	if (cookie) /* credits have none */
 		exec_sent(lane->exec[channel], cookie);
+	notice_failure(lane, channel);
 }
 
 static enum esp_status user_begin(void *user, uint32_t peer, const struct transport_message *message)
 {
 	struct lane *lane = user;
 
-	return message->channel < lane->streams ? exec_begin(lane->exec[message->channel], peer, message) : ESP_ECORRUPT;
+	if (message->channel >= lane->streams)
+		return ESP_ECORRUPT;
+	enum esp_status status = exec_begin(lane->exec[message->channel], peer, message);
+	notice_failure(lane, message->channel);
+	return status;
 }
 
 static struct transport_room user_room(void *user, uint32_t peer, uint16_t channel)
@@ -158,13 +184,18 @@ static void user_ended(void *user, uint32_t peer, uint16_t channel)
 	struct lane *lane = user;
 
 	exec_ended(lane->exec[channel], peer);
+	notice_failure(lane, channel);
 }
 
 static enum esp_status user_offer(void *user, uint32_t peer, const struct transport_message *message)
 {
 	struct lane *lane = user;
 
-	return message->channel < lane->streams ? exec_offer(lane->exec[message->channel], peer, message) : ESP_ECORRUPT;
+	if (message->channel >= lane->streams)
+		return ESP_ECORRUPT;
+	enum esp_status status = exec_offer(lane->exec[message->channel], peer, message);
+	notice_failure(lane, message->channel);
+	return status;
 }
 
 static uint32_t user_consumed(void *user, uint32_t peer, uint16_t channel)
@@ -178,12 +209,23 @@ static enum esp_status user_credit(void *user, uint32_t peer, const struct trans
 {
 	struct lane *lane = user;
 
-	return message->channel < lane->streams ? exec_credit(lane->exec[message->channel], peer, message) : ESP_ECORRUPT;
+	if (message->channel >= lane->streams)
+		return ESP_ECORRUPT;
+	enum esp_status status = exec_credit(lane->exec[message->channel], peer, message);
+	notice_failure(lane, message->channel);
+	return status;
 }
 
 static void user_lost(void *user, uint32_t peer, enum esp_status why)
 {
 	lane_fail(user, peer, why);
+}
+
+static enum esp_status user_failed(void *user)
+{
+	struct lane *lane = user;
+
+	return lane->failure.status;
 }
 
 const struct transport_user lane_user = {
@@ -198,6 +240,7 @@ const struct transport_user lane_user = {
 	.consumed = user_consumed,
 	.credit = user_credit,
 	.lost = user_lost,
+	.failed = user_failed,
 };
 
 /* ---- chunks to lanes ---- */

@@ -19,14 +19,6 @@ struct lane_config {
 	uint32_t streams;
 };
 
-/* Why a lane failed, and what its oldest chunk was waiting for then. */
-struct lane_failure {
-	enum esp_status status; /* ESP_OK: it has not */
-	uint32_t peer;          /* whose fault it is; PLAN_NONE: nobody's in particular */
-	bool waited;            /* wait is meaningful */
-	struct exec_wait wait;
-};
-
 ESP_CHECKED enum esp_status lane_open(const struct lane_config *config, struct lane **out, struct error *err);
 void lane_close(struct lane *lane); /* NULL is fine */
 
@@ -35,8 +27,9 @@ ESP_CHECKED enum esp_status lane_start(struct lane *lane, uint32_t stream, const
                                        struct error *err);
 bool lane_take_done(struct lane *lane, struct exec_done *out);
 
+/* All streams of a lane fail together, and the first reason counts. */
 void lane_fail(struct lane *lane, uint32_t peer, enum esp_status status);
-struct lane_failure lane_failure(const struct lane *lane);
+struct exec_failure lane_failure(const struct lane *lane);
 struct exec_stats lane_stats(const struct lane *lane); /* over its streams */
 
 /* What a transport calls; its user is the lane. */

@@ -44,11 +44,31 @@ static void streams_take_turns(void)
 	CHECK(lane_user.offer(lane, 1, &message) == ESP_ECORRUPT);
 	CHECK(lane_user.credit(lane, 1, &message) == ESP_ECORRUPT);
 	lane_user.lost(lane, 1, ESP_EPEER);
-	struct lane_failure failure = lane_failure(lane);
-	CHECK(failure.status == ESP_EPEER && failure.peer == 1 && failure.waited && failure.wait.peer == 1);
+	struct exec_failure failure = lane_failure(lane);
+	CHECK(failure.status == ESP_EPEER && failure.node == 1 && failure.waited && failure.wait.peer == 1);
+	CHECK(lane_user.failed(lane) == ESP_EPEER);
 	lane_close(lane);
 	plan_close(large);
 	plan_close(small);
+}
+
+/* A stream that fails by itself takes the lane with it, so that the transport tells the peers. */
+static void one_fails_all(void)
+{
+	struct lane_config config = {
+		.streams = 2, .exec = {.node = 0, .credits = 4, .active_chunks = 4, .slot_bytes = 4}};
+	struct plan *plan = ring_plan(2); /* its chunks are longer than a slot */
+	static int32_t in[4], out[4];
+	struct exec_call call = {.plan = plan, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM};
+	struct lane *lane;
+
+	CHECK(lane_open(&config, &lane, NULL) == ESP_OK);
+	CHECK(lane_user.failed(lane) == ESP_OK);
+	CHECK(lane_start(lane, 1, &call, NULL) == ESP_OK);
+	CHECK(lane_user.failed(lane) == ESP_ELIMIT);
+	CHECK(lane_start(lane, 0, &call, NULL) == ESP_ELIMIT);
+	lane_close(lane);
+	plan_close(plan);
 }
 
 static void chunks_are_spread(void)
@@ -72,6 +92,7 @@ static void chunks_are_spread(void)
 int main(void)
 {
 	streams_take_turns();
+	one_fails_all();
 	chunks_are_spread();
 	return 0;
 }

@@ -310,13 +310,15 @@ static enum esp_status fold_term(struct check_run *run, uint32_t node, const str
 static enum esp_status do_fold(struct check_run *run, uint32_t node)
 {
 	struct check_node *state = &run->nodes[node];
-	uint32_t first = state->step - state->term; /* while it waits, step is at the term */
+	/* While a fold runs and waits, step is at its term. */
+	bool begins = step_at(run, node)->verb == PLAN_FOLD;
+	uint32_t first = begins ? state->step : state->step - 1 - state->term;
 	const struct plan_step *fold = &run->steps[state->first_step + first];
 
-	if (state->term == 0 && state->sum == PLAN_NONE)
+	if (begins)
 		state->sum = sets_make_empty(&run->sets);
 	for (; state->term < fold->count; state->term++) {
-		state->step = first + state->term;
+		state->step = first + 1 + state->term;
 		enum esp_status status = fold_term(run, node, fold);
 		if (status != ESP_OK)
 			return status;
@@ -346,10 +348,9 @@ static enum esp_status check_complete(struct check_run *run, uint32_t node, uint
 	uint32_t step = run->nodes[node].step;
 
 	if (run->piece.from == PLAN_ALL) {
-		uint32_t lacks = sets_lacks(&run->sets, set);
-
 		if (sets_count(&run->sets, set) != run->plan->workers)
-			return check_fail(run, node, step, "the contribution of node %u is missing", lacks);
+			return check_fail(run, node, step, "the contribution of node %u is missing",
+			                  sets_lacks(&run->sets, set));
 	} else if (sets_count(&run->sets, set) != 1 || !sets_has(&run->sets, set, run->piece.from)) {
 		return check_fail(run, node, step, "this is not what node %u contributed", run->piece.from);
 	}
@@ -435,7 +436,6 @@ static enum esp_status run_node(struct check_run *run, uint32_t node)
 			return out_of_memory(run);
 		if (status != ESP_OK)
 			return status;
-		state->sum = PLAN_NONE;
 		state->step++;
 	}
 	return ESP_OK;
@@ -475,6 +475,8 @@ static enum esp_status check_end(struct check_run *run)
 	for (uint32_t node = 0; node < plan->workers; node++) {
 		if (!run->nodes[node].delivered && piece_wants(&plan->chunks, &run->piece, node))
 			return check_fail(run, node, PLAN_NONE, "wants the chunk and never delivers it");
+	}
+	for (uint32_t node = 0; node < plan->nodes; node++) {
 		if (run->nodes[node].round > run->report.rounds)
 			run->report.rounds = run->nodes[node].round;
 	}
@@ -497,7 +499,6 @@ enum esp_status check_run_chunk(struct check_run *run, uint64_t chunk)
 
 		if (status != ESP_OK)
 			return status;
-		run->nodes[node].sum = PLAN_NONE;
 	}
 	for (uint32_t first = 0; first < nodes; first++) {
 		run->ready_count = 0;

@@ -132,6 +132,12 @@ static void place_blocks(struct chunks *chunks, const uint64_t *counts)
 	}
 }
 
+static enum esp_status too_many(struct error *err)
+{
+	return error_set(err, ESP_EINVAL, "more than %llu chunks are too many: raise the chunk size",
+	                 (unsigned long long)PLAN_CHUNKS_MAX);
+}
+
 static enum esp_status list_blocks(struct chunks *chunks, const struct chunks_spec *spec, struct error *err)
 {
 	uint64_t total = 0;
@@ -149,8 +155,12 @@ static enum esp_status list_blocks(struct chunks *chunks, const struct chunks_sp
 			return error_set(err, ESP_EINVAL, "the counts add up to more than 2^63 bytes");
 		}
 		total += spec->counts[b];
-		chunks->first_chunk[b + 1] =
-			chunks->first_chunk[b] + pieces_in(chunks, spec->counts[b], spec->chunk_bytes);
+		uint64_t pieces = pieces_in(chunks, spec->counts[b], spec->chunk_bytes);
+		if (pieces > PLAN_CHUNKS_MAX - chunks->first_chunk[b]) {
+			chunks_fini(chunks);
+			return too_many(err);
+		}
+		chunks->first_chunk[b + 1] = chunks->first_chunk[b] + pieces;
 	}
 	chunks->chunk_count = chunks->first_chunk[chunks->block_count];
 	place_blocks(chunks, spec->counts);
@@ -189,8 +199,8 @@ enum esp_status chunks_init(struct chunks *chunks, const struct chunks_spec *spe
 	if (spec->counts)
 		return list_blocks(chunks, spec, err);
 	chunks->equal_pieces = pieces_in(chunks, spec->bytes, spec->chunk_bytes);
-	if (chunks->equal_pieces > UINT64_MAX / chunks->block_count)
-		return error_set(err, ESP_EINVAL, "too many chunks: raise the chunk size");
+	if (chunks->equal_pieces > PLAN_CHUNKS_MAX / chunks->block_count)
+		return too_many(err);
 	chunks->chunk_count = chunks->equal_pieces * chunks->block_count;
 	return ESP_OK;
 }
@@ -259,6 +269,21 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 	uint64_t block = find_block(chunks, chunk);
 	uint64_t first = chunks->first_chunk[block];
 	return cut(chunks->blocks[block], chunks->align, chunk - first, chunks->first_chunk[block + 1] - first);
+}
+
+bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes)
+{
+	bool cuts_whole = chunks->align % element_bytes == 0;
+
+	if (!chunks->blocks)
+		return chunks->equal_bytes % element_bytes == 0 && (cuts_whole || chunks->equal_pieces <= 1);
+	for (uint64_t b = 0; b < chunks->block_count; b++) {
+		bool is_cut = chunks->first_chunk && chunks->first_chunk[b + 1] - chunks->first_chunk[b] > 1;
+
+		if (chunks->blocks[b].bytes % element_bytes != 0 || (is_cut && !cuts_whole))
+			return false;
+	}
+	return true;
 }
 
 /* The one or two blocks that reach furthest on one side of a node, where blocks are equal. */

@@ -45,6 +45,9 @@ bool plan_collective_parse(const char *name, enum plan_collective *out);
 /* Do all workers contribute to every chunk, so that a sum is taken? */
 bool plan_collective_reduces(enum plan_collective collective);
 
+/* More chunks than this are refused: whoever lists them can multiply without overflow. */
+#define PLAN_CHUNKS_MAX (UINT64_C(1) << 36)
+
 #define PLAN_ALL UINT32_MAX /* every worker, as one side of a piece */
 
 struct plan_piece {
@@ -61,7 +64,7 @@ struct chunks_spec {
 	uint32_t root;        /* broadcast, reduce, gather, scatter */
 	uint64_t bytes;       /* of one block, where counts is NULL */
 	const uint64_t *counts; /* bytes per block (N, or N x N by sender for alltoall); NULL: all `bytes`. Borrowed while making */
-	uint64_t chunk_bytes; /* most bytes in a chunk; 0: one chunk per block */
+	uint64_t chunk_bytes; /* most bytes in a chunk, but at least align; 0: one chunk per block */
 	uint32_t align;       /* chunks begin at multiples of this within their block; 0: 1 */
 };
 
@@ -87,6 +90,9 @@ void chunks_fini(struct chunks *chunks);
 
 /* The piece of chunk number `chunk`, which is below chunk_count. */
 struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk);
+
+/* Does every chunk consist of whole elements of so many bytes? */
+bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes);
 
 /* Bytes of a node's input and output buffers: the end of the last piece it reads or is given. */
 uint64_t chunks_input_bytes(const struct chunks *chunks, uint32_t node);

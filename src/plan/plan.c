@@ -236,8 +236,8 @@ enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct erro
 
 	if (!owners_are_free(plan->chunks.collective) || count == 0)
 		return ESP_OK;
-	uint64_t *sizes = malloc(count * sizeof(*sizes));
-	plan->owner = malloc(count * sizeof(*plan->owner));
+	uint64_t *sizes = calloc(count, sizeof(*sizes));
+	plan->owner = calloc(count, sizeof(*plan->owner));
 	if (!sizes || !plan->owner) {
 		free(sizes);
 		return error_set(err, ESP_ENOMEM, "no memory for the owners of %llu chunks", (unsigned long long)count);

@@ -77,12 +77,12 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 static enum esp_status spread_masters(struct plan *plan, struct error *err)
 {
 	uint64_t count = plan->chunks.chunk_count;
-	uint64_t *sizes = malloc(count * sizeof(*sizes));
+	uint64_t *sizes = calloc(count, sizeof(*sizes));
 	uint64_t *weights = malloc(plan->group_count * sizeof(*weights));
 	enum esp_status status = ESP_ENOMEM;
 
-	plan->global_group = malloc(count * sizeof(*plan->global_group));
-	plan->local_master = malloc(count * plan->group_count * sizeof(*plan->local_master));
+	plan->global_group = calloc(count, sizeof(*plan->global_group));
+	plan->local_master = calloc(count * plan->group_count, sizeof(*plan->local_master));
 	if (sizes && weights && plan->global_group && plan->local_master)
 		status = spread_global(plan, sizes, weights);
 	for (uint32_t g = 0; status == ESP_OK && g < plan->group_count; g++)

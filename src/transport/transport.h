@@ -28,6 +28,11 @@ struct transport_message {
 	uint32_t bytes;
 	const void *data; /* outgoing, or offered: borrowed until sent() / consumed      */
 	void *cookie;     /* outgoing: handed back with sent()                           */
+	/*
+	 * Offered: not zero once the sender has taken its memory back, because it failed. Looked
+	 * at after reading: what was read before it was set is good, anything else is not used.
+	 */
+	const _Atomic uint32_t *revoked;
 };
 
 /* Where the next bytes of a message go. Valid until the next call for any connection of this user. */
@@ -65,6 +70,13 @@ struct transport_user {
 
 	/* The peer is gone; everything that waits for it ends. */
 	void (*lost)(void *user, uint32_t peer, enum esp_status why);
+
+	/*
+	 * Has the user failed, by lost() or by itself? Asked after every other call: if so, the
+	 * transport takes back what it offered, reads no memory of the user any more, and closes its
+	 * connections, from which the peers learn of it.
+	 */
+	enum esp_status (*failed)(void *user);
 };
 
 #endif

@@ -133,10 +133,24 @@ static void start_call(struct cluster *cluster, struct cluster_call *call, uint3
 	}
 }
 
+/* What fails on one lane of a node fails on all: a call that ended on one is not to be read by another. */
+static void fail_together(struct cluster *cluster, uint32_t node)
+{
+	struct exec_failure failure = {.status = ESP_OK};
+
+	for (uint32_t lane = 0; failure.status == ESP_OK && lane < cluster->spec.lanes; lane++)
+		failure = lane_failure(cluster_lane(cluster, node, lane));
+	for (uint32_t lane = 0; failure.status != ESP_OK && lane < cluster->spec.lanes; lane++) {
+		lane_fail(cluster_lane(cluster, node, lane), failure.node, failure.status);
+		loop_poke(cluster->loop, node, lane);
+	}
+}
+
 static void collect(struct cluster *cluster, uint32_t node)
 {
 	struct exec_done done;
 
+	fail_together(cluster, node);
 	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
 		while (lane_take_done(cluster_lane(cluster, node, lane), &done)) {
 			struct cluster_call *call = done.cookie;
@@ -145,6 +159,8 @@ static void collect(struct cluster *cluster, uint32_t node)
 				call->status[node] = done.status;
 			else if (--call->lanes_left[node] == 0 && call->status[node] == ESP_PENDING)
 				call->status[node] = ESP_OK;
+			if (cluster->spec.scribble && call->status[node] != ESP_PENDING)
+				cluster_scribble(call, node);
 		}
 	}
 }
@@ -182,8 +198,11 @@ void cluster_run(struct cluster *cluster)
 	}
 	if (cluster->spec.victim != PLAN_NONE)
 		loop_after(cluster->loop, cluster->spec.victim_after_ns, victim_dies, cluster);
-	while (loop_turn(cluster->loop))
-		;
+	bool may_fail = cluster->spec.victim != PLAN_NONE || cluster->spec.corrupt_one_in > 0;
+	while (loop_turn(cluster->loop)) {
+		for (uint32_t node = 0; may_fail && node < nodes; node++)
+			collect(cluster, node);
+	}
 	for (uint32_t node = 0; node < nodes; node++)
 		collect(cluster, node);
 	free(starts);

@@ -40,6 +40,7 @@ struct cluster_call {
 	enum cluster_fill fill;
 	uint64_t data_seed;
 	uint32_t stream;
+	bool scribbled;
 	struct cluster_buffers *buffers; /* by worker; NULL when dry                  */
 	uint32_t *lanes_left;            /* by node                                   */
 	enum esp_status *status;         /* by node; ESP_PENDING while it runs        */
@@ -57,6 +58,7 @@ struct cluster_spec {
 	bool dry;
 	uint32_t victim;        /* node that is lost, or PLAN_NONE */
 	uint64_t victim_after_ns;
+	bool scribble;          /* overwrite what a call gives back, as soon as it ends */
 };
 
 struct cluster {
@@ -89,6 +91,8 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 /* ---- data.c: what goes in, and what must come out ---- */
 
 void cluster_fill(struct cluster_call *call);
+/* The call has ended on this worker: overwrites its input, and its output too if it failed, as their owner may. */
+void cluster_scribble(struct cluster_call *call, uint32_t node);
 void cluster_free(struct cluster_call *call);
 
 /*

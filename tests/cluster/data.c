@@ -134,6 +134,20 @@ void cluster_fill(struct cluster_call *call)
 	}
 }
 
+void cluster_scribble(struct cluster_call *call, uint32_t node)
+{
+	if (!call->buffers || node >= call->plan->workers)
+		return;
+	struct cluster_buffers *buffers = &call->buffers[node];
+	bool all = call->status[node] != ESP_OK, apart = buffers->memory[0] && buffers->memory[1];
+
+	for (int i = 0; i < 2; i++) {
+		if (buffers->memory[i] && (all || (apart && i == 0)))
+			memset(buffers->memory[i], 0x3c, buffers->bytes[i]);
+	}
+	call->scribbled = true;
+}
+
 /* ---- what must come out ---- */
 
 static void expected_element(const struct cluster_call *call, const struct plan_piece *piece, uint64_t at, void *out)
@@ -209,7 +223,8 @@ static bool memory_holds(const struct cluster_call *call, uint32_t node, char *w
 			return false;
 		}
 	}
-	for (uint64_t i = 0; buffers->memory[0] && buffers->memory[1] && i < buffers->in_bytes / bytes; i++) {
+	bool keeps = !call->scribbled && buffers->memory[0] && buffers->memory[1];
+	for (uint64_t i = 0; keeps && i < buffers->in_bytes / bytes; i++) {
 		uint64_t bits = 0;
 
 		input_element(call, node, i, &bits);

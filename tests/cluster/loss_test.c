@@ -4,7 +4,8 @@
  *     loss_test [--seed FIRST] [--count N]
  *
  * Every call of every other node ends, with the right result or with an error that names the
- * node that was lost.
+ * node that was lost, or one that closed its connections because of it. As soon as a call has
+ * ended on a node, what it gives back is overwritten: nobody who succeeds sees that.
  */
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ static void fail(const struct cluster_call *call, uint64_t seed, const char *why
 }
 
 static void check_node(const struct cluster *cluster, const struct cluster_call *call, uint32_t node, uint64_t seed,
-                       uint64_t counts[2])
+                       uint64_t counts[3])
 {
 	enum esp_status status = call->status[node];
 	char why[128];
@@ -32,14 +33,20 @@ static void check_node(const struct cluster *cluster, const struct cluster_call 
 	if (status != ESP_EPEER)
 		fail(call, seed, why);
 	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
-		struct lane_failure failure = lane_failure(cluster_lane(cluster, node, lane));
+		struct exec_failure failure = lane_failure(cluster_lane(cluster, node, lane));
 
-		if (failure.status != ESP_EPEER || failure.peer != cluster->spec.victim)
-			fail(call, seed, "the error does not name the node that was lost");
+		/* A connection may close earlier than the news of the loss comes: then it names who closed it. */
+		if (failure.status != ESP_EPEER || failure.node == PLAN_NONE || failure.node == node)
+		{
+			snprintf(why, sizeof(why), "node %u, lane %u: the error (status %d) names %d, not a node that was lost",
+			         node, lane, failure.status, (int)failure.node);
+			fail(call, seed, why);
+		}
+		counts[2] += failure.node == cluster->spec.victim;
 	}
 }
 
-static void run_seed(uint64_t seed, uint64_t counts[2])
+static void run_seed(uint64_t seed, uint64_t counts[3])
 {
 	struct cluster cluster;
 	struct rng rng;
@@ -49,6 +56,7 @@ static void run_seed(uint64_t seed, uint64_t counts[2])
 	cluster_draw(&cluster, seed);
 	cluster.spec.victim = (uint32_t)rng_below(&rng, cluster.calls[0].plan->workers);
 	cluster.spec.victim_after_ns = rng_below(&rng, 2 * (cluster.spec.start_spread_ns + cluster.spec.delay_ns) + 2);
+	cluster.spec.scribble = true;
 	cluster_run(&cluster);
 	for (uint32_t i = 0; i < cluster.call_count; i++) {
 		struct cluster_call *call = &cluster.calls[i];
@@ -68,12 +76,12 @@ static void run_seed(uint64_t seed, uint64_t counts[2])
 int main(int argc, char **argv)
 {
 	uint64_t first = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 1500);
-	uint64_t counts[2] = {0, 0};
+	uint64_t counts[3] = {0};
 
 	for (uint64_t seed = first; seed - first < count; seed++)
 		run_seed(seed, counts);
 	printf("%" PRIu64 " clusters: %" PRIu64 " calls of nodes completed, %" PRIu64 " ended with the loss\n", count,
 	       counts[0], counts[1]);
-	CHECK(count < 100 || (counts[0] > 0 && counts[1] > 0));
+	CHECK(count < 100 || (counts[0] > 0 && counts[1] > 0 && counts[2] > 0));
 	return 0;
 }

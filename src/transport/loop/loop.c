@@ -11,11 +11,13 @@
 
 /* A lane of a node. */
 struct endpoint {
+	struct loop *loop;
 	uint32_t node, lane;
 	const struct transport_user *user;
 	void *context;
 	bool dead;    /* the node is gone                                              */
-	bool severed; /* its user was told of a loss: nothing of its memory is read any more */
+	bool severed; /* its user has failed: nothing of its memory is read any more   */
+	_Atomic uint32_t revoked; /* the same, for those who read what it offered       */
 	struct link *shared; /* links into here with offers under way */
 };
 
@@ -172,20 +174,46 @@ static uint64_t arrival_time(struct link *link)
 static void drain(struct endpoint *endpoint, struct loop *loop);
 static void pump(struct link *link);
 
-static void sever(struct endpoint *endpoint, uint32_t peer, enum esp_status why)
+static void closing_is_seen(void *subject, void *detail);
+
+/* The user has failed: its connections close, and those at their other ends see that after a while. */
+static void close_endpoint(struct loop *loop, struct endpoint *endpoint)
 {
 	if (endpoint->dead || endpoint->severed)
 		return;
 	endpoint->severed = true;
+	endpoint->revoked = 1;
+	for (uint32_t i = 0; i < loop->table_size; i++) {
+		for (struct link *link = loop->table[i]; link; link = link->next) {
+			if (link->from == endpoint || link->to == endpoint)
+				schedule(loop, loop->now + some_delay(loop), closing_is_seen,
+				         link->from == endpoint ? link->to : link->from, endpoint);
+		}
+	}
+}
+
+/* The endpoint's user is told that a peer is lost, and fails. */
+static void tell_loss(struct loop *loop, struct endpoint *endpoint, uint32_t peer, enum esp_status why)
+{
+	if (endpoint->dead || endpoint->severed)
+		return;
+	/* Its memory is not read any more before its caller can know. */
+	close_endpoint(loop, endpoint);
 	endpoint->user->lost(endpoint->context, peer, why);
 }
 
-/* A message cannot be: this end gives up, and the other is told. */
+static void closing_is_seen(void *subject, void *detail)
+{
+	struct endpoint *closed = detail, *endpoint = subject;
+
+	tell_loss(endpoint->loop, endpoint, closed->node, ESP_EPEER);
+}
+
+/* A message cannot be: this end gives up; the other sees the connection close. */
 static void link_break(struct link *link, enum esp_status why)
 {
 	link->broken = true;
-	sever(link->to, link->from->node, why);
-	sever(link->from, link->to->node, why);
+	tell_loss(link->loop, link->to, link->from->node, why);
 }
 
 static void put_bytes(struct link *link, const struct fragment *fragment)
@@ -346,6 +374,7 @@ static bool send_offer(struct link *link)
 	struct offer *offer = calloc(1, sizeof(*offer));
 	must(offer != NULL);
 	offer->message = message;
+	offer->message.revoked = &from->revoked;
 	schedule(link->loop, arrival_time(link), offer_arrives, link, offer);
 	return true;
 }
@@ -369,6 +398,10 @@ static void drain(struct endpoint *endpoint, struct loop *loop)
 
 	if (endpoint->dead || endpoint->severed || !endpoint->user)
 		return;
+	if (endpoint->user->failed(endpoint->context) != ESP_OK) {
+		close_endpoint(loop, endpoint);
+		return;
+	}
 	while ((peer = endpoint->user->ready(endpoint->context)) != UINT32_MAX)
 		pump(link_get(loop, endpoint, endpoint_at(loop, peer, endpoint->lane)));
 	for (struct link **at = &endpoint->shared; *at;) {
@@ -400,6 +433,7 @@ enum esp_status loop_open(const struct loop_config *config, struct loop **out, s
 	rng_init(&loop->rng, config->seed);
 	for (uint32_t node = 0; node < config->nodes; node++) {
 		for (uint32_t lane = 0; lane < config->lanes; lane++) {
+			endpoint_at(loop, node, lane)->loop = loop;
 			endpoint_at(loop, node, lane)->node = node;
 			endpoint_at(loop, node, lane)->lane = lane;
 		}
@@ -476,7 +510,9 @@ void loop_after(struct loop *loop, uint64_t delay_ns, void (*act)(void *context)
 
 static void loss_is_told(void *subject, void *detail)
 {
-	sever(subject, (uint32_t)(uintptr_t)detail, ESP_EPEER);
+	struct endpoint *endpoint = subject;
+
+	tell_loss(endpoint->loop, endpoint, (uint32_t)(uintptr_t)detail, ESP_EPEER);
 }
 
 void loop_kill(struct loop *loop, uint32_t node)
