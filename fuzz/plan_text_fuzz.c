@@ -39,8 +39,9 @@ static void check_same(const struct plan *plan, const struct plan *copy)
 	FUZZ_CHECK(plan->chunks.chunk_count == copy->chunks.chunk_count);
 	FUZZ_CHECK(memcmp(plan->chunks.blocks, copy->chunks.blocks,
 	                  plan->chunks.chunk_count * sizeof(struct plan_piece)) == 0);
-	FUZZ_CHECK(memcmp(plan->row_first, copy->row_first, (rows + 1) * sizeof(uint64_t)) == 0);
-	FUZZ_CHECK(memcmp(plan->steps, copy->steps, plan->row_first[rows] * sizeof(struct plan_step)) == 0);
+	FUZZ_CHECK(plan->step_count == copy->step_count);
+	FUZZ_CHECK(memcmp(plan->row_at, copy->row_at, rows * sizeof(uint64_t)) == 0);
+	FUZZ_CHECK(memcmp(plan->steps, copy->steps, plan->step_count * sizeof(struct plan_step)) == 0);
 }
 
 static void check_verdicts(const struct plan *plan, const struct plan *copy)

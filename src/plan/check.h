@@ -15,7 +15,8 @@
  *     gap or overlap; input is not read before it is fetched, nothing is read that was
  *     never written.
  *
- * Work is in proportion to the steps of the plan; memory to those of one chunk.
+ * Work and memory are those of one chunk after the other: for each, its steps, and for each
+ * of its sums a set of one bit per worker.
  */
 #ifndef PLAN_CHECK_H
 #define PLAN_CHECK_H
@@ -44,7 +45,7 @@ struct plan_report {
 struct plan_fault {
 	uint64_t chunk;
 	uint32_t node;
-	uint32_t step; /* index into the row */
+	uint32_t step; /* number in the row's text, from 1 */
 };
 
 /* Told of every message in an order in which they could be sent; may be NULL. For drawings and costs. */

@@ -5,19 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/text.h"
+
+/* "chunk 3, node 0, step 4 (update out): the sum is updated twice" */
 enum esp_status check_fail(struct check_run *run, uint32_t node, uint32_t step, const char *format, ...)
 {
-	char why[192];
+	const struct check_node *state = &run->nodes[node];
+	char why[128], statement[64];
+	uint32_t number = PLAN_NONE;
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(why, sizeof(why), format, arguments);
 	va_end(arguments);
-	run->fault = (struct plan_fault){.chunk = run->chunk, .node = node, .step = step};
-	if (step == PLAN_NONE)
+	if (step != PLAN_NONE) {
+		/* While its row is loaded it stands in run->row, afterwards among the steps. */
+		const struct plan_step *steps = run->loading ? run->row.steps : &run->steps[state->first_step];
+		uint32_t count = run->loading ? run->row.count : state->step_count;
+
+		number = plan_statement(steps, count, step, statement, sizeof(statement));
+	}
+	run->fault = (struct plan_fault){.chunk = run->chunk, .node = node, .step = number};
+	if (number == PLAN_NONE)
 		return error_set(run->err, ESP_EPLAN, "chunk %llu, node %u: %s", (unsigned long long)run->chunk, node, why);
-	return error_set(run->err, ESP_EPLAN, "chunk %llu, node %u, step %u: %s", (unsigned long long)run->chunk, node,
-	                 step, why);
+	return error_set(run->err, ESP_EPLAN, "chunk %llu, node %u, step %u%s%s%s: %s", (unsigned long long)run->chunk,
+	                 node, number, statement[0] ? " (" : "", statement, statement[0] ? ")" : "", why);
 }
 
 static enum esp_status out_of_memory(struct check_run *run)
@@ -34,11 +46,12 @@ enum esp_status check_run_init(struct check_run *run, const struct plan *plan, c
 	sets_init(&run->sets, plan->workers);
 	run->nodes = calloc(n, sizeof(*run->nodes));
 	run->ready = calloc(n, sizeof(*run->ready));
+	run->involved = calloc(n, sizeof(*run->involved));
 	run->seen = calloc(n, sizeof(*run->seen));
 	run->seen_epoch = calloc(n, sizeof(*run->seen_epoch));
 	run->sent_bytes = calloc(n, sizeof(*run->sent_bytes));
 	run->received_bytes = calloc(n, sizeof(*run->received_bytes));
-	if (!run->nodes || !run->ready || !run->seen || !run->seen_epoch || !run->sent_bytes || !run->received_bytes)
+	if (!run->nodes || !run->ready || !run->involved || !run->seen || !run->seen_epoch || !run->sent_bytes || !run->received_bytes)
 		return out_of_memory(run);
 	return ESP_OK;
 }
@@ -53,6 +66,7 @@ void check_run_fini(struct check_run *run)
 	free(run->pairs);
 	free(run->nodes);
 	free(run->ready);
+	free(run->involved);
 	free(run->seen);
 	free(run->seen_epoch);
 	free(run->search);
@@ -118,7 +132,9 @@ static enum esp_status load_row(struct check_run *run, uint32_t node)
 
 	if (plan_row(plan, node, run->chunk, row) != ESP_OK)
 		return out_of_memory(run);
+	run->loading = true;
 	enum esp_status status = check_form(run, node);
+	run->loading = false;
 	if (status != ESP_OK)
 		return status;
 	uint32_t place_count = row->count ? PLAN_TMP + row->tmp_count : 0;
@@ -464,7 +480,9 @@ static enum esp_status check_end(struct check_run *run)
 {
 	const struct plan *plan = run->plan;
 
-	for (uint32_t node = 0; node < plan->nodes; node++) {
+	for (uint32_t i = 0; i < run->involved_count; i++) {
+		uint32_t node = run->involved[i];
+
 		if (run->nodes[node].step < run->nodes[node].step_count)
 			return explain_wait(run, node);
 	}
@@ -472,37 +490,49 @@ static enum esp_status check_end(struct check_run *run)
 	if (left != PLAN_NONE)
 		return check_fail(run, run->messages[left].from, run->messages[left].from_step,
 		                  "node %u never receives this", run->messages[left].to);
-	for (uint32_t node = 0; node < plan->workers; node++) {
+	for (uint32_t i = 0; i < run->involved_count; i++) {
+		uint32_t node = run->involved[i];
+
 		if (!run->nodes[node].delivered && piece_wants(&plan->chunks, &run->piece, node))
 			return check_fail(run, node, PLAN_NONE, "wants the chunk and never delivers it");
-	}
-	for (uint32_t node = 0; node < plan->nodes; node++) {
 		if (run->nodes[node].round > run->report.rounds)
 			run->report.rounds = run->nodes[node].round;
 	}
 	return ESP_OK;
 }
 
+/*
+ * Who may have a row of this chunk: all nodes, or the two ends of a chunk that passes no
+ * third. What the others have left from the chunks before is not looked at.
+ */
+static void list_involved(struct check_run *run)
+{
+	uint32_t pair[2], count = plan_pair(run->plan, &run->piece, pair);
+
+	run->involved_count = count ? count : run->plan->nodes;
+	for (uint32_t i = 0; i < run->involved_count; i++)
+		run->involved[i] = count ? pair[i] : i;
+}
+
 enum esp_status check_run_chunk(struct check_run *run, uint64_t chunk)
 {
-	uint32_t nodes = run->plan->nodes;
-
 	run->chunk = chunk;
 	run->piece = chunks_piece(&run->plan->chunks, chunk);
+	list_involved(run);
 	run->order = 0;
 	run->steps_used = 0;
 	run->places_used = 0;
 	sets_clear(&run->sets);
 	mail_clear(run);
-	for (uint32_t node = 0; node < nodes; node++) {
-		enum esp_status status = load_row(run, node);
+	for (uint32_t i = 0; i < run->involved_count; i++) {
+		enum esp_status status = load_row(run, run->involved[i]);
 
 		if (status != ESP_OK)
 			return status;
 	}
-	for (uint32_t first = 0; first < nodes; first++) {
+	for (uint32_t i = 0; i < run->involved_count; i++) {
 		run->ready_count = 0;
-		run->ready[run->ready_count++] = first;
+		run->ready[run->ready_count++] = run->involved[i];
 		while (run->ready_count > 0) {
 			enum esp_status status = run_node(run, run->ready[--run->ready_count]);
 

@@ -62,6 +62,9 @@ struct check_run {
 	struct check_pair *pairs; /* open addressing */
 	uint32_t pair_capacity, pair_count, epoch;
 	struct check_node *nodes;
+	uint32_t *involved; /* the nodes that may have a row of the chunk */
+	uint32_t involved_count;
+	bool loading; /* the row at hand is still in row */
 	uint32_t *ready; /* a stack of nodes that can go on */
 	uint32_t ready_count;
 	uint32_t *seen; /* by node: how far the search for a cause has looked */

@@ -222,6 +222,8 @@ void chunks_fini(struct chunks *chunks)
 {
 	free(chunks->blocks);
 	free(chunks->first_chunk);
+	free(chunks->declared_in);
+	free(chunks->declared_out);
 	*chunks = (struct chunks){0};
 }
 
@@ -320,6 +322,8 @@ static uint64_t side_bytes(const struct chunks *chunks, uint32_t node, bool inpu
 
 	if (node >= chunks->workers)
 		return 0;
+	if (chunks->declared_in)
+		return input ? chunks->declared_in[node] : chunks->declared_out[node];
 	if (!chunks->blocks)
 		return equal_side_bytes(chunks, node, input);
 	for (uint64_t b = 0; b < chunks->block_count; b++) {

@@ -81,6 +81,8 @@ struct chunks {
 	/* Unequal blocks, and the pieces of a plan read from a file, are listed. */
 	struct plan_piece *blocks;
 	uint64_t *first_chunk; /* block_count + 1 entries; NULL with blocks set: one chunk per block */
+	/* A plan read from a file says how long the buffers of each worker are; otherwise NULL. */
+	uint64_t *declared_in, *declared_out;
 };
 
 ESP_CHECKED enum esp_status chunks_init(struct chunks *chunks, const struct chunks_spec *spec, struct error *err);
@@ -94,7 +96,7 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk);
 /* Does every chunk consist of whole elements of so many bytes? */
 bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes);
 
-/* Bytes of a node's input and output buffers: the end of the last piece it reads or is given. */
+/* Bytes of a node's input and output buffers: as declared, or the end of the last piece it reads or is given. */
 uint64_t chunks_input_bytes(const struct chunks *chunks, uint32_t node);
 uint64_t chunks_output_bytes(const struct chunks *chunks, uint32_t node);
 

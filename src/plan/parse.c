@@ -143,12 +143,12 @@ static bool take_end(struct parser *parser)
 		return false;
 	if (scan_line(scan))
 		return scan_expected(scan, "nothing after 'end'");
-	/* One more than there are rows: where the last one ends. And no list is NULL, not even an empty one. */
-	return parse_skip_rows(parser, parser->piece_count * parser->plan->nodes + 1) &&
+	/* No list is NULL, not even an empty one. */
+	return parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
+	       parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+	                  sizeof(*parser->plan->row_at)) &&
 	       parse_grow(parser, (void **)&parser->pieces, parser->piece_count, &parser->piece_capacity,
-	                  sizeof(*parser->pieces)) &&
-	       parse_grow(parser, (void **)&parser->plan->steps, parser->step_count, &parser->step_capacity,
-	                  sizeof(*parser->plan->steps));
+	                  sizeof(*parser->pieces));
 }
 
 /* What follows the head; the scan stands at the beginning of a line. */
@@ -184,7 +184,19 @@ static void *trim(void *items, uint64_t count, size_t size)
 	return fitting ? fitting : items;
 }
 
-static void finish(struct parser *parser)
+/* The values of a list, run by run, one by one. */
+static uint64_t *expand(const struct parse_list *list, uint32_t count)
+{
+	uint64_t *values = calloc(count, sizeof(*values)), at = 0;
+
+	for (uint64_t run = 0; values && run < list->count; run++) {
+		while (at < list->runs[run].end)
+			values[at++] = list->runs[run].value;
+	}
+	return values;
+}
+
+static bool finish(struct parser *parser)
 {
 	struct plan *plan = parser->plan;
 	struct chunks_spec spec = {
@@ -194,10 +206,14 @@ static void finish(struct parser *parser)
 	};
 
 	parser->pieces = trim(parser->pieces, parser->piece_count, sizeof(*parser->pieces));
-	plan->steps = trim(plan->steps, parser->step_count, sizeof(*plan->steps));
-	plan->row_first = trim(plan->row_first, parser->row_count, sizeof(*plan->row_first));
+	plan->steps = trim(plan->steps, plan->step_count, sizeof(*plan->steps));
+	plan->row_at = trim(plan->row_at, parser->row_count, sizeof(*plan->row_at));
 	chunks_init_list(&plan->chunks, &spec, parser->pieces, parser->piece_count);
 	parser->pieces = NULL; /* taken */
+	plan->chunks.declared_in = expand(&parser->input, plan->workers);
+	plan->chunks.declared_out = expand(&parser->output, plan->workers);
+	return (plan->chunks.declared_in && plan->chunks.declared_out) ||
+	       scan_stop(&parser->scan, ESP_ENOMEM, "no memory for the sizes of %u nodes", plan->workers);
 }
 
 enum esp_status plan_parse(const char *text, size_t length, struct plan **out, struct error *err)
@@ -210,14 +226,13 @@ enum esp_status plan_parse(const char *text, size_t length, struct plan **out, s
 	if (!parser.plan)
 		return error_set(err, ESP_ENOMEM, "no memory for a plan");
 	scan_init(&parser.scan, text, length, err);
-	if (parse_head(&parser) && take_body(&parser)) {
-		finish(&parser);
+	if (parse_first_row(&parser) && parse_head(&parser) && take_body(&parser) && finish(&parser))
 		*out = parser.plan;
-	} else {
+	else
 		plan_close(parser.plan);
-	}
 	free(parser.input.runs);
 	free(parser.output.runs);
 	free(parser.pieces);
+	free(parser.known);
 	return parser.scan.status;
 }

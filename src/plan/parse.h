@@ -26,12 +26,14 @@ struct parse_list {
 struct parser {
 	struct scan scan;
 	uint64_t row_limit; /* most nodes * chunks that this text justifies */
-	struct plan *plan;  /* owned; holds steps and row_first             */
+	struct plan *plan;  /* owned; holds steps and row_at                */
 	struct parse_list input, output;
 	struct plan_piece *pieces;
 	uint64_t piece_count, piece_capacity;
-	uint64_t step_count, step_capacity;
-	uint64_t row_count, row_capacity; /* entries of row_first that are set; the next row's node follows from it */
+	uint64_t step_capacity;
+	uint64_t row_count, row_capacity; /* entries of row_at that are set; the next row's node follows from it */
+	uint64_t *known; /* rows that stand in steps, by their hash; 0: free */
+	uint64_t known_count, known_capacity;
 	uint64_t root_line;
 };
 
@@ -40,6 +42,9 @@ bool parse_grow(struct parser *parser, void **items, uint64_t count, uint64_t *c
 
 /* A node that the plan has. */
 bool parse_node(struct parser *parser, uint32_t *out);
+
+/* The first row, which is the empty one. Before anything else. */
+bool parse_first_row(struct parser *parser);
 
 /* May the plan have so many chunks? Its table has an entry for each node and chunk, with or without a row. */
 bool parse_rows_fit(struct parser *parser, uint64_t chunks);
@@ -50,7 +55,7 @@ bool parse_head(struct parser *parser);
 /* "3: step; step; ..." of the chunk that was begun last. */
 bool parse_row(struct parser *parser);
 
-/* Sets the beginnings of the rows before row `end` that the text leaves out. */
+/* The rows before row `end` that the text leaves out are empty. */
 bool parse_skip_rows(struct parser *parser, uint64_t end);
 
 #endif

@@ -1,27 +1,100 @@
 /*
  * parse_row.c - reads the row of a node: this is where nearly all bytes of a plan's text go.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "plan/parse.h"
 
 bool parse_skip_rows(struct parser *parser, uint64_t end)
 {
 	while (parser->row_count < end) {
-		if (!parse_grow(parser, (void **)&parser->plan->row_first, parser->row_count, &parser->row_capacity,
-		                sizeof(*parser->plan->row_first)))
+		if (!parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
+		                sizeof(*parser->plan->row_at)))
 			return false;
-		parser->plan->row_first[parser->row_count++] = parser->step_count;
+		parser->plan->row_at[parser->row_count++] = 0;
 	}
 	return true;
 }
 
-static bool push(struct parser *parser, enum plan_verb verb, uint8_t place, uint32_t argument)
+static bool push(struct parser *parser, uint32_t verb, uint8_t place, uint32_t argument)
 {
-	if (parser->step_count == parser->step_capacity &&
-	    !parse_grow(parser, (void **)&parser->plan->steps, parser->step_count, &parser->step_capacity,
-	                sizeof(*parser->plan->steps)))
+	struct plan *plan = parser->plan;
+
+	if (plan->step_count == parser->step_capacity &&
+	    !parse_grow(parser, (void **)&plan->steps, plan->step_count, &parser->step_capacity, sizeof(*plan->steps)))
 		return false;
-	parser->plan->steps[parser->step_count++] =
-		(struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument};
+	plan->steps[plan->step_count++] = (struct plan_step){.verb = (uint8_t)verb, .place = place, .node = argument};
+	return true;
+}
+
+bool parse_first_row(struct parser *parser)
+{
+	return push(parser, PLAN_ROW, 0, 0);
+}
+
+/* ---- equal rows are kept once: a butterfly of a thousand nodes has as many rows, whatever its chunks ---- */
+
+static uint64_t row_hash(const struct plan_step *row)
+{
+	uint64_t hash = row->count;
+
+	for (uint32_t i = 1; i <= row->count; i++) {
+		uint64_t word;
+
+		memcpy(&word, &row[i], sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* Where the row that begins at `at` stands among the known ones, or would stand. */
+static uint64_t *known_slot(const struct parser *parser, uint64_t at)
+{
+	const struct plan_step *steps = parser->plan->steps, *row = &steps[at];
+	uint64_t mask = parser->known_capacity - 1, slot = row_hash(row) & mask;
+
+	for (; parser->known[slot]; slot = (slot + 1) & mask) {
+		const struct plan_step *other = &steps[parser->known[slot]];
+
+		if (other->count == row->count && memcmp(other, row, (row->count + UINT64_C(1)) * sizeof(*row)) == 0)
+			break;
+	}
+	return &parser->known[slot];
+}
+
+static bool known_grow(struct parser *parser)
+{
+	uint64_t *old = parser->known, old_capacity = parser->known_capacity;
+	uint64_t capacity = old_capacity ? old_capacity * 2 : 64;
+	uint64_t *known = calloc(capacity, sizeof(*known));
+
+	if (!known)
+		return scan_stop(&parser->scan, ESP_ENOMEM, "no memory for %llu rows", (unsigned long long)capacity);
+	parser->known = known;
+	parser->known_capacity = capacity;
+	for (uint64_t i = 0; i < old_capacity; i++) {
+		if (old[i])
+			*known_slot(parser, old[i]) = old[i];
+	}
+	free(old);
+	return true;
+}
+
+/* The row that begins at `at` is complete: *out is where it, or an equal one before it, stands. */
+static bool keep_once(struct parser *parser, uint64_t at, uint64_t *out)
+{
+	if (parser->known_count * 2 >= parser->known_capacity && !known_grow(parser))
+		return false;
+	uint64_t *slot = known_slot(parser, at);
+	if (*slot == 0) {
+		*slot = at;
+		parser->known_count++;
+	} else {
+		parser->plan->step_count = at; /* nobody needs it a second time */
+	}
+	*out = *slot;
 	return true;
 }
 
@@ -116,7 +189,7 @@ static bool take_term(struct parser *parser, uint32_t self)
 
 static bool take_fold(struct parser *parser, uint32_t self)
 {
-	uint64_t fold = parser->step_count;
+	uint64_t fold = parser->plan->step_count;
 	uint8_t place = 0;
 
 	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '<') || !push(parser, PLAN_FOLD, place, 0))
@@ -125,7 +198,7 @@ static bool take_fold(struct parser *parser, uint32_t self)
 		if (!take_term(parser, self))
 			return false;
 	}
-	uint64_t count = parser->step_count - fold - 1;
+	uint64_t count = parser->plan->step_count - fold - 1;
 	if (count < 2)
 		return scan_fail(&parser->scan, "recv+ adds 2 terms or more, not %u (recv= and copy take one)",
 		                 (unsigned)count);
@@ -187,13 +260,15 @@ static bool take_row_node(struct parser *parser, uint32_t *out)
 
 bool parse_row(struct parser *parser)
 {
-	uint64_t first_step = parser->step_count;
+	uint64_t head = parser->plan->step_count, row;
 	uint32_t node;
 
 	if (parser->piece_count == 0)
 		return scan_fail(&parser->scan, "a row stands before the first chunk");
-	if (!take_row_node(parser, &node) ||
-	    !parse_skip_rows(parser, (parser->piece_count - 1) * parser->plan->nodes + node + 1))
+	if (!take_row_node(parser, &node))
+		return false;
+	row = (parser->piece_count - 1) * parser->plan->nodes + node;
+	if (!parse_skip_rows(parser, row + 1) || !push(parser, PLAN_ROW, 0, 0))
 		return false;
 	do {
 		if (!take_step(parser, node))
@@ -201,7 +276,10 @@ bool parse_row(struct parser *parser)
 	} while (scan_sign(&parser->scan, ';'));
 	if (scan_more(&parser->scan))
 		return scan_expected(&parser->scan, "';' or the end of the line");
-	/* A row is built in memory with 32-bit counts. */
-	return parser->step_count - first_step <= UINT32_MAX / 4 ||
-	       scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node, UINT32_MAX / 4);
+	uint64_t count = parser->plan->step_count - head - 1;
+	if (count > UINT32_MAX / 4) /* a row is built in memory with 32-bit counts */
+		return scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node,
+		                 UINT32_MAX / 4);
+	parser->plan->steps[head].count = (uint32_t)count;
+	return keep_once(parser, head, &parser->plan->row_at[row]);
 }

@@ -134,7 +134,7 @@ void plan_close(struct plan *plan)
 	free(plan->member);
 	free(plan->member_first);
 	free(plan->steps);
-	free(plan->row_first);
+	free(plan->row_at);
 	free(plan);
 }
 
@@ -146,13 +146,13 @@ static void note_tmp(struct plan_row *row, uint32_t place)
 
 static void stored_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row)
 {
-	const uint64_t *at = &plan->row_first[chunk * plan->nodes + node];
+	const struct plan_step *head = &plan->steps[plan->row_at[chunk * plan->nodes + node]];
 
-	for (uint64_t i = at[0]; i < at[1]; i++) {
-		row_step(row, plan->steps[i]);
-		note_tmp(row, plan->steps[i].place);
-		if (plan->steps[i].verb == PLAN_COPY)
-			note_tmp(row, plan->steps[i].source);
+	for (const struct plan_step *step = head + 1; step <= head + head->count; step++) {
+		row_step(row, *step);
+		note_tmp(row, step->place);
+		if (step->verb == PLAN_COPY)
+			note_tmp(row, step->source);
 	}
 }
 
@@ -161,7 +161,7 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 	const struct planner *planner = plan->planner;
 
 	plan_row_clear(row);
-	if (plan->row_first) {
+	if (plan->row_at) {
 		stored_row(plan, node, chunk, row);
 	} else {
 		bool done = false;
@@ -205,13 +205,22 @@ uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk)
 
 	if (chunk >= chunks->chunk_count)
 		return chunks->chunk_count;
-	if (plan->row_first || !plan->planner->direct || chunks->blocks || node >= plan->workers)
+	if (plan->row_at || !plan->planner->direct || chunks->blocks || node >= plan->workers)
 		return chunk;
 	uint64_t block = chunk / chunks->equal_pieces;
 	uint64_t next = next_pair_block(chunks, node, block);
 	if (next == block)
 		return chunk;
 	return next < chunks->block_count ? next * chunks->equal_pieces : chunks->chunk_count;
+}
+
+uint32_t plan_pair(const struct plan *plan, const struct plan_piece *piece, uint32_t out[2])
+{
+	if (plan->row_at || !plan->planner->direct || piece->from == PLAN_ALL || piece->to == PLAN_ALL)
+		return 0;
+	out[0] = piece->from < piece->to ? piece->from : piece->to;
+	out[1] = piece->from ^ piece->to ^ out[0];
+	return out[0] == out[1] ? 1 : 2;
 }
 
 bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint32_t node, uint8_t a, uint8_t b)

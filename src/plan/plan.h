@@ -43,9 +43,13 @@ struct plan {
 	uint32_t *member;         /* the workers, group by group, ascending       */
 	uint32_t *member_first;   /* group_count + 1 entries into member          */
 
-	/* A plan read from a file holds its rows. */
+	/*
+	 * A plan read from a file holds its rows: the row of each node, chunk by chunk, is at
+	 * steps[row_at[...]], a PLAN_ROW and its steps. Equal rows are kept once; the first is empty.
+	 */
 	struct plan_step *steps;
-	uint64_t *row_first; /* nodes * chunks + 1 entries, chunk by chunk */
+	uint64_t step_count;
+	uint64_t *row_at;
 };
 
 /*
@@ -71,6 +75,12 @@ ESP_CHECKED enum esp_status plan_row(const struct plan *plan, uint32_t node, uin
  * node of an all-to-all skip the pairs that it has nothing to do with.
  */
 uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk);
+
+/*
+ * The nodes that take part in a piece, where that is known to be at most the worker that gives
+ * and the worker that wants it: their number, and themselves in out. 0: any may.
+ */
+uint32_t plan_pair(const struct plan *plan, const struct plan_piece *piece, uint32_t out[2]);
 
 /* Do places a and b of this node's chunk share memory (in-place calls)? */
 bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint32_t node, uint8_t a, uint8_t b);

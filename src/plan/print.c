@@ -148,6 +148,11 @@ static void measure(const struct plan *plan, uint64_t *in, uint64_t *out)
 {
 	uint64_t every_in = 0, every_out = 0;
 
+	if (plan->chunks.declared_in) {
+		memcpy(in, plan->chunks.declared_in, plan->workers * sizeof(*in));
+		memcpy(out, plan->chunks.declared_out, plan->workers * sizeof(*out));
+		return;
+	}
 	for (uint64_t c = 0; c < plan->chunks.chunk_count; c++) {
 		struct plan_piece piece = chunks_piece(&plan->chunks, c);
 
@@ -249,6 +254,50 @@ static uint32_t put_step(struct printer *printer, const struct plan_step *steps,
 	return 1;
 }
 
+/* How many steps the statement that begins at steps[0] has: what put_step() would print as one. */
+static uint32_t statement_steps(const struct plan_step *steps, uint32_t count)
+{
+	uint32_t used = 1;
+
+	if (steps->verb == PLAN_FOLD)
+		return steps->count < count ? 1 + steps->count : count;
+	while (steps->verb == PLAN_SEND && used < count && steps[used].verb == PLAN_SEND && steps[used].place == steps->place)
+		used++;
+	return used;
+}
+
+/* A row that is not well-formed may hold anything; such a statement is counted but not printed. */
+static bool is_printable(const struct plan_step *steps, uint32_t length)
+{
+	if (steps->verb > PLAN_DELIVER || steps->verb == PLAN_TERM || steps->verb == PLAN_LOCAL || length > 1000)
+		return false;
+	for (uint32_t i = 1; steps->verb == PLAN_FOLD && i < length; i++) {
+		if (steps[i].verb != PLAN_TERM && steps[i].verb != PLAN_LOCAL)
+			return false;
+	}
+	return steps->verb != PLAN_FOLD || length == 1 + steps->count;
+}
+
+uint32_t plan_statement(const struct plan_step *steps, uint32_t count, uint32_t step, char *out, size_t bytes)
+{
+	uint32_t number = 1, first = 0, length = count ? statement_steps(steps, count) : 0;
+	struct printer *printer = calloc(1, sizeof(*printer));
+
+	for (; first + length <= step && first + length < count; number++) {
+		first += length;
+		length = statement_steps(steps + first, count - first);
+	}
+	if (bytes > 0)
+		out[0] = '\0';
+	if (printer && bytes > 0 && length > 0 && is_printable(steps + first, length)) {
+		put_step(printer, steps + first, length);
+		int used = (int)(printer->used < bytes ? printer->used : bytes - 1);
+		snprintf(out, bytes, "%.*s", used, printer->buffer);
+	}
+	free(printer);
+	return number;
+}
+
 static enum esp_status put_row(struct printer *printer, uint32_t node, uint64_t chunk, struct error *err)
 {
 	struct plan_row *row = &printer->row;
@@ -296,27 +345,17 @@ static void put_piece(struct printer *printer, uint64_t chunk, const struct plan
 	put(printer, "\n");
 }
 
-/* The two ends of a piece that passes nobody else, so that an all-to-all need not ask N nodes about N^2 chunks. */
-static enum esp_status put_ends(struct printer *printer, uint64_t chunk, uint32_t a, uint32_t b, struct error *err)
-{
-	enum esp_status status = put_row(printer, a < b ? a : b, chunk, err);
-
-	if (status != ESP_OK || a == b)
-		return status;
-	return put_row(printer, a < b ? b : a, chunk, err);
-}
-
 static enum esp_status put_chunk(struct printer *printer, uint64_t chunk, struct error *err)
 {
 	const struct plan *plan = printer->plan;
 	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+	/* An all-to-all need not ask N nodes about N^2 chunks. */
+	uint32_t pair[2], ends = plan_pair(plan, &piece, pair), rows = ends ? ends : plan->nodes;
 	enum esp_status status = ESP_OK;
 
 	put_piece(printer, chunk, &piece);
-	if (plan->planner->direct && !plan->row_first && piece.from != PLAN_ALL && piece.to != PLAN_ALL)
-		return put_ends(printer, chunk, piece.from, piece.to, err);
-	for (uint32_t node = 0; status == ESP_OK && node < plan->nodes; node++)
-		status = put_row(printer, node, chunk, err);
+	for (uint32_t i = 0; status == ESP_OK && i < rows; i++)
+		status = put_row(printer, ends ? pair[i] : i, chunk, err);
 	return status;
 }
 

@@ -45,13 +45,16 @@ enum plan_verb {
 	PLAN_DELIVER, /* place is always PLAN_OUT                               */
 };
 
+/* In place of a verb, in plans that hold their rows: the head of a row of `count` steps. */
+#define PLAN_ROW 255u
+
 struct plan_step {
 	uint8_t verb;
 	uint8_t place;
 	uint16_t unused; /* zero, so that steps compare with memcmp */
 	union {
 		uint32_t node;   /* SEND, RECV, TERM */
-		uint32_t count;  /* FOLD             */
+		uint32_t count;  /* FOLD, ROW        */
 		uint32_t source; /* COPY: a place    */
 	};
 };

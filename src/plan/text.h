@@ -27,6 +27,12 @@
 ESP_CHECKED enum esp_status plan_print(const struct plan *plan, FILE *file, struct error *err);
 
 /*
+ * The statement of a row, as the text has it, to which steps[step] belongs: its number from 1
+ * is returned, its text is put into out (cut to bytes - 1; empty if it is very long, or none).
+ */
+uint32_t plan_statement(const struct plan_step *steps, uint32_t count, uint32_t step, char *out, size_t bytes);
+
+/*
  * A plan that was read keeps a table with an entry for each node and chunk, also where the
  * text says nothing. So that a few bytes cannot ask for gigabytes, nodes * chunks may be at
  * most this, plus so much for each byte of the text (eight bytes of memory each).

@@ -218,7 +218,7 @@ static const char *const ways_to_write[] = {
 	CHUNK ROWS "end\n\n# nothing\n\t \n",
 	"# a comment first\n\n" CHUNK "# and between\n\n" ROWS "end\n",
 	"espalier-plan 1\r\nplanner somebody-else_2\r\ncollective allreduce\r\nroot 0\r\nnodes 02\r\nextra 0\r\n"
-	"in-place no\r\ninput 8 8\r\noutput 9 8\r\nchunk 0: 8 bytes, in+0, out+0, from *, to *\r\n" ROWS "\r\nend\r\n",
+	"in-place no\r\ninput 8 8\r\noutput 8 8\r\nchunk 0: 8 bytes, in+0, out+0, from *, to *\r\n" ROWS "\r\nend\r\n",
 	CHUNK "0:fetch;send in>1;recv=out<1;deliver#like this\n1 :\tfetch ; recv + out < 0 in ; update out;send out>0;deliver\nend",
 };
 

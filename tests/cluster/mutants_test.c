@@ -14,10 +14,23 @@
 #include "cluster.h"
 #include "plan/check.h"
 
-/* A copy of a plan that holds its rows, as one that was read from a file does. */
+static uint64_t append_row(struct plan *plan, const struct plan_step *steps, uint32_t count)
+{
+	uint64_t at = plan->step_count;
+
+	plan->step_count += count + UINT64_C(1);
+	plan->steps = realloc(plan->steps, plan->step_count * sizeof(*plan->steps));
+	CHECK(plan->steps);
+	plan->steps[at] = (struct plan_step){.verb = PLAN_ROW, .count = count};
+	if (count > 0)
+		memcpy(&plan->steps[at + 1], steps, count * sizeof(*steps));
+	return at;
+}
+
+/* A copy of a plan that holds its rows, as one that was read from a file does, but each row for itself. */
 static struct plan *stored_copy(const struct plan *from)
 {
-	uint64_t chunks = from->chunks.chunk_count, used = 0, capacity = 0;
+	uint64_t chunks = from->chunks.chunk_count;
 	struct plan *plan = calloc(1, sizeof(*plan));
 	struct plan_piece *pieces = calloc(chunks + 1, sizeof(*pieces));
 	struct plan_row row = {0};
@@ -27,21 +40,15 @@ static struct plan *stored_copy(const struct plan *from)
 	CHECK(plan && pieces);
 	*plan = (struct plan){
 		.planner = from->planner, .workers = from->workers, .nodes = from->nodes, .in_place = from->in_place};
-	plan->row_first = calloc(chunks * from->nodes + 1, sizeof(*plan->row_first));
-	CHECK(plan->row_first);
+	plan->row_at = calloc(chunks * from->nodes + 1, sizeof(*plan->row_at));
+	CHECK(plan->row_at);
+	append_row(plan, NULL, 0);
 	for (uint64_t c = 0; c < chunks; c++) {
 		pieces[c] = chunks_piece(&from->chunks, c);
 		for (uint32_t node = 0; node < from->nodes; node++) {
 			CHECK(plan_row(from, node, c, &row) == ESP_OK);
-			if (used + row.count > capacity) {
-				capacity = (used + row.count) * 2;
-				plan->steps = realloc(plan->steps, capacity * sizeof(*plan->steps));
-				CHECK(plan->steps);
-			}
 			if (row.count > 0)
-				memcpy(plan->steps + used, row.steps, row.count * sizeof(*row.steps));
-			used += row.count;
-			plan->row_first[c * from->nodes + node + 1] = used;
+				plan->row_at[c * from->nodes + node] = append_row(plan, row.steps, row.count);
 		}
 	}
 	chunks_init_list(&plan->chunks, &spec, pieces, chunks);
@@ -49,31 +56,36 @@ static struct plan *stored_copy(const struct plan *from)
 	return plan;
 }
 
-/* Moves the rows behind row `at` by one step, to make room or to close a gap. */
-static void shift_rows(struct plan *plan, uint64_t at, int by)
+static void drop_step(struct plan_step *head, uint32_t step)
 {
-	uint64_t rows = plan->chunks.chunk_count * plan->nodes;
-
-	for (uint64_t i = at + 1; i <= rows; i++)
-		plan->row_first[i] = (uint64_t)((int64_t)plan->row_first[i] + by);
+	memmove(&head[1 + step], &head[2 + step], (head->count - step - 1) * sizeof(*head));
+	head->count--;
 }
 
-static void drop_step(struct plan *plan, uint64_t row, uint64_t step)
+static void double_step(struct plan *plan, uint64_t row, uint32_t step)
 {
-	uint64_t total = plan->row_first[plan->chunks.chunk_count * plan->nodes];
+	uint32_t count = plan->steps[plan->row_at[row]].count;
+	uint64_t at = append_row(plan, NULL, 0);
 
-	memmove(plan->steps + step, plan->steps + step + 1, (total - step - 1) * sizeof(*plan->steps));
-	shift_rows(plan, row, -1);
-}
-
-static void double_step(struct plan *plan, uint64_t row, uint64_t step)
-{
-	uint64_t total = plan->row_first[plan->chunks.chunk_count * plan->nodes];
-
-	plan->steps = realloc(plan->steps, (total + 1) * sizeof(*plan->steps));
+	plan->step_count += count + UINT64_C(1);
+	plan->steps = realloc(plan->steps, plan->step_count * sizeof(*plan->steps));
 	CHECK(plan->steps);
-	memmove(plan->steps + step + 1, plan->steps + step, (total - step) * sizeof(*plan->steps));
-	shift_rows(plan, row, 1);
+	const struct plan_step *old = &plan->steps[plan->row_at[row] + 1];
+	struct plan_step *copy = &plan->steps[at + 1];
+	memcpy(copy, old, (step + UINT64_C(1)) * sizeof(*old));
+	memcpy(copy + step + 1, old + step, (count - step) * sizeof(*old));
+	plan->steps[at].count = count + 1;
+	plan->row_at[row] = at;
+}
+
+/* Chunks dropped, moved, or resized: the rows stay right, the pieces do not. */
+static void mutate_pieces(struct plan *plan, struct rng *rng)
+{
+	uint64_t count = plan->chunks.chunk_count;
+	struct plan_piece *piece = &plan->chunks.blocks[rng_below(rng, count)];
+	uint64_t *fields[] = {&piece->bytes, &piece->in_at, &piece->out_at};
+
+	*fields[rng_below(rng, 3)] += rng_chance(rng, 1, 2) ? 4 : UINT64_MAX - 3;
 }
 
 /* One place in place of two: what is still being sent from it may be overwritten. */
@@ -93,37 +105,40 @@ static void mutate(struct plan *plan, struct rng *rng)
 
 	do
 		row = rng_below(rng, rows);
-	while (plan->row_first[row] == plan->row_first[row + 1]);
-	uint64_t first = plan->row_first[row], count = plan->row_first[row + 1] - first;
-	uint64_t step = first + rng_below(rng, count), other = first + rng_below(rng, count);
-	struct plan_step kept = plan->steps[step];
+	while (plan->row_at[row] == 0 || plan->steps[plan->row_at[row]].count == 0);
+	struct plan_step *head = &plan->steps[plan->row_at[row]], *steps = head + 1;
+	uint32_t count = head->count;
+	uint32_t step = (uint32_t)rng_below(rng, count), other = (uint32_t)rng_below(rng, count);
+	struct plan_step kept = steps[step];
 
-	switch (rng_below(rng, 8)) {
+	switch (rng_below(rng, 9)) {
 	case 0:
-		drop_step(plan, row, step);
+		drop_step(head, step);
 		break;
 	case 1:
 		double_step(plan, row, step);
 		break;
 	case 2:
-		plan->steps[step] = plan->steps[other];
-		plan->steps[other] = kept;
+		steps[step] = steps[other];
+		steps[other] = kept;
 		break;
 	case 3:
-		plan->steps[step].node = (uint32_t)rng_below(rng, plan->nodes + 1);
+		steps[step].node = (uint32_t)rng_below(rng, plan->nodes + 1);
 		break;
 	case 4:
-		plan->steps[step].place = (uint8_t)rng_below(rng, PLAN_TMP + 2);
+		steps[step].place = (uint8_t)rng_below(rng, PLAN_TMP + 2);
 		break;
 	case 5:
-		merge_places(plan->steps + first, count, (uint8_t)(PLAN_OUT + rng_below(rng, 3)),
-		             (uint8_t)(PLAN_OUT + rng_below(rng, 3)));
+		merge_places(steps, count, (uint8_t)(PLAN_OUT + rng_below(rng, 3)), (uint8_t)(PLAN_OUT + rng_below(rng, 3)));
 		break;
 	case 6:
 		plan->in_place = plan->chunks.collective != PLAN_ALLTOALL;
 		break;
+	case 7:
+		mutate_pieces(plan, rng);
+		break;
 	default:
-		plan->steps[step].verb = (uint8_t)rng_below(rng, PLAN_DELIVER + 1);
+		steps[step].verb = (uint8_t)rng_below(rng, PLAN_DELIVER + 2);
 		break;
 	}
 }
