@@ -31,20 +31,19 @@ static struct check_pair *pair_find(const struct check_run *run, uint64_t key)
 
 static bool pairs_grow(struct check_run *run)
 {
-	struct check_run old = *run;
-	uint32_t capacity = run->pair_capacity ? run->pair_capacity * 2 : 1024;
+	struct check_pair *old = run->pairs;
+	uint32_t old_capacity = run->pair_capacity, capacity = old_capacity ? old_capacity * 2 : 1024;
+	struct check_pair *pairs = calloc(capacity, sizeof(*pairs));
 
-	run->pairs = calloc(capacity, sizeof(*run->pairs));
-	if (!run->pairs) {
-		run->pairs = old.pairs;
+	if (!pairs)
 		return false;
-	}
+	run->pairs = pairs;
 	run->pair_capacity = capacity;
-	for (uint32_t i = 0; i < old.pair_capacity; i++) {
-		if (old.pairs[i].epoch == run->epoch)
-			*pair_find(run, old.pairs[i].key) = old.pairs[i];
+	for (uint32_t i = 0; i < old_capacity; i++) {
+		if (old[i].epoch == run->epoch)
+			*pair_find(run, old[i].key) = old[i];
 	}
-	free(old.pairs);
+	free(old);
 	return true;
 }
 

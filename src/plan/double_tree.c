@@ -1,5 +1,6 @@
 /*
- * double_tree.c - two binary trees, each for every other chunk; no node is inner in both.
+ * double_tree.c - two binary trees, each for every other chunk; no node is inner in both
+ * (but for the root of a rooted collective, which tops both).
  *
  * A tree alone leaves half of the nodes, its leaves, with idle links. The second tree
  * makes inner nodes of them (Sanders, Speck and Traeff, "Two-tree algorithms for full

@@ -143,8 +143,9 @@ static bool take_end(struct parser *parser)
 		return false;
 	if (scan_line(scan))
 		return scan_expected(scan, "nothing after 'end'");
-	/* No list is NULL, not even an empty one. */
-	return parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
+	/* The tables of nodes count like those of rows. And no list is NULL, not even an empty one. */
+	return parse_rows_fit(parser, parser->piece_count ? parser->piece_count : 1) &&
+	       parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
 	       parse_grow(parser, (void **)&parser->plan->row_at, parser->row_count, &parser->row_capacity,
 	                  sizeof(*parser->plan->row_at)) &&
 	       parse_grow(parser, (void **)&parser->pieces, parser->piece_count, &parser->piece_capacity,

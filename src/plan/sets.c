@@ -23,7 +23,7 @@ void sets_clear(struct sets *sets)
 	sets->words_used = 0;
 }
 
-/* Set 0 always exists in memory, so that a failed sets object can still be read harmlessly. */
+/* Out of memory: set 0 is returned, and failed says that it means nothing. */
 static uint32_t push(struct sets *sets, struct set set)
 {
 	if (sets->count == sets->capacity) {

@@ -252,7 +252,7 @@ static void test_sends_merge(void)
 	free(printed.bytes);
 }
 
-/* A text may declare more than its pieces use; extra nodes may have a group of their own. */
+/* A text may declare more than its pieces use (the checker objects); extra nodes may have a group of their own. */
 static void test_extra_groups(void)
 {
 	static const char text[] = "espalier-plan 1\nplanner two-level\ncollective reduce\nroot 1\nnodes 2\nextra 2\n"
@@ -267,7 +267,8 @@ static void test_extra_groups(void)
 	CHECK_U64(plan->chunks.root, 1);
 	CHECK(plan->in_place);
 	CHECK_STR(planner_name(plan->planner), "two-level");
-	CHECK_U64(chunks_input_bytes(&plan->chunks, 0), 0);
+	CHECK_U64(chunks_input_bytes(&plan->chunks, 0), 100);
+	CHECK_U64(chunks_output_bytes(&plan->chunks, 1), UINT64_MAX);
 	plan_close(plan);
 }
 

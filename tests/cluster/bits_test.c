@@ -8,6 +8,7 @@
  * workers have the same bits both times. Where the order of addition is documented, the
  * bits are those of a plain loop in that order.
  */
+#include <errno.h> /* program_invocation_name */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -113,8 +114,8 @@ static void compare(const struct cluster_call *a, const struct cluster_call *b, 
 	for (uint32_t node = 0; node < a->plan->workers; node++) {
 		for (uint64_t i = 0; i < a->buffers[node].out_bytes; i += bytes)
 			CHECK_MSG(ref_same(a->type, a->buffers[node].out + i, b->buffers[node].out + i),
-			          "other bits at node %u, byte %" PRIu64 "\n  %s\n  replay: bits_test --seed %" PRIu64 " --count 1",
-			          node, i, text, seed);
+			          "other bits at node %u, byte %" PRIu64 "\n  %s\n  replay: %s --seed %" PRIu64 " --count 1",
+			          node, i, text, program_invocation_name, seed);
 	}
 }
 

@@ -3,6 +3,7 @@
  *
  *     corrupt_test [--seed FIRST] [--count N]
  */
+#include <errno.h> /* program_invocation_name */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -13,7 +14,8 @@ static void fail(const struct cluster_call *call, uint64_t seed, const char *why
 	char text[256];
 
 	cluster_describe(call, text, sizeof(text));
-	check_fail(__FILE__, __LINE__, "%s\n  %s\n  replay: corrupt_test --seed %" PRIu64 " --count 1", why, text, seed);
+	check_fail(__FILE__, __LINE__, "%s\n  %s\n  replay: %s --seed %" PRIu64 " --count 1", why, text,
+	           program_invocation_name, seed);
 }
 
 /* counts: calls of nodes that completed, that met the corruption, that fail or wait because of a node that did. */

@@ -7,6 +7,7 @@
  * node that was lost, or one that closed its connections because of it. As soon as a call has
  * ended on a node, what it gives back is overwritten: nobody who succeeds sees that.
  */
+#include <errno.h> /* program_invocation_name */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -17,7 +18,8 @@ static void fail(const struct cluster_call *call, uint64_t seed, const char *why
 	char text[256];
 
 	cluster_describe(call, text, sizeof(text));
-	check_fail(__FILE__, __LINE__, "%s\n  %s\n  replay: loss_test --seed %" PRIu64 " --count 1", why, text, seed);
+	check_fail(__FILE__, __LINE__, "%s\n  %s\n  replay: %s --seed %" PRIu64 " --count 1", why, text,
+	           program_invocation_name, seed);
 }
 
 static void check_node(const struct cluster *cluster, const struct cluster_call *call, uint32_t node, uint64_t seed,

@@ -8,6 +8,7 @@
  * as little as one credit, on links that read memory late. One that hangs or gives a wrong
  * element is a hole in the checker.
  */
+#include <errno.h> /* program_invocation_name */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -170,8 +171,8 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 		fine = fine && call->status[node] == ESP_OK;
 	fine = fine && cluster_matches(call, why, sizeof(why));
 	cluster_describe(call, text, sizeof(text));
-	CHECK_MSG(fine, "the checker passes a plan that is wrong: %s\n  %s\n  replay: mutants_test --seed %" PRIu64 " --count 1",
-	          why, text, seed);
+	CHECK_MSG(fine, "the checker passes a plan that is wrong: %s\n  %s\n  replay: %s --seed %" PRIu64 " --count 1",
+	          why, text, program_invocation_name, seed);
 	cluster_close(&cluster);
 }
 

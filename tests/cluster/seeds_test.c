@@ -7,6 +7,7 @@
  * collective, type and operation under a drawn schedule; every call must complete on every
  * node with exactly the right elements. A failure prints the command that replays it.
  */
+#include <errno.h> /* program_invocation_name */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ static void fail(const struct cluster *cluster, const struct cluster_call *call,
 	char text[256];
 
 	cluster_describe(call, text, sizeof(text));
-	fprintf(stderr, "seed %" PRIu64 ", call %td of %u: %s\n  %s\n  replay: seeds_test --seed %" PRIu64 " --count 1\n",
-	        seed, call - cluster->calls, cluster->call_count, why, text, seed);
+	fprintf(stderr, "seed %" PRIu64 ", call %td of %u: %s\n  %s\n  replay: %s --seed %" PRIu64 " --count 1\n",
+	        seed, call - cluster->calls, cluster->call_count, why, text, program_invocation_name, seed);
 	exit(1);
 }
 
