@@ -10,8 +10,8 @@
 
 static enum esp_status config_check(const struct exec_config *config, struct error *err)
 {
-	if (config->credits == 0 || config->credits > 65536)
-		return error_set(err, ESP_EINVAL, "%u credits: there must be 1 to 65536", config->credits);
+	if (config->credits == 0 || config->credits > CREDITS_MAX)
+		return error_set(err, ESP_EINVAL, "%u credits: there must be 1 to %u", config->credits, CREDITS_MAX);
 	if (config->active_chunks == 0)
 		return error_set(err, ESP_EINVAL, "at least one chunk must be allowed in flight");
 	if (config->slot_bytes == 0 || config->slot_bytes > 1u << 30)

@@ -109,7 +109,7 @@ void exec_ended(struct exec *exec, uint32_t node);
 enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message);
 enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message);
 
-uint32_t exec_consumed(const struct exec *exec, uint32_t node);
+uint32_t exec_consumed(struct exec *exec, uint32_t node);
 
 struct exec_stats exec_stats(const struct exec *exec);
 

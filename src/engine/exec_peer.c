@@ -19,9 +19,15 @@ static struct peer_entry *peer_slot(const struct exec *exec, uint32_t node)
 	return &exec->peers[at];
 }
 
-struct peer *peer_find(const struct exec *exec, uint32_t node)
+/* Calls about one peer come several in a row. */
+struct peer *peer_find(struct exec *exec, uint32_t node)
 {
-	return exec->peer_capacity ? peer_slot(exec, node)->peer : NULL;
+	if (!exec->recent || exec->recent->node != node) {
+		if (exec->peer_capacity == 0)
+			return NULL;
+		exec->recent = peer_slot(exec, node)->peer;
+	}
+	return exec->recent;
 }
 
 static bool peers_grow(struct exec *exec)
@@ -45,15 +51,14 @@ static bool peers_grow(struct exec *exec)
 
 static struct peer *peer_make(const struct exec *exec, uint32_t node)
 {
-	size_t words = (exec->config.credits + 63) / 64;
-	struct peer *peer =
-		calloc(1, sizeof(*peer) + words * sizeof(uint64_t) + exec->config.credits * sizeof(struct op *));
+	size_t bytes = sizeof(struct peer) + exec->config.credits * sizeof(struct op *);
+	struct peer *peer = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	uint32_t first = exec->config.first_index;
 
 	if (!peer)
 		return NULL;
+	memset(peer, 0, bytes);
 	peer->node = node;
-	peer->window = (struct op **)(void *)(peer->consumed + words);
 	peer->send_next = peer->send_acked = first;
 	peer->recv_next = peer->recv_done = peer->recv_told = first;
 	return peer;
@@ -71,6 +76,7 @@ struct peer *peer_get(struct exec *exec, uint32_t node)
 	if (!peer)
 		return NULL;
 	*peer_slot(exec, node) = (struct peer_entry){node, peer};
+	exec->recent = peer;
 	exec->peer_count++;
 	return peer;
 }
@@ -90,9 +96,16 @@ void peers_close(struct exec *exec)
 		if (!exec->peers[i].peer)
 			continue;
 		early_close(exec, exec->peers[i].peer);
+		free(exec->peers[i].peer->incoming);
 		free(exec->peers[i].peer);
 	}
 	free(exec->peers);
+	while (exec->incoming_free) {
+		struct incoming *incoming = exec->incoming_free;
+
+		exec->incoming_free = incoming->next_free;
+		free(incoming);
+	}
 }
 
 /* ---- sending ---- */
@@ -189,6 +202,7 @@ uint32_t exec_ready(struct exec *exec)
 	if (!exec->ready_first)
 		exec->ready_last = NULL;
 	peer->listed = false;
+	exec->recent = peer;
 	return peer->node;
 }
 
@@ -221,7 +235,7 @@ static void open_window(struct exec *exec, struct op *op)
 	op->data = early->data;
 	op->slotted = early->slotted;
 	if (early->state == OP_ARRIVING)
-		peer->incoming.op = op;
+		peer->incoming->op = op;
 	*early = (struct early){0};
 }
 
@@ -244,15 +258,12 @@ void peer_expect(struct exec *exec, struct op *op)
 /* Moves recv_done over what was consumed, and the window with it. */
 static void move_window(struct exec *exec, struct peer *peer)
 {
-	uint32_t credits = exec->config.credits;
-
 	for (;;) {
-		uint32_t low = peer->recv_done % credits;
-		uint64_t mask = UINT64_C(1) << low % 64;
+		uint64_t low = UINT64_C(1) << peer->recv_done % exec->config.credits;
 
-		if (!(peer->consumed[low / 64] & mask))
+		if (!(peer->consumed & low))
 			break;
-		peer->consumed[low / 64] &= ~mask;
+		peer->consumed &= ~low;
 		peer->recv_done++;
 		struct op *op = peer->later_first;
 		if (op && in_window(exec, peer, op->index)) {
@@ -287,7 +298,7 @@ void peer_consume(struct exec *exec, struct op *op)
 	op->slotted = false;
 	op->data = NULL;
 	peer->window[bit] = NULL;
-	peer->consumed[bit / 64] |= UINT64_C(1) << bit % 64;
+	peer->consumed |= UINT64_C(1) << bit;
 	move_window(exec, peer);
 	if (owes_credit(exec, peer))
 		peer_list(exec, peer);
@@ -295,9 +306,7 @@ void peer_consume(struct exec *exec, struct op *op)
 
 static bool was_consumed(const struct exec *exec, const struct peer *peer, uint32_t index)
 {
-	uint32_t bit = index % exec->config.credits;
-
-	return peer->consumed[bit / 64] >> bit % 64 & 1;
+	return peer->consumed >> index % exec->config.credits & 1;
 }
 
 static enum esp_status take_ack(struct exec *exec, struct peer *peer, uint32_t ack)
@@ -370,25 +379,44 @@ static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct 
 			return ESP_ENOMEM;
 	}
 	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
-	peer->incoming.arrival = ARRIVAL_PLACE;
-	peer->incoming.target = slot;
+	peer->incoming->arrival = ARRIVAL_PLACE;
+	peer->incoming->target = slot;
 	return ESP_OK;
+}
+
+/* ---- the message that is arriving ---- */
+
+static struct incoming *incoming_get(struct exec *exec)
+{
+	struct incoming *incoming = exec->incoming_free;
+
+	if (!incoming)
+		return malloc(sizeof(*incoming));
+	exec->incoming_free = incoming->next_free;
+	return incoming;
+}
+
+static void incoming_put(struct exec *exec, struct peer *peer)
+{
+	peer->incoming->next_free = exec->incoming_free;
+	exec->incoming_free = peer->incoming;
+	peer->incoming = NULL;
 }
 
 static void message_done(struct exec *exec, struct peer *peer)
 {
-	struct incoming *incoming = &peer->incoming;
-	struct op *op = incoming->op;
+	struct incoming incoming = *peer->incoming;
+	struct op *op = incoming.op;
 
-	incoming->arrival = ARRIVAL_NONE;
-	if (incoming->direct) {
+	incoming_put(exec, peer);
+	if (incoming.direct) {
 		run_received(exec, op->run);
 	} else if (op) {
 		op->state = OP_PARKED;
 		if (run_waits_on(op->run, op))
 			run_advance(exec, op->run);
 	} else {
-		early_at(exec, peer, incoming->index)->state = OP_PARKED;
+		early_at(exec, peer, incoming.index)->state = OP_PARKED;
 	}
 }
 
@@ -400,18 +428,24 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 
 	if (status != ESP_OK)
 		return status;
-	peer->incoming = (struct incoming){
+	assert(!peer->incoming); /* the one before it has ended */
+	peer->incoming = incoming_get(exec);
+	if (!peer->incoming)
+		return ESP_ENOMEM;
+	*peer->incoming = (struct incoming){
 		.index = message->index,
 		.bytes = message->bytes,
 		.op = op,
 		.direct = op && run_waits_on(op->run, op),
 	};
-	if (peer->incoming.direct) {
+	if (peer->incoming->direct) {
 		op->state = OP_ARRIVING;
-		run_aim(exec, op->run, &peer->incoming);
+		run_aim(exec, op->run, peer->incoming);
 	} else {
 		status = aim_at_slot(exec, peer, op, message);
 	}
+	if (status != ESP_OK)
+		incoming_put(exec, peer);
 	return has_failed(exec) ? exec->failure.status : status;
 }
 
@@ -432,7 +466,7 @@ enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transp
 	return exec->failure.status;
 }
 
-uint32_t exec_consumed(const struct exec *exec, uint32_t node)
+uint32_t exec_consumed(struct exec *exec, uint32_t node)
 {
 	const struct peer *peer = peer_find(exec, node);
 
@@ -450,7 +484,7 @@ enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct trans
 struct transport_room exec_room(struct exec *exec, uint32_t node)
 {
 	struct peer *peer = peer_find(exec, node);
-	struct incoming *incoming = &peer->incoming;
+	struct incoming *incoming = peer->incoming;
 	uint32_t left = incoming->bytes - incoming->got;
 
 	if (exec->config.dry)
@@ -485,7 +519,7 @@ static void add_staged(struct exec *exec, struct incoming *incoming, uint32_t by
 void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)
 {
 	struct peer *peer = peer_find(exec, node);
-	struct incoming *incoming = &peer->incoming;
+	struct incoming *incoming = peer->incoming;
 
 	if (has_failed(exec)) {
 		incoming->got += bytes;
@@ -502,7 +536,7 @@ void exec_ended(struct exec *exec, uint32_t node)
 
 	if (has_failed(exec))
 		return;
-	assert(peer->incoming.got == peer->incoming.bytes);
+	assert(peer->incoming->got == peer->incoming->bytes);
 	message_done(exec, peer);
 	exec_fill(exec);
 }

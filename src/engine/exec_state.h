@@ -74,12 +74,13 @@ struct early {
 
 /* Where the bytes of the message that is arriving go. */
 enum arrival {
-	ARRIVAL_NONE,
 	ARRIVAL_PLACE, /* straight into memory: the target, or a slot                  */
 	ARRIVAL_ADD,   /* combined with another operand as it comes                    */
 };
 
+/* A message that is arriving; taken from exec->incoming_free when it begins, given back when it ends. */
 struct incoming {
+	struct incoming *next_free;
 	uint8_t arrival;
 	bool direct;       /* its turn had come when it began                            */
 	bool leads;        /* the arriving data is the left operand                      */
@@ -103,17 +104,19 @@ struct peer {
 	uint32_t recv_next;  /* as above, for what we are to receive            */
 	uint32_t recv_done;  /* all below were consumed                         */
 	uint32_t recv_told;  /* the peer has been told so much of it            */
+	uint64_t consumed;   /* bits by index modulo credits, from recv_done on */
 	struct op *send_first, *send_last; /* ready to be sent, by index        */
-	struct op *later_first, *later_last; /* to be received, beyond the window */
+	struct op *later_first;            /* to be received, beyond the window */
 	bool listed; /* in exec->ready_first */
-
+	/* What every message touches is above, in one cache line. */
+	struct incoming *incoming; /* the message that is arriving, or NULL */
+	struct op *later_last;
 	struct peer *next_listed;
 	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
 	struct early *early; /* by index modulo credits; NULL until needed      */
-	struct incoming incoming;
-	struct op **window;
-	uint64_t consumed[]; /* bits by index modulo credits, from recv_done on; behind them the window */
+	struct op *window[]; /* by index modulo credits                         */
 };
+#define CREDITS_MAX 64u /* bits of consumed */
 
 struct peer_entry {
 	uint32_t node;
@@ -141,13 +144,15 @@ struct exec {
 
 	struct peer_entry *peers; /* open addressing by node number */
 	uint32_t peer_capacity, peer_count;
+	struct peer *recent; /* the one that was looked up or handed out last, or NULL */
 	struct peer *ready_first, *ready_last;
+	struct incoming *incoming_free;
 };
 
 #define STAGING_BYTES 65536u
 
 /* exec_peer.c */
-struct peer *peer_find(const struct exec *exec, uint32_t node);
+struct peer *peer_find(struct exec *exec, uint32_t node);
 struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
 void peer_list(struct exec *exec, struct peer *peer);
 void peer_queue_send(struct exec *exec, struct op *op);
