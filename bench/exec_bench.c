@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/table.h"
 #include "engine/exec.h"
 
 #define MAX_ROUNDS 101
@@ -218,76 +217,100 @@ static double per(const struct result *result, uint64_t count)
 	return count ? result->median * (double)result->size.steps / (double)count : 0;
 }
 
-static void print_json(const struct result *results, size_t count, const struct options *options)
-{
+/* Rows are printed as they are measured: they take minutes together, and a pipe should show how far it is. */
+struct output {
+	bool is_json;
 	struct json json;
+};
 
-	json_init(&json, stdout);
-	json_object_begin(&json);
-	json_key(&json, "credits");
-	json_u64(&json, options->credits);
-	json_key(&json, "active_chunks");
-	json_u64(&json, options->active_chunks);
-	json_key(&json, "results");
-	json_array_begin(&json);
-	for (size_t i = 0; i < count; i++) {
-		const struct result *result = &results[i];
-
-		json_object_begin(&json);
-		json_key(&json, "planner");
-		json_string(&json, result->planner);
-		json_key(&json, "nodes");
-		json_u64(&json, result->nodes);
-		json_key(&json, "chunks");
-		json_u64(&json, result->chunks);
-		json_key(&json, "steps");
-		json_u64(&json, result->size.steps);
-		json_key(&json, "messages");
-		json_u64(&json, result->size.messages);
-		json_key(&json, "ns_per_step_quartiles");
-		json_array_begin(&json);
-		json_double(&json, result->low);
-		json_double(&json, result->median);
-		json_double(&json, result->high);
-		json_array_end(&json);
-		json_object_end(&json);
-	}
-	json_array_end(&json);
-	json_object_end(&json);
-	if (json_fini(&json) != ESP_OK)
+static void check_written(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
 		die("the output could not be written");
 }
 
-static void print_table(const struct result *results, size_t count)
+static void begin(struct output *output, const struct options *options)
 {
-	static const char *const headers[] = {"planner",  "nodes",      "chunks", "steps", "messages",
-	                                      "ns/step", "quartiles", "ns/message", "ns/row", NULL};
-	struct table table;
-
-	table_init(&table, headers);
-	for (size_t i = 0; i < count; i++) {
-		const struct result *result = &results[i];
-
-		table_cell(&table, "%s", result->planner);
-		table_cell(&table, "%u", result->nodes);
-		table_cell(&table, "%" PRIu64, result->chunks);
-		table_cell(&table, "%" PRIu64, result->size.steps);
-		table_cell(&table, "%" PRIu64, result->size.messages);
-		table_cell(&table, "%.1f", result->median);
-		table_cell(&table, "%.1f-%.1f", result->low, result->high);
-		table_cell(&table, "%.1f", per(result, result->size.messages));
-		table_cell(&table, "%.1f", per(result, result->size.chunks));
+	output->is_json = options->json;
+	if (!options->json) {
+		printf("%-16s  %5s  %6s  %8s  %8s  %7s  %15s  %10s  %8s\n", "planner", "nodes", "chunks", "steps", "messages",
+		       "ns/step", "quartiles", "ns/message", "ns/row");
+		check_written();
+		return;
 	}
-	if (table_print(&table, stdout) != ESP_OK)
+	json_init(&output->json, stdout);
+	json_object_begin(&output->json);
+	json_key(&output->json, "credits");
+	json_u64(&output->json, options->credits);
+	json_key(&output->json, "active_chunks");
+	json_u64(&output->json, options->active_chunks);
+	json_key(&output->json, "results");
+	json_array_begin(&output->json);
+}
+
+static void put_json(struct json *json, const struct result *result)
+{
+	json_object_begin(json);
+	json_key(json, "planner");
+	json_string(json, result->planner);
+	json_key(json, "nodes");
+	json_u64(json, result->nodes);
+	json_key(json, "chunks");
+	json_u64(json, result->chunks);
+	json_key(json, "steps");
+	json_u64(json, result->size.steps);
+	json_key(json, "messages");
+	json_u64(json, result->size.messages);
+	json_key(json, "ns_per_step_quartiles");
+	json_array_begin(json);
+	json_double(json, result->low);
+	json_double(json, result->median);
+	json_double(json, result->high);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void put_line(const struct result *result)
+{
+	char quartiles[48];
+
+	snprintf(quartiles, sizeof(quartiles), "%.1f-%.1f", result->low, result->high);
+	printf("%-16s  %5u  %6" PRIu64 "  %8" PRIu64 "  %8" PRIu64 "  %7.1f  %15s  %10.1f  %8.1f\n", result->planner,
+	       result->nodes, result->chunks, result->size.steps, result->size.messages, result->median, quartiles,
+	       per(result, result->size.messages), per(result, result->size.chunks));
+}
+
+static void put(struct output *output, const struct result *result)
+{
+	if (output->is_json)
+		put_json(&output->json, result);
+	else
+		put_line(result);
+	check_written();
+}
+
+static void end(struct output *output)
+{
+	if (!output->is_json)
+		return;
+	json_array_end(&output->json);
+	json_object_end(&output->json);
+	if (json_fini(&output->json) != ESP_OK)
 		die("the output could not be written");
-	table_fini(&table);
 }
 
 static void usage(FILE *out)
 {
 	fputs("usage: exec_bench [--planner NAME] [--rounds N] [--credits N] [--active N] [--json]\n"
 	      "Nanoseconds per step, message and row of the executor, without data operations.\n"
-	      "A row is one chunk on one node.\n",
+	      "A row is what one node does with one chunk, a list of steps: fetch, send to one node, receive,\n"
+	      "each term of a sum, copy, update, deliver; docs/plans.md explains them. Prints the median of N\n"
+	      "rounds and the quartiles, a line for each measurement as soon as it is made.\n\n"
+	      "  --planner NAME  this planner only (default: ring, halving-doubling, flat, two-level)\n"
+	      "  --rounds N      measurements of each size, 1 to 101 (default 11)\n"
+	      "  --credits N     messages that a peer may send ahead (default 16)\n"
+	      "  --active N      chunks in flight (default 64)\n"
+	      "  --json          print JSON\n",
 	      out);
 }
 
@@ -325,18 +348,19 @@ int main(int argc, char **argv)
 	static const uint64_t chunks[] = {16, 256, 1600};
 	static const char *const chosen[] = {"ring", "halving-doubling", "flat", "two-level"};
 	struct options options = parse(argc, argv);
-	struct result results[64];
-	size_t count = 0;
+	struct output output;
 
+	begin(&output, &options);
 	for (unsigned p = 0; p < (options.planner ? 1u : 4u); p++) {
 		for (unsigned n = 0; n < 3; n++) {
-			for (unsigned c = 0; c < 3; c++)
-				results[count++] = measure(&options, options.planner ? options.planner : chosen[p], nodes[n], chunks[c]);
+			for (unsigned c = 0; c < 3; c++) {
+				struct result result =
+					measure(&options, options.planner ? options.planner : chosen[p], nodes[n], chunks[c]);
+
+				put(&output, &result);
+			}
 		}
 	}
-	if (options.json)
-		print_json(results, count, &options);
-	else
-		print_table(results, count);
+	end(&output);
 	return 0;
 }

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-ALL = "gcc g++ libc6-dev meson ninja-build python3".split()
+ALL = "gcc g++ libc6-dev libsodium-dev meson ninja-build pkgconf python3".split()
 
 
 class World:
@@ -49,7 +49,7 @@ def nothing_missing(world, bootstrap):
 
 
 def some_missing(world, bootstrap):
-    status, said, _, log = world.debian(["gcc", "g++", "libc6-dev", "python3"]).run(bootstrap)
+    status, said, _, log = world.debian(["gcc", "g++", "libc6-dev", "libsodium-dev", "pkgconf", "python3"]).run(bootstrap)
     assert status == 0 and "installing meson ninja-build" in said
     update, install = log.splitlines()
     assert update.startswith("apt-get update") and install.endswith(" meson ninja-build")
@@ -68,7 +68,9 @@ def through_sudo(world, bootstrap):
 
 def no_root(world, bootstrap):
     status, _, said, log = world.debian(["gcc"], uid=1000).run(bootstrap)
-    assert status == 1 and log == "" and "by hand" in said and "ninja-build" in said and " gcc" not in said
+    assert status == 1 and log == "" and "by hand" in said and " gcc" not in said
+    missing = " ".join(name for name in ALL if name != "gcc")
+    assert said.endswith(f": apt-get install --no-install-recommends {missing}\n"), said
 
 
 def apt_fails(world, bootstrap):
@@ -79,7 +81,7 @@ def apt_fails(world, bootstrap):
 def other_system(world, bootstrap):
     status, _, said, _ = world.run(bootstrap)
     assert status == 1 and "not a Debian system" in said and "meson" in said
-    for name in ("cc", "c++", "meson", "ninja", "python3"):
+    for name in ("cc", "c++", "meson", "ninja", "pkg-config", "python3"):
         world.command(name)
     assert world.run(bootstrap) == (0, "", "", "")
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The espalier command from outside: exit statuses, suggestions, help, JSON.
 
-cli_test.py ESPALIER
+cli_test.py ESPALIER MAN_PAGE
 """
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,24 @@ def test_unknown():
     assert status == USAGE and "espalier --help" in err
     status, _, err = run("help", "cnof")
     assert status == USAGE and "did you mean 'conf'" in err
+    status, _, err = run("help", "plan", "mkae")
+    assert status == USAGE and "did you mean 'make'" in err
+
+
+def test_help_of_a_subcommand():
+    for name in ["make", "check", "show", "cost", "table1", "draw"]:
+        status, out, err = run("help", "plan", name)
+        assert status == OK and err == "" and out.startswith(f"usage: espalier plan {name}"), name
+        assert out == run("plan", name, "--help")[1]
+    assert run("help", "plan") == run("plan", "--help")
+    assert run("help", "conf", "lanes") == run("conf", "--help")
+
+
+def test_options_are_written_out():
+    status, _, err = run("conf", "--js")
+    assert status == USAGE and "unknown option '--js' (did you mean --json?)" in err
+    status, _, err = run("conf", "--jsno")
+    assert status == USAGE and "did you mean --json?" in err
 
 
 def test_every_command_has_help():
@@ -80,6 +99,17 @@ def test_conf_bad():
     assert run("conf", "lanes")[0] == USAGE
     assert run("conf", "lanes=0")[0] == USAGE
     assert run("conf", "lane=1")[0] == USAGE
+    status, _, err = run("conf", "foo=1")
+    assert status == USAGE and "no setting 'foo'" in err and "did you mean" not in err
+    status, _, err = run("conf", ESP_CONF_FILE="")
+    assert status == NO and "ESP_CONF_FILE is empty" in err
+
+
+def test_man_page_knows_every_setting():
+    page = pathlib.Path(sys.argv[2]).read_text()
+    for line in run("conf")[1].splitlines()[1:]:
+        name, _, default = line.split()[:3]
+        assert f'.BR {name} " (default {default})"\n' in page, f"{name} in {sys.argv[2]}"
 
 
 def test_full_disk():

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import pty
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ ESPALIER = sys.argv[1]
 PLANNERS = ["ring", "halving-doubling", "butterfly", "tree", "double-tree", "flat", "central", "two-level"]
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter", "alltoall",
                "barrier"]
+ROOTED = ["broadcast", "reduce", "gather", "scatter"]
 COMMANDS = ["make", "check", "show", "cost", "table1", "draw"]
 
 
@@ -86,6 +88,7 @@ def test_usage():
     refused("make", "two-level", "--nodes", 4, says="--racks C or --groups FILE")
     refused("make", "two-level", "--nodes", 4, "--racks", 5, says="5 racks are too many for 4 nodes")
     refused("make", "two-level", "--nodes", 4, "--racks", 2, "--groups", "x", says="give one of them")
+    refused("make", "two-level", "--nodes", 1, "--racks", 2, says="2 racks are too many for 1 node\n")
     refused("make", "tree", "--nodes", 4, "--leaves", "--fanout", 1, says="fan-out of 2 or more")
     refused("make", "ring", "--nodes", 4, "--collective", "broadcast", "--root", 4, says="root 4 is not among the 4 nodes")
     refused("make", "ring", "--nodes", 4, "--collective", "barrier", "--bytes", 8, says="a barrier moves no bytes")
@@ -96,8 +99,58 @@ def test_usage():
         refused(command, "-", "--planner", "ring", "--nodes", 4, says="holds its plan already", text="")
         refused(command, "no/such/file", says="cannot read no/such/file: No such file")
         refused(command, "/", says="cannot read /: Is a directory")
-        refused(command, "-", says="line 1:", text="nonsense\n")
-        refused(command, "-", says="-: ", text="")
+        refused(command, "", says="the name of a file is empty")
+        refused(command, "-", status=NO, says="-: line 1:", text="nonsense\n")
+        refused(command, "-", status=NO, says="-: ", text="")
+
+
+def test_idle_options():
+    """An option that would mean nothing is refused, with a sentence."""
+    for option, words in [("fanout", ["--fanout", 3]), ("leaves", ["--leaves"])]:
+        for planner in PLANNERS:
+            if planner != "tree":
+                refused("make", planner, "--nodes", 4, "--racks", 2, *words,
+                        says=f"--{option} is for the planner tree, and means nothing to {planner}")
+        good("cost", "--nodes", 4, *words)
+        refused("cost", "--nodes", 4, "--planner", "ring", *words, says=f"--{option} is for the planner tree")
+    refused("check", "--planner", "tree", "--nodes", 4, "--dedicated", says="--dedicated is for the planner central")
+    for command in [["make", "ring"], ["check", "--planner", "ring"], ["cost"]]:
+        refused(*command, "--nodes", 4, "--place", "contiguous", says="give --racks C with it")
+    with Folder("0-1\n2-3\n") as path:
+        refused("make", "ring", "--nodes", 4, "--groups", path, "--place", "interleaved", says="give --racks C with it")
+    refused("make", "ring", "--nodes", 4, "--root", 1, says="allreduce of ring has none")
+    good("make", "central", "--nodes", 4, "--root", 1)
+    good("cost", "--nodes", 4, "--root", 1)
+    given = {"nodes": 4, "collective": "allreduce", "chunks": 2, "bytes": 8, "racks": 2, "place": "contiguous",
+             "groups": "x", "root": 0, "fanout": 2, "leaves": None, "dedicated": None, "in-place": None,
+             "counts": 8, "planner": "ring"}
+    for command in ["check", "show", "draw"]:
+        for option, value in given.items():
+            words = [f"--{option}"] + ([] if value is None else [value])
+            refused(command, "-", *words, text="", says=f"holds its plan already; --{option} is for a plan that is made")
+
+
+def test_options_are_written_out():
+    refused("make", "ring", "--nodes", 4, "--chunk", 2, says="unknown option '--chunk' (did you mean --chunks?)")
+    refused("make", "ring", "--node", 4, says="did you mean --nodes?")
+    refused("make", "ring", "--coll", "reduce", says="did you mean --collective?")
+    refused("show", "--planner", "ring", "--nodes", 4, "--chunk", 2**64 - 1, says="from 0 to 18446744073709551614")
+    refused("draw", "--planner", "ring", "--nodes", 4, "--chunk", 2**64 - 1, says="from 0 to 18446744073709551614")
+
+
+def test_collective_names():
+    for alias, name in [("all-to-all", "alltoall"), ("all_to_all", "alltoall"), ("all-reduce", "allreduce"),
+                        ("AllGather", "allgather"), ("reducescatter", "reduce-scatter"), ("Barrier", "barrier")]:
+        assert f"\ncollective {name}\n" in good("make", "ring", "--nodes", 2, "--collective", alias)
+        assert document("check", "--planner", "ring", "--nodes", 2, "--collective", alias)["collective"] == name
+        text = good("make", "ring", "--nodes", 2, "--collective", name)
+        if alias != name:
+            refused("check", "-", status=NO, says="line 3", text=text.replace(f"collective {name}", f"collective {alias}"))
+    for wrong, meant in [("altoall", "alltoall"), ("all2all", "alltoall"), ("allredcue", "allreduce"),
+                         ("brodcast", "broadcast")]:
+        refused("make", "ring", "--nodes", 2, "--collective", wrong, says=f"did you mean '{meant}'?")
+    status, _, err = run("make", "ring", "--nodes", 2, "--collective", "zzz")
+    assert status == USAGE and "one of allreduce" in err and "did you mean" not in err
 
 
 # ---- make and check ----
@@ -109,7 +162,8 @@ def variants():
                 words = ["--nodes", nodes, "--collective", collective, "--racks", (nodes + 1) // 2]
                 yield planner, words
                 if nodes > 1 and collective != "alltoall":
-                    yield planner, [*words, "--in-place", "--root", nodes - 1, "--place", "interleaved"]
+                    rooted = planner == "central" or collective in ROOTED
+                    yield planner, [*words, "--in-place", "--place", "interleaved", *(["--root", nodes - 1] * rooted)]
     for nodes in [1, 5, 8]:
         yield "tree", ["--nodes", nodes, "--leaves", "--fanout", 3]
         yield "central", ["--nodes", nodes, "--dedicated"]
@@ -134,6 +188,10 @@ def test_check_says():
                     "busiest node 0 moves 48K\n"), line
     line = good("check", "--planner", "two-level", "--nodes", 8, "--racks", 2, "--bytes", "8M")
     assert line.endswith(", 16M between 2 groups\n"), line
+    line = good("check", "--planner", "flat", "--nodes", 2, "--chunks", 1, "--collective", "broadcast")
+    assert "2 nodes, 1 chunk: 1 round, 1 message, 4K" in line, line
+    assert "1 node, 1 chunk: 0 rounds, 0 messages" in good("check", "--planner", "flat", "--nodes", 1)
+    assert "chunk 0: 1 byte, from" in good("show", "--planner", "flat", "--nodes", 1, "--bytes", 1)
     report = document("check", "--planner", "ring", "--nodes", 4)
     assert (report["rounds"], report["messages"], report["wire_bytes"], report["cross_bytes"]) == (6, 24, 98304, None)
     assert report["workers"] == report["nodes"] == 4 and report["chunk_count"] == 4
@@ -159,13 +217,73 @@ def test_check_finds_mistakes():
     with Folder(text) as path:
         assert good("check", path) == good("check", "-", text=text)
     with Folder("") as path:
-        refused("check", path, says=str(path))
+        refused("check", path, status=NO, says=f"{path}: ")
+
+
+def test_check_of_malformed_text():
+    """A text that is no plan is an answer, not wrong usage; what cannot be read is."""
+    text = good("make", "ring", "--nodes", 3)
+    for broken, line in [("nonsense\n", 1), (text.replace("nodes 3", "nodes three"), 4), (text.replace("end\n", ""), 0),
+                         (text.replace("send in > 1", "send in > 9", 1), 0)]:
+        assert broken != text
+        refused("check", "-", status=NO, says=f"-: line {line or ''}", text=broken)
+        status, out, err = run("check", "-", "--json", text=broken)
+        found = json.loads(out)
+        assert status == NO and err == "" and found["ok"] is False
+        assert found["reason"].startswith(f"line {line or ''}"), found
+        assert found["chunk"] is found["node"] is found["step"] is None
+    status, out, err = run("check", "no/such/file", "--json")
+    assert status == USAGE and out == "" and "cannot read" in err
+
+
+def test_make_json_is_the_whole_plan():
+    plan = document("make", "tree", "--nodes", 4, "--collective", "gather", "--root", 2, "--racks", 2, "--counts", "8,0,4,1")
+    assert plan["root"] == 2 and plan["group_of"] == [0, 0, 1, 1]
+    assert plan["input_bytes"] == [8, 0, 4, 1] and plan["output_bytes"] == [0, 0, 13, 0]
+    text = good("make", "tree", "--nodes", 4, "--collective", "gather", "--root", 2, "--racks", 2, "--counts", "8,0,4,1")
+    assert document("show", "-", text=text) == plan
+    plan = document("make", "tree", "--nodes", 3, "--leaves")
+    assert plan["root"] is None and plan["group_of"] == [] and plan["input_bytes"] == plan["output_bytes"] == [4096] * 3
 
 
 def test_large():
     """A thousand nodes are checked without ever being written down."""
     line = good("check", "--planner", "two-level", "--nodes", 1024, "--chunks", 1600, "--racks", 32, "--bytes", 1600)
     assert "1024 nodes, 1600 chunks: 4 rounds, 3273600 messages" in line, line
+
+
+LONG = ["check", "--planner", "ring", "--nodes", "16384", "--chunks", "65536", "--bytes", "64K"]
+
+
+def started(words, **where):
+    return subprocess.Popen([ESPALIER, "plan", *words], stdout=subprocess.DEVNULL, **where)
+
+
+def test_long_work_is_announced():
+    for words in [LONG, ["cost", *LONG[3:]], ["make", "ring", *LONG[3:]]]:
+        with started(words, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                line = process.stderr.readline()
+            finally:
+                process.kill()
+            assert line.startswith(f"espalier: plan {words[0]}: ") and "rows" in line and "will take about" in line, line
+    # What is wrong is said at once, without a word about how long it would have taken.
+    refused("check", "--planner", "ring", "--nodes", 1 << 24, "--root", 1, says="--root")
+    refused("check", "--planner", "ring", "--nodes", 1 << 24, "--collective", "alltoall", says="--bytes")
+
+
+def test_progress_on_a_terminal():
+    ours, theirs = pty.openpty()
+    said = b""
+    with started(LONG, stderr=theirs) as process:
+        os.close(theirs)
+        try:
+            while b"\respalier: plan check: 0 %" not in said:
+                said += os.read(ours, 1000)
+        finally:
+            process.kill()
+    os.close(ours)
+    assert said.startswith(b"espalier: plan check: 1073741824 rows"), said
 
 
 def test_output_errors():
@@ -204,6 +322,23 @@ def test_sizes():
     assert len(every) == 9 and sum(b for b, _, _ in every) == 21
     refused("show", *scatter, "--counts", "1,2", says="2 sizes for 3 blocks")
     refused("show", *scatter, "--counts", "1,2,x", says="'x' is no number of bytes")
+    refused("show", *scatter, "--counts", "1,2,1KB", says="K, M, G and T")
+    for empty, which in [("1,,3", 2), (",2,3", 1), ("1,2,", 3), ("1, ,3", 2), (",", 1)]:
+        refused("show", *scatter, "--counts", empty, says=f"size number {which} is empty")
+    refused("show", *scatter, "--counts", "", says="0 sizes for 3 blocks")
+    refused("show", *scatter, "--counts", "1", says="1 size for 3 blocks")
+    refused("show", *scatter, "--counts", "@", says="the name of a file is empty")
+    with Folder("1K, 0,\n8\n") as path:
+        assert pieces(*scatter, "--counts", f"@{path}") == pieces(*scatter, "--counts", "1K,0,8")
+    refused("show", "--planner", "ring", "--nodes", 4, "--bytes", "1KB", says="such as 4096 or 64K (K, M, G and T: powers of")
+    # The largest number is a size like others, and more than can be counted.
+    for nodes, most in [(1, "2097152T"), (4, "524288T"), (5, "262144T")]:
+        for wrong in [2**64 - 1, 2**63, "16777215T"]:
+            refused("show", "--planner", "ring", "--nodes", nodes, "--bytes", wrong, says=f": at most {most}\n")
+        good("check", "--planner", "ring", "--nodes", nodes, "--bytes", most)
+    refused("show", *scatter, "--bytes", 2**64 - 2, says="--bytes: so many bytes cannot be counted on 3 nodes")
+    refused("show", *scatter, "--counts", "8388608T,1,1", says="--counts: so many bytes cannot be counted on 3 nodes")
+    refused("show", *scatter, "--counts", "16777215T,16777215T,16777215T", says="--counts: so many bytes")
     refused("show", *scatter, "--counts", "1,2,3", "--bytes", 6, says="give one of them")
     refused("show", *scatter, "--counts", "@no/such/file", says="cannot read no/such/file")
 
@@ -222,6 +357,12 @@ def test_groups():
         with Folder(bad) as path:
             refused("make", "two-level", "--nodes", 4, "--groups", path, says=f"{path}: ")
             refused("make", "two-level", "--nodes", 4, "--groups", path, says=says)
+    for empty in ["", "\n", "# nothing\n"]:
+        with Folder(empty) as path:
+            refused("make", "two-level", "--nodes", 4, "--groups", path, says=f"{path}: there is no group in it")
+    with Folder("\ufeff0-1\n2-3\n") as path:
+        assert "\ngroups 0*2 1*2\n" in good("make", "ring", "--nodes", 4, "--groups", path)
+    refused("make", "two-level", "--nodes", 4, "--groups", "", says="the name of a file is empty")
 
 
 # ---- show ----
@@ -259,7 +400,13 @@ def test_cost():
     assert by_name["two-level"]["cross_bytes"] == 2 * 3 * (16 << 20) < by_name["flat"]["cross_bytes"]
     assert by_name["central"]["time_us"] > by_name["ring"]["time_us"]
     text = good("cost", "--nodes", 4)
-    assert "left out: two-level" in text and "time = rounds x 20 us" in text
+    assert "left out: two-level" in text and "time = rounds x 20 us" in text and "not modelled" in text
+    rows = good("cost", "--nodes", 16, "--racks", 4).split("\n\n")[0].splitlines()[1:]
+    times = [float(row.split()[-1]) for row in rows]
+    assert len(rows) == len(PLANNERS) and times == sorted(times), rows
+    helps = good("cost", "--help")
+    assert "default 64M" in helps and "4K a chunk" not in helps
+    assert good("cost", "--nodes", 4, "--bytes", "64M", "--chunks", 4) == text
     left_out = document("cost", "--nodes", 4)["planners"][-1]
     assert "--racks" in left_out["left_out"] and "rounds" not in left_out
     only = document("cost", "--nodes", 4, "--planner", "ring")["planners"]
@@ -267,6 +414,8 @@ def test_cost():
     refused("cost", says="--nodes")
     refused("cost", "--nodes", 4, "--planner", "two-level", says="--racks C")
     refused("cost", "--nodes", 4, "--planner", "rign", says="did you mean")
+    refused("cost", "--nodes", 4, "--groups", "-", says="read only once", text="0-1\n2-3\n")
+    good("cost", "--nodes", 4, "--groups", "-", "--planner", "two-level", text="0-1\n2-3\n")
     refused("cost", "--nodes", 4, "--beta", 0, says="--beta must be above 0")
     refused("cost", "--nodes", 4, "--alpha", -1, says="--alpha must not be negative")
 
@@ -423,6 +572,8 @@ def test_table1_text():
     assert text.split("why they differ")[0].count("same") == 12 and text.split("why they differ")[0].count("differs") == 6
     assert good("table1", "--nodes", 8, "--racks", 2) == text == good("table1")
     assert "undefined" in good("table1", "--racks", 1)
+    assert good("table1", "--racks", 1, "--nodes-per-rack", 1).startswith("1 node in C = 1 rack of N = 1 each")
+    assert "up to 2,048 nodes" in good("table1", "--help")
     refused("table1", "--nodes", 9, "--racks", 2, says="9 nodes do not fill 2 racks evenly")
     refused("table1", "--nodes", 8, "--nodes-per-rack", 4, says="give one of them")
     refused("table1", "--nodes-per-rack", 2048, "--racks", 2048, says="too many to count")
@@ -468,6 +619,31 @@ def test_draw():
     assert document("draw", "--planner", "two-level", "--nodes", 8, "--racks", 2)["svg"] == svg
 
 
+def drawn_words(*words):
+    return set(texts(good("draw", "--planner", "ring", "--nodes", 4, *words)))
+
+
+def test_draw_words():
+    phases = {"sum up", "hand out", "pass on", "collect", "share", "exchange", "report", "release"}
+    for collective, expected in [("allreduce", {"sum up", "hand out"}), ("reduce", {"sum up"}), ("gather", {"collect"}),
+                                 ("reduce-scatter", {"sum up"}), ("scatter", {"hand out"}), ("allgather", {"share"}),
+                                 ("broadcast", {"hand out"}), ("alltoall", {"exchange"}),
+                                 ("barrier", {"report", "release"})]:
+        said = drawn_words("--collective", collective)
+        assert said & phases == expected, (collective, said)
+        assert ("part of the sum" in said) == (collective in ("allreduce", "reduce", "reduce-scatter")), collective
+        facts = next(text for text in said if " on the wire" in text)
+        assert facts.startswith("root 0 · ") == (collective in ROOTED), facts
+    assert any(text.startswith("root 3 · ") for text in drawn_words("--collective", "gather", "--root", 3))
+
+
+def test_draw_warns_of_a_thicket():
+    for nodes, chunks, more, warns in [(9, 9, [], True), (8, 9, [], False), (9, 8, [], False), (9, 9, ["--chunk", 0], False)]:
+        status, out, err = run("draw", "--planner", "flat", "--nodes", nodes, "--chunks", chunks, *more)
+        assert status == OK and out.startswith("<svg") and (err.count("\n") == 1 and "--chunk C" in err) == warns, err
+        assert warns or err == ""
+
+
 def test_draw_output():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "ring.svg")
@@ -482,6 +658,7 @@ def test_draw_output():
     refused("draw", "--planner", "ring", "--nodes", 8, "--chunks", 17, says="draw one of them, with --chunk")
     refused("draw", "--planner", "ring", "--nodes", 8, "--chunk", 8, says="there is no chunk 8")
     refused("draw", "--planner", "ring", "--nodes", 8, "--json", "-o", "x", says="leave out --output")
+    refused("draw", "--planner", "ring", "--nodes", 8, "-o", "", says="--output: the name of the file is empty")
     good("draw", "--planner", "flat", "--nodes", 8, "--chunks", 17, "--chunk", 16)
 
 

@@ -3,13 +3,17 @@
  *
  * A test is a plain program: main() returns 0, a failed CHECK ends it with 1 and the
  * place, test_skip() with 77 and a reason. Property tests take their seed with
- * test_seed(), so that the seed in a failure's output replays it.
+ * test_seed(), so that the seed in a failure's output replays it. A word on the command
+ * line that none of them understands ends the program with 2: a mistyped option must not
+ * pass for a run with the defaults.
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,21 +67,76 @@ static void test_skip(const char *reason)
 	exit(77);
 }
 
+/* What the tests that call test_option() understand; one with others defines this before it includes the header. */
+#ifndef TEST_OPTIONS
+#define TEST_OPTIONS "--seed", "--count"
+#endif
+
+__attribute__((noreturn, unused))
+static void test_usage(const char *program, const char *const *names, int status)
+{
+	FILE *out = status == 0 ? stdout : stderr;
+	fprintf(out, "usage: %s", program);
+	for (; *names; names++)
+		fprintf(out, " [%s NUMBER]", *names);
+	fputc('\n', out);
+	exit(status);
+}
+
+/* Digits, or 0x and digits: all of the text. */
+__attribute__((unused))
+static bool test_number(const char *text, uint64_t *out)
+{
+	char *end;
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+__attribute__((unused))
+static bool test_is_among(const char *word, const char *const *names)
+{
+	while (*names && strcmp(*names, word) != 0)
+		names++;
+	return *names != NULL;
+}
+
+/* Goes over the whole command line, whichever option is asked for. names ends with NULL. */
+__attribute__((unused))
+static uint64_t test_option_among(int argc, char **argv, const char *const *names, const char *name, uint64_t otherwise)
+{
+	uint64_t found = otherwise, number;
+	for (int i = 1; i < argc; i += 2) {
+		if (strcmp(argv[i], "--help") == 0)
+			test_usage(argv[0], names, 0);
+		if (!test_is_among(argv[i], names)) {
+			fprintf(stderr, "%s: unknown option '%s'\n", argv[0], argv[i]);
+			test_usage(argv[0], names, 2);
+		}
+		if (i + 1 == argc || !test_number(argv[i + 1], &number)) {
+			fprintf(stderr, "%s: %s needs a number\n", argv[0], argv[i]);
+			test_usage(argv[0], names, 2);
+		}
+		if (strcmp(argv[i], name) == 0)
+			found = number;
+	}
+	return found;
+}
+
 /* The number after an option such as --count, or otherwise. */
 __attribute__((unused))
 static uint64_t test_option(int argc, char **argv, const char *name, uint64_t otherwise)
 {
-	for (int i = 1; i + 1 < argc; i++)
-		if (strcmp(argv[i], name) == 0)
-			return strtoull(argv[i + 1], NULL, 0);
-	return otherwise;
+	static const char *const names[] = {TEST_OPTIONS, NULL};
+	return test_option_among(argc, argv, names, name, otherwise);
 }
 
 /* The number after --seed, or otherwise; printed, so that it stands in the output of a failure. */
 __attribute__((unused))
 static uint64_t test_seed(int argc, char **argv, uint64_t otherwise)
 {
-	uint64_t seed = test_option(argc, argv, "--seed", otherwise);
+	static const char *const names[] = {"--seed", NULL};
+	uint64_t seed = test_option_among(argc, argv, names, "--seed", otherwise);
 	printf("seed %" PRIu64 "\n", seed);
 	fflush(stdout);
 	return seed;

@@ -40,10 +40,16 @@ size_t word_distance(const char *a, const char *b)
 	return above[b_length];
 }
 
+/* A letter in three may be wrong, and one in a short word: "foo" is not meant to be "log". */
+static size_t mistakes_allowed(size_t length)
+{
+	return length < 6 ? 1 : length / 3;
+}
+
 const char *word_nearest(const char *word, word_list_fn *known, const void *list)
 {
 	const char *best = NULL;
-	size_t best_distance = strlen(word) / 3 + 2; /* "conf" may miss one letter, "chunk_bytes" four */
+	size_t best_distance = mistakes_allowed(strlen(word)) + 1;
 	const char *candidate;
 	for (size_t i = 0; (candidate = known(list, i)); i++) {
 		size_t distance = word_distance(word, candidate);

@@ -20,6 +20,11 @@ int main(void)
 	CHECK_STR(word_nearest("cnof", at, known), "conf");
 	CHECK_STR(word_nearest("chunkbyte", at, known), "chunk_bytes");
 	CHECK_STR(word_nearest("zzzzz", at, known), NULL);
+	CHECK_STR(word_nearest("lo", at, known), "log");
+	CHECK_STR(word_nearest("lgo", at, known), "log");
+	CHECK_STR(word_nearest("foo", at, known), NULL);
+	CHECK_STR(word_nearest("plants", at, known), "plan");
+	CHECK_STR(word_nearest("bytes", at, known), NULL);
 	CHECK_STR(word_nearest("", at, known), NULL);
 
 	char longer[500];

@@ -12,6 +12,8 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <stdint.h>
+
 enum cli_exit {
 	CLI_EXIT_OK = 0,
 	CLI_EXIT_NO = 1,    /* the thing asked about is not so, or the work failed */
@@ -29,5 +31,10 @@ extern const struct cli_command cli_conf, cli_plan;
 /* "espalier: TEXT" on stderr, for every subcommand alike; returns CLI_EXIT_USAGE or CLI_EXIT_NO. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, of something that is no failure. */
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "s" where there is not exactly one: "%u node%s". */
+const char *cli_plural(uint64_t count);
 
 #endif

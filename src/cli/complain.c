@@ -29,3 +29,16 @@ int cli_fail(const char *format, ...)
 	va_end(args);
 	return CLI_EXIT_NO;
 }
+
+void cli_note(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+const char *cli_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}

@@ -36,7 +36,7 @@ static void print_help(FILE *out)
 	      out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
-	fputs("  help        explains a command: espalier help COMMAND\n\n"
+	fputs("  help        explains a command: espalier help plan, espalier help plan make\n\n"
 	      "options:\n"
 	      "  -h, --help     this text\n"
 	      "  -V, --version  the version\n\n"
@@ -52,7 +52,7 @@ static int unknown_command(const char *name)
 	return cli_usage_error("unknown command '%s'; see espalier --help", name);
 }
 
-/* espalier help SUB is espalier SUB --help. */
+/* espalier help plan make is espalier plan make --help. */
 static int help(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -62,9 +62,10 @@ static int help(int argc, char **argv)
 	const struct cli_command *command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
+	/* Two words at most: a command and its own. */
 	char ask[] = "--help";
-	char *words[] = {argv[1], ask, NULL};
-	return command->run(2, words);
+	char *words[] = {argv[1], argc > 2 ? argv[2] : ask, argc > 2 ? ask : NULL, NULL};
+	return command->run(argc > 2 ? 3 : 2, words);
 }
 
 static int dispatch(int argc, char **argv)

@@ -1,7 +1,7 @@
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -10,7 +10,7 @@
 
 #define GO_ON (-1)
 
-static const struct cli_option help_option = {"help", 'h', CLI_FLAG, NULL, NULL, "this text", 0, 0, NULL};
+static const struct cli_option help_option = {"help", 'h', CLI_FLAG, NULL, NULL, "this text", 0, 0, NULL, NULL};
 
 /* The walk over argv. */
 struct parser {
@@ -34,32 +34,35 @@ static const char *option_name_at(const void *list, size_t index)
 	return options[index].name;
 }
 
-static bool starts_with(const char *text, const char *start, size_t length)
+static const char *choice_at(const void *list, size_t index)
 {
-	return strncmp(text, start, length) == 0;
+	return ((const char *const *)list)[index];
 }
 
-/* By its name or an unambiguous start of it; NULL with *out_matches 0 or more than 1 otherwise. */
-static const struct cli_option *find_long(const struct cli_usage *usage, const char *name, size_t length,
-                                          int *out_matches)
+static bool is_word(const char *word, const char *text, size_t length)
 {
-	const struct cli_option *found = NULL;
-	*out_matches = 0;
-	for (const struct cli_option *option = usage->options; option->name; option++) {
-		if (!starts_with(option->name, name, length))
-			continue;
-		if (option->name[length] == '\0') {
-			*out_matches = 1;
+	return strlen(word) == length && strncmp(word, text, length) == 0;
+}
+
+static const struct cli_option *find_long(const struct cli_usage *usage, const char *name, size_t length)
+{
+	for (const struct cli_option *option = usage->options; option->name; option++)
+		if (is_word(option->name, name, length))
 			return option;
-		}
-		found = option;
-		++*out_matches;
-	}
-	if (length > 0 && starts_with(help_option.name, name, length)) {
-		found = &help_option;
-		++*out_matches;
-	}
-	return *out_matches == 1 ? found : NULL;
+	return is_word(help_option.name, name, length) ? &help_option : NULL;
+}
+
+/* What a person may have meant: the nearest name, or one that begins like it. NULL: no idea. */
+static const char *suggestion(const struct cli_usage *usage, const char *name)
+{
+	const char *near = word_nearest(name, option_name_at, usage->options);
+	size_t length = strlen(name);
+	for (const struct cli_option *option = usage->options; !near && length > 0 && option->name; option++)
+		if (strncmp(option->name, name, length) == 0)
+			near = option->name;
+	if (!near && length > 0 && strncmp(help_option.name, name, length) == 0)
+		near = help_option.name;
+	return near;
 }
 
 static const struct cli_option *find_short(const struct cli_usage *usage, char letter)
@@ -83,7 +86,7 @@ static const char *choices_text(const struct cli_option *option, char *text, siz
 static const char *numbers_text(const struct cli_option *option, char *text, size_t size)
 {
 	bool bytes = option->kind == CLI_BYTES;
-	const char *noun = bytes ? "a number of bytes such as 4096 or 64K" : "a whole number";
+	const char *noun = bytes ? "a number of bytes such as 4096 or 64K (K, M, G and T: powers of 1024)" : "a whole number";
 	char low[NUMBER_BYTES_TEXT], high[NUMBER_BYTES_TEXT];
 	if (bytes) {
 		number_format_bytes(option->min, low);
@@ -129,10 +132,24 @@ static bool set_number(const struct cli_option *option, const char *value)
 	return true;
 }
 
+static const char *skip_dashes(const char *text)
+{
+	return text + strspn(text, "-_");
+}
+
+/* Letter by letter, case and dashes aside: reduce-scatter and ReduceScatter are the same. */
+static bool same_choice(const char *a, const char *b)
+{
+	for (a = skip_dashes(a), b = skip_dashes(b); *a && *b; a = skip_dashes(a + 1), b = skip_dashes(b + 1))
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return false;
+	return *a == *b;
+}
+
 static bool set_choice(const struct cli_option *option, const char *value)
 {
 	for (int i = 0; option->choices[i]; i++) {
-		if (strcmp(option->choices[i], value) == 0) {
+		if (same_choice(option->choices[i], value)) {
 			*(int *)option->out = i;
 			return true;
 		}
@@ -159,13 +176,23 @@ static bool set_value(const struct cli_option *option, const char *value)
 	return false;
 }
 
+static void mark_given(const struct cli_option *option)
+{
+	if (option->given)
+		*option->given = true;
+}
+
 static int take_value(const struct parser *parser, const struct cli_option *option, const char *value)
 {
-	char wanted[256], detail[512];
-	if (set_value(option, value))
+	char wanted[256];
+	if (set_value(option, value)) {
+		mark_given(option);
 		return GO_ON;
-	snprintf(detail, sizeof detail, "'%s' is not %s", value, wanted_text(option, wanted, sizeof wanted));
-	return cli_usage_error("%s: --%s: %s", parser->usage->command, option->name, detail);
+	}
+	const char *near = option->kind == CLI_CHOICE ? word_nearest(value, choice_at, option->choices) : NULL;
+	return cli_usage_error("%s: --%s: '%s' is not %s%s%s%s", parser->usage->command, option->name, value,
+	                       wanted_text(option, wanted, sizeof wanted), near ? "; did you mean '" : "", near ? near : "",
+	                       near ? "'?" : "");
 }
 
 static void take_flag(struct parser *parser, const struct cli_option *option)
@@ -174,6 +201,7 @@ static void take_flag(struct parser *parser, const struct cli_option *option)
 		parser->help = true;
 	else
 		*(bool *)option->out = true;
+	mark_given(option);
 }
 
 /* The value is the next word. */
@@ -184,18 +212,14 @@ static int take_next_word(struct parser *parser, const struct cli_option *option
 	return take_value(parser, option, parser->argv[parser->next++]);
 }
 
-static int unknown_long(const struct parser *parser, const char *word, size_t length, int matches)
+static int unknown_long(const struct parser *parser, const char *word, size_t length)
 {
 	char name[64], detail[192];
 	snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
-	if (matches > 1)
-		snprintf(detail, sizeof detail, "--%s' could be more than one option", name);
-	else {
-		const char *near = word_nearest(name, option_name_at, parser->usage->options);
-		snprintf(detail, sizeof detail, "--%s'%s%s%s", name, near ? " (did you mean --" : "", near ? near : "",
-		         near ? "?)" : "");
-	}
-	return usage_error(parser, matches > 1 ? "'" : "unknown option '", detail);
+	const char *near = suggestion(parser->usage, name);
+	snprintf(detail, sizeof detail, "--%s'%s%s%s", name, near ? " (did you mean --" : "", near ? near : "",
+	         near ? "?)" : "");
+	return usage_error(parser, "unknown option '", detail);
 }
 
 /* word: what stands behind the two dashes */
@@ -203,10 +227,9 @@ static int take_long(struct parser *parser, const char *word)
 {
 	const char *equals = strchr(word, '=');
 	size_t length = equals ? (size_t)(equals - word) : strlen(word);
-	int matches;
-	const struct cli_option *option = find_long(parser->usage, word, length, &matches);
+	const struct cli_option *option = find_long(parser->usage, word, length);
 	if (!option)
-		return unknown_long(parser, word, length, matches);
+		return unknown_long(parser, word, length);
 	if (option->kind != CLI_FLAG)
 		return equals ? take_value(parser, option, equals + 1) : take_next_word(parser, option);
 	if (equals)

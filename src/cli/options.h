@@ -25,12 +25,15 @@
  *   }
  *
  * Accepted: --name value, --name=value, -n value, -nvalue, flags together (-ab); options
- * and arguments in any order; `--` ends the options; `-` alone is an argument. A name may
- * be shortened as far as it stays unique. An option given twice: the last one counts.
+ * and arguments in any order; `--` ends the options; `-` alone is an argument. Names are
+ * written out: a shortened one would change its meaning with the next option that is added.
+ * A choice may be written in any case, with or without its dashes ("AllReduce", "all_to_all").
+ * An option given twice: the last one counts.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -52,6 +55,7 @@ struct cli_option {
 	const char *help;
 	uint64_t min, max;          /* CLI_U64 and CLI_BYTES; max 0: no bound */
 	const char *const *choices; /* CLI_CHOICE; ends with NULL */
+	bool *given;                /* set to true when the option stands there; NULL: nobody asks */
 };
 
 struct cli_usage {

@@ -7,7 +7,7 @@
 
 /* One of each kind, and what the last parse has left in them. */
 static struct {
-	bool flag, other;
+	bool flag, other, bytes_given, flag_given;
 	uint64_t ranks, bytes;
 	double rate;
 	const char *file;
@@ -18,10 +18,10 @@ static struct {
 
 static const char *const kinds[] = {"ring", "tree", NULL};
 static const struct cli_option options[] = {
-	{"flag", 'f', CLI_FLAG, &got.flag, NULL, "a flag"},
+	{"flag", 'f', CLI_FLAG, &got.flag, NULL, "a flag", .given = &got.flag_given},
 	{"other", 'o', CLI_FLAG, &got.other, NULL, "another"},
 	{"ranks", 'n', CLI_U64, &got.ranks, "N", "ranks", .min = 1, .max = 64},
-	{"bytes", 'b', CLI_BYTES, &got.bytes, "BYTES", "bytes", .max = 1 << 20},
+	{"bytes", 'b', CLI_BYTES, &got.bytes, "BYTES", "bytes", .max = 1 << 20, .given = &got.bytes_given},
 	{"rate", 0, CLI_DOUBLE, &got.rate, "X", "rate"},
 	{"file", 0, CLI_STRING, &got.file, "FILE", "file"},
 	{"kind", 'k', CLI_CHOICE, &got.kind, "KIND", "kind", .choices = kinds},
@@ -49,7 +49,10 @@ static void test_accepted(void)
 	CHECK(parse("-n 4 -b64K -fo") == -1 && got.ranks == 4 && got.bytes == 65536 && got.flag && got.other);
 	CHECK(parse("-fn4") == -1 && got.flag && got.ranks == 4);
 	CHECK(parse("--rate=-0.5 --kind tree") == -1 && got.rate == -0.5 && got.kind == 1);
-	CHECK(parse("--ran 4 --fl") == -1 && got.ranks == 4 && got.flag);
+	CHECK(parse("--kind TREE") == -1 && got.kind == 1);
+	CHECK(parse("--kind t_re-e") == -1 && got.kind == 1);
+	CHECK(parse("--bytes 0") == -1 && got.bytes == 0 && got.bytes_given && !got.flag_given);
+	CHECK(parse("-f") == -1 && got.flag_given && !got.bytes_given);
 	CHECK(parse("--ranks 4 --ranks 5") == -1 && got.ranks == 5);
 	CHECK(parse("--file=") == -1);
 	CHECK_STR(got.file, "");
@@ -75,7 +78,7 @@ static void test_refused(void)
 {
 	static const char *const bad[] = {"--ranks", "--ranks 0", "--ranks 65", "--ranks x", "--ranks -1", "--ranks= ",
 	                                  "--bytes 2M", "--bytes 1KB", "--rate x", "--kind star", "--kind", "--flag=1",
-	                                  "--nosuch", "--f", "--f x", "-x", "-fx", "-n", "--=4", "--ranks _"};
+	                                  "--nosuch", "--f", "--f x", "--ran 4", "--fl", "--rankss 4", "--kind tre", "--kind trees", "--kind _", "-x", "-fx", "-n", "--=4", "--ranks _"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_MSG(parse(bad[i]) == CLI_EXIT_USAGE, "'%s' was accepted", bad[i]);
 	CHECK(got.ranks == 8);

@@ -9,20 +9,25 @@
 #include "cli/plan.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
+#include "cli/plan_work.h"
 
 #define COMMAND "plan check"
+
+static const struct plan_fault nowhere = {UINT64_MAX, PLAN_NONE, PLAN_NONE};
 
 static void print_summary(const struct plan *plan, const struct plan_report *report)
 {
 	char wire[NUMBER_BYTES_TEXT], busy[NUMBER_BYTES_TEXT], cross[NUMBER_BYTES_TEXT];
 
-	printf("ok: %s %s, %u nodes, %llu chunks: %u rounds, %llu messages, %s on the wire, busiest node %u moves %s",
-	       plan_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes,
-	       (unsigned long long)report->chunks, report->rounds, (unsigned long long)report->messages,
+	printf("ok: %s %s, %u node%s, %llu chunk%s: %u round%s, %llu message%s, %s on the wire, busiest node %u moves %s",
+	       plan_origin(plan), plan_collective_name(plan->chunks.collective), plan->nodes, cli_plural(plan->nodes),
+	       (unsigned long long)report->chunks, cli_plural(report->chunks), report->rounds, cli_plural(report->rounds),
+	       (unsigned long long)report->messages, cli_plural(report->messages),
 	       number_format_bytes(report->wire_bytes, wire), report->busiest_node,
 	       number_format_bytes(report->busiest_bytes, busy));
 	if (plan->group_count)
-		printf(", %s between %u groups", number_format_bytes(report->cross_bytes, cross), plan->group_count);
+		printf(", %s between %u group%s", number_format_bytes(report->cross_bytes, cross), plan->group_count,
+		       cli_plural(plan->group_count));
 	putchar('\n');
 }
 
@@ -44,6 +49,7 @@ static void put_fault(struct json *json, const struct plan_fault *fault, const s
 	put_index(json, "step", fault->step != PLAN_NONE, fault->step);
 }
 
+/* plan is NULL where the text holds none. */
 static enum esp_status print_json(const struct plan *plan, enum esp_status checked, const struct plan_report *report,
                                   const struct plan_fault *fault, const struct error *err)
 {
@@ -53,8 +59,9 @@ static enum esp_status print_json(const struct plan *plan, enum esp_status check
 	json_object_begin(&json);
 	json_key(&json, "ok");
 	json_bool(&json, checked == ESP_OK);
-	plan_json_facts(&json, plan);
-	if (checked == ESP_OK)
+	if (plan)
+		plan_json_facts(&json, plan);
+	if (plan && checked == ESP_OK)
 		plan_json_report(&json, plan, report);
 	else
 		put_fault(&json, fault, err);
@@ -62,13 +69,14 @@ static enum esp_status print_json(const struct plan *plan, enum esp_status check
 	return json_fini(&json);
 }
 
-static int check(const struct plan *plan, bool json)
+static int check(const struct plan *plan, bool json, struct plan_work *work)
 {
 	struct plan_report report = {0};
-	struct plan_fault fault = {UINT64_MAX, PLAN_NONE, PLAN_NONE};
+	struct plan_fault fault = nowhere;
 	struct error err = {0};
-	enum esp_status checked = plan_check(plan, NULL, &report, &fault, &err);
+	enum esp_status checked = plan_work_check(work, plan, &report, &fault, &err);
 
+	plan_work_end(work);
 	if (checked != ESP_OK && checked != ESP_EPLAN)
 		return cli_fail(COMMAND ": %s", err.text);
 	if (json) {
@@ -80,6 +88,18 @@ static int check(const struct plan *plan, bool json)
 		return cli_fail(COMMAND ": %s", err.text);
 	print_summary(plan, &report);
 	return CLI_EXIT_OK;
+}
+
+/* A text that is no plan does not compute what it promises, either. */
+static int say_malformed(const char *file, bool json, const struct error *malformed)
+{
+	const struct plan_report nothing = {0};
+
+	if (!json)
+		return cli_fail(COMMAND ": %s: %s", file, malformed->text);
+	if (print_json(NULL, ESP_EPARSE, &nothing, &nowhere, malformed) != ESP_OK)
+		return cli_fail(COMMAND ": cannot write to the standard output");
+	return CLI_EXIT_NO;
 }
 
 static int run(int argc, char **argv)
@@ -108,10 +128,15 @@ static int run(int argc, char **argv)
 		return parsed;
 
 	struct plan *plan;
-	int exit_status = plan_from(&request, COMMAND, argc > 1 ? argv[1] : NULL, &plan);
+	struct plan_work work = {0};
+	struct error malformed = {0};
+	const char *file = argc > 1 ? argv[1] : NULL;
+	int exit_status = plan_try(&request, COMMAND, file, &work, &plan, &malformed);
 	if (exit_status >= 0)
 		return exit_status;
-	exit_status = check(plan, json);
+	if (!plan)
+		return say_malformed(file, json, &malformed);
+	exit_status = check(plan, json, &work);
 	plan_close(plan);
 	return exit_status;
 }

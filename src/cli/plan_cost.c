@@ -11,12 +11,14 @@
  * groups are the column to read.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "base/table.h"
 #include "cli/plan.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
+#include "cli/plan_work.h"
 #include "plan/check.h"
 
 #define COMMAND "plan cost"
@@ -32,6 +34,7 @@ struct cost_request {
 
 struct cost {
 	const struct planner *planner;
+	struct plan_setup setup;
 	struct plan_report report;
 	double time_us;
 	bool grouped;
@@ -46,28 +49,43 @@ static double estimate_us(const struct cost_request *request, const struct plan_
 }
 
 /* -1 to go on, or the exit status. */
-static int find_cost(const struct cost_request *request, struct cost *cost)
+static int prepare(const struct cost_request *request, struct cost *cost, struct plan_work *work)
 {
-	struct plan_request asked = request->plan;
+	const struct plan_request *asked = &request->plan;
 	struct error err = {0};
-	struct plan *plan = NULL;
 
-	asked.planner = planner_name(cost->planner);
-	err.status = plan_request_open(&asked, &plan, &err);
+	err.status = plan_setup_init(&cost->setup, asked, cost->planner, &err);
 	if (err.status == ESP_OK) {
-		cost->grouped = plan->group_count > 0;
-		err.status = plan_check(plan, NULL, &cost->report, NULL, &err);
-		plan_close(plan);
-		if (err.status != ESP_OK)
-			return cli_fail(COMMAND ": %s: %s", asked.planner, err.text);
-		cost->time_us = estimate_us(request, &cost->report);
+		plan_work_add(work, cost->planner, &cost->setup);
 		return -1;
 	}
 	/* Without groups the others can still be compared. */
-	bool left_out = !request->plan.planner && planner_needs_groups(cost->planner) && !asked.groups && !asked.racks;
+	bool left_out = !asked->planner && planner_needs_groups(cost->planner) && !asked->groups && !asked->racks;
 	if (!left_out)
 		return plan_complain(COMMAND, &err);
 	snprintf(cost->reason, sizeof(cost->reason), "%s", err.text);
+	return -1;
+}
+
+/* -1 to go on, or the exit status. */
+static int find_cost(const struct cost_request *request, struct cost *cost, struct plan_work *work)
+{
+	struct error err = {0};
+	struct plan *plan = NULL;
+
+	if (cost->reason[0])
+		return -1;
+	err.status = plan_open(cost->planner, &cost->setup.spec, &plan, &err);
+	if (err.status != ESP_OK)
+		return plan_complain(COMMAND, &err);
+	cost->grouped = plan->group_count > 0;
+	err.status = plan_work_check(work, plan, &cost->report, NULL, &err);
+	plan_close(plan);
+	if (err.status != ESP_OK) {
+		plan_work_end(work);
+		return cli_fail(COMMAND ": %s: %s", planner_name(cost->planner), err.text);
+	}
+	cost->time_us = estimate_us(request, &cost->report);
 	return -1;
 }
 
@@ -87,16 +105,30 @@ static void add_row(struct table *table, const struct cost *cost)
 	table_cell(table, "%.1f", cost->time_us);
 }
 
+/* Costs by time, the least first; equal ones stay as they are. */
+static void sort(const struct cost *costs, size_t count, const struct cost *sorted[PLANNERS_MAX])
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t at = i;
+
+		for (; at > 0 && sorted[at - 1]->time_us > costs[i].time_us; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = &costs[i];
+	}
+}
+
 static enum esp_status print_table(const struct cost_request *request, const struct cost *costs, size_t count)
 {
+	const struct cost *sorted[PLANNERS_MAX];
 	static const char *const headers[] = {"planner",      "rounds",         "messages",  "on the wire",
 	                                      "busiest node", "between groups", "time (us)", NULL};
 	struct table table;
 
 	table_init(&table, headers);
+	sort(costs, count, sorted);
 	for (size_t i = 0; i < count; i++) {
-		if (!costs[i].reason[0])
-			add_row(&table, &costs[i]);
+		if (!sorted[i]->reason[0])
+			add_row(&table, sorted[i]);
 	}
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
@@ -104,7 +136,8 @@ static enum esp_status print_table(const struct cost_request *request, const str
 		if (costs[i].reason[0])
 			printf("\nleft out: %s\n", costs[i].reason);
 	}
-	printf("\ntime = rounds x %g us + 8 x (most bytes that one node sends, or receives) / %g Gbit/s\n",
+	printf("\ntime = rounds x %g us + 8 x (most bytes that one node sends, or receives) / %g Gbit/s; the fastest first\n"
+	       "Links between racks are not modelled: where they are oversubscribed, compare the bytes between groups.\n",
 	       request->alpha_us, request->beta_gbit);
 	return status;
 }
@@ -164,30 +197,64 @@ static int choose(const struct cost_request *request, struct cost *costs, size_t
 		if (!costs[0].planner)
 			return plan_complain(COMMAND, &err);
 	}
+	if (plan_request_check(&request->plan, &err) != ESP_OK)
+		return plan_complain(COMMAND, &err);
 	for (unsigned i = 0; !request->plan.planner && plan_planner(i) && count < PLANNERS_MAX; i++)
 		costs[count++].planner = plan_planner(i);
 	*out_count = count;
 	return -1;
 }
 
+/* The same buffer for all, or there is nothing to compare. */
+static void set_defaults(struct plan_request *plan)
+{
+	if (!plan->given[PLAN_OPTION_BYTES] && !plan->counts && plan->collective != PLAN_BARRIER) {
+		plan->bytes = BUFFER_BYTES;
+		plan->given[PLAN_OPTION_BYTES] = true;
+	}
+	if (!plan->chunks && !plan->counts)
+		plan->chunks = plan->nodes;
+}
+
+/* -1 to go on, or the exit status. */
+static int find_costs(struct cost_request *request, struct cost *costs, size_t count)
+{
+	struct plan_work work = {0};
+	int exit_status = -1;
+
+	for (size_t i = 0; exit_status < 0 && i < count; i++)
+		exit_status = prepare(request, &costs[i], &work);
+	if (exit_status < 0)
+		plan_work_announce(&work, COMMAND);
+	for (size_t i = 0; exit_status < 0 && i < count; i++)
+		exit_status = find_cost(request, &costs[i], &work);
+	plan_work_end(&work);
+	for (size_t i = 0; i < count; i++)
+		plan_setup_fini(&costs[i].setup);
+	return exit_status;
+}
+
 static int compare(struct cost_request *request)
 {
 	struct cost costs[PLANNERS_MAX] = {0};
 	size_t count = 0;
-	struct plan_request *plan = &request->plan;
 
-	/* The same buffer for all, or there is nothing to compare. */
-	if (plan->bytes == PLAN_UNSET && !plan->counts && plan->collective != PLAN_BARRIER)
-		plan->bytes = BUFFER_BYTES;
-	if (!plan->chunks && !plan->counts)
-		plan->chunks = plan->nodes;
+	set_defaults(&request->plan);
 	int exit_status = choose(request, costs, &count);
-	for (size_t i = 0; exit_status < 0 && i < count; i++)
-		exit_status = find_cost(request, &costs[i]);
+	if (exit_status < 0)
+		exit_status = find_costs(request, costs, count);
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status printed = request->json ? print_json(request, costs, count) : print_table(request, costs, count);
 	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+}
+
+static bool reads_input_twice(const struct plan_request *plan)
+{
+	bool groups = plan->groups && strcmp(plan->groups, "-") == 0;
+	bool counts = plan->counts && strcmp(plan->counts, "@-") == 0;
+
+	return groups + counts > (plan->planner ? 1 : 0);
 }
 
 static int run(int argc, char **argv)
@@ -197,7 +264,10 @@ static int run(int argc, char **argv)
 	size_t count = plan_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
+	options[PLAN_OPTION_BYTES].help = "size of the whole buffer (default 64M)";
+	options[PLAN_OPTION_CHUNKS].help = "cut the buffer into at most K equal chunks (default: one per node)";
 	options[count++] = plan_request_planner(&request.plan);
+	options[PLAN_OPTION_PLANNER].help = "only this planner (default: all)";
 	options[count++] = (struct cli_option){
 		"alpha", 'a', CLI_DOUBLE, &request.alpha_us, "US", "microseconds that a round takes by itself (default 20)",
 		0,       0,   NULL};
@@ -209,10 +279,9 @@ static int run(int argc, char **argv)
 	const struct cli_usage usage = {
 		COMMAND,
 		"",
-		plan_about("Compares planners by what the checker counts, for a buffer of 64M in a chunk per node unless told\n"
-	               "otherwise.\n\n"
+		plan_about("Compares planners by what the checker counts, the same buffer for all, and lists the fastest first.\n\n"
 	               "time = rounds x alpha + 8 x (most bytes that one node sends, or receives) / beta, which takes the\n"
-	               "network between the nodes to be no bottleneck.",
+	               "network between the nodes to be no bottleneck: links between racks are not modelled.",
 	               about),
 		options,
 		0,
@@ -224,6 +293,9 @@ static int run(int argc, char **argv)
 		return cli_usage_error(COMMAND ": --alpha must not be negative, and --beta must be above 0");
 	if (!request.plan.nodes)
 		return cli_usage_error(COMMAND ": how many nodes? Give --nodes N");
+	if (reads_input_twice(&request.plan))
+		return cli_usage_error(COMMAND ": the standard input can be read only once, and there is more than one planner: "
+		                       "give a file");
 	return compare(&request);
 }
 

@@ -13,6 +13,8 @@
 #include "cli/plan_options.h"
 
 #define COMMAND "plan draw"
+#define CLEAR_NODES 8u  /* a picture with more of both is hard to read */
+#define CLEAR_CHUNKS 8u
 
 struct draw_request {
 	struct plan_request plan;
@@ -63,6 +65,16 @@ static enum esp_status draw_to_json(const struct plan *plan, const struct draw_r
 	return status;
 }
 
+/* Correct, but nobody can follow the arrows. */
+static void warn_of_thicket(const struct plan *plan, const struct draw_request *request)
+{
+	uint64_t chunks = plan->chunks.chunk_count;
+
+	if (request->chunk == DRAW_ALL_CHUNKS && plan->nodes > CLEAR_NODES && chunks > CLEAR_CHUNKS)
+		cli_note(COMMAND ": %u nodes and %llu chunks make a thicket of arrows; --chunk C draws one chunk", plan->nodes,
+		         (unsigned long long)chunks);
+}
+
 static int draw(const struct plan *plan, const struct draw_request *request)
 {
 	struct error err = {0};
@@ -74,8 +86,10 @@ static int draw(const struct plan *plan, const struct draw_request *request)
 		status = draw_to_file(plan, request, &err);
 	else
 		status = plan_draw(plan, request->chunk, stdout, &err);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
+		warn_of_thicket(plan, request);
 		return CLI_EXIT_OK;
+	}
 	/* A wrong plan is an answer; too large a picture or no such chunk is a question that makes no sense. */
 	if (status == ESP_ELIMIT || status == ESP_EINVAL)
 		return cli_usage_error(COMMAND ": %s", err.text);
@@ -90,7 +104,8 @@ static int run(int argc, char **argv)
 	char about[PLAN_ABOUT_TEXT];
 
 	options[count++] = plan_request_planner(&request.plan);
-	options[count++] = (struct cli_option){"chunk", 0, CLI_U64, &request.chunk, "C", "draw chunk C alone", 0, 0, NULL};
+	options[count++] = (struct cli_option){
+		"chunk", 0, CLI_U64, &request.chunk, "C", "draw chunk C alone", 0, DRAW_ALL_CHUNKS - 1, NULL};
 	options[count++] = (struct cli_option){
 		"output", 'o', CLI_STRING, &request.output, "FILE", "write to FILE (default: stdout)", 0, 0, NULL};
 	options[count++] =
@@ -111,9 +126,11 @@ static int run(int argc, char **argv)
 		return parsed;
 	if (request.json && request.output)
 		return cli_usage_error(COMMAND ": --json goes to the standard output; leave out --output");
+	if (request.output && request.output[0] == '\0')
+		return cli_usage_error(COMMAND ": --output: the name of the file is empty");
 
 	struct plan *plan;
-	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, &plan);
+	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = draw(plan, &request);

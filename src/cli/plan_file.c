@@ -67,11 +67,13 @@ static enum esp_status read_all(struct plan_file *file, int fd, const char *name
 enum esp_status plan_file_open(struct plan_file *file, const char *name, struct error *err)
 {
 	bool input = strcmp(name, "-") == 0;
-	int fd = input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
 	struct stat facts;
 	enum esp_status status;
 
 	*file = (struct plan_file){0};
+	if (name[0] == '\0')
+		return error_set(err, ESP_EINVAL, "the name of a file is empty");
+	int fd = input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &facts) != 0)
 		status = system_error(name, err);
 	else if (!input && S_ISREG(facts.st_mode) && facts.st_size > 0 && map(file, fd, (size_t)facts.st_size) == ESP_OK)

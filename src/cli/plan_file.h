@@ -20,7 +20,7 @@ struct plan_file {
 	bool mapped;
 };
 
-/* name "-" is the standard input. ESP_EIO, ESP_ELIMIT, ESP_ENOMEM; err names the file. */
+/* name "-" is the standard input. ESP_EINVAL (no name), ESP_EIO, ESP_ELIMIT, ESP_ENOMEM; err names the file. */
 ESP_CHECKED enum esp_status plan_file_open(struct plan_file *file, const char *name, struct error *err);
 void plan_file_close(struct plan_file *file);
 

@@ -38,6 +38,30 @@ void plan_json_facts(struct json *json, const struct plan *plan)
 	put_u64(json, "chunk_count", plan->chunks.chunk_count);
 }
 
+void plan_json_layout(struct json *json, const struct plan *plan)
+{
+	json_key(json, "root");
+	if (plan_collective_has_root(plan->chunks.collective))
+		json_u64(json, plan->chunks.root);
+	else
+		json_null(json);
+	json_key(json, "group_of");
+	json_array_begin(json);
+	for (uint32_t node = 0; plan->group_count && node < plan->nodes; node++)
+		json_u64(json, plan->group_of[node]);
+	json_array_end(json);
+	json_key(json, "input_bytes");
+	json_array_begin(json);
+	for (uint32_t node = 0; node < plan->workers; node++)
+		json_u64(json, chunks_input_bytes(&plan->chunks, node));
+	json_array_end(json);
+	json_key(json, "output_bytes");
+	json_array_begin(json);
+	for (uint32_t node = 0; node < plan->workers; node++)
+		json_u64(json, chunks_output_bytes(&plan->chunks, node));
+	json_array_end(json);
+}
+
 void plan_json_report(struct json *json, const struct plan *plan, const struct plan_report *report)
 {
 	put_u64(json, "rounds", report->rounds);
@@ -184,6 +208,7 @@ enum esp_status plan_json_print(const struct plan *plan, const struct plan_filte
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	plan_json_facts(&json, plan);
+	plan_json_layout(&json, plan);
 	enum esp_status status = plan_json_chunks(&json, plan, filter, err);
 	json_object_end(&json);
 	if (json_fini(&json) != ESP_OK && status == ESP_OK)

@@ -16,13 +16,19 @@ struct plan_filter {
 
 /* Keys of the object that is open: what the plan is for. */
 void plan_json_facts(struct json *json, const struct plan *plan);
+/*
+ * More of them, with which the chunks are the whole plan: the root (null where the
+ * collective has none), the group of every node (empty where none are known), and the
+ * bytes of every worker's input and output.
+ */
+void plan_json_layout(struct json *json, const struct plan *plan);
 /* Keys of the object that is open: what the checker counted. cross_bytes is null where no groups are known. */
 void plan_json_report(struct json *json, const struct plan *plan, const struct plan_report *report);
 /* A key "chunks" with the pieces and rows that pass the filter. */
 ESP_CHECKED enum esp_status plan_json_chunks(struct json *json, const struct plan *plan,
                                              const struct plan_filter *filter, struct error *err);
 
-/* The facts and the chunks, as one document on stdout. */
+/* The facts, the layout and the chunks, as one document on stdout. */
 ESP_CHECKED enum esp_status plan_json_print(const struct plan *plan, const struct plan_filter *filter,
                                             struct error *err);
 

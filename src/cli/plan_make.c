@@ -6,6 +6,7 @@
 #include "cli/plan.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
+#include "cli/plan_work.h"
 #include "plan/text.h"
 
 #define COMMAND "plan make"
@@ -41,8 +42,9 @@ static int run(int argc, char **argv)
 		return parsed;
 
 	struct plan *plan;
+	struct plan_work work = {0};
 	request.planner = argv[1];
-	int exit_status = plan_from(&request, COMMAND, NULL, &plan);
+	int exit_status = plan_from(&request, COMMAND, NULL, &work, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = print(plan, json);

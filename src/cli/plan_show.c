@@ -11,10 +11,11 @@
 #include "cli/plan_words.h"
 
 #define COMMAND "plan show"
+#define EVERY UINT64_MAX
 
 struct show_request {
 	struct plan_request plan;
-	uint64_t node, chunk; /* PLAN_UNSET: all */
+	uint64_t node, chunk; /* EVERY: all */
 	bool explain, json;
 };
 
@@ -71,7 +72,8 @@ static void print_piece(uint64_t chunk, const struct plan_piece *piece)
 {
 	char bytes[NUMBER_BYTES_TEXT];
 
-	printf("\nchunk %llu: %s bytes", (unsigned long long)chunk, number_format_bytes(piece->bytes, bytes));
+	printf("\nchunk %llu: %s byte%s", (unsigned long long)chunk, number_format_bytes(piece->bytes, bytes),
+	       cli_plural(piece->bytes));
 	print_side(", from", piece->from);
 	print_side(" to", piece->to);
 	printf("; at byte %llu of the input, %llu of the output\n", (unsigned long long)piece->in_at,
@@ -151,15 +153,15 @@ static enum esp_status print_chunks(const struct plan *plan, const struct plan_f
 
 static int check_filter(const struct plan *plan, const struct show_request *request, struct plan_filter *out)
 {
-	if (request->node != PLAN_UNSET && request->node >= plan->nodes)
+	if (request->node != EVERY && request->node >= plan->nodes)
 		return cli_usage_error(COMMAND ": there is no node %llu: they are numbered from 0 to %u",
 		                       (unsigned long long)request->node, plan->nodes - 1);
-	if (request->chunk != PLAN_UNSET && request->chunk >= plan->chunks.chunk_count)
+	if (request->chunk != EVERY && request->chunk >= plan->chunks.chunk_count)
 		return cli_usage_error(COMMAND ": there is no chunk %llu: the plan has %llu, numbered from 0",
 		                       (unsigned long long)request->chunk, (unsigned long long)plan->chunks.chunk_count);
-	if (request->explain && request->node == PLAN_UNSET)
+	if (request->explain && request->node == EVERY)
 		return cli_usage_error(COMMAND ": --explain tells what one node does: say which, with --node N");
-	out->node = request->node == PLAN_UNSET ? PLAN_NONE : (uint32_t)request->node;
+	out->node = request->node == EVERY ? PLAN_NONE : (uint32_t)request->node;
 	out->chunk = request->chunk;
 	return -1;
 }
@@ -181,14 +183,16 @@ static int show(const struct plan *plan, const struct show_request *request)
 
 static int run(int argc, char **argv)
 {
-	struct show_request request = {.node = PLAN_UNSET, .chunk = PLAN_UNSET};
+	struct show_request request = {.node = EVERY, .chunk = EVERY};
 	struct cli_option options[PLAN_OPTION_MAX];
 	size_t count = plan_request_options(&request.plan, options);
 	char about[PLAN_ABOUT_TEXT];
 
 	options[count++] = plan_request_planner(&request.plan);
-	options[count++] = (struct cli_option){"node", 0, CLI_U64, &request.node, "N", "only what node N does", 0, 0, NULL};
-	options[count++] = (struct cli_option){"chunk", 0, CLI_U64, &request.chunk, "C", "only chunk C", 0, 0, NULL};
+	options[count++] = (struct cli_option){
+		"node", 0, CLI_U64, &request.node, "N", "only what node N does", 0, EVERY - 1, NULL};
+	options[count++] =
+		(struct cli_option){"chunk", 0, CLI_U64, &request.chunk, "C", "only chunk C", 0, EVERY - 1, NULL};
 	options[count++] = (struct cli_option){
 		"explain", 'x', CLI_FLAG, &request.explain, NULL, "tell in words what --node does", 0, 0, NULL};
 	options[count++] = (struct cli_option){"json", 0, CLI_FLAG, &request.json, NULL, "print JSON", 0, 0, NULL};
@@ -207,7 +211,7 @@ static int run(int argc, char **argv)
 		return parsed;
 
 	struct plan *plan;
-	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, &plan);
+	int exit_status = plan_from(&request.plan, COMMAND, argc > 1 ? argv[1] : NULL, NULL, &plan);
 	if (exit_status >= 0)
 		return exit_status;
 	exit_status = show(plan, &request);

@@ -11,7 +11,7 @@
 enum esp_status check_fail(struct check_run *run, uint32_t node, uint32_t step, const char *format, ...)
 {
 	const struct check_node *state = &run->nodes[node];
-	char why[128], statement[64];
+	char why[160], statement[64];
 	uint32_t number = PLAN_NONE;
 	va_list arguments;
 
@@ -471,9 +471,14 @@ static enum esp_status explain_wait(struct check_run *run, uint32_t node)
 		node = state->waits_for;
 	}
 	/* After as many hops as there are nodes, the walk is inside the circle. */
-	return check_fail(run, node, run->nodes[node].step,
-	                  "waits for node %u, which in the end waits for node %u: a deadlock", run->nodes[node].waits_for,
-	                  node);
+	char circle[112];
+	size_t used = (size_t)snprintf(circle, sizeof(circle), "%u", node);
+	for (uint32_t at = run->nodes[node].waits_for; used < sizeof(circle) - 24; at = run->nodes[at].waits_for) {
+		used += (size_t)snprintf(circle + used, sizeof(circle) - used, " waits for %u", at);
+		if (at == node)
+			return check_fail(run, node, run->nodes[node].step, "a deadlock: %s", circle);
+	}
+	return check_fail(run, node, run->nodes[node].step, "a deadlock: %s ...", circle);
 }
 
 static enum esp_status check_end(struct check_run *run)

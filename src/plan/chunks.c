@@ -31,6 +31,12 @@ bool plan_collective_reduces(enum plan_collective collective)
 	return collective == PLAN_ALLREDUCE || collective == PLAN_REDUCE_SCATTER || collective == PLAN_REDUCE;
 }
 
+bool plan_collective_has_root(enum plan_collective collective)
+{
+	return collective == PLAN_BROADCAST || collective == PLAN_REDUCE || collective == PLAN_GATHER ||
+	       collective == PLAN_SCATTER;
+}
+
 static uint64_t blocks_of(const struct chunks_spec *spec)
 {
 	switch (spec->collective) {

@@ -44,6 +44,8 @@ bool plan_collective_parse(const char *name, enum plan_collective *out);
 
 /* Do all workers contribute to every chunk, so that a sum is taken? */
 bool plan_collective_reduces(enum plan_collective collective);
+/* Does one worker stand apart: broadcast, reduce, gather, scatter? */
+bool plan_collective_has_root(enum plan_collective collective);
 
 /* More chunks than this are refused: whoever lists them can multiply without overflow. */
 #define PLAN_CHUNKS_MAX (UINT64_C(1) << 36)

@@ -160,11 +160,15 @@ static void write_facts(struct picture *picture)
 {
 	const struct plan_report *report = &picture->scene->report;
 	char bytes[NUMBER_BYTES_TEXT];
-	int used =
-		snprintf(picture->facts, sizeof(picture->facts), "%u round%s · %llu message%s · %u chunk%s · %s on the wire",
-	             report->rounds, plural(report->rounds), (unsigned long long)report->messages, plural(report->messages),
-	             picture->scene->chunk_count, plural(picture->scene->chunk_count),
-	             number_format_bytes(report->wire_bytes, bytes));
+	int used = 0;
+
+	if (plan_collective_has_root(picture->plan->chunks.collective))
+		used = snprintf(picture->facts, sizeof(picture->facts), "root %u · ", picture->plan->chunks.root);
+	used += snprintf(picture->facts + used, sizeof(picture->facts) - (size_t)used,
+	                 "%u round%s · %llu message%s · %u chunk%s · %s on the wire", report->rounds,
+	                 plural(report->rounds), (unsigned long long)report->messages, plural(report->messages),
+	                 picture->scene->chunk_count, plural(picture->scene->chunk_count),
+	                 number_format_bytes(report->wire_bytes, bytes));
 
 	if (picture->plan->group_count)
 		snprintf(picture->facts + used, sizeof(picture->facts) - (size_t)used, " · %s between groups",
@@ -335,8 +339,10 @@ static void paint_round(const struct picture *picture, uint32_t round, const str
 	}
 	snprintf(text, sizeof(text), "round %u", round);
 	svg_text(picture->file, MARGIN, y, "round", "start", text);
-	if (finals == 0 || finals == count)
-		svg_text(picture->file, MARGIN, y + 13, "phase", "start", finals ? "hand out" : "sum up");
+	const struct draw_words *say = draw_words(picture->plan->chunks.collective);
+	const char *phase = finals == count ? say->spreads : finals == 0 ? say->gathers : NULL;
+	if (phase)
+		svg_text(picture->file, MARGIN, y + 13, "phase", "start", phase);
 }
 
 /* ---- the picture ---- */

@@ -20,6 +20,31 @@ const char *draw_colour(uint32_t chunk_count, uint32_t chunk, bool final)
 	return palette[chunk];
 }
 
+/* ---- words ---- */
+
+#define HAS_PARTS "has these parts, node 0 on top"
+#define SUM "part of the sum", "complete sum", HAS_PARTS, "has the complete sum"
+#define BLOCK NULL, "a node's block", NULL, "has it"
+
+/* Where nothing is summed a chunk is complete from the start, and there are no parts to speak of. */
+static const struct draw_words words[PLAN_COLLECTIVE_COUNT] = {
+	[PLAN_ALLREDUCE] = {"sum up", "hand out", SUM},
+	[PLAN_REDUCE_SCATTER] = {"sum up", "hand out", SUM},
+	[PLAN_REDUCE] = {"sum up", "pass on", SUM},
+	[PLAN_ALLGATHER] = {NULL, "share", BLOCK},
+	[PLAN_BROADCAST] = {NULL, "hand out", NULL, "the root's data", NULL, "has it"},
+	[PLAN_GATHER] = {NULL, "collect", BLOCK},
+	[PLAN_SCATTER] = {NULL, "hand out", BLOCK},
+	[PLAN_ALLTOALL] = {NULL, "exchange", NULL, "a block for one node", NULL, "has it"},
+	[PLAN_BARRIER] = {"report", "release", "who has arrived", "all have arrived", "knows of these, node 0 on top",
+                      "knows that all are there"},
+};
+
+const struct draw_words *draw_words(enum plan_collective collective)
+{
+	return &words[collective];
+}
+
 /* ---- what there is to explain ---- */
 
 static struct legend_item *add(struct draw_legend *legend, enum legend_sign sign, bool final, const char *colour)
@@ -59,16 +84,16 @@ static void add_chunks(struct draw_legend *legend, const struct draw_scene *scen
 
 void draw_legend_init(struct draw_legend *legend, const struct draw_scene *scene)
 {
-	bool sums = has_messages(scene, false);
+	const struct draw_words *say = draw_words(scene->plan->chunks.collective);
 
 	legend->count = 0;
-	if (sums) {
-		add_words(legend, scene, LEGEND_ARROW, false, "part of the sum");
-		add_words(legend, scene, LEGEND_CELL, false, "has these parts, node 0 on top");
+	if (say->part && has_messages(scene, false)) {
+		add_words(legend, scene, LEGEND_ARROW, false, say->part);
+		add_words(legend, scene, LEGEND_CELL, false, say->has_part);
 	}
 	if (has_messages(scene, true))
-		add_words(legend, scene, LEGEND_ARROW, true, sums ? "complete sum" : "data");
-	add_words(legend, scene, LEGEND_CELL, true, sums ? "has the complete sum" : "has it");
+		add_words(legend, scene, LEGEND_ARROW, true, say->whole);
+	add_words(legend, scene, LEGEND_CELL, true, say->has_whole);
 	if (scene->plan->nodes > scene->plan->workers)
 		snprintf(add(legend, LEGEND_EXTRA, true, DRAW_EXTRA_COLOUR)->text, sizeof(legend->items[0].text),
 		         "extra node, without data of its own");

@@ -6,6 +6,7 @@
 #include "base/number.h"
 
 #define UNKNOWN UINT32_MAX
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* what some editors put before UTF-8 */
 
 struct groups {
 	uint32_t *of;
@@ -85,6 +86,8 @@ static enum esp_status take_line(struct groups *groups, const char *text, const 
 
 static enum esp_status all_placed(const struct groups *groups)
 {
+	if (groups->count == 0)
+		return error_set(groups->err, ESP_EPARSE, "there is no group in it: write a line for each, such as 0-3 7");
 	for (uint32_t node = 0; node < groups->nodes; node++) {
 		if (groups->of[node] == UNKNOWN)
 			return error_set(groups->err, ESP_EPARSE, "line %u: the groups end, and node %u is in none of them",
@@ -100,6 +103,8 @@ enum esp_status groups_parse(const char *text, size_t length, uint32_t nodes, ui
 	const char *end = text + length;
 	enum esp_status status = ESP_OK;
 
+	if (length >= sizeof(BYTE_ORDER_MARK) - 1 && memcmp(text, BYTE_ORDER_MARK, sizeof(BYTE_ORDER_MARK) - 1) == 0)
+		text += sizeof(BYTE_ORDER_MARK) - 1;
 	for (uint32_t node = 0; node < nodes; node++)
 		group_of[node] = UNKNOWN;
 	while (status == ESP_OK && text < end) {

@@ -7,7 +7,8 @@
  *
  * Each line is one group: its nodes, as numbers or ranges, with blanks or commas between
  * them. Groups are numbered from 0 in the order of their lines; '#' starts a comment, and
- * lines without nodes are skipped. Every node stands in exactly one group. Pure functions.
+ * lines without nodes are skipped, and so is a byte order mark before the first. Every node
+ * stands in exactly one group. Pure functions.
  */
 #ifndef TOPO_GROUPS_H
 #define TOPO_GROUPS_H
@@ -17,7 +18,7 @@
 
 #include "base/error.h"
 
-/* Fills group_of[0 .. nodes - 1]; or ESP_EPARSE with "line 2: ..." in err. */
+/* Fills group_of[0 .. nodes - 1]; or ESP_EPARSE with "line 2: ..." in err, or that there is no group at all. */
 ESP_CHECKED enum esp_status groups_parse(const char *text, size_t length, uint32_t nodes, uint32_t *group_of,
                                               struct error *err);
 

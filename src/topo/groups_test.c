@@ -32,6 +32,7 @@ static void test_good(void)
 	check_good("3, 0\n1 2", 4, (uint32_t[]){0, 1, 1, 0});
 	check_good("# racks\n\n  \n0 # first\r\n\t1-2,3\r\n", 4, (uint32_t[]){0, 1, 1, 1});
 	check_good("0", 1, (uint32_t[]){0});
+	check_good("\xef\xbb\xbf" "0-1\n2-3\n", 4, (uint32_t[]){0, 0, 1, 1});
 }
 
 static void test_bad(void)
@@ -40,7 +41,9 @@ static void test_bad(void)
 	check_bad("0-1\n1-3\n", "line 2: node 1 is in group 0 already");
 	check_bad("0 0\n1-3\n", "line 1: node 0 stands in it twice");
 	check_bad("0-2\n", "line 1: the groups end, and node 3 is in none of them");
-	check_bad("", "line 0: the groups end, and node 0 is in none of them");
+	check_bad("", "there is no group in it: write a line for each, such as 0-3 7");
+	check_bad("\xef\xbb\xbf# none\n\n", "there is no group in it: write a line for each, such as 0-3 7");
+	check_bad("0-3\n\xef\xbb\xbf\n", "line 2: '\xef\xbb\xbf' is no node, such as 7, and no range, such as 4-6");
 	check_bad("3-0\n", "line 1: the range 3-0 ends before it begins");
 	check_bad("0 x\n", "line 1: 'x' is no node, such as 7, and no range, such as 4-6");
 	check_bad("0-\n", "line 1: '0-' is no node, such as 7, and no range, such as 4-6");
