@@ -20,11 +20,14 @@ static const char *const log_levels[] = {"off", "error", "warn", "info", "trace"
 #define AT(field) offsetof(struct conf, field)
 static const struct conf_setting settings[] = {
 	{"chunk_bytes", CONF_BYTES, "64K", 256, 64 << 20, NULL, "how much of a buffer travels in one piece",
-	 AT(chunk_bytes)},
-	{"credits", CONF_UINT, "16", 1, 1024, NULL, "messages that a peer may send ahead on one connection", AT(credits)},
-	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks)},
-	{"lanes", CONF_UINT, "1", 1, 64, NULL, "threads that move data, each with its own connections", AT(lanes)},
+	 AT(chunk_bytes), true},
+	{"credits", CONF_UINT, "16", 1, 1024, NULL, "messages that a peer may send ahead on one connection", AT(credits),
+	 true},
+	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks), true},
+	{"lanes", CONF_UINT, "1", 1, 64, NULL, "threads that move data, each with its own connections", AT(lanes), true},
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
+	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
+	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure)},
 };
 static_assert(sizeof settings / sizeof settings[0] == CONF_COUNT, "CONF_COUNT in conf.h");
 
@@ -136,13 +139,18 @@ void conf_init(struct conf *conf)
 	}
 }
 
-static size_t find_setting(const char *name, size_t length)
+/* How much of the name is ESP_. */
+static size_t prefix_length(const char *name, size_t length)
 {
 	size_t prefix = sizeof PREFIX - 1;
-	if (length > prefix && strncasecmp(name, PREFIX, prefix) == 0) {
-		name += prefix;
-		length -= prefix;
-	}
+	return length > prefix && strncasecmp(name, PREFIX, prefix) == 0 ? prefix : 0;
+}
+
+static size_t find_setting(const char *name, size_t length)
+{
+	size_t prefix = prefix_length(name, length);
+	name += prefix;
+	length -= prefix;
 	for (size_t i = 0; i < CONF_COUNT; i++)
 		if (same_word(name, length, settings[i].name))
 			return i;
@@ -159,12 +167,13 @@ static enum esp_status unknown_setting(const char *name, size_t length, struct e
 {
 	char shown[QUOTE_TEXT];
 	char word[64];
-	snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), name);
+	size_t prefix = prefix_length(name, length), rest = length - prefix;
+	snprintf(word, sizeof word, "%.*s", (int)(rest < sizeof word ? rest : sizeof word - 1), name + prefix);
 	const char *near = word_nearest(word, setting_name_at, NULL);
 	quote(name, length, shown);
 	if (near)
 		return error_set(err, ESP_EINVAL, "there is no setting %s; did you mean %s?", shown, near);
-	return error_set(err, ESP_EINVAL, "there is no setting %s", shown);
+	return error_set(err, ESP_EINVAL, "there is no setting %s; espalier conf lists them", shown);
 }
 
 enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length, const char *value,
@@ -213,10 +222,21 @@ void conf_load(struct conf *conf, conf_complain_fn *complain, void *context)
 	struct error err;
 	conf_init(conf);
 	const char *path = getenv(FILE_VARIABLE);
-	if (path && conf_read_file(conf, path, complain, context, &err) != ESP_OK && complain)
+	enum esp_status status = ESP_OK;
+	if (path && path[0] == '\0')
+		status = error_set(&err, ESP_EINVAL, FILE_VARIABLE " is empty: name a file in it, or unset it");
+	else if (path)
+		status = conf_read_file(conf, path, complain, context, &err);
+	if (status != ESP_OK && complain)
 		complain(context, &err);
 	for (size_t i = 0; i < CONF_COUNT; i++)
 		load_variable(conf, i, complain, context);
+}
+
+const char *conf_environment(void *unused, const char *name)
+{
+	(void)unused;
+	return getenv(name);
 }
 
 const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT])

@@ -11,12 +11,13 @@
 #ifndef BASE_CONF_H
 #define BASE_CONF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-#define CONF_COUNT 5            /* settings in the table */
+#define CONF_COUNT 7            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 
@@ -35,6 +36,8 @@ struct conf {
 	uint32_t active_chunks;
 	uint32_t lanes;
 	uint32_t log;                /* enum log_level */
+	uint32_t join_seconds;
+	bool insecure;
 	uint8_t origins[CONF_COUNT]; /* enum conf_origin, by index in the table */
 };
 
@@ -53,6 +56,7 @@ struct conf_setting {
 	const char *const *choices; /* CONF_CHOICE; ends with NULL */
 	const char *help;
 	size_t offset; /* in struct conf */
+	bool agreed;   /* must have the same value on all ranks of a job */
 };
 
 /* Told about each bad value: complaint->text names the place, the value and what was expected. May be NULL. */
@@ -63,6 +67,9 @@ void conf_init(struct conf *conf);
 
 /* The defaults, the file and the environment. Reads the environment: call it before threads change that. */
 void conf_load(struct conf *conf, conf_complain_fn *complain, void *context);
+
+/* A variable of the environment, NULL if it is not set: for those that are given such a function to ask. */
+const char *conf_environment(void *unused, const char *name);
 
 /*
  * One value from one place. ESP_EINVAL with the reason in *err if the name is unknown or

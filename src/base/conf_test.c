@@ -94,6 +94,10 @@ static void test_file_complaints(void)
 	CHECK_STR(last, "a.conf:1: log is one of off, error, warn, info, trace, not 'loud'; ignored");
 	DECODE(&conf, "lane=2");
 	CHECK_STR(last, "a.conf:1: there is no setting 'lane'; did you mean lanes?; ignored");
+	DECODE(&conf, "ESP_LANE=2");
+	CHECK_STR(last, "a.conf:1: there is no setting 'ESP_LANE'; did you mean lanes?; ignored");
+	DECODE(&conf, "foo=2");
+	CHECK_STR(last, "a.conf:1: there is no setting 'foo'; espalier conf lists them; ignored");
 	DECODE(&conf, "lanes\n=2\nlanes=\nlanes=-1\nlanes=2 3\nlanes=\0002\nla\0nes=2\n\xff=\xff\nlanes=99999999999999999999");
 	CHECK_U64(complaints, 9);
 	check_same(&conf, &untouched);
@@ -158,6 +162,14 @@ static void clear_environment(void)
 	}
 }
 
+static void test_lookup(void)
+{
+	setenv("ESP_CONF_TEST", "here", 1);
+	CHECK_STR(conf_environment(NULL, "ESP_CONF_TEST"), "here");
+	unsetenv("ESP_CONF_TEST");
+	CHECK(!conf_environment(NULL, "ESP_CONF_TEST"));
+}
+
 static void test_environment(const char *folder)
 {
 	struct conf conf;
@@ -181,6 +193,12 @@ static void test_environment(const char *folder)
 	conf_load(&conf, keep, &complaints);
 	CHECK_U64(complaints, 2);
 	CHECK_U64(conf.credits, 16);
+	clear_environment();
+	setenv("ESP_CONF_FILE", "", 1);
+	complaints = 0;
+	conf_load(&conf, keep, &complaints);
+	CHECK_U64(complaints, 1);
+	CHECK_STR(last, "ESP_CONF_FILE is empty: name a file in it, or unset it");
 	clear_environment();
 }
 
@@ -230,6 +248,7 @@ int main(void)
 	test_file_complaints();
 	test_file_limits();
 	test_precedence();
+	test_lookup();
 	test_environment(folder);
 	test_odd_files(folder);
 	test_quote();

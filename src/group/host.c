@@ -1,0 +1,54 @@
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "group/listen.h"
+
+/* The number of a namespace; on one kernel no two that exist at the same time share it. */
+static bool add_namespace(crypto_generichash_state *state, const char *path)
+{
+	struct stat info;
+	if (stat(path, &info) != 0)
+		return false;
+	uint64_t number[2] = {info.st_dev, info.st_ino};
+	crypto_generichash_update(state, (const uint8_t *)number, sizeof(number));
+	return true;
+}
+
+static bool add_boot(crypto_generichash_state *state)
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	if (got <= 0)
+		return false;
+	crypto_generichash_update(state, (const uint8_t *)text, (size_t)got);
+	return true;
+}
+
+/* Two containers on one machine are two hosts: they see neither each other's memory nor, perhaps, ports. */
+static void make_host_id(uint8_t out[CARD_HOST_ID_BYTES])
+{
+	crypto_generichash_state state;
+	int ready = sodium_init();
+	(void)ready;
+	crypto_generichash_init(&state, NULL, 0, CARD_HOST_ID_BYTES);
+	bool known = add_boot(&state) && add_namespace(&state, "/proc/self/ns/uts") &&
+	             add_namespace(&state, "/proc/self/ns/net") && add_namespace(&state, "/proc/self/ns/ipc");
+	crypto_generichash_final(&state, out, CARD_HOST_ID_BYTES);
+	if (!known) /* better a host of its own than somebody else's */
+		randombytes_buf(out, CARD_HOST_ID_BYTES);
+}
+
+void group_describe_host(struct card *card)
+{
+	make_host_id(card->host_id);
+	card->pid = (uint32_t)getpid();
+	memset(card->host_name, 0, sizeof(card->host_name));
+	if (gethostname(card->host_name, sizeof(card->host_name) - 1) != 0)
+		memcpy(card->host_name, "?", 2);
+}

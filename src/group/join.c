@@ -1,0 +1,214 @@
+#include "group/join.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "group/join_parts.h"
+#include "group/store.h"
+
+#define RECEIVE_BYTES 16384u
+#define RECEIVE_TURNS 64 /* at most 1 MiB from one connection before others have their turn */
+
+static const char job_label[32] = "espalier job 1";
+static const char settings_label[32] = "espalier settings 1";
+static const char check_label[32] = "espalier key check 1";
+
+static void add_text(crypto_generichash_state *state, const char *text)
+{
+	crypto_generichash_update(state, (const uint8_t *)text, strlen(text) + 1);
+}
+
+/* Of what all ranks must have set alike, by name and value. */
+static void digest_settings(const struct conf *conf, uint8_t out[HELLO_DIGEST_BYTES])
+{
+	crypto_generichash_state state;
+	char value[CONF_VALUE_TEXT];
+	crypto_generichash_init(&state, (const uint8_t *)settings_label, sizeof(settings_label), HELLO_DIGEST_BYTES);
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		if (!conf_setting_at(i)->agreed)
+			continue;
+		add_text(&state, conf_setting_at(i)->name);
+		add_text(&state, conf_value_text(conf, i, value));
+	}
+	crypto_generichash_final(&state, out, HELLO_DIGEST_BYTES);
+}
+
+static void digest_job(const char *name, uint8_t out[HELLO_JOB_BYTES])
+{
+	crypto_generichash(out, HELLO_JOB_BYTES, (const uint8_t *)name, strlen(name), (const uint8_t *)job_label,
+	                   sizeof(job_label));
+}
+
+void join_card(const struct launch *launch, const struct conf *conf, struct card *out)
+{
+	*out = (struct card){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
+	digest_settings(conf, out->settings);
+}
+
+static void common_config(const struct join_config *config, struct handshake_config *out)
+{
+	const struct card *card = &config->card;
+	*out = (struct handshake_config){
+		.hello = {.version = card->version, .from = card->rank, .size = card->size, .epoch = config->launch.epoch},
+	};
+	memcpy(out->key, config->key, sizeof(out->key));
+	memcpy(out->hello.settings, card->settings, sizeof(out->hello.settings));
+	digest_job(config->launch.job, out->hello.job);
+}
+
+void join_dialer(const struct join_config *config, uint32_t to, enum hello_purpose purpose, uint32_t lane,
+                 struct handshake_config *out)
+{
+	common_config(config, out);
+	out->hello.to = to;
+	out->hello.purpose = (uint8_t)purpose;
+	out->hello.lane = lane;
+}
+
+void join_listener(const struct join_config *config, uint32_t purposes, uint32_t lanes, struct handshake_config *out)
+{
+	common_config(config, out);
+	out->hello.to = HANDSHAKE_ANY_RANK;
+	out->purposes = purposes;
+	out->lanes = lanes;
+}
+
+void roster_fini(struct roster *roster)
+{
+	free(roster->cards);
+	*roster = (struct roster){0};
+}
+
+enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err)
+{
+	struct roster roster = {size, calloc(size, sizeof(*roster.cards))};
+	if (!roster.cards)
+		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	enum esp_status status = ESP_OK;
+	for (uint32_t i = 0; i < size && status == ESP_OK; i++)
+		if (!card_decode(bytes + (size_t)i * CARD_BYTES, &roster.cards[i]))
+			status = error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+	if (status == ESP_OK)
+		status = store_check_cards(roster.cards, size, err);
+	if (status == ESP_OK)
+		*out = roster;
+	else
+		roster_fini(&roster);
+	return status;
+}
+
+static enum esp_status join_alone(const struct join_config *config, struct roster *out, struct error *err)
+{
+	uint8_t card[CARD_BYTES];
+	card_encode(&config->card, card);
+	return roster_decode(card, 1, out, err);
+}
+
+enum esp_status join_run(const struct join_config *config, struct roster *out, struct error *err)
+{
+	assert(config->card.rank == config->launch.rank && config->card.size == config->launch.size);
+	if (sodium_init() < 0)
+		return error_set(err, ESP_EUNSUPPORTED, "this machine has no source of random numbers");
+	if (config->launch.size == 1)
+		return join_alone(config, out, err);
+	return config->launch.rank == 0 ? join_lead(config, out, err) : join_follow(config, out, err);
+}
+
+/* What goes through a callback: a card, and a hash that shows whether the keys agree without showing the key. */
+#define CHECK_BYTES 32u
+#define RECORD_BYTES (CARD_BYTES + CHECK_BYTES)
+
+static void make_record(const struct join_config *config, uint8_t out[RECORD_BYTES])
+{
+	uint8_t job[HELLO_JOB_BYTES + 8];
+	crypto_generichash_state state;
+	digest_job(config->launch.job, job);
+	for (unsigned i = 0; i < 8; i++)
+		job[HELLO_JOB_BYTES + i] = (uint8_t)(config->launch.epoch >> 8 * i);
+	card_encode(&config->card, out);
+	crypto_generichash_init(&state, config->key, sizeof(config->key), CHECK_BYTES);
+	crypto_generichash_update(&state, (const uint8_t *)check_label, sizeof(check_label));
+	crypto_generichash_update(&state, job, sizeof(job));
+	crypto_generichash_final(&state, out + CARD_BYTES, CHECK_BYTES);
+	sodium_memzero(&state, sizeof(state));
+}
+
+/* Everybody sees the same records, and so comes to the same verdict. */
+static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *out, struct error *err)
+{
+	for (uint32_t i = 1; i < size; i++) {
+		const uint8_t *record = all + (size_t)i * RECORD_BYTES;
+		if (memcmp(record + CARD_BYTES, all + CARD_BYTES, CHECK_BYTES) != 0)
+			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
+	}
+	for (uint32_t i = 1; i < size; i++)
+		memmove(all + (size_t)i * CARD_BYTES, all + (size_t)i * RECORD_BYTES, CARD_BYTES);
+	return roster_decode(all, size, out, err);
+}
+
+enum esp_status join_by_callback(const struct join_config *config, join_gather_fn *gather, void *context,
+                                 struct roster *out, struct error *err)
+{
+	uint32_t size = config->launch.size;
+	uint8_t mine[RECORD_BYTES];
+	uint8_t *all = calloc(size, RECORD_BYTES);
+	if (!all)
+		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	make_record(config, mine);
+	enum esp_status status = gather(context, mine, all, RECORD_BYTES);
+	if (status == ESP_OK)
+		status = read_records(all, size, out, err);
+	else
+		error_set(err, status, "the caller's all-gather failed");
+	free(all);
+	return status;
+}
+
+enum esp_status join_send(int fd, struct session *session, struct error *err)
+{
+	for (;;) {
+		const uint8_t *bytes;
+		size_t n;
+		session_output(session, &bytes, &n);
+		if (n == 0)
+			return ESP_OK;
+		ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+		if (sent >= 0)
+			session_sent(session, (size_t)sent);
+		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return ESP_PENDING;
+		else if (errno != EINTR)
+			return error_set(err, ESP_ELINK, "cannot send: %s", strerror(errno));
+	}
+}
+
+enum esp_status join_receive(int fd, struct session *session, struct error *err)
+{
+	uint8_t bytes[RECEIVE_BYTES];
+	for (int turn = 0; turn < RECEIVE_TURNS; turn++) {
+		ssize_t got = recv(fd, bytes, sizeof(bytes), 0);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return session->arrived ? ESP_OK : ESP_PENDING;
+		if (got <= 0) /* a reset is an end too */
+			return session_closed(session, err);
+		enum esp_status status = session_input(session, bytes, (size_t)got, err);
+		if (status != ESP_PENDING)
+			return status;
+	}
+	return ESP_PENDING;
+}
+
+int join_wait_ms(uint64_t now_ns, uint64_t until_ns)
+{
+	if (until_ns <= now_ns)
+		return 0;
+	uint64_t ms = (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+	return ms > 60000 ? 60000 : (int)ms;
+}

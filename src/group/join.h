@@ -1,0 +1,74 @@
+/*
+ * join.h - all ranks of a job find each other: each gives its card and gets everybody's.
+ *
+ * Rank 0, the leader, listens on the leader's address for as long as joining lasts; the
+ * others connect to it, again and again until the deadline, prove themselves (handshake.h)
+ * and hand in their cards. When all are here each gets the roster; if that cannot be any
+ * more, each gets the same reason. docs/joining.md has the picture.
+ *
+ * Drivers over poll(2), no globals, no thread but for looking up names: any number of ranks
+ * can join from one process.
+ */
+#ifndef GROUP_JOIN_H
+#define GROUP_JOIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/conf.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "group/handshake.h"
+#include "group/launch.h"
+#include "wire/store_msg.h"
+
+struct join_config {
+	struct launch launch;
+	struct card card;         /* join_card(), then group_listen() and group_describe_host() fill it */
+	uint8_t key[HANDSHAKE_KEY_BYTES];
+	uint64_t deadline_ns;     /* as clock_now_ns() counts */
+	const struct log *log;    /* borrowed; may be NULL    */
+};
+
+/* The cards of all ranks, by rank. */
+struct roster {
+	uint32_t size;
+	struct card *cards;
+};
+
+/* Rank, size, version and the digest of the settings that have to agree. The rest of the card is zero. */
+void join_card(const struct launch *launch, const struct conf *conf, struct card *out);
+
+/*
+ * Joins. ESP_OK: *out holds all cards; the caller calls roster_fini(). Otherwise
+ *     ESP_ETIMEOUT   somebody is missing (the leader's list of ranks), or there is no leader
+ *     ESP_EMISMATCH  a rank came twice or has another size, version, settings, key
+ *     ESP_EPEER      a rank, or the leader, died meanwhile
+ *     ESP_EINVAL, ESP_ENOMEM, ESP_ELINK (the leader cannot listen)
+ * and *err says which one. Blocks until the deadline at most, and a second more to tell others.
+ */
+ESP_CHECKED enum esp_status join_run(const struct join_config *config, struct roster *out, struct error *err);
+
+/*
+ * Gives `bytes` bytes and gets those of all ranks, one behind the other by rank: MPI_Allgather
+ * and its like. Returns ESP_OK or what went wrong.
+ */
+typedef enum esp_status join_gather_fn(void *context, const void *mine, void *all, size_t bytes);
+
+/* The same over somebody else's channel; no socket is opened. Cards and keys are checked all the same. */
+ESP_CHECKED enum esp_status join_by_callback(const struct join_config *config, join_gather_fn *gather, void *context,
+                                             struct roster *out, struct error *err);
+
+void roster_fini(struct roster *roster);
+
+/*
+ * The configuration of a handshake with another rank of the group, for connections after
+ * joining: a dialer names the rank, purpose and lane.
+ */
+void join_dialer(const struct join_config *config, uint32_t to, enum hello_purpose purpose, uint32_t lane,
+                 struct handshake_config *out);
+
+/* The same for a listener: which purposes (bits 1u << purpose) and how many lanes are welcome. */
+void join_listener(const struct join_config *config, uint32_t purposes, uint32_t lanes, struct handshake_config *out);
+
+#endif

@@ -1,0 +1,391 @@
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/join_parts.h"
+#include "group/listen.h"
+#include "group/porch.h"
+#include "group/resolve.h"
+#include "group/store.h"
+
+#define UNPROVEN_MAX 128u             /* connections that may be unproven at a time */
+#define UNPROVEN_NS (5 * NS_PER_S)    /* and for how long                           */
+#define EVICT_NS (100 * NS_PER_MS)    /* how old one must be to make way for a new one: a proof takes two round trips */
+#define CARD_NS (5 * NS_PER_S)        /* from the proof to the card                 */
+#define FAREWELL_NS (1 * NS_PER_S)    /* to send what is left to be said            */
+#define PAUSE_NS (50 * NS_PER_MS)     /* between looks when nobody can be let in    */
+
+enum guest_state {
+	GUEST_FREE,     /* an empty slot                                 */
+	GUEST_UNPROVEN, /* may be anybody                                */
+	GUEST_PROVEN,   /* has the key; its card is awaited              */
+	GUEST_SEATED,   /* its card is here; the answer is awaited       */
+	GUEST_ANSWERED, /* the answer is on its way                      */
+	GUEST_REFUSED,  /* has the key but does not fit; is being told   */
+};
+
+struct guest {
+	enum guest_state state;
+	int fd;
+	uint64_t since_ns, until_ns;
+	struct session session;
+	uint8_t inbox[STORE_ARRIVAL_BYTES];
+};
+
+struct leader {
+	const struct join_config *config;
+	struct handshake_config handshake;
+	struct store store;
+	struct porch porch;
+	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
+	struct pollfd *polls; /* the porch's, then those of guests: polled[i] is the guest of polls[i] */
+	struct guest **polled;
+	uint32_t capacity, unproven;
+	uint32_t served;      /* ranks that were answered, refused or went away: nobody waits for them */
+	uint8_t *roster;      /* the answer's body */
+	uint8_t failure[STORE_FAILURE_BYTES];
+	struct session_message answer;
+	bool has_answer;
+	uint64_t broken_until_ns, pause_until_ns;
+};
+
+static void guest_close(struct leader *leader, struct guest *guest)
+{
+	if (guest->state == GUEST_UNPROVEN)
+		leader->unproven--;
+	close(guest->fd);
+	session_fini(&guest->session);
+	guest->state = GUEST_FREE;
+}
+
+static void guest_open(struct leader *leader, struct guest *guest, int fd, uint64_t now_ns)
+{
+	struct session_inbox inbox = {.body = guest->inbox, .wanted = {[STORE_ARRIVAL] = STORE_ARRIVAL_BYTES}};
+	guest->state = GUEST_UNPROVEN;
+	guest->fd = fd;
+	guest->since_ns = now_ns;
+	guest->until_ns = now_ns + UNPROVEN_NS;
+	session_init(&guest->session, HANDSHAKE_LISTENER, &leader->handshake, &inbox);
+	leader->unproven++;
+}
+
+/* The slot for a new connection: an empty one, or that of the oldest stranger. NULL: nobody can be let in now. */
+static struct guest *find_slot(struct leader *leader, uint64_t now_ns)
+{
+	struct guest *empty = NULL, *oldest = NULL;
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state == GUEST_FREE && !empty)
+			empty = guest;
+		if (guest->state == GUEST_UNPROVEN && (!oldest || guest->since_ns < oldest->since_ns))
+			oldest = guest;
+	}
+	if (leader->unproven < UNPROVEN_MAX && empty)
+		return empty;
+	if (!oldest || now_ns - oldest->since_ns < EVICT_NS)
+		return NULL;
+	guest_close(leader, oldest);
+	return oldest;
+}
+
+static void let_in(struct leader *leader, uint64_t now_ns)
+{
+	for (;;) {
+		struct guest *slot = find_slot(leader, now_ns);
+		int fd = slot ? porch_accept(&leader->porch) : -2;
+		if (fd == -2)
+			leader->pause_until_ns = now_ns + PAUSE_NS;
+		if (fd < 0)
+			return;
+		guest_open(leader, slot, fd, now_ns);
+	}
+}
+
+static void on_stranger(struct leader *leader, const struct error *why)
+{
+	if (store_on_stranger(&leader->store))
+		log_write(leader->config->log, LOG_LEVEL_WARN, "joining: refused a connection: %s; further ones are only counted",
+		          why->text);
+}
+
+/* The handshake proved a peer that does not fit; it is told by the verdict that is still to be sent. */
+static void on_refused(struct leader *leader, struct guest *guest, const struct error *why, uint64_t now_ns)
+{
+	enum store_state before = leader->store.state;
+	leader->unproven--;
+	guest->state = GUEST_REFUSED;
+	guest->until_ns = now_ns + FAREWELL_NS;
+	store_on_mismatch(&leader->store, guest->session.handshake.verdict, why);
+	if (leader->store.state != before)
+		leader->served++;
+	else if (store_on_stranger(&leader->store))
+		log_write(leader->config->log, LOG_LEVEL_WARN, "joining: refused a connection: %s", why->text);
+}
+
+static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	session_post(&guest->session, &leader->answer);
+	guest->state = GUEST_ANSWERED;
+	guest->until_ns = leader->config->deadline_ns > now_ns + FAREWELL_NS ? leader->config->deadline_ns
+	                                                                     : now_ns + FAREWELL_NS;
+}
+
+static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	struct store_arrival arrival;
+	if (!store_arrival_decode(guest->inbox, &arrival)) {
+		struct error reason;
+		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", guest->session.handshake.peer.from);
+		store_on_mismatch(&leader->store, HELLO_NOT_YOU, &reason);
+	} else {
+		store_on_arrival(&leader->store, guest->session.handshake.peer.from, &arrival, now_ns);
+	}
+	guest->state = GUEST_SEATED;
+	if (leader->has_answer)
+		answer(leader, guest, now_ns); /* too late: only the reason is left */
+}
+
+/* Where a rank has reached the leader others can as well. */
+static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	union resolve_address own = {.any.sa_family = AF_UNSPEC};
+	socklen_t length = sizeof(own);
+	leader->unproven--;
+	guest->state = GUEST_PROVEN;
+	guest->until_ns = now_ns + CARD_NS;
+	if (getsockname(guest->fd, &own.any, &length) == 0)
+		group_prefer_address(&leader->store.cards[0], &own.any);
+}
+
+/* The connection of a guest ended. */
+static void on_end(struct leader *leader, struct guest *guest, enum esp_status status, const struct error *why)
+{
+	switch (guest->state) {
+	case GUEST_UNPROVEN:
+		if (status == ESP_ECORRUPT) /* one that only looked and left is not worth a word */
+			on_stranger(leader, why);
+		break;
+	case GUEST_SEATED:
+		leader->served++;
+		if (leader->store.state == STORE_GATHERS)
+			store_on_left(&leader->store, guest->session.handshake.peer.from);
+		break;
+	case GUEST_ANSWERED:
+		leader->served++;
+		break;
+	case GUEST_FREE:
+	case GUEST_PROVEN:
+	case GUEST_REFUSED:
+		break;
+	}
+	guest_close(leader, guest);
+}
+
+/* A seated guest has nothing more to say: anything that can be read is its end. */
+static bool still_there(struct guest *guest)
+{
+	uint8_t byte;
+	ssize_t got = recv(guest->fd, &byte, 1, MSG_PEEK);
+	return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+static void guest_read(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	struct error why;
+	if (guest->state == GUEST_SEATED || guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED) {
+		if (!still_there(guest))
+			on_end(leader, guest, ESP_ELINK, NULL);
+		return;
+	}
+	enum esp_status status = join_receive(guest->fd, &guest->session, &why);
+	if (guest->state == GUEST_UNPROVEN && guest->session.proved)
+		on_proved(leader, guest, now_ns);
+	if (status == ESP_OK)
+		on_card(leader, guest, now_ns);
+	else if (status == ESP_EMISMATCH)
+		on_refused(leader, guest, &why, now_ns);
+	else if (status != ESP_PENDING)
+		on_end(leader, guest, status, &why);
+}
+
+static void guest_write(struct leader *leader, struct guest *guest)
+{
+	struct error why;
+	enum esp_status status = join_send(guest->fd, &guest->session, &why);
+	if (status == ESP_OK && (guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED))
+		on_end(leader, guest, ESP_OK, NULL);
+	else if (status < 0)
+		on_end(leader, guest, ESP_ELINK, &why);
+}
+
+static bool has_output(const struct guest *guest)
+{
+	const uint8_t *unused;
+	size_t n;
+	session_output(&guest->session, &unused, &n);
+	return n > 0;
+}
+
+/* The store has come to an end: everybody who waits is told. */
+static void make_answer(struct leader *leader, uint64_t now_ns)
+{
+	const struct store *store = &leader->store;
+	if (store->state == STORE_COMPLETE) {
+		store_write_roster(store, leader->roster);
+		session_message_init(&leader->answer, STORE_ROSTER, leader->roster, store->size * CARD_BYTES);
+	} else {
+		struct store_failure failure = {.status = store->error.status};
+		memcpy(failure.text, store->error.text, sizeof(failure.text) - 1);
+		store_failure_encode(&failure, leader->failure);
+		session_message_init(&leader->answer, STORE_FAILURE, leader->failure, STORE_FAILURE_BYTES);
+		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
+		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
+		leader->broken_until_ns = store->error.status == ESP_ETIMEOUT || deadline < farewell ? farewell : deadline;
+	}
+	leader->has_answer = true;
+	for (uint32_t i = 0; i < leader->capacity; i++)
+		if (leader->guests[i].state == GUEST_SEATED)
+			answer(leader, &leader->guests[i], now_ns);
+}
+
+static uint32_t count_waiting(const struct leader *leader)
+{
+	uint32_t waiting = 0;
+	for (uint32_t i = 0; i < leader->capacity; i++)
+		waiting += leader->guests[i].state == GUEST_ANSWERED || leader->guests[i].state == GUEST_REFUSED;
+	return waiting;
+}
+
+static bool is_over(const struct leader *leader, uint64_t now_ns)
+{
+	if (leader->store.state == STORE_GATHERS)
+		return false;
+	bool all_told = count_waiting(leader) == 0;
+	if (leader->store.state == STORE_COMPLETE)
+		return all_told;
+	if (now_ns >= leader->broken_until_ns)
+		return true;
+	return all_told && (leader->store.error.status == ESP_ETIMEOUT || leader->served >= leader->store.size - 1);
+}
+
+static void expire(struct leader *leader, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state != GUEST_FREE && guest->state != GUEST_SEATED && now_ns >= guest->until_ns)
+			on_end(leader, guest, ESP_ETIMEOUT, NULL);
+	}
+}
+
+/* Fills the list for poll(2) and finds the next moment at which something is due. */
+static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out_until_ns)
+{
+	uint32_t count = 0;
+	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->store.deadline_ns;
+	if (leader->store.state == STORE_COMPLETE)
+		until = UINT64_MAX;
+	bool paused = now_ns < leader->pause_until_ns;
+	if (paused && leader->pause_until_ns < until)
+		until = leader->pause_until_ns;
+	for (uint32_t i = 0; i < leader->porch.count && !paused; i++)
+		leader->polls[count++] = (struct pollfd){leader->porch.fds[i], POLLIN, 0};
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state == GUEST_FREE)
+			continue;
+		leader->polled[count] = guest;
+		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (has_output(guest) ? POLLOUT : 0)), 0};
+		if (guest->state != GUEST_SEATED && guest->until_ns < until)
+			until = guest->until_ns;
+	}
+	*out_until_ns = until;
+	return count;
+}
+
+static void turn(struct leader *leader, uint64_t now_ns)
+{
+	uint64_t until;
+	uint32_t porch = now_ns < leader->pause_until_ns ? 0 : leader->porch.count;
+	uint32_t count = list_polls(leader, now_ns, &until);
+	if (poll(leader->polls, count, join_wait_ms(now_ns, until)) <= 0)
+		return;
+	now_ns = clock_now_ns();
+	for (uint32_t i = porch; i < count; i++) {
+		struct guest *guest = leader->polled[i];
+		if (leader->polls[i].revents & (POLLIN | POLLERR | POLLHUP))
+			guest_read(leader, guest, now_ns);
+		if (guest->state != GUEST_FREE && has_output(guest))
+			guest_write(leader, guest);
+	}
+	if (porch)
+		let_in(leader, now_ns);
+}
+
+static void lead(struct leader *leader)
+{
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		store_on_tick(&leader->store, now);
+		expire(leader, now);
+		if (leader->store.state != STORE_GATHERS && !leader->has_answer)
+			make_answer(leader, now);
+		if (is_over(leader, now))
+			return;
+		turn(leader, now);
+	}
+}
+
+static enum esp_status leader_init(struct leader *leader, const struct join_config *config, struct error *err)
+{
+	uint32_t size = config->launch.size;
+	*leader = (struct leader){.config = config, .capacity = UNPROVEN_MAX + size};
+	join_listener(config, 1u << HELLO_STORE, 0, &leader->handshake);
+	enum esp_status status = store_init(&leader->store, &config->card, clock_now_ns(), config->deadline_ns, err);
+	if (status != ESP_OK)
+		return status;
+	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));
+	leader->polls = calloc(leader->capacity + PORCH_SOCKETS, sizeof(*leader->polls));
+	leader->polled = calloc(leader->capacity + PORCH_SOCKETS, sizeof(struct guest *));
+	leader->roster = malloc((size_t)size * CARD_BYTES);
+	if (!leader->guests || !leader->polls || !leader->polled || !leader->roster)
+		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
+	return porch_open(&leader->porch, &config->launch.leader, config->deadline_ns, err);
+}
+
+static void leader_fini(struct leader *leader)
+{
+	for (uint32_t i = 0; leader->guests && i < leader->capacity; i++)
+		if (leader->guests[i].state != GUEST_FREE)
+			guest_close(leader, &leader->guests[i]);
+	porch_close(&leader->porch);
+	store_fini(&leader->store);
+	free(leader->guests);
+	free(leader->polls);
+	free(leader->polled);
+	free(leader->roster);
+	sodium_memzero(leader, sizeof(*leader));
+}
+
+enum esp_status join_lead(const struct join_config *config, struct roster *out, struct error *err)
+{
+	struct leader leader;
+	enum esp_status status = leader_init(&leader, config, err);
+	if (status == ESP_OK) {
+		lead(&leader);
+		if (leader.store.state == STORE_COMPLETE)
+			status = roster_decode(leader.roster, config->launch.size, out, err);
+		else
+			status = error_set(err, leader.store.error.status, "%s", leader.store.error.text);
+		if (leader.store.strangers > 1)
+			log_write(config->log, LOG_LEVEL_INFO, "joining: refused %llu connections",
+			          (unsigned long long)leader.store.strangers);
+	}
+	leader_fini(&leader);
+	return status;
+}

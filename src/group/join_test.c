@@ -1,0 +1,392 @@
+/*
+ * Whole groups join inside this process, one thread per rank, over loopback. Deadlines are
+ * short where a failure is to be seen at the deadline; nothing measures how long it took, but
+ * the first test prints it.
+ */
+#include "group/join.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "group/backoff.h"
+#include "group/listen.h"
+#include "group/session.h"
+
+#define RANKS_MAX 1024u
+
+struct rank {
+	struct join_config config;
+	struct roster roster;
+	struct error err;
+	enum esp_status status;
+	pthread_t thread;
+};
+
+static struct rank ranks[RANKS_MAX];
+static uint16_t leader_port;
+static const char *leader_host = "127.0.0.1";
+
+/* A port that is free now. The next test takes another one. */
+static uint16_t free_port(const char *host)
+{
+	bool v6 = strchr(host, ':') != NULL;
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = v6 ? sizeof(a6) : sizeof(a4);
+	struct sockaddr *address = v6 ? (void *)&a6 : (void *)&a4;
+	int fd = socket(address->sa_family, SOCK_STREAM, 0);
+
+	if (fd < 0 || bind(fd, address, length) != 0)
+		return 0;
+	CHECK(getsockname(fd, address, &length) == 0);
+	close(fd);
+	return ntohs(v6 ? a6.sin6_port : a4.sin_port);
+}
+
+static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigned deadline_ms)
+{
+	struct conf conf;
+
+	conf_init(&conf);
+	memset(rank, 0, sizeof(*rank));
+	rank->config.launch.rank = number;
+	rank->config.launch.size = size;
+	rank->config.launch.leader.port = leader_port;
+	snprintf(rank->config.launch.leader.host, ADDRESS_HOST, "%s", leader_host);
+	join_card(&rank->config.launch, &conf, &rank->config.card);
+	group_describe_host(&rank->config.card);
+	rank->config.card.pid = 1000 + number;
+	rank->config.card.port = (uint16_t)(5000 + number);
+	memcpy(rank->config.key, "a key of thirty-two bytes ......", 32);
+	rank->config.deadline_ns = clock_now_ns() + deadline_ms * NS_PER_MS;
+}
+
+static void ranks_init(uint32_t size, unsigned deadline_ms)
+{
+	leader_port = free_port(leader_host);
+	for (uint32_t i = 0; i < size; i++)
+		rank_init(&ranks[i], i, size, deadline_ms);
+}
+
+static void *run_rank(void *argument)
+{
+	struct rank *rank = argument;
+	rank->status = join_run(&rank->config, &rank->roster, &rank->err);
+	return NULL;
+}
+
+static void start(struct rank *rank)
+{
+	CHECK(pthread_create(&rank->thread, NULL, run_rank, rank) == 0);
+}
+
+static void start_all(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		start(&ranks[i]);
+}
+
+static void finish_all(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		CHECK(pthread_join(ranks[i].thread, NULL) == 0);
+}
+
+static void check_joined(uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++) {
+		CHECK_MSG(ranks[i].status == ESP_OK, "rank %u: %s", i, ranks[i].err.text);
+		CHECK_U64(ranks[i].roster.size, size);
+		for (uint32_t k = 0; k < size; k++) {
+			CHECK_U64(ranks[i].roster.cards[k].rank, k);
+			CHECK_U64(ranks[i].roster.cards[k].pid, 1000 + k);
+			CHECK_U64(ranks[i].roster.cards[k].port, 5000 + k);
+		}
+		roster_fini(&ranks[i].roster);
+	}
+}
+
+static void check_all_failed(uint32_t count, enum esp_status status, const char *text)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK_MSG(ranks[i].status == status && strstr(ranks[i].err.text, text), "rank %u: %d, %s; expected %s", i,
+		          ranks[i].status, ranks[i].err.text, text);
+		CHECK(!ranks[i].roster.cards);
+	}
+}
+
+static void join_whole(uint32_t size)
+{
+	ranks_init(size, 60000);
+	uint64_t begin = clock_now_ns();
+	start_all(size);
+	finish_all(size);
+	printf("%u ranks joined in %.3f s\n", size, (double)(clock_now_ns() - begin) / (double)NS_PER_S);
+	check_joined(size);
+}
+
+static void over_ipv6(void)
+{
+	leader_host = "::1";
+	if (free_port(leader_host)) {
+		join_whole(4);
+		leader_host = "localhost";
+		join_whole(4);
+	}
+	leader_host = "127.0.0.1";
+}
+
+/* The leader comes last. */
+static void late_leader(void)
+{
+	ranks_init(4, 60000);
+	for (uint32_t i = 1; i < 4; i++)
+		start(&ranks[i]);
+	poll(NULL, 0, 100);
+	start(&ranks[0]);
+	finish_all(4);
+	check_joined(4);
+}
+
+static void one_missing(void)
+{
+	ranks_init(5, 1000);
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_ETIMEOUT, "1 of 5 ranks have not arrived: 4");
+}
+
+static void no_leader(void)
+{
+	ranks_init(2, 300);
+	start(&ranks[1]);
+	CHECK(pthread_join(ranks[1].thread, NULL) == 0);
+	CHECK(ranks[1].status == ESP_ETIMEOUT);
+	CHECK_MSG(strstr(ranks[1].err.text, "rank 1 could not join at the leader 127.0.0.1:") &&
+	          strstr(ranks[1].err.text, "cannot connect: Connection refused"), "%s", ranks[1].err.text);
+}
+
+static void one_twice(void)
+{
+	ranks_init(4, 60000);
+	rank_init(&ranks[3], 2, 4, 60000);
+	ranks[3].config.card.pid = 77;
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_EMISMATCH, "two processes say that they are rank 2: process ");
+}
+
+static void other_size(void)
+{
+	ranks_init(4, 60000);
+	rank_init(&ranks[3], 3, 5, 60000);
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_EMISMATCH, "rank 3 was started for 5 ranks, rank 0 for 4");
+}
+
+static void other_version(void)
+{
+	ranks_init(4, 60000);
+	ranks[1].config.card.version = 9;
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 1");
+}
+
+static void other_settings(void)
+{
+	struct conf conf;
+
+	ranks_init(4, 60000);
+	conf_init(&conf);
+	conf.log = LOG_LEVEL_TRACE; /* everybody's own affair */
+	join_card(&ranks[1].config.launch, &conf, &ranks[2].config.card);
+	CHECK(memcmp(ranks[1].config.card.settings, ranks[2].config.card.settings, HELLO_DIGEST_BYTES) == 0);
+	conf.chunk_bytes *= 2;
+	join_card(&ranks[2].config.launch, &conf, &ranks[2].config.card);
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_EMISMATCH, "rank 2 has other settings than rank 0");
+}
+
+/* A rank with another key is a stranger: the others only see that somebody is missing. */
+static void other_key(void)
+{
+	ranks_init(3, 10000);
+	ranks[2].config.key[0] ^= 1;
+	ranks[0].config.deadline_ns = ranks[1].config.deadline_ns = clock_now_ns() + 6 * NS_PER_S;
+	start_all(3);
+	finish_all(3);
+	check_all_failed(2, ESP_ETIMEOUT, "1 of 3 ranks have not arrived: 2; ");
+	CHECK(strstr(ranks[0].err.text, " connections without the job's key were refused"));
+	CHECK(ranks[2].status == ESP_EMISMATCH);
+	CHECK_STR(ranks[2].err.text, "it refused the proof of rank 2 8 times: it has another key");
+}
+
+/* What is left of an earlier start does not disturb the new one. */
+static void other_epoch(void)
+{
+	ranks_init(3, 60000);
+	rank_init(&ranks[3], 2, 3, 1500);
+	for (uint32_t i = 0; i < 3; i++)
+		ranks[i].config.launch.epoch = 1;
+	start(&ranks[3]);
+	start(&ranks[0]);
+	poll(NULL, 0, 100);
+	start(&ranks[1]);
+	start(&ranks[2]);
+	finish_all(4);
+	check_joined(3);
+	CHECK(ranks[3].status == ESP_ETIMEOUT);
+}
+
+static int dial(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(leader_port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(fd >= 0);
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) /* the leader may not be up yet */
+		poll(NULL, 0, 5);
+	return fd;
+}
+
+/* More strangers than there is room for, silent or babbling, before and while the ranks come. */
+static void strangers(void)
+{
+	static const char *const babble[] = {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n", "\x16\x03\x01", "",
+	                                     "\345ESP\r\nP\x01"};
+	int fds[300];
+
+	ranks_init(8, 60000);
+	start(&ranks[0]);
+	for (unsigned i = 0; i < 300; i++) {
+		const char *text = babble[i % 5];
+		fds[i] = dial();
+		CHECK(send(fds[i], text, strlen(text), MSG_NOSIGNAL) >= 0 || errno == ECONNRESET || errno == EPIPE);
+		if (i == 150)
+			for (uint32_t k = 1; k < 7; k++)
+				start(&ranks[k]);
+	}
+	start(&ranks[7]);
+	finish_all(8);
+	check_joined(8);
+	for (unsigned i = 0; i < 300; i++)
+		close(fds[i]);
+}
+
+/* Hands in the card of a rank and returns the connection, on which the answer would come. */
+static int hand_in(struct rank *rank)
+{
+	struct handshake_config config;
+	struct session session;
+	struct session_inbox inbox = {0};
+	struct session_message message;
+	struct store_arrival arrival = {60000, rank->config.card};
+	struct error err;
+	uint8_t card[STORE_ARRIVAL_BYTES], in[512];
+	const uint8_t *out;
+	size_t n;
+	int fd = dial();
+
+	store_arrival_encode(&arrival, card);
+	join_dialer(&rank->config, 0, HELLO_STORE, 0, &config);
+	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
+	while (!session.proved) {
+		ssize_t got = recv(fd, in, sizeof(in), 0);
+		CHECK(got > 0 && session_input(&session, in, (size_t)got, &err) == ESP_PENDING);
+		for (session_output(&session, &out, &n); n; session_output(&session, &out, &n)) {
+			CHECK(send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n);
+			session_sent(&session, n);
+		}
+	}
+	session_message_init(&message, STORE_ARRIVAL, card, sizeof(card));
+	session_post(&session, &message);
+	for (session_output(&session, &out, &n); n; session_output(&session, &out, &n)) {
+		CHECK(send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n);
+		session_sent(&session, n);
+	}
+	session_fini(&session);
+	return fd;
+}
+
+/* A rank that hands in its card and dies before all have come. */
+static void one_leaves(void)
+{
+	ranks_init(4, 10000);
+	start(&ranks[0]);
+	start(&ranks[1]);
+	close(hand_in(&ranks[2]));
+	poll(NULL, 0, 100);
+	start(&ranks[3]); /* comes after the fact and hears of it */
+	CHECK(pthread_join(ranks[0].thread, NULL) == 0 && pthread_join(ranks[1].thread, NULL) == 0 &&
+	      pthread_join(ranks[3].thread, NULL) == 0);
+	ranks[2] = ranks[3];
+	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
+}
+
+static void alone(void)
+{
+	ranks_init(1, 0);
+	ranks[0].config.launch.leader.port = 0;
+	run_rank(&ranks[0]);
+	check_joined(1);
+}
+
+static void taken_port(void)
+{
+	struct card card = {0};
+	struct error err;
+	int fd;
+
+	CHECK(group_listen(true, &fd, &card, &err) == ESP_OK);
+	ranks_init(2, 300);
+	ranks[0].config.launch.leader.port = card.port;
+	run_rank(&ranks[0]);
+	CHECK(ranks[0].status == ESP_ELINK && strstr(ranks[0].err.text, "something else does"));
+	close(fd);
+}
+
+static void backoffs(void)
+{
+	struct backoff backoff;
+	uint64_t pause = BACKOFF_FIRST_NS;
+
+	backoff_init(&backoff, 1);
+	for (int i = 0; i < 20; i++) {
+		uint64_t next = backoff_next_ns(&backoff);
+		CHECK(next >= pause / 2 && next <= pause);
+		pause = pause * 2 < BACKOFF_MOST_NS ? pause * 2 : BACKOFF_MOST_NS;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t size = (uint32_t)test_option(argc, argv, "--count", 64);
+
+	backoffs();
+	alone();
+	join_whole(size < RANKS_MAX ? size : RANKS_MAX);
+	over_ipv6();
+	late_leader();
+	one_missing();
+	no_leader();
+	one_twice();
+	other_size();
+	other_version();
+	other_settings();
+	other_key();
+	other_epoch();
+	strangers();
+	one_leaves();
+	taken_port();
+	return 0;
+}

@@ -1,0 +1,92 @@
+#include "group/judge.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static enum hello_verdict judge(const struct handshake_config *own, const struct hello *theirs)
+{
+	const struct hello *mine = &own->hello;
+	if (theirs->version != mine->version)
+		return HELLO_OTHER_VERSION;
+	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
+		return HELLO_OTHER_JOB;
+	if (theirs->epoch != mine->epoch)
+		return HELLO_OTHER_EPOCH;
+	if (theirs->to != mine->from)
+		return HELLO_NOT_ME;
+	if (theirs->size != mine->size)
+		return HELLO_OTHER_SIZE;
+	if (memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
+		return HELLO_OTHER_SETTINGS;
+	if (theirs->from >= mine->size || theirs->from == mine->from)
+		return HELLO_NOT_YOU;
+	if (mine->to != HANDSHAKE_ANY_RANK && theirs->from != mine->to)
+		return HELLO_NOT_YOU;
+	return HELLO_WELCOME;
+}
+
+enum hello_verdict judge_dialer(const struct handshake_config *own, const struct hello *theirs)
+{
+	enum hello_verdict verdict = judge(own, theirs);
+	if (verdict != HELLO_WELCOME)
+		return verdict;
+	if (theirs->purpose > HELLO_LANE || !(own->purposes & 1u << theirs->purpose))
+		return HELLO_OTHER_PURPOSE;
+	if (theirs->purpose == HELLO_LANE && theirs->lane >= own->lanes)
+		return HELLO_OTHER_LANE;
+	return HELLO_WELCOME;
+}
+
+enum hello_verdict judge_listener(const struct handshake_config *own, const struct hello *theirs)
+{
+	enum hello_verdict verdict = judge(own, theirs);
+	if (verdict != HELLO_WELCOME)
+		return verdict;
+	if (theirs->purpose != own->hello.purpose)
+		return HELLO_OTHER_PURPOSE;
+	if (theirs->lane != own->hello.lane)
+		return HELLO_OTHER_LANE;
+	return HELLO_WELCOME;
+}
+
+static const char *purpose_name(uint8_t purpose)
+{
+	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data"};
+	return purpose >= HELLO_STORE && purpose <= HELLO_LANE ? names[purpose] : "nothing known";
+}
+
+enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,
+                                  struct error *err)
+{
+	enum esp_status status = ESP_EMISMATCH;
+	uint32_t d = dialer->from, l = listener->from;
+	switch (verdict) {
+	case HELLO_WELCOME:
+		return ESP_OK;
+	case HELLO_OTHER_VERSION:
+		return error_set(err, status, "rank %u speaks version %u of the protocol, rank %u version %u: install the same "
+		                 "release on all hosts", d, dialer->version, l, listener->version);
+	case HELLO_OTHER_JOB:
+		return error_set(err, status, "rank %u and rank %u have the same key but belong to different jobs", d, l);
+	case HELLO_OTHER_EPOCH:
+		return error_set(err, status, "rank %u belongs to start %" PRIu64 " of the job, rank %u to start %" PRIu64, d,
+		                 dialer->epoch, l, listener->epoch);
+	case HELLO_NOT_ME:
+		return error_set(err, status, "rank %u looked for rank %u and found rank %u", d, dialer->to, l);
+	case HELLO_OTHER_SIZE:
+		return error_set(err, status, "rank %u was started for %u ranks, rank %u for %u", d, dialer->size, l,
+		                 listener->size);
+	case HELLO_OTHER_SETTINGS:
+		return error_set(err, status, "rank %u has other settings than rank %u: compare what `espalier conf` prints on "
+		                 "both", d, l);
+	case HELLO_NOT_YOU:
+		return error_set(err, status, "rank %u is not the rank that rank %u expects, or not one of its %u ranks", d, l,
+		                 listener->size);
+	case HELLO_OTHER_PURPOSE:
+		return error_set(err, status, "rank %u wants a connection for %s, which rank %u does not take now", d,
+		                 purpose_name(dialer->purpose), l);
+	case HELLO_OTHER_LANE:
+		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane, l);
+	}
+	return error_set(err, status, "rank %u was refused by rank %u for a reason that has no name here", d, l);
+}

@@ -1,0 +1,15 @@
+/*
+ * judge.h - does what the other end says of itself fit? The rules of a handshake, without its cryptography.
+ */
+#ifndef GROUP_JUDGE_H
+#define GROUP_JUDGE_H
+
+#include "group/handshake.h"
+
+/* The listener's view of a dialer. The order of the rules says what is named if several are broken. */
+enum hello_verdict judge_dialer(const struct handshake_config *own, const struct hello *theirs);
+
+/* The dialer's view of a listener that said welcome. */
+enum hello_verdict judge_listener(const struct handshake_config *own, const struct hello *theirs);
+
+#endif

@@ -1,0 +1,121 @@
+#include "group/porch.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define BACKLOG 1024
+#define TAKEN_WAIT_NS (5 * NS_PER_S)
+#define TAKEN_RETRY_MS 100
+
+/* Adds a listening socket; 0 or errno. */
+static int listen_at(struct porch *porch, const struct sockaddr *address, socklen_t length, bool both_families)
+{
+	int on = 1, v6_only = !both_families;
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* connections of an earlier job may still be fading */
+	if (address->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+	if (bind(fd, address, length) == 0 && listen(fd, BACKLOG) == 0) {
+		porch->fds[porch->count++] = fd;
+		return 0;
+	}
+	int why = errno;
+	close(fd);
+	return why;
+}
+
+static int listen_everywhere(struct porch *porch, uint16_t port)
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	int why = listen_at(porch, (const struct sockaddr *)&v6, sizeof(v6), true);
+	if (why == EAFNOSUPPORT || why == EADDRNOTAVAIL)
+		why = listen_at(porch, (const struct sockaddr *)&v4, sizeof(v4), false);
+	return why;
+}
+
+/* Every address of the list; the first trouble is the one to report if none works. */
+static int listen_at_all(struct porch *porch, const struct resolved *found, bool *out_outside)
+{
+	int first = 0;
+	*out_outside = false;
+	for (uint32_t i = 0; i < found->count; i++) {
+		int why = listen_at(porch, &found->addresses[i].any, found->lengths[i], false);
+		first = first ? first : why;
+		if (why == 0 && !resolve_is_loopback(&found->addresses[i].any))
+			*out_outside = true;
+	}
+	return porch->count ? 0 : first;
+}
+
+static int open_once(struct porch *porch, const struct address *address, const struct resolved *found)
+{
+	bool outside;
+	int why = listen_at_all(porch, found, &outside);
+	if (outside || why == EADDRINUSE || address_is_numeric(address) || address_is_loopback(address))
+		return why;
+	porch_close(porch);
+	return listen_everywhere(porch, address->port);
+}
+
+static enum esp_status complain(const struct address *address, int why, struct error *err)
+{
+	char text[ADDRESS_TEXT];
+	address_format(address, text);
+	if (why == EADDRNOTAVAIL)
+		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: that is not an address of this host", text);
+	if (why == EADDRINUSE)
+		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: something else does, perhaps a second rank 0 or "
+		                 "another job", text);
+	return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: %s", text, strerror(why));
+}
+
+enum esp_status porch_open(struct porch *porch, const struct address *address, uint64_t deadline_ns, struct error *err)
+{
+	struct resolved found;
+	uint64_t patience = clock_now_ns() + TAKEN_WAIT_NS;
+	*porch = (struct porch){0};
+	enum esp_status status = resolve(address, deadline_ns, &found, err);
+	if (status != ESP_OK)
+		return status;
+	for (;;) {
+		int why = open_once(porch, address, &found);
+		if (why == 0)
+			return ESP_OK;
+		uint64_t now = clock_now_ns();
+		if (why != EADDRINUSE || now >= patience || now >= deadline_ns)
+			return complain(address, why, err);
+		poll(NULL, 0, TAKEN_RETRY_MS);
+	}
+}
+
+int porch_accept(struct porch *porch)
+{
+	for (uint32_t i = 0; i < porch->count; i++) {
+		int on = 1, fd = accept4(porch->fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+			return fd;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			return -2;
+	}
+	return -1;
+}
+
+void porch_close(struct porch *porch)
+{
+	for (uint32_t i = 0; i < porch->count; i++)
+		close(porch->fds[i]);
+	porch->count = 0;
+}

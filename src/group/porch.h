@@ -1,0 +1,34 @@
+/*
+ * porch.h - the leader's listening sockets: where they are bound, and letting people in one by one.
+ */
+#ifndef GROUP_PORCH_H
+#define GROUP_PORCH_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "group/address.h"
+#include "group/resolve.h"
+
+#define PORCH_SOCKETS (RESOLVE_MAX + 1u)
+
+struct porch {
+	uint32_t count;
+	int fds[PORCH_SOCKETS];
+};
+
+/*
+ * Listens where the address says. A name may mean something else on its own host than on others
+ * (127.0.1.1 in /etc/hosts, an address in front of a translator): if none of its addresses
+ * can be reached from outside, all addresses of this host are listened on. A port that is taken is
+ * waited for a little, as an earlier start of the job may still be leaving. ESP_ELINK.
+ */
+ESP_CHECKED enum esp_status porch_open(struct porch *porch, const struct address *address, uint64_t deadline_ns,
+                                       struct error *err);
+
+/* The next connection, non-blocking: -1 if there is none; -2 if there is, but no descriptor or memory for it. */
+int porch_accept(struct porch *porch);
+
+void porch_close(struct porch *porch);
+
+#endif

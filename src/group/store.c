@@ -1,0 +1,180 @@
+#include "group/store.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* A rank is told this long before it gives up by itself, so that the reason reaches it. */
+#define MARGIN_NS (500 * NS_PER_MS)
+
+static void fail(struct store *store, const struct error *reason)
+{
+	if (store->state != STORE_GATHERS)
+		return; /* the first reason is the cause; what follows are its consequences */
+	store->error = *reason;
+	store->state = STORE_BROKEN;
+}
+
+enum esp_status store_init(struct store *store, const struct card *own, uint64_t now_ns, uint64_t deadline_ns,
+                           struct error *err)
+{
+	assert(own->rank == 0 && own->size > 0);
+	*store = (struct store){.size = own->size, .present = 1, .begin_ns = now_ns, .deadline_ns = deadline_ns};
+	store->cards = calloc(own->size, sizeof(*store->cards));
+	store->seats = calloc(own->size, 1);
+	if (!store->cards || !store->seats) {
+		store_fini(store);
+		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
+	}
+	store->cards[0] = *own;
+	store->seats[0] = 1;
+	store->state = own->size == 1 ? STORE_COMPLETE : STORE_GATHERS;
+	return ESP_OK;
+}
+
+/* Does a card fit to the one of rank 0, which is always there? */
+static enum esp_status check_card(const struct card *card, const struct card *first, struct error *err)
+{
+	if (card->version != first->version)
+		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", card->rank,
+		                 card->version, first->version);
+	if (card->size != first->size)
+		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", card->rank, card->size,
+		                 first->size);
+	if (memcmp(card->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
+		return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints "
+		                 "on both", card->rank);
+	return ESP_OK;
+}
+
+static enum esp_status twice(const struct card *one, const struct card *other, struct error *err)
+{
+	return error_set(err, ESP_EMISMATCH, "two processes say that they are rank %u: process %u on %s and process %u on %s",
+	                 one->rank, one->pid, one->host_name, other->pid, other->host_name);
+}
+
+static void shorten_deadline(struct store *store, uint64_t patience_ns, uint64_t now_ns)
+{
+	uint64_t margin = patience_ns / 4 < MARGIN_NS ? patience_ns / 4 : MARGIN_NS;
+	uint64_t deadline = now_ns + patience_ns - margin;
+	if (deadline < store->deadline_ns)
+		store->deadline_ns = deadline;
+}
+
+void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns)
+{
+	struct error reason;
+	const struct card *card = &arrival->card;
+	if (store->state != STORE_GATHERS)
+		return;
+	if (card->rank != proved_rank)
+		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
+	else if (check_card(card, &store->cards[0], &reason) == ESP_OK) {
+		if (!store->seats[card->rank]) {
+			store->seats[card->rank] = 1;
+			store->cards[card->rank] = *card;
+			store->present++;
+			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
+			if (store->present == store->size)
+				store->state = STORE_COMPLETE;
+			return;
+		}
+		twice(&store->cards[card->rank], card, &reason);
+	}
+	fail(store, &reason);
+}
+
+void store_on_left(struct store *store, uint32_t rank)
+{
+	struct error reason;
+	assert(rank < store->size && store->seats[rank]);
+	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
+	          store->cards[rank].pid, store->cards[rank].host_name);
+	fail(store, &reason);
+}
+
+void store_on_mismatch(struct store *store, enum hello_verdict verdict, const struct error *reason)
+{
+	/* Left over from another job or an earlier start, or lost its way: nothing that is wrong with this job. */
+	if (verdict == HELLO_OTHER_JOB || verdict == HELLO_OTHER_EPOCH || verdict == HELLO_NOT_ME ||
+	    verdict == HELLO_OTHER_PURPOSE || verdict == HELLO_OTHER_LANE)
+		return;
+	fail(store, reason);
+}
+
+bool store_on_stranger(struct store *store)
+{
+	return store->strangers++ == 0;
+}
+
+void store_on_tick(struct store *store, uint64_t now_ns)
+{
+	struct error reason;
+	char missing[120], strangers[80] = "";
+	if (store->state != STORE_GATHERS || now_ns < store->deadline_ns)
+		return;
+	uint32_t absent = store->size - store->present;
+	if (store->strangers)
+		snprintf(strangers, sizeof(strangers), "; %llu connections without the job's key were refused",
+		         (unsigned long long)store->strangers);
+	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %u of %u ranks have not arrived: %s%s",
+	          (double)(now_ns - store->begin_ns) / (double)NS_PER_S, absent, store->size,
+	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), strangers);
+	fail(store, &reason);
+}
+
+void store_write_roster(const struct store *store, uint8_t *out)
+{
+	assert(store->state == STORE_COMPLETE);
+	for (uint32_t i = 0; i < store->size; i++)
+		card_encode(&store->cards[i], out + (size_t)i * CARD_BYTES);
+}
+
+void store_fini(struct store *store)
+{
+	free(store->cards);
+	free(store->seats);
+	*store = (struct store){0};
+}
+
+const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size)
+{
+	static const char rest[] = " ...";
+	size_t used = 0;
+	text[0] = '\0';
+	for (uint32_t i = 0; i < size; i++) {
+		char item[32];
+		uint32_t end = i;
+		if (marks[i])
+			continue;
+		while (end + 1 < size && !marks[end + 1])
+			end++;
+		int length = end == i ? snprintf(item, sizeof(item), "%s%u", used ? ", " : "", i)
+		                      : snprintf(item, sizeof(item), "%s%u%s%u", used ? ", " : "", i, end > i + 1 ? "-" : ", ", end);
+		if (used + (size_t)length + sizeof(rest) > text_size) {
+			memcpy(text + used, rest, sizeof(rest));
+			break;
+		}
+		memcpy(text + used, item, (size_t)length + 1);
+		used += (size_t)length;
+		i = end;
+	}
+	return text;
+}
+
+enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err)
+{
+	for (uint32_t i = 0; i < size; i++) {
+		if (cards[i].rank != i)
+			return error_set(err, ESP_EMISMATCH, "the card of rank %u stands where that of rank %u should", cards[i].rank, i);
+		enum esp_status status = check_card(&cards[i], &cards[0], err);
+		if (status != ESP_OK)
+			return status;
+	}
+	if (size && cards[0].size != size)
+		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u cards", cards[0].size, size);
+	return ESP_OK;
+}

@@ -1,0 +1,67 @@
+/*
+ * store.h - the leader's list of who has arrived. Pure: no I/O, no clock.
+ *
+ * Gathers one card per rank and says when the group is complete, or why it never will be.
+ * What it waits for ends at the earliest moment at which anybody would give up: the leader's
+ * own deadline, or that of a rank that has arrived, so that the reason reaches all in time.
+ *
+ *     GATHERS --- all cards ----------------------------> COMPLETE
+ *        `------- a rank twice, gone, unfit, too late ---> BROKEN
+ */
+#ifndef GROUP_STORE_H
+#define GROUP_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/store_msg.h"
+
+enum store_state {
+	STORE_GATHERS,  /* cards are missing                                  */
+	STORE_COMPLETE, /* all cards are here; the roster can go out          */
+	STORE_BROKEN,   /* error says why; everybody who comes is to be told  */
+};
+
+struct store {
+	enum store_state state;
+	struct error error;    /* STORE_BROKEN: the reason */
+	uint32_t size, present;
+	struct card *cards;    /* by rank */
+	uint8_t *seats;        /* by rank: 1 if its card is here */
+	uint64_t begin_ns, deadline_ns;
+	uint64_t strangers;    /* connections that did not prove themselves */
+};
+
+/* own: the leader's card, rank 0. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status store_init(struct store *store, const struct card *own, uint64_t now_ns,
+                                       uint64_t deadline_ns, struct error *err);
+
+/* A card from a connection that proved to be of this rank. */
+void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns);
+
+/* The connection that brought a rank's card closed before the group was complete. */
+void store_on_left(struct store *store, uint32_t rank);
+
+/* A handshake proved the peer but found that it does not fit. Peers of another job or epoch are only turned away. */
+void store_on_mismatch(struct store *store, enum hello_verdict verdict, const struct error *reason);
+
+/* Somebody failed to prove itself. True the first time: worth a line in the log. */
+bool store_on_stranger(struct store *store);
+
+/* Time passes. */
+void store_on_tick(struct store *store, uint64_t now_ns);
+
+/* STORE_COMPLETE: all cards as they go out, size * CARD_BYTES. */
+void store_write_roster(const struct store *store, uint8_t *out);
+
+void store_fini(struct store *store);
+
+/* Ranks of a list that are not in it: "1, 3-5, 9"; "..." where the text ends. marks[i] != 0: i is there. */
+const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size);
+
+/* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
+ESP_CHECKED enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err);
+
+#endif

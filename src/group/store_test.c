@@ -1,0 +1,208 @@
+#include "group/store.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+#define SIZE 4u
+
+static struct store_arrival arrival_of(uint32_t rank)
+{
+	struct store_arrival arrival = {.patience_ms = 60000};
+	arrival.card = (struct card){.rank = rank, .size = SIZE, .version = 1, .pid = 100 + rank, .port = 7};
+	snprintf(arrival.card.host_name, sizeof(arrival.card.host_name), "node%u", rank);
+	return arrival;
+}
+
+static void begin(struct store *store)
+{
+	struct store_arrival own = arrival_of(0);
+	struct error err;
+	CHECK(store_init(store, &own.card, 10 * NS_PER_S, 40 * NS_PER_S, &err) == ESP_OK);
+}
+
+static void arrive(struct store *store, uint32_t rank)
+{
+	struct store_arrival arrival = arrival_of(rank);
+	store_on_arrival(store, rank, &arrival, 11 * NS_PER_S);
+}
+
+/* In any order, all cards make a roster. */
+static void complete(struct rng *rng)
+{
+	for (int i = 0; i < 100; i++) {
+		struct store store;
+		uint32_t order[3] = {1, 2, 3};
+		uint8_t roster[SIZE * CARD_BYTES];
+
+		begin(&store);
+		for (uint32_t k = 0; k < 3; k++) {
+			uint64_t other = k + rng_below(rng, 3 - k);
+			uint32_t rank = order[other];
+			order[other] = order[k];
+			CHECK(store.state == STORE_GATHERS);
+			arrive(&store, rank);
+		}
+		CHECK(store.state == STORE_COMPLETE);
+		store_write_roster(&store, roster);
+		for (uint32_t k = 0; k < SIZE; k++) {
+			struct card card;
+			CHECK(card_decode(roster + k * CARD_BYTES, &card));
+			CHECK(card.rank == k && card.pid == 100 + k);
+		}
+		store_on_tick(&store, UINT64_MAX);
+		CHECK(store.state == STORE_COMPLETE);
+		store_fini(&store);
+	}
+}
+
+static void check_broken(struct store *store, enum esp_status status, const char *text)
+{
+	CHECK(store->state == STORE_BROKEN && store->error.status == status);
+	CHECK_STR(store->error.text, text);
+	store_on_tick(store, UINT64_MAX); /* the first reason stays */
+	CHECK_STR(store->error.text, text);
+	store_fini(store);
+}
+
+static void missing(void)
+{
+	struct store store;
+
+	begin(&store);
+	arrive(&store, 2);
+	store_on_tick(&store, 40 * NS_PER_S - 1);
+	CHECK(store.state == STORE_GATHERS);
+	store_on_tick(&store, 40 * NS_PER_S);
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 2 of 4 ranks have not arrived: 1, 3");
+
+	begin(&store);
+	CHECK(store_on_stranger(&store) && !store_on_stranger(&store));
+	store_on_tick(&store, 40 * NS_PER_S);
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; 2 connections without the job's key were refused");
+}
+
+/* Who came early and will leave early is told before that. */
+static void impatient(void)
+{
+	struct store store;
+	struct store_arrival arrival = arrival_of(1);
+
+	begin(&store);
+	arrival.patience_ms = 10000;
+	store_on_arrival(&store, 1, &arrival, 12 * NS_PER_S);
+	CHECK_U64(store.deadline_ns, 22 * NS_PER_S - 500 * NS_PER_MS);
+	arrival = arrival_of(2);
+	arrival.patience_ms = 1000;
+	store_on_arrival(&store, 2, &arrival, 12 * NS_PER_S);
+	CHECK_U64(store.deadline_ns, 12 * NS_PER_S + 750 * NS_PER_MS);
+	store_on_tick(&store, 13 * NS_PER_S);
+	check_broken(&store, ESP_ETIMEOUT, "after 3.0 s 1 of 4 ranks have not arrived: 3");
+	begin(&store);
+	arrival.patience_ms = 0;
+	store_on_arrival(&store, 2, &arrival, 12 * NS_PER_S);
+	CHECK_U64(store.deadline_ns, 12 * NS_PER_S);
+	store_fini(&store);
+}
+
+static void unfit(void)
+{
+	struct store store;
+	struct store_arrival arrival = arrival_of(2);
+
+	begin(&store);
+	arrive(&store, 2);
+	arrival.card.pid = 999;
+	snprintf(arrival.card.host_name, sizeof(arrival.card.host_name), "node9");
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "two processes say that they are rank 2: process 102 on node2 and process 999 on node9");
+
+	begin(&store);
+	store_on_arrival(&store, 3, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 3 sent the card of rank 2");
+
+	begin(&store);
+	arrival.card.size = 5;
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 was started for 5 ranks, rank 0 for 4");
+
+	begin(&store);
+	arrival.card.version = 2;
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 speaks version 2 of the protocol, rank 0 version 1");
+
+	begin(&store);
+	arrival = arrival_of(2);
+	arrival.card.settings[31] = 1;
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
+
+	begin(&store);
+	arrive(&store, 2);
+	store_on_left(&store, 2);
+	check_broken(&store, ESP_EPEER, "rank 2 (process 102 on node2) went away while the group was joining");
+}
+
+/* What belongs to another job is turned away and changes nothing. */
+static void verdicts(void)
+{
+	static const enum hello_verdict harmless[] = {HELLO_OTHER_JOB, HELLO_OTHER_EPOCH, HELLO_NOT_ME, HELLO_OTHER_PURPOSE,
+	                                              HELLO_OTHER_LANE};
+	static const enum hello_verdict fatal[] = {HELLO_OTHER_VERSION, HELLO_OTHER_SIZE, HELLO_OTHER_SETTINGS, HELLO_NOT_YOU};
+	struct error reason;
+
+	error_set(&reason, ESP_EMISMATCH, "because");
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		struct store store;
+		begin(&store);
+		store_on_mismatch(&store, harmless[i], &reason);
+		CHECK(store.state == STORE_GATHERS);
+		store_fini(&store);
+	}
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+		struct store store;
+		begin(&store);
+		store_on_mismatch(&store, fatal[i], &reason);
+		check_broken(&store, ESP_EMISMATCH, "because");
+	}
+}
+
+static void missing_texts(void)
+{
+	static const uint8_t marks[] = {1, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0};
+	uint8_t every_other[1000];
+	char text[60];
+
+	CHECK_STR(store_missing_text(marks, sizeof(marks), text, sizeof(text)), "1, 3, 4, 6-8, 10");
+	CHECK_STR(store_missing_text(marks, 1, text, sizeof(text)), "");
+	for (unsigned i = 0; i < sizeof(every_other); i++)
+		every_other[i] = i % 2;
+	CHECK_STR(store_missing_text(every_other, sizeof(every_other), text, 20), "0, 2, 4, 6, 8 ...");
+	for (size_t size = 6; size < sizeof(text); size++)
+		CHECK(strlen(store_missing_text(every_other, sizeof(every_other), text, size)) < size);
+}
+
+static void alone(void)
+{
+	struct store store;
+	struct error err;
+	struct card own = {.size = 1};
+
+	CHECK(store_init(&store, &own, 0, 0, &err) == ESP_OK && store.state == STORE_COMPLETE);
+	store_fini(&store);
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
+	complete(&rng);
+	missing();
+	impatient();
+	unfit();
+	verdicts();
+	missing_texts();
+	alone();
+	return 0;
+}

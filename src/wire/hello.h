@@ -1,0 +1,81 @@
+/*
+ * hello.h - what two ends of a new connection say to each other before anything else.
+ *
+ * Three messages of fixed size; what they mean and how they are sealed is group/handshake.h's
+ * business, here is only where each byte stands. All numbers are little endian.
+ *
+ *     challenge   listener -> dialer     magic 8   nonce 32
+ *     proof       dialer -> listener     magic 8   nonce 32   hello 80 (hidden)   tag 32
+ *     verdict     listener -> dialer     magic 8              hello 80 (hidden)   tag 32
+ *
+ * The first four bytes and the ranks of a hello stand where they stand in every version to
+ * come, so that two versions can tell each other who and what they are.
+ */
+#ifndef WIRE_HELLO_H
+#define WIRE_HELLO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HELLO_VERSION 1u /* of everything on the wire */
+
+#define HELLO_MAGIC_BYTES 8u
+#define HELLO_NONCE_BYTES 32u
+#define HELLO_BYTES 80u
+#define HELLO_TAG_BYTES 32u
+#define HELLO_JOB_BYTES 16u
+#define HELLO_DIGEST_BYTES 32u
+
+#define CHALLENGE_BYTES (HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES)
+#define PROOF_BYTES (HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES + HELLO_BYTES + HELLO_TAG_BYTES)
+#define VERDICT_BYTES (HELLO_MAGIC_BYTES + HELLO_BYTES + HELLO_TAG_BYTES)
+
+/* Not printable, so that no text protocol answers it; the last byte is the number of this exchange. */
+extern const uint8_t hello_challenge_magic[HELLO_MAGIC_BYTES];
+extern const uint8_t hello_proof_magic[HELLO_MAGIC_BYTES];
+extern const uint8_t hello_verdict_magic[HELLO_MAGIC_BYTES];
+
+/* What a connection is for. */
+enum hello_purpose {
+	HELLO_STORE = 1,   /* joining                        */
+	HELLO_CONTROL = 2, /* heartbeats, failures, agreement */
+	HELLO_LANE = 3,    /* data of one lane               */
+};
+
+/* What the listener thinks of the dialer's hello. */
+enum hello_verdict {
+	HELLO_WELCOME = 0,
+	HELLO_OTHER_VERSION = 1,
+	HELLO_OTHER_JOB = 2,
+	HELLO_OTHER_EPOCH = 3,
+	HELLO_NOT_ME = 4,         /* the dialer wants another rank than the one that listens here */
+	HELLO_OTHER_SIZE = 5,
+	HELLO_OTHER_SETTINGS = 6,
+	HELLO_NOT_YOU = 7,        /* the dialer's rank is not in the group, or not the one expected */
+	HELLO_OTHER_PURPOSE = 8,  /* this connection is not wanted here now */
+	HELLO_OTHER_LANE = 9,
+};
+#define HELLO_VERDICT_COUNT 10
+
+struct hello {
+	uint16_t version;
+	uint8_t purpose; /* enum hello_purpose                   */
+	uint8_t verdict; /* enum hello_verdict; 0 in a proof     */
+	uint32_t from;   /* the sender's rank                    */
+	uint32_t to;     /* the rank that the sender talks to    */
+	uint32_t size;   /* ranks in the group                   */
+	uint32_t lane;   /* 0 unless the purpose is HELLO_LANE   */
+	uint64_t epoch;  /* how often the group was formed anew  */
+	uint8_t job[HELLO_JOB_BYTES];
+	uint8_t settings[HELLO_DIGEST_BYTES]; /* of what all ranks must have set alike */
+};
+
+void hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES]);
+
+/*
+ * False if the bytes are no hello of this version; *out is then untouched. A hello of
+ * another version decodes as far as versions have in common: version, purpose, verdict, ranks.
+ */
+bool hello_decode(const uint8_t in[HELLO_BYTES], struct hello *out);
+
+#endif

@@ -1,0 +1,166 @@
+#include "wire/store_msg.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+
+void store_head_encode(const struct store_head *head, uint8_t out[STORE_HEAD_BYTES])
+{
+	memset(out, 0, STORE_HEAD_BYTES);
+	out[0] = head->type;
+	bytes_put32(out + 4, head->bytes);
+}
+
+bool store_head_decode(const uint8_t in[STORE_HEAD_BYTES], struct store_head *out)
+{
+	if (in[0] < STORE_ARRIVAL || in[0] > STORE_FAILURE || in[1] || in[2] || in[3])
+		return false;
+	*out = (struct store_head){in[0], bytes_get32(in + 4)};
+	return true;
+}
+
+static bool printable(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
+/* A text fills its field up with NULs and has at least one. */
+static void put_text(uint8_t *at, const char *text, size_t size)
+{
+	size_t length = strnlen(text, size - 1);
+	for (size_t i = 0; i < length; i++)
+		at[i] = printable((uint8_t)text[i]) ? (uint8_t)text[i] : '?';
+	memset(at + length, 0, size - length);
+}
+
+static bool get_text(const uint8_t *at, char *text, size_t size)
+{
+	size_t length = strnlen((const char *)at, size);
+	if (length == size)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!printable(at[i]))
+			return false;
+	for (size_t i = length; i < size; i++)
+		if (at[i])
+			return false;
+	memcpy(text, at, size);
+	return true;
+}
+
+#define ADDRESS_BYTES 20u /* family 1, zero 3, address 16 */
+
+static void put_address(uint8_t *at, const struct card_address *address)
+{
+	memset(at, 0, ADDRESS_BYTES);
+	at[0] = address->family;
+	memcpy(at + 4, address->bytes, address->family == CARD_IPV4 ? 4 : 16);
+}
+
+static bool get_address(const uint8_t *at, struct card_address *address)
+{
+	unsigned length = at[0] == CARD_IPV4 ? 4 : 16;
+	if ((at[0] != CARD_IPV4 && at[0] != CARD_IPV6) || at[1] || at[2] || at[3])
+		return false;
+	for (unsigned i = length; i < 16; i++)
+		if (at[4 + i])
+			return false;
+	address->family = at[0];
+	memcpy(address->bytes, at + 4, 16);
+	return true;
+}
+
+static bool all_zero(const uint8_t *at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (at[i])
+			return false;
+	return true;
+}
+
+/*
+ *     0     4     8    12       14    16       32        64         128    132   144
+ *     rank  size  pid  version  port  host id  settings  host name  count  zero  8 addresses of 20 bytes
+ */
+#define COUNT_AT 128u
+#define ADDRESSES_AT 144u
+static_assert(ADDRESSES_AT + CARD_ADDRESSES * ADDRESS_BYTES == CARD_BYTES, "the layout of a card");
+
+void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
+{
+	assert(card->address_count <= CARD_ADDRESSES);
+	memset(out, 0, CARD_BYTES);
+	bytes_put32(out, card->rank);
+	bytes_put32(out + 4, card->size);
+	bytes_put32(out + 8, card->pid);
+	bytes_put16(out + 12, card->version);
+	bytes_put16(out + 14, card->port);
+	memcpy(out + 16, card->host_id, CARD_HOST_ID_BYTES);
+	memcpy(out + 32, card->settings, HELLO_DIGEST_BYTES);
+	put_text(out + 64, card->host_name, CARD_HOST_NAME);
+	bytes_put32(out + COUNT_AT, card->address_count);
+	for (uint32_t i = 0; i < card->address_count; i++)
+		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]);
+}
+
+static bool get_addresses(const uint8_t *in, struct card *card)
+{
+	uint32_t count = bytes_get32(in + COUNT_AT);
+	if (count > CARD_ADDRESSES)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!get_address(in + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]))
+			return false;
+	card->address_count = count;
+	return all_zero(in + ADDRESSES_AT + count * ADDRESS_BYTES, (CARD_ADDRESSES - count) * ADDRESS_BYTES);
+}
+
+bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
+{
+	struct card card = {
+		.rank = bytes_get32(in),
+		.size = bytes_get32(in + 4),
+		.pid = bytes_get32(in + 8),
+		.version = bytes_get16(in + 12),
+		.port = bytes_get16(in + 14),
+	};
+
+	memcpy(card.host_id, in + 16, CARD_HOST_ID_BYTES);
+	memcpy(card.settings, in + 32, HELLO_DIGEST_BYTES);
+	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !all_zero(in + COUNT_AT + 4, ADDRESSES_AT - COUNT_AT - 4))
+		return false;
+	if (!get_addresses(in, &card) || card.rank >= card.size)
+		return false;
+	*out = card;
+	return true;
+}
+
+void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE_ARRIVAL_BYTES])
+{
+	bytes_put32(out, arrival->patience_ms);
+	card_encode(&arrival->card, out + 4);
+}
+
+bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_arrival *out)
+{
+	if (!card_decode(in + 4, &out->card))
+		return false;
+	out->patience_ms = bytes_get32(in);
+	return true;
+}
+
+void store_failure_encode(const struct store_failure *failure, uint8_t out[STORE_FAILURE_BYTES])
+{
+	bytes_put32(out, (uint32_t)failure->status);
+	put_text(out + 4, failure->text, STORE_FAILURE_TEXT);
+}
+
+bool store_failure_decode(const uint8_t in[STORE_FAILURE_BYTES], struct store_failure *out)
+{
+	int32_t status = (int32_t)bytes_get32(in);
+	if (status >= 0 || !get_text(in + 4, out->text, STORE_FAILURE_TEXT))
+		return false;
+	out->status = status;
+	return true;
+}
