@@ -21,7 +21,7 @@ static const char *const log_levels[] = {"off", "error", "warn", "info", "trace"
 static const struct conf_setting settings[] = {
 	{"chunk_bytes", CONF_BYTES, "64K", 256, 64 << 20, NULL, "how much of a buffer travels in one piece",
 	 AT(chunk_bytes), true},
-	{"credits", CONF_UINT, "16", 1, 1024, NULL, "messages that a peer may send ahead on one connection", AT(credits),
+	{"credits", CONF_UINT, "16", 1, 64, NULL, "messages that a peer may send ahead on one connection", AT(credits),
 	 true},
 	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks), true},
 	{"lanes", CONF_UINT, "1", 1, 64, NULL, "threads that move data, each with its own connections", AT(lanes), true},
