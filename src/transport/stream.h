@@ -1,7 +1,7 @@
 /*
  * stream.h - messages over a stream of bytes: frames in, frames out, cut anywhere.
  *
- * Shared by the transports that move bytes in order (loop now, TCP next). Logic without
+ * Shared by the transports that move bytes in order (loop, TCP). Logic without
  * I/O: the caller moves bytes between the stream and the places that these functions
  * name. One reader and one writer per connection; touched by the lane's thread only.
  */

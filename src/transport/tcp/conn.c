@@ -1,0 +1,255 @@
+#include "transport/tcp/conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* Stands for data without memory behind it. */
+static const uint8_t zeros[16384];
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+bool conn_has_work(const struct conn *conn)
+{
+	return conn->readable || (conn->writable && (conn->wants || conn->writer_count > 0));
+}
+
+/* ---- sending ---- */
+
+/* What is handed to the kernel at once. */
+struct gather {
+	struct iovec parts[2 * CONN_GATHER];
+	uint32_t part_count;
+	uint32_t bytes;
+	uint32_t of_message[CONN_GATHER]; /* bytes of each, in the order of the ring */
+	uint32_t message_count;
+};
+
+/* The next stretch of a message; false: it goes in only in part, and ends the batch. */
+static bool gather_stretch(struct gather *gather, const struct stream_bytes *stretch)
+{
+	uint32_t room = CONN_SEND_BYTES - gather->bytes, bytes = least(stretch->bytes, room);
+
+	if (!stretch->at)
+		bytes = least(bytes, sizeof(zeros));
+	gather->parts[gather->part_count++] =
+		(struct iovec){(void *)(uintptr_t)(stretch->at ? stretch->at : zeros), bytes};
+	gather->of_message[gather->message_count] += bytes;
+	gather->bytes += bytes;
+	return bytes == stretch->bytes;
+}
+
+/* Pulls messages until there are enough for one call, or none is left. */
+static void gather_fill(struct gather *gather, struct conn *conn)
+{
+	bool whole = true;
+
+	gather->part_count = gather->bytes = gather->message_count = 0;
+	while (whole && gather->message_count < CONN_GATHER && gather->bytes + FRAME_BYTES < CONN_SEND_BYTES) {
+		uint32_t at = (conn->writer_first + gather->message_count) % CONN_GATHER;
+		struct stream_bytes stretches[2];
+
+		if (gather->message_count >= conn->writer_count && !conn->wants)
+			return;
+		unsigned count =
+			stream_pending(&conn->writers[at], conn->user, conn->context, conn->number, stretches);
+		if (count == 0) {
+			conn->wants = false;
+			return;
+		}
+		gather->of_message[gather->message_count] = 0;
+		for (unsigned i = 0; whole && i < count; i++)
+			whole = gather_stretch(gather, &stretches[i]);
+		gather->message_count++;
+		if (conn->writer_count < gather->message_count)
+			conn->writer_count = gather->message_count;
+	}
+}
+
+/* The kernel has taken so many bytes of the batch: tell whose messages have left. */
+static void gather_settle(const struct gather *gather, struct conn *conn, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < gather->message_count && bytes > 0; i++) {
+		struct stream_writer *writer = &conn->writers[conn->writer_first];
+		uint32_t part = least(gather->of_message[i], bytes);
+
+		bytes -= part;
+		if (!stream_left(writer, part))
+			return;
+		conn->writer_first = (conn->writer_first + 1) % CONN_GATHER;
+		conn->writer_count--;
+		conn->sent_messages++;
+		conn->user->sent(conn->context, conn->number, writer->message.channel, writer->message.cookie);
+	}
+}
+
+/*
+ * A peer that closed after its last message may reset what is still sent to it (a credit,
+ * say). What it sent before counts, so a failure to write ends the connection only when
+ * nothing is left to be read.
+ */
+static enum esp_status write_failed(struct conn *conn)
+{
+	conn->mute = true;
+	conn->writable = false;
+	conn->readable = true;
+	return ESP_OK;
+}
+
+enum esp_status conn_write(struct conn *conn)
+{
+	struct gather gather;
+
+	gather_fill(&gather, conn);
+	if (gather.bytes == 0)
+		return ESP_PENDING;
+	struct msghdr message = {.msg_iov = gather.parts, .msg_iovlen = gather.part_count};
+	ssize_t sent;
+	do {
+		sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (sent < 0 && errno == EINTR);
+	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		return write_failed(conn);
+	if (sent < (ssize_t)gather.bytes)
+		conn->writable = false;
+	if (sent <= 0)
+		return ESP_PENDING;
+	conn->send_calls++;
+	conn->sent_bytes += (uint64_t)sent;
+	gather_settle(&gather, conn, (uint32_t)sent);
+	return ESP_OK;
+}
+
+/* ---- receiving ---- */
+
+static struct transport_room next_room(struct conn *conn)
+{
+	struct transport_room room = stream_room(&conn->reader, conn->user, conn->context, conn->number);
+
+	assert(room.bytes > 0);
+	return room;
+}
+
+static enum esp_status arrived(struct conn *conn, uint32_t bytes)
+{
+	return stream_arrived(&conn->reader, conn->user, conn->context, conn->number, bytes);
+}
+
+/* Passes on what was received ahead. */
+static enum esp_status take_ahead(struct conn *conn)
+{
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t at = 0; status == ESP_OK && at < conn->ahead_have;) {
+		struct transport_room room = next_room(conn);
+		uint32_t bytes = least(room.bytes, conn->ahead_have - at);
+
+		if (room.at)
+			memcpy(room.at, conn->ahead + at, bytes);
+		at += bytes;
+		status = arrived(conn, bytes);
+	}
+	conn->ahead_have = 0;
+	return status;
+}
+
+/* Messages tend to be as large as the one before. direct: bytes that go straight to their place. */
+static uint32_t ahead_room(const struct conn *conn, uint32_t direct)
+{
+	bool has_nowhere_else = direct == 0 && conn->reader.body_left > 0;
+
+	return conn->reader.frame.bytes > CONN_LARGE && !has_nowhere_else ? CONN_AHEAD_HEAD : CONN_AHEAD;
+}
+
+static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
+{
+	bool is_between = conn->reader.body_left == 0 && conn->reader.header_have == 0;
+
+	conn->readable = false;
+	if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
+		return conn->mute ? ESP_ELINK : ESP_PENDING;
+	return got == 0 && is_between ? ESP_EPEER : ESP_ELINK;
+}
+
+enum esp_status conn_read(struct conn *conn)
+{
+	struct transport_room room = {NULL, 0};
+	struct iovec parts[2];
+	int count = 0;
+
+	if (conn->reader.body_left > 0) {
+		room = next_room(conn);
+		if (room.at)
+			room.bytes = least(room.bytes, CONN_RECEIVE_BYTES);
+		else
+			room.bytes = 0; /* through the read-ahead, for want of a better place */
+	}
+	if (room.bytes > 0)
+		parts[count++] = (struct iovec){room.at, room.bytes};
+	if (room.bytes == conn->reader.body_left || room.bytes == 0)
+		parts[count++] = (struct iovec){conn->ahead, ahead_room(conn, room.bytes)};
+	size_t asked = parts[0].iov_len + (count > 1 ? parts[1].iov_len : 0);
+	ssize_t got;
+	do {
+		got = readv(conn->fd, parts, count);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return nothing_read(conn, got, errno);
+	/* Less than asked for: all that was there, and more makes an edge. But not the end, if it came before. */
+	if ((size_t)got < asked && !conn->ending && !conn->mute)
+		conn->readable = false;
+	conn->receive_calls++;
+	conn->received_bytes += (uint64_t)got;
+	uint32_t direct = least((uint32_t)got, room.bytes);
+	conn->ahead_have = (uint32_t)got - direct;
+	enum esp_status status = direct > 0 ? arrived(conn, direct) : ESP_OK;
+	return status == ESP_OK ? take_ahead(conn) : status;
+}
+
+/* ---- the socket ---- */
+
+static int set_size(int fd, int option, uint32_t bytes)
+{
+	int value = (int)(bytes > INT32_MAX ? INT32_MAX : bytes);
+
+	return bytes == 0 || setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value)) == 0 ? 0 : errno;
+}
+
+static int prepare_tcp(int fd, uint32_t unsent_most)
+{
+	int on = 1, unsent = (int)(unsent_most > INT32_MAX ? INT32_MAX : unsent_most);
+
+	/* A frame is sent whole or with others: holding back its end gains nothing. */
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+		return errno;
+	if (unsent_most > 0 && setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent)) < 0)
+		return errno;
+	return 0;
+}
+
+int conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most)
+{
+	int type = 0, family = 0, flags = fcntl(fd, F_GETFL);
+	socklen_t type_bytes = sizeof(type), family_bytes = sizeof(family);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &family_bytes) < 0)
+		return errno;
+	if (type != SOCK_STREAM)
+		return EPROTOTYPE;
+	int error = set_size(fd, SO_SNDBUF, send_buffer);
+	if (error == 0)
+		error = set_size(fd, SO_RCVBUF, receive_buffer);
+	if (error == 0 && family != AF_UNIX)
+		error = prepare_tcp(fd, unsent_most);
+	return error;
+}

@@ -1,0 +1,69 @@
+/*
+ * conn.h - one connection: bytes between a socket and the lane's user. Private to tcp.
+ *
+ * The socket is non-blocking and watched for edges (see tcp.c), so a connection remembers
+ * whether it can be read and written: a flag is cleared when a system call moved less than
+ * was asked for, and set by the next edge.
+ */
+#ifndef TRANSPORT_TCP_CONN_H
+#define TRANSPORT_TCP_CONN_H
+
+#include "transport/stream.h"
+
+/*
+ * Messages that one system call sends, and bytes after which no further message joins: so
+ * many that small messages share the cost of the call, not tuned further.
+ */
+#define CONN_GATHER 32u
+#define CONN_SEND_BYTES (512u << 10)
+
+/*
+ * What is received beyond the body under way, so that small messages, and the head of the
+ * next large one, need no call of their own. What lies in it is copied once more, so after
+ * a large message it is just the head (bench/tcp_bench: a stream of 1 KiB costs a quarter
+ * less than with 4 KiB always; large ones do not notice).
+ */
+#define CONN_AHEAD 16384u
+#define CONN_AHEAD_HEAD 256u
+#define CONN_LARGE 4096u /* bytes of a message */
+#define CONN_RECEIVE_BYTES (512u << 10)
+
+struct conn {
+	int fd;
+	uint32_t number; /* of the peer */
+	const struct transport_user *user;
+	void *context;
+
+	bool readable, writable;
+	bool wants;   /* user->next() has not been asked to the end                         */
+	bool ending;  /* the end of the stream is near: read until it is reached            */
+	bool mute;    /* writing failed: read what has arrived, then the connection is lost */
+	bool listed;  /* among those that have work                                         */
+	bool closed;
+	struct conn *next_listed;
+	struct conn *next; /* of the same peer, or to be freed */
+
+	uint64_t sent_bytes, received_bytes, sent_messages, send_calls, receive_calls;
+
+	/* Messages pulled and not yet left: a ring, oldest first. */
+	uint32_t writer_first, writer_count;
+	struct stream_writer writers[CONN_GATHER];
+
+	struct stream_reader reader;
+	uint32_t ahead_have;
+	uint8_t ahead[CONN_AHEAD];
+};
+
+bool conn_has_work(const struct conn *conn);
+
+/*
+ * One system call each way, and what follows from it. ESP_OK, ESP_PENDING (nothing was
+ * moved), or why the connection is lost.
+ */
+ESP_CHECKED enum esp_status conn_write(struct conn *conn);
+ESP_CHECKED enum esp_status conn_read(struct conn *conn);
+
+/* Sets up a socket that is to be a connection: 0, or an errno. */
+int conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most);
+
+#endif

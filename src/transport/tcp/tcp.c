@@ -1,0 +1,383 @@
+/*
+ * tcp.c - the peers of a lane, their connections, and the turns that these take.
+ */
+#include "transport/tcp/tcp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/tcp/conn.h"
+#include "transport/tcp/path.h"
+#include "transport/tcp/poller.h"
+
+#define ROUNDS_MOST 4 /* over the connections with work, between two looks for events */
+
+struct peer {
+	struct conn *conns; /* messages leave on the first      */
+	struct conn *from;  /* the one on which they come, or NULL */
+	bool dialled;       /* there is something for it, and nobody has brought a connection yet */
+	bool lost;
+};
+
+struct tcp {
+	struct tcp_config config;
+	const struct transport_user *user;
+	void *context;
+	struct poller poller;
+	bool ended;     /* the user has failed: nothing is done any more */
+	unsigned moved; /* in this call of tcp_poll() */
+	struct conn *work_first, *work_last;
+	struct conn *closed; /* to be freed when nothing points to them any more */
+	struct peer peers[];
+};
+
+/* ---- connections with work ---- */
+
+static void work_add(struct tcp *tcp, struct conn *conn)
+{
+	if (conn->listed || conn->closed || !conn_has_work(conn))
+		return;
+	conn->listed = true;
+	conn->next_listed = NULL;
+	if (tcp->work_first)
+		tcp->work_last->next_listed = conn;
+	else
+		tcp->work_first = conn;
+	tcp->work_last = conn;
+}
+
+static struct conn *work_take(struct tcp *tcp)
+{
+	struct conn *conn = tcp->work_first;
+
+	if (conn) {
+		tcp->work_first = conn->next_listed;
+		conn->listed = false;
+	}
+	return conn;
+}
+
+/* ---- open and close ---- */
+
+enum esp_status tcp_open(const struct tcp_config *config, const struct transport_user *user, void *context,
+                         struct tcp **out, struct error *err)
+{
+	struct tcp *tcp = calloc(1, sizeof(*tcp) + config->peers * sizeof(struct peer));
+
+	if (!tcp)
+		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u peers", config->peers);
+	tcp->config = *config;
+	tcp->user = user;
+	tcp->context = context;
+	enum esp_status status = poller_init(&tcp->poller);
+	if (status != ESP_OK) {
+		tcp_close(tcp);
+		return error_set(err, status, "no descriptors to wait for connections with");
+	}
+	*out = tcp;
+	return ESP_OK;
+}
+
+static void free_all(struct conn *conn)
+{
+	while (conn) {
+		struct conn *next = conn->next;
+
+		free(conn);
+		conn = next;
+	}
+}
+
+/* Closes the connections of a peer; their memory is kept until nothing points to it. */
+static void peer_close(struct tcp *tcp, struct peer *peer)
+{
+	while (peer->conns) {
+		struct conn *conn = peer->conns;
+
+		peer->conns = conn->next;
+		conn->closed = true;
+		/* A copy of the descriptor in a child process would keep it watched. */
+		poller_unwatch(&tcp->poller, conn->fd);
+		close(conn->fd);
+		conn->next = tcp->closed;
+		tcp->closed = conn;
+	}
+	peer->from = NULL;
+}
+
+/* Frees what was closed: not while a turn is under way. */
+static void closed_free(struct tcp *tcp)
+{
+	struct conn *work = tcp->work_first;
+
+	if (!tcp->closed)
+		return;
+	tcp->work_first = NULL;
+	while (work) {
+		struct conn *next = work->next_listed;
+
+		work->listed = false;
+		work_add(tcp, work);
+		work = next;
+	}
+	free_all(tcp->closed);
+	tcp->closed = NULL;
+}
+
+void tcp_close(struct tcp *tcp)
+{
+	if (!tcp)
+		return;
+	for (uint32_t i = 0; i < tcp->config.peers; i++)
+		peer_close(tcp, &tcp->peers[i]);
+	free_all(tcp->closed);
+	poller_fini(&tcp->poller);
+	free(tcp);
+}
+
+/* ---- peers come and go ---- */
+
+/* If the user has failed, the peers learn of it from their connections. */
+static bool has_ended(struct tcp *tcp)
+{
+	if (tcp->ended || tcp->user->failed(tcp->context) == ESP_OK)
+		return tcp->ended;
+	tcp->ended = true;
+	tcp->moved++;
+	for (uint32_t i = 0; i < tcp->config.peers; i++)
+		peer_close(tcp, &tcp->peers[i]);
+	return true;
+}
+
+static void peer_lose(struct tcp *tcp, uint32_t number, enum esp_status why)
+{
+	struct peer *peer = &tcp->peers[number];
+
+	if (peer->lost || has_ended(tcp))
+		return;
+	peer->lost = true;
+	peer->dialled = false;
+	peer_close(tcp, peer);
+	tcp->moved++;
+	tcp->user->lost(tcp->context, number, why);
+	has_ended(tcp);
+}
+
+void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why)
+{
+	assert(peer < tcp->config.peers);
+	peer_lose(tcp, peer, why);
+}
+
+static enum esp_status conn_open(struct tcp *tcp, uint32_t number, int fd, bool checked, struct conn **out)
+{
+	struct conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return ESP_ENOMEM;
+	conn->fd = fd;
+	conn->number = number;
+	conn->user = tcp->user;
+	conn->context = tcp->context;
+	for (uint32_t i = 0; i < CONN_GATHER; i++)
+		conn->writers[i].checked = checked;
+	enum esp_status status = poller_watch(&tcp->poller, fd, conn);
+	if (status != ESP_OK) {
+		free(conn);
+		return status;
+	}
+	*out = conn;
+	return ESP_OK;
+}
+
+static void peer_add(struct tcp *tcp, struct peer *peer, struct conn *conn)
+{
+	struct conn **end = &peer->conns;
+
+	conn->wants = peer->dialled && !peer->conns;
+	peer->dialled = false;
+	while (*end)
+		end = &(*end)->next;
+	*end = conn;
+	work_add(tcp, conn); /* it cannot have any: watching it makes the first edge */
+}
+
+enum esp_status tcp_adopt(struct tcp *tcp, uint32_t number, int fd, bool checked, struct error *err)
+{
+	struct conn *conn;
+	enum esp_status status = ESP_OK;
+
+	if (number >= tcp->config.peers)
+		status = error_set(err, ESP_EINVAL, "peer %u: there are %u", number, tcp->config.peers);
+	else if (tcp->peers[number].lost || tcp->ended)
+		status = error_set(err, ESP_EPEER, "a connection to peer %u came after it was lost, or after a failure",
+		                   number);
+	int error = status != ESP_OK ? 0
+	                             : conn_prepare(fd, tcp->config.send_buffer, tcp->config.receive_buffer,
+	                                            tcp->config.unsent_most);
+	if (error != 0)
+		status = error_set(err, ESP_EINVAL, "not a connection that can be used (error %d)", error);
+	if (status == ESP_OK) {
+		status = conn_open(tcp, number, fd, checked, &conn);
+		if (status != ESP_OK)
+			error_set(err, status, "a connection to peer %u could not be watched", number);
+	}
+	if (status != ESP_OK) {
+		close(fd);
+		return status;
+	}
+	peer_add(tcp, &tcp->peers[number], conn);
+	return ESP_OK;
+}
+
+/* ---- turns ---- */
+
+/* Whoever has become ready to send: on its first connection, or on one that is asked for. */
+static void pull(struct tcp *tcp)
+{
+	uint32_t number;
+
+	while (!has_ended(tcp) && (number = tcp->user->ready(tcp->context)) != UINT32_MAX) {
+		struct peer *peer = &tcp->peers[number];
+
+		assert(number < tcp->config.peers);
+		if (peer->lost)
+			continue;
+		if (peer->conns) {
+			peer->conns->wants = true;
+			work_add(tcp, peer->conns);
+		} else if (!peer->dialled) {
+			peer->dialled = true;
+			tcp->config.dial(tcp->config.dial_context, number);
+		}
+	}
+}
+
+/* Is there more than an end on a connection that must stay silent? */
+static enum esp_status look_for_end(struct conn *conn)
+{
+	uint8_t byte;
+	ssize_t got = recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (got > 0)
+		return ESP_ECORRUPT;
+	if (got == 0)
+		return ESP_EPEER;
+	if (errno != EAGAIN && errno != EINTR)
+		return ESP_ELINK;
+	conn->readable = errno == EINTR;
+	return ESP_PENDING;
+}
+
+static enum esp_status receive(struct tcp *tcp, struct conn *conn)
+{
+	struct peer *peer = &tcp->peers[conn->number];
+
+	if (peer->from && peer->from != conn)
+		return look_for_end(conn);
+	enum esp_status status = conn_read(conn);
+	if (conn->received_bytes > 0)
+		peer->from = conn;
+	return status;
+}
+
+/* A connection's turn: a batch out, a batch in. */
+static void take_turn(struct tcp *tcp, struct conn *conn)
+{
+	enum esp_status status = ESP_PENDING;
+
+	if (conn->closed)
+		return;
+	if (conn->writable && (conn->wants || conn->writer_count > 0)) {
+		status = conn_write(conn);
+		tcp->moved += status == ESP_OK;
+	}
+	if (conn->readable && !has_ended(tcp)) {
+		status = receive(tcp, conn);
+		tcp->moved += status == ESP_OK;
+	}
+	/* The status of a user that failed by itself is nobody's fault. */
+	if (!has_ended(tcp) && status != ESP_OK && status != ESP_PENDING)
+		peer_lose(tcp, conn->number, status);
+	work_add(tcp, conn);
+}
+
+/* Each connection that has work now gets one turn. */
+static void take_turns(struct tcp *tcp)
+{
+	struct conn *last = tcp->work_last, *conn;
+
+	while (!tcp->ended && (conn = work_take(tcp)) != NULL) {
+		take_turn(tcp, conn);
+		if (conn == last)
+			return;
+	}
+}
+
+static void collect(struct tcp *tcp, int64_t timeout_ns)
+{
+	struct epoll_event events[POLLER_EVENTS];
+	unsigned count = poller_wait(&tcp->poller, timeout_ns, events);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct conn *conn = events[i].data.ptr;
+		uint32_t mask = events[i].events;
+
+		if (!conn)
+			continue; /* woken */
+		if (mask & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			conn->ending = true;
+		if (conn->ending || mask & EPOLLIN)
+			conn->readable = true;
+		if (mask & EPOLLOUT && !conn->mute)
+			conn->writable = true;
+		work_add(tcp, conn);
+	}
+}
+
+unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns)
+{
+	tcp->moved = 0;
+	pull(tcp);
+	closed_free(tcp);
+	collect(tcp, tcp->moved > 0 || tcp->work_first ? 0 : timeout_ns);
+	for (int round = 0; round < ROUNDS_MOST && tcp->work_first; round++) {
+		take_turns(tcp);
+		pull(tcp); /* what came in makes something to send */
+	}
+	return tcp->moved;
+}
+
+void tcp_wake(struct tcp *tcp)
+{
+	poller_wake(&tcp->poller);
+}
+
+int tcp_descriptor(const struct tcp *tcp)
+{
+	return tcp->poller.events;
+}
+
+/* ---- what is known ---- */
+
+bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
+{
+	const struct conn *first = number < tcp->config.peers ? tcp->peers[number].conns : NULL;
+
+	if (!first)
+		return false;
+	*out = (struct tcp_stats){
+		.sent_bytes = first->sent_bytes,
+		.sent_messages = first->sent_messages,
+		.send_calls = first->send_calls,
+	};
+	for (const struct conn *conn = first; conn; conn = conn->next) {
+		out->received_bytes += conn->received_bytes;
+		out->receive_calls += conn->receive_calls;
+	}
+	path_read(first->fd, out);
+	return true;
+}

@@ -1,0 +1,100 @@
+/*
+ * tcp.h - the messages of one lane over connected stream sockets.
+ *
+ * TCP over IPv4 or IPv6; a socket pair of AF_UNIX serves as well. Sockets come from outside,
+ * connected and authenticated: this file opens none, and knows no job, key or address.
+ *
+ * One thread at a time drives a lane's transport; only tcp_wake() may be called by others.
+ * Nothing blocks but tcp_poll(), as long as it is told to. Messages are pulled out of the
+ * user when the socket can take them, so a peer that does not read costs the sender no
+ * memory: what was pulled is CONN_GATHER headers and pointers at most.
+ *
+ * A peer may have two connections, when both ends dialled at once. Each end sends on the
+ * first that it was given and keeps to it; what it is sent comes on one connection too, not
+ * necessarily the same. So the order of messages is kept, and a peer that sends on both is
+ * refused.
+ *
+ * Loss. A peer is lost when any of its connections ends. What had arrived before the end is
+ * delivered first. lost() is called once per peer, with
+ *     ESP_EPEER     the peer closed between two messages: it left, or was killed while idle
+ *     ESP_ELINK     the connection was reset, timed out, or ended within a message (a peer that
+ *                   closes while it is being sent to may show as this or as the one above)
+ *     ESP_ECORRUPT  what came is no frame, is not what was sent, or came on a second connection
+ *     another       what the user answered to begin() or credit(), or was given to tcp_drop()
+ * Whether an orderly end is a failure is the user's to say: the transport cannot know whether
+ * more was expected. A user that has failed (struct transport_user, failed()) ends it all:
+ * every connection is closed, and neither its memory nor itself is touched any more. One that
+ * has not goes on with the peers that are left.
+ */
+#ifndef TRANSPORT_TCP_TCP_H
+#define TRANSPORT_TCP_TCP_H
+
+#include "transport/transport.h"
+
+struct tcp;
+
+struct tcp_config {
+	uint32_t peers;          /* they are numbered from 0                                        */
+	uint32_t send_buffer;    /* SO_SNDBUF of each connection; 0: the kernel's choice            */
+	uint32_t receive_buffer; /* SO_RCVBUF; 0: the kernel's choice                               */
+	uint32_t unsent_most;    /* TCP_NOTSENT_LOWAT: bytes the kernel holds unsent; 0: its choice */
+	/*
+	 * There is something for a peer without a connection: called once, until tcp_adopt() or
+	 * tcp_drop() answers, either within the call or later.
+	 */
+	void (*dial)(void *context, uint32_t peer);
+	void *dial_context;
+};
+
+/* Borrows user and context until tcp_close(). ESP_ENOMEM, ESP_ELIMIT (descriptors). */
+ESP_CHECKED enum esp_status tcp_open(const struct tcp_config *config, const struct transport_user *user, void *context,
+                                     struct tcp **out, struct error *err);
+
+/*
+ * Closes all connections; no callback comes any more. What the kernel still holds may be
+ * lost with them, so close when the peers are known to be done. NULL is fine.
+ */
+void tcp_close(struct tcp *tcp);
+
+/*
+ * A connection to peer. Takes the descriptor, also if this fails, and makes it non-blocking;
+ * its next byte must be the first of a frame. checked: data that is sent on it carries
+ * checksums (what is received says so itself). ESP_EINVAL: not a stream socket, or no such
+ * peer (one that is not connected any more is lost by the next tcp_poll()). ESP_EPEER: the
+ * peer was lost before, or the user has failed. ESP_ENOMEM, ESP_ELIMIT.
+ */
+ESP_CHECKED enum esp_status tcp_adopt(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
+
+/* The peer is gone, or cannot be reached: as if its connections had broken, with that reason. */
+void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why);
+
+/*
+ * Moves what can be moved, a bounded amount per connection, each in turn; but asks first
+ * whether the user has failed by itself, so its memory may be given back any time between
+ * two calls. If there was nothing to do, sleeps until there is, until tcp_wake() or for timeout_ns (0: does not
+ * sleep; negative: no limit). Returns how many times bytes were moved or a peer was lost;
+ * after 0 and no other, tcp_descriptor() tells when to call again.
+ */
+unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns);
+
+/* Ends the sleep of tcp_poll(), the current or the next one. From any thread. */
+void tcp_wake(struct tcp *tcp);
+
+/* Becomes readable when tcp_poll() has something to do: for outer loops. Never read from it. */
+int tcp_descriptor(const struct tcp *tcp);
+
+/* What is known of the connection that messages to a peer leave on. */
+struct tcp_stats {
+	uint64_t sent_bytes, received_bytes; /* headers included; received: over all connections of the peer */
+	uint64_t sent_messages;
+	uint64_t send_calls, receive_calls;  /* system calls that moved something */
+	bool has_path;                       /* the rest is known: it is TCP      */
+	uint32_t rtt_us, rtt_var_us;
+	uint64_t delivery_bytes_per_s;       /* the kernel's latest estimate      */
+	uint32_t retransmits;
+};
+
+/* False: there is no connection to the peer. */
+bool tcp_stats(const struct tcp *tcp, uint32_t peer, struct tcp_stats *out);
+
+#endif
