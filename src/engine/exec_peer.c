@@ -49,15 +49,31 @@ static bool peers_grow(struct exec *exec)
 	return true;
 }
 
-static struct peer *peer_make(const struct exec *exec, uint32_t node)
+static size_t peer_bytes(const struct exec *exec)
 {
-	size_t bytes = sizeof(struct peer) + exec->config.credits * sizeof(struct op *);
-	struct peer *peer = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	return (sizeof(struct peer) + exec->config.credits * sizeof(struct op *) + 63) / 64 * 64;
+}
+
+static bool slab_add(struct exec *exec)
+{
+	size_t bytes = sizeof(struct peer_slab) + SLAB_PEERS * peer_bytes(exec);
+	struct peer_slab *slab = aligned_alloc(64, bytes);
+
+	if (!slab)
+		return false;
+	memset(slab, 0, bytes);
+	slab->next = exec->slabs;
+	exec->slabs = slab;
+	return true;
+}
+
+static struct peer *peer_make(struct exec *exec, uint32_t node)
+{
 	uint32_t first = exec->config.first_index;
 
-	if (!peer)
+	if ((!exec->slabs || exec->slabs->used == SLAB_PEERS) && !slab_add(exec))
 		return NULL;
-	memset(peer, 0, bytes);
+	struct peer *peer = (struct peer *)(void *)(exec->slabs->peers + exec->slabs->used++ * peer_bytes(exec));
 	peer->node = node;
 	peer->send_next = peer->send_acked = first;
 	peer->recv_next = peer->recv_done = peer->recv_told = first;
@@ -97,9 +113,14 @@ void peers_close(struct exec *exec)
 			continue;
 		early_close(exec, exec->peers[i].peer);
 		free(exec->peers[i].peer->incoming);
-		free(exec->peers[i].peer);
 	}
 	free(exec->peers);
+	while (exec->slabs) {
+		struct peer_slab *slab = exec->slabs;
+
+		exec->slabs = slab->next;
+		free(slab);
+	}
 	while (exec->incoming_free) {
 		struct incoming *incoming = exec->incoming_free;
 

@@ -118,6 +118,14 @@ struct peer {
 };
 #define CREDITS_MAX 64u /* bits of consumed */
 
+/* Peers come from slabs, so that each begins a cache line and none is lost between them. */
+#define SLAB_PEERS 32u
+struct peer_slab {
+	struct peer_slab *next;
+	uint32_t used;
+	_Alignas(64) uint8_t peers[];
+};
+
 struct peer_entry {
 	uint32_t node;
 	struct peer *peer; /* NULL: free */
@@ -144,6 +152,7 @@ struct exec {
 
 	struct peer_entry *peers; /* open addressing by node number */
 	uint32_t peer_capacity, peer_count;
+	struct peer_slab *slabs; /* newest first */
 	struct peer *recent; /* the one that was looked up or handed out last, or NULL */
 	struct peer *ready_first, *ready_last;
 	struct incoming *incoming_free;
