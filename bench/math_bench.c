@@ -240,7 +240,7 @@ static void print_text(const struct row *row)
 
 static struct row measure(const struct kernel *kernel, enum mode mode, size_t bytes, int rounds)
 {
-	double speed[MAX_ROUNDS], plain[MAX_ROUNDS], ratio[MAX_ROUNDS];
+	double speed[MAX_ROUNDS] = {0}, plain[MAX_ROUNDS] = {0}, ratio[MAX_ROUNDS] = {0};
 
 	for (int i = 0; i < rounds; i++) {
 		if (i % 2 == 0)
@@ -331,7 +331,7 @@ static double walk_sample(math_fold_fn *fold, size_t bytes, struct walk walk)
 
 static void measure_stores(const struct options *options, struct walk walk)
 {
-	double ordinary[MAX_ROUNDS], streaming[MAX_ROUNDS], ratio[MAX_ROUNDS];
+	double ordinary[MAX_ROUNDS] = {0}, streaming[MAX_ROUNDS] = {0}, ratio[MAX_ROUNDS] = {0};
 	for (int i = 0; i < options->rounds; i++) {
 		ordinary[i] = walk_sample(math_fold(ESP_F32, ESP_SUM), options->large_bytes, walk);
 		streaming[i] = walk_sample(streaming_fold, options->large_bytes, walk);
