@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "plan/check.h"
 
 #define NODES 3u
 #define CHUNK 16u
@@ -22,7 +23,10 @@ static struct plan *flat_plan(void)
 	};
 	struct plan *plan;
 
+	struct plan_report report;
+
 	CHECK(plan_open(plan_planner_find("flat"), &spec, &plan, NULL) == ESP_OK);
+	CHECK(plan_check(plan, NULL, &report, NULL, NULL) == ESP_OK);
 	return plan;
 }
 

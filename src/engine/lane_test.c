@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "plan/check.h"
 
 static struct plan *ring_plan(uint64_t chunks)
 {
@@ -14,7 +15,10 @@ static struct plan *ring_plan(uint64_t chunks)
 	};
 	struct plan *plan;
 
+	struct plan_report report;
+
 	CHECK(plan_open(plan_planner_find("ring"), &spec, &plan, NULL) == ESP_OK);
+	CHECK(plan_check(plan, NULL, &report, NULL, NULL) == ESP_OK);
 	return plan;
 }
 

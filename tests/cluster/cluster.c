@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "plan/check.h"
 
 /* ---- the cluster ---- */
 
@@ -70,7 +71,11 @@ void cluster_close(struct cluster *cluster)
 struct cluster_call *cluster_add(struct cluster *cluster, struct plan *plan, bool owns_plan, enum esp_type type,
                                  enum esp_op op, double factor, enum cluster_fill fill, uint64_t data_seed)
 {
+	struct plan_report report;
+	struct error err;
+
 	CHECK(cluster->call_count < CLUSTER_CALLS);
+	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s", err.text);
 	struct cluster_call *call = &cluster->calls[cluster->call_count];
 
 	*call = (struct cluster_call){
