@@ -165,9 +165,13 @@ struct peer *peer_find(struct exec *exec, uint32_t node);
 struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
 void peer_list(struct exec *exec, struct peer *peer);
 void peer_queue_send(struct exec *exec, struct op *op);
+bool peer_owes_credit(const struct exec *exec, const struct peer *peer);
+enum esp_status peer_acked(struct exec *exec, struct peer *peer, uint32_t ack);
+void peers_close(struct exec *exec);
+
+/* exec_receive.c */
 void peer_expect(struct exec *exec, struct op *op);
 void peer_consume(struct exec *exec, struct op *op);
-void peers_close(struct exec *exec);
 
 static inline bool has_failed(const struct exec *exec)
 {

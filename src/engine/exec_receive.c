@@ -1,0 +1,327 @@
+/*
+ * exec_receive.c - what peers send: found by its number, taken in its turn, parked before it.
+ */
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/exec_state.h"
+
+/* ---- windows ---- */
+
+static struct early *early_at(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	return peer->early ? &peer->early[index % exec->config.credits] : NULL;
+}
+
+static bool in_window(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	return index - peer->recv_done < exec->config.credits;
+}
+
+/* The peer may send the message of op now; it may have come already, before the call was started here. */
+static void open_window(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+	struct early *early = early_at(exec, peer, op->index);
+
+	peer->window[op->index % exec->config.credits] = op;
+	if (!early || early->state == OP_WAITING)
+		return;
+	if (early->bytes != op->run->piece.bytes) {
+		exec_fail(exec, peer->node, ESP_EMISMATCH);
+		return;
+	}
+	op->state = early->state;
+	op->data = early->data;
+	op->slotted = early->slotted;
+	if (early->state == OP_ARRIVING)
+		peer->incoming->op = op;
+	*early = (struct early){0};
+}
+
+void peer_expect(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+
+	if (in_window(exec, peer, op->index)) {
+		open_window(exec, op);
+		return;
+	}
+	op->next = NULL;
+	if (peer->later_first)
+		peer->later_last->next = op;
+	else
+		peer->later_first = op;
+	peer->later_last = op;
+}
+
+/* Moves recv_done over what was consumed, and the window with it. */
+static void move_window(struct exec *exec, struct peer *peer)
+{
+	for (;;) {
+		uint64_t low = UINT64_C(1) << peer->recv_done % exec->config.credits;
+
+		if (!(peer->consumed & low))
+			break;
+		peer->consumed &= ~low;
+		peer->recv_done++;
+		struct op *op = peer->later_first;
+		if (op && in_window(exec, peer, op->index)) {
+			peer->later_first = op->next;
+			open_window(exec, op);
+		}
+	}
+}
+
+/* Were the bytes at op->data, which have just been read, still what the peer had offered? */
+static bool was_revoked(const struct op *op)
+{
+	if (op->slotted || !op->peer->revoked)
+		return false;
+	/* The reads of the data come before the look at the flag; the peer sets it before it writes. */
+#ifndef __SANITIZE_THREAD__ /* which knows no fences; tests of this run in one thread */
+	atomic_thread_fence(memory_order_acquire);
+#endif
+	return atomic_load_explicit(op->peer->revoked, memory_order_relaxed) != 0;
+}
+
+/* The message of op has been used: its slot is free, and the window moves on. */
+void peer_consume(struct exec *exec, struct op *op)
+{
+	struct peer *peer = op->peer;
+	uint32_t bit = op->index % exec->config.credits;
+
+	if (was_revoked(op)) {
+		exec_fail(exec, peer->node, ESP_EPEER);
+		return;
+	}
+	if (op->slotted)
+		pool_put(&exec->pool, (void *)(uintptr_t)op->data);
+	op->slotted = false;
+	op->data = NULL;
+	peer->window[bit] = NULL;
+	peer->consumed |= UINT64_C(1) << bit;
+	move_window(exec, peer);
+	if (peer_owes_credit(exec, peer))
+		peer_list(exec, peer);
+}
+
+static bool was_consumed(const struct exec *exec, const struct peer *peer, uint32_t index)
+{
+	return peer->consumed >> index % exec->config.credits & 1;
+}
+
+/* Takes note of a message that begins; *out_op is NULL if its call has not been started here. */
+static enum esp_status admit(struct exec *exec, uint32_t node, const struct transport_message *message,
+                             struct peer **out_peer, struct op **out_op)
+{
+	if (has_failed(exec))
+		return exec->failure.status;
+	struct peer *peer = peer_get(exec, node);
+	if (!peer)
+		return ESP_ENOMEM;
+	enum esp_status status = peer_acked(exec, peer, message->ack);
+	if (status != ESP_OK)
+		return status;
+	if (!in_window(exec, peer, message->index) || was_consumed(exec, peer, message->index) ||
+	    message->bytes > exec->config.slot_bytes)
+		return ESP_ECORRUPT;
+	struct op *op = peer->window[message->index % exec->config.credits];
+	if (op && op->state != OP_WAITING)
+		return ESP_ECORRUPT;
+	if (op && op->run->piece.bytes != message->bytes)
+		return ESP_EMISMATCH;
+	if (!op && !peer->early) {
+		peer->early = calloc(exec->config.credits, sizeof(*peer->early));
+		if (!peer->early)
+			return ESP_ENOMEM;
+	}
+	if (!op && early_at(exec, peer, message->index)->state != OP_WAITING)
+		return ESP_ECORRUPT;
+	exec->stats.messages_received++;
+	*out_peer = peer;
+	*out_op = op;
+	return ESP_OK;
+}
+
+/* The message has to wait at data until its turn comes, or until its call is started. */
+static void park(struct exec *exec, struct peer *peer, struct op *op, const struct transport_message *message,
+                 enum op_state state, const void *data, bool slotted)
+{
+	exec->stats.parked++;
+	if (op) {
+		op->state = (uint8_t)state;
+		op->data = data;
+		op->slotted = slotted;
+	} else {
+		*early_at(exec, peer, message->index) =
+			(struct early){.data = data, .bytes = message->bytes, .state = (uint8_t)state, .slotted = slotted};
+	}
+}
+
+static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct op *op,
+                                   const struct transport_message *message)
+{
+	void *slot = NULL;
+
+	if (!exec->config.dry && message->bytes > 0) {
+		slot = pool_get(&exec->pool);
+		if (!slot)
+			return ESP_ENOMEM;
+	}
+	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
+	peer->incoming->arrival = ARRIVAL_PLACE;
+	peer->incoming->target = slot;
+	return ESP_OK;
+}
+
+/* ---- the message that is arriving ---- */
+
+static struct incoming *incoming_get(struct exec *exec)
+{
+	struct incoming *incoming = exec->incoming_free;
+
+	if (!incoming)
+		return malloc(sizeof(*incoming));
+	exec->incoming_free = incoming->next_free;
+	return incoming;
+}
+
+static void incoming_put(struct exec *exec, struct peer *peer)
+{
+	peer->incoming->next_free = exec->incoming_free;
+	exec->incoming_free = peer->incoming;
+	peer->incoming = NULL;
+}
+
+static void message_done(struct exec *exec, struct peer *peer)
+{
+	struct incoming incoming = *peer->incoming;
+	struct op *op = incoming.op;
+
+	incoming_put(exec, peer);
+	if (incoming.direct) {
+		run_received(exec, op->run);
+	} else if (op) {
+		op->state = OP_PARKED;
+		if (run_waits_on(op->run, op))
+			run_advance(exec, op->run);
+	} else {
+		early_at(exec, peer, incoming.index)->state = OP_PARKED;
+	}
+}
+
+enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	struct peer *peer;
+	struct op *op;
+	enum esp_status status = admit(exec, node, message, &peer, &op);
+
+	if (status != ESP_OK)
+		return status;
+	assert(!peer->incoming); /* the one before it has ended */
+	peer->incoming = incoming_get(exec);
+	if (!peer->incoming)
+		return ESP_ENOMEM;
+	*peer->incoming = (struct incoming){
+		.index = message->index,
+		.bytes = message->bytes,
+		.op = op,
+		.direct = op && run_waits_on(op->run, op),
+	};
+	if (peer->incoming->direct) {
+		op->state = OP_ARRIVING;
+		run_aim(exec, op->run, peer->incoming);
+	} else {
+		status = aim_at_slot(exec, peer, op, message);
+	}
+	if (status != ESP_OK)
+		incoming_put(exec, peer);
+	return has_failed(exec) ? exec->failure.status : status;
+}
+
+enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	struct peer *peer;
+	struct op *op;
+	enum esp_status status = admit(exec, node, message, &peer, &op);
+
+	if (status != ESP_OK)
+		return status;
+	peer->revoked = message->revoked;
+	park(exec, peer, op, message, OP_PARKED, message->data, false);
+	if (op && run_waits_on(op->run, op)) {
+		run_advance(exec, op->run);
+		exec_fill(exec);
+	}
+	return exec->failure.status;
+}
+
+uint32_t exec_consumed(struct exec *exec, uint32_t node)
+{
+	const struct peer *peer = peer_find(exec, node);
+
+	return peer ? peer->recv_done : exec->config.first_index;
+}
+
+struct transport_room exec_room(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+	struct incoming *incoming = peer->incoming;
+	uint32_t left = incoming->bytes - incoming->got;
+
+	if (exec->config.dry)
+		return (struct transport_room){NULL, left};
+	if (has_failed(exec)) /* nobody's buffers are touched any more */
+		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
+	if (incoming->arrival == ARRIVAL_PLACE)
+		return (struct transport_room){incoming->target + incoming->got, left};
+	memcpy(exec->staging, incoming->carry, incoming->carried);
+	uint32_t room = STAGING_BYTES - incoming->carried;
+	return (struct transport_room){exec->staging + incoming->carried, left < room ? left : room};
+}
+
+/* Combines the whole elements in staging with the other operand; what is left of a split one is carried over. */
+static void add_staged(struct exec *exec, struct incoming *incoming, uint32_t bytes)
+{
+	const struct instance *instance = incoming->op->run->instance;
+	uint32_t have = incoming->carried + bytes;
+	uint32_t count = have / instance->element_bytes, whole = count * instance->element_bytes;
+	uint32_t from = incoming->got - incoming->carried;
+	uint8_t *target = incoming->target + from;
+	const uint8_t *other = incoming->other + from;
+
+	if (incoming->leads)
+		instance->fold(target, exec->staging, other, count);
+	else
+		instance->fold(target, other, exec->staging, count);
+	incoming->carried = (uint8_t)(have - whole);
+	memcpy(incoming->carry, exec->staging + whole, incoming->carried);
+}
+
+void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)
+{
+	struct peer *peer = peer_find(exec, node);
+	struct incoming *incoming = peer->incoming;
+
+	if (has_failed(exec)) {
+		incoming->got += bytes;
+		return;
+	}
+	if (!exec->config.dry && incoming->arrival == ARRIVAL_ADD)
+		add_staged(exec, incoming, bytes);
+	incoming->got += bytes;
+}
+
+void exec_ended(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+
+	if (has_failed(exec))
+		return;
+	assert(peer->incoming->got == peer->incoming->bytes);
+	message_done(exec, peer);
+	exec_fill(exec);
+}
