@@ -23,11 +23,10 @@
 #include "base/json.h"
 #include "math/math.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #define BUFFERS 3
+#define MANY_TERMS 8
+#define MANY_BUFFERS (MANY_TERMS + 1)
+#define ONE_MIB ((size_t)1 << 20)
 #define MAX_ROUNDS 101
 #define SAMPLE_NS (200 * NS_PER_US) /* a sample of a small buffer repeats the call for so long */
 
@@ -59,7 +58,10 @@ struct row {
 	struct summary speed, plain, ratio;
 };
 
-static char *buffers[BUFFERS];
+static int usage(FILE *out, int status);
+
+static char *buffers[MANY_BUFFERS];
+static int buffer_count = BUFFERS;
 
 /* ---- what the kernels are compared with ---- */
 
@@ -90,7 +92,7 @@ static void buffers_open(size_t bytes)
 {
 	size_t huge = (size_t)2 << 20;
 	bytes = (bytes + huge - 1) / huge * huge;
-	for (int i = 0; i < BUFFERS; i++) {
+	for (int i = 0; i < buffer_count; i++) {
 		buffers[i] = aligned_alloc(huge, bytes);
 		if (buffers[i] == NULL) {
 			perror("math_bench: buffers");
@@ -103,7 +105,7 @@ static void buffers_open(size_t bytes)
 
 static void buffers_close(void)
 {
-	for (int i = 0; i < BUFFERS; i++)
+	for (int i = 0; i < buffer_count; i++)
 		free(buffers[i]);
 }
 
@@ -121,7 +123,7 @@ static void buffers_fill(enum esp_type type, size_t bytes)
 	uint32_t pattern[2] = {0x3f800000u, 0x3f800000u};
 	if (ones[type][0] != 0)
 		memcpy(pattern, ones[type], sizeof(pattern));
-	for (int i = 0; i < BUFFERS; i++) {
+	for (int i = 0; i < buffer_count; i++) {
 		uint32_t *words = (uint32_t *)buffers[i];
 		for (size_t at = 0; at < bytes / sizeof(*words); at++)
 			words[at] = pattern[at & 1];
@@ -283,17 +285,11 @@ static int kernels_main(const struct options *options)
 
 /* ---- do stores around the cache pay? ---- */
 
-#if defined(__x86_64__)
-
-/* dst = a + b in f32 with non-temporal stores; dst aligned to 32 bytes, count a multiple of 8. */
-__attribute__((noinline, target("avx2"))) static void streaming_fold(void *dst, const void *a, const void *b,
-                                                                     size_t count)
+/* dst = a + b in f32 with non-temporal stores, where the CPU has such. */
+static void streaming_fold(void *dst, const void *a, const void *b, size_t count)
 {
-	float *to = dst;
-	const float *x = a, *y = b;
-	for (size_t i = 0; i < count; i += 8)
-		_mm256_stream_ps(to + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
-	_mm_sfence();
+	const void *sources[] = {a, b};
+	math_fold_many_streaming(ESP_F32, ESP_SUM, dst, sources, 2, count);
 }
 
 static volatile uint64_t sink;
@@ -346,10 +342,6 @@ static void measure_stores(const struct options *options, struct walk walk)
 
 static int stores_main(const struct options *options)
 {
-	if (math_level_best() < MATH_AVX2) {
-		fprintf(stderr, "math_bench: --stores needs AVX2\n");
-		return 77;
-	}
 	printf("d = a + b in f32, GB/s: quartile, median, quartile of %d rounds\n", options->rounds);
 	printf("     chunk  dst     read  ordinary stores       non-temporal          ratio\n");
 	const struct walk walks[] = {
@@ -362,16 +354,150 @@ static int stores_main(const struct options *options)
 	return 0;
 }
 
-#else
+/* ---- folds of many terms ---- */
 
-static int stores_main(const struct options *options)
+typedef void many_fn(enum esp_type type, enum esp_op op, void *dst, const void *const *sources, size_t source_count,
+                     size_t count);
+
+/* What math_fold_many() is compared with: folds of two, one after the other over the whole chunk. */
+static void pairs_fold(enum esp_type type, enum esp_op op, void *dst, const void *const *sources, size_t source_count,
+                       size_t count)
 {
-	(void)options;
-	fprintf(stderr, "math_bench: --stores is for x86\n");
-	return 77;
+	math_fold_fn *fold = math_fold(type, op);
+
+	fold(dst, sources[0], sources[1], count);
+	for (size_t i = 2; i < source_count; i++)
+		fold(dst, dst, sources[i], count);
 }
 
-#endif
+struct many_case {
+	enum esp_type type;
+	enum esp_op op;
+	size_t terms, chunk;
+	size_t span;  /* bytes of each source that are gone through, again and again */
+	size_t total; /* bytes of dst in a sample */
+	bool reuse;   /* every result goes to the same place */
+};
+
+static double many_sample(many_fn *fold, const struct many_case *c)
+{
+	size_t count = c->chunk / math_type_bytes(c->type);
+
+	uint64_t start = now_ns();
+	for (size_t at = 0; at + c->chunk <= c->total; at += c->chunk) {
+		const void *sources[MANY_TERMS] = {0};
+		for (size_t i = 0; i < c->terms; i++)
+			sources[i] = buffers[i] + at % c->span;
+		fold(c->type, c->op, buffers[MANY_TERMS] + (c->reuse ? 0 : at), sources, c->terms, count);
+	}
+	return (double)(c->terms + 1) * (double)c->total / (double)(now_ns() - start);
+}
+
+static const char *where(size_t span, size_t terms)
+{
+	return span * terms <= ONE_MIB ? "L2" : span * terms <= 16 * ONE_MIB ? "L3" : "memory";
+}
+
+static void measure_many(const struct many_case *c, int rounds)
+{
+	double pairs[MAX_ROUNDS] = {0}, many[MAX_ROUNDS] = {0}, streaming[MAX_ROUNDS] = {0};
+
+	for (int i = 0; i < rounds; i++) {
+		pairs[i] = many_sample(pairs_fold, c);
+		many[i] = many_sample(math_fold_many, c) / pairs[i];
+		streaming[i] = many_sample(math_fold_many_streaming, c) / pairs[i];
+	}
+	struct summary p = summarize(pairs, rounds), m = summarize(many, rounds), s = summarize(streaming, rounds);
+	printf("%-5s %-5s %zu %8zu  %-6s %-6s  %6.1f %6.1f %6.1f  %6.2f %6.2f %6.2f  %6.2f %6.2f %6.2f\n",
+	       math_type_name(c->type), math_op_name(c->op), c->terms, c->chunk, where(c->span, c->terms),
+	       c->reuse ? "reused" : "new", p.low, p.median, p.high, m.low, m.median, m.high, s.low, s.median, s.high);
+	fflush(stdout);
+}
+
+static int many_main(const struct options *options)
+{
+	static const size_t terms[] = {2, 3, 4, MANY_TERMS}, chunks[] = {(size_t)64 << 10, (size_t)256 << 10};
+	struct many_case c = {.total = options->large_bytes};
+
+	if (options->large_bytes < ONE_MIB)
+		return usage(stderr, 2);
+	if ((options->type && !math_type_parse(options->type, &c.type)) ||
+	    (options->op && !math_op_parse(options->op, &c.op)) || !math_op_defined(c.type, c.op))
+		return usage(stderr, 2);
+	printf("k terms into one: GB/s by pairs (k reads and one write counted), and the ratio to it of math_fold_many() and\n"
+	       "of math_fold_many_streaming(): quartile, median, quartile of %d rounds\n"
+	       "type  op    k    chunk  from   dst     pairs                 many                  streaming\n",
+	       options->rounds);
+	buffers_fill(c.type, options->large_bytes);
+	for (int row = 0; row < 4 * 2 * 3 * 2; row++) {
+		c.terms = terms[row / 12];
+		c.chunk = chunks[row / 6 % 2];
+		const size_t spans[] = {c.chunk, ONE_MIB, options->large_bytes};
+		c.span = spans[row / 2 % 3];
+		c.reuse = row % 2 == 0;
+		measure_many(&c, options->rounds);
+	}
+	return 0;
+}
+
+/* ---- copies ---- */
+
+typedef void copy_fn(void *dst, const void *src, size_t bytes);
+
+static void plain_copy(void *dst, const void *src, size_t bytes)
+{
+	memcpy(dst, src, bytes);
+}
+
+struct copy_case {
+	size_t chunk, span; /* as in many_case */
+	size_t reach;       /* bytes of dst that are gone through, again and again */
+};
+
+static double copy_sample(copy_fn *copy, const struct copy_case *c, size_t total)
+{
+	uint64_t start = now_ns();
+	for (size_t at = 0; at + c->chunk <= total; at += c->chunk)
+		copy(buffers[1] + at % c->reach, buffers[0] + at % c->span, c->chunk);
+	return (double)total / (double)(now_ns() - start);
+}
+
+static void measure_copy(const struct options *options, const struct copy_case *c)
+{
+	double plain[MAX_ROUNDS] = {0}, streaming[MAX_ROUNDS] = {0}, ratio[MAX_ROUNDS] = {0};
+
+	for (int i = 0; i < options->rounds; i++) {
+		plain[i] = copy_sample(plain_copy, c, options->large_bytes);
+		streaming[i] = copy_sample(math_copy_streaming, c, options->large_bytes);
+		ratio[i] = streaming[i] / plain[i];
+	}
+	struct summary p = summarize(plain, options->rounds), s = summarize(streaming, options->rounds),
+		       r = summarize(ratio, options->rounds);
+	printf("%8zu  %-6s %-6s  %6.1f %6.1f %6.1f  %6.1f %6.1f %6.1f  %6.2f %6.2f %6.2f\n", c->chunk, where(c->span, 1),
+	       where(c->reach, 1), p.low, p.median, p.high, s.low, s.median, s.high, r.low, r.median, r.high);
+	fflush(stdout);
+}
+
+static int copies_main(const struct options *options)
+{
+	const size_t l2 = ONE_MIB / 4, l3 = 8 * ONE_MIB, all = options->large_bytes;
+	const struct copy_case cases[] = {
+		{(size_t)4 << 10, l2, all},  {(size_t)16 << 10, l2, all},  {(size_t)32 << 10, l2, all},
+		{(size_t)64 << 10, l2, all}, {(size_t)256 << 10, l2, all}, {(size_t)4 << 10, l3, all},
+		{(size_t)16 << 10, l3, all}, {(size_t)32 << 10, l3, all},  {(size_t)64 << 10, l3, all},
+		{(size_t)256 << 10, l3, all}, {(size_t)64 << 10, all, all}, {(size_t)64 << 10, l2, l2},
+		{(size_t)64 << 10, l3, l3},
+	};
+
+	if (all < l3)
+		return usage(stderr, 2);
+	printf("memcpy() and math_copy_streaming(), GB/s copied: quartile, median, quartile of %d rounds\n"
+	       "   chunk  from   to      memcpy                streaming             ratio\n", options->rounds);
+	buffers_fill(ESP_F32, all);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		measure_copy(options, &cases[i]);
+	return 0;
+}
 
 /* ---- the cost of one call ---- */
 
@@ -438,7 +564,7 @@ static int finish_main(const struct options *options)
 typedef int main_fn(const struct options *options);
 
 enum choice { OPT_TYPE = 1, OPT_OP, OPT_LEVEL, OPT_SMALL, OPT_LARGE, OPT_ROUNDS, OPT_JSON, OPT_STORES, OPT_CALLS,
-              OPT_FINISH, OPT_HELP };
+              OPT_FINISH, OPT_MANY, OPT_COPIES, OPT_HELP };
 
 static const struct option long_options[] = {
 	{"type", required_argument, NULL, OPT_TYPE},
@@ -451,6 +577,8 @@ static const struct option long_options[] = {
 	{"stores", no_argument, NULL, OPT_STORES},
 	{"calls", no_argument, NULL, OPT_CALLS},
 	{"finish", no_argument, NULL, OPT_FINISH},
+	{"many", no_argument, NULL, OPT_MANY},
+	{"copies", no_argument, NULL, OPT_COPIES},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -459,13 +587,16 @@ static int usage(FILE *out, int status)
 {
 	fputs("usage: math_bench [--type T] [--op O] [--level portable|avx2|avx512] [--rounds N]\n"
 	      "                  [--small BYTES] [--large BYTES] [--json]\n"
-	      "       math_bench --stores | --calls | --finish [--small BYTES] [--large BYTES] [--rounds N]\n"
+	      "       math_bench --stores | --calls | --finish | --copies [--small BYTES] [--large BYTES] [--rounds N]\n"
+	      "       math_bench --many [--type T] [--op O] [--large BYTES] [--rounds N]\n"
 	      "\n"
 	      "Speed of every reduction kernel in GB/s (two reads and one write counted) beside a plain\n"
 	      "a += b loop over float32, on buffers of 128 KiB (in L2) and 64 MiB each, 9 rounds:\n"
 	      "in place (a=a.b) and into a third buffer (d=a.b).\n"
 	      "--stores compares ordinary with non-temporal stores. --calls times very short calls,\n"
-	      "where setting the floating-point mode shows. --finish measures averages and factors.\n",
+	      "where setting the floating-point mode shows. --finish measures averages and factors.\n"
+	      "--many compares one fold of many terms with folds of two, --copies memcpy with a copy\n"
+	      "that goes around the caches; the chunks come from L2, L3 (up to 16 MiB) or memory.\n",
 	      out);
 	return status;
 }
@@ -494,6 +625,8 @@ static bool parse_option(struct options *options, int option, main_fn **what)
 	case OPT_STORES: *what = stores_main; return true;
 	case OPT_CALLS: *what = calls_main; return true;
 	case OPT_FINISH: *what = finish_main; return true;
+	case OPT_MANY: *what = many_main; buffer_count = MANY_BUFFERS; return true;
+	case OPT_COPIES: *what = copies_main; return true;
 	default: return false;
 	}
 }

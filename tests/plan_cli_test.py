@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = sys.argv[1]
-PLANNERS = ["ring", "halving-doubling", "butterfly", "tree", "double-tree", "flat", "central", "two-level"]
+PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "two-level"]
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter", "alltoall",
                "barrier"]
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
@@ -306,7 +306,7 @@ def pieces(*words):
 def test_sizes():
     assert [b for b, _, _ in pieces("--planner", "ring", "--nodes", 3, "--bytes", 10)] == [4, 3, 3]
     assert [b for b, _, _ in pieces("--planner", "ring", "--nodes", 3, "--bytes", 12, "--chunks", 2)] == [6, 6]
-    assert len(pieces("--planner", "tree", "--nodes", 5)) == 1
+    assert len(pieces("--planner", "tree", "--nodes", 5)) == len(pieces("--planner", "exchange", "--nodes", 5)) == 1
     assert len(pieces("--planner", "double-tree", "--nodes", 5)) == 2
     assert len(pieces("--planner", "flat", "--nodes", 5)) == 5
     # Blocks: the buffer is that of one node, and its odd bytes go to the first blocks.

@@ -19,7 +19,7 @@ static uint64_t habitual_chunks(const struct planner *planner, uint32_t nodes)
 	static const struct {
 		const char *name;
 		uint32_t chunks;
-	} same_for_all[] = {{"butterfly", 1}, {"tree", 1}, {"central", 1}, {"double-tree", 2}};
+	} same_for_all[] = {{"butterfly", 1}, {"exchange", 1}, {"tree", 1}, {"central", 1}, {"double-tree", 2}};
 
 	for (size_t i = 0; i < sizeof(same_for_all) / sizeof(same_for_all[0]); i++) {
 		if (strcmp(planner_name(planner), same_for_all[i].name) == 0)
@@ -242,14 +242,14 @@ static unsigned log2_above(uint64_t value)
 /*
  * The most bytes in a buffer of which the checker can count every message in 64 bits, as a
  * power of two. A byte travels to every node and back at most, over at most two hops each
- * where a tree has extra nodes; a butterfly sends it log N times; in an all-to-all each of
- * N buffers may go once around.
+ * where a tree has extra nodes; a butterfly sends it log N times, an exchange N times; in an
+ * all-to-all each of N buffers may go once around.
  */
 static uint64_t countable_bytes(const struct chunks_spec *spec, const struct planner *planner)
 {
 	unsigned nodes = log2_above(spec->workers), times = 2;
 
-	if (spec->collective == PLAN_ALLTOALL)
+	if (spec->collective == PLAN_ALLTOALL || strcmp(planner_name(planner), "exchange") == 0)
 		times = nodes;
 	else if (strcmp(planner_name(planner), "butterfly") == 0)
 		times = 1 + log2_above(nodes);

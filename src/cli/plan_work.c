@@ -12,14 +12,18 @@
 /* Measured with `espalier plan check` at 512 to 2,048 nodes. */
 #define ROW_NS 220.0
 #define BUTTERFLY_ROUND_NS 160.0 /* a row of a butterfly has a message for each of log N rounds */
-#define IDLE_ROW_NS 30.0         /* in a flat all-to-all, nearly all nodes have no part in a chunk */
+#define EXCHANGE_PEER_NS 350.0   /* a row of an exchange has a message from every other node */
+#define IDLE_ROW_NS 30.0         /* in an all-to-all of flat or exchange, nearly all nodes have no part in a chunk */
 
 static double row_ns(const struct planner *planner, enum plan_collective collective, uint32_t workers)
 {
 	const char *name = planner ? planner_name(planner) : "";
+	bool is_exchange = strcmp(name, "exchange") == 0;
 
-	if (collective == PLAN_ALLTOALL && strcmp(name, "flat") == 0)
+	if (collective == PLAN_ALLTOALL && (is_exchange || strcmp(name, "flat") == 0))
 		return IDLE_ROW_NS;
+	if (is_exchange && (collective == PLAN_ALLREDUCE || collective == PLAN_BARRIER))
+		return fmax(ROW_NS, EXCHANGE_PEER_NS * workers);
 	if (strcmp(name, "butterfly") == 0 && plan_collective_reduces(collective))
 		return fmax(ROW_NS, BUTTERFLY_ROUND_NS * log2(workers));
 	return ROW_NS;

@@ -10,11 +10,22 @@
 
 #include "math/math.h"
 
+#define MATH_LINE 64u /* bytes of a cache line */
+
 /* data[i] = data[i] / operand, or data[i] * operand: math_finish() of one type. */
 typedef void math_finish_fn(void *data, size_t count, double operand);
 
+/* dst[i] = (a[i] op b[i]) op c[i]; dst may be equal to a or to b, but not to c. */
+typedef void math_fold3_fn(void *dst, const void *a, const void *b, const void *c, size_t count);
+/* dst and src do not overlap. */
+typedef void math_copy_fn(void *dst, const void *src, size_t bytes);
+
+/* The kernels that stream may write around the cache; the caller puts a fence behind them. */
 struct math_kernels {
 	math_fold_fn *fold[ESP_TYPE_COUNT][ESP_OP_COUNT];
+	math_fold3_fn *fold3[ESP_TYPE_COUNT][ESP_OP_COUNT];
+	math_fold_fn *fold_stream[ESP_TYPE_COUNT][ESP_OP_COUNT];
+	math_copy_fn *copy_stream;
 	math_finish_fn *divide[ESP_TYPE_COUNT];   /* ESP_AVG; the operand is a whole number in 1 .. 2^32-1 */
 	math_finish_fn *multiply[ESP_TYPE_COUNT]; /* ESP_SCALED; the operand fits the type                 */
 };
@@ -27,5 +38,16 @@ extern const struct math_kernels math_kernels_avx512;
 
 /* The table of a level; NULL if this CPU or build lacks it. */
 const struct math_kernels *math_kernels_at(enum math_level level);
+
+/* math_fold_many() and math_fold_many_streaming() with the kernels of one level. */
+struct math_many {
+	enum esp_type type;
+	enum esp_op op;
+	const void *const *sources;
+	size_t source_count;
+};
+void math_kernels_fold_many(const struct math_kernels *kernels, const struct math_many *many, void *dst, size_t count);
+void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const struct math_many *many, void *dst,
+                                      size_t count);
 
 #endif

@@ -49,4 +49,12 @@ static inline void bf16_store(void *to, lanes value)
 	_mm256_storeu_si256(to, _mm256_blend_epi16(bf16_round(value.second), even, 0x55));
 }
 
+static inline void stream_line(void *to, const void *from)
+{
+	__m256i *halves = to;
+	const __m256i_u *source = from;
+	_mm256_stream_si256(halves, _mm256_loadu_si256(source));
+	_mm256_stream_si256(halves + 1, _mm256_loadu_si256(source + 1));
+}
+
 #include "math/kernels_template.h"

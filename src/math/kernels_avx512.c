@@ -52,4 +52,13 @@ static inline void bf16_store(void *to, lanes value)
 	_mm512_storeu_si512(to, _mm512_mask_blend_epi16(0x55555555u, bf16_round(value.second), even));
 }
 
+/* In halves: a kernel has just written the line with 256-bit stores, which no 512-bit load is forwarded from. */
+static inline void stream_line(void *to, const void *from)
+{
+	__m256i *halves = to;
+	const __m256i_u *source = from;
+	_mm256_stream_si256(halves, _mm256_loadu_si256(source));
+	_mm256_stream_si256(halves + 1, _mm256_loadu_si256(source + 1));
+}
+
 #include "math/kernels_template.h"

@@ -9,7 +9,11 @@
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__x86_64__)
+#include <emmintrin.h>
 #endif
+
+#include "math/kernels.h"
 
 #define KERNELS math_kernels_portable
 #define VECTOR 4
@@ -132,5 +136,27 @@ static inline void bf16_store(void *to, lanes value)
 {
 	pairs_store(to, bf16_round(value.first) >> 16 | (bf16_round(value.second) & 0xffff0000u));
 }
+
+/* ---- stores around the cache ---- */
+
+#if defined(__x86_64__)
+
+static inline void stream_line(void *to, const void *from)
+{
+	__m128i *quarters = to;
+	const __m128i_u *source = from;
+	for (int i = 0; i < 4; i++)
+		_mm_stream_si128(quarters + i, _mm_loadu_si128(source + i));
+}
+
+#else
+
+/* An ordinary store: C has no other. */
+static inline void stream_line(void *to, const void *from)
+{
+	memcpy(to, from, MATH_LINE);
+}
+
+#endif
 
 #include "math/kernels_template.h"

@@ -6,6 +6,7 @@
  *   LANES, lanes    a type that holds LANES floats; lanes_all(x) has x in every place
  *   lanes_add, lanes_mul, lanes_div
  *   f16_load, f16_store, bf16_load, bf16_store    LANES halves at any address, as floats
+ *   stream_line     MATH_LINE bytes from anywhere to the start of a cache line, around the cache
  *
  * Everything but halves is a plain loop that the compiler vectorizes for the level's
  * flags (docs/math.md tells how to check). The bits do not depend on the width: each
@@ -25,31 +26,110 @@
 
 #define INLINE inline __attribute__((always_inline)) /* arguments that are functions become plain calls */
 
-/* dst[i] = value, an expression of x = a[i] and y = b[i]. The element may stand at any address. */
-#define FOLD_LOOP(T, value)                                                      \
-	typedef T at __attribute__((aligned(1), may_alias));                     \
-	at *to = dst;                                                            \
-	const at *from_a = a, *from_b = b;                                       \
-	INDEPENDENT                                                              \
-	for (size_t i = 0; i < count; i++) {                                     \
-		const T x = from_a[i], y = from_b[i];                            \
-		to[i] = (T)(value);                                              \
+/* Loops over elements at any address: (a op b), and (a op b) op c. */
+typedef void pair_fn(void *dst, const void *a, const void *b, size_t count);
+typedef void triple_fn(void *dst, const void *a, const void *b, const void *c, size_t count);
+
+/* ---- the kernels of an operation, given its loops ---- */
+
+static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, pair_fn *loop, bool follows_mode)
+{
+	uint32_t host = follows_mode ? fpenv_enter() : 0;
+
+	loop(dst, a, b, count);
+	if (follows_mode)
+		fpenv_leave(host);
+}
+
+static INLINE void run_triple(void *dst, const void *a, const void *b, const void *c, size_t count, triple_fn *loop,
+                              bool follows_mode)
+{
+	uint32_t host = follows_mode ? fpenv_enter() : 0;
+
+	loop(dst, a, b, c, count);
+	if (follows_mode)
+		fpenv_leave(host);
+}
+
+/* A line at a time; `plain` does what comes before the first line and after the last, or all where none is whole. */
+static INLINE void run_stream(void *dst, const void *a, const void *b, size_t count, size_t element_bytes, pair_fn *loop,
+                              bool follows_mode, pair_fn *plain)
+{
+	char *to = dst;
+	const char *from_a = a, *from_b = b;
+	const size_t per_line = MATH_LINE / element_bytes;
+	size_t before = -(uintptr_t)to % MATH_LINE; /* bytes */
+
+	if (before % element_bytes != 0 || count < before / element_bytes + per_line) {
+		plain(dst, a, b, count);
+		return;
+	}
+	plain(to, from_a, from_b, before / element_bytes);
+	size_t end = before + (count - before / element_bytes) / per_line * MATH_LINE, rest = count - end / element_bytes;
+	uint32_t host = follows_mode ? fpenv_enter() : 0;
+	for (size_t at = before; at < end; at += MATH_LINE) {
+		_Alignas(MATH_LINE) char line[MATH_LINE];
+
+		loop(line, from_a + at, from_b + at, per_line);
+		stream_line(to + at, line);
+	}
+	if (follows_mode)
+		fpenv_leave(host);
+	plain(to + end, from_a + end, from_b + end, rest);
+}
+
+/* follows_mode: does the result depend on the floating-point mode? */
+#define PAIR_KERNELS(name, element_bytes, follows_mode)                          \
+	static __attribute__((noinline)) void name(void *dst, const void *a, const void *b, size_t count) \
+	{                                                                        \
+		run_pair(dst, a, b, count, name##_pair, follows_mode);           \
+	}                                                                        \
+	static void name##_stream(void *dst, const void *a, const void *b, size_t count) \
+	{                                                                        \
+		run_stream(dst, a, b, count, element_bytes, name##_pair, follows_mode, name); \
+	}
+
+#define TRIPLE_KERNEL(name, follows_mode)                                        \
+	static void name##_3(void *dst, const void *a, const void *b, const void *c, size_t count) \
+	{                                                                        \
+		run_triple(dst, a, b, c, count, name##_triple, follows_mode);    \
+	}
+
+/* The loops of an operation on two elements: value is an expression of x and y. */
+#define LOOPS_OF(name, T, value)                                                 \
+	static INLINE T name##_of(T x, T y)                                      \
+	{                                                                        \
+		return (T)(value);                                               \
+	}                                                                        \
+	static INLINE void name##_pair(void *dst, const void *a, const void *b, size_t count) \
+	{                                                                        \
+		typedef T at __attribute__((aligned(1), may_alias));             \
+		at *to = dst;                                                    \
+		const at *from_a = a, *from_b = b;                               \
+		INDEPENDENT                                                      \
+		for (size_t i = 0; i < count; i++)                               \
+			to[i] = name##_of(from_a[i], from_b[i]);                 \
+	}                                                                        \
+	static INLINE void name##_triple(void *dst, const void *a, const void *b, const void *c, size_t count) \
+	{                                                                        \
+		typedef T at __attribute__((aligned(1), may_alias));             \
+		at *to = dst;                                                    \
+		const at *from_a = a, *from_b = b, *from_c = c;                  \
+		INDEPENDENT                                                      \
+		for (size_t i = 0; i < count; i++)                               \
+			to[i] = name##_of(name##_of(from_a[i], from_b[i]), from_c[i]); \
 	}
 
 #define FOLD(name, T, value)                                                     \
-	static void name(void *dst, const void *a, const void *b, size_t count)  \
-	{                                                                        \
-		FOLD_LOOP(T, value)                                              \
-	}
+	LOOPS_OF(name, T, value)                                                 \
+	PAIR_KERNELS(name, sizeof(T), false)                                     \
+	TRIPLE_KERNEL(name, false)
 
 /* The same for arithmetic whose result follows the floating-point mode. */
 #define FOLD_FP(name, T, value)                                                  \
-	static void name(void *dst, const void *a, const void *b, size_t count)  \
-	{                                                                        \
-		uint32_t host = fpenv_enter();                                   \
-		FOLD_LOOP(T, value)                                              \
-		fpenv_leave(host);                                               \
-	}
+	LOOPS_OF(name, T, value)                                                 \
+	PAIR_KERNELS(name, sizeof(T), true)                                      \
+	TRIPLE_KERNEL(name, true)
 
 /* data[i] = value, an expression of x = data[i] and k = the operand as a K. */
 #define FINISH(name, T, K, value)                                                \
@@ -220,32 +300,24 @@ typedef void half_store_fn(void *to, lanes value);
 typedef lanes half_op_fn(lanes x, lanes y);
 
 #define HALF_BYTES sizeof(uint16_t)
-/* The last few, less than a vector: the same instructions on a padded copy. */
-static INLINE void half_fold_rest(char *to, const char *a, const char *b, size_t count, half_load_fn *load,
-                                  half_store_fn *store, half_op_fn *op)
-{
-	uint16_t x[LANES] = {0}, y[LANES] = {0};
 
-	memcpy(x, a, count * HALF_BYTES);
-	memcpy(y, b, count * HALF_BYTES);
-	store(x, op(load(x), load(y)));
-	memcpy(to, x, count * HALF_BYTES);
-}
-
-static INLINE void half_fold(void *dst, const void *a, const void *b, size_t count, half_load_fn *load,
-                             half_store_fn *store, half_op_fn *op)
+static INLINE void half_pairs(void *dst, const void *a, const void *b, size_t count, half_load_fn *load,
+                              half_store_fn *store, half_op_fn *op)
 {
 	char *to = dst;
 	const char *from_a = a, *from_b = b;
-	size_t whole = count / LANES * LANES;
-	uint32_t host = fpenv_enter();
+	size_t end = count / LANES * LANES * HALF_BYTES, rest = count * HALF_BYTES - end;
 
-	for (size_t i = 0; i < whole; i += LANES)
-		store(to + i * HALF_BYTES, op(load(from_a + i * HALF_BYTES), load(from_b + i * HALF_BYTES)));
-	if (whole < count)
-		half_fold_rest(to + whole * HALF_BYTES, from_a + whole * HALF_BYTES, from_b + whole * HALF_BYTES,
-		               count - whole, load, store, op);
-	fpenv_leave(host);
+	for (size_t at = 0; at < end; at += LANES * HALF_BYTES)
+		store(to + at, op(load(from_a + at), load(from_b + at)));
+	if (rest == 0)
+		return;
+	/* The last few, less than a vector: the same instructions on a padded copy. */
+	uint16_t x[LANES] = {0}, y[LANES] = {0};
+	memcpy(x, from_a + end, rest);
+	memcpy(y, from_b + end, rest);
+	store(x, op(load(x), load(y)));
+	memcpy(to + end, x, rest);
 }
 
 static INLINE void half_finish(void *data, size_t count, double operand, half_load_fn *load, half_store_fn *store,
@@ -267,15 +339,22 @@ static INLINE void half_finish(void *data, size_t count, double operand, half_lo
 	fpenv_leave(host);
 }
 
+/* Conversion is the limit, not the cache, so a loop over three would gain nothing. */
+#define HALF_FOLD(name, t, op)                                                   \
+	static INLINE void name##_pair(void *dst, const void *a, const void *b, size_t count) \
+	{                                                                        \
+		half_pairs(dst, a, b, count, t##_load, t##_store, op);           \
+	}                                                                        \
+	PAIR_KERNELS(name, HALF_BYTES, true)                                     \
+	static void name##_3(void *dst, const void *a, const void *b, const void *c, size_t count) \
+	{                                                                        \
+		name(dst, a, b, count);                                          \
+		name(dst, dst, c, count);                                        \
+	}
+
 #define HALF_ARITHMETIC(t)                                                       \
-	static void t##_sum(void *dst, const void *a, const void *b, size_t count) \
-	{                                                                        \
-		half_fold(dst, a, b, count, t##_load, t##_store, lanes_add);      \
-	}                                                                        \
-	static void t##_prod(void *dst, const void *a, const void *b, size_t count) \
-	{                                                                        \
-		half_fold(dst, a, b, count, t##_load, t##_store, lanes_mul);      \
-	}                                                                        \
+	HALF_FOLD(t##_sum, t, lanes_add)                                         \
+	HALF_FOLD(t##_prod, t, lanes_mul)                                        \
 	static void t##_divide(void *data, size_t count, double operand)         \
 	{                                                                        \
 		half_finish(data, count, operand, t##_load, t##_store, lanes_div); \
@@ -288,23 +367,50 @@ static INLINE void half_finish(void *data, size_t count, double operand, half_lo
 HALF_ARITHMETIC(f16)
 HALF_ARITHMETIC(bf16)
 
+/* ---- copying ---- */
+
+static void copy_stream(void *dst, const void *src, size_t bytes)
+{
+	char *to = dst;
+	const char *from = src;
+	size_t at = -(uintptr_t)to % MATH_LINE;
+
+	if (at > bytes)
+		at = bytes;
+	memcpy(to, from, at);
+	for (; bytes - at >= MATH_LINE; at += MATH_LINE)
+		stream_line(to + at, from + at);
+	memcpy(to + at, from + at, bytes - at);
+}
+
 /* ---- the table ---- */
 
-/* ESP_AVG and ESP_SCALED fold as sums; math_finish() does the rest. */
-#define ARITHMETIC(t)                                                            \
-	[ESP_SUM] = t##_sum, [ESP_AVG] = t##_sum, [ESP_SCALED] = t##_sum, [ESP_PROD] = t##_prod
+/* ESP_AVG and ESP_SCALED fold as sums; math_finish() does the rest. The suffix says which kernel of each operation. */
+#define ARITHMETIC(t, suffix)                                                    \
+	[ESP_SUM] = t##_sum##suffix, [ESP_AVG] = t##_sum##suffix, [ESP_SCALED] = t##_sum##suffix, \
+	[ESP_PROD] = t##_prod##suffix
 
-#define FLOAT_ROW(t)                                                             \
+#define FLOAT_ROW(t, suffix)                                                     \
 	{                                                                        \
-		ARITHMETIC(t), [ESP_MIN] = t##_min, [ESP_MAX] = t##_max,         \
+		ARITHMETIC(t, suffix), [ESP_MIN] = t##_min##suffix, [ESP_MAX] = t##_max##suffix, \
 	}
 
 /* i has the order, u (the unsigned type of the same width) everything else. */
-#define INTEGER_ROW(i, u)                                                        \
+#define INTEGER_ROW(i, u, suffix)                                                \
 	{                                                                        \
-		ARITHMETIC(u), [ESP_MIN] = i##_min, [ESP_MAX] = i##_max,         \
-		[ESP_BAND] = u##_band, [ESP_BOR] = u##_bor, [ESP_BXOR] = u##_bxor, \
-		[ESP_LAND] = u##_land, [ESP_LOR] = u##_lor, [ESP_LXOR] = u##_lxor, \
+		ARITHMETIC(u, suffix), [ESP_MIN] = i##_min##suffix, [ESP_MAX] = i##_max##suffix, \
+		[ESP_BAND] = u##_band##suffix, [ESP_BOR] = u##_bor##suffix, [ESP_BXOR] = u##_bxor##suffix, \
+		[ESP_LAND] = u##_land##suffix, [ESP_LOR] = u##_lor##suffix, [ESP_LXOR] = u##_lxor##suffix, \
+	}
+
+#define FOLD_ROWS(suffix)                                                        \
+	{                                                                        \
+		[ESP_F32] = FLOAT_ROW(f32, suffix), [ESP_F64] = FLOAT_ROW(f64, suffix), \
+		[ESP_F16] = FLOAT_ROW(f16, suffix), [ESP_BF16] = FLOAT_ROW(bf16, suffix), \
+		[ESP_I8] = INTEGER_ROW(i8, u8, suffix), [ESP_U8] = INTEGER_ROW(u8, u8, suffix), \
+		[ESP_I16] = INTEGER_ROW(i16, u16, suffix), [ESP_U16] = INTEGER_ROW(u16, u16, suffix), \
+		[ESP_I32] = INTEGER_ROW(i32, u32, suffix), [ESP_U32] = INTEGER_ROW(u32, u32, suffix), \
+		[ESP_I64] = INTEGER_ROW(i64, u64, suffix), [ESP_U64] = INTEGER_ROW(u64, u64, suffix), \
 	}
 
 #define FINISH_ROW(step)                                                         \
@@ -318,20 +424,10 @@ HALF_ARITHMETIC(bf16)
 	}
 
 const struct math_kernels KERNELS = {
-	.fold = {
-		[ESP_F32] = FLOAT_ROW(f32),
-		[ESP_F64] = FLOAT_ROW(f64),
-		[ESP_F16] = FLOAT_ROW(f16),
-		[ESP_BF16] = FLOAT_ROW(bf16),
-		[ESP_I8] = INTEGER_ROW(i8, u8),
-		[ESP_U8] = INTEGER_ROW(u8, u8),
-		[ESP_I16] = INTEGER_ROW(i16, u16),
-		[ESP_U16] = INTEGER_ROW(u16, u16),
-		[ESP_I32] = INTEGER_ROW(i32, u32),
-		[ESP_U32] = INTEGER_ROW(u32, u32),
-		[ESP_I64] = INTEGER_ROW(i64, u64),
-		[ESP_U64] = INTEGER_ROW(u64, u64),
-	},
+	.fold = FOLD_ROWS(),
+	.fold3 = FOLD_ROWS(_3),
+	.fold_stream = FOLD_ROWS(_stream),
+	.copy_stream = copy_stream,
 	.divide = FINISH_ROW(divide),
 	.multiply = FINISH_ROW(multiply),
 };

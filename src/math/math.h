@@ -39,6 +39,27 @@ typedef void math_fold_fn(void *dst, const void *a, const void *b, size_t count)
 math_fold_fn *math_fold(enum esp_type type, enum esp_op op);
 
 /*
+ * dst[i] = ((s0[i] op s1[i]) op s2[i]) op ..., for two sources or more: the bits that folds
+ * of two give one after the other (halves round after each), but dst passes through the
+ * caches once. dst may be equal to sources[0], to sources[1] or to both; it overlaps them
+ * in no other way, and later sources not at all. Sources may overlap each other. No pointer
+ * needs to be aligned. Only where math_op_defined().
+ */
+void math_fold_many(enum esp_type type, enum esp_op op, void *dst, const void *const *sources, size_t source_count,
+                    size_t count);
+
+/*
+ * The same, and memcpy, for results that nobody reads soon: the stores go around the caches
+ * where the CPU has such. That saves reading the old contents of dst and spares what is
+ * cached, but is slower where dst is in a cache already or is read right after, and in
+ * pieces below 32 KiB, because each call ends in a fence: what other threads see after it
+ * is as with ordinary stores. docs/math.md has the numbers.
+ */
+void math_fold_many_streaming(enum esp_type type, enum esp_op op, void *dst, const void *const *sources,
+                              size_t source_count, size_t count);
+void math_copy_streaming(void *dst, const void *src, size_t bytes);
+
+/*
  * What is done once to a finished sum: divide by contributors (ESP_AVG), multiply by
  * factor (ESP_SCALED), nothing for all other ops. In place. f16, bf16 and f32 compute in
  * float, f64 in double. Call only with values that math_finish_valid() accepts.

@@ -7,7 +7,7 @@
 #include "plan/planner.h"
 
 static const struct planner *const planners[] = {
-	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_tree,
+	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
 	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level,
 };
 

@@ -53,8 +53,8 @@ struct plan {
 };
 
 /*
- * The planners, by name: ring, halving-doubling, butterfly, tree, double-tree, flat,
- * central, two-level. plan_planner(i) walks them until NULL.
+ * The planners, by name: ring, halving-doubling, butterfly, exchange, tree, double-tree,
+ * flat, central, two-level. plan_planner(i) walks them until NULL.
  */
 const struct planner *plan_planner(unsigned index);
 const struct planner *plan_planner_find(const char *name);

@@ -2,11 +2,11 @@
  * planner.h - what a planner is made of. Private to src/plan.
  *
  * A planner fills tables when a plan is opened and then answers for any (node, chunk).
- * All but the butterfly's allreduce are *routes*: the contributions of a chunk flow up a
- * tree to its owner, are complete there, and flow down a tree to those who want them.
- * A planner only says what the two trees look like; route.c turns that into rows for
- * every collective, leaving out what a piece with one contributor or one receiver does
- * not need.
+ * All but the allreduce of butterfly and exchange are *routes*: the contributions of a
+ * chunk flow up a tree to its owner, are complete there, and flow down a tree to those who
+ * want them. A planner only says what the two trees look like; route.c turns that into
+ * rows for every collective, leaving out what a piece with one contributor or one receiver
+ * does not need.
  */
 #ifndef PLAN_PLANNER_H
 #define PLAN_PLANNER_H
@@ -68,7 +68,7 @@ uint32_t route_fixed_owner(const struct route *route);
 /* plan->owner: each chunk whose owner is free to one of `bins` nodes, by longest first. */
 enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct error *err);
 
-/* The star, shared by flat and central: everybody sends to the owner, the owner to everybody. */
+/* The star, shared by flat, central and exchange: everybody sends to the owner, the owner to everybody. */
 uint32_t star_up(const struct route *route, uint32_t node);
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
@@ -79,7 +79,7 @@ uint32_t hypercube_up(const struct route *route, uint32_t node);
 void hypercube_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void hypercube_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
-extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_tree,
+extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
 	planner_double_tree, planner_flat, planner_central, planner_two_level;
 
 #endif

@@ -71,6 +71,7 @@ static void costs(void)
 		struct plan_report ring = allreduce_cost("ring", n, 1, false, 0);
 		struct plan_report halving = allreduce_cost("halving-doubling", n, 1, false, 0);
 		struct plan_report butterfly = allreduce_cost("butterfly", n, 1, false, 0);
+		struct plan_report exchange = allreduce_cost("exchange", n, 1, false, 0);
 		struct plan_report flat = allreduce_cost("flat", n, 1, false, 0);
 		struct plan_report tree = allreduce_cost("tree", n, 1, false, 2);
 		struct plan_report twin = allreduce_cost("double-tree", n, 1, false, 0);
@@ -84,6 +85,9 @@ static void costs(void)
 		CHECK(is_power ? butterfly.rounds == log : butterfly.rounds > log && butterfly.rounds <= log + 2);
 		if (is_power)
 			CHECK_U64(butterfly.wire_bytes, n * log * s);
+		CHECK_U64(exchange.rounds, 1);
+		CHECK_U64(exchange.wire_bytes, n * (n - 1) * s);
+		CHECK_U64(exchange.busiest_bytes, 2 * (n - 1) * s); /* all nodes alike */
 		CHECK_U64(flat.rounds, 2);
 		CHECK_U64(flat.wire_bytes, least);
 		CHECK_U64(flat.busiest_bytes, 2 * least / n);
@@ -108,6 +112,38 @@ static void costs(void)
 	struct plan_report leaves = allreduce_cost("tree", 27, 9, true, 3);
 	CHECK_U64(leaves.rounds, 6);
 	CHECK_U64(leaves.wire_bytes, 2 * (27 + 9 + 3) * 64 * 27);
+}
+
+/* Exchange takes one round, whatever is asked of it, and adds as flat and central do. */
+static void one_round(void)
+{
+	for (uint32_t i = 0; i < 24 * PLAN_COLLECTIVE_COUNT * 2; i++) {
+		enum plan_collective collective = (enum plan_collective)(i / 2 % PLAN_COLLECTIVE_COUNT);
+		uint32_t n = 1 + i / 2 / PLAN_COLLECTIVE_COUNT;
+		struct plan_spec spec = {
+			.chunks = {
+				.collective = collective,
+				.workers = n,
+				.root = n / 2,
+				.bytes = collective == PLAN_BARRIER ? 0 : 400,
+				.chunk_bytes = 200,
+			},
+			.in_place = i % 2,
+		};
+
+		if (collective == PLAN_ALLTOALL && spec.in_place)
+			continue;
+		struct plan *exchange = open_plan("exchange", &spec), *flat = open_plan("flat", &spec);
+		struct plan *central = open_plan("central", &spec);
+		struct plan_report report = check_plan(exchange);
+
+		CHECK_U64(report.rounds, n > 1);
+		CHECK_U64(report.order, check_plan(flat).order);
+		CHECK_U64(report.order, check_plan(central).order);
+		plan_close(exchange);
+		plan_close(flat);
+		plan_close(central);
+	}
 }
 
 /* Everything else, at random, with what can vary varied. */
@@ -197,11 +233,11 @@ static void skipping(void)
 	static const enum plan_collective collectives[] = {PLAN_GATHER, PLAN_SCATTER, PLAN_ALLTOALL, PLAN_ALLREDUCE};
 	struct plan_row row = {0};
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		struct plan_spec spec = {
-			.chunks = {.collective = collectives[i], .workers = 7, .root = 3, .bytes = 100, .chunk_bytes = 40},
+			.chunks = {.collective = collectives[i / 2], .workers = 7, .root = 3, .bytes = 100, .chunk_bytes = 40},
 		};
-		struct plan *plan = open_plan("flat", &spec);
+		struct plan *plan = open_plan(i % 2 ? "exchange" : "flat", &spec);
 
 		for (uint32_t node = 0; node < 7; node++) {
 			for (uint64_t c = 0, next = 0; c <= plan->chunks.chunk_count; c++) {
@@ -268,11 +304,13 @@ static void moving(void)
 		.group_of = groups,
 	};
 	struct plan *flat = open_plan("flat", &spec), *ring = open_plan("ring", &spec), *two = open_plan("two-level", &spec);
+	struct plan *exchange = open_plan("exchange", &spec);
 
 	CHECK(plan_move_owner(flat, 3, 4) == ESP_OK);
 	CHECK(plan_move_owner(flat, 10, 4) == ESP_EINVAL);
 	CHECK(plan_move_owner(flat, 3, 5) == ESP_EINVAL);
 	CHECK(plan_move_owner(ring, 3, 4) == ESP_EINVAL);
+	CHECK(plan_move_owner(exchange, 3, 4) == ESP_EINVAL);
 	CHECK(plan_move_owner(two, 3, 4) == ESP_EINVAL);
 	CHECK(plan_move_local(two, 3, 1, 4) == ESP_OK);
 	CHECK(plan_move_local(two, 3, 0, 4) == ESP_EINVAL);
@@ -281,6 +319,7 @@ static void moving(void)
 	plan_close(flat);
 	plan_close(ring);
 	plan_close(two);
+	plan_close(exchange);
 }
 
 /* Wherever the masters are moved, the order of addition stays: the checker's digest of it says so. */
@@ -322,6 +361,7 @@ int main(int argc, char **argv)
 
 	rng_init(&rng, test_seed(argc, argv, 1));
 	costs();
+	one_round();
 	pieces(&rng);
 	skipping();
 	refusals();

@@ -1,5 +1,6 @@
 /*
- * scale_test.c - 1,024 nodes in one process, every planner.
+ * scale_test.c - 1,024 nodes in one process, every planner; 128 for the one whose messages
+ * are as many as pairs of nodes.
  */
 #include <stdio.h>
 
@@ -11,13 +12,14 @@
 static void run_planner(const struct planner *planner)
 {
 	static uint32_t group_of[NODES];
+	uint32_t nodes = strcmp(planner_name(planner), "exchange") == 0 ? NODES / 8 : NODES;
 	struct plan_spec spec = {
-		.chunks = {.collective = PLAN_ALLREDUCE, .workers = NODES, .bytes = 1024, .chunk_bytes = 128, .align = 4},
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = nodes, .bytes = 1024, .chunk_bytes = 128, .align = 4},
 		.group_of = group_of,
 	};
 	struct cluster_spec cluster_spec = {
 		.seed = 1,
-		.nodes = NODES,
+		.nodes = nodes,
 		.lanes = 1,
 		.streams = 1,
 		.credits = 4,
@@ -32,13 +34,13 @@ static void run_planner(const struct planner *planner)
 	struct plan *plan;
 	char why[160];
 
-	for (uint32_t i = 0; i < NODES; i++)
+	for (uint32_t i = 0; i < nodes; i++)
 		group_of[i] = i % 32;
 	CHECK(plan_open(planner, &spec, &plan, NULL) == ESP_OK);
 	cluster_open(&cluster, &cluster_spec);
 	struct cluster_call *call = cluster_add(&cluster, plan, true, ESP_I32, ESP_SUM, 0, FILL_SMALL, 7);
 	cluster_run(&cluster);
-	for (uint32_t node = 0; node < NODES; node++)
+	for (uint32_t node = 0; node < nodes; node++)
 		CHECK_MSG(call->status[node] == ESP_OK, "%s: node %u ended with status %d", planner_name(planner), node,
 		          call->status[node]);
 	CHECK_MSG(cluster_matches(call, why, sizeof(why)), "%s: %s", planner_name(planner), why);

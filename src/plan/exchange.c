@@ -1,0 +1,60 @@
+/*
+ * exchange.c - everybody sends its part to everybody, and each adds all of them itself.
+ *
+ *     0 ─▶ 1 2 3      1 ─▶ 0 2 3      2 ─▶ 0 1 3      3 ─▶ 0 1 2
+ *
+ * One round for every collective: nobody waits for what another has made. An allreduce
+ * pays for that with N (N - 1) messages: for tiny buffers. All add in the order of ranks,
+ * as at the owner in flat, so that both give the same bits. A chunk with one contributor
+ * or one receiver is a star around that worker.
+ */
+#include "plan/planner.h"
+
+/* Where the chunk has one worker on a side. All to all is exchange_row()'s, but for a worker that is alone. */
+static uint32_t exchange_owner(const struct route *route)
+{
+	if (route->piece.to != PLAN_ALL)
+		return route->piece.to;
+	return route->piece.from != PLAN_ALL ? route->piece.from : 0;
+}
+
+static bool exchange_row(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row)
+{
+	uint32_t workers = plan->workers;
+	uint8_t have = PLAN_IN;
+
+	if (piece->from != PLAN_ALL || piece->to != PLAN_ALL || workers == 1)
+		return false;
+	row_fetch(row);
+	if (plan->in_place) {
+		/* The sum goes where the input is, and nothing that arrives tells that the input has left. */
+		have = row_tmp(row);
+		row_copy(row, have, PLAN_IN);
+	}
+	/* Beginning behind itself: not all send to worker 0 first. */
+	for (uint32_t i = 1; i < workers; i++)
+		row_send(row, have, (uint32_t)(((uint64_t)node + i) % workers));
+	row_fold(row, PLAN_OUT, workers);
+	for (uint32_t worker = 0; worker < workers; worker++) {
+		if (worker == node)
+			row_local(row, have);
+		else
+			row_term(row, worker);
+	}
+	if (plan_collective_reduces(plan->chunks.collective))
+		row_update(row, PLAN_OUT);
+	row_deliver(row);
+	return true;
+}
+
+const struct planner planner_exchange = {
+	.name = "exchange",
+	.summary = "everybody sends everything to everybody, and each adds it up: one round, for tiny buffers",
+	.direct = true,
+	.owner = exchange_owner,
+	.up = star_up,
+	.down = star_up,
+	.gather = star_gather,
+	.spread = star_spread,
+	.row = exchange_row,
+};
