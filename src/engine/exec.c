@@ -33,29 +33,29 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	while (exec->config.credits & (exec->config.credits - 1))
 		exec->config.credits += exec->config.credits & -exec->config.credits;
 	pool_init(&exec->pool, config->slot_bytes);
-	exec->runs = calloc(config->active_chunks, sizeof(*exec->runs));
-	exec->staging = config->dry ? NULL : aligned_alloc(64, STAGING_BYTES);
-	if (!exec->runs || (!config->dry && !exec->staging)) {
-		exec_close(exec);
-		return error_set(err, ESP_ENOMEM, "no memory for %u chunks in flight", config->active_chunks);
-	}
-	for (uint32_t i = config->active_chunks; i-- > 0;) {
-		exec->runs[i].next_free = exec->run_free;
-		exec->run_free = &exec->runs[i];
-	}
 	*out = exec;
 	return ESP_OK;
 }
 
-/* Gives back what a chunk holds beside its ops. */
-static void run_drop_buffers(struct exec *exec, struct run *run)
+/* What only an executor with calls needs: most groups of a large job never make one. */
+static bool make_room(struct exec *exec)
 {
-	for (uint32_t i = 0; i < run->op_count; i++) {
-		if (run->ops[i].slotted)
-			pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
+	if (exec->runs)
+		return true;
+	exec->staging = exec->config.dry ? NULL : aligned_alloc(64, STAGING_BYTES);
+	exec->runs = calloc(exec->config.active_chunks, sizeof(*exec->runs));
+	if (!exec->runs || (!exec->config.dry && !exec->staging)) {
+		free(exec->runs);
+		free(exec->staging);
+		exec->runs = NULL;
+		exec->staging = NULL;
+		return false;
 	}
-	for (uint32_t i = 0; i < run->tmp_count; i++)
-		pool_put(&exec->pool, run->tmp[i]);
+	for (uint32_t i = exec->config.active_chunks; i-- > 0;) {
+		exec->runs[i].next_free = exec->run_free;
+		exec->run_free = &exec->runs[i];
+	}
+	return true;
 }
 
 static void instances_free(struct instance *first)
@@ -89,14 +89,7 @@ void exec_close(struct exec *exec)
 		}
 	}
 	peers_close(exec);
-	for (uint32_t class = 0; class < BLOCK_CLASSES; class++) {
-		while (exec->blocks[class]) {
-			void *block = exec->blocks[class];
-
-			exec->blocks[class] = *(void **)block;
-			free(block);
-		}
-	}
+	blocks_close(exec);
 	instances_free(exec->done_first);
 	instances_free(exec->instance_free);
 	live_free(exec->live);
@@ -105,34 +98,6 @@ void exec_close(struct exec *exec)
 	free(exec->runs);
 	free(exec->staging);
 	free(exec);
-}
-
-/* ---- the memory of ops, by power of two ---- */
-
-static size_t block_bytes(uint32_t class)
-{
-	return (size_t)256 << class;
-}
-
-static void *block_get(struct exec *exec, size_t bytes, uint32_t *out_class)
-{
-	uint32_t class = 0;
-
-	while (block_bytes(class) < bytes)
-		class ++;
-	assert(class < BLOCK_CLASSES);
-	void *block = exec->blocks[class];
-	*out_class = class;
-	if (!block)
-		return malloc(block_bytes(class));
-	exec->blocks[class] = *(void **)block;
-	return block;
-}
-
-static void block_put(struct exec *exec, void *block, uint32_t class)
-{
-	*(void **)block = exec->blocks[class];
-	exec->blocks[class] = block;
 }
 
 /* ---- instances ---- */
@@ -147,7 +112,7 @@ static void instance_append(struct instance **first, struct instance **last, str
 	*last = instance;
 }
 
-static void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
+void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
 {
 	assert(instance->status == ESP_PENDING);
 	if (instance->live_before)
@@ -168,147 +133,6 @@ static struct instance *instance_get(struct exec *exec)
 		return malloc(sizeof(*instance));
 	exec->instance_free = instance->next;
 	return instance;
-}
-
-/* ---- chunks ---- */
-
-/* Numbers the messages of the row, in the order that both ends know. */
-static bool number_messages(struct exec *exec, struct run *run)
-{
-	for (uint32_t i = 0; i < run->op_count; i++) {
-		struct op *op = &run->ops[i];
-		bool sends = op->step.verb == PLAN_SEND;
-
-		if (!sends && op->step.verb != PLAN_RECV && op->step.verb != PLAN_TERM)
-			continue;
-		op->peer = peer_get(exec, op->step.node);
-		if (!op->peer)
-			return false;
-		if (sends) {
-			op->index = op->peer->send_next++;
-			run->sends_left++;
-		} else {
-			op->index = op->peer->recv_next++;
-			peer_expect(exec, op);
-		}
-	}
-	return true;
-}
-
-static bool run_load(struct exec *exec, struct run *run, const struct plan_row *row)
-{
-	size_t ops_bytes = row->count * sizeof(struct op);
-	uint8_t *block = block_get(exec, ops_bytes + row->tmp_count * sizeof(void *), &run->block_class);
-
-	if (!block)
-		return false;
-	run->ops = (struct op *)(void *)block;
-	run->tmp = (void **)(void *)(block + ops_bytes);
-	run->op_count = row->count;
-	run->tmp_count = row->tmp_count;
-	for (uint32_t i = 0; i < row->count; i++)
-		run->ops[i] = (struct op){.step = row->steps[i], .run = run};
-	for (uint32_t i = 0; i < row->tmp_count; i++)
-		run->tmp[i] = NULL;
-	return true;
-}
-
-/* Can this chunk be run with these buffers? */
-static enum esp_status piece_check(const struct exec *exec, const struct instance *instance,
-                                   const struct plan_piece *piece)
-{
-	const struct exec_call *call = &instance->call;
-	const struct chunks *chunks = &call->plan->chunks;
-	uint32_t node = exec->config.node;
-
-	if (piece->bytes > exec->config.slot_bytes)
-		return ESP_ELIMIT;
-	if (exec->config.dry || piece->bytes == 0 || !piece_gives(chunks, piece, node) || !piece_wants(chunks, piece, node))
-		return ESP_OK;
-	bool is_one_place = (const uint8_t *)call->in + piece->in_at == (const uint8_t *)call->out + piece->out_at;
-	return is_one_place == call->plan->in_place ? ESP_OK : ESP_EINVAL;
-}
-
-/* Starts a chunk of the call; exec->run_free is not NULL. */
-static void activate(struct exec *exec, struct instance *instance, uint64_t chunk)
-{
-	struct plan_row *row = &exec->row;
-
-	if (plan_row(instance->call.plan, exec->config.node, chunk, row) != ESP_OK) {
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
-		return;
-	}
-	if (row->count == 0)
-		return;
-	struct run *run = exec->run_free;
-	*run = (struct run){
-		.chunk = chunk,
-		.piece = chunks_piece(&instance->call.plan->chunks, chunk),
-		.next_free = run->next_free,
-	};
-	enum esp_status status = piece_check(exec, instance, &run->piece);
-	if (status != ESP_OK) {
-		exec_fail(exec, PLAN_NONE, status);
-		return;
-	}
-	if (!run_load(exec, run, row)) {
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
-		return;
-	}
-	exec->run_free = run->next_free;
-	run->instance = instance;
-	instance->active++;
-	exec->stats.chunks++;
-	exec->stats.steps += row->count;
-	if (!number_messages(exec, run))
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
-	if (!has_failed(exec))
-		run_advance(exec, run);
-}
-
-void run_retire(struct exec *exec, struct run *run)
-{
-	struct instance *instance = run->instance;
-
-	run_drop_buffers(exec, run);
-	block_put(exec, run->ops, run->block_class);
-	run->instance = NULL;
-	run->next_free = exec->run_free;
-	exec->run_free = run;
-	instance->active--;
-	if (instance->all_active && instance->active == 0)
-		instance_finish(exec, instance, ESP_OK);
-}
-
-/* The next chunk of the call that is this lane's, or the number of chunks. */
-static uint64_t next_chunk(const struct exec *exec, const struct instance *instance)
-{
-	const struct exec_call *call = &instance->call;
-	uint64_t count = call->plan->chunks.chunk_count, chunk = instance->next_chunk;
-
-	for (;; chunk++) {
-		chunk = plan_next_chunk(call->plan, exec->config.node, chunk);
-		if (chunk == count || !call->lane_of || call->lane_of[chunk] == call->lane)
-			return chunk;
-	}
-}
-
-void exec_fill(struct exec *exec)
-{
-	while (exec->queue_first && exec->run_free && !has_failed(exec)) {
-		struct instance *instance = exec->queue_first;
-		uint64_t chunk = next_chunk(exec, instance);
-
-		if (chunk < instance->call.plan->chunks.chunk_count) {
-			instance->next_chunk = chunk + 1;
-			activate(exec, instance, chunk);
-			continue;
-		}
-		exec->queue_first = instance->next;
-		instance->all_active = true;
-		if (instance->active == 0)
-			instance_finish(exec, instance, ESP_OK);
-	}
 }
 
 /* ---- calls ---- */
@@ -347,7 +171,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 
 	if (status != ESP_OK)
 		return status;
-	struct instance *instance = instance_get(exec);
+	struct instance *instance = make_room(exec) ? instance_get(exec) : NULL;
 	if (!instance) {
 		/* The peers count this call: without it, all that follow would be taken for another. */
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
@@ -358,6 +182,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 		.number = exec->stats.calls++,
 		.fold = reduces ? math_fold(call->type, call->op) : fold_nothing,
 		.element_bytes = (uint32_t)math_type_bytes(call->type),
+		.reduces = reduces,
 		.finishes = reduces && math_finish_needed(call->op),
 		.status = ESP_PENDING,
 		.live_next = exec->live,
@@ -400,7 +225,7 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 {
 	const struct run *oldest = NULL;
 
-	for (uint32_t i = 0; !has_failed(exec) && i < exec->config.active_chunks; i++) {
+	for (uint32_t i = 0; exec->runs && !has_failed(exec) && i < exec->config.active_chunks; i++) {
 		const struct run *run = &exec->runs[i];
 
 		if (run->instance &&
@@ -422,10 +247,8 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 	return true;
 }
 
-void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)
+static void fail_with(struct exec *exec, struct exec_failure failure)
 {
-	struct exec_failure failure = {.status = status, .node = node};
-
 	if (has_failed(exec))
 		return;
 	failure.waited = exec_waits(exec, &failure.wait);
@@ -438,9 +261,19 @@ void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)
 	while (instance) {
 		struct instance *newer = instance->live_before;
 
-		instance_finish(exec, instance, status);
+		instance_finish(exec, instance, failure.status);
 		instance = newer;
 	}
+}
+
+void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)
+{
+	fail_with(exec, (struct exec_failure){.status = status, .node = node});
+}
+
+void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call)
+{
+	fail_with(exec, (struct exec_failure){.status = ESP_EMISMATCH, .node = node, .call = call});
 }
 
 struct exec_failure exec_failure(const struct exec *exec)

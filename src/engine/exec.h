@@ -41,6 +41,7 @@ struct exec_call {
 	double factor;          /* ESP_SCALED                                   */
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
+	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
 	void *cookie;           /* comes back with the result                   */
 };
 
@@ -61,6 +62,7 @@ struct exec_wait {
 struct exec_failure {
 	enum esp_status status; /* ESP_OK: it has not                          */
 	uint32_t node;          /* PLAN_NONE: nobody's in particular           */
+	uint64_t call;          /* ESP_EMISMATCH: the call that node has another one in place of, counted as in exec_wait */
 	bool waited;            /* wait is meaningful                          */
 	struct exec_wait wait;
 };
@@ -97,8 +99,11 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out);
 void exec_fail(struct exec *exec, uint32_t node, enum esp_status status);
 struct exec_failure exec_failure(const struct exec *exec);
 
-/* As in struct transport_user; node is the peer. ESP_ECORRUPT: the peer broke the protocol; ESP_EMISMATCH: it runs another call,
- * as far as sizes show it. */
+/*
+ * As in struct transport_user; node is the peer. ESP_ECORRUPT: the peer broke the protocol, its
+ * connection is not to be trusted. Anything else but ESP_OK: the executor has failed, with that
+ * status, now or before; ESP_EMISMATCH: because the peer runs another call.
+ */
 bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out);
 uint32_t exec_ready(struct exec *exec);
 void exec_sent(struct exec *exec, void *cookie);

@@ -196,6 +196,8 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 			peer->send_last = NULL;
 		*out = (struct transport_message){
 			.index = op->index,
+			.call = op->run->instance->call.digest,
+			.content = op->content,
 			.bytes = (uint32_t)op->run->piece.bytes,
 			.data = run_place(exec, op->run, op->step.place),
 			.cookie = op->run,
@@ -241,5 +243,9 @@ enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct trans
 	if (has_failed(exec))
 		return exec->failure.status;
 	struct peer *peer = peer_get(exec, node);
-	return peer ? peer_acked(exec, peer, message->ack) : ESP_ENOMEM;
+	if (!peer) {
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+		return ESP_ENOMEM;
+	}
+	return peer_acked(exec, peer, message->ack);
 }

@@ -20,6 +20,12 @@ static bool in_window(const struct exec *exec, const struct peer *peer, uint32_t
 	return index - peer->recv_done < exec->config.credits;
 }
 
+/* Is a message with these properties that of op, as far as one can tell? Sizes are the second line. */
+static bool belongs(const struct op *op, uint32_t call, uint32_t bytes)
+{
+	return op->run->instance->call.digest == call && op->run->piece.bytes == bytes;
+}
+
 /* The peer may send the message of op now; it may have come already, before the call was started here. */
 static void open_window(struct exec *exec, struct op *op)
 {
@@ -29,8 +35,8 @@ static void open_window(struct exec *exec, struct op *op)
 	peer->window[op->index % exec->config.credits] = op;
 	if (!early || early->state == OP_WAITING)
 		return;
-	if (early->bytes != op->run->piece.bytes) {
-		exec_fail(exec, peer->node, ESP_EMISMATCH);
+	if (!belongs(op, early->call, early->bytes)) {
+		exec_mismatch(exec, peer->node, op->run->instance->number);
 		return;
 	}
 	op->state = early->state;
@@ -113,6 +119,12 @@ static bool was_consumed(const struct exec *exec, const struct peer *peer, uint3
 	return peer->consumed >> index % exec->config.credits & 1;
 }
 
+static enum esp_status out_of_memory(struct exec *exec)
+{
+	exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+	return ESP_ENOMEM;
+}
+
 /* Takes note of a message that begins; *out_op is NULL if its call has not been started here. */
 static enum esp_status admit(struct exec *exec, uint32_t node, const struct transport_message *message,
                              struct peer **out_peer, struct op **out_op)
@@ -121,7 +133,7 @@ static enum esp_status admit(struct exec *exec, uint32_t node, const struct tran
 		return exec->failure.status;
 	struct peer *peer = peer_get(exec, node);
 	if (!peer)
-		return ESP_ENOMEM;
+		return out_of_memory(exec);
 	enum esp_status status = peer_acked(exec, peer, message->ack);
 	if (status != ESP_OK)
 		return status;
@@ -131,12 +143,14 @@ static enum esp_status admit(struct exec *exec, uint32_t node, const struct tran
 	struct op *op = peer->window[message->index % exec->config.credits];
 	if (op && op->state != OP_WAITING)
 		return ESP_ECORRUPT;
-	if (op && op->run->piece.bytes != message->bytes)
+	if (op && !belongs(op, message->call, message->bytes)) {
+		exec_mismatch(exec, node, op->run->instance->number);
 		return ESP_EMISMATCH;
+	}
 	if (!op && !peer->early) {
 		peer->early = calloc(exec->config.credits, sizeof(*peer->early));
 		if (!peer->early)
-			return ESP_ENOMEM;
+			return out_of_memory(exec);
 	}
 	if (!op && early_at(exec, peer, message->index)->state != OP_WAITING)
 		return ESP_ECORRUPT;
@@ -156,8 +170,13 @@ static void park(struct exec *exec, struct peer *peer, struct op *op, const stru
 		op->data = data;
 		op->slotted = slotted;
 	} else {
-		*early_at(exec, peer, message->index) =
-			(struct early){.data = data, .bytes = message->bytes, .state = (uint8_t)state, .slotted = slotted};
+		*early_at(exec, peer, message->index) = (struct early){
+			.data = data,
+			.bytes = message->bytes,
+			.call = message->call,
+			.state = (uint8_t)state,
+			.slotted = slotted,
+		};
 	}
 }
 
@@ -169,7 +188,7 @@ static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct 
 	if (!exec->config.dry && message->bytes > 0) {
 		slot = pool_get(&exec->pool);
 		if (!slot)
-			return ESP_ENOMEM;
+			return out_of_memory(exec);
 	}
 	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
 	peer->incoming->arrival = ARRIVAL_PLACE;
@@ -224,7 +243,7 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 	assert(!peer->incoming); /* the one before it has ended */
 	peer->incoming = incoming_get(exec);
 	if (!peer->incoming)
-		return ESP_ENOMEM;
+		return out_of_memory(exec);
 	*peer->incoming = (struct incoming){
 		.index = message->index,
 		.bytes = message->bytes,
@@ -274,7 +293,7 @@ struct transport_room exec_room(struct exec *exec, uint32_t node)
 
 	if (exec->config.dry)
 		return (struct transport_room){NULL, left};
-	if (has_failed(exec)) /* nobody's buffers are touched any more */
+	if (has_failed(exec)) /* nobody's buffers are touched any more; there is no staging if no call was ever started */
 		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
 	if (incoming->arrival == ARRIVAL_PLACE)
 		return (struct transport_room){incoming->target + incoming->got, left};

@@ -74,17 +74,54 @@ static void take_term(struct exec *exec, struct run *run, struct op *fold, const
 	}
 }
 
-/* The first two terms are both here: one pass instead of a copy and a pass. */
-static bool take_two(struct exec *exec, struct run *run, struct op *fold)
-{
-	struct op *a = fold + 1, *b = fold + 2;
+#define FOLD_MOST 64u /* terms at once; more take another round */
 
-	if (run->term != 0 || is_local(a) || is_local(b) || a->state != OP_PARKED || b->state != OP_PARKED)
+/* The operands that are here, from the term that is next on; the sum so far is the first of them, if there is one. */
+static uint32_t gather_terms(struct exec *exec, struct run *run, struct op *fold, uint8_t *target, const void **out)
+{
+	const struct op *terms = fold + 1;
+	uint32_t count = 0;
+
+	if (run->term == 1 && is_local(&terms[0]))
+		out[count++] = run_place(exec, run, terms[0].step.place);
+	else if (run->term > 0)
+		out[count++] = target;
+	for (uint32_t i = run->term; i < fold->step.count && count < FOLD_MOST; i++) {
+		if (is_local(&terms[i]))
+			out[count++] = run_place(exec, run, terms[i].step.place);
+		else if (terms[i].state == OP_PARKED)
+			out[count++] = terms[i].data;
+		else
+			break;
+	}
+	return count;
+}
+
+/*
+ * Combines all terms that are here, if these are at least two beside what is summed already: in
+ * one pass, so that the sum is written once. The order is that of the terms for every element,
+ * so the bits are those of one pass after the other.
+ */
+static bool take_many(struct exec *exec, struct run *run, struct op *fold)
+{
+	const void *operands[FOLD_MOST];
+	const struct instance *instance = run->instance;
+	struct op *first = fold + 1 + run->term;
+
+	if (fold->step.count - run->term < 2)
 		return false;
-	combine(exec, run, run_place(exec, run, fold->step.place), a->data, b->data);
-	peer_consume(exec, a);
-	peer_consume(exec, b);
-	run->term = 2;
+	uint8_t *target = run_place(exec, run, fold->step.place);
+	uint32_t count = gather_terms(exec, run, fold, target, operands), taken = count - (run->term > 0);
+	if (taken < 2 || has_failed(exec))
+		return false;
+	math_fold_many(instance->call.type, instance->call.op, target, operands, count,
+	               run->piece.bytes / instance->element_bytes);
+	run->term += taken;
+	/* Each is looked at once more when it is consumed: whether it was still what the peer had offered. */
+	for (uint32_t i = 0; i < taken && !has_failed(exec); i++) {
+		if (!is_local(&first[i]))
+			peer_consume(exec, &first[i]);
+	}
 	return true;
 }
 
@@ -110,19 +147,22 @@ static void take_local(struct exec *exec, struct run *run, struct op *fold)
 static bool run_fold(struct exec *exec, struct run *run)
 {
 	struct op *fold = &run->ops[run->at];
+	bool has_data = !exec->config.dry && run->instance->reduces && run->piece.bytes > 0;
 
 	while (run->term < fold->step.count) {
 		if (has_failed(exec))
 			return false;
 		struct op *term = fold + 1 + run->term;
 
+		if (has_data && take_many(exec, run, fold))
+			continue;
 		if (is_local(term)) {
 			take_local(exec, run, fold);
-		} else if (!take_two(exec, run, fold)) {
-			if (term->state != OP_PARKED)
-				return false;
+		} else if (term->state == OP_PARKED) {
 			take_term(exec, run, fold, term->data);
 			peer_consume(exec, term);
+		} else {
+			return false;
 		}
 	}
 	run->at += fold->step.count + 1;

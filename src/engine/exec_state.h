@@ -31,7 +31,10 @@ struct op {
 	uint32_t index;   /* of the message                                        */
 	uint8_t state;
 	bool slotted;     /* data is a slot of the pool                            */
-	const void *data;
+	union {
+		const void *data; /* receives: where the message is kept            */
+		uint64_t content; /* sends: transport_message.content               */
+	};
 };
 
 /* A chunk in flight. */
@@ -55,6 +58,7 @@ struct instance {
 	uint64_t number;
 	math_fold_fn *fold;
 	uint32_t element_bytes;
+	bool reduces;        /* fold has something to do   */
 	bool finishes;       /* update has something to do */
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
@@ -68,6 +72,7 @@ struct instance {
 struct early {
 	const void *data;
 	uint32_t bytes;
+	uint32_t call; /* its digest */
 	uint8_t state; /* OP_WAITING: none */
 	bool slotted;
 };
@@ -138,8 +143,10 @@ struct exec {
 	struct exec_failure failure;
 	struct exec_stats stats;
 	struct pool pool;
-	uint8_t *staging; /* where bytes land that are added as they come */
+	uint64_t contents; /* numbers of contents that were given out */
 
+	/* Made by the first call. */
+	uint8_t *staging; /* where bytes land that are added as they come */
 	struct run *runs; /* active_chunks of them */
 	struct run *run_free;
 	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by power of two */
@@ -178,8 +185,16 @@ static inline bool has_failed(const struct exec *exec)
 	return exec->failure.status != ESP_OK;
 }
 
-/* exec.c: activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
+/* exec.c */
+void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status);
+/* Fails: node runs another call in place of this one, counted as in exec_wait. */
+void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
+
+/* exec_chunk.c: activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);
+void run_drop_buffers(struct exec *exec, struct run *run);
+void run_retire(struct exec *exec, struct run *run);
+void blocks_close(struct exec *exec);
 
 /* exec_run.c */
 uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place);
@@ -190,6 +205,5 @@ bool run_waits_on(const struct run *run, const struct op *op);
 void run_aim(struct exec *exec, struct run *run, struct incoming *incoming);
 /* The message that run_aim() aimed is complete. */
 void run_received(struct exec *exec, struct run *run);
-void run_retire(struct exec *exec, struct run *run);
 
 #endif

@@ -9,11 +9,13 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/rng.h"
 #include "plan/check.h"
 
 #define NODES 3u
 #define CHUNK 16u
 #define CHUNKS 8u
+#define DIGEST 0x12345678u
 
 static struct plan *flat_plan(void)
 {
@@ -43,14 +45,14 @@ static int32_t input[CHUNK * CHUNKS / 4], output[CHUNK * CHUNKS / 4];
 
 static void start(struct exec *exec, const struct plan *plan)
 {
-	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .cookie = output};
+	struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .cookie = output};
 
 	CHECK(exec_start(exec, &call, NULL) == ESP_OK);
 }
 
 static struct transport_message message(uint32_t index, uint32_t bytes)
 {
-	return (struct transport_message){.index = index, .bytes = bytes};
+	return (struct transport_message){.index = index, .call = DIGEST, .bytes = bytes};
 }
 
 /* A message of one value in all elements, whole. */
@@ -92,8 +94,6 @@ static void violations(void)
 	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
 	head = message(0, 65); /* longer than any chunk */
 	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
-	head = message(0, CHUNK - 4); /* another call */
-	CHECK(exec_begin(exec, 1, &head) == ESP_EMISMATCH);
 	head = message(0, CHUNK);
 	head.ack = 1000; /* of what was never sent */
 	CHECK(exec_begin(exec, 1, &head) == ESP_ECORRUPT);
@@ -104,6 +104,85 @@ static void violations(void)
 	/* Node 1's is consumed at once: then its number is below the window. */
 	CHECK(feed(exec, 1, 0, 1) == ESP_OK);
 	CHECK(feed(exec, 1, 0, 1) == ESP_ECORRUPT);
+	CHECK(exec_failure(exec).status == ESP_OK); /* the connection is to blame, not the call */
+	exec_close(exec);
+	plan_close(plan);
+}
+
+/* A peer that runs another call: found out by its digest, or by the size of a message. The first call is done. */
+static void other_call(struct transport_message head, bool early, bool offered)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 64);
+	struct exec_done done;
+
+	if (early)
+		CHECK((offered ? exec_offer(exec, 1, &head) : exec_begin(exec, 1, &head)) == ESP_OK);
+	start(exec, plan);
+	if (!early)
+		CHECK((offered ? exec_offer(exec, 1, &head) : exec_begin(exec, 1, &head)) == ESP_EMISMATCH);
+	struct exec_failure failure = exec_failure(exec);
+	CHECK(failure.status == ESP_EMISMATCH && failure.node == 1 && failure.call == 0);
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_EMISMATCH && done.cookie == output);
+	CHECK(exec_begin(exec, 1, &head) == ESP_EMISMATCH);
+	if (early && !offered) { /* what was under way goes nowhere */
+		exec_arrived(exec, 1, exec_room(exec, 1).bytes);
+		exec_ended(exec, 1);
+	}
+	exec_close(exec);
+	plan_close(plan);
+}
+
+static void other_calls(void)
+{
+	int32_t data[CHUNK / 4] = {0};
+
+	for (unsigned i = 0; i < 8; i++) {
+		struct transport_message head = message(0, i & 1 ? CHUNK - 4 : CHUNK);
+
+		head.call = i & 1 ? DIGEST : DIGEST + 1;
+		head.data = data;
+		other_call(head, i & 2, i & 4);
+	}
+}
+
+/* Which call it is in place of is counted from the first. */
+static void later_call(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec_config config = {.node = 1, .credits = 64, .active_chunks = 64, .slot_bytes = 64};
+	struct exec *exec;
+
+	CHECK(exec_open(&config, &exec, NULL) == ESP_OK);
+	start(exec, plan);
+	start(exec, plan);
+	/* A call has six messages from node 0: the sums of its chunks 0, 3 and 6, its parts of 1, 4, 7. */
+	struct transport_message head = message(6, CHUNK);
+	head.call++;
+	CHECK(exec_begin(exec, 0, &head) == ESP_EMISMATCH);
+	CHECK_U64(exec_failure(exec).call, 1);
+	CHECK_U64(exec_failure(exec).node, 0);
+	exec_close(exec);
+	plan_close(plan);
+}
+
+/* Sends of the same bytes have the same number, others do not. */
+static void contents(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 64);
+	struct transport_message out[2][4];
+
+	start(exec, plan);
+	CHECK(exec_next(exec, 1, &out[0][0]) && exec_next(exec, 2, &out[1][0])); /* parts of chunks 1 and 2 */
+	CHECK(out[0][0].content != 0 && out[1][0].content != 0 && out[0][0].content != out[1][0].content);
+	CHECK_U64(out[0][0].call, DIGEST);
+	while (exec_next(exec, 1, &out[0][1]) || exec_next(exec, 2, &out[0][1]))
+		CHECK(out[0][1].content != out[0][0].content && out[0][1].content != out[1][0].content);
+	CHECK(feed(exec, 1, 0, 1) == ESP_OK && feed(exec, 2, 0, 1) == ESP_OK); /* chunk 0 is complete: its sum goes to both */
+	CHECK(exec_next(exec, 1, &out[0][2]) && exec_next(exec, 2, &out[1][2]));
+	CHECK(out[0][2].data == out[1][2].data && out[0][2].data == output);
+	CHECK(out[0][2].content != 0 && out[0][2].content == out[1][2].content);
 	exec_close(exec);
 	plan_close(plan);
 }
@@ -133,13 +212,6 @@ static void early(void)
 	CHECK_U64(output[0], 10 + input[0]);
 	CHECK_U64(output[3], 15 + input[3]);
 	CHECK(!exec_take_done(exec, &done));
-	exec_close(exec);
-
-	exec = open_node(0, 4);
-	head = message(0, CHUNK - 4);
-	CHECK(exec_begin(exec, 1, &head) == ESP_OK);
-	start(exec, plan);
-	CHECK(exec_take_done(exec, &done) && done.status == ESP_EMISMATCH && done.cookie == output);
 	exec_close(exec);
 	plan_close(plan);
 }
@@ -278,22 +350,84 @@ static void revoked(void)
 	struct exec *exec = open_node(0, 4);
 	int32_t theirs[CHUNK / 4] = {1, 1, 1, 1};
 	_Atomic uint32_t flag = 0;
-	struct transport_message offer = {.bytes = CHUNK, .data = theirs, .revoked = &flag};
+	struct transport_message offer = {.call = DIGEST, .bytes = CHUNK, .data = theirs, .revoked = &flag};
 	struct exec_done done;
 
 	start(exec, plan);
 	CHECK(exec_offer(exec, 2, &offer) == ESP_OK); /* waits for node 1's */
 	CHECK(exec_consumed(exec, 2) == 0);
 	flag = 1;
-	CHECK(exec_offer(exec, 1, &(struct transport_message){.bytes = CHUNK, .data = theirs}) == ESP_EPEER);
+	CHECK(exec_offer(exec, 1, &(struct transport_message){.call = DIGEST, .bytes = CHUNK, .data = theirs}) == ESP_EPEER);
 	CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER);
 	CHECK(exec_failure(exec).node == 2);
 	exec_close(exec);
 	plan_close(plan);
 }
 
-int main(void)
+/* ---- many terms at once ---- */
+
+#define MANY 9u
+#define LONG_CHUNK 50004u /* several blocks and a part of one */
+
+static float terms[MANY][LONG_CHUNK / 4], many_in[LONG_CHUNK / 4], many_out[LONG_CHUNK / 4];
+
+/* Node 2 of nine sums one chunk; terms are offered, those of the set late only after the call was started. */
+static void sum_many(struct plan *plan, unsigned late, const _Atomic uint32_t *flag)
 {
+	struct exec_config config = {.node = 2, .credits = 4, .active_chunks = 4, .slot_bytes = LONG_CHUNK};
+	struct exec_call call = {.plan = plan, .in = many_in, .out = many_out, .type = ESP_F32, .op = ESP_SUM};
+	struct exec *exec;
+
+	CHECK(exec_open(&config, &exec, NULL) == ESP_OK);
+	for (int after = 0; after < 2; after++) {
+		for (uint32_t i = MANY; i-- > 0;) {
+			struct transport_message offer = {.bytes = LONG_CHUNK, .data = terms[i], .revoked = i == 5 ? flag : NULL};
+
+			if (i != 2 && (late >> i & 1) == (unsigned)after && exec_failure(exec).status == ESP_OK)
+				(void)!exec_offer(exec, i, &offer);
+		}
+		if (!after)
+			CHECK(exec_start(exec, &call, NULL) == ESP_OK);
+	}
+	struct exec_failure failure = exec_failure(exec);
+	CHECK(failure.status == (flag ? ESP_EPEER : ESP_OK) && (!flag || failure.node == 5));
+	exec_close(exec);
+}
+
+/* Whether terms are combined in one go or one by one, the bits are the same. */
+static void many_terms(struct rng *rng)
+{
+	struct plan_spec spec = {.chunks = {
+		.collective = PLAN_ALLREDUCE, .workers = MANY, .root = 2, .bytes = LONG_CHUNK, .chunk_bytes = LONG_CHUNK, .align = 4}};
+	static float expected[LONG_CHUNK / 4];
+	_Atomic uint32_t revoked_flag = 1;
+	struct plan *plan;
+
+	CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK);
+	for (uint32_t i = 0; i < MANY; i++) {
+		for (uint32_t k = 0; k < LONG_CHUNK / 4; k++)
+			terms[i][k] = (float)((double)rng_next(rng) / (double)(1 + rng_below(rng, 1000000)));
+	}
+	memcpy(many_in, terms[2], LONG_CHUNK);
+	for (uint32_t k = 0; k < LONG_CHUNK / 4; k++) {
+		expected[k] = terms[0][k];
+		for (uint32_t i = 1; i < MANY; i++)
+			expected[k] += terms[i][k];
+	}
+	for (unsigned late = 0; late < 1u << MANY; late += 3) {
+		memset(many_out, 0, LONG_CHUNK);
+		sum_many(plan, late, NULL);
+		CHECK(memcmp(many_out, expected, LONG_CHUNK) == 0);
+		sum_many(plan, late, &revoked_flag);
+	}
+	plan_close(plan);
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
 	for (unsigned i = 0; i < CHUNK * CHUNKS / 4; i++)
 		input[i] = (int32_t)i;
 	violations();
@@ -302,5 +436,9 @@ int main(void)
 	waiting_and_failing();
 	refusals();
 	revoked();
+	other_calls();
+	later_call();
+	contents();
+	many_terms(&rng);
 	return 0;
 }

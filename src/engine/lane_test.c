@@ -1,11 +1,13 @@
 /*
- * lane_test.c - streams behind one connection, and chunks on lanes.
+ * lane_test.c - streams behind the connections of transports, and chunks on lanes.
  */
 #include "engine/lane.h"
 
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/rng.h"
+#include "engine/lane_state.h"
 #include "plan/check.h"
 
 static struct plan *ring_plan(uint64_t chunks)
@@ -22,81 +24,327 @@ static struct plan *ring_plan(uint64_t chunks)
 	return plan;
 }
 
-/* A large call on stream 0 does not keep a small one on stream 1 from being sent. */
-static void streams_take_turns(void)
+static struct lane *lane_of(uint32_t peers, uint32_t ports, const uint8_t *port_of)
 {
 	struct lane_config config = {
-		.streams = 2, .exec = {.node = 0, .credits = 64, .active_chunks = 64, .slot_bytes = 8}};
-	struct plan *large = ring_plan(40), *small = ring_plan(2);
-	static int32_t in[80], out[80];
-	struct exec_call call = {.plan = large, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM};
-	struct transport_message message;
+		.exec = {.credits = 64, .active_chunks = 64, .slot_bytes = 8}, .peers = peers, .ports = ports, .port_of = port_of};
 	struct lane *lane;
-	struct error err;
 
 	CHECK(lane_open(&config, &lane, NULL) == ESP_OK);
-	CHECK(lane_start(lane, 0, &call, NULL) == ESP_OK);
-	call.plan = small;
-	CHECK(lane_start(lane, 1, &call, NULL) == ESP_OK);
-	CHECK(lane_start(lane, 2, &call, &err) == ESP_EINVAL);
-	CHECK(lane_user.next(lane, 1, &message));
-	CHECK_U64(message.channel, 0);
-	CHECK(lane_user.next(lane, 1, &message));
-	CHECK_U64(message.channel, 1);
-	message = (struct transport_message){.channel = 2};
-	CHECK(lane_user.begin(lane, 1, &message) == ESP_ECORRUPT);
-	CHECK(lane_user.offer(lane, 1, &message) == ESP_ECORRUPT);
-	CHECK(lane_user.credit(lane, 1, &message) == ESP_ECORRUPT);
-	lane_user.lost(lane, 1, ESP_EPEER);
-	struct exec_failure failure = lane_failure(lane);
-	CHECK(failure.status == ESP_EPEER && failure.node == 1 && failure.waited && failure.wait.peer == 1);
-	CHECK(lane_user.failed(lane) == ESP_EPEER);
+	return lane;
+}
+
+/* A stream of two: us, and a peer. */
+static enum esp_status pair(struct lane *lane, uint16_t channel, uint32_t us, uint32_t peer)
+{
+	uint32_t peers[2] = {us, peer};
+	struct lane_stream_config config = {.channel = channel, .node = 0, .members = 2, .peers = peers};
+
+	return lane_stream_open(lane, &config, NULL);
+}
+
+static int32_t in[80], out[80];
+
+static void start(struct lane *lane, uint16_t channel, const struct plan *plan)
+{
+	struct exec_call call = {.plan = plan, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM, .digest = 5};
+
+	CHECK(lane_start(lane, channel, &call, NULL) == ESP_OK);
+}
+
+/* A large call on one stream does not keep a small one on another from being sent. */
+static void streams_take_turns(void)
+{
+	struct plan *large = ring_plan(40), *small = ring_plan(2);
+	struct lane *lane = lane_of(2, 1, NULL);
+	void *port = lane_port(lane, 0);
+	struct transport_message message;
+	struct exec_call call = {.plan = small, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM};
+	struct exec_wait wait;
+
+	CHECK(pair(lane, 7, 0, 1) == ESP_OK && pair(lane, 40000, 0, 1) == ESP_OK);
+	CHECK(pair(lane, 7, 0, 1) == ESP_EINVAL);
+	CHECK(lane_start(lane, 2, &call, NULL) == ESP_EINVAL);
+	CHECK(!lane_waits(lane, 7, &wait) && !lane_waits(lane, 2, &wait));
+	start(lane, 7, large);
+	start(lane, 40000, small);
+	CHECK_U64(lane_unfinished(lane), 2);
+	CHECK(lane_waits(lane, 7, &wait) && wait.peer == 1);
+	CHECK_U64(lane_user.ready(port), 1);
+	CHECK_U64(lane_user.ready(port), UINT32_MAX);
+	CHECK(lane_user.next(port, 1, &message) && message.channel == 7);
+	CHECK(lane_user.next(port, 1, &message) && message.channel == 40000);
+	CHECK_U64(message.call, 5);
+	for (unsigned i = 0; i < 19; i++)
+		CHECK(lane_user.next(port, 1, &message) && message.channel == 7);
+	CHECK(!lane_user.next(port, 1, &message));
 	lane_close(lane);
 	plan_close(large);
 	plan_close(small);
 }
 
-/* A stream that fails by itself takes the lane with it, so that the transport tells the peers. */
-static void one_fails_all(void)
+/* Nobody wants what comes on a channel that is not open, from one who is no member, or after a failure. */
+static void dropped(void)
 {
-	struct lane_config config = {
-		.streams = 2, .exec = {.node = 0, .credits = 4, .active_chunks = 4, .slot_bytes = 4}};
-	struct plan *plan = ring_plan(2); /* its chunks are longer than a slot */
-	static int32_t in[4], out[4];
+	struct plan *plan = ring_plan(2);
+	struct lane *lane = lane_of(4, 1, NULL);
+	void *port = lane_port(lane, 0);
+	struct transport_message message = {.channel = 3, .index = 77, .ack = 99}, credit = {.is_credit = true, .channel = 3, .ack = 5};
+	struct lane_failure failure;
+
+	for (unsigned round = 0; round < 4; round++) {
+		uint32_t from = round == 1 ? 2 : 1;
+
+		if (round == 1)
+			CHECK(pair(lane, 3, 0, 1) == ESP_OK);
+		if (round == 2)
+			lane_fail_stream(lane, 3, PLAN_NONE, ESP_EABORTED);
+		if (round == 3)
+			lane_stream_close(lane, 3);
+		CHECK(lane_user.begin(port, from, &message) == ESP_PENDING);
+		CHECK(lane_user.offer(port, from, &message) == ESP_PENDING);
+		CHECK(lane_user.credit(port, from, &credit) == ESP_OK);
+		CHECK_U64(lane_user.consumed(port, from, 3), 0);
+		lane_user.sent(port, from, 3, NULL);
+		CHECK(lane_user.failed(port) == ESP_OK);
+	}
+	CHECK(!lane_take_failure(lane, &failure)); /* closed before anybody asked */
+	lane_stream_close(lane, 3);
+	/* On an open one, it is the connection that is broken. */
+	CHECK(pair(lane, 3, 0, 1) == ESP_OK);
+	CHECK(lane_user.begin(port, 1, &message) == ESP_ECORRUPT);
+	CHECK(lane_user.credit(port, 1, &credit) == ESP_ECORRUPT);
+	lane_close(lane);
+	plan_close(plan);
+}
+
+/* Streams fail one by one. */
+static void one_by_one(void)
+{
+	struct plan *plan = ring_plan(2);
+	struct lane *lane = lane_of(4, 1, NULL);
+	void *port = lane_port(lane, 0);
 	struct exec_call call = {.plan = plan, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM};
+	struct lane_failure failure;
+	struct exec_done done;
+
+	for (uint32_t peer = 1; peer < 4; peer++) {
+		CHECK(pair(lane, (uint16_t)peer, 0, peer) == ESP_OK);
+		start(lane, (uint16_t)peer, plan);
+	}
+	CHECK(!lane_take_failure(lane, &failure));
+	/* Another call: the peer, and the number of ours. The connection goes on. */
+	struct transport_message message = {.channel = 3, .call = 6, .bytes = 8};
+	CHECK(lane_user.begin(port, 3, &message) == ESP_PENDING);
+	CHECK(lane_take_failure(lane, &failure));
+	CHECK(failure.channel == 3 && failure.why.status == ESP_EMISMATCH && failure.why.node == 3 && failure.why.call == 0);
+	CHECK(lane_take_done(lane, &done) && done.status == ESP_EMISMATCH && !lane_take_done(lane, &done));
+	CHECK_U64(lane_unfinished(lane), 2);
+	/* A lost peer takes its streams along, and no others. */
+	lane_user.lost(port, 2, ESP_ELINK);
+	CHECK(lane_take_failure(lane, &failure));
+	CHECK(failure.channel == 2 && failure.why.status == ESP_ELINK && failure.why.node == 2);
+	CHECK(failure.why.waited && failure.why.wait.peer == 2);
+	CHECK(!lane_take_failure(lane, &failure));
+	CHECK(lane_start(lane, 2, &call, NULL) == ESP_ELINK);
+	CHECK(pair(lane, 100, 0, 2) == ESP_EPEER && pair(lane, 100, 0, 3) == ESP_OK);
+	CHECK(lane_user.failed(port) == ESP_OK);
+	lane_stream_close(lane, 2); /* with a result that nobody took */
+	CHECK_U64(lane_unfinished(lane), 1);
+	/* The lane as a whole. */
+	lane_fail(lane, 1, ESP_EJOB);
+	CHECK(lane_user.failed(port) == ESP_EJOB);
+	CHECK(lane_take_failure(lane, &failure) && lane_take_failure(lane, &failure) && !lane_take_failure(lane, &failure));
+	CHECK(pair(lane, 101, 0, 3) == ESP_EJOB);
+	CHECK(lane_take_done(lane, &done) && done.status == ESP_EJOB && lane_unfinished(lane) == 0);
+	CHECK_U64(lane_stats(lane).calls, 3);
+	lane_close(lane);
+	plan_close(plan);
+}
+
+/* A stream that cannot run a call says so, and keeps nobody else from it. */
+static void own_failure(void)
+{
+	struct lane_config config = {.exec = {.credits = 4, .active_chunks = 4, .slot_bytes = 4}, .peers = 2, .ports = 1};
+	struct plan *plan = ring_plan(2); /* its chunks are longer than a slot */
+	struct lane_failure failure;
+	struct exec_done done;
 	struct lane *lane;
 
 	CHECK(lane_open(&config, &lane, NULL) == ESP_OK);
-	CHECK(lane_user.failed(lane) == ESP_OK);
-	CHECK(lane_start(lane, 1, &call, NULL) == ESP_OK);
-	CHECK(lane_user.failed(lane) == ESP_ELIMIT);
-	CHECK(lane_start(lane, 0, &call, NULL) == ESP_ELIMIT);
+	CHECK(pair(lane, 0, 0, 1) == ESP_OK && pair(lane, 1, 0, 1) == ESP_OK);
+	start(lane, 1, plan);
+	CHECK(lane_take_failure(lane, &failure) && failure.channel == 1 && failure.why.status == ESP_ELIMIT);
+	CHECK(failure.why.node == PLAN_NONE);
+	CHECK(lane_take_done(lane, &done) && done.status == ESP_ELIMIT);
+	start(lane, 0, plan);
+	CHECK(lane_take_failure(lane, &failure) && failure.channel == 0);
 	lane_close(lane);
 	plan_close(plan);
+}
+
+/* Each transport is told of its own peers, and streams are closed with what waits in them. */
+static void ports(void)
+{
+	static const uint8_t port_of[] = {0, 0, 1, 1};
+	struct plan *plan = ring_plan(2);
+	struct lane *lane = lane_of(4, 2, port_of);
+	struct transport_message message;
+
+	CHECK(lane_port(lane, 2) == NULL);
+	for (uint32_t peer = 1; peer < 4; peer++) {
+		CHECK(pair(lane, (uint16_t)peer, 0, peer) == ESP_OK && pair(lane, (uint16_t)(peer + 8), 0, peer) == ESP_OK);
+		start(lane, (uint16_t)peer, plan);
+		start(lane, (uint16_t)(peer + 8), plan);
+	}
+	CHECK_U64(lane_user.ready(lane_port(lane, 0)), 1);
+	CHECK_U64(lane_user.ready(lane_port(lane, 0)), UINT32_MAX);
+	lane_fail_stream(lane, 2, 9999, ESP_EABORTED);
+	lane_stream_close(lane, 2);
+	lane_stream_close(lane, 10);
+	CHECK_U64(lane_user.ready(lane_port(lane, 1)), 3); /* nothing is left for 2 */
+	CHECK_U64(lane_user.ready(lane_port(lane, 1)), UINT32_MAX);
+	lane_stream_close(lane, 3);
+	CHECK(lane_user.next(lane_port(lane, 1), 3, &message) && message.channel == 11);
+	lane_close(lane);
+	plan_close(plan);
+}
+
+static void refusals(void)
+{
+	struct lane_config config = {.exec = {.credits = 4, .active_chunks = 4, .slot_bytes = 4}, .peers = 2};
+	struct lane *lane;
+	struct error err;
+
+	CHECK(lane_open(&config, &lane, &err) == ESP_EINVAL && strstr(err.text, "transports"));
+	config.ports = 1;
+	config.port_of = (const uint8_t[]){0, 1};
+	CHECK(lane_open(&config, &lane, &err) == ESP_EINVAL);
+	lane = lane_of(5, 1, NULL);
+	static const uint32_t twice[] = {4, 1, 4}, beyond[] = {1, 5};
+	struct lane_stream_config stream = {.members = 3, .peers = twice};
+	CHECK(lane_stream_open(lane, &stream, &err) == ESP_EINVAL && strstr(err.text, "twice"));
+	stream = (struct lane_stream_config){.members = 2, .peers = beyond};
+	CHECK(lane_stream_open(lane, &stream, &err) == ESP_EINVAL);
+	stream = (struct lane_stream_config){.members = 2, .node = 2};
+	CHECK(lane_stream_open(lane, &stream, &err) == ESP_EINVAL);
+	stream = (struct lane_stream_config){.members = 6};
+	CHECK(lane_stream_open(lane, &stream, &err) == ESP_EINVAL);
+	stream.members = 0;
+	CHECK(lane_stream_open(lane, &stream, &err) == ESP_EINVAL);
+	lane_close(lane);
+	lane_close(NULL);
+}
+
+/* Thousands of streams of many members, opened and closed in any order: only those that were stirred are asked. */
+static void many_streams(struct rng *rng)
+{
+	static bool is_open[65536];
+	struct plan *plan = ring_plan(2);
+	struct lane *lane = lane_of(1000, 1, NULL);
+	void *port = lane_port(lane, 0);
+	struct transport_message message;
+	uint32_t streams = 0;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		uint16_t channel = (uint16_t)rng_below(rng, 65536);
+		struct lane_stream_config config = {.channel = channel, .members = 1000};
+
+		CHECK(lane_stream_open(lane, &config, NULL) == (is_open[channel] ? ESP_EINVAL : ESP_OK));
+		streams += !is_open[channel];
+		is_open[channel] = true;
+		if (rng_chance(rng, 1, 3)) {
+			channel = (uint16_t)rng_below(rng, 65536);
+			streams -= is_open[channel];
+			is_open[channel] = false;
+			lane_stream_close(lane, channel);
+		}
+		CHECK(!lane->first_in[STIRRED] && lane_user.ready(port) == UINT32_MAX);
+	}
+	CHECK(streams > 5000);
+	for (unsigned i = 0; i < 1000; i++) {
+		uint16_t channel = (uint16_t)rng_below(rng, 65536);
+
+		if (!is_open[channel])
+			continue;
+		start(lane, channel, plan);
+		CHECK(lane->first_in[STIRRED] && !lane->first_in[STIRRED]->next_in[STIRRED]);
+		CHECK_U64(lane_user.ready(port), 1);
+		CHECK(lane_user.next(port, 1, &message) && message.channel == channel);
+		lane_stream_close(lane, channel); /* with what is under way */
+		is_open[channel] = false;
+		CHECK(!lane_user.next(port, 1, &message));
+	}
+	lane_close(lane);
+	plan_close(plan);
+}
+
+/* Place to rank and back, for groups of any shape. */
+static void members(struct rng *rng)
+{
+	for (unsigned round = 0; round < 2000; round++) {
+		uint32_t ranks = 1 + (uint32_t)rng_below(rng, 60), all[60], count = 0;
+		uint32_t stride = 1 + (uint32_t)rng_below(rng, 5), kind = (uint32_t)rng_below(rng, 3);
+		struct members group;
+
+		for (uint32_t i = (uint32_t)rng_below(rng, ranks); i < ranks; i += kind == 0 ? stride : 1) {
+			if (kind == 0 || rng_chance(rng, 2, 3))
+				all[count++] = i;
+		}
+		for (uint32_t i = count; kind == 2 && i-- > 1;) {
+			uint32_t j = (uint32_t)rng_below(rng, i + 1), other = all[j];
+
+			all[j] = all[i];
+			all[i] = other;
+		}
+		if (count == 0)
+			continue;
+		CHECK(members_init(&group, all, count, ranks, NULL) == ESP_OK);
+		CHECK(kind != 0 || !group.peers);
+		uint32_t found = 0;
+		for (uint32_t peer = 0; peer < ranks + 10; peer++) {
+			uint32_t place = members_place(&group, peer);
+
+			CHECK(place == PLAN_NONE || (place < count && all[place] == peer && members_peer(&group, place) == peer));
+			found += place != PLAN_NONE;
+		}
+		CHECK_U64(found, count);
+		CHECK(members_place(&group, PLAN_NONE) == PLAN_NONE);
+		members_fini(&group);
+	}
 }
 
 static void chunks_are_spread(void)
 {
 	struct plan *plan = ring_plan(41);
-	uint8_t lane_of[41];
+	uint8_t lane_of_chunk[41];
 	uint32_t load[4] = {0};
 
-	CHECK(lanes_assign(plan, 0, lane_of) == ESP_EINVAL);
-	CHECK(lanes_assign(plan, 256, lane_of) == ESP_EINVAL);
-	CHECK(lanes_assign(plan, 4, lane_of) == ESP_OK);
+	CHECK(lanes_assign(plan, 0, lane_of_chunk) == ESP_EINVAL);
+	CHECK(lanes_assign(plan, 256, lane_of_chunk) == ESP_EINVAL);
+	CHECK(lanes_assign(plan, 4, lane_of_chunk) == ESP_OK);
 	for (unsigned i = 0; i < 41; i++) {
-		CHECK(lane_of[i] < 4);
-		load[lane_of[i]]++;
+		CHECK(lane_of_chunk[i] < 4);
+		load[lane_of_chunk[i]]++;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(load[i] == 10 || load[i] == 11);
 	plan_close(plan);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
 	streams_take_turns();
-	one_fails_all();
+	dropped();
+	one_by_one();
+	own_failure();
+	ports();
+	refusals();
+	members(&rng);
+	many_streams(&rng);
 	chunks_are_spread();
 	return 0;
 }

@@ -2,18 +2,25 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "wire/crc32c.h"
+
+/* ---- incoming ---- */
 
 struct transport_room stream_room(struct stream_reader *reader, const struct transport_user *user, void *context,
                                   uint32_t peer)
 {
 	if (reader->body_left == 0)
 		return (struct transport_room){reader->header + reader->header_have, FRAME_BYTES - reader->header_have};
-	struct transport_room room = user->room(context, peer, reader->frame.channel);
+	struct transport_room room = {NULL, reader->body_left};
+	if (!reader->dropping)
+		room = user->room(context, peer, reader->frame.channel);
 	if (room.bytes > reader->body_left)
 		room.bytes = reader->body_left;
 	reader->at = room.at;
+	reader->unseen |= !room.at;
 	return room;
 }
 
@@ -21,7 +28,9 @@ struct transport_room stream_room(struct stream_reader *reader, const struct tra
 static enum esp_status body_done(struct stream_reader *reader, const struct transport_user *user, void *context,
                                  uint32_t peer)
 {
-	if ((reader->frame.flags & FRAME_CHECKED) && reader->crc != reader->frame.data_crc)
+	if (reader->dropping)
+		return ESP_OK;
+	if ((reader->frame.flags & FRAME_CHECKED) && !reader->unseen && reader->crc != reader->frame.data_crc)
 		return ESP_ECORRUPT;
 	user->ended(context, peer, reader->frame.channel);
 	return ESP_OK;
@@ -41,14 +50,19 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 		.channel = frame->channel,
 		.index = frame->index,
 		.ack = frame->ack,
+		.call = frame->call,
 		.bytes = frame->bytes,
 	};
 	if (message.is_credit)
 		return user->credit(context, peer, &message);
 	enum esp_status status = user->begin(context, peer, &message);
 	reader->crc = 0;
+	reader->unseen = false;
+	reader->dropping = status == ESP_PENDING;
 	reader->body_left = frame->bytes;
-	return status == ESP_OK && frame->bytes == 0 ? body_done(reader, user, context, peer) : status;
+	if (status != ESP_OK && status != ESP_PENDING)
+		return status;
+	return frame->bytes == 0 ? body_done(reader, user, context, peer) : ESP_OK;
 }
 
 static enum esp_status body_arrived(struct stream_reader *reader, const struct transport_user *user, void *context,
@@ -58,7 +72,8 @@ static enum esp_status body_arrived(struct stream_reader *reader, const struct t
 	if ((reader->frame.flags & FRAME_CHECKED) && reader->at)
 		reader->crc = crc32c(reader->crc, reader->at, bytes);
 	reader->body_left -= bytes;
-	user->arrived(context, peer, reader->frame.channel, bytes);
+	if (!reader->dropping)
+		user->arrived(context, peer, reader->frame.channel, bytes);
 	return reader->body_left == 0 ? body_done(reader, user, context, peer) : ESP_OK;
 }
 
@@ -74,6 +89,14 @@ enum esp_status stream_arrived(struct stream_reader *reader, const struct transp
 	return header_done(reader, user, context, peer);
 }
 
+void stream_reader_forget(struct stream_reader *reader, uint16_t channel)
+{
+	if (reader->body_left > 0 && reader->frame.channel == channel)
+		reader->dropping = true;
+}
+
+/* ---- outgoing ---- */
+
 static bool pull(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer)
 {
 	if (writer->busy)
@@ -86,6 +109,7 @@ static bool pull(struct stream_writer *writer, const struct transport_user *user
 		.channel = message->channel,
 		.index = message->is_credit ? 0 : message->index,
 		.ack = message->ack,
+		.call = message->is_credit ? 0 : message->call,
 		.bytes = message->is_credit ? 0 : message->bytes,
 	};
 	if (writer->checked && !message->is_credit && message->data) {
@@ -98,9 +122,15 @@ static bool pull(struct stream_writer *writer, const struct transport_user *user
 	return true;
 }
 
-static uint32_t total_bytes(const struct stream_writer *writer)
+static uint32_t body_bytes(const struct stream_writer *writer)
 {
-	return FRAME_BYTES + (writer->message.is_credit ? 0 : writer->message.bytes);
+	return writer->message.is_credit ? 0 : writer->message.bytes;
+}
+
+/* How much of the data has left. */
+static uint32_t body_gone(const struct stream_writer *writer)
+{
+	return writer->done < FRAME_BYTES ? 0 : writer->done - FRAME_BYTES;
 }
 
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
@@ -110,25 +140,68 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 
 	if (!pull(writer, user, context, peer))
 		return 0;
-	uint32_t total = total_bytes(writer), body_done = 0;
+	uint32_t body = body_bytes(writer), at = body_gone(writer);
 	if (writer->done < FRAME_BYTES)
 		out[count++] = (struct stream_bytes){writer->header + writer->done, FRAME_BYTES - writer->done};
-	else
-		body_done = writer->done - FRAME_BYTES;
-	if (body_done < total - FRAME_BYTES) {
+	if (at < body) {
 		const uint8_t *data = writer->message.data;
 
-		out[count++] = (struct stream_bytes){data ? data + body_done : NULL, total - FRAME_BYTES - body_done};
+		if (writer->copy)
+			data = writer->copy + (at - writer->copy_from);
+		else if (data)
+			data += at;
+		out[count++] = (struct stream_bytes){data, body - at};
 	}
 	return count;
 }
 
-bool stream_left(struct stream_writer *writer, uint32_t bytes)
+/* The message that was forgotten is over. */
+static void forgotten_ends(struct stream_writer *writer)
 {
+	free(writer->copy);
+	writer->copy = NULL;
+	writer->forgotten = false;
+}
+
+enum stream_progress stream_left(struct stream_writer *writer, uint32_t bytes)
+{
+	uint32_t total = FRAME_BYTES + body_bytes(writer);
+
 	writer->done += bytes;
-	assert(writer->done <= total_bytes(writer));
-	if (writer->done < total_bytes(writer))
-		return false;
+	assert(writer->done <= total);
+	if (writer->done < total)
+		return STREAM_GOES_ON;
 	writer->busy = false;
+	if (!writer->forgotten)
+		return STREAM_SENT;
+	forgotten_ends(writer);
+	return STREAM_GONE;
+}
+
+bool stream_writer_forget(struct stream_writer *writer, uint16_t channel)
+{
+	if (!writer->busy || writer->forgotten || writer->message.channel != channel)
+		return true;
+	if (writer->done == 0) {
+		writer->busy = false;
+		return true;
+	}
+	uint32_t from = body_gone(writer), left = body_bytes(writer) - from;
+	writer->forgotten = true;
+	if (left > 0 && writer->message.data) {
+		writer->copy = malloc(left);
+		if (!writer->copy)
+			return false;
+		memcpy(writer->copy, (const uint8_t *)writer->message.data + from, left);
+		writer->copy_from = from;
+	}
+	writer->message.data = NULL;
+	writer->message.cookie = NULL;
 	return true;
+}
+
+void stream_writer_fini(struct stream_writer *writer)
+{
+	forgotten_ends(writer);
+	writer->busy = false;
 }

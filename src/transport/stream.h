@@ -17,17 +17,21 @@ struct stream_reader {
 	uint8_t header[FRAME_BYTES];
 	uint32_t header_have;
 	uint32_t body_left;
-	struct frame frame; /* whose body is coming                  */
-	uint32_t crc;       /* of what has come of it                */
+	struct frame frame; /* whose body is coming                   */
+	uint32_t crc;       /* of what has come of it                 */
 	const void *at;     /* where the bytes that come next are put */
+	bool dropping;      /* nobody wants the body                  */
+	bool unseen;        /* some of it had no memory: its checksum is not known */
 };
 
-/* Where the next bytes of the stream go; never empty. */
+/* Where the next bytes of the stream go; never empty. Without memory if nobody wants them. */
 struct transport_room stream_room(struct stream_reader *reader, const struct transport_user *user, void *context,
                                   uint32_t peer);
 /* That many bytes were put there. Anything but ESP_OK: the stream is not to be read further. */
 ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user,
                                            void *context, uint32_t peer, uint32_t bytes);
+/* The user is not asked about a message of this channel any more if one is under way: the rest of it is dropped. */
+void stream_reader_forget(struct stream_reader *reader, uint16_t channel);
 
 /* ---- outgoing ---- */
 
@@ -35,8 +39,11 @@ struct stream_writer {
 	bool checked; /* data carries a checksum: set once, when the connection is made */
 	uint8_t header[FRAME_BYTES];
 	struct transport_message message;
-	uint32_t done; /* bytes of header and data that have left */
-	bool busy;     /* a message is under way                  */
+	uint32_t done;    /* bytes of header and data that have left                  */
+	bool busy;        /* a message is under way                                   */
+	bool forgotten;   /* its channel is: it is completed, and nobody is told      */
+	uint8_t *copy;    /* of the data from copy_from on, when it was forgotten     */
+	uint32_t copy_from;
 };
 
 /* The bytes that are next on the wire, at most two stretches; 0: nothing to send. */
@@ -46,7 +53,21 @@ struct stream_bytes {
 };
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
                         struct stream_bytes out[2]);
-/* That many of them have left. True: the message is complete (its `sent` is the caller's to report). */
-bool stream_left(struct stream_writer *writer, uint32_t bytes);
+
+enum stream_progress {
+	STREAM_GOES_ON, /* the message has not left in full          */
+	STREAM_SENT,    /* it has: its sent() is the caller's to call */
+	STREAM_GONE,    /* it has, and was forgotten: nobody is told */
+};
+/* That many of them have left. */
+enum stream_progress stream_left(struct stream_writer *writer, uint32_t bytes);
+
+/*
+ * The memory of the message under way is not read any more if it is of this channel: it is
+ * dropped if none of it has left, and otherwise completed from a copy that is made here.
+ * False: no memory for the copy, so the connection cannot be kept.
+ */
+ESP_CHECKED bool stream_writer_forget(struct stream_writer *writer, uint16_t channel);
+void stream_writer_fini(struct stream_writer *writer);
 
 #endif

@@ -16,6 +16,8 @@ struct user {
 	uint8_t body[BODY];
 	uint8_t received[BODY];
 	uint32_t have, begun, credits, complete;
+	uint32_t drop_one_in; /* of so many messages, one is not wanted; 0: none */
+	uint32_t dropped;
 	struct transport_message last;
 };
 
@@ -31,6 +33,7 @@ static bool user_next(void *context, uint32_t peer, struct transport_message *ou
 		.channel = (uint16_t)(user->sent * 7),
 		.index = user->sent,
 		.ack = user->sent + 100,
+		.call = user->sent * 1000003u,
 		.bytes = user->sent % 3 == 2 ? 0 : user->sent * 31 % BODY,
 		.data = user->body,
 	};
@@ -46,7 +49,12 @@ static enum esp_status user_begin(void *context, uint32_t peer, const struct tra
 	user->begun++;
 	user->have = 0;
 	user->last = *message;
-	return message->bytes < BODY ? ESP_OK : ESP_ECORRUPT;
+	if (message->bytes >= BODY)
+		return ESP_ECORRUPT;
+	CHECK_U64(message->call, message->index * 1000003u);
+	bool unwanted = user->drop_one_in && message->index % user->drop_one_in == 0;
+	user->dropped += unwanted;
+	return unwanted ? ESP_PENDING : ESP_OK;
 }
 
 static struct transport_room user_room(void *context, uint32_t peer, uint16_t channel)
@@ -84,6 +92,7 @@ static enum esp_status user_credit(void *context, uint32_t peer, const struct tr
 	(void)peer;
 
 	CHECK(message->is_credit);
+	CHECK_U64(message->call, 0);
 	user->credits++;
 	user->last = *message;
 	return ESP_OK;
@@ -104,7 +113,8 @@ static bool move(struct stream_writer *writer, struct user *from, struct stream_
 	uint32_t bytes = pending[0].bytes < room.bytes ? pending[0].bytes : room.bytes;
 	if (bytes > most)
 		bytes = most;
-	memcpy(room.at, pending[0].at, bytes);
+	if (room.at)
+		memcpy(room.at, pending[0].at, bytes);
 	stream_left(writer, bytes);
 	CHECK(stream_arrived(reader, &table, to, 0, bytes) == ESP_OK);
 	return true;
@@ -113,7 +123,7 @@ static bool move(struct stream_writer *writer, struct user *from, struct stream_
 static void cut_anywhere(struct rng *rng)
 {
 	for (int i = 0; i < 300; i++) {
-		struct user from = {.to_send = 50}, to = {0};
+		struct user from = {.to_send = 50}, to = {.drop_one_in = (uint32_t)i % 4};
 		struct stream_writer writer = {.checked = i % 2};
 		struct stream_reader reader = {0};
 		uint32_t most = 1 + (uint32_t)rng_below(rng, 100);
@@ -123,7 +133,8 @@ static void cut_anywhere(struct rng *rng)
 		while (move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, most)))
 			;
 		CHECK_U64(to.begun, 34);
-		CHECK_U64(to.complete, 34);
+		CHECK_U64(to.complete, 34 - to.dropped);
+		CHECK((to.dropped > 0) == (to.drop_one_in > 0));
 		CHECK_U64(to.credits, 16);
 		CHECK_U64(to.last.index, 49);
 		CHECK_U64(to.last.ack, 149);
@@ -137,7 +148,7 @@ static void not_frames(void)
 	struct transport_room room = stream_room(&reader, &table, &user, 0);
 
 	CHECK_U64(room.bytes, FRAME_BYTES);
-	memcpy(room.at, "GET / HTTP/1.1\r\nHost: x\r\n", FRAME_BYTES);
+	memcpy(room.at, "GET / HTTP/1.1\r\nHost: example\r\n", FRAME_BYTES);
 	CHECK(stream_arrived(&reader, &table, &user, 0, FRAME_BYTES) == ESP_ECORRUPT);
 	/* What the user refuses is refused. */
 	struct frame frame = {.type = FRAME_DATA, .bytes = UINT32_MAX};
@@ -165,6 +176,62 @@ static void corrupt_data(void)
 	CHECK_U64(to.complete, 1);
 }
 
+/*
+ * A channel is forgotten at a random byte, by the sender, by the receiver, or by both. Its memory
+ * is overwritten at once; whatever was sent after it arrives as it should.
+ */
+static void forgotten(struct rng *rng)
+{
+	uint32_t completed = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		struct user from = {.to_send = 50}, to = {0};
+		struct stream_writer writer = {.checked = i % 2};
+		struct stream_reader reader = {0};
+		uint32_t moves = 1 + (uint32_t)rng_below(rng, 60), who = 1 + (uint32_t)rng_below(rng, 3);
+
+		for (uint32_t k = 0; k < BODY; k++)
+			from.body[k] = to.body[k] = (uint8_t)rng_next(rng);
+		while (moves-- > 0 && move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, 50)))
+			;
+		uint16_t channel = writer.message.channel;
+		bool was_busy = writer.busy, had_begun = writer.done > 0;
+		uint32_t ended = to.complete;
+		if (who & 1) {
+			CHECK(stream_writer_forget(&writer, channel));
+			CHECK(writer.busy == (was_busy && had_begun));
+						completed += writer.busy;
+			memset(from.body, 0, BODY); /* nobody reads it; put back for what follows */
+		}
+		if (who & 2)
+			stream_reader_forget(&reader, channel);
+		while (writer.busy)
+			CHECK(move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, 50)));
+		CHECK(!writer.copy && !writer.forgotten);
+		if (who & 2 && reader.dropping)
+			CHECK_U64(to.complete, ended);
+		memcpy(from.body, to.body, BODY);
+		while (move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, 50)))
+			;
+		CHECK_U64(to.last.index, 49);
+		stream_writer_fini(&writer);
+	}
+	CHECK(completed > 100);
+	/* Pulled, and not begun: it is gone. */
+	struct user from = {.to_send = 2};
+	struct stream_writer writer = {0};
+	struct stream_bytes pending[2];
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) > 0);
+	CHECK(stream_writer_forget(&writer, 99) && writer.busy);
+	CHECK(stream_writer_forget(&writer, writer.message.channel) && !writer.busy);
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 2);
+	CHECK_U64(writer.message.index, 1);
+	/* One that is not completed leaves nothing behind. */
+	CHECK(stream_left(&writer, 1) == STREAM_GOES_ON);
+	CHECK(stream_writer_forget(&writer, writer.message.channel) && writer.copy);
+	stream_writer_fini(&writer);
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -173,5 +240,6 @@ int main(int argc, char **argv)
 	cut_anywhere(&rng);
 	not_frames();
 	corrupt_data();
+	forgotten(&rng);
 	return 0;
 }

@@ -11,6 +11,12 @@
  *     begin(message)  room() arrived(n) room() arrived(n) ... ended()
  *     offer(message)                                            where data lies in memory
  *     credit(ack)                                               a frame without data
+ *
+ * A channel is a stream of calls of one group (engine/lane.h); channels fail one by one. A
+ * transport therefore has a function forget(channel): when it returns, no memory of that
+ * channel's messages is touched any more, neither sent() nor consumed() is called for them,
+ * and peers that still read memory offered on it find it revoked. A message that has left in
+ * part is completed from a private copy, so that the connection lives on for the others.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -25,9 +31,15 @@ struct transport_message {
 	uint16_t channel;
 	uint32_t index;   /* which message of the channel between these two lanes        */
 	uint32_t ack;     /* the sender has consumed all messages of the channel below   */
+	uint32_t call;    /* digest of the call that it belongs to: the same on both ends, or the calls differ */
 	uint32_t bytes;
 	const void *data; /* outgoing, or offered: borrowed until sent() / consumed      */
 	void *cookie;     /* outgoing: handed back with sent()                           */
+	/*
+	 * Outgoing: messages of one channel with the same number carry the same bytes, to several
+	 * peers: a transport that copies need copy only once. Numbers are never used again. 0: unknown.
+	 */
+	uint64_t content;
 	/*
 	 * Offered: not zero once the sender has taken its memory back, because it failed. Looked
 	 * at after reading: what was read before it was set is good, anything else is not used.
@@ -50,8 +62,11 @@ struct transport_user {
 	void (*sent)(void *user, uint32_t peer, uint16_t channel, void *cookie);
 
 	/*
-	 * A message begins. ESP_OK; anything else breaks the connection (the message cannot be:
-	 * wrong index, wrong size). room() and arrived() follow unless bytes is 0, then ended(),
+	 * A message begins. ESP_OK; ESP_PENDING: nobody wants it (its channel has failed or is
+	 * closed), its bytes are dropped and none of the calls below follow; anything else breaks
+	 * the connection (the message cannot be: wrong index, wrong size of a frame). A message
+	 * of another call fails the channel and is dropped; the connection is innocent.
+	 * room() and arrived() follow unless bytes is 0, then ended(),
 	 * once the bytes are known to be those that were sent: until then nothing follows from
 	 * them. If they are not, lost() comes instead.
 	 */
@@ -62,19 +77,20 @@ struct transport_user {
 
 	/*
 	 * For transports that share memory: a whole message lies readable at message->data until
-	 * consumed() has passed its index. The sender's sent() follows from that.
+	 * consumed() has passed its index. The sender's sent() follows from that. ESP_PENDING as above:
+	 * dropped; it counts as consumed.
 	 */
 	enum esp_status (*offer)(void *user, uint32_t peer, const struct transport_message *message);
 	uint32_t (*consumed)(void *user, uint32_t peer, uint16_t channel);
 	enum esp_status (*credit)(void *user, uint32_t peer, const struct transport_message *message);
 
-	/* The peer is gone; everything that waits for it ends. */
+	/* The peer is gone; every channel that it is a member of fails. */
 	void (*lost)(void *user, uint32_t peer, enum esp_status why);
 
 	/*
-	 * Has the user failed, by lost() or by itself? Asked after every other call: if so, the
-	 * transport takes back what it offered, reads no memory of the user any more, and closes its
-	 * connections, from which the peers learn of it.
+	 * Has the user failed as a whole? Asked after every other call: if so, the transport takes
+	 * back what it offered, reads no memory of the user any more, and closes its connections,
+	 * from which the peers learn of it. Single channels fail without this: see forget() above.
 	 */
 	enum esp_status (*failed)(void *user);
 };

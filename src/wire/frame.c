@@ -3,6 +3,8 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 
+#define SEALED_BYTES (FRAME_BYTES - 4) /* what the head's checksum covers */
+
 void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 {
 	out[0] = frame->type;
@@ -10,9 +12,10 @@ void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 	bytes_put16(out + 2, frame->channel);
 	bytes_put32(out + 4, frame->index);
 	bytes_put32(out + 8, frame->ack);
-	bytes_put32(out + 12, frame->bytes);
-	bytes_put32(out + 16, frame->data_crc);
-	bytes_put32(out + 20, crc32c(0, out, 20));
+	bytes_put32(out + 12, frame->call);
+	bytes_put32(out + 16, frame->bytes);
+	bytes_put32(out + 20, frame->data_crc);
+	bytes_put32(out + SEALED_BYTES, crc32c(0, out, SEALED_BYTES));
 }
 
 bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
@@ -23,15 +26,16 @@ bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 		.channel = bytes_get16(in + 2),
 		.index = bytes_get32(in + 4),
 		.ack = bytes_get32(in + 8),
-		.bytes = bytes_get32(in + 12),
-		.data_crc = bytes_get32(in + 16),
+		.call = bytes_get32(in + 12),
+		.bytes = bytes_get32(in + 16),
+		.data_crc = bytes_get32(in + 20),
 	};
 
-	if (bytes_get32(in + 20) != crc32c(0, in, 20))
+	if (bytes_get32(in + SEALED_BYTES) != crc32c(0, in, SEALED_BYTES))
 		return false;
 	if ((frame.type != FRAME_DATA && frame.type != FRAME_CREDIT) || (frame.flags & ~FRAME_CHECKED))
 		return false;
-	if (frame.type == FRAME_CREDIT && (frame.flags || frame.index || frame.bytes))
+	if (frame.type == FRAME_CREDIT && (frame.flags || frame.index || frame.call || frame.bytes))
 		return false;
 	if (!(frame.flags & FRAME_CHECKED) && frame.data_crc)
 		return false;

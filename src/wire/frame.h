@@ -1,14 +1,14 @@
 /*
  * frame.h - what stands before every message on a connection between two lanes.
  *
- * Twenty-four bytes, little endian. Job, epoch and lane were bound to the connection when it
- * was made; the frame says which message of which channel follows, and how far the sender
- * has consumed what it was sent. A frame without data is a credit. The head has a checksum of
+ * Twenty-eight bytes, little endian. Job, epoch and lane were bound to the connection when it
+ * was made; the frame says which message of which channel follows, of what call it is, and how
+ * far the sender has consumed what it was sent. A frame without data is a credit. The head has a checksum of
  * its own, so that no length or number is believed that was not sent; the checksum of the
  * data is left out (a flag says so) where both ends are on one host.
  *
- *     0     1      2        4      8    12     16          20          24
- *     type  flags  channel  index  ack  bytes  data's crc  head's crc  data ...
+ *     0     1      2        4      8    12    16     20          24          28
+ *     type  flags  channel  index  ack  call  bytes  data's crc  head's crc  data ...
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAME_BYTES 24u
+#define FRAME_BYTES 28u
 
 enum frame_type {
 	FRAME_DATA = 1,   /* message `index` of `bytes` bytes follows          */
-	FRAME_CREDIT = 2, /* only ack counts; index and bytes are zero         */
+	FRAME_CREDIT = 2, /* only ack counts; index, call and bytes are zero   */
 };
 
 enum frame_flag {
@@ -33,6 +33,7 @@ struct frame {
 	uint16_t channel; /* a stream of a group */
 	uint32_t index;   /* of this message on the channel, modulo 2^32       */
 	uint32_t ack;     /* all messages below this one have been consumed    */
+	uint32_t call;    /* digest of the call that it belongs to             */
 	uint32_t bytes;
 	uint32_t data_crc;
 };

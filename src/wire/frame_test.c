@@ -7,16 +7,16 @@
 /* The bytes with the head's checksum put right. */
 static void seal(uint8_t bytes[FRAME_BYTES])
 {
-	uint32_t crc = crc32c(0, bytes, 20);
+	uint32_t crc = crc32c(0, bytes, FRAME_BYTES - 4);
 
 	for (int i = 0; i < 4; i++)
-		bytes[20 + i] = (uint8_t)(crc >> 8 * i);
+		bytes[FRAME_BYTES - 4 + i] = (uint8_t)(crc >> 8 * i);
 }
 
 static void golden(void)
 {
 	static const uint8_t bytes[FRAME_BYTES] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-	                                           0x5b, 0x1c, 0x3a, 0xfb};
+	                                           20, 21, 22, 23, 0x1b, 0x45, 0xf3, 0x93};
 	struct frame frame;
 	uint8_t again[FRAME_BYTES];
 
@@ -25,8 +25,9 @@ static void golden(void)
 	CHECK_U64(frame.channel, 0x0302);
 	CHECK_U64(frame.index, 0x07060504);
 	CHECK_U64(frame.ack, 0x0b0a0908);
-	CHECK_U64(frame.bytes, 0x0f0e0d0c);
-	CHECK_U64(frame.data_crc, 0x13121110);
+	CHECK_U64(frame.call, 0x0f0e0d0c);
+	CHECK_U64(frame.bytes, 0x13121110);
+	CHECK_U64(frame.data_crc, 0x17161514);
 	frame_encode(&frame, again);
 	CHECK(memcmp(bytes, again, FRAME_BYTES) == 0);
 }
@@ -48,14 +49,17 @@ static void refused(void)
 		CHECK(frame_decode(bytes, &frame) == (flags <= FRAME_CHECKED));
 	}
 	bytes[1] = 0;
-	bytes[16] = 1; /* a checksum that is none */
+	bytes[20] = 1; /* a checksum that is none */
 	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
 	memset(bytes, 0, sizeof(bytes));
 	bytes[0] = FRAME_CREDIT;
-	bytes[12] = 1;
-	seal(bytes);
-	CHECK(!frame_decode(bytes, &frame));
+	for (unsigned at = 12; at <= 16; at += 4) { /* a credit of a call, one with data */
+		bytes[at] = 1;
+		seal(bytes);
+		CHECK(!frame_decode(bytes, &frame));
+		bytes[at] = 0;
+	}
 	CHECK(frame.type == FRAME_DATA || frame.type == FRAME_CREDIT);
 }
 
@@ -69,12 +73,13 @@ static void round_trip(struct rng *rng)
 		frame.channel = (uint16_t)rng_next(rng);
 		frame.index = (uint32_t)rng_next(rng);
 		frame.ack = (uint32_t)rng_next(rng);
+		frame.call = (uint32_t)rng_next(rng);
 		frame.bytes = (uint32_t)rng_next(rng);
 		frame.data_crc = (uint32_t)rng_next(rng);
 		frame_encode(&frame, bytes);
 		CHECK(frame_decode(bytes, &back));
 		CHECK(back.channel == frame.channel && back.index == frame.index && back.ack == frame.ack);
-		CHECK(back.bytes == frame.bytes && back.data_crc == frame.data_crc);
+		CHECK(back.call == frame.call && back.bytes == frame.bytes && back.data_crc == frame.data_crc);
 		uint64_t bit = rng_below(rng, 8 * FRAME_BYTES);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		CHECK(!frame_decode(bytes, &back));

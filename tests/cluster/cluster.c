@@ -1,6 +1,7 @@
 #include "cluster.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "plan/check.h"
@@ -10,6 +11,22 @@
 struct lane *cluster_lane(const struct cluster *cluster, uint32_t node, uint32_t lane)
 {
 	return cluster->lanes[node * cluster->spec.lanes + lane];
+}
+
+static struct cluster_group *add_group(struct cluster *cluster, uint16_t channel, const uint32_t *ranks, uint32_t count)
+{
+	struct cluster_group *group = &cluster->groups[cluster->group_count++];
+
+	CHECK(cluster->group_count <= CLUSTER_GROUPS_MOST);
+	*group = (struct cluster_group){.channel = channel, .count = count};
+	group->members = calloc(count, sizeof(*group->members));
+	CHECK(group->members);
+	if (ranks) {
+		group->ranks = malloc(count * sizeof(uint32_t));
+		CHECK(group->ranks);
+		memcpy(group->ranks, ranks, count * sizeof(uint32_t));
+	}
+	return group;
 }
 
 void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
@@ -28,7 +45,8 @@ void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
 		.corrupt_one_in = spec->corrupt_one_in,
 	};
 	struct lane_config lane_config = {
-		.streams = spec->streams,
+		.peers = spec->nodes,
+		.ports = 1,
 		.exec = {
 			.credits = spec->credits,
 			.active_chunks = spec->active_chunks,
@@ -40,10 +58,24 @@ void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
 	CHECK(loop_open(&config, &cluster->loop, NULL) == ESP_OK);
 	cluster->lanes = calloc(spec->nodes * spec->lanes, sizeof(struct lane *));
 	for (uint32_t i = 0; i < spec->nodes * spec->lanes; i++) {
-		lane_config.exec.node = i / spec->lanes;
 		CHECK(lane_open(&lane_config, &cluster->lanes[i], NULL) == ESP_OK);
-		loop_attach(cluster->loop, i / spec->lanes, i % spec->lanes, &lane_user, cluster->lanes[i]);
+		loop_attach(cluster->loop, i / spec->lanes, i % spec->lanes, &lane_user, lane_port(cluster->lanes[i], 0));
 	}
+	for (uint32_t i = 0; i < spec->streams; i++) {
+		add_group(cluster, (uint16_t)i, NULL, spec->nodes);
+		for (uint32_t place = 0; place < spec->nodes; place++)
+			CHECK(cluster_member_open(cluster, &cluster->groups[i], place));
+	}
+}
+
+uint32_t cluster_add_group(struct cluster *cluster, uint16_t channel, const uint32_t *ranks, uint32_t count,
+                           uint64_t open_after_ns)
+{
+	struct cluster_group *group = add_group(cluster, channel, ranks, count);
+
+	group->comes_and_goes = true;
+	group->open_after_ns = open_after_ns;
+	return (uint32_t)(group - cluster->groups);
 }
 
 static void call_close(struct cluster_call *call)
@@ -64,6 +96,8 @@ void cluster_close(struct cluster *cluster)
 	free(cluster->lanes);
 	for (uint32_t i = 0; i < cluster->call_count; i++)
 		call_close(&cluster->calls[i]);
+	for (uint32_t i = 0; i < cluster->group_count; i++)
+		cluster_group_close(&cluster->groups[i]);
 }
 
 /* ---- calls ---- */
@@ -74,7 +108,7 @@ struct cluster_call *cluster_add(struct cluster *cluster, struct plan *plan, boo
 	struct plan_report report;
 	struct error err;
 
-	CHECK(cluster->call_count < CLUSTER_CALLS);
+	CHECK(cluster->call_count < CLUSTER_CALLS_MOST);
 	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s", err.text);
 	struct cluster_call *call = &cluster->calls[cluster->call_count];
 
@@ -86,7 +120,8 @@ struct cluster_call *cluster_add(struct cluster *cluster, struct plan *plan, boo
 		.factor = factor,
 		.fill = fill,
 		.data_seed = data_seed,
-		.stream = cluster->call_count % cluster->spec.streams,
+		.group = cluster->spec.streams ? cluster->call_count % cluster->spec.streams : 0,
+		.odd = PLAN_NONE,
 		.lanes_left = calloc(plan->nodes, sizeof(uint32_t)),
 		.status = calloc(plan->nodes, sizeof(enum esp_status)),
 		.lane_of = malloc(plan->chunks.chunk_count + 1),
@@ -110,75 +145,13 @@ struct start {
 	uint32_t node, call;
 };
 
-static void start_call(struct cluster *cluster, struct cluster_call *call, uint32_t node)
-{
-	const struct cluster_buffers *buffers =
-		call->buffers && node < call->plan->workers ? &call->buffers[node] : NULL;
-
-	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
-		struct exec_call exec_call = {
-			.plan = call->plan,
-			.in = buffers ? buffers->in : NULL,
-			.out = buffers ? buffers->out : NULL,
-			.type = call->type,
-			.op = call->op,
-			.factor = call->factor,
-			.lane_of = call->lane_of,
-			.lane = (uint8_t)lane,
-			.cookie = call,
-		};
-		struct error err;
-		enum esp_status status = lane_start(cluster_lane(cluster, node, lane), call->stream, &exec_call, &err);
-
-		if (status != ESP_OK && cluster->spec.victim == PLAN_NONE && cluster->spec.corrupt_one_in == 0)
-			check_fail(__FILE__, __LINE__, "start: %s", err.text);
-		if (status != ESP_OK)
-			call->status[node] = status;
-		loop_poke(cluster->loop, node, lane);
-	}
-}
-
-/* What fails on one lane of a node fails on all: a call that ended on one is not to be read by another. */
-static void fail_together(struct cluster *cluster, uint32_t node)
-{
-	struct exec_failure failure = {.status = ESP_OK};
-
-	for (uint32_t lane = 0; failure.status == ESP_OK && lane < cluster->spec.lanes; lane++)
-		failure = lane_failure(cluster_lane(cluster, node, lane));
-	for (uint32_t lane = 0; failure.status != ESP_OK && lane < cluster->spec.lanes; lane++) {
-		lane_fail(cluster_lane(cluster, node, lane), failure.node, failure.status);
-		loop_poke(cluster->loop, node, lane);
-	}
-}
-
-static void collect(struct cluster *cluster, uint32_t node)
-{
-	struct exec_done done;
-
-	fail_together(cluster, node);
-	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
-		while (lane_take_done(cluster_lane(cluster, node, lane), &done)) {
-			struct cluster_call *call = done.cookie;
-
-			if (done.status != ESP_OK)
-				call->status[node] = done.status;
-			else if (--call->lanes_left[node] == 0 && call->status[node] == ESP_PENDING)
-				call->status[node] = ESP_OK;
-			if (cluster->spec.scribble && call->status[node] != ESP_PENDING)
-				cluster_scribble(call, node);
-		}
-	}
-}
-
 static void start_fires(void *context)
 {
 	struct start *start = context;
 	struct cluster *cluster = start->cluster;
 
-	bool is_dead = cluster->spec.victim == start->node && loop_now(cluster->loop) >= cluster->spec.victim_after_ns;
-
-	if (!is_dead && start->node < cluster->calls[start->call].plan->nodes)
-		start_call(cluster, &cluster->calls[start->call], start->node);
+	if (!cluster_is_dead(cluster, start->node) && start->node < cluster->calls[start->call].plan->nodes)
+		cluster_start(cluster, &cluster->calls[start->call], start->node);
 	/* The next call is started without waiting for this one. */
 	if (++start->call < cluster->call_count)
 		loop_after(cluster->loop, rng_below(&cluster->rng, cluster->spec.start_spread_ns + 1), start_fires, start);
@@ -191,24 +164,38 @@ static void victim_dies(void *context)
 	loop_kill(cluster->loop, cluster->spec.victim);
 }
 
+static void member_aborts(void *context)
+{
+	struct cluster *cluster = context;
+	struct cluster_group *group = &cluster->groups[cluster->spec.abort_group];
+	uint32_t rank = cluster_rank(group, cluster->spec.abort_place);
+
+	if (!cluster_is_dead(cluster, rank))
+		lane_fail_stream(cluster_lane(cluster, rank, 0), group->channel, PLAN_NONE, ESP_EABORTED);
+}
+
 void cluster_run(struct cluster *cluster)
 {
-	uint32_t nodes = cluster->spec.nodes;
-	struct start *starts = calloc(nodes, sizeof(*starts));
+	const struct cluster_spec *spec = &cluster->spec;
+	struct start *starts = calloc(spec->nodes, sizeof(*starts));
 
-	for (uint32_t node = 0; node < nodes; node++) {
+	/* The scenario's own groups, each node for itself. */
+	for (uint32_t node = 0; spec->streams > 0 && node < spec->nodes; node++) {
 		starts[node] = (struct start){cluster, node, 0};
-		loop_after(cluster->loop, rng_below(&cluster->rng, cluster->spec.start_spread_ns + 1), start_fires,
-		           &starts[node]);
+		loop_after(cluster->loop, rng_below(&cluster->rng, spec->start_spread_ns + 1), start_fires, &starts[node]);
 	}
-	if (cluster->spec.victim != PLAN_NONE)
-		loop_after(cluster->loop, cluster->spec.victim_after_ns, victim_dies, cluster);
-	bool may_fail = cluster->spec.victim != PLAN_NONE || cluster->spec.corrupt_one_in > 0;
+	cluster_groups_run(cluster);
+	if (spec->victim != PLAN_NONE)
+		loop_after(cluster->loop, spec->victim_after_ns, victim_dies, cluster);
+	bool aborts = spec->streams == 0 && spec->abort_group != PLAN_NONE;
+	if (aborts)
+		loop_after(cluster->loop, spec->abort_after_ns, member_aborts, cluster);
+	bool may_change = spec->victim != PLAN_NONE || spec->corrupt_one_in > 0 || spec->streams == 0;
 	while (loop_turn(cluster->loop)) {
-		for (uint32_t node = 0; may_fail && node < nodes; node++)
-			collect(cluster, node);
+		for (uint32_t node = 0; may_change && node < spec->nodes; node++)
+			cluster_collect(cluster, node);
 	}
-	for (uint32_t node = 0; node < nodes; node++)
-		collect(cluster, node);
+	for (uint32_t node = 0; node < spec->nodes; node++)
+		cluster_collect(cluster, node);
 	free(starts);
 }

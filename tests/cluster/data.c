@@ -260,8 +260,8 @@ void cluster_describe(const struct cluster_call *call, char *text, size_t bytes)
 {
 	const struct plan *plan = call->plan;
 
-	snprintf(text, bytes, "%s %s of %s, %s, %u workers, %u nodes, %" PRIu64 " chunks%s, root %u, stream %u",
+	snprintf(text, bytes, "%s %s of %s, %s, %u workers, %u nodes, %" PRIu64 " chunks%s, root %u, group %u",
 	         planner_name(plan->planner), plan_collective_name(plan->chunks.collective), math_type_name(call->type),
 	         math_op_name(call->op), plan->workers, plan->nodes, plan->chunks.chunk_count,
-	         plan->in_place ? ", in place" : "", plan->chunks.root, call->stream);
+	         plan->in_place ? ", in place" : "", plan->chunks.root, call->group);
 }

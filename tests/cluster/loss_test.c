@@ -4,7 +4,7 @@
  *     loss_test [--seed FIRST] [--count N]
  *
  * Every call of every other node ends, with the right result or with an error that names the
- * node that was lost, or one that closed its connections because of it. As soon as a call has
+ * node that was lost, or one that took back what it had offered because of it. As soon as a call has
  * ended on a node, what it gives back is overwritten: nobody who succeeds sees that.
  */
 #include <errno.h> /* program_invocation_name */
@@ -34,18 +34,14 @@ static void check_node(const struct cluster *cluster, const struct cluster_call 
 	snprintf(why, sizeof(why), "node %u ended with status %d", node, status);
 	if (status != ESP_EPEER)
 		fail(call, seed, why);
-	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
-		struct exec_failure failure = lane_failure(cluster_lane(cluster, node, lane));
-
-		/* A connection may close earlier than the news of the loss comes: then it names who closed it. */
-		if (failure.status != ESP_EPEER || failure.node == PLAN_NONE || failure.node == node)
-		{
-			snprintf(why, sizeof(why), "node %u, lane %u: the error (status %d) names %d, not a node that was lost",
-			         node, lane, failure.status, (int)failure.node);
-			fail(call, seed, why);
-		}
-		counts[2] += failure.node == cluster->spec.victim;
+	const struct exec_failure *failure = &cluster->groups[call->group].members[node].failure;
+	/* Whoever reads what another has offered may first see that this one, which knows of the loss, took it back. */
+	if (failure->status != ESP_EPEER || failure->node >= cluster->spec.nodes || failure->node == node) {
+		snprintf(why, sizeof(why), "node %u: the error (status %d) names %d, not a node that was lost", node,
+		         failure->status, (int)failure->node);
+		fail(call, seed, why);
 	}
+	counts[2] += failure->node == cluster->spec.victim;
 }
 
 static void run_seed(uint64_t seed, uint64_t counts[3])
@@ -84,6 +80,6 @@ int main(int argc, char **argv)
 		run_seed(seed, counts);
 	printf("%" PRIu64 " clusters: %" PRIu64 " calls of nodes completed, %" PRIu64 " ended with the loss\n", count,
 	       counts[0], counts[1]);
-	CHECK(count < 100 || (counts[0] > 0 && counts[1] > 0 && counts[2] > 0));
+	CHECK(count < 100 || (counts[0] > 0 && counts[1] > 0 && counts[2] > counts[1] / 2));
 	return 0;
 }

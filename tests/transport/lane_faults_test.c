@@ -16,6 +16,7 @@
 #define CHUNKS 3u
 #define CREDITS 4u
 #define SLOT 100u
+#define CALL 0x600dca11u
 #define POLL_NS INT64_C(10000000000)
 
 struct rig {
@@ -44,8 +45,9 @@ static void rig_open(struct rig *rig, enum socket_kind kind)
 		},
 	};
 	struct lane_config config = {
-		.streams = 2,
-		.exec = {.node = 1, .credits = CREDITS, .active_chunks = 8, .slot_bytes = SLOT},
+		.exec = {.credits = CREDITS, .active_chunks = 8, .slot_bytes = SLOT},
+		.peers = 2,
+		.ports = 1,
 	};
 	struct tcp_config tcp_config = {.peers = 2, .dial = no_dial};
 	int fds[2];
@@ -53,9 +55,14 @@ static void rig_open(struct rig *rig, enum socket_kind kind)
 	*rig = (struct rig){0};
 	CHECK(plan_open(plan_planner_find("flat"), &spec, &rig->plan, NULL) == ESP_OK);
 	CHECK(lane_open(&config, &rig->lane, NULL) == ESP_OK);
-	struct exec_call call = {.plan = rig->plan, .out = rig->out, .type = ESP_BYTES};
+	for (uint16_t channel = 0; channel < 2; channel++) {
+		struct lane_stream_config stream = {.channel = channel, .node = 1, .members = 2};
+
+		CHECK(lane_stream_open(rig->lane, &stream, NULL) == ESP_OK);
+	}
+	struct exec_call call = {.plan = rig->plan, .out = rig->out, .type = ESP_BYTES, .digest = CALL};
 	CHECK(lane_start(rig->lane, 0, &call, NULL) == ESP_OK);
-	CHECK(tcp_open(&tcp_config, &lane_user, rig->lane, &rig->tcp, NULL) == ESP_OK);
+	CHECK(tcp_open(&tcp_config, &lane_user, lane_port(rig->lane, 0), &rig->tcp, NULL) == ESP_OK);
 	socket_pair(kind, fds);
 	CHECK(tcp_adopt(rig->tcp, 0, fds[0], true, NULL) == ESP_OK);
 	rig->fd = fds[1];
@@ -69,12 +76,16 @@ static void rig_close(struct rig *rig)
 }
 
 /* How the call ends. */
-static enum esp_status outcome(struct rig *rig)
+static enum esp_status outcome(struct rig *rig, uint32_t *out_culprit)
 {
+	struct lane_failure failure = {.why.node = PLAN_NONE};
 	struct exec_done done;
 
 	while (!lane_take_done(rig->lane, &done))
 		CHECK(tcp_poll(rig->tcp, POLL_NS) > 0);
+	while (lane_take_failure(rig->lane, &failure) && failure.channel != 0)
+		;
+	*out_culprit = failure.why.node;
 	return done.status;
 }
 
@@ -93,7 +104,7 @@ static uint32_t make_stream(const uint8_t *data, uint8_t *out)
 	uint32_t bytes = 0;
 
 	for (uint32_t i = CHUNKS; i-- > 0;) {
-		struct frame frame = {.type = FRAME_DATA, .index = i, .bytes = CHUNK};
+		struct frame frame = {.type = FRAME_DATA, .index = i, .call = CALL, .bytes = CHUNK};
 
 		bytes += make_frame(frame, data + i * CHUNK, out + bytes);
 	}
@@ -113,40 +124,56 @@ static void cut_everywhere(enum socket_kind kind)
 		rig_open(&rig, kind);
 		CHECK(socket_write(rig.fd, stream, at));
 		close(rig.fd);
-		enum esp_status status = outcome(&rig);
+		uint32_t culprit;
+		enum esp_status status = outcome(&rig, &culprit);
 		CHECK_MSG((status == ESP_OK) == (at == bytes), "cut at byte %u: status %d", at, status);
 		if (status == ESP_OK) {
 			CHECK(memcmp(rig.out, data, sizeof(data)) == 0);
 		} else {
 			CHECK(status == ESP_EPEER || status == ESP_ELINK);
-			CHECK_U64(lane_failure(rig.lane).node, 0);
+			CHECK_U64(culprit, 0);
 		}
 		rig_close(&rig);
 	}
 }
 
-/* One frame, then the end. A frame that could be, and is not all there, is a broken link; any other is refused. */
+/* How a call ends that is sent this frame, and nothing after it. */
+static enum esp_status expected(const struct frame *frame)
+{
+	bool is_frame = (frame->type == FRAME_DATA || frame->type == FRAME_CREDIT) && frame->flags <= FRAME_CHECKED;
+
+	if (frame->type == FRAME_CREDIT)
+		is_frame = is_frame && frame->index == 0 && frame->call == 0 && frame->bytes == 0 && frame->flags == 0;
+	if (!is_frame)
+		return ESP_ECORRUPT;
+	if (frame->channel > 1) /* nobody wants it: read and dropped, as far as it goes */
+		return frame->type == FRAME_CREDIT || frame->bytes == 0 ? ESP_EPEER : ESP_ELINK;
+	if (frame->ack != 0)
+		return ESP_ECORRUPT;
+	if (frame->type == FRAME_CREDIT)
+		return ESP_EPEER;
+	if (frame->index >= CREDITS || frame->bytes > SLOT)
+		return ESP_ECORRUPT;
+	if (frame->channel == 0 && frame->index < CHUNKS && (frame->call != CALL || frame->bytes != CHUNK))
+		return ESP_EMISMATCH;
+	return frame->bytes == 0 ? ESP_EPEER : ESP_ELINK; /* it could be, but not all of it is there */
+}
+
+/* One frame, then the end. */
 static void try_frame(enum socket_kind kind, struct frame frame)
 {
 	struct rig rig;
 	uint8_t bytes[FRAME_BYTES];
-	bool could_be = (frame.type == FRAME_DATA || frame.type == FRAME_CREDIT) && frame.flags <= FRAME_CHECKED &&
-	                frame.channel < 2 && frame.ack == 0;
+	uint32_t culprit;
 
-	if (frame.type == FRAME_CREDIT)
-		could_be = could_be && frame.index == 0 && frame.bytes == 0 && frame.flags == 0;
-	else
-		could_be = could_be && frame.index < CREDITS && frame.bytes <= SLOT &&
-		           (frame.channel == 1 || frame.index >= CHUNKS || frame.bytes == CHUNK);
 	rig_open(&rig, kind);
 	frame_encode(&frame, bytes);
 	(void)socket_write(rig.fd, bytes, sizeof(bytes));
 	close(rig.fd);
-	enum esp_status status = outcome(&rig);
-	bool refused = status == ESP_ECORRUPT || status == ESP_EMISMATCH;
-	CHECK_MSG(refused != could_be && status != ESP_OK,
-	          "type %u, flags %u, channel %u, index %u, ack %u, bytes %u: status %d", frame.type, frame.flags,
-	          frame.channel, frame.index, frame.ack, frame.bytes, status);
+	enum esp_status status = outcome(&rig, &culprit);
+	CHECK_MSG(status == expected(&frame) && culprit == 0,
+	          "type %u, flags %u, channel %u, index %u, ack %u, call %u, bytes %u: status %d", frame.type, frame.flags,
+	          frame.channel, frame.index, frame.ack, frame.call, frame.bytes, status);
 	rig_close(&rig);
 }
 
@@ -154,7 +181,7 @@ static void numbers_at_limits(enum socket_kind kind)
 {
 	static const uint32_t values[] = {0, 1, 2, 3, 4, CHUNK - 1, CHUNK + 1, SLOT, SLOT + 1, 0x7fff, 0xffff, 0x7fffffff,
 	                                  0x80000000, UINT32_MAX};
-	const struct frame good = {.type = FRAME_DATA, .bytes = CHUNK};
+	const struct frame good = {.type = FRAME_DATA, .call = CALL, .bytes = CHUNK};
 
 	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		struct frame frame = good;
@@ -174,6 +201,9 @@ static void numbers_at_limits(enum socket_kind kind)
 		frame.ack = values[i];
 		try_frame(kind, frame);
 		frame = good;
+		frame.call = values[i];
+		try_frame(kind, frame);
+		frame = good;
 		frame.bytes = values[i];
 		try_frame(kind, frame);
 	}
@@ -185,16 +215,69 @@ static void numbers_at_limits(enum socket_kind kind)
 static void repeated(enum socket_kind kind)
 {
 	struct rig rig;
+	uint32_t culprit;
 	uint8_t data[CHUNK] = {1}, bytes[2 * (FRAME_BYTES + CHUNK)];
-	struct frame frame = {.type = FRAME_DATA, .index = 1, .bytes = CHUNK};
+	struct frame frame = {.type = FRAME_DATA, .index = 1, .call = CALL, .bytes = CHUNK};
 	uint32_t count = make_frame(frame, data, bytes);
 
 	count += make_frame(frame, data, bytes + count);
 	rig_open(&rig, kind);
 	CHECK(socket_write(rig.fd, bytes, count));
-	CHECK(outcome(&rig) == ESP_ECORRUPT);
+	CHECK(outcome(&rig, &culprit) == ESP_ECORRUPT && culprit == 0);
 	close(rig.fd);
 	rig_close(&rig);
+}
+
+/* A message of another call, of another size, or on a channel that is not open, before all others: the connection lives on. */
+static void innocent_connection(enum socket_kind kind)
+{
+	static const struct frame strays[] = {
+		{.type = FRAME_DATA, .channel = 1, .index = 0, .call = CALL + 1, .bytes = CHUNK},
+		{.type = FRAME_DATA, .channel = 1, .index = 0, .call = CALL, .bytes = CHUNK - 1},
+		{.type = FRAME_DATA, .channel = 9, .index = 77, .ack = 99, .bytes = SLOT + 500},
+		{.type = FRAME_DATA, .channel = 9},
+		{.type = FRAME_CREDIT, .channel = 9, .ack = 99},
+	};
+	uint8_t data[CHUNK * CHUNKS], junk[1000] = {0}, bytes[FRAME_BYTES + sizeof(junk) + (FRAME_BYTES + CHUNK) * CHUNKS];
+
+	for (uint32_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 37 + 1);
+	for (unsigned i = 0; i < sizeof(strays) / sizeof(strays[0]); i++) {
+		struct lane_failure failure;
+		struct rig rig;
+		uint32_t culprit;
+
+		rig_open(&rig, kind);
+		struct exec_call call = {.plan = rig.plan, .out = junk, .type = ESP_BYTES, .digest = CALL};
+		CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+		frame_encode(&strays[i], bytes);
+		memcpy(bytes + FRAME_BYTES, junk, strays[i].bytes);
+		uint32_t count = FRAME_BYTES + strays[i].bytes;
+		count += make_stream(data, bytes + count);
+		for (uint32_t done = 0; done < count; done += 7) { /* piece by piece */
+			CHECK(socket_write(rig.fd, bytes + done, count - done < 7 ? count - done : 7));
+			tcp_poll(rig.tcp, 0);
+		}
+		bool fails = strays[i].channel == 1;
+		while (lane_unfinished(rig.lane) > (fails ? 0 : 1)) {
+			struct exec_done done;
+
+			if (!lane_take_done(rig.lane, &done))
+				CHECK(tcp_poll(rig.tcp, POLL_NS) > 0);
+			else
+				CHECK(done.status == ESP_OK || (fails && done.status == ESP_EMISMATCH));
+		}
+		CHECK(memcmp(rig.out, data, sizeof(data)) == 0);
+		CHECK(lane_take_failure(rig.lane, &failure) == fails);
+		CHECK(!fails || (failure.channel == 1 && failure.why.node == 0 && failure.why.call == 0));
+		close(rig.fd);
+		if (!fails) {
+			enum esp_status status = outcome(&rig, &culprit);
+
+			CHECK(culprit == 0 && (status == ESP_EPEER || status == ESP_ELINK)); /* a credit may be under way */
+		}
+		rig_close(&rig);
+	}
 }
 
 int main(void)
@@ -205,6 +288,7 @@ int main(void)
 		cut_everywhere(kind);
 		numbers_at_limits(kind);
 		repeated(kind);
+		innocent_connection(kind);
 	}
 	return 0;
 }

@@ -84,10 +84,11 @@ static void start_call(struct mesh_lane *lane, struct cluster_call *call)
 		.factor = call->factor,
 		.lane_of = call->lane_of,
 		.lane = (uint8_t)lane->number,
+		.digest = (uint32_t)call->data_seed,
 		.cookie = call,
 	};
 	struct error err;
-	enum esp_status status = lane_start(lane->lane, call->stream, &exec_call, &err);
+	enum esp_status status = lane_start(lane->lane, (uint16_t)call->group, &exec_call, &err);
 
 	if (status == ESP_OK)
 		return;
@@ -110,10 +111,17 @@ static void start_calls(struct mesh_lane *lane)
 	}
 }
 
+/* Streams that have failed are forgotten by the transport before their callers get their memory back. */
 static void take_results(struct mesh_lane *lane)
 {
+	struct lane_failure failure;
 	struct exec_done done;
 
+	while (lane_take_failure(lane->lane, &failure)) {
+		if (lane->failure.status == ESP_OK)
+			lane->failure = failure.why;
+		lane->mesh->kind->forget(lane->transport, failure.channel);
+	}
 	while (lane_take_done(lane->lane, &done))
 		call_ends(lane, done.cookie, done.status);
 }
@@ -123,7 +131,7 @@ static void spread_loss(struct mesh_lane *lane)
 {
 	struct mesh *mesh = lane->mesh;
 
-	if (lane_failure(lane->lane).status != ESP_OK && !atomic_exchange(&mesh->lost, true))
+	if (lane->failure.status != ESP_OK && !atomic_exchange(&mesh->lost, true))
 		wake_all(mesh);
 	if (atomic_load(&mesh->lost) && !lane->told) {
 		lane->told = true;
@@ -160,6 +168,7 @@ static void *lane_main(void *context)
 	while (atomic_load(&mesh->finished) < mesh->lane_count) {
 		take_mail(lane);
 		start_calls(lane);
+		take_results(lane);
 		spread_loss(lane);
 		take_results(lane);
 		if (!lane->finished && lane->calls_left == 0 && lane->next_call == mesh->cluster.call_count) {
@@ -190,9 +199,9 @@ static void lane_prepare(struct mesh *mesh, uint32_t i, struct rng *rng)
 	const struct cluster_spec *spec = &mesh->cluster.spec;
 	struct mesh_lane *lane = &mesh->lanes[i];
 	struct lane_config config = {
-		.streams = spec->streams,
+		.peers = spec->nodes,
+		.ports = 1,
 		.exec = {
-			.node = i / spec->lanes,
 			.credits = spec->credits,
 			.active_chunks = spec->active_chunks,
 			.slot_bytes = spec->slot_bytes,
@@ -204,6 +213,12 @@ static void lane_prepare(struct mesh *mesh, uint32_t i, struct rng *rng)
 	rng_init(&lane->rng, rng_next(rng));
 	CHECK(lane_open(&config, &mesh->cluster.lanes[i], NULL) == ESP_OK);
 	lane->lane = mesh->cluster.lanes[i];
+	for (uint32_t channel = 0; channel < spec->streams; channel++) {
+		struct lane_stream_config stream = {
+			.channel = (uint16_t)channel, .node = i / spec->lanes, .members = spec->nodes};
+
+		CHECK(lane_stream_open(lane->lane, &stream, NULL) == ESP_OK);
+	}
 	lane->mail = calloc(8 * spec->nodes, sizeof(*lane->mail));
 	CHECK(lane->mail);
 	for (uint32_t c = 0; c < mesh->cluster.call_count; c++)

@@ -25,11 +25,12 @@ struct mesh_kind {
 	unsigned (*poll)(void *transport, int64_t timeout_ns);
 	void (*wake)(void *transport);
 	void (*drop)(void *transport, uint32_t peer, enum esp_status why);
+	void (*forget)(void *transport, uint16_t channel);
 	/* A connection that another lane has made. */
 	void (*adopt)(struct mesh_lane *lane, uint32_t peer, int fd);
 };
 
-extern const struct mesh_kind mesh_unix, mesh_ipv4, mesh_ipv6;
+extern const struct mesh_kind mesh_unix, mesh_ipv4, mesh_ipv6, mesh_shm;
 
 struct mesh_mail {
 	uint32_t peer;
@@ -46,6 +47,7 @@ struct mesh_lane {
 	uint32_t next_call, calls_left;
 	uint64_t polls;
 	bool told;      /* of the loss */
+	struct exec_failure failure; /* the first of a stream */
 	bool finished;
 	struct mesh_mail *mail; /* guarded by mesh->lock */
 	uint32_t mail_count;

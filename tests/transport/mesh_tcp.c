@@ -74,7 +74,7 @@ static void *open_with(struct mesh_lane *lane, void (*dialler)(void *, uint32_t)
 	struct tcp *tcp;
 	struct error err;
 
-	CHECK_MSG(tcp_open(&config, &lane_user, lane->lane, &tcp, &err) == ESP_OK, "open: %s", err.text);
+	CHECK_MSG(tcp_open(&config, &lane_user, lane_port(lane->lane, 0), &tcp, &err) == ESP_OK, "open: %s", err.text);
 	return tcp;
 }
 
@@ -123,7 +123,12 @@ static void do_drop(void *transport, uint32_t peer, enum esp_status why)
 	tcp_drop(transport, peer, why);
 }
 
-#define REST .close = do_close, .poll = do_poll, .wake = do_wake, .drop = do_drop, .adopt = adopt
+static void do_forget(void *transport, uint16_t channel)
+{
+	tcp_forget(transport, channel);
+}
+
+#define REST .forget = do_forget, .close = do_close, .poll = do_poll, .wake = do_wake, .drop = do_drop, .adopt = adopt
 
 const struct mesh_kind mesh_unix = {.name = "unix", .works = always, .open = open_unix, REST};
 const struct mesh_kind mesh_ipv4 = {.name = "ipv4", .works = always, .open = open_ipv4, REST};

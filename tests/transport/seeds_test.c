@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "mesh.h"
 
-static const struct mesh_kind *const kinds[] = {&mesh_unix, &mesh_ipv4, &mesh_ipv6};
+static const struct mesh_kind *const kinds[] = {&mesh_unix, &mesh_ipv4, &mesh_ipv6, &mesh_shm};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 struct totals {
@@ -42,9 +42,9 @@ static void check_culprit(struct mesh *mesh, const struct cluster_call *call, ui
 		fail(mesh, call, seed, why);
 	}
 	for (uint32_t lane = 0; lane < mesh->cluster.spec.lanes; lane++) {
-		struct exec_failure failure = lane_failure(cluster_lane(&mesh->cluster, node, lane));
+		struct exec_failure failure = mesh->lanes[node * mesh->cluster.spec.lanes + lane].failure;
 
-		/* The victim, or one that closed its connections because of it and was seen first. */
+		/* The victim, or one that took back what it had offered because of it and was seen first. */
 		if (failure.status != ESP_OK && (failure.node == PLAN_NONE || failure.node == node))
 			fail(mesh, call, seed, "the error does not name a node that was lost");
 	}

@@ -9,7 +9,12 @@
  *     copy   bytes are copied when they are sent, as a socket does
  *     late   bytes are read from the sender's memory when they arrive, so that a sender that
  *            overwrites too early is caught
- *     share  the receiver reads the sender's memory when its turn comes, as shared memory does
+ *     share  the receiver reads the sender's memory when its turn comes, as shared memory does;
+ *            so memory that was offered stays mapped until the receiver has forgotten the
+ *            channel too, even if it was revoked
+ *
+ * A node that loses a peer, because what came from it cannot be, goes on with the others; the
+ * peer sees its connection to that node close after a while.
  */
 #ifndef TRANSPORT_LOOP_H
 #define TRANSPORT_LOOP_H
@@ -40,6 +45,9 @@ void loop_attach(struct loop *loop, uint32_t node, uint32_t lane, const struct t
 
 /* Something may be ready to send that the loop did not cause (a call was started). */
 void loop_poke(struct loop *loop, uint32_t node, uint32_t lane);
+
+/* The channel has failed or is closed on this lane (transport.h). Not from within a callback. */
+void loop_forget(struct loop *loop, uint32_t node, uint32_t lane, uint16_t channel);
 
 /* Calls act(context) after delay_ns of virtual time. */
 void loop_after(struct loop *loop, uint64_t delay_ns, void (*act)(void *context), void *context);

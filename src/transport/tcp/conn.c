@@ -82,12 +82,14 @@ static void gather_settle(const struct gather *gather, struct conn *conn, uint32
 		uint32_t part = least(gather->of_message[i], bytes);
 
 		bytes -= part;
-		if (!stream_left(writer, part))
+		enum stream_progress progress = stream_left(writer, part);
+		if (progress == STREAM_GOES_ON)
 			return;
 		conn->writer_first = (conn->writer_first + 1) % CONN_GATHER;
 		conn->writer_count--;
 		conn->sent_messages++;
-		conn->user->sent(conn->context, conn->number, writer->message.channel, writer->message.cookie);
+		if (progress == STREAM_SENT)
+			conn->user->sent(conn->context, conn->number, writer->message.channel, writer->message.cookie);
 	}
 }
 
@@ -126,6 +128,44 @@ enum esp_status conn_write(struct conn *conn)
 	conn->sent_bytes += (uint64_t)sent;
 	gather_settle(&gather, conn, (uint32_t)sent);
 	return ESP_OK;
+}
+
+/* Takes the messages out of the ring that are not under way any more. */
+static void writers_compact(struct conn *conn)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < conn->writer_count; i++) {
+		struct stream_writer *from = &conn->writers[(conn->writer_first + i) % CONN_GATHER];
+		struct stream_writer *to = &conn->writers[(conn->writer_first + kept) % CONN_GATHER];
+
+		if (!from->busy)
+			continue;
+		if (from != to) {
+			*to = *from;
+			/* The copy, if there is one, has one owner. */
+			*from = (struct stream_writer){.checked = to->checked};
+		}
+		kept++;
+	}
+	conn->writer_count = kept;
+}
+
+bool conn_forget(struct conn *conn, uint16_t channel)
+{
+	bool kept = true;
+
+	stream_reader_forget(&conn->reader, channel);
+	for (uint32_t i = 0; i < conn->writer_count; i++)
+		kept &= stream_writer_forget(&conn->writers[(conn->writer_first + i) % CONN_GATHER], channel);
+	writers_compact(conn);
+	return kept;
+}
+
+void conn_fini(struct conn *conn)
+{
+	for (uint32_t i = 0; i < CONN_GATHER; i++)
+		stream_writer_fini(&conn->writers[i]);
 }
 
 /* ---- receiving ---- */

@@ -63,6 +63,15 @@ bool conn_has_work(const struct conn *conn);
 ESP_CHECKED enum esp_status conn_write(struct conn *conn);
 ESP_CHECKED enum esp_status conn_read(struct conn *conn);
 
+/*
+ * Neither the user's memory of this channel is touched any more nor the user asked about it.
+ * False: no memory to complete the message under way, so the connection cannot be kept.
+ */
+ESP_CHECKED bool conn_forget(struct conn *conn, uint16_t channel);
+
+/* Frees what it holds; the descriptor is the caller's. */
+void conn_fini(struct conn *conn);
+
 /* Sets up a socket that is to be a connection: 0, or an errno. */
 int conn_prepare(int fd, uint32_t send_buffer, uint32_t receive_buffer, uint32_t unsent_most);
 

@@ -86,6 +86,7 @@ static void free_all(struct conn *conn)
 	while (conn) {
 		struct conn *next = conn->next;
 
+		conn_fini(conn);
 		free(conn);
 		conn = next;
 	}
@@ -170,6 +171,18 @@ void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why)
 {
 	assert(peer < tcp->config.peers);
 	peer_lose(tcp, peer, why);
+}
+
+void tcp_forget(struct tcp *tcp, uint16_t channel)
+{
+	for (uint32_t i = 0; i < tcp->config.peers; i++) {
+		bool kept = true;
+
+		for (struct conn *conn = tcp->peers[i].conns; conn; conn = conn->next)
+			kept &= conn_forget(conn, channel);
+		if (!kept)
+			peer_lose(tcp, i, ESP_ENOMEM);
+	}
 }
 
 static enum esp_status conn_open(struct tcp *tcp, uint32_t number, int fd, bool checked, struct conn **out)

@@ -21,6 +21,7 @@
  *                   closes while it is being sent to may show as this or as the one above)
  *     ESP_ECORRUPT  what came is no frame, is not what was sent, or came on a second connection
  *     another       what the user answered to begin() or credit(), or was given to tcp_drop()
+ * Messages that the user answers with ESP_PENDING are read and dropped.
  * Whether an orderly end is a failure is the user's to say: the transport cannot know whether
  * more was expected. A user that has failed (struct transport_user, failed()) ends it all:
  * every connection is closed, and neither its memory nor itself is touched any more. One that
@@ -64,6 +65,14 @@ void tcp_close(struct tcp *tcp);
  * peer was lost before, or the user has failed. ESP_ENOMEM, ESP_ELIMIT.
  */
 ESP_CHECKED enum esp_status tcp_adopt(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
+
+/*
+ * The channel has failed or is closed (transport.h): its messages that were pulled and have not
+ * begun to leave are dropped, one that has left in part is completed from a copy. Of a message
+ * that is arriving, the rest is dropped. A peer is lost if there is no memory for the copy. Not
+ * from within a callback.
+ */
+void tcp_forget(struct tcp *tcp, uint16_t channel);
 
 /* The peer is gone, or cannot be reached: as if its connections had broken, with that reason. */
 void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why);

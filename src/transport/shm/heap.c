@@ -1,0 +1,79 @@
+#include "transport/shm/heap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void heap_init(struct heap *heap, uint64_t pages)
+{
+	*heap = (struct heap){.pages = pages};
+}
+
+void heap_fini(struct heap *heap)
+{
+	free(heap->ranges);
+	*heap = (struct heap){0};
+}
+
+static bool has_room(struct heap *heap)
+{
+	if (heap->count < heap->capacity)
+		return true;
+	uint32_t capacity = heap->capacity ? heap->capacity * 2 : 16;
+	struct heap_range *ranges = reallocarray(heap->ranges, capacity, sizeof(*ranges));
+	if (!ranges)
+		return false;
+	heap->ranges = ranges;
+	heap->capacity = capacity;
+	return true;
+}
+
+bool heap_take(struct heap *heap, uint64_t pages, uint64_t *out_first)
+{
+	uint64_t first = 0;
+	uint32_t at = 0;
+
+	while (at < heap->count && heap->ranges[at].first - first < pages) {
+		first = heap->ranges[at].first + heap->ranges[at].pages;
+		at++;
+	}
+	if (heap->pages - first < pages || !has_room(heap))
+		return false;
+	memmove(heap->ranges + at + 1, heap->ranges + at, (heap->count - at) * sizeof(*heap->ranges));
+	heap->ranges[at] = (struct heap_range){first, pages};
+	heap->count++;
+	*out_first = first;
+	return true;
+}
+
+/* The number of ranges that begin before. */
+static uint32_t place_of(const struct heap *heap, uint64_t first)
+{
+	uint32_t low = 0, high = heap->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (heap->ranges[middle].first < first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t heap_taken(const struct heap *heap, uint64_t first)
+{
+	uint32_t at = place_of(heap, first);
+
+	return at < heap->count && heap->ranges[at].first == first ? heap->ranges[at].pages : 0;
+}
+
+void heap_give(struct heap *heap, uint64_t first)
+{
+	uint32_t at = place_of(heap, first);
+
+	assert(at < heap->count && heap->ranges[at].first == first);
+	heap->count--;
+	memmove(heap->ranges + at, heap->ranges + at + 1, (heap->count - at) * sizeof(*heap->ranges));
+}

@@ -1,0 +1,36 @@
+/*
+ * heap.h - which pages of a row of pages are taken. Private to shm.
+ *
+ * Pure: knows numbers, no memory. Ranges that are taken are kept in order; what lies between
+ * them is free, so ranges that are given back grow together by themselves. First fit. The
+ * caller sees to it that one thread at a time uses it.
+ */
+#ifndef TRANSPORT_SHM_HEAP_H
+#define TRANSPORT_SHM_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct heap_range {
+	uint64_t first, pages;
+};
+
+struct heap {
+	uint64_t pages;
+	struct heap_range *ranges; /* taken, in order */
+	uint32_t count, capacity;
+};
+
+void heap_init(struct heap *heap, uint64_t pages);
+void heap_fini(struct heap *heap); /* zeroed is fine */
+
+/* pages > 0. False: there is no room, or no memory to remember it. */
+ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t *out_first);
+/* How many pages were taken at first; 0: none. */
+uint64_t heap_taken(const struct heap *heap, uint64_t first);
+/* Something taken begins at first. */
+void heap_give(struct heap *heap, uint64_t first);
+
+#endif

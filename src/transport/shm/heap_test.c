@@ -1,0 +1,122 @@
+/*
+ * heap_test.c - the heap beside a plain map of its pages.
+ *
+ *     heap_test [--seed FIRST] [--count N]
+ */
+#include "transport/shm/heap.h"
+
+#include "base/check.h"
+#include "base/rng.h"
+
+#define PAGES 200u
+#define HELD 64u
+
+struct model {
+	bool taken[PAGES];
+	uint64_t first[HELD], pages[HELD];
+	uint32_t held;
+};
+
+/* Where first fit must put it; PAGES: nowhere. */
+static uint64_t first_fit(const struct model *model, uint64_t pages)
+{
+	uint64_t run = 0;
+
+	for (uint64_t i = 0; i < PAGES; i++) {
+		run = model->taken[i] ? 0 : run + 1;
+		if (run == pages)
+			return i + 1 - pages;
+	}
+	return PAGES;
+}
+
+static void mark(struct model *model, uint64_t first, uint64_t pages, bool taken)
+{
+	for (uint64_t i = first; i < first + pages; i++) {
+		CHECK(model->taken[i] != taken);
+		model->taken[i] = taken;
+	}
+}
+
+static void take(struct heap *heap, struct model *model, uint64_t pages)
+{
+	uint64_t expected = first_fit(model, pages), first = PAGES;
+	bool fits = heap_take(heap, pages, &first);
+
+	CHECK(fits == (expected < PAGES));
+	CHECK_U64(first, expected);
+	if (!fits)
+		return;
+	mark(model, first, pages, true);
+	model->first[model->held] = first;
+	model->pages[model->held++] = pages;
+}
+
+static void give(struct heap *heap, struct model *model, uint32_t which)
+{
+	uint64_t first = model->first[which], pages = model->pages[which];
+
+	CHECK_U64(heap_taken(heap, first), pages);
+	heap_give(heap, first);
+	CHECK_U64(heap_taken(heap, first), 0);
+	mark(model, first, pages, false);
+	model->held--;
+	model->first[which] = model->first[model->held];
+	model->pages[which] = model->pages[model->held];
+}
+
+static void run_seed(uint64_t seed)
+{
+	struct heap heap;
+	struct model model = {0};
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	heap_init(&heap, PAGES);
+	uint64_t most = 1 + rng_below(&rng, PAGES + 5);
+	for (int step = 0; step < 500; step++) {
+		if (model.held < HELD && rng_chance(&rng, 3, 5))
+			take(&heap, &model, 1 + rng_below(&rng, 1 + rng_below(&rng, most)));
+		else if (model.held > 0)
+			give(&heap, &model, (uint32_t)rng_below(&rng, model.held));
+	}
+	for (uint64_t i = 0; i < PAGES; i++) {
+		bool begins = false;
+
+		for (uint32_t k = 0; k < model.held; k++)
+			begins |= model.first[k] == i;
+		CHECK((heap_taken(&heap, i) > 0) == begins);
+	}
+	while (model.held > 0)
+		give(&heap, &model, 0);
+	take(&heap, &model, PAGES); /* all of it has grown together again */
+	heap_fini(&heap);
+}
+
+static void at_the_limits(void)
+{
+	struct heap heap;
+	uint64_t first;
+
+	heap_init(&heap, 0);
+	CHECK(!heap_take(&heap, 1, &first));
+	heap_fini(&heap);
+	heap_init(&heap, 4);
+	CHECK(!heap_take(&heap, UINT64_MAX, &first) && !heap_take(&heap, 5, &first));
+	CHECK(heap_take(&heap, 4, &first) && first == 0);
+	CHECK(!heap_take(&heap, 1, &first));
+	heap_fini(&heap);
+	heap_fini(&heap);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 200);
+
+	at_the_limits();
+	for (uint64_t seed = first; seed - first < count; seed++) {
+		printf("seed %" PRIu64 "\n", seed);
+		run_seed(seed);
+	}
+	return 0;
+}

@@ -1,0 +1,99 @@
+/*
+ * layout.h - where everything lies in a segment. Private to shm.
+ *
+ * Pure arithmetic on the configuration: ranks with the same configuration and the same size of
+ * a page get the same places. Everything is an offset from the beginning of the segment. Areas
+ * begin at pages, and the heap at a large page.
+ *
+ * Per lane and peer there is a ring of descriptors for that peer (ring.h), how many descriptors
+ * of the peer's ring for us we have copied out, how far we have consumed what the peer sent on
+ * each channel, and, for each channel, whether we have taken back what we offered to that peer.
+ * The latter words hardly ever change, so those of all peers lie together: the arrays have a
+ * place for every channel number, and only pages that are touched exist.
+ */
+#ifndef TRANSPORT_SHM_LAYOUT_H
+#define TRANSPORT_SHM_LAYOUT_H
+
+#include "transport/shm/segment.h"
+
+#define LAYOUT_CHANNELS 65536u
+#define LAYOUT_LINE 64u              /* bytes that caches move at a time */
+#define LAYOUT_RING 128u             /* descriptors                      */
+#define LAYOUT_DESCRIPTOR_BYTES 32u
+
+struct layout {
+	uint64_t page;
+	uint32_t peers;
+	uint64_t doze_at;   /* a line per lane */
+
+	uint64_t lanes_at, lane_bytes;
+	uint64_t taken_at, consumed_at, revoked_at; /* within a lane, whose rings come first */
+
+	uint64_t boards_at, board_bytes; /* per channel */
+	uint64_t cell_bytes;
+
+	uint64_t slots_at, slot_bytes; /* from one to the next */
+	uint32_t slots;                /* per lane             */
+
+	uint64_t heap_at, heap_bytes;
+	uint64_t bytes;
+};
+
+/* ESP_EINVAL: nothing that fits into an address space. */
+ESP_CHECKED enum esp_status layout_make(const struct segment_config *config, uint64_t page, struct layout *out,
+                                        struct error *err);
+
+static inline uint64_t layout_doze(const struct layout *layout, uint32_t lane)
+{
+	return layout->doze_at + (uint64_t)lane * LAYOUT_LINE;
+}
+
+static inline uint64_t layout_lane(const struct layout *layout, uint32_t lane)
+{
+	return layout->lanes_at + lane * layout->lane_bytes;
+}
+
+static inline uint64_t layout_ring(const struct layout *layout, uint32_t lane, uint32_t peer)
+{
+	return layout_lane(layout, lane) + (uint64_t)peer * LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES;
+}
+
+static inline uint64_t layout_taken(const struct layout *layout, uint32_t lane, uint32_t peer)
+{
+	return layout_lane(layout, lane) + layout->taken_at + (uint64_t)peer * LAYOUT_LINE;
+}
+
+static inline uint64_t layout_consumed(const struct layout *layout, uint32_t lane, uint32_t peer, uint16_t channel)
+{
+	return layout_lane(layout, lane) + layout->consumed_at + ((uint64_t)peer * LAYOUT_CHANNELS + channel) * sizeof(uint64_t);
+}
+
+static inline uint64_t layout_revoked(const struct layout *layout, uint32_t lane, uint32_t peer, uint16_t channel)
+{
+	return layout_lane(layout, lane) + layout->revoked_at + ((uint64_t)channel * layout->peers + peer) * sizeof(uint32_t);
+}
+
+static inline uint64_t layout_board(const struct layout *layout, uint16_t channel, uint32_t cell)
+{
+	return layout->boards_at + channel * layout->board_bytes + cell * layout->cell_bytes;
+}
+
+static inline uint64_t layout_slot(const struct layout *layout, uint32_t lane, uint32_t slot)
+{
+	return layout->slots_at + ((uint64_t)lane * layout->slots + slot) * layout->slot_bytes;
+}
+
+/* Is it the beginning of a slot of that lane? */
+static inline bool layout_is_slot(const struct layout *layout, uint32_t lane, uint64_t at)
+{
+	uint64_t first = layout_slot(layout, lane, 0);
+
+	return at >= first && at - first < layout->slots * layout->slot_bytes && (at - first) % layout->slot_bytes == 0;
+}
+
+static inline bool layout_is_heap(const struct layout *layout, uint64_t at, uint64_t bytes)
+{
+	return at >= layout->heap_at && bytes <= layout->heap_bytes && at - layout->heap_at <= layout->heap_bytes - bytes;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * parts.h - what a segment and a view are made of. Private to shm.
+ */
+#ifndef TRANSPORT_SHM_PARTS_H
+#define TRANSPORT_SHM_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "transport/shm/heap.h"
+#include "transport/shm/layout.h"
+
+#define SEGMENT_CELLS 2u /* of a board */
+
+struct segment {
+	struct segment_config config;
+	struct layout layout;
+	int fd;        /* for us: reserves memory and gives it back                   */
+	int shared_fd; /* for peers: cannot be written through                        */
+	uint8_t *base;
+	pthread_mutex_t lock; /* of heap */
+	struct heap heap;
+	_Atomic uint64_t board_is_reserved[LAYOUT_CHANNELS / 64]; /* bits by channel    */
+	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
+};
+
+struct segment_view {
+	struct layout layout;
+	uint32_t peer;
+	const uint8_t *base;
+	bool is_borrowed; /* the mapping is that of a segment of this process */
+};
+
+/* Takes memory for a stretch of the segment now, so that a lack of it shows here and not when it is written. */
+ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
+
+static inline void *segment_at(const struct segment *segment, uint64_t at)
+{
+	return segment->base + at;
+}
+
+static inline const void *view_at(const struct segment_view *view, uint64_t at)
+{
+	return view->base + at;
+}
+
+#endif

@@ -1,0 +1,390 @@
+#include "transport/shm/segment.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/shm/parts.h"
+
+#define VERSION 1u
+#define MAGIC UINT64_C(0x746e656d67657345) /* "Esegment" */
+
+/* The kernel gives up on a signal and forgets the whole step, so steps are short: a profiler sends a hundred a second. */
+#define RESERVE_STEP (UINT64_C(8) << 20)
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u
+#endif
+
+/* At the beginning of a segment: who wrote it, and how. Read once, and compared as a whole. */
+struct head {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t page;
+	uint32_t lanes, peers, self, slot_bytes, slots, board_bytes;
+	uint64_t heap_bytes, bytes;
+};
+
+static struct head make_head(const struct segment_config *config, const struct layout *layout)
+{
+	return (struct head){
+		.magic = MAGIC,
+		.version = VERSION,
+		.page = (uint32_t)layout->page,
+		.lanes = config->lanes,
+		.peers = config->peers,
+		.self = config->self,
+		.slot_bytes = config->slot_bytes,
+		.slots = config->slots,
+		.board_bytes = config->board_bytes,
+		.heap_bytes = config->heap_bytes,
+		.bytes = layout->bytes,
+	};
+}
+
+/* ---- memory of the file ---- */
+
+bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	uint64_t page = segment->layout.page, from = at / page * page, end = (at + bytes + page - 1) / page * page;
+
+	while (from < end) {
+		uint64_t step = end - from < RESERVE_STEP ? end - from : RESERVE_STEP;
+
+		if (fallocate(segment->fd, 0, (off_t)from, (off_t)step) == 0)
+			from += step;
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+/* Whole pages. False: the segment is sealed against writing. */
+static bool release(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	int done;
+
+	do {
+		done = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
+	} while (done != 0 && errno == EINTR);
+	return done == 0;
+}
+
+/* Memory that was reserved reads as zero from now on. */
+static void give_back(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	if (!release(segment, at, bytes))
+		memset(segment->base + at, 0, bytes);
+}
+
+/* ---- open and close ---- */
+
+static enum esp_status no_file(struct error *err, const char *what)
+{
+	int error = errno;
+	enum esp_status status = error == EMFILE || error == ENFILE || error == EFBIG ? ESP_ELIMIT
+	                         : error == ENOSYS || error == EPERM                  ? ESP_EUNSUPPORTED
+	                                                                              : ESP_ENOMEM;
+
+	return error_set(err, status, "no shared memory: %s (%s)", what, strerror(error));
+}
+
+static enum esp_status file_make(struct segment *segment, struct error *err)
+{
+	struct rlimit limit;
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+
+	/* Beyond it the kernel sends a signal that ends the process. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < segment->layout.bytes)
+		return error_set(err, ESP_ELIMIT, "a segment of %llu bytes is larger than a file may be (ulimit -f)",
+		                 (unsigned long long)segment->layout.bytes);
+	segment->fd = memfd_create("espalier", flags | MFD_NOEXEC_SEAL);
+	if (segment->fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		segment->fd = memfd_create("espalier", flags);
+	if (segment->fd < 0)
+		return no_file(err, "memfd_create");
+	if (ftruncate(segment->fd, (off_t)segment->layout.bytes) != 0)
+		return no_file(err, "ftruncate");
+	return ESP_OK;
+}
+
+/*
+ * The descriptor for peers can only be read through. Where it cannot be had, because there is no
+ * /proc, a seal keeps everybody from writing; but then we cannot give memory back either.
+ */
+static enum esp_status file_seal(struct segment *segment, struct error *err)
+{
+	char path[32];
+	unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", segment->fd);
+	segment->shared_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (segment->shared_fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return no_file(err, "a descriptor for the peers");
+	if (segment->shared_fd < 0) {
+		seals |= F_SEAL_FUTURE_WRITE;
+		segment->shared_fd = fcntl(segment->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	if (segment->shared_fd < 0 || fcntl(segment->fd, F_ADD_SEALS, seals) != 0)
+		return no_file(err, "a descriptor for the peers");
+	return ESP_OK;
+}
+
+/*
+ * Children made by fork() share the mapping. They keep the heap, where an application may have
+ * the data that it forked to work on; everything else they must not be able to disturb, not even
+ * by a call of the library that comes too late, so there they find nothing. A core has only
+ * the heap that is in use: the kernel would make every page of the rest in order to write it.
+ */
+static enum esp_status file_map(struct segment *segment, struct error *err)
+{
+	const struct layout *layout = &segment->layout;
+	void *base = mmap(NULL, layout->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, segment->fd, 0);
+
+	if (base == MAP_FAILED)
+		return no_file(err, "mmap");
+	segment->base = base;
+	madvise(base, layout->heap_at, MADV_DONTFORK);
+	madvise(base, layout->bytes, MADV_DONTDUMP);
+	if (layout->heap_bytes > 0)
+		madvise(segment->base + layout->heap_at, layout->heap_bytes, MADV_HUGEPAGE);
+	return ESP_OK;
+}
+
+enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err)
+{
+	struct segment *segment = calloc(1, sizeof(*segment));
+
+	if (!segment)
+		return error_set(err, ESP_ENOMEM, "no memory for a segment");
+	segment->config = *config;
+	segment->fd = segment->shared_fd = -1;
+	pthread_mutex_init(&segment->lock, NULL);
+	enum esp_status status = layout_make(config, (uint64_t)sysconf(_SC_PAGESIZE), &segment->layout, err);
+	if (status == ESP_OK)
+		status = file_make(segment, err);
+	if (status == ESP_OK)
+		status = file_map(segment, err);
+	if (status == ESP_OK)
+		status = file_seal(segment, err);
+	if (status == ESP_OK && !segment_reserve(segment, 0, segment->layout.lanes_at))
+		status = no_file(err, "fallocate");
+	if (status != ESP_OK) {
+		segment_close(segment);
+		return status;
+	}
+	*(struct head *)segment->base = make_head(config, &segment->layout);
+	heap_init(&segment->heap, segment->layout.heap_bytes / segment->layout.page);
+	*out = segment;
+	return ESP_OK;
+}
+
+void segment_close(struct segment *segment)
+{
+	if (!segment)
+		return;
+	if (segment->base)
+		munmap(segment->base, segment->layout.bytes);
+	if (segment->shared_fd >= 0)
+		close(segment->shared_fd);
+	if (segment->fd >= 0)
+		close(segment->fd);
+	heap_fini(&segment->heap);
+	pthread_mutex_destroy(&segment->lock);
+	free(segment);
+}
+
+int segment_descriptor(const struct segment *segment)
+{
+	return segment->shared_fd;
+}
+
+/* ---- views ---- */
+
+/* May it be mapped without fear that its owner makes it shorter, which ends those who read it? */
+static bool is_steady(int fd, uint64_t bytes)
+{
+	struct stat stat;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &stat) == 0 && (uint64_t)stat.st_size == bytes;
+}
+
+static enum esp_status view_check(const struct segment *own, uint32_t peer, const struct segment_view *view, struct error *err)
+{
+	struct segment_config config = own->config;
+	struct head head = *(const struct head *)view->base;
+
+	config.self = peer;
+	struct head expected = make_head(&config, &own->layout);
+	if (memcmp(&head, &expected, sizeof(head)) != 0)
+		return error_set(err, ESP_ECORRUPT, "rank %u of this host has another segment: version %u, %u lanes, %u ranks, number %u",
+		                 peer, head.version, head.lanes, head.peers, head.self);
+	return ESP_OK;
+}
+
+static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd, struct segment_view *view, struct error *err)
+{
+	uint64_t bytes = own->layout.bytes;
+
+	if (!is_steady(fd, bytes))
+		return error_set(err, ESP_ECORRUPT, "what rank %u of this host shares is no segment of %llu bytes", peer,
+		                 (unsigned long long)bytes);
+	void *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (base == MAP_FAILED)
+		return no_file(err, "mmap of a peer's");
+	/* A child would only keep the memory from going away. */
+	madvise(base, bytes, MADV_DONTFORK);
+	madvise(base, bytes, MADV_DONTDUMP);
+	view->base = base;
+	return view_check(own, peer, view, err);
+}
+
+static enum esp_status view_make(const struct segment *own, uint32_t peer, struct segment_view **out, struct error *err)
+{
+	struct segment_view *view = calloc(1, sizeof(*view));
+
+	if (!view)
+		return error_set(err, ESP_ENOMEM, "no memory for a view");
+	view->layout = own->layout;
+	view->peer = peer;
+	*out = view;
+	return ESP_OK;
+}
+
+enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out, struct error *err)
+{
+	struct segment_view *view = NULL;
+	enum esp_status status = view_make(own, peer, &view, err);
+
+	if (status == ESP_OK)
+		status = view_map(own, peer, fd, view, err);
+	close(fd);
+	if (status != ESP_OK) {
+		segment_view_close(view);
+		return status;
+	}
+	*out = view;
+	return ESP_OK;
+}
+
+enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, const struct segment *of,
+                                    struct segment_view **out, struct error *err)
+{
+	struct segment_view *view = NULL;
+	enum esp_status status = view_make(own, peer, &view, err);
+
+	if (status == ESP_OK) {
+		view->base = of->base;
+		view->is_borrowed = true;
+		status = view_check(own, peer, view, err);
+	}
+	if (status != ESP_OK) {
+		segment_view_close(view);
+		return status;
+	}
+	*out = view;
+	return ESP_OK;
+}
+
+void segment_view_close(struct segment_view *view)
+{
+	if (!view)
+		return;
+	if (view->base && !view->is_borrowed)
+		munmap((void *)(uintptr_t)view->base, view->layout.bytes);
+	free(view);
+}
+
+/* ---- boards ---- */
+
+void *segment_board(struct segment *segment, uint16_t channel, uint32_t cell)
+{
+	_Atomic uint64_t *word = &segment->board_is_reserved[channel / 64];
+	uint64_t bit = UINT64_C(1) << channel % 64;
+
+	assert(cell < SEGMENT_CELLS);
+	if (!(atomic_load_explicit(word, memory_order_acquire) & bit)) {
+		if (!segment_reserve(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
+			return NULL;
+		atomic_fetch_or(word, bit);
+	}
+	return segment_at(segment, layout_board(&segment->layout, channel, cell));
+}
+
+const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell)
+{
+	assert(cell < SEGMENT_CELLS);
+	return view_at(view, layout_board(&view->layout, channel, cell));
+}
+
+void segment_board_clear(struct segment *segment, uint16_t channel)
+{
+	uint64_t bit = UINT64_C(1) << channel % 64;
+
+	if (atomic_fetch_and(&segment->board_is_reserved[channel / 64], ~bit) & bit)
+		give_back(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
+}
+
+/* ---- the heap ---- */
+
+static void heap_put(struct segment *segment, uint64_t first)
+{
+	pthread_mutex_lock(&segment->lock);
+	heap_give(&segment->heap, first);
+	pthread_mutex_unlock(&segment->lock);
+}
+
+void *segment_alloc(struct segment *segment, size_t bytes)
+{
+	const struct layout *layout = &segment->layout;
+	uint64_t pages = (bytes > 0 ? bytes - 1 : 0) / layout->page + 1, first;
+
+	pthread_mutex_lock(&segment->lock);
+	bool fits = heap_take(&segment->heap, pages, &first);
+	pthread_mutex_unlock(&segment->lock);
+	if (!fits)
+		return NULL;
+	uint64_t at = layout->heap_at + first * layout->page;
+	uint8_t *memory = segment->base + at;
+	/* Without the lock: it takes long. The range is ours. */
+	if (!segment_reserve(segment, at, pages * layout->page)) {
+		(void)release(segment, at, pages * layout->page);
+		heap_put(segment, first);
+		return NULL;
+	}
+	madvise(memory, pages * layout->page, MADV_DODUMP);
+	return memory;
+}
+
+void segment_free(struct segment *segment, void *memory)
+{
+	const struct layout *layout = &segment->layout;
+
+	if (!memory)
+		return;
+	assert(segment_owns(segment, memory, 1));
+	uint64_t at = (uint64_t)((uint8_t *)memory - segment->base), first = (at - layout->heap_at) / layout->page;
+	pthread_mutex_lock(&segment->lock);
+	uint64_t pages = heap_taken(&segment->heap, first);
+	pthread_mutex_unlock(&segment->lock);
+	assert(at % layout->page == 0 && pages > 0);
+	give_back(segment, at, pages * layout->page);
+	madvise(memory, pages * layout->page, MADV_DONTDUMP);
+	heap_put(segment, first);
+}
+
+bool segment_owns(const struct segment *segment, const void *memory, size_t bytes)
+{
+	uintptr_t base = (uintptr_t)segment->base, at = (uintptr_t)memory;
+
+	return at >= base && layout_is_heap(&segment->layout, at - base, bytes);
+}

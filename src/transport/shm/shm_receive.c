@@ -1,0 +1,242 @@
+/*
+ * shm_receive.c - what others leave for us: checked, offered to the user, and told about once it is consumed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/shm/shm_state.h"
+
+/* Descriptors of one peer in a turn, so that all get theirs. */
+#define TAKE_MOST 64u
+
+/* ---- descriptors ---- */
+
+/* Could our peer have written this? */
+static bool is_sound(const struct shm *shm, const struct ring_note *note)
+{
+	switch (note->kind) {
+	case RING_CREDIT:
+	case RING_END:
+		return true;
+	case RING_EMPTY:
+		return note->stamp != 0 && note->bytes == 0;
+	case RING_SLOT:
+	case RING_BRIEF:
+		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
+		       layout_is_slot(shm->layout, shm->lane, note->at);
+	case RING_HEAP:
+		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
+		       layout_is_heap(shm->layout, note->at, note->bytes);
+	default:
+		return false;
+	}
+}
+
+/* Takes note of a message of the flow; one with data is looked after until it is consumed. */
+static void expect(struct shm *shm, struct peer *peer, struct flow *flow, const struct ring_note *note)
+{
+	uint32_t end = note->index + 1;
+
+	if (flow->their_stamp != note->stamp) {
+		flow->their_stamp = note->stamp;
+		flow->offers_end = end;
+		flow->has_heap = false;
+		flow->our_counter =
+			segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
+	}
+	if (flow_is_below(flow->offers_end, end))
+		flow->offers_end = end;
+	if (note->kind == RING_HEAP) {
+		flow->heap_end = flow->has_heap && flow_is_below(end, flow->heap_end) ? flow->heap_end : end;
+		flow->has_heap = true;
+	}
+	if (note->bytes > 0)
+		flow_list_receiving(&peer->flows, flow);
+}
+
+/* Nobody wants it, nor any other message of the channel: it counts as consumed. */
+static void drop(struct shm *shm, struct peer *peer, const struct ring_note *note)
+{
+	struct flow *flow = flows_find(&peer->flows, note->channel);
+
+	if (flow && flow->their_stamp == note->stamp) {
+		expect(shm, peer, flow, note);
+		flow->was_dropped = true;
+		return;
+	}
+	_Atomic uint64_t *counter = segment_at(shm->segment, layout_consumed(shm->layout, shm->lane, peer->local, note->channel));
+	uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+	if (value >> 32 == note->stamp && flow_is_below(note->index, (uint32_t)value))
+		return;
+	atomic_store_explicit(counter, ring_pair(note->index + 1, note->stamp), memory_order_release);
+	peer_tell(shm, peer, note->kind == RING_HEAP ? DOZE_NEWS : DOZE_ROOM);
+}
+
+/* The sender needs the slot again as soon as the descriptor is taken. NULL: no memory. */
+static struct copy *copy_brief(const struct peer *peer, const struct ring_note *note)
+{
+	struct copy *copy = malloc(sizeof(*copy) + note->bytes);
+
+	if (!copy)
+		return NULL;
+	copy->index = note->index;
+	memcpy(copy->data, view_at(peer->view, note->at), note->bytes);
+	return copy;
+}
+
+/* Asks the user, and takes note of what it says. copy: where the data is, if it is not in the peer's segment; taken. */
+static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ring_note *note, struct copy *copy)
+{
+	struct transport_message message = {
+		.channel = note->channel,
+		.index = note->index,
+		.ack = note->ack,
+		.call = note->call,
+		.bytes = note->bytes,
+		.data = copy ? copy->data : view_at(peer->view, note->at),
+		.revoked = view_at(peer->view, layout_revoked(shm->layout, shm->lane, shm->self, note->channel)),
+	};
+	enum esp_status status = shm->user->offer(shm->context, peer->number, &message);
+	/* Only now, so that nothing is kept of channels that nobody knows. */
+	struct flow *flow = status == ESP_OK ? flows_get(&peer->flows, note->channel) : NULL;
+
+	if (!flow) {
+		free(copy);
+		return status == ESP_OK ? ESP_ENOMEM : status;
+	}
+	flow->was_dropped = false;
+	expect(shm, peer, flow, note);
+	if (copy) {
+		copy->next = flow->copies;
+		flow->copies = copy;
+	}
+	return ESP_OK;
+}
+
+static enum esp_status take_data(struct shm *shm, struct peer *peer, const struct ring_note *note)
+{
+	const struct flow *flow = flows_find(&peer->flows, note->channel);
+	struct copy *copy = NULL;
+
+	/* A channel is used again only after all have forgotten it. */
+	if (flow && flow->is_receiving && flow->their_stamp != note->stamp)
+		return ESP_ECORRUPT;
+	if (note->kind == RING_BRIEF) {
+		copy = copy_brief(peer, note);
+		if (!copy)
+			return ESP_ENOMEM;
+	}
+	shm->stats.messages_received++;
+	enum esp_status status = offer(shm, peer, note, copy);
+	if (status == ESP_PENDING && (note->kind == RING_SLOT || note->kind == RING_HEAP))
+		drop(shm, peer, note);
+	return status;
+}
+
+/* An acknowledgement of what we sent in an earlier use of the channel is late, and says nothing any more. */
+static enum esp_status take_credit(struct shm *shm, struct peer *peer, const struct ring_note *note)
+{
+	const struct flow *flow = flows_find(&peer->flows, note->channel);
+	struct transport_message message = {.is_credit = true, .channel = note->channel, .ack = note->ack};
+
+	if (note->stamp != (flow ? flow->stamp : 0))
+		return ESP_PENDING;
+	return shm->user->credit(shm->context, peer->number, &message);
+}
+
+/* ESP_PENDING: nobody wants it. Anything but that and ESP_OK: the peer is lost. */
+static enum esp_status take(struct shm *shm, struct peer *peer, const struct ring_note *note)
+{
+	if (!is_sound(shm, note))
+		return ESP_ECORRUPT;
+	if (note->kind == RING_END)
+		return ESP_EPEER;
+	return note->kind == RING_CREDIT ? take_credit(shm, peer, note) : take_data(shm, peer, note);
+}
+
+void peer_receive(struct shm *shm, struct peer *peer)
+{
+	enum ring_look look = RING_SOME;
+	uint64_t first = peer->from_position;
+
+	for (uint32_t i = 0; i < TAKE_MOST; i++) {
+		struct ring_note note;
+
+		look = ring_take(peer->from, peer->from_position, &note);
+		if (look != RING_SOME)
+			break;
+		peer->from_position++;
+		shm->moved++;
+		enum esp_status status = take(shm, peer, &note);
+		/* The status of a user that failed by itself is nobody's fault. */
+		if (shm_has_ended(shm))
+			return;
+		if (status != ESP_OK && status != ESP_PENDING) {
+			peer_lose(shm, peer, status);
+			return;
+		}
+	}
+	if (peer->from_position != first) {
+		/* We have read the descriptors: their places may be written. */
+		atomic_store_explicit(peer->our_taken, (uint32_t)peer->from_position, memory_order_release);
+		peer_tell(shm, peer, DOZE_ROOM);
+	}
+	if (look == RING_NONSENSE)
+		peer_lose(shm, peer, ESP_ECORRUPT);
+}
+
+/* ---- what was consumed ---- */
+
+static uint32_t consumed_of(const struct shm *shm, const struct peer *peer, const struct flow *flow)
+{
+	return flow->was_dropped ? flow->offers_end : shm->user->consumed(shm->context, peer->number, flow->channel);
+}
+
+/* We have read what is below end, and the sender may do with it what it likes. */
+static void publish(struct shm *shm, struct peer *peer, struct flow *flow, uint32_t end)
+{
+	flow->published = ring_pair(end, flow->their_stamp);
+	atomic_store_explicit(flow->our_counter, flow->published, memory_order_release);
+	peer_tell(shm, peer, flow->has_heap ? DOZE_NEWS : DOZE_ROOM);
+	if (flow->has_heap && !flow_is_below(end, flow->heap_end))
+		flow->has_heap = false;
+}
+
+void peer_publish(struct shm *shm, struct peer *peer)
+{
+	for (struct flow **at = &peer->flows.receiving; *at;) {
+		struct flow *flow = *at;
+		uint32_t end = consumed_of(shm, peer, flow);
+
+		if (flow->published != ring_pair(end, flow->their_stamp)) {
+			publish(shm, peer, flow, end);
+			shm->moved++;
+		}
+		if (flow->copies)
+			flow_drop_copies(flow, end);
+		if (flow_is_below(end, flow->offers_end)) {
+			at = &flow->next_receiving;
+		} else {
+			*at = flow->next_receiving;
+			flow->is_receiving = false;
+		}
+	}
+}
+
+bool peer_has_to_publish(const struct shm *shm, const struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.receiving; flow; flow = flow->next_receiving) {
+		if (flow->published != ring_pair(consumed_of(shm, peer, flow), flow->their_stamp))
+			return true;
+	}
+	return false;
+}
+
+void peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow)
+{
+	if (!flow->is_receiving)
+		return;
+	publish(shm, peer, flow, flow->offers_end);
+	flow_drop_copies(flow, flow->offers_end);
+	flow_unlist_receiving(&peer->flows, flow);
+}

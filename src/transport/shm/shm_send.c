@@ -1,0 +1,446 @@
+/*
+ * shm_send.c - what we leave for others: pulled from the user, copied or offered, until it is consumed.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/shm/fence.h"
+#include "transport/shm/shm_state.h"
+
+/* Messages to one peer in a turn, so that all get theirs. */
+#define PULL_MOST 32u
+
+/* ---- room ---- */
+
+/* How many descriptors the peer has copied out: a number that cannot be ends it. */
+static bool look_at_taken(struct shm *shm, struct peer *peer)
+{
+	uint32_t taken = atomic_load_explicit(peer->taken, memory_order_acquire);
+	uint32_t more = taken - (uint32_t)peer->to_taken;
+
+	if (more > peer->to_position - peer->to_taken) {
+		peer_lose(shm, peer, ESP_ECORRUPT);
+		return false;
+	}
+	peer->to_taken += more;
+	return true;
+}
+
+/* In the ring, whose last place is for RING_END. */
+static bool has_room(struct shm *shm, struct peer *peer)
+{
+	if (peer->to_position - peer->to_taken < LAYOUT_RING - 1)
+		return true;
+	return look_at_taken(shm, peer) && peer->to_position - peer->to_taken < LAYOUT_RING - 1;
+}
+
+/*
+ * Slots are held until messages are consumed, and those may wait for others that are yet to be
+ * sent: if slots were to run out, they might wait for ever. So the last ones, one per peer, are
+ * only lent: the peer copies what lies in them as soon as it looks.
+ */
+enum supply { SUPPLY_NONE, SUPPLY_BRIEF, SUPPLY_PLENTY };
+
+static enum supply slots_for(struct shm *shm, const struct peer *peer)
+{
+	if (!slots_available(&shm->slots))
+		return SUPPLY_NONE;
+	if (slots_left(&shm->slots) >= shm->peer_count) /* the others' and this one */
+		return SUPPLY_PLENTY;
+	return peer->brief_slot == SLOT_NONE ? SUPPLY_BRIEF : SUPPLY_NONE;
+}
+
+void peer_settle_brief(struct shm *shm, struct peer *peer)
+{
+	if (!look_at_taken(shm, peer) || peer->to_taken <= peer->brief_position)
+		return;
+	slots_put(&shm->slots, peer->brief_slot);
+	peer->brief_slot = SLOT_NONE;
+	shm->moved++;
+}
+
+bool peer_can_pull(struct shm *shm, struct peer *peer)
+{
+	if (peer->holds && peer->brief_slot != SLOT_NONE)
+		peer_settle_brief(shm, peer);
+	return !peer->is_lost && (!peer->holds || slots_for(shm, peer) != SUPPLY_NONE) && has_room(shm, peer);
+}
+
+/* ---- messages ---- */
+
+static void put_note(struct shm *shm, struct peer *peer, const struct ring_note *note)
+{
+	ring_put(peer->to, peer->to_position++, note);
+	peer_tell(shm, peer, DOZE_NEWS);
+}
+
+void peer_put_end(struct shm *shm, struct peer *peer)
+{
+	put_note(shm, peer, &(struct ring_note){.kind = RING_END});
+}
+
+static void put_credit(struct shm *shm, struct peer *peer, const struct transport_message *message)
+{
+	const struct flow *flow = flows_find(&peer->flows, message->channel);
+
+	put_note(shm, peer, &(struct ring_note){
+		.kind = RING_CREDIT,
+		.channel = message->channel,
+		.stamp = flow ? flow->their_stamp : 0,
+		.ack = message->ack,
+	});
+}
+
+static uint32_t next_stamp(struct shm *shm)
+{
+	shm->stamps++;
+	if (shm->stamps == 0) /* after four billion */
+		shm->stamps = 1;
+	return shm->stamps;
+}
+
+/* The flow of a message that is sent on it. */
+static struct flow *flow_for(struct shm *shm, struct peer *peer, const struct transport_message *message)
+{
+	struct flow *flow = flows_get(&peer->flows, message->channel);
+
+	if (!flow)
+		return NULL;
+	if (flow->stamp == 0) {
+		flow->stamp = next_stamp(shm);
+		flow->ahead = message->index;
+		flow->counter = view_at(peer->view, layout_consumed(shm->layout, shm->lane, shm->self, message->channel));
+	}
+	if (!flow_is_below(message->index, flow->ahead))
+		flow->ahead = message->index + 1;
+	return flow;
+}
+
+/* SLOT_NONE: none is free. */
+static uint32_t copy_to_slot(struct shm *shm, const struct peer *peer, const struct transport_message *message,
+                             enum supply *out_supply)
+{
+	uint32_t slot = slots_find(&shm->slots, message->channel, message->content);
+
+	*out_supply = slot != SLOT_NONE ? SUPPLY_PLENTY : slots_for(shm, peer);
+	if (slot != SLOT_NONE || *out_supply == SUPPLY_NONE)
+		return slot;
+	slot = slots_get(&shm->slots, message->channel, *out_supply == SUPPLY_BRIEF ? 0 : message->content);
+	void *to = segment_at(shm->segment, slots_at(&shm->slots, slot));
+	if (message->data)
+		memcpy(to, message->data, message->bytes);
+	else /* there is no memory behind it */
+		memset(to, 0, message->bytes);
+	shm->stats.copied_bytes += message->bytes;
+	return slot;
+}
+
+static void add_parcel(struct peer *peer, struct flow *flow, struct parcel *parcel)
+{
+	parcel->next = NULL;
+	if (flow->first)
+		flow->last->next = parcel;
+	else
+		flow->first = parcel;
+	flow->last = parcel;
+	flow->heap_count += parcel->slot == SLOT_NONE;
+	flow_list_sending(&peer->flows, flow);
+}
+
+/* What is to be remembered until the peer has consumed it; false: no memory. */
+static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, const struct transport_message *message,
+                     uint32_t slot)
+{
+	struct parcel *parcel = parcels_get(&shm->parcels);
+
+	if (!parcel)
+		return false;
+	*parcel = (struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot};
+	add_parcel(peer, flow, parcel);
+	return true;
+}
+
+static enum esp_status place_in_heap(struct shm *shm, struct peer *peer, struct flow *flow,
+                                     const struct transport_message *message, struct ring_note *note)
+{
+	if (!remember(shm, peer, flow, message, SLOT_NONE))
+		return ESP_ENOMEM;
+	note->kind = RING_HEAP;
+	note->at = (uint64_t)((const uint8_t *)message->data - shm->segment->base);
+	shm->stats.offered_bytes += message->bytes;
+	return ESP_OK;
+}
+
+/* ESP_PENDING: there is no slot for it. */
+static enum esp_status place_in_slot(struct shm *shm, struct peer *peer, struct flow *flow,
+                                     const struct transport_message *message, struct ring_note *note)
+{
+	enum supply supply;
+	uint32_t slot = copy_to_slot(shm, peer, message, &supply);
+
+	if (slot == SLOT_NONE)
+		return ESP_PENDING;
+	note->at = slots_at(&shm->slots, slot);
+	if (supply == SUPPLY_BRIEF) {
+		note->kind = RING_BRIEF;
+		peer->brief_slot = slot;
+		peer->brief_channel = message->channel;
+		peer->brief_position = peer->to_position;
+		return ESP_OK;
+	}
+	note->kind = RING_SLOT;
+	if (remember(shm, peer, flow, message, slot))
+		return ESP_OK;
+	slots_put(&shm->slots, slot);
+	return ESP_ENOMEM;
+}
+
+/* ESP_PENDING: there is no slot for it; ESP_ENOMEM: it is gone. */
+static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct transport_message *message)
+{
+	struct flow *flow = flow_for(shm, peer, message);
+
+	if (!flow)
+		return ESP_ENOMEM;
+	struct ring_note note = {
+		.kind = RING_EMPTY,
+		.channel = message->channel,
+		.stamp = flow->stamp,
+		.index = message->index,
+		.ack = message->ack,
+		.call = message->call,
+		.bytes = message->bytes,
+	};
+	assert(message->bytes <= shm->segment->config.slot_bytes);
+	enum esp_status status = ESP_OK;
+	if (message->bytes > 0 && segment_owns(shm->segment, message->data, message->bytes))
+		status = place_in_heap(shm, peer, flow, message, &note);
+	else if (message->bytes > 0)
+		status = place_in_slot(shm, peer, flow, message, &note);
+	if (status != ESP_OK)
+		return status;
+	put_note(shm, peer, &note);
+	shm->stats.messages_sent++;
+	if (note.kind != RING_HEAP) /* the user may have its memory back */
+		shm->user->sent(shm->context, peer->number, message->channel, message->cookie);
+	return ESP_OK;
+}
+
+/* What was held back, or what is next; false: nothing. */
+static bool next_message(struct shm *shm, struct peer *peer, struct transport_message *out)
+{
+	if (peer->holds) {
+		peer->holds = false;
+		*out = peer->held;
+		return true;
+	}
+	*out = (struct transport_message){0};
+	peer->wants = shm->user->next(shm->context, peer->number, out);
+	return peer->wants;
+}
+
+void peer_pull(struct shm *shm, struct peer *peer)
+{
+	for (uint32_t i = 0; i < PULL_MOST && peer_can_pull(shm, peer); i++) {
+		struct transport_message message;
+		enum esp_status status = ESP_OK;
+
+		if (!next_message(shm, peer, &message))
+			return;
+		if (message.is_credit)
+			put_credit(shm, peer, &message);
+		else
+			status = put_data(shm, peer, &message);
+		if (status == ESP_PENDING) {
+			peer->holds = true;
+			peer->held = message;
+			return;
+		}
+		shm->moved++;
+		if (status != ESP_OK)
+			peer_lose(shm, peer, status);
+		if (peer->is_lost || shm_has_ended(shm))
+			return;
+	}
+}
+
+/* ---- what the peer has consumed ---- */
+
+/* A parcel that is in no list any more is done with; the user learns of it if its memory was on loan. */
+static void parcel_done(struct shm *shm, const struct peer *peer, struct flow *flow, struct parcel *parcel)
+{
+	void *cookie = parcel->cookie;
+	bool in_heap = parcel->slot == SLOT_NONE;
+
+	if (!in_heap)
+		slots_put(&shm->slots, parcel->slot);
+	parcels_put(&shm->parcels, parcel);
+	shm->moved++;
+	if (in_heap) {
+		flow->heap_count--;
+		shm->user->sent(shm->context, peer->number, flow->channel, cookie);
+	}
+}
+
+/* All parcels below end, or all; false: the user has failed over it. */
+static bool release_parcels(struct shm *shm, const struct peer *peer, struct flow *flow, uint32_t end, bool all)
+{
+	struct parcel *before = NULL;
+
+	for (struct parcel **at = &flow->first; *at;) {
+		struct parcel *parcel = *at;
+
+		if (!all && !flow_is_below(parcel->index, end)) {
+			before = parcel;
+			at = &parcel->next;
+			continue;
+		}
+		*at = parcel->next;
+		if (flow->last == parcel)
+			flow->last = before;
+		parcel_done(shm, peer, flow, parcel);
+		if (shm_has_ended(shm))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The counter has a new value. ESP_PENDING: it is of an earlier use of the channel. One of a later use means
+ * that the peer is through with this one, which only a channel that we have forgotten can see.
+ */
+static enum esp_status read_counter(const struct flow *flow, bool *out_all)
+{
+	uint32_t stamp = (uint32_t)(flow->seen >> 32), end = (uint32_t)flow->seen;
+
+	*out_all = false;
+	if (stamp == 0 || flow_is_below(stamp, flow->stamp))
+		return ESP_PENDING;
+	if (stamp == flow->stamp)
+		return flow_is_below(flow->ahead, end) ? ESP_ECORRUPT : ESP_OK;
+	*out_all = true;
+	return flow->is_forgotten ? ESP_OK : ESP_ECORRUPT;
+}
+
+void peer_settle(struct shm *shm, struct peer *peer)
+{
+	for (struct flow **at = &peer->flows.sending; *at;) {
+		struct flow *flow = *at;
+		/* What the peer did before, reading our memory included, is over. */
+		uint64_t value = atomic_load_explicit(flow->counter, memory_order_acquire);
+		bool all;
+
+		if (value == flow->seen) {
+			at = &flow->next_sending;
+			continue;
+		}
+		flow->seen = value;
+		enum esp_status status = read_counter(flow, &all);
+		if (status == ESP_ECORRUPT) {
+			peer_lose(shm, peer, status);
+			return;
+		}
+		if (status == ESP_OK && !release_parcels(shm, peer, flow, (uint32_t)value, all))
+			return;
+		if (flow->first) {
+			at = &flow->next_sending;
+			continue;
+		}
+		*at = flow->next_sending;
+		flow->is_sending = false;
+		if (flow->is_forgotten)
+			flow_free(flow);
+	}
+}
+
+bool peer_has_consumed(const struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
+		if (atomic_load_explicit(flow->counter, memory_order_acquire) != flow->seen)
+			return true;
+	}
+	return false;
+}
+
+/* ---- taking it back ---- */
+
+static void revoke(struct shm *shm, const struct peer *peer, uint16_t channel)
+{
+	_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, channel));
+
+	atomic_store_explicit(word, 1, memory_order_release);
+}
+
+void peer_revoke_heap(struct shm *shm, struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
+		if (flow->heap_count > 0)
+			revoke(shm, peer, flow->channel);
+	}
+}
+
+/* Those in the heap, or all. Nobody is told. */
+static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
+{
+	struct parcel *parcel = flow->first;
+
+	flow->first = flow->last = NULL;
+	while (parcel) {
+		struct parcel *next = parcel->next;
+
+		if (!all && parcel->slot != SLOT_NONE) {
+			parcel->next = NULL;
+			if (flow->first)
+				flow->last->next = parcel;
+			else
+				flow->first = parcel;
+			flow->last = parcel;
+		} else {
+			if (parcel->slot != SLOT_NONE)
+				slots_put(&shm->slots, parcel->slot);
+			parcels_put(&shm->parcels, parcel);
+		}
+		parcel = next;
+	}
+	flow->heap_count = 0;
+}
+
+void peer_take_back(struct shm *shm, struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending)
+		revoke(shm, peer, flow->channel);
+	if (peer->brief_slot != SLOT_NONE)
+		revoke(shm, peer, peer->brief_channel);
+	full_fence(); /* slots are written again from here on */
+	peer_release(shm, peer);
+}
+
+void peer_release(struct shm *shm, struct peer *peer)
+{
+	struct flow *next;
+
+	for (struct flow *flow = peer->flows.sending; flow; flow = next) {
+		next = flow->next_sending;
+		drop_parcels(shm, flow, true);
+		flow->is_sending = false;
+		if (flow->is_forgotten)
+			flow_free(flow);
+	}
+	peer->flows.sending = NULL;
+	while (peer->flows.receiving)
+		flow_unlist_receiving(&peer->flows, peer->flows.receiving);
+	flows_fini(&peer->flows);
+	if (peer->brief_slot != SLOT_NONE)
+		slots_put(&shm->slots, peer->brief_slot);
+	peer->brief_slot = SLOT_NONE;
+}
+
+void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow)
+{
+	if (flow->heap_count > 0) {
+		revoke(shm, peer, flow->channel);
+		drop_parcels(shm, flow, false);
+	}
+	if (!flow->first)
+		flow_unlist_sending(&peer->flows, flow);
+}

@@ -1,0 +1,113 @@
+/*
+ * shm_state.h - what a lane of shm is made of. Private to shm.
+ *
+ * shm.c has the peers, the turns and sleeping; shm_send.c what we leave for others, shm_receive.c
+ * what others leave for us. All of it belongs to the thread that drives the lane, but for
+ * what shm_wake() and shm_nudge() use.
+ */
+#ifndef TRANSPORT_SHM_SHM_STATE_H
+#define TRANSPORT_SHM_SHM_STATE_H
+
+#include "transport/shm/flow.h"
+#include "transport/shm/ring.h"
+#include "transport/shm/shm.h"
+#include "transport/shm/slots.h"
+
+/* What somebody who sleeps wants to be woken for. */
+enum doze {
+	DOZE_NEWS = 1, /* a descriptor; a message in the heap was consumed */
+	DOZE_ROOM = 2, /* descriptors were copied out; slots are free      */
+};
+
+struct peer {
+	/* On every poll. */
+	_Alignas(LAYOUT_LINE) const struct ring_descriptor *from; /* its ring for us; NULL: not there yet, or lost */
+	uint64_t from_position;
+	uint32_t number; /* as the user has it; UINT32_MAX: ourselves */
+	uint32_t local;
+	bool wants;      /* user->next() has not been asked to the end */
+	bool is_lost;
+	uint8_t tell;    /* enum doze: what was left for it and not told */
+	struct flows flows;
+
+	bool holds;          /* held was pulled, and waits for a slot      */
+	struct transport_message held;
+	uint32_t brief_slot; /* what lies in it was not copied out yet; SLOT_NONE: there is nothing */
+	uint16_t brief_channel;
+	uint64_t brief_position;
+	struct ring_descriptor *to; /* our ring for it */
+	uint64_t to_position, to_taken;
+	const _Atomic uint32_t *taken;   /* theirs: what they have copied out of to */
+	_Atomic uint32_t *our_taken;
+	const struct segment_view *view; /* NULL: not adopted */
+
+	/* For any thread: set once, the descriptor last; it stays open until the end. */
+	const _Atomic uint32_t *doze;
+	_Atomic int wake_fd;
+};
+
+struct shm {
+	const struct transport_user *user;
+	void *context;
+	struct segment *segment;
+	const struct layout *layout;
+	uint32_t lane, self;
+	int wakeup;
+	_Atomic uint32_t *doze; /* ours */
+	bool has_ended;         /* the user has failed: nothing is done any more */
+	bool tells;             /* somebody has something to be told             */
+	unsigned moved;         /* in this call of shm_poll()                    */
+	uint32_t stamps;        /* given out                                     */
+	struct slots slots;
+	struct parcels parcels;
+	struct shm_stats stats;
+	uint32_t user_peers;
+	uint32_t *local_of;     /* by the user's number; UINT32_MAX: not of this host */
+	uint32_t peer_count;
+	struct peer *peers;     /* by local number */
+};
+
+/* ---- shm.c ---- */
+
+/* Asked after calls of the user: if it has failed, all is taken back, and nothing follows. */
+bool shm_has_ended(struct shm *shm);
+void peer_lose(struct shm *shm, struct peer *peer, enum esp_status why);
+static inline void peer_tell(struct shm *shm, struct peer *peer, enum doze what)
+{
+	peer->tell |= (uint8_t)what;
+	shm->tells = true;
+}
+
+/* ---- shm_send.c ---- */
+
+/* Pulls what the user has for the peer, as far as there is room. */
+void peer_pull(struct shm *shm, struct peer *peer);
+/* Could something be pulled, or what is held be copied? */
+bool peer_can_pull(struct shm *shm, struct peer *peer);
+/* Looks at what the peer has consumed. */
+void peer_settle(struct shm *shm, struct peer *peer);
+/* The same of the message that lies in a slot only briefly. */
+void peer_settle_brief(struct shm *shm, struct peer *peer);
+bool peer_has_consumed(const struct peer *peer);
+/* The last descriptor. */
+void peer_put_end(struct shm *shm, struct peer *peer);
+/* Says that what lies in the heap is taken back; the fence is the caller's. */
+void peer_revoke_heap(struct shm *shm, struct peer *peer);
+/* Takes back everything that was left for the peer, slots too. */
+void peer_take_back(struct shm *shm, struct peer *peer);
+/* Forgets all flows with the peer, and frees them. */
+void peer_release(struct shm *shm, struct peer *peer);
+/* The part of shm_forget() that is about what we sent; the fence is the caller's. */
+void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow);
+
+/* ---- shm_receive.c ---- */
+
+void peer_receive(struct shm *shm, struct peer *peer);
+/* Tells the peer what was consumed of what it offered. */
+void peer_publish(struct shm *shm, struct peer *peer);
+/* Would that tell anything? */
+bool peer_has_to_publish(const struct shm *shm, const struct peer *peer);
+/* The part of shm_forget() that is about what was offered to us. */
+void peer_forget_offered(struct shm *shm, struct peer *peer, struct flow *flow);
+
+#endif
