@@ -2,12 +2,38 @@
  * espalier/espalier.h - communication for distributed training.
  *
  * The whole public interface, for C (C99 and later) and C++. Link with -lespalier, or ask
- * pkg-config for espalier.
+ * pkg-config for espalier. In short:
  *
- * Every function may be called from any thread unless it says otherwise. Functions that
- * can fail return an esp_status: ESP_OK (0) is success, a negative value is a failure that
- * esp_status_text() puts into words. Strings that are returned are constant and are never
- * freed.
+ *     struct esp_context *job;
+ *     esp_init(NULL, &job);                                    // rank and size from the environment
+ *     float *grad;
+ *     esp_alloc(job, n * sizeof(float), (void **)&grad);       // or malloc(): one copy more
+ *     esp_allreduce(esp_world(job), grad, grad, n, ESP_F32, ESP_SUM);
+ *     esp_fini(job);
+ *
+ * Words. A *context* is this process's membership in a job. Its ranks form the *world*;
+ * a *group* is some of them in some order. A *call* is one collective, or one send or
+ * receive; *work* is a call that runs in the background.
+ *
+ * Rules that hold everywhere:
+ *
+ * - Functions that can fail return an esp_status: ESP_OK (0) is success, ESP_PENDING (1) "not
+ *   yet", a negative value a failure. esp_status_text() puts it into words; esp_last_error()
+ *   says whose fault it was, and what was waited for. Outputs are written only on success.
+ * - Any function may be called from any thread. Collective calls on one group must be made in the
+ *   same order on all its ranks, or carry a key (struct esp_call); where threads share a group, they
+ *   settle that order between them. Calls on different groups are independent.
+ * - No call hangs: each ends within its deadline, and at once when a rank that it needs dies.
+ *   After a failure the group has failed on every rank, its unfinished calls end with an error
+ *   that names the culprit, and no buffer is touched any more. Other groups go on.
+ * - Calls that do not fit together (another count, type, operation, root or order) fail with
+ *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum.
+ * - Every struct begins with its size, which the caller sets (the *_INIT macros do): a struct may
+ *   grow, and what an older caller does not know is taken as zero. What a newer caller sets and this
+ *   library does not know is refused (ESP_EUNSUPPORTED), unless it is zero.
+ * - No signal handler is installed; threads of the library block all signals. After fork() the
+ *   child gets ESP_EFORKED from every function of an inherited context.
+ * - Strings that are returned are constant and are never freed.
  */
 #ifndef ESPALIER_ESPALIER_H
 #define ESPALIER_ESPALIER_H
@@ -66,6 +92,336 @@ ESP_API const char *esp_op_name(enum esp_op op);
  */
 ESP_API enum esp_status esp_reduce_local(void *dst, const void *a, const void *b, uint64_t count, enum esp_type type,
                                          enum esp_op op);
+
+/* ---- errors ---- */
+
+/* What went wrong. Texts end with NUL and are cut off if they are longer. */
+struct esp_error {
+	size_t struct_size;      /* sizeof(struct esp_error), set by the caller                         */
+	enum esp_status status;
+	int32_t rank;            /* whose fault it was, as a rank of the world; -1: nobody in particular */
+	char host[64];           /* the name of its host; "" if rank is -1                              */
+	char operation[32];      /* "allreduce"; "" outside of a call                                   */
+	uint64_t sequence;       /* number of the call in its group, counted from 1; 0: none            */
+	int32_t waits_for;       /* the rank of the world that the call waited for; -1: none            */
+	int64_t chunk;           /* the chunk of the plan that was waited for; -1: none                 */
+	int32_t step;            /* its step, as `espalier plan show` counts; -1: none                  */
+	char text[512];          /* all of this in one readable sentence                                */
+};
+#define ESP_ERROR_INIT {sizeof(struct esp_error)}
+
+/* The last failure of a function that was called by this thread. ESP_OK: *error is filled (status ESP_OK: none yet). */
+ESP_API enum esp_status esp_last_error(struct esp_error *error);
+
+/* ---- contexts ---- */
+
+struct esp_context;
+struct esp_group;
+struct esp_work;
+
+/*
+ * Gives `bytes` bytes and gets those of all ranks, one behind the other by rank: what MPI_Allgather
+ * does. Returns ESP_OK or what went wrong.
+ */
+typedef enum esp_status esp_allgather_fn(void *context, const void *mine, void *all, size_t bytes);
+
+/* One line for the log, without a newline. level: 0 error, 1 warning, 2 information, 3 debugging. From any thread, one at a time. */
+typedef void esp_log_fn(void *context, int level, const char *line);
+
+/* How to join. Everything may be zero. */
+struct esp_options {
+	size_t struct_size;
+	uint32_t rank;           /* counts only if size is not 0                                         */
+	uint32_t size;           /* ranks in the job; 0: rank and size from the environment (below)      */
+	const char *leader;      /* "host:port" on which rank 0 is to be found; NULL: from the environment */
+	const char *job;         /* a name; ranks of different jobs never meet. NULL: from the environment */
+	esp_allgather_fn *allgather; /* join through this instead of the leader; needs rank and size     */
+	void *allgather_context;
+	const char *const *settings; /* "chunk_bytes=256K" ..., ends with NULL; stronger than the environment. NULL: none */
+	esp_log_fn *log;         /* NULL: stderr                                                         */
+	void *log_context;
+};
+#define ESP_OPTIONS_INIT {sizeof(struct esp_options)}
+
+/*
+ * Joins a job: every rank calls this once per context, and it returns when all have. options may
+ * be NULL. Rank, size and leader come from the options, else from ESP_RANK, ESP_SIZE and ESP_LEADER
+ * (`espalier run` sets them), else from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun).
+ * A process that finds none of these is a job of one rank. A key (ESP_KEY_FILE, ESP_KEY) is
+ * needed as soon as the job leaves this machine. `espalier conf` lists the settings.
+ *
+ * ESP_EINVAL, ESP_ETIMEOUT (somebody is missing: the text says who), ESP_EMISMATCH (a rank came twice
+ * or has another size, version, settings, key), ESP_EPEER, ESP_ELINK, ESP_ENOMEM, ESP_ELIMIT.
+ */
+ESP_API enum esp_status esp_init(const struct esp_options *options, struct esp_context **out);
+
+/*
+ * Leaves the job and frees everything that belongs to the context: groups, work, memory.
+ * Waits until the other ranks have come here too (they may still need what this rank has sent), but
+ * for no longer than the setting linger_seconds. No other thread may use the context any more.
+ * NULL is fine. ESP_OK, also if the job had failed before; ESP_EFORKED.
+ */
+ESP_API enum esp_status esp_fini(struct esp_context *context);
+
+/* The group of all ranks. It belongs to the context. */
+ESP_API struct esp_group *esp_world(struct esp_context *context);
+
+/* A setting's value as text, by its name in `espalier conf`; NULL: there is none of that name. Until esp_fini(). */
+ESP_API const char *esp_setting(struct esp_context *context, const char *name);
+
+/* What a context has moved so far. */
+struct esp_stats {
+	size_t struct_size;
+	uint64_t calls;            /* collectives, sends and receives that have ended here        */
+	uint64_t sent_bytes;       /* data of this rank's messages, to other ranks                */
+	uint64_t received_bytes;
+	uint64_t sent_messages;
+	uint64_t shared_bytes;     /* of sent_bytes: read by others where they lay (esp_alloc)    */
+	uint64_t network_bytes;    /* of sent_bytes: through sockets                              */
+	uint64_t small_calls;      /* of calls: in one round through shared memory                */
+};
+#define ESP_STATS_INIT {sizeof(struct esp_stats)}
+ESP_API enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats);
+
+/* ---- memory ---- */
+
+/*
+ * Memory that the other ranks of this host can read where it lies: collectives on it move no
+ * byte that they need not. Page-aligned, zeroed, reserved. Any other memory works as well and is
+ * copied once more. ESP_EINVAL, ESP_ENOMEM.
+ */
+ESP_API enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out);
+
+/* No call may still use it. NULL is fine. ESP_EINVAL: not from esp_alloc() of this context. */
+ESP_API enum esp_status esp_free(struct esp_context *context, void *memory);
+
+/* ---- groups ---- */
+
+/* Our place in the group, and the number of its ranks. */
+ESP_API uint32_t esp_rank(const struct esp_group *group);
+ESP_API uint32_t esp_size(const struct esp_group *group);
+/* Who has this place: a rank of the world; UINT32_MAX: nobody. */
+ESP_API uint32_t esp_world_rank(const struct esp_group *group, uint32_t rank);
+/* The name of the host of this place; NULL: no such place. Until esp_fini(). */
+ESP_API const char *esp_host(const struct esp_group *group, uint32_t rank);
+
+/*
+ * A new group of some ranks of `parent` (given as places in parent), in this order. Called by all
+ * ranks of the parent, all with the same list, in order with its other calls; *out is NULL on
+ * those who are not in the list. ESP_EINVAL, ESP_EMISMATCH, and as any call on the parent.
+ */
+ESP_API enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count,
+                                         struct esp_group **out);
+
+/*
+ * Splits the parent: ranks that give the same color form a group, ordered by key, then by their place in
+ * the parent. A negative color: in no group, *out is NULL. Called by all ranks of the parent.
+ */
+ESP_API enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t key, struct esp_group **out);
+
+/*
+ * Frees a group: called by all its ranks, after all calls on it have ended. NULL is fine. Local: waits for nobody.
+ * ESP_ESTATE: a call is unfinished, or the group is the world.
+ */
+ESP_API enum esp_status esp_group_free(struct esp_group *group);
+
+/* Why the group has failed; ESP_OK in *error: it has not. */
+ESP_API enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error);
+
+/*
+ * Ends every unfinished call of the group, and all later ones, on all its ranks with ESP_EABORTED and this
+ * reason (one line; NULL: none). The calls may end a moment after this returns.
+ */
+ESP_API enum esp_status esp_abort(struct esp_group *group, const char *reason);
+
+/* ---- collectives ---- */
+
+/*
+ * All of these block until the result is there, in order with the group's other calls. Counts are
+ * elements of `type`. in == out is "in place" where both have the same size; where blocks are smaller
+ * than the whole (reduce-scatter, allgather, gather, scatter), in place means that the small buffer is the block of
+ * this rank within the large one. Other overlaps are ESP_EINVAL. Buffers need no alignment, and
+ * with a count of 0 they are not looked at. Results are the same bits on all ranks, and from run to run.
+ */
+
+/* out = the combination over all ranks, on all ranks. */
+ESP_API enum esp_status esp_allreduce(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                      enum esp_type type, enum esp_op op);
+/* Rank i gets the i-th block of `count` elements of the combination; in holds size * count. */
+ESP_API enum esp_status esp_reduce_scatter(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                           enum esp_type type, enum esp_op op);
+/* out gets the `count` elements of every rank, by rank. */
+ESP_API enum esp_status esp_allgather(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                      enum esp_type type);
+/* data of root, on all ranks. */
+ESP_API enum esp_status esp_broadcast(struct esp_group *group, void *data, uint64_t count, enum esp_type type,
+                                      uint32_t root);
+/* As esp_allreduce(), on root only; the others' out is not looked at. */
+ESP_API enum esp_status esp_reduce(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                   enum esp_type type, enum esp_op op, uint32_t root);
+/* As esp_allgather(), on root only. */
+ESP_API enum esp_status esp_gather(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                   enum esp_type type, uint32_t root);
+/* Rank i gets the i-th block of root's in; the others' in is not looked at. */
+ESP_API enum esp_status esp_scatter(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                    enum esp_type type, uint32_t root);
+/* Block i of in goes to rank i, where it is block number (our rank) of out. Not in place. */
+ESP_API enum esp_status esp_alltoall(struct esp_group *group, const void *in, void *out, uint64_t count,
+                                     enum esp_type type);
+/* Returns when all ranks have called it. */
+ESP_API enum esp_status esp_barrier(struct esp_group *group);
+
+/* ---- any call: in the background, persistent, of many buffers ---- */
+
+enum esp_collective {
+	ESP_ALLREDUCE = 0,
+	ESP_REDUCE_SCATTER = 1,
+	ESP_ALLGATHER = 2,
+	ESP_BROADCAST = 3,
+	ESP_REDUCE = 4,
+	ESP_GATHER = 5,
+	ESP_SCATTER = 6,
+	ESP_ALLTOALL = 7,
+	ESP_BARRIER = 8
+};
+/* "allreduce", "reduce-scatter" ...; NULL for a number that is not a collective. */
+ESP_API const char *esp_collective_name(enum esp_collective collective);
+
+/* Where memory is. This version moves host memory; anything else gives ESP_EUNSUPPORTED. */
+enum esp_memory {
+	ESP_HOST = 0,
+	ESP_CUDA = 1,
+	ESP_ROCM = 2
+};
+
+/* A stretch of memory. All elements of an array have the same struct_size. */
+struct esp_buffer {
+	size_t struct_size;
+	void *data;
+	uint64_t bytes;
+	enum esp_memory memory;
+	int32_t device;           /* which of that kind; 0 for host memory                            */
+	const void *registration; /* of memory that was made known to a device; NULL in this version  */
+};
+#define ESP_BUFFER_INIT {sizeof(struct esp_buffer)}
+
+/*
+ * Called once when work has ended, by the context's thread "esp-lane-0", after the buffers are
+ * the caller's again. It may start calls and free this one; it must neither block nor wait.
+ */
+typedef void esp_done_fn(void *context, struct esp_work *work, enum esp_status status);
+
+enum esp_call_flag {
+	ESP_KEYED = 1 /* key says which call this is: see there */
+};
+
+/* A collective with everything that can be said about it. What is zero has its default. */
+struct esp_call {
+	size_t struct_size;
+	enum esp_collective collective;
+	enum esp_type type;
+	enum esp_op op;
+	uint32_t flags;          /* enum esp_call_flag                                                      */
+	double factor;           /* ESP_SCALED                                                              */
+	uint32_t root;           /* broadcast, reduce, gather, scatter                                      */
+	uint64_t count;          /* elements of one block, as in the functions above                        */
+	/*
+	 * Blocks of different sizes: one count per rank (reduce-scatter, allgather, gather, scatter), or size x size
+	 * by sender and receiver (alltoall), the same on all ranks; count is then ignored. NULL: all blocks have count.
+	 */
+	const uint64_t *counts;
+	const void *in;          /* one buffer ...                                                          */
+	void *out;
+	/*
+	 * ... or many, which stand for all of them one behind the other: a bucket of tensors. Each holds whole elements;
+	 * their division is the same on all ranks. With in_buffers, in is ignored; the same for out. A broadcast has out only.
+	 */
+	const struct esp_buffer *in_buffers, *out_buffers;
+	uint32_t in_buffer_count, out_buffer_count;
+	const char *plan;        /* a planner of `espalier plan`, the same on all ranks; NULL: the best known */
+	/*
+	 * ESP_KEYED: ranks may make such calls in different orders; those with the same key belong together. A key
+	 * may be used again once the call before it has ended. Keyed calls cost a message to the group's first rank and back.
+	 */
+	uint64_t key;
+	int64_t deadline_ns;     /* most time from the start to the end; 0: the setting deadline_seconds    */
+	/*
+	 * The call waits until *gate >= gate_value, and stores signal_value in *signal when it has ended, well or
+	 * not. Both are 64-bit words that are written by others with release order; esp_poke() says that one has
+	 * changed, otherwise that is noticed within about a millisecond. For streams of accelerators. NULL: none.
+	 */
+	const uint64_t *gate;
+	uint64_t gate_value;
+	uint64_t *signal;
+	uint64_t signal_value;
+	esp_done_fn *done;       /* NULL: none */
+	void *done_context;
+};
+#define ESP_CALL_INIT {sizeof(struct esp_call)}
+
+/* Makes the call and waits for its end. */
+ESP_API enum esp_status esp_run(struct esp_group *group, const struct esp_call *call);
+
+/*
+ * Starts the call and returns; buffers are the library's until it has ended. The struct, its arrays and the plan's
+ * name may go at once, counts too. *out is freed with esp_work_free(). A call that cannot be made (ESP_EINVAL ...) is
+ * refused here, and then nothing has happened.
+ */
+ESP_API enum esp_status esp_start(struct esp_group *group, const struct esp_call *call, struct esp_work **out);
+
+/*
+ * A call that will be made many times with the same buffers: everything is planned now, and nothing is sent.
+ * esp_restart() starts it; again, once it has ended. ESP_ESTATE: it is running, or was not prepared.
+ */
+ESP_API enum esp_status esp_prepare(struct esp_group *group, const struct esp_call *call, struct esp_work **out);
+ESP_API enum esp_status esp_restart(struct esp_work *work);
+
+/* One of the gates of this context may have opened. */
+ESP_API void esp_poke(struct esp_context *context);
+
+/* ---- the end of work ---- */
+
+/* ESP_PENDING, or how it ended. */
+ESP_API enum esp_status esp_test(struct esp_work *work);
+
+/* Waits for the end; ESP_PENDING: timeout_ns has passed before (negative: no limit but its own deadline). */
+ESP_API enum esp_status esp_wait(struct esp_work *work, int64_t timeout_ns);
+
+/* Waits until one of them has ended: *out_index says which, and its status is returned. NULLs are skipped; ESP_EINVAL: all are NULL. */
+ESP_API enum esp_status esp_wait_any(struct esp_work *const *works, uint32_t count, int64_t timeout_ns, uint32_t *out_index);
+
+/* A descriptor that becomes readable when it has ended; never read from it. It lives as long as the work. */
+ESP_API enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd);
+
+/* How it failed; status ESP_OK in *error if it did not (yet). */
+ESP_API enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error);
+
+/* The planner that the last start of this work used, "exchange", "flat" ...; "" if none. */
+ESP_API const char *esp_work_plan(struct esp_work *work);
+
+/* Frees it. One that has not ended is freed when it has: its buffers are the library's until then. NULL is fine. */
+ESP_API void esp_work_free(struct esp_work *work);
+
+/* ---- messages between two ranks ---- */
+
+#define ESP_ANY_RANK UINT32_MAX
+
+/*
+ * A message with a tag. It is received by the first receive that names its sender (or ESP_ANY_RANK) and its tag;
+ * messages from one rank with one tag arrive in order. Sends and receives are not ordered with collectives. A send may
+ * return before the message is received, or wait for that: a program may rely on neither.
+ */
+ESP_API enum esp_status esp_send(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag);
+/* ESP_EMISMATCH: the message is longer than `bytes`; it is lost then. out_bytes and out_from may be NULL. */
+ESP_API enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, uint32_t from, uint64_t tag,
+                                 uint64_t *out_bytes, uint32_t *out_from);
+/* In the background. deadline_ns: 0: the setting deadline_seconds. */
+ESP_API enum esp_status esp_send_start(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag,
+                                       int64_t deadline_ns, struct esp_work **out);
+ESP_API enum esp_status esp_recv_start(struct esp_group *group, void *data, uint64_t bytes, uint32_t from, uint64_t tag,
+                                       int64_t deadline_ns, struct esp_work **out);
+/* What a receive that has ended got. Either may be NULL. ESP_ESTATE: it has not ended, or is no receive. */
+ESP_API enum esp_status esp_work_received(struct esp_work *work, uint64_t *out_bytes, uint32_t *out_from);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #define PREFIX "ESP_"
 #define FILE_VARIABLE "ESP_CONF_FILE"
 
+static const char *const transports[] = {"auto", "shm", "tcp", NULL}; /* enum conf_transport */
 static const char *const log_levels[] = {"off", "error", "warn", "info", "trace", NULL};
 
 #define AT(field) offsetof(struct conf, field)
@@ -25,6 +26,14 @@ static const struct conf_setting settings[] = {
 	 true},
 	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks), true},
 	{"lanes", CONF_UINT, "1", 1, 64, NULL, "threads that move data, each with its own connections", AT(lanes), true},
+	{"transport", CONF_CHOICE, "auto", 0, 0, transports, "how ranks of one host reach each other: shared memory or sockets",
+	 AT(transport), true},
+	{"small_bytes", CONF_BYTES, "8K", 0, 64 << 10, NULL,
+	 "most bytes of a rank's data that go through a board, in one round", AT(small_bytes), true},
+	{"buffer_bytes", CONF_BYTES, "64M", 1 << 20, UINT64_C(1) << 36, NULL, "most memory for data under way, in each process",
+	 AT(buffer_bytes), true},
+	{"deadline_seconds", CONF_UINT, "300", 1, 31536000, NULL, "how long a call may take", AT(deadline_seconds)},
+	{"linger_seconds", CONF_UINT, "30", 0, 86400, NULL, "how long to wait for the others when leaving", AT(linger_seconds)},
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
 	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
 	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure)},

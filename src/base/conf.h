@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 7            /* settings in the table */
+#define CONF_COUNT 12            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 
@@ -29,12 +29,23 @@ enum conf_origin {
 	CONF_COMMAND_LINE,
 };
 
+enum conf_transport {
+	CONF_TRANSPORT_AUTO, /* shared memory where ranks share a host, sockets elsewhere */
+	CONF_TRANSPORT_SHM,  /* the same, but a job that spans hosts is refused           */
+	CONF_TRANSPORT_TCP,  /* sockets everywhere                                        */
+};
+
 /* What each one means stands in the table of conf.c, and `espalier conf` prints it. */
 struct conf {
 	uint64_t chunk_bytes;
 	uint32_t credits;
 	uint32_t active_chunks;
 	uint32_t lanes;
+	uint32_t transport;          /* enum conf_transport */
+	uint64_t small_bytes;
+	uint64_t buffer_bytes;
+	uint32_t deadline_seconds;
+	uint32_t linger_seconds;
 	uint32_t log;                /* enum log_level */
 	uint32_t join_seconds;
 	bool insecure;

@@ -277,6 +277,11 @@ enum esp_status handshake_input(struct handshake *hs, const uint8_t *bytes, size
 	return hs->status;
 }
 
+size_t handshake_wants(struct handshake *hs)
+{
+	return hs->status == ESP_PENDING ? expect(hs).bytes - hs->in_bytes : 0;
+}
+
 enum esp_status handshake_closed(struct handshake *hs, struct error *err)
 {
 	if (hs->status != ESP_PENDING)

@@ -99,6 +99,9 @@ void handshake_sent(struct handshake *hs, size_t n);
 enum esp_status handshake_input(struct handshake *hs, const uint8_t *bytes, size_t n, size_t *out_used,
                                 struct error *err);
 
+/* How many more bytes the message that is awaited has: whoever reads no more than that leaves what follows alone. */
+size_t handshake_wants(struct handshake *hs);
+
 /* The connection was closed by the other end: ESP_ELINK with what that means, or the status that there was. */
 enum esp_status handshake_closed(struct handshake *hs, struct error *err);
 

@@ -1,0 +1,59 @@
+/*
+ * api.h - between the public header and the runtime: structs in, errors out. Private to src/api.
+ */
+#ifndef API_API_H
+#define API_API_H
+
+#include <stdbool.h>
+
+#include "espalier/espalier.h"
+#include "runtime/group.h"
+
+/* A handle is the runtime's object by another name. */
+static inline struct context *api_context(struct esp_context *context)
+{
+	return (struct context *)(void *)context;
+}
+
+static inline struct group *api_group(const struct esp_group *group)
+{
+	return (struct group *)(uintptr_t)group;
+}
+
+static inline struct work *api_work(struct esp_work *work)
+{
+	return (struct work *)(void *)work;
+}
+
+/*
+ * Reads a struct that begins with its size, as a caller of any version wrote it, into one of ours of
+ * `bytes` bytes. What the caller does not know becomes zero; what we do not know must be zero.
+ */
+ESP_CHECKED enum esp_status api_read(const void *from, void *to, size_t bytes, const char *name);
+
+/* Writes as much of one as the caller has room for. */
+enum esp_status api_write(void *to, const void *from, size_t bytes);
+
+/* Remembers a failure for esp_last_error(), and returns its status. */
+enum esp_status api_fail(const struct context *context, const struct failure *failure);
+enum esp_status api_fail_with(enum esp_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* As a caller wants it. */
+enum esp_status api_error(const struct context *context, const struct failure *failure, struct esp_error *out);
+
+/* ESP_EINVAL for NULL, ESP_EFORKED in a child. */
+ESP_CHECKED enum esp_status api_check_context(const struct esp_context *context);
+ESP_CHECKED enum esp_status api_check_group(const struct esp_group *group);
+
+/* A call and how it is to be run, from what the caller wrote. *parts: to be freed. */
+struct api_call {
+	struct call call;
+	struct work_options options;
+	struct memory_part *parts;
+};
+ESP_CHECKED enum esp_status api_call_read(const struct group *group, const struct esp_call *from, struct api_call *out);
+void api_call_fini(struct api_call *call);
+
+/* Checks a call and runs it. */
+enum esp_status api_run(struct esp_group *group, struct call *call);
+
+#endif

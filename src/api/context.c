@@ -1,0 +1,134 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+static void log_line(void *argument, enum log_level level, const char *line)
+{
+	const struct esp_options *options = argument;
+
+	options->log(options->log_context, (int)level - (int)LOG_LEVEL_ERROR, line);
+}
+
+/* What belongs to a context beside the runtime's: found by the sink of its log. */
+static enum esp_status keep_log(const struct esp_options *options, struct esp_options **out)
+{
+	*out = NULL;
+	if (!options->log)
+		return ESP_OK;
+	*out = malloc(sizeof(**out));
+	if (!*out)
+		return api_fail_with(ESP_ENOMEM, "no memory for a context");
+	**out = *options;
+	return ESP_OK;
+}
+
+enum esp_status esp_init(const struct esp_options *given, struct esp_context **out)
+{
+	struct esp_options options = {sizeof(options)}, *kept;
+	struct failure failure = FAILURE_NONE;
+	struct context *context;
+	enum esp_status status = ESP_OK;
+
+	if (!out)
+		return api_fail_with(ESP_EINVAL, "there is no place for the context");
+	if (given)
+		status = api_read(given, &options, sizeof(options), "esp_options");
+	if (status == ESP_OK)
+		status = keep_log(&options, &kept);
+	if (status != ESP_OK)
+		return status;
+	struct context_options inner = {
+		.rank = options.size ? (int64_t)options.rank : -1,
+		.size = options.size ? (int64_t)options.size : -1,
+		.leader = options.leader,
+		.job = options.job,
+		.gather = options.allgather,
+		.gather_context = options.allgather_context,
+		.settings = options.settings,
+		.log = kept ? log_line : NULL,
+		.log_context = kept,
+	};
+	status = context_open(&inner, &context, &failure);
+	if (status != ESP_OK) {
+		free(kept);
+		return api_fail(NULL, &failure);
+	}
+	*out = (struct esp_context *)(void *)context;
+	return ESP_OK;
+}
+
+enum esp_status esp_fini(struct esp_context *context)
+{
+	if (!context)
+		return ESP_OK;
+	enum esp_status status = api_check_context(context);
+	if (status != ESP_OK)
+		return status;
+	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
+	context_close(api_context(context));
+	free(kept);
+	return ESP_OK;
+}
+
+struct esp_group *esp_world(struct esp_context *context)
+{
+	return context ? (struct esp_group *)(void *)api_context(context)->world : NULL;
+}
+
+const char *esp_setting(struct esp_context *context, const char *name)
+{
+	return context && name ? context_setting(api_context(context), name) : NULL;
+}
+
+enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats)
+{
+	enum esp_status status = api_check_context(context);
+	struct context_stats inner;
+
+	if (status != ESP_OK)
+		return status;
+	if (!stats)
+		return api_fail_with(ESP_EINVAL, "there is no place for the statistics");
+	context_stats(api_context(context), &inner);
+	struct esp_stats full = {
+		.struct_size = sizeof(full),
+		.calls = inner.calls,
+		.sent_bytes = inner.copied_bytes + inner.shared_bytes + inner.network_bytes,
+		.received_bytes = inner.received_bytes,
+		.sent_messages = inner.sent_messages,
+		.shared_bytes = inner.shared_bytes,
+		.network_bytes = inner.network_bytes,
+		.small_calls = inner.small_calls,
+	};
+	return api_write(stats, &full, sizeof(full));
+}
+
+/* ---- memory ---- */
+
+enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
+{
+	enum esp_status status = api_check_context(context);
+
+	if (status != ESP_OK)
+		return status;
+	if (!out)
+		return api_fail_with(ESP_EINVAL, "there is no place for the pointer");
+	void *memory = segment_alloc(api_context(context)->segment, bytes ? bytes : 1);
+	if (!memory)
+		return api_fail_with(ESP_ENOMEM, "no shared memory for %zu bytes", bytes);
+	*out = memory;
+	return ESP_OK;
+}
+
+enum esp_status esp_free(struct esp_context *context, void *memory)
+{
+	enum esp_status status = api_check_context(context);
+
+	if (status != ESP_OK || !memory)
+		return status;
+	if (!segment_owns(api_context(context)->segment, memory, 1))
+		return api_fail_with(ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
+	segment_free(api_context(context)->segment, memory);
+	return ESP_OK;
+}

@@ -1,0 +1,101 @@
+#include <stdio.h>
+
+#include "api/api.h"
+
+uint32_t esp_rank(const struct esp_group *group)
+{
+	return group ? api_group(group)->rank : UINT32_MAX;
+}
+
+uint32_t esp_size(const struct esp_group *group)
+{
+	return group ? api_group(group)->size : 0;
+}
+
+uint32_t esp_world_rank(const struct esp_group *group, uint32_t rank)
+{
+	return group && rank < api_group(group)->size ? api_group(group)->ranks[rank] : UINT32_MAX;
+}
+
+const char *esp_host(const struct esp_group *group, uint32_t rank)
+{
+	uint32_t world = esp_world_rank(group, rank);
+
+	return world == UINT32_MAX ? NULL : api_group(group)->context->roster.cards[world].host_name;
+}
+
+static enum esp_status made(struct esp_group *parent, enum esp_status status, const struct failure *failure,
+                            struct group *group, struct esp_group **out)
+{
+	if (status != ESP_OK)
+		return api_fail(api_group(parent)->context, failure);
+	*out = (struct esp_group *)(void *)group;
+	return ESP_OK;
+}
+
+enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count, struct esp_group **out)
+{
+	enum esp_status status = api_check_group(parent);
+	struct failure failure = FAILURE_NONE;
+	struct group *group = NULL;
+
+	if (status != ESP_OK)
+		return status;
+	if (!out)
+		return api_fail_with(ESP_EINVAL, "there is no place for the group");
+	status = group_create(api_group(parent), ranks, count, &group, &failure);
+	return made(parent, status, &failure, group, out);
+}
+
+enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t key, struct esp_group **out)
+{
+	enum esp_status status = api_check_group(parent);
+	struct failure failure = FAILURE_NONE;
+	struct group *group = NULL;
+
+	if (status != ESP_OK)
+		return status;
+	if (!out)
+		return api_fail_with(ESP_EINVAL, "there is no place for the group");
+	status = group_split(api_group(parent), color, key, &group, &failure);
+	return made(parent, status, &failure, group, out);
+}
+
+enum esp_status esp_group_free(struct esp_group *group)
+{
+	struct failure failure = FAILURE_NONE;
+
+	if (!group)
+		return ESP_OK;
+	enum esp_status status = api_check_group(group);
+	if (status != ESP_OK)
+		return status;
+	struct context *context = api_group(group)->context;
+	return group_free(api_group(group), &failure) == ESP_OK ? ESP_OK : api_fail(context, &failure);
+}
+
+enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error)
+{
+	struct failure failure = FAILURE_NONE;
+	enum esp_status status = api_check_group(group);
+
+	if (status != ESP_OK)
+		return status;
+	if (!error)
+		return api_fail_with(ESP_EINVAL, "there is no place for the error");
+	(void)group_check(api_group(group), &failure);
+	return api_error(api_group(group)->context, &failure, error);
+}
+
+enum esp_status esp_abort(struct esp_group *group, const char *reason)
+{
+	enum esp_status status = api_check_group(group);
+	char why[CONTROL_TEXT];
+
+	if (status != ESP_OK)
+		return status;
+	snprintf(why, sizeof(why), "rank %u aborted the group%s%s", api_group(group)->context->rank, reason ? ": " : "",
+	         reason ? reason : "");
+	group_fail(api_group(group), ESP_EABORTED, (int32_t)api_group(group)->context->rank, why, true);
+	return ESP_OK;
+}

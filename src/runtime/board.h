@@ -1,0 +1,61 @@
+/*
+ * board.h - small calls between ranks that share a host, in one round through shared memory.
+ *
+ * The fast path of the plan `exchange`: every rank pins its input to its own board, where all
+ * others read it, and works out its result by itself, in rank order. A board has two cells, used in
+ * turn: a rank pins call k + 2 over call k only when all others have pinned call k + 1, and thus
+ * are done with k. Nobody writes into anybody else's memory, and nothing is acknowledged.
+ *
+ * A cell says whose call it is by the call's digest and, for error messages, by its note. Short
+ * data lies in the same cache line as the number that says that it is there.
+ *
+ * A board is used by one thread at a time: under the group's lock.
+ */
+#ifndef RUNTIME_BOARD_H
+#define RUNTIME_BOARD_H
+
+#include "runtime/call.h"
+#include "transport/shm/segment.h"
+
+#define BOARD_HEAD_BYTES 192u /* of a cell, before data that is not short */
+
+struct board;
+
+struct board_member {
+	const struct segment_view *view; /* NULL: ourselves */
+};
+
+ESP_CHECKED enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank, uint32_t size,
+                                       const struct segment_view *const *views, struct board **out);
+void board_close(struct board *board); /* NULL is fine */
+
+/* Bytes that this call pins at most, on any rank; UINT64_MAX: not for boards. The same on all ranks. */
+uint64_t board_bytes(const struct call *call, uint32_t size);
+
+/* A call on the board; the caller's storage. */
+struct board_call {
+	const struct call *call;
+	struct call_note note;
+	uint32_t digest;
+	bool pinned;
+	uint32_t seen;    /* members that were looked at in this step */
+	uint32_t waits_for; /* the member that it waits for           */
+};
+
+/* The next call; the one before has ended. */
+void board_begin(struct board *board, struct board_call *op);
+
+/*
+ * Goes on: ESP_OK: the result is there. ESP_PENDING: waits for op->waits_for. ESP_EMISMATCH: that
+ * member has made another call, *out_other says which, and *out_mine what we have made.
+ */
+enum esp_status board_go_on(struct board *board, struct board_call *op, struct call_note *out_mine,
+                            struct call_note *out_other);
+
+/* Sleeps until the member that op waits for pins something, or for timeout_ns. */
+void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns);
+
+/* The calls that were pinned last, for those who ask. Zeroed: none. */
+void board_notes(const struct board *board, struct call_note out[2]);
+
+#endif

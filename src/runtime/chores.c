@@ -1,0 +1,89 @@
+#include "runtime/chores.h"
+
+#include "base/clock.h"
+#include "runtime/group.h"
+
+/* How long until queues are looked at again: gates and small calls that nobody waits for. */
+#define LOOK_AGAIN (500 * NS_PER_US)
+
+bool chores_wait(struct context *context)
+{
+	return context->to_call_back_first != NULL;
+}
+
+bool chores_interrupt(void *argument)
+{
+	struct context *context = argument;
+
+	return atomic_load_explicit(&context->has_callbacks, memory_order_relaxed) ||
+	       atomic_load_explicit(&context->has_news, memory_order_relaxed);
+}
+
+static struct work *take_callback(struct context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	struct work *work = context->to_call_back_first;
+	if (work)
+		context->to_call_back_first = work->queue_next;
+	atomic_store(&context->has_callbacks, context->to_call_back_first != NULL);
+	pthread_mutex_unlock(&context->lock);
+	return work;
+}
+
+void chores_run(struct context *context)
+{
+	struct work *work;
+
+	while ((work = take_callback(context))) {
+		work->options.done(work->options.done_context, work, (enum esp_status)atomic_load(&work->status));
+		work_put(work);
+	}
+}
+
+void chores_call_back(struct context *context, struct work *work)
+{
+	work->queue_next = NULL;
+	if (context->to_call_back_first)
+		context->to_call_back_last->queue_next = work;
+	else
+		context->to_call_back_first = work;
+	context->to_call_back_last = work;
+	atomic_store(&context->has_callbacks, true);
+	driver_nudge(&context->drivers[0]);
+}
+
+void chores_look_after_queues(struct context *context)
+{
+	context->has_queues = true;
+	atomic_store(&context->has_news, true);
+	driver_nudge(&context->drivers[0]);
+}
+
+uint64_t chores_look(struct context *context)
+{
+	if (!context->has_queues)
+		return UINT64_MAX;
+	atomic_store(&context->has_news, false);
+	context->has_queues = false;
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (atomic_load(&group->queued) == 0)
+			continue;
+		context->has_queues = true;
+		group_visit(group);
+		pthread_mutex_unlock(&context->lock);
+		group_turn(group);
+		pthread_mutex_lock(&context->lock);
+		group_depart(group);
+	}
+	return context->has_queues ? clock_now_ns() + LOOK_AGAIN : UINT64_MAX;
+}
+
+void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns)
+{
+	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	if (until_ns == UINT64_MAX)
+		pthread_cond_wait(&driver->duty, &context->lock);
+	else
+		pthread_cond_timedwait(&driver->duty, &context->lock, &at);
+}

@@ -1,0 +1,420 @@
+#include "runtime/context.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/key.h"
+#include "group/listen.h"
+#include "runtime/context_events.h"
+#include "runtime/group.h"
+
+#define LINGER_AFTER_FAILURE NS_PER_S
+
+static enum esp_status pass(struct failure *failure, const struct error *err)
+{
+	return failure_set(failure, err->status, -1, "%s", err->text);
+}
+
+void context_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT])
+{
+	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);
+	return text;
+}
+
+/* ---- settings ---- */
+
+static void complain(void *argument, const struct error *complaint)
+{
+	const struct log *log = argument;
+
+	log_write(log, LOG_LEVEL_WARN, "%s", complaint->text);
+}
+
+static enum esp_status read_settings(struct context *context, const struct context_options *options,
+                                     struct failure *failure)
+{
+	struct error err;
+
+	log_init(&context->log, LOG_LEVEL_WARN);
+	if (options->log) {
+		context->log.sink = options->log;
+		context->log.context = options->log_context;
+	}
+	conf_load(&context->conf, complain, &context->log);
+	for (const char *const *at = options->settings; at && *at; at++) {
+		const char *equals = strchr(*at, '=');
+
+		if (!equals)
+			return failure_set(failure, ESP_EINVAL, -1, "settings are NAME=VALUE, not \"%.100s\"", *at);
+		if (conf_set(&context->conf, *at, (size_t)(equals - *at), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
+		             &err) != ESP_OK)
+			return pass(failure, &err);
+	}
+	context->log.level = (enum log_level)context->conf.log;
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		conf_value_text(&context->conf, i, context->settings[i]);
+	return ESP_OK;
+}
+
+/* ---- who we are ---- */
+
+static bool environment_says_nothing(void)
+{
+	static const char *const names[] = {"ESP_RANK", "ESP_SIZE", "RANK", "WORLD_SIZE"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (conf_environment(NULL, names[i]))
+			return false;
+	}
+	return true;
+}
+
+static enum esp_status find_launch(struct context *context, const struct context_options *options,
+                                   struct failure *failure)
+{
+	struct launch *launch = &context->join.launch;
+	struct launch_arguments arguments = {options->rank, options->size, options->leader, options->job};
+	struct error err, warning = {0};
+	char text[LAUNCH_TEXT];
+
+	if (arguments.size < 0 && environment_says_nothing()) {
+		arguments.rank = 0;
+		arguments.size = 1;
+	}
+	if (options->gather) { /* whoever supplies a channel needs no leader */
+		if (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0 || arguments.rank >= arguments.size)
+			return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
+		*launch = (struct launch){
+			.rank = (uint32_t)arguments.rank,
+			.size = (uint32_t)arguments.size,
+			.rank_source = "the arguments",
+			.size_source = "the arguments",
+			.leader_source = "none",
+		};
+		snprintf(launch->job, sizeof(launch->job), "%s", options->job ? options->job : "");
+	} else if (launch_find(&arguments, conf_environment, NULL, launch, &warning, &err) != ESP_OK) {
+		return pass(failure, &err);
+	}
+	if (warning.status != ESP_OK)
+		log_write(&context->log, LOG_LEVEL_WARN, "%s", warning.text);
+	context->rank = launch->rank;
+	context->size = launch->size;
+	context->log.rank = (int32_t)launch->rank;
+	log_write(&context->log, LOG_LEVEL_INFO, "%s", launch_describe(launch, text));
+	return ESP_OK;
+}
+
+/* With a channel of the caller's, rank 0 can make a key and hand it out. */
+static enum esp_status share_key(struct context *context, const struct context_options *options, struct key *key,
+                                 struct failure *failure)
+{
+	struct key *all = calloc(context->size, sizeof(*all));
+
+	if (!all)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	key_generate(key);
+	enum esp_status status = options->gather(options->gather_context, key, all, sizeof(*key));
+	if (status == ESP_OK)
+		*key = all[0];
+	else
+		failure_set(failure, status, -1, "the caller's all-gather failed");
+	for (uint32_t i = 0; i < context->size; i++)
+		key_wipe(&all[i]);
+	free(all);
+	return status;
+}
+
+static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+                                struct failure *failure)
+{
+	struct key key;
+	struct error err;
+	enum key_policy policy;
+	enum esp_status status = key_find(conf_environment, NULL, &key, &err);
+
+	if (status != ESP_OK)
+		return pass(failure, &err);
+	if (key.origin == KEY_NONE && options->gather && context->size > 1) {
+		status = share_key(context, options, &key, failure);
+	} else {
+		struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure};
+
+		status = key_settle(&key, &situation, &policy, &err);
+		if (status != ESP_OK)
+			pass(failure, &err);
+		else if (policy == KEY_OPEN_INSECURE)
+			log_write(&context->log, LOG_LEVEL_WARN, "this job has no key: anybody on the network can join it");
+	}
+	memcpy(context->join.key, key.bytes, sizeof(context->join.key));
+	key_wipe(&key);
+	return status;
+}
+
+/* ---- who shares this host ---- */
+
+static bool is_reached_by_memory(const struct context *context, uint32_t rank)
+{
+	const struct card *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
+
+	return rank == context->rank || (context->conf.transport != CONF_TRANSPORT_TCP &&
+	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
+}
+
+static uint32_t count_cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (uint32_t)CPU_COUNT(&set);
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	return online > 0 ? (uint32_t)online : 1;
+}
+
+static enum esp_status find_neighbours(struct context *context, struct failure *failure)
+{
+	uint32_t size = context->size, on_host = 0;
+	const struct card *cards = context->roster.cards;
+
+	context->is_local = calloc(size, sizeof(*context->is_local));
+	context->local_of = calloc(size, sizeof(*context->local_of));
+	context->rank_of = calloc(size, sizeof(*context->rank_of));
+	context->views = calloc(size, sizeof(struct segment_view *));
+	context->fates = calloc(size, sizeof(*context->fates));
+	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
+	for (uint32_t i = 0; i < size; i++) {
+		context->local_of[i] = NO_RANK;
+		on_host += memcmp(cards[i].host_id, cards[context->rank].host_id, CARD_HOST_ID_BYTES) == 0;
+		if (!is_reached_by_memory(context, i))
+			continue;
+		if (i == context->rank)
+			context->local_self = context->local_count;
+		context->is_local[i] = true;
+		context->local_of[i] = context->local_count;
+		context->rank_of[context->local_count++] = i;
+	}
+	context->cores = count_cores();
+	context->crowded = on_host > context->cores;
+	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
+		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
+		                   size - context->local_count, size, context->rank);
+	return ESP_OK;
+}
+
+/* ---- parts ---- */
+
+static enum esp_status open_segment(struct context *context, struct failure *failure)
+{
+	struct error err;
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
+	uint64_t slots = context->conf.buffer_bytes / context->conf.chunk_bytes / context->lanes;
+	struct segment_config config = {
+		.lanes = context->lanes,
+		.peers = context->local_count,
+		.self = context->local_self,
+		.slot_bytes = (uint32_t)context->conf.chunk_bytes,
+		.slots = slots < 8 ? 8 : (uint32_t)slots,
+		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.small_bytes + 63) / 64 * 64,
+		.heap_bytes = memory,
+	};
+
+	if (segment_open(&config, &context->segment, &err) != ESP_OK)
+		return pass(failure, &err);
+	return ESP_OK;
+}
+
+static enum esp_status open_drivers(struct context *context, struct failure *failure)
+{
+	struct error err;
+
+	context->drivers = calloc(context->lanes, sizeof(*context->drivers));
+	if (!context->drivers)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u lanes", context->lanes);
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		if (driver_open(&context->drivers[i], context, i, &err) != ESP_OK)
+			return pass(failure, &err);
+	}
+	return ESP_OK;
+}
+
+static enum esp_status open_world(struct context *context, struct failure *failure)
+{
+	uint32_t *ranks = calloc(context->size, sizeof(*ranks));
+
+	if (!ranks)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	for (uint32_t i = 0; i < context->size; i++)
+		ranks[i] = i;
+	context->next_channel = GROUP_CHANNELS;
+	enum esp_status status = group_open(context, 0, ranks, context->size, &context->world, failure);
+	free(ranks);
+	return status;
+}
+
+static enum esp_status open_fork_mark(struct context *context, struct failure *failure)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mark == MAP_FAILED)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+	(void)madvise(mark, (size_t)page, MADV_WIPEONFORK); /* a child finds a zero there */
+	atomic_store((_Atomic uint32_t *)mark, 1);
+	context->alive = mark;
+	return ESP_OK;
+}
+
+struct sockets {
+	int listen_fd, local_fd;
+};
+
+static enum esp_status join(struct context *context, const struct context_options *options, struct sockets *sockets,
+                            struct failure *failure)
+{
+	struct join_config *join = &context->join;
+	struct error err;
+	bool loopback = !options->gather && join->launch.leader.port != 0 && address_is_loopback(&join->launch.leader);
+
+	enum esp_status status = find_key(context, options, loopback, failure);
+	if (status != ESP_OK)
+		return status;
+	join_card(&join->launch, &context->conf, &join->card);
+	if (group_listen(loopback || context->size == 1, &sockets->listen_fd, &join->card, &err) != ESP_OK)
+		return pass(failure, &err);
+	group_describe_host(&join->card);
+	if (steward_local_socket(join->card.port, &sockets->local_fd, &err) != ESP_OK)
+		return pass(failure, &err);
+	join->deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
+	join->log = &context->log;
+	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
+	                         : join_run(join, &context->roster, &err);
+	return status == ESP_OK ? ESP_OK : pass(failure, &err);
+}
+
+static enum esp_status open_steward(struct context *context, struct sockets *sockets, struct failure *failure)
+{
+	struct error err;
+
+	context->own_fds[0] = segment_descriptor(context->segment);
+	for (uint32_t i = 0; i < context->lanes; i++)
+		context->own_fds[1 + i] = context->drivers[i].shm ? shm_descriptor(context->drivers[i].shm) : -1;
+	struct steward_config config = {
+		.join = &context->join,
+		.roster = &context->roster,
+		.is_local = context->is_local,
+		.lanes = context->lanes,
+		.listen_fd = sockets->listen_fd,
+		.local_fd = sockets->local_fd,
+		.descriptors = context->own_fds,
+		.descriptor_count = 1 + context->lanes,
+		.patience_ns = context->conf.join_seconds * NS_PER_S,
+		.events = &context_events,
+		.context = context,
+	};
+	*sockets = (struct sockets){-1, -1};
+	if (steward_open(&config, &context->steward, &err) != ESP_OK)
+		return pass(failure, &err);
+	return ESP_OK;
+}
+
+static enum esp_status open_all(struct context *context, const struct context_options *options, struct sockets *sockets,
+                                struct failure *failure)
+{
+	enum esp_status status = open_fork_mark(context, failure);
+
+	if (status == ESP_OK)
+		status = read_settings(context, options, failure);
+	if (status == ESP_OK)
+		status = find_launch(context, options, failure);
+	if (status == ESP_OK)
+		status = join(context, options, sockets, failure);
+	context->lanes = context->conf.lanes;
+	if (status == ESP_OK)
+		status = find_neighbours(context, failure);
+	if (status == ESP_OK)
+		status = open_segment(context, failure);
+	if (status == ESP_OK)
+		status = open_drivers(context, failure);
+	if (status == ESP_OK) /* before anybody can send on it */
+		status = open_world(context, failure);
+	if (status == ESP_OK)
+		status = open_steward(context, sockets, failure);
+	if (status == ESP_OK)
+		status = context_meet(context, failure);
+	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+	return status;
+}
+
+static void context_free(struct context *context)
+{
+	steward_close(context->steward);
+	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
+		driver_close(&context->drivers[i]);
+	while (context->groups)
+		group_destroy(context->groups);
+	for (uint32_t i = 0; context->views && i < context->local_count; i++)
+		segment_view_close(context->views[i]);
+	segment_close(context->segment);
+	roster_fini(&context->roster);
+	free(context->drivers);
+	free(context->is_local);
+	free(context->local_of);
+	free(context->rank_of);
+	free(context->views);
+	free(context->fates);
+	if (context->alive)
+		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));
+	pthread_mutex_destroy(&context->lock);
+	pthread_cond_destroy(&context->changed);
+	free(context);
+}
+
+enum esp_status context_open(const struct context_options *options, struct context **out, struct failure *failure)
+{
+	struct context *context = calloc(1, sizeof(*context));
+	struct sockets sockets = {-1, -1};
+
+	if (!context)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+	pthread_mutex_init(&context->lock, NULL);
+	context_cond_init(&context->changed);
+	enum esp_status status = open_all(context, options, &sockets, failure);
+	if (sockets.listen_fd >= 0)
+		close(sockets.listen_fd);
+	if (sockets.local_fd >= 0)
+		close(sockets.local_fd);
+	if (status != ESP_OK) {
+		context_free(context);
+		return status;
+	}
+	*out = context;
+	return ESP_OK;
+}
+
+void context_close(struct context *context)
+{
+	bool has_failed = atomic_load(&context->world->failed) != ESP_OK;
+	uint64_t linger = context->conf.linger_seconds * NS_PER_S;
+
+	if (context->size > 1)
+		context_leave(context, has_failed && linger > LINGER_AFTER_FAILURE ? LINGER_AFTER_FAILURE : linger);
+	context_free(context);
+}

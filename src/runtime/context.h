@@ -1,0 +1,142 @@
+/*
+ * context.h - a rank of a job at run time: what its parts share. Private to src/runtime.
+ *
+ *     context ─┬─ steward: the thread that opens connections and carries word (steward.h)
+ *              ├─ drivers: one per lane, whoever moves its data at the moment (driver.h)
+ *              ├─ segment: memory that the ranks of this host read (transport/shm)
+ *              └─ groups: streams on all lanes, a board for small calls (group.h)
+ *                   └─ work: calls under way (work.h)
+ *
+ * One lock (context->lock) guards what the threads of a rank share: who drives a lane, mail for
+ * drivers, the list of groups and of work, and who is gone. It is held for some dozen
+ * instructions at a time, never while data moves, and no other lock is taken under it.
+ */
+#ifndef RUNTIME_CONTEXT_H
+#define RUNTIME_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/conf.h"
+#include "runtime/failure.h"
+#include "runtime/steward.h"
+#include "transport/shm/segment.h"
+
+#define NO_RANK UINT32_MAX
+#define NEWS_KEPT 64u
+
+struct driver;
+struct group;
+struct work;
+
+enum fate {
+	FATE_HERE,
+	FATE_LEFT, /* in good order */
+	FATE_DEAD,
+};
+
+struct context {
+	struct conf conf;
+	char settings[CONF_COUNT][CONF_VALUE_TEXT]; /* as text */
+	struct log log;
+	struct join_config join;
+	struct roster roster;
+	uint32_t rank, size;
+	uint32_t cores;          /* that this process may use                        */
+	bool crowded;            /* more ranks than cores on this host: yield early  */
+
+	/* Ranks of this host that are reached through memory, ourselves included; local numbers follow ranks. */
+	bool *is_local;          /* by rank; ourselves too                */
+	uint32_t *local_of;      /* by rank: local number, or NO_RANK     */
+	uint32_t *rank_of;       /* by local number                       */
+	uint32_t local_count, local_self;
+	struct segment *segment;
+	struct segment_view **views; /* by local number                   */
+
+	int own_fds[STEWARD_DESCRIPTORS]; /* what neighbours are given     */
+
+	struct steward *steward;
+	struct driver *drivers;
+	uint32_t lanes;
+	struct group *world;
+	const _Atomic uint32_t *alive; /* 1; reads as 0 in a child after fork */
+
+	pthread_mutex_t lock;     /* guards what follows                               */
+	pthread_cond_t changed;   /* a driver is free, work has ended, a rank is gone   */
+	uint32_t sleepers;        /* threads that wait for that                         */
+	struct group *groups;
+	struct work *live;        /* work under way on lanes                            */
+	uint8_t *fates;           /* by rank: enum fate                                 */
+	uint32_t gone;            /* ranks that have left or died                       */
+	uint64_t gone_ns;         /* when the last of them did                          */
+	uint32_t next_channel;
+	uint32_t neighbours_missing, controls_missing; /* while opening                 */
+	struct failure open_failure;
+	uint64_t ended_calls;
+	struct work *to_call_back_first, *to_call_back_last;
+	bool has_queues;          /* a group may have work that is not under way        */
+
+	/* The steward's alone. */
+	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
+	uint32_t news_next;
+
+	atomic_bool ticking;
+	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see chores.h */
+	_Atomic uint64_t board_calls;
+};
+
+struct context_options {
+	int64_t rank, size;        /* below 0: from the environment */
+	const char *leader, *job;  /* NULL: from the environment    */
+	join_gather_fn *gather;    /* NULL: through the leader      */
+	void *gather_context;
+	const char *const *settings;
+	log_sink_fn *log;
+	void *log_context;
+};
+
+ESP_CHECKED enum esp_status context_open(const struct context_options *options, struct context **out,
+                                         struct failure *failure);
+/* Leaves in good order, if it can. */
+void context_close(struct context *context);
+
+/* A setting's value as text, until the context is closed; NULL: there is none of that name. */
+const char *context_setting(struct context *context, const char *name);
+
+struct context_stats {
+	uint64_t calls, small_calls;
+	uint64_t sent_messages;
+	uint64_t copied_bytes, shared_bytes, network_bytes; /* sent, in each way */
+	uint64_t received_bytes;
+};
+void context_stats(struct context *context, struct context_stats *out);
+
+/* A gate may have opened. */
+void context_poke(struct context *context);
+
+static inline bool context_is_forked(const struct context *context)
+{
+	return atomic_load_explicit(context->alive, memory_order_relaxed) == 0;
+}
+
+/* For whoever holds the lock: wakes those who wait for `changed`. */
+static inline void context_changed(struct context *context)
+{
+	if (context->sleepers > 0)
+		pthread_cond_broadcast(&context->changed);
+}
+
+/* One whose timeouts are clock_now_ns()'s. */
+void context_cond_init(pthread_cond_t *cond);
+
+/* "rank 3 on node7" */
+#define RANK_TEXT 96u
+const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT]);
+
+/* A rank is gone: every group that it is a member of fails, and word is passed on. */
+void context_rank_died(struct context *context, uint32_t rank, const char *how);
+
+/* There is work that sleeps: the steward looks after deadlines and calls that do not fit from now on. */
+void context_watch(struct context *context);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * context_about.c - what a context can be asked.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "runtime/chores.h"
+#include "runtime/driver.h"
+
+const char *context_setting(struct context *context, const char *name)
+{
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		if (strcasecmp(conf_setting_at(i)->name, name) == 0)
+			return context->settings[i];
+	}
+	return NULL;
+}
+
+static void add_sockets(const struct context *context, const struct tcp *tcp, struct context_stats *out)
+{
+	struct tcp_stats stats;
+
+	for (uint32_t i = 0; i < context->size; i++) {
+		if (tcp_stats(tcp, i, &stats)) {
+			out->network_bytes += stats.sent_bytes;
+			out->received_bytes += stats.received_bytes;
+			out->sent_messages += stats.sent_messages;
+		}
+	}
+}
+
+static void add_memory(const struct shm *shm, struct context_stats *out)
+{
+	struct shm_stats stats = shm_stats(shm);
+
+	out->copied_bytes += stats.copied_bytes;
+	out->shared_bytes += stats.offered_bytes;
+	out->sent_messages += stats.messages_sent;
+}
+
+void context_stats(struct context *context, struct context_stats *out)
+{
+	*out = (struct context_stats){0};
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		struct driver *driver = &context->drivers[i];
+
+		driver_acquire(driver);
+		if (driver->tcp)
+			add_sockets(context, driver->tcp, out);
+		if (driver->shm)
+			add_memory(driver->shm, out);
+		driver_release(driver);
+	}
+	pthread_mutex_lock(&context->lock);
+	out->calls = context->ended_calls;
+	pthread_mutex_unlock(&context->lock);
+	out->small_calls = atomic_load(&context->board_calls);
+	out->calls += out->small_calls;
+}
+
+void context_poke(struct context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	if (context->has_queues)
+		chores_look_after_queues(context);
+	pthread_mutex_unlock(&context->lock);
+}

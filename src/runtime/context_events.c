@@ -1,0 +1,458 @@
+#include "runtime/context_events.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/group.h"
+#include "wire/bytes.h"
+#include "wire/crc32c.h"
+
+#define ASK_AFTER (200 * NS_PER_MS)
+#define ASK_AGAIN NS_PER_S
+#define LEFT_PATIENCE NS_PER_S /* what a rank sent before it left may still be on its way */
+
+/* ---- connections ---- */
+
+static void post_all(struct context *context, struct mail mail)
+{
+	for (uint32_t i = 0; i < context->lanes; i++)
+		driver_mail(&context->drivers[i], &mail);
+}
+
+static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd)
+{
+	struct context *context = argument;
+
+	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_CONNECTED, .peer = peer, .fd = fd});
+}
+
+static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, const struct error *why)
+{
+	struct context *context = argument;
+	char who[RANK_TEXT];
+
+	log_write(&context->log, LOG_LEVEL_WARN, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
+	driver_mail(&context->drivers[lane],
+	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+}
+
+static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
+{
+	char who[RANK_TEXT];
+
+	pthread_mutex_lock(&context->lock);
+	if (context->open_failure.status == ESP_OK)
+		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who),
+		            why->text);
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t count)
+{
+	struct context *context = argument;
+	uint32_t local = context->local_of[peer];
+	struct segment_view *view = NULL;
+	struct error err;
+
+	if (local == NO_RANK || context->views[local]) { /* came twice */
+		for (uint32_t i = 0; i < count; i++)
+			close(fds[i]);
+		return;
+	}
+	enum esp_status status = segment_view_open(context->segment, local, fds[0], &view, &err);
+	if (status != ESP_OK) {
+		for (uint32_t i = 1; i < count; i++)
+			close(fds[i]);
+		opening_failed(context, peer, &err);
+		return;
+	}
+	context->views[local] = view; /* read by drivers after mail, and by whoever opens a board after `changed` */
+	for (uint32_t i = 0; i < context->lanes; i++)
+		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_NEIGHBOUR, .peer = peer, .fd = fds[1 + i]});
+	pthread_mutex_lock(&context->lock);
+	context->neighbours_missing--;
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void on_control_connected(void *argument, uint32_t peer)
+{
+	struct context *context = argument;
+
+	if (context->is_local[peer])
+		return; /* counted as a neighbour */
+	pthread_mutex_lock(&context->lock);
+	context->controls_missing--; /* perhaps before it was counted: they are compared when all are dialled */
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void on_control_unreachable(void *argument, uint32_t peer, const struct error *why)
+{
+	opening_failed(argument, peer, why);
+}
+
+/* ---- who is gone ---- */
+
+/* With the lock held: the first group with that rank that works; it is visited. */
+static struct group *working_group_with(struct context *context, uint32_t rank)
+{
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (atomic_load(&group->failed) == ESP_OK && group_has(group, rank)) {
+			group_visit(group);
+			return group;
+		}
+	}
+	return NULL;
+}
+
+static void fail_groups_with(struct context *context, uint32_t rank, enum esp_status status, const char *why)
+{
+	struct group *group;
+
+	pthread_mutex_lock(&context->lock);
+	while ((group = working_group_with(context, rank))) {
+		pthread_mutex_unlock(&context->lock);
+		group_fail(group, status, (int32_t)rank, why, false);
+		pthread_mutex_lock(&context->lock);
+		group_depart(group);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+static bool set_fate(struct context *context, uint32_t rank, enum fate fate)
+{
+	pthread_mutex_lock(&context->lock);
+	bool is_news = context->fates[rank] == FATE_HERE;
+	if (is_news) {
+		context->fates[rank] = (uint8_t)fate;
+		context->gone++;
+		context->gone_ns = clock_now_ns();
+		context_changed(context);
+	}
+	pthread_mutex_unlock(&context->lock);
+	return is_news;
+}
+
+static void tell_all(struct context *context, enum control_type type, uint32_t about, const char *text)
+{
+	struct control_msg msg = {
+		.type = (uint8_t)type,
+		.from = context->rank,
+		.about = about,
+		.peer = UINT32_MAX,
+		.status = type == CONTROL_DEAD ? ESP_EPEER : ESP_OK,
+	};
+
+	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	steward_send_all(context->steward, &msg);
+}
+
+void context_rank_died(struct context *context, uint32_t rank, const char *how)
+{
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	if (rank == context->rank || !set_fate(context, rank, FATE_DEAD))
+		return;
+	tell_all(context, CONTROL_DEAD, rank, how);
+	snprintf(why, sizeof(why), "%s has died: %s", context_rank_text(context, rank, who), how);
+	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+	fail_groups_with(context, rank, ESP_EPEER, why);
+	post_all(context, (struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
+}
+
+static void rank_left(struct context *context, uint32_t rank)
+{
+	if (rank != context->rank && set_fate(context, rank, FATE_LEFT)) {
+		tell_all(context, CONTROL_LEFT, rank, "");
+		context_watch(context); /* somebody may wait for it in vain */
+	}
+}
+
+static void on_closed(void *argument, uint32_t peer, const struct error *why)
+{
+	context_rank_died(argument, peer, why->text); /* unless it has left */
+}
+
+/* ---- messages ---- */
+
+/* Word of a group is passed on once, by those who are not in it too. */
+static bool is_news(struct context *context, const struct control_msg *msg)
+{
+	uint8_t name[12];
+
+	bytes_put32(name, msg->channel);
+	bytes_put32(name + 4, msg->first);
+	bytes_put32(name + 8, msg->about);
+	uint32_t digest = crc32c(msg->type, name, sizeof(name));
+	for (unsigned i = 0; i < NEWS_KEPT; i++) {
+		if (context->news[i] == digest)
+			return false;
+	}
+	context->news[context->news_next++ % NEWS_KEPT] = digest;
+	return true;
+}
+
+static void on_failed(struct context *context, const struct control_msg *msg)
+{
+	pthread_mutex_lock(&context->lock);
+	struct group *group = group_find(context, msg->channel, msg->first);
+	if (group)
+		group_visit(group);
+	pthread_mutex_unlock(&context->lock);
+	if (is_news(context, msg))
+		steward_send_all(context->steward, msg);
+	if (!group)
+		return;
+	int32_t culprit = msg->about < context->size ? (int32_t)msg->about : -1;
+	group_fail(group, msg->status < 0 ? (enum esp_status)msg->status : ESP_EJOB, culprit, msg->text, false);
+	pthread_mutex_lock(&context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* What is for a group that we are in. */
+static void about_group(struct context *context, uint32_t peer, const struct control_msg *msg)
+{
+	pthread_mutex_lock(&context->lock);
+	struct group *group = group_find(context, msg->channel, msg->first);
+	if (group)
+		group_visit(group);
+	pthread_mutex_unlock(&context->lock);
+	if (!group)
+		return;
+	if (msg->type == CONTROL_READY)
+		keyed_ready(group, peer, &msg->note);
+	else if (msg->type == CONTROL_GO)
+		keyed_go(group, msg->note.key);
+	else if (msg->type == CONTROL_LETTER)
+		letters_announced(group, &msg->note);
+	else
+		letters_fetch(group, &msg->note, (enum esp_status)msg->status);
+	pthread_mutex_lock(&context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
+{
+	struct context *context = argument;
+
+	switch (msg->type) {
+	case CONTROL_LEFT:
+		if (msg->about < context->size)
+			rank_left(context, msg->about);
+		break;
+	case CONTROL_DEAD:
+		if (msg->about < context->size)
+			context_rank_died(context, msg->about, msg->text);
+		break;
+	case CONTROL_FAILED:
+		on_failed(context, msg);
+		break;
+	case CONTROL_ASK:
+		group_asked(context, peer, msg);
+		break;
+	case CONTROL_READY:
+	case CONTROL_GO:
+	case CONTROL_LETTER:
+	case CONTROL_FETCH:
+		about_group(context, peer, msg);
+		break;
+	default: /* from a later version */
+		break;
+	}
+}
+
+/* ---- time ---- */
+
+void context_watch(struct context *context)
+{
+	if (!atomic_exchange(&context->ticking, true))
+		steward_tick(context->steward, true);
+}
+
+/* What is to be done about one piece of work. */
+struct concern {
+	enum { CONCERN_NONE, CONCERN_LATE, CONCERN_LEFT, CONCERN_ASK, CONCERN_VERDICT } what;
+	struct group *group;
+	uint32_t rank;
+	struct call_note note;
+};
+
+uint32_t group_member_that_left(const struct group *group, uint64_t waits_since_ns, uint64_t now)
+{
+	const struct context *context = group->context;
+
+	if (context->gone == 0 || now - context->gone_ns < LEFT_PATIENCE || now - waits_since_ns < LEFT_PATIENCE)
+		return NO_RANK;
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (context->fates[group->ranks[i]] == FATE_LEFT)
+			return group->ranks[i];
+	}
+	return NO_RANK;
+}
+
+/* With the lock held. */
+static struct concern look_at(struct work *work, uint64_t now)
+{
+	struct group *group = work->group;
+	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note};
+
+	if (atomic_load(&group->failed) != ESP_OK)
+		return concern;
+	if (group->verdict_ns != 0 && now >= group->verdict_ns) {
+		concern.what = CONCERN_VERDICT;
+	} else if (now >= work->deadline_ns) {
+		concern.what = CONCERN_LATE;
+	} else {
+		concern.rank = group_member_that_left(group, work->started_ns, now);
+		if (concern.rank != NO_RANK)
+			concern.what = CONCERN_LEFT;
+	}
+	if (concern.what == CONCERN_NONE && work->note.flags == 0 && now - work->started_ns > ASK_AFTER && now - work->asked_ns > ASK_AGAIN &&
+	    group->size > 1) {
+		work->asked_ns = now;
+		concern.rank = group->ranks[(group->rank + 1) % group->size];
+		concern.what = CONCERN_ASK;
+	}
+	return concern;
+}
+
+static void act(struct context *context, const struct concern *concern)
+{
+	char why[CONTROL_TEXT];
+
+	switch (concern->what) {
+	case CONCERN_NONE:
+		break;
+	case CONCERN_LATE:
+		snprintf(why, sizeof(why), "the deadline of rank %u passed", context->rank);
+		group_fail(concern->group, ESP_ETIMEOUT, -1, why, true);
+		break;
+	case CONCERN_LEFT:
+		group_fail_by_leave(concern->group, concern->rank);
+		break;
+	case CONCERN_ASK:
+		group_ask(concern->group, concern->rank, &concern->note);
+		break;
+	case CONCERN_VERDICT:
+		group_pass_verdict(concern->group);
+		break;
+	}
+}
+
+static void on_tick(void *argument, uint64_t now)
+{
+	struct context *context = argument;
+	struct concern concern = {0};
+
+	do {
+		pthread_mutex_lock(&context->lock);
+		concern.what = CONCERN_NONE;
+		for (struct work *work = context->live; work && concern.what == CONCERN_NONE; work = work->live_next)
+			concern = look_at(work, now);
+		bool is_idle = !context->live;
+		if (concern.what != CONCERN_NONE)
+			group_visit(concern.group);
+		pthread_mutex_unlock(&context->lock);
+		if (concern.what != CONCERN_NONE) {
+			act(context, &concern);
+			pthread_mutex_lock(&context->lock);
+			group_depart(concern.group);
+			pthread_mutex_unlock(&context->lock);
+		} else if (is_idle) {
+			atomic_store(&context->ticking, false);
+			steward_tick(context->steward, false);
+		}
+	} while (concern.what != CONCERN_NONE);
+}
+
+const struct steward_events context_events = {
+	.lane_connected = on_lane_connected,
+	.lane_unreachable = on_lane_unreachable,
+	.neighbour = on_neighbour,
+	.control_connected = on_control_connected,
+	.control_unreachable = on_control_unreachable,
+	.message = on_message,
+	.closed = on_closed,
+	.tick = on_tick,
+};
+
+/* ---- meeting and leaving ---- */
+
+/* Those that are powers of two ahead: word reaches all in few hops, and each rank knows few. */
+static uint32_t dial_overlay(struct context *context)
+{
+	uint32_t dialled = 0;
+
+	for (uint64_t step = 1; step < context->size; step *= 2) {
+		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
+
+		if (!context->is_local[peer]) {
+			steward_dial_control(context->steward, peer);
+			dialled++;
+		}
+	}
+	return dialled;
+}
+
+static void dial_neighbours(struct context *context)
+{
+	for (uint32_t i = 0; i < context->local_count; i++) {
+		if (context->rank_of[i] < context->rank)
+			steward_dial_control(context->steward, context->rank_of[i]);
+	}
+}
+
+static bool all_met(const struct context *context)
+{
+	return context->neighbours_missing == 0 && context->controls_missing == 0;
+}
+
+static void wait_until(struct context *context, uint64_t until_ns)
+{
+	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	context->sleepers++;
+	pthread_cond_timedwait(&context->changed, &context->lock, &at);
+	context->sleepers--;
+}
+
+enum esp_status context_meet(struct context *context, struct failure *failure)
+{
+	pthread_mutex_lock(&context->lock);
+	context->neighbours_missing += context->local_count - 1;
+	pthread_mutex_unlock(&context->lock);
+	dial_neighbours(context);
+	uint32_t dialled = dial_overlay(context);
+	pthread_mutex_lock(&context->lock);
+	context->controls_missing += dialled;
+	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
+	       clock_now_ns() < context->join.deadline_ns)
+		wait_until(context, context->join.deadline_ns);
+	enum esp_status status = context->open_failure.status;
+	if (status != ESP_OK)
+		*failure = context->open_failure;
+	else if (!all_met(context) && context->gone > 0)
+		status = failure_set(failure, ESP_EPEER, -1, "a rank died while the ranks connected to each other");
+	else if (!all_met(context))
+		status = failure_set(failure, ESP_ETIMEOUT, -1, "%u connections to other ranks did not come about",
+		                     context->neighbours_missing + context->controls_missing);
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}
+
+void context_leave(struct context *context, uint64_t patience_ns)
+{
+	uint64_t until = clock_now_ns() + patience_ns;
+
+	tell_all(context, CONTROL_LEFT, context->rank, "");
+	pthread_mutex_lock(&context->lock);
+	while (context->gone < context->size - 1 && clock_now_ns() < until)
+		wait_until(context, until);
+	pthread_mutex_unlock(&context->lock);
+}

@@ -1,0 +1,17 @@
+/*
+ * context_events.h - what the steward tells a context, and what the context makes of it.
+ */
+#ifndef RUNTIME_CONTEXT_EVENTS_H
+#define RUNTIME_CONTEXT_EVENTS_H
+
+#include "runtime/context.h"
+
+extern const struct steward_events context_events;
+
+/* Connects to the ranks of this host, and to those that word is passed on by. */
+ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure *failure);
+
+/* Says good-bye and waits until all have, or for so long. */
+void context_leave(struct context *context, uint64_t patience_ns);
+
+#endif

@@ -1,0 +1,491 @@
+#include "runtime/driver.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/chores.h"
+#include "runtime/group.h"
+#include "runtime/rest.h"
+#include "runtime/work.h"
+
+#define SLEEP_MOST NS_PER_S
+
+enum { PORT_TCP, PORT_SHM, PORTS };
+
+/* ---- open and close ---- */
+
+static void dial(void *argument, uint32_t peer)
+{
+	struct driver *driver = argument;
+
+	steward_dial_lane(driver->context->steward, peer, driver->number);
+}
+
+static enum esp_status open_transports(struct driver *driver, struct error *err)
+{
+	struct context *context = driver->context;
+	uint32_t others = context->size - context->local_count;
+	enum esp_status status = ESP_OK;
+
+	if (others > 0) {
+		struct tcp_config config = {.peers = context->size, .dial = dial, .dial_context = driver};
+
+		status = tcp_open(&config, &lane_user, lane_port(driver->lane, PORT_TCP), &driver->tcp, err);
+	}
+	if (status == ESP_OK && context->local_count > 1) {
+		struct shm_config config = {
+			.segment = context->segment,
+			.lane = driver->number,
+			.peers = context->size,
+			.peer_of = context->rank_of,
+		};
+
+		status = shm_open_lane(&config, &lane_user, lane_port(driver->lane, PORT_SHM), &driver->shm, err);
+	}
+	return status;
+}
+
+static enum esp_status open_lane(struct driver *driver, struct error *err)
+{
+	struct context *context = driver->context;
+	uint8_t *port_of = calloc(context->size, 1);
+
+	if (!port_of)
+		return error_set(err, ESP_ENOMEM, "no memory for a lane");
+	for (uint32_t i = 0; i < context->size; i++)
+		port_of[i] = context->local_of[i] != NO_RANK ? PORT_SHM : PORT_TCP;
+	struct lane_config config = {
+		.exec = {
+			.credits = context->conf.credits,
+			.active_chunks = context->conf.active_chunks,
+			.slot_bytes = (uint32_t)context->conf.chunk_bytes,
+		},
+		.peers = context->size,
+		.ports = PORTS,
+		.port_of = port_of,
+	};
+	enum esp_status status = lane_open(&config, &driver->lane, err);
+	free(port_of);
+	return status;
+}
+
+static void *lane_main(void *argument);
+
+static enum esp_status start_thread(struct driver *driver, struct error *err)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&driver->thread, NULL, lane_main, driver);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		return error_set(err, ESP_ELIMIT, "no thread for lane %u: %s", driver->number, strerror(error));
+	driver->has_thread = true;
+	return ESP_OK;
+}
+
+enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err)
+{
+	driver->context = context;
+	driver->number = number;
+	context_cond_init(&driver->duty);
+	enum esp_status status = open_lane(driver, err);
+	if (status == ESP_OK)
+		status = open_transports(driver, err);
+	if (status == ESP_OK)
+		status = start_thread(driver, err);
+	return status;
+}
+
+static void mail_free(struct mail *mail)
+{
+	if (mail->fd >= 0)
+		close(mail->fd);
+	if (!mail->embedded)
+		free(mail);
+}
+
+void driver_close(struct driver *driver)
+{
+	if (!driver->context)
+		return;
+	if (driver->has_thread) {
+		pthread_mutex_lock(&driver->context->lock);
+		driver->quits = true;
+		pthread_cond_signal(&driver->duty);
+		pthread_mutex_unlock(&driver->context->lock);
+		pthread_join(driver->thread, NULL);
+	}
+	shm_close(driver->shm);
+	tcp_close(driver->tcp);
+	lane_close(driver->lane);
+	while (driver->first_mail) {
+		struct mail *next = driver->first_mail->next;
+
+		mail_free(driver->first_mail);
+		driver->first_mail = next;
+	}
+	pthread_cond_destroy(&driver->duty);
+	driver->context = NULL;
+}
+
+/* ---- mail ---- */
+
+static void wake(struct driver *driver)
+{
+	if (driver->tcp)
+		tcp_wake(driver->tcp);
+	else if (driver->shm)
+		shm_wake(driver->shm);
+}
+
+void driver_post(struct driver *driver, struct mail *mail, bool helped)
+{
+	mail->next = NULL;
+	if (driver->first_mail)
+		driver->last_mail->next = mail;
+	else
+		driver->first_mail = mail;
+	driver->last_mail = mail;
+	atomic_store(&driver->has_mail, true); /* before asleep is looked at: see take_a_nap() */
+	if (driver->held) {
+		if (atomic_load(&driver->asleep))
+			wake(driver);
+	} else if (!helped) {
+		pthread_cond_signal(&driver->duty);
+	}
+}
+
+void driver_nudge(struct driver *driver)
+{
+	if (driver->held && atomic_load(&driver->asleep))
+		wake(driver);
+	pthread_cond_signal(&driver->duty);
+}
+
+void driver_mail(struct driver *driver, const struct mail *mail)
+{
+	struct mail *copy = malloc(sizeof(*copy));
+
+	if (!copy) {
+		if (mail->fd >= 0)
+			close(mail->fd); /* whoever waits for it has a deadline */
+		return;
+	}
+	*copy = *mail;
+	pthread_mutex_lock(&driver->context->lock);
+	driver_post(driver, copy, false);
+	pthread_mutex_unlock(&driver->context->lock);
+}
+
+static void drop(struct driver *driver, uint32_t peer, enum esp_status status)
+{
+	if (driver->context->local_of[peer] != NO_RANK)
+		shm_drop(driver->shm, peer, status);
+	else if (driver->tcp)
+		tcp_drop(driver->tcp, peer, status);
+}
+
+static void adopt_socket(struct driver *driver, struct mail *mail)
+{
+	const struct context *context = driver->context;
+	const struct card *own = &context->roster.cards[context->rank], *other = &context->roster.cards[mail->peer];
+	bool crosses_network = memcmp(own->host_id, other->host_id, sizeof(own->host_id)) != 0;
+	struct error err;
+	int fd = mail->fd;
+
+	mail->fd = -1;
+	if (!driver->tcp) { /* nobody here dials within a host */
+		close(fd);
+		return;
+	}
+	enum esp_status status = tcp_adopt(driver->tcp, mail->peer, fd, crosses_network, &err);
+	if (status != ESP_OK && status != ESP_EPEER)
+		tcp_drop(driver->tcp, mail->peer, status);
+}
+
+static void open_mail(struct driver *driver, struct mail *mail)
+{
+	struct context *context = driver->context;
+	uint32_t local;
+	struct error err;
+	enum esp_status status;
+
+	switch (mail->kind) {
+	case MAIL_START:
+		status = lane_start(driver->lane, mail->channel, &mail->part->call, &err);
+		if (status != ESP_OK)
+			work_part_done(mail->part, status);
+		break;
+	case MAIL_CONNECTED:
+		adopt_socket(driver, mail);
+		break;
+	case MAIL_NEIGHBOUR:
+		local = context->local_of[mail->peer];
+		shm_adopt(driver->shm, local, context->views[local], mail->fd);
+		mail->fd = -1;
+		break;
+	case MAIL_DROP:
+		drop(driver, mail->peer, mail->status);
+		break;
+	case MAIL_FAIL:
+		lane_fail_stream(driver->lane, mail->channel, mail->peer, mail->status);
+		break;
+	}
+}
+
+static void take_mail(struct driver *driver)
+{
+	if (!atomic_load_explicit(&driver->has_mail, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&driver->context->lock);
+	struct mail *mail = driver->first_mail;
+	driver->first_mail = NULL;
+	atomic_store(&driver->has_mail, false);
+	pthread_mutex_unlock(&driver->context->lock);
+	while (mail) {
+		struct mail *next = mail->next;
+		bool embedded = mail->embedded; /* its part may be gone once it is opened */
+
+		open_mail(driver, mail);
+		if (!embedded)
+			mail_free(mail);
+		mail = next;
+	}
+}
+
+/* ---- driving ---- */
+
+static unsigned move(struct driver *driver)
+{
+	unsigned moved = 0;
+
+	if (driver->shm)
+		moved += shm_poll(driver->shm);
+	if (driver->tcp)
+		moved += tcp_poll(driver->tcp, 0);
+	return moved;
+}
+
+/* What has failed and what has ended, in this order: see lane.h. */
+static void settle(struct driver *driver)
+{
+	struct lane_failure failure;
+	struct exec_done done;
+
+	while (lane_take_failure(driver->lane, &failure)) {
+		if (driver->shm)
+			shm_forget(driver->shm, failure.channel);
+		if (driver->tcp)
+			tcp_forget(driver->tcp, failure.channel);
+		group_stream_failed(driver->context, &failure);
+	}
+	while (lane_take_done(driver->lane, &done))
+		work_part_done(done.cookie, done.status);
+}
+
+static void take_a_nap(struct driver *driver, uint64_t timeout_ns)
+{
+	struct pollfd fds[2];
+	nfds_t count = 0;
+
+	context_watch(driver->context);
+	/* Whoever leaves mail sets has_mail and then looks at asleep; here it is the other way round. */
+	atomic_store(&driver->asleep, true);
+	if (!atomic_load(&driver->has_mail) && atomic_load(&driver->wanting) == 0 &&
+	    (!driver->shm || shm_doze(driver->shm))) {
+		struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
+
+		if (driver->shm)
+			fds[count++] = (struct pollfd){.fd = shm_descriptor(driver->shm), .events = POLLIN};
+		if (driver->tcp)
+			fds[count++] = (struct pollfd){.fd = tcp_descriptor(driver->tcp), .events = POLLIN};
+		(void)ppoll(fds, count, &timeout, NULL);
+		if (driver->shm)
+			shm_rouse(driver->shm);
+	}
+	atomic_store(&driver->asleep, false);
+}
+
+static bool has_duty(const struct driver *driver)
+{
+	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || lane_unfinished(driver->lane) > 0;
+}
+
+/* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
+static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns)
+{
+	struct rest rest;
+
+	rest_init(&rest, driver->context->crowded);
+	for (;;) {
+		take_mail(driver);
+		unsigned moved = move(driver);
+		settle(driver);
+		bool is_over = done && done(argument);
+		if (is_over || !has_duty(driver) || atomic_load_explicit(&driver->wanting, memory_order_relaxed) > 0)
+			break;
+		if (moved) {
+			rest_reset(&rest);
+			continue;
+		}
+		uint64_t now = rest_turn(&rest);
+		if (now >= until_ns)
+			break;
+		if (now != 0) {
+			uint64_t left = until_ns - now;
+
+			take_a_nap(driver, left < SLEEP_MOST ? left : SLEEP_MOST);
+		}
+	}
+	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
+	while (move(driver) > 0)
+		settle(driver);
+}
+
+/* ---- the token; context->lock is held ---- */
+
+static void give_up(struct driver *driver)
+{
+	driver->held = false;
+	driver->unfinished = lane_unfinished(driver->lane);
+	context_changed(driver->context);
+}
+
+static bool is_free(const struct driver *driver)
+{
+	return !driver->held && atomic_load(&driver->wanting) == 0;
+}
+
+static bool needs_driving(const struct driver *driver)
+{
+	return driver->first_mail || driver->unfinished > 0;
+}
+
+static struct driver *find_free(struct context *context)
+{
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		struct driver *driver = &context->drivers[i];
+
+		if (is_free(driver) && needs_driving(driver))
+			return driver;
+	}
+	return NULL;
+}
+
+/* Lanes that nobody drives and that are not done go to their own threads. */
+static void hand_on(struct context *context)
+{
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		struct driver *driver = &context->drivers[i];
+
+		if (is_free(driver) && needs_driving(driver))
+			pthread_cond_signal(&driver->duty);
+	}
+}
+
+void driver_acquire(struct driver *driver)
+{
+	struct context *context = driver->context;
+
+	pthread_mutex_lock(&context->lock);
+	atomic_fetch_add(&driver->wanting, 1);
+	if (driver->held && atomic_load(&driver->asleep))
+		wake(driver);
+	context->sleepers++;
+	while (driver->held)
+		pthread_cond_wait(&context->changed, &context->lock);
+	context->sleepers--;
+	atomic_fetch_sub(&driver->wanting, 1);
+	driver->held = true;
+	pthread_mutex_unlock(&context->lock);
+	take_mail(driver);
+}
+
+void driver_release(struct driver *driver)
+{
+	struct context *context = driver->context;
+
+	settle(driver);
+	pthread_mutex_lock(&context->lock);
+	give_up(driver);
+	hand_on(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void sleep_until(struct context *context, uint64_t until_ns)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t when = until_ns < now + SLEEP_MOST ? until_ns : now + SLEEP_MOST;
+	struct timespec at = {(time_t)(when / NS_PER_S), (long)(when % NS_PER_S)};
+
+	context->sleepers++;
+	pthread_cond_timedwait(&context->changed, &context->lock, &at);
+	context->sleepers--;
+}
+
+bool driver_wait(struct context *context, bool (*done)(void *), void *argument, uint64_t until_ns)
+{
+	bool is_time = false;
+
+	if (done(argument))
+		return true;
+	pthread_mutex_lock(&context->lock);
+	while (!done(argument) && !is_time) {
+		struct driver *driver = find_free(context);
+
+		if (driver) {
+			driver->held = true;
+			pthread_mutex_unlock(&context->lock);
+			drive(driver, done, argument, until_ns);
+			pthread_mutex_lock(&context->lock);
+			give_up(driver);
+		} else {
+			sleep_until(context, until_ns);
+		}
+		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
+	}
+	hand_on(context);
+	pthread_mutex_unlock(&context->lock);
+	return done(argument);
+}
+
+/* ---- the lane's own thread ---- */
+
+static void *lane_main(void *argument)
+{
+	struct driver *driver = argument;
+	struct context *context = driver->context;
+	char name[16];
+
+	snprintf(name, sizeof(name), "esp-lane-%u", driver->number % 1000);
+	pthread_setname_np(pthread_self(), name);
+	pthread_mutex_lock(&context->lock);
+	while (!driver->quits) {
+		uint64_t until = driver->number == 0 ? chores_look(context) : UINT64_MAX;
+
+		if (driver->number == 0 && chores_wait(context)) {
+			pthread_mutex_unlock(&context->lock);
+			chores_run(context);
+			pthread_mutex_lock(&context->lock);
+		} else if (is_free(driver) && needs_driving(driver)) {
+			driver->held = true;
+			pthread_mutex_unlock(&context->lock);
+			drive(driver, driver->number == 0 ? chores_interrupt : NULL, context, until);
+			pthread_mutex_lock(&context->lock);
+			give_up(driver);
+		} else if (!driver->quits) {
+			chores_sleep(context, driver, until);
+		}
+	}
+	pthread_mutex_unlock(&context->lock);
+	return NULL;
+}

@@ -1,0 +1,79 @@
+/*
+ * driver.h - a lane and whoever moves its data at the moment.
+ *
+ * A lane is a token. A thread that waits for a call takes it and drives the lane itself, so a
+ * blocking call costs no switch of threads; work that nobody waits for is driven by the
+ * lane's own thread, which also gives the token up when somebody wants it. What happens to a
+ * lane from outside comes as mail, which is taken before anything is moved.
+ *
+ * Who finds nothing to do spins for a moment if there is a core for everybody, yields for a
+ * moment, and then sleeps until a peer leaves something, mail comes or a timeout is over.
+ */
+#ifndef RUNTIME_DRIVER_H
+#define RUNTIME_DRIVER_H
+
+#include "engine/lane.h"
+#include "runtime/context.h"
+#include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
+
+struct work_part;
+
+enum mail_kind {
+	MAIL_START,     /* part: a call on this lane                          */
+	MAIL_CONNECTED, /* peer, fd: a socket                                 */
+	MAIL_NEIGHBOUR, /* peer, fd: its segment is mapped; wakes it          */
+	MAIL_DROP,      /* peer, status: is gone, or cannot be reached        */
+	MAIL_FAIL,      /* channel, peer, status: the group has failed        */
+};
+
+struct mail {
+	struct mail *next;
+	enum mail_kind kind;
+	uint32_t peer;
+	uint16_t channel;
+	int fd;
+	enum esp_status status;
+	struct work_part *part;
+	bool embedded; /* in the part: not to be freed */
+};
+
+struct driver {
+	struct context *context;
+	uint32_t number;
+	struct lane *lane;
+	struct tcp *tcp; /* NULL: no peer needs it */
+	struct shm *shm; /* NULL: no peer needs it */
+	pthread_t thread;
+	bool has_thread;
+	pthread_cond_t duty; /* for the lane's thread; with context->lock */
+
+	/* Guarded by context->lock; the atomics are also looked at without it. */
+	bool held, quits;
+	atomic_uint wanting; /* threads that wait for the token        */
+	atomic_bool has_mail;
+	struct mail *first_mail, *last_mail;
+	uint32_t unfinished; /* calls that the lane had when it was given up */
+
+	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
+};
+
+ESP_CHECKED enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err);
+/* Its thread ends, connections are closed. Accepts a zeroed struct. */
+void driver_close(struct driver *driver);
+
+/* The token, for what cannot be done by mail; waits for it. All mail that came before has been opened then. */
+void driver_acquire(struct driver *driver);
+void driver_release(struct driver *driver);
+
+/* With context->lock held: leaves mail. helped: the caller is going to drive by itself. */
+void driver_post(struct driver *driver, struct mail *mail, bool helped);
+/* With context->lock held: the lane's own thread has something to look at. */
+void driver_nudge(struct driver *driver);
+/* As driver_post(), without the lock, of a copy. */
+void driver_mail(struct driver *driver, const struct mail *mail);
+
+/* Waits until done(argument), which is called with context->lock held or not, or until_ns, driving whatever lane is free. False: it was time. */
+bool driver_wait(struct context *context, bool (*done)(void *), void *argument, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,325 @@
+#include "runtime/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/chores.h"
+#include "runtime/rest.h"
+#include "runtime/stretch.h"
+
+#define NAP (50 * NS_PER_MS)       /* failures are noticed when it ends */
+#define ASK_AFTER (200 * NS_PER_MS)
+#define ASK_AGAIN NS_PER_S
+
+bool group_has(const struct group *group, uint32_t rank)
+{
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (group->ranks[i] == rank)
+			return true;
+	}
+	return false;
+}
+
+enum esp_status group_check(const struct group *group, struct failure *failure)
+{
+	struct context *context = group->context;
+
+	if (context_is_forked(context))
+		return failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
+	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+	if (status == ESP_OK)
+		return ESP_OK;
+	pthread_mutex_lock(&context->lock);
+	failure_set(failure, status, group->culprit, "the group has failed before: %s", group->why);
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}
+
+bool group_uses_board(const struct group *group, const struct call *call)
+{
+	return group->board && !call->keyed && board_bytes(call, group->size) <= group->context->conf.small_bytes &&
+	       (!call->planner || strcmp(planner_name(call->planner), "exchange") == 0);
+}
+
+/* ---- queues; the group's lock is held ---- */
+
+static void queue_push(struct group *group, struct work_queue *queue, struct work *work)
+{
+	work->queue_next = NULL;
+	if (queue->first)
+		queue->last->queue_next = work;
+	else
+		queue->first = work;
+	queue->last = work;
+	atomic_fetch_add(&group->queued, 1);
+}
+
+static struct work *queue_pop(struct group *group, struct work_queue *queue)
+{
+	struct work *work = queue->first;
+
+	queue->first = work->queue_next;
+	atomic_fetch_sub(&group->queued, 1);
+	return work;
+}
+
+static bool gate_is_open(const struct work *work)
+{
+	return !work->options.gate ||
+	       atomic_load_explicit(work->options.gate, memory_order_acquire) >= work->options.gate_value;
+}
+
+static enum esp_status failed_status(const struct group *group)
+{
+	return (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+}
+
+static void lanes_turn(struct group *group)
+{
+	while (group->lane_queue.first && gate_is_open(group->lane_queue.first)) {
+		struct work *work = queue_pop(group, &group->lane_queue);
+
+		work_launch(work, work->helped);
+	}
+	while (group->lane_queue.first && failed_status(group) != ESP_OK)
+		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
+}
+
+static void board_begin_work(struct group *group, struct work *work)
+{
+	struct stretch *stretch = work->stretch_count ? &work->stretches[0] : NULL;
+
+	if (stretch && stretch->staging) {
+		stretch_gather(stretch, &work->call);
+		work->call.in = stretch->in;
+		work->call.out = stretch->out;
+	}
+	group->board_call = (struct board_call){.call = &work->call, .note = work->note, .digest = work->digest};
+	board_begin(group->board, &group->board_call);
+	group->board_begun = true;
+}
+
+static void board_mismatch(struct group *group, uint32_t member, const struct call_note *mine,
+                           const struct call_note *theirs)
+{
+	group_mismatch(group, group->context->rank, mine, group->ranks[member], theirs);
+}
+
+/* Goes on with the calls on the board as far as they go. */
+static void board_turn(struct group *group)
+{
+	struct call_note mine, theirs;
+
+	while (group->board_queue.first) {
+		struct work *work = group->board_queue.first;
+
+		if (failed_status(group) != ESP_OK) {
+			work_end(queue_pop(group, &group->board_queue), failed_status(group));
+			continue;
+		}
+		if (!group->board_begun && !gate_is_open(work))
+			return;
+		if (!group->board_begun)
+			board_begin_work(group, work);
+		enum esp_status status = board_go_on(group->board, &group->board_call, &mine, &theirs);
+		if (status == ESP_PENDING)
+			return;
+		if (status == ESP_EMISMATCH) {
+			board_mismatch(group, group->board_call.waits_for, &mine, &theirs);
+			continue;
+		}
+		group->board_begun = false;
+		work_end(queue_pop(group, &group->board_queue), ESP_OK);
+	}
+}
+
+void group_queue(struct group *group, struct work *work, bool helped)
+{
+	work->helped = helped;
+	queue_push(group, work->on_board ? &group->board_queue : &group->lane_queue, work);
+	lanes_turn(group);
+	board_turn(group);
+	if (atomic_load(&group->queued) > 0) {
+		pthread_mutex_lock(&group->context->lock);
+		chores_look_after_queues(group->context);
+		pthread_mutex_unlock(&group->context->lock);
+	}
+}
+
+void group_turn(struct group *group)
+{
+	if (atomic_load_explicit(&group->queued, memory_order_relaxed) == 0 || pthread_mutex_trylock(&group->lock) != 0)
+		return;
+	lanes_turn(group);
+	board_turn(group);
+	pthread_mutex_unlock(&group->lock);
+}
+
+/* ---- waiting for the board ---- */
+
+/* Somebody who sleeps over a small call: what nobody else looks after. */
+struct vigil {
+	uint64_t began_ns, asked_ns;
+};
+
+static void remember_board(struct group *group)
+{
+	struct call_note notes[2];
+
+	board_notes(group->board, notes);
+	pthread_mutex_lock(&group->context->lock);
+	for (unsigned i = 0; i < 2; i++) {
+		if (notes[i].sequence > 0)
+			group_remember(group, &notes[i]);
+	}
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+/* Now and then asks the next member whether it makes the same call: see group_asked(). */
+static void ask_now_and_then(struct group *group, struct vigil *vigil, uint64_t now, const struct call_note *note)
+{
+	if (vigil->began_ns == 0) {
+		vigil->began_ns = now;
+		remember_board(group);
+	}
+	if (now - vigil->began_ns < ASK_AFTER || (vigil->asked_ns && now - vigil->asked_ns < ASK_AGAIN))
+		return;
+	vigil->asked_ns = now;
+	group_ask(group, group->ranks[(group->rank + 1) % group->size], note);
+}
+
+/* A nap over a call that waits for a member. Fails the group if it is late. */
+static void board_nap(struct group *group, struct board_call *op, struct vigil *vigil, uint64_t now, uint64_t deadline_ns,
+                      uint64_t until_ns)
+{
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+	uint64_t until = deadline_ns < until_ns ? deadline_ns : until_ns;
+
+	if (now >= deadline_ns) {
+		uint32_t rank = group->ranks[op->waits_for];
+
+		snprintf(why, sizeof(why), "the deadline passed while %s was waited for",
+		         context_rank_text(group->context, rank, who));
+		group_fail(group, ESP_ETIMEOUT, (int32_t)rank, why, true);
+		return;
+	}
+	ask_now_and_then(group, vigil, now, &op->note);
+	pthread_mutex_lock(&group->context->lock);
+	uint32_t left = group_member_that_left(group, vigil->began_ns, now);
+	pthread_mutex_unlock(&group->context->lock);
+	if (left != NO_RANK)
+		group_fail_by_leave(group, left);
+	if (until > now)
+		board_sleep(group->board, op, until - now < NAP ? until - now : NAP);
+}
+
+void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
+{
+	struct rest rest;
+	struct vigil vigil = {0};
+
+	rest_init(&rest, group->context->crowded);
+	while (!work_is_done(work)) {
+		if (pthread_mutex_trylock(&group->lock) != 0) {
+			/* Somebody else is at it: the next turn of ours may find that it is done. */
+			if (clock_now_ns() >= until_ns)
+				return;
+			sched_yield();
+			continue;
+		}
+		lanes_turn(group);
+		board_turn(group);
+		uint64_t now = work_is_done(work) ? 0 : rest_turn(&rest);
+		if (now >= until_ns && now != 0) {
+			pthread_mutex_unlock(&group->lock);
+			return;
+		}
+		if (now != 0 && group->board_begun)
+			board_nap(group, &group->board_call, &vigil, now, work->deadline_ns, until_ns);
+		pthread_mutex_unlock(&group->lock);
+	}
+}
+
+/* ---- blocking calls ---- */
+
+/* A small call that nobody is before: no work is made of it. The group's lock is held. */
+static enum esp_status run_on_board(struct group *group, const struct call *call, const struct work_options *options,
+                                    struct failure *failure)
+{
+	struct context *context = group->context;
+	struct board_call op = {.call = call};
+	struct call_note mine, theirs;
+	struct vigil vigil = {0};
+	struct rest rest;
+	enum esp_status status;
+	uint64_t deadline_ns = 0;
+
+	call_note(call, group->size, ++group->calls, &op.note);
+	op.digest = call_note_digest(&op.note);
+	board_begin(group->board, &op);
+	rest_init(&rest, context->crowded);
+	while ((status = board_go_on(group->board, &op, &mine, &theirs)) == ESP_PENDING) {
+		uint64_t now = rest_turn(&rest);
+
+		if (now != 0) {
+			if (deadline_ns == 0)
+				deadline_ns = now + (options->deadline_ns > 0 ? (uint64_t)options->deadline_ns
+				                                              : context->conf.deadline_seconds * NS_PER_S);
+			board_nap(group, &op, &vigil, now, deadline_ns, UINT64_MAX);
+			status = failed_status(group);
+			if (status != ESP_OK)
+				break;
+		}
+	}
+	if (status == ESP_EMISMATCH)
+		board_mismatch(group, op.waits_for, &mine, &theirs);
+	atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
+	if (status == ESP_OK)
+		return ESP_OK;
+	pthread_mutex_lock(&context->lock);
+	group->waited = true;
+	group->wait = (struct exec_wait){.peer = group->ranks[op.waits_for]};
+	group_explain(group, &op.note, status, failure);
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}
+
+static enum esp_status run_as_work(struct group *group, const struct call *call, const struct work_options *options,
+                                   struct failure *failure)
+{
+	struct work *work;
+	enum esp_status status = work_make(group, call, options, &work, failure);
+
+	if (status != ESP_OK)
+		return status;
+	status = work_start(work, true, failure);
+	if (status == ESP_OK) {
+		status = work_wait(work, UINT64_MAX);
+		if (status != ESP_OK)
+			*failure = work->failure;
+	}
+	work_put(work);
+	return status;
+}
+
+enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
+                          struct failure *failure)
+{
+	bool is_plain = !call->in_parts && !call->out_parts && !options->gate && !options->signal && !options->done;
+
+	if (is_plain && group_uses_board(group, call)) {
+		pthread_mutex_lock(&group->lock);
+		if (!group->board_queue.first) {
+			enum esp_status status = group_check(group, failure);
+
+			if (status == ESP_OK)
+				status = run_on_board(group, call, options, failure);
+			pthread_mutex_unlock(&group->lock);
+			return status;
+		}
+		pthread_mutex_unlock(&group->lock);
+	}
+	return run_as_work(group, call, options, failure);
+}

@@ -1,0 +1,151 @@
+/*
+ * group.h - some ranks of the job in some order: a stream on each lane, a board, a count of calls.
+ *
+ * Calls of a group are numbered in the order in which they are made. Each then waits in one of
+ * two queues until it is its turn: that of the lanes, where a call waits only for its gate and for
+ * those before it, and that of the board, where one call at a time is under way.
+ */
+#ifndef RUNTIME_GROUP_H
+#define RUNTIME_GROUP_H
+
+#include "runtime/board.h"
+#include "runtime/context.h"
+#include "runtime/keyed.h"
+#include "runtime/letters.h"
+#include "runtime/plans.h"
+#include "runtime/work.h"
+
+#define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
+
+/* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
+enum group_stream {
+	STREAM_CALLS,   /* collectives in the order of calls            */
+	STREAM_KEYED,   /* those with a key, in the order that the first rank gives (keyed.h) */
+	STREAM_LETTERS, /* messages between two ranks (letters.h)       */
+	STREAMS,
+};
+#define GROUP_CHANNELS 4u /* channels that a group takes up */
+
+struct work_queue {
+	struct work *first, *last;
+};
+
+struct group {
+	struct context *context;
+	struct group *next;     /* among the context's, guarded by its lock */
+	uint16_t channel;
+	uint32_t rank, size;
+	uint32_t *ranks;        /* by place: the rank in the job                    */
+	struct layout layout;
+	uint32_t *host_of;
+	struct board *board;    /* NULL: the members do not all share this host     */
+
+	pthread_mutex_t lock;   /* order of calls; a small blocking call holds it until it has ended */
+	uint64_t calls;         /* that were started                                */
+	struct plans plans;
+	struct work_queue lane_queue, board_queue;
+	struct board_call board_call; /* of the first in the board's queue          */
+	bool board_begun;
+	atomic_uint queued;     /* in both queues: for those without the lock       */
+
+	/* Guarded by context->lock. */
+	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
+	uint32_t unfinished;                /* work under way                       */
+	uint32_t visitors;                  /* threads that look at its queues      */
+	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
+	int32_t culprit;                    /* rank, or -1                          */
+	char why[CONTROL_TEXT];
+	bool waited;                        /* wait: what was waited for when it failed */
+	struct exec_wait wait;
+	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
+	struct exec_failure suspicion;      /* what the lane knows                  */
+	struct mail *fail_mail;             /* one per lane and stream, made beforehand */
+	struct keyed keyed;
+	struct letters letters;
+};
+
+/* Made while the context is opened, or by the functions below; its streams are open then, its board is not. */
+ESP_CHECKED enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
+                                       struct group **out, struct failure *failure);
+/* The board, if the members share this host and their memory is known. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status group_open_board(struct group *group);
+/* Collective calls on the parent. *out is NULL if we are not in it. */
+ESP_CHECKED enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out,
+                                        struct failure *failure);
+ESP_CHECKED enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count,
+                                         struct group **out, struct failure *failure);
+/* A collective call too, unless the group has failed. */
+ESP_CHECKED enum esp_status group_free(struct group *group, struct failure *failure);
+/* Whatever state it is in; no driver runs any more. */
+void group_destroy(struct group *group);
+
+bool group_has(const struct group *group, uint32_t rank);
+/* With context->lock held: it is not freed while somebody visits it. */
+static inline void group_visit(struct group *group)
+{
+	group->visitors++;
+}
+static inline void group_depart(struct group *group)
+{
+	group->visitors--;
+	context_changed(group->context);
+}
+
+/* ---- calls ---- */
+
+/* May a call be made? */
+enum esp_status group_check(const struct group *group, struct failure *failure);
+/* Runs a checked call and waits for it: what the collective functions do. */
+enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
+                          struct failure *failure);
+/* Is this call for the board? The same on all ranks. */
+bool group_uses_board(const struct group *group, const struct call *call);
+/* Under the group's lock: the work is the next of its kind. */
+void group_queue(struct group *group, struct work *work, bool helped);
+/* Looks whether queues can go on, unless somebody does so already. */
+void group_turn(struct group *group);
+/* Goes on with the board until the work is done or it is time. */
+void group_board_wait(struct group *group, struct work *work, uint64_t until_ns);
+
+/* ---- failure ---- */
+
+/* Ends all its calls, now and from now on; the first reason counts. tell: the other members must be told. */
+void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
+/* A rank has left that calls of the group wait for. */
+void group_fail_by_leave(struct group *group, uint32_t rank);
+/* With context->lock held: a member that left so long ago that what it sent before must have arrived; or NO_RANK. */
+uint32_t group_member_that_left(const struct group *group, uint64_t waits_since_ns, uint64_t now);
+/* A stream has failed on a lane. */
+void group_stream_failed(struct context *context, const struct lane_failure *failure);
+/* With context->lock held: why a call of the group has failed. */
+void group_explain(struct group *group, const struct call_note *note, enum esp_status status, struct failure *out);
+/* Two ranks have made calls that do not fit. */
+void group_mismatch(struct group *group, uint32_t one, const struct call_note *ones, uint32_t other,
+                    const struct call_note *others);
+/* Does a lane that fails with this status know only half of it? */
+static inline bool group_is_suspicion(enum esp_status status)
+{
+	return status == ESP_EMISMATCH || status == ESP_EPEER || status == ESP_ELINK;
+}
+/* How work that failed on a lane has failed: as its group has, if that is known. */
+static inline enum esp_status group_status(const struct group *group, enum esp_status status)
+{
+	enum esp_status failed = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
+
+	return status != ESP_OK && failed != ESP_OK ? failed : status;
+}
+/* Nothing more was heard. */
+void group_pass_verdict(struct group *group);
+/* The work has ended with such a status: true: it is to wait for the whole story. */
+bool group_awaits_verdict(struct group *group, struct work *work);
+
+/* With context->lock held. */
+struct group *group_find(struct context *context, uint32_t channel, uint32_t first_rank);
+void group_remember(struct group *group, const struct call_note *note);
+
+/* A member asks about a call, which it has made as the message says. */
+void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
+/* Asks a member. */
+void group_ask(struct group *group, uint32_t member_rank, const struct call_note *note);
+
+#endif

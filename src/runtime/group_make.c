@@ -1,0 +1,401 @@
+/*
+ * group_make.c - how groups come about and go.
+ *
+ * A new group needs a channel that is free on all its members. Each says which it has free, all take
+ * the highest of these, open their streams, and find out whether all could; if two groups were made at once
+ * somebody cannot, and they try again with higher numbers. When a group is freed its members meet once
+ * more, by messages and not over the board, so that nobody clears a board that others still read.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/group.h"
+#include "wire/crc32c.h"
+
+#define CHANNELS (UINT16_MAX + 1u)
+
+/* ---- open and close ---- */
+
+static void find_hosts(struct group *group)
+{
+	const struct context *context = group->context;
+	const struct card *cards = context->roster.cards;
+	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
+	uint32_t hosts = 0;
+
+	for (uint32_t i = 0; i < group->size; i++) {
+		uint32_t host = hosts;
+
+		for (uint32_t j = 0; j < i && !apart; j++) {
+			if (memcmp(cards[group->ranks[i]].host_id, cards[group->ranks[j]].host_id, CARD_HOST_ID_BYTES) == 0) {
+				host = group->host_of[j];
+				break;
+			}
+		}
+		group->host_of[i] = host;
+		hosts += host == hosts;
+	}
+	group->layout = (struct layout){
+		.members = group->size,
+		.hosts = hosts,
+		.host_of = group->host_of,
+		.chunk_bytes = context->conf.chunk_bytes,
+		.lanes = context->lanes,
+	};
+}
+
+enum esp_status group_open_board(struct group *group)
+{
+	struct context *context = group->context;
+	const struct segment_view **views;
+	bool is_ours = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.small_bytes > 0;
+
+	for (uint32_t i = 0; i < group->size; i++)
+		is_ours = is_ours && context->local_of[group->ranks[i]] != NO_RANK;
+	if (!is_ours)
+		return ESP_OK;
+	views = calloc(group->size, sizeof(struct segment_view *));
+	if (!views)
+		return ESP_ENOMEM;
+	for (uint32_t i = 0; i < group->size; i++)
+		views[i] = context->views[context->local_of[group->ranks[i]]];
+	enum esp_status status = board_open(context->segment, group->channel, group->rank, group->size, views, &group->board);
+	free(views);
+	return status;
+}
+
+static void close_stream(struct driver *driver, uint16_t channel)
+{
+	if (driver->shm)
+		shm_forget(driver->shm, channel);
+	if (driver->tcp)
+		tcp_forget(driver->tcp, channel);
+	lane_stream_close(driver->lane, channel);
+}
+
+/* Streams on the first `count` lanes. */
+static void close_streams(struct group *group, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct driver *driver = &group->context->drivers[i];
+
+		driver_acquire(driver);
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			close_stream(driver, (uint16_t)(group->channel + stream));
+		driver_release(driver);
+	}
+}
+
+static enum esp_status open_streams(struct group *group, struct failure *failure)
+{
+	struct lane_stream_config config = {
+		.node = group->rank,
+		.members = group->size,
+		.peers = group->ranks,
+	};
+	struct error err;
+
+	for (uint32_t i = 0; i < group->context->lanes; i++) {
+		struct driver *driver = &group->context->drivers[i];
+
+		enum esp_status status = ESP_OK;
+
+		driver_acquire(driver);
+		for (unsigned stream = 0; stream < STREAMS && status == ESP_OK; stream++) {
+			config.channel = (uint16_t)(group->channel + stream);
+			status = lane_stream_open(driver->lane, &config, &err);
+		}
+		driver_release(driver);
+		if (status != ESP_OK) {
+			close_streams(group, i + 1);
+			return failure_set(failure, status, -1, "%s", err.text);
+		}
+	}
+	return ESP_OK;
+}
+
+static void group_release(struct group *group)
+{
+	board_close(group->board);
+	plans_fini(&group->plans);
+	keyed_fini(&group->keyed);
+	letters_fini(&group->letters);
+	pthread_mutex_destroy(&group->lock);
+	free(group->fail_mail);
+	free(group->host_of);
+	free(group->ranks);
+	free(group);
+}
+
+static struct group *group_new(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size)
+{
+	struct group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->context = context;
+	group->channel = channel;
+	group->size = size;
+	group->culprit = -1;
+	pthread_mutex_init(&group->lock, NULL);
+	group->ranks = calloc(size, sizeof(*group->ranks));
+	group->host_of = calloc(size, sizeof(*group->host_of));
+	group->fail_mail = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_mail));
+	if (!group->ranks || !group->host_of || !group->fail_mail) {
+		group_release(group);
+		return NULL;
+	}
+	memcpy(group->ranks, ranks, size * sizeof(*ranks));
+	for (uint32_t i = 0; i < size; i++) {
+		if (ranks[i] == context->rank)
+			group->rank = i;
+	}
+	return group;
+}
+
+enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
+                           struct group **out, struct failure *failure)
+{
+	struct group *group = group_new(context, channel, ranks, size);
+
+	if (!group)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+	find_hosts(group);
+	enum esp_status status = open_streams(group, failure);
+	if (status != ESP_OK) {
+		group_release(group);
+		return status;
+	}
+	pthread_mutex_lock(&context->lock);
+	group->next = context->groups;
+	context->groups = group;
+	/* Who died while it was opened does not come back. */
+	uint32_t dead = NO_RANK;
+	for (uint32_t i = 0; i < size; i++)
+		dead = context->fates[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
+	pthread_mutex_unlock(&context->lock);
+	if (dead != NO_RANK)
+		group_fail(group, ESP_EPEER, (int32_t)dead, "a rank of the group is gone", false);
+	*out = group;
+	return ESP_OK;
+}
+
+/* Takes it off the context's list, once nobody looks at it. */
+static void unlink_group(struct group *group)
+{
+	struct context *context = group->context;
+	struct group **at = &context->groups;
+
+	pthread_mutex_lock(&context->lock);
+	context->sleepers++;
+	while (group->visitors > 0)
+		pthread_cond_wait(&context->changed, &context->lock);
+	context->sleepers--;
+	while (*at != group)
+		at = &(*at)->next;
+	*at = group->next;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void group_destroy(struct group *group)
+{
+	unlink_group(group);
+	group_release(group);
+}
+
+/* ---- agreement ---- */
+
+/* What members of the parent tell each other. */
+struct proposal {
+	int64_t color, key;
+	uint64_t digest;  /* of the list that group_create() was given */
+	uint64_t channel; /* that is free here, from this one on       */
+};
+
+static bool is_taken(const struct context *context, uint32_t channel)
+{
+	for (const struct group *group = context->groups; group; group = group->next) {
+		if (group->channel == channel)
+			return true;
+	}
+	return false;
+}
+
+/* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
+static uint32_t propose_channel(struct context *context, uint32_t from)
+{
+	uint32_t channel;
+
+	pthread_mutex_lock(&context->lock);
+	channel = from > context->next_channel ? from : context->next_channel;
+	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS; i++, channel += GROUP_CHANNELS) {
+		if (channel >= CHANNELS)
+			channel = 0;
+		if (!is_taken(context, channel))
+			break;
+	}
+	context->next_channel = channel + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	return channel;
+}
+
+static enum esp_status exchange(struct group *parent, enum plan_collective collective, const void *in, void *out,
+                                uint64_t count, enum esp_type type, enum esp_op op, struct failure *failure)
+{
+	struct call call = {.collective = collective, .type = type, .op = op, .count = count, .in = in, .out = out};
+	enum esp_status status = call_check(&call, parent->rank, parent->size, failure);
+
+	return status == ESP_OK ? group_run(parent, &call, &(struct work_options){0}, failure) : status;
+}
+
+struct seat {
+	int64_t key;
+	uint32_t place;
+};
+
+static int compare_seats(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* The ranks that have our color, in order; the highest channel that one of all the parent's has proposed. */
+static enum esp_status read_proposals(const struct group *parent, const struct proposal *all, const struct proposal *mine,
+                                      uint32_t *ranks, uint32_t *out_count, uint32_t *out_channel,
+                                      struct failure *failure)
+{
+	struct seat *seats = calloc(parent->size, sizeof(*seats));
+	uint32_t count = 0;
+
+	if (!seats)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+	*out_channel = 0;
+	for (uint32_t i = 0; i < parent->size; i++) {
+		if (all[i].digest != mine->digest) {
+			free(seats);
+			return failure_set(failure, ESP_EMISMATCH, (int32_t)parent->ranks[i],
+			                   "rank %u of the group gave another list of ranks than rank %u", i, parent->rank);
+		}
+		if (all[i].channel > *out_channel)
+			*out_channel = (uint32_t)all[i].channel;
+		if (mine->color >= 0 && all[i].color == mine->color)
+			seats[count++] = (struct seat){all[i].key, i};
+	}
+	qsort(seats, count, sizeof(*seats), compare_seats);
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i] = parent->ranks[seats[i].place];
+	*out_count = count;
+	free(seats);
+	return ESP_OK;
+}
+
+/* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
+static enum esp_status try_channel(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                                   struct group **out, bool *out_fits, struct failure *failure)
+{
+	struct context *context = parent->context;
+	struct group *group = NULL;
+	int32_t mine = 1, all = 0;
+
+	pthread_mutex_lock(&context->lock);
+	bool taken = channel + GROUP_CHANNELS > CHANNELS || is_taken(context, channel);
+	if (context->next_channel <= channel)
+		context->next_channel = channel + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	if (taken)
+		mine = 0;
+	else if (count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK)
+		mine = -1; /* no memory: trying again does not help */
+	else if (group && group_open_board(group) != ESP_OK)
+		mine = -1;
+	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
+	*out_fits = status == ESP_OK && all == 1;
+	if (status == ESP_OK && all < 0)
+		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
+	if (!*out_fits && group) {
+		close_streams(group, context->lanes);
+		group_destroy(group);
+		group = NULL;
+	}
+	*out = group;
+	return status;
+}
+
+static enum esp_status agree(struct group *parent, struct proposal mine, struct group **out, struct failure *failure)
+{
+	struct proposal *all = calloc(parent->size, sizeof(*all));
+	uint32_t *ranks = calloc(parent->size, sizeof(*ranks));
+	uint32_t count = 0, channel = 0;
+	bool fits = false;
+	enum esp_status status = all && ranks ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+
+	/* Who is out of memory here still has to take part, or the others would wait; the deadline is for that. */
+	while (status == ESP_OK && !fits) {
+		mine.channel = propose_channel(parent->context, channel);
+		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
+		if (status == ESP_OK)
+			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
+		if (status == ESP_OK)
+			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
+		channel += GROUP_CHANNELS;
+	}
+	free(all);
+	free(ranks);
+	return status;
+}
+
+enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out, struct failure *failure)
+{
+	return agree(parent, (struct proposal){.color = color, .key = key}, out, failure);
+}
+
+enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count, struct group **out,
+                             struct failure *failure)
+{
+	struct proposal mine = {.color = -1, .digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places))};
+
+	if (count == 0 || !places)
+		return failure_set(failure, ESP_EINVAL, -1, "a group needs at least one rank");
+	for (uint32_t i = 0; i < count; i++) {
+		if (places[i] >= parent->size)
+			return failure_set(failure, ESP_EINVAL, -1, "rank %u is not in the parent, which has %u ranks", places[i],
+			                   parent->size);
+		for (uint32_t j = 0; j < i; j++) {
+			if (places[i] == places[j])
+				return failure_set(failure, ESP_EINVAL, -1, "rank %u is in the list twice", places[i]);
+		}
+		if (places[i] == parent->rank) {
+			mine.color = 0;
+			mine.key = i;
+		}
+	}
+	return agree(parent, mine, out, failure);
+}
+
+/* ---- the end ---- */
+
+enum esp_status group_free(struct group *group, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct call meet = {.collective = PLAN_BARRIER, .planner = plan_planner_find("tree")};
+	enum esp_status status;
+
+	if (group == context->world)
+		return failure_set(failure, ESP_ESTATE, -1, "the world is freed by esp_fini()");
+	pthread_mutex_lock(&context->lock);
+	bool is_busy = group->unfinished > 0;
+	pthread_mutex_unlock(&context->lock);
+	if (is_busy)
+		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended");
+	status = call_check(&meet, group->rank, group->size, failure);
+	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
+	if (status == ESP_OK)
+		(void)group_run(group, &meet, &(struct work_options){0}, failure);
+	close_streams(group, context->lanes);
+	group_destroy(group);
+	return ESP_OK;
+}

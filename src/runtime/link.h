@@ -1,0 +1,70 @@
+/*
+ * link.h - one connection of the steward, from the first byte until it is handed on or closed.
+ *
+ * Private to the steward, driven by its thread. A link is dialled or accepted, proves itself, and
+ * then is what its purpose says: the steward hands a lane's connection on; a control
+ * connection first exchanges descriptors if it is local, and then carries messages.
+ */
+#ifndef RUNTIME_LINK_H
+#define RUNTIME_LINK_H
+
+#include "group/backoff.h"
+#include "group/handshake.h"
+#include "runtime/steward.h"
+
+enum link_state {
+	LINK_WAITING,    /* to be dialled again at retry_ns                    */
+	LINK_CONNECTING, /* connect() is under way                             */
+	LINK_SHAKING,    /* handshake                                          */
+	LINK_HANDING,    /* proved, local: descriptors are being exchanged     */
+	LINK_OPEN,       /* a control connection                               */
+	LINK_DONE,       /* proved, for a lane: to be handed on                */
+	LINK_BROKEN,     /* err says why                                       */
+};
+
+struct link {
+	struct link *next, *before;
+	int fd;
+	uint8_t state;
+	bool dialled, local;
+	bool is_guest;          /* accepted and not yet proved                         */
+	bool is_announced;      /* open, and the steward's user has been told          */
+	bool handed, received;  /* descriptors, each way                               */
+	uint32_t peer;          /* known from the start if dialled, else once proved   */
+	uint8_t purpose;        /* enum hello_purpose                                  */
+	uint32_t lane;
+	uint64_t deadline_ns;   /* until it must be proved                             */
+	uint64_t retry_ns;
+	uint32_t attempts;
+	struct backoff backoff;
+	struct handshake handshake;
+	struct error err;
+	int fds[STEWARD_DESCRIPTORS];
+	uint32_t fd_count;
+	uint32_t in_at;
+	uint8_t in[CONTROL_BYTES];
+	uint8_t *out; /* queued messages */
+	size_t out_at, out_bytes, out_capacity;
+};
+
+struct link *link_new(void);
+void link_free(struct link *link); /* closes what it holds */
+
+/* Dials: the attempt's address, or the Unix socket of the rank. ESP_PENDING: under way; state and err are set. */
+void link_dial(struct link *link, const struct card *card);
+/* The connection stands, or was accepted: the handshake begins. */
+void link_greet(struct link *link, const struct handshake_config *config);
+/* connect() has come to an end. */
+void link_connected(struct link *link, const struct handshake_config *config);
+
+/* Moves what can be moved up to the next state. True: something more may be moved. */
+bool link_shake(struct link *link);
+bool link_hand_over(struct link *link, const int *fds, uint32_t count);
+/* A message: true, into *out. */
+bool link_receive(struct link *link, struct control_msg *out);
+void link_queue(struct link *link, const struct control_msg *msg);
+void link_flush(struct link *link);
+
+bool link_wants_to_write(const struct link *link);
+
+#endif

@@ -1,0 +1,200 @@
+#include "runtime/plans.h"
+
+#include <stdlib.h>
+
+#include "engine/lane.h"
+
+#define LINE 64u /* chunks begin at multiples of a cache line */
+
+/*
+ * Sizes at which another plan is faster, measured with `espalier bench` (docs/results/core.md): between
+ * sockets few messages count most up to SMALL, few rounds up to MIDDLE, and few bytes beyond.
+ */
+#define SMALL (16u << 10)
+#define MIDDLE (256u << 10)
+
+/* ---- the choice ---- */
+
+/* Is each chunk summed somewhere and then handed out, so that it pays to spread owners over all? */
+static bool has_owners(enum plan_collective collective)
+{
+	return collective == PLAN_ALLREDUCE || collective == PLAN_BARRIER || collective == PLAN_REDUCE_SCATTER ||
+	       collective == PLAN_REDUCE;
+}
+
+static const char *choose_between_hosts(const struct call *call, uint64_t bytes)
+{
+	switch (call->collective) {
+	case PLAN_ALLREDUCE:
+	case PLAN_BARRIER:
+		return bytes <= SMALL ? "tree" : bytes <= MIDDLE ? "halving-doubling" : "flat";
+	case PLAN_BROADCAST:
+		return bytes <= SMALL ? "tree" : "double-tree";
+	case PLAN_REDUCE:
+		return bytes <= SMALL ? "tree" : "double-tree";
+	default:
+		return "flat";
+	}
+}
+
+static const char *choose(const struct layout *layout, const struct call *call, uint64_t bytes)
+{
+	if (layout->hosts == 1)
+		return has_owners(call->collective) ? "flat" : "exchange";
+	if (layout->hosts < layout->members)
+		return "two-level"; /* inside of each host first */
+	return choose_between_hosts(call, bytes);
+}
+
+/* Small enough that everybody has a share to sum, and that what is summed is still in the cache when it is read. */
+static uint64_t choose_chunk(const struct layout *layout, const struct call *call, uint64_t bytes)
+{
+	uint64_t share = bytes;
+
+	if (call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST)
+		share = bytes / layout->members + (bytes % layout->members != 0);
+	share = (share + LINE - 1) / LINE * LINE;
+	return share > layout->chunk_bytes || share == 0 ? layout->chunk_bytes : share;
+}
+
+/* ---- making and keeping ---- */
+
+static void planned_free(struct planned *planned)
+{
+	if (!planned)
+		return;
+	plan_close(planned->plan);
+	free(planned->lane_of);
+	free(planned);
+}
+
+void plans_put(struct planned *planned)
+{
+	if (planned && atomic_fetch_sub(&planned->references, 1) == 1)
+		planned_free(planned);
+}
+
+void plans_fini(struct plans *plans)
+{
+	for (uint32_t i = 0; i < PLANS_KEPT; i++) {
+		plans_put(plans->kept[i]);
+		plans->kept[i] = NULL;
+	}
+}
+
+static bool is_for(const struct planned *kept, const struct planned *wanted)
+{
+	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->root == wanted->root &&
+	       kept->align == wanted->align && kept->bytes == wanted->bytes && kept->chunk_bytes == wanted->chunk_bytes &&
+	       kept->in_place == wanted->in_place;
+}
+
+static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes)
+{
+	uint64_t chunks = planned->plan->chunks.chunk_count;
+
+	planned->lanes = chunks < lanes ? (uint32_t)chunks : lanes;
+	if (planned->lanes < 2)
+		return ESP_OK;
+	planned->lane_of = malloc(chunks);
+	return planned->lane_of ? lanes_assign(planned->plan, planned->lanes, planned->lane_of) : ESP_ENOMEM;
+}
+
+static uint64_t *counts_in_bytes(const struct call *call, uint32_t members)
+{
+	uint64_t blocks = call->collective == PLAN_ALLTOALL ? (uint64_t)members * members : members;
+	uint64_t *bytes = calloc(blocks, sizeof(*bytes));
+
+	for (uint64_t i = 0; bytes && i < blocks; i++)
+		bytes[i] = call->counts[i] * call->element_bytes;
+	return bytes;
+}
+
+static enum esp_status make(struct planned *planned, const struct layout *layout, const struct call *call,
+                            struct failure *failure)
+{
+	uint64_t *counts = call->counts ? counts_in_bytes(call, layout->members) : NULL;
+	struct error err;
+
+	if (call->counts && !counts)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = planned->collective,
+			.workers = layout->members,
+			.root = planned->root,
+			.bytes = planned->bytes,
+			.counts = counts,
+			.chunk_bytes = planned->chunk_bytes,
+			.align = planned->align,
+		},
+		.in_place = planned->in_place,
+		.group_of = planner_needs_groups(planned->planner) ? layout->host_of : NULL,
+	};
+	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
+	free(counts);
+	if (status != ESP_OK)
+		return failure_set(failure, status, -1, "%s", err.text);
+	if (assign_lanes(planned, layout->lanes) != ESP_OK)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+	return ESP_OK;
+}
+
+/* In place of one that is free or, else, of the one that was used least recently. */
+static void keep(struct plans *plans, struct planned *planned)
+{
+	uint32_t place = 0;
+
+	for (uint32_t i = 0; i < PLANS_KEPT; i++) {
+		if (!plans->kept[i]) {
+			place = i;
+			break;
+		}
+		if (plans->kept[i]->used < plans->kept[place]->used)
+			place = i;
+	}
+	plans_put(plans->kept[place]);
+	plans->kept[place] = planned;
+	atomic_fetch_add(&planned->references, 1);
+}
+
+enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+                          bool in_place, struct planned **out, struct failure *failure)
+{
+	const struct planner *planner = call->planner ? call->planner : plan_planner_find(choose(layout, call, bytes));
+	struct planned wanted = {
+		.collective = call->collective,
+		.planner = planner,
+		.root = call->root,
+		.align = LINE,
+		.bytes = bytes,
+		.chunk_bytes = choose_chunk(layout, call, bytes),
+		.in_place = in_place,
+		.used = plans ? ++plans->calls : 0,
+	};
+
+	for (uint32_t i = 0; plans && i < PLANS_KEPT && !call->counts; i++) {
+		struct planned *kept = plans->kept[i];
+
+		if (kept && is_for(kept, &wanted)) {
+			atomic_fetch_add(&kept->references, 1);
+			kept->used = wanted.used;
+			*out = kept;
+			return ESP_OK;
+		}
+	}
+	struct planned *planned = malloc(sizeof(*planned));
+	if (!planned)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+	*planned = wanted;
+	atomic_init(&planned->references, 1);
+	enum esp_status status = make(planned, layout, call, failure);
+	if (status != ESP_OK) {
+		planned_free(planned);
+		return status;
+	}
+	if (plans && !call->counts)
+		keep(plans, planned);
+	*out = planned;
+	return ESP_OK;
+}

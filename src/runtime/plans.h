@@ -1,0 +1,52 @@
+/*
+ * plans.h - which plan a call runs by, made once and kept.
+ *
+ * The choice follows from what all ranks of a group know alike: the collective, its size, who
+ * shares a host with whom. A group keeps its latest plans, so a call that is made again finds its
+ * plan ready. Used under the group's lock, but for plans_put().
+ */
+#ifndef RUNTIME_PLANS_H
+#define RUNTIME_PLANS_H
+
+#include <stdatomic.h>
+
+#include "plan/plan.h"
+#include "runtime/call.h"
+
+/* Where the members of a group are. */
+struct layout {
+	uint32_t members;
+	uint32_t hosts;          /* that are told apart; 1: all share memory   */
+	const uint32_t *host_of; /* by member, from 0 without gaps             */
+	uint64_t chunk_bytes;    /* the setting                                */
+	uint32_t lanes;
+};
+
+struct planned {
+	struct plan *plan;
+	uint8_t *lane_of;        /* by chunk; NULL: one lane                   */
+	uint32_t lanes;          /* that have a chunk: the first so many       */
+	atomic_uint references;  /* whoever uses it, and the group that keeps it */
+	/* What it was made for. */
+	enum plan_collective collective;
+	const struct planner *planner;
+	uint32_t root, align;
+	uint64_t bytes, chunk_bytes;
+	bool in_place;
+	uint64_t used; /* when, in calls */
+};
+
+#define PLANS_KEPT 32u
+
+struct plans {
+	struct planned *kept[PLANS_KEPT];
+	uint64_t calls;
+};
+
+/* bytes: of one block; the call's own block size unless it was cut into stretches. */
+ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call,
+                                      uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
+void plans_put(struct planned *planned);
+void plans_fini(struct plans *plans);
+
+#endif

@@ -1,0 +1,582 @@
+#include "runtime/steward.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/link.h"
+
+#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time */
+#define GUEST_PATIENCE (5 * NS_PER_S) /* until they must have proved themselves */
+#define TICK (20 * NS_PER_MS)
+#define ACCEPTS 16 /* in one turn */
+#define FAREWELL NS_PER_S
+
+/* What other threads ask for. */
+struct errand {
+	struct errand *next;
+	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL } what;
+	uint32_t peer, lane;
+	struct control_msg msg;
+};
+
+struct steward {
+	struct steward_config config;
+	pthread_t thread;
+	int epoll_fd, wake_fd;
+	struct link *links;
+	uint32_t guests;
+	struct link **control; /* by rank: the first open or coming control connection */
+	struct handshake_config listener;
+	struct rng rng;
+
+	pthread_mutex_t lock; /* what follows */
+	struct errand *first, *last;
+	bool quits, ticks;
+};
+
+/* ---- links ---- */
+
+static void watch(struct steward *steward, struct link *link, int how)
+{
+	struct epoll_event event = {.events = EPOLLIN | (link_wants_to_write(link) ? EPOLLOUT : 0u), .data.ptr = link};
+
+	(void)epoll_ctl(steward->epoll_fd, how, link->fd, &event);
+}
+
+static void link_insert(struct steward *steward, struct link *link)
+{
+	link->next = steward->links;
+	if (link->next)
+		link->next->before = link;
+	steward->links = link;
+}
+
+static void link_remove(struct steward *steward, struct link *link)
+{
+	if (link->before)
+		link->before->next = link->next;
+	else
+		steward->links = link->next;
+	if (link->next)
+		link->next->before = link->before;
+	steward->guests -= link->is_guest;
+	for (uint32_t i = 0; steward->control && i < steward->config.roster->size; i++) {
+		if (steward->control[i] == link)
+			steward->control[i] = NULL;
+	}
+	link_free(link);
+}
+
+static void receive_all(struct steward *steward, struct link *link)
+{
+	struct control_msg msg;
+
+	/* An event may queue messages on this link, but not remove it. */
+	while (link->state == LINK_OPEN && link_receive(link, &msg))
+		steward->config.events->message(steward->config.context, link->peer, &msg);
+}
+
+/* A dialled link did not come about, this time or for good. */
+static void dial_failed(struct steward *steward, struct link *link)
+{
+	const struct steward_events *events = steward->config.events;
+	uint64_t now = clock_now_ns();
+	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns;
+
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+	if (!for_good) {
+		uint64_t wait = backoff_next_ns(&link->backoff);
+
+		link->state = LINK_WAITING;
+		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
+		return;
+	}
+	struct error why = link->err;
+	uint32_t peer = link->peer, lane = link->lane;
+	bool is_lane = link->purpose == HELLO_LANE;
+	link_remove(steward, link);
+	if (is_lane)
+		events->lane_unreachable(steward->config.context, peer, lane, &why);
+	else
+		events->control_unreachable(steward->config.context, peer, &why);
+}
+
+/* The link is over. */
+static void link_ended(struct steward *steward, struct link *link)
+{
+	if (link->state == LINK_BROKEN && link->dialled && link->handshake.state != HANDSHAKE_DONE) {
+		dial_failed(steward, link);
+		return;
+	}
+	bool was_control = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_CONTROL;
+	uint32_t peer = link->peer;
+	struct error why = link->err;
+	link_remove(steward, link);
+	if (!was_control)
+		return;
+	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
+	for (struct link *other = steward->links; other; other = other->next) {
+		if (other->peer == peer && other->is_announced)
+			receive_all(steward, other);
+	}
+	steward->config.events->closed(steward->config.context, peer, &why);
+}
+
+static void lane_done(struct steward *steward, struct link *link)
+{
+	uint32_t peer = link->peer, lane = link->lane;
+	int fd = link->fd;
+
+	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	link->fd = -1;
+	link_remove(steward, link);
+	steward->config.events->lane_connected(steward->config.context, peer, lane, fd);
+}
+
+static void opened(struct steward *steward, struct link *link)
+{
+	const struct steward_events *events = steward->config.events;
+
+	if (!steward->control[link->peer])
+		steward->control[link->peer] = link;
+	if (link->local) {
+		uint32_t count = link->fd_count;
+
+		link->fd_count = 0;
+		events->neighbour(steward->config.context, link->peer, link->fds, count);
+	}
+	if (link->dialled)
+		events->control_connected(steward->config.context, link->peer);
+}
+
+/* Moves a link as far as it goes. It may be gone afterwards. */
+static void link_turn(struct steward *steward, struct link *link)
+{
+	struct handshake_config dialer;
+
+	if (link->state == LINK_CONNECTING) {
+		join_dialer(steward->config.join, link->peer, link->purpose, link->lane, &dialer);
+		link_connected(link, &dialer);
+	}
+	while (link->state == LINK_SHAKING && link_shake(link))
+		;
+	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE) {
+		steward->guests--;
+		link->is_guest = false;
+	}
+	while (link->state == LINK_HANDING &&
+	       link_hand_over(link, steward->config.descriptors, steward->config.descriptor_count))
+		;
+	if (link->state == LINK_OPEN && !link->is_announced) {
+		link->is_announced = true;
+		opened(steward, link);
+	}
+	link_flush(link);
+	receive_all(steward, link);
+	link_flush(link);
+	if (link->state == LINK_DONE)
+		lane_done(steward, link);
+	else if (link->state == LINK_BROKEN)
+		link_ended(steward, link);
+	else
+		watch(steward, link, EPOLL_CTL_MOD);
+}
+
+/* ---- dialling and accepting ---- */
+
+static void dial_now(struct steward *steward, struct link *link)
+{
+	link->err = (struct error){0};
+	handshake_fini(&link->handshake);
+	link_dial(link, &steward->config.roster->cards[link->peer]);
+	if (link->state == LINK_BROKEN)
+		dial_failed(steward, link);
+	else
+		watch(steward, link, EPOLL_CTL_ADD);
+}
+
+static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane)
+{
+	struct link *link = link_new();
+	struct error why;
+
+	if (!link) {
+		error_set(&why, ESP_ENOMEM, "no memory for a connection");
+		if (purpose == HELLO_LANE)
+			steward->config.events->lane_unreachable(steward->config.context, peer, lane, &why);
+		else
+			steward->config.events->control_unreachable(steward->config.context, peer, &why);
+		return NULL;
+	}
+	link->dialled = true;
+	link->local = purpose == HELLO_CONTROL && steward->config.is_local[peer];
+	link->peer = peer;
+	link->purpose = (uint8_t)purpose;
+	link->lane = lane;
+	link->deadline_ns = clock_now_ns() + steward->config.patience_ns;
+	backoff_init(&link->backoff, rng_next(&steward->rng));
+	link_insert(steward, link);
+	if (purpose == HELLO_CONTROL && !steward->control[peer])
+		steward->control[peer] = link;
+	dial_now(steward, link);
+	return link;
+}
+
+/* There is no room for one more: who has been here longest without proving itself has to go. */
+static void throw_one_out(struct steward *steward)
+{
+	struct link *oldest = NULL;
+
+	for (struct link *link = steward->links; link; link = link->next) {
+		if (link->is_guest && (!oldest || link->deadline_ns < oldest->deadline_ns))
+			oldest = link;
+	}
+	if (oldest)
+		link_remove(steward, oldest);
+}
+
+static void accept_all(struct steward *steward, int listen_fd)
+{
+	for (unsigned i = 0; i < ACCEPTS; i++) {
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && errno == EINTR)
+			continue;
+		if (fd < 0)
+			return;
+		if (steward->guests == GUESTS_MOST)
+			throw_one_out(steward);
+		struct link *link = link_new();
+		if (!link) {
+			close(fd);
+			return;
+		}
+		link->fd = fd;
+		link->is_guest = true;
+		link->local = listen_fd == steward->config.local_fd;
+		link->deadline_ns = clock_now_ns() + GUEST_PATIENCE;
+		steward->guests++;
+		link_insert(steward, link);
+		link_greet(link, &steward->listener);
+		watch(steward, link, EPOLL_CTL_ADD);
+		link_turn(steward, link);
+	}
+}
+
+/* ---- errands ---- */
+
+static void send_to(struct steward *steward, uint32_t peer, const struct control_msg *msg)
+{
+	if (!steward->control[peer] && !dial(steward, peer, HELLO_CONTROL, 0))
+		return;
+	struct link *link = steward->control[peer];
+	if (!link) /* the dialling has failed for good at once */
+		return;
+	link_queue(link, msg);
+	link_flush(link);
+	if (link->fd >= 0 && link->state == LINK_OPEN)
+		watch(steward, link, EPOLL_CTL_MOD);
+}
+
+static void run_errand(struct steward *steward, const struct errand *errand)
+{
+	switch (errand->what) {
+	case ERRAND_DIAL_LANE:
+		dial(steward, errand->peer, HELLO_LANE, errand->lane);
+		break;
+	case ERRAND_DIAL_CONTROL:
+		dial(steward, errand->peer, HELLO_CONTROL, 0);
+		break;
+	case ERRAND_SEND:
+		send_to(steward, errand->peer, &errand->msg);
+		break;
+	case ERRAND_SEND_ALL:
+		for (uint32_t i = 0; i < steward->config.roster->size; i++) {
+			if (steward->control[i])
+				send_to(steward, i, &errand->msg);
+		}
+		break;
+	}
+}
+
+static void run_errands(struct steward *steward)
+{
+	for (;;) {
+		pthread_mutex_lock(&steward->lock);
+		struct errand *errand = steward->first;
+		if (errand)
+			steward->first = errand->next;
+		pthread_mutex_unlock(&steward->lock);
+		if (!errand)
+			return;
+		run_errand(steward, errand);
+		free(errand);
+	}
+}
+
+static void wake(struct steward *steward)
+{
+	uint64_t one = 1;
+
+	/* Full is as good as written. */
+	ssize_t done = write(steward->wake_fd, &one, sizeof(one));
+	(void)done;
+}
+
+static void post(struct steward *steward, struct errand errand)
+{
+	struct errand *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return; /* whoever waits for it has a deadline */
+	*copy = errand;
+	copy->next = NULL;
+	pthread_mutex_lock(&steward->lock);
+	if (steward->first)
+		steward->last->next = copy;
+	else
+		steward->first = copy;
+	steward->last = copy;
+	pthread_mutex_unlock(&steward->lock);
+	wake(steward);
+}
+
+void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
+{
+	post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
+}
+
+void steward_dial_control(struct steward *steward, uint32_t peer)
+{
+	post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
+}
+
+void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
+{
+	post(steward, (struct errand){.what = ERRAND_SEND, .peer = peer, .msg = *msg});
+}
+
+void steward_send_all(struct steward *steward, const struct control_msg *msg)
+{
+	post(steward, (struct errand){.what = ERRAND_SEND_ALL, .msg = *msg});
+}
+
+void steward_tick(struct steward *steward, bool wanted)
+{
+	pthread_mutex_lock(&steward->lock);
+	bool changed = steward->ticks != wanted;
+	steward->ticks = wanted;
+	pthread_mutex_unlock(&steward->lock);
+	if (changed && wanted)
+		wake(steward);
+}
+
+/* ---- the thread ---- */
+
+/* Throws out who is too late, dials anew; returns when to look again. */
+static uint64_t look_at_clock(struct steward *steward, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	struct link *following;
+
+	for (struct link *link = steward->links; link; link = following) {
+		following = link->next;
+		if (link->state == LINK_WAITING && link->retry_ns <= now) {
+			dial_now(steward, link);
+			return now; /* the list may have changed */
+		}
+		bool is_late = (link->state == LINK_CONNECTING || link->state == LINK_SHAKING || link->state == LINK_HANDING) &&
+		               link->deadline_ns <= now;
+		if (is_late) {
+			link->state = LINK_BROKEN;
+			error_set(&link->err, ESP_ETIMEOUT, "it does not answer");
+			link_ended(steward, link);
+			return now;
+		}
+		uint64_t when = link->state == LINK_WAITING ? link->retry_ns
+		                : link->state < LINK_OPEN   ? link->deadline_ns
+		                                            : UINT64_MAX;
+		next = when < next ? when : next;
+	}
+	return next;
+}
+
+static int timeout_ms(uint64_t now, uint64_t until)
+{
+	if (until == UINT64_MAX)
+		return -1;
+	if (until <= now)
+		return 0;
+	uint64_t ms = (until - now + NS_PER_MS - 1) / NS_PER_MS;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void handle(struct steward *steward, const struct epoll_event *event)
+{
+	uint64_t drained;
+
+	if (event->data.ptr == &steward->wake_fd) {
+		ssize_t got = read(steward->wake_fd, &drained, sizeof(drained));
+		(void)got;
+	} else if (event->data.ptr == &steward->config.listen_fd) {
+		accept_all(steward, steward->config.listen_fd);
+	} else if (event->data.ptr == &steward->config.local_fd) {
+		accept_all(steward, steward->config.local_fd);
+	} else {
+		link_turn(steward, event->data.ptr);
+	}
+}
+
+/* One event at a time: an event may free the link that a later one of the same batch names. */
+static void turn(struct steward *steward, int timeout)
+{
+	struct epoll_event event;
+
+	if (epoll_wait(steward->epoll_fd, &event, 1, timeout) == 1)
+		handle(steward, &event);
+}
+
+static bool is_quitting(struct steward *steward, bool *out_ticks)
+{
+	pthread_mutex_lock(&steward->lock);
+	bool quits = steward->quits;
+	*out_ticks = steward->ticks;
+	pthread_mutex_unlock(&steward->lock);
+	return quits;
+}
+
+/* What is queued leaves, if the others read. */
+static void farewell(struct steward *steward)
+{
+	uint64_t until = clock_now_ns() + FAREWELL;
+	bool waits = true;
+
+	run_errands(steward);
+	while (waits && clock_now_ns() < until) {
+		waits = false;
+		for (struct link *link = steward->links; link; link = link->next) {
+			link_flush(link);
+			waits |= link->state == LINK_OPEN && link_wants_to_write(link);
+		}
+		if (waits)
+			usleep(1000);
+	}
+}
+
+static void *steward_main(void *argument)
+{
+	struct steward *steward = argument;
+	uint64_t next_tick = 0;
+	bool ticks;
+
+	pthread_setname_np(pthread_self(), "esp-steward");
+	while (!is_quitting(steward, &ticks)) {
+		uint64_t now = clock_now_ns();
+		uint64_t next = look_at_clock(steward, now);
+
+		if (ticks && next_tick <= now) {
+			steward->config.events->tick(steward->config.context, now);
+			next_tick = now + TICK;
+		}
+		if (ticks && next_tick < next)
+			next = next_tick;
+		turn(steward, timeout_ms(now, next));
+		run_errands(steward);
+	}
+	farewell(steward);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static void free_all(struct steward *steward)
+{
+	while (steward->links) {
+		struct link *next = steward->links->next;
+
+		link_free(steward->links);
+		steward->links = next;
+	}
+	while (steward->first) {
+		struct errand *next = steward->first->next;
+
+		free(steward->first);
+		steward->first = next;
+	}
+	int fds[] = {steward->config.listen_fd, steward->config.local_fd, steward->epoll_fd, steward->wake_fd};
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	free(steward->control);
+	pthread_mutex_destroy(&steward->lock);
+	free(steward);
+}
+
+static bool watch_own(struct steward *steward, int *fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+	return *fd < 0 || epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
+/* Signals are the program's. */
+static int start_thread(struct steward *steward)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&steward->thread, NULL, steward_main, steward);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err)
+{
+	struct steward *steward = calloc(1, sizeof(*steward));
+
+	if (!steward) {
+		close(config->listen_fd);
+		if (config->local_fd >= 0)
+			close(config->local_fd);
+		return error_set(err, ESP_ENOMEM, "no memory for the steward");
+	}
+	steward->config = *config;
+	pthread_mutex_init(&steward->lock, NULL);
+	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL, config->lanes, &steward->listener);
+	steward->control = calloc(config->roster->size, sizeof(*steward->control));
+	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
+	               watch_own(steward, &steward->config.listen_fd) && watch_own(steward, &steward->config.local_fd);
+	if (!steward->control || !watched || start_thread(steward) != 0) {
+		free_all(steward);
+		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");
+	}
+	*out = steward;
+	return ESP_OK;
+}
+
+void steward_close(struct steward *steward)
+{
+	if (!steward)
+		return;
+	pthread_mutex_lock(&steward->lock);
+	steward->quits = true;
+	pthread_mutex_unlock(&steward->lock);
+	wake(steward);
+	pthread_join(steward->thread, NULL);
+	free_all(steward);
+}

@@ -1,0 +1,74 @@
+/*
+ * steward.h - the one thread of a rank that is always there: it opens doors and carries word.
+ *
+ * Every connection of a rank, but for those of joining, is made or accepted here, proved by a
+ * handshake, and then handed to whom it is for: data connections to the lanes, control
+ * connections stay. Ranks of one host reach each other through Unix sockets, over which they
+ * also hand each other the descriptors of their shared memory; others through TCP. A control
+ * connection that closes is how the death of a process is noticed.
+ *
+ * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds.
+ *
+ * Events are called by the steward's thread, without a lock held; functions may be called
+ * from any thread, from within events too.
+ */
+#ifndef RUNTIME_STEWARD_H
+#define RUNTIME_STEWARD_H
+
+#include "group/join.h"
+#include "wire/control_msg.h"
+
+struct steward;
+
+#define STEWARD_DESCRIPTORS 65u /* most that are handed to a rank of the same host */
+
+struct steward_events {
+	/* A data connection; takes the descriptor. */
+	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd);
+	/* steward_dial_lane() was in vain. */
+	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, const struct error *why);
+	/* A rank of this host, connected, with its descriptors; takes them. */
+	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
+	/* A control connection that this rank dialled stands, or cannot be made. */
+	void (*control_connected)(void *context, uint32_t peer);
+	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
+	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
+	/* A control connection was closed by the other end, or broke. */
+	void (*closed)(void *context, uint32_t peer, const struct error *why);
+	/* Called every few dozen milliseconds while steward_tick() asks for it. */
+	void (*tick)(void *context, uint64_t now_ns);
+};
+
+struct steward_config {
+	const struct join_config *join; /* borrowed */
+	const struct roster *roster;    /* borrowed */
+	const bool *is_local;           /* by rank: is on this host, and is to be reached through memory; borrowed */
+	uint32_t lanes;
+	int listen_fd;                  /* TCP; taken         */
+	int local_fd;                   /* Unix; taken. -1: none */
+	const int *descriptors;         /* what ranks of this host are given; borrowed */
+	uint32_t descriptor_count;
+	uint64_t patience_ns;           /* how long a rank is tried to be reached */
+	const struct steward_events *events;
+	void *context;
+};
+
+/* A listening Unix socket whose name follows from the port that this process listens on. */
+ESP_CHECKED enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *err);
+
+/* Takes the sockets, also if it fails. */
+ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err);
+/* Sends what is queued, for a second at most, and closes all connections. No event comes any more. NULL is fine. */
+void steward_close(struct steward *steward);
+
+void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
+void steward_dial_control(struct steward *steward, uint32_t peer);
+
+/* To one rank (a connection is made if there is none), or to all that there is a control connection to. */
+void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg);
+void steward_send_all(struct steward *steward, const struct control_msg *msg);
+
+/* From now on tick() is wanted, or not. */
+void steward_tick(struct steward *steward, bool wanted);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * stretch.h - memory of a call as executors need it: in one piece.
+ *
+ * A call on one buffer is one stretch. Many buffers are several: a large one is a stretch by
+ * itself and moves without a copy; small neighbours are put together in staging memory and
+ * taken apart again. That is for vectors (allreduce, reduce, broadcast), which can be cut
+ * anywhere; where blocks have owners everything is staged.
+ */
+#ifndef RUNTIME_STRETCH_H
+#define RUNTIME_STRETCH_H
+
+#include "runtime/call.h"
+#include "runtime/plans.h"
+
+struct stretch {
+	const uint8_t *in;
+	uint8_t *out;
+	uint64_t block_bytes;
+	bool in_place;
+	uint8_t *staging;            /* NULL: none; what was gathered, then what is to be scattered */
+	uint64_t in_at, out_at;      /* where it lies in all of the caller's memory, if staged      */
+	uint64_t in_bytes, out_bytes;
+	struct planned *planned;     /* NULL: none yet */
+};
+
+ESP_CHECKED enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, struct stretch **out,
+                                           uint32_t *out_count);
+/* Not the plans. */
+void stretches_fini(struct stretch *stretches, uint32_t count);
+
+/* Fills the staging memory from the caller's input, and the caller's output from it. */
+void stretch_gather(const struct stretch *stretch, const struct call *call);
+void stretch_scatter(const struct stretch *stretch, const struct call *call);
+
+#endif

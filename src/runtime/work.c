@@ -1,0 +1,401 @@
+#include "runtime/work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/chores.h"
+#include "runtime/group.h"
+#include "runtime/stretch.h"
+
+#define BOARD_LOOK (50 * NS_PER_US)
+
+/* ---- making ---- */
+
+static void work_free(struct work *work)
+{
+	if (work->event_fd >= 0)
+		close(work->event_fd);
+	free(work->parts);
+	stretches_fini(work->stretches, work->stretch_count);
+	free((void *)(uintptr_t)work->call.counts);
+	free((void *)(uintptr_t)work->call.in_parts);
+	free((void *)(uintptr_t)work->call.out_parts);
+	free(work);
+}
+
+/* The caller's arrays may go once the call is made. */
+static bool copy_array(const void **array, size_t bytes)
+{
+	if (!*array)
+		return true;
+	void *copy = malloc(bytes ? bytes : 1);
+	if (copy)
+		memcpy(copy, *array, bytes);
+	*array = copy;
+	return copy != NULL;
+}
+
+static bool copy_arrays(struct call *call, uint32_t size)
+{
+	uint64_t blocks = call->collective == PLAN_ALLTOALL ? (uint64_t)size * size : size;
+	bool counts = copy_array((const void **)&call->counts, blocks * sizeof(*call->counts));
+	bool in = copy_array((const void **)&call->in_parts, call->in_part_count * sizeof(*call->in_parts));
+	bool out = copy_array((const void **)&call->out_parts, call->out_part_count * sizeof(*call->out_parts));
+
+	return counts && in && out;
+}
+
+static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,
+                                   uint16_t channel)
+{
+	const struct planned *planned = stretch->planned;
+
+	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
+		*part = (struct work_part){
+			.mail = {.kind = MAIL_START, .channel = channel, .fd = -1, .part = part, .embedded = true},
+			.work = work,
+			.lane = lane,
+			.call = {
+				.plan = planned->plan,
+				.in = stretch->in,
+				.out = stretch->out,
+				.type = work->call.type,
+				.op = work->call.op,
+				.factor = work->call.factor,
+				.lane_of = planned->lane_of,
+				.lane = (uint8_t)lane,
+				.cookie = part,
+			},
+		};
+	}
+	return part;
+}
+
+enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream, struct failure *failure)
+{
+	struct group *group = work->group;
+	uint16_t channel = (uint16_t)(group->channel + stream);
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t i = 0; i < work->stretch_count && status == ESP_OK; i++) {
+		struct stretch *stretch = &work->stretches[i];
+
+		status = plans_get(plans, &group->layout, &work->call, stretch->block_bytes, stretch->in_place,
+		                   &stretch->planned, failure);
+		if (status == ESP_OK)
+			work->part_count += stretch->planned->lanes;
+	}
+	if (status != ESP_OK)
+		return status;
+	work->parts = calloc(work->part_count ? work->part_count : 1, sizeof(*work->parts));
+	if (!work->parts)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	struct work_part *part = work->parts;
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		part = add_parts(work, part, &work->stretches[i], channel);
+	return ESP_OK;
+}
+
+struct work *work_new(struct group *group, const struct call *call, const struct work_options *options)
+{
+	struct work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return NULL;
+	work->group = group;
+	work->call = *call;
+	work->options = *options;
+	work->event_fd = -1;
+	work->failure = FAILURE_NONE;
+	atomic_init(&work->references, 1);
+	atomic_init(&work->status, ESP_ESTATE);
+	return work;
+}
+
+enum esp_status work_make(struct group *group, const struct call *call, const struct work_options *options,
+                          struct work **out, struct failure *failure)
+{
+	struct work *work = work_new(group, call, options);
+
+	if (!work)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
+	if (status == ESP_OK)
+		status = stretches_make(&work->call, group->layout.chunk_bytes, &work->stretches, &work->stretch_count);
+	if (status != ESP_OK)
+		failure_set(failure, status, -1, "no memory for a call");
+	work->on_board = group_uses_board(group, call) && work->stretch_count <= 1;
+	if (status == ESP_OK && !work->on_board) {
+		pthread_mutex_lock(&group->lock);
+		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
+		pthread_mutex_unlock(&group->lock);
+	}
+	if (status != ESP_OK) {
+		work_put(work);
+		return status;
+	}
+	*out = work;
+	return ESP_OK;
+}
+
+void work_put(struct work *work)
+{
+	if (!work || atomic_fetch_sub(&work->references, 1) != 1)
+		return;
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		plans_put(work->stretches[i].planned);
+	work_free(work);
+}
+
+/* ---- starting ---- */
+
+static void add_live(struct work *work)
+{
+	struct context *context = work->group->context;
+
+	work->live_before = NULL;
+	work->live_next = context->live;
+	if (context->live)
+		context->live->live_before = work;
+	context->live = work;
+	work->group->unfinished++;
+}
+
+static void remove_live(struct work *work)
+{
+	struct context *context = work->group->context;
+
+	if (work->live_before)
+		work->live_before->live_next = work->live_next;
+	else
+		context->live = work->live_next;
+	if (work->live_next)
+		work->live_next->live_before = work->live_before;
+	work->group->unfinished--;
+}
+
+void work_launch_locked(struct work *work, bool helped)
+{
+	struct context *context = work->group->context;
+
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		stretch_gather(&work->stretches[i], &work->call);
+	atomic_store(&work->parts_left, work->part_count);
+	for (uint32_t i = 0; i < work->part_count; i++)
+		work->parts[i].call.digest = work->digest;
+	for (uint32_t i = 0; i < work->part_count; i++)
+		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped);
+}
+
+void work_launch(struct work *work, bool helped)
+{
+	struct context *context = work->group->context;
+
+	if (work->part_count == 0) {
+		work_end(work, ESP_OK);
+		return;
+	}
+	pthread_mutex_lock(&context->lock);
+	/* Once the lock is given back the work may end and be gone. */
+	work_launch_locked(work, helped);
+	pthread_mutex_unlock(&context->lock);
+}
+
+void work_set_out(struct work *work)
+{
+	const struct context *context = work->group->context;
+	int64_t patience = work->options.deadline_ns;
+
+	work->started_ns = clock_now_ns();
+	work->asked_ns = 0;
+	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
+	atomic_store(&work->worst, ESP_OK);
+	atomic_store(&work->status, ESP_PENDING);
+	atomic_fetch_add(&work->references, 1);
+	add_live(work);
+}
+
+enum esp_status work_start(struct work *work, bool helped, struct failure *failure)
+{
+	struct group *group = work->group;
+	struct context *context = group->context;
+
+	if (atomic_load(&work->status) == ESP_PENDING)
+		return failure_set(failure, ESP_ESTATE, -1, "this work is under way");
+	if (work->call.keyed)
+		return keyed_start(work, failure);
+	pthread_mutex_lock(&group->lock);
+	enum esp_status status = group_check(group, failure);
+	if (status == ESP_OK) {
+		call_note(&work->call, group->size, ++group->calls, &work->note);
+		work->digest = call_note_digest(&work->note);
+		pthread_mutex_lock(&context->lock);
+		group_remember(group, &work->note);
+		work_set_out(work);
+		pthread_mutex_unlock(&context->lock);
+		group_queue(group, work, helped);
+	}
+	pthread_mutex_unlock(&group->lock);
+	return status;
+}
+
+/* ---- the end ---- */
+
+void work_part_done(struct work_part *part, enum esp_status status)
+{
+	struct work *work = part->work;
+	int none = ESP_OK;
+
+	if (status != ESP_OK)
+		atomic_compare_exchange_strong(&work->worst, &none, (int)status);
+	if (atomic_fetch_sub(&work->parts_left, 1) != 1)
+		return;
+	status = (enum esp_status)atomic_load(&work->worst);
+	/* What has happened is found out first: group_fail() ends it then. */
+	if (group_is_suspicion(status) && group_awaits_verdict(work->group, work))
+		return;
+	work_end(work, group_status(work->group, status));
+}
+
+static void tell_end(struct work *work, enum esp_status status)
+{
+	uint64_t one = 1;
+
+	if (work->options.signal)
+		atomic_store_explicit(work->options.signal, work->options.signal_value, memory_order_release);
+	if (work->event_fd >= 0) {
+		ssize_t done = write(work->event_fd, &one, sizeof(one));
+		(void)done;
+	}
+	(void)status;
+}
+
+void work_end(struct work *work, enum esp_status status)
+{
+	struct context *context = work->group->context;
+	bool calls_back = work->options.done != NULL;
+
+	if (status == ESP_OK) {
+		for (uint32_t i = 0; i < work->stretch_count; i++)
+			stretch_scatter(&work->stretches[i], &work->call);
+	}
+	pthread_mutex_lock(&context->lock);
+	remove_live(work);
+	context->ended_calls++;
+	if (status != ESP_OK && work->failure.status == ESP_OK)
+		group_explain(work->group, &work->note, status, &work->failure);
+	atomic_store_explicit(&work->status, (int)status, memory_order_release);
+	tell_end(work, status);
+	if (calls_back) /* takes our reference */
+		chores_call_back(context, work);
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+	if (!calls_back)
+		work_put(work);
+}
+
+/* ---- waiting ---- */
+
+bool work_is_done(void *argument)
+{
+	struct work *work = argument;
+
+	return atomic_load_explicit(&work->status, memory_order_acquire) != ESP_PENDING;
+}
+
+enum esp_status work_test(struct work *work)
+{
+	if (!work_is_done(work) && work->on_board)
+		group_turn(work->group);
+	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+}
+
+enum esp_status work_wait(struct work *work, uint64_t until_ns)
+{
+	if (work->on_board)
+		group_board_wait(work->group, work, until_ns);
+	else
+		driver_wait(work->group->context, work_is_done, work, until_ns);
+	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+}
+
+struct any {
+	struct work *const *works;
+	uint32_t count;
+};
+
+static uint32_t find_done(const struct any *any)
+{
+	uint32_t i = 0;
+
+	while (i < any->count && !(any->works[i] && work_is_done(any->works[i])))
+		i++;
+	return i;
+}
+
+static bool any_is_done(void *any)
+{
+	return find_done(any) < ((struct any *)any)->count;
+}
+
+/* Lets those on boards go on; true: there are such. */
+static bool turn_boards(const struct any *any)
+{
+	bool has_board = false;
+
+	for (uint32_t i = 0; i < any->count; i++) {
+		if (any->works[i] && any->works[i]->on_board) {
+			has_board = true;
+			group_turn(any->works[i]->group);
+		}
+	}
+	return has_board;
+}
+
+uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns)
+{
+	struct any any = {works, count};
+	struct work *first = NULL;
+	bool is_time = false;
+
+	for (uint32_t i = 0; i < count && !first; i++)
+		first = works[i];
+	while (find_done(&any) == count && !is_time) {
+		/* Boards are looked at again and again; lanes wake us. */
+		uint64_t look_ns = turn_boards(&any) ? clock_now_ns() + BOARD_LOOK : UINT64_MAX;
+
+		(void)driver_wait(first->group->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
+		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
+	}
+	return find_done(&any);
+}
+
+const char *work_plan(const struct work *work)
+{
+	if (work->on_board)
+		return "exchange";
+	return work->stretch_count && work->stretches[0].planned ? planner_name(work->stretches[0].planned->planner) : "";
+}
+
+enum esp_status work_descriptor(struct work *work, int *out_fd)
+{
+	struct context *context = work->group->context;
+	uint64_t one = 1;
+	enum esp_status status = ESP_OK;
+
+	pthread_mutex_lock(&context->lock);
+	if (work->event_fd < 0) {
+		work->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (work->event_fd < 0)
+			status = ESP_ELIMIT;
+		else if (work_is_done(work) && write(work->event_fd, &one, sizeof(one)) < 0)
+			status = ESP_EIO;
+	}
+	*out_fd = work->event_fd;
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}

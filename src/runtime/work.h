@@ -1,0 +1,114 @@
+/*
+ * work.h - a call under way: its parts on the lanes, its end, and what is told about it.
+ *
+ * A call becomes one or more *parts*, each an executor's call on one lane: one per lane that has
+ * chunks of it, and per stretch of memory where the caller gave many buffers. Small calls
+ * of ranks that share a host have no part; they go over the group's board (board.h).
+ *
+ * Work is counted: the caller has it until work_put(), the library until it has ended.
+ */
+#ifndef RUNTIME_WORK_H
+#define RUNTIME_WORK_H
+
+#include "runtime/call.h"
+#include "runtime/driver.h"
+#include "runtime/plans.h"
+
+struct stretch;
+
+struct work_part {
+	struct mail mail;
+	struct work *work;
+	uint32_t lane;
+	struct exec_call call;
+};
+
+typedef void work_done_fn(void *context, struct work *work, enum esp_status status);
+
+struct work_options {
+	int64_t deadline_ns; /* from the start; 0: the setting */
+	const _Atomic uint64_t *gate;
+	uint64_t gate_value;
+	_Atomic uint64_t *signal;
+	uint64_t signal_value;
+	work_done_fn *done;
+	void *done_context;
+};
+
+enum work_kind {
+	WORK_CALL,    /* a collective           */
+	WORK_SEND,
+	WORK_RECEIVE,
+};
+
+struct work {
+	struct group *group;
+	enum work_kind kind;
+	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
+	uint32_t peer;
+	uint64_t tag, room_bytes;
+	struct work_options options;
+	struct call call;          /* counts and parts are copies that the work owns */
+	struct call_note note;
+	uint32_t digest;
+	struct stretch *stretches;
+	uint32_t stretch_count;
+	struct work_part *parts;
+	uint32_t part_count;
+	bool on_board, persistent;
+	uint64_t started_ns;
+	uint64_t deadline_ns;      /* absolute */
+	uint64_t asked_ns;         /* when the peer that it waits for was last asked about this call */
+
+	atomic_uint references;
+	atomic_uint parts_left;
+	atomic_int worst;          /* status of the first part that failed                 */
+	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
+	struct failure failure;    /* once ended                                           */
+	int event_fd;              /* -1: nobody asked for one                             */
+	struct work *live_next, *live_before; /* guarded by context->lock                  */
+	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
+	bool helped;
+	/* Guarded by context->lock. */
+	bool awaits_verdict;       /* ended, but for the reason                            */
+	bool is_waiting;           /* in a list of its group, until others are ready       */
+	struct work *wait_next;
+};
+
+/* ---- for callers ---- */
+
+/* Makes work of a checked call; nothing is started. */
+ESP_CHECKED enum esp_status work_make(struct group *group, const struct call *call, const struct work_options *options,
+                                      struct work **out, struct failure *failure);
+/* Starts it, in order with the group's other calls. helped: the caller waits for it by itself. */
+ESP_CHECKED enum esp_status work_start(struct work *work, bool helped, struct failure *failure);
+bool work_is_done(void *work);
+enum esp_status work_test(struct work *work);
+/* ESP_PENDING: until_ns has come first. */
+enum esp_status work_wait(struct work *work, uint64_t until_ns);
+/* The index of one that has ended; count: none has by then. NULLs are skipped. */
+uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns);
+/* The planner that it runs by, or "". */
+const char *work_plan(const struct work *work);
+enum esp_status work_descriptor(struct work *work, int *out_fd);
+void work_put(struct work *work);
+
+/* ---- for drivers and boards ---- */
+
+/* Makes the parts of what is to run by a plan, on a stream of the group (enum group_stream). plans: NULL: none is kept. */
+ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream,
+                                            struct failure *failure);
+/* It is its turn on the lanes. */
+void work_launch(struct work *work, bool helped);
+/* The same with context->lock held, of work that has parts. */
+void work_launch_locked(struct work *work, bool helped);
+/* An empty one, with one reference; NULL: no memory. */
+struct work *work_new(struct group *group, const struct call *call, const struct work_options *options);
+/* With context->lock held: it runs from now on, as far as its caller knows. */
+void work_set_out(struct work *work);
+/* A part has ended on its lane. */
+void work_part_done(struct work_part *part, enum esp_status status);
+/* Everything has ended. */
+void work_end(struct work *work, enum esp_status status);
+
+#endif

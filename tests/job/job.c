@@ -1,0 +1,89 @@
+#include "job.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+struct job {
+	uint32_t size;
+	pthread_barrier_t barrier;
+	uint8_t *shared; /* what an all-gather collects */
+	const char *const *settings;
+	job_fn *function;
+	void *argument;
+};
+
+struct seat {
+	struct job *job;
+	struct job_rank rank;
+	pthread_t thread;
+};
+
+void job_expect(enum esp_status status, enum esp_status expected, const char *what)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+
+	if (status == expected)
+		return;
+	esp_last_error(&error);
+	CHECK_MSG(status == expected, "%s: %s, expected %s: %s", what, esp_status_name(status), esp_status_name(expected),
+	          error.text);
+}
+
+static enum esp_status gather(void *argument, const void *mine, void *all, size_t bytes)
+{
+	struct seat *seat = argument;
+	struct job *job = seat->job;
+
+	if (pthread_barrier_wait(&job->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+		job->shared = malloc(bytes * job->size);
+	pthread_barrier_wait(&job->barrier);
+	memcpy(job->shared + bytes * seat->rank.rank, mine, bytes);
+	pthread_barrier_wait(&job->barrier);
+	memcpy(all, job->shared, bytes * job->size);
+	if (pthread_barrier_wait(&job->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+		free(job->shared);
+	return ESP_OK;
+}
+
+void job_meet(struct job_rank *rank)
+{
+	struct seat *seat = (struct seat *)(void *)((char *)rank - offsetof(struct seat, rank));
+
+	pthread_barrier_wait(&seat->job->barrier);
+}
+
+static void *seat_main(void *argument)
+{
+	struct seat *seat = argument;
+	struct esp_options options = ESP_OPTIONS_INIT;
+
+	options.rank = seat->rank.rank;
+	options.size = seat->rank.size;
+	options.allgather = gather;
+	options.allgather_context = seat;
+	options.settings = seat->job->settings;
+	OK(esp_init(&options, &seat->rank.context));
+	seat->rank.world = esp_world(seat->rank.context);
+	seat->job->function(&seat->rank);
+	OK(esp_fini(seat->rank.context));
+	return NULL;
+}
+
+void job_run(uint32_t size, const char *const *settings, job_fn *function, void *argument)
+{
+	struct job job = {.size = size, .settings = settings, .function = function};
+	struct seat *seats = calloc(size, sizeof(*seats));
+
+	pthread_barrier_init(&job.barrier, NULL, size);
+	for (uint32_t i = 0; i < size; i++) {
+		seats[i] = (struct seat){.job = &job, .rank = {.rank = i, .size = size, .argument = argument}};
+		CHECK(pthread_create(&seats[i].thread, NULL, seat_main, &seats[i]) == 0);
+	}
+	for (uint32_t i = 0; i < size; i++)
+		pthread_join(seats[i].thread, NULL);
+	pthread_barrier_destroy(&job.barrier);
+	free(seats);
+}

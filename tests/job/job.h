@@ -1,0 +1,32 @@
+/*
+ * job.h - a job whose ranks are threads of one process, each with a context of its own.
+ *
+ * They join through an all-gather in memory and share nothing else but the library, so the
+ * same code runs as in separate processes, and sanitizers see all of it.
+ */
+#ifndef TESTS_JOB_JOB_H
+#define TESTS_JOB_JOB_H
+
+#include "espalier/espalier.h"
+
+struct job_rank {
+	struct esp_context *context;
+	struct esp_group *world;
+	uint32_t rank, size;
+	void *argument;
+};
+
+typedef void job_fn(struct job_rank *rank);
+
+/* Runs the function on every rank; a rank that cannot join ends the test. settings: "name=value", ends with NULL; or NULL. */
+void job_run(uint32_t size, const char *const *settings, job_fn *function, void *argument);
+
+/* Ends the test with the library's sentence, unless status is what was expected. */
+void job_expect(enum esp_status status, enum esp_status expected, const char *what);
+#define EXPECT(call, status) job_expect(call, status, #call)
+#define OK(call) job_expect(call, ESP_OK, #call)
+
+/* All ranks of the job wait for each other, without the library. */
+void job_meet(struct job_rank *rank);
+
+#endif
