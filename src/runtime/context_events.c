@@ -422,6 +422,18 @@ static void wait_until(struct context *context, uint64_t until_ns)
 	context->sleepers--;
 }
 
+/* With the lock held. */
+static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
+{
+	char who[RANK_TEXT];
+	uint32_t rank = 0;
+
+	while (rank + 1 < context->size && context->fates[rank] == FATE_HERE)
+		rank++;
+	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died while the ranks connected to each other",
+	                   context_rank_text(context, rank, who));
+}
+
 enum esp_status context_meet(struct context *context, struct failure *failure)
 {
 	pthread_mutex_lock(&context->lock);
@@ -438,7 +450,7 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	if (status != ESP_OK)
 		*failure = context->open_failure;
 	else if (!all_met(context) && context->gone > 0)
-		status = failure_set(failure, ESP_EPEER, -1, "a rank died while the ranks connected to each other");
+		status = name_first_gone(context, failure);
 	else if (!all_met(context))
 		status = failure_set(failure, ESP_ETIMEOUT, -1, "%u connections to other ranks did not come about",
 		                     context->neighbours_missing + context->controls_missing);
