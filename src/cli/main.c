@@ -9,8 +9,11 @@
 #include "espalier/espalier.h"
 
 static const struct cli_command *const commands[] = {
+	&cli_bench,
 	&cli_conf,
+	&cli_demo,
 	&cli_plan,
+	&cli_run,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 

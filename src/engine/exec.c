@@ -184,6 +184,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 		.element_bytes = (uint32_t)math_type_bytes(call->type),
 		.reduces = reduces,
 		.finishes = reduces && math_finish_needed(call->op),
+		.streams = chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM,
 		.status = ESP_PENDING,
 		.live_next = exec->live,
 	};

@@ -46,6 +46,17 @@ static void copy(struct exec *exec, struct run *run, void *target, const void *s
 	memcpy(target, source, run->piece.bytes);
 }
 
+/* What was received is put where it belongs: around the caches, if nobody is going to read it soon. */
+static void put_away(struct exec *exec, struct run *run, void *target, const void *source)
+{
+	bool is_passed_on = run->at + 1 < run->op_count && run->ops[run->at + 1].step.verb == PLAN_SEND;
+
+	if (run->instance->streams && !is_passed_on && !exec->config.dry && !has_failed(exec) && run->piece.bytes > 0)
+		math_copy_streaming(target, source, run->piece.bytes);
+	else
+		copy(exec, run, target, source);
+}
+
 /* ---- folds ---- */
 
 static bool is_local(const struct op *term)
@@ -178,7 +189,7 @@ static bool run_recv(struct exec *exec, struct run *run)
 
 	if (op->state != OP_PARKED)
 		return false;
-	copy(exec, run, run_place(exec, run, op->step.place), op->data);
+	put_away(exec, run, run_place(exec, run, op->step.place), op->data);
 	peer_consume(exec, op);
 	run->at++;
 	return true;

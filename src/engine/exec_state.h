@@ -60,6 +60,7 @@ struct instance {
 	uint32_t element_bytes;
 	bool reduces;        /* fold has something to do   */
 	bool finishes;       /* update has something to do */
+	bool streams;        /* what is only copied will not be read soon: around the caches */
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
 	uint64_t next_chunk;
@@ -166,6 +167,7 @@ struct exec {
 };
 
 #define STAGING_BYTES 65536u
+#define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
 
 /* exec_peer.c */
 struct peer *peer_find(struct exec *exec, uint32_t node);

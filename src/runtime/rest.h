@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-#define REST_SPINS 4000u                  /* looks around, before the first yield          */
+#define REST_SPINS 300u                   /* looks around, before the first yield          */
 #define REST_YIELD_NS (60 * NS_PER_US)    /* of yielding before sleep                      */
 
 struct rest {

@@ -1,0 +1,31 @@
+/*
+ * bench_sizes.h - the sizes that a benchmark goes through: "4:128M", "4,1K,64K:1M".
+ *
+ * Pure: no I/O, no allocation.
+ */
+#ifndef CLI_BENCH_SIZES_H
+#define CLI_BENCH_SIZES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define BENCH_SIZES_MAX 256u
+#define BENCH_SIZE_MAX (UINT64_C(1) << 46) /* bytes: no machine has more */
+
+struct bench_sizes {
+	uint64_t bytes[BENCH_SIZES_MAX]; /* in the order in which they are measured */
+	size_t count;
+	uint64_t least, most;
+	uint64_t factor; /* of the one range that they are; 0: a list */
+};
+
+/*
+ * Items with commas between them: a size, or FROM:TO, which means FROM, FROM * factor, ... up to TO.
+ * factor is at least 2. ESP_EINVAL with the reason in *err: not a size, 0, FROM above TO, too many.
+ */
+ESP_CHECKED enum esp_status bench_sizes_parse(const char *text, uint64_t factor, struct bench_sizes *out,
+                                              struct error *err);
+
+#endif

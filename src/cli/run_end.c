@@ -1,0 +1,69 @@
+#include "cli/run_end.h"
+
+#include <signal.h>
+
+static uint64_t later(uint64_t now_ns, uint64_t after_ns)
+{
+	return after_ns < RUN_END_NEVER - now_ns ? now_ns + after_ns : RUN_END_NEVER;
+}
+
+/* Only ever forward. */
+static int enter(struct run_end *end, enum run_stage stage, uint64_t now_ns)
+{
+	static const int signals[] = {[RUN_TERM] = SIGTERM, [RUN_KILL] = SIGKILL, [RUN_CUT] = SIGKILL};
+	end->stage = (uint8_t)stage;
+	end->next_ns = RUN_END_NEVER;
+	if (stage == RUN_GRACE)
+		end->next_ns = later(now_ns, end->grace_ns);
+	else if (stage < RUN_CUT)
+		end->next_ns = later(now_ns, RUN_END_STEP_NS);
+	return signals[stage];
+}
+
+void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns)
+{
+	*end = (struct run_end){
+		.grace_ns = grace_ns,
+		.limit_ns = limit_ns ? later(now_ns, limit_ns) : RUN_END_NEVER,
+		.next_ns = RUN_END_NEVER,
+	};
+}
+
+void run_end_on_failure(struct run_end *end, uint64_t now_ns)
+{
+	if (end->stage == RUN_CALM)
+		enter(end, RUN_GRACE, now_ns);
+}
+
+int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
+{
+	end->asked = end->asked ? end->asked : signal_number;
+	if (signal_number != SIGINT)
+		return signal_number;
+	end->interrupts = (uint8_t)(end->interrupts < 3 ? end->interrupts + 1 : 3);
+	if (end->interrupts < 3)
+		return end->interrupts == 1 ? SIGINT : SIGTERM;
+	return end->stage < RUN_KILL ? enter(end, RUN_KILL, now_ns) : SIGKILL;
+}
+
+int run_end_on_trouble(struct run_end *end, uint64_t now_ns)
+{
+	return end->stage < RUN_TERM ? enter(end, RUN_TERM, now_ns) : 0;
+}
+
+int run_end_on_time(struct run_end *end, uint64_t now_ns)
+{
+	if (now_ns >= end->limit_ns) {
+		end->limit_ns = RUN_END_NEVER;
+		if (end->stage < RUN_TERM) {
+			end->timed_out = true;
+			return enter(end, RUN_TERM, now_ns);
+		}
+	}
+	return now_ns >= end->next_ns ? enter(end, (enum run_stage)(end->stage + 1), now_ns) : 0;
+}
+
+uint64_t run_end_next_ns(const struct run_end *end)
+{
+	return end->limit_ns < end->next_ns ? end->limit_ns : end->next_ns;
+}

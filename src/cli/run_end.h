@@ -1,0 +1,58 @@
+/*
+ * run_end.h - when a job is told to end, and how urgently.
+ *
+ * Pure: given events and the time, it says which signal the ranks get now. A rank that fails starts
+ *
+ *     calm --rank failed--> grace --its seconds--> SIGTERM --2 s--> SIGKILL --2 s--> cut
+ *
+ * as the others should end by themselves: the library tells them. The job's time limit goes
+ * straight to SIGTERM. cut is for ranks on other hosts only: whoever did not hear of SIGKILL within two
+ * seconds has no connection any more, and its remote shell is ended here.
+ * A person who presses Ctrl-C asks for SIGINT, then SIGTERM, then SIGKILL; what the ranks do of it is
+ * up to them, and a rank that dies of it has failed.
+ */
+#ifndef CLI_RUN_END_H
+#define CLI_RUN_END_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RUN_END_NEVER UINT64_MAX
+#define RUN_END_STEP_NS UINT64_C(2000000000) /* from SIGTERM to SIGKILL, and for what a rank has left running */
+
+enum run_stage {
+	RUN_CALM,  /* all is well                                      */
+	RUN_GRACE, /* a rank has failed, the others may end themselves */
+	RUN_TERM,  /* they were told to                                */
+	RUN_KILL,  /* they were made to                                */
+	RUN_CUT,   /* also those that cannot be reached                */
+};
+
+struct run_end {
+	uint64_t grace_ns;
+	uint64_t limit_ns; /* when the job must be over; RUN_END_NEVER */
+	uint64_t next_ns;  /* when the next stage begins; RUN_END_NEVER */
+	uint8_t stage;     /* enum run_stage */
+	uint8_t interrupts;
+	bool timed_out;
+	int asked; /* the first signal that espalier run was sent; 0: none */
+};
+
+/* limit_ns: how long the job may take from now on; 0: as long as it likes. */
+void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uint64_t now_ns);
+
+void run_end_on_failure(struct run_end *end, uint64_t now_ns);
+
+/* SIGINT, SIGTERM or SIGHUP has reached us: the signal that the ranks get. */
+int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns);
+
+/* Nobody reads what the ranks print, or they could not all be started: SIGTERM for all, unless they had it. */
+int run_end_on_trouble(struct run_end *end, uint64_t now_ns);
+
+/* The signal that it is time for; 0: none. */
+int run_end_on_time(struct run_end *end, uint64_t now_ns);
+
+/* When run_end_on_time() has something to say; RUN_END_NEVER. */
+uint64_t run_end_next_ns(const struct run_end *end);
+
+#endif

@@ -1,0 +1,98 @@
+#include "cli/run_end.h"
+
+#include <signal.h>
+
+#include "base/check.h"
+
+#define S UINT64_C(1000000000)
+
+static void test_failure(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 100 * S);
+	CHECK_U64(run_end_next_ns(&end), RUN_END_NEVER);
+	CHECK_U64(run_end_on_time(&end, 1000 * S), 0);
+	run_end_on_failure(&end, 1000 * S);
+	run_end_on_failure(&end, 1004 * S); /* the second one changes nothing */
+	CHECK_U64(run_end_next_ns(&end), 1005 * S);
+	CHECK_U64(run_end_on_time(&end, 1005 * S - 1), 0);
+	CHECK_U64(run_end_on_time(&end, 1005 * S), SIGTERM);
+	CHECK_U64(run_end_on_time(&end, 1005 * S), 0);
+	CHECK_U64(run_end_on_trouble(&end, 1006 * S), 0);
+	CHECK_U64(run_end_next_ns(&end), 1007 * S);
+	CHECK_U64(run_end_on_time(&end, 1008 * S), SIGKILL);
+	CHECK(end.stage == RUN_KILL && run_end_next_ns(&end) == 1010 * S);
+	CHECK_U64(run_end_on_time(&end, 1010 * S), SIGKILL);
+	CHECK(end.stage == RUN_CUT && run_end_next_ns(&end) == RUN_END_NEVER);
+	CHECK(!end.timed_out && !end.asked);
+}
+
+static void test_no_grace(void)
+{
+	struct run_end end;
+	run_end_init(&end, 0, 0, 0);
+	run_end_on_failure(&end, 7);
+	CHECK_U64(run_end_on_time(&end, 7), SIGTERM);
+	run_end_init(&end, UINT64_MAX, UINT64_MAX, 1); /* for ever */
+	run_end_on_failure(&end, 7);
+	CHECK_U64(run_end_next_ns(&end), RUN_END_NEVER);
+}
+
+static void test_limit(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 10 * S, 100 * S);
+	CHECK_U64(run_end_next_ns(&end), 110 * S);
+	CHECK_U64(run_end_on_time(&end, 109 * S), 0);
+	CHECK_U64(run_end_on_time(&end, 111 * S), SIGTERM);
+	CHECK(end.timed_out && run_end_next_ns(&end) == 113 * S);
+	CHECK_U64(run_end_on_time(&end, 113 * S), SIGKILL);
+
+	run_end_init(&end, 5 * S, 10 * S, 100 * S);
+	run_end_on_failure(&end, 109 * S);
+	CHECK_U64(run_end_next_ns(&end), 110 * S);
+	CHECK_U64(run_end_on_time(&end, 110 * S), SIGTERM); /* the limit cuts the grace short */
+	CHECK(end.timed_out);
+
+	run_end_init(&end, 0, 10 * S, 100 * S);
+	run_end_on_failure(&end, 100 * S);
+	CHECK_U64(run_end_on_time(&end, 100 * S), SIGTERM);
+	CHECK_U64(run_end_on_time(&end, 110 * S), SIGKILL); /* ending already: no time-out */
+	CHECK(!end.timed_out);
+}
+
+static void test_signals(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 0);
+	CHECK_U64(run_end_on_signal(&end, SIGTERM, 1), SIGTERM);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 1), SIGINT);
+	CHECK_U64(run_end_on_signal(&end, SIGHUP, 1), SIGHUP);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 1), SIGTERM);
+	CHECK(end.stage == RUN_CALM && end.asked == SIGTERM);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 3 * S), SIGKILL);
+	CHECK(end.stage == RUN_KILL && run_end_next_ns(&end) == 5 * S);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 4 * S), SIGKILL);
+	CHECK_U64(run_end_next_ns(&end), 5 * S); /* not put off by one more */
+	run_end_on_failure(&end, 4 * S);
+	CHECK_U64(end.stage, RUN_KILL);
+}
+
+static void test_trouble(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 0);
+	run_end_on_failure(&end, 0);
+	CHECK_U64(run_end_on_trouble(&end, S), SIGTERM);
+	CHECK_U64(run_end_next_ns(&end), 3 * S);
+}
+
+int main(void)
+{
+	test_failure();
+	test_no_grace();
+	test_limit();
+	test_signals();
+	test_trouble();
+	return 0;
+}

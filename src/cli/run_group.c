@@ -1,0 +1,102 @@
+#include "cli/run_group.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HIGH_PORT_FIRST 61000u
+#define HIGH_PORT_COUNT 4536u /* up to 65535 */
+
+#ifdef CLI_WITHOUT_GROUP
+
+enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err)
+{
+	hex[0] = '\0';
+	return error_set(err, ESP_EUNSUPPORTED, "this espalier was built without libsodium, and no job runs without a key");
+}
+
+enum esp_status run_group_check_leader(const char *text, struct error *err)
+{
+	(void)text;
+	(void)err;
+	return ESP_OK;
+}
+
+#else
+
+#include <assert.h>
+
+#include "base/conf.h"
+#include "group/address.h"
+#include "group/key.h"
+#include "group/launch.h"
+
+static_assert(RUN_KEY_TEXT == KEY_HEX, "a key as text");
+static_assert(RUN_LEADER_TEXT == ADDRESS_TEXT, "an address as text");
+static_assert(RUN_JOB_TEXT == LAUNCH_JOB, "the name of a job");
+
+enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err)
+{
+	struct key key;
+	enum esp_status status = key_find(conf_environment, NULL, &key, err);
+	if (status != ESP_OK)
+		return status;
+	if (key.origin == KEY_NONE)
+		key_generate(&key);
+	key_to_hex(&key, hex);
+	key_wipe(&key);
+	return ESP_OK;
+}
+
+enum esp_status run_group_check_leader(const char *text, struct error *err)
+{
+	struct address unused;
+	return address_parse(text, "--leader", &unused, err);
+}
+
+#endif
+
+enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out, struct error *err)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(wanted)};
+	socklen_t length = sizeof(address);
+	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0)
+		return error_set(err, ESP_EIO, "cannot make a socket: %s", strerror(errno));
+	if (wanted)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* an earlier job may still be fading */
+	int failed = bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 1) != 0 ||
+	             getsockname(fd, (struct sockaddr *)&address, &length) != 0;
+	int cause = errno;
+	close(fd);
+	if (failed && wanted)
+		return error_set(err, ESP_EIO, "port %u of 127.0.0.1 cannot be used: %s; without --port, a free one is found",
+		                 wanted, strerror(cause));
+	if (failed)
+		return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(cause));
+	*out = ntohs(address.sin_port);
+	return ESP_OK;
+}
+
+uint16_t run_group_high_port(void)
+{
+	uint32_t number = 0;
+	while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		continue; /* interrupted */
+	return (uint16_t)(HIGH_PORT_FIRST + number % HIGH_PORT_COUNT);
+}
+
+const char *run_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT])
+{
+	bool brackets = strchr(host, ':') != NULL;
+	snprintf(text, RUN_LEADER_TEXT, "%s%.*s%s:%u", brackets ? "[" : "", (int)RUN_LEADER_TEXT - 10, host,
+	         brackets ? "]" : "", port);
+	return text;
+}

@@ -1,0 +1,35 @@
+/*
+ * run_group.h - what joining needs to be told, in the words of src/group: the key and the leader.
+ *
+ * The one place that knows of builds without src/group (no libsodium, when compiling for another machine).
+ */
+#ifndef CLI_RUN_GROUP_H
+#define CLI_RUN_GROUP_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define RUN_KEY_TEXT 65u     /* 64 hexadecimal digits and the NUL */
+#define RUN_LEADER_TEXT 266u /* host:port */
+#define RUN_JOB_TEXT 128u    /* a job's name, with the NUL */
+
+/* The key from ESP_KEY_FILE or ESP_KEY, or else a new one. */
+ESP_CHECKED enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err);
+
+/* Is this host:port, as --leader wants it? */
+ESP_CHECKED enum esp_status run_group_check_leader(const char *text, struct error *err);
+
+/*
+ * A port of 127.0.0.1 that nobody listens on. wanted 0: any. Somebody may take it before rank 0 does;
+ * then rank 0 says so, and the next try finds another.
+ */
+ESP_CHECKED enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out, struct error *err);
+
+/* A port for another host: above those that Linux gives out by itself (32768 to 60999). */
+uint16_t run_group_high_port(void);
+
+/* host:port, with brackets around an IPv6 address. Returns text. */
+const char *run_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT]);
+
+#endif

@@ -1,0 +1,393 @@
+#include "cli/run_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+
+#define EVENTS 64       /* of the ranks, taken in one turn     */
+#define SPARE_FILES 32u /* descriptors that are not for a rank */
+#define CAUSE_NS (250 * NS_PER_MS)
+
+/* ---- opening and closing ---- */
+
+/*
+ * A descriptor that was closed before we were started would be one of our pipes otherwise. It can be read
+ * but not written: what is lost is still seen to be lost.
+ */
+static enum esp_status fill_standard_files(int *out_nothing, struct error *err)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return error_set(err, ESP_EIO, "cannot open /dev/null: %s", strerror(errno));
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	*out_nothing = fd;
+	return ESP_OK;
+}
+
+/* As many descriptors as the ranks need; they themselves get the limit that was. */
+static enum esp_status raise_file_limit(struct run_job *job, struct error *err)
+{
+	const struct run_request *request = job->request;
+	uint64_t pipes = (request->output ? 0 : 2) + (request->hosts.count ? 1 : 0);
+	uint64_t needed = request->size * pipes + SPARE_FILES;
+	if (getrlimit(RLIMIT_NOFILE, &job->files) != 0)
+		return error_set(err, ESP_EIO, "cannot ask for the limit on open files: %s", strerror(errno));
+	uint64_t most = job->files.rlim_max;
+	if (needed > most)
+		return error_set(err, ESP_ELIMIT, "%u ranks need %" PRIu64 " open files, and the hard limit is %" PRIu64
+		                 " (ulimit -Hn); --output needs fewer", request->size, needed, most);
+	struct rlimit raised = {.rlim_cur = most, .rlim_max = most};
+	if (needed > job->files.rlim_cur && setrlimit(RLIMIT_NOFILE, &raised) != 0)
+		return error_set(err, ESP_ELIMIT, "cannot raise the limit on open files: %s", strerror(errno));
+	return ESP_OK;
+}
+
+static enum esp_status open_events(struct run_job *job, struct error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL); /* whoever ignores it and starts us would have our ranks reaped unseen */
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	bool opened = job->signals >= 0;
+	for (int i = 0; i < RUN_EPOLLS && opened; i++)
+		opened = (job->epolls[i] = epoll_create1(EPOLL_CLOEXEC)) >= 0;
+	/* What ranks leave behind becomes ours to reap, so that a group is seen to be empty under any init. */
+	if (!opened || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return error_set(err, ESP_EIO, "cannot watch over processes: %s", strerror(errno));
+	return ESP_OK;
+}
+
+static enum esp_status allocate(struct run_job *job, struct error *err)
+{
+	uint32_t size = job->request->size;
+	job->children = calloc(size, sizeof(*job->children));
+	job->pids = calloc(size, sizeof(*job->pids));
+	if (job->request->hosts.count)
+		job->controls = malloc(size * sizeof(*job->controls));
+	if (!job->children || !job->pids || (job->request->hosts.count && !job->controls))
+		return error_set(err, ESP_ENOMEM, "no memory for %u ranks", size);
+	for (uint32_t rank = 0; job->controls && rank < size; rank++)
+		job->controls[rank] = RUN_CONTROL_CLOSED;
+	return ESP_OK;
+}
+
+enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err)
+{
+	*job = (struct run_job){.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1};
+	enum esp_status status = fill_standard_files(&job->nothing, err);
+	if (status == ESP_OK)
+		status = raise_file_limit(job, err);
+	if (status == ESP_OK)
+		status = allocate(job, err);
+	if (status == ESP_OK)
+		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
+	if (status == ESP_OK)
+		status = open_events(job, err);
+	if (status != ESP_OK)
+		run_job_close(job);
+	return status;
+}
+
+void run_job_close(struct run_job *job)
+{
+	const int files[] = {job->signals, job->nothing, job->epolls[0], job->epolls[1], job->epolls[2]};
+	for (uint32_t rank = 0; job->controls && rank < job->request->size; rank++)
+		run_control_close(&job->controls[rank]);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	run_input_close(&job->input);
+	run_output_close(&job->output);
+	free(job->controls);
+	free(job->pids);
+	free(job->children);
+	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1};
+}
+
+/* ---- telling the ranks ---- */
+
+/* A change of what is waited for: a control only matters while something is to be written, or nobody reads it. */
+static void watch_control(struct run_job *job, uint32_t rank)
+{
+	struct run_control *control = &job->controls[rank];
+	struct epoll_event event = {.events = run_control_pending(control) ? EPOLLOUT : 0,
+	                            .data.u32 = run_event_tag(rank, RUN_EVENT_CONTROL)};
+	if (control->fd >= 0)
+		epoll_ctl(job->epolls[RUN_EPOLL_CONTROL], EPOLL_CTL_MOD, control->fd, &event);
+}
+
+/* A rank on another host is told through its shell; if that cannot be done or did not help, the shell is ended. */
+static void tell(struct run_job *job, uint32_t rank, int signal_number)
+{
+	struct run_child *child = &job->children[rank];
+	bool by_word = job->controls && child->state == RUN_CHILD_RUNS && job->end.stage < RUN_CUT;
+	if (by_word && run_control_signal(&job->controls[rank], signal_number))
+		watch_control(job, rank);
+	else
+		run_child_signal(child, signal_number);
+}
+
+static void tell_all(struct run_job *job, int signal_number)
+{
+	for (uint32_t rank = 0; signal_number && rank < job->started; rank++)
+		tell(job, rank, signal_number);
+}
+
+/* ---- what happens ---- */
+
+static void start_next(struct run_job *job, uint64_t now_ns)
+{
+	struct error err = {0};
+	uint32_t rank = job->started;
+	int failed = run_launch(job, rank, now_ns, &err);
+	if (job->children[rank].state == RUN_CHILD_RUNS) {
+		job->pids[rank] = job->children[rank].pid;
+		job->started++;
+	}
+	if (!failed)
+		return;
+	job->start_status = failed;
+	job->stopped = true;
+	run_output_say(&job->output, "rank %u: %s", rank, err.text);
+	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+}
+
+/*
+ * A rank that is killed drops its connections a moment before we are told of its end, and the others may
+ * return an error even sooner. So a death by a signal that is not ours is the cause of a status that came
+ * just before it.
+ */
+static bool is_cause(const struct run_job *job, const struct run_child *child, uint64_t now_ns)
+{
+	const struct run_child *first = &job->children[job->first_failed];
+	bool ours = job->end.stage >= RUN_TERM || job->end.asked;
+	return child->signal && !first->signal && !ours && now_ns - first->ended_ns <= CAUSE_NS;
+}
+
+static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
+{
+	run_end_on_failure(&job->end, now_ns);
+	job->stopped = true;
+	if (!job->failed) {
+		job->failed = true;
+		job->first_failed = rank;
+		job->after_first = job->started - job->ended;
+	} else if (is_cause(job, &job->children[rank], now_ns)) {
+		job->first_failed = rank; /* the one before is now one of those that ended after it */
+	}
+}
+
+static void on_rank_end(struct run_job *job, uint32_t rank, int wait_status, uint64_t now_ns)
+{
+	run_child_on_end(&job->children[rank], wait_status, now_ns);
+	job->pids[rank] = 0;
+	job->ended++;
+	if (job->controls)
+		run_control_close(&job->controls[rank]);
+	if (run_child_failed(&job->children[rank]))
+		note_failure(job, rank, now_ns);
+}
+
+static void reap(struct run_job *job, uint64_t now_ns)
+{
+	int wait_status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+		uint32_t rank = 0;
+		while (rank < job->started && job->pids[rank] != pid)
+			rank++;
+		if (rank < job->started) /* others are what their parents have left to us */
+			on_rank_end(job, rank, wait_status, now_ns);
+	}
+}
+
+/* Groups whose leader has ended: are they empty now? */
+static void look_at_groups(struct run_job *job, uint64_t now_ns)
+{
+	for (uint32_t rank = 0; job->gone < job->ended && rank < job->started; rank++) {
+		struct run_child *child = &job->children[rank];
+		if (child->state != RUN_CHILD_LEFT)
+			continue;
+		run_child_look(child, now_ns);
+		if (child->state == RUN_CHILD_GONE)
+			job->gone++;
+	}
+}
+
+static bool all_gone(const struct run_job *job)
+{
+	return job->gone == job->started && (job->stopped || job->started == job->request->size);
+}
+
+static void on_signals(struct run_job *job, uint64_t now_ns)
+{
+	struct signalfd_siginfo info;
+	while (read(job->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			reap(job, now_ns);
+			continue;
+		}
+		job->stopped = true;
+		job->deaf = all_gone(job);
+		tell_all(job, run_end_on_signal(&job->end, (int)info.ssi_signo, now_ns));
+	}
+}
+
+static void on_event(struct run_job *job, uint32_t tag)
+{
+	uint32_t rank = tag >> 2;
+	if ((tag & 3) == RUN_EVENT_OUT || (tag & 3) == RUN_EVENT_ERR) {
+		run_output_read(&job->output, rank, (tag & 3) == RUN_EVENT_OUT ? RUN_OUT : RUN_ERR);
+		return;
+	}
+	struct run_control *control = &job->controls[rank];
+	if (run_control_pending(control))
+		run_control_flush(control);
+	else
+		run_control_close(control); /* nobody reads it any more */
+	watch_control(job, rank);
+}
+
+/* Does its output wait for somebody to read it? Then more of it would only need memory. */
+static bool is_held_up(const struct run_job *job, enum run_epoll which)
+{
+	return which != RUN_EPOLL_CONTROL && run_output_is_full(&job->output, which == RUN_EPOLL_OUT ? 0 : 1);
+}
+
+static void on_ranks(struct run_job *job, enum run_epoll which)
+{
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(job->epolls[which], events, EVENTS, 0);
+	for (int i = 0; i < count && !is_held_up(job, which); i++)
+		on_event(job, events[i].data.u32);
+}
+
+static void on_time(struct run_job *job, uint64_t now_ns)
+{
+	uint32_t running = job->started - job->ended;
+	int signal_number = run_end_on_time(&job->end, now_ns);
+	if (!signal_number)
+		return;
+	if (job->end.stage == RUN_TERM && job->end.timed_out)
+		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
+		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
+	else if (job->end.stage == RUN_TERM && running)
+		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM",
+		               (double)job->request->grace_ns / NS_PER_S, job->first_failed, running,
+		               running == 1 ? " still runs" : "s still run");
+	if (job->end.stage == RUN_TERM) {
+		job->told = running;
+		job->stopped = true;
+	}
+	tell_all(job, signal_number);
+}
+
+/* Nobody reads what we print: as for any other command in a pipeline, that is the end. */
+static void on_broken_pipe(struct run_job *job, uint64_t now_ns)
+{
+	if (job->broken_pipe || run_output_error(&job->output) != EPIPE)
+		return;
+	job->broken_pipe = true;
+	job->stopped = true;
+	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+}
+
+/* ---- the loop ---- */
+
+static int timeout_ms(const struct run_job *job, uint64_t now_ns)
+{
+	uint64_t next_ns = run_end_next_ns(&job->end);
+	if (!job->stopped && job->started < job->request->size)
+		return 0;
+	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)
+		next_ns = now_ns + RUN_CHILD_LOOK_NS;
+	if (next_ns == RUN_END_NEVER || all_gone(job))
+		return -1;
+	uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+	return wait_ms < 3600000 ? (int)wait_ms : 3600000;
+}
+
+static void turn(struct run_job *job)
+{
+	enum { SIGNALS, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	struct pollfd polls[COUNT] = {
+		[SIGNALS] = {job->signals, POLLIN, 0},
+		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
+		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
+	};
+	for (int i = 0; i < RUN_EPOLLS; i++)
+		polls[RANKS + i] = (struct pollfd){is_held_up(job, (enum run_epoll)i) ? -1 : job->epolls[i], POLLIN, 0};
+	run_input_poll(&job->input, polls + INPUT);
+	if (poll(polls, COUNT, timeout_ms(job, clock_now_ns())) < 0)
+		return; /* interrupted, or no memory for a moment */
+	uint64_t now_ns = clock_now_ns();
+	if (polls[SIGNALS].revents)
+		on_signals(job, now_ns);
+	for (int i = 0; i < RUN_EPOLLS; i++)
+		if (polls[RANKS + i].revents)
+			on_ranks(job, (enum run_epoll)i);
+	run_input_move(&job->input, polls + INPUT);
+	look_at_groups(job, now_ns);
+	on_time(job, now_ns);
+	if (!job->stopped && job->started < job->request->size)
+		start_next(job, now_ns);
+	run_output_flush(&job->output);
+	on_broken_pipe(job, now_ns);
+}
+
+static bool has_news(const struct run_job *job)
+{
+	struct pollfd ready[] = {{job->epolls[RUN_EPOLL_OUT], POLLIN, 0}, {job->epolls[RUN_EPOLL_ERR], POLLIN, 0}};
+	return poll(ready, 2, 0) > 0;
+}
+
+/* Nothing of the ranks is left; what they have printed may still be in the pipes. */
+static void drain(struct run_job *job)
+{
+	if (job->drained || has_news(job))
+		return;
+	job->drained = true;
+	for (uint32_t rank = 0; rank < job->request->size; rank++)
+		run_output_end(&job->output, rank);
+	run_output_flush(&job->output);
+}
+
+static bool is_over(struct run_job *job)
+{
+	if (!all_gone(job))
+		return false;
+	drain(job);
+	if (job->deaf || job->end.interrupts >= 3)
+		return true; /* nobody waits for the rest */
+	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
+}
+
+void run_job_run(struct run_job *job)
+{
+	job->began_ns = clock_now_ns();
+	run_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
+	while (!is_over(job))
+		turn(job);
+	job->over_ns = clock_now_ns();
+}

@@ -1,0 +1,45 @@
+/*
+ * A job that joins: espalier run starts this program once more for every rank, and the ranks find
+ * each other with nothing but what they were told.
+ */
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/conf.h"
+#include "cli/cli.h"
+#include "group/join.h"
+#include "group/key.h"
+#include "group/listen.h"
+
+#define RANKS 5
+
+static int be_rank(void)
+{
+	struct join_config config = {.deadline_ns = clock_now_ns() + 60 * NS_PER_S};
+	struct roster roster;
+	struct error warning, err;
+	struct conf conf;
+	struct key key;
+	int fd;
+	conf_init(&conf);
+	CHECK(launch_find(&LAUNCH_NO_ARGUMENTS, conf_environment, NULL, &config.launch, &warning, &err) == ESP_OK);
+	CHECK(key_find(conf_environment, NULL, &key, &err) == ESP_OK && key.origin == KEY_ENVIRONMENT);
+	CHECK(config.launch.size == RANKS && address_is_loopback(&config.launch.leader));
+	memcpy(config.key, key.bytes, sizeof(config.key));
+	join_card(&config.launch, &conf, &config.card);
+	CHECK(group_listen(true, &fd, &config.card, &err) == ESP_OK);
+	group_describe_host(&config.card);
+	enum esp_status status = join_run(&config, &roster, &err);
+	CHECK_MSG(status == ESP_OK, "rank %u: %s", config.launch.rank, err.text);
+	CHECK_U64(roster.size, RANKS);
+	roster_fini(&roster);
+	close(fd);
+	return 0;
+}
+
+int main(void)
+{
+	char *words[] = {"run", "--ranks", "5", "--", "/proc/self/exe", NULL};
+	return getenv("ESP_RANK") ? be_rank() : cli_run.run(5, words);
+}

@@ -1,0 +1,133 @@
+#include "cli/run_report.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/cli.h"
+
+#define HOW_TEXT 512
+
+int run_report_exit_status(const struct run_job *job)
+{
+	if (job->start_status)
+		return job->start_status;
+	if (job->end.timed_out)
+		return RUN_EXIT_TIMEOUT;
+	if (job->broken_pipe)
+		return CLI_EXIT_NO;
+	if (job->failed)
+		return run_child_exit_status(&job->children[job->first_failed]);
+	if (job->started < job->request->size)
+		return 128 + job->end.asked; /* interrupted before all were started */
+	return run_output_error(&job->output) ? CLI_EXIT_NO : CLI_EXIT_OK;
+}
+
+/* "was killed by signal 9 (Killed)". A remote shell has only a status to tell it with. */
+static const char *how(const struct run_job *job, uint32_t rank, char text[HOW_TEXT])
+{
+	const struct run_child *child = &job->children[rank];
+	int from_shell = job->controls && child->status > 128 && child->status <= 128 + SIGRTMAX ? child->status - 128 : 0;
+	if (child->signal)
+		snprintf(text, HOW_TEXT, "was killed by signal %d (%s)", child->signal, strsignal(child->signal));
+	else if (from_shell)
+		snprintf(text, HOW_TEXT, "ended with status %d (as after signal %d, %s)", child->status, from_shell,
+		         strsignal(from_shell));
+	else if (job->controls && child->status == 255)
+		snprintf(text, HOW_TEXT, "ended with status 255 (which %.100s also returns if it cannot reach a host)",
+		         job->request->rsh[0]);
+	else
+		snprintf(text, HOW_TEXT, "ended with status %d", child->status);
+	return text;
+}
+
+static void summarize_failure(const struct run_job *job)
+{
+	char text[HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
+	uint32_t rank = job->first_failed;
+	if (job->controls)
+		snprintf(host, sizeof(host), " on %s", run_hosts_of(&job->request->hosts, rank)->name);
+	if (job->told)
+		snprintf(told, sizeof(told), ", %u of them only when told to", job->told);
+	if (job->after_first)
+		snprintf(others, sizeof(others), "; %u other rank%s ended after that%s", job->after_first,
+		         cli_plural(job->after_first), told);
+	if (job->request->output)
+		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
+	cli_note("run: rank %u%s %s%s%s", rank, host, how(job, rank, text), others, file);
+}
+
+void run_report_summary(const struct run_job *job)
+{
+	uint32_t size = job->request->size, missing = size - job->started;
+	int error = run_output_error(&job->output);
+	if (job->failed && !job->broken_pipe)
+		summarize_failure(job);
+	if (missing && !job->start_status)
+		cli_note("run: %u of %u ranks had not been started yet", missing, size);
+	if (error)
+		cli_note("run: cannot write what the ranks print: %s", strerror(error));
+}
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+	return (double)(to_ns - from_ns) / (double)NS_PER_S;
+}
+
+static void print_rank(struct json *json, const struct run_job *job, uint32_t rank)
+{
+	const struct run_child *child = &job->children[rank];
+	bool ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
+	json_object_begin(json);
+	json_key(json, "rank");
+	json_u64(json, rank);
+	json_key(json, "host");
+	json_string(json, job->controls ? run_hosts_of(&job->request->hosts, rank)->name : NULL);
+	json_key(json, "status");
+	if (ended)
+		json_i64(json, run_child_exit_status(child));
+	else
+		json_null(json);
+	json_key(json, "signal");
+	if (ended && child->signal)
+		json_i64(json, child->signal);
+	else
+		json_null(json);
+	json_key(json, "seconds");
+	if (ended)
+		json_double(json, seconds(child->started_ns, child->ended_ns));
+	else
+		json_null(json);
+	json_object_end(json);
+}
+
+enum esp_status run_report_json(const struct run_job *job)
+{
+	struct json json;
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_key(&json, "job");
+	json_string(&json, job->request->job);
+	json_key(&json, "leader");
+	json_string(&json, job->request->leader);
+	json_key(&json, "status");
+	json_i64(&json, run_report_exit_status(job));
+	json_key(&json, "seconds");
+	json_double(&json, seconds(job->began_ns, job->over_ns));
+	json_key(&json, "timed_out");
+	json_bool(&json, job->end.timed_out);
+	json_key(&json, "first_failed");
+	if (job->failed)
+		json_u64(&json, job->first_failed);
+	else
+		json_null(&json);
+	json_key(&json, "ranks");
+	json_array_begin(&json);
+	for (uint32_t rank = 0; rank < job->request->size; rank++)
+		print_rank(&json, job, rank);
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}

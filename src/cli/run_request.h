@@ -1,0 +1,33 @@
+/*
+ * run_request.h - what espalier run was asked for, parsed and checked.
+ */
+#ifndef CLI_RUN_REQUEST_H
+#define CLI_RUN_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/run_env.h"
+#include "cli/run_group.h"
+#include "cli/run_hosts.h"
+
+struct run_request {
+	uint32_t size;          /* ranks */
+	char *const *command;   /* ends with NULL; borrowed */
+	struct run_hosts hosts; /* none: all ranks are processes of this host */
+	struct run_env env;     /* what the ranks are told, but for what differs between them */
+	const char *cwd;        /* NULL: where we are */
+	char *here;             /* where we are, for other hosts */
+	char **rsh;             /* the words of the remote shell's command, a place for the host, the bootstrap, NULL */
+	size_t rsh_host;        /* which of them is the host's place */
+	const char *output; /* folder for what the ranks print; NULL: our own output */
+	bool prefixed;      /* lines begin with the rank */
+	bool json;
+	uint64_t grace_ns;
+	uint64_t limit_ns; /* 0: none */
+	char leader[RUN_LEADER_TEXT];
+	char job[RUN_JOB_TEXT];
+};
+
+#endif
