@@ -248,51 +248,46 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 	return view_check(own, peer, view, err);
 }
 
-static enum esp_status view_make(const struct segment *own, uint32_t peer, struct segment_view **out, struct error *err)
+static struct segment_view *view_make(const struct segment *own, uint32_t peer)
 {
 	struct segment_view *view = calloc(1, sizeof(*view));
 
-	if (!view)
-		return error_set(err, ESP_ENOMEM, "no memory for a view");
-	view->layout = own->layout;
-	view->peer = peer;
-	*out = view;
-	return ESP_OK;
+	if (view) {
+		view->layout = own->layout;
+		view->peer = peer;
+	}
+	return view;
+}
+
+static enum esp_status view_hand_out(struct segment_view *view, enum esp_status status, struct segment_view **out)
+{
+	if (status == ESP_OK)
+		*out = view;
+	else
+		segment_view_close(view);
+	return status;
 }
 
 enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out, struct error *err)
 {
-	struct segment_view *view = NULL;
-	enum esp_status status = view_make(own, peer, &view, err);
+	struct segment_view *view = view_make(own, peer);
+	enum esp_status status =
+		view ? view_map(own, peer, fd, view, err) : error_set(err, ESP_ENOMEM, "no memory for a view");
 
-	if (status == ESP_OK)
-		status = view_map(own, peer, fd, view, err);
 	close(fd);
-	if (status != ESP_OK) {
-		segment_view_close(view);
-		return status;
-	}
-	*out = view;
-	return ESP_OK;
+	return view_hand_out(view, status, out);
 }
 
 enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, const struct segment *of,
                                     struct segment_view **out, struct error *err)
 {
-	struct segment_view *view = NULL;
-	enum esp_status status = view_make(own, peer, &view, err);
+	struct segment_view *view = view_make(own, peer);
 
-	if (status == ESP_OK) {
-		view->base = of->base;
-		view->is_borrowed = true;
-		status = view_check(own, peer, view, err);
-	}
-	if (status != ESP_OK) {
-		segment_view_close(view);
-		return status;
-	}
-	*out = view;
-	return ESP_OK;
+	if (!view)
+		return error_set(err, ESP_ENOMEM, "no memory for a view");
+	view->base = of->base;
+	view->is_borrowed = true;
+	return view_hand_out(view, view_check(own, peer, view, err), out);
 }
 
 void segment_view_close(struct segment_view *view)

@@ -1,11 +1,11 @@
 /*
  * segment.h - the shared memory of one rank: it alone writes, the ranks of its host read.
  *
- * One memfd per rank, sealed so that it can neither shrink nor be mapped writable by others;
- * its descriptor is passed to the peers (SCM_RIGHTS, by whoever authenticated them), who map
- * it read-only. A process that was stopped and thaws late can therefore corrupt nobody, and
- * a process that ends leaves nothing behind. The file is sparse: what is never touched costs
- * address space only.
+ * One memfd per rank, sealed so that it cannot shrink; a descriptor through which it can only be
+ * read is passed to the peers (SCM_RIGHTS, by whoever authenticated them), who map it. A process
+ * that was stopped and thaws late can therefore corrupt nobody, and a process that ends leaves
+ * nothing behind. The file is sparse: what is never touched costs address space only. docs/shm.md
+ * has the layout and the protocol.
  *
  *     head      layout, dozing flags
  *     lanes     per lane and peer: a ring of descriptors, counters of what was taken and consumed
@@ -32,7 +32,7 @@ struct segment_config {
 	uint32_t peers;        /* ranks of this host, ourselves too                          */
 	uint32_t self;         /* our number among them                                      */
 	uint32_t slot_bytes;   /* the largest message that is copied                         */
-	uint32_t slots;        /* per lane                                                   */
+	uint32_t slots;        /* per lane, raised to two per rank; memory is taken when they are needed */
 	uint32_t board_bytes;  /* of one cell                                                */
 	uint64_t heap_bytes;   /* address space for esp_alloc(); e.g. all memory of the host */
 };
@@ -41,15 +41,18 @@ ESP_CHECKED enum esp_status segment_open(const struct segment_config *config, st
 void segment_close(struct segment *segment); /* NULL is fine */
 int segment_descriptor(const struct segment *segment); /* borrowed: to be passed to peers */
 
-/* Maps a peer's segment; takes the descriptor, also if this fails. The configuration but for self must be ours. ESP_ECORRUPT: is no such segment. */
+/*
+ * Maps a peer's segment; takes the descriptor, also if this fails. The configuration but for self must be ours.
+ * ESP_ECORRUPT: is no such segment. ESP_ENOMEM: no room in the address space.
+ */
 ESP_CHECKED enum esp_status segment_view_open(const struct segment *own, uint32_t peer, int fd, struct segment_view **out,
                                               struct error *err);
-/* The same of a segment of this process, without a mapping of its own: one address, for tools that look for races. Borrows it. */
+/* The same of a segment of this process, without a mapping of its own: for tools that look for races. Borrows it. */
 ESP_CHECKED enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, const struct segment *of,
                                                 struct segment_view **out, struct error *err);
 void segment_view_close(struct segment_view *view); /* NULL is fine */
 
-/* Boards: two cells of board_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. */
+/* Boards: two cells of board_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. NULL: no memory. */
 void *segment_board(struct segment *segment, uint16_t channel, uint32_t cell);
 const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell);
 /* Gives the pages of a channel's board back to the system; they read as zero then. */
@@ -58,7 +61,7 @@ void segment_board_clear(struct segment *segment, uint16_t channel);
 /* Memory that the ranks of this host read where it lies: at a multiple of 4096, zeroed, reserved. NULL: none left. Any thread. */
 void *segment_alloc(struct segment *segment, size_t bytes);
 void segment_free(struct segment *segment, void *memory); /* NULL is fine */
-/* Does all of it lie in memory from segment_alloc()? */
+/* Does all of it lie in memory from segment_alloc()? Told by the place: what was freed still counts. */
 bool segment_owns(const struct segment *segment, const void *memory, size_t bytes);
 
 #endif

@@ -345,6 +345,17 @@ static int child_touches(volatile uint8_t *byte)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Emulators of a processor may not do what madvise() asks for. */
+static bool keeps_from_children(void)
+{
+	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(page != MAP_FAILED && madvise(page, 4096, MADV_DONTFORK) == 0);
+	bool keeps = child_touches(page) != 0;
+	munmap(page, 4096);
+	return keeps;
+}
+
 static void children(void)
 {
 	struct segment *own = open_as(0);
@@ -353,9 +364,11 @@ static void children(void)
 	CHECK(heap && board);
 	CHECK_U64(child_touches(heap), 0);
 	CHECK_U64(heap[0], 1);
-	CHECK(child_touches(board) != 0);
-	CHECK_U64(board[0], 0);
-	CHECK(child_touches(own->base) != 0);
+	if (keeps_from_children()) {
+		CHECK(child_touches(board) != 0);
+		CHECK_U64(board[0], 0);
+		CHECK(child_touches(own->base) != 0);
+	}
 	segment_close(own);
 }
 

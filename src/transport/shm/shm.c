@@ -239,11 +239,11 @@ void peer_lose(struct shm *shm, struct peer *peer, enum esp_status why)
 	shm_has_ended(shm);
 }
 
-void shm_drop(struct shm *shm, uint32_t number, enum esp_status why)
+void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why)
 {
-	if (number >= shm->user_peers || shm->local_of[number] == UINT32_MAX)
+	if (peer >= shm->user_peers || shm->local_of[peer] == UINT32_MAX)
 		return;
-	peer_lose(shm, &shm->peers[shm->local_of[number]], why);
+	peer_lose(shm, &shm->peers[shm->local_of[peer]], why);
 	tell_all(shm);
 }
 
@@ -290,7 +290,7 @@ static void take_turns(struct shm *shm)
 	for (uint32_t i = 0; i < shm->peer_count && !shm->has_ended; i++) {
 		struct peer *peer = &shm->peers[i];
 
-		if (peer->from)
+		if (peer->from && ring_has_news(peer->from, peer->from_position))
 			peer_receive(shm, peer);
 		if (peer->brief_slot != SLOT_NONE && !shm->has_ended)
 			peer_settle_brief(shm, peer);
@@ -330,6 +330,8 @@ unsigned shm_poll(struct shm *shm)
 
 static bool peer_has_news(struct shm *shm, struct peer *peer)
 {
+	if (peer->brief_slot != SLOT_NONE)
+		peer_settle_brief(shm, peer); /* others may wait for that slot */
 	return (peer->from && ring_has_news(peer->from, peer->from_position)) ||
 	       (peer->wants && peer->view && peer_can_pull(shm, peer)) || peer_has_consumed(peer) ||
 	       peer_has_to_publish(shm, peer);

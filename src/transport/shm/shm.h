@@ -5,15 +5,21 @@
  * writes into anybody else's memory. Data that lies in memory from segment_alloc() is offered
  * where it lies, and its sent() comes when the peer has consumed it; other data is copied once
  * into a slot of the segment (once for all peers that get the same content) and its sent()
- * comes at once. One thread at a time drives a lane; only shm_wake() may be called by others.
+ * comes at once. No message is longer than slot_bytes. One thread at a time drives a lane; only
+ * shm_wake() and shm_nudge() may be called by others. docs/shm.md has the protocol.
  *
  * Sleeping is in two steps, so that the caller can wait for other things at the same time: shm_doze()
  * raises a flag that peers look at after they have left something, and looks once more; if
  * there is nothing, shm_descriptor() (an eventfd) becomes readable when there is. shm_rouse()
  * lowers the flag and empties the descriptor.
  *
- * Loss. Shared memory does not notice that a peer has died: somebody else does, and calls
- * shm_drop(). lost() is also called, with ESP_ECORRUPT, for a peer that leaves nonsense.
+ * Loss. Shared memory does not notice that a peer has died, or has closed its lane: somebody else
+ * does, and calls shm_drop(). lost() is also called with
+ *     ESP_ECORRUPT  for a peer that leaves nonsense
+ *     ESP_EPEER     for one whose user has failed, or that has dropped us
+ *     ESP_ENOMEM    if there is no memory to remember what was sent to it or came from it
+ *     another       what the user answered to offer() or credit()
+ * What was left for a lost peer is taken back, as it may be alive and read it.
  */
 #ifndef TRANSPORT_SHM_SHM_H
 #define TRANSPORT_SHM_SHM_H
@@ -30,17 +36,38 @@ struct shm_config {
 	const uint32_t *peer_of; /* by number in the segment: the user's number of that peer; copied   */
 };
 
-/* Borrows user and context until shm_close(). ESP_ENOMEM, ESP_ELIMIT (descriptors). */
+/*
+ * Borrows user and context until shm_close(). ESP_ENOMEM, ESP_ELIMIT (descriptors). ESP_EINVAL: no such lane, or
+ * it was opened before: a lane of a segment is opened once.
+ */
 ESP_CHECKED enum esp_status shm_open_lane(const struct shm_config *config, const struct transport_user *user, void *context,
                                           struct shm **out, struct error *err);
-void shm_close(struct shm *shm); /* NULL is fine */
+/*
+ * No callback comes any more, and peers are not told; what was copied for them stays readable as long
+ * as they map the segment. If memory is on loan it is taken back, and then they are told. NULL is fine.
+ */
+void shm_close(struct shm *shm);
 
-/* A peer, by its number in the segment: its segment, and the descriptor of its lane (shm_descriptor() over there) to wake it by. Borrows the view; takes the descriptor. */
+/*
+ * A peer, by its number in the segment: its segment, and the descriptor of its lane (shm_descriptor() over
+ * there) to wake it by. Borrows the view until shm_close(); takes the descriptor.
+ */
 void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view, int wake_fd);
+/* The peer is gone: lost() is called, once. By the user's number; one that is no peer here is ignored. */
 void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why);
+/*
+ * The channel has failed or is closed (transport.h). Memory that is on loan for it is taken back;
+ * copies stay for peers that are slower. What was offered to us counts as consumed. The number may be
+ * used again after all have forgotten it, unless memory was on loan then: what is taken back remains so.
+ */
 void shm_forget(struct shm *shm, uint16_t channel);
 
-/* Moves what can be moved, a bounded amount per peer. Returns how much; 0: nothing. Does not sleep. */
+/*
+ * Moves what can be moved, a bounded amount per peer; but asks first whether the user has failed by
+ * itself, so its memory may be given back any time between two calls. Returns how much; 0: nothing.
+ * Does not sleep. Also tells peers what was consumed, by whatever means, so call it once more after
+ * other transports of the lane have moved something.
+ */
 unsigned shm_poll(struct shm *shm);
 bool shm_doze(struct shm *shm); /* false: there is something to do, and the flag is down again */
 void shm_rouse(struct shm *shm);
@@ -54,7 +81,7 @@ struct shm_stats {
 	uint64_t messages_sent, messages_received;
 	uint64_t copied_bytes;  /* into slots            */
 	uint64_t offered_bytes; /* where they lie        */
-	uint64_t wakes;         /* of peers that slept   */
+	uint64_t wakes;         /* of peers that slept; shm_nudge() is not counted */
 	uint64_t slots_most;    /* that were taken at a time */
 };
 struct shm_stats shm_stats(const struct shm *shm);

@@ -1,8 +1,8 @@
 /*
  * shm_state.h - what a lane of shm is made of. Private to shm.
  *
- * shm.c has the peers, the turns and sleeping; shm_send.c what we leave for others, shm_receive.c
- * what others leave for us. All of it belongs to the thread that drives the lane, but for
+ * shm.c has the peers, the turns and sleeping; shm_send.c what we leave for others, shm_settle.c what
+ * becomes of it, shm_receive.c what others leave for us. All of it belongs to the thread that drives the lane, but for
  * what shm_wake() and shm_nudge() use.
  */
 #ifndef TRANSPORT_SHM_SHM_STATE_H
@@ -25,14 +25,14 @@ struct peer {
 	uint64_t from_position;
 	uint32_t number; /* as the user has it; UINT32_MAX: ourselves */
 	uint32_t local;
-	bool wants;      /* user->next() has not been asked to the end */
+	bool wants;          /* user->next() has not been asked to the end                          */
+	bool holds;          /* held was pulled, and waits for a slot                               */
 	bool is_lost;
-	uint8_t tell;    /* enum doze: what was left for it and not told */
-	struct flows flows;
-
-	bool holds;          /* held was pulled, and waits for a slot      */
-	struct transport_message held;
+	uint8_t tell;        /* enum doze: what was left for it and not told                        */
 	uint32_t brief_slot; /* what lies in it was not copied out yet; SLOT_NONE: there is nothing */
+	struct flows flows;  /* its lists */
+
+	struct transport_message held;
 	uint16_t brief_channel;
 	uint64_t brief_position;
 	struct ring_descriptor *to; /* our ring for it */
@@ -84,13 +84,16 @@ static inline void peer_tell(struct shm *shm, struct peer *peer, enum doze what)
 void peer_pull(struct shm *shm, struct peer *peer);
 /* Could something be pulled, or what is held be copied? */
 bool peer_can_pull(struct shm *shm, struct peer *peer);
-/* Looks at what the peer has consumed. */
-void peer_settle(struct shm *shm, struct peer *peer);
-/* The same of the message that lies in a slot only briefly. */
+/* Was the message that lies in a slot only briefly copied out? Then the slot is free. */
 void peer_settle_brief(struct shm *shm, struct peer *peer);
-bool peer_has_consumed(const struct peer *peer);
 /* The last descriptor. */
 void peer_put_end(struct shm *shm, struct peer *peer);
+
+/* ---- shm_settle.c ---- */
+
+/* Looks at what the peer has consumed. */
+void peer_settle(struct shm *shm, struct peer *peer);
+bool peer_has_consumed(const struct peer *peer);
 /* Says that what lies in the heap is taken back; the fence is the caller's. */
 void peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */

@@ -130,17 +130,17 @@ uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content)
 	return at;
 }
 
-void slots_put(struct slots *slots, uint32_t at)
+void slots_put(struct slots *slots, uint32_t slot)
 {
-	struct slot *slot = &slots->all[at];
+	struct slot *freed = &slots->all[slot];
 
-	assert(slot->users > 0);
-	if (--slot->users > 0)
+	assert(freed->users > 0);
+	if (--freed->users > 0)
 		return;
-	if (slot->content != 0)
-		table_remove(slots, at);
-	slot->next = slots->free_first;
-	slots->free_first = at;
+	if (freed->content != 0)
+		table_remove(slots, slot);
+	freed->next = slots->free_first;
+	slots->free_first = slot;
 	slots->taken--;
 	if (slots->taken == 0) /* if memory was short, it may not be any more */
 		slots->limit = slots->segment->layout.slots;

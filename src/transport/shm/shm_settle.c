@@ -1,0 +1,186 @@
+/*
+ * shm_settle.c - what becomes of what we left: consumed by the peer, or taken back.
+ */
+#include "transport/shm/fence.h"
+#include "transport/shm/shm_state.h"
+
+/* ---- what the peer has consumed ---- */
+
+/* A parcel that is in no list any more is done with; the user learns of it if its memory was on loan. */
+static void parcel_done(struct shm *shm, const struct peer *peer, struct flow *flow, struct parcel *parcel)
+{
+	void *cookie = parcel->cookie;
+	bool in_heap = parcel->slot == SLOT_NONE;
+
+	if (!in_heap)
+		slots_put(&shm->slots, parcel->slot);
+	parcels_put(&shm->parcels, parcel);
+	shm->moved++;
+	if (in_heap) {
+		flow->heap_count--;
+		shm->user->sent(shm->context, peer->number, flow->channel, cookie);
+	}
+}
+
+/* All parcels below end, or all; false: the user has failed over it. */
+static bool release_parcels(struct shm *shm, const struct peer *peer, struct flow *flow, uint32_t end, bool all)
+{
+	struct parcel *before = NULL;
+
+	for (struct parcel **at = &flow->first; *at;) {
+		struct parcel *parcel = *at;
+
+		if (!all && !flow_is_below(parcel->index, end)) {
+			before = parcel;
+			at = &parcel->next;
+			continue;
+		}
+		*at = parcel->next;
+		if (flow->last == parcel)
+			flow->last = before;
+		parcel_done(shm, peer, flow, parcel);
+		if (shm_has_ended(shm))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The counter has a new value. ESP_PENDING: it is of an earlier use of the channel. One of a later use means
+ * that the peer is through with this one, which only a channel that we have forgotten can see.
+ */
+static enum esp_status read_counter(const struct flow *flow, bool *out_all)
+{
+	uint32_t stamp = (uint32_t)(flow->seen >> 32), end = (uint32_t)flow->seen;
+
+	*out_all = false;
+	if (stamp == 0 || flow_is_below(stamp, flow->stamp))
+		return ESP_PENDING;
+	if (stamp == flow->stamp)
+		return flow_is_below(flow->ahead, end) ? ESP_ECORRUPT : ESP_OK;
+	*out_all = true;
+	return flow->is_forgotten ? ESP_OK : ESP_ECORRUPT;
+}
+
+void peer_settle(struct shm *shm, struct peer *peer)
+{
+	for (struct flow **at = &peer->flows.sending; *at;) {
+		struct flow *flow = *at;
+		/* What the peer did before, reading our memory included, is over. */
+		uint64_t value = atomic_load_explicit(flow->counter, memory_order_acquire);
+		bool all;
+
+		if (value == flow->seen) {
+			at = &flow->next_sending;
+			continue;
+		}
+		flow->seen = value;
+		enum esp_status status = read_counter(flow, &all);
+		if (status == ESP_ECORRUPT) {
+			peer_lose(shm, peer, status);
+			return;
+		}
+		if (status == ESP_OK && !release_parcels(shm, peer, flow, (uint32_t)value, all))
+			return;
+		if (flow->first) {
+			at = &flow->next_sending;
+			continue;
+		}
+		*at = flow->next_sending;
+		flow->is_sending = false;
+		if (flow->is_forgotten)
+			flow_free(flow);
+	}
+}
+
+bool peer_has_consumed(const struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
+		if (atomic_load_explicit(flow->counter, memory_order_acquire) != flow->seen)
+			return true;
+	}
+	return false;
+}
+
+/* ---- taking it back ---- */
+
+static void revoke(struct shm *shm, const struct peer *peer, uint16_t channel)
+{
+	_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, channel));
+
+	atomic_store_explicit(word, 1, memory_order_release);
+}
+
+void peer_revoke_heap(struct shm *shm, struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
+		if (flow->heap_count > 0)
+			revoke(shm, peer, flow->channel);
+	}
+}
+
+/* Those in the heap, or all. Nobody is told. */
+static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
+{
+	struct parcel *parcel = flow->first;
+
+	flow->first = flow->last = NULL;
+	while (parcel) {
+		struct parcel *next = parcel->next;
+
+		if (!all && parcel->slot != SLOT_NONE) {
+			parcel->next = NULL;
+			if (flow->first)
+				flow->last->next = parcel;
+			else
+				flow->first = parcel;
+			flow->last = parcel;
+		} else {
+			if (parcel->slot != SLOT_NONE)
+				slots_put(&shm->slots, parcel->slot);
+			parcels_put(&shm->parcels, parcel);
+		}
+		parcel = next;
+	}
+	flow->heap_count = 0;
+}
+
+void peer_take_back(struct shm *shm, struct peer *peer)
+{
+	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending)
+		revoke(shm, peer, flow->channel);
+	if (peer->brief_slot != SLOT_NONE)
+		revoke(shm, peer, peer->brief_channel);
+	full_fence(); /* slots are written again from here on */
+	peer_release(shm, peer);
+}
+
+void peer_release(struct shm *shm, struct peer *peer)
+{
+	struct flow *next;
+
+	for (struct flow *flow = peer->flows.sending; flow; flow = next) {
+		next = flow->next_sending;
+		drop_parcels(shm, flow, true);
+		flow->is_sending = false;
+		if (flow->is_forgotten)
+			flow_free(flow);
+	}
+	peer->flows.sending = NULL;
+	while (peer->flows.receiving)
+		flow_unlist_receiving(&peer->flows, peer->flows.receiving);
+	flows_fini(&peer->flows);
+	if (peer->brief_slot != SLOT_NONE)
+		slots_put(&shm->slots, peer->brief_slot);
+	peer->brief_slot = SLOT_NONE;
+}
+
+void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow)
+{
+	if (flow->heap_count > 0) {
+		revoke(shm, peer, flow->channel);
+		drop_parcels(shm, flow, false);
+	}
+	if (!flow->first)
+		flow_unlist_sending(&peer->flows, flow);
+}

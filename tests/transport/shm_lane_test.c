@@ -1,0 +1,305 @@
+/*
+ * shm_lane_test.c - a lane that receives a broadcast through descriptors written by hand: cut after each,
+ * and with every number at its limits. It ends with the right data or with an error.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "engine/lane.h"
+#include "transport/shm/parts.h"
+#include "transport/shm/ring.h"
+#include "transport/shm/shm.h"
+
+#define CHUNK 60u
+#define CHUNKS 3u
+#define CREDITS 4u
+#define SLOT 100u
+#define CALL 0x600dca11u
+
+struct rig {
+	struct plan *plan;
+	struct lane *lane;
+	struct segment *root, *own;
+	struct segment_view *view;
+	struct shm *shm;
+	uint64_t position; /* in the root's ring */
+	uint8_t data[CHUNK * CHUNKS], out[CHUNK * CHUNKS];
+};
+
+static void open_lane(struct rig *rig)
+{
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = PLAN_BROADCAST,
+			.workers = 2,
+			.bytes = CHUNK * CHUNKS,
+			.chunk_bytes = CHUNK,
+			.align = 1,
+		},
+	};
+	struct lane_config config = {
+		.exec = {.credits = CREDITS, .active_chunks = 8, .slot_bytes = SLOT},
+		.peers = 2,
+		.ports = 1,
+	};
+
+	CHECK(plan_open(plan_planner_find("flat"), &spec, &rig->plan, NULL) == ESP_OK);
+	CHECK(lane_open(&config, &rig->lane, NULL) == ESP_OK);
+	for (uint16_t channel = 0; channel < 2; channel++) {
+		struct lane_stream_config stream = {.channel = channel, .node = 1, .members = 2};
+
+		CHECK(lane_stream_open(rig->lane, &stream, NULL) == ESP_OK);
+	}
+	struct exec_call call = {.plan = rig->plan, .out = rig->out, .type = ESP_BYTES, .digest = CALL};
+	CHECK(lane_start(rig->lane, 0, &call, NULL) == ESP_OK);
+}
+
+/* Rank 1 receives what rank 0, the root, sends; the root is only a segment. */
+static void rig_open(struct rig *rig)
+{
+	static const uint32_t numbers[2] = {0, 1};
+	struct segment_config config = {
+		.lanes = 1, .peers = 2, .slot_bytes = SLOT, .slots = 8, .board_bytes = 64, .heap_bytes = 1u << 20};
+
+	*rig = (struct rig){0};
+	open_lane(rig);
+	CHECK(segment_open(&config, &rig->root, NULL) == ESP_OK);
+	config.self = 1;
+	CHECK(segment_open(&config, &rig->own, NULL) == ESP_OK);
+	struct shm_config shm_config = {.segment = rig->own, .peers = 2, .peer_of = numbers};
+	CHECK(shm_open_lane(&shm_config, &lane_user, lane_port(rig->lane, 0), &rig->shm, NULL) == ESP_OK);
+	CHECK(segment_view_open(rig->own, 0, dup(segment_descriptor(rig->root)), &rig->view, NULL) == ESP_OK);
+	shm_adopt(rig->shm, 0, rig->view, dup(shm_descriptor(rig->shm)));
+	for (uint32_t i = 0; i < sizeof(rig->data); i++)
+		rig->data[i] = (uint8_t)(i * 37 + 1);
+}
+
+static void rig_close(struct rig *rig)
+{
+	shm_close(rig->shm);
+	segment_view_close(rig->view);
+	segment_close(rig->own);
+	segment_close(rig->root);
+	lane_close(rig->lane);
+	plan_close(rig->plan);
+}
+
+static void leave(struct rig *rig, struct ring_note note)
+{
+	ring_put(segment_at(rig->root, layout_ring(&rig->root->layout, 0, 1)), rig->position++, &note);
+}
+
+/* Chunk i lies in slot i. */
+static struct ring_note note_of(struct rig *rig, uint32_t i)
+{
+	uint64_t at = layout_slot(&rig->root->layout, 0, i);
+
+	memcpy(segment_at(rig->root, at), rig->data + i * CHUNK, CHUNK);
+	return (struct ring_note){.kind = RING_SLOT, .stamp = 1, .index = i, .call = CALL, .bytes = CHUNK, .at = at};
+}
+
+/* How the call ends; ESP_PENDING: it does not. */
+static enum esp_status outcome(struct rig *rig, uint32_t *out_culprit)
+{
+	struct lane_failure failure;
+	struct exec_done done;
+
+	while (shm_poll(rig->shm) > 0)
+		;
+	*out_culprit = PLAN_NONE;
+	while (lane_take_failure(rig->lane, &failure)) {
+		shm_forget(rig->shm, failure.channel);
+		if (failure.channel == 0)
+			*out_culprit = failure.why.node;
+	}
+	return lane_take_done(rig->lane, &done) ? done.status : ESP_PENDING;
+}
+
+static uint64_t published(const struct rig *rig, uint16_t channel)
+{
+	const _Atomic uint64_t *counter = segment_at(rig->own, layout_consumed(&rig->own->layout, 0, 0, channel));
+
+	return atomic_load(counter);
+}
+
+/* After so many descriptors the root fails, or somebody says that it has died. */
+static void cut_everywhere(void)
+{
+	for (uint32_t count = 0; count <= CHUNKS; count++) {
+		for (int says_so = 0; says_so < 2; says_so++) {
+			struct rig rig;
+			uint32_t culprit;
+
+			rig_open(&rig);
+			for (uint32_t i = CHUNKS; i-- > CHUNKS - count;) /* last first, which is allowed */
+				leave(&rig, note_of(&rig, i));
+			CHECK(count == CHUNKS || outcome(&rig, &culprit) == ESP_PENDING);
+			if (says_so)
+				leave(&rig, (struct ring_note){.kind = RING_END});
+			else if (count < CHUNKS)
+				shm_drop(rig.shm, 0, ESP_EPEER);
+			enum esp_status status = outcome(&rig, &culprit);
+			CHECK(status == (count == CHUNKS ? ESP_OK : ESP_EPEER));
+			if (status == ESP_OK)
+				CHECK(memcmp(rig.out, rig.data, sizeof(rig.data)) == 0);
+			else
+				CHECK_U64(culprit, 0);
+			rig_close(&rig);
+		}
+	}
+}
+
+/* What a call makes of one descriptor. */
+static enum esp_status expected(const struct ring_note *note, const struct layout *layout)
+{
+	bool is_data = note->kind == RING_SLOT || note->kind == RING_BRIEF || note->kind == RING_HEAP;
+
+	if (note->kind == RING_END)
+		return ESP_EPEER;
+	if (note->kind == RING_CREDIT) /* of no use of a channel that we know: late */
+		return ESP_PENDING;
+	if (note->kind == 0 || note->kind > RING_END || note->stamp == 0 || (note->kind == RING_EMPTY) != (note->bytes == 0) ||
+	    note->bytes > SLOT)
+		return ESP_ECORRUPT;
+	if (is_data && (note->kind == RING_HEAP ? note->at < layout->heap_at : note->at >= layout->heap_at))
+		return ESP_ECORRUPT;
+	if (note->channel > 1)
+		return ESP_PENDING;
+	if (note->ack != 0 || note->index >= CREDITS)
+		return ESP_ECORRUPT;
+	if (note->channel == 0 && note->index < CHUNKS && (note->call != CALL || note->bytes != CHUNK))
+		return ESP_EMISMATCH;
+	return ESP_PENDING;
+}
+
+static void try_note(struct ring_note note)
+{
+	struct rig rig;
+	uint32_t culprit;
+
+	rig_open(&rig);
+	struct ring_note good = note_of(&rig, 0);
+	note.at = note.at ? note.at : good.at;
+	leave(&rig, note);
+	enum esp_status status = outcome(&rig, &culprit), right = expected(&note, &rig.root->layout);
+	CHECK_MSG(status == right && culprit == (right == ESP_PENDING ? PLAN_NONE : 0),
+	          "kind %u, channel %u, stamp %u, index %u, ack %u, call %u, bytes %u: status %d, not %d", note.kind, note.channel,
+	          note.stamp, note.index, note.ack, note.call, note.bytes, status, right);
+	/* Nobody wants it: its sender need not wait. */
+	if (note.channel > 1 && note.kind == RING_SLOT && right == ESP_PENDING)
+		CHECK_U64(published(&rig, note.channel), ring_pair(note.index + 1, note.stamp));
+	rig_close(&rig);
+}
+
+static void numbers_at_limits(void)
+{
+	static const uint32_t values[] = {0, 1, 2, 3, 4, 5, 6, CHUNK - 1, CHUNK + 1, SLOT, SLOT + 1, 0x7fff, 0xffff, 0x7fffffff,
+	                                  0x80000000, UINT32_MAX};
+	const struct ring_note good = {.kind = RING_SLOT, .stamp = 1, .call = CALL, .bytes = CHUNK};
+
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct ring_note note = good;
+
+		note.kind = (uint8_t)values[i];
+		try_note(note);
+		note = good;
+		note.channel = (uint16_t)values[i];
+		try_note(note);
+		note = good;
+		note.stamp = values[i];
+		try_note(note);
+		note = good;
+		note.index = values[i];
+		try_note(note);
+		note = good;
+		note.ack = values[i];
+		try_note(note);
+		note = good;
+		note.call = values[i];
+		try_note(note);
+		note = good;
+		note.bytes = values[i];
+		try_note(note);
+		note.kind = RING_EMPTY;
+		try_note(note);
+		note.kind = RING_BRIEF;
+		try_note(note);
+	}
+}
+
+/* The same message twice. */
+static void repeated(void)
+{
+	struct rig rig;
+	uint32_t culprit;
+
+	rig_open(&rig);
+	leave(&rig, note_of(&rig, 1));
+	leave(&rig, note_of(&rig, 1));
+	CHECK(outcome(&rig, &culprit) == ESP_ECORRUPT && culprit == 0);
+	rig_close(&rig);
+}
+
+/* What goes wrong on one channel, before all else, is no matter to another. */
+static void innocent_neighbour(void)
+{
+	static const struct ring_note strays[] = {
+		{.kind = RING_SLOT, .channel = 1, .stamp = 2, .call = CALL + 1, .bytes = CHUNK},
+		{.kind = RING_SLOT, .channel = 1, .stamp = 2, .call = CALL, .bytes = CHUNK - 1},
+		{.kind = RING_BRIEF, .channel = 1, .stamp = 2, .call = CALL + 1, .bytes = CHUNK},
+		{.kind = RING_SLOT, .channel = 9, .stamp = 2, .index = 77, .ack = 99, .bytes = SLOT},
+		{.kind = RING_EMPTY, .channel = 9, .stamp = 2},
+		{.kind = RING_CREDIT, .channel = 9, .ack = 99},
+	};
+
+	for (unsigned i = 0; i < sizeof(strays) / sizeof(strays[0]); i++) {
+		struct rig rig;
+		struct ring_note note = strays[i];
+		uint8_t junk[CHUNK * CHUNKS];
+		uint32_t culprit;
+
+		rig_open(&rig);
+		struct exec_call call = {.plan = rig.plan, .out = junk, .type = ESP_BYTES, .digest = CALL};
+		CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+		note.at = layout_slot(&rig.root->layout, 0, 7);
+		leave(&rig, note);
+		if (note.channel == 1)
+			CHECK(outcome(&rig, &culprit) == ESP_EMISMATCH);
+		for (uint32_t k = 0; k < CHUNKS; k++)
+			leave(&rig, note_of(&rig, k));
+		CHECK(outcome(&rig, &culprit) == ESP_OK);
+		CHECK(memcmp(rig.out, rig.data, sizeof(rig.data)) == 0);
+		CHECK_U64(published(&rig, 0), ring_pair(CHUNKS, 1));
+		rig_close(&rig);
+	}
+}
+
+/* The root takes its memory back while a chunk waits for its turn: it is not used. */
+static void taken_back(void)
+{
+	struct rig rig;
+	uint32_t culprit;
+
+	rig_open(&rig);
+	struct exec_call call = {.plan = rig.plan, .out = rig.out, .type = ESP_BYTES, .digest = CALL};
+	struct ring_note note = note_of(&rig, 0);
+	note.channel = 1; /* whose call was not started yet */
+	leave(&rig, note);
+	CHECK(outcome(&rig, &culprit) == ESP_PENDING);
+	_Atomic uint32_t *word = segment_at(rig.root, layout_revoked(&rig.root->layout, 0, 1, 1));
+	atomic_store(word, 1);
+	CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+	CHECK(outcome(&rig, &culprit) == ESP_EPEER);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	cut_everywhere();
+	numbers_at_limits();
+	repeated();
+	innocent_neighbour();
+	taken_back();
+	return 0;
+}
