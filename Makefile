@@ -11,6 +11,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 20
 SOAK_SECONDS ?= 600
+PEERS_FLAGS ?=
 
 setup = test -f $(1)/build.ninja || meson setup $(1) -Dwerror=$(WERROR) $(MESON_FLAGS) $(2)
 asan = -Db_sanitize=address,undefined
@@ -65,10 +66,19 @@ soak: $(BUILD)/build.ninja ## random seeds for SOAK_SECONDS
 	@ninja -C $(BUILD)
 	@scripts/soak $(BUILD) $(SOAK_SECONDS)
 
+.PHONY: demo
+demo: all ## eight workers on this machine train a small network, under several plans
+	@$(BUILD)/espalier demo
+
 .PHONY: bench
 bench: $(BUILD)/build.ninja ## run the benchmarks
 	@ninja -C $(BUILD)
 	@meson test -C $(BUILD) --benchmark --no-rebuild --verbose --num-processes 1
+
+.PHONY: bench-peers
+bench-peers: all ## allreduce beside Open MPI, MPICH and Gloo (bench/peers)
+	@scripts/bootstrap bench
+	@scripts/bench-peers --build $(BUILD) $(PEERS_FLAGS)
 
 .PHONY: golden
 golden: $(BUILD)/build.ninja ## write tests/golden/*.plan anew, after a wanted change
@@ -91,7 +101,7 @@ clean: ## remove the build folders
 .PHONY: help
 help: ## this text
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS'
+	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS, PEERS_FLAGS'
 
 .PHONY: bootstrap bootstrap-check
 bootstrap:

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 struct cell {
 	_Atomic uint64_t sequence; /* of the call that is pinned here; written last */
 	uint32_t digest;
-	uint32_t unused;
+	uint32_t core; /* that the owner ran on then */
 	uint8_t data[SHORT_BYTES];
 };
 _Static_assert(sizeof(struct cell) == 64, "short data and its number share a cache line");
@@ -51,13 +52,19 @@ enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank,
 		board_close(board);
 		return ESP_ENOMEM;
 	}
+	for (uint32_t c = 0; c < 2; c++) {
+		board->own[c] = segment_board(own, channel, c);
+		if (!board->own[c]) {
+			board->own[0] = NULL;
+			board_close(board);
+			return ESP_ENOMEM;
+		}
+	}
 	for (uint32_t i = 0; i < size; i++) {
 		for (uint32_t c = 0; c < 2; c++)
 			board->cells[i][c] = i == rank ? segment_board(own, channel, c) : segment_view_board(views[i], channel, c);
 		board->sleepers[i] = (const _Atomic uint32_t *)(const void *)((const uint8_t *)board->cells[i][0] + SLEEPERS_AT);
 	}
-	for (uint32_t c = 0; c < 2; c++)
-		board->own[c] = segment_board(own, channel, c);
 	board->sleeping = (_Atomic uint32_t *)(void *)((uint8_t *)board->own[0] + SLEEPERS_AT);
 	*out = board;
 	return ESP_OK;
@@ -118,6 +125,7 @@ static void pin(struct board *board, struct board_call *op)
 	if (call->in_bytes > 0)
 		memcpy((uint8_t *)(uintptr_t)pinned_data(cell, board_bytes(call, board->size)), call->in, call->in_bytes);
 	cell->digest = op->digest;
+	cell->core = (uint32_t)sched_getcpu();
 	call_note_encode(&op->note, (uint8_t *)cell + NOTE_AT);
 	publish(board, cell);
 	op->pinned = true;
@@ -285,6 +293,23 @@ void board_sleep(struct board *board, const struct board_call *op, uint64_t time
 	if (before < sequence)
 		syscall(SYS_futex, number, FUTEX_WAIT, (uint32_t)before, &timeout, NULL, 0);
 	atomic_store(board->sleeping, 0);
+}
+
+void board_step_aside(struct board *board, const struct board_call *op)
+{
+	const struct cell *theirs = board->cells[op->waits_for][(board->sequence - 1) % 2];
+	cpu_set_t allowed, others;
+	int core = sched_getcpu();
+
+	/* One of the two is enough. What is read may be of any moment: it is a hint. */
+	if (board->rank < op->waits_for || core < 0 || board->sequence < 2 || theirs->core != (uint32_t)core)
+		return;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+		return;
+	others = allowed;
+	CPU_CLR((size_t)core, &others);
+	if (sched_setaffinity(0, sizeof(others), &others) == 0)
+		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
 void board_notes(const struct board *board, struct call_note out[2])

@@ -55,6 +55,12 @@ enum esp_status board_go_on(struct board *board, struct board_call *op, struct c
 /* Sleeps until the member that op waits for pins something, or for timeout_ns. */
 void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns);
 
+/*
+ * The member that op waits for may share this thread's core, while others are idle: then this thread moves to another one of
+ * those that it is allowed. For a thread that spins: the kernel leaves it where it is, as it looks busy.
+ */
+void board_step_aside(struct board *board, const struct board_call *op);
+
 /* The calls that were pinned last, for those who ask. Zeroed: none. */
 void board_notes(const struct board *board, struct call_note out[2]);
 

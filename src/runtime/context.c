@@ -224,6 +224,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 	struct error err;
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
+	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
 	uint64_t slots = context->conf.buffer_bytes / context->conf.chunk_bytes / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
@@ -232,7 +233,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 		.slot_bytes = (uint32_t)context->conf.chunk_bytes,
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.small_bytes + 63) / 64 * 64,
-		.heap_bytes = memory,
+		.heap_bytes = memory < most ? memory : most,
 	};
 
 	if (segment_open(&config, &context->segment, &err) != ESP_OK)

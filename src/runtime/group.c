@@ -261,6 +261,8 @@ static enum esp_status run_on_board(struct group *group, const struct call *call
 	board_begin(group->board, &op);
 	rest_init(&rest, context->crowded);
 	while ((status = board_go_on(group->board, &op, &mine, &theirs)) == ESP_PENDING) {
+		if (rest_has_spun(&rest))
+			board_step_aside(group->board, &op);
 		uint64_t now = rest_turn(&rest);
 
 		if (now != 0) {

@@ -43,6 +43,12 @@ static inline void rest_pause(void)
 #endif
 }
 
+/* Has it just spun in vain, where there is a core for everybody? */
+static inline bool rest_has_spun(const struct rest *rest)
+{
+	return rest->turns == REST_SPINS && rest->since_ns == 0;
+}
+
 /* Rests a moment: 0: look again; otherwise it is time to sleep, and that is the time now. */
 static inline uint64_t rest_turn(struct rest *rest)
 {

@@ -28,16 +28,24 @@ static bool has_room(struct heap *heap)
 	return true;
 }
 
-bool heap_take(struct heap *heap, uint64_t pages, uint64_t *out_first)
+/* Does it fit between first and end? */
+static bool fits(uint64_t first, uint64_t end, uint64_t pages)
+{
+	return first <= end && end - first >= pages;
+}
+
+bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t *out_first)
 {
 	uint64_t first = 0;
 	uint32_t at = 0;
 
-	while (at < heap->count && heap->ranges[at].first - first < pages) {
-		first = heap->ranges[at].first + heap->ranges[at].pages;
+	while (at < heap->count && !fits(first, heap->ranges[at].first, pages)) {
+		uint64_t end = heap->ranges[at].first + heap->ranges[at].pages;
+
+		first = (end + align - 1) / align * align;
 		at++;
 	}
-	if (heap->pages - first < pages || !has_room(heap))
+	if (!fits(first, heap->pages, pages) || !has_room(heap))
 		return false;
 	memmove(heap->ranges + at + 1, heap->ranges + at, (heap->count - at) * sizeof(*heap->ranges));
 	heap->ranges[at] = (struct heap_range){first, pages};

@@ -26,8 +26,8 @@ struct heap {
 void heap_init(struct heap *heap, uint64_t pages);
 void heap_fini(struct heap *heap); /* zeroed is fine */
 
-/* pages > 0. False: there is no room, or no memory to remember it. */
-ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t *out_first);
+/* pages > 0; *out_first is a multiple of align. False: there is no room, or no memory to remember it. */
+ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t *out_first);
 /* How many pages were taken at first; 0: none. */
 uint64_t heap_taken(const struct heap *heap, uint64_t first);
 /* Something taken begins at first. */

@@ -18,14 +18,15 @@ struct model {
 };
 
 /* Where first fit must put it; PAGES: nowhere. */
-static uint64_t first_fit(const struct model *model, uint64_t pages)
+static uint64_t first_fit(const struct model *model, uint64_t pages, uint64_t align)
 {
-	uint64_t run = 0;
+	for (uint64_t first = 0; first + pages <= PAGES; first += align) {
+		uint64_t run = 0;
 
-	for (uint64_t i = 0; i < PAGES; i++) {
-		run = model->taken[i] ? 0 : run + 1;
+		while (run < pages && !model->taken[first + run])
+			run++;
 		if (run == pages)
-			return i + 1 - pages;
+			return first;
 	}
 	return PAGES;
 }
@@ -38,10 +39,10 @@ static void mark(struct model *model, uint64_t first, uint64_t pages, bool taken
 	}
 }
 
-static void take(struct heap *heap, struct model *model, uint64_t pages)
+static void take(struct heap *heap, struct model *model, uint64_t pages, uint64_t align)
 {
-	uint64_t expected = first_fit(model, pages), first = PAGES;
-	bool fits = heap_take(heap, pages, &first);
+	uint64_t expected = first_fit(model, pages, align), first = PAGES;
+	bool fits = heap_take(heap, pages, align, &first);
 
 	CHECK(fits == (expected < PAGES));
 	CHECK_U64(first, expected);
@@ -76,7 +77,7 @@ static void run_seed(uint64_t seed)
 	uint64_t most = 1 + rng_below(&rng, PAGES + 5);
 	for (int step = 0; step < 500; step++) {
 		if (model.held < HELD && rng_chance(&rng, 3, 5))
-			take(&heap, &model, 1 + rng_below(&rng, 1 + rng_below(&rng, most)));
+			take(&heap, &model, 1 + rng_below(&rng, 1 + rng_below(&rng, most)), UINT64_C(1) << rng_below(&rng, 4));
 		else if (model.held > 0)
 			give(&heap, &model, (uint32_t)rng_below(&rng, model.held));
 	}
@@ -89,7 +90,7 @@ static void run_seed(uint64_t seed)
 	}
 	while (model.held > 0)
 		give(&heap, &model, 0);
-	take(&heap, &model, PAGES); /* all of it has grown together again */
+	take(&heap, &model, PAGES, 1); /* all of it has grown together again */
 	heap_fini(&heap);
 }
 
@@ -99,12 +100,12 @@ static void at_the_limits(void)
 	uint64_t first;
 
 	heap_init(&heap, 0);
-	CHECK(!heap_take(&heap, 1, &first));
+	CHECK(!heap_take(&heap, 1, 1, &first));
 	heap_fini(&heap);
 	heap_init(&heap, 4);
-	CHECK(!heap_take(&heap, UINT64_MAX, &first) && !heap_take(&heap, 5, &first));
-	CHECK(heap_take(&heap, 4, &first) && first == 0);
-	CHECK(!heap_take(&heap, 1, &first));
+	CHECK(!heap_take(&heap, UINT64_MAX, 1, &first) && !heap_take(&heap, 5, 1, &first));
+	CHECK(heap_take(&heap, 4, 1, &first) && first == 0);
+	CHECK(!heap_take(&heap, 1, 1, &first));
 	heap_fini(&heap);
 	heap_fini(&heap);
 }

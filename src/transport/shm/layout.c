@@ -10,7 +10,6 @@
 #define BOARD_BYTES_MAX (1u << 20)
 #define BYTES_MAX (UINT64_C(1) << 46) /* half of what x86-64 gives a process */
 
-#define HUGE_PAGE (UINT64_C(2) << 20)
 
 static_assert(LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES % 4096 == 0, "rings are whole pages");
 

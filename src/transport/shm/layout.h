@@ -16,6 +16,7 @@
 
 #include "transport/shm/segment.h"
 
+#define HUGE_PAGE (UINT64_C(2) << 20) /* memory comes in such pages too, which cost far fewer misses of address translation */
 #define LAYOUT_CHANNELS 65536u
 #define LAYOUT_LINE 64u              /* bytes that caches move at a time */
 #define LAYOUT_RING 128u             /* descriptors                      */

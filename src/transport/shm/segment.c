@@ -138,6 +138,25 @@ static enum esp_status file_seal(struct segment *segment, struct error *err)
 	return ESP_OK;
 }
 
+/* Maps all of a segment so that its huge pages can be mapped as such. NULL: errno says why. */
+static void *map_aligned(uint64_t bytes, int protection, int fd)
+{
+	uint8_t *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (room == MAP_FAILED)
+		return NULL;
+	uint64_t before = (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE;
+	void *base = mmap(room + before, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+	if (base == MAP_FAILED) {
+		munmap(room, bytes + HUGE_PAGE);
+		return NULL;
+	}
+	if (before > 0)
+		munmap(room, before);
+	munmap(room + before + bytes, HUGE_PAGE - before);
+	return base;
+}
+
 /*
  * Children made by fork() share the mapping. They keep the heap, where an application may have
  * the data that it forked to work on; everything else they must not be able to disturb, not even
@@ -147,9 +166,9 @@ static enum esp_status file_seal(struct segment *segment, struct error *err)
 static enum esp_status file_map(struct segment *segment, struct error *err)
 {
 	const struct layout *layout = &segment->layout;
-	void *base = mmap(NULL, layout->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, segment->fd, 0);
+	void *base = map_aligned(layout->bytes, PROT_READ | PROT_WRITE, segment->fd);
 
-	if (base == MAP_FAILED)
+	if (!base)
 		return no_file(err, "mmap");
 	segment->base = base;
 	madvise(base, layout->heap_at, MADV_DONTFORK);
@@ -238,8 +257,8 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 	if (!is_steady(fd, bytes))
 		return error_set(err, ESP_ECORRUPT, "what rank %u of this host shares is no segment of %llu bytes", peer,
 		                 (unsigned long long)bytes);
-	void *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (base == MAP_FAILED)
+	void *base = map_aligned(bytes, PROT_READ, fd);
+	if (!base)
 		return no_file(err, "mmap of a peer's");
 	/* A child would only keep the memory from going away. */
 	madvise(base, bytes, MADV_DONTFORK);
@@ -338,13 +357,28 @@ static void heap_put(struct segment *segment, uint64_t first)
 	pthread_mutex_unlock(&segment->lock);
 }
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+/*
+ * Makes huge pages of the whole ones in a range that begins with one. Where the system has them only for those who
+ * ask (or for nobody: this asks all the same), and if there are none it stays as it is.
+ */
+static void use_huge_pages(uint8_t *memory, uint64_t bytes)
+{
+	if (bytes >= HUGE_PAGE)
+		(void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_COLLAPSE);
+}
+
 void *segment_alloc(struct segment *segment, size_t bytes)
 {
 	const struct layout *layout = &segment->layout;
 	uint64_t pages = (bytes > 0 ? bytes - 1 : 0) / layout->page + 1, first;
+	uint64_t align = bytes >= HUGE_PAGE && layout->page < HUGE_PAGE ? HUGE_PAGE / layout->page : 1;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, pages, &first);
+	bool fits = heap_take(&segment->heap, pages, align, &first);
 	pthread_mutex_unlock(&segment->lock);
 	if (!fits)
 		return NULL;
@@ -357,6 +391,7 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 		return NULL;
 	}
 	madvise(memory, pages * layout->page, MADV_DODUMP);
+	use_huge_pages(memory, pages * layout->page);
 	return memory;
 }
 
