@@ -23,9 +23,13 @@ static void find_hosts(struct group *group)
 	const struct card *cards = context->roster.cards;
 	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
 	uint32_t hosts = 0;
+	bool one_machine = true;
 
 	for (uint32_t i = 0; i < group->size; i++) {
 		uint32_t host = hosts;
+
+		one_machine = one_machine &&
+		              memcmp(cards[group->ranks[i]].host_id, cards[group->ranks[0]].host_id, CARD_HOST_ID_BYTES) == 0;
 
 		for (uint32_t j = 0; j < i && !apart; j++) {
 			if (memcmp(cards[group->ranks[i]].host_id, cards[group->ranks[j]].host_id, CARD_HOST_ID_BYTES) == 0) {
@@ -40,6 +44,7 @@ static void find_hosts(struct group *group)
 		.members = group->size,
 		.hosts = hosts,
 		.host_of = group->host_of,
+		.one_machine = one_machine,
 		.chunk_bytes = context->conf.chunk_bytes,
 		.lanes = context->lanes,
 	};

@@ -1,17 +1,20 @@
 #include "runtime/plans.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/lane.h"
 
 #define LINE 64u /* chunks begin at multiples of a cache line */
 
 /*
- * Sizes at which another plan is faster, measured with `espalier bench` (docs/results/core.md): between
- * sockets few messages count most up to SMALL, few rounds up to MIDDLE, and few bytes beyond.
+ * Up to which size few messages count most, and up to which few rounds; beyond, few bytes. Measured between sockets of one
+ * machine, where every message costs its core, with `espalier bench --transport tcp --plan` (docs/results/core.md); between
+ * machines bytes count earlier.
  */
-#define SMALL (16u << 10)
-#define MIDDLE (256u << 10)
+#define FEW_MESSAGES (64u << 10)
+#define FEW_ROUNDS (1u << 20)
+#define FEW_MESSAGES_WITHIN (4u << 20)
 
 /* ---- the choice ---- */
 
@@ -22,16 +25,17 @@ static bool has_owners(enum plan_collective collective)
 	       collective == PLAN_REDUCE;
 }
 
-static const char *choose_between_hosts(const struct call *call, uint64_t bytes)
+static const char *choose_between_sockets(const struct layout *layout, const struct call *call, uint64_t bytes)
 {
+	bool is_small = bytes <= (layout->one_machine ? FEW_MESSAGES_WITHIN : FEW_MESSAGES);
+
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
 	case PLAN_BARRIER:
-		return bytes <= SMALL ? "tree" : bytes <= MIDDLE ? "halving-doubling" : "flat";
+		return is_small ? "tree" : bytes <= FEW_ROUNDS ? "halving-doubling" : "flat";
 	case PLAN_BROADCAST:
-		return bytes <= SMALL ? "tree" : "double-tree";
 	case PLAN_REDUCE:
-		return bytes <= SMALL ? "tree" : "double-tree";
+		return is_small ? "tree" : "double-tree";
 	default:
 		return "flat";
 	}
@@ -43,15 +47,29 @@ static const char *choose(const struct layout *layout, const struct call *call, 
 		return has_owners(call->collective) ? "flat" : "exchange";
 	if (layout->hosts < layout->members)
 		return "two-level"; /* inside of each host first */
-	return choose_between_hosts(call, bytes);
+	return choose_between_sockets(layout, call, bytes);
 }
 
-/* Small enough that everybody has a share to sum, and that what is summed is still in the cache when it is read. */
-static uint64_t choose_chunk(const struct layout *layout, const struct call *call, uint64_t bytes)
+/* Does the planner give every member a share of the chunks to sum, or to hand out? */
+static bool spreads_owners(const struct planner *planner)
 {
+	static const char *const names[] = {"ring", "halving-doubling", "flat", "two-level"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(planner_name(planner), names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Small enough that everybody has a share, and that what was summed is still in a cache when it is read. */
+static uint64_t choose_chunk(const struct layout *layout, const struct call *call, const struct planner *planner,
+                             uint64_t bytes)
+{
+	bool is_vector = call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
 	uint64_t share = bytes;
 
-	if (call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST)
+	if (is_vector && spreads_owners(planner))
 		share = bytes / layout->members + (bytes % layout->members != 0);
 	share = (share + LINE - 1) / LINE * LINE;
 	return share > layout->chunk_bytes || share == 0 ? layout->chunk_bytes : share;
@@ -168,7 +186,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		.root = call->root,
 		.align = LINE,
 		.bytes = bytes,
-		.chunk_bytes = choose_chunk(layout, call, bytes),
+		.chunk_bytes = choose_chunk(layout, call, planner, bytes),
 		.in_place = in_place,
 		.used = plans ? ++plans->calls : 0,
 	};

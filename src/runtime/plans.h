@@ -18,6 +18,7 @@ struct layout {
 	uint32_t members;
 	uint32_t hosts;          /* that are told apart; 1: all share memory   */
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
+	bool one_machine;        /* they are on one host, told apart or not    */
 	uint64_t chunk_bytes;    /* the setting                                */
 	uint32_t lanes;
 };
