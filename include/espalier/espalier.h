@@ -55,6 +55,13 @@
 #define ESP_API
 #endif
 
+/* A struct that says how large it is; all else is zero. */
+#ifdef __cplusplus
+#define ESP_INIT(type) {sizeof(type)}
+#else
+#define ESP_INIT(type) {.struct_size = sizeof(type)}
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -108,7 +115,7 @@ struct esp_error {
 	int32_t step;            /* its step, as `espalier plan show` counts; -1: none                  */
 	char text[512];          /* all of this in one readable sentence                                */
 };
-#define ESP_ERROR_INIT {sizeof(struct esp_error)}
+#define ESP_ERROR_INIT ESP_INIT(struct esp_error)
 
 /* The last failure of a function that was called by this thread. ESP_OK: *error is filled (status ESP_OK: none yet). */
 ESP_API enum esp_status esp_last_error(struct esp_error *error);
@@ -141,7 +148,7 @@ struct esp_options {
 	esp_log_fn *log;         /* NULL: stderr                                                         */
 	void *log_context;
 };
-#define ESP_OPTIONS_INIT {sizeof(struct esp_options)}
+#define ESP_OPTIONS_INIT ESP_INIT(struct esp_options)
 
 /*
  * Joins a job: every rank calls this once per context, and it returns when all have. options may
@@ -180,7 +187,7 @@ struct esp_stats {
 	uint64_t network_bytes;    /* of sent_bytes: through sockets                              */
 	uint64_t small_calls;      /* of calls: in one round through shared memory                */
 };
-#define ESP_STATS_INIT {sizeof(struct esp_stats)}
+#define ESP_STATS_INIT ESP_INIT(struct esp_stats)
 ESP_API enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats);
 
 /* ---- memory ---- */
@@ -220,8 +227,8 @@ ESP_API enum esp_status esp_group_create(struct esp_group *parent, const uint32_
 ESP_API enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t key, struct esp_group **out);
 
 /*
- * Frees a group: called by all its ranks, after all calls on it have ended. NULL is fine. Local: waits for nobody.
- * ESP_ESTATE: a call is unfinished, or the group is the world.
+ * Frees a group: called by all its ranks, after all calls on it have ended; returns when all have come, or at once if the group
+ * has failed. NULL is fine. ESP_ESTATE: a call is unfinished, or the group is the world.
  */
 ESP_API enum esp_status esp_group_free(struct esp_group *group);
 
@@ -303,7 +310,7 @@ struct esp_buffer {
 	int32_t device;           /* which of that kind; 0 for host memory                            */
 	const void *registration; /* of memory that was made known to a device; NULL in this version  */
 };
-#define ESP_BUFFER_INIT {sizeof(struct esp_buffer)}
+#define ESP_BUFFER_INIT ESP_INIT(struct esp_buffer)
 
 /*
  * Called once when work has ended, by the context's thread "esp-lane-0", after the buffers are
@@ -341,7 +348,7 @@ struct esp_call {
 	const char *plan;        /* a planner of `espalier plan`, the same on all ranks; NULL: the best known */
 	/*
 	 * ESP_KEYED: ranks may make such calls in different orders; those with the same key belong together. A key
-	 * may be used again once the call before it has ended. Keyed calls cost a message to the group's first rank and back.
+	 * may be used again once the call before it has ended. Such a call has no gate. It costs a message to the group's first rank and back.
 	 */
 	uint64_t key;
 	int64_t deadline_ns;     /* most time from the start to the end; 0: the setting deadline_seconds    */
@@ -357,7 +364,7 @@ struct esp_call {
 	esp_done_fn *done;       /* NULL: none */
 	void *done_context;
 };
-#define ESP_CALL_INIT {sizeof(struct esp_call)}
+#define ESP_CALL_INIT ESP_INIT(struct esp_call)
 
 /* Makes the call and waits for its end. */
 ESP_API enum esp_status esp_run(struct esp_group *group, const struct esp_call *call);

@@ -94,7 +94,7 @@ enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *sta
 	struct esp_stats full = {
 		.struct_size = sizeof(full),
 		.calls = inner.calls,
-		.sent_bytes = inner.copied_bytes + inner.shared_bytes + inner.network_bytes,
+		.sent_bytes = inner.sent_bytes,
 		.received_bytes = inner.received_bytes,
 		.sent_messages = inner.sent_messages,
 		.shared_bytes = inner.shared_bytes,

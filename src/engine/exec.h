@@ -41,6 +41,7 @@ struct exec_call {
 	double factor;          /* ESP_SCALED                                   */
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
+	uint32_t window;        /* chunks of it in flight at most; 0: as many as there may be. Each node as it likes */
 	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
 	void *cookie;           /* comes back with the result                   */
 };

@@ -213,9 +213,15 @@ static uint64_t next_chunk(const struct exec *exec, const struct instance *insta
 	}
 }
 
+/* Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. */
+static bool has_window(const struct instance *instance)
+{
+	return instance->call.window == 0 || instance->active < instance->call.window;
+}
+
 void exec_fill(struct exec *exec)
 {
-	while (exec->queue_first && exec->run_free && !has_failed(exec)) {
+	while (exec->queue_first && exec->run_free && has_window(exec->queue_first) && !has_failed(exec)) {
 		struct instance *instance = exec->queue_first;
 		uint64_t chunk = next_chunk(exec, instance);
 

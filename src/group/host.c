@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sched.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,8 +45,19 @@ static void make_host_id(uint8_t out[CARD_HOST_ID_BYTES])
 		randombytes_buf(out, CARD_HOST_ID_BYTES);
 }
 
+static uint32_t count_cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (uint32_t)CPU_COUNT(&set);
+	long online = sysconf(_SC_NPROCESSORS_ONLN); /* more than fit into the set */
+	return online > 0 ? (uint32_t)online : 1;
+}
+
 void group_describe_host(struct card *card)
 {
+	card->cores = count_cores();
 	make_host_id(card->host_id);
 	card->pid = (uint32_t)getpid();
 	memset(card->host_name, 0, sizeof(card->host_name));

@@ -18,7 +18,7 @@
  */
 ESP_CHECKED enum esp_status group_listen(bool loopback_only, int *out_fd, struct card *card, struct error *err);
 
-/* Fills in who and where this process is: host id, host name, pid. */
+/* Fills in who and where this process is: host id, host name, pid, cores. */
 void group_describe_host(struct card *card);
 
 /* Puts an address first, as it is known to work. Loopback is passed over: it is only known to work here. */

@@ -1,7 +1,6 @@
 #include "runtime/context.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "runtime/group.h"
 
 #define LINGER_AFTER_FAILURE NS_PER_S
+#define LANES_MOST 4u /* unless the settings say otherwise */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
 {
@@ -176,16 +176,6 @@ static bool is_reached_by_memory(const struct context *context, uint32_t rank)
 	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
 }
 
-static uint32_t count_cores(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		return (uint32_t)CPU_COUNT(&set);
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	return online > 0 ? (uint32_t)online : 1;
-}
-
 static enum esp_status find_neighbours(struct context *context, struct failure *failure)
 {
 	uint32_t size = context->size, on_host = 0;
@@ -209,12 +199,27 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 		context->local_of[i] = context->local_count;
 		context->rank_of[context->local_count++] = i;
 	}
-	context->cores = count_cores();
-	context->crowded = on_host > context->cores;
+	context->crowded = on_host > cards[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
 		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->local_count, size, context->rank);
 	return ESP_OK;
+}
+
+/* As many as every rank has cores for, on whatever host it is: all ranks come to the same number. */
+static uint32_t choose_lanes(const struct roster *roster)
+{
+	uint32_t lanes = LANES_MOST;
+
+	for (uint32_t i = 0; i < roster->size; i++) {
+		uint32_t on_host = 0;
+
+		for (uint32_t k = 0; k < roster->size; k++)
+			on_host += memcmp(roster->cards[i].host_id, roster->cards[k].host_id, CARD_HOST_ID_BYTES) == 0;
+		if (roster->cards[i].cores / on_host < lanes)
+			lanes = roster->cards[i].cores / on_host;
+	}
+	return lanes > 0 ? lanes : 1;
 }
 
 /* ---- parts ---- */
@@ -346,9 +351,10 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = find_launch(context, options, failure);
 	if (status == ESP_OK)
 		status = join(context, options, sockets, failure);
-	context->lanes = context->conf.lanes;
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
+	if (status == ESP_OK)
+		context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
 	if (status == ESP_OK)

@@ -42,7 +42,6 @@ struct context {
 	struct join_config join;
 	struct roster roster;
 	uint32_t rank, size;
-	uint32_t cores;          /* that this process may use                        */
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 
 	/* Ranks of this host that are reached through memory, ourselves included; local numbers follow ranks. */
@@ -106,8 +105,8 @@ const char *context_setting(struct context *context, const char *name);
 struct context_stats {
 	uint64_t calls, small_calls;
 	uint64_t sent_messages;
-	uint64_t copied_bytes, shared_bytes, network_bytes; /* sent, in each way */
-	uint64_t received_bytes;
+	uint64_t sent_bytes, received_bytes;
+	uint64_t shared_bytes, network_bytes; /* of those sent: read where they lay, through sockets */
 };
 void context_stats(struct context *context, struct context_stats *out);
 

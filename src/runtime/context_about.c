@@ -23,6 +23,7 @@ static void add_sockets(const struct context *context, const struct tcp *tcp, st
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (tcp_stats(tcp, i, &stats)) {
 			out->network_bytes += stats.sent_bytes;
+			out->sent_bytes += stats.sent_bytes;
 			out->received_bytes += stats.received_bytes;
 			out->sent_messages += stats.sent_messages;
 		}
@@ -33,7 +34,8 @@ static void add_memory(const struct shm *shm, struct context_stats *out)
 {
 	struct shm_stats stats = shm_stats(shm);
 
-	out->copied_bytes += stats.copied_bytes;
+	out->sent_bytes += stats.sent_bytes;
+	out->received_bytes += stats.received_bytes;
 	out->shared_bytes += stats.offered_bytes;
 	out->sent_messages += stats.messages_sent;
 }

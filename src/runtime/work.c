@@ -68,6 +68,7 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 				.factor = work->call.factor,
 				.lane_of = planned->lane_of,
 				.lane = (uint8_t)lane,
+				.window = planned->window,
 				.cookie = part,
 			},
 		};
@@ -187,8 +188,9 @@ void work_launch_locked(struct work *work, bool helped)
 	atomic_store(&work->parts_left, work->part_count);
 	for (uint32_t i = 0; i < work->part_count; i++)
 		work->parts[i].call.digest = work->digest;
+	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
 	for (uint32_t i = 0; i < work->part_count; i++)
-		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped);
+		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped && work->parts[i].lane == 0);
 }
 
 void work_launch(struct work *work, bool helped)

@@ -100,6 +100,7 @@ void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
 	memcpy(out + 32, card->settings, HELLO_DIGEST_BYTES);
 	put_text(out + 64, card->host_name, CARD_HOST_NAME);
 	bytes_put32(out + COUNT_AT, card->address_count);
+	bytes_put32(out + COUNT_AT + 4, card->cores);
 	for (uint32_t i = 0; i < card->address_count; i++)
 		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]);
 }
@@ -124,11 +125,12 @@ bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
 		.pid = bytes_get32(in + 8),
 		.version = bytes_get16(in + 12),
 		.port = bytes_get16(in + 14),
+		.cores = bytes_get32(in + COUNT_AT + 4),
 	};
 
 	memcpy(card.host_id, in + 16, CARD_HOST_ID_BYTES);
 	memcpy(card.settings, in + 32, HELLO_DIGEST_BYTES);
-	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !all_zero(in + COUNT_AT + 4, ADDRESSES_AT - COUNT_AT - 4))
+	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !all_zero(in + COUNT_AT + 8, ADDRESSES_AT - COUNT_AT - 8))
 		return false;
 	if (!get_addresses(in, &card) || card.rank >= card.size)
 		return false;

@@ -60,6 +60,7 @@ struct card {
 	uint8_t host_id[CARD_HOST_ID_BYTES];     /* equal: same kernel, same network and host name inside it */
 	uint8_t settings[HELLO_DIGEST_BYTES];
 	char host_name[CARD_HOST_NAME];          /* printable; only for people                             */
+	uint32_t cores;                          /* that the rank may use                                  */
 	uint32_t address_count;
 	struct card_address addresses[CARD_ADDRESSES]; /* most useful first */
 };

@@ -16,6 +16,7 @@ static void random_card(struct rng *rng, struct card *card)
 	card->rank = (uint32_t)rng_below(rng, card->size);
 	card->pid = (uint32_t)rng_next(rng);
 	card->version = (uint16_t)rng_next(rng);
+	card->cores = (uint32_t)rng_next(rng);
 	card->port = (uint16_t)rng_next(rng);
 	fill(rng, card->host_id, sizeof(card->host_id));
 	fill(rng, card->settings, sizeof(card->settings));
@@ -57,6 +58,7 @@ static void round_trip(struct rng *rng)
 		store_arrival_encode(&back, again);
 		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0);
 		CHECK(back.patience_ms == arrival.patience_ms && back.card.rank == arrival.card.rank);
+		CHECK(back.card.cores == arrival.card.cores);
 		CHECK_STR(back.card.host_name, arrival.card.host_name);
 		CHECK(memcmp(back.card.addresses, arrival.card.addresses, sizeof(back.card.addresses)) == 0);
 	}

@@ -135,8 +135,9 @@ static void many_groups(struct job_rank *rank)
 
 int main(int argc, char **argv)
 {
-	static const char *const sockets[] = {"transport=tcp", NULL};
-	static const char *const *const all[] = {NULL, sockets};
+	static const char *const memory[] = {"lanes=1", NULL};
+	static const char *const sockets[] = {"lanes=1", "transport=tcp", NULL};
+	static const char *const *const all[] = {memory, sockets};
 	uint64_t calls = test_option(argc, argv, "--count", 4000);
 
 	for (unsigned i = 0; i < 2; i++) {

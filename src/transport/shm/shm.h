@@ -79,6 +79,7 @@ void shm_nudge(const struct shm *shm, uint32_t local);
 
 struct shm_stats {
 	uint64_t messages_sent, messages_received;
+	uint64_t sent_bytes, received_bytes; /* their data                   */
 	uint64_t copied_bytes;  /* into slots            */
 	uint64_t offered_bytes; /* where they lie        */
 	uint64_t wakes;         /* of peers that slept; shm_nudge() is not counted */

@@ -127,6 +127,7 @@ static enum esp_status take_data(struct shm *shm, struct peer *peer, const struc
 			return ESP_ENOMEM;
 	}
 	shm->stats.messages_received++;
+	shm->stats.received_bytes += note->bytes;
 	enum esp_status status = offer(shm, peer, note, copy);
 	if (status == ESP_PENDING && (note->kind == RING_SLOT || note->kind == RING_HEAP))
 		drop(shm, peer, note);

@@ -218,6 +218,7 @@ static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct
 		return status;
 	put_note(shm, peer, &note);
 	shm->stats.messages_sent++;
+	shm->stats.sent_bytes += message->bytes;
 	if (note.kind != RING_HEAP) /* the user may have its memory back */
 		shm->user->sent(shm->context, peer->number, message->channel, message->cookie);
 	return ESP_OK;
