@@ -57,7 +57,7 @@ static void test_defaults(void)
 	CHECK_U64(conf.chunk_bytes, 65536);
 	CHECK_U64(conf.credits, 16);
 	CHECK_U64(conf.active_chunks, 64);
-	CHECK_U64(conf.lanes, 1);
+	CHECK_U64(conf.lanes, 0);
 	CHECK_U64(conf.log, LOG_LEVEL_WARN);
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		CHECK_STR(conf_value_text(&conf, i, text), conf_setting_at(i)->fallback);
@@ -87,7 +87,7 @@ static void test_file_complaints(void)
 	conf_init(&conf);
 	conf_init(&untouched);
 	DECODE(&conf, "\nlanes=65\n");
-	CHECK_STR(last, "a.conf:2: lanes is a number from 1 to 64, not '65'; ignored");
+	CHECK_STR(last, "a.conf:2: lanes is a number from 0 to 64, not '65'; ignored");
 	DECODE(&conf, "chunk_bytes=12");
 	CHECK_STR(last, "a.conf:1: chunk_bytes is a number of bytes from 256 to 64M, not '12'; ignored");
 	DECODE(&conf, "log=loud");
