@@ -216,7 +216,7 @@ enum esp_status esp_restart(struct esp_work *work)
 {
 	if (!work)
 		return api_fail_with(ESP_EINVAL, "the work is NULL");
-	if (context_is_forked(api_work(work)->group->context))
+	if (context_is_forked(api_work(work)->context))
 		return api_fail_with(ESP_EFORKED, "the work belongs to the process that called fork()");
 	if (!api_work(work)->persistent)
 		return api_fail_with(ESP_ESTATE, "this work was not made by esp_prepare()");

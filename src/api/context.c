@@ -127,8 +127,7 @@ enum esp_status esp_free(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	if (!segment_owns(api_context(context)->segment, memory, 1))
+	if (!segment_free(api_context(context)->segment, memory))
 		return api_fail_with(ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
-	segment_free(api_context(context)->segment, memory);
 	return ESP_OK;
 }

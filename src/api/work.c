@@ -5,7 +5,7 @@ static enum esp_status check(struct esp_work *work)
 {
 	if (!work)
 		return api_fail_with(ESP_EINVAL, "the work is NULL");
-	if (context_is_forked(api_work(work)->group->context))
+	if (context_is_forked(api_work(work)->context))
 		return api_fail_with(ESP_EFORKED, "the work belongs to the process that called fork()");
 	return ESP_OK;
 }
@@ -16,7 +16,7 @@ static enum esp_status ended(struct work *work, enum esp_status status)
 	if (status == ESP_ESTATE)
 		return api_fail_with(ESP_ESTATE, "this work was never started");
 	if (status < 0)
-		api_fail(work->group->context, &work->failure);
+		api_fail(work->context, &work->failure);
 	return status;
 }
 
@@ -84,7 +84,7 @@ enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error)
 	if (!error)
 		return api_fail_with(ESP_EINVAL, "there is no place for the error");
 	bool failed = (int)work_test(api_work(work)) < 0 && api_work(work)->failure.status != ESP_OK;
-	return api_error(api_work(work)->group->context, failed ? &api_work(work)->failure : &none, error);
+	return api_error(api_work(work)->context, failed ? &api_work(work)->failure : &none, error);
 }
 
 const char *esp_work_plan(struct esp_work *work)
@@ -94,6 +94,6 @@ const char *esp_work_plan(struct esp_work *work)
 
 void esp_work_free(struct esp_work *work)
 {
-	if (work && !context_is_forked(api_work(work)->group->context))
+	if (work && !context_is_forked(api_work(work)->context))
 		work_put(api_work(work));
 }

@@ -186,13 +186,14 @@ static enum esp_status check_buffers(struct call *call, uint32_t rank, struct fa
 {
 	enum esp_status status = ESP_OK;
 
-	if (call->in_parts)
+	/* What a rank's role leaves unused is not looked at, but for how it is cut. */
+	if (call->in_parts && call->in_bytes > 0)
 		status = check_parts(call, call->in_parts, call->in_part_count, call->in_bytes, "in", failure);
-	else if (call->in_bytes > 0 && !call->in)
+	else if (!call->in_parts && call->in_bytes > 0 && !call->in)
 		status = failure_set(failure, ESP_EINVAL, -1, "in is NULL");
-	if (status == ESP_OK && call->out_parts)
+	if (status == ESP_OK && call->out_parts && call->out_bytes > 0)
 		status = check_parts(call, call->out_parts, call->out_part_count, call->out_bytes, "out", failure);
-	else if (status == ESP_OK && call->out_bytes > 0 && !call->out)
+	else if (status == ESP_OK && !call->out_parts && call->out_bytes > 0 && !call->out)
 		status = failure_set(failure, ESP_EINVAL, -1, "out is NULL");
 	if (status == ESP_OK && !call->in_parts && !call->out_parts)
 		status = check_overlap(call, rank, failure);
@@ -217,6 +218,9 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 	if (reduces && !math_fold(call->type, call->op))
 		return failure_set(failure, ESP_EUNSUPPORTED, -1, "%s is not defined for %s", math_op_name(call->op),
 		                   math_type_name(call->type));
+	if (reduces && !math_finish_valid(call->type, call->op, call->factor, size))
+		return failure_set(failure, ESP_EINVAL, -1, "%g is no factor for %s: it must be finite, and whole for whole numbers",
+		                   call->factor, math_type_name(call->type));
 	if (!reduces)
 		call->op = ESP_SUM;
 	if (!reduces || call->op != ESP_SCALED)
@@ -230,6 +234,8 @@ enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, stru
 	                      call->collective == PLAN_ALLTOALL))
 		return failure_set(failure, ESP_EINVAL, -1, "%s has no blocks that could have different counts",
 		                   plan_collective_name(call->collective));
+	if (call->counts)
+		call->count = 0; /* it says nothing then */
 	call->element_bytes = (uint32_t)math_type_bytes(call->type);
 	if (!work_out_sizes(call, rank, size))
 		return failure_set(failure, ESP_EINVAL, -1, "the buffers would be larger than memory can be");

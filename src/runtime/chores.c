@@ -19,12 +19,14 @@ bool chores_interrupt(void *argument)
 	       atomic_load_explicit(&context->has_news, memory_order_relaxed);
 }
 
-static struct work *take_callback(struct context *context)
+static struct work *take_callback(struct context *context, enum esp_status *out_status)
 {
 	pthread_mutex_lock(&context->lock);
 	struct work *work = context->to_call_back_first;
+	if (work && --work->callbacks_due == 0)
+		context->to_call_back_first = work->callback_next;
 	if (work)
-		context->to_call_back_first = work->queue_next;
+		*out_status = work->ended;
 	atomic_store(&context->has_callbacks, context->to_call_back_first != NULL);
 	pthread_mutex_unlock(&context->lock);
 	return work;
@@ -33,21 +35,25 @@ static struct work *take_callback(struct context *context)
 void chores_run(struct context *context)
 {
 	struct work *work;
+	enum esp_status status;
 
-	while ((work = take_callback(context))) {
-		work->options.done(work->options.done_context, work, (enum esp_status)atomic_load(&work->status));
+	while ((work = take_callback(context, &status))) {
+		work->options.done(work->options.done_context, work, status);
 		work_put(work);
 	}
 }
 
 void chores_call_back(struct context *context, struct work *work)
 {
-	work->queue_next = NULL;
-	if (context->to_call_back_first)
-		context->to_call_back_last->queue_next = work;
-	else
-		context->to_call_back_first = work;
-	context->to_call_back_last = work;
+	/* Restarted and ended again before it was told of the first end: it is told twice. */
+	if (work->callbacks_due++ == 0) {
+		work->callback_next = NULL;
+		if (context->to_call_back_first)
+			context->to_call_back_last->callback_next = work;
+		else
+			context->to_call_back_first = work;
+		context->to_call_back_last = work;
+	}
 	atomic_store(&context->has_callbacks, true);
 	driver_nudge(&context->drivers[0]);
 }

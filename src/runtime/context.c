@@ -372,6 +372,9 @@ static enum esp_status open_all(struct context *context, const struct context_op
 
 static void context_free(struct context *context)
 {
+	/* Drivers ask things of the steward, and the steward leaves mail for them: first nobody drives, then nobody writes. */
+	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
+		driver_stop(&context->drivers[i]);
 	steward_close(context->steward);
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_close(&context->drivers[i]);
@@ -421,6 +424,7 @@ void context_close(struct context *context)
 	bool has_failed = atomic_load(&context->world->failed) != ESP_OK;
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S;
 
+	context_end_work(context);
 	if (context->size > 1)
 		context_leave(context, has_failed && linger > LINGER_AFTER_FAILURE ? LINGER_AFTER_FAILURE : linger);
 	context_free(context);

@@ -283,13 +283,50 @@ struct concern {
 	struct call_note note;
 };
 
-uint32_t group_member_that_left(const struct group *group, uint64_t waits_since_ns, uint64_t now)
+bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
 {
-	const struct context *context = group->context;
+	return context->fates[rank] == FATE_LEFT && now - context->gone_ns >= LEFT_PATIENCE &&
+	       now - waits_since_ns >= LEFT_PATIENCE;
+}
 
-	if (context->gone == 0 || now - context->gone_ns < LEFT_PATIENCE || now - waits_since_ns < LEFT_PATIENCE)
-		return NO_RANK;
-	for (uint32_t i = 0; i < group->size; i++) {
+static bool some_have_left(const struct context *context, const struct group *group)
+{
+	for (uint32_t i = 0; context->gone > 0 && i < group->size; i++) {
+		if (context->fates[group->ranks[i]] == FATE_LEFT)
+			return true;
+	}
+	return false;
+}
+
+/* The rank that the group's calls on lanes wait for and that has left; or NO_RANK. Without the lock: drivers are taken in turn. */
+static uint32_t find_waited_for(struct context *context, const struct group *group)
+{
+	uint32_t found = NO_RANK;
+
+	for (uint32_t i = 0; i < context->lanes && found == NO_RANK; i++) {
+		struct driver *driver = &context->drivers[i];
+
+		driver_acquire(driver);
+		for (unsigned stream = 0; stream < STREAMS; stream++) {
+			struct exec_wait wait;
+
+			if (lane_waits(driver->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
+			    context->fates[wait.peer] == FATE_LEFT)
+				found = wait.peer;
+		}
+		driver_release(driver);
+	}
+	return found;
+}
+
+/* Work that no lane has waits for one rank in particular, or for all. With the lock held. */
+static uint32_t find_missing(const struct context *context, const struct work *work)
+{
+	const struct group *group = work->group;
+
+	if (work->kind != WORK_CALL && work->peer < group->size)
+		return context->fates[group->ranks[work->peer]] == FATE_LEFT ? group->ranks[work->peer] : NO_RANK;
+	for (uint32_t i = 0; work->kind == WORK_CALL && i < group->size; i++) {
 		if (context->fates[group->ranks[i]] == FATE_LEFT)
 			return group->ranks[i];
 	}
@@ -299,6 +336,7 @@ uint32_t group_member_that_left(const struct group *group, uint64_t waits_since_
 /* With the lock held. */
 static struct concern look_at(struct work *work, uint64_t now)
 {
+	const struct context *context = work->context;
 	struct group *group = work->group;
 	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note};
 
@@ -308,9 +346,11 @@ static struct concern look_at(struct work *work, uint64_t now)
 		concern.what = CONCERN_VERDICT;
 	} else if (now >= work->deadline_ns) {
 		concern.what = CONCERN_LATE;
-	} else {
-		concern.rank = group_member_that_left(group, work->started_ns, now);
-		if (concern.rank != NO_RANK)
+	} else if (some_have_left(context, group) && now - context->gone_ns >= LEFT_PATIENCE &&
+	           now - work->started_ns >= LEFT_PATIENCE && now - work->looked_ns >= LEFT_PATIENCE) {
+		work->looked_ns = now;
+		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;
+		if (concern.rank != NO_RANK || !work->is_waiting)
 			concern.what = CONCERN_LEFT;
 	}
 	if (concern.what == CONCERN_NONE && work->note.flags == 0 && now - work->started_ns > ASK_AFTER && now - work->asked_ns > ASK_AGAIN &&
@@ -325,6 +365,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 static void act(struct context *context, const struct concern *concern)
 {
 	char why[CONTROL_TEXT];
+	uint32_t rank;
 
 	switch (concern->what) {
 	case CONCERN_NONE:
@@ -334,7 +375,9 @@ static void act(struct context *context, const struct concern *concern)
 		group_fail(concern->group, ESP_ETIMEOUT, -1, why, true);
 		break;
 	case CONCERN_LEFT:
-		group_fail_by_leave(concern->group, concern->rank);
+		rank = concern->rank != NO_RANK ? concern->rank : find_waited_for(context, concern->group);
+		if (rank != NO_RANK)
+			group_fail_by_leave(concern->group, rank);
 		break;
 	case CONCERN_ASK:
 		group_ask(concern->group, concern->rank, &concern->note);
@@ -355,18 +398,18 @@ static void on_tick(void *argument, uint64_t now)
 		concern.what = CONCERN_NONE;
 		for (struct work *work = context->live; work && concern.what == CONCERN_NONE; work = work->live_next)
 			concern = look_at(work, now);
-		bool is_idle = !context->live;
 		if (concern.what != CONCERN_NONE)
 			group_visit(concern.group);
+		else if (!context->live) { /* under the lock: whoever comes next asks for it anew */
+			atomic_store(&context->ticking, false);
+			steward_tick(context->steward, false);
+		}
 		pthread_mutex_unlock(&context->lock);
 		if (concern.what != CONCERN_NONE) {
 			act(context, &concern);
 			pthread_mutex_lock(&context->lock);
 			group_depart(concern.group);
 			pthread_mutex_unlock(&context->lock);
-		} else if (is_idle) {
-			atomic_store(&context->ticking, false);
-			steward_tick(context->steward, false);
 		}
 	} while (concern.what != CONCERN_NONE);
 }
@@ -456,6 +499,25 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 		                     context->neighbours_missing + context->controls_missing);
 	pthread_mutex_unlock(&context->lock);
 	return status;
+}
+
+void context_end_work(struct context *context)
+{
+	uint64_t until = clock_now_ns() + NS_PER_S;
+
+	pthread_mutex_lock(&context->lock);
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (group->unfinished == 0)
+			continue;
+		group_visit(group);
+		pthread_mutex_unlock(&context->lock);
+		group_fail(group, ESP_EABORTED, (int32_t)context->rank, "the context was closed with calls unfinished", false);
+		pthread_mutex_lock(&context->lock);
+		group_depart(group);
+	}
+	while (context->live && clock_now_ns() < until)
+		wait_until(context, until);
+	pthread_mutex_unlock(&context->lock);
 }
 
 void context_leave(struct context *context, uint64_t patience_ns)

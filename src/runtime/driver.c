@@ -16,6 +16,8 @@
 #include "runtime/work.h"
 
 #define SLEEP_MOST NS_PER_S
+#define TURNS_PER_LOOK 16 /* at the clock, while data moves   */
+#define LAST_TURNS 64     /* before a lane is given up        */
 
 enum { PORT_TCP, PORT_SHM, PORTS };
 
@@ -113,17 +115,23 @@ static void mail_free(struct mail *mail)
 		free(mail);
 }
 
+void driver_stop(struct driver *driver)
+{
+	if (!driver->context || !driver->has_thread)
+		return;
+	pthread_mutex_lock(&driver->context->lock);
+	atomic_store(&driver->quits, true);
+	driver_nudge(driver);
+	pthread_mutex_unlock(&driver->context->lock);
+	pthread_join(driver->thread, NULL);
+	driver->has_thread = false;
+}
+
 void driver_close(struct driver *driver)
 {
 	if (!driver->context)
 		return;
-	if (driver->has_thread) {
-		pthread_mutex_lock(&driver->context->lock);
-		driver->quits = true;
-		pthread_cond_signal(&driver->duty);
-		pthread_mutex_unlock(&driver->context->lock);
-		pthread_join(driver->thread, NULL);
-	}
+	driver_stop(driver);
 	shm_close(driver->shm);
 	tcp_close(driver->tcp);
 	lane_close(driver->lane);
@@ -292,6 +300,13 @@ static void settle(struct driver *driver)
 		work_part_done(done.cookie, done.status);
 }
 
+/* Somebody else waits for the token, or the context is being closed. */
+static bool is_wanted(const struct driver *driver)
+{
+	return atomic_load_explicit(&driver->wanting, memory_order_relaxed) > 0 ||
+	       atomic_load_explicit(&driver->quits, memory_order_relaxed);
+}
+
 static void take_a_nap(struct driver *driver, uint64_t timeout_ns)
 {
 	struct pollfd fds[2];
@@ -300,7 +315,8 @@ static void take_a_nap(struct driver *driver, uint64_t timeout_ns)
 	context_watch(driver->context);
 	/* Whoever leaves mail sets has_mail and then looks at asleep; here it is the other way round. */
 	atomic_store(&driver->asleep, true);
-	if (!atomic_load(&driver->has_mail) && atomic_load(&driver->wanting) == 0 &&
+	bool has_chores = driver->number == 0 && chores_interrupt(driver->context);
+	if (!atomic_load(&driver->has_mail) && !is_wanted(driver) && !has_chores &&
 	    (!driver->shm || shm_doze(driver->shm))) {
 		struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
 
@@ -324,6 +340,7 @@ static bool has_duty(const struct driver *driver)
 static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns)
 {
 	struct rest rest;
+	unsigned turns = 0;
 
 	rest_init(&rest, driver->context->crowded);
 	for (;;) {
@@ -331,10 +348,12 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		unsigned moved = move(driver);
 		settle(driver);
 		bool is_over = done && done(argument);
-		if (is_over || !has_duty(driver) || atomic_load_explicit(&driver->wanting, memory_order_relaxed) > 0)
+		if (is_over || !has_duty(driver) || is_wanted(driver))
 			break;
 		if (moved) {
 			rest_reset(&rest);
+			if (until_ns != UINT64_MAX && ++turns % TURNS_PER_LOOK == 0 && clock_now_ns() >= until_ns)
+				break;
 			continue;
 		}
 		uint64_t now = rest_turn(&rest);
@@ -347,7 +366,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		}
 	}
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
-	while (move(driver) > 0)
+	for (unsigned i = 0; i < LAST_TURNS && move(driver) > 0; i++)
 		settle(driver);
 }
 

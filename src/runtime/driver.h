@@ -49,7 +49,8 @@ struct driver {
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
-	bool held, quits;
+	bool held;
+	atomic_bool quits;
 	atomic_uint wanting; /* threads that wait for the token        */
 	atomic_bool has_mail;
 	struct mail *first_mail, *last_mail;
@@ -59,7 +60,9 @@ struct driver {
 };
 
 ESP_CHECKED enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err);
-/* Its thread ends, connections are closed. Accepts a zeroed struct. */
+/* Its thread ends. Accepts a zeroed struct. */
+void driver_stop(struct driver *driver);
+/* Its thread has ended, or ends; connections are closed. Accepts a zeroed struct. */
 void driver_close(struct driver *driver);
 
 /* The token, for what cannot be done by mail; waits for it. All mail that came before has been opened then. */

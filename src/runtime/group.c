@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/rest.h"
 #include "runtime/stretch.h"
 
+#define GATE_LOOK_US 500
 #define NAP (50 * NS_PER_MS)       /* failures are noticed when it ends */
 #define ASK_AFTER (200 * NS_PER_MS)
 #define ASK_AGAIN NS_PER_S
@@ -91,12 +93,13 @@ static void board_begin_work(struct group *group, struct work *work)
 {
 	struct stretch *stretch = work->stretch_count ? &work->stretches[0] : NULL;
 
+	work->on_board_as = work->call;
 	if (stretch && stretch->staging) {
 		stretch_gather(stretch, &work->call);
-		work->call.in = stretch->in;
-		work->call.out = stretch->out;
+		work->on_board_as.in = stretch->in;
+		work->on_board_as.out = stretch->out;
 	}
-	group->board_call = (struct board_call){.call = &work->call, .note = work->note, .digest = work->digest};
+	group->board_call = (struct board_call){.call = &work->on_board_as, .note = work->note, .digest = work->digest};
 	board_begin(group->board, &group->board_call);
 	group->board_begun = true;
 }
@@ -145,6 +148,7 @@ void group_queue(struct group *group, struct work *work, bool helped)
 		pthread_mutex_lock(&group->context->lock);
 		chores_look_after_queues(group->context);
 		pthread_mutex_unlock(&group->context->lock);
+		context_watch(group->context);
 	}
 }
 
@@ -207,10 +211,10 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 	}
 	ask_now_and_then(group, vigil, now, &op->note);
 	pthread_mutex_lock(&group->context->lock);
-	uint32_t left = group_member_that_left(group, vigil->began_ns, now);
+	bool has_left = context_has_left(group->context, group->ranks[op->waits_for], vigil->began_ns, now);
 	pthread_mutex_unlock(&group->context->lock);
-	if (left != NO_RANK)
-		group_fail_by_leave(group, left);
+	if (has_left)
+		group_fail_by_leave(group, group->ranks[op->waits_for]);
 	if (until > now)
 		board_sleep(group->board, op, until - now < NAP ? until - now : NAP);
 }
@@ -236,9 +240,12 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 			pthread_mutex_unlock(&group->lock);
 			return;
 		}
-		if (now != 0 && group->board_begun)
+		bool is_gated = !group->board_begun;
+		if (now != 0 && !is_gated)
 			board_nap(group, &group->board_call, &vigil, now, work->deadline_ns, until_ns);
 		pthread_mutex_unlock(&group->lock);
+		if (now != 0 && is_gated)
+			usleep(GATE_LOOK_US); /* lane 0's thread looks too, and esp_poke() wakes that */
 	}
 }
 

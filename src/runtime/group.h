@@ -113,8 +113,8 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
 /* A rank has left that calls of the group wait for. */
 void group_fail_by_leave(struct group *group, uint32_t rank);
-/* With context->lock held: a member that left so long ago that what it sent before must have arrived; or NO_RANK. */
-uint32_t group_member_that_left(const struct group *group, uint64_t waits_since_ns, uint64_t now);
+/* With context->lock held: has it left so long ago that what it sent before must have arrived? */
+bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now);
 /* A stream has failed on a lane. */
 void group_stream_failed(struct context *context, const struct lane_failure *failure);
 /* With context->lock held: why a call of the group has failed. */

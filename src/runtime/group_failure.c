@@ -130,7 +130,7 @@ static void ask_about_all(struct group *group, uint32_t peer)
 
 	pthread_mutex_lock(&context->lock);
 	for (struct work *work = context->live; work && count < 16; work = work->live_next) {
-		if (work->group == group)
+		if (work->group == group && work->note.flags == 0)
 			notes[count++] = work->note;
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -230,7 +230,7 @@ void group_explain(struct group *group, const struct call_note *note, enum esp_s
 	*out = FAILURE_NONE;
 	out->status = status;
 	out->rank = group->culprit;
-	out->operation = plan_collective_name(note->collective);
+	out->operation = note->flags & CALL_LETTER ? "message" : plan_collective_name(note->collective);
 	out->sequence = note->sequence;
 	describe_wait(group, wait, sizeof(wait));
 	if (group->waited) {
@@ -271,6 +271,8 @@ bool group_awaits_verdict(struct group *group, struct work *work)
 	bool awaits = atomic_load(&group->failed) == ESP_OK;
 	work->awaits_verdict = awaits;
 	pthread_mutex_unlock(&context->lock);
+	if (awaits)
+		context_watch(context);
 	return awaits;
 }
 

@@ -209,6 +209,14 @@ void group_destroy(struct group *group)
 	group_release(group);
 }
 
+/* Nobody finds it any more; then mail about it is opened and its streams are closed; then it goes. */
+static void retire(struct group *group)
+{
+	unlink_group(group);
+	close_streams(group, group->context->lanes);
+	group_release(group);
+}
+
 /* ---- agreement ---- */
 
 /* What members of the parent tell each other. */
@@ -235,7 +243,7 @@ static uint32_t propose_channel(struct context *context, uint32_t from)
 	pthread_mutex_lock(&context->lock);
 	channel = from > context->next_channel ? from : context->next_channel;
 	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS; i++, channel += GROUP_CHANNELS) {
-		if (channel >= CHANNELS)
+		if (channel + GROUP_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
 			break;
@@ -322,8 +330,7 @@ static enum esp_status try_channel(struct group *parent, uint32_t channel, const
 	if (status == ESP_OK && all < 0)
 		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
 	if (!*out_fits && group) {
-		close_streams(group, context->lanes);
-		group_destroy(group);
+		retire(group);
 		group = NULL;
 	}
 	*out = group;
@@ -361,10 +368,11 @@ enum esp_status group_split(struct group *parent, int64_t color, int64_t key, st
 enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count, struct group **out,
                              struct failure *failure)
 {
-	struct proposal mine = {.color = -1, .digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places))};
+	struct proposal mine = {.color = -1};
 
 	if (count == 0 || !places)
 		return failure_set(failure, ESP_EINVAL, -1, "a group needs at least one rank");
+	mine.digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places));
 	for (uint32_t i = 0; i < count; i++) {
 		if (places[i] >= parent->size)
 			return failure_set(failure, ESP_EINVAL, -1, "rank %u is not in the parent, which has %u ranks", places[i],
@@ -400,7 +408,6 @@ enum esp_status group_free(struct group *group, struct failure *failure)
 	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
 	if (status == ESP_OK)
 		(void)group_run(group, &meet, &(struct work_options){0}, failure);
-	close_streams(group, context->lanes);
-	group_destroy(group);
+	retire(group);
 	return ESP_OK;
 }

@@ -30,6 +30,10 @@ enum esp_status keyed_start(struct work *work, struct failure *failure)
 	if (work->options.gate)
 		return failure_set(failure, ESP_EUNSUPPORTED, -1, "a keyed call cannot have a gate");
 	pthread_mutex_lock(&context->lock);
+	if (atomic_load(&group->failed) != ESP_OK) { /* just now */
+		pthread_mutex_unlock(&context->lock);
+		return group_check(group, failure);
+	}
 	for (const struct work *other = group->keyed.waiting; other; other = other->wait_next) {
 		if (other->call.key == work->call.key)
 			status = failure_set(failure, ESP_EINVAL, -1, "a call with this key is waiting already");

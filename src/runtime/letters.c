@@ -223,7 +223,7 @@ void letters_fetch(struct group *group, const struct call_note *note, enum esp_s
 
 	pthread_mutex_lock(&context->lock);
 	struct work *work = find_send(&group->letters, note->sequence);
-	if (work) {
+	if (work && atomic_load(&group->failed) == ESP_OK) {
 		letters_forget(&group->letters, work);
 		if (status == ESP_OK) {
 			struct call_note own = work->note;
@@ -297,6 +297,10 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&context->lock);
+	if (atomic_load(&work->group->failed) != ESP_OK) { /* just now */
+		pthread_mutex_unlock(&context->lock);
+		return group_check(work->group, failure);
+	}
 	work_set_out(work);
 	work->is_waiting = true;
 	if (work->kind == WORK_SEND)

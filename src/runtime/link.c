@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* More than this queued for one peer: it does not read, and is given up. */
-#define OUT_MOST (1024u * CONTROL_BYTES)
+#define OUT_MOST (131072u * CONTROL_BYTES)
 
 struct link *link_new(void)
 {
@@ -325,8 +325,11 @@ bool link_receive(struct link *link, struct control_msg *out)
 
 void link_queue(struct link *link, const struct control_msg *msg)
 {
-	if (link->out_at == link->out_bytes)
-		link->out_at = link->out_bytes = 0;
+	if (link->out_at > 0 && (link->out_at > link->out_capacity / 2 || link->out_at == link->out_bytes)) {
+		memmove(link->out, link->out + link->out_at, link->out_bytes - link->out_at);
+		link->out_bytes -= link->out_at;
+		link->out_at = 0;
+	}
 	if (link->out_bytes + CONTROL_BYTES > link->out_capacity) {
 		size_t capacity = link->out_capacity ? 2 * link->out_capacity : 4 * CONTROL_BYTES;
 		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(link->out, capacity);

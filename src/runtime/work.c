@@ -107,6 +107,7 @@ struct work *work_new(struct group *group, const struct call *call, const struct
 
 	if (!work)
 		return NULL;
+	work->context = group->context;
 	work->group = group;
 	work->call = *call;
 	work->options = *options;
@@ -213,8 +214,12 @@ void work_set_out(struct work *work)
 	int64_t patience = work->options.deadline_ns;
 
 	work->started_ns = clock_now_ns();
-	work->asked_ns = 0;
+	work->asked_ns = work->looked_ns = 0;
 	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
+	uint64_t drained;
+	if (work->event_fd >= 0 && read(work->event_fd, &drained, sizeof(drained)) < 0)
+		drained = 0; /* it was empty */
+	work->failure = FAILURE_NONE;
 	atomic_store(&work->worst, ESP_OK);
 	atomic_store(&work->status, ESP_PENDING);
 	atomic_fetch_add(&work->references, 1);
@@ -290,6 +295,7 @@ void work_end(struct work *work, enum esp_status status)
 	context->ended_calls++;
 	if (status != ESP_OK && work->failure.status == ESP_OK)
 		group_explain(work->group, &work->note, status, &work->failure);
+	work->ended = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
 	if (calls_back) /* takes our reference */
@@ -318,10 +324,12 @@ enum esp_status work_test(struct work *work)
 
 enum esp_status work_wait(struct work *work, uint64_t until_ns)
 {
+	if (work_is_done(work))
+		return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
 	if (work->on_board)
 		group_board_wait(work->group, work, until_ns);
 	else
-		driver_wait(work->group->context, work_is_done, work, until_ns);
+		driver_wait(work->context, work_is_done, work, until_ns);
 	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
 }
 
@@ -350,7 +358,7 @@ static bool turn_boards(const struct any *any)
 	bool has_board = false;
 
 	for (uint32_t i = 0; i < any->count; i++) {
-		if (any->works[i] && any->works[i]->on_board) {
+		if (any->works[i] && any->works[i]->on_board && !work_is_done(any->works[i])) {
 			has_board = true;
 			group_turn(any->works[i]->group);
 		}
@@ -370,7 +378,7 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 		/* Boards are looked at again and again; lanes wake us. */
 		uint64_t look_ns = turn_boards(&any) ? clock_now_ns() + BOARD_LOOK : UINT64_MAX;
 
-		(void)driver_wait(first->group->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
+		(void)driver_wait(first->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
 		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
 	}
 	return find_done(&any);
@@ -383,9 +391,17 @@ const char *work_plan(const struct work *work)
 	return work->stretch_count && work->stretches[0].planned ? planner_name(work->stretches[0].planned->planner) : "";
 }
 
+/* Started once, and over. */
+static bool has_ended(const struct work *work)
+{
+	int status = atomic_load(&work->status);
+
+	return status != ESP_PENDING && status != ESP_ESTATE;
+}
+
 enum esp_status work_descriptor(struct work *work, int *out_fd)
 {
-	struct context *context = work->group->context;
+	struct context *context = work->context;
 	uint64_t one = 1;
 	enum esp_status status = ESP_OK;
 
@@ -394,7 +410,7 @@ enum esp_status work_descriptor(struct work *work, int *out_fd)
 		work->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		if (work->event_fd < 0)
 			status = ESP_ELIMIT;
-		else if (work_is_done(work) && write(work->event_fd, &one, sizeof(one)) < 0)
+		else if (has_ended(work) && write(work->event_fd, &one, sizeof(one)) < 0)
 			status = ESP_EIO;
 	}
 	*out_fd = work->event_fd;

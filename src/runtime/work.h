@@ -42,13 +42,15 @@ enum work_kind {
 };
 
 struct work {
-	struct group *group;
+	struct context *context;
+	struct group *group;       /* may be gone once the work has ended */
 	enum work_kind kind;
 	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
 	uint32_t peer;
 	uint64_t tag, room_bytes;
 	struct work_options options;
 	struct call call;          /* counts and parts are copies that the work owns */
+	struct call on_board_as;   /* the same in staging memory                     */
 	struct call_note note;
 	uint32_t digest;
 	struct stretch *stretches;
@@ -58,6 +60,7 @@ struct work {
 	bool on_board, persistent;
 	uint64_t started_ns;
 	uint64_t deadline_ns;      /* absolute */
+	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
 	uint64_t asked_ns;         /* when the peer that it waits for was last asked about this call */
 
 	atomic_uint references;
@@ -73,6 +76,9 @@ struct work {
 	bool awaits_verdict;       /* ended, but for the reason                            */
 	bool is_waiting;           /* in a list of its group, until others are ready       */
 	struct work *wait_next;
+	struct work *callback_next;
+	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */
+	enum esp_status ended;     /* how it ended last                                    */
 };
 
 /* ---- for callers ---- */

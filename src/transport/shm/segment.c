@@ -395,21 +395,24 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	return memory;
 }
 
-void segment_free(struct segment *segment, void *memory)
+bool segment_free(struct segment *segment, void *memory)
 {
 	const struct layout *layout = &segment->layout;
 
 	if (!memory)
-		return;
-	assert(segment_owns(segment, memory, 1));
+		return true;
+	if (!segment_owns(segment, memory, 1))
+		return false;
 	uint64_t at = (uint64_t)((uint8_t *)memory - segment->base), first = (at - layout->heap_at) / layout->page;
 	pthread_mutex_lock(&segment->lock);
 	uint64_t pages = heap_taken(&segment->heap, first);
 	pthread_mutex_unlock(&segment->lock);
-	assert(at % layout->page == 0 && pages > 0);
+	if (at % layout->page != 0 || pages == 0)
+		return false;
 	give_back(segment, at, pages * layout->page);
 	madvise(memory, pages * layout->page, MADV_DONTDUMP);
 	heap_put(segment, first);
+	return true;
 }
 
 bool segment_owns(const struct segment *segment, const void *memory, size_t bytes)

@@ -60,7 +60,8 @@ void segment_board_clear(struct segment *segment, uint16_t channel);
 
 /* Memory that the ranks of this host read where it lies: at a multiple of 4096, zeroed, reserved. NULL: none left. Any thread. */
 void *segment_alloc(struct segment *segment, size_t bytes);
-void segment_free(struct segment *segment, void *memory); /* NULL is fine */
+/* False: it is not from segment_alloc(), or was freed before. NULL is fine. */
+bool segment_free(struct segment *segment, void *memory);
 /* Does all of it lie in memory from segment_alloc()? Told by the place: what was freed still counts. */
 bool segment_owns(const struct segment *segment, const void *memory, size_t bytes);
 
