@@ -23,6 +23,7 @@ static enum esp_status start(struct esp_group *group, enum work_kind kind, void 
 	if (!work)
 		return api_fail_with(ESP_ENOMEM, "no memory for a message");
 	work->kind = kind;
+	work->letter = data;
 	work->peer = peer;
 	work->tag = tag;
 	work->room_bytes = bytes;

@@ -378,6 +378,8 @@ static void context_free(struct context *context)
 	steward_close(context->steward);
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_close(&context->drivers[i]);
+	while (context->works)
+		work_free(context->works);
 	while (context->groups)
 		group_destroy(context->groups);
 	for (uint32_t i = 0; context->views && i < context->local_count; i++)

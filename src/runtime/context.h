@@ -64,7 +64,8 @@ struct context {
 	pthread_cond_t changed;   /* a driver is free, work has ended, a rank is gone   */
 	uint32_t sleepers;        /* threads that wait for that                         */
 	struct group *groups;
-	struct work *live;        /* work under way on lanes                            */
+	struct work *live;        /* work under way                                     */
+	struct work *works;       /* all that there is                                  */
 	uint8_t *fates;           /* by rank: enum fate                                 */
 	uint32_t gone;            /* ranks that have left or died                       */
 	uint64_t gone_ns;         /* when the last of them did                          */

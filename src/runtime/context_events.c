@@ -231,7 +231,7 @@ static void about_group(struct context *context, uint32_t peer, const struct con
 	else if (msg->type == CONTROL_LETTER)
 		letters_announced(group, &msg->note);
 	else
-		letters_fetch(group, &msg->note, (enum esp_status)msg->status);
+		letters_fetch(group, msg);
 	pthread_mutex_lock(&context->lock);
 	group_depart(group);
 	pthread_mutex_unlock(&context->lock);

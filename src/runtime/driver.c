@@ -66,7 +66,7 @@ static enum esp_status open_lane(struct driver *driver, struct error *err)
 	struct lane_config config = {
 		.exec = {
 			.credits = context->conf.credits,
-			.active_chunks = context->conf.active_chunks,
+			.active_chunks = context->conf.active_chunks < 2 ? 2 : context->conf.active_chunks, /* letters.h */
 			.slot_bytes = (uint32_t)context->conf.chunk_bytes,
 		},
 		.peers = context->size,

@@ -7,6 +7,19 @@
 #include "runtime/group.h"
 #include "runtime/stretch.h"
 
+/* Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be in flight. */
+static uint32_t piece_chunks(const struct group *group)
+{
+	return group->context->conf.active_chunks >= 16 ? 4 : 1;
+}
+
+static uint32_t pieces_most(const struct group *group)
+{
+	uint32_t half = group->context->conf.active_chunks / 2;
+
+	return half < piece_chunks(group) ? 1 : half / piece_chunks(group);
+}
+
 static void say(struct group *group, uint32_t place, enum control_type type, const struct call_note *note,
                 enum esp_status status)
 {
@@ -36,13 +49,36 @@ static void forget_in(struct work **list, struct work *work)
 	}
 }
 
+static struct work *last_of(struct work *list)
+{
+	while (list && list->wait_next)
+		list = list->wait_next;
+	return list;
+}
+
+static void forget_asked(struct letters *letters, struct work *work)
+{
+	struct work *last = NULL;
+
+	for (struct work **at = &letters->asked; *at;) {
+		if (*at == work) {
+			*at = work->asked_next;
+		} else {
+			last = *at;
+			at = &last->asked_next;
+		}
+	}
+	letters->last_asked = last;
+}
+
 void letters_forget(struct letters *letters, struct work *work)
 {
 	forget_in(&letters->sends, work);
 	forget_in(&letters->receives, work);
-	letters->last_receive = letters->receives;
-	while (letters->last_receive && letters->last_receive->wait_next)
-		letters->last_receive = letters->last_receive->wait_next;
+	forget_in(&letters->ready, work);
+	forget_asked(letters, work);
+	letters->last_receive = last_of(letters->receives);
+	letters->last_ready = last_of(letters->ready);
 }
 
 static void append_receive(struct letters *letters, struct work *work)
@@ -55,6 +91,17 @@ static void append_receive(struct letters *letters, struct work *work)
 	letters->last_receive = work;
 }
 
+static void append_ready(struct letters *letters, struct work *work)
+{
+	work->is_waiting = true;
+	work->wait_next = NULL;
+	if (letters->ready)
+		letters->last_ready->wait_next = work;
+	else
+		letters->ready = work;
+	letters->last_ready = work;
+}
+
 static bool fits(const struct work *receive, const struct call_note *note)
 {
 	return receive->tag == note->key && (receive->peer == UINT32_MAX || receive->peer == note->root);
@@ -62,25 +109,33 @@ static bool fits(const struct work *receive, const struct call_note *note)
 
 /* ---- carrying ---- */
 
-/* Gives the work the plan by which its letter moves: one block, from the sender to the receiver. */
-static enum esp_status plan_letter(struct work *work, const struct call_note *note, uint32_t receiver)
+/* Of every letter, the same on both ends. */
+static uint64_t next_piece(const struct work *work)
+{
+	uint64_t left = work->note.count - work->moved_bytes, most = piece_chunks(work->group) * work->group->layout.chunk_bytes;
+
+	return left < most ? left : most;
+}
+
+/* Gives the work the plan by which its next piece moves: one block, from the sender to the receiver. */
+static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 {
 	struct group *group = work->group;
-	uint64_t *counts = calloc(group->size, sizeof(*counts));
 	struct failure failure;
 
+	work_clear_parts(work);
+	uint64_t *counts = calloc(group->size, sizeof(*counts));
 	if (!counts)
 		return ESP_ENOMEM;
-	counts[receiver] = note->count;
-	work->note = *note;
-	work->digest = call_note_digest(note);
+	work->piece_bytes = counts[receiver] = next_piece(work);
+	work->digest = call_note_digest(&work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
 	work->call = (struct call){
 		.collective = PLAN_SCATTER,
 		.type = ESP_BYTES,
-		.root = note->root,
+		.root = work->note.root,
 		.counts = counts, /* the work's own from now on */
-		.in = work->call.in,
-		.out = work->call.out,
+		.in = work->letter + work->moved_bytes,
+		.out = work->letter + work->moved_bytes,
 		.planner = plan_planner_find("exchange"),
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
@@ -97,10 +152,10 @@ struct outcome {
 	enum esp_status status;
 };
 
-/* Lets the letter move, or ends the work if there is nothing to move. */
-static void launch(struct work *work, const struct call_note *note, uint32_t receiver, struct outcome *out)
+/* Lets the next piece move, or ends the work if there is nothing to move. */
+static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 {
-	enum esp_status status = plan_letter(work, note, receiver);
+	enum esp_status status = plan_piece(work, receiver);
 
 	work->is_waiting = false;
 	if (status == ESP_OK && work->part_count > 0) {
@@ -108,16 +163,62 @@ static void launch(struct work *work, const struct call_note *note, uint32_t rec
 		return;
 	}
 	if (status != ESP_OK)
-		failure_set(&work->failure, status, -1, "no memory for a message of %" PRIu64 " bytes", note->count);
+		failure_set(&work->failure, status, -1, "no memory for a message of %" PRIu64 " bytes", work->note.count);
+	if (work->kind == WORK_RECEIVE)
+		work->group->letters.receiving--;
 	out->ended = work;
 	out->status = status;
+}
+
+/* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
+static void ask_for_pieces(struct group *group, struct outcome *out)
+{
+	struct letters *letters = &group->letters;
+
+	while (letters->ready && letters->receiving < pieces_most(group) && !out->ended) {
+		struct work *work = letters->ready;
+
+		forget_in(&letters->ready, work);
+		letters->last_ready = last_of(letters->ready);
+		letters->receiving++;
+		struct call_note note = work->note;
+		uint32_t from = note.root;
+		launch(work, group->rank, out);
+		say(group, from, CONTROL_FETCH, &note, ESP_OK);
+	}
+}
+
+static void append_asked(struct letters *letters, struct work *work)
+{
+	work->asked_next = NULL;
+	if (letters->asked)
+		letters->last_asked->asked_next = work;
+	else
+		letters->asked = work;
+	letters->last_asked = work;
+}
+
+/*
+ * Sends what was asked for, in this order. The first may still be busy with its piece before, which has come, as it was
+ * asked for the next: this end has only not noticed yet.
+ */
+static void send_pieces(struct group *group, struct outcome *out)
+{
+	struct letters *letters = &group->letters;
+
+	while (letters->asked && letters->asked->is_waiting && !out->ended) {
+		struct work *work = letters->asked;
+
+		letters->asked = work->asked_next;
+		launch(work, work->peer, out);
+	}
 }
 
 /* From ourselves to ourselves. */
 static void hand_over(struct work *send, struct work *receive, struct outcome *out)
 {
 	if (send->note.count > 0)
-		memmove(receive->call.out, send->call.in, send->note.count);
+		memmove(receive->letter, send->letter, send->note.count);
 	send->is_waiting = receive->is_waiting = false;
 	out->ended = receive;
 	out->ended_too = send;
@@ -142,6 +243,7 @@ static void match(struct group *group, struct work *receive, const struct call_n
 
 	receive->peer = note->root;
 	receive->note = *note;
+	receive->moved_bytes = 0;
 	if (send)
 		letters_forget(&group->letters, send);
 	if (is_too_long) {
@@ -157,12 +259,16 @@ static void match(struct group *group, struct work *receive, const struct call_n
 		} else if (!is_own) {
 			say(group, note->root, CONTROL_FETCH, note, ESP_EMISMATCH);
 		}
-	} else if (is_own) {
+	} else if (is_own && send) {
 		hand_over(send, receive, out);
-	} else {
-		/* Asked for and started at one time: both ends have the same order. */
+	} else if (!is_own && note->count == 0) {
 		say(group, note->root, CONTROL_FETCH, note, ESP_OK);
-		launch(receive, note, group->rank, out);
+		receive->is_waiting = false;
+		out->ended = receive;
+		out->status = ESP_OK;
+	} else if (!is_own) {
+		append_ready(&group->letters, receive);
+		ask_for_pieces(group, out);
 	}
 }
 
@@ -216,26 +322,52 @@ void letters_announced(struct group *group, const struct call_note *note)
 		group_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for somebody to receive them", true);
 }
 
-void letters_fetch(struct group *group, const struct call_note *note, enum esp_status status)
+void letters_fetch(struct group *group, const struct control_msg *msg)
 {
 	struct context *context = group->context;
 	struct outcome outcome = {0};
 
 	pthread_mutex_lock(&context->lock);
-	struct work *work = find_send(&group->letters, note->sequence);
+	struct work *work = find_send(&group->letters, msg->note.sequence);
 	if (work && atomic_load(&group->failed) == ESP_OK) {
-		letters_forget(&group->letters, work);
-		if (status == ESP_OK) {
-			struct call_note own = work->note;
-
-			launch(work, &own, work->peer, &outcome);
-		} else {
+		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
 			work->is_waiting = false;
-			outcome = (struct outcome){.ended = work, .status = ESP_OK}; /* it was not wanted, which is not its fault */
+			outcome = (struct outcome){.ended = work, .status = ESP_OK};
+		} else {
+			append_asked(&group->letters, work);
+			send_pieces(group, &outcome);
 		}
 	}
 	pthread_mutex_unlock(&context->lock);
 	finish(&outcome);
+}
+
+void letters_piece_done(struct work *work)
+{
+	struct group *group = work->group;
+	struct context *context = work->context;
+	struct outcome outcome = {0};
+
+	pthread_mutex_lock(&context->lock);
+	enum esp_status failed = (enum esp_status)atomic_load(&group->failed);
+	bool is_receive = work->kind == WORK_RECEIVE;
+	work->moved_bytes += work->piece_bytes;
+	if (is_receive)
+		group->letters.receiving--;
+	bool is_over = work->moved_bytes == work->note.count || failed != ESP_OK;
+	if (!is_over && is_receive) {
+		append_ready(&group->letters, work);
+	} else if (!is_over) {
+		work->is_waiting = true;
+	}
+	if (is_receive && failed == ESP_OK)
+		ask_for_pieces(group, &outcome);
+	else if (failed == ESP_OK)
+		send_pieces(group, &outcome);
+	pthread_mutex_unlock(&context->lock);
+	finish(&outcome);
+	if (is_over)
+		work_end(work, work->moved_bytes == work->note.count ? ESP_OK : failed);
 }
 
 /* ---- starting ---- */
@@ -254,6 +386,7 @@ static void start_send(struct work *work, struct outcome *out)
 		.key = work->tag,
 		.sequence = ++letters->numbers,
 	};
+	work->moved_bytes = 0;
 	work->wait_next = letters->sends;
 	letters->sends = work;
 	if (work->peer == group->rank)

@@ -1,11 +1,14 @@
 /*
  * letters.h - messages between two ranks, matched by sender and tag.
  *
- * A send tells its receiver that there is a letter; when a receive takes it the receiver asks for it, and
- * then both run the same plan of two ranks, with the same executor and transports as any collective:
- * chunks, credits, checksums, memory that is read where it lies. Nothing is buffered but the news of
- * letters. Between two ranks letters are fetched in the order in which they are asked for, so both
- * start their calls alike.
+ * A send tells its receiver that there is a letter; when a receive takes it the receiver asks for it, piece by
+ * piece, and for each piece both run the same plan of two ranks, with the same executor and transports as any
+ * collective: chunks, credits, checksums, memory that is read where it lies. Nothing is buffered but the news of
+ * letters. Between two ranks pieces move in the order in which they are asked for, so both start their calls alike.
+ *
+ * Why no set of letters can wait in a circle: a receiver starts its side of a piece and then asks for it, so the
+ * receiving side is always the older one. Receives take up less than half of the chunks that may be in flight, so a send
+ * waits only for chunks of sends that were started before it on its rank, whose receiving sides are older still.
  *
  * Lists are guarded by context->lock.
  */
@@ -29,8 +32,11 @@ struct letters {
 	struct letter *first, *last;  /* announced to us            */
 	uint32_t count;
 	struct work *receives, *last_receive; /* that wait, in order        */
-	struct work *sends;                   /* that were not asked for    */
+	struct work *sends;                   /* that have not ended        */
 	uint64_t numbers;                     /* of letters sent from here  */
+	struct work *ready, *last_ready;      /* receives with a letter, whose next piece is to be asked for */
+	struct work *asked, *last_asked;      /* sends whose next piece was asked for, in order                      */
+	uint32_t receiving;                   /* pieces that were asked for and have not come                */
 };
 
 /* Starts a piece of work of kind WORK_SEND or WORK_RECEIVE: peer, tag and room_bytes are set. Without the lock. */
@@ -38,7 +44,9 @@ enum esp_status letters_start(struct work *work, struct failure *failure);
 
 /* CONTROL_LETTER and CONTROL_FETCH. Without the lock; the group is visited. */
 void letters_announced(struct group *group, const struct call_note *note);
-void letters_fetch(struct group *group, const struct call_note *note, enum esp_status status);
+void letters_fetch(struct group *group, const struct control_msg *msg);
+/* All parts of a piece have ended well. Without the lock. */
+void letters_piece_done(struct work *work);
 
 void letters_forget(struct letters *letters, struct work *work);
 void letters_fini(struct letters *letters);

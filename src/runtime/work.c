@@ -15,13 +15,40 @@
 
 /* ---- making ---- */
 
-static void work_free(struct work *work)
+void work_clear_parts(struct work *work)
 {
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		plans_put(work->stretches[i].planned);
+	stretches_fini(work->stretches, work->stretch_count);
+	work->stretches = NULL;
+	work->stretch_count = 0;
+	free(work->parts);
+	work->parts = NULL;
+	work->part_count = 0;
+	free((void *)(uintptr_t)work->call.counts);
+	work->call.counts = NULL;
+}
+
+static void leave_list(struct work *work)
+{
+	struct context *context = work->context;
+
+	pthread_mutex_lock(&context->lock);
+	if (work->all_before)
+		work->all_before->all_next = work->all_next;
+	else
+		context->works = work->all_next;
+	if (work->all_next)
+		work->all_next->all_before = work->all_before;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void work_free(struct work *work)
+{
+	leave_list(work);
 	if (work->event_fd >= 0)
 		close(work->event_fd);
-	free(work->parts);
-	stretches_fini(work->stretches, work->stretch_count);
-	free((void *)(uintptr_t)work->call.counts);
+	work_clear_parts(work);
 	free((void *)(uintptr_t)work->call.in_parts);
 	free((void *)(uintptr_t)work->call.out_parts);
 	free(work);
@@ -115,6 +142,12 @@ struct work *work_new(struct group *group, const struct call *call, const struct
 	work->failure = FAILURE_NONE;
 	atomic_init(&work->references, 1);
 	atomic_init(&work->status, ESP_ESTATE);
+	pthread_mutex_lock(&work->context->lock);
+	work->all_next = work->context->works;
+	if (work->all_next)
+		work->all_next->all_before = work;
+	work->context->works = work;
+	pthread_mutex_unlock(&work->context->lock);
 	return work;
 }
 
@@ -148,8 +181,6 @@ void work_put(struct work *work)
 {
 	if (!work || atomic_fetch_sub(&work->references, 1) != 1)
 		return;
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		plans_put(work->stretches[i].planned);
 	work_free(work);
 }
 
@@ -262,6 +293,10 @@ void work_part_done(struct work_part *part, enum esp_status status)
 	if (atomic_fetch_sub(&work->parts_left, 1) != 1)
 		return;
 	status = (enum esp_status)atomic_load(&work->worst);
+	if (status == ESP_OK && work->kind != WORK_CALL) {
+		letters_piece_done(work);
+		return;
+	}
 	/* What has happened is found out first: group_fail() ends it then. */
 	if (group_is_suspicion(status) && group_awaits_verdict(work->group, work))
 		return;
@@ -292,6 +327,8 @@ void work_end(struct work *work, enum esp_status status)
 	}
 	pthread_mutex_lock(&context->lock);
 	remove_live(work);
+	if (work->kind != WORK_CALL)
+		letters_forget(&work->group->letters, work);
 	context->ended_calls++;
 	if (status != ESP_OK && work->failure.status == ESP_OK)
 		group_explain(work->group, &work->note, status, &work->failure);

@@ -48,6 +48,9 @@ struct work {
 	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
 	uint32_t peer;
 	uint64_t tag, room_bytes;
+	uint8_t *letter;           /* its memory                                 */
+	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
+	struct work *asked_next;   /* a send whose next piece is wanted          */
 	struct work_options options;
 	struct call call;          /* counts and parts are copies that the work owns */
 	struct call on_board_as;   /* the same in staging memory                     */
@@ -77,6 +80,7 @@ struct work {
 	bool is_waiting;           /* in a list of its group, until others are ready       */
 	struct work *wait_next;
 	struct work *callback_next;
+	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
 	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */
 	enum esp_status ended;     /* how it ended last                                    */
 };
@@ -98,6 +102,8 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 const char *work_plan(const struct work *work);
 enum esp_status work_descriptor(struct work *work, int *out_fd);
 void work_put(struct work *work);
+/* Whoever may still have it: the context is being closed. */
+void work_free(struct work *work);
 
 /* ---- for drivers and boards ---- */
 
@@ -108,6 +114,8 @@ ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plans *pla
 void work_launch(struct work *work, bool helped);
 /* The same with context->lock held, of work that has parts. */
 void work_launch_locked(struct work *work, bool helped);
+/* Takes the plan and the parts away again. */
+void work_clear_parts(struct work *work);
 /* An empty one, with one reference; NULL: no memory. */
 struct work *work_new(struct group *group, const struct call *call, const struct work_options *options);
 /* With context->lock held: it runs from now on, as far as its caller knows. */

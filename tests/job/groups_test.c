@@ -169,6 +169,8 @@ static void keyed_mismatch(struct job_rank *rank)
 	float data[16] = {0};
 	struct esp_error error = ESP_ERROR_INIT;
 
+	OK(esp_barrier(rank->world));
+	job_meet(rank); /* all have joined when the first one leaves */
 	call.count = rank->rank == 1 ? 8 : 16;
 	call.in = call.out = data;
 	call.flags = ESP_KEYED;
@@ -182,10 +184,10 @@ static void keyed_mismatch(struct job_rank *rank)
 
 static void letters(struct job_rank *rank)
 {
-	static const uint64_t sizes[] = {0, 1, 1000, 300000};
+	static const uint64_t sizes[] = {0, 1, 1000, 300000, 5000000};
 	uint32_t next = (rank->rank + 1) % rank->size, before = (rank->rank + rank->size - 1) % rank->size;
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		uint8_t *out = malloc(sizes[i] + 1), *in = malloc(sizes[i] + 1);
 		struct esp_work *send, *receive;
 		uint64_t bytes = 77;
@@ -223,6 +225,41 @@ static void letters(struct job_rank *rank)
 	OK(esp_barrier(rank->world));
 }
 
+/* Everybody sends to everybody, more than may be in flight, and receives in another order. */
+static void crowd(struct job_rank *rank)
+{
+	enum { LETTERS = 3 };
+	uint32_t n = rank->size, count = n * LETTERS;
+	uint64_t bytes = 700001;
+	struct esp_work **works = calloc(2 * count, sizeof(*works));
+	uint8_t **data = calloc(2 * count, sizeof(*data));
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t to = (rank->rank + i) % n, from = (rank->rank + 2 * n - i % n + i / n) % n;
+
+		data[i] = malloc(bytes);
+		data[count + i] = malloc(bytes);
+		memset(data[i], (int)(rank->rank * 16 + to), bytes);
+		OK(esp_send_start(rank->world, data[i], bytes, to, 3, 0, &works[i]));
+		OK(esp_recv_start(rank->world, data[count + i], bytes, from, 3, 0, &works[count + i]));
+	}
+	for (uint32_t i = 0; i < 2 * count; i++) {
+		uint32_t from = 0;
+
+		OK(esp_wait(works[i], -1));
+		if (i >= count) {
+			OK(esp_work_received(works[i], NULL, &from));
+			for (uint64_t k = 0; k < bytes; k += 997)
+				CHECK(data[i][k] == (uint8_t)(from * 16 + rank->rank));
+		}
+		esp_work_free(works[i]);
+		free(data[i]);
+	}
+	free(works);
+	free(data);
+	OK(esp_barrier(rank->world));
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=0", NULL};
@@ -238,6 +275,7 @@ int main(void)
 			job_run(size, orderly, together, NULL);
 			job_run(size, orderly, keyed, NULL);
 			job_run(size, orderly, letters, NULL);
+			job_run(size, orderly, crowd, NULL);
 			job_run(size, orderly, one_fails, NULL);
 		}
 		job_run(3, settings, keyed_mismatch, NULL);

@@ -1,0 +1,271 @@
+/*
+ * corners_test.c - uses that are allowed, or refused, and easily forgotten.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "job.h"
+
+/* ---- buffers ---- */
+
+static struct esp_buffer buffer_of(void *data, uint64_t bytes)
+{
+	struct esp_buffer buffer = ESP_BUFFER_INIT;
+
+	buffer.data = data;
+	buffer.bytes = bytes;
+	return buffer;
+}
+
+/* Many buffers on one side, one on the other, again and again. */
+static void mixed_buffers(struct job_rank *rank)
+{
+	int32_t n = (int32_t)rank->size;
+
+	for (uint64_t count = 6; count <= 60000; count *= 100) {
+		int32_t *in = malloc(count * 4), *out = calloc(count, 4);
+		uint64_t half = count / 2 * 4;
+		struct esp_buffer ins[2] = {buffer_of(in, half), buffer_of(in + count / 2, half)};
+		struct esp_buffer outs[2] = {buffer_of(out, half), buffer_of(out + count / 2, half)};
+		struct esp_call call = ESP_CALL_INIT;
+		struct esp_work *work;
+
+		for (uint64_t i = 0; i < count; i++)
+			in[i] = (int32_t)i;
+		call.type = ESP_I32;
+		call.count = count;
+		call.in_buffers = ins;
+		call.in_buffer_count = 2;
+		call.out = out;
+		OK(esp_run(rank->world, &call));
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(out[i] == n * (int32_t)i);
+		call.in_buffers = NULL;
+		call.in = in;
+		call.out = NULL;
+		call.out_buffers = outs;
+		call.out_buffer_count = 2;
+		OK(esp_prepare(rank->world, &call, &work));
+		for (int again = 0; again < 3; again++) {
+			memset(out, 0, count * 4);
+			OK(esp_restart(work));
+			OK(esp_wait(work, -1));
+			for (uint64_t i = 0; i < count; i++)
+				CHECK(out[i] == n * (int32_t)i);
+		}
+		esp_work_free(work);
+		/* What a role leaves unused may be given all the same. */
+		call.collective = ESP_BROADCAST;
+		call.in = NULL;
+		call.root = rank->size - 1;
+		for (uint64_t i = 0; i < count; i++)
+			out[i] = (int32_t)(rank->rank + i);
+		OK(esp_run(rank->world, &call));
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(out[i] == (int32_t)(rank->size - 1 + i));
+		call.collective = ESP_REDUCE;
+		call.in = in;
+		OK(esp_run(rank->world, &call));
+		free(in);
+		free(out);
+	}
+}
+
+static void unequal_counts(struct job_rank *rank)
+{
+	uint64_t counts[8], all = 0, before = 0;
+	int32_t *in, *out;
+	struct esp_call call = ESP_CALL_INIT;
+
+	for (uint32_t i = 0; i < rank->size; i++) {
+		counts[i] = 1000 * i + 1;
+		all += counts[i];
+	}
+	in = malloc(counts[rank->rank] * 4);
+	out = malloc(all * 4);
+	for (uint64_t i = 0; i < counts[rank->rank]; i++)
+		in[i] = (int32_t)(rank->rank * 100000 + i);
+	call.collective = ESP_ALLGATHER;
+	call.type = ESP_I32;
+	call.count = rank->rank * 77; /* is ignored */
+	call.counts = counts;
+	call.in = in;
+	call.out = out;
+	OK(esp_run(rank->world, &call));
+	for (uint32_t r = 0; r < rank->size; r++) {
+		for (uint64_t i = 0; i < counts[r]; i++)
+			CHECK(out[before + i] == (int32_t)(r * 100000 + i));
+		before += counts[r];
+	}
+	free(in);
+	free(out);
+}
+
+/* ---- work ---- */
+
+static void count_up(void *argument, struct esp_work *work, enum esp_status status)
+{
+	_Atomic int *times = argument;
+
+	(void)work;
+	CHECK(status == ESP_OK);
+	(*times)++;
+}
+
+/* Restarted at once after each wait, whether or not the callback has been told. */
+static void restarts(struct job_rank *rank)
+{
+	static const uint64_t counts[] = {4, 40000};
+
+	for (unsigned i = 0; i < 2; i++) {
+		_Atomic int times = 0;
+		int32_t *data = calloc(counts[i], 4);
+		struct esp_call call = ESP_CALL_INIT;
+		struct esp_work *work;
+
+		call.type = ESP_I32;
+		call.count = counts[i];
+		call.in = call.out = data;
+		call.done = count_up;
+		call.done_context = &times;
+		OK(esp_prepare(rank->world, &call, &work));
+		for (int again = 0; again < 300; again++) {
+			OK(esp_restart(work));
+			OK(esp_wait(work, -1));
+		}
+		while (times < 300)
+			;
+		esp_work_free(work);
+		free(data);
+	}
+}
+
+static void work_outlives_its_group(struct job_rank *rank)
+{
+	struct esp_group *group;
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+	float data[4] = {0};
+	int fd;
+
+	OK(esp_group_split(rank->world, 0, 0, &group));
+	call.count = 4;
+	call.in = call.out = data;
+	OK(esp_prepare(group, &call, &work));
+	OK(esp_restart(work));
+	OK(esp_wait(work, -1));
+	OK(esp_group_free(group));
+	OK(esp_test(work));
+	OK(esp_wait(work, -1));
+	OK(esp_work_descriptor(work, &fd));
+	esp_work_free(work);
+}
+
+static void refused(struct job_rank *rank)
+{
+	struct esp_group *group;
+	struct esp_call call = ESP_CALL_INIT;
+	int32_t data[4] = {0};
+	char *memory;
+
+	EXPECT(esp_group_create(rank->world, NULL, 2, &group), ESP_EINVAL);
+	call.type = ESP_I32;
+	call.op = ESP_SCALED;
+	call.factor = 0.5;
+	call.count = 4;
+	call.in = call.out = data;
+	EXPECT(esp_run(rank->world, &call), ESP_EINVAL);
+	OK(esp_alloc(rank->context, 10000, (void **)&memory));
+	EXPECT(esp_free(rank->context, memory + 1), ESP_EINVAL);
+	EXPECT(esp_free(rank->context, data), ESP_EINVAL);
+	OK(esp_free(rank->context, memory));
+	EXPECT(esp_free(rank->context, memory), ESP_EINVAL);
+	OK(esp_barrier(rank->world));
+}
+
+/* ---- deadlines and leaving ---- */
+
+/* Nobody waits for it, and it ends all the same: on a board, and behind a gate that stays closed. */
+static void deadlines_in_the_background(struct job_rank *rank)
+{
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work = NULL;
+	int32_t data[4] = {0};
+	uint64_t gate = 0;
+	bool is_gated = *(bool *)rank->argument;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	call.type = ESP_I32;
+	call.count = 4;
+	call.in = call.out = data;
+	call.deadline_ns = 50000000;
+	if (is_gated) {
+		call.gate = &gate;
+		call.gate_value = 1;
+	}
+	if (rank->rank == 0) {
+		OK(esp_start(rank->world, &call, &work));
+		while (esp_test(work) == ESP_PENDING)
+			;
+		EXPECT(esp_test(work), ESP_ETIMEOUT);
+		esp_work_free(work);
+	}
+	job_meet(rank);
+}
+
+/* Closed with a call under way that nobody else makes. */
+static void closed_too_early(struct job_rank *rank)
+{
+	static int32_t data[2][100000];
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+
+	OK(esp_barrier(rank->world));
+	call.type = ESP_I32;
+	call.count = *(uint64_t *)rank->argument;
+	call.in = call.out = data[0];
+	if (rank->rank == 0)
+		OK(esp_start(rank->world, &call, &work));
+	job_meet(rank);
+}
+
+/* The last rank has done its part and leaves; the others finish without it. */
+static void done_and_gone(struct job_rank *rank)
+{
+	int32_t data[100] = {1}, sum[100];
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	OK(esp_reduce(rank->world, data, sum, 100, ESP_I32, ESP_SUM, 0));
+	if (rank->rank == 0)
+		CHECK(sum[0] == (int32_t)rank->size);
+}
+
+int main(void)
+{
+	static const char *const memory[] = {"linger_seconds=0", NULL};
+	static const char *const sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
+	static const char *const *const all[] = {memory, sockets};
+	bool gated[] = {false, true};
+	uint64_t counts[] = {4, 100000};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *const *orderly = all[i] + 1;
+
+		for (uint32_t size = 1; size <= 3; size++) {
+			job_run(size, orderly, mixed_buffers, NULL);
+			job_run(size, orderly, unequal_counts, NULL);
+			job_run(size, orderly, restarts, NULL);
+			job_run(size, orderly, work_outlives_its_group, NULL);
+			job_run(size, orderly, refused, NULL);
+		}
+		for (unsigned k = 0; k < 2; k++) {
+			job_run(2, all[i], deadlines_in_the_background, &gated[k]);
+			job_run(2, all[i], closed_too_early, &counts[k]);
+		}
+		job_run(3, orderly, done_and_gone, NULL);
+	}
+	return 0;
+}
