@@ -102,7 +102,7 @@ static void refused(void)
 	CHECK(!decodes_with(&card, 66, 0));
 	CHECK(!decodes_with(&card, 70, 'x'));
 	CHECK(!decodes_with(&card, 128, 9) && !decodes_with(&card, 128, 0) && !decodes_with(&card, 131, 0xff));
-	CHECK(!decodes_with(&card, 132, 1) && !decodes_with(&card, 143, 1));
+	CHECK(!decodes_with(&card, 136, 1) && !decodes_with(&card, 143, 1));
 	CHECK(!decodes_with(&card, 144, 5) && !decodes_with(&card, 145, 1) && !decodes_with(&card, 152, 1));
 	CHECK(!decodes_with(&card, CARD_BYTES - 1, 1));
 }
