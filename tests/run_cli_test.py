@@ -259,7 +259,7 @@ def test_fresh_signals():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
 
     out = good("-n", 2, "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status", preexec_fn=touch)
-    assert by_rank(out) == {r: ["SigBlk:\t" + "0" * 16, "SigIgn:\t" + "0" * 16] for r in range(2)}
+    assert by_rank(out) == {r: ["SigBlk:\t" + "0" * 16, "SigIgn:\t" + "0" * 16] for r in range(2)}, out
 
 
 # ---- what they print ----
