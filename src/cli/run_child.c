@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/quote.h"
@@ -21,8 +22,10 @@ struct failure {
 static void reset_signals(void)
 {
 	sigset_t none;
+	unsigned long as_new[8] = {0}; /* the kernel's struct: SIG_DFL, no flags, nothing masked */
+	/* Asked of the kernel: the C library keeps two signals to itself, which somebody may have ignored all the same. */
 	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL); /* refused for SIGKILL and a few others, which is as well */
+		(void)syscall(SYS_rt_sigaction, number, as_new, NULL, sizeof(unsigned long)); /* refused for SIGKILL and SIGSTOP */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
