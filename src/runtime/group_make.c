@@ -14,6 +14,7 @@
 #include "wire/crc32c.h"
 
 #define CHANNELS (UINT16_MAX + 1u)
+#define NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
 
 /* ---- open and close ---- */
 
@@ -238,19 +239,20 @@ static bool is_taken(const struct context *context, uint32_t channel)
 /* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
 static uint32_t propose_channel(struct context *context, uint32_t from)
 {
-	uint32_t channel;
+	uint32_t found = NO_CHANNEL;
 
 	pthread_mutex_lock(&context->lock);
-	channel = from > context->next_channel ? from : context->next_channel;
-	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS; i++, channel += GROUP_CHANNELS) {
+	uint32_t channel = from > context->next_channel ? from : context->next_channel;
+	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS && found == NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
 		if (channel + GROUP_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
-			break;
+			found = channel;
 	}
-	context->next_channel = channel + GROUP_CHANNELS;
+	if (found != NO_CHANNEL)
+		context->next_channel = found + GROUP_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
-	return channel;
+	return found;
 }
 
 static enum esp_status exchange(struct group *parent, enum plan_collective collective, const void *in, void *out,
@@ -351,6 +353,9 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
+		if (status == ESP_OK && channel == NO_CHANNEL)
+			status = failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
+			                     CHANNELS / GROUP_CHANNELS);
 		if (status == ESP_OK)
 			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
 		channel += GROUP_CHANNELS;

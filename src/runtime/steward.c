@@ -18,6 +18,7 @@
 #define TICK (20 * NS_PER_MS)
 #define ACCEPTS 16 /* in one turn */
 #define FAREWELL NS_PER_S
+#define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
 
 /* What other threads ask for. */
 struct errand {
@@ -252,6 +253,8 @@ static void accept_all(struct steward *steward, int listen_fd)
 
 		if (fd < 0 && errno == EINTR)
 			continue;
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			usleep(FULL_PAUSE_US); /* the knock stays, and there is no other way to look away */
 		if (fd < 0)
 			return;
 		if (steward->guests == GUESTS_MOST)
