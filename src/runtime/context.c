@@ -340,6 +340,15 @@ static enum esp_status open_steward(struct context *context, struct sockets *soc
 	return ESP_OK;
 }
 
+static enum esp_status meet_all(struct context *context, struct failure *failure)
+{
+	struct call meet = {.collective = PLAN_BARRIER};
+	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
+	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
+
+	return status == ESP_OK ? group_run(context->world, &meet, &options, failure) : status;
+}
+
 static enum esp_status open_all(struct context *context, const struct context_options *options, struct sockets *sockets,
                                 struct failure *failure)
 {
@@ -367,6 +376,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = context_meet(context, failure);
 	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+	if (status == ESP_OK) /* nobody leaves before all are here */
+		status = meet_all(context, failure);
 	return status;
 }
 
