@@ -27,7 +27,9 @@
  *   After a failure the group has failed on every rank, its unfinished calls end with an error
  *   that names the culprit, and no buffer is touched any more. Other groups go on.
  * - Calls that do not fit together (another count, type, operation, root or order) fail with
- *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum.
+ *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum. A rank whose part of a large call
+ *   needs nobody else (a root that only sends, a rank that only contributes) may have returned ESP_OK by then; the group has
+ *   failed all the same.
  * - Every struct begins with its size, which the caller sets (the *_INIT macros do): a struct may
  *   grow, and what an older caller does not know is taken as zero. What a newer caller sets and this
  *   library does not know is refused (ESP_EUNSUPPORTED), unless it is zero.
@@ -57,7 +59,7 @@
 
 /* A struct that says how large it is; all else is zero. */
 #ifdef __cplusplus
-#define ESP_INIT(type) {sizeof(type)}
+#define ESP_INIT(type) [] { type made = {}; made.struct_size = sizeof(made); return made; }()
 #else
 #define ESP_INIT(type) {.struct_size = sizeof(type)}
 #endif
@@ -314,7 +316,7 @@ struct esp_buffer {
 
 /*
  * Called once when work has ended, by the context's thread "esp-lane-0", after the buffers are
- * the caller's again. It may start calls and free this one; it must neither block nor wait.
+ * the caller's again, perhaps after esp_wait() has returned. It may start calls and free this one; it must neither block nor wait.
  */
 typedef void esp_done_fn(void *context, struct esp_work *work, enum esp_status status);
 

@@ -128,8 +128,6 @@ static void pin(struct board *board, struct board_call *op)
 	cell->core = (uint32_t)sched_getcpu();
 	call_note_encode(&op->note, (uint8_t *)cell + NOTE_AT);
 	publish(board, cell);
-	op->pinned = true;
-	op->seen = 0;
 }
 
 /* ---- what the others have pinned ---- */
@@ -151,34 +149,19 @@ static enum esp_status compare(struct board *board, uint32_t member, uint64_t se
 	return ESP_EMISMATCH;
 }
 
-/* Does this rank's result need the member's input? */
-static bool needs(const struct board *board, const struct call *call, uint32_t member)
-{
-	switch (call->collective) {
-	case PLAN_BROADCAST:
-	case PLAN_SCATTER:
-		return member == call->root;
-	case PLAN_REDUCE:
-	case PLAN_GATHER:
-		return board->rank == call->root;
-	default:
-		return true;
-	}
-}
-
-/* Have all members whose cells are needed pinned that call? op->seen is how far we have looked. */
-static enum esp_status look(struct board *board, struct board_call *op, uint64_t sequence, bool all,
-                            struct call_note *out_mine, struct call_note *out_other)
+/* Have all members pinned this call, and the same one? op->seen is how far we have looked. */
+static enum esp_status look(struct board *board, struct board_call *op, struct call_note *out_mine,
+                            struct call_note *out_other)
 {
 	for (; op->seen < board->size; op->seen++) {
 		uint32_t member = op->seen;
 
-		if (member == board->rank || (!all && !needs(board, op->call, member)))
+		if (member == board->rank)
 			continue;
 		op->waits_for = member;
-		if (!is_pinned(board, member, sequence))
+		if (!is_pinned(board, member, board->sequence))
 			return ESP_PENDING;
-		enum esp_status status = compare(board, member, sequence, out_mine, out_other);
+		enum esp_status status = compare(board, member, board->sequence, out_mine, out_other);
 		if (status != ESP_OK)
 			return status;
 	}
@@ -257,25 +240,16 @@ void board_begin(struct board *board, struct board_call *op)
 
 	board->digests[sequence % 2] = op->digest;
 	board->notes[sequence % 2] = op->note;
-	op->pinned = false;
 	op->seen = 0;
+	/* All have pinned the call before, or it would not have ended: they are done with the one that is in our cell. */
+	pin(board, op);
 }
 
 enum esp_status board_go_on(struct board *board, struct board_call *op, struct call_note *out_mine,
                             struct call_note *out_other)
 {
-	enum esp_status status;
+	enum esp_status status = look(board, op, out_mine, out_other);
 
-	if (!op->pinned) {
-		/* Who has pinned the call before is done with the one before that, which is still in our cell. */
-		if (board->sequence > 1) {
-			status = look(board, op, board->sequence - 1, true, out_mine, out_other);
-			if (status != ESP_OK)
-				return status;
-		}
-		pin(board, op);
-	}
-	status = look(board, op, board->sequence, false, out_mine, out_other);
 	if (status == ESP_OK)
 		work_out(board, op->call);
 	return status;
@@ -283,7 +257,7 @@ enum esp_status board_go_on(struct board *board, struct board_call *op, struct c
 
 void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns)
 {
-	uint64_t sequence = op->pinned ? board->sequence : board->sequence - 1;
+	uint64_t sequence = board->sequence;
 	const _Atomic uint64_t *number = &board->cells[op->waits_for][sequence % 2]->sequence;
 	struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
 

@@ -3,8 +3,8 @@
  *
  * The fast path of the plan `exchange`: every rank pins its input to its own board, where all
  * others read it, and works out its result by itself, in rank order. A board has two cells, used in
- * turn: a rank pins call k + 2 over call k only when all others have pinned call k + 1, and thus
- * are done with k. Nobody writes into anybody else's memory, and nothing is acknowledged.
+ * turn: a rank ends call k + 1 only when all others have pinned it, and thus are done with k, whose cell
+ * it then uses again. So every small call is also a meeting, and one that does not fit is noticed by all. Nobody writes into anybody else's memory, and nothing is acknowledged.
  *
  * A cell says whose call it is by the call's digest and, for error messages, by its note. Short
  * data lies in the same cache line as the number that says that it is there.
@@ -21,10 +21,6 @@
 
 struct board;
 
-struct board_member {
-	const struct segment_view *view; /* NULL: ourselves */
-};
-
 ESP_CHECKED enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank, uint32_t size,
                                        const struct segment_view *const *views, struct board **out);
 void board_close(struct board *board); /* NULL is fine */
@@ -37,8 +33,7 @@ struct board_call {
 	const struct call *call;
 	struct call_note note;
 	uint32_t digest;
-	bool pinned;
-	uint32_t seen;    /* members that were looked at in this step */
+	uint32_t seen;    /* members that were looked at             */
 	uint32_t waits_for; /* the member that it waits for           */
 };
 

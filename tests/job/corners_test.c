@@ -231,6 +231,29 @@ static void closed_too_early(struct job_rank *rank)
 	job_meet(rank);
 }
 
+/* Small calls with another root: everybody is told, those too who only give. */
+static void other_root(struct job_rank *rank)
+{
+	static const enum esp_collective rooted[] = {ESP_BROADCAST, ESP_REDUCE, ESP_GATHER, ESP_SCATTER};
+	int32_t data[64] = {0}, out[64];
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct esp_group *group;
+		struct esp_call call = ESP_CALL_INIT;
+
+		OK(esp_group_split(rank->world, 0, 0, &group));
+		call.collective = rooted[i];
+		call.type = ESP_I32;
+		call.count = 4;
+		call.root = rank->rank == 1 ? 1 : 0;
+		call.in = data;
+		call.out = rooted[i] == ESP_BROADCAST ? data : out;
+		job_meet(rank);
+		EXPECT(esp_run(group, &call), ESP_EMISMATCH);
+		OK(esp_group_free(group));
+	}
+}
+
 /* The last rank has done its part and leaves; the others finish without it. */
 static void done_and_gone(struct job_rank *rank)
 {
@@ -267,5 +290,6 @@ int main(void)
 		}
 		job_run(3, orderly, done_and_gone, NULL);
 	}
+	job_run(4, NULL, other_root, NULL);
 	return 0;
 }
