@@ -11,11 +11,14 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 20
 SOAK_SECONDS ?= 600
+# make bench: a smaller table in fewer rounds if QUICK is 1; what else scripts/bench-peers takes.
+QUICK ?=
 PEERS_FLAGS ?=
 
 setup = test -f $(1)/build.ninja || meson setup $(1) -Dwerror=$(WERROR) $(MESON_FLAGS) $(2)
 asan = -Db_sanitize=address,undefined
 tsan = -Db_sanitize=thread
+quick = --ranks 2,4 --sizes 4,64K,16M --rounds 2 --seconds 0.5
 fuzz = -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 
 .PHONY: all
@@ -70,15 +73,15 @@ soak: $(BUILD)/build.ninja ## random seeds for SOAK_SECONDS
 demo: all ## eight workers on this machine train a small network, under several plans
 	@$(BUILD)/espalier demo
 
-.PHONY: bench
-bench: $(BUILD)/build.ninja ## run the benchmarks
+.PHONY: bench bench-peers
+bench bench-peers: all ## allreduce beside Open MPI, MPICH and Gloo (bench/peers); QUICK=1: a smaller table
+	@scripts/bootstrap bench
+	@scripts/bench-peers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),$(quick)) $(PEERS_FLAGS)
+
+.PHONY: bench-micro
+bench-micro: $(BUILD)/build.ninja ## benchmarks of single parts: kernels, executor, transports
 	@ninja -C $(BUILD)
 	@meson test -C $(BUILD) --benchmark --no-rebuild --verbose --num-processes 1
-
-.PHONY: bench-peers
-bench-peers: all ## allreduce beside Open MPI, MPICH and Gloo (bench/peers)
-	@scripts/bootstrap bench
-	@scripts/bench-peers --build $(BUILD) $(PEERS_FLAGS)
 
 .PHONY: golden
 golden: $(BUILD)/build.ninja ## write tests/golden/*.plan anew, after a wanted change
@@ -100,8 +103,8 @@ clean: ## remove the build folders
 
 .PHONY: help
 help: ## this text
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS, PEERS_FLAGS'
+	@sed -n 's/^\([a-z0-9-]*\)[a-z -]*:.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS, QUICK, PEERS_FLAGS'
 
 .PHONY: bootstrap bootstrap-check
 bootstrap:

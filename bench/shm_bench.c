@@ -11,10 +11,8 @@
  * bytes by one thread (memcpy). Whoever waits polls (spin), or sleeps at once (sleep). Rounds alternate
  * between the ways; medians are shown, and the best of all, as others may use the machine.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +21,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "duet.h"
 #include "transport/shm/shm.h"
 
-#define MAX_ROUNDS 101
 #define LARGEST (1u << 20)
 #define WINDOW 32u
 #define BUFFER_BYTES (64u << 20)
@@ -53,12 +51,6 @@ struct end {
 	uint32_t received, told;
 	bool ready;
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "shm_bench: %s\n", what);
-	exit(1);
-}
 
 /* ---- the user ---- */
 
@@ -144,7 +136,7 @@ static enum esp_status user_credit(void *user, uint32_t peer, const struct trans
 static void user_lost(void *user, uint32_t peer, enum esp_status why)
 {
 	(void)user, (void)peer, (void)why;
-	die("the other end is lost");
+	duet_die("the other end is lost");
 }
 
 static enum esp_status user_failed(void *user)
@@ -182,14 +174,14 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 
 	*end = (struct end){.job = *job, .way = way, .is_sender = self == 0};
 	if (segment_open(&config, &end->segment, NULL) != ESP_OK)
-		die("no segment");
+		duet_die("no segment");
 	struct shm_config shm_config = {.segment = end->segment, .peers = 1, .peer_of = numbers};
 	if (shm_open_lane(&shm_config, &table, end, &end->shm, NULL) != ESP_OK)
-		die("no lane");
+		duet_die("no lane");
 	end->memory = way == OFFERED ? segment_alloc(end->segment, bytes) : aligned_alloc(4096, bytes);
 	end->into = job->echoes ? end->memory : aligned_alloc(4096, bytes);
 	if (!end->memory || !end->into)
-		die("no memory");
+		duet_die("no memory");
 	memset(end->memory, 1, bytes);
 	memset(end->into, 1, bytes);
 }
@@ -197,7 +189,7 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 static void end_meet(struct end *end, uint32_t peer, const struct end *other)
 {
 	if (segment_view_open(end->segment, peer, dup(segment_descriptor(other->segment)), &end->view, NULL) != ESP_OK)
-		die("no view");
+		duet_die("no view");
 	shm_adopt(end->shm, peer, end->view, dup(shm_descriptor(other->shm)));
 }
 
@@ -245,21 +237,13 @@ struct cost {
 	double ns, cpu_ns, wakes, best_ns;
 };
 
-static uint64_t process_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static struct cost run_memcpy(const struct job *job)
 {
 	size_t bytes = BUFFER_BYTES;
 	uint8_t *from = aligned_alloc(4096, bytes), *into = aligned_alloc(4096, bytes);
 
 	if (!from || !into)
-		die("no memory");
+		duet_die("no memory");
 	memset(from, 1, bytes);
 	memset(into, 1, bytes);
 	uint64_t start = clock_now_ns();
@@ -278,7 +262,6 @@ static struct cost run_memcpy(const struct job *job)
 static struct cost run_job(const struct job *job, enum way way)
 {
 	struct end ends[2];
-	pthread_t thread;
 
 	if (way == MEMCPY)
 		return run_memcpy(job);
@@ -286,71 +269,39 @@ static struct cost run_job(const struct job *job, enum way way)
 		end_open(&ends[i], i, job, way);
 	for (uint32_t i = 0; i < 2; i++)
 		end_meet(&ends[i], 1 - i, &ends[1 - i]);
-	uint64_t start = clock_now_ns(), cpu_start = process_ns();
-	if (pthread_create(&thread, NULL, end_main, &ends[0]) != 0)
-		die("no thread");
-	end_main(&ends[1]);
-	pthread_join(thread, NULL);
-	uint64_t took = clock_now_ns() - start, cpu_took = process_ns() - cpu_start;
+	struct duet_time took = duet_run(end_main, &ends[0], &ends[1]);
 	uint64_t wakes = shm_stats(ends[0].shm).wakes + shm_stats(ends[1].shm).wakes;
 	double moves = (double)job->messages * (job->echoes ? 2 : 1);
 	for (uint32_t i = 0; i < 2; i++)
 		end_close(&ends[i]);
 	return (struct cost){
-		.ns = (double)took / moves, .cpu_ns = (double)cpu_took / moves, .wakes = (double)wakes / moves};
+		.ns = (double)took.ns / moves, .cpu_ns = (double)took.cpu_ns / moves, .wakes = (double)wakes / moves};
 }
 
 /* ---- the report ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of the figure at that offset: the smallest or the middle one. */
-static double pick(const struct cost *costs, unsigned count, size_t at, unsigned which)
-{
-	double values[MAX_ROUNDS] = {0};
-
-	for (unsigned i = 0; i < count; i++)
-		memcpy(&values[i], (const char *)&costs[i] + at, sizeof(double));
-	qsort(values, count, sizeof(*values), by_value);
-	return values[which];
-}
-
 static struct cost middle_of(const struct cost *costs, unsigned count)
 {
 	return (struct cost){
-		.ns = pick(costs, count, offsetof(struct cost, ns), count / 2),
-		.cpu_ns = pick(costs, count, offsetof(struct cost, cpu_ns), count / 2),
-		.wakes = pick(costs, count, offsetof(struct cost, wakes), count / 2),
-		.best_ns = pick(costs, count, offsetof(struct cost, ns), 0),
+		.ns = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, ns), count / 2),
+		.cpu_ns = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, cpu_ns), count / 2),
+		.wakes = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, wakes), count / 2),
+		.best_ns = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, ns), 0),
 	};
 }
 
 static void put_json(struct json *json, const struct job *job, enum way way, const struct cost *cost)
 {
 	json_object_begin(json);
-	json_key(json, "pattern");
-	json_string(json, job->echoes ? "echo" : "stream");
-	json_key(json, "waits");
-	json_string(json, job->sleeps ? "sleep" : "spin");
-	json_key(json, "bytes");
-	json_u64(json, job->bytes);
-	json_key(json, "way");
-	json_string(json, way_names[way]);
-	json_key(json, "us_per_message");
-	json_double(json, cost->ns / 1e3);
-	json_key(json, "best_us_per_message");
-	json_double(json, cost->best_ns / 1e3);
-	json_key(json, "cpu_us_per_message");
-	json_double(json, cost->cpu_ns / 1e3);
-	json_key(json, "gb_per_s");
-	json_double(json, (double)job->bytes / cost->ns);
-	json_key(json, "wakes_per_message");
-	json_double(json, cost->wakes);
+	json_put_string(json, "pattern", job->echoes ? "echo" : "stream");
+	json_put_string(json, "waits", job->sleeps ? "sleep" : "spin");
+	json_put_u64(json, "bytes", job->bytes);
+	json_put_string(json, "way", way_names[way]);
+	json_put_double(json, "us_per_message", cost->ns / 1e3);
+	json_put_double(json, "best_us_per_message", cost->best_ns / 1e3);
+	json_put_double(json, "cpu_us_per_message", cost->cpu_ns / 1e3);
+	json_put_double(json, "gb_per_s", (double)job->bytes / cost->ns);
+	json_put_double(json, "wakes_per_message", cost->wakes);
 	json_object_end(json);
 }
 
@@ -364,7 +315,7 @@ static void put_line(const struct job *job, enum way way, const struct cost *cos
 
 static void measure(struct json *json, const struct job *job, unsigned rounds)
 {
-	static struct cost costs[WAYS][MAX_ROUNDS];
+	static struct cost costs[WAYS][DUET_ROUNDS];
 
 	for (unsigned round = 0; round < rounds; round++) {
 		for (enum way way = MEMCPY; way < WAYS; way++)
@@ -380,44 +331,10 @@ static void measure(struct json *json, const struct job *job, unsigned rounds)
 	}
 }
 
-static void usage(FILE *out)
-{
-	fputs("usage: shm_bench [--rounds N] [--json]\n"
-	      "Shared memory between two threads as between two ranks, beside memcpy() in one: medians of N\n"
-	      "rounds, which alternate, and the best. Processor time is that of both ends together.\n"
-	      "\n"
-	      "  --rounds N  measurements of each, 1 to 101 (default 7)\n"
-	      "  --json      print JSON\n",
-	      out);
-}
-
-struct options {
-	unsigned rounds;
-	bool json;
-};
-
-static struct options parse(int argc, char **argv)
-{
-	static const struct option names[] = {
-		{"rounds", required_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {.rounds = 7};
-
-	for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-		if (c == 'r')
-			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'j')
-			options.json = true;
-		else
-			usage(c == 'h' ? stdout : stderr), exit(c == 'h' ? 0 : 2);
-	}
-	if (options.rounds == 0 || options.rounds > MAX_ROUNDS)
-		die("--rounds takes 1 to 101");
-	return options;
-}
+static const char usage[] =
+	"usage: shm_bench [--rounds N] [--json]\n"
+	"Shared memory between two threads as between two ranks, beside memcpy() in one: medians of N\n"
+	"rounds, which alternate, and the best. Processor time is that of both ends together.\n";
 
 int main(int argc, char **argv)
 {
@@ -431,7 +348,7 @@ int main(int argc, char **argv)
 		{.bytes = 65536, .messages = 4096},
 		{.bytes = LARGEST, .messages = 512},
 	};
-	struct options options = parse(argc, argv);
+	struct duet_options options = duet_parse(argc, argv, usage);
 	struct json json;
 
 	if (options.json) {

@@ -10,10 +10,8 @@
  * before the next, the time is half of a round trip, waking the other thread included.
  */
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/json.h"
+#include "duet.h"
 #include "transport/tcp/tcp.h"
 
-#define MAX_ROUNDS 101
 #define LARGEST (1u << 20)
 
 enum way { PLAIN, UNCHECKED, CHECKED, WAYS };
@@ -49,12 +46,6 @@ struct end {
 	bool ready;
 	uint64_t calls;
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "tcp_bench: %s\n", what);
-	exit(1);
-}
 
 /* ---- over the transport ---- */
 
@@ -136,7 +127,7 @@ static enum esp_status user_credit(void *user, uint32_t peer, const struct trans
 static void user_lost(void *user, uint32_t peer, enum esp_status why)
 {
 	(void)user, (void)peer, (void)why;
-	die("the connection broke");
+	duet_die("the connection broke");
 }
 
 static enum esp_status user_failed(void *user)
@@ -172,7 +163,7 @@ static void run_transport(struct end *end)
 		tcp_poll(end->tcp, -1);
 	struct tcp_stats stats;
 	if (!tcp_stats(end->tcp, 0, &stats))
-		die("no connection");
+		duet_die("no connection");
 	end->calls = stats.send_calls + stats.receive_calls;
 }
 
@@ -184,7 +175,7 @@ static void send_all(struct end *end, uint32_t bytes)
 		ssize_t sent = send(end->fd, end->memory + done, bytes - done, MSG_NOSIGNAL);
 
 		if (sent <= 0)
-			die("send");
+			duet_die("send");
 		done += (uint32_t)sent;
 		end->calls++;
 	}
@@ -196,7 +187,7 @@ static void receive_all(struct end *end, uint32_t bytes)
 		ssize_t got = recv(end->fd, end->memory + done, bytes - done, 0);
 
 		if (got <= 0)
-			die("recv");
+			duet_die("recv");
 		done += (uint32_t)got;
 		end->calls++;
 	}
@@ -239,7 +230,7 @@ static void connect_pair(int fds[2])
 	if (listener < 0 || bind(listener, (struct sockaddr *)&name, bytes) < 0 || listen(listener, 1) < 0 ||
 	    getsockname(listener, (struct sockaddr *)&name, &bytes) < 0 ||
 	    connect(fds[0], (struct sockaddr *)&name, bytes) < 0)
-		die("cannot connect over the loopback");
+		duet_die("cannot connect over the loopback");
 	fds[1] = accept(listener, NULL, NULL);
 	for (int i = 0; i < 2; i++)
 		setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -253,11 +244,11 @@ static void end_open(struct end *end, const struct job *job, bool is_sender, int
 	*end = (struct end){.job = *job, .is_sender = is_sender, .fd = fd};
 	end->memory = aligned_alloc(4096, LARGEST);
 	if (!end->memory)
-		die("no memory");
+		duet_die("no memory");
 	memset(end->memory, 1, LARGEST);
 	if (job->way != PLAIN && (tcp_open(&config, &table, end, &end->tcp, NULL) != ESP_OK ||
 	                          tcp_adopt(end->tcp, 0, fd, job->way == CHECKED, NULL) != ESP_OK))
-		die("cannot open the transport");
+		duet_die("cannot open the transport");
 }
 
 static void end_close(struct end *end)
@@ -274,32 +265,17 @@ struct cost {
 	double ns, cpu_ns, calls;
 };
 
-/* Of both threads: what others do on the machine shows less in it. */
-static uint64_t process_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static struct cost run_job(const struct job *job)
 {
 	struct end ends[2];
-	pthread_t thread;
 	int fds[2];
 
 	connect_pair(fds);
 	end_open(&ends[0], job, true, fds[0]);
 	end_open(&ends[1], job, false, fds[1]);
-	uint64_t start = clock_now_ns(), cpu_start = process_ns();
-	if (pthread_create(&thread, NULL, end_main, &ends[0]) != 0)
-		die("no thread");
-	end_main(&ends[1]);
-	pthread_join(thread, NULL);
-	uint64_t took = clock_now_ns() - start, cpu_took = process_ns() - cpu_start;
+	struct duet_time took = duet_run(end_main, &ends[0], &ends[1]);
 	double moves = (double)job->messages * (job->echoes ? 2 : 1);
-	struct cost cost = {(double)took / moves, (double)cpu_took / moves, (double)(ends[0].calls + ends[1].calls) / moves};
+	struct cost cost = {(double)took.ns / moves, (double)took.cpu_ns / moves, (double)(ends[0].calls + ends[1].calls) / moves};
 	end_close(&ends[0]);
 	end_close(&ends[1]);
 	return cost;
@@ -307,55 +283,25 @@ static struct cost run_job(const struct job *job)
 
 /* ---- the report ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of the figure at that offset. */
-static double median(const struct cost *costs, unsigned count, size_t at)
-{
-	double values[MAX_ROUNDS] = {0};
-
-	for (unsigned i = 0; i < count; i++)
-		memcpy(&values[i], (const char *)&costs[i] + at, sizeof(double));
-	qsort(values, count, sizeof(*values), by_value);
-	return values[count / 2];
-}
-
 static struct cost middle_of(const struct cost *costs, unsigned count)
 {
 	return (struct cost){
-		.ns = median(costs, count, offsetof(struct cost, ns)),
-		.cpu_ns = median(costs, count, offsetof(struct cost, cpu_ns)),
-		.calls = median(costs, count, offsetof(struct cost, calls)),
+		.ns = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, ns), count / 2),
+		.cpu_ns = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, cpu_ns), count / 2),
+		.calls = duet_pick(costs, sizeof(*costs), count, offsetof(struct cost, calls), count / 2),
 	};
 }
-
-struct options {
-	unsigned rounds;
-	bool json;
-};
 
 static void put_json(struct json *json, const struct job *job, const struct cost *cost)
 {
 	json_object_begin(json);
-	json_key(json, "pattern");
-	json_string(json, job->echoes ? "echo" : "stream");
-	json_key(json, "bytes");
-	json_u64(json, job->bytes);
-	json_key(json, "way");
-	json_string(json, way_names[job->way]);
-	json_key(json, "us_per_message");
-	json_double(json, cost->ns / 1e3);
-	json_key(json, "cpu_us_per_message");
-	json_double(json, cost->cpu_ns / 1e3);
-	json_key(json, "gb_per_s");
-	json_double(json, (double)job->bytes / cost->ns);
-	json_key(json, "calls_per_message");
-	json_double(json, cost->calls);
+	json_put_string(json, "pattern", job->echoes ? "echo" : "stream");
+	json_put_u64(json, "bytes", job->bytes);
+	json_put_string(json, "way", way_names[job->way]);
+	json_put_double(json, "us_per_message", cost->ns / 1e3);
+	json_put_double(json, "cpu_us_per_message", cost->cpu_ns / 1e3);
+	json_put_double(json, "gb_per_s", (double)job->bytes / cost->ns);
+	json_put_double(json, "calls_per_message", cost->calls);
 	json_object_end(json);
 }
 
@@ -368,7 +314,7 @@ static void put_line(const struct job *job, const struct cost *cost)
 
 static void measure(struct json *json, struct job job, unsigned rounds)
 {
-	static struct cost costs[WAYS][MAX_ROUNDS];
+	static struct cost costs[WAYS][DUET_ROUNDS];
 
 	for (unsigned round = 0; round < rounds; round++) {
 		for (job.way = PLAIN; job.way < WAYS; job.way++)
@@ -384,39 +330,10 @@ static void measure(struct json *json, struct job job, unsigned rounds)
 	}
 }
 
-static void usage(FILE *out)
-{
-	fputs("usage: tcp_bench [--rounds N] [--json]\n"
-	      "The TCP transport between two threads over the loopback, beside bare sockets: medians of N\n"
-	      "rounds, which alternate. Processor time and calls (that moved bytes) are those of both ends together.\n"
-	      "\n"
-	      "  --rounds N  measurements of each, 1 to 101 (default 7)\n"
-	      "  --json      print JSON\n",
-	      out);
-}
-
-static struct options parse(int argc, char **argv)
-{
-	static const struct option names[] = {
-		{"rounds", required_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct options options = {.rounds = 7};
-
-	for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-		if (c == 'r')
-			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'j')
-			options.json = true;
-		else
-			usage(c == 'h' ? stdout : stderr), exit(c == 'h' ? 0 : 2);
-	}
-	if (options.rounds == 0 || options.rounds > MAX_ROUNDS)
-		die("--rounds takes 1 to 101");
-	return options;
-}
+static const char usage[] =
+	"usage: tcp_bench [--rounds N] [--json]\n"
+	"The TCP transport between two threads over the loopback, beside bare sockets: medians of N\n"
+	"rounds, which alternate. Processor time and calls (that moved bytes) are those of both ends together.\n";
 
 int main(int argc, char **argv)
 {
@@ -429,7 +346,7 @@ int main(int argc, char **argv)
 		{.bytes = 131072, .messages = 4000},
 		{.bytes = LARGEST, .messages = 600},
 	};
-	struct options options = parse(argc, argv);
+	struct duet_options options = duet_parse(argc, argv, usage);
 	struct json json;
 
 	if (options.json) {

@@ -25,6 +25,7 @@ static void as_arrival(const uint8_t *data)
 		return;
 	FUZZ_CHECK(arrival.card.rank < arrival.card.size && arrival.card.address_count <= CARD_ADDRESSES);
 	check_text(arrival.card.host_name, CARD_HOST_NAME);
+	check_text(arrival.settings, STORE_SETTINGS_TEXT);
 	store_arrival_encode(&arrival, again);
 	FUZZ_CHECK(memcmp(data, again, sizeof(again)) == 0);
 }

@@ -83,6 +83,14 @@ def test_conf():
     assert status == OK and len(out.splitlines()) == len(rows) + 1
 
 
+def test_conf_warns_of_misspelt_variables():
+    status, rows, err = settings(ESP_LANS="4", ESP_RANK="0", ESP_KEY="k")
+    assert rows["lanes"]["value"] == 0 and "'ESP_LANS' means nothing; did you mean ESP_LANES?" in err, err
+    assert "ESP_RANK" not in err and "ESP_KEY" not in err, err
+    status, _, err = settings(ESP_LANS="4")
+    assert status == OK and err.count("\n") == 1, err
+
+
 def test_conf_file():
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write("log=info\nlanes=many\n")

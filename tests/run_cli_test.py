@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """espalier run from outside: what ranks are told, what they print, how they end, and that nothing of them stays behind.
 
-run_cli_test.py ESPALIER
+run_cli_test.py ESPALIER [HELLO]
 
 Nothing here sleeps to wait: ranks say that they are there, and a pipe that they inherit shows that they are gone.
 """
@@ -22,9 +22,10 @@ import tempfile
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = os.path.abspath(sys.argv[1])
+HELLO = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None  # examples/hello; None: nothing here can join
 LONG = 16384  # longer lines are cut
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
-FOREVER = "1000000"
+FOREVER = "1000000"  # seconds
 # As ssh does: the words behind the host, with blanks between them, for a shell with an environment of its own.
 # Keeps its command lines beside itself.
 FAKE_RSH = """#!/bin/sh
@@ -212,7 +213,7 @@ def test_variables():
     for rank in told:
         assert told[rank] == {"ESP_RANK": str(rank), "ESP_SIZE": "4", "ESP_LOCAL_RANK": str(rank),
                               "ESP_LOCAL_SIZE": "4", "ESP_LEADER": leader, "ESP_KEY": key, "ESP_JOB": "try",
-                              "X": "2", "X2": "a=b c"}
+                              "ESP_LAUNCHER": told[0]["ESP_LAUNCHER"], "X": "2", "X2": "a=b c"}
     again = variables("-n", 1)[0]
     assert again["ESP_KEY"] != key and re.fullmatch(r"python[\w.-]*-\d+", again["ESP_JOB"])
     assert variables("-n", 1, env={"ESP_JOB": "mine"})[0]["ESP_JOB"] == "mine"
@@ -338,11 +339,11 @@ def test_nobody_reads():
 
 def test_reader_that_stands_still():
     """Nobody reads, nothing fits into the pipe any more, and still Ctrl-C is heard."""
-    job = Job("-n", 2, *sh("trap 'echo int >&2' INT; trap 'echo term >&2' TERM; yes & echo up >&2; "
-                           "while :; do sleep 0.01; done"))
-    for number, said in enumerate(["up", "int", "term"]):
-        if number > 0:
-            job.process.send_signal(signal.SIGINT)
+    job = Job("-n", 2, "--grace", FOREVER, *sh("trap 'echo int >&2' INT; trap 'echo term >&2' TERM; yes & echo up >&2; "
+                                               "while :; do sleep 0.01; done"))
+    for number, said in [(None, "up"), (signal.SIGINT, "int"), (signal.SIGTERM, "term")]:
+        if number:
+            job.process.send_signal(number)
         for _ in range(2):
             assert any(said.encode() in line for line in iter(job.process.stderr.readline, b"")), said
     reader, job.process.stdout = job.process.stdout, None
@@ -429,15 +430,22 @@ def test_terminal_output():
 
 
 def test_terminal_interrupt():
-    """Ctrl-C reaches each rank once; the second time as SIGTERM."""
-    job = Terminal("-n", 2, *sh("n=0; trap 'n=$((n+1)); echo int $n' INT; trap 'echo sum $n; exit 0' TERM; echo up; "
-                                "while :; do sleep 0.01; done"))
+    """Ctrl-C reaches each rank once; the second time as SIGKILL."""
+    counts = sh("n=0; trap 'n=$((n+1)); echo int $n' INT; trap 'echo sum $n; exit 0' TERM; echo up; "
+                "while :; do sleep 0.01; done")
+    job = Terminal("-n", 2, "--grace", FOREVER, *counts)
+    job.read_until("up", 2)
+    job.type("\x03")
+    job.read_until("int 1", 2)
+    os.kill(job.pid, signal.SIGTERM)
+    assert job.wait() == OK
+    assert len(re.findall(r"\[[01]\] sum 1", job.text)) == 2 and "int 2" not in job.text, job.text
+    job = Terminal("-n", 2, "--grace", FOREVER, *counts)
     job.read_until("up", 2)
     job.type("\x03")
     job.read_until("int 1", 2)
     job.type("\x03")
-    assert job.wait() == OK
-    assert len(re.findall(r"\[[01]\] sum 1", job.text)) == 2 and "int 2" not in job.text, job.text
+    assert job.wait() == 128 + signal.SIGKILL and "int 2" not in job.text and "sum" not in job.text, job.text
 
 
 # ---- how they end ----
@@ -486,6 +494,7 @@ def test_children_that_are_left():
 def test_timeout():
     status, _, err = run("-n", 2, "--timeout", 0.1, *sh(f"sleep {FOREVER}"))
     assert status == 124 and "the job has not ended within 0.1 s: SIGTERM for 2 ranks" in err, err
+    assert "was killed by signal 15 (Terminated); 1 other rank ended after that\n" in err, err
     assert run("-n", 2, "--timeout", 600, "--", "true")[0] == OK
 
 
@@ -503,16 +512,33 @@ def test_signals():
         assert status == 128 + number and f"was killed by signal {number:d}" in err.decode(), (status, err)
 
 
+STUBBORN = "trap 'echo int' INT; trap 'echo term' TERM; echo up; while :; do sleep 0.01; done"
+
+
 def test_interrupts():
-    job = Job("-n", 2, *sh("trap 'echo int' INT; trap 'echo term' TERM; echo up; while :; do sleep 0.01; done"))
+    job = Job("-n", 2, "--grace", FOREVER, *sh(STUBBORN))
     job.lines(2)
     job.process.send_signal(signal.SIGINT)
     assert job.lines(2) == ["[0] int\n", "[1] int\n"]
     job.process.send_signal(signal.SIGINT)
-    assert job.lines(2) == ["[0] term\n", "[1] term\n"]
-    job.process.send_signal(signal.SIGINT)
     status, out, err = job.wait()
     assert status == 128 + signal.SIGKILL and out == b"", (status, out, err)
+
+
+def test_signals_that_are_ignored():
+    """Whoever stays gets SIGKILL in the end, without anybody asking again."""
+    job = Job("-n", 2, "--grace", 0.01, *sh(STUBBORN))
+    job.lines(2)
+    job.process.send_signal(signal.SIGINT)
+    status, out, err = job.wait()
+    assert status == 128 + signal.SIGKILL and b"[0] term\n" in out and b"[1] term\n" in out, (status, out, err)
+    assert b"2 ranks still run although told to end: SIGTERM\n" in err and b"told to end: SIGKILL\n" in err, err
+    job = Job("-n", 2, "--grace", 0.01, *sh(STUBBORN))
+    job.lines(2)
+    job.process.send_signal(signal.SIGTERM)
+    status, out, err = job.wait()
+    assert status == 128 + signal.SIGKILL and b"int" not in out and b"[0] term\n" in out, (status, out, err)
+    assert b"espalier: run: 2 ranks still run although told to end: SIGKILL\n" in err, err
 
 
 def test_run_is_killed():
@@ -559,19 +585,60 @@ def test_many_ranks():
     assert by_rank(out) == {rank: [str(rank)] for rank in range(300)}
 
 
+# ---- how they join ----
+
+def joining(*conditions, **options):
+    """Ranks that join, but for what the shell does before."""
+    return run("-n", 3, *sh("; ".join([*conditions, f"exec {shlex.quote(HELLO)}"])), **options)
+
+
+def join_test_rank_that_never_joins():
+    """Nobody waits for join_seconds, which are a day here, if the rank has ended already."""
+    for rank, said in [(2, "rank 2 has ended with status 0 before it joined"),
+                       (0, "the leader, rank 0, has ended with status 0 before the group had joined")]:
+        status, out, err = joining(f"[ $ESP_RANK != {rank} ] || exit 0", env={"ESP_JOIN_SECONDS": "86400"})
+        assert status == 1 and out == "" and err.count(said) == 2, (status, out, err)
+
+
+def join_test_script_that_ends_first():
+    """The program that a script leaves running is the rank, although the script has ended."""
+    status, out, err = run("-n", 2, *sh(f"{shlex.quote(HELLO)} & exit 0"))
+    assert status == OK and sorted(by_rank(out)) == [0, 1], (status, out, err)
+
+
+def join_test_settings_that_differ():
+    status, _, err = joining("[ $ESP_RANK != 2 ] || export ESP_CHUNK_BYTES=256K")
+    host = socket.gethostname()[:40]
+    said = f"rank 2 on {host} has chunk_bytes=256K, but the leader, rank 0 on {host}, has chunk_bytes=64K"
+    assert status == 1 and err.count(said) == 3, err
+
+
+def join_test_log():
+    status, out, err = joining(env={"ESP_LOG": "info", "ESP_LANS": "4"})
+    assert status == OK and len(out.splitlines()) == 3, (status, err)
+    assert len(re.findall(r"WARN environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES\?\n", err)) == 1, err
+    for rank in range(3):
+        lines = re.findall(rf"^\[{rank}\] .* ESPALIER INFO (.*)$", err, re.MULTILINE)
+        assert re.fullmatch(rf"rank {rank} of 3 \(ESP_RANK, ESP_SIZE\), leader 127.0.0.1:\d+ \(ESP_LEADER\)", lines[0]), lines
+        assert lines[1] == "the job's key: from ESP_KEY", lines
+        assert re.fullmatch(rf"joined 3 ranks on 1 host; rank {rank} listens on port \d+ of 127.0.0.1", lines[2]), lines
+        assert re.match(r"\d lanes? \(as there are cores for each rank\), 2 ranks reached through shared memory", lines[3]), lines
+    assert joining()[2] == ""
+
+
 # ---- other hosts ----
 
 def test_hosts():
     with remote() as (options, log):
         told = variables("--hosts", "a:2,u@b,a", *options, "--env", "X=it's",
-                         env={"ESP_LANES": "2", "X9": "no", "ESP_OTHER": "no"})
+                         env={"ESP_LANES": "2", "X9": "no"})
         assert sorted(told) == [0, 1, 2, 3]
         for rank, (local_rank, local_size) in enumerate([(0, 3), (1, 3), (0, 1), (2, 3)]):
             assert told[rank] == {
                 "ESP_RANK": str(rank), "ESP_SIZE": "4",
                 "ESP_LOCAL_RANK": str(local_rank), "ESP_LOCAL_SIZE": str(local_size),
                 "ESP_LEADER": told[0]["ESP_LEADER"], "ESP_KEY": told[0]["ESP_KEY"], "ESP_JOB": told[0]["ESP_JOB"],
-                "ESP_LANES": "2", "X": "it's", "XTHERE": "1"}, told[rank]
+                "ESP_LAUNCHER": told[0]["ESP_LAUNCHER"], "ESP_LANES": "2", "X": "it's", "XTHERE": "1"}, told[rank]
         assert re.fullmatch(r"a:6[1-5]\d{3}", told[0]["ESP_LEADER"])
         called = log.read_text()
         assert sorted(re.findall("^(?:a|u@b)$", called, re.MULTILINE)) == ["a", "a", "a", "u@b"]
@@ -580,6 +647,14 @@ def test_hosts():
         assert variables("--hosts", "[fe80::1]", "--port", 7000, *options)[0]["ESP_LEADER"] == "[fe80::1]:7000"
         assert variables("--hosts", "a", "--leader", "c:7000", *options)[0]["ESP_LEADER"] == "c:7000"
         assert len(variables("--hosts", "a:4,b:4", "-n", 5, *options)) == 5
+
+
+def test_misspelt_variables():
+    """The ranks on other hosts are never told of them, so espalier run complains; local ones see them themselves."""
+    with remote() as (options, _):
+        status, out, err = run("--hosts", "a:2", *options, *sh("env | grep ESP_LAN"), env={"ESP_LANS": "4", "ESP_LANES": "2"})
+        assert status == OK and by_rank(out) == {rank: ["ESP_LANES=2"] for rank in range(2)}, (status, out)
+        assert err == "espalier: run: environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES?\n", err
 
 
 def test_hostfile():
@@ -632,12 +707,11 @@ def test_remote_ends():
 
 def test_remote_signals():
     with remote() as (options, _):
-        job = Job("--hosts", "a:2", *options, *sh("trap 'echo int' INT; trap 'echo term' TERM; echo up; "
-                                                 "while :; do sleep 0.01; done"))
+        job = Job("--hosts", "a:2", "--grace", FOREVER, *options, *sh(STUBBORN))
         job.lines(2)
         job.process.send_signal(signal.SIGINT)
         assert job.lines(2) == ["[0] int\n", "[1] int\n"]
-        job.process.send_signal(signal.SIGINT)
+        job.process.send_signal(signal.SIGTERM)
         assert job.lines(2) == ["[0] term\n", "[1] term\n"]
         job.process.send_signal(signal.SIGINT)
         assert job.wait()[0] == 128 + signal.SIGKILL
@@ -665,7 +739,7 @@ def test_remote_that_hangs():
 
 def main():
     for name, test in list(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") or (name.startswith("join_test_") and HELLO):
             test()
     return 0
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "base/quote.h"
@@ -205,20 +206,20 @@ enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length
 	return ESP_OK;
 }
 
-/* "chunk_bytes": "ESP_CHUNK_BYTES" */
-static void variable_name(const struct conf_setting *setting, char *text, size_t size)
+const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT])
 {
-	snprintf(text, size, PREFIX "%s", setting->name);
+	snprintf(text, CONF_VARIABLE_TEXT, PREFIX "%s", settings[index].name);
 	for (char *c = text; *c; c++)
 		if (*c >= 'a' && *c <= 'z')
 			*c = (char)(*c - 'a' + 'A');
+	return text;
 }
 
 static void load_variable(struct conf *conf, size_t index, conf_complain_fn *complain, void *context)
 {
-	char name[64];
+	char name[CONF_VARIABLE_TEXT];
 	struct error err, complaint;
-	variable_name(&settings[index], name, sizeof name);
+	conf_variable_name(index, name);
 	const char *value = getenv(name);
 	if (!value || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &err) == ESP_OK)
 		return;
@@ -241,6 +242,11 @@ void conf_load(struct conf *conf, conf_complain_fn *complain, void *context)
 		complain(context, &err);
 	for (size_t i = 0; i < CONF_COUNT; i++)
 		load_variable(conf, i, complain, context);
+}
+
+void conf_check_environment(conf_complain_fn *complain, void *context)
+{
+	conf_check_names(environ, complain, context);
 }
 
 const char *conf_environment(void *unused, const char *name)
@@ -266,6 +272,21 @@ const char *conf_value_text(const struct conf *conf, size_t index, char text[CON
 	case CONF_CHOICE:
 		snprintf(text, CONF_VALUE_TEXT, "%s", setting->choices[*(const uint32_t *)field]);
 		break;
+	}
+	return text;
+}
+
+const char *conf_agreed_text(const struct conf *conf, char text[CONF_AGREED_TEXT])
+{
+	char value[CONF_VALUE_TEXT];
+	size_t used = 0;
+	text[0] = '\0';
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		if (!settings[i].agreed)
+			continue;
+		used += (size_t)snprintf(text + used, CONF_AGREED_TEXT - used, "%s%s=%s", used ? " " : "", settings[i].name,
+		                         conf_value_text(conf, i, value));
+		assert(used < CONF_AGREED_TEXT); /* conf_test.c has the longest */
 	}
 	return text;
 }

@@ -79,6 +79,15 @@ void conf_init(struct conf *conf);
 /* The defaults, the file and the environment. Reads the environment: call it before threads change that. */
 void conf_load(struct conf *conf, conf_complain_fn *complain, void *context);
 
+/*
+ * Complains about variables of the environment that begin with ESP_ and that nobody reads: misspelt, most likely.
+ * Apart from conf_load(), as one rank of a job is enough to say it.
+ */
+void conf_check_environment(conf_complain_fn *complain, void *context);
+
+/* The same of a list of NAME=VALUE that ends with NULL. Pure. */
+void conf_check_names(char *const *words, conf_complain_fn *complain, void *context);
+
 /* A variable of the environment, NULL if it is not set: for those that are given such a function to ask. */
 const char *conf_environment(void *unused, const char *name);
 
@@ -103,5 +112,13 @@ const struct conf_setting *conf_setting_at(size_t index); /* NULL from CONF_COUN
 #define CONF_VALUE_TEXT 64
 const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT]);
 const char *conf_origin_name(enum conf_origin origin);
+
+/* The settings that all ranks must have alike, in the order of the table: "chunk_bytes=64K credits=16". Returns text. */
+#define CONF_AGREED_TEXT 512
+const char *conf_agreed_text(const struct conf *conf, char text[CONF_AGREED_TEXT]);
+
+/* The variable that a setting is read from: "ESP_CHUNK_BYTES". Returns text. */
+#define CONF_VARIABLE_TEXT 64
+const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT]);
 
 #endif

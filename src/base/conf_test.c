@@ -202,6 +202,66 @@ static void test_environment(const char *folder)
 	clear_environment();
 }
 
+/* As long as values can be, there is room for them, and for some settings more. */
+static void test_agreed(void)
+{
+	struct conf conf;
+	char text[CONF_AGREED_TEXT], value[CONF_VALUE_TEXT];
+	size_t longest = 0;
+	conf_init(&conf);
+	CHECK(strncmp(conf_agreed_text(&conf, text), "chunk_bytes=64K credits=16 ", 27) == 0 && !strstr(text, "log="));
+	conf.lanes = 7;
+	CHECK(strstr(conf_agreed_text(&conf, text), " lanes=7 "));
+	for (size_t i = 0; i < CONF_COUNT; i++) {
+		const struct conf_setting *setting = conf_setting_at(i);
+		if (!setting->agreed)
+			continue;
+		snprintf(value, sizeof value, "%llu", (unsigned long long)setting->max); /* no number is shown longer */
+		longest += strlen(setting->name) + 1 + (strlen(value) > 8 ? strlen(value) : 8) + 1;
+	}
+	CHECK_MSG(longest + 100 < CONF_AGREED_TEXT, "%zu bytes", longest);
+}
+
+static void check_names(char *const *words, int wanted)
+{
+	complaints = 0;
+	last[0] = '\0';
+	conf_check_names(words, keep, &complaints);
+	CHECK_U64(complaints, wanted);
+}
+
+static void test_names(void)
+{
+	char *known[] = {"ESP_LANES=x",       "ESP_RANK=1",     "ESP_SIZE=2",      "ESP_LEADER=a:1", "ESP_JOB=",    "ESP_EPOCH=0",
+	                 "ESP_LOCAL_RANK=0",  "ESP_KEY=k",      "ESP_KEY_FILE=f",  "ESP_CONF_FILE=", "ESP_JOIN_SECONDS=1",
+	                 "ESP_LOCAL_SIZE=1",  "ESPRESSO=1",     "LANES=4",         "ESP_LAUNCHER=x", "PATH=/bin", NULL};
+	char *misspelt[] = {"ESP_LANS=4", NULL}, *small[] = {"ESP_lanes=4", NULL}, *rank[] = {"ESP_RNAK", NULL};
+	char *far[] = {"ESP_IDF_VERSION=5", NULL}, *odd[] = {"ESP_=", "ESP_\n=1", NULL};
+	char *many[] = {"ESP_A1=", "ESP_B1=", "ESP_C1=", "ESP_D1=", "ESP_E1=", "ESP_F1=", NULL};
+	check_names(NULL, 0);
+	check_names(known, 0);
+	check_names(misspelt, 1);
+	CHECK_STR(last, "environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES?");
+	check_names(small, 1);
+	CHECK_STR(last, "environment variable 'ESP_lanes' means nothing; did you mean ESP_LANES?");
+	check_names(rank, 1);
+	CHECK_STR(last, "environment variable 'ESP_RNAK' means nothing; did you mean ESP_RANK?");
+	check_names(far, 1);
+	CHECK_STR(last, "environment variable 'ESP_IDF_VERSION' means nothing; espalier conf lists the settings");
+	check_names(odd, 2);
+	CHECK_STR(last, "environment variable 'ESP_?' means nothing; espalier conf lists the settings");
+	check_names(many, 5);
+	CHECK_STR(last, "and 2 more variables that begin with ESP_ and mean nothing");
+
+	clear_environment();
+	setenv("ESP_CHUNK_BYTE", "1M", 1);
+	complaints = 0;
+	conf_check_environment(keep, &complaints);
+	CHECK_U64(complaints, 1);
+	CHECK_STR(last, "environment variable 'ESP_CHUNK_BYTE' means nothing; did you mean ESP_CHUNK_BYTES?");
+	unsetenv("ESP_CHUNK_BYTE");
+}
+
 static void test_odd_files(const char *folder)
 {
 	struct conf conf;
@@ -250,6 +310,8 @@ int main(void)
 	test_precedence();
 	test_lookup();
 	test_environment(folder);
+	test_names();
+	test_agreed();
 	test_odd_files(folder);
 	test_quote();
 	rmdir(folder);

@@ -52,4 +52,11 @@ void json_double(struct json *json, double value);
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 
+/* A key and its value. */
+void json_put_string(struct json *json, const char *key, const char *text);
+void json_put_u64(struct json *json, const char *key, uint64_t value);
+void json_put_i64(struct json *json, const char *key, int64_t value);
+void json_put_double(struct json *json, const char *key, double value);
+void json_put_bool(struct json *json, const char *key, bool value);
+
 #endif

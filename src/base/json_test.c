@@ -114,8 +114,34 @@ static void test_count(void)
 	CHECK_U64(utf8_count("\xff\xc3"), 2);
 }
 
+static void test_put(void)
+{
+	struct json json;
+	FILE *out = open_written();
+	json_init(&json, out);
+	json_object_begin(&json);
+	json_put_string(&json, "a", "x");
+	json_put_string(&json, "b", NULL);
+	json_put_u64(&json, "c", UINT64_MAX);
+	json_put_i64(&json, "d", -1);
+	json_put_double(&json, "e", 0.5);
+	json_put_bool(&json, "f", true);
+	json_object_end(&json);
+	CHECK(json_fini(&json) == ESP_OK);
+	fclose(out);
+	CHECK_STR(written, "{\n"
+	                   "  \"a\": \"x\",\n"
+	                   "  \"b\": null,\n"
+	                   "  \"c\": 18446744073709551615,\n"
+	                   "  \"d\": -1,\n"
+	                   "  \"e\": 0.5,\n"
+	                   "  \"f\": true\n"
+	                   "}\n");
+}
+
 int main(void)
 {
+	test_put();
 	test_shape();
 	test_strings();
 	test_doubles();

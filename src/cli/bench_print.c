@@ -143,30 +143,6 @@ static void table_row(struct bench_print *print, const struct bench_row *row)
 
 /* ---- JSON ---- */
 
-static void put_u64(struct json *json, const char *key, uint64_t value)
-{
-	json_key(json, key);
-	json_u64(json, value);
-}
-
-static void put_bool(struct json *json, const char *key, bool value)
-{
-	json_key(json, key);
-	json_bool(json, value);
-}
-
-static void put_string(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key);
-	json_string(json, value);
-}
-
-static void put_double(struct json *json, const char *key, double value)
-{
-	json_key(json, key);
-	json_double(json, value);
-}
-
 /* Microseconds to the picosecond: more would be noise. */
 static double rounded(double value)
 {
@@ -179,29 +155,29 @@ static void json_config(struct json *json, const struct bench_config *config)
 
 	json_key(json, "config");
 	json_object_begin(json);
-	put_u64(json, "nranks", config->ranks);
-	put_u64(json, "minimum_bytes", sizes->least);
-	put_u64(json, "maximum_bytes", sizes->most);
+	json_put_u64(json, "nranks", config->ranks);
+	json_put_u64(json, "minimum_bytes", sizes->least);
+	json_put_u64(json, "maximum_bytes", sizes->most);
 	json_key(json, "step_factor");
 	if (sizes->factor)
 		json_u64(json, sizes->factor);
 	else
 		json_null(json);
-	put_u64(json, "warmup_iters", config->warmup);
-	put_u64(json, "iterations", config->iters);
-	put_double(json, "seconds", config->seconds);
-	put_u64(json, "validation", config->check);
-	put_bool(json, "blocking_collectives", strcmp(config->calls, "blocking") == 0);
-	put_string(json, "calls", config->calls);
-	put_string(json, "memory", config->memory);
-	put_string(json, "transport", config->transport);
+	json_put_u64(json, "warmup_iters", config->warmup);
+	json_put_u64(json, "iterations", config->iters);
+	json_put_double(json, "seconds", config->seconds);
+	json_put_u64(json, "validation", config->check);
+	json_put_bool(json, "blocking_collectives", strcmp(config->calls, "blocking") == 0);
+	json_put_string(json, "calls", config->calls);
+	json_put_string(json, "memory", config->memory);
+	json_put_string(json, "transport", config->transport);
 	json_key(json, "devices");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < config->ranks; i++) {
 		json_object_begin(json);
-		put_u64(json, "rank", i);
-		put_u64(json, "pid", config->rank[i].pid);
-		put_string(json, "hostname", config->rank[i].host);
+		json_put_u64(json, "rank", i);
+		json_put_u64(json, "pid", config->rank[i].pid);
+		json_put_string(json, "hostname", config->rank[i].host);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -215,9 +191,9 @@ static void json_begin(struct bench_print *print)
 
 	json_init(json, print->out);
 	json_object_begin(json);
-	put_u64(json, "version", JSON_VERSION);
-	put_string(json, "espalier_version", config->version);
-	put_string(json, "start_time", config->start_time);
+	json_put_u64(json, "version", JSON_VERSION);
+	json_put_string(json, "espalier_version", config->version);
+	json_put_string(json, "start_time", config->start_time);
 	json_key(json, "args");
 	json_array_begin(json);
 	json_string(json, "espalier");
@@ -238,20 +214,20 @@ static void json_result(struct bench_print *print, const struct bench_row *row, 
 		return;
 	}
 	json_object_begin(json);
-	put_double(json, "time", rounded(result->stats.p50));
-	put_double(json, "alg_bw", rounded(bench_alg_bw(row->bytes, result->stats.p50)));
-	put_double(json, "bus_bw", rounded(bus_bw(row, result, print->config->ranks)));
+	json_put_double(json, "time", rounded(result->stats.p50));
+	json_put_double(json, "alg_bw", rounded(bench_alg_bw(row->bytes, result->stats.p50)));
+	json_put_double(json, "bus_bw", rounded(bus_bw(row, result, print->config->ranks)));
 	json_key(json, "nwrong");
 	if (result->checked)
 		json_u64(json, result->wrong);
 	else
 		json_null(json);
-	put_double(json, "min", rounded(result->stats.min));
-	put_double(json, "p50", rounded(result->stats.p50));
-	put_double(json, "p90", rounded(result->stats.p90));
-	put_double(json, "max", rounded(result->stats.max));
-	put_double(json, "slowest_rank", rounded(result->slowest_us));
-	put_u64(json, "calls_per_sample", result->calls);
+	json_put_double(json, "min", rounded(result->stats.min));
+	json_put_double(json, "p50", rounded(result->stats.p50));
+	json_put_double(json, "p90", rounded(result->stats.p90));
+	json_put_double(json, "max", rounded(result->stats.max));
+	json_put_double(json, "slowest_rank", rounded(result->slowest_us));
+	json_put_u64(json, "calls_per_sample", result->calls);
 	json_key(json, "samples");
 	json_array_begin(json);
 	for (size_t i = 0; i < result->sample_count; i++)
@@ -265,16 +241,15 @@ static void json_row(struct bench_print *print, const struct bench_row *row)
 	struct json *json = &print->json;
 
 	json_object_begin(json);
-	put_string(json, "collective", esp_collective_name(row->collective));
-	put_u64(json, "size", row->bytes);
-	put_u64(json, "count", row->count);
-	put_string(json, "type", type_names[row->type]);
-	put_string(json, "redop", op_text(row));
-	json_key(json, "root");
-	json_i64(json, root_number(row));
-	put_string(json, "plan", row->plan);
-	put_string(json, "transport", print->config->transport);
-	put_u64(json, "ranks", print->config->ranks);
+	json_put_string(json, "collective", esp_collective_name(row->collective));
+	json_put_u64(json, "size", row->bytes);
+	json_put_u64(json, "count", row->count);
+	json_put_string(json, "type", type_names[row->type]);
+	json_put_string(json, "redop", op_text(row));
+	json_put_i64(json, "root", root_number(row));
+	json_put_string(json, "plan", row->plan);
+	json_put_string(json, "transport", print->config->transport);
+	json_put_u64(json, "ranks", print->config->ranks);
 	json_key(json, "out_of_place");
 	json_result(print, row, &row->results[BENCH_OUT_OF_PLACE]);
 	json_key(json, "in_place");
@@ -289,13 +264,13 @@ static enum esp_status json_end(struct bench_print *print, const char *failure)
 	json_array_end(json);
 	json_key(json, "out_of_bounds");
 	json_object_begin(json);
-	put_u64(json, "count", print->bad);
-	put_bool(json, "okay", print->bad == 0);
+	json_put_u64(json, "count", print->bad);
+	json_put_bool(json, "okay", print->bad == 0);
 	json_object_end(json);
 	json_key(json, "average_bus_bandwidth");
 	json_object_begin(json);
-	put_double(json, "bandwidth", print->bus_count ? rounded(print->bus_sum / (double)print->bus_count) : 0);
-	put_string(json, "okay", "unchecked");
+	json_put_double(json, "bandwidth", print->bus_count ? rounded(print->bus_sum / (double)print->bus_count) : 0);
+	json_put_string(json, "okay", "unchecked");
 	json_object_end(json);
 	json_key(json, "errors");
 	json_array_begin(json);

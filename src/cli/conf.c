@@ -19,6 +19,12 @@ static void say_complaint(void *context, const struct error *complaint)
 	*(int *)context = cli_fail("%s", complaint->text);
 }
 
+static void say_warning(void *unused, const struct error *complaint)
+{
+	(void)unused;
+	cli_note("%s", complaint->text);
+}
+
 static enum esp_status print_table(const struct conf *conf)
 {
 	static const char *const headers[] = {"setting", "value", "default", "origin", "meaning", NULL};
@@ -36,12 +42,6 @@ static enum esp_status print_table(const struct conf *conf)
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
 	return status;
-}
-
-static void print_json_field(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key);
-	json_string(json, value);
 }
 
 /* Numbers as numbers: a script should not have to know what 64K is. */
@@ -65,11 +65,11 @@ static enum esp_status print_json(const struct conf *conf)
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		const struct conf_setting *setting = conf_setting_at(i);
 		json_object_begin(&json);
-		print_json_field(&json, "name", setting->name);
+		json_put_string(&json, "name", setting->name);
 		print_json_value(&json, "value", setting, conf_value_text(conf, i, text));
 		print_json_value(&json, "default", setting, setting->fallback);
-		print_json_field(&json, "origin", conf_origin_name(conf->origins[i]));
-		print_json_field(&json, "help", setting->help);
+		json_put_string(&json, "origin", conf_origin_name(conf->origins[i]));
+		json_put_string(&json, "help", setting->help);
 		json_object_end(&json);
 	}
 	json_array_end(&json);
@@ -100,7 +100,8 @@ static int run(int argc, char **argv)
 		"conf",
 		"[NAME=VALUE]...",
 		"Shows every setting, its value and where the value comes from: the default, the file that\n"
-		"ESP_CONF_FILE names, the environment (ESP_NAME) or the arguments. Fails if a value is bad.",
+		"ESP_CONF_FILE names, the environment (ESP_NAME) or the arguments. Fails if a value is bad; warns of\n"
+		"variables that begin with ESP_ and mean nothing.",
 		options,
 		0,
 		-1};
@@ -111,6 +112,7 @@ static int run(int argc, char **argv)
 	struct conf conf;
 	int exit_status = CLI_EXIT_OK;
 	conf_load(&conf, say_complaint, &exit_status);
+	conf_check_environment(say_warning, NULL);
 	for (int i = 1; i < argc; i++) {
 		int set = set_argument(&conf, argv[i]);
 		if (set != CLI_EXIT_OK)

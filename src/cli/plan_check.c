@@ -42,8 +42,7 @@ static void put_index(struct json *json, const char *key, bool known, uint64_t v
 
 static void put_fault(struct json *json, const struct plan_fault *fault, const struct error *err)
 {
-	json_key(json, "reason");
-	json_string(json, err->text);
+	json_put_string(json, "reason", err->text);
 	put_index(json, "chunk", fault->chunk != UINT64_MAX, fault->chunk);
 	put_index(json, "node", fault->node != PLAN_NONE, fault->node);
 	put_index(json, "step", fault->step != PLAN_NONE, fault->step);
@@ -57,8 +56,7 @@ static enum esp_status print_json(const struct plan *plan, enum esp_status check
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_key(&json, "ok");
-	json_bool(&json, checked == ESP_OK);
+	json_put_bool(&json, "ok", checked == ESP_OK);
 	if (plan)
 		plan_json_facts(&json, plan);
 	if (plan && checked == ESP_OK)

@@ -149,14 +149,11 @@ static void put_cost(struct json *json, const struct cost *cost)
 	struct plan grouping = {.group_count = cost->grouped};
 
 	json_object_begin(json);
-	json_key(json, "planner");
-	json_string(json, planner_name(cost->planner));
-	json_key(json, "left_out");
-	json_string(json, cost->reason[0] ? cost->reason : NULL);
+	json_put_string(json, "planner", planner_name(cost->planner));
+	json_put_string(json, "left_out", cost->reason[0] ? cost->reason : NULL);
 	if (!cost->reason[0]) {
 		plan_json_report(json, &grouping, &cost->report);
-		json_key(json, "time_us");
-		json_double(json, cost->time_us);
+		json_put_double(json, "time_us", cost->time_us);
 	}
 	json_object_end(json);
 }
@@ -167,14 +164,10 @@ static enum esp_status print_json(const struct cost_request *request, const stru
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_key(&json, "collective");
-	json_string(&json, plan_collective_name((enum plan_collective)request->plan.collective));
-	json_key(&json, "nodes");
-	json_u64(&json, request->plan.nodes);
-	json_key(&json, "alpha_us");
-	json_double(&json, request->alpha_us);
-	json_key(&json, "beta_gbit");
-	json_double(&json, request->beta_gbit);
+	json_put_string(&json, "collective", plan_collective_name((enum plan_collective)request->plan.collective));
+	json_put_u64(&json, "nodes", request->plan.nodes);
+	json_put_double(&json, "alpha_us", request->alpha_us);
+	json_put_double(&json, "beta_gbit", request->beta_gbit);
 	json_key(&json, "planners");
 	json_array_begin(&json);
 	for (size_t i = 0; i < count; i++)

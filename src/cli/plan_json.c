@@ -14,28 +14,15 @@ const char *plan_place_name(uint32_t place, char *text)
 	return text;
 }
 
-static void put_u64(struct json *json, const char *key, uint64_t value)
-{
-	json_key(json, key);
-	json_u64(json, value);
-}
-
-static void put_string(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key);
-	json_string(json, value);
-}
-
 void plan_json_facts(struct json *json, const struct plan *plan)
 {
-	put_string(json, "planner", plan->planner ? planner_name(plan->planner) : NULL);
-	put_string(json, "collective", plan_collective_name(plan->chunks.collective));
-	put_u64(json, "workers", plan->workers);
-	put_u64(json, "nodes", plan->nodes);
-	put_u64(json, "groups", plan->group_count);
-	json_key(json, "in_place");
-	json_bool(json, plan->in_place);
-	put_u64(json, "chunk_count", plan->chunks.chunk_count);
+	json_put_string(json, "planner", plan->planner ? planner_name(plan->planner) : NULL);
+	json_put_string(json, "collective", plan_collective_name(plan->chunks.collective));
+	json_put_u64(json, "workers", plan->workers);
+	json_put_u64(json, "nodes", plan->nodes);
+	json_put_u64(json, "groups", plan->group_count);
+	json_put_bool(json, "in_place", plan->in_place);
+	json_put_u64(json, "chunk_count", plan->chunks.chunk_count);
 }
 
 void plan_json_layout(struct json *json, const struct plan *plan)
@@ -64,22 +51,22 @@ void plan_json_layout(struct json *json, const struct plan *plan)
 
 void plan_json_report(struct json *json, const struct plan *plan, const struct plan_report *report)
 {
-	put_u64(json, "rounds", report->rounds);
-	put_u64(json, "messages", report->messages);
-	put_u64(json, "wire_bytes", report->wire_bytes);
+	json_put_u64(json, "rounds", report->rounds);
+	json_put_u64(json, "messages", report->messages);
+	json_put_u64(json, "wire_bytes", report->wire_bytes);
 	json_key(json, "cross_bytes");
 	if (plan->group_count)
 		json_u64(json, report->cross_bytes);
 	else
 		json_null(json);
-	put_u64(json, "busiest_node", report->busiest_node);
-	put_u64(json, "busiest_bytes", report->busiest_bytes);
-	put_u64(json, "busiest_sent", report->busiest_sent);
-	put_u64(json, "busiest_received", report->busiest_received);
-	put_u64(json, "rows", report->rows);
-	put_u64(json, "steps", report->steps);
-	put_u64(json, "row_steps", report->row_steps);
-	put_u64(json, "scratch_slots", report->scratch_slots);
+	json_put_u64(json, "busiest_node", report->busiest_node);
+	json_put_u64(json, "busiest_bytes", report->busiest_bytes);
+	json_put_u64(json, "busiest_sent", report->busiest_sent);
+	json_put_u64(json, "busiest_received", report->busiest_received);
+	json_put_u64(json, "rows", report->rows);
+	json_put_u64(json, "steps", report->steps);
+	json_put_u64(json, "row_steps", report->row_steps);
+	json_put_u64(json, "scratch_slots", report->scratch_slots);
 }
 
 /* ---- steps ---- */
@@ -88,7 +75,7 @@ static void put_place(struct json *json, const char *key, uint32_t place)
 {
 	char text[16];
 
-	put_string(json, key, plan_place_name(place, text));
+	json_put_string(json, key, plan_place_name(place, text));
 }
 
 static void put_terms(struct json *json, const struct plan_step *terms, uint32_t count)
@@ -116,13 +103,13 @@ static uint32_t put_step(struct json *json, const struct plan_step *step)
 	uint8_t verb = step->verb;
 
 	json_object_begin(json);
-	put_string(json, "verb", verbs[verb]);
+	json_put_string(json, "verb", verbs[verb]);
 	if (verb != PLAN_FETCH && verb != PLAN_DELIVER)
 		put_place(json, "place", step->place);
 	if (verb == PLAN_SEND)
-		put_u64(json, "to", step->node);
+		json_put_u64(json, "to", step->node);
 	else if (verb == PLAN_RECV)
-		put_u64(json, "from", step->node);
+		json_put_u64(json, "from", step->node);
 	else if (verb == PLAN_COPY)
 		put_place(json, "source", step->source);
 	else if (verb == PLAN_FOLD)
@@ -139,7 +126,7 @@ static enum esp_status put_row(struct json *json, const struct plan *plan, uint3
 	if (status != ESP_OK || row->count == 0)
 		return status;
 	json_object_begin(json);
-	put_u64(json, "node", node);
+	json_put_u64(json, "node", node);
 	json_key(json, "steps");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < row->count;)
@@ -167,10 +154,10 @@ static enum esp_status put_chunk(struct json *json, const struct plan *plan, uin
 	enum esp_status status = ESP_OK;
 
 	json_object_begin(json);
-	put_u64(json, "chunk", chunk);
-	put_u64(json, "bytes", piece.bytes);
-	put_u64(json, "in_at", piece.in_at);
-	put_u64(json, "out_at", piece.out_at);
+	json_put_u64(json, "chunk", chunk);
+	json_put_u64(json, "bytes", piece.bytes);
+	json_put_u64(json, "in_at", piece.in_at);
+	json_put_u64(json, "out_at", piece.out_at);
 	put_side(json, "from", piece.from);
 	put_side(json, "to", piece.to);
 	json_key(json, "rows");

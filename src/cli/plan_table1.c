@@ -190,14 +190,11 @@ static void put_column(struct json *json, const struct table1 *table1, enum pape
 
 	json_key(json, keys[column]);
 	json_object_begin(json);
-	json_key(json, "counted");
-	json_double(json, counted);
-	json_key(json, "paper");
-	json_double(json, formula); /* null where it is undefined */
+	json_put_double(json, "counted", counted);
+	json_put_double(json, "paper", formula); /* null where it is undefined */
 	json_key(json, "formula");
 	json_string(json, paper_formula_text(row, column));
-	json_key(json, "same");
-	json_bool(json, paper_same(counted, formula));
+	json_put_bool(json, "same", paper_same(counted, formula));
 	json_key(json, "why");
 	if (paper_same(counted, formula)) {
 		json_null(json);
@@ -214,20 +211,15 @@ static enum esp_status print_json(const struct table1 *table1)
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_key(&json, "nodes_per_rack");
-	json_u64(&json, table1->shape.per_rack);
-	json_key(&json, "racks");
-	json_u64(&json, table1->shape.racks);
-	json_key(&json, "place");
-	json_string(&json, table1->shape.place == PLACE_INTERLEAVED ? "interleaved" : "contiguous");
+	json_put_u64(&json, "nodes_per_rack", table1->shape.per_rack);
+	json_put_u64(&json, "racks", table1->shape.racks);
+	json_put_string(&json, "place", table1->shape.place == PLACE_INTERLEAVED ? "interleaved" : "contiguous");
 	json_key(&json, "rows");
 	json_array_begin(&json);
 	for (unsigned row = 0; row < PAPER_ROW_COUNT; row++) {
 		json_object_begin(&json);
-		json_key(&json, "algorithm");
-		json_string(&json, paper_row_name(row));
-		json_key(&json, "planner");
-		json_string(&json, paper_row_planner(row));
+		json_put_string(&json, "algorithm", paper_row_name(row));
+		json_put_string(&json, "planner", paper_row_planner(row));
 		for (unsigned column = 0; column < PAPER_COLUMN_COUNT; column++)
 			put_column(&json, table1, row, column);
 		json_object_end(&json);

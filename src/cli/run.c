@@ -96,7 +96,7 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		 .given = &given->prefix_given},
 		{"no-prefix", 0, CLI_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
 		{"output", 'o', CLI_STRING, &given->output, "DIR", "write what rank N prints to DIR/rank-N.out and rank-N.err"},
-		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS", "time to end after a rank has failed (default 5)"},
+		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS", "time to end after a rank has failed, or after a signal (default 5)"},
 		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default: no limit)"},
 		{"json", 0, CLI_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
 		{0},
@@ -105,7 +105,8 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
 		"Starts the ranks of a job, here or on other hosts, and waits for all of them. Each is told in its\n"
-		"environment who it is and how to find the others. When one fails, the others are ended.\n\n"
+		"environment who it is and how to find the others. When one fails, the others are ended. SIGINT and\n"
+		"SIGTERM go to all ranks; those that stay get SIGKILL when --grace is over, or at a second Ctrl-C.\n\n"
 		"  espalier run -n 8 -- ./train --epochs 3\n"
 		"  espalier run --hosts a:4,b:4 -- python3 train.py\n"
 		"  espalier run -n 2 --env ESP_LOG=info --output logs -- ./train\n\n"
@@ -244,12 +245,20 @@ static int take_rsh(const struct given *given, struct run_request *request)
 	return GO_ON;
 }
 
+static void warn(void *unused, const struct error *complaint)
+{
+	(void)unused;
+	cli_note(COMMAND ": %s", complaint->text);
+}
+
 static int take_environment(struct run_request *request)
 {
 	char key[RUN_KEY_TEXT], size[16];
 	struct error err;
 	struct run_env given = request->env; /* what the person says counts more than what the environment says */
 	request->env = (struct run_env){0};
+	if (request->hosts.count) /* local ranks see it themselves, others are never told of it */
+		conf_check_environment(warn, NULL);
 	enum esp_status status = request->hosts.count ? run_env_add_settings(&request->env, &err) : ESP_OK;
 	for (size_t i = 0; i < given.count && status == ESP_OK; i++)
 		status = run_env_add(&request->env, given.words[i], &err);

@@ -38,12 +38,17 @@ void run_end_on_failure(struct run_end *end, uint64_t now_ns)
 int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
 {
 	end->asked = end->asked ? end->asked : signal_number;
-	if (signal_number != SIGINT)
-		return signal_number;
-	end->interrupts = (uint8_t)(end->interrupts < 3 ? end->interrupts + 1 : 3);
-	if (end->interrupts < 3)
-		return end->interrupts == 1 ? SIGINT : SIGTERM;
-	return end->stage < RUN_KILL ? enter(end, RUN_KILL, now_ns) : SIGKILL;
+	if (signal_number == SIGINT && end->interrupts < RUN_END_INTERRUPTS)
+		end->interrupts++;
+	if (signal_number == SIGINT && end->interrupts == RUN_END_INTERRUPTS)
+		return end->stage < RUN_KILL ? enter(end, RUN_KILL, now_ns) : SIGKILL;
+	if (signal_number == SIGTERM && end->stage < RUN_TERM) {
+		enter(end, RUN_TERM, now_ns);
+		end->next_ns = later(now_ns, end->grace_ns > RUN_END_STEP_NS ? end->grace_ns : RUN_END_STEP_NS);
+	} else if (end->stage == RUN_CALM) {
+		enter(end, RUN_GRACE, now_ns);
+	}
+	return signal_number;
 }
 
 int run_end_on_trouble(struct run_end *end, uint64_t now_ns)

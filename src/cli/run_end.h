@@ -8,8 +8,11 @@
  * as the others should end by themselves: the library tells them. The job's time limit goes
  * straight to SIGTERM. cut is for ranks on other hosts only: whoever did not hear of SIGKILL within two
  * seconds has no connection any more, and its remote shell is ended here.
- * A person who presses Ctrl-C asks for SIGINT, then SIGTERM, then SIGKILL; what the ranks do of it is
- * up to them, and a rank that dies of it has failed.
+ *
+ * Whoever signals espalier run wants the job to end. The ranks get the same signal and have the same
+ * grace: after SIGINT or SIGHUP as above, after SIGTERM until SIGKILL (at least two seconds, as they
+ * would have otherwise). A second Ctrl-C is SIGKILL at once. What the ranks do of a signal is up to them,
+ * and a rank that dies of it has failed.
  */
 #ifndef CLI_RUN_END_H
 #define CLI_RUN_END_H
@@ -18,14 +21,15 @@
 #include <stdint.h>
 
 #define RUN_END_NEVER UINT64_MAX
+#define RUN_END_INTERRUPTS 2                 /* so many of Ctrl-C, and nobody waits any more */
 #define RUN_END_STEP_NS UINT64_C(2000000000) /* from SIGTERM to SIGKILL, and for what a rank has left running */
 
 enum run_stage {
-	RUN_CALM,  /* all is well                                      */
-	RUN_GRACE, /* a rank has failed, the others may end themselves */
-	RUN_TERM,  /* they were told to                                */
-	RUN_KILL,  /* they were made to                                */
-	RUN_CUT,   /* also those that cannot be reached                */
+	RUN_CALM,  /* all is well                                                               */
+	RUN_GRACE, /* a rank has failed or somebody wants the end: the ranks may end themselves */
+	RUN_TERM,  /* they were told to                                                         */
+	RUN_KILL,  /* they were made to                                                         */
+	RUN_CUT,   /* also those that cannot be reached                                         */
 };
 
 struct run_end {
@@ -33,7 +37,7 @@ struct run_end {
 	uint64_t limit_ns; /* when the job must be over; RUN_END_NEVER */
 	uint64_t next_ns;  /* when the next stage begins; RUN_END_NEVER */
 	uint8_t stage;     /* enum run_stage */
-	uint8_t interrupts;
+	uint8_t interrupts; /* at most RUN_END_INTERRUPTS */
 	bool timed_out;
 	int asked; /* the first signal that espalier run was sent; 0: none */
 };

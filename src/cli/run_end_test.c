@@ -65,17 +65,53 @@ static void test_signals(void)
 {
 	struct run_end end;
 	run_end_init(&end, 5 * S, 0, 0);
-	CHECK_U64(run_end_on_signal(&end, SIGTERM, 1), SIGTERM);
-	CHECK_U64(run_end_on_signal(&end, SIGINT, 1), SIGINT);
-	CHECK_U64(run_end_on_signal(&end, SIGHUP, 1), SIGHUP);
-	CHECK_U64(run_end_on_signal(&end, SIGINT, 1), SIGTERM);
-	CHECK(end.stage == RUN_CALM && end.asked == SIGTERM);
+	CHECK_U64(run_end_on_signal(&end, SIGTERM, 1 * S), SIGTERM);
+	CHECK(end.stage == RUN_TERM && run_end_next_ns(&end) == 6 * S);
+	CHECK_U64(run_end_on_signal(&end, SIGTERM, 2 * S), SIGTERM);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 2 * S), SIGINT);
+	CHECK_U64(run_end_on_signal(&end, SIGHUP, 2 * S), SIGHUP);
+	CHECK_U64(run_end_next_ns(&end), 6 * S); /* not put off by one more */
+	run_end_on_failure(&end, 2 * S);
+	CHECK_U64(run_end_on_time(&end, 6 * S - 1), 0);
+	CHECK_U64(run_end_on_time(&end, 6 * S), SIGKILL);
+	CHECK(end.stage == RUN_KILL && end.asked == SIGTERM && !end.timed_out);
+	CHECK_U64(run_end_on_time(&end, 8 * S), SIGKILL);
+	CHECK_U64(end.stage, RUN_CUT);
+}
+
+/* Whoever ignores SIGINT, as what a shell runs in the background does, may heed SIGTERM. */
+static void test_interrupts(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 0);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 1 * S), SIGINT);
+	CHECK_U64(run_end_on_time(&end, 6 * S), SIGTERM);
+	CHECK_U64(run_end_on_time(&end, 8 * S), SIGKILL);
+
+	run_end_init(&end, 5 * S, 0, 0);
+	CHECK_U64(run_end_on_signal(&end, SIGHUP, 1 * S), SIGHUP);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 2 * S), SIGINT);
+	CHECK_U64(run_end_next_ns(&end), 6 * S);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 3 * S), SIGKILL);
-	CHECK(end.stage == RUN_KILL && run_end_next_ns(&end) == 5 * S);
+	CHECK(end.stage == RUN_KILL && end.asked == SIGHUP && run_end_next_ns(&end) == 5 * S);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 4 * S), SIGKILL);
-	CHECK_U64(run_end_next_ns(&end), 5 * S); /* not put off by one more */
+	CHECK_U64(run_end_next_ns(&end), 5 * S);
 	run_end_on_failure(&end, 4 * S);
 	CHECK_U64(end.stage, RUN_KILL);
+}
+
+/* A failure has begun the grace: a signal does not make it longer. */
+static void test_signal_after_failure(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 0);
+	run_end_on_failure(&end, 1 * S);
+	CHECK_U64(run_end_on_signal(&end, SIGINT, 4 * S), SIGINT);
+	CHECK_U64(run_end_on_time(&end, 6 * S), SIGTERM);
+
+	run_end_init(&end, 0, 0, 0); /* no grace: two seconds from SIGTERM to SIGKILL all the same */
+	CHECK_U64(run_end_on_signal(&end, SIGTERM, 1 * S), SIGTERM);
+	CHECK_U64(run_end_next_ns(&end), 3 * S);
 }
 
 static void test_trouble(void)
@@ -93,6 +129,8 @@ int main(void)
 	test_no_grace();
 	test_limit();
 	test_signals();
+	test_interrupts();
+	test_signal_after_failure();
 	test_trouble();
 	return 0;
 }

@@ -9,8 +9,6 @@
 #include "base/conf.h"
 #include "base/quote.h"
 
-#define NAME_TEXT 64 /* longer names than those of settings, with the NUL */
-
 static enum esp_status no_memory(struct error *err)
 {
 	return error_set(err, ESP_ENOMEM, "no memory for the variables of the job");
@@ -67,8 +65,8 @@ static bool is_name(const char *name, size_t length)
 /* What a rank is told by espalier run, and nobody else. */
 static bool is_ours(const char *name, size_t length)
 {
-	static const char *const ours[] = {"ESP_RANK", "ESP_SIZE",       "ESP_LEADER",     "ESP_JOB",
-	                                   "ESP_KEY",  "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_KEY_FILE"};
+	static const char *const ours[] = {"ESP_RANK",       "ESP_SIZE",       "ESP_LEADER",   "ESP_JOB",     "ESP_KEY",
+	                                   "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_KEY_FILE", "ESP_LAUNCHER"};
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strlen(ours[i]) == length && memcmp(ours[i], name, length) == 0)
 			return true;
@@ -104,11 +102,8 @@ enum esp_status run_env_add_settings(struct run_env *env, struct error *err)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && status == ESP_OK; i++)
 		status = add_if_set(env, others[i], err);
 	for (size_t i = 0; conf_setting_at(i) && status == ESP_OK; i++) {
-		char name[NAME_TEXT];
-		snprintf(name, sizeof(name), "ESP_%s", conf_setting_at(i)->name);
-		for (char *letter = name; *letter; letter++)
-			*letter = (char)toupper((unsigned char)*letter);
-		status = add_if_set(env, name, err);
+		char name[CONF_VARIABLE_TEXT];
+		status = add_if_set(env, conf_variable_name(i, name), err);
 	}
 	return status;
 }

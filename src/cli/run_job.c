@@ -78,6 +78,14 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 	return ESP_OK;
 }
 
+static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
+{
+	run_ended_open(&job->ended_ranks);
+	if (job->ended_ranks.fd < 0)
+		return ESP_OK;
+	return run_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
+}
+
 static enum esp_status allocate(struct run_job *job, struct error *err)
 {
 	uint32_t size = job->request->size;
@@ -94,7 +102,8 @@ static enum esp_status allocate(struct run_job *job, struct error *err)
 
 enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err)
 {
-	*job = (struct run_job){.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1};
+	*job = (struct run_job){
+		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
 	enum esp_status status = fill_standard_files(&job->nothing, err);
 	if (status == ESP_OK)
 		status = raise_file_limit(job, err);
@@ -104,6 +113,8 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
 	if (status == ESP_OK)
 		status = open_events(job, err);
+	if (status == ESP_OK)
+		status = open_ended_ranks(job, err);
 	if (status != ESP_OK)
 		run_job_close(job);
 	return status;
@@ -117,12 +128,13 @@ void run_job_close(struct run_job *job)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i] >= 0)
 			close(files[i]);
+	run_ended_close(&job->ended_ranks);
 	run_input_close(&job->input);
 	run_output_close(&job->output);
 	free(job->controls);
 	free(job->pids);
 	free(job->children);
-	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1};
+	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
 }
 
 /* ---- telling the ranks ---- */
@@ -283,21 +295,30 @@ static void on_ranks(struct run_job *job, enum run_epoll which)
 		on_event(job, events[i].data.u32);
 }
 
+/* Why the ranks get SIGTERM now, or SIGKILL: whoever looks at the job would wonder. */
+static void say_why(struct run_job *job, int signal_number, uint32_t running)
+{
+	const char *name = signal_number == SIGTERM ? "SIGTERM" : "SIGKILL", *still = running == 1 ? " still runs" : "s still run";
+	double grace = (double)job->request->grace_ns / NS_PER_S;
+	if (job->end.stage == RUN_TERM && job->end.timed_out)
+		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
+		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
+	else if (job->end.stage == RUN_TERM && job->failed && running)
+		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace, job->first_failed,
+		               running, still);
+	else if (job->end.stage <= RUN_KILL && job->end.asked && running)
+		run_output_say(&job->output, "%u rank%s although told to end: %s", running, still, name);
+}
+
 static void on_time(struct run_job *job, uint64_t now_ns)
 {
 	uint32_t running = job->started - job->ended;
 	int signal_number = run_end_on_time(&job->end, now_ns);
 	if (!signal_number)
 		return;
-	if (job->end.stage == RUN_TERM && job->end.timed_out)
-		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
-		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
-	else if (job->end.stage == RUN_TERM && running)
-		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM",
-		               (double)job->request->grace_ns / NS_PER_S, job->first_failed, running,
-		               running == 1 ? " still runs" : "s still run");
+	say_why(job, signal_number, running);
 	if (job->end.stage == RUN_TERM) {
-		job->told = running;
+		job->told = job->failed ? running : 0; /* otherwise the first one that fails was told to end as well */
 		job->stopped = true;
 	}
 	tell_all(job, signal_number);
@@ -330,9 +351,10 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 
 static void turn(struct run_job *job)
 {
-	enum { SIGNALS, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	enum { SIGNALS, ENDED, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
 	struct pollfd polls[COUNT] = {
 		[SIGNALS] = {job->signals, POLLIN, 0},
+		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
 		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
 		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
 	};
@@ -349,6 +371,8 @@ static void turn(struct run_job *job)
 			on_ranks(job, (enum run_epoll)i);
 	run_input_move(&job->input, polls + INPUT);
 	look_at_groups(job, now_ns);
+	if (polls[ENDED].revents)
+		run_ended_answer(&job->ended_ranks, job->children, job->started);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);
@@ -378,7 +402,7 @@ static bool is_over(struct run_job *job)
 	if (!all_gone(job))
 		return false;
 	drain(job);
-	if (job->deaf || job->end.interrupts >= 3)
+	if (job->deaf || job->end.interrupts == RUN_END_INTERRUPTS)
 		return true; /* nobody waits for the rest */
 	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
 }

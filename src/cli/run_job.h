@@ -7,6 +7,7 @@
  *     run_input.c    what is typed, for rank 0
  *     run_control.c  what a remote shell is told
  *     run_end.c      when which signal is sent
+ *     run_ended.c    who has ended, for ranks that join
  *     run_report.c   what is said about it afterwards
  */
 #ifndef CLI_RUN_JOB_H
@@ -21,6 +22,7 @@
 #include "cli/run_child.h"
 #include "cli/run_control.h"
 #include "cli/run_end.h"
+#include "cli/run_ended.h"
 #include "cli/run_input.h"
 #include "cli/run_output.h"
 #include "cli/run_request.h"
@@ -36,6 +38,7 @@ struct run_job {
 	struct run_output output;
 	struct run_input input;
 	struct run_end end;
+	struct run_ended ended_ranks;
 	struct rlimit files;    /* as it was before we raised it */
 	int signals;            /* signalfd */
 	int epolls[RUN_EPOLLS]; /* of all ranks: what goes to our stdout, what goes to our stderr, the controls */
@@ -52,7 +55,7 @@ struct run_job {
 	bool failed;           /* a rank has, and the rest is about it */
 	uint32_t first_failed; /* the rank */
 	uint32_t after_first;  /* ranks that ended after it */
-	uint32_t told;         /* how many of those had to be told to end */
+	uint32_t told;         /* how many of those had to be told to end because of it */
 };
 
 /* Nothing is started yet. ESP_ENOMEM, ESP_ELIMIT, ESP_EIO. */

@@ -27,7 +27,7 @@ static int be_rank(void)
 	CHECK(key_find(conf_environment, NULL, &key, &err) == ESP_OK && key.origin == KEY_ENVIRONMENT);
 	CHECK(config.launch.size == RANKS && address_is_loopback(&config.launch.leader));
 	memcpy(config.key, key.bytes, sizeof(config.key));
-	join_card(&config.launch, &conf, &config.card);
+	join_prepare(&config, &conf);
 	CHECK(group_listen(true, &fd, &config.card, &err) == ESP_OK);
 	group_describe_host(&config.card);
 	enum esp_status status = join_run(&config, &roster, &err);

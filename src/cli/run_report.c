@@ -81,10 +81,8 @@ static void print_rank(struct json *json, const struct run_job *job, uint32_t ra
 	const struct run_child *child = &job->children[rank];
 	bool ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
 	json_object_begin(json);
-	json_key(json, "rank");
-	json_u64(json, rank);
-	json_key(json, "host");
-	json_string(json, job->controls ? run_hosts_of(&job->request->hosts, rank)->name : NULL);
+	json_put_u64(json, "rank", rank);
+	json_put_string(json, "host", job->controls ? run_hosts_of(&job->request->hosts, rank)->name : NULL);
 	json_key(json, "status");
 	if (ended)
 		json_i64(json, run_child_exit_status(child));
@@ -108,16 +106,11 @@ enum esp_status run_report_json(const struct run_job *job)
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_key(&json, "job");
-	json_string(&json, job->request->job);
-	json_key(&json, "leader");
-	json_string(&json, job->request->leader);
-	json_key(&json, "status");
-	json_i64(&json, run_report_exit_status(job));
-	json_key(&json, "seconds");
-	json_double(&json, seconds(job->began_ns, job->over_ns));
-	json_key(&json, "timed_out");
-	json_bool(&json, job->end.timed_out);
+	json_put_string(&json, "job", job->request->job);
+	json_put_string(&json, "leader", job->request->leader);
+	json_put_i64(&json, "status", run_report_exit_status(job));
+	json_put_double(&json, "seconds", seconds(job->began_ns, job->over_ns));
+	json_put_bool(&json, "timed_out", job->end.timed_out);
 	json_key(&json, "first_failed");
 	if (job->failed)
 		json_u64(&json, job->first_failed);

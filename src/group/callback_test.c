@@ -45,7 +45,7 @@ static void ranks_init(void)
 	conf_init(&conf);
 	for (uint32_t i = 0; i < SIZE; i++) {
 		ranks[i] = (struct rank){.config.launch = {.rank = i, .size = SIZE}};
-		join_card(&ranks[i].config.launch, &conf, &ranks[i].config.card);
+		join_prepare(&ranks[i].config, &conf);
 		ranks[i].config.card.port = (uint16_t)(5000 + i);
 	}
 }
@@ -85,6 +85,8 @@ static void joined(void)
 
 static void unfit(void)
 {
+	struct conf conf;
+
 	ranks_init();
 	ranks[3].config.key[5] ^= 1;
 	check_all_failed("rank 3 has another key, job or epoch than rank 0");
@@ -92,14 +94,21 @@ static void unfit(void)
 	ranks[1].config.launch.epoch = 1;
 	check_all_failed("rank 1 has another key, job or epoch than rank 0");
 	ranks_init();
+	conf_init(&conf);
+	conf.lanes = 3;
+	join_prepare(&ranks[2].config, &conf);
+	snprintf(ranks[2].config.card.host_name, CARD_HOST_NAME, "b");
+	snprintf(ranks[0].config.card.host_name, CARD_HOST_NAME, "a");
+	check_all_failed("rank 2 on b has lanes=3, but the leader, rank 0 on a, has lanes=0");
+	ranks_init();
 	ranks[2].config.card.settings[0] ^= 1;
 	check_all_failed("rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
 	ranks_init();
 	ranks[2].config.card.rank = 1;
 	check_all_failed("the card of rank 1 stands where that of rank 2 should");
 	ranks_init();
-	ranks[2].config.card.version = 2;
-	check_all_failed("rank 2 speaks version 2 of the protocol, rank 0 version 1");
+	ranks[2].config.card.version = 9;
+	check_all_failed("rank 2 speaks version 9 of the protocol, rank 0 version 2");
 }
 
 static enum esp_status no_gather(void *context, const void *mine, void *all, size_t bytes)

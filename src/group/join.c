@@ -18,24 +18,12 @@ static const char job_label[32] = "espalier job 1";
 static const char settings_label[32] = "espalier settings 1";
 static const char check_label[32] = "espalier key check 1";
 
-static void add_text(crypto_generichash_state *state, const char *text)
-{
-	crypto_generichash_update(state, (const uint8_t *)text, strlen(text) + 1);
-}
+static_assert(CONF_AGREED_TEXT == STORE_SETTINGS_TEXT, "settings as text");
 
-/* Of what all ranks must have set alike, by name and value. */
-static void digest_settings(const struct conf *conf, uint8_t out[HELLO_DIGEST_BYTES])
+static void digest_settings(const char *text, uint8_t out[HELLO_DIGEST_BYTES])
 {
-	crypto_generichash_state state;
-	char value[CONF_VALUE_TEXT];
-	crypto_generichash_init(&state, (const uint8_t *)settings_label, sizeof(settings_label), HELLO_DIGEST_BYTES);
-	for (size_t i = 0; i < CONF_COUNT; i++) {
-		if (!conf_setting_at(i)->agreed)
-			continue;
-		add_text(&state, conf_setting_at(i)->name);
-		add_text(&state, conf_value_text(conf, i, value));
-	}
-	crypto_generichash_final(&state, out, HELLO_DIGEST_BYTES);
+	crypto_generichash(out, HELLO_DIGEST_BYTES, (const uint8_t *)text, strlen(text), (const uint8_t *)settings_label,
+	                   sizeof(settings_label));
 }
 
 static void digest_job(const char *name, uint8_t out[HELLO_JOB_BYTES])
@@ -44,10 +32,12 @@ static void digest_job(const char *name, uint8_t out[HELLO_JOB_BYTES])
 	                   sizeof(job_label));
 }
 
-void join_card(const struct launch *launch, const struct conf *conf, struct card *out)
+void join_prepare(struct join_config *config, const struct conf *conf)
 {
-	*out = (struct card){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
-	digest_settings(conf, out->settings);
+	const struct launch *launch = &config->launch;
+	config->card = (struct card){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
+	conf_agreed_text(conf, config->settings);
+	digest_settings(config->settings, config->card.settings);
 }
 
 static void common_config(const struct join_config *config, struct handshake_config *out)
@@ -78,30 +68,6 @@ void join_listener(const struct join_config *config, uint32_t purposes, uint32_t
 	out->lanes = lanes;
 }
 
-void roster_fini(struct roster *roster)
-{
-	free(roster->cards);
-	*roster = (struct roster){0};
-}
-
-enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err)
-{
-	struct roster roster = {size, calloc(size, sizeof(*roster.cards))};
-	if (!roster.cards)
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
-	enum esp_status status = ESP_OK;
-	for (uint32_t i = 0; i < size && status == ESP_OK; i++)
-		if (!card_decode(bytes + (size_t)i * CARD_BYTES, &roster.cards[i]))
-			status = error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
-	if (status == ESP_OK)
-		status = store_check_cards(roster.cards, size, err);
-	if (status == ESP_OK)
-		*out = roster;
-	else
-		roster_fini(&roster);
-	return status;
-}
-
 static enum esp_status join_alone(const struct join_config *config, struct roster *out, struct error *err)
 {
 	uint8_t card[CARD_BYTES];
@@ -119,9 +85,9 @@ enum esp_status join_run(const struct join_config *config, struct roster *out, s
 	return config->launch.rank == 0 ? join_lead(config, out, err) : join_follow(config, out, err);
 }
 
-/* What goes through a callback: a card, and a hash that shows whether the keys agree without showing the key. */
+/* What goes through a callback: an arrival, and a hash that shows whether the keys agree without showing the key. */
 #define CHECK_BYTES 32u
-#define RECORD_BYTES (CARD_BYTES + CHECK_BYTES)
+#define RECORD_BYTES (STORE_ARRIVAL_BYTES + CHECK_BYTES)
 
 static void make_record(const struct join_config *config, uint8_t out[RECORD_BYTES])
 {
@@ -130,24 +96,31 @@ static void make_record(const struct join_config *config, uint8_t out[RECORD_BYT
 	digest_job(config->launch.job, job);
 	for (unsigned i = 0; i < 8; i++)
 		job[HELLO_JOB_BYTES + i] = (uint8_t)(config->launch.epoch >> 8 * i);
-	card_encode(&config->card, out);
+	struct store_arrival arrival = {.card = config->card};
+	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
+	store_arrival_encode(&arrival, out);
 	crypto_generichash_init(&state, config->key, sizeof(config->key), CHECK_BYTES);
 	crypto_generichash_update(&state, (const uint8_t *)check_label, sizeof(check_label));
 	crypto_generichash_update(&state, job, sizeof(job));
-	crypto_generichash_final(&state, out + CARD_BYTES, CHECK_BYTES);
+	crypto_generichash_final(&state, out + STORE_ARRIVAL_BYTES, CHECK_BYTES);
 	sodium_memzero(&state, sizeof(state));
 }
 
 /* Everybody sees the same records, and so comes to the same verdict. */
 static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *out, struct error *err)
 {
-	for (uint32_t i = 1; i < size; i++) {
+	struct store_arrival first, arrival;
+	for (uint32_t i = 0; i < size; i++) {
 		const uint8_t *record = all + (size_t)i * RECORD_BYTES;
-		if (memcmp(record + CARD_BYTES, all + CARD_BYTES, CHECK_BYTES) != 0)
+		if (memcmp(record + STORE_ARRIVAL_BYTES, all + STORE_ARRIVAL_BYTES, CHECK_BYTES) != 0)
 			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
+		if (!store_arrival_decode(record, i == 0 ? &first : &arrival))
+			return error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+		if (i > 0 && store_check_card(&arrival.card, arrival.settings, &first.card, first.settings, err) != ESP_OK)
+			return err->status;
 	}
-	for (uint32_t i = 1; i < size; i++)
-		memmove(all + (size_t)i * CARD_BYTES, all + (size_t)i * RECORD_BYTES, CARD_BYTES);
+	for (uint32_t i = 0; i < size; i++) /* to the front, one card behind the other */
+		memmove(all + (size_t)i * CARD_BYTES, all + (size_t)i * RECORD_BYTES + STORE_ARRIVAL_CARD, CARD_BYTES);
 	return roster_decode(all, size, out, err);
 }
 

@@ -24,20 +24,24 @@
 
 struct join_config {
 	struct launch launch;
-	struct card card;         /* join_card(), then group_listen() and group_describe_host() fill it */
+	struct card card;         /* join_prepare(), then group_listen() and group_describe_host() fill it */
+	char settings[CONF_AGREED_TEXT]; /* what the card has the digest of; join_prepare() */
 	uint8_t key[HANDSHAKE_KEY_BYTES];
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
 	const struct log *log;    /* borrowed; may be NULL    */
 };
 
-/* The cards of all ranks, by rank. */
+/* The cards of all ranks, by rank, and who shares a host with whom. */
 struct roster {
 	uint32_t size;
 	struct card *cards;
+	uint32_t hosts;
+	uint32_t *host_of;    /* by rank: number of its host, in the order in which ranks name them first */
+	uint32_t *host_ranks; /* by host: how many ranks it has */
 };
 
-/* Rank, size, version and the digest of the settings that have to agree. The rest of the card is zero. */
-void join_card(const struct launch *launch, const struct conf *conf, struct card *out);
+/* The card of config->launch: rank, size, version, and the settings that have to agree. The rest of it is zero. */
+void join_prepare(struct join_config *config, const struct conf *conf);
 
 /*
  * Joins. ESP_OK: *out holds all cards; the caller calls roster_fini(). Otherwise
@@ -60,6 +64,10 @@ ESP_CHECKED enum esp_status join_by_callback(const struct join_config *config, j
                                              struct roster *out, struct error *err);
 
 void roster_fini(struct roster *roster);
+
+/* For the log: "joined 8 ranks on 2 hosts; rank 3 listens on port 4711 of 10.0.0.1, 10.1.0.1". Returns text. */
+#define JOIN_TEXT 512u
+const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT]);
 
 /*
  * The configuration of a handshake with another rank of the group, for connections after

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "group/backoff.h"
 #include "group/join_parts.h"
+#include "group/launcher.h"
 #include "group/listen.h"
 #include "group/resolve.h"
 
@@ -80,6 +81,7 @@ static void write_arrival(struct follower *follower, int fd, uint64_t now_ns)
 	socklen_t length = sizeof(own);
 	uint64_t left_ns = follower->config->deadline_ns > now_ns ? follower->config->deadline_ns - now_ns : 0;
 	follower->arrival.card = follower->config->card;
+	memcpy(follower->arrival.settings, follower->config->settings, sizeof(follower->arrival.settings));
 	follower->arrival.patience_ms = (uint32_t)earlier(left_ns / NS_PER_MS, UINT32_MAX);
 	if (getsockname(fd, &own.any, &length) == 0)
 		group_prefer_address(&follower->arrival.card, &own.any);
@@ -211,7 +213,22 @@ static enum esp_status give_up(struct follower *follower, uint64_t begin_ns)
 	                 (double)(clock_now_ns() - begin_ns) / (double)NS_PER_S, last.text);
 }
 
-static enum esp_status follow(struct follower *follower)
+/* The others are the leader's business. */
+static bool leader_has_ended(struct follower *follower, struct launcher *launcher)
+{
+	struct ended ended[ENDED_MAX];
+	uint32_t count = launcher_turn(launcher, clock_now_ns(), ended);
+	for (uint32_t i = 0; i < count; i++) {
+		if (ended[i].rank == 0) {
+			error_set(follower->err, ESP_EPEER, "the leader, rank 0, has ended with status %d before the group had joined",
+			          (int)ended[i].status);
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum esp_status follow_with(struct follower *follower, struct launcher *launcher)
 {
 	struct backoff backoff;
 	uint64_t seed, begin = clock_now_ns();
@@ -225,11 +242,22 @@ static enum esp_status follow(struct follower *follower)
 		if (outcome == OVER)
 			return follower->err->status;
 		uint64_t now = clock_now_ns();
+		if (leader_has_ended(follower, launcher))
+			return follower->err->status;
 		if (now >= follower->config->deadline_ns)
 			return give_up(follower, begin);
 		log_write(follower->config->log, LOG_LEVEL_TRACE, "joining: %s; trying again", follower->err->text);
 		poll(NULL, 0, join_wait_ms(now, earlier(now + backoff_next_ns(&backoff), follower->config->deadline_ns)));
 	}
+}
+
+static enum esp_status follow(struct follower *follower)
+{
+	struct launcher launcher;
+	launcher_init(&launcher, follower->config->launch.launcher, clock_now_ns());
+	enum esp_status status = follow_with(follower, &launcher);
+	launcher_fini(&launcher);
+	return status;
 }
 
 enum esp_status join_follow(const struct join_config *config, struct roster *out, struct error *err)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "group/join_parts.h"
+#include "group/launcher.h"
 #include "group/listen.h"
 #include "group/porch.h"
 #include "group/resolve.h"
@@ -43,11 +44,13 @@ struct leader {
 	struct handshake_config handshake;
 	struct store store;
 	struct porch porch;
+	struct launcher launcher;
 	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
 	struct pollfd *polls; /* the porch's, then those of guests: polled[i] is the guest of polls[i] */
 	struct guest **polled;
 	uint32_t capacity, unproven;
-	uint32_t served;      /* ranks that were answered, refused or went away: nobody waits for them */
+	uint32_t served;      /* who was answered, refused, went away or will never come: nobody waits for them */
+	uint8_t *is_served;   /* by rank: counted there, at least once */
 	uint8_t *roster;      /* the answer's body */
 	uint8_t failure[STORE_FAILURE_BYTES];
 	struct session_message answer;
@@ -107,6 +110,14 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 	}
 }
 
+/* Two processes that say that they are the same rank are two to be told. */
+static void serve(struct leader *leader, uint32_t rank)
+{
+	leader->served++;
+	if (rank < leader->store.size)
+		leader->is_served[rank] = 1;
+}
+
 static void on_stranger(struct leader *leader, const struct error *why)
 {
 	if (store_on_stranger(&leader->store))
@@ -123,7 +134,7 @@ static void on_refused(struct leader *leader, struct guest *guest, const struct 
 	guest->until_ns = now_ns + FAREWELL_NS;
 	store_on_mismatch(&leader->store, guest->session.handshake.verdict, why);
 	if (leader->store.state != before)
-		leader->served++;
+		serve(leader, guest->session.handshake.peer.from);
 	else if (store_on_stranger(&leader->store))
 		log_write(leader->config->log, LOG_LEVEL_WARN, "joining: refused a connection: %s", why->text);
 }
@@ -172,12 +183,12 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 			on_stranger(leader, why);
 		break;
 	case GUEST_SEATED:
-		leader->served++;
+		serve(leader, guest->session.handshake.peer.from);
 		if (leader->store.state == STORE_GATHERS)
 			store_on_left(&leader->store, guest->session.handshake.peer.from);
 		break;
 	case GUEST_ANSWERED:
-		leader->served++;
+		serve(leader, guest->session.handshake.peer.from);
 		break;
 	case GUEST_FREE:
 	case GUEST_PROVEN:
@@ -290,6 +301,8 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->store.deadline_ns;
 	if (leader->store.state == STORE_COMPLETE)
 		until = UINT64_MAX;
+	if (leader->store.state != STORE_COMPLETE && leader->launcher.next_ns < until)
+		until = leader->launcher.next_ns;
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
 		until = leader->pause_until_ns;
@@ -327,10 +340,26 @@ static void turn(struct leader *leader, uint64_t now_ns)
 		let_in(leader, now_ns);
 }
 
+/* Whoever has ended before it came need not be waited for, neither for its card nor to be told. */
+static void ask_launcher(struct leader *leader, uint64_t now_ns)
+{
+	struct ended ended[ENDED_MAX];
+	uint32_t count = launcher_turn(&leader->launcher, now_ns, ended);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t rank = ended[i].rank;
+		if (rank >= leader->store.size || leader->store.seats[rank] || leader->is_served[rank])
+			continue;
+		store_on_ended(&leader->store, rank, ended[i].status);
+		serve(leader, rank);
+	}
+}
+
 static void lead(struct leader *leader)
 {
 	for (;;) {
 		uint64_t now = clock_now_ns();
+		if (leader->store.state != STORE_COMPLETE)
+			ask_launcher(leader, now);
 		store_on_tick(&leader->store, now);
 		expire(leader, now);
 		if (leader->store.state != STORE_GATHERS && !leader->has_answer)
@@ -346,14 +375,17 @@ static enum esp_status leader_init(struct leader *leader, const struct join_conf
 	uint32_t size = config->launch.size;
 	*leader = (struct leader){.config = config, .capacity = UNPROVEN_MAX + size};
 	join_listener(config, 1u << HELLO_STORE, 0, &leader->handshake);
-	enum esp_status status = store_init(&leader->store, &config->card, clock_now_ns(), config->deadline_ns, err);
+	launcher_init(&leader->launcher, config->launch.launcher, clock_now_ns());
+	enum esp_status status =
+		store_init(&leader->store, &config->card, config->settings, clock_now_ns(), config->deadline_ns, err);
 	if (status != ESP_OK)
 		return status;
 	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));
 	leader->polls = calloc(leader->capacity + PORCH_SOCKETS, sizeof(*leader->polls));
 	leader->polled = calloc(leader->capacity + PORCH_SOCKETS, sizeof(struct guest *));
 	leader->roster = malloc((size_t)size * CARD_BYTES);
-	if (!leader->guests || !leader->polls || !leader->polled || !leader->roster)
+	leader->is_served = calloc(size, 1);
+	if (!leader->is_served || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
 		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
 	return porch_open(&leader->porch, &config->launch.leader, config->deadline_ns, err);
 }
@@ -364,11 +396,13 @@ static void leader_fini(struct leader *leader)
 		if (leader->guests[i].state != GUEST_FREE)
 			guest_close(leader, &leader->guests[i]);
 	porch_close(&leader->porch);
+	launcher_fini(&leader->launcher);
 	store_fini(&leader->store);
 	free(leader->guests);
 	free(leader->polls);
 	free(leader->polled);
 	free(leader->roster);
+	free(leader->is_served);
 	sodium_memzero(leader, sizeof(*leader));
 }
 

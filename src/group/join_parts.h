@@ -13,7 +13,7 @@ enum esp_status join_lead(const struct join_config *config, struct roster *out, 
 /* Any other rank: connects until it is answered. */
 enum esp_status join_follow(const struct join_config *config, struct roster *out, struct error *err);
 
-/* Decodes size cards into a new roster. */
+/* Decodes size cards into a new roster (roster.c). */
 enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err);
 
 /* Sends what a session has to send, as far as the socket takes it: ESP_OK all, ESP_PENDING not all, ESP_ELINK. */

@@ -59,7 +59,7 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	rank->config.launch.size = size;
 	rank->config.launch.leader.port = leader_port;
 	snprintf(rank->config.launch.leader.host, ADDRESS_HOST, "%s", leader_host);
-	join_card(&rank->config.launch, &conf, &rank->config.card);
+	join_prepare(&rank->config, &conf);
 	group_describe_host(&rank->config.card);
 	rank->config.card.pid = 1000 + number;
 	rank->config.card.port = (uint16_t)(5000 + number);
@@ -197,7 +197,7 @@ static void other_version(void)
 	ranks[1].config.card.version = 9;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 1");
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 2");
 }
 
 static void other_settings(void)
@@ -207,13 +207,15 @@ static void other_settings(void)
 	ranks_init(4, 60000);
 	conf_init(&conf);
 	conf.log = LOG_LEVEL_TRACE; /* everybody's own affair */
-	join_card(&ranks[1].config.launch, &conf, &ranks[2].config.card);
+	join_prepare(&ranks[2].config, &conf);
 	CHECK(memcmp(ranks[1].config.card.settings, ranks[2].config.card.settings, HELLO_DIGEST_BYTES) == 0);
 	conf.chunk_bytes *= 2;
-	join_card(&ranks[2].config.launch, &conf, &ranks[2].config.card);
+	join_prepare(&ranks[2].config, &conf);
+	snprintf(ranks[2].config.card.host_name, CARD_HOST_NAME, "b");
+	snprintf(ranks[0].config.card.host_name, CARD_HOST_NAME, "a");
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 2 has other settings than rank 0");
+	check_all_failed(4, ESP_EMISMATCH, "rank 2 on b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=64K");
 }
 
 /* A rank with another key is a stranger: the others only see that somebody is missing. */
@@ -290,7 +292,7 @@ static int hand_in(struct rank *rank)
 	struct session session;
 	struct session_inbox inbox = {0};
 	struct session_message message;
-	struct store_arrival arrival = {60000, rank->config.card};
+	struct store_arrival arrival = {60000, rank->config.card, ""};
 	struct error err;
 	uint8_t card[STORE_ARRIVAL_BYTES], in[512];
 	const uint8_t *out;

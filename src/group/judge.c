@@ -16,7 +16,8 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 		return HELLO_NOT_ME;
 	if (theirs->size != mine->size)
 		return HELLO_OTHER_SIZE;
-	if (memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
+	/* Who joins hands in its settings with its card: then it can be said which one is another. */
+	if (theirs->purpose != HELLO_STORE && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
 		return HELLO_OTHER_SETTINGS;
 	if (theirs->from >= mine->size || theirs->from == mine->from)
 		return HELLO_NOT_YOU;

@@ -137,6 +137,27 @@ enum key_policy key_policy(const struct key_situation *situation)
 	return situation->insecure ? KEY_OPEN_INSECURE : KEY_REFUSED;
 }
 
+const char *key_describe(const struct key_situation *situation)
+{
+	static const char *const origins[] = {
+		[KEY_NONE] = "none, for a group of one",
+		[KEY_FILE] = "from the file that ESP_KEY_FILE names",
+		[KEY_ENVIRONMENT] = "from ESP_KEY",
+		[KEY_GENERATED] = "made by rank 0",
+	};
+	switch (key_policy(situation)) {
+	case KEY_OPEN_LOCAL:
+		return "none, as the leader's address is the loopback: any process on this machine could join";
+	case KEY_OPEN_INSECURE:
+		return "none, as the setting insecure allows: anybody on the network can join";
+	case KEY_REFUSED:
+		return "none";
+	case KEY_SECRET:
+		break;
+	}
+	return origins[situation->origin];
+}
+
 enum esp_status key_settle(struct key *key, const struct key_situation *situation, enum key_policy *out_policy,
                            struct error *err)
 {

@@ -67,6 +67,9 @@ struct key_situation {
 
 enum key_policy key_policy(const struct key_situation *situation);
 
+/* For the log: where the key came from, or why there is none. */
+const char *key_describe(const struct key_situation *situation);
+
 /*
  * Applies the policy: the key stays, is generated (alone), or becomes the one that everybody
  * knows. ESP_EINVAL with what to do if it is refused; KEY_OPEN_INSECURE deserves a warning.

@@ -144,6 +144,16 @@ static void settled(void)
 	CHECK(strstr(err.text, "ESP_KEY_FILE") && strstr(err.text, "ESP_INSECURE=yes"));
 }
 
+static void descriptions(void)
+{
+	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_ENVIRONMENT, .loopback = true}), "from ESP_KEY");
+	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_FILE}), "from the file that ESP_KEY_FILE names");
+	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_GENERATED}), "made by rank 0");
+	CHECK_STR(key_describe(&(struct key_situation){.alone = true}), "none, for a group of one");
+	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true}), "any process on this machine could join"));
+	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "anybody on the network can join"));
+}
+
 int main(void)
 {
 	char folder[] = "/tmp/espalier-key-XXXXXX";
@@ -154,5 +164,6 @@ int main(void)
 	policies();
 	settled();
 	rmdir(folder);
+	descriptions();
 	return 0;
 }

@@ -153,6 +153,16 @@ static enum esp_status find_epoch(const struct finder *finder, struct launch *la
 	return ESP_OK;
 }
 
+/* What it says is about ESP_RANK and no other numbers: a program may form groups of its own. */
+static void find_launcher(const struct finder *finder, struct launch *launch)
+{
+	const char *name = ask(finder, "ESP_LAUNCHER");
+	bool same = strcmp(launch->rank_source, "ESP_RANK") == 0 && strcmp(launch->size_source, "ESP_SIZE") == 0 &&
+	            strcmp(launch->leader_source, "ESP_LEADER") == 0;
+	if (name && same && strlen(name) < LAUNCH_LAUNCHER)
+		snprintf(launch->launcher, sizeof(launch->launcher), "%s", name);
+}
+
 enum esp_status launch_find(const struct launch_arguments *arguments, launch_lookup_fn *lookup, void *context,
                             struct launch *out, struct error *warning, struct error *err)
 {
@@ -168,8 +178,10 @@ enum esp_status launch_find(const struct launch_arguments *arguments, launch_loo
 		status = find_job(&finder, &launch);
 	if (status == ESP_OK)
 		status = find_epoch(&finder, &launch);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
+		find_launcher(&finder, &launch);
 		*out = launch;
+	}
 	return status;
 }
 

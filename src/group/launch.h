@@ -19,6 +19,7 @@
 
 #define LAUNCH_SIZE_MAX 65536u /* ranks in a group */
 #define LAUNCH_JOB 128u        /* bytes of a job's name, with the NUL */
+#define LAUNCH_LAUNCHER 64u    /* bytes of a launcher's name, with the NUL */
 
 /* The value of a variable, NULL if it is not set: conf_environment(), or a table in tests. */
 typedef const char *launch_lookup_fn(void *context, const char *name);
@@ -35,6 +36,7 @@ struct launch {
 	struct address leader;     /* port 0 (and only then) for a group of one that needs none */
 	char job[LAUNCH_JOB];      /* "" unless somebody named the job */
 	uint64_t epoch;            /* how often the job was started anew */
+	char launcher[LAUNCH_LAUNCHER]; /* whom to ask who has ended (launcher.h); "": nobody */
 	const char *rank_source;   /* "ESP_RANK", "the argument rank"; static text */
 	const char *size_source;
 	const char *leader_source;

@@ -53,6 +53,21 @@ static void sources(void)
 	CHECK_U64(found.epoch, 5);
 }
 
+/* What a launcher says is about the ranks that it has numbered. */
+static void launchers(void)
+{
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN, "ESP_LAUNCHER=run-7")) == ESP_OK);
+	CHECK_STR(found.launcher, "run-7");
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN)) == ESP_OK);
+	CHECK_STR(found.launcher, "");
+	CHECK(find((struct launch_arguments){1, 2, "h:1", NULL}, ENV(OWN, "ESP_LAUNCHER=run-7")) == ESP_OK);
+	CHECK_STR(found.launcher, "");
+	CHECK(find((struct launch_arguments){-1, -1, "h:1", NULL}, ENV(OWN, "ESP_LAUNCHER=run-7")) == ESP_OK);
+	CHECK_STR(found.launcher, "");
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(TORCH, "ESP_LAUNCHER=run-7")) == ESP_OK);
+	CHECK_STR(found.launcher, "");
+}
+
 /* A group of one needs no leader, and an empty variable counts as none. */
 static void alone(void)
 {
@@ -122,6 +137,7 @@ static void complaints(void)
 int main(void)
 {
 	sources();
+	launchers();
 	alone();
 	contradictions();
 	complaints();

@@ -18,11 +18,12 @@ static void fail(struct store *store, const struct error *reason)
 	store->state = STORE_BROKEN;
 }
 
-enum esp_status store_init(struct store *store, const struct card *own, uint64_t now_ns, uint64_t deadline_ns,
-                           struct error *err)
+enum esp_status store_init(struct store *store, const struct card *own, const char *settings, uint64_t now_ns,
+                           uint64_t deadline_ns, struct error *err)
 {
 	assert(own->rank == 0 && own->size > 0);
-	*store = (struct store){.size = own->size, .present = 1, .begin_ns = now_ns, .deadline_ns = deadline_ns};
+	*store = (struct store){
+		.size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
 	store->cards = calloc(own->size, sizeof(*store->cards));
 	store->seats = calloc(own->size, 1);
 	if (!store->cards || !store->seats) {
@@ -35,8 +36,46 @@ enum esp_status store_init(struct store *store, const struct card *own, uint64_t
 	return ESP_OK;
 }
 
-/* Does a card fit to the one of rank 0, which is always there? */
-static enum esp_status check_card(const struct card *card, const struct card *first, struct error *err)
+/* Adds a word to a text; if there is no room, dots that end it. */
+static void add_word(char *text, size_t size, const char *word, size_t length)
+{
+	static const char rest[] = " ...";
+	size_t used = strlen(text);
+	if (used + 1 + length + sizeof(rest) <= size)
+		snprintf(text + used, size - used, "%s%.*s", used ? " " : "", (int)length, word);
+	else if (used < sizeof(rest) || strcmp(text + used - strlen(rest), rest) != 0)
+		memcpy(text + used, rest, sizeof(rest));
+}
+
+/* Of two texts with the same settings in the same order, those that differ. */
+static void find_differences(const char *one, const char *other, char *of_one, char *of_other, size_t size)
+{
+	of_one[0] = of_other[0] = '\0';
+	while (*one && *other) {
+		size_t length = strcspn(one, " "), other_length = strcspn(other, " ");
+		if (length != other_length || memcmp(one, other, length) != 0) {
+			add_word(of_one, size, one, length);
+			add_word(of_other, size, other, other_length);
+		}
+		one += length + (one[length] == ' ');
+		other += other_length + (other[other_length] == ' ');
+	}
+}
+
+static enum esp_status other_settings(const struct card *card, const char *settings, const struct card *first,
+                                      const char *first_settings, struct error *err)
+{
+	char own[48], firsts[48];
+	find_differences(settings ? settings : "", first_settings ? first_settings : "", own, firsts, sizeof(own));
+	if (own[0])
+		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", card->rank,
+		                 card->host_name, own, first->host_name, firsts);
+	return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints on both",
+	                 card->rank);
+}
+
+enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
+                                 const char *first_settings, struct error *err)
 {
 	if (card->version != first->version)
 		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", card->rank,
@@ -45,8 +84,7 @@ static enum esp_status check_card(const struct card *card, const struct card *fi
 		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", card->rank, card->size,
 		                 first->size);
 	if (memcmp(card->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
-		return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints "
-		                 "on both", card->rank);
+		return other_settings(card, settings, first, first_settings, err);
 	return ESP_OK;
 }
 
@@ -72,7 +110,7 @@ void store_on_arrival(struct store *store, uint32_t proved_rank, const struct st
 		return;
 	if (card->rank != proved_rank)
 		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
-	else if (check_card(card, &store->cards[0], &reason) == ESP_OK) {
+	else if (store_check_card(card, arrival->settings, &store->cards[0], store->settings, &reason) == ESP_OK) {
 		if (!store->seats[card->rank]) {
 			store->seats[card->rank] = 1;
 			store->cards[card->rank] = *card;
@@ -93,6 +131,15 @@ void store_on_left(struct store *store, uint32_t rank)
 	assert(rank < store->size && store->seats[rank]);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
 	          store->cards[rank].pid, store->cards[rank].host_name);
+	fail(store, &reason);
+}
+
+void store_on_ended(struct store *store, uint32_t rank, int32_t status)
+{
+	struct error reason;
+	if (rank >= store->size || store->seats[rank])
+		return; /* one that has come is missed when its connection ends */
+	error_set(&reason, ESP_EPEER, "rank %u has ended with status %d before it joined", rank, (int)status);
 	fail(store, &reason);
 }
 
@@ -170,7 +217,7 @@ enum esp_status store_check_cards(const struct card *cards, uint32_t size, struc
 	for (uint32_t i = 0; i < size; i++) {
 		if (cards[i].rank != i)
 			return error_set(err, ESP_EMISMATCH, "the card of rank %u stands where that of rank %u should", cards[i].rank, i);
-		enum esp_status status = check_card(&cards[i], &cards[0], err);
+		enum esp_status status = store_check_card(&cards[i], NULL, &cards[0], NULL, err);
 		if (status != ESP_OK)
 			return status;
 	}

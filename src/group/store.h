@@ -29,20 +29,24 @@ struct store {
 	struct error error;    /* STORE_BROKEN: the reason */
 	uint32_t size, present;
 	struct card *cards;    /* by rank */
+	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
 	uint64_t begin_ns, deadline_ns;
 	uint64_t strangers;    /* connections that did not prove themselves */
 };
 
-/* own: the leader's card, rank 0. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status store_init(struct store *store, const struct card *own, uint64_t now_ns,
-                                       uint64_t deadline_ns, struct error *err);
+/* own: the leader's card, rank 0; its settings as text are borrowed. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status store_init(struct store *store, const struct card *own, const char *settings,
+                                       uint64_t now_ns, uint64_t deadline_ns, struct error *err);
 
 /* A card from a connection that proved to be of this rank. */
 void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns);
 
 /* The connection that brought a rank's card closed before the group was complete. */
 void store_on_left(struct store *store, uint32_t rank);
+
+/* Whoever started the ranks says that one of them has ended, with this status. Matters if it has not come before. */
+void store_on_ended(struct store *store, uint32_t rank, int32_t status);
 
 /* A handshake proved the peer but found that it does not fit. Peers of another job or epoch are only turned away. */
 void store_on_mismatch(struct store *store, enum hello_verdict verdict, const struct error *reason);
@@ -60,6 +64,10 @@ void store_fini(struct store *store);
 
 /* Ranks of a list that are not in it: "1, 3-5, 9"; "..." where the text ends. marks[i] != 0: i is there. */
 const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size);
+
+/* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
+ESP_CHECKED enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
+                                             const char *first_settings, struct error *err);
 
 /* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
 ESP_CHECKED enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err);

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 
 #define SIZE 4u
+#define SETTINGS "chunk_bytes=64K credits=16 lanes=2 transport=auto small_bytes=8K buffer_bytes=64M"
 
 static struct store_arrival arrival_of(uint32_t rank)
 {
@@ -18,7 +19,7 @@ static void begin(struct store *store)
 {
 	struct store_arrival own = arrival_of(0);
 	struct error err;
-	CHECK(store_init(store, &own.card, 10 * NS_PER_S, 40 * NS_PER_S, &err) == ESP_OK);
+	CHECK(store_init(store, &own.card, SETTINGS, 10 * NS_PER_S, 40 * NS_PER_S, &err) == ESP_OK);
 }
 
 static void arrive(struct store *store, uint32_t rank)
@@ -138,9 +139,48 @@ static void unfit(void)
 	check_broken(&store, ESP_EMISMATCH, "rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
 
 	begin(&store);
+	snprintf(arrival.settings, sizeof(arrival.settings), "%s", SETTINGS);
+	store_on_arrival(&store, 2, &arrival, 0); /* another digest of the same: nothing to name */
+	check_broken(&store, ESP_EMISMATCH, "rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
+
+	begin(&store);
+	snprintf(arrival.settings, sizeof(arrival.settings),
+	         "chunk_bytes=256K credits=16 lanes=4 transport=auto small_bytes=8K buffer_bytes=64M");
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 on node2 has chunk_bytes=256K lanes=4, but the leader, rank 0 on node0, has "
+	                                    "chunk_bytes=64K lanes=2");
+
+	begin(&store);
+	snprintf(arrival.settings, sizeof(arrival.settings),
+	         "chunk_bytes=1M credits=1 lanes=1 transport=tcp small_bytes=1K buffer_bytes=1M");
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 on node2 has chunk_bytes=1M credits=1 lanes=1 ..., but the leader, rank 0 on node0, "
+	                                    "has chunk_bytes=64K credits=16 lanes=2 ...");
+
+	begin(&store);
+	snprintf(arrival.settings, sizeof(arrival.settings), "  x");
+	store_on_arrival(&store, 2, &arrival, 0);
+	CHECK(store.state == STORE_BROKEN);
+	store_fini(&store);
+
+	begin(&store);
 	arrive(&store, 2);
 	store_on_left(&store, 2);
 	check_broken(&store, ESP_EPEER, "rank 2 (process 102 on node2) went away while the group was joining");
+}
+
+/* Whoever started the ranks sees one end that has never come. */
+static void ended(void)
+{
+	struct store store;
+
+	begin(&store);
+	arrive(&store, 2);
+	store_on_ended(&store, 2, 0); /* has come: its connection tells */
+	store_on_ended(&store, SIZE, 0);
+	CHECK(store.state == STORE_GATHERS);
+	store_on_ended(&store, 3, 0);
+	check_broken(&store, ESP_EPEER, "rank 3 has ended with status 0 before it joined");
 }
 
 /* What belongs to another job is turned away and changes nothing. */
@@ -188,7 +228,7 @@ static void alone(void)
 	struct error err;
 	struct card own = {.size = 1};
 
-	CHECK(store_init(&store, &own, 0, 0, &err) == ESP_OK && store.state == STORE_COMPLETE);
+	CHECK(store_init(&store, &own, "", 0, 0, &err) == ESP_OK && store.state == STORE_COMPLETE);
 	store_fini(&store);
 }
 
@@ -201,6 +241,7 @@ int main(int argc, char **argv)
 	missing();
 	impatient();
 	unfit();
+	ended();
 	verdicts();
 	missing_texts();
 	alone();

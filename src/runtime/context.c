@@ -117,6 +117,8 @@ static enum esp_status find_launch(struct context *context, const struct context
 	context->size = launch->size;
 	context->log.rank = (int32_t)launch->rank;
 	log_write(&context->log, LOG_LEVEL_INFO, "%s", launch_describe(launch, text));
+	if (launch->rank == 0) /* one rank is enough to say it */
+		conf_check_environment(complain, &context->log);
 	return ESP_OK;
 }
 
@@ -150,17 +152,19 @@ static enum esp_status find_key(struct context *context, const struct context_op
 
 	if (status != ESP_OK)
 		return pass(failure, &err);
+	struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure};
 	if (key.origin == KEY_NONE && options->gather && context->size > 1) {
 		status = share_key(context, options, &key, failure);
+		situation.origin = KEY_GENERATED;
 	} else {
-		struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure};
-
 		status = key_settle(&key, &situation, &policy, &err);
 		if (status != ESP_OK)
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
 			log_write(&context->log, LOG_LEVEL_WARN, "this job has no key: anybody on the network can join it");
 	}
+	if (status == ESP_OK)
+		log_write(&context->log, LOG_LEVEL_INFO, "the job's key: %s", key_describe(&situation));
 	memcpy(context->join.key, key.bytes, sizeof(context->join.key));
 	key_wipe(&key);
 	return status;
@@ -212,14 +216,23 @@ static uint32_t choose_lanes(const struct roster *roster)
 	uint32_t lanes = LANES_MOST;
 
 	for (uint32_t i = 0; i < roster->size; i++) {
-		uint32_t on_host = 0;
+		uint32_t own = roster->cards[i].cores / roster->host_ranks[roster->host_of[i]];
 
-		for (uint32_t k = 0; k < roster->size; k++)
-			on_host += memcmp(roster->cards[i].host_id, roster->cards[k].host_id, CARD_HOST_ID_BYTES) == 0;
-		if (roster->cards[i].cores / on_host < lanes)
-			lanes = roster->cards[i].cores / on_host;
+		lanes = own < lanes ? own : lanes;
 	}
 	return lanes > 0 ? lanes : 1;
+}
+
+static void tell_how(struct context *context)
+{
+	char text[JOIN_TEXT];
+
+	log_write(&context->log, LOG_LEVEL_INFO, "%s", join_describe(&context->join, &context->roster, text));
+	log_write(&context->log, LOG_LEVEL_INFO, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
+	          context->lanes, context->lanes == 1 ? "" : "s",
+	          context->conf.lanes ? "as set" : "as there are cores for each rank", context->local_count - 1,
+	          context->local_count == 2 ? "" : "s", context->size - context->local_count,
+	          context_setting(context, "transport"));
 }
 
 /* ---- parts ---- */
@@ -301,7 +314,7 @@ static enum esp_status join(struct context *context, const struct context_option
 	enum esp_status status = find_key(context, options, loopback, failure);
 	if (status != ESP_OK)
 		return status;
-	join_card(&join->launch, &context->conf, &join->card);
+	join_prepare(join, &context->conf);
 	if (group_listen(loopback || context->size == 1, &sockets->listen_fd, &join->card, &err) != ESP_OK)
 		return pass(failure, &err);
 	group_describe_host(&join->card);
@@ -362,8 +375,10 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = join(context, options, sockets, failure);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
 		context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
+		tell_how(context);
+	}
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
 	if (status == ESP_OK)

@@ -18,29 +18,27 @@
 
 /* ---- open and close ---- */
 
-static void find_hosts(struct group *group)
+/* False: no memory. */
+static bool find_hosts(struct group *group)
 {
 	const struct context *context = group->context;
-	const struct card *cards = context->roster.cards;
+	const struct roster *roster = &context->roster;
 	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
 	uint32_t hosts = 0;
 	bool one_machine = true;
+	uint32_t *numbers = calloc(roster->hosts, sizeof(*numbers)); /* by host of the job: 1 and its number here; 0: none yet */
 
+	if (!numbers)
+		return false;
 	for (uint32_t i = 0; i < group->size; i++) {
-		uint32_t host = hosts;
+		uint32_t host = roster->host_of[group->ranks[i]];
 
-		one_machine = one_machine &&
-		              memcmp(cards[group->ranks[i]].host_id, cards[group->ranks[0]].host_id, CARD_HOST_ID_BYTES) == 0;
-
-		for (uint32_t j = 0; j < i && !apart; j++) {
-			if (memcmp(cards[group->ranks[i]].host_id, cards[group->ranks[j]].host_id, CARD_HOST_ID_BYTES) == 0) {
-				host = group->host_of[j];
-				break;
-			}
-		}
-		group->host_of[i] = host;
-		hosts += host == hosts;
+		one_machine = one_machine && host == roster->host_of[group->ranks[0]];
+		if (apart || numbers[host] == 0)
+			numbers[host] = ++hosts;
+		group->host_of[i] = numbers[host] - 1;
 	}
+	free(numbers);
 	group->layout = (struct layout){
 		.members = group->size,
 		.hosts = hosts,
@@ -49,6 +47,7 @@ static void find_hosts(struct group *group)
 		.chunk_bytes = context->conf.chunk_bytes,
 		.lanes = context->lanes,
 	};
+	return true;
 }
 
 enum esp_status group_open_board(struct group *group)
@@ -143,7 +142,6 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 	group->context = context;
 	group->channel = channel;
 	group->size = size;
-	group->culprit = -1;
 	pthread_mutex_init(&group->lock, NULL);
 	group->ranks = calloc(size, sizeof(*group->ranks));
 	group->host_of = calloc(size, sizeof(*group->host_of));
@@ -167,8 +165,8 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 
 	if (!group)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
-	find_hosts(group);
-	enum esp_status status = open_streams(group, failure);
+	enum esp_status status = find_hosts(group) ? open_streams(group, failure)
+	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	if (status != ESP_OK) {
 		group_release(group);
 		return status;

@@ -141,14 +141,17 @@ bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
 void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE_ARRIVAL_BYTES])
 {
 	bytes_put32(out, arrival->patience_ms);
-	card_encode(&arrival->card, out + 4);
+	card_encode(&arrival->card, out + STORE_ARRIVAL_CARD);
+	put_text(out + STORE_ARRIVAL_CARD + CARD_BYTES, arrival->settings, STORE_SETTINGS_TEXT);
 }
 
 bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_arrival *out)
 {
-	if (!card_decode(in + 4, &out->card))
+	struct store_arrival arrival = {.patience_ms = bytes_get32(in)};
+
+	if (!card_decode(in + STORE_ARRIVAL_CARD, &arrival.card) || !get_text(in + STORE_ARRIVAL_CARD + CARD_BYTES, arrival.settings, STORE_SETTINGS_TEXT))
 		return false;
-	out->patience_ms = bytes_get32(in);
+	*out = arrival;
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
  * store_msg.h - what ranks and the leader's store say to each other once they have proved themselves.
  *
- *     arrival   rank -> leader     patience 4   card 304
+ *     arrival   rank -> leader     patience 4   card 304   settings 512
  *     roster    leader -> rank     all cards, in order of ranks
  *     failure   leader -> rank     status 4     text 252
  *
@@ -70,10 +70,13 @@ void card_encode(const struct card *card, uint8_t out[CARD_BYTES]);
 /* False if the bytes are no card; *out is then untouched. What decodes encodes to the same bytes. */
 bool card_decode(const uint8_t in[CARD_BYTES], struct card *out);
 
-#define STORE_ARRIVAL_BYTES (4u + CARD_BYTES)
+#define STORE_SETTINGS_TEXT 512u /* with the NUL */
+#define STORE_ARRIVAL_CARD 4u    /* where the card begins */
+#define STORE_ARRIVAL_BYTES (STORE_ARRIVAL_CARD + CARD_BYTES + STORE_SETTINGS_TEXT)
 struct store_arrival {
 	uint32_t patience_ms; /* how long this rank will still wait for the others */
 	struct card card;
+	char settings[STORE_SETTINGS_TEXT]; /* what card.settings is the digest of, to name what differs; only for people */
 };
 
 void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE_ARRIVAL_BYTES]);

@@ -53,6 +53,8 @@ static void round_trip(struct rng *rng)
 
 		memset(&back, 0, sizeof(back));
 		random_card(rng, &arrival.card);
+		for (uint64_t k = rng_below(rng, STORE_SETTINGS_TEXT); k > 0; k--)
+			arrival.settings[k - 1] = (char)(0x20 + rng_below(rng, 0x5f));
 		store_arrival_encode(&arrival, bytes);
 		CHECK(store_arrival_decode(bytes, &back));
 		store_arrival_encode(&back, again);
@@ -60,6 +62,7 @@ static void round_trip(struct rng *rng)
 		CHECK(back.patience_ms == arrival.patience_ms && back.card.rank == arrival.card.rank);
 		CHECK(back.card.cores == arrival.card.cores);
 		CHECK_STR(back.card.host_name, arrival.card.host_name);
+		CHECK_STR(back.settings, arrival.settings);
 		CHECK(memcmp(back.card.addresses, arrival.card.addresses, sizeof(back.card.addresses)) == 0);
 	}
 }
@@ -107,6 +110,25 @@ static void refused(void)
 	CHECK(!decodes_with(&card, CARD_BYTES - 1, 1));
 }
 
+static void settings_are_text(void)
+{
+	struct store_arrival arrival = {.card = {.size = 1}, .settings = "lanes=2"}, back;
+	uint8_t bytes[STORE_ARRIVAL_BYTES];
+	uint8_t *text = bytes + 4 + CARD_BYTES;
+
+	store_arrival_encode(&arrival, bytes);
+	CHECK(store_arrival_decode(bytes, &back));
+	text[1] = '\n';
+	CHECK(!store_arrival_decode(bytes, &back));
+	store_arrival_encode(&arrival, bytes);
+	text[STORE_SETTINGS_TEXT - 2] = 'x'; /* behind the end */
+	CHECK(!store_arrival_decode(bytes, &back));
+	memset(text, 'x', STORE_SETTINGS_TEXT); /* no end */
+	CHECK(!store_arrival_decode(bytes, &back));
+	text[STORE_SETTINGS_TEXT - 1] = '\0';
+	CHECK(store_arrival_decode(bytes, &back));
+}
+
 static void failures(void)
 {
 	struct store_failure failure = {.status = -31, .text = "rank 3 is\nlate"}, back = {.status = 7};
@@ -136,6 +158,7 @@ int main(int argc, char **argv)
 	round_trip(&rng);
 	one_byte_off(&rng);
 	refused();
+	settings_are_text();
 	failures();
 	return 0;
 }

@@ -1,0 +1,29 @@
+/*
+ * run_ended.h - tells ranks that join which others have ended, so that nobody waits for those.
+ *
+ * A Unix socket in the abstract name space: no file that could stay behind, and nothing to inherit that a
+ * script in between might close. Whoever connects, if it is our user, gets the ranks that are gone
+ * (wire/ended_msg.h), and that is all. If there is no such socket the job runs all the same.
+ */
+#ifndef CLI_RUN_ENDED_H
+#define CLI_RUN_ENDED_H
+
+#include <stdint.h>
+
+#include "cli/run_child.h"
+
+#define RUN_ENDED_NAME 48u /* with the NUL */
+
+struct run_ended {
+	int fd; /* -1: none */
+	char name[RUN_ENDED_NAME];
+};
+
+void run_ended_open(struct run_ended *ended);
+
+/* Answers all who ask now. children: by rank. Never waits. */
+void run_ended_answer(const struct run_ended *ended, const struct run_child *children, uint32_t count);
+
+void run_ended_close(struct run_ended *ended);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * launcher.h - what only the one who started the ranks can know: which of them have ended.
+ *
+ * A rank that ends before it has joined would be waited for until the deadline. espalier run
+ * answers at a Unix socket in the abstract name space (ESP_LAUNCHER names it) with the ranks that are gone
+ * (wire/ended_msg.h). Those that join ask now and then. Nothing here waits: an answer is read when
+ * the next question is due. Where there is no such socket, on other hosts and under other
+ * launchers, nobody is asked and nothing is different.
+ */
+#ifndef GROUP_LAUNCHER_H
+#define GROUP_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "wire/ended_msg.h"
+
+#define LAUNCHER_PAUSE_NS (200 * NS_PER_MS) /* between questions */
+
+struct launcher {
+	const char *name; /* "": nobody is asked; borrowed */
+	int fd;           /* an answer is awaited there; -1: none */
+	uint64_t next_ns; /* when the next question is due; UINT64_MAX: never */
+};
+
+void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns);
+
+/* If it is time: takes the last answer, which has so many ranks, and asks again. */
+uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, struct ended out[ENDED_MAX]);
+
+void launcher_fini(struct launcher *launcher);
+
+#endif

@@ -1,0 +1,86 @@
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "group/join_parts.h"
+#include "group/store.h"
+
+void roster_fini(struct roster *roster)
+{
+	free(roster->cards);
+	free(roster->host_of);
+	free(roster->host_ranks);
+	*roster = (struct roster){0};
+}
+
+/* By host, and of those of one host by rank. */
+static int compare_hosts(const void *a, const void *b, void *context)
+{
+	const struct card *cards = context;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	int order = memcmp(cards[one].host_id, cards[other].host_id, CARD_HOST_ID_BYTES);
+	return order ? order : (one > other) - (one < other);
+}
+
+/* Sorted by host, as comparing each rank with each would take a while for thousands. */
+static bool number_hosts(struct roster *roster)
+{
+	uint32_t size = roster->size, first = 0;
+	uint32_t *sorted = calloc(size, sizeof(*sorted));
+	roster->host_of = calloc(size, sizeof(*roster->host_of));
+	roster->host_ranks = calloc(size, sizeof(*roster->host_ranks));
+	if (!sorted || !roster->host_of || !roster->host_ranks) {
+		free(sorted);
+		return false;
+	}
+	for (uint32_t i = 0; i < size; i++)
+		sorted[i] = i;
+	qsort_r(sorted, size, sizeof(*sorted), compare_hosts, roster->cards);
+	for (uint32_t i = 0; i < size; i++) { /* for now: the first rank of the host */
+		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, CARD_HOST_ID_BYTES) == 0)
+			roster->host_of[sorted[i]] = first;
+		else
+			roster->host_of[sorted[i]] = first = sorted[i];
+	}
+	for (uint32_t i = 0; i < size; i++) {
+		roster->host_of[i] = roster->host_of[i] == i ? roster->hosts++ : roster->host_of[roster->host_of[i]];
+		roster->host_ranks[roster->host_of[i]]++;
+	}
+	free(sorted);
+	return true;
+}
+
+enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err)
+{
+	struct roster roster = {.size = size, .cards = calloc(size, sizeof(*roster.cards))};
+	if (!roster.cards)
+		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	enum esp_status status = ESP_OK;
+	for (uint32_t i = 0; i < size && status == ESP_OK; i++)
+		if (!card_decode(bytes + (size_t)i * CARD_BYTES, &roster.cards[i]))
+			status = error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+	if (status == ESP_OK)
+		status = store_check_cards(roster.cards, size, err);
+	if (status == ESP_OK && !number_hosts(&roster))
+		status = error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	if (status == ESP_OK)
+		*out = roster;
+	else
+		roster_fini(&roster);
+	return status;
+}
+
+const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT])
+{
+	const struct card *card = &roster->cards[config->launch.rank];
+	int used = snprintf(text, JOIN_TEXT, "joined %u rank%s on %u host%s; rank %u listens on port %u", roster->size,
+	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", card->rank, card->port);
+	for (uint32_t i = 0; i < card->address_count && used > 0 && (size_t)used < JOIN_TEXT; i++) {
+		char address[INET6_ADDRSTRLEN];
+		int family = card->addresses[i].family == CARD_IPV4 ? AF_INET : AF_INET6;
+		inet_ntop(family, card->addresses[i].bytes, address, sizeof(address));
+		used += snprintf(text + used, JOIN_TEXT - (size_t)used, "%s%s", i ? ", " : " of ", address);
+	}
+	return text;
+}

@@ -1,0 +1,78 @@
+#include "group/join_parts.h"
+
+#include "base/check.h"
+#include "base/rng.h"
+
+#define SIZE_MAX_TESTED 40u
+
+/* As many hosts as there are, numbered as they come: compared with looking at each pair. */
+static void hosts(struct rng *rng)
+{
+	static uint8_t bytes[SIZE_MAX_TESTED * CARD_BYTES];
+	struct roster roster;
+	struct error err;
+
+	for (int turn = 0; turn < 500; turn++) {
+		uint32_t size = 1 + (uint32_t)rng_below(rng, SIZE_MAX_TESTED), known = 0;
+		uint64_t kinds = 1 + rng_below(rng, 6);
+		struct card cards[SIZE_MAX_TESTED] = {0};
+
+		for (uint32_t i = 0; i < size; i++) {
+			cards[i] = (struct card){.rank = i, .size = size, .version = HELLO_VERSION};
+			cards[i].host_id[rng_below(rng, 2) * 15] = (uint8_t)rng_below(rng, kinds);
+			card_encode(&cards[i], bytes + i * CARD_BYTES);
+		}
+		CHECK(roster_decode(bytes, size, &roster, &err) == ESP_OK);
+		for (uint32_t i = 0; i < size; i++) {
+			uint32_t first = 0, on_host = 0;
+
+			while (memcmp(cards[first].host_id, cards[i].host_id, CARD_HOST_ID_BYTES) != 0)
+				first++;
+			CHECK_U64(roster.host_of[i], first == i ? known : roster.host_of[first]);
+			known += first == i;
+			for (uint32_t k = 0; k < size; k++)
+				on_host += memcmp(cards[k].host_id, cards[i].host_id, CARD_HOST_ID_BYTES) == 0;
+			CHECK_U64(roster.host_ranks[roster.host_of[i]], on_host);
+		}
+		CHECK_U64(roster.hosts, known);
+		roster_fini(&roster);
+	}
+}
+
+static void damaged(void)
+{
+	uint8_t bytes[CARD_BYTES];
+	struct roster roster = {0};
+	struct error err;
+
+	memset(bytes, 0xff, sizeof(bytes));
+	CHECK(roster_decode(bytes, 1, &roster, &err) == ESP_ECORRUPT && !roster.cards);
+	CHECK_STR(err.text, "the card of rank 0 is damaged");
+}
+
+static void described(void)
+{
+	struct card cards[3] = {{.rank = 0}, {.rank = 1, .port = 4711, .address_count = 2}, {.rank = 2}};
+	uint32_t host_of[3] = {0, 0, 1}, host_ranks[2] = {2, 1};
+	struct roster roster = {3, cards, 2, host_of, host_ranks};
+	struct join_config config = {.launch = {.rank = 1, .size = 3}};
+	char text[JOIN_TEXT];
+
+	cards[1].addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}};
+	cards[1].addresses[1] = (struct card_address){CARD_IPV6, {0xfe, 0x80, [15] = 1}};
+	CHECK_STR(join_describe(&config, &roster, text), "joined 3 ranks on 2 hosts; rank 1 listens on port 4711 of 10.0.0.1, fe80::1");
+	roster = (struct roster){1, cards, 1, host_of, host_ranks};
+	config.launch = (struct launch){.rank = 0, .size = 1};
+	CHECK_STR(join_describe(&config, &roster, text), "joined 1 rank on 1 host; rank 0 listens on port 0");
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
+	hosts(&rng);
+	damaged();
+	described();
+	return 0;
+}
