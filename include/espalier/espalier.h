@@ -22,10 +22,12 @@
  *   says whose fault it was, and what was waited for. Outputs are written only on success.
  * - Any function may be called from any thread. Collective calls on one group must be made in the
  *   same order on all its ranks, or carry a key (struct esp_call); where threads share a group, they
- *   settle that order between them. Calls on different groups are independent.
+ *   settle that order between them. A thread that waits in a call keeps no other from making calls, on
+ *   the same group neither. Calls on different groups are independent.
  * - No call hangs: each ends within its deadline, and at once when a rank that it needs dies.
  *   After a failure the group has failed on every rank, its unfinished calls end with an error
- *   that names the culprit, and no buffer is touched any more. Other groups go on.
+ *   that names the culprit, and no buffer is touched any more. Other groups go on. (Only a receive
+ *   can fail alone, and a send to oneself: see there.)
  * - Calls that do not fit together (another count, type, operation, root or order) fail with
  *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum. A rank whose part of a large call
  *   needs nobody else (a root that only sends, a rank that only contributes) may have returned ESP_OK by then; the group has
@@ -108,10 +110,14 @@ ESP_API enum esp_status esp_reduce_local(void *dst, const void *a, const void *b
 struct esp_error {
 	size_t struct_size;      /* sizeof(struct esp_error), set by the caller                         */
 	enum esp_status status;
-	int32_t rank;            /* whose fault it was, as a rank of the world; -1: nobody in particular */
+	/*
+	 * Whose fault it was, as a rank of the world; -1: nobody in particular. Where calls do not fit together (ESP_EMISMATCH) the
+	 * library cannot know who is right: it is a rank whose call is not as this rank's own. So if one rank is odd, all others name it.
+	 */
+	int32_t rank;
 	char host[64];           /* the name of its host; "" if rank is -1                              */
-	char operation[32];      /* "allreduce"; "" outside of a call                                   */
-	uint64_t sequence;       /* number of the call in its group, counted from 1; 0: none            */
+	char operation[32];      /* "allreduce", "send", "receive"; "" outside of a call                */
+	uint64_t sequence;       /* number of the call in its group, counted from 1; 0: none, a message */
 	int32_t waits_for;       /* the rank of the world that the call waited for; -1: none            */
 	int64_t chunk;           /* the chunk of the plan that was waited for; -1: none                 */
 	int32_t step;            /* its step, as `espalier plan show` counts; -1: none                  */
@@ -239,7 +245,7 @@ ESP_API enum esp_status esp_group_error(struct esp_group *group, struct esp_erro
 
 /*
  * Ends every unfinished call of the group, and all later ones, on all its ranks with ESP_EABORTED and this
- * reason (one line; NULL: none). The calls may end a moment after this returns.
+ * reason (one line; control characters become spaces; NULL: none). The calls may end a moment after this returns.
  */
 ESP_API enum esp_status esp_abort(struct esp_group *group, const char *reason);
 
@@ -247,9 +253,9 @@ ESP_API enum esp_status esp_abort(struct esp_group *group, const char *reason);
 
 /*
  * All of these block until the result is there, in order with the group's other calls. Counts are
- * elements of `type`. in == out is "in place" where both have the same size; where blocks are smaller
- * than the whole (reduce-scatter, allgather, gather, scatter), in place means that the small buffer is the block of
- * this rank within the large one. Other overlaps are ESP_EINVAL. Buffers need no alignment, and
+ * elements of `type`. "In place" is in == out for allreduce and reduce; where blocks are smaller than the whole
+ * (reduce-scatter, allgather, gather, scatter) the small buffer is then the block of this rank within the large one. Any other
+ * overlap of in and out is ESP_EINVAL, and an alltoall cannot be in place at all. Buffers need no alignment, and
  * with a count of 0 they are not looked at. Results are the same bits on all ranks, and from run to run.
  */
 
@@ -274,7 +280,7 @@ ESP_API enum esp_status esp_gather(struct esp_group *group, const void *in, void
 /* Rank i gets the i-th block of root's in; the others' in is not looked at. */
 ESP_API enum esp_status esp_scatter(struct esp_group *group, const void *in, void *out, uint64_t count,
                                     enum esp_type type, uint32_t root);
-/* Block i of in goes to rank i, where it is block number (our rank) of out. Not in place. */
+/* Block i of in goes to rank i, where it is block number (our rank) of out. in and out may not overlap. */
 ESP_API enum esp_status esp_alltoall(struct esp_group *group, const void *in, void *out, uint64_t count,
                                      enum esp_type type);
 /* Returns when all ranks have called it. */
@@ -344,6 +350,7 @@ struct esp_call {
 	/*
 	 * ... or many, which stand for all of them one behind the other: a bucket of tensors. Each holds whole elements;
 	 * their division is the same on all ranks. With in_buffers, in is ignored; the same for out. A broadcast has out only.
+	 * In place, each byte of memory is the same byte of all of in and of all of out; buffers of out may not overlap each other.
 	 */
 	const struct esp_buffer *in_buffers, *out_buffers;
 	uint32_t in_buffer_count, out_buffer_count;
@@ -413,15 +420,20 @@ ESP_API void esp_work_free(struct esp_work *work);
 
 /* ---- messages between two ranks ---- */
 
-#define ESP_ANY_RANK UINT32_MAX
+#define ESP_ANY_RANK UINT32_MAX /* where a receive names its sender: whoever sends */
 
 /*
- * A message with a tag. It is received by the first receive that names its sender (or ESP_ANY_RANK) and its tag;
- * messages from one rank with one tag arrive in order. Sends and receives are not ordered with collectives. A send may
- * return before the message is received, or wait for that: a program may rely on neither.
+ * Sends a message with a tag to a rank of the group. Messages from one rank to another with one tag arrive in order. Sends and
+ * receives are not ordered with collectives. A send may return before the message is received, or wait for that: a
+ * program may rely on neither. To oneself, too: the receive has been started before, or another thread makes it. ESP_ETIMEOUT:
+ * nobody has received it, and the group has failed; but a send to oneself fails alone.
  */
 ESP_API enum esp_status esp_send(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag);
-/* ESP_EMISMATCH: the message is longer than `bytes`; it is lost then. out_bytes and out_from may be NULL. */
+/*
+ * Receives the first message with this tag from `from`, which may be ESP_ANY_RANK. out_bytes and out_from may be NULL. Two
+ * failures leave the group as it is: ESP_EMISMATCH: the message is longer than `bytes`, and is lost. ESP_ETIMEOUT: none has
+ * come; one that comes later is there for the next receive. If one was on its way then, the group has failed.
+ */
 ESP_API enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, uint32_t from, uint64_t tag,
                                  uint64_t *out_bytes, uint32_t *out_from);
 /* In the background. deadline_ns: 0: the setting deadline_seconds. */

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "api/api.h"
 
@@ -83,8 +84,19 @@ enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error
 		return status;
 	if (!error)
 		return api_fail_with(ESP_EINVAL, "there is no place for the error");
-	(void)group_check(api_group(group), &failure);
+	(void)group_check(api_group(group), NULL, &failure);
 	return api_error(api_group(group)->context, &failure, error);
+}
+
+/* Whatever would break a line, or do something to a terminal, becomes a space: also the control characters U+0080 to U+009F. */
+static void make_harmless(char *text)
+{
+	for (unsigned char *at = (unsigned char *)text; *at; at++) {
+		if (*at < 0x20 || *at == 0x7f)
+			*at = ' ';
+		else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
+			memset(at, ' ', 2);
+	}
 }
 
 enum esp_status esp_abort(struct esp_group *group, const char *reason)
@@ -96,6 +108,7 @@ enum esp_status esp_abort(struct esp_group *group, const char *reason)
 		return status;
 	snprintf(why, sizeof(why), "rank %u aborted the group%s%s", api_group(group)->context->rank, reason ? ": " : "",
 	         reason ? reason : "");
+	make_harmless(why);
 	group_fail(api_group(group), ESP_EABORTED, (int32_t)api_group(group)->context->rank, why, true);
 	return ESP_OK;
 }

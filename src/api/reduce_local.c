@@ -1,7 +1,4 @@
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "espalier/espalier.h"
+#include "api/api.h"
 #include "math/math.h"
 
 /* The same buffer is fine, part of it is not: the fold would read what it has already written. */
@@ -15,19 +12,21 @@ enum esp_status esp_reduce_local(void *dst, const void *a, const void *b, uint64
                                  enum esp_op op)
 {
 	size_t bytes;
-	if (!math_type_name(type) || !math_op_name(op))
-		return ESP_EINVAL;
+	if (!math_type_name(type))
+		return api_fail_with(ESP_EINVAL, "%d is no type", (int)type);
+	if (!math_op_name(op))
+		return api_fail_with(ESP_EINVAL, "%d is no operation", (int)op);
 	math_fold_fn *fold = math_fold(type, op);
 	if (!fold)
-		return ESP_EUNSUPPORTED;
+		return api_fail_with(ESP_EUNSUPPORTED, "%s is not defined for %s", math_op_name(op), math_type_name(type));
 	if (count == 0)
 		return ESP_OK;
 	if (!dst || !a || !b)
-		return ESP_EINVAL;
+		return api_fail_with(ESP_EINVAL, "%s is NULL", !dst ? "dst" : !a ? "a" : "b");
 	if (__builtin_mul_overflow(count, math_type_bytes(type), &bytes) || bytes > PTRDIFF_MAX)
-		return ESP_EINVAL;
+		return api_fail_with(ESP_EINVAL, "the buffers would be larger than memory can be");
 	if (overlaps_in_part(dst, a, bytes) || overlaps_in_part(dst, b, bytes))
-		return ESP_EINVAL;
+		return api_fail_with(ESP_EINVAL, "dst overlaps %s in part", overlaps_in_part(dst, a, bytes) ? "a" : "b");
 	fold(dst, a, b, (size_t)count);
 	return ESP_OK;
 }

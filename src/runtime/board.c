@@ -286,6 +286,37 @@ void board_step_aside(struct board *board, const struct board_call *op)
 		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
+/* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
+static bool read_note(const struct cell *cell, struct call_note *out)
+{
+	uint8_t bytes[CALL_NOTE_BYTES];
+
+	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) == 0)
+		return false;
+	memcpy(bytes, (const uint8_t *)cell + NOTE_AT, sizeof(bytes));
+	uint32_t digest = cell->digest;
+	call_note_decode(bytes, out);
+	return digest == call_note_digest(out);
+}
+
+bool board_other(const struct board *board, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
+{
+	uint32_t digest = call_note_digest(note);
+
+	for (uint32_t i = 0; i < 2 * board->size; i++) {
+		struct call_note other;
+
+		if (i / 2 == board->rank || !read_note(board->cells[i / 2][i % 2], &other))
+			continue;
+		if (other.sequence == note->sequence && call_note_digest(&other) != digest) {
+			*out_member = i / 2;
+			*out_other = other;
+			return true;
+		}
+	}
+	return false;
+}
+
 void board_notes(const struct board *board, struct call_note out[2])
 {
 	memcpy(out, board->notes, sizeof(board->notes));

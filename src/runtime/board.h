@@ -4,12 +4,13 @@
  * The fast path of the plan `exchange`: every rank pins its input to its own board, where all
  * others read it, and works out its result by itself, in rank order. A board has two cells, used in
  * turn: a rank ends call k + 1 only when all others have pinned it, and thus are done with k, whose cell
- * it then uses again. So every small call is also a meeting, and one that does not fit is noticed by all. Nobody writes into anybody else's memory, and nothing is acknowledged.
+ * it then uses again. So every small call is also a meeting, and one that does not fit is noticed by all. Nobody writes into
+ * anybody else's memory, and nothing is acknowledged.
  *
  * A cell says whose call it is by the call's digest and, for error messages, by its note. Short
  * data lies in the same cache line as the number that says that it is there.
  *
- * A board is used by one thread at a time: under the group's lock.
+ * A board is used by one thread at a time, but for board_other(): under the group's lock, or by who holds it (group.h).
  */
 #ifndef RUNTIME_BOARD_H
 #define RUNTIME_BOARD_H
@@ -55,6 +56,12 @@ void board_sleep(struct board *board, const struct board_call *op, uint64_t time
  * those that it is allowed. For a thread that spins: the kernel leaves it where it is, as it looks busy.
  */
 void board_step_aside(struct board *board, const struct board_call *op);
+
+/*
+ * Has a member pinned another call than this one under the same number (note->sequence)? *out_member says who, *out_other
+ * what. For calls that do not go over the board, whose members would wait for each other here and there; from any thread.
+ */
+bool board_other(const struct board *board, const struct call_note *note, uint32_t *out_member, struct call_note *out_other);
 
 /* The calls that were pinned last, for those who ask. Zeroed: none. */
 void board_notes(const struct board *board, struct call_note out[2]);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "math/math.h"
@@ -101,6 +102,12 @@ static uint64_t own_block_at(const struct call *call, uint32_t rank)
 
 /* ---- buffers ---- */
 
+/* Can it be cut anywhere? Elsewhere each block belongs to a rank. */
+static bool is_vector(const struct call *call)
+{
+	return call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
+}
+
 static enum esp_status check_parts(const struct call *call, const struct memory_part *parts, uint32_t count,
                                    uint64_t wanted, const char *which, struct failure *failure)
 {
@@ -128,44 +135,134 @@ static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_b
 	return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
-/* Where in and out may share memory, and whether they do. */
-static enum esp_status check_overlap(struct call *call, uint32_t rank, struct failure *failure)
-{
-	const uint8_t *in = call->in, *out = call->out;
-	uint64_t own_at = own_block_at(call, rank);
-	bool is_one_place = false;
+/* A piece of memory that is in or out, or part of it. */
+struct piece {
+	uintptr_t begin, end;
+	uint64_t at; /* bytes of in or out before it */
+};
 
-	if (!overlap(in, call->in_bytes, out, call->out_bytes))
-		return ESP_OK;
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Those that hold something, in the order in which they are given. whole: if there are no parts. */
+static uint32_t list_pieces(const struct memory_part *parts, uint32_t count, const void *whole, uint64_t bytes,
+                            struct piece *out)
+{
+	struct memory_part one = {(uint8_t *)(uintptr_t)whole, bytes};
+	uint64_t at = 0;
+	uint32_t pieces = 0;
+
+	if (!parts) {
+		parts = &one;
+		count = 1;
+	}
+	for (uint32_t i = 0; i < count && bytes > 0; i++) {
+		uintptr_t begin = (uintptr_t)parts[i].data;
+
+		if (parts[i].bytes > 0)
+			out[pieces++] = (struct piece){begin, begin + parts[i].bytes, at};
+		at += parts[i].bytes;
+	}
+	return pieces;
+}
+
+/* May they share memory? Then byte i of one is byte i + *out_shift of the other: in's minus out's. */
+static bool may_be_in_place(const struct call *call, uint32_t rank, uint64_t *out_shift)
+{
+	*out_shift = 0;
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
 	case PLAN_REDUCE:
 	case PLAN_BROADCAST:
-		is_one_place = in == out;
-		break;
+		return true;
 	case PLAN_REDUCE_SCATTER:
 	case PLAN_SCATTER:
-		is_one_place = in + own_at == out;
-		break;
+		*out_shift = own_block_at(call, rank);
+		return true;
 	case PLAN_ALLGATHER:
 	case PLAN_GATHER:
-		is_one_place = out + own_at == in;
-		break;
+		*out_shift = 0 - own_block_at(call, rank);
+		return true;
 	case PLAN_ALLTOALL:
 	case PLAN_BARRIER:
 		break;
 	}
-	if (!is_one_place)
-		return failure_set(failure, ESP_EINVAL, -1, "in and out overlap: in place, the smaller buffer is this rank's block of the "
-		                   "larger one%s", call->collective == PLAN_ALLTOALL ? "; an alltoall cannot be in place" : "");
-	call->in_place = true;
+	return false;
+}
+
+/* The first of the sorted pieces, which do not overlap, that ends behind this address. */
+static uint32_t find_piece(const struct piece *pieces, uint32_t count, uintptr_t address)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (pieces[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Where in and out may share memory, and whether they do. The outs are sorted here. */
+static enum esp_status check_pieces(struct call *call, uint32_t rank, const struct piece *ins, uint32_t in_count,
+                                    struct piece *outs, uint32_t out_count, struct failure *failure)
+{
+	uint64_t shift;
+	bool may_be = may_be_in_place(call, rank, &shift), is_sorted = true;
+
+	for (uint32_t i = 1; i < out_count; i++)
+		is_sorted = is_sorted && outs[i - 1].begin <= outs[i].begin;
+	if (!is_sorted)
+		qsort(outs, out_count, sizeof(*outs), compare_pieces);
+	for (uint32_t i = 1; i < out_count; i++) {
+		if (outs[i].begin < outs[i - 1].end)
+			return failure_set(failure, ESP_EINVAL, -1, "two buffers of out overlap");
+	}
+	for (uint32_t i = 0; i < in_count; i++) {
+		for (uint32_t k = find_piece(outs, out_count, ins[i].begin); k < out_count && outs[k].begin < ins[i].end; k++) {
+			/* The same byte of memory has to be the same byte of the call. */
+			bool is_one_place = may_be && ins[i].at - ins[i].begin == outs[k].at - outs[k].begin + shift;
+
+			if (!is_one_place)
+				return failure_set(failure, ESP_EINVAL, -1, "in and out overlap: in place, the smaller one is this rank's block of "
+				                   "the larger one%s", may_be ? "" : "; an alltoall cannot be in place");
+			call->in_place = true;
+		}
+	}
 	return ESP_OK;
 }
 
-/* Can it be cut anywhere? Elsewhere each block belongs to a rank. */
-static bool is_vector(const struct call *call)
+static enum esp_status check_overlap(struct call *call, uint32_t rank, struct failure *failure)
 {
-	return call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
+	uint64_t in_most = call->in_parts ? call->in_part_count : 1, out_most = call->out_parts ? call->out_part_count : 1;
+	struct piece two[2], *ins = two;
+	bool is_many = call->in_parts || call->out_parts;
+
+	/* Most calls are one of these two. */
+	if (!is_many && !overlap(call->in, call->in_bytes, call->out, call->out_bytes))
+		return ESP_OK;
+	if (!is_many && call->in == call->out && is_vector(call)) {
+		call->in_place = true;
+		return ESP_OK;
+	}
+	if (is_many)
+		ins = malloc((in_most + out_most) * sizeof(*ins));
+	if (!ins)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	struct piece *outs = ins + in_most;
+	uint32_t in_count = list_pieces(call->in_parts, call->in_part_count, call->in, call->in_bytes, ins);
+	uint32_t out_count = list_pieces(call->out_parts, call->out_part_count, call->out, call->out_bytes, outs);
+	enum esp_status status = check_pieces(call, rank, ins, in_count, outs, out_count, failure);
+	if (is_many)
+		free(ins);
+	return status;
 }
 
 /* Where both buffers are used and both are many: the same sizes. */
@@ -195,7 +292,7 @@ static enum esp_status check_buffers(struct call *call, uint32_t rank, struct fa
 		status = check_parts(call, call->out_parts, call->out_part_count, call->out_bytes, "out", failure);
 	else if (status == ESP_OK && !call->out_parts && call->out_bytes > 0 && !call->out)
 		status = failure_set(failure, ESP_EINVAL, -1, "out is NULL");
-	if (status == ESP_OK && !call->in_parts && !call->out_parts)
+	if (status == ESP_OK)
 		status = check_overlap(call, rank, failure);
 	if (status == ESP_OK && is_vector(call) && !cut_alike(call))
 		status = failure_set(failure, ESP_EINVAL, -1, "the buffers of in and out are not cut alike");
@@ -291,11 +388,25 @@ void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct
 	}
 }
 
+static const char *plan_name(uint32_t digest)
+{
+	const struct planner *planner;
+
+	for (unsigned i = 0; (planner = plan_planner(i)); i++) {
+		const char *name = planner_name(planner);
+
+		if (crc32c(0, name, strlen(name)) == digest)
+			return name;
+	}
+	return "unknown";
+}
+
 const char *call_describe(const struct call_note *note, char text[CALL_TEXT])
 {
 	bool is_known = note->collective < PLAN_COLLECTIVE_COUNT && note->type < ESP_TYPE_COUNT && note->op < ESP_OP_COUNT;
 	enum plan_collective collective = note->collective;
-	char root[24] = "", key[32] = "", op[32] = "";
+	char root[24] = "", key[32] = "", op[32] = "", plan[32] = "";
+	double factor;
 
 	if (!is_known) {
 		snprintf(text, CALL_TEXT, "a call that this version does not know");
@@ -313,10 +424,14 @@ const char *call_describe(const struct call_note *note, char text[CALL_TEXT])
 	}
 	if (plan_collective_has_root(collective))
 		snprintf(root, sizeof(root), ", root %u", note->root);
-	if (plan_collective_reduces(collective))
+	memcpy(&factor, &note->factor, sizeof(factor));
+	if (plan_collective_reduces(collective) && note->op == ESP_SCALED)
+		snprintf(op, sizeof(op), ", scaled by %g", factor);
+	else if (plan_collective_reduces(collective))
 		snprintf(op, sizeof(op), ", %s", math_op_name(note->op));
+	if (note->plan)
+		snprintf(plan, sizeof(plan), ", plan %s", plan_name(note->plan));
 	snprintf(text, CALL_TEXT, "%s of %" PRIu64 " %s%s%s%s%s%s", plan_collective_name(collective), note->count,
-	         math_type_name(note->type), op, root, note->shape ? ", in unequal blocks or many buffers" : "",
-	         note->plan ? ", by a given plan" : "", key);
+	         math_type_name(note->type), op, root, note->shape ? ", in many parts" : "", plan, key);
 	return text;
 }

@@ -39,12 +39,12 @@ struct call {
 	uint32_t element_bytes;
 	uint64_t block_bytes;      /* of one equal block                                   */
 	uint64_t in_bytes, out_bytes; /* of this rank's buffers; 0 where they are not looked at */
-	bool in_place;
+	bool in_place;             /* in and out share memory                              */
 };
 
 /*
  * Checks everything that one rank can check by itself, and completes the struct. rank and size: of
- * the group. ESP_EINVAL, ESP_EUNSUPPORTED (op is not defined for type), ESP_ELIMIT.
+ * the group. ESP_EINVAL, ESP_EUNSUPPORTED (op is not defined for type), ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, struct failure *failure);
 

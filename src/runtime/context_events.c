@@ -9,8 +9,6 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 
-#define ASK_AFTER (200 * NS_PER_MS)
-#define ASK_AGAIN NS_PER_S
 #define LEFT_PATIENCE NS_PER_S /* what a rank sent before it left may still be on its way */
 
 /* ---- connections ---- */
@@ -207,8 +205,7 @@ static void on_failed(struct context *context, const struct control_msg *msg)
 		steward_send_all(context->steward, msg);
 	if (!group)
 		return;
-	int32_t culprit = msg->about < context->size ? (int32_t)msg->about : -1;
-	group_fail(group, msg->status < 0 ? (enum esp_status)msg->status : ESP_EJOB, culprit, msg->text, false);
+	group_fail_as(group, msg, false);
 	pthread_mutex_lock(&context->lock);
 	group_depart(group);
 	pthread_mutex_unlock(&context->lock);
@@ -277,16 +274,33 @@ void context_watch(struct context *context)
 
 /* What is to be done about one piece of work. */
 struct concern {
-	enum { CONCERN_NONE, CONCERN_LATE, CONCERN_LEFT, CONCERN_ASK, CONCERN_VERDICT } what;
+	enum {
+		CONCERN_NONE,
+		CONCERN_LATE,     /* the group fails, because of rank: text says why   */
+		CONCERN_GIVEN_UP, /* the work ends, and nobody else is concerned       */
+		CONCERN_LEFT,
+		CONCERN_ASK,
+		CONCERN_MISMATCH, /* rank has made the call other                      */
+		CONCERN_VERDICT,
+	} what;
 	struct group *group;
-	uint32_t rank;
-	struct call_note note;
+	struct work *work;        /* only if it has been taken out of everybody's hands */
+	uint32_t rank, turn;
+	struct call_note note, other;
+	bool on_lanes;
+	char text[CONTROL_TEXT];
 };
+
+/* What began after somebody looked at the clock has taken no time. */
+static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
+{
+	return now > since_ns && now - since_ns >= patience_ns;
+}
 
 bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
 {
-	return context->fates[rank] == FATE_LEFT && now - context->gone_ns >= LEFT_PATIENCE &&
-	       now - waits_since_ns >= LEFT_PATIENCE;
+	return context->fates[rank] == FATE_LEFT && has_passed(LEFT_PATIENCE, context->gone_ns, now) &&
+	       has_passed(LEFT_PATIENCE, waits_since_ns, now);
 }
 
 static bool some_have_left(const struct context *context, const struct group *group)
@@ -298,8 +312,11 @@ static bool some_have_left(const struct context *context, const struct group *gr
 	return false;
 }
 
-/* The rank that the group's calls on lanes wait for and that has left; or NO_RANK. Without the lock: drivers are taken in turn. */
-static uint32_t find_waited_for(struct context *context, const struct group *group)
+/*
+ * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. Without the lock: drivers are taken
+ * in turn.
+ */
+static uint32_t find_waited_for(struct context *context, const struct group *group, bool only_left)
 {
 	uint32_t found = NO_RANK;
 
@@ -311,7 +328,7 @@ static uint32_t find_waited_for(struct context *context, const struct group *gro
 			struct exec_wait wait;
 
 			if (lane_waits(driver->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
-			    context->fates[wait.peer] == FATE_LEFT)
+			    (!only_left || context->fates[wait.peer] == FATE_LEFT))
 				found = wait.peer;
 		}
 		driver_release(driver);
@@ -333,30 +350,61 @@ static uint32_t find_missing(const struct context *context, const struct work *w
 	return NO_RANK;
 }
 
+/* With the lock held: its deadline has passed. */
+static void on_late(struct work *work, struct concern *concern)
+{
+	concern->what = CONCERN_LATE;
+	if (work->kind == WORK_CALL) {
+		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed", work->context->rank);
+	} else if (letters_give_up(work, concern->text)) {
+		concern->what = CONCERN_GIVEN_UP;
+		concern->work = work;
+	} else if (work->peer < work->group->size) {
+		concern->rank = work->group->ranks[work->peer];
+	}
+}
+
+/* With the lock held: does a member stand at the board with another call, while this one is on the lanes? */
+static bool has_other_on_board(const struct work *work, struct concern *concern)
+{
+	const struct group *group = work->group;
+	uint32_t member;
+
+	if (!group->board || work->on_board || work->note.flags != 0 ||
+	    !board_other(group->board, &work->note, &member, &concern->other))
+		return false;
+	concern->rank = group->ranks[member];
+	concern->what = CONCERN_MISMATCH;
+	return true;
+}
+
 /* With the lock held. */
 static struct concern look_at(struct work *work, uint64_t now)
 {
 	const struct context *context = work->context;
 	struct group *group = work->group;
-	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note};
+	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = !work->on_board};
+	bool asks = work->note.flags == 0 && group->size > 1 && has_passed(ASK_AGAIN, work->asked_ns, now) &&
+	            has_passed(group_ask_after(work->deadline_ns - work->started_ns), work->started_ns, now);
 
 	if (atomic_load(&group->failed) != ESP_OK)
 		return concern;
 	if (group->verdict_ns != 0 && now >= group->verdict_ns) {
 		concern.what = CONCERN_VERDICT;
+	} else if ((now >= work->deadline_ns || asks) && has_other_on_board(work, &concern)) {
+		return concern;
 	} else if (now >= work->deadline_ns) {
-		concern.what = CONCERN_LATE;
-	} else if (some_have_left(context, group) && now - context->gone_ns >= LEFT_PATIENCE &&
-	           now - work->started_ns >= LEFT_PATIENCE && now - work->looked_ns >= LEFT_PATIENCE) {
+		on_late(work, &concern);
+	} else if (some_have_left(context, group) && has_passed(LEFT_PATIENCE, context->gone_ns, now) &&
+	           has_passed(LEFT_PATIENCE, work->started_ns, now) && has_passed(LEFT_PATIENCE, work->looked_ns, now)) {
 		work->looked_ns = now;
 		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;
 		if (concern.rank != NO_RANK || !work->is_waiting)
 			concern.what = CONCERN_LEFT;
 	}
-	if (concern.what == CONCERN_NONE && work->note.flags == 0 && now - work->started_ns > ASK_AFTER && now - work->asked_ns > ASK_AGAIN &&
-	    group->size > 1) {
+	if (concern.what == CONCERN_NONE && asks) {
 		work->asked_ns = now;
-		concern.rank = group->ranks[(group->rank + 1) % group->size];
+		concern.turn = work->asks++;
 		concern.what = CONCERN_ASK;
 	}
 	return concern;
@@ -364,26 +412,31 @@ static struct concern look_at(struct work *work, uint64_t now)
 
 static void act(struct context *context, const struct concern *concern)
 {
-	char why[CONTROL_TEXT];
-	uint32_t rank;
+	struct group *group = concern->group;
+	uint32_t rank = concern->rank;
 
 	switch (concern->what) {
 	case CONCERN_NONE:
 		break;
 	case CONCERN_LATE:
-		snprintf(why, sizeof(why), "the deadline of rank %u passed", context->rank);
-		group_fail(concern->group, ESP_ETIMEOUT, -1, why, true);
+		group_fail(group, ESP_ETIMEOUT, rank == NO_RANK ? -1 : (int32_t)rank, concern->text, true);
+		break;
+	case CONCERN_GIVEN_UP:
+		work_end(concern->work, ESP_ETIMEOUT);
 		break;
 	case CONCERN_LEFT:
-		rank = concern->rank != NO_RANK ? concern->rank : find_waited_for(context, concern->group);
+		rank = rank != NO_RANK ? rank : find_waited_for(context, group, true);
 		if (rank != NO_RANK)
-			group_fail_by_leave(concern->group, rank);
+			group_fail_by_leave(group, rank);
 		break;
 	case CONCERN_ASK:
-		group_ask(concern->group, concern->rank, &concern->note);
+		group_ask(group, concern->on_lanes ? find_waited_for(context, group, false) : NO_RANK, concern->turn, &concern->note);
+		break;
+	case CONCERN_MISMATCH:
+		group_mismatch(group, context->rank, &concern->note, rank, &concern->other);
 		break;
 	case CONCERN_VERDICT:
-		group_pass_verdict(concern->group);
+		group_pass_verdict(group);
 		break;
 	}
 }

@@ -3,17 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/rest.h"
 #include "runtime/stretch.h"
 
-#define GATE_LOOK_US 500
-#define NAP (50 * NS_PER_MS)       /* failures are noticed when it ends */
-#define ASK_AFTER (200 * NS_PER_MS)
-#define ASK_AGAIN NS_PER_S
+#define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a board that somebody else has */
+#define NAP (50 * NS_PER_MS)         /* failures are noticed when it ends */
 
 bool group_has(const struct group *group, uint32_t rank)
 {
@@ -24,17 +20,20 @@ bool group_has(const struct group *group, uint32_t rank)
 	return false;
 }
 
-enum esp_status group_check(const struct group *group, struct failure *failure)
+enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure)
 {
 	struct context *context = group->context;
+	struct call_note note = {0};
 
 	if (context_is_forked(context))
 		return failure_set(failure, ESP_EFORKED, -1, "the context belongs to the process that called fork()");
 	enum esp_status status = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
 	if (status == ESP_OK)
 		return ESP_OK;
+	if (call) /* it is refused, but may tell who has made another one */
+		call_note(call, group->size, call->keyed ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
-	failure_set(failure, status, group->culprit, "the group has failed before: %s", group->why);
+	failure_set(failure, status, group_culprit(group, &note), "the group has failed before: %s", group->reason.text);
 	pthread_mutex_unlock(&context->lock);
 	return status;
 }
@@ -89,6 +88,23 @@ static void lanes_turn(struct group *group)
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
 
+/* Acquires what whoever had it before has done on the board. */
+static bool board_is_free(const struct group *group)
+{
+	return !atomic_load_explicit(&group->board_held, memory_order_acquire);
+}
+
+static void board_hold(struct group *group)
+{
+	atomic_store_explicit(&group->board_held, true, memory_order_relaxed);
+}
+
+/* Without the lock. */
+static void board_give_back(struct group *group)
+{
+	atomic_store_explicit(&group->board_held, false, memory_order_release);
+}
+
 static void board_begin_work(struct group *group, struct work *work)
 {
 	struct stretch *stretch = work->stretch_count ? &work->stretches[0] : NULL;
@@ -110,12 +126,12 @@ static void board_mismatch(struct group *group, uint32_t member, const struct ca
 	group_mismatch(group, group->context->rank, mine, group->ranks[member], theirs);
 }
 
-/* Goes on with the calls on the board as far as they go. */
+/* Goes on with the calls on the board as far as they go, unless somebody has it. */
 static void board_turn(struct group *group)
 {
 	struct call_note mine, theirs;
 
-	while (group->board_queue.first) {
+	while (group->board_queue.first && board_is_free(group)) {
 		struct work *work = group->board_queue.first;
 
 		if (failed_status(group) != ESP_OK) {
@@ -166,6 +182,7 @@ void group_turn(struct group *group)
 /* Somebody who sleeps over a small call: what nobody else looks after. */
 struct vigil {
 	uint64_t began_ns, asked_ns;
+	uint32_t asks;
 };
 
 static void remember_board(struct group *group)
@@ -181,20 +198,22 @@ static void remember_board(struct group *group)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* Now and then asks the next member whether it makes the same call: see group_asked(). */
-static void ask_now_and_then(struct group *group, struct vigil *vigil, uint64_t now, const struct call_note *note)
+/* Now and then asks members whether they make the same call: see group_asked(). */
+static void ask_now_and_then(struct group *group, const struct board_call *op, struct vigil *vigil, uint64_t now,
+                             uint64_t deadline_ns)
 {
 	if (vigil->began_ns == 0) {
 		vigil->began_ns = now;
 		remember_board(group);
 	}
-	if (now - vigil->began_ns < ASK_AFTER || (vigil->asked_ns && now - vigil->asked_ns < ASK_AGAIN))
+	if (now - vigil->began_ns < group_ask_after(deadline_ns - vigil->began_ns) ||
+	    (vigil->asked_ns && now - vigil->asked_ns < ASK_AGAIN))
 		return;
 	vigil->asked_ns = now;
-	group_ask(group, group->ranks[(group->rank + 1) % group->size], note);
+	group_ask(group, group->ranks[op->waits_for], vigil->asks++, &op->note);
 }
 
-/* A nap over a call that waits for a member. Fails the group if it is late. */
+/* A nap of whoever has the board, over a call that waits for a member. Fails the group if it is late. */
 static void board_nap(struct group *group, struct board_call *op, struct vigil *vigil, uint64_t now, uint64_t deadline_ns,
                       uint64_t until_ns)
 {
@@ -204,94 +223,106 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 	if (now >= deadline_ns) {
 		uint32_t rank = group->ranks[op->waits_for];
 
-		snprintf(why, sizeof(why), "the deadline passed while %s was waited for",
+		snprintf(why, sizeof(why), "the deadline of rank %u passed while %s was waited for", group->context->rank,
 		         context_rank_text(group->context, rank, who));
 		group_fail(group, ESP_ETIMEOUT, (int32_t)rank, why, true);
 		return;
 	}
-	ask_now_and_then(group, vigil, now, &op->note);
+	ask_now_and_then(group, op, vigil, now, deadline_ns);
 	pthread_mutex_lock(&group->context->lock);
 	bool has_left = context_has_left(group->context, group->ranks[op->waits_for], vigil->began_ns, now);
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_left)
 		group_fail_by_leave(group, group->ranks[op->waits_for]);
+	uint64_t nap = vigil->asked_ns == 0 ? group_ask_after(deadline_ns - vigil->began_ns) : NAP;
+	nap = nap < NAP ? nap : NAP;
 	if (until > now)
-		board_sleep(group->board, op, until - now < NAP ? until - now : NAP);
+		board_sleep(group->board, op, until - now < nap ? until - now : nap);
 }
 
 void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 {
 	struct rest rest;
 	struct vigil vigil = {0};
+	uint64_t now = 0;
 
 	rest_init(&rest, group->context->crowded);
-	while (!work_is_done(work)) {
-		if (pthread_mutex_trylock(&group->lock) != 0) {
-			/* Somebody else is at it: the next turn of ours may find that it is done. */
-			if (clock_now_ns() >= until_ns)
-				return;
-			sched_yield();
-			continue;
-		}
+	while (!work_is_done(work) && now < until_ns) {
+		pthread_mutex_lock(&group->lock);
 		lanes_turn(group);
 		board_turn(group);
-		uint64_t now = work_is_done(work) ? 0 : rest_turn(&rest);
-		if (now >= until_ns && now != 0) {
-			pthread_mutex_unlock(&group->lock);
-			return;
-		}
-		bool is_gated = !group->board_begun;
-		if (now != 0 && !is_gated)
-			board_nap(group, &group->board_call, &vigil, now, work->deadline_ns, until_ns);
+		/* Not ours: somebody else waits there, or the next call's gate is closed. */
+		bool is_ours = group->board_begun && board_is_free(group);
+		if (is_ours)
+			board_hold(group);
 		pthread_mutex_unlock(&group->lock);
-		if (now != 0 && is_gated)
-			usleep(GATE_LOOK_US); /* lane 0's thread looks too, and esp_poke() wakes that */
+		now = work_is_done(work) ? 0 : rest_turn(&rest);
+		if (now != 0 && is_ours)
+			board_nap(group, &group->board_call, &vigil, now, work->deadline_ns, until_ns);
+		else if (now != 0) /* lane 0's thread looks too, and esp_poke() wakes that */
+			driver_wait(group->context, work_is_done, work, now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
+		if (is_ours)
+			board_give_back(group);
 	}
 }
 
 /* ---- blocking calls ---- */
 
-/* A small call that nobody is before: no work is made of it. The group's lock is held. */
-static enum esp_status run_on_board(struct group *group, const struct call *call, const struct work_options *options,
+/* A small call that nobody is before: no work is made of it. This thread has the board. */
+static enum esp_status run_on_board(struct group *group, struct board_call *op, const struct work_options *options,
                                     struct failure *failure)
 {
 	struct context *context = group->context;
-	struct board_call op = {.call = call};
 	struct call_note mine, theirs;
 	struct vigil vigil = {0};
 	struct rest rest;
 	enum esp_status status;
 	uint64_t deadline_ns = 0;
 
-	call_note(call, group->size, ++group->calls, &op.note);
-	op.digest = call_note_digest(&op.note);
-	board_begin(group->board, &op);
+	board_begin(group->board, op);
 	rest_init(&rest, context->crowded);
-	while ((status = board_go_on(group->board, &op, &mine, &theirs)) == ESP_PENDING) {
+	while ((status = board_go_on(group->board, op, &mine, &theirs)) == ESP_PENDING) {
 		if (rest_has_spun(&rest))
-			board_step_aside(group->board, &op);
+			board_step_aside(group->board, op);
 		uint64_t now = rest_turn(&rest);
 
 		if (now != 0) {
 			if (deadline_ns == 0)
 				deadline_ns = now + (options->deadline_ns > 0 ? (uint64_t)options->deadline_ns
 				                                              : context->conf.deadline_seconds * NS_PER_S);
-			board_nap(group, &op, &vigil, now, deadline_ns, UINT64_MAX);
+			board_nap(group, op, &vigil, now, deadline_ns, UINT64_MAX);
 			status = failed_status(group);
 			if (status != ESP_OK)
 				break;
 		}
 	}
 	if (status == ESP_EMISMATCH)
-		board_mismatch(group, op.waits_for, &mine, &theirs);
+		board_mismatch(group, op->waits_for, &mine, &theirs);
 	atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
 	if (status == ESP_OK)
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);
 	group->waited = true;
-	group->wait = (struct exec_wait){.peer = group->ranks[op.waits_for]};
-	group_explain(group, &op.note, status, failure);
+	group->wait = (struct exec_wait){.peer = group->ranks[op->waits_for], .chunk = UINT64_MAX, .step = UINT32_MAX};
+	group_explain(group, &op->note, status, failure);
 	pthread_mutex_unlock(&context->lock);
+	return status;
+}
+
+/* Takes the board and the next number, if nobody is before this call: ESP_PENDING: somebody is. */
+static enum esp_status take_board(struct group *group, const struct call *call, uint64_t *out_number, struct failure *failure)
+{
+	enum esp_status status = ESP_PENDING;
+
+	pthread_mutex_lock(&group->lock);
+	if (!group->board_queue.first && board_is_free(group)) {
+		status = group_check(group, call, failure);
+		if (status == ESP_OK) {
+			board_hold(group);
+			*out_number = ++group->calls;
+		}
+	}
+	pthread_mutex_unlock(&group->lock);
 	return status;
 }
 
@@ -319,16 +350,19 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 	bool is_plain = !call->in_parts && !call->out_parts && !options->gate && !options->signal && !options->done;
 
 	if (is_plain && group_uses_board(group, call)) {
-		pthread_mutex_lock(&group->lock);
-		if (!group->board_queue.first) {
-			enum esp_status status = group_check(group, failure);
+		struct board_call op = {.call = call};
+		uint64_t number;
+		enum esp_status status = take_board(group, call, &number, failure);
 
-			if (status == ESP_OK)
-				status = run_on_board(group, call, options, failure);
-			pthread_mutex_unlock(&group->lock);
-			return status;
+		if (status == ESP_OK) {
+			call_note(call, group->size, number, &op.note);
+			op.digest = call_note_digest(&op.note);
+			status = run_on_board(group, &op, options, failure);
+			board_give_back(group);
+			group_turn(group); /* for those who came meanwhile; whom we overlook, lane 0's thread finds */
 		}
-		pthread_mutex_unlock(&group->lock);
+		if (status != ESP_PENDING)
+			return status;
 	}
 	return run_as_work(group, call, options, failure);
 }

@@ -4,10 +4,14 @@
  * Calls of a group are numbered in the order in which they are made. Each then waits in one of
  * two queues until it is its turn: that of the lanes, where a call waits only for its gate and for
  * those before it, and that of the board, where one call at a time is under way.
+ *
+ * The lock is held for moments, never while a peer is waited for. Who waits at the board has the board instead, by
+ * board_held, which is set under the lock: others leave their small calls in the queue then, and go on with all else.
  */
 #ifndef RUNTIME_GROUP_H
 #define RUNTIME_GROUP_H
 
+#include "base/clock.h"
 #include "runtime/board.h"
 #include "runtime/context.h"
 #include "runtime/keyed.h"
@@ -16,6 +20,8 @@
 #include "runtime/work.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
+#define ASK_AFTER (200 * NS_PER_MS)
+#define ASK_AGAIN NS_PER_S
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum group_stream {
@@ -40,12 +46,13 @@ struct group {
 	uint32_t *host_of;
 	struct board *board;    /* NULL: the members do not all share this host     */
 
-	pthread_mutex_t lock;   /* order of calls; a small blocking call holds it until it has ended */
+	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	uint64_t calls;         /* that were started                                */
 	struct plans plans;
 	struct work_queue lane_queue, board_queue;
 	struct board_call board_call; /* of the first in the board's queue          */
 	bool board_begun;
+	atomic_bool board_held; /* a thread has the board: board, board_call and board_begun are its own */
 	atomic_uint queued;     /* in both queues: for those without the lock       */
 
 	/* Guarded by context->lock. */
@@ -53,8 +60,7 @@ struct group {
 	uint32_t unfinished;                /* work under way                       */
 	uint32_t visitors;                  /* threads that look at its queues      */
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
-	int32_t culprit;                    /* rank, or -1                          */
-	char why[CONTROL_TEXT];
+	struct control_msg reason;          /* how it has failed, as it was told    */
 	bool waited;                        /* wait: what was waited for when it failed */
 	struct exec_wait wait;
 	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
@@ -93,8 +99,8 @@ static inline void group_depart(struct group *group)
 
 /* ---- calls ---- */
 
-/* May a call be made? */
-enum esp_status group_check(const struct group *group, struct failure *failure);
+/* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */
+enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure);
 /* Runs a checked call and waits for it: what the collective functions do. */
 enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
@@ -111,6 +117,13 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 
 /* Ends all its calls, now and from now on; the first reason counts. tell: the other members must be told. */
 void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
+/* The same, with everything that CONTROL_FAILED says: as it came from another member. */
+void group_fail_as(struct group *group, const struct control_msg *reason, bool tell);
+/*
+ * With context->lock held: whose fault it is that the group has failed; -1: nobody's. If calls do not fit it is, of the two ranks
+ * that were compared, the one whose call is not as this rank's own: note, if it is that one, else what is remembered.
+ */
+int32_t group_culprit(const struct group *group, const struct call_note *note);
 /* A rank has left that calls of the group wait for. */
 void group_fail_by_leave(struct group *group, uint32_t rank);
 /* With context->lock held: has it left so long ago that what it sent before must have arrived? */
@@ -145,7 +158,15 @@ void group_remember(struct group *group, const struct call_note *note);
 
 /* A member asks about a call, which it has made as the message says. */
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
-/* Asks a member. */
-void group_ask(struct group *group, uint32_t member_rank, const struct call_note *note);
+/* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
+void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
+/*
+ * How long a call waits before members are asked: those who wait notice at last that others, who do not, have made
+ * another call. Early enough for calls that have little time.
+ */
+static inline uint64_t group_ask_after(uint64_t patience_ns)
+{
+	return patience_ns / 4 < ASK_AFTER ? patience_ns / 4 : ASK_AFTER;
+}
 
 #endif

@@ -52,9 +52,9 @@ static void end_waiting(struct group *group, enum esp_status status)
 	} while (work);
 }
 
-static void tell_members(struct group *group, enum esp_status status, int32_t culprit, const char *why)
+static struct control_msg new_reason(const struct group *group, enum esp_status status, int32_t culprit, const char *why)
 {
-	struct control_msg msg = {
+	struct control_msg reason = {
 		.type = CONTROL_FAILED,
 		.from = group->context->rank,
 		.about = culprit < 0 ? UINT32_MAX : (uint32_t)culprit,
@@ -64,24 +64,31 @@ static void tell_members(struct group *group, enum esp_status status, int32_t cu
 		.peer = UINT32_MAX,
 	};
 
-	snprintf(msg.text, sizeof(msg.text), "%s", why);
-	steward_send_all(group->context->steward, &msg);
+	snprintf(reason.text, sizeof(reason.text), "%s", why);
+	return reason;
 }
 
 void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell)
 {
+	struct control_msg reason = new_reason(group, status, culprit, why);
+
+	group_fail_as(group, &reason, tell);
+}
+
+void group_fail_as(struct group *group, const struct control_msg *reason, bool tell)
+{
 	struct context *context = group->context;
+	enum esp_status status = reason->status < 0 ? (enum esp_status)reason->status : ESP_EJOB;
 
 	pthread_mutex_lock(&context->lock);
 	bool is_first = atomic_load(&group->failed) == ESP_OK;
 	if (is_first) {
-		group->culprit = culprit;
-		snprintf(group->why, sizeof(group->why), "%s", why);
+		group->reason = *reason;
 		atomic_store_explicit(&group->failed, (int)status, memory_order_release);
 		for (uint32_t i = 0; i < context->lanes * STREAMS; i++) {
 			group->fail_mail[i] = (struct mail){
 				.kind = MAIL_FAIL,
-				.peer = culprit < 0 ? PLAN_NONE : (uint32_t)culprit,
+				.peer = reason->about < context->size ? reason->about : PLAN_NONE,
 				.channel = (uint16_t)(group->channel + i % STREAMS),
 				.fd = -1,
 				.status = status,
@@ -96,7 +103,7 @@ void group_fail(struct group *group, enum esp_status status, int32_t culprit, co
 	if (!is_first)
 		return;
 	if (tell)
-		tell_members(group, status, culprit, why);
+		steward_send_all(context->steward, reason);
 	end_waiting(group, status);
 }
 
@@ -110,6 +117,23 @@ void group_fail_by_leave(struct group *group, uint32_t rank)
 
 /* ---- reasons ---- */
 
+static void ask(struct group *group, uint32_t member_rank, const struct call_note *note)
+{
+	struct control_msg msg = {
+		.type = CONTROL_ASK,
+		.from = group->context->rank,
+		.about = member_rank,
+		.channel = group->channel,
+		.first = group->ranks[0],
+		.sequence = note->sequence,
+		.peer = UINT32_MAX,
+		.note = *note,
+	};
+
+	if (member_rank != group->context->rank)
+		steward_send(group->context->steward, member_rank, &msg);
+}
+
 /* For whom it is an answer to "why": "rank 3 on node7 has died: its connection was closed". */
 static void name_loss(struct context *context, uint32_t rank, enum esp_status status, char why[CONTROL_TEXT])
 {
@@ -122,20 +146,27 @@ static void name_loss(struct context *context, uint32_t rank, enum esp_status st
 		snprintf(why, CONTROL_TEXT, "%s is gone: its connection was closed", who);
 }
 
+/*
+ * Something of another call has come. That may be an earlier one than any that is under way: of two roots that only
+ * send, neither notices at the time. So about all calls that are remembered, the first first.
+ */
 static void ask_about_all(struct group *group, uint32_t peer)
 {
 	struct context *context = group->context;
-	struct call_note notes[16];
-	uint32_t count = 0;
+	struct call_note notes[NOTES_KEPT];
 
 	pthread_mutex_lock(&context->lock);
-	for (struct work *work = context->live; work && count < 16; work = work->live_next) {
-		if (work->group == group && work->note.flags == 0)
-			notes[count++] = work->note;
-	}
+	memcpy(notes, group->notes, sizeof(notes));
+	uint64_t last = 0;
+	for (uint32_t i = 0; i < NOTES_KEPT; i++)
+		last = notes[i].sequence > last ? notes[i].sequence : last;
 	pthread_mutex_unlock(&context->lock);
-	for (uint32_t i = 0; i < count; i++)
-		group_ask(group, peer, &notes[i]);
+	for (uint64_t i = 1; i <= NOTES_KEPT; i++) {
+		const struct call_note *note = &notes[(last + i) % NOTES_KEPT];
+
+		if (note->sequence > 0)
+			ask(group, peer, note);
+	}
 }
 
 /* The lanes know that, the steward will know why: a rank has died, or has failed before it closed its connections. */
@@ -155,7 +186,7 @@ static void await_verdict(struct group *group, const struct exec_failure *why)
 void group_pass_verdict(struct group *group)
 {
 	struct context *context = group->context;
-	char text[CONTROL_TEXT] = "ranks have made calls that do not fit together";
+	char text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
 	struct exec_failure why = group->suspicion;
@@ -165,7 +196,9 @@ void group_pass_verdict(struct group *group)
 		group_fail_by_leave(group, why.node);
 		return;
 	}
-	if (why.status != ESP_EMISMATCH)
+	if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
+		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
+	else
 		name_loss(context, why.node, why.status, text);
 	group_fail(group, why.status, (int32_t)why.node, text, true);
 }
@@ -212,25 +245,66 @@ void group_stream_failed(struct context *context, const struct lane_failure *fai
 	group_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }
+
+/* ---- what is told about it ---- */
+
+/* Did two ranks make calls that do not fit? note is then that of `about`; peer's had the number `sequence`. */
+static bool is_mismatch(const struct control_msg *reason)
+{
+	return reason->status == ESP_EMISMATCH && reason->peer != UINT32_MAX;
+}
+
+/* Are these two of the calls that must be alike? */
+static bool belong_together(const struct call_note *one, const struct call_note *other)
+{
+	return one->flags == other->flags && one->key == other->key && one->sequence == other->sequence;
+}
+
+/* Does the group's reason say what this call is? */
+static bool is_in_reason(const struct control_msg *reason, const struct call_note *note)
+{
+	struct call_note peers = reason->note;
+
+	peers.sequence = reason->sequence;
+	return is_mismatch(reason) && (belong_together(note, &reason->note) || belong_together(note, &peers));
+}
+
+int32_t group_culprit(const struct group *group, const struct call_note *note)
+{
+	const struct context *context = group->context;
+	const struct control_msg *reason = &group->reason;
+
+	if (atomic_load(&group->failed) == ESP_OK || reason->about >= context->size)
+		return -1;
+	if (!is_mismatch(reason) || reason->peer >= context->size)
+		return (int32_t)reason->about;
+	if (!belong_together(note, &reason->note))
+		note = &group->notes[reason->note.sequence % NOTES_KEPT];
+	bool is_as_ours = belong_together(note, &reason->note) && call_note_digest(note) == call_note_digest(&reason->note);
+	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->peer : reason->about);
+}
+
 static void describe_wait(struct group *group, char *text, size_t size)
 {
-	char who[RANK_TEXT];
+	const struct exec_wait *wait = &group->wait;
+	char who[RANK_TEXT], where[64] = "";
 
 	text[0] = '\0';
-	if (!group->waited || group->wait.peer >= group->context->size || !group->size)
+	if (!group->waited || wait->peer >= group->context->size)
 		return;
-	snprintf(text, size, "; this rank waited for %s (chunk %" PRIu64 ", step %u)",
-	         context_rank_text(group->context, group->wait.peer, who), group->wait.chunk, group->wait.step);
+	if (wait->chunk != UINT64_MAX)
+		snprintf(where, sizeof(where), " (chunk %" PRIu64 ", step %u)", wait->chunk, wait->step);
+	snprintf(text, size, "; this rank waited for %s%s", context_rank_text(group->context, wait->peer, who), where);
 }
 
 void group_explain(struct group *group, const struct call_note *note, enum esp_status status, struct failure *out)
 {
-	char call[CALL_TEXT], wait[RANK_TEXT + 64];
+	char call[CALL_TEXT], wait[RANK_TEXT + 96], which[CALL_TEXT + 32] = "";
 
 	*out = FAILURE_NONE;
 	out->status = status;
-	out->rank = group->culprit;
-	out->operation = note->flags & CALL_LETTER ? "message" : plan_collective_name(note->collective);
+	out->rank = group_culprit(group, note);
+	out->operation = plan_collective_name(note->collective);
 	out->sequence = note->sequence;
 	describe_wait(group, wait, sizeof(wait));
 	if (group->waited) {
@@ -240,8 +314,10 @@ void group_explain(struct group *group, const struct call_note *note, enum esp_s
 	}
 	if (out->rank < 0 && status == ESP_ETIMEOUT)
 		out->rank = out->waits_for;
-	snprintf(out->text, sizeof(out->text), "call %" PRIu64 ", %s: %s%s", note->sequence, call_describe(note, call),
-	         group->why[0] ? group->why : "failed", wait);
+	/* A sentence about this very call says which it is. */
+	if (!is_in_reason(&group->reason, note))
+		snprintf(which, sizeof(which), "call %" PRIu64 ", %s: ", note->sequence, call_describe(note, call));
+	snprintf(out->text, sizeof(out->text), "%s%s%s", which, group->reason.text[0] ? group->reason.text : "failed", wait);
 }
 
 /* ---- calls that do not fit ---- */
@@ -251,16 +327,31 @@ void group_remember(struct group *group, const struct call_note *note)
 	group->notes[note->sequence % NOTES_KEPT] = *note;
 }
 
+/* "rank 3 made allreduce of 5 f32, sum" */
+static void describe_made(char *text, size_t size, uint32_t rank, const struct call_note *note, bool with_number)
+{
+	char call[CALL_TEXT], number[40] = "";
+
+	if (with_number)
+		snprintf(number, sizeof(number), "as call %" PRIu64 ", ", note->sequence);
+	snprintf(text, size, "%srank %u made %s", number, rank, call_describe(note, call));
+}
+
 void group_mismatch(struct group *group, uint32_t one, const struct call_note *ones, uint32_t other,
                     const struct call_note *others)
 {
-	char a[CALL_TEXT], b[CALL_TEXT], why[CONTROL_TEXT], which[32] = "";
+	char a[CALL_TEXT + 64], b[CALL_TEXT + 64], why[sizeof(a) + sizeof(b) + 64];
+	bool is_cut = ones->shape != others->shape && ones->count == others->count;
 
-	if (ones->sequence > 0)
-		snprintf(which, sizeof(which), "call %" PRIu64 ": ", ones->sequence);
-	snprintf(why, sizeof(why), "%scalls do not fit: rank %u made %s, rank %u made %s", which, one,
-	         call_describe(ones, a), other, call_describe(others, b));
-	group_fail(group, ESP_EMISMATCH, (int32_t)other, why, true);
+	/* One number for both, unless one of them has made another kind of call before. */
+	describe_made(a, sizeof(a), one, ones, ones->sequence > 0);
+	describe_made(b, sizeof(b), other, others, others->sequence != ones->sequence);
+	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : "");
+	struct control_msg reason = new_reason(group, ESP_EMISMATCH, (int32_t)other, why);
+	reason.peer = one;
+	reason.sequence = ones->sequence;
+	reason.note = *others;
+	group_fail_as(group, &reason, true);
 }
 
 bool group_awaits_verdict(struct group *group, struct work *work)
@@ -276,21 +367,13 @@ bool group_awaits_verdict(struct group *group, struct work *work)
 	return awaits;
 }
 
-void group_ask(struct group *group, uint32_t member_rank, const struct call_note *note)
+void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note)
 {
-	struct control_msg msg = {
-		.type = CONTROL_ASK,
-		.from = group->context->rank,
-		.about = member_rank,
-		.channel = group->channel,
-		.first = group->ranks[0],
-		.sequence = note->sequence,
-		.peer = UINT32_MAX,
-		.note = *note,
-	};
+	uint32_t next = group->ranks[(group->rank + 1 + turn % (group->size - 1)) % group->size];
 
-	if (member_rank != group->context->rank)
-		steward_send(group->context->steward, member_rank, &msg);
+	ask(group, next, note);
+	if (waits_for != NO_RANK && waits_for != next)
+		ask(group, waits_for, note);
 }
 
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)

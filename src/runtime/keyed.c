@@ -23,7 +23,7 @@ enum esp_status keyed_start(struct work *work, struct failure *failure)
 {
 	struct group *group = work->group;
 	struct context *context = group->context;
-	enum esp_status status = group_check(group, failure);
+	enum esp_status status = group_check(group, &work->call, failure);
 
 	if (status != ESP_OK)
 		return status;
@@ -32,7 +32,7 @@ enum esp_status keyed_start(struct work *work, struct failure *failure)
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&group->failed) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
-		return group_check(group, failure);
+		return group_check(group, &work->call, failure);
 	}
 	for (const struct work *other = group->keyed.waiting; other; other = other->wait_next) {
 		if (other->call.key == work->call.key)

@@ -1,6 +1,7 @@
 #include "runtime/letters.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,40 @@ static void say(struct group *group, uint32_t place, enum control_type type, con
 	};
 
 	steward_send(group->context->steward, group->ranks[place], &msg);
+}
+
+/* ---- words ---- */
+
+#define LETTER_TEXT (RANK_TEXT + 96u)
+
+static const char *describe(const struct work *work, char text[LETTER_TEXT])
+{
+	const struct group *group = work->group;
+	bool is_send = work->kind == WORK_SEND;
+	char who[RANK_TEXT] = "any rank";
+
+	if (work->peer < group->size)
+		context_rank_text(group->context, group->ranks[work->peer], who);
+	snprintf(text, LETTER_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
+	         work->room_bytes, is_send ? "to" : "from", who, work->tag);
+	return text;
+}
+
+static void set_failure(struct work *work, enum esp_status status, int32_t rank, const char *why)
+{
+	const struct group *group = work->group;
+	char text[LETTER_TEXT];
+
+	failure_set(&work->failure, status, rank, "%s: %s", describe(work, text), why);
+	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
+	work->failure.waits_for = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+}
+
+void letters_explain(struct work *work, enum esp_status status)
+{
+	const char *why = work->group->reason.text;
+
+	set_failure(work, status, group_culprit(work->group, &work->note), why[0] ? why : "failed");
 }
 
 /* ---- lists ---- */
@@ -163,7 +198,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 		return;
 	}
 	if (status != ESP_OK)
-		failure_set(&work->failure, status, -1, "no memory for a message of %" PRIu64 " bytes", work->note.count);
+		set_failure(work, status, -1, "no memory");
 	if (work->kind == WORK_RECEIVE)
 		work->group->letters.receiving--;
 	out->ended = work;
@@ -247,9 +282,10 @@ static void match(struct group *group, struct work *receive, const struct call_n
 	if (send)
 		letters_forget(&group->letters, send);
 	if (is_too_long) {
-		failure_set(&receive->failure, ESP_EMISMATCH, (int32_t)group->ranks[note->root],
-		            "the message from rank %u with tag %" PRIu64 " has %" PRIu64 " bytes, the receive has room for %" PRIu64,
-		            note->root, note->key, note->count, receive->room_bytes);
+		char why[64];
+
+		snprintf(why, sizeof(why), "the message has %" PRIu64 " bytes", note->count);
+		set_failure(receive, ESP_EMISMATCH, (int32_t)group->ranks[note->root], why);
 		receive->is_waiting = false;
 		out->ended = receive;
 		out->status = ESP_EMISMATCH;
@@ -395,6 +431,17 @@ static void start_send(struct work *work, struct outcome *out)
 		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
 }
 
+static void unlink_letter(struct letters *letters, struct letter *before, struct letter *letter)
+{
+	if (before)
+		before->next = letter->next;
+	else
+		letters->first = letter->next;
+	if (letters->last == letter)
+		letters->last = before;
+	letters->count--;
+}
+
 static void start_receive(struct work *work, struct outcome *out)
 {
 	struct group *group = work->group;
@@ -410,13 +457,7 @@ static void start_receive(struct work *work, struct outcome *out)
 		append_receive(letters, work);
 		return;
 	}
-	if (before)
-		before->next = letter->next;
-	else
-		letters->first = letter->next;
-	if (letters->last == letter)
-		letters->last = before;
-	letters->count--;
+	unlink_letter(letters, before, letter);
 	match(group, work, &letter->note, out);
 	free(letter);
 }
@@ -425,14 +466,14 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 {
 	struct context *context = work->group->context;
 	struct outcome outcome = {0};
-	enum esp_status status = group_check(work->group, failure);
+	enum esp_status status = group_check(work->group, NULL, failure);
 
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&work->group->failed) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
-		return group_check(work->group, failure);
+		return group_check(work->group, NULL, failure);
 	}
 	work_set_out(work);
 	work->is_waiting = true;
@@ -444,6 +485,58 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 	context_watch(context);
 	finish(&outcome);
 	return ESP_OK;
+}
+
+/* ---- giving up ---- */
+
+static bool is_in(const struct work *list, const struct work *work)
+{
+	while (list && list != work)
+		list = list->wait_next;
+	return list != NULL;
+}
+
+/* Takes the news of our own letter back: false: it has been taken. */
+static bool take_back(struct letters *letters, const struct call_note *note)
+{
+	struct letter *before = NULL, *letter = letters->first;
+
+	while (letter && !(letter->note.root == note->root && letter->note.sequence == note->sequence)) {
+		before = letter;
+		letter = letter->next;
+	}
+	if (!letter)
+		return false;
+	unlink_letter(letters, before, letter);
+	free(letter);
+	return true;
+}
+
+bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
+{
+	struct group *group = work->group;
+	struct letters *letters = &group->letters;
+	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+	char text[LETTER_TEXT];
+	bool is_ours = false;
+
+	if (work->kind == WORK_RECEIVE && is_in(letters->receives, work)) {
+		set_failure(work, ESP_ETIMEOUT, peer, "no message came within the deadline");
+		is_ours = true;
+	} else if (work->kind == WORK_SEND && work->peer == group->rank && take_back(letters, &work->note)) {
+		set_failure(work, ESP_ETIMEOUT, peer, "it is to this rank itself, which did not receive it within the deadline");
+		is_ours = true;
+	} else {
+		set_failure(work, ESP_ETIMEOUT, peer, work->kind == WORK_SEND && work->moved_bytes == 0
+		                                              ? "it was not received within the deadline"
+		                                              : "it was not complete within the deadline");
+		snprintf(why, CONTROL_TEXT, "the deadline of rank %u passed in its %s", group->context->rank, describe(work, text));
+	}
+	if (is_ours) {
+		letters_forget(letters, work);
+		work->is_waiting = false;
+	}
+	return is_ours;
 }
 
 void letters_fini(struct letters *letters)

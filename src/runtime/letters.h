@@ -15,6 +15,8 @@
 #ifndef RUNTIME_LETTERS_H
 #define RUNTIME_LETTERS_H
 
+#include <stdbool.h>
+
 #include "runtime/failure.h"
 #include "wire/control_msg.h"
 
@@ -47,6 +49,14 @@ void letters_announced(struct group *group, const struct call_note *note);
 void letters_fetch(struct group *group, const struct control_msg *msg);
 /* All parts of a piece have ended well. Without the lock. */
 void letters_piece_done(struct work *work);
+
+/*
+ * Its deadline has passed. A receive that no letter has come for, or a letter to ourselves that nobody has taken, is known to
+ * nobody else: true: it is in no list any more, and is to be ended. False: the group has to fail, with the words in why.
+ */
+bool letters_give_up(struct work *work, char why[CONTROL_TEXT]);
+/* Why it has failed: as its group has. */
+void letters_explain(struct work *work, enum esp_status status);
 
 void letters_forget(struct letters *letters, struct work *work);
 void letters_fini(struct letters *letters);

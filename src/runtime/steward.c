@@ -564,11 +564,12 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
 	               watch_own(steward, &steward->config.listen_fd) && watch_own(steward, &steward->config.local_fd);
+	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	if (!steward->control || !watched || start_thread(steward) != 0) {
+		*out = NULL;
 		free_all(steward);
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");
 	}
-	*out = steward;
 	return ESP_OK;
 }
 

@@ -56,7 +56,7 @@ struct steward_config {
 /* A listening Unix socket whose name follows from the port that this process listens on. */
 ESP_CHECKED enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *err);
 
-/* Takes the sockets, also if it fails. */
+/* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
 ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err);
 /* Sends what is queued, for a second at most, and closes all connections. No event comes any more. NULL is fine. */
 void steward_close(struct steward *steward);

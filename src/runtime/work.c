@@ -246,6 +246,7 @@ void work_set_out(struct work *work)
 
 	work->started_ns = clock_now_ns();
 	work->asked_ns = work->looked_ns = 0;
+	work->asks = 0;
 	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
 	uint64_t drained;
 	if (work->event_fd >= 0 && read(work->event_fd, &drained, sizeof(drained)) < 0)
@@ -267,7 +268,7 @@ enum esp_status work_start(struct work *work, bool helped, struct failure *failu
 	if (work->call.keyed)
 		return keyed_start(work, failure);
 	pthread_mutex_lock(&group->lock);
-	enum esp_status status = group_check(group, failure);
+	enum esp_status status = group_check(group, &work->call, failure);
 	if (status == ESP_OK) {
 		call_note(&work->call, group->size, ++group->calls, &work->note);
 		work->digest = call_note_digest(&work->note);
@@ -316,6 +317,15 @@ static void tell_end(struct work *work, enum esp_status status)
 	(void)status;
 }
 
+/* With the lock held. */
+static void explain(struct work *work, enum esp_status status)
+{
+	if (work->kind == WORK_CALL)
+		group_explain(work->group, &work->note, status, &work->failure);
+	else
+		letters_explain(work, status);
+}
+
 void work_end(struct work *work, enum esp_status status)
 {
 	struct context *context = work->group->context;
@@ -329,9 +339,12 @@ void work_end(struct work *work, enum esp_status status)
 	remove_live(work);
 	if (work->kind != WORK_CALL)
 		letters_forget(&work->group->letters, work);
-	context->ended_calls++;
-	if (status != ESP_OK && work->failure.status == ESP_OK)
-		group_explain(work->group, &work->note, status, &work->failure);
+	if (work->on_board)
+		atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
+	else
+		context->ended_calls++;
+	if (status != ESP_OK && work->failure.status != status)
+		explain(work, status);
 	work->ended = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);

@@ -64,7 +64,8 @@ struct work {
 	uint64_t started_ns;
 	uint64_t deadline_ns;      /* absolute */
 	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
-	uint64_t asked_ns;         /* when the peer that it waits for was last asked about this call */
+	uint64_t asked_ns;         /* when members were last asked about this call */
+	uint32_t asks;             /* how often                                  */
 
 	atomic_uint references;
 	atomic_uint parts_left;

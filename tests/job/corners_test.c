@@ -72,6 +72,62 @@ static void mixed_buffers(struct job_rank *rank)
 	}
 }
 
+static enum esp_status run_on(struct job_rank *rank, enum esp_collective collective, struct esp_buffer *ins, uint32_t in_count,
+                              struct esp_buffer *outs, uint32_t out_count, uint64_t count)
+{
+	struct esp_call call = ESP_CALL_INIT;
+
+	call.collective = collective;
+	call.type = ESP_I32;
+	call.count = count;
+	call.in_buffers = ins;
+	call.in_buffer_count = in_count;
+	call.out_buffers = outs;
+	call.out_buffer_count = out_count;
+	return esp_run(rank->world, &call);
+}
+
+/* Many buffers share memory only where they are one place of the call; their order in memory is free. */
+static void overlapping_buffers(struct job_rank *rank)
+{
+	uint32_t n = rank->size;
+	int32_t *data = calloc(40 * n, 4);
+	struct esp_buffer a = buffer_of(data, 16), b = buffer_of(data + 4, 16), c = buffer_of(data + 8, 16);
+	struct esp_buffer off_a = buffer_of(data + 1, 16);
+
+	/* In place: also the other way round in memory, cut on one side only, or with nothing in between. */
+	OK(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){b, a}, 2, (struct esp_buffer[]){b, a}, 2, 8));
+	OK(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){a, buffer_of(data, 0), b}, 3,
+	          (struct esp_buffer[]){a, buffer_of(data + 1, 0), b}, 3, 8));
+	OK(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){a, a}, 2, (struct esp_buffer[]){c, b}, 2, 8));
+	OK(run_on(rank, ESP_BROADCAST, NULL, 0, (struct esp_buffer[]){c, a}, 2, 8));
+	struct esp_call call = ESP_CALL_INIT;
+	call.type = ESP_I32;
+	call.count = 8;
+	call.in = data;
+	call.out_buffers = (struct esp_buffer[]){a, b};
+	call.out_buffer_count = 2;
+	OK(esp_run(rank->world, &call));
+	call.in = data + 4; /* its first half is the second buffer */
+	EXPECT(esp_run(rank->world, &call), ESP_EINVAL);
+	/* Not in place. */
+	EXPECT(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){a, b}, 2, (struct esp_buffer[]){b, a}, 2, 8), ESP_EINVAL);
+	EXPECT(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){off_a, c}, 2, (struct esp_buffer[]){a, c}, 2, 8), ESP_EINVAL);
+	/* Two results in one place. */
+	EXPECT(run_on(rank, ESP_ALLREDUCE, (struct esp_buffer[]){a, b}, 2, (struct esp_buffer[]){c, c}, 2, 8), ESP_EINVAL);
+	EXPECT(run_on(rank, ESP_BROADCAST, NULL, 0, (struct esp_buffer[]){off_a, a}, 2, 8), ESP_EINVAL);
+	/* Blocks: this rank's is its place in the whole. */
+	struct esp_buffer whole[] = {buffer_of(data, 8 * n), buffer_of(data + 2 * n, 8 * n)};
+	struct esp_buffer own = buffer_of(data + 4 * rank->rank, 16), other = buffer_of(data + 4 * rank->rank + 1, 16);
+	OK(run_on(rank, ESP_ALLGATHER, &own, 1, whole, 2, 4));
+	OK(run_on(rank, ESP_REDUCE_SCATTER, whole, 2, &own, 1, 4));
+	EXPECT(run_on(rank, ESP_ALLGATHER, &other, 1, (struct esp_buffer[]){whole[0], whole[1]}, 2, 4), ESP_EINVAL);
+	EXPECT(run_on(rank, ESP_REDUCE_SCATTER, whole, 2, &other, 1, 4), ESP_EINVAL);
+	EXPECT(run_on(rank, ESP_ALLTOALL, whole, 2, whole, 2, 4), ESP_EINVAL);
+	OK(esp_barrier(rank->world));
+	free(data);
+}
+
 static void unequal_counts(struct job_rank *rank)
 {
 	uint64_t counts[8], all = 0, before = 0;
@@ -184,6 +240,65 @@ static void refused(struct job_rank *rank)
 	OK(esp_barrier(rank->world));
 }
 
+/* Small calls are counted as such, whoever waits for them. */
+static void counted(struct job_rank *rank)
+{
+	struct esp_stats before = ESP_STATS_INIT, after = ESP_STATS_INIT;
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+	int32_t data[4] = {0};
+	bool has_board = rank->size > 1 && strcmp(esp_setting(rank->context, "transport"), "tcp") != 0;
+
+	call.type = ESP_I32;
+	call.count = 4;
+	call.in = call.out = data;
+	OK(esp_get_stats(rank->context, &before));
+	OK(esp_run(rank->world, &call));
+	for (int i = 0; i < 5; i++) {
+		OK(esp_start(rank->world, &call, &work));
+		OK(esp_wait(work, -1));
+		esp_work_free(work);
+	}
+	OK(esp_get_stats(rank->context, &after));
+	CHECK_U64(after.calls - before.calls, 6);
+	CHECK_U64(after.small_calls - before.small_calls, has_board ? 6 : 0);
+}
+
+/* Failures of what needs no job can be asked about, too. */
+static void local_errors(void)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	float data[8] = {0};
+
+	EXPECT(esp_reduce_local(data, data, data, 8, (enum esp_type)99, ESP_SUM), ESP_EINVAL);
+	OK(esp_last_error(&error));
+	CHECK(error.status == ESP_EINVAL && strstr(error.text, "99"));
+	EXPECT(esp_reduce_local(data, data, data, 8, ESP_F32, ESP_BAND), ESP_EUNSUPPORTED);
+	OK(esp_last_error(&error));
+	CHECK_MSG(error.status == ESP_EUNSUPPORTED && strstr(error.text, "f32"), "%s", error.text);
+	EXPECT(esp_reduce_local(data + 1, data + 1, data, 4, ESP_F32, ESP_SUM), ESP_EINVAL);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "overlaps b"), "%s", error.text);
+	EXPECT(esp_reduce_local(data, NULL, data, 4, ESP_F32, ESP_SUM), ESP_EINVAL);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "a is NULL"), "%s", error.text);
+}
+
+/* What a reason holds stays within its line, here and elsewhere. */
+static void harmless_reason(struct job_rank *rank)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	int32_t data = 0;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	if (rank->rank == 0)
+		OK(esp_abort(rank->world, "two\nlines\t\033[31mred\302\233m\177 caf\303\251"));
+	EXPECT(esp_allreduce(rank->world, &data, &data, 1, ESP_I32, ESP_SUM), ESP_EABORTED);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "two lines  [31mred  m  caf\303\251"), "%s", error.text);
+}
+
 /* ---- deadlines and leaving ---- */
 
 /* Nobody waits for it, and it ends all the same: on a board, and behind a gate that stays closed. */
@@ -283,13 +398,17 @@ int main(void)
 			job_run(size, orderly, restarts, NULL);
 			job_run(size, orderly, work_outlives_its_group, NULL);
 			job_run(size, orderly, refused, NULL);
+			job_run(size, orderly, overlapping_buffers, NULL);
+			job_run(size, orderly, counted, NULL);
 		}
 		for (unsigned k = 0; k < 2; k++) {
 			job_run(2, all[i], deadlines_in_the_background, &gated[k]);
 			job_run(2, all[i], closed_too_early, &counts[k]);
 		}
 		job_run(3, orderly, done_and_gone, NULL);
+		job_run(2, all[i], harmless_reason, NULL);
 	}
 	job_run(4, NULL, other_root, NULL);
+	local_errors();
 	return 0;
 }

@@ -178,6 +178,7 @@ static void keyed_mismatch(struct job_rank *rank)
 	EXPECT(esp_run(rank->world, &call), ESP_EMISMATCH);
 	OK(esp_last_error(&error));
 	CHECK_MSG(strstr(error.text, "key 99") != NULL, "%s", error.text);
+	CHECK_MSG((error.rank == 1) == (rank->rank != 1), "rank %u is told that it was %d: %s", rank->rank, error.rank, error.text);
 }
 
 /* ---- messages ---- */

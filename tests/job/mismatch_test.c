@@ -1,11 +1,14 @@
 /*
  * mismatch_test.c - calls that do not fit together: every rank gets an error that names both, never a result.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "job.h"
+
+#define SMALL 5 /* elements: a call that goes over the board, if there is one */
 
 static const char *const *settings;
 
@@ -18,6 +21,8 @@ enum oddity {
 	ODD_ORDER,
 	ODD_PLAN,
 	ODD_FACTOR,
+	ODD_SIZE,    /* small, where the others are not */
+	ODD_SIZES,   /* the other way round             */
 	ODDITIES,
 };
 
@@ -26,6 +31,8 @@ struct oddness {
 	uint64_t count;
 	uint32_t odd_one;
 	bool in_background;
+	int64_t deadline_ns;
+	enum esp_collective collective; /* of ODD_SIZE and ODD_SIZES */
 };
 
 /* The call of a rank: the odd one's differs. */
@@ -36,6 +43,11 @@ static void choose(const struct oddness *odd, bool is_odd, struct esp_call *call
 	call->count = odd->count;
 	call->op = odd->what == ODD_FACTOR ? ESP_SCALED : ESP_SUM;
 	call->factor = 0.5;
+	call->deadline_ns = odd->deadline_ns;
+	if (odd->what == ODD_SIZE || odd->what == ODD_SIZES) {
+		call->collective = odd->collective;
+		call->count = is_odd == (odd->what == ODD_SIZE) ? SMALL : odd->count;
+	}
 	if (!is_odd)
 		return;
 	switch (odd->what) {
@@ -63,6 +75,8 @@ static void choose(const struct oddness *odd, bool is_odd, struct esp_call *call
 	case ODD_FACTOR:
 		call->factor = 0.25;
 		break;
+	case ODD_SIZE:
+	case ODD_SIZES:
 	case ODDITIES:
 		break;
 	}
@@ -82,40 +96,144 @@ static enum esp_status run(struct job_rank *rank, const struct esp_call *call, b
 	return status;
 }
 
+static unsigned times_in(const char *text, const char *word)
+{
+	unsigned times = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		times++;
+	return times;
+}
+
+/* "as call 3", and before it "call 7, ..." if that was the one to end; never one number twice. */
+static void check_number(const char *text)
+{
+	const char *last = strstr(text, "as call "), *first = strstr(text, "call ");
+
+	CHECK_MSG(last, "no number: %s", text);
+	CHECK_MSG(first == last + 3 || strtoull(first + 5, NULL, 10) != strtoull(last + 8, NULL, 10), "a number twice: %s", text);
+	CHECK_MSG(times_in(text, "call ") <= 2, "too many numbers: %s", text);
+}
+
+/* Two ranks with different calls, one of them the odd one; the one that is blamed has not made the call that this rank has. */
+static void check_words(const struct job_rank *rank, const struct oddness *odd, const struct esp_error *error)
+{
+	char made[64];
+
+	snprintf(made, sizeof(made), "rank %u made ", odd->odd_one);
+	CHECK_MSG(error->rank >= 0 && (uint32_t)error->rank < rank->size, "no culprit: %s", error->text);
+	CHECK_MSG((rank->rank == odd->odd_one) == ((uint32_t)error->rank != odd->odd_one), "rank %u is told that it was %d: %s",
+	          rank->rank, error->rank, error->text);
+	CHECK_MSG(times_in(error->text, " made ") == 2, "the calls are not named: %s", error->text);
+	CHECK_MSG(times_in(error->text, made) == 1, "the odd one is not named: %s", error->text);
+	check_number(error->text);
+	snprintf(made, sizeof(made), " of %d f32", SMALL);
+	if (odd->what == ODD_SIZE || odd->what == ODD_SIZES)
+		CHECK_MSG(strstr(error->text, made), "the small call is not named: %s", error->text);
+	if (odd->what == ODD_FACTOR)
+		CHECK_MSG(strstr(error->text, "by 0.5") && strstr(error->text, "by 0.25"), "no factors: %s", error->text);
+	if (odd->what == ODD_PLAN)
+		CHECK_MSG(strstr(error->text, "plan ring"), "no plan: %s", error->text);
+}
+
 static void body(struct job_rank *rank)
 {
 	const struct oddness *odd = rank->argument;
 	struct esp_call call = ESP_CALL_INIT;
 	struct esp_error error = ESP_ERROR_INIT;
-	float *data = calloc(odd->count + 1, sizeof(*data));
+	float *data = calloc((odd->count + 1) * rank->size, sizeof(*data));
+	float *other = calloc((odd->count + 1) * rank->size, sizeof(*data));
 	enum esp_status status = ESP_OK;
 
 	OK(esp_barrier(rank->world));
 	job_meet(rank); /* nobody is still in it when the group fails */
 	choose(odd, rank->rank == odd->odd_one, &call);
-	call.in = call.out = data;
+	call.in = data;
+	call.out = call.collective == ESP_BROADCAST ? data : other;
 	/* A rank that only gives finds out when nobody takes it any more. */
 	for (int i = 0; i < 100 && status == ESP_OK; i++)
 		status = run(rank, &call, odd->in_background);
 	job_expect(status, ESP_EMISMATCH, "calls that do not fit");
 	OK(esp_last_error(&error));
-	CHECK_MSG(error.rank >= 0 && (uint32_t)error.rank < rank->size, "no culprit: %s", error.text);
-	CHECK_MSG(strstr(error.text, " made ") != NULL, "the calls are not named: %s", error.text);
+	check_words(rank, odd, &error);
 	EXPECT(esp_barrier(rank->world), ESP_EMISMATCH);
 	free(data);
+	free(other);
 }
 
 static void all_oddities(uint32_t size, uint64_t count)
 {
 	struct oddness odd = {.count = count};
 
-	for (odd.what = 0; odd.what < ODDITIES; odd.what++) {
+	for (odd.what = 0; odd.what < ODD_SIZE; odd.what++) {
 		for (unsigned i = 0; i < 2; i++) {
 			odd.odd_one = odd.what % size;
 			odd.in_background = i == 1;
 			job_run(size, settings, body, &odd);
 		}
 	}
+}
+
+/* Over the board here, by a plan there; with less time than it takes until ranks ask each other. */
+static void small_and_large(uint32_t size)
+{
+	struct oddness odd = {.count = 50000, .deadline_ns = 150000000};
+
+	for (odd.what = ODD_SIZE; odd.what <= ODD_SIZES; odd.what++) {
+		for (odd.collective = ESP_ALLREDUCE; odd.collective < ESP_BARRIER; odd.collective++) {
+			odd.odd_one = odd.collective % size;
+			odd.in_background = odd.collective % 2;
+			job_run(size, settings, body, &odd);
+		}
+	}
+}
+
+static void expect_words(enum esp_status status, const char *one, const char *other)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+
+	EXPECT(status, ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, one) && strstr(error.text, other), "%s", error.text);
+}
+
+/* Two roots that only send may notice nothing, nor may a small call behind; the next large one comes upon what they sent. */
+static void two_roots(struct job_rank *rank)
+{
+	float *data = calloc(50000, sizeof(*data));
+
+	job_meet(rank);
+	enum esp_status status = esp_broadcast(rank->world, data, 50000, ESP_F32, rank->rank);
+	if (status == ESP_OK)
+		status = esp_barrier(rank->world);
+	if (status == ESP_OK)
+		status = esp_allreduce(rank->world, data, data, 50000, ESP_F32, ESP_SUM);
+	expect_words(status, "rank 0 made broadcast of 50000 f32, root 0", "rank 1 made broadcast of 50000 f32, root 1");
+	free(data);
+}
+
+/* Ranks 1 and 2 are done with their calls, rank 0 waits for rank 2, and rank 1 has made the same call as rank 0. */
+static void only_one_waits(struct job_rank *rank)
+{
+	float *data = calloc(50000, sizeof(*data)), *all = calloc(150000, sizeof(*data));
+	struct esp_call call = ESP_CALL_INIT;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	call.collective = ESP_GATHER;
+	call.count = 50000;
+	call.in = data;
+	call.out = all;
+	call.deadline_ns = 1000000000;
+	if (rank->rank == 0)
+		expect_words(esp_run(rank->world, &call), "rank 0 made gather", "rank 2 made reduce");
+	else if (rank->rank == 1)
+		OK(esp_run(rank->world, &call));
+	else
+		OK(esp_reduce(rank->world, data, all, 50000, ESP_F32, ESP_SUM, 1));
+	job_meet(rank);
+	free(data);
+	free(all);
 }
 
 int main(void)
@@ -126,8 +244,14 @@ int main(void)
 	settings = by_memory;
 	all_oddities(2, 5);
 	all_oddities(3, 50000);
+	small_and_large(2);
+	small_and_large(3);
+	job_run(2, settings, two_roots, NULL);
+	job_run(3, settings, only_one_waits, NULL);
 	settings = by_sockets;
 	all_oddities(3, 5);
 	all_oddities(2, 50000);
+	job_run(2, settings, two_roots, NULL);
+	job_run(3, settings, only_one_waits, NULL);
 	return 0;
 }

@@ -1,0 +1,171 @@
+/*
+ * letters_test.c - messages between two ranks that end badly, or late: what is told, and who is concerned. (What is well:
+ * groups_test.c.)
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "job.h"
+
+#define SOON 30000000 /* ns */
+
+static void check_error(const struct esp_error *error, const char *operation, int32_t culprit, const char *const *words)
+{
+	CHECK_STR(error->operation, operation);
+	CHECK_MSG(error->rank == culprit, "it was rank %d: %s", error->rank, error->text);
+	for (; *words; words++)
+		CHECK_MSG(strstr(error->text, *words) != NULL, "not \"%s\": %s", *words, error->text);
+}
+
+static struct esp_error end_late(struct esp_work *work)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+
+	EXPECT(esp_wait(work, -1), ESP_ETIMEOUT);
+	OK(esp_work_error(work, &error));
+	esp_work_free(work);
+	return error;
+}
+
+/* Nobody else knows of a receive that nothing came for: it ends, and the group goes on. */
+static void late_receives(struct job_rank *rank)
+{
+	static const char *const any[] = {"receive of up to 100 bytes from any rank with tag 8", "deadline", NULL};
+	static const char *const named[] = {"receive of up to 100 bytes from rank 0 on ", " with tag 7", "deadline", NULL};
+	struct esp_work *work;
+	struct esp_error error;
+	char data[100];
+
+	OK(esp_recv_start(rank->world, data, 100, 0, 7, SOON, &work));
+	error = end_late(work);
+	check_error(&error, "receive", 0, named);
+	CHECK(error.waits_for == 0);
+	OK(esp_recv_start(rank->world, data, 100, ESP_ANY_RANK, 8, SOON, &work));
+	error = end_late(work);
+	check_error(&error, "receive", -1, any);
+	CHECK(error.waits_for == -1);
+	/* What comes later is there for whoever asks for it. */
+	OK(esp_barrier(rank->world));
+	OK(esp_send_start(rank->world, &rank->rank, 4, (rank->rank + 1) % rank->size, 7, 0, &work));
+	uint32_t from = 77;
+	OK(esp_recv(rank->world, data, 100, ESP_ANY_RANK, 7, NULL, &from));
+	CHECK(from == (rank->rank + rank->size - 1) % rank->size);
+	OK(esp_wait(work, -1));
+	esp_work_free(work);
+	OK(esp_barrier(rank->world));
+}
+
+struct receiver {
+	struct job_rank *rank;
+	int got;
+};
+
+static void *receive_own(void *argument)
+{
+	struct receiver *receiver = argument;
+	struct job_rank *rank = receiver->rank;
+
+	OK(esp_recv(rank->world, &receiver->got, sizeof(receiver->got), rank->rank, 9, NULL, NULL));
+	return NULL;
+}
+
+/* To oneself: it waits for a receive, which another thread may make; without one it ends alone, and is gone. */
+static void to_oneself(struct job_rank *rank)
+{
+	static const char *const words[] = {"send of 4 bytes to rank ", " with tag 9", "itself", "deadline", NULL};
+	struct receiver receiver = {.rank = rank};
+	struct esp_work *work;
+	pthread_t thread;
+	int number = 5;
+
+	OK(esp_send_start(rank->world, &number, sizeof(number), rank->rank, 9, SOON, &work));
+	struct esp_error error = end_late(work);
+	check_error(&error, "send", (int32_t)rank->rank, words);
+	number = 6;
+	CHECK(pthread_create(&thread, NULL, receive_own, &receiver) == 0);
+	OK(esp_send(rank->world, &number, sizeof(number), rank->rank, 9));
+	pthread_join(thread, NULL);
+	CHECK(receiver.got == 6);
+	OK(esp_barrier(rank->world));
+}
+
+/* A send has been announced to its receiver: the group fails, and everybody is told in which message. */
+static void late_send(struct job_rank *rank)
+{
+	static const char *const own[] = {"send of 8 bytes to rank 1 on ", " with tag 5: it was not received", NULL};
+	static const char *const told[] = {"rank 0", "send of 8 bytes to rank 1 on ", " with tag 5", NULL};
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_work *work;
+	uint64_t data = 0;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	if (rank->rank == 0) {
+		OK(esp_send_start(rank->world, &data, sizeof(data), 1, 5, SOON, &work));
+		error = end_late(work);
+		check_error(&error, "send", 1, own);
+		CHECK(error.waits_for == 1);
+	}
+	job_meet(rank);
+	while (esp_barrier(rank->world) == ESP_OK)
+		;
+	OK(esp_last_error(&error));
+	CHECK(error.status == ESP_ETIMEOUT);
+	CHECK(error.rank == 1);
+	for (const char *const *word = told; *word; word++)
+		CHECK_MSG(strstr(error.text, *word) != NULL, "not \"%s\": %s", *word, error.text);
+}
+
+static void too_long(struct job_rank *rank)
+{
+	static const char *const words[] = {"receive of up to 4 bytes from rank ", " with tag 3", "8 bytes", NULL};
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_work *work;
+	uint64_t number = 0;
+	uint32_t before = (rank->rank + rank->size - 1) % rank->size;
+
+	OK(esp_send_start(rank->world, &number, sizeof(number), (rank->rank + 1) % rank->size, 3, 0, &work));
+	EXPECT(esp_recv(rank->world, &number, 4, ESP_ANY_RANK, 3, NULL, NULL), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	check_error(&error, "receive", (int32_t)before, words);
+	OK(esp_wait(work, -1));
+	esp_work_free(work);
+	OK(esp_barrier(rank->world));
+}
+
+/* The group fails for another reason: the message says which it was all the same. */
+static void aborted(struct job_rank *rank)
+{
+	static const char *const words[] = {"receive of up to 4 bytes from rank 0 on ", " with tag 1", "enough", NULL};
+	struct esp_error error = ESP_ERROR_INIT;
+	int data;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	if (rank->rank == 0)
+		OK(esp_abort(rank->world, "enough"));
+	else if (esp_recv(rank->world, &data, sizeof(data), 0, 1, NULL, NULL) != ESP_OK && esp_last_error(&error) == ESP_OK &&
+	         strncmp(error.text, "the group has failed before", 10) != 0)
+		check_error(&error, "receive", 0, words);
+	job_meet(rank);
+}
+
+int main(void)
+{
+	static const char *const memory[] = {"linger_seconds=0", NULL};
+	static const char *const sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
+	static const char *const *const all[] = {memory, sockets};
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint32_t size = 1; size <= 3; size++) {
+			job_run(size, all[i] + 1, late_receives, NULL);
+			job_run(size, all[i] + 1, to_oneself, NULL);
+			job_run(size, all[i] + 1, too_long, NULL);
+		}
+		job_run(3, all[i], late_send, NULL);
+		job_run(2, all[i], aborted, NULL);
+	}
+	return 0;
+}
