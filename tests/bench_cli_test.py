@@ -69,7 +69,7 @@ def test_refused():
         ("--memory", "gpu"): "is not one of alloc, malloc",
         ("--async", "--persistent"): "choose one",
         ("--set", "lanes"): "--set: expected NAME=VALUE, not 'lanes'",
-        ("--set", "lanes=1", "--set", "lanes=65"): "lanes is a number from 0 to 64",
+        ("--set", "lanes=1", "--set", "lanes=65"): "lanes is 0 or a number from 1 to 64",
         ("--set", "lane=1"): "did you mean lanes?",
     }
     for words, text in cases.items():

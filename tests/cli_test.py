@@ -74,7 +74,7 @@ def settings(*words, **variables):
 
 def test_conf():
     status, rows, err = settings()
-    assert status == OK and err == "" and rows["chunk_bytes"]["value"] == 65536
+    assert status == OK and err == "" and rows["chunk_bytes"]["value"] == 0
     assert rows["lanes"] == {**rows["lanes"], "value": 0, "default": 0, "origin": "default"}
     status, rows, _ = settings("lanes=3", ESP_LANES="2", ESP_CREDITS="4")
     assert status == OK and rows["lanes"]["value"] == 3 and rows["lanes"]["origin"] == "command line"
@@ -103,7 +103,7 @@ def test_conf_file():
 
 def test_conf_bad():
     status, _, err = run("conf", ESP_LANES="-1")
-    assert status == NO and "ESP_LANES" in err and "from 0 to 64" in err and "'-1'" in err
+    assert status == NO and "ESP_LANES" in err and "from 1 to 64" in err and "'-1'" in err
     assert run("conf", "lanes")[0] == USAGE
     assert run("conf", "lanes=65")[0] == USAGE
     assert run("conf", "lane=1")[0] == USAGE

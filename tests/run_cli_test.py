@@ -609,7 +609,7 @@ def join_test_script_that_ends_first():
 def join_test_settings_that_differ():
     status, _, err = joining("[ $ESP_RANK != 2 ] || export ESP_CHUNK_BYTES=256K")
     host = socket.gethostname()[:40]
-    said = f"rank 2 on {host} has chunk_bytes=256K, but the leader, rank 0 on {host}, has chunk_bytes=64K"
+    said = f"rank 2 on {host} has chunk_bytes=256K, but the leader, rank 0 on {host}, has chunk_bytes=0"
     assert status == 1 and err.count(said) == 3, err
 
 

@@ -21,12 +21,12 @@ static const char *const log_levels[] = {"off", "error", "warn", "info", "trace"
 
 #define AT(field) offsetof(struct conf, field)
 static const struct conf_setting settings[] = {
-	{"chunk_bytes", CONF_BYTES, "64K", 256, 64 << 20, NULL, "how much of a buffer travels in one piece",
-	 AT(chunk_bytes), true},
+	{"chunk_bytes", CONF_BYTES, "0", 256, 64 << 20, NULL,
+	 "how much of a buffer travels in one piece; 0: as it suits the plan", AT(chunk_bytes), true},
 	{"credits", CONF_UINT, "16", 1, 64, NULL, "messages that a peer may send ahead on one connection", AT(credits),
 	 true},
 	{"active_chunks", CONF_UINT, "64", 1, 65536, NULL, "chunks in flight per lane", AT(active_chunks), true},
-	{"lanes", CONF_UINT, "0", 0, 64, NULL,
+	{"lanes", CONF_UINT, "0", 1, 64, NULL,
 	 "threads that move data, each with its own connections; 0: as there are cores for each rank, at most 4", AT(lanes), true},
 	{"transport", CONF_CHOICE, "auto", 0, 0, transports, "how ranks of one host reach each other: shared memory or sockets",
 	 AT(transport), true},
@@ -82,12 +82,20 @@ static bool parse_choice(const struct conf_setting *setting, const char *text, s
 	return false;
 }
 
+/* Where 0 is the default, it leaves the choice to us, whatever the range. */
+static bool zero_is_ours(const struct conf_setting *setting)
+{
+	return strcmp(setting->fallback, "0") == 0;
+}
+
 static bool parse_number(const struct conf_setting *setting, const char *text, size_t length, uint64_t *out)
 {
-	uint64_t number;
+	uint64_t number = 0;
 	bool parsed = setting->type == CONF_BYTES ? number_parse_bytes(text, length, &number)
 	                                          : number_parse_u64(text, length, &number);
-	if (!parsed || number < setting->min || number > setting->max)
+	bool in_range = number >= setting->min && number <= setting->max;
+
+	if (!parsed || !(in_range || (number == 0 && zero_is_ours(setting))))
 		return false;
 	*out = number;
 	return true;
@@ -119,14 +127,15 @@ static bool store(struct conf *conf, const struct conf_setting *setting, const c
 static void describe(const struct conf_setting *setting, char *text, size_t size)
 {
 	char low[NUMBER_BYTES_TEXT], high[NUMBER_BYTES_TEXT];
+	const char *zero = zero_is_ours(setting) ? "0 or " : "";
 	size_t used;
 	switch (setting->type) {
 	case CONF_BYTES:
-		snprintf(text, size, "a number of bytes from %s to %s", number_format_bytes(setting->min, low),
+		snprintf(text, size, "%sa number of bytes from %s to %s", zero, number_format_bytes(setting->min, low),
 		         number_format_bytes(setting->max, high));
 		break;
 	case CONF_UINT:
-		snprintf(text, size, "a number from %" PRIu64 " to %" PRIu64, setting->min, setting->max);
+		snprintf(text, size, "%sa number from %" PRIu64 " to %" PRIu64, zero, setting->min, setting->max);
 		break;
 	case CONF_BOOL:
 		snprintf(text, size, "yes or no");

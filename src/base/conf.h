@@ -63,7 +63,7 @@ struct conf_setting {
 	const char *name; /* "chunk_bytes": ESP_CHUNK_BYTES in the environment */
 	enum conf_type type;
 	const char *fallback;       /* the default, as text */
-	uint64_t min, max;          /* CONF_BYTES and CONF_UINT */
+	uint64_t min, max;          /* CONF_BYTES and CONF_UINT; 0 as well, if it is the default: left to us */
 	const char *const *choices; /* CONF_CHOICE; ends with NULL */
 	const char *help;
 	size_t offset; /* in struct conf */

@@ -54,7 +54,7 @@ static void test_defaults(void)
 	struct conf conf;
 	char text[CONF_VALUE_TEXT];
 	conf_init(&conf);
-	CHECK_U64(conf.chunk_bytes, 65536);
+	CHECK_U64(conf.chunk_bytes, 0); /* below the least: ours to choose */
 	CHECK_U64(conf.credits, 16);
 	CHECK_U64(conf.active_chunks, 64);
 	CHECK_U64(conf.lanes, 0);
@@ -87,9 +87,9 @@ static void test_file_complaints(void)
 	conf_init(&conf);
 	conf_init(&untouched);
 	DECODE(&conf, "\nlanes=65\n");
-	CHECK_STR(last, "a.conf:2: lanes is a number from 0 to 64, not '65'; ignored");
+	CHECK_STR(last, "a.conf:2: lanes is 0 or a number from 1 to 64, not '65'; ignored");
 	DECODE(&conf, "chunk_bytes=12");
-	CHECK_STR(last, "a.conf:1: chunk_bytes is a number of bytes from 256 to 64M, not '12'; ignored");
+	CHECK_STR(last, "a.conf:1: chunk_bytes is 0 or a number of bytes from 256 to 64M, not '12'; ignored");
 	DECODE(&conf, "log=loud");
 	CHECK_STR(last, "a.conf:1: log is one of off, error, warn, info, trace, not 'loud'; ignored");
 	DECODE(&conf, "lane=2");
@@ -209,7 +209,7 @@ static void test_agreed(void)
 	char text[CONF_AGREED_TEXT], value[CONF_VALUE_TEXT];
 	size_t longest = 0;
 	conf_init(&conf);
-	CHECK(strncmp(conf_agreed_text(&conf, text), "chunk_bytes=64K credits=16 ", 27) == 0 && !strstr(text, "log="));
+	CHECK(strncmp(conf_agreed_text(&conf, text), "chunk_bytes=0 credits=16 ", 25) == 0 && !strstr(text, "log="));
 	conf.lanes = 7;
 	CHECK(strstr(conf_agreed_text(&conf, text), " lanes=7 "));
 	for (size_t i = 0; i < CONF_COUNT; i++) {

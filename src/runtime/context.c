@@ -235,6 +235,11 @@ static void tell_how(struct context *context)
 	          context_setting(context, "transport"));
 }
 
+uint64_t context_chunk_bytes(const struct context *context)
+{
+	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLANS_CHUNK;
+}
+
 /* ---- parts ---- */
 
 static enum esp_status open_segment(struct context *context, struct failure *failure)
@@ -243,12 +248,12 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
 	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
-	uint64_t slots = context->conf.buffer_bytes / context->conf.chunk_bytes / context->lanes;
+	uint64_t slots = context->conf.buffer_bytes / context_chunk_bytes(context) / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
 		.peers = context->local_count,
 		.self = context->local_self,
-		.slot_bytes = (uint32_t)context->conf.chunk_bytes,
+		.slot_bytes = (uint32_t)context_chunk_bytes(context),
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.small_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,

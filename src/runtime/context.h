@@ -103,6 +103,9 @@ void context_close(struct context *context);
 /* A setting's value as text, until the context is closed; NULL: there is none of that name. */
 const char *context_setting(struct context *context, const char *name);
 
+/* The usual size of chunks: as set, or as it suits memory that ranks of one host share. */
+uint64_t context_chunk_bytes(const struct context *context);
+
 struct context_stats {
 	uint64_t calls, small_calls;
 	uint64_t sent_messages;

@@ -67,7 +67,7 @@ static enum esp_status open_lane(struct driver *driver, struct error *err)
 		.exec = {
 			.credits = context->conf.credits,
 			.active_chunks = context->conf.active_chunks < 2 ? 2 : context->conf.active_chunks, /* letters.h */
-			.slot_bytes = (uint32_t)context->conf.chunk_bytes,
+			.slot_bytes = context->conf.chunk_bytes ? (uint32_t)context->conf.chunk_bytes : PLANS_CHUNK_MOST,
 		},
 		.peers = context->size,
 		.ports = PORTS,
@@ -283,6 +283,18 @@ static unsigned move(struct driver *driver)
 	return moved;
 }
 
+/* Moves what can be moved without asking the kernel who is ready. */
+static unsigned flush(struct driver *driver)
+{
+	unsigned moved = 0;
+
+	if (driver->shm)
+		moved += shm_poll(driver->shm);
+	if (driver->tcp)
+		moved += tcp_flush(driver->tcp);
+	return moved;
+}
+
 /* What has failed and what has ended, in this order: see lane.h. */
 static void settle(struct driver *driver)
 {
@@ -366,7 +378,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		}
 	}
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
-	for (unsigned i = 0; i < LAST_TURNS && move(driver) > 0; i++)
+	for (unsigned i = 0; i < LAST_TURNS && flush(driver) > 0; i++)
 		settle(driver);
 }
 

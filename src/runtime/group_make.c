@@ -44,7 +44,10 @@ static bool find_hosts(struct group *group)
 		.hosts = hosts,
 		.host_of = group->host_of,
 		.one_machine = one_machine,
-		.chunk_bytes = context->conf.chunk_bytes,
+		.chunk_bytes = context_chunk_bytes(context),
+		.chunk_is_set = context->conf.chunk_bytes != 0,
+		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
+		.credits = context->conf.credits,
 		.lanes = context->lanes,
 	};
 	return true;

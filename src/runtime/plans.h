@@ -19,9 +19,15 @@ struct layout {
 	uint32_t hosts;          /* that are told apart; 1: all share memory   */
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
 	bool one_machine;        /* they are on one host, told apart or not    */
-	uint64_t chunk_bytes;    /* the setting                                */
-	uint32_t lanes;
+	uint64_t chunk_bytes;    /* the usual size of chunks                   */
+	bool chunk_is_set;       /* by a setting: so large in every plan       */
+	uint64_t buffer_bytes;   /* most that may be under way, on each lane   */
+	uint32_t credits, lanes;
 };
+
+/* The largest chunks of any plan, where no setting says otherwise, and the usual ones. */
+#define PLANS_CHUNK_MOST (256u << 10)
+#define PLANS_CHUNK (64u << 10)
 
 struct planned {
 	struct plan *plan;

@@ -13,7 +13,8 @@
 #include "transport/tcp/path.h"
 #include "transport/tcp/poller.h"
 
-#define ROUNDS_MOST 4 /* over the connections with work, between two looks for events */
+#define ROUNDS_MOST 4    /* over the connections with work, in one poll               */
+#define POLLS_PER_LOOK 4 /* for events, while there are connections with work         */
 
 struct peer {
 	struct conn *conns; /* messages leave on the first      */
@@ -29,6 +30,7 @@ struct tcp {
 	struct poller poller;
 	bool ended;     /* the user has failed: nothing is done any more */
 	unsigned moved; /* in this call of tcp_poll() */
+	unsigned unlooked; /* calls of tcp_poll() since events were last looked for */
 	struct conn *work_first, *work_last;
 	struct conn *closed; /* to be freed when nothing points to them any more */
 	struct peer peers[];
@@ -351,16 +353,33 @@ static void collect(struct tcp *tcp, int64_t timeout_ns)
 	}
 }
 
+static void take_rounds(struct tcp *tcp)
+{
+	for (int round = 0; round < ROUNDS_MOST && tcp->work_first; round++) {
+		take_turns(tcp);
+		pull(tcp); /* what came in makes something to send */
+	}
+}
+
 unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns)
 {
 	tcp->moved = 0;
 	pull(tcp);
 	closed_free(tcp);
-	collect(tcp, tcp->moved > 0 || tcp->work_first ? 0 : timeout_ns);
-	for (int round = 0; round < ROUNDS_MOST && tcp->work_first; round++) {
-		take_turns(tcp);
-		pull(tcp); /* what came in makes something to send */
+	/* A look for events is a system call: what is known to be possible comes first, for a while. */
+	if (!tcp->work_first || ++tcp->unlooked == POLLS_PER_LOOK) {
+		tcp->unlooked = 0;
+		collect(tcp, tcp->moved > 0 || tcp->work_first ? 0 : timeout_ns);
 	}
+	take_rounds(tcp);
+	return tcp->moved;
+}
+
+unsigned tcp_flush(struct tcp *tcp)
+{
+	tcp->moved = 0;
+	pull(tcp);
+	take_rounds(tcp);
 	return tcp->moved;
 }
 

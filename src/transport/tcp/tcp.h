@@ -86,6 +86,9 @@ void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why);
  */
 unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns);
 
+/* The same without a look for events, which is a system call: what a lane that is given up still owes its peers. */
+unsigned tcp_flush(struct tcp *tcp);
+
 /* Ends the sleep of tcp_poll(), the current or the next one. From any thread. */
 void tcp_wake(struct tcp *tcp);
 
