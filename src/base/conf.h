@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 12            /* settings in the table */
+#define CONF_COUNT 13            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 
@@ -43,6 +43,7 @@ struct conf {
 	uint32_t lanes;
 	uint32_t transport;          /* enum conf_transport */
 	uint64_t small_bytes;
+	uint64_t board_bytes;
 	uint64_t buffer_bytes;
 	uint32_t deadline_seconds;
 	uint32_t linger_seconds;

@@ -16,6 +16,9 @@
 #define SHORT_BYTES 48u
 #define NOTE_AT 64u
 #define SLEEPERS_AT 128u /* in the first cell */
+#define SUMMED_AT 136u   /* the number of the call whose slice has been summed */
+#define LINE 64u
+#define PIECE_BYTES 4096u
 
 struct cell {
 	_Atomic uint64_t sequence; /* of the call that is pinned here; written last */
@@ -36,6 +39,7 @@ struct board {
 	_Atomic uint32_t *sleeping;        /* in our segment: we sleep          */
 	const struct cell *(*cells)[2];    /* by member, ours too               */
 	const _Atomic uint32_t **sleepers; /* by member: does it sleep?         */
+	const void **sources;              /* by member: for a fold             */
 };
 
 enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank, uint32_t size,
@@ -48,7 +52,8 @@ enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank,
 	*board = (struct board){.segment = own, .channel = channel, .rank = rank, .size = size};
 	board->cells = calloc(size, sizeof(*board->cells));
 	board->sleepers = calloc(size, sizeof(*board->sleepers));
-	if (!board->cells || !board->sleepers) {
+	board->sources = calloc(size, sizeof(*board->sources));
+	if (!board->cells || !board->sleepers || !board->sources) {
 		board_close(board);
 		return ESP_ENOMEM;
 	}
@@ -78,12 +83,14 @@ void board_close(struct board *board)
 		segment_board_clear(board->segment, board->channel);
 	free(board->cells);
 	free(board->sleepers);
+	free(board->sources);
 	free(board);
 }
 
 /* ---- what is pinned ---- */
 
-uint64_t board_bytes(const struct call *call, uint32_t size)
+/* Bytes that this call pins at most, on any rank; UINT64_MAX: not for boards. The same on all ranks. */
+static uint64_t board_bytes(const struct call *call, uint32_t size)
 {
 	if (call->counts)
 		return UINT64_MAX;
@@ -99,19 +106,30 @@ uint64_t board_bytes(const struct call *call, uint32_t size)
 	}
 }
 
+unsigned board_rounds(const struct call *call, uint32_t size, const struct board_limits *limits)
+{
+	uint64_t bytes = board_bytes(call, size);
+	bool is_redundant = call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE;
+
+	if (bytes > limits->bytes)
+		return 0;
+	/* Two halves are not worth the second round. */
+	return is_redundant && size > 2 && bytes > limits->redundant_bytes ? 2 : 1;
+}
+
 static const uint8_t *pinned_data(const struct cell *cell, uint64_t bytes)
 {
 	return bytes <= SHORT_BYTES ? cell->data : (const uint8_t *)cell + BOARD_HEAD_BYTES;
 }
 
 /* Raises the call's number over its data, and wakes whoever sleeps until then. */
-static void publish(struct board *board, struct cell *cell)
+static void publish(struct board *board, _Atomic uint64_t *number)
 {
-	/* Pairs with the acquire in is_pinned(); and, being sequentially consistent, with board_sleep(). */
-	atomic_store(&cell->sequence, board->sequence);
+	/* Pairs with the acquire in is_raised(); and, being sequentially consistent, with board_sleep(). */
+	atomic_store(number, board->sequence);
 	for (uint32_t i = 0; i < board->size; i++) {
 		if (i != board->rank && atomic_load(board->sleepers[i]) != 0) {
-			syscall(SYS_futex, &cell->sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+			syscall(SYS_futex, number, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 			return;
 		}
 	}
@@ -127,24 +145,32 @@ static void pin(struct board *board, struct board_call *op)
 	cell->digest = op->digest;
 	cell->core = (uint32_t)sched_getcpu();
 	call_note_encode(&op->note, (uint8_t *)cell + NOTE_AT);
-	publish(board, cell);
+	publish(board, &cell->sequence);
 }
 
 /* ---- what the others have pinned ---- */
 
-static bool is_pinned(const struct board *board, uint32_t member, uint64_t sequence)
+/* The number that tells that a member has done its part of this round. */
+static const _Atomic uint64_t *number_of(const struct board *board, uint32_t member, bool has_summed)
 {
-	return atomic_load_explicit(&board->cells[member][sequence % 2]->sequence, memory_order_acquire) >= sequence;
+	const struct cell *cell = board->cells[member][board->sequence % 2];
+
+	return has_summed ? (const _Atomic uint64_t *)(const void *)((const uint8_t *)cell + SUMMED_AT) : &cell->sequence;
 }
 
-static enum esp_status compare(struct board *board, uint32_t member, uint64_t sequence, struct call_note *out_mine,
-                               struct call_note *out_other)
+static bool is_raised(const struct board *board, uint32_t member, bool has_summed)
 {
-	const struct cell *cell = board->cells[member][sequence % 2];
+	return atomic_load_explicit(number_of(board, member, has_summed), memory_order_acquire) >= board->sequence;
+}
 
-	if (cell->digest == board->digests[sequence % 2])
+static enum esp_status compare(struct board *board, uint32_t member, struct call_note *out_mine, struct call_note *out_other)
+{
+	uint32_t place = board->sequence % 2;
+	const struct cell *cell = board->cells[member][place];
+
+	if (cell->digest == board->digests[place])
 		return ESP_OK;
-	*out_mine = board->notes[sequence % 2];
+	*out_mine = board->notes[place];
 	call_note_decode((const uint8_t *)cell + NOTE_AT, out_other);
 	return ESP_EMISMATCH;
 }
@@ -159,9 +185,9 @@ static enum esp_status look(struct board *board, struct board_call *op, struct c
 		if (member == board->rank)
 			continue;
 		op->waits_for = member;
-		if (!is_pinned(board, member, board->sequence))
+		if (!is_raised(board, member, false))
 			return ESP_PENDING;
-		enum esp_status status = compare(board, member, board->sequence, out_mine, out_other);
+		enum esp_status status = compare(board, member, out_mine, out_other);
 		if (status != ESP_OK)
 			return status;
 	}
@@ -170,20 +196,20 @@ static enum esp_status look(struct board *board, struct board_call *op, struct c
 
 /* ---- results ---- */
 
-static void fold_all(struct board *board, const struct call *call, uint64_t at, uint64_t bytes)
+/* Sums so many bytes of what all have pinned, in rank order. */
+static void fold_all(struct board *board, const struct call *call, uint64_t at, uint64_t bytes, void *out)
 {
-	math_fold_fn *fold = math_fold(call->type, call->op);
 	uint64_t pinned = board_bytes(call, board->size), count = bytes / call->element_bytes;
-	uint32_t cell = board->sequence % 2;
-	const uint8_t *first = pinned_data(board->cells[0][cell], pinned) + at;
 
 	if (bytes == 0)
 		return;
+	for (uint32_t i = 0; i < board->size; i++)
+		board->sources[i] = pinned_data(board->cells[i][board->sequence % 2], pinned) + at;
 	if (board->size == 1)
-		memmove(call->out, first, bytes);
-	for (uint32_t i = 1; i < board->size; i++)
-		fold(call->out, i == 1 ? first : call->out, pinned_data(board->cells[i][cell], pinned) + at, count);
-	math_finish(call->out, count, call->type, call->op, call->factor, board->size);
+		memmove(out, board->sources[0], bytes);
+	else
+		math_fold_many(call->type, call->op, out, board->sources, board->size, count);
+	math_finish(out, count, call->type, call->op, call->factor, board->size);
 }
 
 static void copy_from(struct board *board, const struct call *call, uint32_t member, uint64_t from, uint64_t to)
@@ -200,14 +226,14 @@ static void work_out(struct board *board, const struct call *call)
 
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
-		fold_all(board, call, 0, block);
+		fold_all(board, call, 0, block, call->out);
 		break;
 	case PLAN_REDUCE:
 		if (board->rank == call->root)
-			fold_all(board, call, 0, block);
+			fold_all(board, call, 0, block, call->out);
 		break;
 	case PLAN_REDUCE_SCATTER:
-		fold_all(board, call, board->rank * block, block);
+		fold_all(board, call, board->rank * block, block, call->out);
 		break;
 	case PLAN_BROADCAST:
 		copy_from(board, call, call->root, 0, 0);
@@ -232,6 +258,61 @@ static void work_out(struct board *board, const struct call *call)
 	}
 }
 
+/* ---- two rounds ---- */
+
+/* A member's slice of a vector: whole cache lines, but for the last ones. */
+struct slice {
+	uint64_t at, bytes;
+};
+
+static struct slice slice_of(const struct call *call, uint32_t size, uint32_t member)
+{
+	uint64_t each = (call->block_bytes / size + LINE) / LINE * LINE, at = each * member;
+
+	if (at >= call->block_bytes)
+		return (struct slice){0, 0};
+	return (struct slice){at, call->block_bytes - at < each ? call->block_bytes - at : each};
+}
+
+/* Sums our slice, piece by piece, and shows it in the place of what we had pinned there. */
+static void sum_slice(struct board *board, const struct call *call)
+{
+	struct slice slice = slice_of(call, board->size, board->rank);
+	struct cell *own = board->own[board->sequence % 2];
+	uint8_t *place = (uint8_t *)(uintptr_t)pinned_data(own, board_bytes(call, board->size));
+	uint8_t sum[PIECE_BYTES]; /* our own input is one of the terms, and in its place until the sum is known */
+
+	for (uint64_t done = 0; done < slice.bytes; done += PIECE_BYTES) {
+		uint64_t at = slice.at + done, bytes = slice.bytes - done < PIECE_BYTES ? slice.bytes - done : PIECE_BYTES;
+
+		fold_all(board, call, at, bytes, sum);
+		memcpy(place + at, sum, bytes);
+	}
+	publish(board, (_Atomic uint64_t *)(void *)((uint8_t *)own + SUMMED_AT));
+}
+
+/* Copies the slices that are ready, ours first; op->seen is how far we are. */
+static enum esp_status collect_slices(struct board *board, struct board_call *op)
+{
+	const struct call *call = op->call;
+	uint64_t pinned = board_bytes(call, board->size);
+
+	if (call->collective == PLAN_REDUCE && board->rank != call->root)
+		return ESP_OK;
+	for (; op->seen < board->size; op->seen++) {
+		uint32_t member = (board->rank + op->seen) % board->size;
+		struct slice slice = slice_of(call, board->size, member);
+
+		op->waits_for = member;
+		if (!is_raised(board, member, true))
+			return ESP_PENDING;
+		if (slice.bytes > 0)
+			memcpy((uint8_t *)call->out + slice.at,
+			       pinned_data(board->cells[member][board->sequence % 2], pinned) + slice.at, slice.bytes);
+	}
+	return ESP_OK;
+}
+
 /* ---- a call ---- */
 
 void board_begin(struct board *board, struct board_call *op)
@@ -240,6 +321,7 @@ void board_begin(struct board *board, struct board_call *op)
 
 	board->digests[sequence % 2] = op->digest;
 	board->notes[sequence % 2] = op->note;
+	op->has_summed = false;
 	op->seen = 0;
 	/* All have pinned the call before, or it would not have ended: they are done with the one that is in our cell. */
 	pin(board, op);
@@ -248,17 +330,26 @@ void board_begin(struct board *board, struct board_call *op)
 enum esp_status board_go_on(struct board *board, struct board_call *op, struct call_note *out_mine,
                             struct call_note *out_other)
 {
-	enum esp_status status = look(board, op, out_mine, out_other);
+	enum esp_status status = op->has_summed ? ESP_OK : look(board, op, out_mine, out_other);
 
-	if (status == ESP_OK)
+	if (status != ESP_OK)
+		return status;
+	if (op->rounds < 2) {
 		work_out(board, op->call);
-	return status;
+		return ESP_OK;
+	}
+	if (!op->has_summed) {
+		sum_slice(board, op->call);
+		op->has_summed = true;
+		op->seen = 0;
+	}
+	return collect_slices(board, op);
 }
 
 void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns)
 {
 	uint64_t sequence = board->sequence;
-	const _Atomic uint64_t *number = &board->cells[op->waits_for][sequence % 2]->sequence;
+	const _Atomic uint64_t *number = number_of(board, op->waits_for, op->has_summed);
 	struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
 
 	atomic_store(board->sleeping, 1);

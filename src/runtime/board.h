@@ -1,11 +1,14 @@
 /*
- * board.h - small calls between ranks that share a host, in one round through shared memory.
+ * board.h - small calls between ranks that share a host, in one round or two through shared memory.
  *
- * The fast path of the plan `exchange`: every rank pins its input to its own board, where all
- * others read it, and works out its result by itself, in rank order. A board has two cells, used in
- * turn: a rank ends call k + 1 only when all others have pinned it, and thus are done with k, whose cell
- * it then uses again. So every small call is also a meeting, and one that does not fit is noticed by all. Nobody writes into
- * anybody else's memory, and nothing is acknowledged.
+ * One round is the fast path of the plan `exchange`: every rank pins its input to its own board, where all
+ * others read it, and works out its result by itself, in rank order. Two rounds are that of `flat`, for sums that are too long
+ * to be worked out by everybody: each rank sums a slice, in rank order, puts it in the place of its own input, where nobody else
+ * reads that slice, and copies the other slices from their owners.
+ *
+ * A board has two cells, used in turn: a rank ends call k + 1 only when all others have pinned it, and thus are done with k,
+ * whose cell it then uses again. So every call is also a meeting, and one that does not fit is noticed by all. Nobody writes
+ * into anybody else's memory, and nothing is acknowledged.
  *
  * A cell says whose call it is by the call's digest and, for error messages, by its note. Short
  * data lies in the same cache line as the number that says that it is there.
@@ -26,16 +29,23 @@ ESP_CHECKED enum esp_status board_open(struct segment *own, uint16_t channel, ui
                                        const struct segment_view *const *views, struct board **out);
 void board_close(struct board *board); /* NULL is fine */
 
-/* Bytes that this call pins at most, on any rank; UINT64_MAX: not for boards. The same on all ranks. */
-uint64_t board_bytes(const struct call *call, uint32_t size);
+/* Sizes up to which calls go over a board: at all, and in one round although everybody works out the same. */
+struct board_limits {
+	uint64_t bytes, redundant_bytes;
+};
+
+/* Rounds that this call takes on a board: 1 or 2, the same on all ranks; 0: not for boards. */
+unsigned board_rounds(const struct call *call, uint32_t size, const struct board_limits *limits);
 
 /* A call on the board; the caller's storage. */
 struct board_call {
 	const struct call *call;
 	struct call_note note;
 	uint32_t digest;
-	uint32_t seen;    /* members that were looked at             */
-	uint32_t waits_for; /* the member that it waits for           */
+	unsigned rounds;    /* board_rounds()                                   */
+	bool has_summed;    /* our slice: the second round has begun            */
+	uint32_t seen;      /* members that were looked at, in this round       */
+	uint32_t waits_for; /* the member that it waits for                     */
 };
 
 /* The next call; the one before has ended. */
@@ -48,7 +58,7 @@ void board_begin(struct board *board, struct board_call *op);
 enum esp_status board_go_on(struct board *board, struct board_call *op, struct call_note *out_mine,
                             struct call_note *out_other);
 
-/* Sleeps until the member that op waits for pins something, or for timeout_ns. */
+/* Sleeps until the member that op waits for has gone on, or for timeout_ns. */
 void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns);
 
 /*

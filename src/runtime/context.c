@@ -255,7 +255,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 		.self = context->local_self,
 		.slot_bytes = (uint32_t)context_chunk_bytes(context),
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
-		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.small_bytes + 63) / 64 * 64,
+		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.board_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,
 	};
 

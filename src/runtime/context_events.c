@@ -370,7 +370,7 @@ static bool has_other_on_board(const struct work *work, struct concern *concern)
 	const struct group *group = work->group;
 	uint32_t member;
 
-	if (!group->board || work->on_board || work->note.flags != 0 ||
+	if (!group->board || work->board_rounds > 0 || work->note.flags != 0 ||
 	    !board_other(group->board, &work->note, &member, &concern->other))
 		return false;
 	concern->rank = group->ranks[member];
@@ -383,7 +383,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 {
 	const struct context *context = work->context;
 	struct group *group = work->group;
-	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = !work->on_board};
+	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->board_rounds == 0};
 	bool asks = work->note.flags == 0 && group->size > 1 && has_passed(ASK_AGAIN, work->asked_ns, now) &&
 	            has_passed(group_ask_after(work->deadline_ns - work->started_ns), work->started_ns, now);
 

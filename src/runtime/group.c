@@ -38,10 +38,16 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 	return status;
 }
 
-bool group_uses_board(const struct group *group, const struct call *call)
+unsigned group_board_rounds(const struct group *group, const struct call *call)
 {
-	return group->board && !call->keyed && board_bytes(call, group->size) <= group->context->conf.small_bytes &&
-	       (!call->planner || strcmp(planner_name(call->planner), "exchange") == 0);
+	const struct conf *conf = &group->context->conf;
+	struct board_limits limits = {.bytes = conf->board_bytes, .redundant_bytes = conf->small_bytes};
+	unsigned rounds = group->board && !call->keyed ? board_rounds(call, group->size, &limits) : 0;
+
+	/* A plan that is asked for is that which the board stands for, or made as any other. */
+	if (rounds > 0 && call->planner && strcmp(planner_name(call->planner), rounds == 2 ? "flat" : "exchange") != 0)
+		return 0;
+	return rounds;
 }
 
 /* ---- queues; the group's lock is held ---- */
@@ -115,7 +121,9 @@ static void board_begin_work(struct group *group, struct work *work)
 		work->on_board_as.in = stretch->in;
 		work->on_board_as.out = stretch->out;
 	}
-	group->board_call = (struct board_call){.call = &work->on_board_as, .note = work->note, .digest = work->digest};
+	group->board_call = (struct board_call){
+		.call = &work->on_board_as, .note = work->note, .digest = work->digest, .rounds = work->board_rounds,
+	};
 	board_begin(group->board, &group->board_call);
 	group->board_begun = true;
 }
@@ -157,7 +165,7 @@ static void board_turn(struct group *group)
 void group_queue(struct group *group, struct work *work, bool helped)
 {
 	work->helped = helped;
-	queue_push(group, work->on_board ? &group->board_queue : &group->lane_queue, work);
+	queue_push(group, work->board_rounds > 0 ? &group->board_queue : &group->lane_queue, work);
 	lanes_turn(group);
 	board_turn(group);
 	if (atomic_load(&group->queued) > 0) {
@@ -349,8 +357,10 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 {
 	bool is_plain = !call->in_parts && !call->out_parts && !options->gate && !options->signal && !options->done;
 
-	if (is_plain && group_uses_board(group, call)) {
-		struct board_call op = {.call = call};
+	unsigned rounds = is_plain ? group_board_rounds(group, call) : 0;
+
+	if (rounds > 0) {
+		struct board_call op = {.call = call, .rounds = rounds};
 		uint64_t number;
 		enum esp_status status = take_board(group, call, &number, failure);
 

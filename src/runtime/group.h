@@ -104,8 +104,8 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 /* Runs a checked call and waits for it: what the collective functions do. */
 enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
-/* Is this call for the board? The same on all ranks. */
-bool group_uses_board(const struct group *group, const struct call *call);
+/* Rounds that this call takes on the board, the same on all ranks; 0: it does not go there. */
+unsigned group_board_rounds(const struct group *group, const struct call *call);
 /* Under the group's lock: the work is the next of its kind. */
 void group_queue(struct group *group, struct work *work, bool helped);
 /* Looks whether queues can go on, unless somebody does so already. */

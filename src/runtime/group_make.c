@@ -57,7 +57,7 @@ enum esp_status group_open_board(struct group *group)
 {
 	struct context *context = group->context;
 	const struct segment_view **views;
-	bool is_ours = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.small_bytes > 0;
+	bool is_ours = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.board_bytes > 0;
 
 	for (uint32_t i = 0; i < group->size; i++)
 		is_ours = is_ours && context->local_of[group->ranks[i]] != NO_RANK;

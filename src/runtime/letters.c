@@ -175,7 +175,7 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)
-		status = stretches_make(&work->call, group->layout.chunk_bytes, &work->stretches, &work->stretch_count);
+		status = stretches_make(&work->call, group->layout.chunk_bytes, false, &work->stretches, &work->stretch_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
 	return status;

@@ -184,14 +184,15 @@ static bool one_stretch(struct maker *maker)
 	return true;
 }
 
-enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, struct stretch **out, uint32_t *out_count)
+enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct stretch **out,
+                               uint32_t *out_count)
 {
 	struct maker maker = {.call = call};
 	bool made;
 
 	if (!call->in_parts && !call->out_parts)
 		made = one_stretch(&maker);
-	else if (is_vector(call))
+	else if (is_vector(call) && !at_once)
 		made = cut_vector(&maker, chunk_bytes);
 	else
 		made = stage_blocks(&maker);

@@ -23,7 +23,8 @@ struct stretch {
 	struct planned *planned;     /* NULL: none yet */
 };
 
-ESP_CHECKED enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, struct stretch **out,
+/* at_once: all of it in one stretch, as a board has it. */
+ESP_CHECKED enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct stretch **out,
                                            uint32_t *out_count);
 /* Not the plans. */
 void stretches_fini(struct stretch *stretches, uint32_t count);

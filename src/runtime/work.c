@@ -158,13 +158,14 @@ enum esp_status work_make(struct group *group, const struct call *call, const st
 
 	if (!work)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	work->board_rounds = group_board_rounds(group, call);
 	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
 	if (status == ESP_OK)
-		status = stretches_make(&work->call, group->layout.chunk_bytes, &work->stretches, &work->stretch_count);
+		status = stretches_make(&work->call, group->layout.chunk_bytes, work->board_rounds > 0, &work->stretches,
+		                        &work->stretch_count);
 	if (status != ESP_OK)
 		failure_set(failure, status, -1, "no memory for a call");
-	work->on_board = group_uses_board(group, call) && work->stretch_count <= 1;
-	if (status == ESP_OK && !work->on_board) {
+	if (status == ESP_OK && work->board_rounds == 0) {
 		pthread_mutex_lock(&group->lock);
 		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
 		pthread_mutex_unlock(&group->lock);
@@ -339,7 +340,7 @@ void work_end(struct work *work, enum esp_status status)
 	remove_live(work);
 	if (work->kind != WORK_CALL)
 		letters_forget(&work->group->letters, work);
-	if (work->on_board)
+	if (work->board_rounds > 0)
 		atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
 	else
 		context->ended_calls++;
@@ -367,7 +368,7 @@ bool work_is_done(void *argument)
 
 enum esp_status work_test(struct work *work)
 {
-	if (!work_is_done(work) && work->on_board)
+	if (!work_is_done(work) && work->board_rounds > 0)
 		group_turn(work->group);
 	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
 }
@@ -376,7 +377,7 @@ enum esp_status work_wait(struct work *work, uint64_t until_ns)
 {
 	if (work_is_done(work))
 		return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
-	if (work->on_board)
+	if (work->board_rounds > 0)
 		group_board_wait(work->group, work, until_ns);
 	else
 		driver_wait(work->context, work_is_done, work, until_ns);
@@ -408,7 +409,7 @@ static bool turn_boards(const struct any *any)
 	bool has_board = false;
 
 	for (uint32_t i = 0; i < any->count; i++) {
-		if (any->works[i] && any->works[i]->on_board && !work_is_done(any->works[i])) {
+		if (any->works[i] && any->works[i]->board_rounds > 0 && !work_is_done(any->works[i])) {
 			has_board = true;
 			group_turn(any->works[i]->group);
 		}
@@ -436,8 +437,8 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 
 const char *work_plan(const struct work *work)
 {
-	if (work->on_board)
-		return "exchange";
+	if (work->board_rounds > 0)
+		return work->board_rounds == 2 ? "flat" : "exchange";
 	return work->stretch_count && work->stretches[0].planned ? planner_name(work->stretches[0].planned->planner) : "";
 }
 

@@ -60,7 +60,8 @@ struct work {
 	uint32_t stretch_count;
 	struct work_part *parts;
 	uint32_t part_count;
-	bool on_board, persistent;
+	unsigned board_rounds;     /* 0: on lanes                                    */
+	bool persistent;
 	uint64_t started_ns;
 	uint64_t deadline_ns;      /* absolute */
 	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
