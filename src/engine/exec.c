@@ -29,9 +29,7 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	if (!exec)
 		return error_set(err, ESP_ENOMEM, "no memory for an executor");
 	exec->config = *config;
-	/* A power of two, so that a number modulo credits survives the wrap at 2^32. */
-	while (exec->config.credits & (exec->config.credits - 1))
-		exec->config.credits += exec->config.credits & -exec->config.credits;
+	exec->config.credits = exec_credits(config->credits);
 	pool_init(&exec->pool, config->slot_bytes);
 	*out = exec;
 	return ESP_OK;

@@ -22,9 +22,17 @@
 
 struct exec;
 
+/* The next power of two, so that a number modulo credits survives the wrap at 2^32. */
+static inline uint32_t exec_credits(uint32_t wanted)
+{
+	while (wanted & (wanted - 1))
+		wanted += wanted & -wanted;
+	return wanted;
+}
+
 struct exec_config {
 	uint32_t node;          /* who we are                                               */
-	uint32_t credits;       /* messages a peer may send ahead, raised to a power of two; the same on all nodes */
+	uint32_t credits;       /* messages a peer may send ahead, raised by exec_credits(); the same on all nodes */
 	uint32_t active_chunks; /* chunks in flight                                          */
 	uint32_t slot_bytes;    /* the largest chunk                                         */
 	uint32_t first_index;   /* number of the first message; the same on all nodes. Zero, but for tests of the wrap */

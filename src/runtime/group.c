@@ -11,6 +11,17 @@
 #define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a board that somebody else has */
 #define NAP (50 * NS_PER_MS)         /* failures are noticed when it ends */
 
+bool group_is_busy(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool has_works = group->unfinished > 0;
+	pthread_mutex_unlock(&group->context->lock);
+	pthread_mutex_lock(&group->lock);
+	bool is_at_board = atomic_load_explicit(&group->board_held, memory_order_acquire);
+	pthread_mutex_unlock(&group->lock);
+	return has_works || is_at_board;
+}
+
 bool group_has(const struct group *group, uint32_t rank)
 {
 	for (uint32_t i = 0; i < group->size; i++) {
@@ -105,7 +116,7 @@ static void board_hold(struct group *group)
 	atomic_store_explicit(&group->board_held, true, memory_order_relaxed);
 }
 
-/* Without the lock. */
+/* Without the lock; the group may be freed right after. */
 static void board_give_back(struct group *group)
 {
 	atomic_store_explicit(&group->board_held, false, memory_order_release);
@@ -334,6 +345,20 @@ static enum esp_status take_board(struct group *group, const struct call *call, 
 	return status;
 }
 
+/* Lets those go on who came meanwhile; whom we overlook, lane 0's thread finds. The group may be freed right after. */
+static void leave_board(struct group *group)
+{
+	if (atomic_load_explicit(&group->queued, memory_order_relaxed) == 0) {
+		board_give_back(group);
+		return;
+	}
+	pthread_mutex_lock(&group->lock);
+	board_give_back(group);
+	lanes_turn(group);
+	board_turn(group);
+	pthread_mutex_unlock(&group->lock);
+}
+
 static enum esp_status run_as_work(struct group *group, const struct call *call, const struct work_options *options,
                                    struct failure *failure)
 {
@@ -368,8 +393,7 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 			call_note(call, group->size, number, &op.note);
 			op.digest = call_note_digest(&op.note);
 			status = run_on_board(group, &op, options, failure);
-			board_give_back(group);
-			group_turn(group); /* for those who came meanwhile; whom we overlook, lane 0's thread finds */
+			leave_board(group);
 		}
 		if (status != ESP_PENDING)
 			return status;

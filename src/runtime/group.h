@@ -104,6 +104,8 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 /* Runs a checked call and waits for it: what the collective functions do. */
 enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
+/* Does somebody wait in a call of this group, or has one that has not ended? */
+bool group_is_busy(struct group *group);
 /* Rounds that this call takes on the board, the same on all ranks; 0: it does not go there. */
 unsigned group_board_rounds(const struct group *group, const struct call *call);
 /* Under the group's lock: the work is the next of its kind. */

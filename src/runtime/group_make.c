@@ -47,7 +47,7 @@ static bool find_hosts(struct group *group)
 		.chunk_bytes = context_chunk_bytes(context),
 		.chunk_is_set = context->conf.chunk_bytes != 0,
 		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
-		.credits = context->conf.credits,
+		.credits = exec_credits(context->conf.credits),
 		.lanes = context->lanes,
 	};
 	return true;
@@ -405,10 +405,7 @@ enum esp_status group_free(struct group *group, struct failure *failure)
 
 	if (group == context->world)
 		return failure_set(failure, ESP_ESTATE, -1, "the world is freed by esp_fini()");
-	pthread_mutex_lock(&context->lock);
-	bool is_busy = group->unfinished > 0;
-	pthread_mutex_unlock(&context->lock);
-	if (is_busy)
+	if (group_is_busy(group))
 		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended");
 	status = call_check(&meet, group->rank, group->size, failure);
 	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */

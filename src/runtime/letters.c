@@ -1,5 +1,6 @@
 #include "runtime/letters.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,12 +107,42 @@ static void forget_asked(struct letters *letters, struct work *work)
 	letters->last_asked = last;
 }
 
+static void add_send(struct letters *letters, struct work *work)
+{
+	work->wait_before = letters->last_send;
+	work->wait_next = NULL;
+	if (letters->last_send)
+		letters->last_send->wait_next = work;
+	else
+		letters->sends = work;
+	letters->last_send = work;
+}
+
+/* Nothing, if it is in the list no more. */
+static void forget_send(struct letters *letters, struct work *work)
+{
+	if (letters->sends != work && !work->wait_before)
+		return;
+	if (work->wait_before)
+		work->wait_before->wait_next = work->wait_next;
+	else
+		letters->sends = work->wait_next;
+	if (work->wait_next)
+		work->wait_next->wait_before = work->wait_before;
+	else
+		letters->last_send = work->wait_before;
+	work->wait_before = work->wait_next = NULL;
+}
+
 void letters_forget(struct letters *letters, struct work *work)
 {
-	forget_in(&letters->sends, work);
+	if (work->kind == WORK_SEND) {
+		forget_send(letters, work);
+		forget_asked(letters, work);
+		return;
+	}
 	forget_in(&letters->receives, work);
 	forget_in(&letters->ready, work);
-	forget_asked(letters, work);
 	letters->last_receive = last_of(letters->receives);
 	letters->last_ready = last_of(letters->ready);
 }
@@ -178,6 +209,8 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 		status = stretches_make(&work->call, group->layout.chunk_bytes, false, &work->stretches, &work->stretch_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
+	/* What letters.h counts with. */
+	assert(status != ESP_OK || work->stretches[0].planned->chunk_bytes == group->layout.chunk_bytes);
 	return status;
 }
 
@@ -187,13 +220,21 @@ struct outcome {
 	enum esp_status status;
 };
 
+/* Its end is settled and comes when the lock is given back: no deadline counts any more. */
+static struct work *about_to_end(struct work *work)
+{
+	work->is_waiting = false;
+	work->deadline_ns = UINT64_MAX;
+	return work;
+}
+
 /* Lets the next piece move, or ends the work if there is nothing to move. */
 static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 {
 	enum esp_status status = plan_piece(work, receiver);
 
-	work->is_waiting = false;
 	if (status == ESP_OK && work->part_count > 0) {
+		work->is_waiting = false;
 		work_launch_locked(work, false);
 		return;
 	}
@@ -201,7 +242,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 		set_failure(work, status, -1, "no memory");
 	if (work->kind == WORK_RECEIVE)
 		work->group->letters.receiving--;
-	out->ended = work;
+	out->ended = about_to_end(work);
 	out->status = status;
 }
 
@@ -254,9 +295,8 @@ static void hand_over(struct work *send, struct work *receive, struct outcome *o
 {
 	if (send->note.count > 0)
 		memmove(receive->letter, send->letter, send->note.count);
-	send->is_waiting = receive->is_waiting = false;
-	out->ended = receive;
-	out->ended_too = send;
+	out->ended = about_to_end(receive);
+	out->ended_too = about_to_end(send);
 	out->status = ESP_OK;
 }
 
@@ -286,12 +326,10 @@ static void match(struct group *group, struct work *receive, const struct call_n
 
 		snprintf(why, sizeof(why), "the message has %" PRIu64 " bytes", note->count);
 		set_failure(receive, ESP_EMISMATCH, (int32_t)group->ranks[note->root], why);
-		receive->is_waiting = false;
-		out->ended = receive;
+		out->ended = about_to_end(receive);
 		out->status = ESP_EMISMATCH;
 		if (send) {
-			send->is_waiting = false;
-			out->ended_too = send;
+			out->ended_too = about_to_end(send);
 		} else if (!is_own) {
 			say(group, note->root, CONTROL_FETCH, note, ESP_EMISMATCH);
 		}
@@ -299,8 +337,7 @@ static void match(struct group *group, struct work *receive, const struct call_n
 		hand_over(send, receive, out);
 	} else if (!is_own && note->count == 0) {
 		say(group, note->root, CONTROL_FETCH, note, ESP_OK);
-		receive->is_waiting = false;
-		out->ended = receive;
+		out->ended = about_to_end(receive);
 		out->status = ESP_OK;
 	} else if (!is_own) {
 		append_ready(&group->letters, receive);
@@ -367,8 +404,7 @@ void letters_fetch(struct group *group, const struct control_msg *msg)
 	struct work *work = find_send(&group->letters, msg->note.sequence);
 	if (work && atomic_load(&group->failed) == ESP_OK) {
 		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
-			work->is_waiting = false;
-			outcome = (struct outcome){.ended = work, .status = ESP_OK};
+			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
 		} else {
 			append_asked(&group->letters, work);
 			send_pieces(group, &outcome);
@@ -391,11 +427,12 @@ void letters_piece_done(struct work *work)
 	if (is_receive)
 		group->letters.receiving--;
 	bool is_over = work->moved_bytes == work->note.count || failed != ESP_OK;
-	if (!is_over && is_receive) {
+	if (is_over)
+		about_to_end(work);
+	else if (is_receive)
 		append_ready(&group->letters, work);
-	} else if (!is_over) {
+	else
 		work->is_waiting = true;
-	}
 	if (is_receive && failed == ESP_OK)
 		ask_for_pieces(group, &outcome);
 	else if (failed == ESP_OK)
@@ -423,12 +460,15 @@ static void start_send(struct work *work, struct outcome *out)
 		.sequence = ++letters->numbers,
 	};
 	work->moved_bytes = 0;
-	work->wait_next = letters->sends;
-	letters->sends = work;
-	if (work->peer == group->rank)
-		(void)announce(group, &work->note, out); /* too many, to ourselves: the deadline will tell */
-	else
+	add_send(letters, work);
+	if (work->peer != group->rank) {
 		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
+	} else if (!announce(group, &work->note, out)) {
+		letters_forget(letters, work);
+		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank, "too many messages wait for this rank to receive them");
+		out->ended = about_to_end(work);
+		out->status = ESP_ELIMIT;
+	}
 }
 
 static void unlink_letter(struct letters *letters, struct letter *before, struct letter *letter)

@@ -34,7 +34,7 @@ struct letters {
 	struct letter *first, *last;  /* announced to us            */
 	uint32_t count;
 	struct work *receives, *last_receive; /* that wait, in order        */
-	struct work *sends;                   /* that have not ended        */
+	struct work *sends, *last_send;       /* that have not ended, in order, linked both ways */
 	uint64_t numbers;                     /* of letters sent from here  */
 	struct work *ready, *last_ready;      /* receives with a letter, whose next piece is to be asked for */
 	struct work *asked, *last_asked;      /* sends whose next piece was asked for, in order                      */

@@ -104,9 +104,12 @@ static bool has_few_neighbours(const struct planner *planner)
  * Between sockets a chunk of 256 KiB costs fewer turns on the cores and calls of the kernel than four of 64 KiB (1.5 times as
  * fast around a ring of eight ranks); between machines there should be enough of them to fill all links at a time.
  */
-static uint64_t choose_chunk_most(const struct layout *layout, const struct planner *planner, uint64_t bytes)
+static uint64_t choose_chunk_most(const struct layout *layout, const struct call *call, const struct planner *planner,
+                                  uint64_t bytes)
 {
-	uint64_t neighbours = layout->members > 1 ? layout->members - 1 : 1;
+	/* Hosts, as shared memory has slots of its own; and what comes from the root comes from one. */
+	bool has_one_source = call->collective == PLAN_SCATTER || call->collective == PLAN_BROADCAST;
+	uint64_t neighbours = layout->hosts > 1 && !has_one_source ? layout->hosts - 1 : 1;
 
 	if (layout->chunk_is_set)
 		return layout->chunk_bytes;
@@ -123,7 +126,7 @@ static uint64_t choose_chunk(const struct layout *layout, const struct call *cal
                              uint64_t bytes)
 {
 	bool is_vector = call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
-	uint64_t share = bytes, most = choose_chunk_most(layout, planner, bytes);
+	uint64_t share = bytes, most = choose_chunk_most(layout, call, planner, bytes);
 
 	if (is_vector && spreads_owners(planner))
 		share = bytes / layout->members + (bytes % layout->members != 0);

@@ -55,7 +55,7 @@ static void room(uint64_t seed, uint64_t count)
 		struct planned *planned = plan(&layout, collective, bytes);
 		const char *name = planner_name(planned->planner);
 		bool is_ring = strcmp(name, "ring") == 0, is_tree = strstr(name, "tree") != NULL;
-		uint64_t neighbours = is_ring || is_tree ? 0 : layout.members - 1; /* few */
+		uint64_t neighbours = is_ring || is_tree ? 0 : layout.hosts - 1; /* few */
 
 		CHECK_MSG(planned->chunk_bytes <= PLANS_CHUNK_MOST, "%" PRIu64, planned->chunk_bytes);
 		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= BUFFER || planned->chunk_bytes <= 4096,

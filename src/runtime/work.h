@@ -81,6 +81,7 @@ struct work {
 	bool awaits_verdict;       /* ended, but for the reason                            */
 	bool is_waiting;           /* in a list of its group, until others are ready       */
 	struct work *wait_next;
+	struct work *wait_before;  /* of sends only                                   */
 	struct work *callback_next;
 	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
 	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */

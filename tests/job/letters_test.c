@@ -152,11 +152,59 @@ static void aborted(struct job_rank *rank)
 	job_meet(rank);
 }
 
+enum { CROWD = 16, LONG = 1 << 20 };
+
+/* Many long messages both ways, with little memory: receives do not keep sends from moving. */
+static void crowd(struct job_rank *rank)
+{
+	uint32_t next = (rank->rank + 1) % rank->size, before = (rank->rank + rank->size - 1) % rank->size;
+	struct esp_work *works[2 * CROWD];
+	uint8_t *in = malloc((size_t)CROWD * LONG), *out = malloc(LONG);
+
+	CHECK(in && out);
+	memset(out, (int)rank->rank + 1, LONG);
+	for (uint32_t i = 0; i < CROWD; i++)
+		OK(esp_recv_start(rank->world, in + (size_t)i * LONG, LONG, before, 5, 0, &works[i]));
+	for (uint32_t i = 0; i < CROWD; i++)
+		OK(esp_send_start(rank->world, out, LONG, next, 5, 0, &works[CROWD + i]));
+	for (uint32_t i = 0; i < 2 * CROWD; i++) {
+		OK(esp_wait(works[i], -1));
+		esp_work_free(works[i]);
+	}
+	for (size_t i = 0; i < (size_t)CROWD * LONG; i++)
+		CHECK(in[i] == before + 1);
+	free(in);
+	free(out);
+}
+
+/* Nobody receives them: the one too many is refused at once, and alone. */
+static void too_many_to_oneself(struct job_rank *rank)
+{
+	enum { MOST = 65536 };
+	static struct esp_work *works[MOST + 1];
+	char data = 0;
+
+	for (uint32_t i = 0; i <= MOST; i++)
+		OK(esp_send_start(rank->world, &data, 1, rank->rank, 6, 0, &works[i]));
+	EXPECT(esp_wait(works[MOST], -1), ESP_ELIMIT);
+	OK(esp_barrier(rank->world));
+	OK(esp_abort(rank->world, "enough"));
+	for (uint32_t i = 0; i <= MOST; i++) {
+		if (i < MOST)
+			EXPECT(esp_wait(works[i], -1), ESP_EABORTED);
+		esp_work_free(works[i]);
+	}
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=0", NULL};
 	static const char *const sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
 	static const char *const *const all[] = {memory, sockets};
+	static const char *const narrow[][5] = {
+		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", NULL},
+		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", "transport=tcp", NULL},
+	};
 
 	for (unsigned i = 0; i < 2; i++) {
 		for (uint32_t size = 1; size <= 3; size++) {
@@ -165,7 +213,9 @@ int main(void)
 			job_run(size, all[i] + 1, too_long, NULL);
 		}
 		job_run(3, all[i], late_send, NULL);
+		job_run(4, narrow[i], crowd, NULL);
 		job_run(2, all[i], aborted, NULL);
 	}
+	job_run(1, memory, too_many_to_oneself, NULL);
 	return 0;
 }

@@ -3,8 +3,12 @@
  */
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "job.h"
@@ -157,6 +161,59 @@ static void all_together(struct job_rank *rank)
 		pthread_join(threads[i].thread, NULL);
 }
 
+/* ---- freeing ---- */
+
+struct waiter {
+	struct esp_group *group;
+	_Atomic pid_t id;
+};
+
+static void *wait_in_group(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->id = (pid_t)syscall(SYS_gettid);
+	OK(esp_barrier(waiter->group));
+	return NULL;
+}
+
+/* Does it sleep? After it has begun a call that can only be in there. */
+static bool sleeps(pid_t id)
+{
+	char path[64], text[256] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)id);
+	FILE *file = fopen(path, "r");
+	CHECK(file != NULL);
+	size_t got = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	CHECK(got > 0);
+	return strstr(text, ") S ") != NULL;
+}
+
+/* A group is not freed under a thread that waits in one of its calls. */
+static void free_beside_small(struct job_rank *rank)
+{
+	struct esp_group *group;
+	struct waiter waiter = {0};
+	pthread_t thread;
+
+	OK(esp_group_split(rank->world, 0, 0, &group));
+	waiter.group = group;
+	if (rank->rank == 0) {
+		CHECK(pthread_create(&thread, NULL, wait_in_group, &waiter) == 0);
+		while (waiter.id == 0 || !sleeps(waiter.id))
+			sched_yield();
+		EXPECT(esp_group_free(group), ESP_ESTATE);
+	}
+	OK(esp_barrier(rank->world));
+	if (rank->rank == 0)
+		CHECK(pthread_join(thread, NULL) == 0);
+	else
+		OK(esp_barrier(group));
+	OK(esp_group_free(group));
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"deadline_seconds=10", NULL};
@@ -168,6 +225,7 @@ int main(void)
 			job_run(size, all[i], keyed_beside_small, NULL);
 			job_run(size, all[i], start_beside_small, NULL);
 			job_run(size, all[i], all_together, NULL);
+			job_run(size, all[i], free_beside_small, NULL);
 		}
 	}
 	return 0;
