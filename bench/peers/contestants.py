@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 
 KIB, MIB = 1 << 10, 1 << 20
 CORES = len(os.sched_getaffinity(0))
@@ -155,6 +156,15 @@ def gloo(programs):
         # Reading in the caller blocks for ever once two ranks send each other more than sockets hold.
         variant("halving-doubling-sync", bytes_max=MIB),
     ]
+
+
+def torch(_programs):
+    """The Gloo inside of PyTorch, which has no shared memory: the same command in both parts of the table."""
+    program = pathlib.Path(__file__).with_name("torch_allreduce.py")
+
+    def command(heat):
+        return ["python3", program, *contest_words("torch", "gloo", heat)]
+    return [Contestant("torch", "gloo", command, parse_lines, environment=HUGE)]
 
 
 def espalier(program, usage, memories):

@@ -35,16 +35,26 @@ void run_end_on_failure(struct run_end *end, uint64_t now_ns)
 		enter(end, RUN_GRACE, now_ns);
 }
 
+static bool is_same_interrupt(const struct run_end *end, uint64_t now_ns)
+{
+	return end->interrupts == 1 && now_ns - end->interrupt_ns < RUN_END_AGAIN_NS;
+}
+
 int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns)
 {
 	end->asked = end->asked ? end->asked : signal_number;
-	if (signal_number == SIGINT && end->interrupts < RUN_END_INTERRUPTS)
+	if (signal_number == SIGINT && is_same_interrupt(end, now_ns))
+		return 0;
+	if (signal_number == SIGINT && end->interrupts < RUN_END_INTERRUPTS) {
 		end->interrupts++;
+		end->interrupt_ns = now_ns;
+	}
 	if (signal_number == SIGINT && end->interrupts == RUN_END_INTERRUPTS)
 		return end->stage < RUN_KILL ? enter(end, RUN_KILL, now_ns) : SIGKILL;
 	if (signal_number == SIGTERM && end->stage < RUN_TERM) {
+		uint64_t grace_over_ns = end->stage == RUN_GRACE ? end->next_ns : later(now_ns, end->grace_ns);
 		enter(end, RUN_TERM, now_ns);
-		end->next_ns = later(now_ns, end->grace_ns > RUN_END_STEP_NS ? end->grace_ns : RUN_END_STEP_NS);
+		end->next_ns = grace_over_ns > end->next_ns ? grace_over_ns : end->next_ns;
 	} else if (end->stage == RUN_CALM) {
 		enter(end, RUN_GRACE, now_ns);
 	}
@@ -64,6 +74,8 @@ int run_end_on_time(struct run_end *end, uint64_t now_ns)
 			end->timed_out = true;
 			return enter(end, RUN_TERM, now_ns);
 		}
+		uint64_t last_ns = later(now_ns, RUN_END_STEP_NS);
+		end->next_ns = last_ns < end->next_ns && end->stage < RUN_CUT ? last_ns : end->next_ns;
 	}
 	return now_ns >= end->next_ns ? enter(end, (enum run_stage)(end->stage + 1), now_ns) : 0;
 }

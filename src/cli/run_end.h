@@ -6,13 +6,15 @@
  *     calm --rank failed--> grace --its seconds--> SIGTERM --2 s--> SIGKILL --2 s--> cut
  *
  * as the others should end by themselves: the library tells them. The job's time limit goes
- * straight to SIGTERM. cut is for ranks on other hosts only: whoever did not hear of SIGKILL within two
- * seconds has no connection any more, and its remote shell is ended here.
+ * straight to SIGTERM; ranks that were told to end before have two seconds from then on. cut is for ranks on
+ * other hosts only: whoever did not hear of SIGKILL within two seconds has no connection any more, and its
+ * remote shell is ended here.
  *
  * Whoever signals espalier run wants the job to end. The ranks get the same signal and have the same
  * grace: after SIGINT or SIGHUP as above, after SIGTERM until SIGKILL (at least two seconds, as they
- * would have otherwise). A second Ctrl-C is SIGKILL at once. What the ranks do of a signal is up to them,
- * and a rank that dies of it has failed.
+ * would have otherwise). A grace that has begun does not begin anew. A second Ctrl-C is SIGKILL at once;
+ * SIGINT within RUN_END_AGAIN_NS of the first is still the same one, as timeout(1) sends it both to us and to
+ * our process group. What the ranks do of a signal is up to them, and a rank that dies of it has failed.
  */
 #ifndef CLI_RUN_END_H
 #define CLI_RUN_END_H
@@ -22,6 +24,7 @@
 
 #define RUN_END_NEVER UINT64_MAX
 #define RUN_END_INTERRUPTS 2                 /* so many of Ctrl-C, and nobody waits any more */
+#define RUN_END_AGAIN_NS UINT64_C(300000000) /* SIGINT within this time of the first is the same Ctrl-C */
 #define RUN_END_STEP_NS UINT64_C(2000000000) /* from SIGTERM to SIGKILL, and for what a rank has left running */
 
 enum run_stage {
@@ -36,8 +39,9 @@ struct run_end {
 	uint64_t grace_ns;
 	uint64_t limit_ns; /* when the job must be over; RUN_END_NEVER */
 	uint64_t next_ns;  /* when the next stage begins; RUN_END_NEVER */
-	uint8_t stage;     /* enum run_stage */
-	uint8_t interrupts; /* at most RUN_END_INTERRUPTS */
+	uint64_t interrupt_ns; /* when SIGINT was counted last */
+	uint8_t stage;         /* enum run_stage */
+	uint8_t interrupts;    /* SIGINT, at most RUN_END_INTERRUPTS */
 	bool timed_out;
 	int asked; /* the first signal that espalier run was sent; 0: none */
 };
@@ -47,7 +51,7 @@ void run_end_init(struct run_end *end, uint64_t grace_ns, uint64_t limit_ns, uin
 
 void run_end_on_failure(struct run_end *end, uint64_t now_ns);
 
-/* SIGINT, SIGTERM or SIGHUP has reached us: the signal that the ranks get. */
+/* SIGINT, SIGTERM or SIGHUP has reached us: the signal that the ranks get; 0: none, they have had it. */
 int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns);
 
 /* Nobody reads what the ranks print, or they could not all be started: SIGTERM for all, unless they had it. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -11,18 +12,20 @@
 
 #include "wire/ended_msg.h"
 
-void run_ended_open(struct run_ended *ended)
+void run_ended_open(struct run_ended *ended, uint32_t size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* the name begins with a NUL: no file */
 	uint64_t number = 0;
 	*ended = (struct run_ended){.fd = -1};
 	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
 		return;
+	ended->answer = malloc((size_t)size * ENDED_BYTES);
 	int length = snprintf(ended->name, sizeof(ended->name), "espalier-run-%ld-%016" PRIx64, (long)getpid(), number);
 	memcpy(address.sun_path + 1, ended->name, (size_t)length);
 	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 	ended->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (ended->fd >= 0 && (bind(ended->fd, (struct sockaddr *)&address, bytes) != 0 || listen(ended->fd, SOMAXCONN) != 0))
+	if (!ended->answer || ended->fd < 0 || bind(ended->fd, (struct sockaddr *)&address, bytes) != 0 ||
+	    listen(ended->fd, SOMAXCONN) != 0)
 		run_ended_close(ended);
 }
 
@@ -34,26 +37,23 @@ static bool is_ours(int fd)
 }
 
 /* Only what nothing is left of: a script may have ended before the program that it has started. */
-static size_t write_answer(const struct run_child *children, uint32_t count, uint8_t out[ENDED_MAX * ENDED_BYTES])
+static void write_answer(const struct run_child *children, uint32_t count, uint8_t *out)
 {
-	size_t used = 0;
-	for (uint32_t rank = 0; rank < count && used < ENDED_MAX * ENDED_BYTES; rank++) {
-		if (children[rank].state != RUN_CHILD_GONE)
-			continue;
-		ended_encode(&(struct ended){rank, run_child_exit_status(&children[rank])}, out + used);
-		used += ENDED_BYTES;
+	for (uint32_t rank = 0; rank < count; rank++) {
+		const struct run_child *child = &children[rank];
+		ended_put(out, rank, child->state == RUN_CHILD_GONE ? run_child_exit_status(child) : ENDED_NOT);
 	}
-	return used;
 }
 
-void run_ended_answer(const struct run_ended *ended, const struct run_child *children, uint32_t count)
+void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count)
 {
-	uint8_t answer[ENDED_MAX * ENDED_BYTES];
-	size_t bytes = write_answer(children, count, answer);
-	int fd;
-	while ((fd = accept4(ended->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		if (is_ours(fd))
-			(void)!send(fd, answer, bytes, MSG_NOSIGNAL); /* whoever has asked may be gone */
+	write_answer(children, count, ended->answer);
+	for (int i = 0; i < RUN_ENDED_ANSWERS; i++) {
+		int fd = accept4(ended->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (is_ours(fd)) /* whoever has asked may be gone */
+			(void)!send(fd, ended->answer, (size_t)count * ENDED_BYTES, MSG_NOSIGNAL);
 		close(fd);
 	}
 }
@@ -62,5 +62,6 @@ void run_ended_close(struct run_ended *ended)
 {
 	if (ended->fd >= 0)
 		close(ended->fd);
-	ended->fd = -1;
+	free(ended->answer);
+	*ended = (struct run_ended){.fd = -1};
 }

@@ -12,18 +12,25 @@
 
 #include "cli/run_child.h"
 
-#define RUN_ENDED_NAME 48u /* with the NUL */
+#define RUN_ENDED_NAME 48u   /* with the NUL */
+#define RUN_ENDED_ANSWERS 16 /* in one turn: anybody on this host can connect, and the job shall not wait for them */
 
 struct run_ended {
 	int fd; /* -1: none */
-	char name[RUN_ENDED_NAME];
+	char name[RUN_ENDED_NAME]; /* "": none */
+	uint8_t *answer;           /* room for all ranks */
 };
 
-void run_ended_open(struct run_ended *ended);
+/* size: how many ranks there can be. */
+void run_ended_open(struct run_ended *ended, uint32_t size);
 
-/* Answers all who ask now. children: by rank. Never waits. */
-void run_ended_answer(const struct run_ended *ended, const struct run_child *children, uint32_t count);
+/*
+ * Answers some of those who ask now; the others in turns to come. children: by rank, so many as were started.
+ * Never waits.
+ */
+void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count);
 
+/* Also for one that is zeroed but for its fd, which is -1. */
 void run_ended_close(struct run_ended *ended);
 
 #endif

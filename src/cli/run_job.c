@@ -78,11 +78,10 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 	return ESP_OK;
 }
 
+/* If there is no socket the name is empty, which stands for none: one from outside would be of another job. */
 static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
 {
-	run_ended_open(&job->ended_ranks);
-	if (job->ended_ranks.fd < 0)
-		return ESP_OK;
+	run_ended_open(&job->ended_ranks, job->request->size);
 	return run_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
 }
 
@@ -197,11 +196,20 @@ static bool is_cause(const struct run_job *job, const struct run_child *child, u
 	return child->signal && !first->signal && !ours && now_ns - first->ended_ns <= CAUSE_NS;
 }
 
+/* Of the signals that the time limit brings. A remote shell has only a status to tell it with. */
+static bool is_cut_off(const struct run_job *job, const struct run_child *child)
+{
+	int number = child->signal || !job->controls ? child->signal : child->status - 128;
+	return job->end.timed_out && (number == SIGTERM || number == SIGKILL);
+}
+
 static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 {
 	run_end_on_failure(&job->end, now_ns);
 	job->stopped = true;
-	if (!job->failed) {
+	if (is_cut_off(job, &job->children[rank])) {
+		job->cut_off++;
+	} else if (!job->failed) {
 		job->failed = true;
 		job->first_failed = rank;
 		job->after_first = job->started - job->ended;
@@ -371,13 +379,13 @@ static void turn(struct run_job *job)
 			on_ranks(job, (enum run_epoll)i);
 	run_input_move(&job->input, polls + INPUT);
 	look_at_groups(job, now_ns);
-	if (polls[ENDED].revents)
-		run_ended_answer(&job->ended_ranks, job->children, job->started);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);
 	run_output_flush(&job->output);
 	on_broken_pipe(job, now_ns);
+	if (polls[ENDED].revents)
+		run_ended_answer(&job->ended_ranks, job->children, job->started);
 }
 
 static bool has_news(const struct run_job *job)

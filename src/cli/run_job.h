@@ -52,6 +52,8 @@ struct run_job {
 	bool broken_pipe;              /* nobody reads what we print */
 	int start_status;              /* exit status if a rank could not be started; 0: all could */
 
+	uint32_t cut_off; /* ranks that did not fail but were ended by the time limit */
+
 	bool failed;           /* a rank has, and the rest is about it */
 	uint32_t first_failed; /* the rank */
 	uint32_t after_first;  /* ranks that ended after it */

@@ -65,6 +65,8 @@ void run_report_summary(const struct run_job *job)
 	int error = run_output_error(&job->output);
 	if (job->failed && !job->broken_pipe)
 		summarize_failure(job);
+	if (job->cut_off && !job->broken_pipe)
+		cli_note("run: %u rank%s ended by the time limit", job->cut_off, job->cut_off == 1 ? " was" : "s were");
 	if (missing && !job->start_status)
 		cli_note("run: %u of %u ranks had not been started yet", missing, size);
 	if (error)

@@ -216,16 +216,12 @@ static enum esp_status give_up(struct follower *follower, uint64_t begin_ns)
 /* The others are the leader's business. */
 static bool leader_has_ended(struct follower *follower, struct launcher *launcher)
 {
-	struct ended ended[ENDED_MAX];
-	uint32_t count = launcher_turn(launcher, clock_now_ns(), ended);
-	for (uint32_t i = 0; i < count; i++) {
-		if (ended[i].rank == 0) {
-			error_set(follower->err, ESP_EPEER, "the leader, rank 0, has ended with status %d before the group had joined",
-			          (int)ended[i].status);
-			return true;
-		}
-	}
-	return false;
+	uint8_t answer[ENDED_BYTES];
+	if (launcher_turn(launcher, clock_now_ns(), answer, 1) == 0 || ended_get(answer, 0) == ENDED_NOT)
+		return false;
+	error_set(follower->err, ESP_EPEER, "the leader, rank 0, has ended with status %d before the group had joined",
+	          ended_get(answer, 0));
+	return true;
 }
 
 static enum esp_status follow_with(struct follower *follower, struct launcher *launcher)

@@ -31,6 +31,13 @@ enum guest_state {
 	GUEST_REFUSED,  /* has the key but does not fit; is being told   */
 };
 
+/* Whether a rank is counted as served already. */
+enum rank_served {
+	SERVED_NOT,
+	SERVED_GUEST, /* once for every connection that has brought its card         */
+	SERVED_ENDED, /* once, as it has ended; a connection may still be left of it */
+};
+
 struct guest {
 	enum guest_state state;
 	int fd;
@@ -50,7 +57,8 @@ struct leader {
 	struct guest **polled;
 	uint32_t capacity, unproven;
 	uint32_t served;      /* who was answered, refused, went away or will never come: nobody waits for them */
-	uint8_t *is_served;   /* by rank: counted there, at least once */
+	uint8_t *rank_served; /* by rank: enum rank_served */
+	uint8_t *ended;       /* by rank: what the launcher says; ended_msg.h */
 	uint8_t *roster;      /* the answer's body */
 	uint8_t failure[STORE_FAILURE_BYTES];
 	struct session_message answer;
@@ -110,12 +118,17 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 	}
 }
 
-/* Two processes that say that they are the same rank are two to be told. */
+/*
+ * Two processes that say that they are the same rank are two to be told. But what the launcher has seen end
+ * is the same process as the first connection of that rank.
+ */
 static void serve(struct leader *leader, uint32_t rank)
 {
-	leader->served++;
-	if (rank < leader->store.size)
-		leader->is_served[rank] = 1;
+	bool known = rank < leader->store.size;
+	if (!known || leader->rank_served[rank] != SERVED_ENDED)
+		leader->served++;
+	if (known)
+		leader->rank_served[rank] = SERVED_GUEST;
 }
 
 static void on_stranger(struct leader *leader, const struct error *why)
@@ -343,14 +356,14 @@ static void turn(struct leader *leader, uint64_t now_ns)
 /* Whoever has ended before it came need not be waited for, neither for its card nor to be told. */
 static void ask_launcher(struct leader *leader, uint64_t now_ns)
 {
-	struct ended ended[ENDED_MAX];
-	uint32_t count = launcher_turn(&leader->launcher, now_ns, ended);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t rank = ended[i].rank;
-		if (rank >= leader->store.size || leader->store.seats[rank] || leader->is_served[rank])
+	uint32_t count = launcher_turn(&leader->launcher, now_ns, leader->ended, leader->store.size);
+	for (uint32_t rank = 0; rank < count; rank++) {
+		int status = ended_get(leader->ended, rank);
+		if (status == ENDED_NOT || leader->store.seats[rank] || leader->rank_served[rank] != SERVED_NOT)
 			continue;
-		store_on_ended(&leader->store, rank, ended[i].status);
-		serve(leader, rank);
+		store_on_ended(&leader->store, rank, status);
+		leader->rank_served[rank] = SERVED_ENDED;
+		leader->served++;
 	}
 }
 
@@ -384,8 +397,9 @@ static enum esp_status leader_init(struct leader *leader, const struct join_conf
 	leader->polls = calloc(leader->capacity + PORCH_SOCKETS, sizeof(*leader->polls));
 	leader->polled = calloc(leader->capacity + PORCH_SOCKETS, sizeof(struct guest *));
 	leader->roster = malloc((size_t)size * CARD_BYTES);
-	leader->is_served = calloc(size, 1);
-	if (!leader->is_served || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
+	leader->rank_served = calloc(size, 1);
+	leader->ended = malloc((size_t)size * ENDED_BYTES);
+	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
 		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
 	return porch_open(&leader->porch, &config->launch.leader, config->deadline_ns, err);
 }
@@ -402,7 +416,8 @@ static void leader_fini(struct leader *leader)
 	free(leader->polls);
 	free(leader->polled);
 	free(leader->roster);
-	free(leader->is_served);
+	free(leader->rank_served);
+	free(leader->ended);
 	sodium_memzero(leader, sizeof(*leader));
 }
 

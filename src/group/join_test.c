@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -17,6 +19,7 @@
 #include "group/backoff.h"
 #include "group/listen.h"
 #include "group/session.h"
+#include "wire/ended_msg.h"
 
 #define RANKS_MAX 1024u
 
@@ -335,6 +338,59 @@ static void one_leaves(void)
 	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
 }
 
+static int open_launcher(char name[LAUNCH_LAUNCHER])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	int length = snprintf(name, LAUNCH_LAUNCHER, "espalier-join-test-%ld", (long)getpid());
+	memcpy(address.sun_path + 1, name, (size_t)length);
+	CHECK(fd >= 0);
+	CHECK(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0);
+	CHECK(listen(fd, SOMAXCONN) == 0);
+	return fd;
+}
+
+static void answer_question(int launcher, const uint8_t *answer, size_t bytes)
+{
+	int fd = accept(launcher, NULL, NULL);
+	CHECK(fd >= 0 && send(fd, answer, bytes, MSG_NOSIGNAL) == (ssize_t)bytes);
+	close(fd);
+}
+
+/* Until the leader has nothing more to say there. */
+static void hear_out(int fd)
+{
+	uint8_t bytes[4096];
+	while (recv(fd, bytes, sizeof(bytes), 0) > 0)
+		;
+	close(fd);
+}
+
+/*
+ * The launcher says that rank 2 has ended, and its card comes all the same: it was still on its way. That is one
+ * rank that need not be waited for, not two, and the leader has to be there for the last one.
+ */
+static void one_ends(void)
+{
+	char name[LAUNCH_LAUNCHER];
+	uint8_t answer[4 * ENDED_BYTES] = {0};
+	int launcher = open_launcher(name);
+
+	ranks_init(4, 10000);
+	memcpy(ranks[0].config.launch.launcher, name, sizeof(name));
+	ended_put(answer, 2, 7);
+	start(&ranks[0]);
+	answer_question(launcher, answer, sizeof(answer));
+	answer_question(launcher, answer, sizeof(answer)); /* the next question: the first answer was read */
+	hear_out(hand_in(&ranks[2]));
+	hear_out(hand_in(&ranks[3]));
+	start(&ranks[1]);
+	finish_all(2);
+	check_all_failed(2, ESP_EPEER, "rank 2 has ended with status 7 before it joined");
+	close(launcher);
+}
+
 static void alone(void)
 {
 	ranks_init(1, 0);
@@ -389,6 +445,7 @@ int main(int argc, char **argv)
 	other_epoch();
 	strangers();
 	one_leaves();
+	one_ends();
 	taken_port();
 	return 0;
 }

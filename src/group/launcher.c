@@ -1,5 +1,6 @@
 #include "group/launcher.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,23 +36,25 @@ static int ask(const char *name)
 	return -1;
 }
 
-static uint32_t read_answer(int fd, struct ended out[ENDED_MAX])
+/* It may come in parts. What is not here yet is in the next answer too. */
+static uint32_t read_answer(int fd, uint8_t *out, size_t bytes)
 {
-	uint8_t bytes[ENDED_MAX * ENDED_BYTES];
-	ssize_t got = recv(fd, bytes, sizeof(bytes), 0);
-	uint32_t count = got > 0 ? (uint32_t)got / ENDED_BYTES : 0;
-	for (uint32_t i = 0; i < count; i++)
-		out[i] = ended_decode(bytes + i * ENDED_BYTES);
-	return count;
+	size_t used = 0;
+	ssize_t got;
+	do {
+		got = recv(fd, out + used, bytes - used, 0);
+		used += got > 0 ? (size_t)got : 0;
+	} while (used < bytes && (got > 0 || (got < 0 && errno == EINTR)));
+	return (uint32_t)(used / ENDED_BYTES);
 }
 
-uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, struct ended out[ENDED_MAX])
+uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, uint8_t *out, uint32_t size)
 {
 	uint32_t count = 0;
 	if (now_ns < launcher->next_ns)
 		return 0;
 	if (launcher->fd >= 0) {
-		count = read_answer(launcher->fd, out);
+		count = read_answer(launcher->fd, out, (size_t)size * ENDED_BYTES);
 		close(launcher->fd);
 	}
 	launcher->fd = ask(launcher->name);

@@ -26,8 +26,11 @@ struct launcher {
 
 void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns);
 
-/* If it is time: takes the last answer, which has so many ranks, and asks again. */
-uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, struct ended out[ENDED_MAX]);
+/*
+ * If it is time: takes the last answer and asks again. Returns how many ranks, from 0 on, the answer is about
+ * (ended_get()); no more than size, and nothing is known of the others. out: size * ENDED_BYTES.
+ */
+uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, uint8_t *out, uint32_t size);
 
 void launcher_fini(struct launcher *launcher);
 

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+#define RANKS 1000u
+
 static char name[64];
 
 static int open_listener(void)
@@ -22,31 +24,48 @@ static int open_listener(void)
 	return fd;
 }
 
-static void answer(int listener, const void *bytes, size_t n)
+static void answer(int listener, const uint8_t *bytes, size_t n, size_t part)
 {
 	int fd = accept(listener, NULL, NULL);
 
-	CHECK(fd >= 0 && send(fd, bytes, n, 0) == (ssize_t)n);
+	CHECK(fd >= 0);
+	for (size_t at = 0; at < n; at += part) {
+		size_t length = n - at < part ? n - at : part;
+		CHECK(send(fd, bytes + at, length, 0) == (ssize_t)length);
+	}
 	close(fd);
 }
 
 static void conversation(void)
 {
-	static const uint8_t two[] = {3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 137, 0, 0, 0, 77 /* cut off */};
+	static const uint8_t four[] = {0, 0, 1, 0, 138, 0, 0, 1, 77 /* cut off */};
 	struct launcher launcher;
-	struct ended ended[ENDED_MAX];
+	uint8_t told[RANKS * ENDED_BYTES], many[RANKS * ENDED_BYTES];
+	uint64_t now = 5;
 	int listener = open_listener();
 
-	launcher_init(&launcher, name, 5);
-	CHECK(launcher_turn(&launcher, 4, ended) == 0 && launcher.fd < 0); /* not yet */
-	CHECK(launcher_turn(&launcher, 5, ended) == 0 && launcher.fd >= 0); /* asks */
-	answer(listener, two, sizeof(two));
-	CHECK(launcher_turn(&launcher, 6, ended) == 0);
-	CHECK_U64(launcher.next_ns, 5 + LAUNCHER_PAUSE_NS);
-	CHECK_U64(launcher_turn(&launcher, 5 + LAUNCHER_PAUSE_NS, ended), 2);
-	CHECK(ended[0].rank == 3 && ended[0].status == 0 && ended[1].rank == 256 && ended[1].status == 137);
+	launcher_init(&launcher, name, now);
+	CHECK(launcher_turn(&launcher, now - 1, told, RANKS) == 0 && launcher.fd < 0); /* not yet */
+	CHECK(launcher_turn(&launcher, now, told, RANKS) == 0 && launcher.fd >= 0); /* asks */
+	answer(listener, four, sizeof(four), sizeof(four));
+	CHECK(launcher_turn(&launcher, now + 1, told, RANKS) == 0);
+	CHECK_U64(launcher.next_ns, now + LAUNCHER_PAUSE_NS);
+	CHECK_U64(launcher_turn(&launcher, now += LAUNCHER_PAUSE_NS, told, RANKS), 4);
+	CHECK(ended_get(told, 0) == ENDED_NOT && ended_get(told, 1) == 0);
+	CHECK(ended_get(told, 2) == 137 && ended_get(told, 3) == 255);
+	/* No more than there is room for. */
+	answer(listener, four, sizeof(four), sizeof(four));
+	told[2 * ENDED_BYTES] = 99;
+	CHECK_U64(launcher_turn(&launcher, now += LAUNCHER_PAUSE_NS, told, 2), 2);
+	CHECK_U64(told[2 * ENDED_BYTES], 99);
+	/* In parts that have nothing to do with ranks. */
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		ended_put(many, rank, (int)(rank % 256));
+	answer(listener, many, sizeof(many), 17);
+	CHECK_U64(launcher_turn(&launcher, now += LAUNCHER_PAUSE_NS, told, RANKS), RANKS);
+	CHECK(memcmp(told, many, sizeof(many)) == 0);
 	/* No answer to the next question: nothing is known, and nobody waits. */
-	CHECK_U64(launcher_turn(&launcher, 5 + 2 * LAUNCHER_PAUSE_NS, ended), 0);
+	CHECK_U64(launcher_turn(&launcher, now + LAUNCHER_PAUSE_NS, told, RANKS), 0);
 	launcher_fini(&launcher);
 	close(listener);
 }
@@ -54,18 +73,18 @@ static void conversation(void)
 static void nobody(void)
 {
 	struct launcher launcher;
-	struct ended ended[ENDED_MAX];
+	uint8_t told[ENDED_BYTES];
 	char longest[200] = "";
 
 	launcher_init(&launcher, "", 5);
-	CHECK(launcher.next_ns == UINT64_MAX && launcher_turn(&launcher, 1000, ended) == 0);
+	CHECK(launcher.next_ns == UINT64_MAX && launcher_turn(&launcher, 1000, told, 1) == 0);
 	launcher_fini(&launcher);
 	launcher_init(&launcher, name, 5); /* the test above has closed it */
-	CHECK(launcher_turn(&launcher, 5, ended) == 0 && launcher.fd < 0);
+	CHECK(launcher_turn(&launcher, 5, told, 1) == 0 && launcher.fd < 0);
 	launcher_fini(&launcher);
 	memset(longest, 'x', sizeof(longest) - 1);
 	launcher_init(&launcher, longest, 5);
-	CHECK(launcher_turn(&launcher, 5, ended) == 0 && launcher.fd < 0);
+	CHECK(launcher_turn(&launcher, 5, told, 1) == 0 && launcher.fd < 0);
 	launcher_fini(&launcher);
 }
 

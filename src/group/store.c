@@ -36,15 +36,18 @@ enum esp_status store_init(struct store *store, const struct card *own, const ch
 	return ESP_OK;
 }
 
-/* Adds a word to a text; if there is no room, dots that end it. */
+/* Adds a word to a text; if there is no room, dots that end it: nothing comes after them. */
 static void add_word(char *text, size_t size, const char *word, size_t length)
 {
-	static const char rest[] = " ...";
+	static const char rest[] = "...";
 	size_t used = strlen(text);
-	if (used + 1 + length + sizeof(rest) <= size)
-		snprintf(text + used, size - used, "%s%.*s", used ? " " : "", (int)length, word);
-	else if (used < sizeof(rest) || strcmp(text + used - strlen(rest), rest) != 0)
-		memcpy(text + used, rest, sizeof(rest));
+	if (used >= strlen(rest) && strcmp(text + used - strlen(rest), rest) == 0)
+		return;
+	if (used + 1 + length + 1 + sizeof(rest) > size) {
+		word = rest;
+		length = strlen(rest);
+	}
+	snprintf(text + used, size - used, "%s%.*s", used ? " " : "", (int)length, word);
 }
 
 /* Of two texts with the same settings in the same order, those that differ. */

@@ -157,6 +157,21 @@ static void unfit(void)
 	check_broken(&store, ESP_EMISMATCH, "rank 2 on node2 has chunk_bytes=1M credits=1 lanes=1 ..., but the leader, rank 0 on node0, "
 	                                    "has chunk_bytes=64K credits=16 lanes=2 ...");
 
+	begin(&store); /* one does not fit, and the next one would: dots are the end */
+	snprintf(arrival.settings, sizeof(arrival.settings),
+	         "chunk_bytes=1M credits=16 lanes=4 transport=a_transport_with_a_long_name small_bytes=1K buffer_bytes=64M");
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 on node2 has chunk_bytes=1M lanes=4 ..., but the leader, rank 0 on node0, has "
+	                                    "chunk_bytes=64K lanes=2 transport=auto ...");
+
+	begin(&store); /* none fits */
+	snprintf(arrival.settings, sizeof(arrival.settings),
+	         "chunk_bytes=a_long_text_that_nobody_would_write_there credits=1 lanes=4 transport=auto small_bytes=8K "
+	         "buffer_bytes=64M");
+	store_on_arrival(&store, 2, &arrival, 0);
+	check_broken(&store, ESP_EMISMATCH, "rank 2 on node2 has ..., but the leader, rank 0 on node0, has "
+	                                    "chunk_bytes=64K credits=16 lanes=2");
+
 	begin(&store);
 	snprintf(arrival.settings, sizeof(arrival.settings), "  x");
 	store_on_arrival(&store, 2, &arrival, 0);
