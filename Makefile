@@ -74,7 +74,7 @@ demo: all ## eight workers on this machine train a small network, under several 
 	@$(BUILD)/espalier demo
 
 .PHONY: bench bench-peers
-bench bench-peers: all ## allreduce beside Open MPI, MPICH and Gloo (bench/peers); QUICK=1: a smaller table
+bench bench-peers: all ## allreduce beside Open MPI, MPICH, Gloo and PyTorch (bench/peers); QUICK=1: a smaller table
 	@scripts/bootstrap bench
 	@scripts/bench-peers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),$(quick)) $(PEERS_FLAGS)
 

@@ -7,6 +7,8 @@ import dataclasses
 import json
 import os
 import pathlib
+import subprocess
+import sys
 
 KIB, MIB = 1 << 10, 1 << 20
 CORES = len(os.sched_getaffinity(0))
@@ -158,12 +160,21 @@ def gloo(programs):
     ]
 
 
+def torch_python():
+    """A Python that has PyTorch: the one that runs this, or Debian's. None: there is none."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        with contextlib.suppress(OSError):
+            if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+                return python
+    return None
+
+
 def torch(_programs):
     """The Gloo inside of PyTorch, which has no shared memory: the same command in both parts of the table."""
-    program = pathlib.Path(__file__).with_name("torch_allreduce.py")
+    python, program = torch_python(), pathlib.Path(__file__).with_name("torch_allreduce.py")
 
     def command(heat):
-        return ["python3", program, *contest_words("torch", "gloo", heat)]
+        return [python, program, *contest_words("torch", "gloo", heat)]
     return [Contestant("torch", "gloo", command, parse_lines, environment=HUGE)]
 
 
