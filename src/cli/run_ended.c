@@ -45,9 +45,11 @@ static void write_answer(const struct run_child *children, uint32_t count, uint8
 	}
 }
 
-void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count)
+void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled)
 {
 	write_answer(children, count, ended->answer);
+	for (; count < settled; count++)
+		ended_put(ended->answer, count, RUN_ENDED_NEVER);
 	for (int i = 0; i < RUN_ENDED_ANSWERS; i++) {
 		int fd = accept4(ended->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)

@@ -15,6 +15,8 @@
 #define RUN_ENDED_NAME 48u   /* with the NUL */
 #define RUN_ENDED_ANSWERS 16 /* in one turn: anybody on this host can connect, and the job shall not wait for them */
 
+#define RUN_ENDED_NEVER 127  /* as a shell has it for what could not be started */
+
 struct run_ended {
 	int fd; /* -1: none */
 	char name[RUN_ENDED_NAME]; /* "": none */
@@ -25,10 +27,10 @@ struct run_ended {
 void run_ended_open(struct run_ended *ended, uint32_t size);
 
 /*
- * Answers some of those who ask now; the others in turns to come. children: by rank, so many as were started.
- * Never waits.
+ * Answers some of those who ask now; the others in turns to come. children: by rank, so many as were started; from there
+ * up to settled: ranks that never will be, which count as ended with RUN_ENDED_NEVER. Never waits.
  */
-void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count);
+void run_ended_answer(struct run_ended *ended, const struct run_child *children, uint32_t count, uint32_t settled);
 
 /* Also for one that is zeroed but for its fd, which is -1. */
 void run_ended_close(struct run_ended *ended);

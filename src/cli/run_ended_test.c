@@ -62,12 +62,16 @@ static void test_answer(void)
 	children[2] = (struct run_child){.state = RUN_CHILD_LEFT, .status = 3};
 	children[3] = (struct run_child){.state = RUN_CHILD_GONE, .signal = 9};
 	int early = ask(&ended), late = ask(&ended);
-	run_ended_answer(&ended, children, 4); /* the last one has not been started yet */
+	run_ended_answer(&ended, children, 4, 4); /* the last one has not been started yet */
 	CHECK_U64(read_answer(early), 4);
 	CHECK(ended_get(answer, 0) == ENDED_NOT && ended_get(answer, 1) == 255);
 	CHECK(ended_get(answer, 2) == ENDED_NOT && ended_get(answer, 3) == 137);
 	CHECK_U64(read_answer(late), 4);
-	run_ended_answer(&ended, children, 4); /* nobody has asked */
+	run_ended_answer(&ended, children, 4, 4); /* nobody has asked */
+	int after = ask(&ended);
+	run_ended_answer(&ended, children, 4, 5); /* the job is being ended: it never will be */
+	CHECK_U64(read_answer(after), 5);
+	CHECK(ended_get(answer, 3) == 137 && ended_get(answer, 4) == RUN_ENDED_NEVER);
 	run_ended_close(&ended);
 	CHECK(ended.fd < 0 && !ended.name[0]);
 }
@@ -80,7 +84,7 @@ static void test_all_ranks(void)
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
 		children[rank] = (struct run_child){.state = rank % 2 ? RUN_CHILD_GONE : RUN_CHILD_RUNS, .status = (int)(rank % 256)};
 	int fd = ask(&ended);
-	run_ended_answer(&ended, children, RANKS_MAX);
+	run_ended_answer(&ended, children, RANKS_MAX, RANKS_MAX);
 	CHECK_U64(read_answer(fd), RANKS_MAX);
 	for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
 		CHECK(ended_get(answer, rank) == (rank % 2 ? (int)(rank % 256) : ENDED_NOT));
@@ -98,7 +102,7 @@ static void test_crowd(void)
 		fds[i] = ask(&ended);
 	for (int turn = 0; turn < 3; turn++) {
 		const int *now = fds + turn * RUN_ENDED_ANSWERS;
-		run_ended_answer(&ended, children, 1);
+		run_ended_answer(&ended, children, 1, 1);
 		if (turn < 2)
 			CHECK(recv(now[RUN_ENDED_ANSWERS], answer, 1, MSG_PEEK) < 0 && errno == EAGAIN);
 		for (int i = 0; i < RUN_ENDED_ANSWERS; i++)

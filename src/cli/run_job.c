@@ -385,7 +385,7 @@ static void turn(struct run_job *job)
 	run_output_flush(&job->output);
 	on_broken_pipe(job, now_ns);
 	if (polls[ENDED].revents)
-		run_ended_answer(&job->ended_ranks, job->children, job->started);
+		run_ended_answer(&job->ended_ranks, job->children, job->started, job->stopped ? job->request->size : job->started);
 }
 
 static bool has_news(const struct run_job *job)
