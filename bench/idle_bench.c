@@ -109,11 +109,13 @@ int main(int argc, char **argv)
 	struct esp_context *job;
 	double before = resident_mib(), most;
 
-	rank.data = malloc(LARGE * sizeof(float));
-	if (!rank.data || rank.seconds <= 0) {
+	if (rank.seconds <= 0) {
 		fprintf(stderr, "usage: %s [SECONDS]\n", argv[0]);
 		return 2;
 	}
+	rank.data = malloc(LARGE * sizeof(float));
+	if (!rank.data)
+		return 1;
 	memset(rank.data, 0, LARGE * sizeof(float));
 	must(esp_init(NULL, &job));
 	rank.world = esp_world(job);

@@ -237,13 +237,20 @@ struct cost {
 	double ns, cpu_ns, wakes, best_ns;
 };
 
+static void *take_memory(size_t bytes)
+{
+	void *memory = aligned_alloc(4096, bytes);
+
+	if (!memory)
+		duet_die("no memory");
+	return memory;
+}
+
 static struct cost run_memcpy(const struct job *job)
 {
 	size_t bytes = BUFFER_BYTES;
-	uint8_t *from = aligned_alloc(4096, bytes), *into = aligned_alloc(4096, bytes);
+	uint8_t *from = take_memory(bytes), *into = take_memory(bytes);
 
-	if (!from || !into)
-		duet_die("no memory");
 	memset(from, 1, bytes);
 	memset(into, 1, bytes);
 	uint64_t start = clock_now_ns();

@@ -1,11 +1,13 @@
 #include "api/api.h"
 
+/* *out is NULL unless it returns ESP_OK. */
 static enum esp_status start(struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes, uint32_t peer,
                              uint64_t tag, int64_t deadline_ns, struct work **out)
 {
 	enum esp_status status = api_check_group(group);
 	struct failure failure;
 
+	*out = NULL;
 	if (status != ESP_OK)
 		return status;
 	struct group *inner = api_group(group);
@@ -27,13 +29,12 @@ static enum esp_status start(struct esp_group *group, enum work_kind kind, void 
 	work->peer = peer;
 	work->tag = tag;
 	work->room_bytes = bytes;
-	status = letters_start(work, &failure);
-	if (status != ESP_OK) {
-		work_put(work);
-		return api_fail(inner->context, &failure);
-	}
 	*out = work;
-	return ESP_OK;
+	if (letters_start(work, &failure) == ESP_OK)
+		return ESP_OK;
+	*out = NULL;
+	work_put(work);
+	return api_fail(inner->context, &failure);
 }
 
 static enum esp_status finish(struct work *work)
@@ -58,7 +59,7 @@ enum esp_status esp_send(struct esp_group *group, const void *data, uint64_t byt
 	struct work *work;
 	enum esp_status status = start(group, WORK_SEND, (void *)(uintptr_t)data, bytes, to, tag, 0, &work);
 
-	if (status != ESP_OK)
+	if (!work)
 		return status;
 	status = finish(work);
 	work_put(work);
@@ -71,7 +72,7 @@ enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, ui
 	struct work *work;
 	enum esp_status status = start(group, WORK_RECEIVE, data, bytes, from, tag, 0, &work);
 
-	if (status != ESP_OK)
+	if (!work)
 		return status;
 	status = finish(work);
 	if (status == ESP_OK)
@@ -88,7 +89,7 @@ static enum esp_status start_work(struct esp_group *group, enum work_kind kind, 
 	if (!out)
 		return api_fail_with(ESP_EINVAL, "there is no place for the work");
 	enum esp_status status = start(group, kind, data, bytes, peer, tag, deadline_ns, &work);
-	if (status == ESP_OK)
+	if (work)
 		*out = (struct esp_work *)(void *)work;
 	return status;
 }

@@ -61,7 +61,7 @@ static void make_complaint(const struct names *names, const char *name, size_t l
 
 void conf_check_names(char *const *words, conf_complain_fn *complain, void *context)
 {
-	struct names names;
+	struct names names = {0};
 	struct error complaint;
 	size_t count = 0;
 	for (size_t i = 0; i < CONF_COUNT; i++)

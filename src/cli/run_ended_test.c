@@ -20,13 +20,13 @@ static uint8_t answer[RANKS_MAX * ENDED_BYTES];
 static bool unix_fails;
 
 /* In place of the C library's: Unix sockets run short when a test wants it. */
-int listen(int fd, int backlog)
+int listen(int fd, int n)
 {
 	int domain = 0;
 	socklen_t length = sizeof(domain);
 	CHECK(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0);
 	errno = ENOBUFS;
-	return unix_fails && domain == AF_UNIX ? -1 : (int)syscall(SYS_listen, fd, backlog);
+	return unix_fails && domain == AF_UNIX ? -1 : (int)syscall(SYS_listen, fd, n);
 }
 
 static int ask(const struct run_ended *ended)

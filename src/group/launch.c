@@ -153,12 +153,17 @@ static enum esp_status find_epoch(const struct finder *finder, struct launch *la
 	return ESP_OK;
 }
 
+static bool comes_from(const char *source, const char *name)
+{
+	return source && strcmp(source, name) == 0;
+}
+
 /* What it says is about ESP_RANK and no other numbers: a program may form groups of its own. */
 static void find_launcher(const struct finder *finder, struct launch *launch)
 {
 	const char *name = ask(finder, "ESP_LAUNCHER");
-	bool same = strcmp(launch->rank_source, "ESP_RANK") == 0 && strcmp(launch->size_source, "ESP_SIZE") == 0 &&
-	            strcmp(launch->leader_source, "ESP_LEADER") == 0;
+	bool same = comes_from(launch->rank_source, "ESP_RANK") && comes_from(launch->size_source, "ESP_SIZE") &&
+	            comes_from(launch->leader_source, "ESP_LEADER");
 	if (name && same && strlen(name) < LAUNCH_LAUNCHER)
 		snprintf(launch->launcher, sizeof(launch->launcher), "%s", name);
 }

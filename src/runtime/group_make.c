@@ -324,10 +324,9 @@ static enum esp_status try_channel(struct group *parent, uint32_t channel, const
 	pthread_mutex_unlock(&context->lock);
 	if (taken)
 		mine = 0;
-	else if (count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK)
+	else if ((count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
+	         (group && group_open_board(group) != ESP_OK))
 		mine = -1; /* no memory: trying again does not help */
-	else if (group && group_open_board(group) != ESP_OK)
-		mine = -1;
 	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
 	*out_fits = status == ESP_OK && all == 1;
 	if (status == ESP_OK && all < 0)
@@ -346,9 +345,13 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 	uint32_t *ranks = calloc(parent->size, sizeof(*ranks));
 	uint32_t count = 0, channel = 0;
 	bool fits = false;
-	enum esp_status status = all && ranks ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+	enum esp_status status = ESP_OK;
 
-	/* Who is out of memory here still has to take part, or the others would wait; the deadline is for that. */
+	if (!all || !ranks) { /* the others wait for us until their deadline */
+		free(all);
+		free(ranks);
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+	}
 	while (status == ESP_OK && !fits) {
 		mine.channel = propose_channel(parent->context, channel);
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);

@@ -1,5 +1,6 @@
 #include "runtime/plans.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +194,7 @@ static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes)
 static uint64_t *counts_in_bytes(const struct call *call, uint32_t members)
 {
 	uint64_t blocks = call->collective == PLAN_ALLTOALL ? (uint64_t)members * members : members;
+	assert(blocks > 0);
 	uint64_t *bytes = calloc(blocks, sizeof(*bytes));
 
 	for (uint64_t i = 0; bytes && i < blocks; i++)

@@ -559,7 +559,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	pthread_mutex_init(&steward->lock, NULL);
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
 	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL, config->lanes, &steward->listener);
-	steward->control = calloc(config->roster->size, sizeof(*steward->control));
+	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&

@@ -425,7 +425,7 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 
 	for (uint32_t i = 0; i < count && !first; i++)
 		first = works[i];
-	while (find_done(&any) == count && !is_time) {
+	while (first && find_done(&any) == count && !is_time) {
 		/* Boards are looked at again and again; lanes wake us. */
 		uint64_t look_ns = turn_boards(&any) ? clock_now_ns() + BOARD_LOOK : UINT64_MAX;
 

@@ -138,6 +138,7 @@ static void unequal_counts(struct job_rank *rank)
 		counts[i] = 1000 * i + 1;
 		all += counts[i];
 	}
+	CHECK(all > 0);
 	in = malloc(counts[rank->rank] * 4);
 	out = malloc(all * 4);
 	for (uint64_t i = 0; i < counts[rank->rank]; i++)
@@ -350,7 +351,7 @@ static void closed_too_early(struct job_rank *rank)
 static void other_root(struct job_rank *rank)
 {
 	static const enum esp_collective rooted[] = {ESP_BROADCAST, ESP_REDUCE, ESP_GATHER, ESP_SCATTER};
-	int32_t data[64] = {0}, out[64];
+	int32_t data[64] = {0}, out[64] = {0};
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct esp_group *group;

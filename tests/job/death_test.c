@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 	uint64_t count = test_option(argc, argv, "--count", 24);
 
 	for (uint64_t i = 0; i < count; i++) {
-		printf("--seed %llu --count 1\n", (unsigned long long)(seed + i));
+		printf("--seed %llu --count 1\n", (unsigned long long)seed + i);
 		kill_at_random(seed + i);
 	}
 	job_run(1, NULL, fork_in_the_middle, NULL);

@@ -232,8 +232,8 @@ static void crowd(struct job_rank *rank)
 	enum { LETTERS = 3 };
 	uint32_t n = rank->size, count = n * LETTERS;
 	uint64_t bytes = 700001;
-	struct esp_work **works = calloc(2 * count, sizeof(*works));
-	uint8_t **data = calloc(2 * count, sizeof(*data));
+	struct esp_work **works = calloc(2 * count, sizeof(struct esp_work *));
+	uint8_t **data = calloc(2 * count, sizeof(uint8_t *));
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t to = (rank->rank + i) % n, from = (rank->rank + 2 * n - i % n + i / n) % n;

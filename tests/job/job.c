@@ -37,13 +37,15 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 	struct seat *seat = argument;
 	struct job *job = seat->job;
 
-	if (pthread_barrier_wait(&job->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+	int turn = pthread_barrier_wait(&job->barrier);
+	if (turn == PTHREAD_BARRIER_SERIAL_THREAD)
 		job->shared = malloc(bytes * job->size);
 	pthread_barrier_wait(&job->barrier);
 	memcpy(job->shared + bytes * seat->rank.rank, mine, bytes);
 	pthread_barrier_wait(&job->barrier);
 	memcpy(all, job->shared, bytes * job->size);
-	if (pthread_barrier_wait(&job->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+	turn = pthread_barrier_wait(&job->barrier);
+	if (turn == PTHREAD_BARRIER_SERIAL_THREAD)
 		free(job->shared);
 	return ESP_OK;
 }

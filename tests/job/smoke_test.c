@@ -55,8 +55,10 @@ static void all_once(struct job_rank *rank, uint64_t count, bool shared)
 	OK(esp_reduce_scatter(rank->world, in, out, count, ESP_I32, ESP_SUM));
 	check_sum(out, n, me * count, count);
 	OK(esp_allgather(rank->world, in, out, count, ESP_I32));
-	for (uint64_t i = 0; i < n * count; i++)
-		CHECK(out[i] == value((uint32_t)(i / count), i % count));
+	for (uint32_t from = 0; from < n; from++) {
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(out[from * count + i] == value(from, i));
+	}
 	fill(out, me, count);
 	OK(esp_broadcast(rank->world, out, count, ESP_I32, n - 1));
 	for (uint64_t i = 0; i < count; i++)
@@ -65,14 +67,18 @@ static void all_once(struct job_rank *rank, uint64_t count, bool shared)
 	if (me == n / 2)
 		check_sum(out, n, 0, count);
 	OK(esp_gather(rank->world, in, out, count, ESP_I32, 0));
-	for (uint64_t i = 0; me == 0 && i < n * count; i++)
-		CHECK(out[i] == value((uint32_t)(i / count), i % count));
+	for (uint32_t from = 0; me == 0 && from < n; from++) {
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(out[from * count + i] == value(from, i));
+	}
 	OK(esp_scatter(rank->world, in, out, count, ESP_I32, 0));
 	for (uint64_t i = 0; i < count; i++)
 		CHECK(out[i] == value(0, me * count + i));
 	OK(esp_alltoall(rank->world, in, out, count, ESP_I32));
-	for (uint64_t i = 0; i < n * count; i++)
-		CHECK(out[i] == value((uint32_t)(i / count), me * count + i % count));
+	for (uint32_t from = 0; from < n; from++) {
+		for (uint64_t i = 0; i < count; i++)
+			CHECK(out[from * count + i] == value(from, me * count + i));
+	}
 	OK(esp_barrier(rank->world));
 	if (shared) {
 		OK(esp_free(rank->context, in));

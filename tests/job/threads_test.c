@@ -79,13 +79,13 @@ static void keyed_beside_small(struct job_rank *rank)
 static void start_beside_small(struct job_rank *rank)
 {
 	static const uint32_t counts[] = {1, 50000};
-	struct thread thread;
+	struct thread thread = {0};
 	sem_t enters;
 
 	sem_init(&enters, 0, 0);
 	for (uint32_t i = 0; i < TIMES; i++) {
 		struct esp_call call = ESP_CALL_INIT;
-		struct esp_work *work = NULL, *prepared;
+		struct esp_work *work = NULL, *prepared = NULL;
 
 		call.collective = ESP_BARRIER;
 		if (rank->rank == 0) {

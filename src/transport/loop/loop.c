@@ -7,12 +7,10 @@
 
 #include "transport/loop/network.h"
 
-void loop_must(bool had_memory)
+void loop_no_memory(void)
 {
-	if (!had_memory) {
-		fputs("loop: out of memory\n", stderr);
-		abort();
-	}
+	fputs("loop: out of memory\n", stderr);
+	abort();
 }
 
 void loop_schedule(struct loop *loop, uint64_t time, void (*act)(void *, void *), void *subject, void *detail)

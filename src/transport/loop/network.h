@@ -64,7 +64,15 @@ struct loop {
 };
 
 /* loop.c */
-void loop_must(bool had_memory); /* a test transport: running out of memory ends the run, loudly */
+_Noreturn void loop_no_memory(void);
+
+/* A test transport: running out of memory ends the run, loudly. */
+static inline void loop_must(bool had_memory)
+{
+	if (!had_memory)
+		loop_no_memory();
+}
+
 void loop_schedule(struct loop *loop, uint64_t time, void (*act)(void *, void *), void *subject, void *detail);
 uint64_t loop_delay(struct loop *loop);
 struct endpoint *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane);
