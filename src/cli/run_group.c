@@ -1,6 +1,7 @@
 #include "cli/run_group.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -10,32 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HIGH_PORT_FIRST 61000u
-#define HIGH_PORT_COUNT 4536u /* up to 65535 */
-
-#ifdef CLI_WITHOUT_GROUP
-
-enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *err)
-{
-	hex[0] = '\0';
-	return error_set(err, ESP_EUNSUPPORTED, "this espalier was built without libsodium, and no job runs without a key");
-}
-
-enum esp_status run_group_check_leader(const char *text, struct error *err)
-{
-	(void)text;
-	(void)err;
-	return ESP_OK;
-}
-
-#else
-
-#include <assert.h>
-
 #include "base/conf.h"
 #include "group/address.h"
 #include "group/key.h"
 #include "group/launch.h"
+
+#define HIGH_PORT_FIRST 61000u
+#define HIGH_PORT_COUNT 4536u /* up to 65535 */
 
 static_assert(RUN_KEY_TEXT == KEY_HEX, "a key as text");
 static_assert(RUN_LEADER_TEXT == ADDRESS_TEXT, "an address as text");
@@ -59,8 +41,6 @@ enum esp_status run_group_check_leader(const char *text, struct error *err)
 	struct address unused;
 	return address_parse(text, "--leader", &unused, err);
 }
-
-#endif
 
 enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out, struct error *err)
 {
