@@ -180,11 +180,14 @@ static void on_closed(void *argument, uint32_t peer, const struct error *why)
 /* Word of a group is passed on once, by those who are not in it too. */
 static bool is_news(struct context *context, const struct control_msg *msg)
 {
-	uint8_t name[12];
+	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
+	uint8_t name[28];
 
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
+	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
+	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
 	uint32_t digest = crc32c(msg->type, name, sizeof(name));
 	for (unsigned i = 0; i < NEWS_KEPT; i++) {
 		if (context->news[i] == digest)
@@ -252,6 +255,11 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 		break;
 	case CONTROL_ASK:
 		group_asked(context, peer, msg);
+		break;
+	case CONTROL_ABSENT:
+		group_heard_absent(context, msg);
+		if (is_news(context, msg))
+			steward_send_all(context->steward, msg);
 		break;
 	case CONTROL_READY:
 	case CONTROL_GO:
@@ -351,10 +359,17 @@ static uint32_t find_missing(const struct context *context, const struct work *w
 }
 
 /* With the lock held: its deadline has passed. */
-static void on_late(struct work *work, struct concern *concern)
+static void on_late(struct work *work, uint64_t now, struct concern *concern)
 {
+	char who[RANK_TEXT];
+
 	concern->what = CONCERN_LATE;
-	if (work->kind == WORK_CALL) {
+	if (work->kind == WORK_CALL)
+		concern->rank = group_absent(work->group, work->note.sequence, now);
+	if (concern->rank != NO_RANK) {
+		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed, and %s had not made this call",
+		         work->context->rank, context_rank_text(work->context, concern->rank, who));
+	} else if (work->kind == WORK_CALL) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed", work->context->rank);
 	} else if (letters_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
@@ -394,7 +409,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 	} else if ((now >= work->deadline_ns || asks) && has_other_on_board(work, &concern)) {
 		return concern;
 	} else if (now >= work->deadline_ns) {
-		on_late(work, &concern);
+		on_late(work, now, &concern);
 	} else if (some_have_left(context, group) && has_passed(LEFT_PATIENCE, context->gone_ns, now) &&
 	           has_passed(LEFT_PATIENCE, work->started_ns, now) && has_passed(LEFT_PATIENCE, work->looked_ns, now)) {
 		work->looked_ns = now;

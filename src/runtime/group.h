@@ -22,6 +22,7 @@
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
 #define ASK_AFTER (200 * NS_PER_MS)
 #define ASK_AGAIN NS_PER_S
+#define ABSENCE_HOLDS (3 * ASK_AGAIN) /* that long after it was heard of */
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum group_stream {
@@ -34,6 +35,12 @@ enum group_stream {
 
 struct work_queue {
 	struct work *first, *last;
+};
+
+/* A member that has not made a call which others wait in. Zeroed: none. */
+struct absence {
+	uint32_t rank;
+	uint64_t sequence, heard_ns;
 };
 
 struct group {
@@ -56,6 +63,7 @@ struct group {
 	atomic_uint queued;     /* in both queues: for those without the lock       */
 
 	/* Guarded by context->lock. */
+	struct absence absent;
 	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
 	uint32_t unfinished;                /* work under way                       */
 	uint32_t visitors;                  /* threads that look at its queues      */
@@ -160,6 +168,10 @@ void group_remember(struct group *group, const struct call_note *note);
 
 /* A member asks about a call, which it has made as the message says. */
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
+/* CONTROL_ABSENT. */
+void group_heard_absent(struct context *context, const struct control_msg *msg);
+/* A member that was heard not to have made this call, a moment ago; NO_RANK: none. context->lock is held. */
+uint32_t group_absent(const struct group *group, uint64_t sequence, uint64_t now);
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
 /*

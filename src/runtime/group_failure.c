@@ -376,6 +376,47 @@ void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const str
 		ask(group, waits_for, note);
 }
 
+static bool has_made(struct group *group, uint64_t sequence)
+{
+	pthread_mutex_lock(&group->lock);
+	bool made = group->calls >= sequence;
+	pthread_mutex_unlock(&group->lock);
+	return made;
+}
+
+/* The same words to all who ask within a second, so that they are passed on once. */
+static void say_absent(struct group *group, uint32_t to, uint64_t sequence)
+{
+	struct control_msg msg = {
+		.type = CONTROL_ABSENT,
+		.from = group->context->rank,
+		.about = group->context->rank,
+		.channel = group->channel,
+		.first = group->ranks[0],
+		.sequence = sequence,
+		.peer = UINT32_MAX,
+		.note.count = clock_now_ns() / NS_PER_S,
+	};
+
+	steward_send(group->context->steward, to, &msg);
+}
+
+void group_heard_absent(struct context *context, const struct control_msg *msg)
+{
+	pthread_mutex_lock(&context->lock);
+	struct group *group = group_find(context, msg->channel, msg->first);
+	if (group && group_has(group, msg->about) && msg->sequence >= group->absent.sequence)
+		group->absent = (struct absence){.rank = msg->about, .sequence = msg->sequence, .heard_ns = clock_now_ns()};
+	pthread_mutex_unlock(&context->lock);
+}
+
+uint32_t group_absent(const struct group *group, uint64_t sequence, uint64_t now)
+{
+	const struct absence *absent = &group->absent;
+
+	return sequence > 0 && absent->sequence == sequence && now < absent->heard_ns + ABSENCE_HOLDS ? absent->rank : NO_RANK;
+}
+
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)
 {
 	struct call_note mine = {0};
@@ -387,12 +428,15 @@ void group_asked(struct context *context, uint32_t from, const struct control_ms
 	/* A call that we have not made yet, or long ago, says nothing. */
 	bool differs = group && mine.sequence == msg->sequence && msg->note.sequence == msg->sequence && msg->sequence > 0 &&
 	               call_note_digest(&mine) != call_note_digest(&msg->note);
-	if (differs)
+	if (group)
 		group_visit(group);
 	pthread_mutex_unlock(&context->lock);
-	if (!differs)
+	if (!group)
 		return;
-	group_mismatch(group, context->rank, &mine, from, &msg->note);
+	if (differs)
+		group_mismatch(group, context->rank, &mine, from, &msg->note);
+	else if (!has_made(group, msg->sequence))
+		say_absent(group, from, msg->sequence);
 	pthread_mutex_lock(&context->lock);
 	group_depart(group);
 	pthread_mutex_unlock(&context->lock);

@@ -23,6 +23,8 @@ enum control_type {
 	CONTROL_DEAD = 2,   /* rank `about` is gone, text says how that is known; passed on to all     */
 	CONTROL_FAILED = 3, /* the group has failed with `status`, because of `about`; passed on to all */
 	CONTROL_ASK = 4,    /* I wait for you in call `sequence` of the group, which is `note` here    */
+	CONTROL_ABSENT = 5, /* rank `about` has not made call `sequence` of the group yet; passed on to all.
+	                     * note.count tells times of answering apart                               */
 	CONTROL_READY = 6,  /* to a group's first rank: I have made the keyed call `note`              */
 	CONTROL_GO = 7,     /* from it: all have; start it as the next keyed call                      */
 	CONTROL_LETTER = 8, /* to its receiver: there is a message `note`                              */

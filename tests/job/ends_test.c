@@ -306,6 +306,29 @@ static void left(struct job_rank *rank)
 	free(data);
 }
 
+/* One never makes a large call. Whoever each of the others waits for in its plan, all are told who it is. */
+static void absent(struct job_rank *rank)
+{
+	enum { COUNT = 400000, ABSENT = 2 };
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	float *data = calloc(COUNT, sizeof(*data));
+
+	CHECK(data != NULL);
+	call.count = COUNT;
+	call.in = call.out = data;
+	call.plan = rank->argument;
+	call.deadline_ns = 1000000000;
+	OK(esp_barrier(rank->world));
+	if (rank->rank != ABSENT) {
+		EXPECT(esp_run(rank->world, &call), ESP_ETIMEOUT);
+		OK(esp_last_error(&error));
+		CHECK_MSG(error.rank == ABSENT && strstr(error.text, "rank 2 on "), "it was rank %d: %s", error.rank, error.text);
+	}
+	job_meet(rank);
+	free(data);
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=0", NULL};
@@ -325,6 +348,11 @@ int main(void)
 			job_run(3, all[i], aborted, &counts[k]);
 			job_run(3, all[i], left, &counts[k]);
 		}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		job_run(6, all[i], absent, "ring");
+		job_run(6, all[i], absent, "tree");
+		job_run(6, all[i], absent, NULL);
 	}
 	return 0;
 }
