@@ -38,6 +38,8 @@ def test_unknown():
     assert status == USAGE and "did you mean 'conf'" in err
     status, _, err = run("help", "plan", "mkae")
     assert status == USAGE and "did you mean 'make'" in err
+    status, out, err = run("demo", "--plans", "default,rinng")
+    assert status == USAGE and out == "" and "did you mean 'ring'" in err
 
 
 def test_help_of_a_subcommand():

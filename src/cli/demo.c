@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/plan_options.h"
 
 /* Where the program stands, seen from the folder of this command: in a build folder, and where it is installed. */
 static const char *const places[] = {"examples/train/train", "../libexec/espalier/train"};
@@ -51,6 +52,22 @@ static int start(const char *train, uint64_t ranks, const struct cli_option *opt
 	return cli_run.run(word_count, words);
 }
 
+/* Here, as every worker would complain. */
+static int check_plans(const char *names)
+{
+	char text[1024];
+	char *rest = text;
+	struct error err;
+	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
+		return cli_usage_error("demo: --plans: too many names");
+	while (rest) {
+		const char *name = strsep(&rest, ",");
+		if (strcmp(name, "default") != 0 && !plan_find(name, &err))
+			return cli_usage_error("demo: --plans: %s", err.text);
+	}
+	return -1;
+}
+
 static int run(int argc, char **argv)
 {
 	uint64_t ranks = 8;
@@ -76,6 +93,9 @@ static int run(int argc, char **argv)
 		0,
 		0};
 	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	parsed = values[PLANS] ? check_plans(values[PLANS]) : -1;
 	if (parsed >= 0)
 		return parsed;
 	char train[PATH_MAX];

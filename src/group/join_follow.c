@@ -124,8 +124,11 @@ static enum outcome judge_end(struct follower *follower, enum esp_status status)
 	follower->refusals = handshake->refused ? follower->refusals + 1 : 0;
 	if (follower->refusals < REFUSALS_MAX)
 		return AGAIN;
-	error_set(follower->err, ESP_EMISMATCH, "it refused the proof of rank %u %u times: it has another key",
-	          follower->config->launch.rank, follower->refusals);
+	char leader[ADDRESS_TEXT];
+	error_set(follower->err, ESP_EMISMATCH,
+	          "the leader at %s refused the proof of rank %u %u times: it has another key, or none; "
+	          "all ranks need the same ESP_KEY or ESP_KEY_FILE",
+	          address_format(&follower->config->launch.leader, leader), follower->config->launch.rank, follower->refusals);
 	return OVER;
 }
 

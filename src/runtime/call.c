@@ -375,7 +375,7 @@ void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct
 		.flags = call->keyed ? CALL_KEYED : 0,
 		.root = call->root,
 		.count = call->count,
-		.key = call->keyed ? call->key : 0,
+		.key = call->keyed ? call->key : call->makes_group ? CALL_MAKES_GROUP : 0,
 		.sequence = sequence,
 		.shape = digest_shape(call, size),
 		.plan = call->planner ? crc32c(0, plan, strlen(plan)) : 0,
@@ -401,6 +401,16 @@ static const char *plan_name(uint32_t digest)
 	return "unknown";
 }
 
+static bool makes_group(const struct call_note *note)
+{
+	return note->flags == 0 && note->key == CALL_MAKES_GROUP;
+}
+
+const char *call_operation(const struct call_note *note)
+{
+	return makes_group(note) ? "group" : plan_collective_name(note->collective);
+}
+
 const char *call_describe(const struct call_note *note, char text[CALL_TEXT])
 {
 	bool is_known = note->collective < PLAN_COLLECTIVE_COUNT && note->type < ESP_TYPE_COUNT && note->op < ESP_OP_COUNT;
@@ -410,6 +420,10 @@ const char *call_describe(const struct call_note *note, char text[CALL_TEXT])
 
 	if (!is_known) {
 		snprintf(text, CALL_TEXT, "a call that this version does not know");
+		return text;
+	}
+	if (makes_group(note)) {
+		snprintf(text, CALL_TEXT, "a group (esp_group_create or esp_group_split)");
 		return text;
 	}
 	if (note->flags & CALL_LETTER) {

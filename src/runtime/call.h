@@ -24,6 +24,7 @@ struct call {
 	enum esp_type type;
 	enum esp_op op;
 	bool keyed;
+	bool makes_group;          /* the library's own, while it makes a group            */
 	double factor;
 	uint32_t root;
 	uint64_t count;            /* elements of one block                                */
@@ -49,6 +50,9 @@ struct call {
 ESP_CHECKED enum esp_status call_check(struct call *call, uint32_t rank, uint32_t size, struct failure *failure);
 
 void call_note(const struct call *call, uint32_t size, uint64_t sequence, struct call_note *out);
+
+/* "allreduce" */
+const char *call_operation(const struct call_note *note);
 
 /* "allreduce of 1024 f32, sum" */
 #define CALL_TEXT 128u

@@ -364,6 +364,7 @@ static enum esp_status meet_all(struct context *context, struct failure *failure
 	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 
+	context->world->calls = UINT64_MAX; /* this one is number 0: the caller's are counted from 1 */
 	return status == ESP_OK ? group_run(context->world, &meet, &options, failure) : status;
 }
 

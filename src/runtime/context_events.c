@@ -156,7 +156,7 @@ void context_rank_died(struct context *context, uint32_t rank, const char *how)
 	if (rank == context->rank || !set_fate(context, rank, FATE_DEAD))
 		return;
 	tell_all(context, CONTROL_DEAD, rank, how);
-	snprintf(why, sizeof(why), "%s has died: %s", context_rank_text(context, rank, who), how);
+	snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", context_rank_text(context, rank, who), how);
 	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
 	fail_groups_with(context, rank, ESP_EPEER, why);
 	post_all(context, (struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});

@@ -299,12 +299,12 @@ static void describe_wait(struct group *group, char *text, size_t size)
 
 void group_explain(struct group *group, const struct call_note *note, enum esp_status status, struct failure *out)
 {
-	char call[CALL_TEXT], wait[RANK_TEXT + 96], which[CALL_TEXT + 32] = "";
+	char call[CALL_TEXT], wait[RANK_TEXT + 96], number[32] = "", which[CALL_TEXT + 40] = "";
 
 	*out = FAILURE_NONE;
 	out->status = status;
 	out->rank = group_culprit(group, note);
-	out->operation = plan_collective_name(note->collective);
+	out->operation = call_operation(note);
 	out->sequence = note->sequence;
 	describe_wait(group, wait, sizeof(wait));
 	if (group->waited) {
@@ -314,9 +314,11 @@ void group_explain(struct group *group, const struct call_note *note, enum esp_s
 	}
 	if (out->rank < 0 && status == ESP_ETIMEOUT)
 		out->rank = out->waits_for;
+	if (note->sequence > 0)
+		snprintf(number, sizeof(number), "call %" PRIu64 ", ", note->sequence);
 	/* A sentence about this very call says which it is. */
 	if (!is_in_reason(&group->reason, note))
-		snprintf(which, sizeof(which), "call %" PRIu64 ", %s: ", note->sequence, call_describe(note, call));
+		snprintf(which, sizeof(which), "%s%s: ", number, call_describe(note, call));
 	snprintf(out->text, sizeof(out->text), "%s%s%s", which, group->reason.text[0] ? group->reason.text : "failed", wait);
 }
 

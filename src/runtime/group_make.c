@@ -259,7 +259,9 @@ static uint32_t propose_channel(struct context *context, uint32_t from)
 static enum esp_status exchange(struct group *parent, enum plan_collective collective, const void *in, void *out,
                                 uint64_t count, enum esp_type type, enum esp_op op, struct failure *failure)
 {
-	struct call call = {.collective = collective, .type = type, .op = op, .count = count, .in = in, .out = out};
+	struct call call = {
+		.collective = collective, .type = type, .op = op, .count = count, .in = in, .out = out, .makes_group = true,
+	};
 	enum esp_status status = call_check(&call, parent->rank, parent->size, failure);
 
 	return status == ESP_OK ? group_run(parent, &call, &(struct work_options){0}, failure) : status;

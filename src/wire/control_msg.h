@@ -37,6 +37,8 @@ enum call_note_flag {
 	CALL_LETTER = 2, /* a message from rank `root` of the group: key is its tag, sequence its number */
 };
 
+#define CALL_MAKES_GROUP 1u
+
 /* A call, as far as it must be alike on all ranks. */
 struct call_note {
 	uint8_t collective; /* enum esp_collective                                        */
@@ -46,7 +48,7 @@ struct call_note {
 	uint32_t root;
 	uint64_t count;     /* elements of one block; their sum where blocks are unequal  */
 	uint64_t factor;    /* the bits of the double                                     */
-	uint64_t key;       /* keyed calls                                                */
+	uint64_t key;       /* keyed calls; CALL_MAKES_GROUP in calls that are not        */
 	uint64_t sequence;  /* which call of its group; keyed calls are counted apart     */
 	uint32_t shape;     /* digest of unequal blocks and of many buffers; 0: neither   */
 	uint32_t plan;      /* digest of the planner's name that was asked for; 0: none   */

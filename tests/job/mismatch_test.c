@@ -236,6 +236,30 @@ static void only_one_waits(struct job_rank *rank)
 	free(all);
 }
 
+/* The very first call of a job is call 1. */
+static void first_call(struct job_rank *rank)
+{
+	float data[2] = {0};
+	struct esp_error error = ESP_ERROR_INIT;
+
+	EXPECT(esp_allreduce(rank->world, data, data, rank->rank == 0 ? 1 : 2, ESP_F32, ESP_SUM), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_MSG(error.sequence == 1 && strstr(error.text, "as call 1, "), "%s", error.text);
+}
+
+/* Who makes a group is not told of calls that it has not made. */
+static void group_or_call(struct job_rank *rank)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_group *group;
+
+	EXPECT(rank->rank == 0 ? esp_group_split(rank->world, 0, 0, &group) : esp_barrier(rank->world), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "rank 0 made a group (esp_group_create or esp_group_split)") && strstr(error.text, "barrier"),
+	          "%s", error.text);
+	CHECK_STR(error.operation, rank->rank == 0 ? "group" : "barrier");
+}
+
 int main(void)
 {
 	static const char *const by_memory[] = {"linger_seconds=0", NULL};
@@ -248,10 +272,14 @@ int main(void)
 	small_and_large(3);
 	job_run(2, settings, two_roots, NULL);
 	job_run(3, settings, only_one_waits, NULL);
+	job_run(2, settings, first_call, NULL);
+	job_run(3, settings, group_or_call, NULL);
 	settings = by_sockets;
 	all_oddities(3, 5);
 	all_oddities(2, 50000);
 	job_run(2, settings, two_roots, NULL);
 	job_run(3, settings, only_one_waits, NULL);
+	job_run(2, settings, first_call, NULL);
+	job_run(3, settings, group_or_call, NULL);
 	return 0;
 }
