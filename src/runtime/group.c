@@ -46,6 +46,10 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 	pthread_mutex_lock(&context->lock);
 	failure_set(failure, status, group_culprit(group, &note), "the group has failed before: %s", group->reason.text);
 	pthread_mutex_unlock(&context->lock);
+	if (call) {
+		failure->operation = call_operation(&note);
+		failure->sequence = note.sequence;
+	}
 	return status;
 }
 

@@ -245,6 +245,11 @@ static void first_call(struct job_rank *rank)
 	EXPECT(esp_allreduce(rank->world, data, data, rank->rank == 0 ? 1 : 2, ESP_F32, ESP_SUM), ESP_EMISMATCH);
 	OK(esp_last_error(&error));
 	CHECK_MSG(error.sequence == 1 && strstr(error.text, "as call 1, "), "%s", error.text);
+	CHECK_STR(error.operation, "allreduce");
+	/* What is refused afterwards is named as well. */
+	EXPECT(esp_barrier(rank->world), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_STR(error.operation, "barrier");
 }
 
 /* Who makes a group is not told of calls that it has not made. */
