@@ -3,8 +3,12 @@
 #include "base/clock.h"
 #include "runtime/group.h"
 
-/* How long until queues are looked at again: gates and small calls that nobody waits for. */
-#define LOOK_AGAIN (500 * NS_PER_US)
+/*
+ * How long until queues are looked at again, for gates and small calls that nobody waits for: an eighth of the time since
+ * something was put there. So a call that the others make too is soon over, and one that waits for a late rank costs little.
+ */
+#define LOOK_SOON (20 * NS_PER_US)
+#define LOOK_LATER (500 * NS_PER_US)
 
 bool chores_wait(struct context *context)
 {
@@ -61,8 +65,16 @@ void chores_call_back(struct context *context, struct work *work)
 void chores_look_after_queues(struct context *context)
 {
 	context->has_queues = true;
+	context->queued_ns = clock_now_ns();
 	atomic_store(&context->has_news, true);
 	driver_nudge(&context->drivers[0]);
+}
+
+static uint64_t when_to_look(const struct context *context)
+{
+	uint64_t now = clock_now_ns(), wait = (now - context->queued_ns) / 8;
+
+	return now + (wait < LOOK_SOON ? LOOK_SOON : wait > LOOK_LATER ? LOOK_LATER : wait);
 }
 
 uint64_t chores_look(struct context *context)
@@ -81,7 +93,7 @@ uint64_t chores_look(struct context *context)
 		pthread_mutex_lock(&context->lock);
 		group_depart(group);
 	}
-	return context->has_queues ? clock_now_ns() + LOOK_AGAIN : UINT64_MAX;
+	return context->has_queues ? when_to_look(context) : UINT64_MAX;
 }
 
 void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns)

@@ -75,6 +75,7 @@ struct context {
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;
 	bool has_queues;          /* a group may have work that is not under way        */
+	uint64_t queued_ns;       /* since when there is such work: the latest          */
 
 	/* The steward's alone. */
 	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */

@@ -272,26 +272,15 @@ static void take_mail(struct driver *driver)
 
 /* ---- driving ---- */
 
-static unsigned move(struct driver *driver)
+/* looks: asks the kernel too who is ready. */
+static unsigned move(struct driver *driver, bool looks)
 {
 	unsigned moved = 0;
 
 	if (driver->shm)
 		moved += shm_poll(driver->shm);
 	if (driver->tcp)
-		moved += tcp_poll(driver->tcp, 0);
-	return moved;
-}
-
-/* Moves what can be moved without asking the kernel who is ready. */
-static unsigned flush(struct driver *driver)
-{
-	unsigned moved = 0;
-
-	if (driver->shm)
-		moved += shm_poll(driver->shm);
-	if (driver->tcp)
-		moved += tcp_flush(driver->tcp);
+		moved += looks ? tcp_poll(driver->tcp, 0) : tcp_flush(driver->tcp);
 	return moved;
 }
 
@@ -357,7 +346,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 	rest_init(&rest, driver->context->crowded);
 	for (;;) {
 		take_mail(driver);
-		unsigned moved = move(driver);
+		unsigned moved = move(driver, true);
 		settle(driver);
 		bool is_over = done && done(argument);
 		if (is_over || !has_duty(driver) || is_wanted(driver))
@@ -378,7 +367,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		}
 	}
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
-	for (unsigned i = 0; i < LAST_TURNS && flush(driver) > 0; i++)
+	for (unsigned i = 0; i < LAST_TURNS && move(driver, false) > 0; i++)
 		settle(driver);
 }
 
