@@ -140,6 +140,9 @@ const char *context_rank_text(const struct context *context, uint32_t rank, char
 /* A rank is gone: every group that it is a member of fails, and word is passed on. */
 void context_rank_died(struct context *context, uint32_t rank, const char *how);
 
+/* Was this word of a group not passed on yet? It counts as passed on from now on. The steward's thread alone. */
+bool context_is_news(struct context *context, const struct control_msg *msg);
+
 /* There is work that sleeps: the steward looks after deadlines and calls that do not fit from now on. */
 void context_watch(struct context *context);
 

@@ -178,16 +178,17 @@ static void on_closed(void *argument, uint32_t peer, const struct error *why)
 /* ---- messages ---- */
 
 /* Word of a group is passed on once, by those who are not in it too. */
-static bool is_news(struct context *context, const struct control_msg *msg)
+bool context_is_news(struct context *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
-	uint8_t name[28];
+	uint8_t name[36];
 
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
 	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
 	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
+	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
 	uint32_t digest = crc32c(msg->type, name, sizeof(name));
 	for (unsigned i = 0; i < NEWS_KEPT; i++) {
 		if (context->news[i] == digest)
@@ -204,7 +205,7 @@ static void on_failed(struct context *context, const struct control_msg *msg)
 	if (group)
 		group_visit(group);
 	pthread_mutex_unlock(&context->lock);
-	if (is_news(context, msg))
+	if (context_is_news(context, msg))
 		steward_send_all(context->steward, msg);
 	if (!group)
 		return;
@@ -258,7 +259,7 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 		break;
 	case CONTROL_ABSENT:
 		group_heard_absent(context, msg);
-		if (is_news(context, msg))
+		if (context_is_news(context, msg))
 			steward_send_all(context->steward, msg);
 		break;
 	case CONTROL_READY:
@@ -365,7 +366,7 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 
 	concern->what = CONCERN_LATE;
 	if (work->kind == WORK_CALL)
-		concern->rank = group_absent(work->group, work->note.sequence, now);
+		concern->rank = group_absent(work->group, &work->note, now);
 	if (concern->rank != NO_RANK) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed, and %s had not made this call",
 		         work->context->rank, context_rank_text(work->context, concern->rank, who));
@@ -399,7 +400,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 	const struct context *context = work->context;
 	struct group *group = work->group;
 	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->board_rounds == 0};
-	bool asks = work->note.flags == 0 && group->size > 1 && has_passed(ASK_AGAIN, work->asked_ns, now) &&
+	bool asks = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(ASK_AGAIN, work->asked_ns, now) &&
 	            has_passed(group_ask_after(work->deadline_ns - work->started_ns), work->started_ns, now);
 
 	if (atomic_load(&group->failed) != ESP_OK)

@@ -168,10 +168,11 @@ void group_remember(struct group *group, const struct call_note *note);
 
 /* A member asks about a call, which it has made as the message says. */
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
-/* CONTROL_ABSENT. */
+/* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
+void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note);
 void group_heard_absent(struct context *context, const struct control_msg *msg);
 /* A member that was heard not to have made this call, a moment ago; NO_RANK: none. context->lock is held. */
-uint32_t group_absent(const struct group *group, uint64_t sequence, uint64_t now);
+uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now);
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
 /*

@@ -371,6 +371,13 @@ bool group_awaits_verdict(struct group *group, struct work *work)
 
 void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note)
 {
+	if (note->flags & CALL_KEYED) { /* the first rank knows who has made it */
+		if (group->rank == 0)
+			keyed_asked(group, note->key);
+		else
+			ask(group, group->ranks[0], note);
+		return;
+	}
 	uint32_t next = group->ranks[(group->rank + 1 + turn % (group->size - 1)) % group->size];
 
 	ask(group, next, note);
@@ -386,36 +393,46 @@ static bool has_made(struct group *group, uint64_t sequence)
 	return made;
 }
 
-/* The same words to all who ask within a second, so that they are passed on once. */
-static void say_absent(struct group *group, uint32_t to, uint64_t sequence)
+void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note)
 {
 	struct control_msg msg = {
 		.type = CONTROL_ABSENT,
 		.from = group->context->rank,
-		.about = group->context->rank,
+		.about = absent,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.sequence = sequence,
+		.sequence = note->sequence,
 		.peer = UINT32_MAX,
-		.note.count = clock_now_ns() / NS_PER_S,
+		.note = {.flags = note->flags & CALL_KEYED, .key = note->key, .count = clock_now_ns() / NS_PER_S},
 	};
 
-	steward_send(group->context->steward, to, &msg);
+	group_heard_absent(group->context, &msg);
+	if (context_is_news(group->context, &msg))
+		steward_send_all(group->context->steward, &msg);
 }
 
 void group_heard_absent(struct context *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
 	struct group *group = group_find(context, msg->channel, msg->first);
-	if (group && group_has(group, msg->about) && msg->sequence >= group->absent.sequence)
+	if (group && group_has(group, msg->about) && msg->note.flags & CALL_KEYED) {
+		group->keyed.missing = msg->about;
+		group->keyed.missing_key = msg->note.key;
+		group->keyed.missing_ns = clock_now_ns();
+	} else if (group && group_has(group, msg->about) && msg->sequence >= group->absent.sequence)
 		group->absent = (struct absence){.rank = msg->about, .sequence = msg->sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
 
-uint32_t group_absent(const struct group *group, uint64_t sequence, uint64_t now)
+uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now)
 {
 	const struct absence *absent = &group->absent;
+	const struct keyed *keyed = &group->keyed;
+	uint64_t sequence = note->sequence;
 
+	if (note->flags & CALL_KEYED)
+		return keyed->missing_ns && keyed->missing_key == note->key && now < keyed->missing_ns + ABSENCE_HOLDS ? keyed->missing
+		                                                                                                    : NO_RANK;
 	return sequence > 0 && absent->sequence == sequence && now < absent->heard_ns + ABSENCE_HOLDS ? absent->rank : NO_RANK;
 }
 
@@ -435,10 +452,12 @@ void group_asked(struct context *context, uint32_t from, const struct control_ms
 	pthread_mutex_unlock(&context->lock);
 	if (!group)
 		return;
-	if (differs)
+	if (msg->note.flags & CALL_KEYED)
+		keyed_asked(group, msg->note.key);
+	else if (differs)
 		group_mismatch(group, context->rank, &mine, from, &msg->note);
 	else if (!has_made(group, msg->sequence))
-		say_absent(group, from, msg->sequence);
+		group_say_absent(group, context->rank, &msg->note);
 	pthread_mutex_lock(&context->lock);
 	group_depart(group);
 	pthread_mutex_unlock(&context->lock);

@@ -76,15 +76,29 @@ static void drop_roll(struct keyed *keyed, struct roll_call *roll)
 	free(roll);
 }
 
-static struct roll_call *add_roll(struct keyed *keyed, uint32_t from, const struct call_note *note)
+static struct roll_call *add_roll(struct group *group, uint32_t from, const struct call_note *note)
 {
-	struct roll_call *roll = calloc(1, sizeof(*roll));
+	struct roll_call *roll = calloc(1, sizeof(*roll) + group->size * sizeof(roll->has_come[0]));
 
 	if (!roll)
 		return NULL; /* the call's deadline will tell */
-	*roll = (struct roll_call){.next = keyed->rolls, .key = note->key, .first_rank = from, .note = *note};
-	keyed->rolls = roll;
+	roll->next = group->keyed.rolls;
+	roll->key = note->key;
+	roll->first_rank = from;
+	roll->note = *note;
+	group->keyed.rolls = roll;
 	return roll;
+}
+
+/* Who says twice that it has made the call counts once. */
+static void tick_off(struct roll_call *roll, const struct group *group, uint32_t rank)
+{
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (group->ranks[i] == rank && !roll->has_come[i]) {
+			roll->has_come[i] = true;
+			roll->count++;
+		}
+	}
 }
 
 void keyed_forget(struct keyed *keyed, struct work *work)
@@ -133,9 +147,9 @@ void keyed_ready(struct group *group, uint32_t from, const struct call_note *not
 	pthread_mutex_lock(&context->lock);
 	struct roll_call *roll = find_roll(&group->keyed, note->key);
 	if (!roll)
-		roll = add_roll(&group->keyed, from, note);
+		roll = add_roll(group, from, note);
 	if (roll) {
-		roll->count++;
+		tick_off(roll, group, from);
 		other = roll->note;
 		other_rank = roll->first_rank;
 		differs = call_note_digest(&other) != call_note_digest(note);
@@ -163,6 +177,22 @@ void keyed_go(struct group *group, uint64_t key)
 	pthread_mutex_unlock(&group->context->lock);
 	if (empty)
 		work_end(empty, ESP_OK);
+}
+
+void keyed_asked(struct group *group, uint64_t key)
+{
+	struct context *context = group->context;
+	uint32_t missing = NO_RANK;
+
+	pthread_mutex_lock(&context->lock);
+	const struct roll_call *roll = find_roll(&group->keyed, key);
+	for (uint32_t i = 0; roll && i < group->size && missing == NO_RANK; i++) {
+		if (!roll->has_come[i])
+			missing = group->ranks[i];
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (missing != NO_RANK)
+		group_say_absent(group, missing, &(struct call_note){.flags = CALL_KEYED, .key = key});
 }
 
 void keyed_fini(struct keyed *keyed)

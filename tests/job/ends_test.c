@@ -307,7 +307,7 @@ static void left(struct job_rank *rank)
 }
 
 /* One never makes a large call. Whoever each of the others waits for in its plan, all are told who it is. */
-static void absent(struct job_rank *rank)
+static void absent_from(struct job_rank *rank, bool keyed)
 {
 	enum { COUNT = 400000, ABSENT = 2 };
 	struct esp_call call = ESP_CALL_INIT;
@@ -319,6 +319,8 @@ static void absent(struct job_rank *rank)
 	call.in = call.out = data;
 	call.plan = rank->argument;
 	call.deadline_ns = 1000000000;
+	call.flags = keyed ? ESP_KEYED : 0;
+	call.key = 7;
 	OK(esp_barrier(rank->world));
 	if (rank->rank != ABSENT) {
 		EXPECT(esp_run(rank->world, &call), ESP_ETIMEOUT);
@@ -327,6 +329,17 @@ static void absent(struct job_rank *rank)
 	}
 	job_meet(rank);
 	free(data);
+}
+
+static void absent(struct job_rank *rank)
+{
+	absent_from(rank, false);
+}
+
+/* A call with a key waits until all have made it: then too. */
+static void absent_keyed(struct job_rank *rank)
+{
+	absent_from(rank, true);
 }
 
 int main(void)
@@ -353,6 +366,7 @@ int main(void)
 		job_run(6, all[i], absent, "ring");
 		job_run(6, all[i], absent, "tree");
 		job_run(6, all[i], absent, NULL);
+		job_run(3, all[i], absent_keyed, NULL);
 	}
 	return 0;
 }
