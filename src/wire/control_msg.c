@@ -83,7 +83,10 @@ void control_encode(const struct control_msg *msg, uint8_t out[CONTROL_BYTES])
 	bytes_put64(out + AT_SEQUENCE, msg->sequence);
 	bytes_put32(out + AT_PEER, msg->peer);
 	call_note_encode(&msg->note, out + AT_NOTE);
-	put_text(msg->text, out + AT_TEXT);
+	if (msg->type == CONTROL_PIECE)
+		memcpy(out + AT_TEXT, msg->text, CONTROL_TEXT);
+	else
+		put_text(msg->text, out + AT_TEXT);
 	bytes_put32(out + AT_CRC, crc32c(0, out, AT_CRC));
 }
 
@@ -108,7 +111,7 @@ bool control_decode(const uint8_t in[CONTROL_BYTES], struct control_msg *out)
 		return false;
 	if (in[AT_TYPE] == 0 || in[AT_TYPE] > CONTROL_TYPE_LAST || in[1] || in[2] || in[3])
 		return false;
-	if (status > 0 || !text_is_good(in + AT_TEXT))
+	if (status > 0 || (in[AT_TYPE] != CONTROL_PIECE && !text_is_good(in + AT_TEXT)))
 		return false;
 	*out = (struct control_msg){
 		.type = in[AT_TYPE],

@@ -29,8 +29,18 @@ enum control_type {
 	CONTROL_GO = 7,     /* from it: all have; start it as the next keyed call                      */
 	CONTROL_LETTER = 8, /* to its receiver: there is a message `note`                              */
 	CONTROL_FETCH = 9,  /* to its sender: send it now; or, if status is not ESP_OK, forget it      */
+	CONTROL_BEAT = 10,  /* I am here, are you? sequence 1: the last one                            */
+	CONTROL_ECHO = 11,  /* yes                                                                     */
+	CONTROL_SILENT = 12, /* rank `from` hears nothing of rank `about`; passed on to all             */
+	CONTROL_PIECE = 13, /* a piece of a longer message about the group: see below                  */
 };
-#define CONTROL_TYPE_LAST CONTROL_FETCH
+#define CONTROL_TYPE_LAST CONTROL_PIECE
+
+/*
+ * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes
+ * then, any bytes. Pieces of a message follow each other on one connection.
+ */
+#define CONTROL_PIECE_BYTES CONTROL_TEXT
 
 enum call_note_flag {
 	CALL_KEYED = 1,

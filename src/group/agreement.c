@@ -1,0 +1,710 @@
+#include "group/agreement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NOBODY UINT32_MAX
+
+static uint64_t ballot_of(uint32_t round, uint32_t attempt)
+{
+	return (uint64_t)round << 32 | attempt;
+}
+
+static uint32_t round_of(uint64_t ballot)
+{
+	return (uint32_t)(ballot >> 32);
+}
+
+static uint32_t leader_of(const struct agreement *agreement, uint32_t round)
+{
+	return round % agreement->config.size;
+}
+
+static bool is_leading(const struct agreement *agreement)
+{
+	return leader_of(agreement, agreement->round) == agreement->config.self;
+}
+
+/* Nobody goes on by these. */
+static bool is_void(const struct verdict_terms *terms)
+{
+	return (terms->flags & VERDICT_NO_QUORUM) != 0;
+}
+
+enum esp_status agreement_init(struct agreement *agreement, const struct agreement_config *config)
+{
+	size_t map = verdict_map_bytes(config->size);
+
+	*agreement = (struct agreement){.config = *config, .leader_waits_for = NOBODY};
+	agreement->places = calloc(config->size, sizeof(*agreement->places));
+	agreement->accepted_members = calloc(1, map);
+	agreement->best_members = calloc(1, map);
+	agreement->proposal_members = calloc(1, map);
+	agreement->gone_map = calloc(1, map);
+	agreement->accused_map = calloc(1, map);
+	agreement->scratch = calloc(1, verdict_msg_most(config->size));
+	if (agreement->places && agreement->accepted_members && agreement->best_members && agreement->proposal_members &&
+	    agreement->gone_map && agreement->accused_map && agreement->scratch)
+		return ESP_OK;
+	agreement_fini(agreement);
+	return ESP_ENOMEM;
+}
+
+void agreement_fini(struct agreement *agreement)
+{
+	for (uint32_t i = 0; agreement->places && i < agreement->config.size; i++)
+		free(agreement->places[i].accuses);
+	free(agreement->places);
+	free(agreement->accepted_members);
+	free(agreement->best_members);
+	free(agreement->proposal_members);
+	free(agreement->gone_map);
+	free(agreement->accused_map);
+	free(agreement->scratch);
+	*agreement = (struct agreement){0};
+}
+
+/* ---- sending ---- */
+
+static void send(struct agreement *agreement, uint32_t to, const struct verdict_msg *msg)
+{
+	size_t n = verdict_msg_encode(msg, agreement->scratch);
+
+	agreement->config.events->send(agreement->config.context, to, agreement->scratch, n);
+}
+
+/* One without bitmaps. */
+static void send_short(struct agreement *agreement, uint32_t to, enum verdict_type type, uint32_t channel)
+{
+	struct verdict_msg msg = {
+		.type = (uint8_t)type,
+		.size = agreement->config.size,
+		.terms = {.ballot = ballot_of(agreement->round, 0), .channel = channel},
+	};
+
+	send(agreement, to, &msg);
+}
+
+static void send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
+                       const uint8_t *members)
+{
+	struct verdict_msg msg = {.type = (uint8_t)type, .size = agreement->config.size, .terms = *terms, .members = members};
+
+	send(agreement, to, &msg);
+}
+
+static void send_decided(struct agreement *agreement, uint32_t to)
+{
+	send_terms(agreement, to, VERDICT_DECIDED, &agreement->accepted, agreement->accepted_members);
+}
+
+/* ---- who can be heard ---- */
+
+static bool is_available(const struct agreement *agreement, uint32_t place)
+{
+	const struct agreement_place *at = &agreement->places[place];
+
+	return !at->is_gone && !at->is_accused_by_us;
+}
+
+/* Who is accused does not lead, as long as there is somebody else. */
+static bool can_lead(const struct agreement *agreement, uint32_t place)
+{
+	if (!is_available(agreement, place))
+		return false;
+	for (uint32_t i = 0; agreement->places[place].is_accused && i < agreement->config.size; i++) {
+		if (is_available(agreement, i) && !agreement->places[i].is_accused)
+			return false;
+	}
+	return true;
+}
+
+/* Does the leader count on this member? One that others accuse has had its time to join; who accuses us will not. */
+static bool is_candidate(const struct agreement *agreement, uint32_t place, uint64_t now)
+{
+	const struct agreement_place *at = &agreement->places[place];
+	uint64_t grace = agreement->config.interval_ns / 2;
+	bool had_its_time = at->is_accused && agreement->complete_ns != 0 && now >= agreement->complete_ns + grace;
+
+	return is_available(agreement, place) && (at->has_joined || (!had_its_time && !at->accuses_us));
+}
+
+/*
+ * Those who accuse us are there, and will go on without us. If they are as many as those who have joined us, it is not for us to
+ * lead: they will tell us.
+ */
+static bool is_outnumbered(const struct agreement *agreement)
+{
+	uint32_t joined = 0, accusers = 0;
+
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		const struct agreement_place *at = &agreement->places[i];
+
+		joined += at->has_joined && is_available(agreement, i);
+		accusers += at->accuses_us && !at->has_joined && is_available(agreement, i);
+	}
+	return accusers >= joined && accusers > 0;
+}
+
+/* Of those that the leader counts on: has everybody joined; and is it so but for some that are accused? */
+static bool all_joined(const struct agreement *agreement, bool but_accused, uint64_t now)
+{
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		const struct agreement_place *at = &agreement->places[i];
+
+		if (is_candidate(agreement, i, now) && !at->has_joined && !(but_accused && at->is_accused))
+			return false;
+	}
+	return true;
+}
+
+/* ---- joining a round ---- */
+
+static void forget_joins(struct agreement *agreement)
+{
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		agreement->places[i].has_joined = agreement->places[i].has_accepted = false;
+	agreement->best = (struct verdict_terms){0};
+	agreement->has_proposed = false;
+	agreement->attempt = 0;
+	agreement->complete_ns = 0;
+}
+
+/* The leader takes note of what was accepted before, by a member or by itself. */
+static void learn_accepted(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members)
+{
+	if (terms->ballot <= agreement->best.ballot)
+		return;
+	agreement->best = *terms;
+	memcpy(agreement->best_members, members, verdict_map_bytes(agreement->config.size));
+}
+
+static void fill_maps(struct agreement *agreement)
+{
+	size_t map = verdict_map_bytes(agreement->config.size);
+
+	memset(agreement->gone_map, 0, map);
+	memset(agreement->accused_map, 0, map);
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (agreement->places[i].is_gone)
+			verdict_set_bit(agreement->gone_map, i);
+		else if (agreement->places[i].is_accused_by_us)
+			verdict_set_bit(agreement->accused_map, i);
+	}
+}
+
+static void join_round(struct agreement *agreement, uint64_t now)
+{
+	uint32_t leader = leader_of(agreement, agreement->round), self = agreement->config.self;
+	struct verdict_msg msg = {
+		.type = VERDICT_JOIN,
+		.size = agreement->config.size,
+		.terms = agreement->own,
+		.gone = agreement->gone_map,
+		.accused = agreement->accused_map,
+	};
+
+	if (!is_void(&agreement->accepted)) { /* that says nothing about others who are enough */
+		msg.accepted = agreement->accepted;
+		msg.members = agreement->accepted_members;
+	}
+	agreement->since_ns = now;
+	agreement->leader_waits_for = NOBODY;
+	if (leader == self) {
+		struct agreement_place *own = &agreement->places[self];
+
+		own->has_joined = true;
+		own->report = agreement->own;
+		if (msg.accepted.ballot != 0)
+			learn_accepted(agreement, &agreement->accepted, agreement->accepted_members);
+		return;
+	}
+	fill_maps(agreement);
+	msg.terms.ballot = ballot_of(agreement->round, 0);
+	send(agreement, leader, &msg);
+}
+
+/* Rounds only go up; in a new one nothing is left of what we have led before. */
+static void move_to(struct agreement *agreement, uint32_t round, uint64_t now)
+{
+	agreement->round = round;
+	while (!can_lead(agreement, leader_of(agreement, agreement->round)))
+		agreement->round++; /* at least we can ourselves, so this ends */
+	forget_joins(agreement);
+	join_round(agreement, now);
+}
+
+void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t somewhere, uint32_t channel, uint64_t now)
+{
+	if (agreement->is_started)
+		return;
+	agreement->is_started = true;
+	agreement->own = (struct verdict_terms){.everywhere = everywhere, .somewhere = somewhere, .channel = channel};
+	agreement->turned_ns = now;
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		agreement_heard(agreement, i, now);
+	/* Those who joined us before we began have joined the round that they named: keep them if it is the one. */
+	uint32_t round = agreement->round;
+	while (!can_lead(agreement, leader_of(agreement, round)))
+		round++;
+	if (round != agreement->round)
+		move_to(agreement, round, now);
+	else
+		join_round(agreement, now);
+}
+
+/* ---- proposing ---- */
+
+static bool accuses(const struct agreement *agreement, uint32_t one, uint32_t other)
+{
+	if (one == agreement->config.self)
+		return agreement->places[other].is_accused_by_us && !agreement->places[other].is_gone;
+	return agreement->places[one].accuses && verdict_bit(agreement->places[one].accuses, other);
+}
+
+/* How many of the members accuse this one, and how many it accuses. */
+static void count_accusations(const struct agreement *agreement, const uint8_t *members, uint32_t place, uint32_t *out_by,
+                              uint32_t *out_of)
+{
+	*out_by = *out_of = 0;
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (i == place || !verdict_bit(members, i))
+			continue;
+		*out_by += accuses(agreement, i, place);
+		*out_of += accuses(agreement, place, i);
+	}
+}
+
+/* The one of the members that has most accusers; of those, who accuses most itself; the last of those. NOBODY: none has any. */
+static uint32_t find_most_accused(const struct agreement *agreement, const uint8_t *members)
+{
+	uint32_t found = NOBODY, most_by = 0, most_of = 0;
+
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		uint32_t by, of;
+
+		if (!verdict_bit(members, i))
+			continue;
+		count_accusations(agreement, members, i, &by, &of);
+		if (by > 0 && (by > most_by || (by == most_by && of >= most_of))) {
+			found = i;
+			most_by = by;
+			most_of = of;
+		}
+	}
+	return found;
+}
+
+static uint32_t count_members(const struct agreement *agreement, const uint8_t *members)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		count += verdict_bit(members, i);
+	return count;
+}
+
+static bool is_quorum(const struct agreement *agreement, uint32_t count)
+{
+	return !agreement->config.quorum || count > agreement->config.size / 2;
+}
+
+/* New terms, of what those who have joined say. */
+static void draw_up(struct agreement *agreement)
+{
+	struct verdict_terms *terms = &agreement->proposal;
+	uint8_t *members = agreement->proposal_members;
+	uint32_t out;
+
+	memset(members, 0, verdict_map_bytes(agreement->config.size));
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (agreement->places[i].has_joined && is_available(agreement, i))
+			verdict_set_bit(members, i);
+	}
+	while ((out = find_most_accused(agreement, members)) != NOBODY)
+		members[out / 8] = (uint8_t)(members[out / 8] & ~(1u << out % 8));
+	/* What a member has only reported counts too: calls that ended well on one who is left out ended somewhere. */
+	*terms = (struct verdict_terms){.everywhere = UINT64_MAX, .channel = terms->channel};
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		const struct verdict_terms *report = &agreement->places[i].report;
+
+		if (!agreement->places[i].has_joined)
+			continue;
+		terms->channel = report->channel > terms->channel ? report->channel : terms->channel;
+		terms->somewhere = report->somewhere > terms->somewhere ? report->somewhere : terms->somewhere;
+		if (verdict_bit(members, i) && report->everywhere < terms->everywhere)
+			terms->everywhere = report->everywhere;
+	}
+	if (terms->everywhere == UINT64_MAX)
+		terms->everywhere = 0;
+	if (!is_quorum(agreement, count_members(agreement, members)))
+		terms->flags = VERDICT_NO_QUORUM;
+}
+
+/* Who has to accept: all who would go on. Under a quorum all others who can vote too; they vote, and prepare nothing. */
+static bool is_asked(const struct agreement *agreement, uint32_t place)
+{
+	return agreement->places[place].has_joined && is_available(agreement, place);
+}
+
+/*
+ * Takes what is proposed, if it can. What was accepted before by others cannot be changed any more: who cannot prepare for it
+ * gives its vote, and stays behind.
+ */
+static bool accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
+{
+	bool is_in = verdict_bit(members, agreement->config.self) && !is_void(terms);
+	bool is_prepared = is_in && agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
+
+	if (is_in && !is_prepared && !(terms->flags & VERDICT_REPEATED))
+		return false;
+	agreement->is_prepared = is_prepared;
+	agreement->accepted = *terms;
+	memmove(agreement->accepted_members, members, verdict_map_bytes(agreement->config.size));
+	return true;
+}
+
+static void propose(struct agreement *agreement)
+{
+	uint32_t channel;
+
+	/* Nobody is asked twice under one ballot: an answer belongs to the last one. */
+	do {
+		uint64_t ballot = ballot_of(agreement->round, ++agreement->attempt);
+
+		if (agreement->best.ballot != 0) {
+			agreement->proposal = agreement->best;
+			memcpy(agreement->proposal_members, agreement->best_members, verdict_map_bytes(agreement->config.size));
+			agreement->proposal.flags |= VERDICT_REPEATED;
+		} else {
+			draw_up(agreement);
+		}
+		agreement->proposal.ballot = ballot;
+		channel = agreement->proposal.channel;
+		if (accept(agreement, &agreement->proposal, agreement->proposal_members, &channel))
+			break;
+		agreement->proposal.channel = channel; /* draw_up() goes on from there */
+	} while (agreement->attempt < UINT32_MAX);
+	agreement->has_proposed = true;
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		agreement->places[i].has_accepted = i == agreement->config.self;
+		if (i != agreement->config.self && is_asked(agreement, i))
+			send_terms(agreement, i, VERDICT_PROPOSE, &agreement->proposal, agreement->proposal_members);
+	}
+}
+
+/* What has been accepted is final. Who is named in it but was not asked, as the leader heard nothing of it, stays behind. */
+static void settle(struct agreement *agreement, bool is_as_prepared)
+{
+	agreement->is_decided = true;
+	agreement->goes_on = is_as_prepared && agreement->is_prepared && !is_void(&agreement->accepted);
+}
+
+static void decide(struct agreement *agreement)
+{
+	settle(agreement, true);
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (i != agreement->config.self && is_available(agreement, i))
+			send_decided(agreement, i);
+	}
+}
+
+/* Is somebody in the proposal who cannot be any more? What was accepted before stays as it is. */
+static bool is_outdated(const struct agreement *agreement)
+{
+	for (uint32_t i = 0; agreement->best.ballot == 0 && i < agreement->config.size; i++) {
+		if (verdict_bit(agreement->proposal_members, i) && !is_available(agreement, i))
+			return true;
+	}
+	return false;
+}
+
+static void lead(struct agreement *agreement, uint64_t now)
+{
+	uint32_t votes = 0;
+
+	if (!agreement->has_proposed) {
+		if (agreement->complete_ns == 0 && all_joined(agreement, true, now))
+			agreement->complete_ns = now;
+		if (!all_joined(agreement, false, now) || is_outnumbered(agreement))
+			return;
+		propose(agreement);
+	} else if (is_outdated(agreement)) {
+		propose(agreement);
+	}
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (is_asked(agreement, i) && !agreement->places[i].has_accepted)
+			return;
+		votes += agreement->places[i].has_accepted;
+	}
+	/* Too few to decide what was accepted before: others may have, or may yet. We do not go on, whatever they do. */
+	if (!is_quorum(agreement, votes))
+		agreement->accepted.flags |= VERDICT_NO_QUORUM;
+	decide(agreement);
+}
+
+/* ---- events ---- */
+
+/* As in members.c: who was away forgives all others first; and listens to what was said meanwhile before it leads anybody. */
+static void notice_absence(struct agreement *agreement, uint64_t now)
+{
+	if (now <= agreement->turned_ns + agreement->config.interval_ns / 4)
+		return;
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		agreement_heard(agreement, i, now);
+	agreement->turned_ns = now;
+	agreement->listens_until_ns = now + agreement->config.interval_ns / 8;
+}
+
+static void look(struct agreement *agreement, uint64_t now)
+{
+	if (!agreement->is_started || agreement->is_decided)
+		return;
+	notice_absence(agreement, now);
+	if (!can_lead(agreement, leader_of(agreement, agreement->round)))
+		move_to(agreement, agreement->round, now);
+	if (is_leading(agreement) && now >= agreement->listens_until_ns)
+		lead(agreement, now);
+}
+
+void agreement_gone(struct agreement *agreement, uint32_t place, uint64_t now)
+{
+	if (place == agreement->config.self || agreement->places[place].is_gone)
+		return;
+	agreement->places[place].is_gone = true;
+	look(agreement, now);
+}
+
+void agreement_accused(struct agreement *agreement, uint32_t place, uint32_t by, uint64_t now)
+{
+	struct agreement_place *at = &agreement->places[place];
+	uint32_t self = agreement->config.self;
+
+	at->is_accused = true;
+	if (place == self)
+		agreement->places[by].accuses_us = true;
+	else if (by == self)
+		at->is_accused_by_us = true;
+	look(agreement, now);
+}
+
+void agreement_heard(struct agreement *agreement, uint32_t place, uint64_t now)
+{
+	struct agreement_place *at = &agreement->places[place];
+
+	at->heard_ns = now > at->heard_ns ? now : at->heard_ns;
+}
+
+static void on_join(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg, uint64_t now)
+{
+	uint32_t round = round_of(msg->terms.ballot), self = agreement->config.self;
+	struct agreement_place *at = &agreement->places[from];
+	size_t map = verdict_map_bytes(agreement->config.size);
+
+	if (leader_of(agreement, round) != self || round < agreement->round)
+		return;
+	if (round > agreement->round) {
+		/* Who joins us has left all earlier rounds: they cannot come to an end without it. */
+		if (agreement->is_started) {
+			move_to(agreement, round, now);
+		} else {
+			agreement->round = round;
+			forget_joins(agreement);
+		}
+		if (agreement->round != round)
+			return; /* it is not for us to lead; it will hear in which round we are */
+	}
+	if (!at->accuses)
+		at->accuses = malloc(map);
+	if (at->accuses)
+		memcpy(at->accuses, msg->accused, map);
+	at->has_joined = true;
+	at->report = msg->terms;
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (verdict_bit(msg->gone, i) && i != self)
+			agreement->places[i].is_gone = true;
+		if (verdict_bit(msg->accused, i))
+			agreement->places[i].is_accused = true;
+	}
+	if (msg->accepted.ballot != 0)
+		learn_accepted(agreement, &msg->accepted, msg->members);
+	/* Came late, after somebody had been given up, or again: then the proposal does not know it yet. */
+	if (agreement->has_proposed)
+		propose(agreement);
+}
+
+static void on_propose(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
+{
+	uint32_t channel = msg->terms.channel;
+
+	if (!agreement->is_started || round_of(msg->terms.ballot) != agreement->round ||
+	    leader_of(agreement, agreement->round) != from || msg->terms.ballot <= agreement->accepted.ballot) {
+		send_short(agreement, from, VERDICT_REFUSE, 0);
+		return;
+	}
+	if (!accept(agreement, &msg->terms, msg->members, &channel)) {
+		struct verdict_msg answer = {.type = VERDICT_REFUSE, .size = msg->size, .terms = msg->terms};
+
+		answer.terms.channel = channel;
+		send(agreement, from, &answer);
+		return;
+	}
+	struct verdict_msg answer = {.type = VERDICT_ACCEPT, .size = msg->size, .terms = msg->terms};
+	send(agreement, from, &answer);
+}
+
+static void on_refuse(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
+{
+	bool is_about_this = agreement->has_proposed && is_leading(agreement) && msg->terms.ballot == agreement->proposal.ballot;
+
+	if (is_about_this && agreement->best.ballot == 0) {
+		agreement->places[from].report.channel = msg->terms.channel;
+		agreement->proposal.channel = 0;
+		propose(agreement);
+	}
+}
+
+static void on_decided(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
+{
+	/* Too few for whom? For those who followed that leader; others may be enough, without them. */
+	if (is_void(&msg->terms) && from != leader_of(agreement, agreement->round)) {
+		agreement->places[from].is_gone = true;
+		return;
+	}
+	size_t map = verdict_map_bytes(agreement->config.size);
+	bool is_as_prepared = agreement->accepted.channel == msg->terms.channel &&
+	                      memcmp(agreement->accepted_members, msg->members, map) == 0;
+	agreement->accepted = msg->terms;
+	memcpy(agreement->accepted_members, msg->members, map);
+	settle(agreement, is_as_prepared);
+}
+
+/* The round of somebody that we listen to: our leader has left for another one, or one whom nobody accuses is ahead of us. */
+static void follow(struct agreement *agreement, uint32_t from, uint32_t round, uint64_t now)
+{
+	bool is_leader = from == leader_of(agreement, agreement->round);
+
+	if (round > agreement->round && agreement->is_started && (is_leader || !agreement->places[from].is_accused))
+		move_to(agreement, round, now);
+	else if (round > agreement->round && agreement->is_started && is_leading(agreement) && agreement->places[from].has_joined) {
+		/* It has left us for good and we do not follow. */
+		agreement->config.events->accuse(agreement->config.context, from);
+		agreement_accused(agreement, from, agreement->config.self, now);
+	}
+}
+
+void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t *bytes, size_t n, uint64_t now)
+{
+	struct verdict_msg msg;
+
+	if (from == agreement->config.self || !verdict_msg_decode(bytes, n, agreement->config.size, &msg))
+		return;
+	agreement_heard(agreement, from, now);
+	if (agreement->is_decided) {
+		if (msg.type != VERDICT_DECIDED && msg.type != VERDICT_HERE)
+			send_decided(agreement, from);
+		return;
+	}
+	if (!is_available(agreement, from) && msg.type != VERDICT_DECIDED) {
+		/* For us it is not there. It shall know that we are; and it may know how all ended. */
+		if (msg.type == VERDICT_CALL)
+			send_short(agreement, from, VERDICT_HERE, NOBODY);
+		return;
+	}
+	switch (msg.type) {
+	case VERDICT_CALL:
+		send_short(agreement, from, VERDICT_HERE, agreement_waits_for(agreement));
+		follow(agreement, from, round_of(msg.terms.ballot), now);
+		break;
+	case VERDICT_HERE:
+		if (from == leader_of(agreement, agreement->round))
+			agreement->leader_waits_for = msg.terms.channel < agreement->config.size ? msg.terms.channel : NOBODY;
+		follow(agreement, from, round_of(msg.terms.ballot), now);
+		break;
+	case VERDICT_JOIN:
+		on_join(agreement, from, &msg, now);
+		break;
+	case VERDICT_PROPOSE:
+		on_propose(agreement, from, &msg);
+		break;
+	case VERDICT_ACCEPT:
+		if (agreement->has_proposed && is_leading(agreement) && msg.terms.ballot == agreement->proposal.ballot)
+			agreement->places[from].has_accepted = true;
+		break;
+	case VERDICT_REFUSE:
+		on_refuse(agreement, from, &msg);
+		follow(agreement, from, round_of(msg.terms.ballot), now);
+		break;
+	default:
+		on_decided(agreement, from, &msg);
+		break;
+	}
+	look(agreement, now);
+}
+
+/* ---- time ---- */
+
+static bool waits_for(const struct agreement *agreement, uint32_t place, uint64_t now)
+{
+	const struct agreement_place *at = &agreement->places[place];
+
+	if (place == agreement->config.self || !is_available(agreement, place))
+		return false;
+	if (!is_leading(agreement))
+		return place == leader_of(agreement, agreement->round);
+	if (agreement->has_proposed)
+		return is_asked(agreement, place) && !at->has_accepted;
+	return !at->has_joined && (is_candidate(agreement, place, now) || at->accuses_us);
+}
+
+uint32_t agreement_waits_for(const struct agreement *agreement)
+{
+	if (!agreement->is_started)
+		return agreement->config.self; /* our own caller */
+	if (!is_leading(agreement) && agreement->leader_waits_for != NOBODY)
+		return agreement->leader_waits_for;
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (waits_for(agreement, i, 0))
+			return i;
+	}
+	return NOBODY;
+}
+
+/* Calls those who are waited for, and accuses those who do not answer. True: somebody was. */
+static bool call_all(struct agreement *agreement, uint64_t now)
+{
+	uint64_t interval = agreement->config.interval_ns;
+
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		struct agreement_place *at = &agreement->places[i];
+		uint64_t limit = at->is_accused ? interval / 4 : interval - interval / 8;
+		uint64_t since = at->heard_ns > agreement->since_ns ? at->heard_ns : agreement->since_ns;
+
+		if (!waits_for(agreement, i, now))
+			continue;
+		if (now >= since + limit) {
+			agreement->config.events->accuse(agreement->config.context, i);
+			agreement_accused(agreement, i, agreement->config.self, now);
+			return true;
+		}
+		if (now >= at->called_ns + interval / 16) {
+			at->called_ns = now;
+			send_short(agreement, i, VERDICT_CALL, 0);
+		}
+	}
+	return false;
+}
+
+uint64_t agreement_turn(struct agreement *agreement, uint64_t now)
+{
+	uint64_t step = agreement->config.interval_ns / 32;
+
+	if (!agreement->is_started || agreement->is_decided)
+		return UINT64_MAX;
+	notice_absence(agreement, now);
+	agreement->turned_ns = now;
+	while (!agreement->is_decided && call_all(agreement, now))
+		;
+	look(agreement, now); /* somebody may have had its time */
+	return agreement->is_decided ? UINT64_MAX : now + step;
+}

@@ -1,0 +1,107 @@
+/*
+ * members.h - who of the job is still there: beats, silence, and word of it to all.
+ *
+ * Pure: it is told what happened and what time it is, and tells its owner what to send. One for
+ * each rank; the steward's thread drives it, and tests drive hundreds in virtual time.
+ *
+ * A rank beats its neighbours, those 1, 2, 4 ... ahead that are still there; they echo. So every rank is listened to
+ * by a few others in both directions, and whoever hears nothing for seven eighths of the interval accuses it. A
+ * beat goes out every eighth, so a rank that was stopped for less than three quarters of the interval is never accused, and
+ * one that stays away is accused before the interval is over. Who was stopped itself forgives everybody first.
+ *
+ * There are two kinds of bad news, and both are passed on by all to all, once: a rank is *gone* (its connection was closed: the
+ * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Both are
+ * final: nobody comes back under its old number. Who is gone leaves gaps, which new neighbours close; a new connection
+ * first carries all news that there is, so word goes on reaching everybody however many are gone.
+ */
+#ifndef GROUP_MEMBERS_H
+#define GROUP_MEMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/control_msg.h"
+
+#define MEMBERS_HOW 96u        /* with the NUL */
+#define MEMBERS_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
+
+enum fate {
+	FATE_HERE,
+	FATE_LEFT,   /* in good order                    */
+	FATE_SILENT, /* nothing is heard of it           */
+	FATE_DEAD,   /* its process has ended            */
+};
+
+struct members_events {
+	void (*send)(void *context, uint32_t to, const struct control_msg *msg);
+	/* To everybody that there is a control connection to. */
+	void (*send_all)(void *context, const struct control_msg *msg);
+	/* A control connection is wanted. */
+	void (*dial)(void *context, uint32_t rank);
+	/* A rank is no longer here, for the reason `how`. SILENT may become DEAD or LEFT later. by: who said so first. */
+	void (*fate)(void *context, uint32_t rank, enum fate fate, uint32_t by, const char *how);
+	/* Rank `by` accuses us: for it and for all who believe it we are no longer here. Once for each. */
+	void (*accused)(void *context, uint32_t by, const char *how);
+	/* Somebody is accused, perhaps not for the first time. */
+	void (*accusation)(void *context, uint32_t rank, uint32_t by);
+};
+
+struct member {
+	uint8_t fate;       /* enum fate                                             */
+	bool is_next;       /* we beat it                                            */
+	bool is_before;     /* it beats us                                           */
+	bool is_accused_by_us;
+	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
+	uint64_t beaten_ns; /* when we last did                                      */
+	char how[MEMBERS_HOW];
+	uint32_t by;
+};
+
+struct accusation {
+	uint32_t by, about;
+};
+
+struct members {
+	uint32_t self, size;
+	uint64_t interval_ns;
+	const struct members_events *events;
+	void *context;
+	struct member *all; /* by rank */
+	struct accusation *accusations;
+	uint32_t accusation_count, accusation_room;
+	uint64_t turned_ns; /* when the clock was last looked at */
+	uint64_t due_ns;    /* when it was to be looked at next   */
+	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
+	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
+};
+
+ESP_CHECKED enum esp_status members_init(struct members *members, uint32_t self, uint32_t size, uint64_t interval_ns,
+                                         uint64_t now_ns, const struct members_events *events, void *context);
+void members_fini(struct members *members);
+
+/* The control connections stand, the job begins: neighbours are dialled and beaten from now on. */
+void members_begin(struct members *members, uint64_t now_ns);
+/* A control connection to a rank stands. */
+void members_connected(struct members *members, uint32_t rank, uint64_t now_ns);
+/* One was closed by the other end. */
+void members_closed(struct members *members, uint32_t rank, const char *how, uint64_t now_ns);
+/* A message of another kind came from it. */
+void members_heard(struct members *members, uint32_t rank, uint64_t now_ns);
+/* CONTROL_LEFT, DEAD, SILENT, BEAT and ECHO; false: it is of another kind. */
+bool members_message(struct members *members, uint32_t from, const struct control_msg *msg, uint64_t now_ns);
+/* Somebody has waited for that rank in vain. */
+void members_accuse(struct members *members, uint32_t rank, const char *how, uint64_t now_ns);
+/* We leave in good order. */
+void members_leave(struct members *members);
+
+/* What is due. Returns when to come again. */
+uint64_t members_turn(struct members *members, uint64_t now_ns);
+
+static inline bool members_is_gone(const struct members *members, uint32_t rank)
+{
+	return members->all[rank].fate == FATE_DEAD || members->all[rank].fate == FATE_LEFT;
+}
+bool members_is_accused(const struct members *members, uint32_t rank);
+
+#endif
