@@ -1,5 +1,7 @@
 /*
  * api.h - between the public header and the runtime: structs in, errors out. Private to src/api.
+ *
+ * `who` is the public function that was called: sentences about its arguments begin with it.
  */
 #ifndef API_API_H
 #define API_API_H
@@ -29,20 +31,27 @@ static inline struct work *api_work(struct esp_work *work)
  * Reads a struct that begins with its size, as a caller of any version wrote it, into one of ours of
  * `bytes` bytes. What the caller does not know becomes zero; what we do not know must be zero.
  */
-ESP_CHECKED enum esp_status api_read(const void *from, void *to, size_t bytes, const char *name);
+ESP_CHECKED enum esp_status api_read(const char *who, const void *from, void *to, size_t bytes, const char *name);
 
 /* Writes as much of one as the caller has room for. */
-enum esp_status api_write(void *to, const void *from, size_t bytes);
+enum esp_status api_write(const char *who, void *to, const void *from, size_t bytes);
 
 /* Remembers a failure for esp_last_error(), and returns its status. */
 enum esp_status api_fail(const struct context *context, const struct failure *failure);
-enum esp_status api_fail_with(enum esp_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of what was refused before a call was made: begins with the function. */
+enum esp_status api_refuse(const char *who, const struct context *context, const struct failure *failure);
+enum esp_status api_refuse_with(const char *who, enum esp_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* As a caller wants it. */
-enum esp_status api_error(const struct context *context, const struct failure *failure, struct esp_error *out);
+enum esp_status api_error(const char *who, const struct context *context, const struct failure *failure,
+                          struct esp_error *out);
 
 /* ESP_EINVAL for NULL, ESP_EFORKED in a child. */
-ESP_CHECKED enum esp_status api_check_context(const struct esp_context *context);
-ESP_CHECKED enum esp_status api_check_group(const struct esp_group *group);
+ESP_CHECKED enum esp_status api_check_context(const char *who, const struct esp_context *context);
+ESP_CHECKED enum esp_status api_check_group(const char *who, const struct esp_group *group);
+ESP_CHECKED enum esp_status api_check_work(const char *who, struct esp_work *work);
+/* Of an argument that the function writes to. */
+ESP_CHECKED enum esp_status api_check_out(const char *who, const void *out, const char *name);
 
 /* A call and how it is to be run, from what the caller wrote. *parts: to be freed. */
 struct api_call {
@@ -50,10 +59,11 @@ struct api_call {
 	struct work_options options;
 	struct memory_part *parts;
 };
-ESP_CHECKED enum esp_status api_call_read(const struct group *group, const struct esp_call *from, struct api_call *out);
+ESP_CHECKED enum esp_status api_call_read(const char *who, const struct group *group, const struct esp_call *from,
+                                          struct api_call *out);
 void api_call_fini(struct api_call *call);
 
 /* Checks a call and runs it. */
-enum esp_status api_run(struct esp_group *group, struct call *call);
+enum esp_status api_run(const char *who, struct esp_group *group, struct call *call);
 
 #endif

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,24 +10,25 @@ _Static_assert((int)ESP_ALLREDUCE == (int)PLAN_ALLREDUCE && (int)ESP_REDUCE_SCAT
                (int)ESP_SCATTER == (int)PLAN_SCATTER && (int)ESP_ALLTOALL == (int)PLAN_ALLTOALL &&
                (int)ESP_BARRIER == (int)PLAN_BARRIER, "public and internal numbers of collectives are the same");
 
-static enum esp_status read_buffer(const struct esp_buffer *from, struct memory_part *out)
+static enum esp_status read_buffer(const char *who, const struct esp_buffer *from, struct memory_part *out)
 {
 	struct esp_buffer buffer;
-	enum esp_status status = api_read(from, &buffer, sizeof(buffer), "esp_buffer");
+	enum esp_status status = api_read(who, from, &buffer, sizeof(buffer), "esp_buffer");
 
 	if (status != ESP_OK)
 		return status;
 	if (buffer.memory != ESP_HOST || buffer.device != 0)
-		return api_fail_with(ESP_EUNSUPPORTED, "memory of kind %d, device %d: this version moves host memory only",
-		                     (int)buffer.memory, buffer.device);
+		return api_refuse_with(who, ESP_EUNSUPPORTED, "memory of kind %d, device %d: this version moves host memory only",
+		                       (int)buffer.memory, buffer.device);
 	if (buffer.registration)
-		return api_fail_with(ESP_EUNSUPPORTED, "this version knows no registrations");
+		return api_refuse_with(who, ESP_EUNSUPPORTED, "this version knows no registrations: leave it NULL");
 	*out = (struct memory_part){buffer.data, buffer.bytes};
 	return ESP_OK;
 }
 
 /* All elements have the size of the first one. */
-static enum esp_status read_buffers(const struct esp_buffer *from, uint32_t count, struct memory_part *out)
+static enum esp_status read_buffers(const char *who, const struct esp_buffer *from, uint32_t count,
+                                    struct memory_part *out)
 {
 	size_t stride;
 
@@ -36,15 +38,15 @@ static enum esp_status read_buffers(const struct esp_buffer *from, uint32_t coun
 		memcpy(&stride, from, sizeof(stride));
 		at = (const struct esp_buffer *)(const void *)((const uint8_t *)from + i * stride);
 		if (at->struct_size != stride)
-			return api_fail_with(ESP_EINVAL, "buffer %u has another struct_size than the first", i);
-		enum esp_status status = read_buffer(at, &out[i]);
+			return api_refuse_with(who, ESP_EINVAL, "buffer %u has another struct_size than the first", i);
+		enum esp_status status = read_buffer(who, at, &out[i]);
 		if (status != ESP_OK)
 			return status;
 	}
 	return ESP_OK;
 }
 
-static enum esp_status read_parts(const struct esp_call *from, struct api_call *out)
+static enum esp_status read_parts(const char *who, const struct esp_call *from, struct api_call *out)
 {
 	uint32_t in = from->in_buffers ? from->in_buffer_count : 0, others = from->out_buffers ? from->out_buffer_count : 0;
 	enum esp_status status;
@@ -53,10 +55,10 @@ static enum esp_status read_parts(const struct esp_call *from, struct api_call *
 		return ESP_OK;
 	out->parts = calloc((size_t)in + others + 1, sizeof(*out->parts));
 	if (!out->parts)
-		return api_fail_with(ESP_ENOMEM, "no memory for %u buffers", in + others);
-	status = read_buffers(from->in_buffers, in, out->parts);
+		return api_refuse_with(who, ESP_ENOMEM, "no memory for %u buffers", in + others);
+	status = read_buffers(who, from->in_buffers, in, out->parts);
 	if (status == ESP_OK)
-		status = read_buffers(from->out_buffers, others, out->parts + in);
+		status = read_buffers(who, from->out_buffers, others, out->parts + in);
 	if (from->in_buffers) {
 		out->call.in_parts = out->parts;
 		out->call.in_part_count = in;
@@ -73,31 +75,36 @@ static enum esp_status read_parts(const struct esp_call *from, struct api_call *
 	return status;
 }
 
-static enum esp_status read_plan(const struct esp_call *from, struct call *call)
+static enum esp_status read_plan(const char *who, const struct esp_call *from, struct call *call)
 {
 	if (!from->plan)
 		return ESP_OK;
 	call->planner = plan_planner_find(from->plan);
-	return call->planner ? ESP_OK : api_fail_with(ESP_EINVAL, "there is no planner \"%.64s\"", from->plan);
+	if (call->planner)
+		return ESP_OK;
+	return api_refuse_with(who, ESP_EINVAL, "there is no planner \"%.64s\": espalier plan make --help names them", from->plan);
 }
 
-enum esp_status api_call_read(const struct group *group, const struct esp_call *given, struct api_call *out)
+enum esp_status api_call_read(const char *who, const struct group *group, const struct esp_call *given,
+                              struct api_call *out)
 {
 	struct esp_call from;
 	struct failure failure;
 
 	*out = (struct api_call){0};
 	if (!given)
-		return api_fail_with(ESP_EINVAL, "there is no call");
-	enum esp_status status = api_read(given, &from, sizeof(from), "esp_call");
+		return api_refuse_with(who, ESP_EINVAL, "call is NULL");
+	enum esp_status status = api_read(who, given, &from, sizeof(from), "esp_call");
 	if (status != ESP_OK)
 		return status;
 	if (!esp_collective_name(from.collective))
-		return api_fail_with(ESP_EINVAL, "%d is no collective", (int)from.collective);
+		return api_refuse_with(who, ESP_EINVAL, "collective is %d, which is none of enum esp_collective",
+		                       (int)from.collective);
 	if (from.flags & ~(uint32_t)ESP_KEYED)
-		return api_fail_with(ESP_EUNSUPPORTED, "flags 0x%x: this version knows ESP_KEYED only", from.flags);
+		return api_refuse_with(who, ESP_EUNSUPPORTED, "flags 0x%x: this version knows ESP_KEYED only", from.flags);
 	if (from.deadline_ns < 0)
-		return api_fail_with(ESP_EINVAL, "the deadline is in the past");
+		return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from the start on, or 0 for the setting "
+		                       "deadline_seconds", from.deadline_ns);
 	out->call = (struct call){
 		.collective = (enum plan_collective)from.collective,
 		.type = from.type,
@@ -122,13 +129,13 @@ enum esp_status api_call_read(const struct group *group, const struct esp_call *
 		.done = (work_done_fn *)(void (*)(void))from.done,
 		.done_context = from.done_context,
 	};
-	status = read_parts(&from, out);
+	status = read_parts(who, &from, out);
 	if (status == ESP_OK)
-		status = read_plan(&from, &out->call);
+		status = read_plan(who, &from, &out->call);
 	if (status == ESP_OK) {
 		status = call_check(&out->call, group->rank, group->size, &failure);
 		if (status != ESP_OK)
-			api_fail(group->context, &failure);
+			api_refuse(who, group->context, &failure);
 	}
 	if (status != ESP_OK)
 		api_call_fini(out);
@@ -145,54 +152,54 @@ enum esp_status esp_run(struct esp_group *group, const struct esp_call *given)
 {
 	struct api_call call;
 	struct failure failure;
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(__func__, group);
 
 	if (status == ESP_OK)
-		status = api_call_read(api_group(group), given, &call);
+		status = api_call_read(__func__, api_group(group), given, &call);
 	if (status != ESP_OK)
 		return status;
 	status = group_run(api_group(group), &call.call, &call.options, &failure);
 	api_call_fini(&call);
-	return status == ESP_OK ? ESP_OK : api_fail(api_group(group)->context, &failure);
+	return status == ESP_OK ? ESP_OK : api_refuse(__func__, api_group(group)->context, &failure);
 }
 
-static enum esp_status make(struct esp_group *group, const struct esp_call *given, struct esp_work **out,
+static enum esp_status make(const char *who, struct esp_group *group, const struct esp_call *given, struct esp_work **out,
                             struct work **out_work)
 {
 	struct api_call call;
 	struct failure failure;
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(who, group);
 
-	if (status == ESP_OK && !out)
-		status = api_fail_with(ESP_EINVAL, "there is no place for the work");
 	if (status == ESP_OK)
-		status = api_call_read(api_group(group), given, &call);
+		status = api_check_out(who, out, "out");
+	if (status == ESP_OK)
+		status = api_call_read(who, api_group(group), given, &call);
 	if (status != ESP_OK)
 		return status;
 	status = work_make(api_group(group), &call.call, &call.options, out_work, &failure);
 	api_call_fini(&call);
-	return status == ESP_OK ? ESP_OK : api_fail(api_group(group)->context, &failure);
+	return status == ESP_OK ? ESP_OK : api_refuse(who, api_group(group)->context, &failure);
 }
 
-static enum esp_status start(struct work *work)
+static enum esp_status start(const char *who, struct work *work)
 {
 	struct failure failure;
 	enum esp_status status = work_start(work, false, &failure);
 
-	return status == ESP_OK ? ESP_OK : api_fail(work->group->context, &failure);
+	return status == ESP_OK ? ESP_OK : api_refuse(who, work->group->context, &failure);
 }
 
 enum esp_status esp_start(struct esp_group *group, const struct esp_call *call, struct esp_work **out)
 {
 	struct work *work;
-	enum esp_status status = make(group, call, out, &work);
+	enum esp_status status = make(__func__, group, call, out, &work);
 
 	if (status != ESP_OK)
 		return status;
 	/* Before it starts: a callback may come at once, and may want to know. */
 	struct esp_work *before = *out;
 	*out = (struct esp_work *)(void *)work;
-	status = start(work);
+	status = start(__func__, work);
 	if (status != ESP_OK) {
 		*out = before;
 		work_put(work);
@@ -203,7 +210,7 @@ enum esp_status esp_start(struct esp_group *group, const struct esp_call *call, 
 enum esp_status esp_prepare(struct esp_group *group, const struct esp_call *call, struct esp_work **out)
 {
 	struct work *work;
-	enum esp_status status = make(group, call, out, &work);
+	enum esp_status status = make(__func__, group, call, out, &work);
 
 	if (status != ESP_OK)
 		return status;
@@ -214,17 +221,17 @@ enum esp_status esp_prepare(struct esp_group *group, const struct esp_call *call
 
 enum esp_status esp_restart(struct esp_work *work)
 {
-	if (!work)
-		return api_fail_with(ESP_EINVAL, "the work is NULL");
-	if (context_is_forked(api_work(work)->context))
-		return api_fail_with(ESP_EFORKED, "the work belongs to the process that called fork()");
+	enum esp_status status = api_check_work(__func__, work);
+
+	if (status != ESP_OK)
+		return status;
 	if (!api_work(work)->persistent)
-		return api_fail_with(ESP_ESTATE, "this work was not made by esp_prepare()");
-	return start(api_work(work));
+		return api_refuse_with(__func__, ESP_ESTATE, "the work was not made by esp_prepare(), and runs once only");
+	return start(__func__, api_work(work));
 }
 
 void esp_poke(struct esp_context *context)
 {
-	if (context && api_check_context(context) == ESP_OK)
+	if (context && api_check_context(__func__, context) == ESP_OK)
 		context_poke(api_context(context));
 }

@@ -1,9 +1,9 @@
 #include "api/api.h"
 
-enum esp_status api_run(struct esp_group *group, struct call *call)
+enum esp_status api_run(const char *who, struct esp_group *group, struct call *call)
 {
 	struct failure failure;
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(who, group);
 
 	if (status != ESP_OK)
 		return status;
@@ -11,65 +11,65 @@ enum esp_status api_run(struct esp_group *group, struct call *call)
 	status = call_check(call, inner->rank, inner->size, &failure);
 	if (status == ESP_OK)
 		status = group_run(inner, call, &(struct work_options){0}, &failure);
-	return status == ESP_OK ? ESP_OK : api_fail(inner->context, &failure);
+	return status == ESP_OK ? ESP_OK : api_refuse(who, inner->context, &failure);
 }
 
 enum esp_status esp_allreduce(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                               enum esp_op op)
 {
-	return api_run(group, &(struct call){.collective = PLAN_ALLREDUCE, .in = in, .out = out, .count = count,
-	                                     .type = type, .op = op});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_ALLREDUCE, .in = in, .out = out, .count = count,
+	                                               .type = type, .op = op});
 }
 
 enum esp_status esp_reduce_scatter(struct esp_group *group, const void *in, void *out, uint64_t count,
                                    enum esp_type type, enum esp_op op)
 {
-	return api_run(group, &(struct call){.collective = PLAN_REDUCE_SCATTER, .in = in, .out = out, .count = count,
-	                                     .type = type, .op = op});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_REDUCE_SCATTER, .in = in, .out = out, .count = count,
+	                                               .type = type, .op = op});
 }
 
 enum esp_status esp_allgather(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type)
 {
-	return api_run(group,
+	return api_run(__func__, group,
 	               &(struct call){.collective = PLAN_ALLGATHER, .in = in, .out = out, .count = count, .type = type});
 }
 
 enum esp_status esp_broadcast(struct esp_group *group, void *data, uint64_t count, enum esp_type type, uint32_t root)
 {
-	return api_run(group, &(struct call){.collective = PLAN_BROADCAST, .in = data, .out = data, .count = count,
-	                                     .type = type, .root = root});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_BROADCAST, .in = data, .out = data, .count = count,
+	                                               .type = type, .root = root});
 }
 
 enum esp_status esp_reduce(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                            enum esp_op op, uint32_t root)
 {
-	return api_run(group, &(struct call){.collective = PLAN_REDUCE, .in = in, .out = out, .count = count, .type = type,
-	                                     .op = op, .root = root});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_REDUCE, .in = in, .out = out, .count = count, .type = type,
+	                                               .op = op, .root = root});
 }
 
 enum esp_status esp_gather(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                            uint32_t root)
 {
-	return api_run(group, &(struct call){.collective = PLAN_GATHER, .in = in, .out = out, .count = count, .type = type,
-	                                     .root = root});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_GATHER, .in = in, .out = out, .count = count, .type = type,
+	                                               .root = root});
 }
 
 enum esp_status esp_scatter(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type,
                             uint32_t root)
 {
-	return api_run(group, &(struct call){.collective = PLAN_SCATTER, .in = in, .out = out, .count = count, .type = type,
-	                                     .root = root});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_SCATTER, .in = in, .out = out, .count = count, .type = type,
+	                                               .root = root});
 }
 
 enum esp_status esp_alltoall(struct esp_group *group, const void *in, void *out, uint64_t count, enum esp_type type)
 {
-	return api_run(group,
+	return api_run(__func__, group,
 	               &(struct call){.collective = PLAN_ALLTOALL, .in = in, .out = out, .count = count, .type = type});
 }
 
 enum esp_status esp_barrier(struct esp_group *group)
 {
-	return api_run(group, &(struct call){.collective = PLAN_BARRIER, .type = ESP_BYTES});
+	return api_run(__func__, group, &(struct call){.collective = PLAN_BARRIER, .type = ESP_BYTES});
 }
 
 const char *esp_collective_name(enum esp_collective collective)

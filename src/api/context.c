@@ -18,7 +18,7 @@ static enum esp_status keep_log(const struct esp_options *options, struct esp_op
 		return ESP_OK;
 	*out = malloc(sizeof(**out));
 	if (!*out)
-		return api_fail_with(ESP_ENOMEM, "no memory for a context");
+		return api_refuse_with("esp_init", ESP_ENOMEM, "no memory for a context");
 	**out = *options;
 	return ESP_OK;
 }
@@ -28,12 +28,10 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 	struct esp_options options = {sizeof(options)}, *kept;
 	struct failure failure = FAILURE_NONE;
 	struct context *context;
-	enum esp_status status = ESP_OK;
+	enum esp_status status = api_check_out(__func__, out, "out");
 
-	if (!out)
-		return api_fail_with(ESP_EINVAL, "there is no place for the context");
-	if (given)
-		status = api_read(given, &options, sizeof(options), "esp_options");
+	if (status == ESP_OK && given)
+		status = api_read(__func__, given, &options, sizeof(options), "esp_options");
 	if (status == ESP_OK)
 		status = keep_log(&options, &kept);
 	if (status != ESP_OK)
@@ -62,7 +60,7 @@ enum esp_status esp_fini(struct esp_context *context)
 {
 	if (!context)
 		return ESP_OK;
-	enum esp_status status = api_check_context(context);
+	enum esp_status status = api_check_context(__func__, context);
 	if (status != ESP_OK)
 		return status;
 	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
@@ -83,13 +81,13 @@ const char *esp_setting(struct esp_context *context, const char *name)
 
 enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats)
 {
-	enum esp_status status = api_check_context(context);
+	enum esp_status status = api_check_context(__func__, context);
 	struct context_stats inner;
 
+	if (status == ESP_OK)
+		status = api_check_out(__func__, stats, "stats");
 	if (status != ESP_OK)
 		return status;
-	if (!stats)
-		return api_fail_with(ESP_EINVAL, "there is no place for the statistics");
 	context_stats(api_context(context), &inner);
 	struct esp_stats full = {
 		.struct_size = sizeof(full),
@@ -101,33 +99,33 @@ enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *sta
 		.network_bytes = inner.network_bytes,
 		.small_calls = inner.small_calls,
 	};
-	return api_write(stats, &full, sizeof(full));
+	return api_write(__func__, stats, &full, sizeof(full));
 }
 
 /* ---- memory ---- */
 
 enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
 {
-	enum esp_status status = api_check_context(context);
+	enum esp_status status = api_check_context(__func__, context);
 
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	if (!out)
-		return api_fail_with(ESP_EINVAL, "there is no place for the pointer");
 	void *memory = segment_alloc(api_context(context)->segment, bytes ? bytes : 1);
 	if (!memory)
-		return api_fail_with(ESP_ENOMEM, "no shared memory for %zu bytes", bytes);
+		return api_refuse_with(__func__, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
 	*out = memory;
 	return ESP_OK;
 }
 
 enum esp_status esp_free(struct esp_context *context, void *memory)
 {
-	enum esp_status status = api_check_context(context);
+	enum esp_status status = api_check_context(__func__, context);
 
 	if (status != ESP_OK || !memory)
 		return status;
 	if (!segment_free(api_context(context)->segment, memory))
-		return api_fail_with(ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
+		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
 }

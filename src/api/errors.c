@@ -41,7 +41,18 @@ enum esp_status api_fail(const struct context *context, const struct failure *fa
 	return failure->status;
 }
 
-enum esp_status api_fail_with(enum esp_status status, const char *format, ...)
+enum esp_status api_refuse(const char *who, const struct context *context, const struct failure *failure)
+{
+	struct failure named = *failure;
+
+	if (failure->operation[0] != '\0') /* a call was made, and has failed: its sentence says which */
+		return api_fail(context, failure);
+	snprintf(named.text, sizeof(named.text), "%s: %.*s", who, (int)(sizeof(named.text) - strlen(who) - sizeof(": ")),
+	         failure->text);
+	return api_fail(context, &named);
+}
+
+enum esp_status api_refuse_with(const char *who, enum esp_status status, const char *format, ...)
 {
 	struct failure failure = FAILURE_NONE;
 	va_list arguments;
@@ -50,15 +61,16 @@ enum esp_status api_fail_with(enum esp_status status, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(failure.text, sizeof(failure.text), format, arguments);
 	va_end(arguments);
-	return api_fail(NULL, &failure);
+	return api_refuse(who, NULL, &failure);
 }
 
-enum esp_status api_error(const struct context *context, const struct failure *failure, struct esp_error *out)
+enum esp_status api_error(const char *who, const struct context *context, const struct failure *failure,
+                          struct esp_error *out)
 {
 	struct esp_error full;
 
 	fill(failure, host_of(context, failure->rank), &full);
-	return api_write(out, &full, sizeof(full));
+	return api_write(who, out, &full, sizeof(full));
 }
 
 enum esp_status esp_last_error(struct esp_error *error)
@@ -67,25 +79,46 @@ enum esp_status esp_last_error(struct esp_error *error)
 	struct failure none = FAILURE_NONE;
 
 	if (!error)
-		return ESP_EINVAL;
+		return ESP_EINVAL; /* what is asked for is not overwritten */
 	fill(last.set ? &last.failure : &none, last.set ? last.host : "", &full);
-	return api_write(error, &full, sizeof(full));
+	return api_write(__func__, error, &full, sizeof(full));
 }
 
-enum esp_status api_check_context(const struct esp_context *context)
+/* ---- handles ---- */
+
+static enum esp_status refuse_null(const char *who, const char *what, const char *from)
+{
+	return api_refuse_with(who, ESP_EINVAL, "the %s is NULL: it comes from %s", what, from);
+}
+
+static enum esp_status refuse_child(const char *who)
+{
+	return api_refuse_with(who, ESP_EFORKED, "this process was made by fork(), and the context is its parent's: call esp_init() "
+	                       "in the process that uses it");
+}
+
+enum esp_status api_check_context(const char *who, const struct esp_context *context)
 {
 	if (!context)
-		return api_fail_with(ESP_EINVAL, "the context is NULL");
-	if (context_is_forked((const struct context *)(const void *)context))
-		return api_fail_with(ESP_EFORKED, "the context belongs to the process that called fork()");
-	return ESP_OK;
+		return refuse_null(who, "context", "esp_init()");
+	return context_is_forked((const struct context *)(const void *)context) ? refuse_child(who) : ESP_OK;
 }
 
-enum esp_status api_check_group(const struct esp_group *group)
+enum esp_status api_check_group(const char *who, const struct esp_group *group)
 {
 	if (!group)
-		return api_fail_with(ESP_EINVAL, "the group is NULL");
-	if (context_is_forked(api_group(group)->context))
-		return api_fail_with(ESP_EFORKED, "the group belongs to the process that called fork()");
-	return ESP_OK;
+		return refuse_null(who, "group", "esp_world(), esp_group_create() or esp_group_split(), which give NULL to ranks outside");
+	return context_is_forked(api_group(group)->context) ? refuse_child(who) : ESP_OK;
+}
+
+enum esp_status api_check_work(const char *who, struct esp_work *work)
+{
+	if (!work)
+		return refuse_null(who, "work", "esp_start(), esp_prepare(), esp_send_start() or esp_recv_start()");
+	return context_is_forked(api_work(work)->context) ? refuse_child(who) : ESP_OK;
+}
+
+enum esp_status api_check_out(const char *who, const void *out, const char *name)
+{
+	return out ? ESP_OK : api_refuse_with(who, ESP_EINVAL, "%s is NULL: there is no place for the result", name);
 }

@@ -25,41 +25,41 @@ const char *esp_host(const struct esp_group *group, uint32_t rank)
 	return world == UINT32_MAX ? NULL : api_group(group)->context->roster.cards[world].host_name;
 }
 
-static enum esp_status made(struct esp_group *parent, enum esp_status status, const struct failure *failure,
-                            struct group *group, struct esp_group **out)
+static enum esp_status made(const char *who, struct esp_group *parent, enum esp_status status,
+                            const struct failure *failure, struct group *group, struct esp_group **out)
 {
 	if (status != ESP_OK)
-		return api_fail(api_group(parent)->context, failure);
+		return api_refuse(who, api_group(parent)->context, failure);
 	*out = (struct esp_group *)(void *)group;
 	return ESP_OK;
 }
 
 enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count, struct esp_group **out)
 {
-	enum esp_status status = api_check_group(parent);
+	enum esp_status status = api_check_group(__func__, parent);
 	struct failure failure = FAILURE_NONE;
 	struct group *group = NULL;
 
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	if (!out)
-		return api_fail_with(ESP_EINVAL, "there is no place for the group");
 	status = group_create(api_group(parent), ranks, count, &group, &failure);
-	return made(parent, status, &failure, group, out);
+	return made(__func__, parent, status, &failure, group, out);
 }
 
 enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t key, struct esp_group **out)
 {
-	enum esp_status status = api_check_group(parent);
+	enum esp_status status = api_check_group(__func__, parent);
 	struct failure failure = FAILURE_NONE;
 	struct group *group = NULL;
 
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	if (!out)
-		return api_fail_with(ESP_EINVAL, "there is no place for the group");
 	status = group_split(api_group(parent), color, key, &group, &failure);
-	return made(parent, status, &failure, group, out);
+	return made(__func__, parent, status, &failure, group, out);
 }
 
 enum esp_status esp_group_free(struct esp_group *group)
@@ -68,24 +68,24 @@ enum esp_status esp_group_free(struct esp_group *group)
 
 	if (!group)
 		return ESP_OK;
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(__func__, group);
 	if (status != ESP_OK)
 		return status;
 	struct context *context = api_group(group)->context;
-	return group_free(api_group(group), &failure) == ESP_OK ? ESP_OK : api_fail(context, &failure);
+	return group_free(api_group(group), &failure) == ESP_OK ? ESP_OK : api_refuse(__func__, context, &failure);
 }
 
 enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error)
 {
 	struct failure failure = FAILURE_NONE;
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(__func__, group);
 
+	if (status == ESP_OK)
+		status = api_check_out(__func__, error, "error");
 	if (status != ESP_OK)
 		return status;
-	if (!error)
-		return api_fail_with(ESP_EINVAL, "there is no place for the error");
 	(void)group_check(api_group(group), NULL, &failure);
-	return api_error(api_group(group)->context, &failure, error);
+	return api_error(__func__, api_group(group)->context, &failure, error);
 }
 
 /* Whatever would break a line, or do something to a terminal, becomes a space: also the control characters U+0080 to U+009F. */
@@ -101,7 +101,7 @@ static void make_harmless(char *text)
 
 enum esp_status esp_abort(struct esp_group *group, const char *reason)
 {
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(__func__, group);
 	char why[CONTROL_TEXT];
 
 	if (status != ESP_OK)

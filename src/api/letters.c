@@ -1,10 +1,12 @@
+#include <inttypes.h>
+
 #include "api/api.h"
 
 /* *out is NULL unless it returns ESP_OK. */
-static enum esp_status start(struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes, uint32_t peer,
-                             uint64_t tag, int64_t deadline_ns, struct work **out)
+static enum esp_status start(const char *who, struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes,
+                             uint32_t peer, uint64_t tag, int64_t deadline_ns, struct work **out)
 {
-	enum esp_status status = api_check_group(group);
+	enum esp_status status = api_check_group(who, group);
 	struct failure failure;
 
 	*out = NULL;
@@ -13,17 +15,18 @@ static enum esp_status start(struct esp_group *group, enum work_kind kind, void 
 	struct group *inner = api_group(group);
 	bool is_any = kind == WORK_RECEIVE && peer == ESP_ANY_RANK;
 	if (peer >= inner->size && !is_any)
-		return api_fail_with(ESP_EINVAL, "rank %u is not in the group, which has %u ranks", peer, inner->size);
+		return api_refuse_with(who, ESP_EINVAL, "rank %u is not in the group, whose last rank is %u", peer, inner->size - 1);
 	if (bytes > 0 && !data)
-		return api_fail_with(ESP_EINVAL, "data is NULL");
+		return api_refuse_with(who, ESP_EINVAL, "data is NULL, and there are %" PRIu64 " bytes", bytes);
 	if (bytes > INT64_MAX)
-		return api_fail_with(ESP_EINVAL, "a message of %llu bytes is larger than memory can be", (unsigned long long)bytes);
+		return api_refuse_with(who, ESP_EINVAL, "a message of %" PRIu64 " bytes is larger than memory can be", bytes);
 	if (deadline_ns < 0)
-		return api_fail_with(ESP_EINVAL, "the deadline is in the past");
+		return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from now on, or 0 for the setting deadline_seconds",
+		                       deadline_ns);
 	struct work *work =
 		work_new(inner, &(struct call){.in = data, .out = data}, &(struct work_options){.deadline_ns = deadline_ns});
 	if (!work)
-		return api_fail_with(ESP_ENOMEM, "no memory for a message");
+		return api_refuse_with(who, ESP_ENOMEM, "no memory for a message");
 	work->kind = kind;
 	work->letter = data;
 	work->peer = peer;
@@ -57,7 +60,7 @@ static void received(const struct work *work, uint64_t *out_bytes, uint32_t *out
 enum esp_status esp_send(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag)
 {
 	struct work *work;
-	enum esp_status status = start(group, WORK_SEND, (void *)(uintptr_t)data, bytes, to, tag, 0, &work);
+	enum esp_status status = start(__func__, group, WORK_SEND, (void *)(uintptr_t)data, bytes, to, tag, 0, &work);
 
 	if (!work)
 		return status;
@@ -70,7 +73,7 @@ enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, ui
                          uint64_t *out_bytes, uint32_t *out_from)
 {
 	struct work *work;
-	enum esp_status status = start(group, WORK_RECEIVE, data, bytes, from, tag, 0, &work);
+	enum esp_status status = start(__func__, group, WORK_RECEIVE, data, bytes, from, tag, 0, &work);
 
 	if (!work)
 		return status;
@@ -81,14 +84,14 @@ enum esp_status esp_recv(struct esp_group *group, void *data, uint64_t bytes, ui
 	return status;
 }
 
-static enum esp_status start_work(struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes, uint32_t peer,
-                                  uint64_t tag, int64_t deadline_ns, struct esp_work **out)
+static enum esp_status start_work(const char *who, struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes,
+                                  uint32_t peer, uint64_t tag, int64_t deadline_ns, struct esp_work **out)
 {
-	struct work *work;
+	struct work *work = NULL;
+	enum esp_status status = api_check_out(who, out, "out");
 
-	if (!out)
-		return api_fail_with(ESP_EINVAL, "there is no place for the work");
-	enum esp_status status = start(group, kind, data, bytes, peer, tag, deadline_ns, &work);
+	if (status == ESP_OK)
+		status = start(who, group, kind, data, bytes, peer, tag, deadline_ns, &work);
 	if (work)
 		*out = (struct esp_work *)(void *)work;
 	return status;
@@ -97,21 +100,25 @@ static enum esp_status start_work(struct esp_group *group, enum work_kind kind, 
 enum esp_status esp_send_start(struct esp_group *group, const void *data, uint64_t bytes, uint32_t to, uint64_t tag,
                                int64_t deadline_ns, struct esp_work **out)
 {
-	return start_work(group, WORK_SEND, (void *)(uintptr_t)data, bytes, to, tag, deadline_ns, out);
+	return start_work(__func__, group, WORK_SEND, (void *)(uintptr_t)data, bytes, to, tag, deadline_ns, out);
 }
 
 enum esp_status esp_recv_start(struct esp_group *group, void *data, uint64_t bytes, uint32_t from, uint64_t tag,
                                int64_t deadline_ns, struct esp_work **out)
 {
-	return start_work(group, WORK_RECEIVE, data, bytes, from, tag, deadline_ns, out);
+	return start_work(__func__, group, WORK_RECEIVE, data, bytes, from, tag, deadline_ns, out);
 }
 
 enum esp_status esp_work_received(struct esp_work *work, uint64_t *out_bytes, uint32_t *out_from)
 {
-	if (!work)
-		return api_fail_with(ESP_EINVAL, "the work is NULL");
-	if (api_work(work)->kind != WORK_RECEIVE || !work_is_done(work))
-		return api_fail_with(ESP_ESTATE, "this is no receive, or it has not ended");
+	enum esp_status status = api_check_work(__func__, work);
+
+	if (status != ESP_OK)
+		return status;
+	if (api_work(work)->kind != WORK_RECEIVE)
+		return api_refuse_with(__func__, ESP_ESTATE, "the work is no receive: esp_recv_start() makes those");
+	if (!work_is_done(work))
+		return api_refuse_with(__func__, ESP_ESTATE, "the receive has not ended: wait for it first");
 	received(api_work(work), out_bytes, out_from);
 	return ESP_OK;
 }

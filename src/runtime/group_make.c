@@ -382,7 +382,7 @@ enum esp_status group_create(struct group *parent, const uint32_t *places, uint3
 	struct proposal mine = {.color = -1};
 
 	if (count == 0 || !places)
-		return failure_set(failure, ESP_EINVAL, -1, "a group needs at least one rank");
+		return failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank", places ? "count is 0" : "ranks is NULL");
 	mine.digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places));
 	for (uint32_t i = 0; i < count; i++) {
 		if (places[i] >= parent->size)
@@ -409,9 +409,9 @@ enum esp_status group_free(struct group *group, struct failure *failure)
 	enum esp_status status;
 
 	if (group == context->world)
-		return failure_set(failure, ESP_ESTATE, -1, "the world is freed by esp_fini()");
+		return failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
 	if (group_is_busy(group))
-		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended");
+		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
 	status = call_check(&meet, group->rank, group->size, failure);
 	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
 	if (status == ESP_OK)

@@ -241,6 +241,65 @@ static void refused(struct job_rank *rank)
 	OK(esp_barrier(rank->world));
 }
 
+static void expect_sentence(enum esp_status status, enum esp_status expected, const char *sentence)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+
+	job_expect(status, expected, sentence);
+	OK(esp_last_error(&error));
+	CHECK_STR(error.text, sentence);
+}
+
+/* What is wrong with the arguments of a function is told with its name, and with what would be right. */
+static void sentences(struct job_rank *rank)
+{
+	struct esp_group *world = rank->world, *group;
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+	float data[8] = {0};
+
+	expect_sentence(esp_allreduce(world, NULL, data, 5, ESP_F64, ESP_SUM), ESP_EINVAL,
+	                "esp_allreduce: in is NULL, and this rank gives 40 bytes");
+	expect_sentence(esp_allreduce(world, data, data + 1, 4, ESP_F32, ESP_SUM), ESP_EINVAL,
+	                "esp_allreduce: in and out overlap: give the same buffer, or two that share nothing");
+	expect_sentence(esp_allreduce(world, data, data, 4, ESP_F32, ESP_BAND), ESP_EUNSUPPORTED,
+	                "esp_allreduce: band is not defined for f32");
+	expect_sentence(esp_broadcast(world, data, 4, ESP_F32, 2), ESP_EINVAL,
+	                "esp_broadcast: root is 2, and the last rank of the group is 1");
+	expect_sentence(esp_allgather(world, data, data, UINT64_MAX / 4, ESP_F32), ESP_EINVAL,
+	                "esp_allgather: count is 4611686018427387903, and elements have 4 bytes: the buffers would be larger than "
+	                "memory can be");
+	expect_sentence(esp_barrier(NULL), ESP_EINVAL, "esp_barrier: the group is NULL: it comes from esp_world(), "
+	                "esp_group_create() or esp_group_split(), which give NULL to ranks outside");
+	expect_sentence(esp_run(world, NULL), ESP_EINVAL, "esp_run: call is NULL");
+	expect_sentence(esp_start(world, &call, NULL), ESP_EINVAL, "esp_start: out is NULL: there is no place for the result");
+	call.deadline_ns = -1;
+	expect_sentence(esp_run(world, &call), ESP_EINVAL,
+	                "esp_run: deadline_ns is -1: it is a time from the start on, or 0 for the setting deadline_seconds");
+	call.deadline_ns = 0;
+	call.plan = "rings";
+	expect_sentence(esp_run(world, &call), ESP_EINVAL,
+	                "esp_run: there is no planner \"rings\": espalier plan make --help names them");
+	call.plan = NULL;
+	call.struct_size = 0;
+	expect_sentence(esp_prepare(world, &call, &work), ESP_EINVAL,
+	                "esp_prepare: struct esp_call says that it has 0 bytes: begin with its INIT macro");
+	call.struct_size = sizeof(call);
+	OK(esp_prepare(world, &call, &work));
+	expect_sentence(esp_wait(work, 0), ESP_ESTATE,
+	                "esp_wait: the work was prepared and never started: call esp_restart() first");
+	expect_sentence(esp_test(work), ESP_ESTATE,
+	                "esp_test: the work was prepared and never started: call esp_restart() first");
+	expect_sentence(esp_work_received(work, NULL, NULL), ESP_ESTATE,
+	                "esp_work_received: the work is no receive: esp_recv_start() makes those");
+	esp_work_free(work);
+	expect_sentence(esp_send(world, data, 4, 7, 0), ESP_EINVAL, "esp_send: rank 7 is not in the group, whose last rank is 1");
+	expect_sentence(esp_group_create(world, (uint32_t[]){1, 1}, 2, &group), ESP_EINVAL,
+	                "esp_group_create: rank 1 is in the list twice");
+	expect_sentence(esp_group_free(world), ESP_ESTATE, "esp_group_free: this is the world, which esp_fini() frees");
+	OK(esp_barrier(world));
+}
+
 /* Small calls are counted as such, whoever waits for them. */
 static void counted(struct job_rank *rank)
 {
@@ -406,6 +465,7 @@ int main(void)
 			job_run(2, all[i], deadlines_in_the_background, &gated[k]);
 			job_run(2, all[i], closed_too_early, &counts[k]);
 		}
+		job_run(2, orderly, sentences, NULL);
 		job_run(3, orderly, done_and_gone, NULL);
 		job_run(2, all[i], harmless_reason, NULL);
 	}
