@@ -204,6 +204,7 @@ void group_turn(struct group *group)
 
 /* Somebody who sleeps over a small call: what nobody else looks after. */
 struct vigil {
+	int64_t patience_ns; /* work_options.deadline_ns */
 	uint64_t began_ns, asked_ns;
 	uint32_t asks;
 };
@@ -240,13 +241,14 @@ static void ask_now_and_then(struct group *group, const struct board_call *op, s
 static void board_nap(struct group *group, struct board_call *op, struct vigil *vigil, uint64_t now, uint64_t deadline_ns,
                       uint64_t until_ns)
 {
-	char who[RANK_TEXT], why[CONTROL_TEXT];
+	char who[RANK_TEXT], why[CONTROL_TEXT], limit[DEADLINE_TEXT];
 	uint64_t until = deadline_ns < until_ns ? deadline_ns : until_ns;
 
 	if (now >= deadline_ns) {
 		uint32_t rank = group->ranks[op->waits_for];
 
-		snprintf(why, sizeof(why), "the deadline of rank %u passed while %s was waited for", group->context->rank,
+		snprintf(why, sizeof(why), "the deadline of rank %u (%s) passed while %s was waited for: is it computing, or stopped?",
+		         group->context->rank, work_deadline_text(group->context, vigil->patience_ns, limit),
 		         context_rank_text(group->context, rank, who));
 		group_fail(group, ESP_ETIMEOUT, (int32_t)rank, why, true);
 		return;
@@ -266,7 +268,7 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 {
 	struct rest rest;
-	struct vigil vigil = {0};
+	struct vigil vigil = {.patience_ns = work->options.deadline_ns};
 	uint64_t now = 0;
 
 	rest_init(&rest, group->context->crowded);
@@ -297,7 +299,7 @@ static enum esp_status run_on_board(struct group *group, struct board_call *op, 
 {
 	struct context *context = group->context;
 	struct call_note mine, theirs;
-	struct vigil vigil = {0};
+	struct vigil vigil = {.patience_ns = options->deadline_ns};
 	struct rest rest;
 	enum esp_status status;
 	uint64_t deadline_ns = 0;

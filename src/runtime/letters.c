@@ -324,7 +324,7 @@ static void match(struct group *group, struct work *receive, const struct call_n
 	if (is_too_long) {
 		char why[64];
 
-		snprintf(why, sizeof(why), "the message has %" PRIu64 " bytes", note->count);
+		snprintf(why, sizeof(why), "the message has %" PRIu64 " bytes, and is lost", note->count);
 		set_failure(receive, ESP_EMISMATCH, (int32_t)group->ranks[note->root], why);
 		out->ended = about_to_end(receive);
 		out->status = ESP_EMISMATCH;
@@ -557,21 +557,25 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 	struct group *group = work->group;
 	struct letters *letters = &group->letters;
 	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
-	char text[LETTER_TEXT];
+	char text[LETTER_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
+	const char *what = work->kind == WORK_SEND && work->moved_bytes == 0 ? "it was not received" : "it was not complete";
+	const char *hint = "";
 	bool is_ours = false;
 
+	work_deadline_text(group->context, work->options.deadline_ns, limit);
 	if (work->kind == WORK_RECEIVE && is_in(letters->receives, work)) {
-		set_failure(work, ESP_ETIMEOUT, peer, "no message came within the deadline");
+		what = "no message came";
 		is_ours = true;
 	} else if (work->kind == WORK_SEND && work->peer == group->rank && take_back(letters, &work->note)) {
-		set_failure(work, ESP_ETIMEOUT, peer, "it is to this rank itself, which did not receive it within the deadline");
+		what = "it is to this rank itself, which did not receive it";
+		hint = ": start the receive before";
 		is_ours = true;
 	} else {
-		set_failure(work, ESP_ETIMEOUT, peer, work->kind == WORK_SEND && work->moved_bytes == 0
-		                                              ? "it was not received within the deadline"
-		                                              : "it was not complete within the deadline");
-		snprintf(why, CONTROL_TEXT, "the deadline of rank %u passed in its %s", group->context->rank, describe(work, text));
+		snprintf(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit,
+		         describe(work, text));
 	}
+	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
+	set_failure(work, ESP_ETIMEOUT, peer, own);
 	if (is_ours) {
 		letters_forget(letters, work);
 		work->is_waiting = false;

@@ -1,6 +1,7 @@
 #include "runtime/work.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -240,6 +241,15 @@ void work_launch(struct work *work, bool helped)
 	pthread_mutex_unlock(&context->lock);
 }
 
+const char *work_deadline_text(const struct context *context, int64_t deadline_ns, char text[DEADLINE_TEXT])
+{
+	if (deadline_ns > 0)
+		snprintf(text, DEADLINE_TEXT, "%g s", (double)deadline_ns / NS_PER_S);
+	else
+		snprintf(text, DEADLINE_TEXT, "deadline_seconds is %u", context->conf.deadline_seconds);
+	return text;
+}
+
 void work_set_out(struct work *work)
 {
 	const struct context *context = work->group->context;
@@ -265,7 +275,7 @@ enum esp_status work_start(struct work *work, bool helped, struct failure *failu
 	struct context *context = group->context;
 
 	if (atomic_load(&work->status) == ESP_PENDING)
-		return failure_set(failure, ESP_ESTATE, -1, "this work is under way");
+		return failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
 	if (work->call.keyed)
 		return keyed_start(work, failure);
 	pthread_mutex_lock(&group->lock);

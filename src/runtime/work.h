@@ -121,6 +121,9 @@ void work_launch_locked(struct work *work, bool helped);
 void work_clear_parts(struct work *work);
 /* An empty one, with one reference; NULL: no memory. */
 struct work *work_new(struct group *group, const struct call *call, const struct work_options *options);
+/* What set a deadline (options.deadline_ns), for sentences about it: "deadline_seconds is 300", or "0.5 s". Returns text. */
+#define DEADLINE_TEXT 40u
+const char *work_deadline_text(const struct context *context, int64_t deadline_ns, char text[DEADLINE_TEXT]);
 /* With context->lock held: it runs from now on, as far as its caller knows. */
 void work_set_out(struct work *work);
 /* A part has ended on its lane. */

@@ -32,7 +32,7 @@ static struct esp_error end_late(struct esp_work *work)
 /* Nobody else knows of a receive that nothing came for: it ends, and the group goes on. */
 static void late_receives(struct job_rank *rank)
 {
-	static const char *const any[] = {"receive of up to 100 bytes from any rank with tag 8", "deadline", NULL};
+	static const char *const any[] = {"receive of up to 100 bytes from any rank with tag 8", "deadline (0.03 s)", NULL};
 	static const char *const named[] = {"receive of up to 100 bytes from rank 0 on ", " with tag 7", "deadline", NULL};
 	struct esp_work *work;
 	struct esp_error error;
@@ -74,7 +74,7 @@ static void *receive_own(void *argument)
 /* To oneself: it waits for a receive, which another thread may make; without one it ends alone, and is gone. */
 static void to_oneself(struct job_rank *rank)
 {
-	static const char *const words[] = {"send of 4 bytes to rank ", " with tag 9", "itself", "deadline", NULL};
+	static const char *const words[] = {"send of 4 bytes to rank ", " with tag 9", "itself", "deadline (0.03 s): start the receive before", NULL};
 	struct receiver receiver = {.rank = rank};
 	struct esp_work *work;
 	pthread_t thread;
@@ -95,7 +95,7 @@ static void to_oneself(struct job_rank *rank)
 static void late_send(struct job_rank *rank)
 {
 	static const char *const own[] = {"send of 8 bytes to rank 1 on ", " with tag 5: it was not received", NULL};
-	static const char *const told[] = {"rank 0", "send of 8 bytes to rank 1 on ", " with tag 5", NULL};
+	static const char *const told[] = {"rank 0", "(0.03 s)", "send of 8 bytes to rank 1 on ", " with tag 5", NULL};
 	struct esp_error error = ESP_ERROR_INIT;
 	struct esp_work *work;
 	uint64_t data = 0;
