@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,102 +76,104 @@ void letters_explain(struct work *work, enum esp_status status)
 
 /* ---- lists ---- */
 
-static void forget_in(struct work **list, struct work *work)
+static struct work *work_at(struct pile_node *node)
 {
-	for (struct work **at = list; *at; at = &(*at)->wait_next) {
-		if (*at == work) {
-			*at = work->wait_next;
-			return;
-		}
-	}
+	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, place)) : NULL;
 }
 
-static struct work *last_of(struct work *list)
+static struct pile_key key_of(uint64_t tag, uint32_t peer)
 {
-	while (list && list->wait_next)
-		list = list->wait_next;
-	return list;
+	return (struct pile_key){tag, peer};
 }
 
-static void forget_asked(struct letters *letters, struct work *work)
+static void queue_append(struct letter_queue *queue, struct work *work)
 {
-	struct work *last = NULL;
-
-	for (struct work **at = &letters->asked; *at;) {
-		if (*at == work) {
-			*at = work->asked_next;
-		} else {
-			last = *at;
-			at = &last->asked_next;
-		}
-	}
-	letters->last_asked = last;
-}
-
-static void add_send(struct letters *letters, struct work *work)
-{
-	work->wait_before = letters->last_send;
-	work->wait_next = NULL;
-	if (letters->last_send)
-		letters->last_send->wait_next = work;
+	work->line = (struct letter_line){.before = queue->last, .is_in = true};
+	if (queue->last)
+		queue->last->line.next = work;
 	else
-		letters->sends = work;
-	letters->last_send = work;
+		queue->first = work;
+	queue->last = work;
 }
 
-/* Nothing, if it is in the list no more. */
-static void forget_send(struct letters *letters, struct work *work)
+/* Nothing, if it is in none. */
+static void queue_remove(struct letter_queue *queue, struct work *work)
 {
-	if (letters->sends != work && !work->wait_before)
+	struct letter_line *line = &work->line;
+
+	if (!line->is_in)
 		return;
-	if (work->wait_before)
-		work->wait_before->wait_next = work->wait_next;
+	if (line->before)
+		line->before->line.next = line->next;
 	else
-		letters->sends = work->wait_next;
-	if (work->wait_next)
-		work->wait_next->wait_before = work->wait_before;
+		queue->first = line->next;
+	if (line->next)
+		line->next->line.before = line->before;
 	else
-		letters->last_send = work->wait_before;
-	work->wait_before = work->wait_next = NULL;
+		queue->last = line->before;
+	*line = (struct letter_line){0};
 }
 
 void letters_forget(struct letters *letters, struct work *work)
 {
-	if (work->kind == WORK_SEND) {
-		forget_send(letters, work);
-		forget_asked(letters, work);
-		return;
-	}
-	forget_in(&letters->receives, work);
-	forget_in(&letters->ready, work);
-	letters->last_receive = last_of(letters->receives);
-	letters->last_ready = last_of(letters->ready);
+	bool is_send = work->kind == WORK_SEND;
+
+	pile_take(is_send ? &letters->sends : &letters->receives, &work->place);
+	queue_remove(is_send ? &letters->asked : &letters->ready, work);
 }
 
-static void append_receive(struct letters *letters, struct work *work)
+static struct work *find_send(struct letters *letters, uint64_t number)
 {
-	work->wait_next = NULL;
-	if (letters->receives)
-		letters->last_receive->wait_next = work;
+	return work_at(pile_find(&letters->sends, key_of(number, 0)));
+}
+
+/* The receive that has waited longest of those that this letter is for: from its sender, or from any rank. */
+static struct work *find_receive(struct letters *letters, const struct call_note *note)
+{
+	struct work *named = work_at(pile_find(&letters->receives, key_of(note->key, note->root)));
+	struct work *any = work_at(pile_find(&letters->receives, key_of(note->key, UINT32_MAX)));
+
+	return !named || (any && any->age < named->age) ? any : named;
+}
+
+/* The first letter that came for this receive. */
+static struct letter *find_letter(struct letters *letters, const struct work *receive)
+{
+	bool is_any = receive->peer == UINT32_MAX;
+	struct pile_node *node = pile_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->tag, receive->peer));
+
+	if (!node)
+		return NULL;
+	return (struct letter *)(void *)((uint8_t *)node - (is_any ? offsetof(struct letter, by_tag) : offsetof(struct letter, by_sender)));
+}
+
+/* False: there are too many letters that nobody wants. */
+static bool add_letter(struct letters *letters, const struct call_note *note)
+{
+	struct letter *letter = letters->by_tag.count < LETTERS_MOST ? malloc(sizeof(*letter)) : NULL;
+
+	if (!letter)
+		return false;
+	*letter = (struct letter){.note = *note, .next = letters->first};
+	if (letters->first)
+		letters->first->before = letter;
+	letters->first = letter;
+	pile_put(&letters->by_sender, &letter->by_sender, key_of(note->key, note->root));
+	pile_put(&letters->by_tag, &letter->by_tag, key_of(note->key, UINT32_MAX));
+	return true;
+}
+
+static void drop_letter(struct letters *letters, struct letter *letter)
+{
+	pile_take(&letters->by_sender, &letter->by_sender);
+	pile_take(&letters->by_tag, &letter->by_tag);
+	if (letter->before)
+		letter->before->next = letter->next;
 	else
-		letters->receives = work;
-	letters->last_receive = work;
-}
-
-static void append_ready(struct letters *letters, struct work *work)
-{
-	work->is_waiting = true;
-	work->wait_next = NULL;
-	if (letters->ready)
-		letters->last_ready->wait_next = work;
-	else
-		letters->ready = work;
-	letters->last_ready = work;
-}
-
-static bool fits(const struct work *receive, const struct call_note *note)
-{
-	return receive->tag == note->key && (receive->peer == UINT32_MAX || receive->peer == note->root);
+		letters->first = letter->next;
+	if (letter->next)
+		letter->next->before = letter->before;
+	free(letter);
 }
 
 /* ---- carrying ---- */
@@ -246,32 +249,27 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 	out->status = status;
 }
 
+static void make_ready(struct letters *letters, struct work *receive)
+{
+	receive->is_waiting = true;
+	queue_append(&letters->ready, receive);
+}
+
 /* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
 static void ask_for_pieces(struct group *group, struct outcome *out)
 {
 	struct letters *letters = &group->letters;
 
-	while (letters->ready && letters->receiving < pieces_most(group) && !out->ended) {
-		struct work *work = letters->ready;
+	while (letters->ready.first && letters->receiving < pieces_most(group) && !out->ended) {
+		struct work *work = letters->ready.first;
 
-		forget_in(&letters->ready, work);
-		letters->last_ready = last_of(letters->ready);
+		queue_remove(&letters->ready, work);
 		letters->receiving++;
 		struct call_note note = work->note;
 		uint32_t from = note.root;
 		launch(work, group->rank, out);
 		say(group, from, CONTROL_FETCH, &note, ESP_OK);
 	}
-}
-
-static void append_asked(struct letters *letters, struct work *work)
-{
-	work->asked_next = NULL;
-	if (letters->asked)
-		letters->last_asked->asked_next = work;
-	else
-		letters->asked = work;
-	letters->last_asked = work;
 }
 
 /*
@@ -282,10 +280,10 @@ static void send_pieces(struct group *group, struct outcome *out)
 {
 	struct letters *letters = &group->letters;
 
-	while (letters->asked && letters->asked->is_waiting && !out->ended) {
-		struct work *work = letters->asked;
+	while (letters->asked.first && letters->asked.first->is_waiting && !out->ended) {
+		struct work *work = letters->asked.first;
 
-		letters->asked = work->asked_next;
+		queue_remove(&letters->asked, work);
 		launch(work, work->peer, out);
 	}
 }
@@ -298,15 +296,6 @@ static void hand_over(struct work *send, struct work *receive, struct outcome *o
 	out->ended = about_to_end(receive);
 	out->ended_too = about_to_end(send);
 	out->status = ESP_OK;
-}
-
-static struct work *find_send(const struct letters *letters, uint64_t number)
-{
-	struct work *work = letters->sends;
-
-	while (work && work->note.sequence != number)
-		work = work->wait_next;
-	return work;
 }
 
 /* A receive and a letter that belong together; the receive is in no list. */
@@ -340,7 +329,7 @@ static void match(struct group *group, struct work *receive, const struct call_n
 		out->ended = about_to_end(receive);
 		out->status = ESP_OK;
 	} else if (!is_own) {
-		append_ready(&group->letters, receive);
+		make_ready(&group->letters, receive);
 		ask_for_pieces(group, out);
 	}
 }
@@ -360,23 +349,12 @@ static bool announce(struct group *group, const struct call_note *note, struct o
 {
 	struct letters *letters = &group->letters;
 
-	for (struct work *work = letters->receives; work; work = work->wait_next) {
-		if (fits(work, note)) {
-			letters_forget(letters, work);
-			match(group, work, note, out);
-			return true;
-		}
-	}
-	struct letter *letter = letters->count < LETTERS_MOST ? malloc(sizeof(*letter)) : NULL;
-	if (!letter)
-		return false;
-	*letter = (struct letter){.note = *note};
-	if (letters->first)
-		letters->last->next = letter;
-	else
-		letters->first = letter;
-	letters->last = letter;
-	letters->count++;
+	struct work *receive = find_receive(letters, note);
+
+	if (!receive)
+		return add_letter(letters, note);
+	letters_forget(letters, receive);
+	match(group, receive, note, out);
 	return true;
 }
 
@@ -404,9 +382,10 @@ void letters_fetch(struct group *group, const struct control_msg *msg)
 	struct work *work = find_send(&group->letters, msg->note.sequence);
 	if (work && atomic_load(&group->failed) == ESP_OK) {
 		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
+			letters_forget(&group->letters, work);
 			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
-		} else {
-			append_asked(&group->letters, work);
+		} else if (!work->line.is_in) {
+			queue_append(&group->letters.asked, work);
 			send_pieces(group, &outcome);
 		}
 	}
@@ -430,7 +409,7 @@ void letters_piece_done(struct work *work)
 	if (is_over)
 		about_to_end(work);
 	else if (is_receive)
-		append_ready(&group->letters, work);
+		make_ready(&group->letters, work);
 	else
 		work->is_waiting = true;
 	if (is_receive && failed == ESP_OK)
@@ -460,7 +439,7 @@ static void start_send(struct work *work, struct outcome *out)
 		.sequence = ++letters->numbers,
 	};
 	work->moved_bytes = 0;
-	add_send(letters, work);
+	pile_put(&letters->sends, &work->place, key_of(work->note.sequence, 0));
 	if (work->peer != group->rank) {
 		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
@@ -471,35 +450,21 @@ static void start_send(struct work *work, struct outcome *out)
 	}
 }
 
-static void unlink_letter(struct letters *letters, struct letter *before, struct letter *letter)
-{
-	if (before)
-		before->next = letter->next;
-	else
-		letters->first = letter->next;
-	if (letters->last == letter)
-		letters->last = before;
-	letters->count--;
-}
-
 static void start_receive(struct work *work, struct outcome *out)
 {
 	struct group *group = work->group;
 	struct letters *letters = &group->letters;
-	struct letter *before = NULL, *letter = letters->first;
+	struct letter *letter = find_letter(letters, work);
 
 	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->tag};
-	while (letter && !fits(work, &letter->note)) {
-		before = letter;
-		letter = letter->next;
-	}
 	if (!letter) {
-		append_receive(letters, work);
+		work->age = ++letters->ages;
+		pile_put(&letters->receives, &work->place, key_of(work->tag, work->peer));
 		return;
 	}
-	unlink_letter(letters, before, letter);
-	match(group, work, &letter->note, out);
-	free(letter);
+	struct call_note note = letter->note;
+	drop_letter(letters, letter);
+	match(group, work, &note, out);
 }
 
 enum esp_status letters_start(struct work *work, struct failure *failure)
@@ -529,27 +494,22 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 
 /* ---- giving up ---- */
 
-static bool is_in(const struct work *list, const struct work *work)
-{
-	while (list && list != work)
-		list = list->wait_next;
-	return list != NULL;
-}
-
 /* Takes the news of our own letter back: false: it has been taken. */
 static bool take_back(struct letters *letters, const struct call_note *note)
 {
-	struct letter *before = NULL, *letter = letters->first;
+	struct pile_key key = key_of(note->key, note->root);
+	struct pile_node *node = pile_find(&letters->by_sender, key);
 
-	while (letter && !(letter->note.root == note->root && letter->note.sequence == note->sequence)) {
-		before = letter;
-		letter = letter->next;
+	/* Behind it in its list are those of its key, and a few others. */
+	for (; node; node = node->next) {
+		struct letter *letter = (struct letter *)(void *)((uint8_t *)node - offsetof(struct letter, by_sender));
+
+		if (letter->note.key == note->key && letter->note.root == note->root && letter->note.sequence == note->sequence) {
+			drop_letter(letters, letter);
+			return true;
+		}
 	}
-	if (!letter)
-		return false;
-	unlink_letter(letters, before, letter);
-	free(letter);
-	return true;
+	return false;
 }
 
 bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
@@ -563,7 +523,7 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 	bool is_ours = false;
 
 	work_deadline_text(group->context, work->options.deadline_ns, limit);
-	if (work->kind == WORK_RECEIVE && is_in(letters->receives, work)) {
+	if (work->kind == WORK_RECEIVE && work->place.is_in) {
 		what = "no message came";
 		is_ours = true;
 	} else if (work->kind == WORK_SEND && work->peer == group->rank && take_back(letters, &work->note)) {
@@ -585,10 +545,10 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 
 void letters_fini(struct letters *letters)
 {
-	while (letters->first) {
-		struct letter *next = letters->first->next;
-
-		free(letters->first);
-		letters->first = next;
-	}
+	while (letters->first)
+		drop_letter(letters, letters->first);
+	pile_fini(&letters->by_sender);
+	pile_fini(&letters->by_tag);
+	pile_fini(&letters->receives);
+	pile_fini(&letters->sends);
 }

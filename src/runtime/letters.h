@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "runtime/failure.h"
+#include "runtime/pile.h"
 #include "wire/control_msg.h"
 
 struct work;
@@ -26,19 +27,32 @@ struct group;
 #define LETTERS_MOST 65536u /* that nobody has received yet, in one group */
 
 struct letter {
-	struct letter *next;
+	struct letter *next, *before;
+	struct pile_node by_sender, by_tag;
 	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
 };
 
+/* Work that waits in line: part of the work. */
+struct letter_line {
+	struct work *next, *before;
+	bool is_in;
+};
+
+struct letter_queue {
+	struct work *first, *last;
+};
+
 struct letters {
-	struct letter *first, *last;  /* announced to us            */
-	uint32_t count;
-	struct work *receives, *last_receive; /* that wait, in order        */
-	struct work *sends, *last_send;       /* that have not ended, in order, linked both ways */
-	uint64_t numbers;                     /* of letters sent from here  */
-	struct work *ready, *last_ready;      /* receives with a letter, whose next piece is to be asked for */
-	struct work *asked, *last_asked;      /* sends whose next piece was asked for, in order                      */
-	uint32_t receiving;                   /* pieces that were asked for and have not come                */
+	struct letter *first;         /* announced to us, in no order                            */
+	struct pile by_sender;        /* the same, by tag and sender                             */
+	struct pile by_tag;           /* the same, by tag and UINT32_MAX                         */
+	struct pile receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
+	uint64_t ages;                /* of receives                                             */
+	struct pile sends;            /* that have not ended, by number                          */
+	uint64_t numbers;             /* of letters sent from here                               */
+	struct letter_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	struct letter_queue asked;    /* sends whose next piece was asked for, in order          */
+	uint32_t receiving;           /* pieces that were asked for and have not come            */
 };
 
 /* Starts a piece of work of kind WORK_SEND or WORK_RECEIVE: peer, tag and room_bytes are set. Without the lock. */
@@ -58,6 +72,7 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT]);
 /* Why it has failed: as its group has. */
 void letters_explain(struct work *work, enum esp_status status);
 
+/* Takes work off every list. */
 void letters_forget(struct letters *letters, struct work *work);
 void letters_fini(struct letters *letters);
 

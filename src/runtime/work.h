@@ -12,6 +12,7 @@
 
 #include "runtime/call.h"
 #include "runtime/driver.h"
+#include "runtime/letters.h"
 #include "runtime/plans.h"
 
 struct stretch;
@@ -50,7 +51,9 @@ struct work {
 	uint64_t tag, room_bytes;
 	uint8_t *letter;           /* its memory                                 */
 	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
-	struct work *asked_next;   /* a send whose next piece is wanted          */
+	struct pile_node place;    /* among the sends or receives of its group   */
+	struct letter_line line;   /* a piece of it is to be asked for, or was   */
+	uint64_t age;              /* of a receive                               */
 	struct work_options options;
 	struct call call;          /* counts and parts are copies that the work owns */
 	struct call on_board_as;   /* the same in staging memory                     */
@@ -81,7 +84,6 @@ struct work {
 	bool awaits_verdict;       /* ended, but for the reason                            */
 	bool is_waiting;           /* in a list of its group, until others are ready       */
 	struct work *wait_next;
-	struct work *wait_before;  /* of sends only                                   */
 	struct work *callback_next;
 	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
 	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */

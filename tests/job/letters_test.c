@@ -177,6 +177,76 @@ static void crowd(struct job_rank *rank)
 	free(out);
 }
 
+enum { MANY = 10000 };
+
+static void wait_for_all(struct esp_work **works, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		OK(esp_wait(works[i], -1));
+		esp_work_free(works[i]);
+	}
+}
+
+/* Many letters, and receives in the other order: whoever is first, all find each other. */
+static void many(struct job_rank *rank)
+{
+	bool sends = rank->rank == 0, receives_first = *(bool *)rank->argument;
+	struct esp_work **works = calloc(MANY, sizeof(struct esp_work *));
+	uint64_t *data = calloc(MANY, sizeof(*data));
+
+	if (sends && receives_first)
+		OK(esp_recv(rank->world, NULL, 0, 1, MANY, NULL, NULL));
+	for (uint64_t i = 0; i < MANY; i++) {
+		uint64_t tag = sends ? i : MANY - 1 - i;
+
+		data[tag] = sends ? tag : 0;
+		if (sends)
+			OK(esp_send_start(rank->world, &data[tag], sizeof(*data), 1, tag, 0, &works[i]));
+		else if (i % 2)
+			OK(esp_recv_start(rank->world, &data[tag], sizeof(*data), 0, tag, 0, &works[i]));
+		else
+			OK(esp_recv_start(rank->world, &data[tag], sizeof(*data), ESP_ANY_RANK, tag, 0, &works[i]));
+		/* Letters are announced in order: when this one has come, all have. */
+		if (sends && i + 1 == MANY && !receives_first)
+			OK(esp_send(rank->world, NULL, 0, 1, MANY));
+		if (!sends && i == 0 && !receives_first)
+			OK(esp_recv(rank->world, NULL, 0, 0, MANY, NULL, NULL));
+	}
+	if (!sends && receives_first)
+		OK(esp_send(rank->world, NULL, 0, 0, MANY));
+	wait_for_all(works, MANY);
+	for (uint64_t i = 0; i < MANY; i++)
+		CHECK_U64(data[i], i);
+	free(works);
+	free(data);
+}
+
+/* Receives of one tag get letters in the order in which both came, those from any rank and those from a certain one alike. */
+static void in_order(struct job_rank *rank)
+{
+	struct esp_work *works[12];
+	uint32_t numbers[12];
+
+	for (uint32_t round = 0; round < 2; round++) {
+		if (rank->rank == 0 && round == 0)
+			OK(esp_recv(rank->world, NULL, 0, 1, 1, NULL, NULL));
+		for (uint32_t i = 0; i < 12; i++) {
+			uint32_t from = i % 3 == 0 ? ESP_ANY_RANK : 0;
+
+			numbers[i] = rank->rank == 0 ? i : 99;
+			if (rank->rank == 0)
+				OK(esp_send_start(rank->world, &numbers[i], 4, 1, 5, 0, &works[i]));
+			else
+				OK(esp_recv_start(rank->world, &numbers[i], 4, from, 5, 0, &works[i]));
+		}
+		if (rank->rank == 1 && round == 0)
+			OK(esp_send(rank->world, NULL, 0, 0, 1));
+		wait_for_all(works, 12);
+		for (uint32_t i = 0; i < 12; i++)
+			CHECK_U64(numbers[i], i);
+	}
+}
+
 /* Nobody receives them: the one too many is refused at once, and alone. */
 static void too_many_to_oneself(struct job_rank *rank)
 {
@@ -215,6 +285,12 @@ int main(void)
 		job_run(3, all[i], late_send, NULL);
 		job_run(4, narrow[i], crowd, NULL);
 		job_run(2, all[i], aborted, NULL);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		bool receives_first = i == 1;
+
+		job_run(2, all[i] + 1, many, &receives_first);
+		job_run(2, all[i] + 1, in_order, NULL);
 	}
 	job_run(1, memory, too_many_to_oneself, NULL);
 	return 0;
