@@ -31,6 +31,7 @@ _Static_assert(sizeof(struct cell) == 64, "short data and its number share a cac
 struct board {
 	struct segment *segment;
 	uint16_t channel;
+	uint32_t cell_bytes; /* that are reserved */
 	uint32_t rank, size;
 	uint64_t sequence; /* of the latest call */
 	uint32_t digests[2];
@@ -42,29 +43,26 @@ struct board {
 	const void **sources;              /* by member: for a fold             */
 };
 
-enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t rank, uint32_t size,
+enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t bytes, uint32_t rank, uint32_t size,
                            const struct segment_view *const *views, struct board **out)
 {
 	struct board *board = calloc(1, sizeof(*board));
 
 	if (!board)
 		return ESP_ENOMEM;
-	*board = (struct board){.segment = own, .channel = channel, .rank = rank, .size = size};
+	*board = (struct board){
+		.segment = own, .channel = channel, .cell_bytes = BOARD_HEAD_BYTES + bytes, .rank = rank, .size = size,
+	};
 	board->cells = calloc(size, sizeof(*board->cells));
 	board->sleepers = calloc(size, sizeof(*board->sleepers));
 	board->sources = calloc(size, sizeof(*board->sources));
-	if (!board->cells || !board->sleepers || !board->sources) {
+	if (!board->cells || !board->sleepers || !board->sources ||
+	    !segment_board_reserve(own, channel, board->cell_bytes)) {
 		board_close(board);
 		return ESP_ENOMEM;
 	}
-	for (uint32_t c = 0; c < 2; c++) {
+	for (uint32_t c = 0; c < 2; c++)
 		board->own[c] = segment_board(own, channel, c);
-		if (!board->own[c]) {
-			board->own[0] = NULL;
-			board_close(board);
-			return ESP_ENOMEM;
-		}
-	}
 	for (uint32_t i = 0; i < size; i++) {
 		for (uint32_t c = 0; c < 2; c++)
 			board->cells[i][c] = i == rank ? segment_board(own, channel, c) : segment_view_board(views[i], channel, c);
@@ -80,7 +78,7 @@ void board_close(struct board *board)
 	if (!board)
 		return;
 	if (board->own[0])
-		segment_board_clear(board->segment, board->channel);
+		segment_board_clear(board->segment, board->channel, board->cell_bytes);
 	free(board->cells);
 	free(board->sleepers);
 	free(board->sources);

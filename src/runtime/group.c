@@ -56,7 +56,7 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 unsigned group_board_rounds(const struct group *group, const struct call *call)
 {
 	const struct conf *conf = &group->context->conf;
-	struct board_limits limits = {.bytes = conf->board_bytes, .redundant_bytes = conf->small_bytes};
+	struct board_limits limits = {.bytes = group->board_bytes, .redundant_bytes = conf->small_bytes};
 	unsigned rounds = group->board && !call->keyed ? board_rounds(call, group->size, &limits) : 0;
 
 	/* A plan that is asked for is that which the board stands for, or made as any other. */

@@ -52,6 +52,8 @@ struct group {
 	struct layout layout;
 	uint32_t *host_of;
 	struct board *board;    /* NULL: the members do not all share this host     */
+	uint32_t board_bytes;   /* most data of a call on it, the same on all members; without a board: the setting */
+	uint64_t board_memory;  /* that it takes here; guarded by context->lock     */
 
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	uint64_t calls;         /* that were started                                */
@@ -81,7 +83,10 @@ struct group {
 /* Made while the context is opened, or by the functions below; its streams are open then, its board is not. */
 ESP_CHECKED enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
                                        struct group **out, struct failure *failure);
-/* The board, if the members share this host and their memory is known. ESP_ENOMEM. */
+/*
+ * The board, if the members share this host and their memory is known: board_bytes is then as much as this rank has room for,
+ * to be agreed upon with the others. ESP_ENOMEM.
+ */
 ESP_CHECKED enum esp_status group_open_board(struct group *group);
 /* Collective calls on the parent. *out is NULL if we are not in it. */
 ESP_CHECKED enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out,

@@ -15,6 +15,8 @@
 
 #define CHANNELS (UINT16_MAX + 1u)
 #define NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
+#define BOARD_SMALL 2048u   /* with its head, a page for each cell */
+#define PAGE 4096u
 
 /* ---- open and close ---- */
 
@@ -53,22 +55,60 @@ static bool find_hosts(struct group *group)
 	return true;
 }
 
+static bool can_have_board(const struct group *group)
+{
+	const struct context *context = group->context;
+	bool can = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.board_bytes > 0;
+
+	for (uint32_t i = 0; i < group->size; i++)
+		can = can && context->local_of[group->ranks[i]] != NO_RANK;
+	return can;
+}
+
+static uint64_t board_memory(uint64_t bytes)
+{
+	return 2 * ((BOARD_HEAD_BYTES + bytes + PAGE - 1) / PAGE * PAGE);
+}
+
+/*
+ * Boards are memory that is there even if nobody calls, so a thousand groups cannot all have one of full size: the first
+ * get that, until they have an eighth of buffer_bytes together; then come small ones, up to a quarter; then none.
+ */
+static void allot_board(struct group *group)
+{
+	struct context *context = group->context;
+	uint64_t most = context->conf.buffer_bytes, all = 0;
+	uint32_t full = (uint32_t)context->conf.board_bytes, small = full < BOARD_SMALL ? full : BOARD_SMALL;
+
+	pthread_mutex_lock(&context->lock);
+	for (const struct group *other = context->groups; other; other = other->next)
+		all += other->board_memory;
+	if (all == 0 || all + board_memory(full) <= most / 8)
+		group->board_bytes = full;
+	else
+		group->board_bytes = all + board_memory(small) <= most / 4 ? small : 0;
+	group->board_memory = group->board_bytes > 0 ? board_memory(group->board_bytes) : 0;
+	pthread_mutex_unlock(&context->lock);
+}
+
 enum esp_status group_open_board(struct group *group)
 {
 	struct context *context = group->context;
 	const struct segment_view **views;
-	bool is_ours = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.board_bytes > 0;
 
-	for (uint32_t i = 0; i < group->size; i++)
-		is_ours = is_ours && context->local_of[group->ranks[i]] != NO_RANK;
-	if (!is_ours)
+	group->board_bytes = (uint32_t)context->conf.board_bytes;
+	if (!can_have_board(group))
+		return ESP_OK;
+	allot_board(group);
+	if (group->board_bytes == 0)
 		return ESP_OK;
 	views = calloc(group->size, sizeof(struct segment_view *));
 	if (!views)
 		return ESP_ENOMEM;
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->views[context->local_of[group->ranks[i]]];
-	enum esp_status status = board_open(context->segment, group->channel, group->rank, group->size, views, &group->board);
+	enum esp_status status = board_open(context->segment, group->channel, group->board_bytes, group->rank, group->size,
+	                                    views, &group->board);
 	free(views);
 	return status;
 }
@@ -311,13 +351,27 @@ static enum esp_status read_proposals(const struct group *parent, const struct p
 	return ESP_OK;
 }
 
+/* What one of all members has room for; those who have none have no board. */
+static void settle_board(struct group *group, uint32_t bytes)
+{
+	group->board_bytes = bytes;
+	if (bytes > 0)
+		return;
+	board_close(group->board);
+	group->board = NULL;
+	pthread_mutex_lock(&group->context->lock);
+	group->board_memory = 0;
+	pthread_mutex_unlock(&group->context->lock);
+}
+
 /* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
 static enum esp_status try_channel(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                                    struct group **out, bool *out_fits, struct failure *failure)
 {
 	struct context *context = parent->context;
 	struct group *group = NULL;
-	int32_t mine = 1, all = 0;
+	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on a board. */
+	int32_t mine = 1 + (int32_t)context->conf.board_bytes, all = 0;
 
 	pthread_mutex_lock(&context->lock);
 	bool taken = channel + GROUP_CHANNELS > CHANNELS || is_taken(context, channel);
@@ -328,9 +382,13 @@ static enum esp_status try_channel(struct group *parent, uint32_t channel, const
 		mine = 0;
 	else if ((count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
 	         (group && group_open_board(group) != ESP_OK))
-		mine = -1; /* no memory: trying again does not help */
+		mine = -1; /* trying again does not help */
+	else if (group)
+		mine = 1 + (int32_t)group->board_bytes;
 	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
-	*out_fits = status == ESP_OK && all == 1;
+	*out_fits = status == ESP_OK && all > 0;
+	if (*out_fits && group)
+		settle_board(group, (uint32_t)all - 1);
 	if (status == ESP_OK && all < 0)
 		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
 	if (!*out_fits && group) {

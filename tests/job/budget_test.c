@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -23,6 +24,34 @@ static unsigned count_entries(const char *path)
 		count++;
 	closedir(folder);
 	return count - 2;
+}
+
+/* What the ranks of this process share with each other: reserved memory counts, whether or not anybody has touched it. */
+static uint64_t shared_bytes(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint64_t bytes = 0;
+	ino_t seen[64];
+	unsigned count = 0;
+
+	CHECK(folder != NULL);
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		char path[300], target[64] = "";
+		struct stat about;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		if (readlink(path, target, sizeof(target) - 1) < 0 || strncmp(target, "/memfd:espalier", 15) != 0 || stat(path, &about) != 0)
+			continue;
+		bool is_new = true; /* there are two descriptors of each */
+		for (unsigned i = 0; i < count; i++)
+			is_new = is_new && seen[i] != about.st_ino;
+		if (is_new && count < 64) {
+			seen[count++] = about.st_ino;
+			bytes += (uint64_t)about.st_blocks * 512;
+		}
+	}
+	closedir(folder);
+	return bytes;
 }
 
 static uint64_t resident_bytes(void)
@@ -159,6 +188,54 @@ static void many_groups(struct job_rank *rank)
 	job_meet(rank);
 }
 
+/* At once: what they take together is bounded, all of them work, and nothing is left of them. */
+static void many_groups_at_once(struct job_rank *rank)
+{
+	enum { GROUPS = 1000 };
+	struct esp_group **groups = calloc(GROUPS, sizeof(struct esp_group *));
+	int32_t *data = calloc(30000, sizeof(*data));
+	uint64_t before = 0;
+	unsigned before_fds = 0;
+
+	OK(esp_barrier(rank->world));
+	job_meet(rank);
+	if (rank->rank == 0) {
+		before = shared_bytes();
+		before_fds = count_entries("/proc/self/fd");
+	}
+	job_meet(rank);
+	for (uint32_t i = 0; i < GROUPS; i++)
+		OK(esp_group_split(rank->world, 0, 0, &groups[i]));
+	for (uint32_t i = 0; i < GROUPS; i += 37) { /* with boards of full size, with small ones */
+		static const uint64_t counts[] = {1, 500, 2000, 30000};
+
+		for (unsigned k = 0; k < 4; k++) {
+			for (uint64_t j = 0; j < counts[k]; j++)
+				data[j] = (int32_t)j;
+			OK(esp_allreduce(groups[i], data, data, counts[k], ESP_I32, ESP_SUM));
+			CHECK(data[counts[k] - 1] == (int32_t)((counts[k] - 1) * rank->size));
+		}
+	}
+	job_meet(rank);
+	if (rank->rank == 0) {
+		uint64_t grown = shared_bytes() - before;
+
+		CHECK_MSG(grown <= rank->size * (UINT64_C(64) << 20), "%llu bytes for %d groups of %u ranks", (unsigned long long)grown,
+		          GROUPS, rank->size);
+		CHECK(count_entries("/proc/self/fd") <= before_fds + rank->size);
+	}
+	job_meet(rank);
+	for (uint32_t i = 0; i < GROUPS; i++)
+		OK(esp_group_free(groups[i]));
+	job_meet(rank);
+	if (rank->rank == 0)
+		CHECK_MSG(shared_bytes() <= before + rank->size * (UINT64_C(12) << 20), "%llu bytes are left of %d groups",
+		          (unsigned long long)(shared_bytes() - before), GROUPS);
+	job_meet(rank);
+	free(groups);
+	free(data);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const memory[] = {"lanes=1", NULL};
@@ -173,6 +250,7 @@ int main(int argc, char **argv)
 		}
 		job_run(3, all[i], no_growth, &calls);
 		job_run(2, all[i], many_groups, NULL);
+		job_run(2, all[i], many_groups_at_once, NULL);
 	}
 	return 0;
 }

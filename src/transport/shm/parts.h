@@ -20,7 +20,6 @@ struct segment {
 	uint8_t *base;
 	pthread_mutex_t lock; /* of heap */
 	struct heap heap;
-	_Atomic uint64_t board_is_reserved[LAYOUT_CHANNELS / 64]; /* bits by channel    */
 	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
 };
 

@@ -320,18 +320,22 @@ void segment_view_close(struct segment_view *view)
 
 /* ---- boards ---- */
 
-void *segment_board(struct segment *segment, uint16_t channel, uint32_t cell)
+bool segment_board_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
-	_Atomic uint64_t *word = &segment->board_is_reserved[channel / 64];
-	uint64_t bit = UINT64_C(1) << channel % 64;
+	bool is_reserved = true;
 
+	assert(bytes <= segment->layout.cell_bytes);
+	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
+		is_reserved = is_reserved && segment_reserve(segment, layout_board(&segment->layout, channel, cell), bytes);
+	if (!is_reserved)
+		(void)release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
+	return is_reserved;
+}
+
+void *segment_board(const struct segment *segment, uint16_t channel, uint32_t cell)
+{
 	assert(cell < SEGMENT_CELLS);
-	if (!(atomic_load_explicit(word, memory_order_acquire) & bit)) {
-		if (!segment_reserve(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
-			return NULL;
-		atomic_fetch_or(word, bit);
-	}
-	return segment_at(segment, layout_board(&segment->layout, channel, cell));
+	return segment->base + layout_board(&segment->layout, channel, cell);
 }
 
 const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell)
@@ -340,12 +344,12 @@ const void *segment_view_board(const struct segment_view *view, uint16_t channel
 	return view_at(view, layout_board(&view->layout, channel, cell));
 }
 
-void segment_board_clear(struct segment *segment, uint16_t channel)
+void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
-	uint64_t bit = UINT64_C(1) << channel % 64;
-
-	if (atomic_fetch_and(&segment->board_is_reserved[channel / 64], ~bit) & bit)
-		give_back(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
+	if (release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
+		return;
+	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
+		memset(segment_board(segment, channel, cell), 0, bytes);
 }
 
 /* ---- the heap ---- */

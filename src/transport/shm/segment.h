@@ -52,11 +52,15 @@ ESP_CHECKED enum esp_status segment_view_borrow(const struct segment *own, uint3
                                                 struct segment_view **out, struct error *err);
 void segment_view_close(struct segment_view *view); /* NULL is fine */
 
-/* Boards: two cells of board_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. NULL: no memory. */
-void *segment_board(struct segment *segment, uint16_t channel, uint32_t cell);
+/*
+ * Boards: two cells of board_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. Before we write,
+ * memory is reserved: so much of each cell as will be used. False: there is none.
+ */
+ESP_CHECKED bool segment_board_reserve(struct segment *segment, uint16_t channel, uint32_t bytes);
+void *segment_board(const struct segment *segment, uint16_t channel, uint32_t cell);
 const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell);
-/* Gives the pages of a channel's board back to the system; they read as zero then. */
-void segment_board_clear(struct segment *segment, uint16_t channel);
+/* Gives it back to the system; the board, of which so much of each cell was used, reads as zero then. */
+void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t bytes);
 
 /* Memory that the ranks of this host read where it lies: at a multiple of 4096, zeroed, reserved. NULL: none left. Any thread. */
 void *segment_alloc(struct segment *segment, size_t bytes);

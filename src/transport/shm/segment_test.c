@@ -204,18 +204,19 @@ static void boards(void)
 	uint64_t before = bytes_in_use(theirs);
 
 	for (uint32_t channel = 0; channel <= UINT16_MAX; channel += 13107) {
+		CHECK(segment_board_reserve(theirs, (uint16_t)channel, two_ranks.board_bytes));
 		for (uint32_t cell = 0; cell < 2; cell++) {
 			uint8_t *board = segment_board(theirs, (uint16_t)channel, cell);
 
-			CHECK(board && (uintptr_t)board % 64 == 0);
+			CHECK((uintptr_t)board % 64 == 0);
 			memset(board, (int)(cell + 1), two_ranks.board_bytes);
 		}
 		const uint8_t *first = segment_view_board(view, (uint16_t)channel, 0),
 			      *second = segment_view_board(view, (uint16_t)channel, 1);
 		CHECK(first[0] == 1 && first[99] == 1 && second[0] == 2 && second[99] == 2);
-		segment_board_clear(theirs, (uint16_t)channel);
+		segment_board_clear(theirs, (uint16_t)channel, two_ranks.board_bytes);
 		CHECK(first[0] == 0 && second[99] == 0);
-		segment_board_clear(theirs, (uint16_t)channel); /* once more does nothing */
+		segment_board_clear(theirs, (uint16_t)channel, two_ranks.board_bytes); /* once more does nothing */
 	}
 	/* A look at a page that is not there makes one, of zeros. */
 	CHECK(bytes_in_use(theirs) - before <= 6 * own->layout.board_bytes);
@@ -271,16 +272,15 @@ static void no_memory(void)
 	int fd = own->fd;
 	uint8_t *before = segment_alloc(own, 5000);
 
-	CHECK(before && segment_board(own, 3, 0));
+	CHECK(before && segment_board_reserve(own, 3, two_ranks.board_bytes));
 	memset(before, 1, 5000);
 	memset(segment_board(own, 3, 0), 1, two_ranks.board_bytes);
 	own->fd = own->shared_fd; /* which reserves nothing, and punches no holes */
 	CHECK(!segment_alloc(own, 1));
-	CHECK(!segment_board(own, 4, 0));
-	CHECK(segment_board(own, 3, 1));
+	CHECK(!segment_board_reserve(own, 4, two_ranks.board_bytes));
 	segment_free(own, before);
 	CHECK(is_zero(before, 5000));
-	segment_board_clear(own, 3);
+	segment_board_clear(own, 3, two_ranks.board_bytes);
 	own->fd = fd;
 	CHECK(is_zero(segment_board(own, 3, 0), two_ranks.board_bytes));
 	CHECK(segment_alloc(own, 1) == before);
@@ -361,7 +361,7 @@ static void children(void)
 	struct segment *own = open_as(0);
 	uint8_t *heap = segment_alloc(own, 1), *board = segment_board(own, 0, 0);
 
-	CHECK(heap && board);
+	CHECK(heap && segment_board_reserve(own, 0, two_ranks.board_bytes));
 	CHECK_U64(child_touches(heap), 0);
 	CHECK_U64(heap[0], 1);
 	if (keeps_from_children()) {
