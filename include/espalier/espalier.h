@@ -26,8 +26,8 @@
  *   the same group neither. Calls on different groups are independent.
  * - No call hangs: each ends within its deadline, and at once when a rank that it needs dies.
  *   After a failure the group has failed on every rank, its unfinished calls end with an error
- *   that names the culprit, and no buffer is touched any more. Other groups go on. (Only a receive
- *   can fail alone, and a send to oneself: see there.)
+ *   that names the culprit, and no buffer is touched any more. Other groups go on. (A receive can fail
+ *   alone, a send to oneself, and the making of a group: see there.)
  * - Calls that do not fit together (another count, type, operation, root or order) fail with
  *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum. A rank whose part of a large call
  *   needs nobody else (a root that only sends, a rank that only contributes) may have returned ESP_OK by then; the group has
@@ -223,14 +223,16 @@ ESP_API const char *esp_host(const struct esp_group *group, uint32_t rank);
 /*
  * A new group of some ranks of `parent` (given as places in parent), in this order. Called by all
  * ranks of the parent, all with the same list, in order with its other calls; *out is NULL on
- * those who are not in the list. ESP_EINVAL, ESP_EMISMATCH, and as any call on the parent.
+ * those who are not in the list. ESP_EINVAL: refused here, and nothing has happened: the others wait until this rank calls again.
+ * Three failures all ranks of the parent get alike, and the parent goes on: ESP_EMISMATCH: the lists differ; ESP_ENOMEM,
+ * ESP_ELIMIT: a rank has no memory, or too many groups. All others as of any call on the parent, which has failed then.
  */
 ESP_API enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks, uint32_t count,
                                          struct esp_group **out);
 
 /*
  * Splits the parent: ranks that give the same color form a group, ordered by key, then by their place in
- * the parent. A negative color: in no group, *out is NULL. Called by all ranks of the parent.
+ * the parent. A negative color: in no group, *out is NULL. Called by all ranks of the parent, and fails as esp_group_create().
  */
 ESP_API enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t key, struct esp_group **out);
 
@@ -397,7 +399,10 @@ ESP_API void esp_poke(struct esp_context *context);
 
 /* ---- the end of work ---- */
 
-/* ESP_PENDING, or how it ended. */
+/*
+ * ESP_PENDING, or how it ended; after esp_restart(), how the last start ended. ESP_ESTATE: it was prepared and not started
+ * yet. The functions that wait return that at once, too.
+ */
 ESP_API enum esp_status esp_test(struct esp_work *work);
 
 /* Waits for the end; ESP_PENDING: timeout_ns has passed before (negative: no limit but its own deadline). */
@@ -406,10 +411,10 @@ ESP_API enum esp_status esp_wait(struct esp_work *work, int64_t timeout_ns);
 /* Waits until one of them has ended: *out_index says which, and its status is returned. NULLs are skipped; ESP_EINVAL: all are NULL. */
 ESP_API enum esp_status esp_wait_any(struct esp_work *const *works, uint32_t count, int64_t timeout_ns, uint32_t *out_index);
 
-/* A descriptor that becomes readable when it has ended; never read from it. It lives as long as the work. */
+/* A descriptor that becomes readable when it has ended, and is not while it runs again; never read from it. It lives as long as the work. */
 ESP_API enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd);
 
-/* How it failed; status ESP_OK in *error if it did not (yet). */
+/* How it failed; status ESP_OK in *error if it did not (yet), or was not started. */
 ESP_API enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error);
 
 /* The planner that the last start of this work used, "exchange", "flat" ...; "" if none. */

@@ -267,6 +267,29 @@ static void group_or_call(struct job_rank *rank)
 	CHECK_STR(error.operation, rank->rank == 0 ? "group" : "barrier");
 }
 
+/* Lists that differ: all ranks are told the same, none has a group, and the parent goes on. */
+static void other_list(struct job_rank *rank)
+{
+	static const uint32_t all[] = {0, 1, 2}, other[] = {0, 2, 1};
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_group *group = NULL;
+	int32_t data = 1;
+
+	for (int again = 0; again < 3; again++) {
+		EXPECT(esp_group_create(rank->world, rank->rank == 1 ? other : all, 3, &group), ESP_EMISMATCH);
+		OK(esp_last_error(&error));
+		CHECK_MSG(strncmp(error.text, "esp_group_create: ", 18) == 0 && strstr(error.text, "another list"), "%s", error.text);
+		CHECK_MSG((error.rank == 1) == (rank->rank != 1), "rank %u is told that it was %d", rank->rank, error.rank);
+		CHECK(!group);
+		OK(esp_group_error(rank->world, &error));
+		CHECK(error.status == ESP_OK);
+	}
+	OK(esp_allreduce(rank->world, &data, &data, 1, ESP_I32, ESP_SUM));
+	CHECK(data == 3);
+	OK(esp_group_create(rank->world, all, 3, &group));
+	OK(esp_group_free(group));
+}
+
 int main(void)
 {
 	static const char *const by_memory[] = {"linger_seconds=0", NULL};
@@ -281,6 +304,7 @@ int main(void)
 	job_run(3, settings, only_one_waits, NULL);
 	job_run(2, settings, first_call, NULL);
 	job_run(3, settings, group_or_call, NULL);
+	job_run(3, settings, other_list, NULL);
 	settings = by_sockets;
 	all_oddities(3, 5);
 	all_oddities(2, 50000);
@@ -288,5 +312,6 @@ int main(void)
 	job_run(3, settings, only_one_waits, NULL);
 	job_run(2, settings, first_call, NULL);
 	job_run(3, settings, group_or_call, NULL);
+	job_run(3, settings, other_list, NULL);
 	return 0;
 }
