@@ -173,7 +173,7 @@ ESP_API enum esp_status esp_init(const struct esp_options *options, struct esp_c
 /*
  * Leaves the job and frees everything that belongs to the context: groups, work, memory.
  * Waits until the other ranks have come here too (they may still need what this rank has sent), but
- * for no longer than the setting linger_seconds. No other thread may use the context any more.
+ * for no longer than the setting linger_seconds. Work that has not ended is dropped, with a warning in the log. No other thread may use the context any more.
  * NULL is fine. ESP_OK, also if the job had failed before; ESP_EFORKED.
  */
 ESP_API enum esp_status esp_fini(struct esp_context *context);

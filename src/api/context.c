@@ -56,6 +56,28 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 	return ESP_OK;
 }
 
+/* A program that leaves with work under way has forgotten to wait, most likely; its data is not where it should be. */
+static void tell_dropped(struct context *context)
+{
+	uint32_t count = 0;
+	struct work *first = NULL;
+	char text[WORK_TEXT];
+
+	pthread_mutex_lock(&context->lock);
+	for (struct work *work = context->live; work; work = work->live_next) {
+		first = work; /* the list has the latest first */
+		count++;
+	}
+	if (first)
+		work_describe(first, text);
+	pthread_mutex_unlock(&context->lock);
+	if (count == 1)
+		log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: a call has not ended, and is dropped: %s", text);
+	else if (count > 1)
+		log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: %u calls have not ended, and are dropped, the oldest: %s", count,
+		          text);
+}
+
 enum esp_status esp_fini(struct esp_context *context)
 {
 	if (!context)
@@ -64,6 +86,7 @@ enum esp_status esp_fini(struct esp_context *context)
 	if (status != ESP_OK)
 		return status;
 	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
+	tell_dropped(api_context(context));
 	context_close(api_context(context));
 	free(kept);
 	return ESP_OK;

@@ -42,9 +42,7 @@ static void say(struct group *group, uint32_t place, enum control_type type, con
 
 /* ---- words ---- */
 
-#define LETTER_TEXT (RANK_TEXT + 96u)
-
-static const char *describe(const struct work *work, char text[LETTER_TEXT])
+const char *letters_describe(const struct work *work, char text[LETTER_TEXT])
 {
 	const struct group *group = work->group;
 	bool is_send = work->kind == WORK_SEND;
@@ -62,7 +60,7 @@ static void set_failure(struct work *work, enum esp_status status, int32_t rank,
 	const struct group *group = work->group;
 	char text[LETTER_TEXT];
 
-	failure_set(&work->failure, status, rank, "%s: %s", describe(work, text), why);
+	failure_set(&work->failure, status, rank, "%s: %s", letters_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
 	work->failure.waits_for = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
 }
@@ -532,7 +530,7 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 		is_ours = true;
 	} else {
 		snprintf(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit,
-		         describe(work, text));
+		         letters_describe(work, text));
 	}
 	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
 	set_failure(work, ESP_ETIMEOUT, peer, own);

@@ -69,6 +69,9 @@ void letters_piece_done(struct work *work);
  * nobody else: true: it is in no list any more, and is to be ended. False: the group has to fail, with the words in why.
  */
 bool letters_give_up(struct work *work, char why[CONTROL_TEXT]);
+/* "send of 8 bytes to rank 1 on node7 with tag 5". Returns text. */
+#define LETTER_TEXT 224u
+const char *letters_describe(const struct work *work, char text[LETTER_TEXT]);
 /* Why it has failed: as its group has. */
 void letters_explain(struct work *work, enum esp_status status);
 

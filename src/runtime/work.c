@@ -1,6 +1,7 @@
 #include "runtime/work.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,6 +444,18 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
 	}
 	return find_done(&any);
+}
+
+const char *work_describe(const struct work *work, char text[WORK_TEXT])
+{
+	char call[CALL_TEXT], number[32] = "";
+
+	if (work->kind != WORK_CALL)
+		return letters_describe(work, text);
+	if (work->note.sequence > 0)
+		snprintf(number, sizeof(number), "call %" PRIu64 ", ", work->note.sequence);
+	snprintf(text, WORK_TEXT, "%s%s", number, call_describe(&work->note, call));
+	return text;
 }
 
 const char *work_plan(const struct work *work)

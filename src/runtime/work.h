@@ -103,6 +103,9 @@ enum esp_status work_test(struct work *work);
 enum esp_status work_wait(struct work *work, uint64_t until_ns);
 /* The index of one that has ended; count: none has by then. NULLs are skipped. */
 uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns);
+/* "call 3, allreduce of 1024 f32, sum", or as letters_describe(). Returns text. */
+#define WORK_TEXT LETTER_TEXT
+const char *work_describe(const struct work *work, char text[WORK_TEXT]);
 /* The planner that it runs by, or "". */
 const char *work_plan(const struct work *work);
 enum esp_status work_descriptor(struct work *work, int *out_fd);

@@ -406,6 +406,36 @@ static void closed_too_early(struct job_rank *rank)
 	job_meet(rank);
 }
 
+static char warned[1000];
+
+static void keep_warnings(void *argument, int level, const char *line)
+{
+	(void)argument;
+	CHECK(level == 1 && strlen(line) + strlen(warned) + 1 < sizeof(warned));
+	strcat(warned, line);
+}
+
+/* What is dropped by leaving is told; nothing is said of what has ended. */
+static void dropped(uint32_t receives, const char *expected)
+{
+	static const char *const settings[] = {"log=warn", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+	struct esp_work *work;
+	char data[2];
+
+	warned[0] = '\0';
+	options.size = 1;
+	options.settings = settings;
+	options.log = keep_warnings;
+	OK(esp_init(&options, &context));
+	OK(esp_barrier(esp_world(context)));
+	for (uint32_t i = 0; i < receives; i++)
+		OK(esp_recv_start(esp_world(context), &data[i], 1, ESP_ANY_RANK, 40 + i, 0, &work));
+	OK(esp_fini(context));
+	CHECK_MSG(expected ? strstr(warned, expected) != NULL : warned[0] == '\0', "%s", warned);
+}
+
 /* Small calls with another root: everybody is told, those too who only give. */
 static void other_root(struct job_rank *rank)
 {
@@ -471,5 +501,8 @@ int main(void)
 	}
 	job_run(4, NULL, other_root, NULL);
 	local_errors();
+	dropped(0, NULL);
+	dropped(1, "esp_fini: a call has not ended, and is dropped: receive of up to 1 bytes from any rank with tag 40");
+	dropped(2, "esp_fini: 2 calls have not ended, and are dropped, the oldest: receive of up to 1 bytes from any rank with tag 40");
 	return 0;
 }
