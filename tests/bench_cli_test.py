@@ -53,6 +53,15 @@ def test_refused():
         ("-b", "8", "-e", "4"): "'8:4' begins above its end",
         ("--size", "4,8", "--factor", "4"): "--factor is for a range",
         ("--factor", "1"): "--factor: '1' is not",
+        ("--size", "4,8", "-i", "4"): "--stepbytes is for a range",
+        ("--factor", "4", "-i", "4"): "choose one",
+        ("-b", "1", "-e", "1K", "-i", "1"): "more than 256 sizes: take a larger step",
+        ("-n", "2", "--size", "60T"): "--size: 60T in two buffers of each of 2 ranks is more than the memory of this machine",
+        ("barrier", "--size", "4"): "--size means nothing to barrier, which moves no data",
+        ("barrier", "-e", "4"): "--maxbytes means nothing to barrier",
+        ("barrier", "--type", "f64"): "--type means nothing to barrier",
+        ("--transport", "tcp", "--set", "transport=shm"): "--transport and --set transport=shm say the same thing: choose one",
+        ("--set", "ESP_TRANSPORT=tcp", "--set", "lanes=1", "--transport", "tcp"): "choose one",
         ("--plan", "rign"): "did you mean 'ring'?",
         ("--plan", "ring", "--plan=tree,zzzzzz"): "unknown planner 'zzzzzz'",
         ("--plan", "ring,"): "unknown planner ''",
@@ -101,6 +110,9 @@ def test_table():
         assert cells[2:5] == ["float", "sum", "-1"] and cells[8] == cells[12] == "0", row
     assert "# nRanks 2 minBytes 4 maxBytes 16384 step: 64(factor) warmup iters: 1 iters: 3 validation: 1" in lines
     assert "# plan: ring" in lines
+    status, out, err = run("-n", "2", "-b", "1K", "-e", "10K", "-i", "4K", *QUICK)
+    assert status == OK and "# nRanks 2 minBytes 1024 maxBytes 10240 step: 4096(bytes) " in out, (status, out, err)
+    assert [int(row.split()[0]) for row in out.splitlines() if not row.startswith("#")] == [1024, 5120, 9216]
     assert lines[-2] == "# Out of bounds values : 0 OK" and lines[-1].startswith("# Avg bus bandwidth    : ")
 
 

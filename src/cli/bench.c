@@ -64,6 +64,22 @@ static void offer_terminal(void)
 		setenv(PROGRESS_VARIABLE, number, 1);
 }
 
+/*
+ * Before anything is started: memory that is shared is reserved, and where there is too little the system ends processes,
+ * not always those that asked for it. Data of collectives with blocks is larger at most by an element per rank.
+ */
+static int check_memory(const struct bench_options *options, uint64_t ranks)
+{
+	char size[NUMBER_BYTES_TEXT];
+	uint64_t needed, all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	bool moves_data = options->collective_count > 1 || options->collectives[0] != ESP_BARRIER;
+
+	if (!moves_data || (!__builtin_mul_overflow(options->sizes.most, 2 * ranks, &needed) && needed <= all))
+		return CLI_EXIT_OK;
+	return cli_usage_error("bench: --size: %s in two buffers of each of %" PRIu64 " ranks is more than the memory of this machine "
+	                       "(%.1f GiB)", number_format_bytes(options->sizes.most, size), ranks, (double)all / (1 << 30));
+}
+
 /* espalier run --prefix=none -n N -- espalier bench ..., without leaving this process. */
 static int start_ranks(const struct bench_options *options, const struct typed *typed)
 {
@@ -73,6 +89,9 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 
 	if (options->root >= ranks)
 		return cli_usage_error("bench: --root %" PRIu64 ", but ranks end at %" PRIu64, options->root, ranks - 1);
+	int exit_status = check_memory(options, ranks);
+	if (exit_status != CLI_EXIT_OK)
+		return exit_status;
 	if (length < 0)
 		return cli_fail("bench: cannot find out which program this is");
 	self[length] = '\0';
@@ -86,7 +105,7 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 		offer_terminal();
 	memcpy(argv, words, sizeof(words));
 	memcpy(argv + count, typed->argv, (size_t)typed->argc * sizeof(*argv));
-	int exit_status = cli_run.run((int)count + typed->argc, argv);
+	exit_status = cli_run.run((int)count + typed->argc, argv);
 	free(argv);
 	return exit_status;
 }

@@ -90,12 +90,13 @@ static enum esp_status allocate_area(struct bench_job *job, uint64_t bytes, void
 
 	if (!job->options->malloced) {
 		status = esp_alloc(job->context, bytes, out);
-		if (status != ESP_OK)
+		if (status != ESP_OK && status != ESP_ENOMEM)
 			bench_last_error(status, err);
-		return status;
+	} else {
+		*out = malloc(bytes);
+		status = *out ? ESP_OK : ESP_ENOMEM;
 	}
-	*out = malloc(bytes);
-	if (!*out)
+	if (status == ESP_ENOMEM)
 		status = fail(err, ESP_ENOMEM, (int32_t)job->rank, "rank %u has no memory for two buffers of %s; see --size",
 		              job->rank, number_format_bytes(bytes, text));
 	return status;

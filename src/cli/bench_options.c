@@ -31,11 +31,12 @@ static_assert(sizeof(type_names) / sizeof(type_names[0]) == 2 * ESP_TYPE_COUNT, 
 /* What the table of options fills in, before it is made sense of. */
 struct words {
 	const char *size, *plan, *set;
-	uint64_t from, to, factor, check;
+	uint64_t from, to, factor, step, check;
 	double seconds;
 	int type, op, memory, transport;
 	bool async, persistent;
-	bool size_given, from_given, to_given, factor_given, op_given, root_given, transport_given;
+	bool size_given, from_given, to_given, factor_given, step_given, type_given, memory_given, op_given, root_given,
+		transport_given;
 };
 
 const char *bench_calls_name(enum bench_calls calls)
@@ -129,15 +130,19 @@ static int choose_sizes(struct bench_options *options, const struct words *words
 
 	if (words->size_given && (words->from_given || words->to_given))
 		return cli_usage_error("bench: --size says which sizes already; -b and -e say it in another way");
-	if (words->factor_given && words->size_given && !strchr(words->size, ':'))
-		return cli_usage_error("bench: --factor is for a range of sizes, such as --size 4:128M");
+	if (words->factor_given && words->step_given)
+		return cli_usage_error("bench: --factor and --stepbytes are two ways from one size to the next: choose one");
+	if ((words->factor_given || words->step_given) && words->size_given && !strchr(words->size, ':'))
+		return cli_usage_error("bench: --%s is for a range of sizes, such as --size 4:128M",
+		                       words->factor_given ? "factor" : "stepbytes");
+	struct bench_step step = {.factor = words->step_given ? 0 : words->factor, .bytes = words->step};
 	if (words->from_given || words->to_given) {
 		uint64_t from = !words->from_given && words->to < words->from ? words->to : words->from;
 		uint64_t to = !words->to_given && words->from > words->to ? words->from : words->to;
 		snprintf(range, sizeof(range), "%" PRIu64 ":%" PRIu64, from, to);
 		text = range;
 	}
-	if (bench_sizes_parse(text, words->factor, &options->sizes, &err) != ESP_OK)
+	if (bench_sizes_parse(text, step, &options->sizes, &err) != ESP_OK)
 		return cli_usage_error("bench: --size: %s", err.text);
 	return GO_ON;
 }
@@ -159,6 +164,15 @@ static int choose_plans(struct bench_options *options, const struct words *words
 	return GO_ON;
 }
 
+static bool sets_transport(const struct conf *conf)
+{
+	for (size_t i = 0; conf_setting_at(i); i++) {
+		if (strcmp(conf_setting_at(i)->name, "transport") == 0)
+			return conf->origins[i] == CONF_COMMAND_LINE;
+	}
+	return false;
+}
+
 static int choose_settings(struct bench_options *options, const struct words *words)
 {
 	static const char *const transport_settings[] = {"transport=auto", "transport=shm", "transport=tcp"};
@@ -174,6 +188,8 @@ static int choose_settings(struct bench_options *options, const struct words *wo
 		if (conf_set(&conf, setting, (size_t)(equals - setting), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
 		             &err) != ESP_OK)
 			return cli_usage_error("bench: --set: %s", err.text);
+		if (words->transport_given && sets_transport(&conf))
+			return cli_usage_error("bench: --transport and --set %s say the same thing: choose one", setting);
 		if (count + 1 == BENCH_SETTINGS_MAX)
 			return cli_usage_error("bench: --set: more than %u settings", BENCH_SETTINGS_MAX - 1);
 		options->settings[count++] = setting;
@@ -191,6 +207,24 @@ static bool any(const struct bench_options *options, bool (*is_so)(enum esp_coll
 	return false;
 }
 
+static bool is_only_barrier(const struct bench_options *options)
+{
+	return options->collective_count == 1 && options->collectives[0] == ESP_BARRIER;
+}
+
+/* The name of an option about data; NULL: none was given. */
+static const char *meaningless_to_barrier(const struct words *words)
+{
+	return words->size_given     ? "size"
+	       : words->from_given   ? "minbytes"
+	       : words->to_given     ? "maxbytes"
+	       : words->factor_given ? "factor"
+	       : words->step_given   ? "stepbytes"
+	       : words->type_given   ? "type"
+	       : words->memory_given ? "memory"
+	                             : NULL;
+}
+
 static int check_sense(const struct bench_options *options, const struct words *words)
 {
 	const char *name = esp_collective_name(options->collectives[0]);
@@ -203,6 +237,8 @@ static int check_sense(const struct bench_options *options, const struct words *
 	if (reduces && esp_reduce_local(NULL, NULL, NULL, 0, options->type, options->op) != ESP_OK)
 		return cli_usage_error("bench: --op: %s is not defined for %s", esp_op_name(options->op),
 		                       esp_type_name(options->type));
+	if (is_only_barrier(options) && meaningless_to_barrier(words))
+		return cli_usage_error("bench: --%s means nothing to barrier, which moves no data", meaningless_to_barrier(words));
 	if (words->async && words->persistent)
 		return cli_usage_error("bench: --async and --persistent are two ways to make a call: choose one");
 	if (!(options->seconds >= 0 && options->seconds <= 86400))
@@ -243,11 +279,14 @@ static int parse(struct bench_options *options, struct words *words, int argc, c
 		 &words->to_given},
 		{"factor", 'f', CLI_U64, &words->factor, "F", "from one size of a range to the next (default 2)", 2,
 		 UINT32_MAX, NULL, &words->factor_given},
+		{"stepbytes", 'i', CLI_BYTES, &words->step, "BYTES", "the same by adding, not by multiplying", 1, BENCH_SIZE_MAX,
+		 NULL, &words->step_given},
 		{"plan", 0, CLI_STRING, &words->plan, "NAMES",
 		 "planners of espalier plan, or auto (the default); a table for each"},
 		{"transport", 0, CLI_CHOICE, &words->transport, "HOW", "how ranks of one host reach each other",
 		 .choices = transports, .given = &words->transport_given},
-		{"type", 'd', CLI_CHOICE, &words->type, "TYPE", "of the elements (default f32)", .choices = type_names},
+		{"type", 'd', CLI_CHOICE, &words->type, "TYPE", "of the elements (default f32)", .choices = type_names,
+		 .given = &words->type_given},
 		{"op", 'o', CLI_CHOICE, &words->op, "OP", "of reductions (default sum)", .choices = op_names,
 		 .given = &words->op_given},
 		{"root", 'r', CLI_U64, &options->root, "RANK", "root of broadcast, reduce, gather and scatter (default 0)", 0,
@@ -258,7 +297,7 @@ static int parse(struct bench_options *options, struct words *words, int argc, c
 		 NULL},
 		{"check", 'c', CLI_U64, &words->check, "0|1", "check every element of the results (default 1)", 0, 1, NULL},
 		{"memory", 0, CLI_CHOICE, &words->memory, "HOW", "where buffers come from (default alloc: esp_alloc)",
-		 .choices = memories},
+		 .choices = memories, .given = &words->memory_given},
 		{"async", 0, CLI_FLAG, &words->async, NULL, "start each call, then wait for it"},
 		{"persistent", 0, CLI_FLAG, &words->persistent, NULL, "prepare each call once, then start it again and again"},
 		{"set", 0, CLI_STRING, &words->set, "NAME=VALUE", "a setting of the ranks; may stand there more than once"},

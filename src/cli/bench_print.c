@@ -77,9 +77,11 @@ static void put_columns(FILE *out)
 
 static void put_step(FILE *out, const struct bench_sizes *sizes)
 {
-	fprintf(out, "minBytes %" PRIu64 " maxBytes %" PRIu64 " step: ", sizes->least, sizes->most);
-	if (sizes->factor)
-		fprintf(out, "%" PRIu64 "(factor)", sizes->factor);
+	fprintf(out, "minBytes %" PRIu64 " maxBytes %" PRIu64 " step: ", sizes->least, sizes->end);
+	if (sizes->step.factor)
+		fprintf(out, "%" PRIu64 "(factor)", sizes->step.factor);
+	else if (sizes->step.bytes)
+		fprintf(out, "%" PRIu64 "(bytes)", sizes->step.bytes);
 	else
 		fputs("list", out);
 }
@@ -157,12 +159,14 @@ static void json_config(struct json *json, const struct bench_config *config)
 	json_object_begin(json);
 	json_put_u64(json, "nranks", config->ranks);
 	json_put_u64(json, "minimum_bytes", sizes->least);
-	json_put_u64(json, "maximum_bytes", sizes->most);
+	json_put_u64(json, "maximum_bytes", sizes->end);
 	json_key(json, "step_factor");
-	if (sizes->factor)
-		json_u64(json, sizes->factor);
+	if (sizes->step.factor)
+		json_u64(json, sizes->step.factor);
 	else
 		json_null(json);
+	if (sizes->step.bytes)
+		json_put_u64(json, "step_bytes", sizes->step.bytes);
 	json_put_u64(json, "warmup_iters", config->warmup);
 	json_put_u64(json, "iterations", config->iters);
 	json_put_double(json, "seconds", config->seconds);

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-static const struct bench_sizes sizes = {.bytes = {4, 1048576}, .count = 2, .least = 4, .most = 1048576};
+static const struct bench_sizes sizes = {.bytes = {4, 1048576}, .count = 2, .least = 4, .most = 1048576, .end = 1048576};
 static const struct bench_rank ranks[] = {{"node7", 4711}, {"node8", 12}};
 static char word_bench[] = "bench", word_json[] = "--json";
 static char *const words[] = {word_bench, word_json};

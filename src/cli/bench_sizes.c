@@ -17,23 +17,30 @@ static bool parse_size(const char *text, size_t length, uint64_t *out)
 	return true;
 }
 
-static enum esp_status add_range(struct bench_sizes *sizes, uint64_t from, uint64_t to, uint64_t factor,
+/* 0: there is none that could be measured. */
+static uint64_t next_size(uint64_t bytes, struct bench_step step)
+{
+	if (step.factor)
+		return bytes > BENCH_SIZE_MAX / step.factor ? 0 : bytes * step.factor;
+	return step.bytes > BENCH_SIZE_MAX - bytes ? 0 : bytes + step.bytes;
+}
+
+static enum esp_status add_range(struct bench_sizes *sizes, uint64_t from, uint64_t to, struct bench_step step,
                                  struct error *err)
 {
-	for (uint64_t bytes = from; bytes <= to; bytes *= factor) {
+	sizes->end = to > sizes->end ? to : sizes->end;
+	for (uint64_t bytes = from; bytes != 0 && bytes <= to; bytes = next_size(bytes, step)) {
 		if (sizes->count == BENCH_SIZES_MAX)
-			return error_set(err, ESP_ELIMIT, "these are more than %u sizes", BENCH_SIZES_MAX);
+			return error_set(err, ESP_ELIMIT, "these are more than %u sizes: take a larger step", BENCH_SIZES_MAX);
 		sizes->bytes[sizes->count++] = bytes;
 		sizes->least = bytes < sizes->least ? bytes : sizes->least;
 		sizes->most = bytes > sizes->most ? bytes : sizes->most;
-		if (bytes > BENCH_SIZE_MAX / factor)
-			break;
 	}
 	return ESP_OK;
 }
 
 /* "64K", or "4:128M" */
-static enum esp_status add_item(struct bench_sizes *sizes, const char *text, size_t length, uint64_t factor,
+static enum esp_status add_item(struct bench_sizes *sizes, const char *text, size_t length, struct bench_step step,
                                 struct error *err)
 {
 	const char *colon = memchr(text, ':', length);
@@ -46,18 +53,20 @@ static enum esp_status add_item(struct bench_sizes *sizes, const char *text, siz
 		                 "powers of 1024)", quote(text, length, shown));
 	if (from > to)
 		return error_set(err, ESP_EINVAL, "%s begins above its end", quote(text, length, shown));
-	return add_range(sizes, from, to, factor, err);
+	return add_range(sizes, from, to, step, err);
 }
 
-enum esp_status bench_sizes_parse(const char *text, uint64_t factor, struct bench_sizes *out, struct error *err)
+enum esp_status bench_sizes_parse(const char *text, struct bench_step step, struct bench_sizes *out, struct error *err)
 {
-	struct bench_sizes sizes = {.least = UINT64_MAX, .factor = strchr(text, ':') && !strchr(text, ',') ? factor : 0};
+	struct bench_sizes sizes = {.least = UINT64_MAX};
 	enum esp_status status = ESP_OK;
 
-	assert(factor >= 2);
+	assert(step.factor >= 2 || (step.factor == 0 && step.bytes > 0));
+	if (strchr(text, ':') && !strchr(text, ','))
+		sizes.step = step;
 	for (const char *end; status == ESP_OK; text = end + 1) {
 		end = text + strcspn(text, ",");
-		status = add_item(&sizes, text, (size_t)(end - text), factor, err);
+		status = add_item(&sizes, text, (size_t)(end - text), step, err);
 		if (*end == '\0')
 			break;
 	}

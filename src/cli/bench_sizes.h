@@ -17,15 +17,19 @@
 struct bench_sizes {
 	uint64_t bytes[BENCH_SIZES_MAX]; /* in the order in which they are measured */
 	size_t count;
-	uint64_t least, most;
-	uint64_t factor; /* of the one range that they are; 0: a list */
+	uint64_t least, most;            /* of them                                 */
+	uint64_t end;                    /* as it was given: of a range, perhaps above most */
+	struct bench_step {
+		uint64_t factor; /* at least 2, or 0   */
+		uint64_t bytes;  /* if factor is 0     */
+	} step;                          /* of the one range that they are; zeroed: a list */
 };
 
 /*
- * Items with commas between them: a size, or FROM:TO, which means FROM, FROM * factor, ... up to TO.
- * factor is at least 2. ESP_EINVAL with the reason in *err: not a size, 0, FROM above TO, too many.
+ * Items with commas between them: a size, or FROM:TO, which means FROM, FROM * factor (or FROM + bytes), ... up to TO.
+ * ESP_EINVAL with the reason in *err: not a size, 0, FROM above TO, too many.
  */
-ESP_CHECKED enum esp_status bench_sizes_parse(const char *text, uint64_t factor, struct bench_sizes *out,
+ESP_CHECKED enum esp_status bench_sizes_parse(const char *text, struct bench_step step, struct bench_sizes *out,
                                               struct error *err);
 
 #endif

@@ -97,7 +97,7 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		{"no-prefix", 0, CLI_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
 		{"output", 'o', CLI_STRING, &given->output, "DIR", "write what rank N prints to DIR/rank-N.out and rank-N.err"},
 		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS", "time to end after a rank has failed, or after a signal (default 5)"},
-		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default: no limit)"},
+		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default 0: no limit)"},
 		{"json", 0, CLI_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
 		{0},
 	};
