@@ -1,0 +1,163 @@
+/*
+ * limit_bench.c - what the machine's memory lets an allreduce in place take at the least: milliseconds.
+ *
+ *     limit_bench [--threads N] [--rounds N]
+ *
+ * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels: each has a share
+ * of the elements, sums a piece that stays in its cache, and stores it to all buffers. There are no copies between
+ * ranks, no messages, and nobody waits but at the end. Medians of the rounds are shown, and the fastest.
+ */
+#include <getopt.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "math/math.h"
+
+#define BUFFERS 8u
+#define LARGEST (UINT64_C(100) << 20)
+#define PIECE 16384u /* bytes: a sum in the first cache, with room for what is read */
+#define THREADS 64u
+#define ROUNDS 101u
+
+struct race {
+	float *buffers[BUFFERS];
+	unsigned count;
+	uint64_t elements;
+	unsigned threads;
+	pthread_barrier_t start, end;
+	bool is_over;
+};
+
+struct runner {
+	struct race *race;
+	unsigned number;
+	pthread_t thread;
+};
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "limit_bench: %s\n", what);
+	exit(1);
+}
+
+static void sum_piece(const struct race *race, uint64_t first, uint64_t count)
+{
+	float sum[PIECE / sizeof(float)];
+	const void *sources[BUFFERS];
+
+	for (unsigned i = 0; i < race->count; i++)
+		sources[i] = race->buffers[i] + first;
+	math_fold_many(ESP_F32, ESP_SUM, sum, sources, race->count, count);
+	for (unsigned i = 0; i < race->count; i++)
+		memcpy(race->buffers[i] + first, sum, count * sizeof(float));
+}
+
+static void *run(void *argument)
+{
+	const struct runner *runner = argument;
+	struct race *race = runner->race;
+
+	for (;;) {
+		pthread_barrier_wait(&race->start);
+		if (race->is_over)
+			return NULL;
+		uint64_t first = race->elements * runner->number / race->threads;
+		uint64_t end = race->elements * (runner->number + 1) / race->threads;
+		for (uint64_t at = first; at < end; at += PIECE / sizeof(float))
+			sum_piece(race, at, end - at < PIECE / sizeof(float) ? end - at : PIECE / sizeof(float));
+		pthread_barrier_wait(&race->end);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Small buffers are summed over and over, as their time would be that of the start. */
+static void measure(struct race *race, unsigned count, uint64_t bytes, unsigned rounds)
+{
+	double times_ms[ROUNDS] = {0};
+	unsigned batch = bytes < LARGEST / 16 ? 50 : 1;
+
+	race->count = count;
+	race->elements = bytes / sizeof(float);
+	for (unsigned i = 0; i < count; i++)
+		memset(race->buffers[i], 0, bytes); /* sums of zeros stay what they are, and cost the same */
+	for (unsigned round = 0; round < rounds + 1; round++) {
+		uint64_t begin_ns = clock_now_ns();
+
+		for (unsigned i = 0; i < batch; i++) {
+			pthread_barrier_wait(&race->start);
+			pthread_barrier_wait(&race->end);
+		}
+		if (round > 0)
+			times_ms[round - 1] = (double)(clock_now_ns() - begin_ns) / batch * 1e-6;
+	}
+	qsort(times_ms, rounds, sizeof(*times_ms), by_value);
+	printf("%7u  %8llu MiB  %9.3f  %9.3f\n", count, (unsigned long long)(bytes >> 20), times_ms[rounds / 2], times_ms[0]);
+}
+
+static void open_race(struct race *race, struct runner *runners)
+{
+	for (unsigned i = 0; i < BUFFERS; i++) {
+		void *memory = mmap(NULL, LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (memory == MAP_FAILED)
+			die("no memory");
+		(void)madvise(memory, LARGEST, MADV_HUGEPAGE); /* as esp_alloc() does */
+		race->buffers[i] = memory;
+	}
+	pthread_barrier_init(&race->start, NULL, race->threads + 1);
+	pthread_barrier_init(&race->end, NULL, race->threads + 1);
+	for (unsigned i = 0; i < race->threads; i++) {
+		runners[i] = (struct runner){race, i, 0};
+		if (pthread_create(&runners[i].thread, NULL, run, &runners[i]) != 0)
+			die("no thread");
+	}
+}
+
+static void close_race(struct race *race, struct runner *runners)
+{
+	race->is_over = true;
+	pthread_barrier_wait(&race->start);
+	for (unsigned i = 0; i < race->threads; i++)
+		pthread_join(runners[i].thread, NULL);
+	for (unsigned i = 0; i < BUFFERS; i++)
+		munmap(race->buffers[i], LARGEST);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
+	static const uint64_t sizes[] = {UINT64_C(1) << 20, UINT64_C(16) << 20, LARGEST};
+	struct race race = {.threads = 2};
+	struct runner runners[THREADS];
+	unsigned rounds = 21;
+
+	for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+		if (c == 't')
+			race.threads = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'r')
+			rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else
+			return 2;
+	}
+	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
+		die("--threads takes 1 to 64, --rounds 1 to 101");
+	open_race(&race, runners);
+	printf("%7s  %12s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "median", "fastest", race.threads);
+	for (unsigned count = BUFFERS; count >= 2; count /= 2) {
+		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			measure(&race, count, sizes[i], rounds);
+	}
+	close_race(&race, runners);
+	return 0;
+}
