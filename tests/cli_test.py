@@ -6,6 +6,7 @@ cli_test.py ESPALIER MAN_PAGE
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,11 +116,24 @@ def test_conf_bad():
     assert status == NO and "ESP_CONF_FILE is empty" in err
 
 
+def paragraph(page, head):
+    assert head in page, f"{head.strip()} in {sys.argv[2]}"
+    return page.split(head)[1].split("\n.TP")[0].split("\n.S")[0]
+
+
 def test_man_page_knows_every_setting():
+    """With its default, what it may be (as the complaint about a bad value says), and whether all ranks need the same."""
     page = pathlib.Path(sys.argv[2]).read_text()
+    rows = settings()[1]
     for line in run("conf")[1].splitlines()[1:]:
         name, _, default = line.split()[:3]
-        assert f'.BR {name} " (default {default})"\n' in page, f"{name} in {sys.argv[2]}"
+        text = paragraph(page, f'.BR {name} " (default {default})"\n')
+        wanted = re.search(rf"{name} is (.*), not '@'", run("conf", f"{name}=@")[2]).group(1)
+        for words in re.findall(r"from (\S+ to \S+)", wanted) or re.findall(r"[a-z]+", re.sub("one of|or", "", wanted)):
+            assert words in text, f"{name}: {words} in {sys.argv[2]}"
+        assert ("Same on all ranks" in text) == rows[name]["agreed"], name
+    named = re.findall(r'^\.BR (\w+) " \(default', page, re.MULTILINE)
+    assert sorted(named) == sorted(rows), set(named) ^ set(rows)
 
 
 def test_full_disk():

@@ -69,6 +69,7 @@ static enum esp_status print_json(const struct conf *conf)
 		print_json_value(&json, "value", setting, conf_value_text(conf, i, text));
 		print_json_value(&json, "default", setting, setting->fallback);
 		json_put_string(&json, "origin", conf_origin_name(conf->origins[i]));
+		json_put_bool(&json, "agreed", setting->agreed);
 		json_put_string(&json, "help", setting->help);
 		json_object_end(&json);
 	}
