@@ -70,6 +70,63 @@ struct duet_time duet_run(void *(*play)(void *end), void *one, void *other)
 	return (struct duet_time){clock_now_ns() - start, process_ns() - cpu_start};
 }
 
+/* ---- an end ---- */
+
+void duet_begin(struct duet_end *end)
+{
+	if (!end->is_sender)
+		return;
+	end->to_send = end->echoes ? 1 : end->messages;
+	end->ready = true;
+}
+
+void duet_receive(struct duet_end *end)
+{
+	end->received++;
+	if (end->echoes && end->to_send < end->messages) {
+		end->to_send++;
+		end->ready = true;
+	}
+}
+
+bool duet_is_done(const struct duet_end *end)
+{
+	bool receives = end->echoes || !end->is_sender, sends = end->echoes || end->is_sender;
+
+	return (!receives || end->received == end->messages) && (!sends || end->sent == end->messages);
+}
+
+uint32_t duet_ready(void *user)
+{
+	struct duet_end *end = user;
+	bool ready = end->ready;
+
+	end->ready = false;
+	return ready ? 0 : UINT32_MAX;
+}
+
+void duet_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
+{
+	struct duet_end *end = user;
+	(void)peer, (void)channel, (void)cookie;
+
+	end->sent++;
+}
+
+void duet_lost(void *user, uint32_t peer, enum esp_status why)
+{
+	(void)user, (void)peer, (void)why;
+	duet_die("the other end is lost");
+}
+
+enum esp_status duet_failed(void *user)
+{
+	(void)user;
+	return ESP_OK;
+}
+
+/* ---- results ---- */
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

@@ -39,17 +39,15 @@ struct job {
 
 /* One of the two ends. */
 struct end {
+	struct duet_end duet;
 	struct job job;
 	enum way way;
-	bool is_sender; /* or the first to send */
 	struct segment *segment;
 	struct segment_view *view;
 	struct shm *shm;
 	uint8_t *memory;  /* what is sent; in the segment if it is offered */
 	uint8_t *into;    /* what is received; the same if it echoes       */
-	uint32_t to_send, pulled, sent, acked;
-	uint32_t received, told;
-	bool ready;
+	uint32_t acked, told;
 };
 
 /* ---- the user ---- */
@@ -65,38 +63,21 @@ static bool user_next(void *user, uint32_t peer, struct transport_message *out)
 	struct end *end = user;
 	(void)peer;
 
-	if (end->received - end->told >= WINDOW / 2 && !end->job.echoes) {
-		end->told = end->received;
+	if (end->duet.received - end->told >= WINDOW / 2 && !end->job.echoes) {
+		end->told = end->duet.received;
 		*out = (struct transport_message){.is_credit = true, .ack = end->told};
 		return true;
 	}
-	if (end->pulled == end->to_send || end->pulled - end->acked == WINDOW)
+	if (end->duet.pulled == end->duet.to_send || end->duet.pulled - end->acked == WINDOW)
 		return false;
 	*out = (struct transport_message){
-		.index = end->pulled,
-		.ack = end->received,
+		.index = end->duet.pulled,
+		.ack = end->duet.received,
 		.bytes = end->job.bytes,
-		.data = end->memory + place_of(&end->job, end->pulled),
+		.data = end->memory + place_of(&end->job, end->duet.pulled),
 	};
-	end->pulled++;
+	end->duet.pulled++;
 	return true;
-}
-
-static uint32_t user_ready(void *user)
-{
-	struct end *end = user;
-	bool ready = end->ready;
-
-	end->ready = false;
-	return ready ? 0 : UINT32_MAX;
-}
-
-static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
-{
-	struct end *end = user;
-	(void)peer, (void)channel, (void)cookie;
-
-	end->sent++;
 }
 
 static enum esp_status user_offer(void *user, uint32_t peer, const struct transport_message *message)
@@ -105,13 +86,9 @@ static enum esp_status user_offer(void *user, uint32_t peer, const struct transp
 	(void)peer;
 
 	memcpy(end->into + place_of(&end->job, message->index), message->data, message->bytes);
-	end->received++;
+	duet_receive(&end->duet);
 	end->acked = message->ack;
-	if (end->job.echoes && end->to_send < end->job.messages) {
-		end->to_send++;
-		end->ready = true;
-	}
-	end->ready |= end->received - end->told >= WINDOW / 2;
+	end->duet.ready |= end->duet.received - end->told >= WINDOW / 2;
 	return ESP_OK;
 }
 
@@ -120,7 +97,7 @@ static uint32_t user_consumed(void *user, uint32_t peer, uint16_t channel)
 	const struct end *end = user;
 	(void)peer, (void)channel;
 
-	return end->received;
+	return end->duet.received;
 }
 
 static enum esp_status user_credit(void *user, uint32_t peer, const struct transport_message *message)
@@ -129,31 +106,19 @@ static enum esp_status user_credit(void *user, uint32_t peer, const struct trans
 	(void)peer;
 
 	end->acked = message->ack;
-	end->ready = true;
-	return ESP_OK;
-}
-
-static void user_lost(void *user, uint32_t peer, enum esp_status why)
-{
-	(void)user, (void)peer, (void)why;
-	duet_die("the other end is lost");
-}
-
-static enum esp_status user_failed(void *user)
-{
-	(void)user;
+	end->duet.ready = true;
 	return ESP_OK;
 }
 
 static const struct transport_user table = {
 	.next = user_next,
-	.ready = user_ready,
-	.sent = user_sent,
+	.ready = duet_ready,
+	.sent = duet_sent,
 	.offer = user_offer,
 	.consumed = user_consumed,
 	.credit = user_credit,
-	.lost = user_lost,
-	.failed = user_failed,
+	.lost = duet_lost,
+	.failed = duet_failed,
 };
 
 /* ---- an end ---- */
@@ -172,7 +137,8 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 	};
 	size_t bytes = job->echoes ? LARGEST : BUFFER_BYTES;
 
-	*end = (struct end){.job = *job, .way = way, .is_sender = self == 0};
+	*end = (struct end){.job = *job, .way = way};
+	end->duet = (struct duet_end){.is_sender = self == 0, .echoes = job->echoes, .messages = job->messages};
 	if (segment_open(&config, &end->segment, NULL) != ESP_OK)
 		duet_die("no segment");
 	struct shm_config shm_config = {.segment = end->segment, .peers = 1, .peer_of = numbers};
@@ -204,23 +170,13 @@ static void end_close(struct end *end)
 	segment_close(end->segment);
 }
 
-static bool is_done(const struct end *end)
-{
-	bool receives = end->job.echoes || !end->is_sender, sends = end->job.echoes || end->is_sender;
-
-	return (!receives || end->received == end->job.messages) && (!sends || end->sent == end->job.messages);
-}
-
 static void *end_main(void *context)
 {
 	struct end *end = context;
 	struct pollfd fd = {.fd = shm_descriptor(end->shm), .events = POLLIN};
 
-	if (end->is_sender) {
-		end->to_send = end->job.echoes ? 1 : end->job.messages;
-		end->ready = true;
-	}
-	while (!is_done(end)) {
+	duet_begin(&end->duet);
+	while (!duet_is_done(&end->duet)) {
 		if (shm_poll(end->shm) == 0 && end->job.sleeps && shm_doze(end->shm)) {
 			poll(&fd, 1, -1);
 			shm_rouse(end->shm);

@@ -37,50 +37,26 @@ struct job {
 
 /* One of the two ends. */
 struct end {
+	struct duet_end duet;
 	struct job job;
-	bool is_sender; /* or the first to send */
 	int fd;
 	uint8_t *memory;
 	struct tcp *tcp;
-	uint32_t to_send, pulled, sent, received, have;
-	bool ready;
+	uint32_t have;
 	uint64_t calls;
 };
 
 /* ---- over the transport ---- */
-
-static void want(struct end *end)
-{
-	end->to_send++;
-	end->ready = true;
-}
 
 static bool user_next(void *user, uint32_t peer, struct transport_message *out)
 {
 	struct end *end = user;
 	(void)peer;
 
-	if (end->pulled == end->to_send)
+	if (end->duet.pulled == end->duet.to_send)
 		return false;
-	*out = (struct transport_message){.index = end->pulled++, .bytes = end->job.bytes, .data = end->memory};
+	*out = (struct transport_message){.index = end->duet.pulled++, .bytes = end->job.bytes, .data = end->memory};
 	return true;
-}
-
-static uint32_t user_ready(void *user)
-{
-	struct end *end = user;
-	bool ready = end->ready;
-
-	end->ready = false;
-	return ready ? 0 : UINT32_MAX;
-}
-
-static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
-{
-	struct end *end = user;
-	(void)peer, (void)channel, (void)cookie;
-
-	end->sent++;
 }
 
 static enum esp_status user_begin(void *user, uint32_t peer, const struct transport_message *message)
@@ -113,9 +89,7 @@ static void user_ended(void *user, uint32_t peer, uint16_t channel)
 	struct end *end = user;
 	(void)peer, (void)channel;
 
-	end->received++;
-	if (end->job.echoes && end->to_send < end->job.messages)
-		want(end);
+	duet_receive(&end->duet);
 }
 
 static enum esp_status user_credit(void *user, uint32_t peer, const struct transport_message *message)
@@ -124,42 +98,23 @@ static enum esp_status user_credit(void *user, uint32_t peer, const struct trans
 	return ESP_OK;
 }
 
-static void user_lost(void *user, uint32_t peer, enum esp_status why)
-{
-	(void)user, (void)peer, (void)why;
-	duet_die("the connection broke");
-}
-
-static enum esp_status user_failed(void *user)
-{
-	(void)user;
-	return ESP_OK;
-}
-
 static const struct transport_user table = {
 	.next = user_next,
-	.ready = user_ready,
-	.sent = user_sent,
+	.ready = duet_ready,
+	.sent = duet_sent,
 	.begin = user_begin,
 	.room = user_room,
 	.arrived = user_arrived,
 	.ended = user_ended,
 	.credit = user_credit,
-	.lost = user_lost,
-	.failed = user_failed,
+	.lost = duet_lost,
+	.failed = duet_failed,
 };
 
 static void run_transport(struct end *end)
 {
-	const struct job *job = &end->job;
-	bool receives = job->echoes || !end->is_sender;
-
-	if (end->is_sender) {
-		end->to_send = job->echoes ? 1 : job->messages;
-		end->ready = true;
-	}
-	bool sends = job->echoes || end->is_sender;
-	while ((receives && end->received < job->messages) || (sends && end->sent < job->messages))
+	duet_begin(&end->duet);
+	while (!duet_is_done(&end->duet))
 		tcp_poll(end->tcp, -1);
 	struct tcp_stats stats;
 	if (!tcp_stats(end->tcp, 0, &stats))
@@ -198,11 +153,11 @@ static void run_plain(struct end *end)
 	const struct job *job = &end->job;
 
 	for (uint32_t i = 0; i < job->messages; i++) {
-		if (end->is_sender)
+		if (end->duet.is_sender)
 			send_all(end, job->bytes);
-		if (job->echoes || !end->is_sender)
+		if (job->echoes || !end->duet.is_sender)
 			receive_all(end, job->bytes);
-		if (job->echoes && !end->is_sender)
+		if (job->echoes && !end->duet.is_sender)
 			send_all(end, job->bytes);
 	}
 }
@@ -241,7 +196,8 @@ static void end_open(struct end *end, const struct job *job, bool is_sender, int
 {
 	struct tcp_config config = {.peers = 1};
 
-	*end = (struct end){.job = *job, .is_sender = is_sender, .fd = fd};
+	*end = (struct end){.job = *job, .fd = fd};
+	end->duet = (struct duet_end){.is_sender = is_sender, .echoes = job->echoes, .messages = job->messages};
 	end->memory = aligned_alloc(4096, LARGEST);
 	if (!end->memory)
 		duet_die("no memory");

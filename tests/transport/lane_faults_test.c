@@ -6,25 +6,18 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "engine/lane.h"
+#include "hearer.h"
 #include "sockets.h"
 #include "transport/tcp/tcp.h"
 #include "wire/crc32c.h"
 #include "wire/frame.h"
 
-#define CHUNK 60u
-#define CHUNKS 3u
-#define CREDITS 4u
-#define SLOT 100u
-#define CALL 0x600dca11u
 #define POLL_NS INT64_C(10000000000)
 
 struct rig {
-	struct plan *plan;
-	struct lane *lane;
+	struct hearer hearer;
 	struct tcp *tcp;
 	int fd;
-	uint8_t out[CHUNK * CHUNKS];
 };
 
 static void no_dial(void *context, uint32_t peer)
@@ -35,34 +28,12 @@ static void no_dial(void *context, uint32_t peer)
 /* Node 1 receives what node 0, the root, sends. */
 static void rig_open(struct rig *rig, enum socket_kind kind)
 {
-	struct plan_spec spec = {
-		.chunks = {
-			.collective = PLAN_BROADCAST,
-			.workers = 2,
-			.bytes = CHUNK * CHUNKS,
-			.chunk_bytes = CHUNK,
-			.align = 1,
-		},
-	};
-	struct lane_config config = {
-		.exec = {.credits = CREDITS, .active_chunks = 8, .slot_bytes = SLOT},
-		.peers = 2,
-		.ports = 1,
-	};
 	struct tcp_config tcp_config = {.peers = 2, .dial = no_dial};
 	int fds[2];
 
 	*rig = (struct rig){0};
-	CHECK(plan_open(plan_planner_find("flat"), &spec, &rig->plan, NULL) == ESP_OK);
-	CHECK(lane_open(&config, &rig->lane, NULL) == ESP_OK);
-	for (uint16_t channel = 0; channel < 2; channel++) {
-		struct lane_stream_config stream = {.channel = channel, .node = 1, .members = 2};
-
-		CHECK(lane_stream_open(rig->lane, &stream, NULL) == ESP_OK);
-	}
-	struct exec_call call = {.plan = rig->plan, .out = rig->out, .type = ESP_BYTES, .digest = CALL};
-	CHECK(lane_start(rig->lane, 0, &call, NULL) == ESP_OK);
-	CHECK(tcp_open(&tcp_config, &lane_user, lane_port(rig->lane, 0), &rig->tcp, NULL) == ESP_OK);
+	hearer_open(&rig->hearer);
+	CHECK(tcp_open(&tcp_config, &lane_user, lane_port(rig->hearer.lane, 0), &rig->tcp, NULL) == ESP_OK);
 	socket_pair(kind, fds);
 	CHECK(tcp_adopt(rig->tcp, 0, fds[0], true, NULL) == ESP_OK);
 	rig->fd = fds[1];
@@ -71,8 +42,7 @@ static void rig_open(struct rig *rig, enum socket_kind kind)
 static void rig_close(struct rig *rig)
 {
 	tcp_close(rig->tcp);
-	lane_close(rig->lane);
-	plan_close(rig->plan);
+	hearer_close(&rig->hearer);
 }
 
 /* How the call ends. */
@@ -81,9 +51,9 @@ static enum esp_status outcome(struct rig *rig, uint32_t *out_culprit)
 	struct lane_failure failure = {.why.node = PLAN_NONE};
 	struct exec_done done;
 
-	while (!lane_take_done(rig->lane, &done))
+	while (!lane_take_done(rig->hearer.lane, &done))
 		CHECK(tcp_poll(rig->tcp, POLL_NS) > 0);
-	while (lane_take_failure(rig->lane, &failure) && failure.channel != 0)
+	while (lane_take_failure(rig->hearer.lane, &failure) && failure.channel != 0)
 		;
 	*out_culprit = failure.why.node;
 	return done.status;
@@ -115,8 +85,7 @@ static void cut_everywhere(enum socket_kind kind)
 {
 	uint8_t data[CHUNK * CHUNKS], stream[(FRAME_BYTES + CHUNK) * CHUNKS];
 
-	for (uint32_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(i * 37 + 1);
+	hearer_fill(data);
 	uint32_t bytes = make_stream(data, stream);
 	for (uint32_t at = 0; at <= bytes; at++) {
 		struct rig rig;
@@ -128,7 +97,7 @@ static void cut_everywhere(enum socket_kind kind)
 		enum esp_status status = outcome(&rig, &culprit);
 		CHECK_MSG((status == ESP_OK) == (at == bytes), "cut at byte %u: status %d", at, status);
 		if (status == ESP_OK) {
-			CHECK(memcmp(rig.out, data, sizeof(data)) == 0);
+			CHECK(memcmp(rig.hearer.out, data, sizeof(data)) == 0);
 		} else {
 			CHECK(status == ESP_EPEER || status == ESP_ELINK);
 			CHECK_U64(culprit, 0);
@@ -240,16 +209,14 @@ static void innocent_connection(enum socket_kind kind)
 	};
 	uint8_t data[CHUNK * CHUNKS], junk[1000] = {0}, bytes[FRAME_BYTES + sizeof(junk) + (FRAME_BYTES + CHUNK) * CHUNKS];
 
-	for (uint32_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(i * 37 + 1);
+	hearer_fill(data);
 	for (unsigned i = 0; i < sizeof(strays) / sizeof(strays[0]); i++) {
 		struct lane_failure failure;
 		struct rig rig;
 		uint32_t culprit;
 
 		rig_open(&rig, kind);
-		struct exec_call call = {.plan = rig.plan, .out = junk, .type = ESP_BYTES, .digest = CALL};
-		CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+		hearer_start_other(&rig.hearer, junk);
 		frame_encode(&strays[i], bytes);
 		memcpy(bytes + FRAME_BYTES, junk, strays[i].bytes);
 		uint32_t count = FRAME_BYTES + strays[i].bytes;
@@ -259,16 +226,16 @@ static void innocent_connection(enum socket_kind kind)
 			tcp_poll(rig.tcp, 0);
 		}
 		bool fails = strays[i].channel == 1;
-		while (lane_unfinished(rig.lane) > (fails ? 0 : 1)) {
+		while (lane_unfinished(rig.hearer.lane) > (fails ? 0 : 1)) {
 			struct exec_done done;
 
-			if (!lane_take_done(rig.lane, &done))
+			if (!lane_take_done(rig.hearer.lane, &done))
 				CHECK(tcp_poll(rig.tcp, POLL_NS) > 0);
 			else
 				CHECK(done.status == ESP_OK || (fails && done.status == ESP_EMISMATCH));
 		}
-		CHECK(memcmp(rig.out, data, sizeof(data)) == 0);
-		CHECK(lane_take_failure(rig.lane, &failure) == fails);
+		CHECK(memcmp(rig.hearer.out, data, sizeof(data)) == 0);
+		CHECK(lane_take_failure(rig.hearer.lane, &failure) == fails);
 		CHECK(!fails || (failure.channel == 1 && failure.why.node == 0 && failure.why.call == 0));
 		close(rig.fd);
 		if (!fails) {

@@ -6,54 +6,20 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "engine/lane.h"
+#include "hearer.h"
 #include "transport/shm/parts.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/shm.h"
 
-#define CHUNK 60u
-#define CHUNKS 3u
-#define CREDITS 4u
-#define SLOT 100u
-#define CALL 0x600dca11u
 
 struct rig {
-	struct plan *plan;
-	struct lane *lane;
+	struct hearer hearer;
 	struct segment *root, *own;
 	struct segment_view *view;
 	struct shm *shm;
 	uint64_t position; /* in the root's ring */
-	uint8_t data[CHUNK * CHUNKS], out[CHUNK * CHUNKS];
+	uint8_t data[CHUNK * CHUNKS];
 };
-
-static void open_lane(struct rig *rig)
-{
-	struct plan_spec spec = {
-		.chunks = {
-			.collective = PLAN_BROADCAST,
-			.workers = 2,
-			.bytes = CHUNK * CHUNKS,
-			.chunk_bytes = CHUNK,
-			.align = 1,
-		},
-	};
-	struct lane_config config = {
-		.exec = {.credits = CREDITS, .active_chunks = 8, .slot_bytes = SLOT},
-		.peers = 2,
-		.ports = 1,
-	};
-
-	CHECK(plan_open(plan_planner_find("flat"), &spec, &rig->plan, NULL) == ESP_OK);
-	CHECK(lane_open(&config, &rig->lane, NULL) == ESP_OK);
-	for (uint16_t channel = 0; channel < 2; channel++) {
-		struct lane_stream_config stream = {.channel = channel, .node = 1, .members = 2};
-
-		CHECK(lane_stream_open(rig->lane, &stream, NULL) == ESP_OK);
-	}
-	struct exec_call call = {.plan = rig->plan, .out = rig->out, .type = ESP_BYTES, .digest = CALL};
-	CHECK(lane_start(rig->lane, 0, &call, NULL) == ESP_OK);
-}
 
 /* Rank 1 receives what rank 0, the root, sends; the root is only a segment. */
 static void rig_open(struct rig *rig)
@@ -63,16 +29,15 @@ static void rig_open(struct rig *rig)
 		.lanes = 1, .peers = 2, .slot_bytes = SLOT, .slots = 8, .board_bytes = 64, .heap_bytes = 1u << 20};
 
 	*rig = (struct rig){0};
-	open_lane(rig);
+	hearer_open(&rig->hearer);
 	CHECK(segment_open(&config, &rig->root, NULL) == ESP_OK);
 	config.self = 1;
 	CHECK(segment_open(&config, &rig->own, NULL) == ESP_OK);
 	struct shm_config shm_config = {.segment = rig->own, .peers = 2, .peer_of = numbers};
-	CHECK(shm_open_lane(&shm_config, &lane_user, lane_port(rig->lane, 0), &rig->shm, NULL) == ESP_OK);
+	CHECK(shm_open_lane(&shm_config, &lane_user, lane_port(rig->hearer.lane, 0), &rig->shm, NULL) == ESP_OK);
 	CHECK(segment_view_open(rig->own, 0, dup(segment_descriptor(rig->root)), &rig->view, NULL) == ESP_OK);
 	shm_adopt(rig->shm, 0, rig->view, dup(shm_descriptor(rig->shm)));
-	for (uint32_t i = 0; i < sizeof(rig->data); i++)
-		rig->data[i] = (uint8_t)(i * 37 + 1);
+	hearer_fill(rig->data);
 }
 
 static void rig_close(struct rig *rig)
@@ -81,8 +46,7 @@ static void rig_close(struct rig *rig)
 	segment_view_close(rig->view);
 	segment_close(rig->own);
 	segment_close(rig->root);
-	lane_close(rig->lane);
-	plan_close(rig->plan);
+	hearer_close(&rig->hearer);
 }
 
 static void leave(struct rig *rig, struct ring_note note)
@@ -108,12 +72,12 @@ static enum esp_status outcome(struct rig *rig, uint32_t *out_culprit)
 	while (shm_poll(rig->shm) > 0)
 		;
 	*out_culprit = PLAN_NONE;
-	while (lane_take_failure(rig->lane, &failure)) {
+	while (lane_take_failure(rig->hearer.lane, &failure)) {
 		shm_forget(rig->shm, failure.channel);
 		if (failure.channel == 0)
 			*out_culprit = failure.why.node;
 	}
-	return lane_take_done(rig->lane, &done) ? done.status : ESP_PENDING;
+	return lane_take_done(rig->hearer.lane, &done) ? done.status : ESP_PENDING;
 }
 
 static uint64_t published(const struct rig *rig, uint16_t channel)
@@ -142,7 +106,7 @@ static void cut_everywhere(void)
 			enum esp_status status = outcome(&rig, &culprit);
 			CHECK(status == (count == CHUNKS ? ESP_OK : ESP_EPEER));
 			if (status == ESP_OK)
-				CHECK(memcmp(rig.out, rig.data, sizeof(rig.data)) == 0);
+				CHECK(memcmp(rig.hearer.out, rig.data, sizeof(rig.data)) == 0);
 			else
 				CHECK_U64(culprit, 0);
 			rig_close(&rig);
@@ -260,8 +224,7 @@ static void innocent_neighbour(void)
 		uint32_t culprit;
 
 		rig_open(&rig);
-		struct exec_call call = {.plan = rig.plan, .out = junk, .type = ESP_BYTES, .digest = CALL};
-		CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+		hearer_start_other(&rig.hearer, junk);
 		note.at = layout_slot(&rig.root->layout, 0, 7);
 		leave(&rig, note);
 		if (note.channel == 1)
@@ -269,7 +232,7 @@ static void innocent_neighbour(void)
 		for (uint32_t k = 0; k < CHUNKS; k++)
 			leave(&rig, note_of(&rig, k));
 		CHECK(outcome(&rig, &culprit) == ESP_OK);
-		CHECK(memcmp(rig.out, rig.data, sizeof(rig.data)) == 0);
+		CHECK(memcmp(rig.hearer.out, rig.data, sizeof(rig.data)) == 0);
 		CHECK_U64(published(&rig, 0), ring_pair(CHUNKS, 1));
 		rig_close(&rig);
 	}
@@ -282,14 +245,13 @@ static void taken_back(void)
 	uint32_t culprit;
 
 	rig_open(&rig);
-	struct exec_call call = {.plan = rig.plan, .out = rig.out, .type = ESP_BYTES, .digest = CALL};
 	struct ring_note note = note_of(&rig, 0);
 	note.channel = 1; /* whose call was not started yet */
 	leave(&rig, note);
 	CHECK(outcome(&rig, &culprit) == ESP_PENDING);
 	_Atomic uint32_t *word = segment_at(rig.root, layout_revoked(&rig.root->layout, 0, 1, 1));
 	atomic_store(word, 1);
-	CHECK(lane_start(rig.lane, 1, &call, NULL) == ESP_OK);
+	hearer_start_other(&rig.hearer, rig.hearer.out);
 	CHECK(outcome(&rig, &culprit) == ESP_EPEER);
 	rig_close(&rig);
 }
