@@ -362,16 +362,17 @@ static uint32_t find_missing(const struct context *context, const struct work *w
 /* With the lock held: its deadline has passed. */
 static void on_late(struct work *work, uint64_t now, struct concern *concern)
 {
-	char who[RANK_TEXT];
+	char who[RANK_TEXT], limit[DEADLINE_TEXT];
 
+	work_deadline_text(work->context, work->options.deadline_ns, limit);
 	concern->what = CONCERN_LATE;
 	if (work->kind == WORK_CALL)
 		concern->rank = group_absent(work->group, &work->note, now);
 	if (concern->rank != NO_RANK) {
-		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed, and %s had not made this call",
-		         work->context->rank, context_rank_text(work->context, concern->rank, who));
+		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed, and %s had not made this call: is it "
+		         "computing, or stopped?", work->context->rank, limit, context_rank_text(work->context, concern->rank, who));
 	} else if (work->kind == WORK_CALL) {
-		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u passed", work->context->rank);
+		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank, limit);
 	} else if (letters_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
 		concern->work = work;
@@ -589,6 +590,20 @@ void context_end_work(struct context *context)
 	pthread_mutex_unlock(&context->lock);
 }
 
+/* Nobody who is still here may need what we have sent: most likely they do not come to esp_fini() at all. */
+static void tell_given_up(struct context *context, uint32_t missing)
+{
+	char who[RANK_TEXT], others[32] = "";
+	uint32_t rank = 0;
+
+	while (rank + 1 < context->size && (rank == context->rank || context->fates[rank] != FATE_HERE))
+		rank++;
+	if (missing > 1)
+		snprintf(others, sizeof(others), " and %u more", missing - 1);
+	log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
+	          "this rank any more", context_rank_text(context, rank, who), others, context->conf.linger_seconds);
+}
+
 void context_leave(struct context *context, uint64_t patience_ns)
 {
 	uint64_t until = clock_now_ns() + patience_ns;
@@ -597,5 +612,9 @@ void context_leave(struct context *context, uint64_t patience_ns)
 	pthread_mutex_lock(&context->lock);
 	while (context->gone < context->size - 1 && clock_now_ns() < until)
 		wait_until(context, until);
+	uint32_t missing = context->size - 1 - context->gone;
+	/* Not of a job that has failed, nor where nobody is to be waited for. */
+	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)
+		tell_given_up(context, missing);
 	pthread_mutex_unlock(&context->lock);
 }
