@@ -1,35 +1,7 @@
-#include "group/agreement.h"
+#include "group/agreement_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NOBODY UINT32_MAX
-
-static uint64_t ballot_of(uint32_t round, uint32_t attempt)
-{
-	return (uint64_t)round << 32 | attempt;
-}
-
-static uint32_t round_of(uint64_t ballot)
-{
-	return (uint32_t)(ballot >> 32);
-}
-
-static uint32_t leader_of(const struct agreement *agreement, uint32_t round)
-{
-	return round % agreement->config.size;
-}
-
-static bool is_leading(const struct agreement *agreement)
-{
-	return leader_of(agreement, agreement->round) == agreement->config.self;
-}
-
-/* Nobody goes on by these. */
-static bool is_void(const struct verdict_terms *terms)
-{
-	return (terms->flags & VERDICT_NO_QUORUM) != 0;
-}
 
 enum esp_status agreement_init(struct agreement *agreement, const struct agreement_config *config)
 {
@@ -85,7 +57,7 @@ static void send_short(struct agreement *agreement, uint32_t to, enum verdict_ty
 	send(agreement, to, &msg);
 }
 
-static void send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
+void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
                        const uint8_t *members)
 {
 	struct verdict_msg msg = {.type = (uint8_t)type, .size = agreement->config.size, .terms = *terms, .members = members};
@@ -95,17 +67,10 @@ static void send_terms(struct agreement *agreement, uint32_t to, enum verdict_ty
 
 static void send_decided(struct agreement *agreement, uint32_t to)
 {
-	send_terms(agreement, to, VERDICT_DECIDED, &agreement->accepted, agreement->accepted_members);
+	agreement_send_terms(agreement, to, VERDICT_DECIDED, &agreement->accepted, agreement->accepted_members);
 }
 
 /* ---- who can be heard ---- */
-
-static bool is_available(const struct agreement *agreement, uint32_t place)
-{
-	const struct agreement_place *at = &agreement->places[place];
-
-	return !at->is_gone && !at->is_accused_by_us;
-}
 
 /* Who is accused does not lead, as long as there is somebody else. */
 static bool can_lead(const struct agreement *agreement, uint32_t place)
@@ -114,45 +79,6 @@ static bool can_lead(const struct agreement *agreement, uint32_t place)
 		return false;
 	for (uint32_t i = 0; agreement->places[place].is_accused && i < agreement->config.size; i++) {
 		if (is_available(agreement, i) && !agreement->places[i].is_accused)
-			return false;
-	}
-	return true;
-}
-
-/* Does the leader count on this member? One that others accuse has had its time to join; who accuses us will not. */
-static bool is_candidate(const struct agreement *agreement, uint32_t place, uint64_t now)
-{
-	const struct agreement_place *at = &agreement->places[place];
-	uint64_t grace = agreement->config.interval_ns / 2;
-	bool had_its_time = at->is_accused && agreement->complete_ns != 0 && now >= agreement->complete_ns + grace;
-
-	return is_available(agreement, place) && (at->has_joined || (!had_its_time && !at->accuses_us));
-}
-
-/*
- * Those who accuse us are there, and will go on without us. If they are as many as those who have joined us, it is not for us to
- * lead: they will tell us.
- */
-static bool is_outnumbered(const struct agreement *agreement)
-{
-	uint32_t joined = 0, accusers = 0;
-
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		const struct agreement_place *at = &agreement->places[i];
-
-		joined += at->has_joined && is_available(agreement, i);
-		accusers += at->accuses_us && !at->has_joined && is_available(agreement, i);
-	}
-	return accusers >= joined && accusers > 0;
-}
-
-/* Of those that the leader counts on: has everybody joined; and is it so but for some that are accused? */
-static bool all_joined(const struct agreement *agreement, bool but_accused, uint64_t now)
-{
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		const struct agreement_place *at = &agreement->places[i];
-
-		if (is_candidate(agreement, i, now) && !at->has_joined && !(but_accused && at->is_accused))
 			return false;
 	}
 	return true;
@@ -253,105 +179,13 @@ void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t 
 		join_round(agreement, now);
 }
 
-/* ---- proposing ---- */
-
-static bool accuses(const struct agreement *agreement, uint32_t one, uint32_t other)
-{
-	if (one == agreement->config.self)
-		return agreement->places[other].is_accused_by_us && !agreement->places[other].is_gone;
-	return agreement->places[one].accuses && verdict_bit(agreement->places[one].accuses, other);
-}
-
-/* How many of the members accuse this one, and how many it accuses. */
-static void count_accusations(const struct agreement *agreement, const uint8_t *members, uint32_t place, uint32_t *out_by,
-                              uint32_t *out_of)
-{
-	*out_by = *out_of = 0;
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		if (i == place || !verdict_bit(members, i))
-			continue;
-		*out_by += accuses(agreement, i, place);
-		*out_of += accuses(agreement, place, i);
-	}
-}
-
-/* The one of the members that has most accusers; of those, who accuses most itself; the last of those. NOBODY: none has any. */
-static uint32_t find_most_accused(const struct agreement *agreement, const uint8_t *members)
-{
-	uint32_t found = NOBODY, most_by = 0, most_of = 0;
-
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		uint32_t by, of;
-
-		if (!verdict_bit(members, i))
-			continue;
-		count_accusations(agreement, members, i, &by, &of);
-		if (by > 0 && (by > most_by || (by == most_by && of >= most_of))) {
-			found = i;
-			most_by = by;
-			most_of = of;
-		}
-	}
-	return found;
-}
-
-static uint32_t count_members(const struct agreement *agreement, const uint8_t *members)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < agreement->config.size; i++)
-		count += verdict_bit(members, i);
-	return count;
-}
-
-static bool is_quorum(const struct agreement *agreement, uint32_t count)
-{
-	return !agreement->config.quorum || count > agreement->config.size / 2;
-}
-
-/* New terms, of what those who have joined say. */
-static void draw_up(struct agreement *agreement)
-{
-	struct verdict_terms *terms = &agreement->proposal;
-	uint8_t *members = agreement->proposal_members;
-	uint32_t out;
-
-	memset(members, 0, verdict_map_bytes(agreement->config.size));
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		if (agreement->places[i].has_joined && is_available(agreement, i))
-			verdict_set_bit(members, i);
-	}
-	while ((out = find_most_accused(agreement, members)) != NOBODY)
-		members[out / 8] = (uint8_t)(members[out / 8] & ~(1u << out % 8));
-	/* What a member has only reported counts too: calls that ended well on one who is left out ended somewhere. */
-	*terms = (struct verdict_terms){.everywhere = UINT64_MAX, .channel = terms->channel};
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		const struct verdict_terms *report = &agreement->places[i].report;
-
-		if (!agreement->places[i].has_joined)
-			continue;
-		terms->channel = report->channel > terms->channel ? report->channel : terms->channel;
-		terms->somewhere = report->somewhere > terms->somewhere ? report->somewhere : terms->somewhere;
-		if (verdict_bit(members, i) && report->everywhere < terms->everywhere)
-			terms->everywhere = report->everywhere;
-	}
-	if (terms->everywhere == UINT64_MAX)
-		terms->everywhere = 0;
-	if (!is_quorum(agreement, count_members(agreement, members)))
-		terms->flags = VERDICT_NO_QUORUM;
-}
-
-/* Who has to accept: all who would go on. Under a quorum all others who can vote too; they vote, and prepare nothing. */
-static bool is_asked(const struct agreement *agreement, uint32_t place)
-{
-	return agreement->places[place].has_joined && is_available(agreement, place);
-}
+/* ---- accepting ---- */
 
 /*
  * Takes what is proposed, if it can. What was accepted before by others cannot be changed any more: who cannot prepare for it
  * gives its vote, and stays behind.
  */
-static bool accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
+bool agreement_accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
 {
 	bool is_in = verdict_bit(members, agreement->config.self) && !is_void(terms);
 	bool is_prepared = is_in && agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
@@ -364,83 +198,11 @@ static bool accept(struct agreement *agreement, const struct verdict_terms *term
 	return true;
 }
 
-static void propose(struct agreement *agreement)
-{
-	uint32_t channel;
-
-	/* Nobody is asked twice under one ballot: an answer belongs to the last one. */
-	do {
-		uint64_t ballot = ballot_of(agreement->round, ++agreement->attempt);
-
-		if (agreement->best.ballot != 0) {
-			agreement->proposal = agreement->best;
-			memcpy(agreement->proposal_members, agreement->best_members, verdict_map_bytes(agreement->config.size));
-			agreement->proposal.flags |= VERDICT_REPEATED;
-		} else {
-			draw_up(agreement);
-		}
-		agreement->proposal.ballot = ballot;
-		channel = agreement->proposal.channel;
-		if (accept(agreement, &agreement->proposal, agreement->proposal_members, &channel))
-			break;
-		agreement->proposal.channel = channel; /* draw_up() goes on from there */
-	} while (agreement->attempt < UINT32_MAX);
-	agreement->has_proposed = true;
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		agreement->places[i].has_accepted = i == agreement->config.self;
-		if (i != agreement->config.self && is_asked(agreement, i))
-			send_terms(agreement, i, VERDICT_PROPOSE, &agreement->proposal, agreement->proposal_members);
-	}
-}
-
 /* What has been accepted is final. Who is named in it but was not asked, as the leader heard nothing of it, stays behind. */
-static void settle(struct agreement *agreement, bool is_as_prepared)
+void agreement_settle(struct agreement *agreement, bool is_as_prepared)
 {
 	agreement->is_decided = true;
 	agreement->goes_on = is_as_prepared && agreement->is_prepared && !is_void(&agreement->accepted);
-}
-
-static void decide(struct agreement *agreement)
-{
-	settle(agreement, true);
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		if (i != agreement->config.self && is_available(agreement, i))
-			send_decided(agreement, i);
-	}
-}
-
-/* Is somebody in the proposal who cannot be any more? What was accepted before stays as it is. */
-static bool is_outdated(const struct agreement *agreement)
-{
-	for (uint32_t i = 0; agreement->best.ballot == 0 && i < agreement->config.size; i++) {
-		if (verdict_bit(agreement->proposal_members, i) && !is_available(agreement, i))
-			return true;
-	}
-	return false;
-}
-
-static void lead(struct agreement *agreement, uint64_t now)
-{
-	uint32_t votes = 0;
-
-	if (!agreement->has_proposed) {
-		if (agreement->complete_ns == 0 && all_joined(agreement, true, now))
-			agreement->complete_ns = now;
-		if (!all_joined(agreement, false, now) || is_outnumbered(agreement))
-			return;
-		propose(agreement);
-	} else if (is_outdated(agreement)) {
-		propose(agreement);
-	}
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		if (is_asked(agreement, i) && !agreement->places[i].has_accepted)
-			return;
-		votes += agreement->places[i].has_accepted;
-	}
-	/* Too few to decide what was accepted before: others may have, or may yet. We do not go on, whatever they do. */
-	if (!is_quorum(agreement, votes))
-		agreement->accepted.flags |= VERDICT_NO_QUORUM;
-	decide(agreement);
 }
 
 /* ---- events ---- */
@@ -464,7 +226,7 @@ static void look(struct agreement *agreement, uint64_t now)
 	if (!can_lead(agreement, leader_of(agreement, agreement->round)))
 		move_to(agreement, agreement->round, now);
 	if (is_leading(agreement) && now >= agreement->listens_until_ns)
-		lead(agreement, now);
+		agreement_lead(agreement, now);
 }
 
 void agreement_gone(struct agreement *agreement, uint32_t place, uint64_t now)
@@ -530,7 +292,7 @@ static void on_join(struct agreement *agreement, uint32_t from, const struct ver
 		learn_accepted(agreement, &msg->accepted, msg->members);
 	/* Came late, after somebody had been given up, or again: then the proposal does not know it yet. */
 	if (agreement->has_proposed)
-		propose(agreement);
+		agreement_propose(agreement);
 }
 
 static void on_propose(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
@@ -542,7 +304,7 @@ static void on_propose(struct agreement *agreement, uint32_t from, const struct 
 		send_short(agreement, from, VERDICT_REFUSE, 0);
 		return;
 	}
-	if (!accept(agreement, &msg->terms, msg->members, &channel)) {
+	if (!agreement_accept(agreement, &msg->terms, msg->members, &channel)) {
 		struct verdict_msg answer = {.type = VERDICT_REFUSE, .size = msg->size, .terms = msg->terms};
 
 		answer.terms.channel = channel;
@@ -560,7 +322,7 @@ static void on_refuse(struct agreement *agreement, uint32_t from, const struct v
 	if (is_about_this && agreement->best.ballot == 0) {
 		agreement->places[from].report.channel = msg->terms.channel;
 		agreement->proposal.channel = 0;
-		propose(agreement);
+		agreement_propose(agreement);
 	}
 }
 
@@ -576,7 +338,7 @@ static void on_decided(struct agreement *agreement, uint32_t from, const struct 
 	                      memcmp(agreement->accepted_members, msg->members, map) == 0;
 	agreement->accepted = msg->terms;
 	memcpy(agreement->accepted_members, msg->members, map);
-	settle(agreement, is_as_prepared);
+	agreement_settle(agreement, is_as_prepared);
 }
 
 /* The round of somebody that we listen to: our leader has left for another one, or one whom nobody accuses is ahead of us. */
@@ -653,8 +415,8 @@ static bool waits_for(const struct agreement *agreement, uint32_t place, uint64_
 	if (!is_leading(agreement))
 		return place == leader_of(agreement, agreement->round);
 	if (agreement->has_proposed)
-		return is_asked(agreement, place) && !at->has_accepted;
-	return !at->has_joined && (is_candidate(agreement, place, now) || at->accuses_us);
+		return agreement_is_asked(agreement, place) && !at->has_accepted;
+	return !at->has_joined && (agreement_is_candidate(agreement, place, now) || at->accuses_us);
 }
 
 uint32_t agreement_waits_for(const struct agreement *agreement)
