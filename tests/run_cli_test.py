@@ -571,6 +571,17 @@ def test_signals_that_are_ignored():
     assert b"espalier: run: 2 ranks still run although told to end: SIGKILL\n" in err, err
 
 
+def test_lose():
+    """Some may fail, and the others go on; one more, and the job is over."""
+    fails = 'if [ "$ESP_RANK" -lt "$0" ]; then exit 5; fi; echo went on'
+    for failing, lose, status, went_on in ((1, 1, OK, 3), (2, 2, OK, 2), (3, 3, OK, 1), (2, 1, 5, None), (1, 0, 5, None)):
+        code, out, err = Job("-n", 4, "--lose", lose, "--", "sh", "-c", fails, failing).wait()
+        assert code == status, (failing, lose, code, err)
+        if went_on is not None:
+            assert out.count(b"went on") == went_on, out
+            assert err.count(b"has failed; the others go on") == failing, err
+
+
 def test_run_is_killed():
     job = Job("-n", 3, *sh(f"trap '' INT TERM HUP; echo up; exec sleep {FOREVER}"))
     job.lines(3)

@@ -251,6 +251,34 @@ ESP_API enum esp_status esp_group_error(struct esp_group *group, struct esp_erro
  */
 ESP_API enum esp_status esp_abort(struct esp_group *group, const char *reason);
 
+/* How many calls (collectives without a key) were made on the group here; the last one has this number, as in esp_error. */
+ESP_API uint64_t esp_group_calls(struct esp_group *group);
+
+/* ---- going on without some ---- */
+
+/* How a group was shrunk. What is zero has its default. */
+struct esp_shrink {
+	size_t struct_size;
+	int64_t deadline_ns;           /* in: most time that it may take; 0: the setting deadline_seconds              */
+	uint32_t *lost;                /* in: gets the places of those who do not go on, in order; NULL: not wanted    */
+	uint32_t lost_room;            /* in: how many fit there                                                       */
+	uint32_t lost_count;           /* out: how many there are                                                      */
+	uint64_t completed_everywhere; /* out: all calls up to this number have ended well on all who go on            */
+	uint64_t completed_somewhere;  /* out: no call beyond this number has ended well on anybody who was heard      */
+};
+#define ESP_SHRINK_INIT ESP_INIT(struct esp_shrink)
+
+/*
+ * The ranks that are left of a failed group agree on who they are, and go on in a new group, in their old order. Called by all of
+ * them; whoever does not call it is waited for. A group that has not failed fails: ESP_EABORTED on the others. The old
+ * group is freed as ever, before or after. All who get a new group get the same, with the same report. A rank that dies meanwhile is
+ * left out, or fails the new group; then shrink that one. May be called again if the time was too short.
+ * ESP_EEXCLUDED: the others go on without this rank, of which they had heard nothing for too long (the setting liveness_ms).
+ * ESP_EQUORUM: the setting quorum asks for more than half of the group, and fewer are left. ESP_ETIMEOUT: the error names who has
+ * not called. ESP_ESTATE: it was shrunk before, or another thread is in a call. shrink may be NULL.
+ */
+ESP_API enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shrink, struct esp_group **out);
+
 /* ---- collectives ---- */
 
 /*

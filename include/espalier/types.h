@@ -38,6 +38,8 @@ enum esp_status {
 	ESP_EPEER = -30,     /* a peer died or was excluded                   */
 	ESP_ETIMEOUT = -31,  /* a deadline passed                             */
 	ESP_EMISMATCH = -32, /* ranks made calls that do not fit together     */
+	ESP_EEXCLUDED = -33, /* the others go on without this rank            */
+	ESP_EQUORUM = -34,   /* too few ranks are left to go on               */
 	ESP_EJOB = -40,      /* the job or group has failed                   */
 	ESP_EABORTED = -41   /* ended by the caller                           */
 };

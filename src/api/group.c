@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "runtime/shrink.h"
 
 uint32_t esp_rank(const struct esp_group *group)
 {
@@ -60,6 +61,34 @@ enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t
 		return status;
 	status = group_split(api_group(parent), color, key, &group, &failure);
 	return made(__func__, parent, status, &failure, group, out);
+}
+
+uint64_t esp_group_calls(struct esp_group *group)
+{
+	return group ? group_calls(api_group(group)) : 0;
+}
+
+enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shrink, struct esp_group **out)
+{
+	enum esp_status status = api_check_group(__func__, group);
+	struct esp_shrink full = ESP_SHRINK_INIT;
+	struct failure failure = FAILURE_NONE;
+	struct group *left = NULL;
+
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out, "out");
+	if (status == ESP_OK && shrink)
+		status = api_read(__func__, shrink, &full, sizeof(full), "esp_shrink");
+	if (status != ESP_OK)
+		return status;
+	struct shrink_report report = {.lost = full.lost, .lost_room = full.lost ? full.lost_room : 0};
+	status = group_shrink(api_group(group), full.deadline_ns, &left, &report, &failure);
+	full.lost_count = report.lost_count;
+	full.completed_everywhere = report.completed_everywhere;
+	full.completed_somewhere = report.completed_somewhere;
+	if (shrink)
+		(void)api_write(__func__, shrink, &full, sizeof(full));
+	return made(__func__, group, status, &failure, left, out);
 }
 
 enum esp_status esp_group_free(struct esp_group *group)

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 13            /* settings in the table */
+#define CONF_COUNT 15            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 
@@ -46,6 +46,8 @@ struct conf {
 	uint64_t board_bytes;
 	uint64_t buffer_bytes;
 	uint32_t deadline_seconds;
+	uint32_t liveness_ms;
+	bool quorum;
 	uint32_t linger_seconds;
 	uint32_t log;                /* enum log_level */
 	uint32_t join_seconds;

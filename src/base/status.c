@@ -25,6 +25,8 @@ static const struct status_row rows[] = {
 	{ESP_EPEER, "ESP_EPEER", "a peer died or was excluded"},
 	{ESP_ETIMEOUT, "ESP_ETIMEOUT", "a deadline passed"},
 	{ESP_EMISMATCH, "ESP_EMISMATCH", "ranks made calls that do not fit together"},
+	{ESP_EEXCLUDED, "ESP_EEXCLUDED", "the others go on without this rank"},
+	{ESP_EQUORUM, "ESP_EQUORUM", "too few ranks are left to go on"},
 	{ESP_EJOB, "ESP_EJOB", "the job or group has failed"},
 	{ESP_EABORTED, "ESP_EABORTED", "ended by the caller"},
 };

@@ -26,6 +26,7 @@ struct given {
 	uint64_t ranks, port; /* 0: not given */
 	const char *hosts, *hostfile, *leader, *job, *env, *cwd, *rsh, *output;
 	double grace, timeout; /* seconds; timeout 0: none */
+	uint64_t lose;
 	int prefix;
 	bool prefix_given, no_prefix;
 	bool json;
@@ -97,6 +98,7 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		{"no-prefix", 0, CLI_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
 		{"output", 'o', CLI_STRING, &given->output, "DIR", "write what rank N prints to DIR/rank-N.out and rank-N.err"},
 		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS", "time to end after a rank has failed, or after a signal (default 5)"},
+		{"lose", 0, CLI_U64, &given->lose, "N", "so many ranks may fail, and the others go on (default 0)", .max = RUN_RANKS_MAX},
 		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default 0: no limit)"},
 		{"json", 0, CLI_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
 		{0},
@@ -105,12 +107,12 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		COMMAND,
 		"-- COMMAND [ARGUMENT]...",
 		"Starts the ranks of a job, here or on other hosts, and waits for all of them. Each is told in its\n"
-		"environment who it is and how to find the others. When one fails, the others are ended. SIGINT and\n"
+		"environment who it is and how to find the others. When one fails, the others are ended (see --lose). SIGINT and\n"
 		"SIGTERM go to all ranks; those that stay get SIGKILL when --grace is over, or at a second Ctrl-C.\n\n"
 		"  espalier run -n 8 -- ./train --epochs 3\n"
 		"  espalier run --hosts a:4,b:4 -- python3 train.py\n"
 		"  espalier run -n 2 --env ESP_LOG=info --output logs -- ./train\n\n"
-		"Returns 0 if all ranks do, otherwise what the first one returned that failed, 128 and the signal if it\n"
+		"Returns 0 if all ranks do, or all but --lose, otherwise what the first one returned that failed, 128 and the signal if it\n"
 		"was killed; 124 after --timeout, 127 if there is no such command, 126 if it cannot be run.",
 		options,
 		0,
@@ -281,6 +283,7 @@ static int take_environment(struct run_request *request)
 static int understand(const struct given *given, struct run_request *request)
 {
 	int status = take_ranks(given, request);
+	request->lose = (uint32_t)given->lose;
 	if (status == GO_ON)
 		status = take_seconds("grace", given->grace, &request->grace_ns);
 	if (status == GO_ON)

@@ -203,8 +203,22 @@ static bool is_cut_off(const struct run_job *job, const struct run_child *child)
 	return job->end.timed_out && (number == SIGTERM || number == SIGKILL);
 }
 
+/* A job that can lose ranks goes on without this one. */
+static bool is_allowed(struct run_job *job, uint32_t rank)
+{
+	bool is_ours = job->end.stage != RUN_CALM || is_cut_off(job, &job->children[rank]);
+
+	if (is_ours || job->failed || job->lost == job->request->lose)
+		return false;
+	job->lost++;
+	run_output_say(&job->output, "rank %u has failed; the others go on", rank);
+	return true;
+}
+
 static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 {
+	if (is_allowed(job, rank))
+		return;
 	run_end_on_failure(&job->end, now_ns);
 	job->stopped = true;
 	if (is_cut_off(job, &job->children[rank])) {

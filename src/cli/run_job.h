@@ -56,6 +56,7 @@ struct run_job {
 
 	bool failed;           /* a rank has, and the rest is about it */
 	uint32_t first_failed; /* the rank */
+	uint32_t lost;         /* ranks that failed, and were allowed to */
 	uint32_t after_first;  /* ranks that ended after it */
 	uint32_t told;         /* how many of those had to be told to end because of it */
 };

@@ -24,6 +24,7 @@ struct run_request {
 	const char *output; /* folder for what the ranks print; NULL: our own output */
 	bool prefixed;      /* lines begin with the rank */
 	bool json;
+	uint32_t lose;     /* so many may fail, and the job goes on */
 	uint64_t grace_ns;
 	uint64_t limit_ns; /* 0: none */
 	char leader[RUN_LEADER_TEXT];

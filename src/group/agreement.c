@@ -207,7 +207,7 @@ void agreement_settle(struct agreement *agreement, bool is_as_prepared)
 
 /* ---- events ---- */
 
-/* As in members.c: who was away forgives all others first; and listens to what was said meanwhile before it leads anybody. */
+/* As in presence.c: who was away forgives all others first; and listens to what was said meanwhile before it leads anybody. */
 static void notice_absence(struct agreement *agreement, uint64_t now)
 {
 	if (now <= agreement->turned_ns + agreement->config.interval_ns / 4)

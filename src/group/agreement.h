@@ -1,7 +1,7 @@
 /*
  * agreement.h - the members of a failed group agree on who of them goes on.
  *
- * Pure, as members.h is: one for each member of a group, named by its place. It is told who is gone
+ * Pure, as presence.h is: one for each member of a group, named by its place. It is told who is gone
  * and who is accused, what messages came and what time it is; it tells what to send, and once what was decided.
  *
  * It goes in rounds; round r is led by the member at place r modulo size. Each member joins the first round whose leader it

@@ -127,7 +127,10 @@ static void draw_up(struct agreement *agreement)
 	}
 	if (terms->everywhere == UINT64_MAX)
 		terms->everywhere = 0;
-	if (!is_quorum(agreement, count_members(agreement, members)))
+	uint32_t count = count_members(agreement, members);
+	bool is_alone = count == 1 && agreement->config.size > 1 && agreement->places[agreement->config.self].is_accused;
+	/* Who was given up by others, and is alone now, cannot know that they do not go on somewhere. */
+	if (!is_quorum(agreement, count) || is_alone)
 		terms->flags = VERDICT_NO_QUORUM;
 }
 

@@ -12,8 +12,9 @@
 #include "group/listen.h"
 #include "runtime/context_events.h"
 #include "runtime/group.h"
+#include "runtime/membership.h"
+#include "runtime/shrink.h"
 
-#define LINGER_AFTER_FAILURE NS_PER_S
 #define LANES_MOST 4u /* unless the settings say otherwise */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
@@ -349,6 +350,7 @@ static enum esp_status open_steward(struct context *context, struct sockets *soc
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
+		.interval_ns = context_interval_ns(context),
 		.events = &context_events,
 		.context = context,
 	};
@@ -392,6 +394,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK) /* before anybody can send on it */
 		status = open_world(context, failure);
 	if (status == ESP_OK)
+		status = membership_open(context, failure);
+	if (status == ESP_OK)
 		status = open_steward(context, sockets, failure);
 	if (status == ESP_OK)
 		status = context_meet(context, failure);
@@ -399,6 +403,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
 	if (status == ESP_OK) /* nobody leaves before all are here */
 		status = meet_all(context, failure);
+	if (status == ESP_OK)
+		status = membership_begin(context, failure);
 	return status;
 }
 
@@ -417,6 +423,8 @@ static void context_free(struct context *context)
 	for (uint32_t i = 0; context->views && i < context->local_count; i++)
 		segment_view_close(context->views[i]);
 	segment_close(context->segment);
+	presence_fini(&context->presence);
+	shrink_forget_past(context);
 	roster_fini(&context->roster);
 	free(context->drivers);
 	free(context->is_local);
@@ -456,10 +464,10 @@ enum esp_status context_open(const struct context_options *options, struct conte
 void context_close(struct context *context)
 {
 	bool has_failed = atomic_load(&context->world->failed) != ESP_OK;
-	uint64_t linger = context->conf.linger_seconds * NS_PER_S;
+	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
 
 	context_end_work(context);
 	if (context->size > 1)
-		context_leave(context, has_failed && linger > LINGER_AFTER_FAILURE ? LINGER_AFTER_FAILURE : linger);
+		context_leave(context, has_failed && linger > patience ? patience : linger);
 	context_free(context);
 }

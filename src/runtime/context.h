@@ -17,7 +17,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/conf.h"
+#include "group/presence.h"
 #include "runtime/failure.h"
 #include "runtime/steward.h"
 #include "transport/shm/segment.h"
@@ -28,12 +30,7 @@
 struct driver;
 struct group;
 struct work;
-
-enum fate {
-	FATE_HERE,
-	FATE_LEFT, /* in good order */
-	FATE_DEAD,
-};
+struct past_verdict;
 
 struct context {
 	struct conf conf;
@@ -74,10 +71,13 @@ struct context {
 	struct failure open_failure;
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;
+	uint32_t shrinking;       /* groups whose members are agreeing on who goes on   */
+	struct past_verdict *past; /* of groups that were freed, the last first         */
 	bool has_queues;          /* a group may have work that is not under way        */
 	uint64_t queued_ns;       /* since when there is such work: the latest          */
 
 	/* The steward's alone. */
+	struct presence presence;
 	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
 	uint32_t news_next;
 
@@ -123,6 +123,17 @@ static inline bool context_is_forked(const struct context *context)
 	return atomic_load_explicit(context->alive, memory_order_relaxed) == 0;
 }
 
+/* The liveness interval: how long a living rank is silent at the most. All other waiting that nobody sets is a part of it. */
+static inline uint64_t context_interval_ns(const struct context *context)
+{
+	return context->conf.liveness_ms * NS_PER_MS;
+}
+/* Until what was sent must have arrived, unless something is broken: a second of ten. */
+static inline uint64_t context_patience_ns(const struct context *context)
+{
+	return context_interval_ns(context) / 10;
+}
+
 /* For whoever holds the lock: wakes those who wait for `changed`. */
 static inline void context_changed(struct context *context)
 {
@@ -136,9 +147,6 @@ void context_cond_init(pthread_cond_t *cond);
 /* "rank 3 on node7" */
 #define RANK_TEXT 96u
 const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT]);
-
-/* A rank is gone: every group that it is a member of fails, and word is passed on. */
-void context_rank_died(struct context *context, uint32_t rank, const char *how);
 
 /* Was this word of a group not passed on yet? It counts as passed on from now on. The steward's thread alone. */
 bool context_is_news(struct context *context, const struct control_msg *msg);

@@ -6,18 +6,12 @@
 
 #include "base/clock.h"
 #include "runtime/group.h"
+#include "runtime/membership.h"
+#include "runtime/shrink.h"
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 
-#define LEFT_PATIENCE NS_PER_S /* what a rank sent before it left may still be on its way */
-
 /* ---- connections ---- */
-
-static void post_all(struct context *context, struct mail mail)
-{
-	for (uint32_t i = 0; i < context->lanes; i++)
-		driver_mail(&context->drivers[i], &mail);
-}
 
 static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd)
 {
@@ -91,88 +85,7 @@ static void on_control_connected(void *argument, uint32_t peer)
 static void on_control_unreachable(void *argument, uint32_t peer, const struct error *why)
 {
 	opening_failed(argument, peer, why);
-}
-
-/* ---- who is gone ---- */
-
-/* With the lock held: the first group with that rank that works; it is visited. */
-static struct group *working_group_with(struct context *context, uint32_t rank)
-{
-	for (struct group *group = context->groups; group; group = group->next) {
-		if (atomic_load(&group->failed) == ESP_OK && group_has(group, rank)) {
-			group_visit(group);
-			return group;
-		}
-	}
-	return NULL;
-}
-
-static void fail_groups_with(struct context *context, uint32_t rank, enum esp_status status, const char *why)
-{
-	struct group *group;
-
-	pthread_mutex_lock(&context->lock);
-	while ((group = working_group_with(context, rank))) {
-		pthread_mutex_unlock(&context->lock);
-		group_fail(group, status, (int32_t)rank, why, false);
-		pthread_mutex_lock(&context->lock);
-		group_depart(group);
-	}
-	pthread_mutex_unlock(&context->lock);
-}
-
-static bool set_fate(struct context *context, uint32_t rank, enum fate fate)
-{
-	pthread_mutex_lock(&context->lock);
-	bool is_news = context->fates[rank] == FATE_HERE;
-	if (is_news) {
-		context->fates[rank] = (uint8_t)fate;
-		context->gone++;
-		context->gone_ns = clock_now_ns();
-		context_changed(context);
-	}
-	pthread_mutex_unlock(&context->lock);
-	return is_news;
-}
-
-static void tell_all(struct context *context, enum control_type type, uint32_t about, const char *text)
-{
-	struct control_msg msg = {
-		.type = (uint8_t)type,
-		.from = context->rank,
-		.about = about,
-		.peer = UINT32_MAX,
-		.status = type == CONTROL_DEAD ? ESP_EPEER : ESP_OK,
-	};
-
-	snprintf(msg.text, sizeof(msg.text), "%s", text);
-	steward_send_all(context->steward, &msg);
-}
-
-void context_rank_died(struct context *context, uint32_t rank, const char *how)
-{
-	char who[RANK_TEXT], why[CONTROL_TEXT];
-
-	if (rank == context->rank || !set_fate(context, rank, FATE_DEAD))
-		return;
-	tell_all(context, CONTROL_DEAD, rank, how);
-	snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", context_rank_text(context, rank, who), how);
-	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
-	fail_groups_with(context, rank, ESP_EPEER, why);
-	post_all(context, (struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
-}
-
-static void rank_left(struct context *context, uint32_t rank)
-{
-	if (rank != context->rank && set_fate(context, rank, FATE_LEFT)) {
-		tell_all(context, CONTROL_LEFT, rank, "");
-		context_watch(context); /* somebody may wait for it in vain */
-	}
-}
-
-static void on_closed(void *argument, uint32_t peer, const struct error *why)
-{
-	context_rank_died(argument, peer, why->text); /* unless it has left */
+	membership_unreachable(argument, peer, why);
 }
 
 /* ---- messages ---- */
@@ -242,14 +155,11 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 {
 	struct context *context = argument;
 
+	if (membership_message(context, peer, msg))
+		return;
 	switch (msg->type) {
-	case CONTROL_LEFT:
-		if (msg->about < context->size)
-			rank_left(context, msg->about);
-		break;
-	case CONTROL_DEAD:
-		if (msg->about < context->size)
-			context_rank_died(context, msg->about, msg->text);
+	case CONTROL_PIECE:
+		shrink_piece(context, peer, msg);
 		break;
 	case CONTROL_FAILED:
 		on_failed(context, msg);
@@ -306,10 +216,13 @@ static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
 	return now > since_ns && now - since_ns >= patience_ns;
 }
 
+/* What a rank sent before it left may still be on its way. */
 bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
 {
-	return context->fates[rank] == FATE_LEFT && has_passed(LEFT_PATIENCE, context->gone_ns, now) &&
-	       has_passed(LEFT_PATIENCE, waits_since_ns, now);
+	uint64_t patience = context_patience_ns(context);
+
+	return context->fates[rank] == FATE_LEFT && has_passed(patience, context->gone_ns, now) &&
+	       has_passed(patience, waits_since_ns, now);
 }
 
 static bool some_have_left(const struct context *context, const struct group *group)
@@ -401,8 +314,9 @@ static struct concern look_at(struct work *work, uint64_t now)
 	const struct context *context = work->context;
 	struct group *group = work->group;
 	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->board_rounds == 0};
-	bool asks = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(ASK_AGAIN, work->asked_ns, now) &&
-	            has_passed(group_ask_after(work->deadline_ns - work->started_ns), work->started_ns, now);
+	uint64_t patience = context_patience_ns(context);
+	bool asks = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->asked_ns, now) &&
+	            has_passed(group_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
 
 	if (atomic_load(&group->failed) != ESP_OK)
 		return concern;
@@ -412,8 +326,8 @@ static struct concern look_at(struct work *work, uint64_t now)
 		return concern;
 	} else if (now >= work->deadline_ns) {
 		on_late(work, now, &concern);
-	} else if (some_have_left(context, group) && has_passed(LEFT_PATIENCE, context->gone_ns, now) &&
-	           has_passed(LEFT_PATIENCE, work->started_ns, now) && has_passed(LEFT_PATIENCE, work->looked_ns, now)) {
+	} else if (some_have_left(context, group) && has_passed(patience, context->gone_ns, now) &&
+	           has_passed(patience, work->started_ns, now) && has_passed(patience, work->looked_ns, now)) {
 		work->looked_ns = now;
 		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;
 		if (concern.rank != NO_RANK || !work->is_waiting)
@@ -484,6 +398,13 @@ static void on_tick(void *argument, uint64_t now)
 	} while (concern.what != CONCERN_NONE);
 }
 
+static uint64_t on_turn(void *argument, uint64_t now)
+{
+	uint64_t members = membership_turn(argument, now), shrinks = shrink_turn(argument, now);
+
+	return members < shrinks ? members : shrinks;
+}
+
 const struct steward_events context_events = {
 	.lane_connected = on_lane_connected,
 	.lane_unreachable = on_lane_unreachable,
@@ -491,8 +412,10 @@ const struct steward_events context_events = {
 	.control_connected = on_control_connected,
 	.control_unreachable = on_control_unreachable,
 	.message = on_message,
-	.closed = on_closed,
+	.opened = membership_opened,
+	.closed = membership_closed,
 	.tick = on_tick,
+	.turn = on_turn,
 };
 
 /* ---- meeting and leaving ---- */
@@ -573,7 +496,7 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 
 void context_end_work(struct context *context)
 {
-	uint64_t until = clock_now_ns() + NS_PER_S;
+	uint64_t until = clock_now_ns() + context_patience_ns(context);
 
 	pthread_mutex_lock(&context->lock);
 	for (struct group *group = context->groups; group; group = group->next) {
@@ -608,7 +531,7 @@ void context_leave(struct context *context, uint64_t patience_ns)
 {
 	uint64_t until = clock_now_ns() + patience_ns;
 
-	tell_all(context, CONTROL_LEFT, context->rank, "");
+	membership_leave(context);
 	pthread_mutex_lock(&context->lock);
 	while (context->gone < context->size - 1 && clock_now_ns() < until)
 		wait_until(context, until);

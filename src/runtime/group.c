@@ -230,8 +230,8 @@ static void ask_now_and_then(struct group *group, const struct board_call *op, s
 		vigil->began_ns = now;
 		remember_board(group);
 	}
-	if (now - vigil->began_ns < group_ask_after(deadline_ns - vigil->began_ns) ||
-	    (vigil->asked_ns && now - vigil->asked_ns < ASK_AGAIN))
+	if (now - vigil->began_ns < group_ask_after(group, deadline_ns - vigil->began_ns) ||
+	    (vigil->asked_ns && now - vigil->asked_ns < context_patience_ns(group->context)))
 		return;
 	vigil->asked_ns = now;
 	group_ask(group, group->ranks[op->waits_for], vigil->asks++, &op->note);
@@ -259,7 +259,7 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_left)
 		group_fail_by_leave(group, group->ranks[op->waits_for]);
-	uint64_t nap = vigil->asked_ns == 0 ? group_ask_after(deadline_ns - vigil->began_ns) : NAP;
+	uint64_t nap = vigil->asked_ns == 0 ? group_ask_after(group, deadline_ns - vigil->began_ns) : NAP;
 	nap = nap < NAP ? nap : NAP;
 	if (until > now)
 		board_sleep(group->board, op, until - now < nap ? until - now : nap);
@@ -329,6 +329,7 @@ static enum esp_status run_on_board(struct group *group, struct board_call *op, 
 	pthread_mutex_lock(&context->lock);
 	group->waited = true;
 	group->wait = (struct exec_wait){.peer = group->ranks[op->waits_for], .chunk = UINT64_MAX, .step = UINT32_MAX};
+	group_note_failed(group, &op->note);
 	group_explain(group, &op->note, status, failure);
 	pthread_mutex_unlock(&context->lock);
 	return status;

@@ -20,9 +20,6 @@
 #include "runtime/work.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
-#define ASK_AFTER (200 * NS_PER_MS)
-#define ASK_AGAIN NS_PER_S
-#define ABSENCE_HOLDS (3 * ASK_AGAIN) /* that long after it was heard of */
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum group_stream {
@@ -42,6 +39,8 @@ struct absence {
 	uint32_t rank;
 	uint64_t sequence, heard_ns;
 };
+
+struct shrink;
 
 struct group {
 	struct context *context;
@@ -78,6 +77,10 @@ struct group {
 	struct mail *fail_mail;             /* one per lane and stream, made beforehand */
 	struct keyed keyed;
 	struct letters letters;
+	uint64_t first_failed;              /* the lowest number of a call that has failed; 0: none */
+	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
+	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
+	bool shrink_failed;                 /* there was no memory for it           */
 };
 
 /* Made while the context is opened, or by the functions below; its streams are open then, its board is not. */
@@ -95,6 +98,14 @@ ESP_CHECKED enum esp_status group_create(struct group *parent, const uint32_t *p
                                          struct group **out, struct failure *failure);
 /* A collective call too, unless the group has failed. */
 ESP_CHECKED enum esp_status group_free(struct group *group, struct failure *failure);
+/* Alone: its streams are closed, and it goes. No call is under way. */
+void group_retire(struct group *group);
+/* A channel from this one on that no group here has. */
+uint32_t group_propose_channel(struct context *context, uint32_t from);
+/* Has none this one? */
+bool group_channel_is_free(struct context *context, uint32_t channel);
+/* For a new group that all members have opened: they agree on the size of its board, and open that. */
+enum esp_status group_settle_board(struct group *group, struct failure *failure);
 /* Whatever state it is in; no driver runs any more. */
 void group_destroy(struct group *group);
 
@@ -112,6 +123,8 @@ static inline void group_depart(struct group *group)
 
 /* ---- calls ---- */
 
+/* How many were started here. */
+uint64_t group_calls(struct group *group);
 /* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */
 enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure);
 /* Runs a checked call and waits for it: what the collective functions do. */
@@ -129,6 +142,11 @@ void group_turn(struct group *group);
 void group_board_wait(struct group *group, struct work *work, uint64_t until_ns);
 
 /* ---- failure ---- */
+
+/* With context->lock held: a call has ended badly. */
+void group_note_failed(struct group *group, const struct call_note *note);
+/* Without the lock, when no call is under way: calls up to *out_all have ended well here, and none beyond *out_some has. */
+void group_count_done(struct group *group, uint64_t *out_all, uint64_t *out_some);
 
 /* Ends all its calls, now and from now on; the first reason counts. tell: the other members must be told. */
 void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
@@ -184,9 +202,11 @@ void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const str
  * How long a call waits before members are asked: those who wait notice at last that others, who do not, have made
  * another call. Early enough for calls that have little time.
  */
-static inline uint64_t group_ask_after(uint64_t patience_ns)
+static inline uint64_t group_ask_after(const struct group *group, uint64_t patience_ns)
 {
-	return patience_ns / 4 < ASK_AFTER ? patience_ns / 4 : ASK_AFTER;
+	uint64_t usual = context_patience_ns(group->context) / 5;
+
+	return patience_ns / 4 < usual ? patience_ns / 4 : usual;
 }
 
 #endif

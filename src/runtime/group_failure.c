@@ -9,8 +9,6 @@
 #include "runtime/chores.h"
 #include "runtime/group.h"
 
-#define VERDICT_PATIENCE NS_PER_S
-
 struct group *group_find(struct context *context, uint32_t channel, uint32_t first_rank)
 {
 	for (struct group *group = context->groups; group; group = group->next) {
@@ -115,6 +113,45 @@ void group_fail_by_leave(struct group *group, uint32_t rank)
 	group_fail(group, ESP_EPEER, (int32_t)rank, why, true);
 }
 
+/* ---- what has ended well ---- */
+
+uint64_t group_calls(struct group *group)
+{
+	pthread_mutex_lock(&group->lock);
+	uint64_t calls = group->calls;
+	pthread_mutex_unlock(&group->lock);
+	return calls;
+}
+
+void group_note_failed(struct group *group, const struct call_note *note)
+{
+	uint64_t first = group->first_failed, number = note->sequence;
+
+	if (number == 0 || note->flags != 0)
+		return;
+	if (first == 0 || number < first) {
+		group->failed_calls = first == 0 || first - number > 63 ? 0 : group->failed_calls << (first - number);
+		group->first_failed = first = number;
+	}
+	if (number - first < 64)
+		group->failed_calls |= UINT64_C(1) << (number - first);
+}
+
+void group_count_done(struct group *group, uint64_t *out_all, uint64_t *out_some)
+{
+	struct context *context = group->context;
+
+	*out_all = *out_some = group_calls(group);
+	pthread_mutex_lock(&context->lock);
+	uint64_t first = group->first_failed;
+	if (first != 0) {
+		*out_all = first - 1;
+		while (*out_some >= first && *out_some - first < 64 && group->failed_calls >> (*out_some - first) & 1)
+			--*out_some;
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
 /* ---- reasons ---- */
 
 static void ask(struct group *group, uint32_t member_rank, const struct call_note *note)
@@ -176,7 +213,7 @@ static void await_verdict(struct group *group, const struct exec_failure *why)
 
 	pthread_mutex_lock(&context->lock);
 	if (group->verdict_ns == 0) {
-		group->verdict_ns = clock_now_ns() + VERDICT_PATIENCE;
+		group->verdict_ns = clock_now_ns() + context_patience_ns(context);
 		group->suspicion = *why;
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -387,10 +424,7 @@ void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const str
 
 static bool has_made(struct group *group, uint64_t sequence)
 {
-	pthread_mutex_lock(&group->lock);
-	bool made = group->calls >= sequence;
-	pthread_mutex_unlock(&group->lock);
-	return made;
+	return group_calls(group) >= sequence;
 }
 
 void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note)
@@ -428,12 +462,12 @@ uint32_t group_absent(const struct group *group, const struct call_note *note, u
 {
 	const struct absence *absent = &group->absent;
 	const struct keyed *keyed = &group->keyed;
-	uint64_t sequence = note->sequence;
+	uint64_t sequence = note->sequence, holds = 3 * context_patience_ns(group->context);
 
 	if (note->flags & CALL_KEYED)
-		return keyed->missing_ns && keyed->missing_key == note->key && now < keyed->missing_ns + ABSENCE_HOLDS ? keyed->missing
+		return keyed->missing_ns && keyed->missing_key == note->key && now < keyed->missing_ns + holds ? keyed->missing
 		                                                                                                    : NO_RANK;
-	return sequence > 0 && absent->sequence == sequence && now < absent->heard_ns + ABSENCE_HOLDS ? absent->rank : NO_RANK;
+	return sequence > 0 && absent->sequence == sequence && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
 }
 
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)

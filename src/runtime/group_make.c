@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/group.h"
+#include "runtime/shrink.h"
 #include "wire/crc32c.h"
 
 #define CHANNELS (UINT16_MAX + 1u)
@@ -91,15 +92,12 @@ static void allot_board(struct group *group)
 	pthread_mutex_unlock(&context->lock);
 }
 
-enum esp_status group_open_board(struct group *group)
+/* Of the size that it was allotted. */
+static enum esp_status open_board(struct group *group)
 {
 	struct context *context = group->context;
 	const struct segment_view **views;
 
-	group->board_bytes = (uint32_t)context->conf.board_bytes;
-	if (!can_have_board(group))
-		return ESP_OK;
-	allot_board(group);
 	if (group->board_bytes == 0)
 		return ESP_OK;
 	views = calloc(group->size, sizeof(struct segment_view *));
@@ -111,6 +109,15 @@ enum esp_status group_open_board(struct group *group)
 	                                    views, &group->board);
 	free(views);
 	return status;
+}
+
+enum esp_status group_open_board(struct group *group)
+{
+	group->board_bytes = (uint32_t)group->context->conf.board_bytes;
+	if (!can_have_board(group))
+		return ESP_OK;
+	allot_board(group);
+	return open_board(group);
 }
 
 static void close_stream(struct driver *driver, uint16_t channel)
@@ -248,13 +255,15 @@ static void unlink_group(struct group *group)
 void group_destroy(struct group *group)
 {
 	unlink_group(group);
+	shrink_fini(group, true);
 	group_release(group);
 }
 
 /* Nobody finds it any more; then mail about it is opened and its streams are closed; then it goes. */
-static void retire(struct group *group)
+void group_retire(struct group *group)
 {
 	unlink_group(group);
+	shrink_fini(group, false);
 	close_streams(group, group->context->lanes);
 	group_release(group);
 }
@@ -277,8 +286,18 @@ static bool is_taken(const struct context *context, uint32_t channel)
 	return false;
 }
 
+bool group_channel_is_free(struct context *context, uint32_t channel)
+{
+	pthread_mutex_lock(&context->lock);
+	bool is_free = channel + GROUP_CHANNELS <= CHANNELS && !is_taken(context, channel);
+	if (is_free && context->next_channel <= channel)
+		context->next_channel = channel + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	return is_free;
+}
+
 /* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
-static uint32_t propose_channel(struct context *context, uint32_t from)
+uint32_t group_propose_channel(struct context *context, uint32_t from)
 {
 	uint32_t found = NO_CHANNEL;
 
@@ -364,6 +383,29 @@ static void settle_board(struct group *group, uint32_t bytes)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
+/* By messages, as there is no board yet; it is call number 0. */
+enum esp_status group_settle_board(struct group *group, struct failure *failure)
+{
+	int32_t mine = (int32_t)group->context->conf.board_bytes, all = 0;
+	bool can = can_have_board(group);
+
+	group->board_bytes = (uint32_t)mine;
+	if (can) {
+		allot_board(group);
+		mine = (int32_t)group->board_bytes;
+	}
+	group->calls = UINT64_MAX;
+	enum esp_status status = exchange(group, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
+	if (status != ESP_OK)
+		return status;
+	settle_board(group, (uint32_t)all);
+	if (can && open_board(group) != ESP_OK) {
+		group_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, "no memory for a board", true);
+		return ESP_ENOMEM;
+	}
+	return ESP_OK;
+}
+
 /* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
 static enum esp_status try_channel(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                                    struct group **out, bool *out_fits, struct failure *failure)
@@ -392,7 +434,7 @@ static enum esp_status try_channel(struct group *parent, uint32_t channel, const
 	if (status == ESP_OK && all < 0)
 		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
 	if (!*out_fits && group) {
-		retire(group);
+		group_retire(group);
 		group = NULL;
 	}
 	*out = group;
@@ -413,7 +455,7 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
 	}
 	while (status == ESP_OK && !fits) {
-		mine.channel = propose_channel(parent->context, channel);
+		mine.channel = group_propose_channel(parent->context, channel);
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
@@ -474,6 +516,6 @@ enum esp_status group_free(struct group *group, struct failure *failure)
 	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
 	if (status == ESP_OK)
 		(void)group_run(group, &meet, &(struct work_options){0}, failure);
-	retire(group);
+	group_retire(group);
 	return ESP_OK;
 }

@@ -14,17 +14,17 @@
 #include "runtime/link.h"
 
 #define GUESTS_MOST 256u              /* accepted and not yet proved, at a time */
-#define GUEST_PATIENCE (5 * NS_PER_S) /* until they must have proved themselves */
 #define TICK (20 * NS_PER_MS)
 #define ACCEPTS 16 /* in one turn */
-#define FAREWELL NS_PER_S
 #define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
 
 /* What other threads ask for. */
 struct errand {
 	struct errand *next;
-	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL } what;
+	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL, ERRAND_RUN } what;
 	uint32_t peer, lane;
+	steward_fn *function;
+	void *argument;
 	struct control_msg msg;
 };
 
@@ -158,6 +158,7 @@ static void opened(struct steward *steward, struct link *link)
 	}
 	if (link->dialled)
 		events->control_connected(steward->config.context, link->peer);
+	events->opened(steward->config.context, link->peer);
 }
 
 /* Moves a link as far as it goes. It may be gone afterwards. */
@@ -267,7 +268,7 @@ static void accept_all(struct steward *steward, int listen_fd)
 		link->fd = fd;
 		link->is_guest = true;
 		link->local = listen_fd == steward->config.local_fd;
-		link->deadline_ns = clock_now_ns() + GUEST_PATIENCE;
+		link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
 		steward->guests++;
 		link_insert(steward, link);
 		link_greet(link, &steward->listener);
@@ -309,6 +310,9 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 				send_to(steward, i, &errand->msg);
 		}
 		break;
+	case ERRAND_RUN:
+		errand->function(steward->config.context, errand->argument);
+		break;
 	}
 }
 
@@ -336,12 +340,13 @@ static void wake(struct steward *steward)
 	(void)done;
 }
 
-static void post(struct steward *steward, struct errand errand)
+/* False: no memory. */
+static bool post(struct steward *steward, struct errand errand)
 {
 	struct errand *copy = malloc(sizeof(*copy));
 
 	if (!copy)
-		return; /* whoever waits for it has a deadline */
+		return false; /* whoever waits for it has a deadline */
 	*copy = errand;
 	copy->next = NULL;
 	pthread_mutex_lock(&steward->lock);
@@ -352,26 +357,37 @@ static void post(struct steward *steward, struct errand errand)
 	steward->last = copy;
 	pthread_mutex_unlock(&steward->lock);
 	wake(steward);
+	return true;
+}
+
+bool steward_run(struct steward *steward, steward_fn *function, void *argument)
+{
+	return post(steward, (struct errand){.what = ERRAND_RUN, .function = function, .argument = argument});
+}
+
+bool steward_has_control(const struct steward *steward, uint32_t peer)
+{
+	return steward->control[peer] != NULL;
 }
 
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
 {
-	post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
+	(void)post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
 }
 
 void steward_dial_control(struct steward *steward, uint32_t peer)
 {
-	post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
+	(void)post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
 }
 
 void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
 {
-	post(steward, (struct errand){.what = ERRAND_SEND, .peer = peer, .msg = *msg});
+	(void)post(steward, (struct errand){.what = ERRAND_SEND, .peer = peer, .msg = *msg});
 }
 
 void steward_send_all(struct steward *steward, const struct control_msg *msg)
 {
-	post(steward, (struct errand){.what = ERRAND_SEND_ALL, .msg = *msg});
+	(void)post(steward, (struct errand){.what = ERRAND_SEND_ALL, .msg = *msg});
 }
 
 void steward_tick(struct steward *steward, bool wanted)
@@ -461,7 +477,7 @@ static bool is_quitting(struct steward *steward, bool *out_ticks)
 /* What is queued leaves, if the others read. */
 static void farewell(struct steward *steward)
 {
-	uint64_t until = clock_now_ns() + FAREWELL;
+	uint64_t until = clock_now_ns() + steward->config.interval_ns / 10;
 	bool waits = true;
 
 	run_errands(steward);
@@ -493,6 +509,8 @@ static void *steward_main(void *argument)
 		}
 		if (ticks && next_tick < next)
 			next = next_tick;
+		uint64_t wanted = steward->config.events->turn(steward->config.context, now);
+		next = wanted < next ? wanted : next;
 		turn(steward, timeout_ms(now, next));
 		run_errands(steward);
 	}

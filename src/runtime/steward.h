@@ -29,6 +29,8 @@ struct steward_events {
 	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, const struct error *why);
 	/* A rank of this host, connected, with its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
+	/* A control connection stands, whoever dialled it. */
+	void (*opened)(void *context, uint32_t peer);
 	/* A control connection that this rank dialled stands, or cannot be made. */
 	void (*control_connected)(void *context, uint32_t peer);
 	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
@@ -37,7 +39,12 @@ struct steward_events {
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
 	/* Called every few dozen milliseconds while steward_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
+	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
+	uint64_t (*turn)(void *context, uint64_t now_ns);
 };
+
+/* Something that has to be done by the steward's thread. */
+typedef void steward_fn(void *context, void *argument);
 
 struct steward_config {
 	const struct join_config *join; /* borrowed */
@@ -49,6 +56,7 @@ struct steward_config {
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
+	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	const struct steward_events *events;
 	void *context;
 };
@@ -58,7 +66,7 @@ ESP_CHECKED enum esp_status steward_local_socket(uint16_t port, int *out_fd, str
 
 /* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
 ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err);
-/* Sends what is queued, for a second at most, and closes all connections. No event comes any more. NULL is fine. */
+/* Sends what is queued, for a tenth of the interval at most, and closes all connections. No event comes any more. NULL is fine. */
 void steward_close(struct steward *steward);
 
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
@@ -67,6 +75,11 @@ void steward_dial_control(struct steward *steward, uint32_t peer);
 /* To one rank (a connection is made if there is none), or to all that there is a control connection to. */
 void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg);
 void steward_send_all(struct steward *steward, const struct control_msg *msg);
+
+/* Runs the function with the context of the events, soon. False: no memory. */
+bool steward_run(struct steward *steward, steward_fn *function, void *argument);
+/* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
+bool steward_has_control(const struct steward *steward, uint32_t peer);
 
 /* From now on tick() is wanted, or not. */
 void steward_tick(struct steward *steward, bool wanted);

@@ -355,6 +355,8 @@ void work_end(struct work *work, enum esp_status status)
 		atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
 	else
 		context->ended_calls++;
+	if (status != ESP_OK)
+		group_note_failed(work->group, &work->note);
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
 	work->ended = status;

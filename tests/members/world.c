@@ -143,7 +143,7 @@ static void on_accusation(void *context, uint32_t who, uint32_t by)
 	agreement_accused(&rank->agreement, who, by, rank->world->now_ns);
 }
 
-static const struct members_events members_events = {
+static const struct presence_events presence_events = {
 	.send = send,
 	.send_all = send_all,
 	.dial = dial,
@@ -228,7 +228,7 @@ static void accuse(void *context, uint32_t place)
 {
 	struct world_rank *rank = context;
 
-	members_accuse(&rank->members, place, "does not answer", rank->world->now_ns);
+	presence_accuse(&rank->presence, place, "does not answer", rank->world->now_ns);
 }
 
 static const struct agreement_events agreement_events = {.send = send_verdict, .prepare = prepare, .accuse = accuse};
@@ -246,18 +246,18 @@ static void deliver(struct world_rank *rank, uint32_t from, const struct world_m
 	switch (message->kind) {
 	case WORLD_CONTROL:
 		agreement_heard(&rank->agreement, from, now);
-		CHECK(members_message(&rank->members, from, &message->msg, now));
+		CHECK(presence_message(&rank->presence, from, &message->msg, now));
 		break;
 	case WORLD_VERDICT:
-		members_heard(&rank->members, from, now);
+		presence_heard(&rank->presence, from, now);
 		group_failed(rank); /* as a rank does that hears of it in this way first */
 		agreement_message(&rank->agreement, from, message->bytes, message->n, now);
 		break;
 	case WORLD_CLOSED:
-		members_closed(&rank->members, from, "its connection was closed", now);
+		presence_closed(&rank->presence, from, "its connection was closed", now);
 		break;
 	case WORLD_CONNECTED:
-		members_connected(&rank->members, from, now);
+		presence_connected(&rank->presence, from, now);
 		break;
 	}
 	note_decision(rank);
@@ -270,7 +270,7 @@ static void turn(struct world_rank *rank)
 
 	if (rank->has_failed && !rank->agreement.is_started && now >= rank->shrinks_ns)
 		agreement_start(&rank->agreement, 10 + rank->number % 2, 11, 4 * (1 + rank->number), now);
-	uint64_t next = members_turn(&rank->members, now), other = agreement_turn(&rank->agreement, now);
+	uint64_t next = presence_turn(&rank->presence, now), other = agreement_turn(&rank->agreement, now);
 	note_decision(rank);
 	next = other < next ? other : next;
 	if (rank->has_failed && !rank->agreement.is_started && rank->shrinks_ns < next)
@@ -442,11 +442,11 @@ void world_play(struct world *world, const struct world_options *options, uint64
 		if (options->kills && rng_chance(&world->rng, 1, 4))
 			rank->verdicts_left = 1 + (uint32_t)rng_below(&world->rng, 3 * options->size);
 		rank->taken_channel = rng_chance(&world->rng, 1, 3) ? 4 * options->size : 0;
-		CHECK(members_init(&rank->members, i, options->size, options->interval_ns, world->now_ns, &members_events, rank) == ESP_OK);
+		CHECK(presence_init(&rank->presence, i, options->size, options->interval_ns, world->now_ns, &presence_events, rank) == ESP_OK);
 		CHECK(agreement_init(&rank->agreement, &config) == ESP_OK);
 	}
 	for (uint32_t i = 0; i < options->size; i++)
-		members_begin(&world->ranks[i].members, world->now_ns);
+		presence_begin(&world->ranks[i].presence, world->now_ns);
 	if (!options->is_calm)
 		plan_faults(world);
 	for (uint32_t i = 0; i < world->fault_count; i++)
@@ -465,7 +465,7 @@ void world_play(struct world *world, const struct world_options *options, uint64
 void world_fini(struct world *world)
 {
 	for (uint32_t i = 0; i < world->options.size; i++) {
-		members_fini(&world->ranks[i].members);
+		presence_fini(&world->ranks[i].presence);
 		agreement_fini(&world->ranks[i].agreement);
 		for (uint32_t k = 0; k < world->options.size; k++) {
 			while (world->pipes[i][k].first) {

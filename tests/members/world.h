@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "group/agreement.h"
-#include "group/members.h"
+#include "group/presence.h"
 
 #define WORLD_MOST 16u
 
@@ -45,7 +45,7 @@ struct world_rank {
 	struct world *world;
 	uint32_t number;
 	bool is_dead, is_stopped, was_stopped;
-	struct members members;
+	struct presence presence;
 	struct agreement agreement;
 	uint64_t due_ns;        /* of members and agreement                     */
 	bool has_failed;        /* the group, as far as this rank knows         */

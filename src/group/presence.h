@@ -1,5 +1,5 @@
 /*
- * members.h - who of the job is still there: beats, silence, and word of it to all.
+ * presence.h - who of the job is still there: beats, silence, and word of it to all.
  *
  * Pure: it is told what happened and what time it is, and tells its owner what to send. One for
  * each rank; the steward's thread drives it, and tests drive hundreds in virtual time.
@@ -10,12 +10,12 @@
  * one that stays away is accused before the interval is over. Who was stopped itself forgives everybody first.
  *
  * There are two kinds of bad news, and both are passed on by all to all, once: a rank is *gone* (its connection was closed: the
- * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Both are
- * final: nobody comes back under its old number. Who is gone leaves gaps, which new neighbours close; a new connection
+ * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Who is gone
+ * does not come back under its old number; who is accused is pardoned only if all agree on it. Who is gone leaves gaps, which new neighbours close; a new connection
  * first carries all news that there is, so word goes on reaching everybody however many are gone.
  */
-#ifndef GROUP_MEMBERS_H
-#define GROUP_MEMBERS_H
+#ifndef GROUP_PRESENCE_H
+#define GROUP_PRESENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +23,8 @@
 #include "base/error.h"
 #include "wire/control_msg.h"
 
-#define MEMBERS_HOW 96u        /* with the NUL */
-#define MEMBERS_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
+#define PRESENCE_HOW 96u        /* with the NUL */
+#define PRESENCE_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
 
 enum fate {
 	FATE_HERE,
@@ -33,7 +33,7 @@ enum fate {
 	FATE_DEAD,   /* its process has ended            */
 };
 
-struct members_events {
+struct presence_events {
 	void (*send)(void *context, uint32_t to, const struct control_msg *msg);
 	/* To everybody that there is a control connection to. */
 	void (*send_all)(void *context, const struct control_msg *msg);
@@ -54,7 +54,7 @@ struct member {
 	bool is_accused_by_us;
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
 	uint64_t beaten_ns; /* when we last did                                      */
-	char how[MEMBERS_HOW];
+	char how[PRESENCE_HOW];
 	uint32_t by;
 };
 
@@ -62,46 +62,51 @@ struct accusation {
 	uint32_t by, about;
 };
 
-struct members {
+struct presence {
 	uint32_t self, size;
 	uint64_t interval_ns;
-	const struct members_events *events;
+	const struct presence_events *events;
 	void *context;
 	struct member *all; /* by rank */
 	struct accusation *accusations;
 	uint32_t accusation_count, accusation_room;
 	uint64_t turned_ns; /* when the clock was last looked at */
 	uint64_t due_ns;    /* when it was to be looked at next   */
+	bool has_begun;
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
 	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
 };
 
-ESP_CHECKED enum esp_status members_init(struct members *members, uint32_t self, uint32_t size, uint64_t interval_ns,
-                                         uint64_t now_ns, const struct members_events *events, void *context);
-void members_fini(struct members *members);
+ESP_CHECKED enum esp_status presence_init(struct presence *presence, uint32_t self, uint32_t size, uint64_t interval_ns,
+                                         uint64_t now_ns, const struct presence_events *events, void *context);
+void presence_fini(struct presence *presence);
 
 /* The control connections stand, the job begins: neighbours are dialled and beaten from now on. */
-void members_begin(struct members *members, uint64_t now_ns);
+void presence_begin(struct presence *presence, uint64_t now_ns);
 /* A control connection to a rank stands. */
-void members_connected(struct members *members, uint32_t rank, uint64_t now_ns);
+void presence_connected(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* One was closed by the other end. */
-void members_closed(struct members *members, uint32_t rank, const char *how, uint64_t now_ns);
+void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now_ns);
 /* A message of another kind came from it. */
-void members_heard(struct members *members, uint32_t rank, uint64_t now_ns);
+void presence_heard(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* CONTROL_LEFT, DEAD, SILENT, BEAT and ECHO; false: it is of another kind. */
-bool members_message(struct members *members, uint32_t from, const struct control_msg *msg, uint64_t now_ns);
+bool presence_message(struct presence *presence, uint32_t from, const struct control_msg *msg, uint64_t now_ns);
 /* Somebody has waited for that rank in vain. */
-void members_accuse(struct members *members, uint32_t rank, const char *how, uint64_t now_ns);
+void presence_accuse(struct presence *presence, uint32_t rank, const char *how, uint64_t now_ns);
+/* It is agreed that this rank, perhaps our own, goes on with us: whatever was said of it is forgotten. */
+void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
+/* It is agreed that it does not: it counts as dead, and what it says of others counts no more. */
+void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* We leave in good order. */
-void members_leave(struct members *members);
+void presence_leave(struct presence *presence);
 
 /* What is due. Returns when to come again. */
-uint64_t members_turn(struct members *members, uint64_t now_ns);
+uint64_t presence_turn(struct presence *presence, uint64_t now_ns);
 
-static inline bool members_is_gone(const struct members *members, uint32_t rank)
+static inline bool presence_is_gone(const struct presence *presence, uint32_t rank)
 {
-	return members->all[rank].fate == FATE_DEAD || members->all[rank].fate == FATE_LEFT;
+	return presence->all[rank].fate == FATE_DEAD || presence->all[rank].fate == FATE_LEFT;
 }
-bool members_is_accused(const struct members *members, uint32_t rank);
+bool presence_is_accused(const struct presence *presence, uint32_t rank);
 
 #endif

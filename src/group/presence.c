@@ -1,0 +1,371 @@
+#include "group/presence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+#define BEATS 8u /* in an interval */
+
+enum esp_status presence_init(struct presence *presence, uint32_t self, uint32_t size, uint64_t interval_ns,
+                             uint64_t now_ns, const struct presence_events *events, void *context)
+{
+	*presence = (struct presence){
+		.self = self,
+		.size = size,
+		.interval_ns = interval_ns,
+		.events = events,
+		.context = context,
+		.turned_ns = now_ns,
+		.due_ns = UINT64_MAX,
+	};
+	presence->all = calloc(size, sizeof(*presence->all));
+	return presence->all ? ESP_OK : ESP_ENOMEM;
+}
+
+void presence_fini(struct presence *presence)
+{
+	free(presence->all);
+	free(presence->accusations);
+	*presence = (struct presence){0};
+}
+
+static uint64_t beat_ns(const struct presence *presence)
+{
+	return presence->interval_ns / BEATS;
+}
+
+static uint64_t silence_ns(const struct presence *presence)
+{
+	return presence->interval_ns - presence->interval_ns / BEATS;
+}
+
+/* ---- news ---- */
+
+static struct control_msg new_message(const struct presence *presence, enum control_type type, uint32_t about)
+{
+	return (struct control_msg){
+		.type = (uint8_t)type,
+		.from = presence->self,
+		.about = about,
+		.peer = UINT32_MAX,
+	};
+}
+
+static void send_beat(struct presence *presence, uint32_t to, enum control_type type, bool is_last)
+{
+	struct control_msg msg = new_message(presence, type, to);
+
+	msg.sequence = is_last;
+	presence->events->send(presence->context, to, &msg);
+}
+
+static struct control_msg fate_message(const struct presence *presence, uint32_t rank)
+{
+	const struct member *member = &presence->all[rank];
+	struct control_msg msg = new_message(presence, member->fate == FATE_LEFT ? CONTROL_LEFT : CONTROL_DEAD, rank);
+
+	msg.from = member->by;
+	msg.status = member->fate == FATE_DEAD ? ESP_EPEER : ESP_OK;
+	snprintf(msg.text, sizeof(msg.text), "%s", member->how);
+	return msg;
+}
+
+static struct control_msg accusation_message(const struct presence *presence, struct accusation accusation)
+{
+	struct control_msg msg = new_message(presence, CONTROL_SILENT, accusation.about);
+
+	msg.from = accusation.by;
+	msg.status = ESP_EPEER;
+	/* We do not have what others said of us; they have said it. */
+	snprintf(msg.text, sizeof(msg.text), "%s", presence->all[accusation.about].how);
+	return msg;
+}
+
+bool presence_is_accused(const struct presence *presence, uint32_t rank)
+{
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		if (presence->accusations[i].about == rank)
+			return true;
+	}
+	return false;
+}
+
+static bool is_known(const struct presence *presence, struct accusation accusation)
+{
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		if (presence->accusations[i].by == accusation.by && presence->accusations[i].about == accusation.about)
+			return true;
+	}
+	return false;
+}
+
+/* False: no memory for it, or more than anybody needs. */
+static bool keep(struct presence *presence, struct accusation accusation)
+{
+	if (presence->accusation_count == presence->accusation_room) {
+		uint32_t room = presence->accusation_room ? 2 * presence->accusation_room : 16;
+		struct accusation *all = room > PRESENCE_ACCUSATIONS
+		                             ? NULL
+		                             : realloc(presence->accusations, room * sizeof(*presence->accusations));
+
+		if (!all)
+			return false;
+		presence->accusations = all;
+		presence->accusation_room = room;
+	}
+	presence->accusations[presence->accusation_count++] = accusation;
+	return true;
+}
+
+/* ---- neighbours ---- */
+
+/* Those that are powers of two ahead, or the next that are still there. A ring is among them, so nobody is left alone. */
+static void find_neighbours(struct presence *presence, uint64_t now)
+{
+	for (uint32_t i = 0; i < presence->size; i++) {
+		struct member *member = &presence->all[i];
+		uint32_t ahead = (i + presence->size - presence->self) % presence->size;
+		bool is_next = false;
+
+		/* The first at or beyond step that is here: so nobody between step and it is. */
+		for (uint64_t step = 1; step <= ahead && member->fate == FATE_HERE && !is_next; step *= 2) {
+			bool skipped_all = true;
+
+			for (uint64_t k = step; k < ahead && skipped_all; k++)
+				skipped_all = presence->all[(presence->self + k) % presence->size].fate != FATE_HERE;
+			is_next = skipped_all;
+		}
+		if (is_next && !member->is_next) {
+			member->is_next = true;
+			member->heard_ns = now > member->heard_ns ? now : member->heard_ns;
+			member->beaten_ns = 0;
+			presence->events->dial(presence->context, i);
+		} else if (!is_next && member->is_next) {
+			member->is_next = false;
+			if (member->fate == FATE_HERE)
+				send_beat(presence, i, CONTROL_BEAT, true);
+		}
+	}
+	presence->due_ns = now;
+}
+
+static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, uint32_t by, const char *how, uint64_t now)
+{
+	struct member *member = &presence->all[rank];
+
+	if (rank == presence->self || member->fate >= fate || member->fate == FATE_LEFT)
+		return;
+	bool was_here = member->fate == FATE_HERE;
+	member->fate = (uint8_t)fate;
+	member->by = by;
+	snprintf(member->how, sizeof(member->how), "%s", how);
+	if (fate != FATE_SILENT) {
+		struct control_msg msg = fate_message(presence, rank);
+
+		presence->events->send_all(presence->context, &msg);
+	}
+	presence->events->fate(presence->context, rank, fate, by, member->how);
+	if (was_here && presence->has_begun && !presence->is_leaving)
+		find_neighbours(presence, now);
+}
+
+static void take_accusation(struct presence *presence, struct accusation accusation, const char *how, uint64_t now)
+{
+	if (accusation.about >= presence->size || accusation.by >= presence->size || accusation.by == accusation.about ||
+	    presence_is_gone(presence, accusation.by) || is_known(presence, accusation) || !keep(presence, accusation))
+		return;
+	struct control_msg msg = accusation_message(presence, accusation);
+	snprintf(msg.text, sizeof(msg.text), "%s", how);
+	presence->events->send_all(presence->context, &msg);
+	if (accusation.about == presence->self) {
+		presence->is_outcast = true;
+		presence->events->accused(presence->context, accusation.by, how);
+	} else {
+		set_fate(presence, accusation.about, FATE_SILENT, accusation.by, how, now);
+	}
+	presence->events->accusation(presence->context, accusation.about, accusation.by);
+}
+
+void presence_accuse(struct presence *presence, uint32_t rank, const char *how, uint64_t now)
+{
+	struct member *member = &presence->all[rank];
+
+	if (member->is_accused_by_us || rank == presence->self || presence_is_gone(presence, rank))
+		return;
+	member->is_accused_by_us = true;
+	take_accusation(presence, (struct accusation){.by = presence->self, .about = rank}, how, now);
+}
+
+static void forget_accusations(struct presence *presence, uint32_t about)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		if (presence->accusations[i].about != about)
+			presence->accusations[kept++] = presence->accusations[i];
+	}
+	presence->accusation_count = kept;
+}
+
+void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	struct member *member = &presence->all[rank];
+
+	forget_accusations(presence, rank);
+	if (rank == presence->self)
+		presence->is_outcast = false;
+	if (member->fate != FATE_SILENT)
+		return;
+	member->fate = FATE_HERE;
+	member->is_accused_by_us = false;
+	presence_heard(presence, rank, now);
+	presence->events->fate(presence->context, rank, FATE_HERE, presence->self, "");
+	if (presence->has_begun)
+		find_neighbours(presence, now);
+}
+
+void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	set_fate(presence, rank, FATE_DEAD, presence->self, "the others agreed to go on without it", now);
+}
+
+/* ---- events ---- */
+
+void presence_begin(struct presence *presence, uint64_t now)
+{
+	presence->has_begun = true;
+	presence->turned_ns = now;
+	find_neighbours(presence, now);
+}
+
+void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	presence_heard(presence, rank, now);
+	for (uint32_t i = 0; i < presence->size; i++) {
+		if (i == rank || !presence_is_gone(presence, i))
+			continue;
+		struct control_msg msg = fate_message(presence, i);
+		presence->events->send(presence->context, rank, &msg);
+	}
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		struct control_msg msg = accusation_message(presence, presence->accusations[i]);
+		presence->events->send(presence->context, rank, &msg);
+	}
+}
+
+void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now)
+{
+	set_fate(presence, rank, FATE_DEAD, presence->self, how, now);
+}
+
+void presence_heard(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	struct member *member = &presence->all[rank];
+
+	member->heard_ns = now > member->heard_ns ? now : member->heard_ns;
+}
+
+static void on_beat(struct presence *presence, uint32_t from, bool is_last)
+{
+	struct member *member = &presence->all[from];
+
+	member->is_before = !is_last;
+	if (!is_last)
+		send_beat(presence, from, CONTROL_ECHO, false);
+	if (presence->due_ns > member->heard_ns + silence_ns(presence))
+		presence->due_ns = member->heard_ns + silence_ns(presence);
+}
+
+bool presence_message(struct presence *presence, uint32_t from, const struct control_msg *msg, uint64_t now)
+{
+	bool is_about_one = msg->about < presence->size;
+
+	presence_heard(presence, from, now);
+	switch (msg->type) {
+	case CONTROL_LEFT:
+		if (is_about_one)
+			set_fate(presence, msg->about, FATE_LEFT, msg->about, "", now);
+		return true;
+	case CONTROL_DEAD:
+		if (is_about_one)
+			set_fate(presence, msg->about, FATE_DEAD, msg->from < presence->size ? msg->from : from, msg->text, now);
+		return true;
+	case CONTROL_SILENT:
+		take_accusation(presence, (struct accusation){.by = msg->from, .about = msg->about}, msg->text, now);
+		return true;
+	case CONTROL_BEAT:
+		on_beat(presence, from, msg->sequence != 0);
+		return true;
+	case CONTROL_ECHO:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void presence_leave(struct presence *presence)
+{
+	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+
+	presence->is_leaving = true;
+	presence->events->send_all(presence->context, &msg);
+}
+
+/* ---- time ---- */
+
+/* We were not there: stopped, or kept from running. What others did meanwhile we cannot judge. */
+static void forgive_all(struct presence *presence, uint64_t now)
+{
+	for (uint32_t i = 0; i < presence->size; i++)
+		presence_heard(presence, i, now);
+}
+
+/* Returns when to look at it next. */
+static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	struct member *member = &presence->all[rank];
+	uint64_t next = UINT64_MAX;
+	char how[PRESENCE_HOW];
+
+	if (member->fate != FATE_HERE || (!member->is_next && !member->is_before))
+		return next;
+	uint64_t end_ns = member->heard_ns + silence_ns(presence);
+	if (now >= end_ns) {
+		snprintf(how, sizeof(how), "rank %u has heard nothing of it for %.1f s: it is stopped, or cut off", presence->self,
+		         (double)(now - member->heard_ns) / (double)NS_PER_S);
+		presence_accuse(presence, rank, how, now);
+		return next;
+	}
+	next = end_ns;
+	if (member->is_next) {
+		if (member->beaten_ns == 0 || now >= member->beaten_ns + beat_ns(presence)) {
+			member->beaten_ns = now;
+			send_beat(presence, rank, CONTROL_BEAT, false);
+		}
+		next = member->beaten_ns + beat_ns(presence) < next ? member->beaten_ns + beat_ns(presence) : next;
+	}
+	return next;
+}
+
+uint64_t presence_turn(struct presence *presence, uint64_t now)
+{
+	if (presence->size == 1 || presence->is_leaving || presence->is_outcast)
+		return UINT64_MAX;
+	if (now < presence->due_ns)
+		return presence->due_ns;
+	/* It was due at most an eighth after the last time: anything beyond that is our own absence. */
+	if (now > presence->turned_ns + 2 * beat_ns(presence))
+		forgive_all(presence, now);
+	presence->turned_ns = now;
+	presence->due_ns = UINT64_MAX;
+	uint64_t due = now + beat_ns(presence);
+	for (uint32_t i = 0; i < presence->size; i++) {
+		uint64_t next = look_at(presence, i, now);
+
+		due = next < due ? next : due;
+	}
+	/* Neighbours may have changed meanwhile, and are then due at once. */
+	presence->due_ns = presence->due_ns < due ? presence->due_ns : due;
+	return presence->due_ns;
+}

@@ -1,0 +1,213 @@
+#include "runtime/membership.h"
+
+#include <stdio.h>
+
+#include "runtime/group.h"
+#include "runtime/shrink.h"
+
+/* ---- groups ---- */
+
+/* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
+static struct group *find_working(struct context *context, uint32_t rank)
+{
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : group_has(group, rank))) {
+			group_visit(group);
+			return group;
+		}
+	}
+	return NULL;
+}
+
+static void fail_groups(struct context *context, uint32_t with, uint32_t culprit, const char *why)
+{
+	struct group *group;
+
+	pthread_mutex_lock(&context->lock);
+	while ((group = find_working(context, with))) {
+		pthread_mutex_unlock(&context->lock);
+		group_fail(group, ESP_EPEER, (int32_t)culprit, why, false);
+		pthread_mutex_lock(&context->lock);
+		group_depart(group);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* ---- what members tell ---- */
+
+static void send(void *argument, uint32_t to, const struct control_msg *msg)
+{
+	struct context *context = argument;
+
+	steward_send(context->steward, to, msg);
+}
+
+static void send_all(void *argument, const struct control_msg *msg)
+{
+	struct context *context = argument;
+
+	steward_send_all(context->steward, msg);
+}
+
+static void dial(void *argument, uint32_t rank)
+{
+	struct context *context = argument;
+
+	if (!steward_has_control(context->steward, rank))
+		steward_dial_control(context->steward, rank);
+}
+
+static void drop(struct context *context, uint32_t rank)
+{
+	for (uint32_t i = 0; i < context->lanes; i++)
+		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
+}
+
+static void note_fate(struct context *context, uint32_t rank, enum fate fate)
+{
+	pthread_mutex_lock(&context->lock);
+	if (context->fates[rank] == FATE_HERE) {
+		context->gone++;
+		context->gone_ns = clock_now_ns();
+	}
+	context->gone -= fate == FATE_HERE;
+	context->fates[rank] = (uint8_t)fate;
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, const char *how)
+{
+	struct context *context = argument;
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	note_fate(context, rank, fate);
+	if (fate == FATE_HERE)
+		return;
+	if (fate == FATE_LEFT) {
+		context_watch(context); /* somebody may wait for it in vain */
+	} else {
+		context_rank_text(context, rank, who);
+		if (by == rank)
+			snprintf(why, sizeof(why), "%s exited without esp_fini()", who);
+		else if (fate == FATE_DEAD)
+			snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", who, how);
+		else
+			snprintf(why, sizeof(why), "%s is given up: %s", who, how);
+		log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+		fail_groups(context, rank, rank, why);
+	}
+	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
+		drop(context, rank);
+	if (fate != FATE_SILENT)
+		shrink_gone(context, rank);
+}
+
+static void on_accused(void *argument, uint32_t by, const char *how)
+{
+	struct context *context = argument;
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	snprintf(why, sizeof(why), "the others go on without this rank: %s (told by %s)", how, context_rank_text(context, by, who));
+	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+	fail_groups(context, NO_RANK, context->rank, why);
+}
+
+static void on_accusation(void *argument, uint32_t rank, uint32_t by)
+{
+	shrink_accused(argument, rank, by);
+}
+
+static const struct presence_events events = {
+	.send = send,
+	.send_all = send_all,
+	.dial = dial,
+	.fate = on_fate,
+	.accused = on_accused,
+	.accusation = on_accusation,
+};
+
+/* ---- life ---- */
+
+enum esp_status membership_open(struct context *context, struct failure *failure)
+{
+	if (presence_init(&context->presence, context->rank, context->size, context_interval_ns(context), clock_now_ns(), &events,
+	                 context) != ESP_OK)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	return ESP_OK;
+}
+
+static void begin(void *argument, void *unused)
+{
+	struct context *context = argument;
+
+	(void)unused;
+	presence_begin(&context->presence, clock_now_ns());
+}
+
+static void leave(void *argument, void *unused)
+{
+	struct context *context = argument;
+
+	(void)unused;
+	presence_leave(&context->presence);
+}
+
+enum esp_status membership_begin(struct context *context, struct failure *failure)
+{
+	return steward_run(context->steward, begin, NULL) ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for an errand");
+}
+
+void membership_leave(struct context *context)
+{
+	(void)steward_run(context->steward, leave, NULL); /* if there is no memory, they will see us go */
+}
+
+void membership_exit(struct context *context)
+{
+	struct control_msg msg = {
+		.type = CONTROL_DEAD,
+		.from = context->rank,
+		.about = context->rank,
+		.peer = UINT32_MAX,
+		.status = ESP_EPEER,
+	};
+
+	steward_send_all(context->steward, &msg);
+}
+
+/* ---- events ---- */
+
+void membership_opened(void *argument, uint32_t peer)
+{
+	struct context *context = argument;
+
+	presence_connected(&context->presence, peer, clock_now_ns());
+}
+
+void membership_closed(void *argument, uint32_t peer, const struct error *why)
+{
+	struct context *context = argument;
+
+	presence_closed(&context->presence, peer, why->text, clock_now_ns());
+}
+
+void membership_unreachable(struct context *context, uint32_t peer, const struct error *why)
+{
+	char how[PRESENCE_HOW];
+
+	if (!context->presence.has_begun) /* then joining fails, for another reason to be told */
+		return;
+	snprintf(how, sizeof(how), "rank %u cannot reach it: %.60s", context->rank, why->text);
+	presence_accuse(&context->presence, peer, how, clock_now_ns());
+}
+
+bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg)
+{
+	return presence_message(&context->presence, peer, msg, clock_now_ns());
+}
+
+uint64_t membership_turn(struct context *context, uint64_t now)
+{
+	return presence_turn(&context->presence, now);
+}

@@ -1,0 +1,26 @@
+/*
+ * membership.h - what a rank makes of the news about others: presence.h, driven by the steward.
+ *
+ * Who dies, leaves or falls silent is noted in context->fates, for all threads; every group that it is a member of
+ * fails, unless it has left in good order. If this rank itself is given up by others, all its groups fail.
+ */
+#ifndef RUNTIME_MEMBERSHIP_H
+#define RUNTIME_MEMBERSHIP_H
+
+#include "runtime/context.h"
+
+/* Before the steward opens; once all have met. */
+ESP_CHECKED enum esp_status membership_open(struct context *context, struct failure *failure);
+ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
+/* Tells all that we leave in good order, or that the process ends without that. */
+void membership_leave(struct context *context);
+void membership_exit(struct context *context);
+
+/* For the steward's thread: its events. */
+void membership_opened(void *context, uint32_t peer);
+void membership_closed(void *context, uint32_t peer, const struct error *why);
+void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);
+bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg);
+uint64_t membership_turn(struct context *context, uint64_t now_ns);
+
+#endif
