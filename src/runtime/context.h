@@ -71,7 +71,7 @@ struct context {
 	struct failure open_failure;
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;
-	uint32_t shrinking;       /* groups whose members are agreeing on who goes on   */
+	atomic_uint shrinking;    /* groups whose members are agreeing on who goes on   */
 	struct past_verdict *past; /* of groups that were freed, the last first         */
 	bool has_queues;          /* a group may have work that is not under way        */
 	uint64_t queued_ns;       /* since when there is such work: the latest          */
