@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/exit.h"
 
 static void log_line(void *argument, enum log_level level, const char *line)
 {
@@ -52,6 +53,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 		free(kept);
 		return api_fail(NULL, &failure);
 	}
+	exit_watch(context);
 	*out = (struct esp_context *)(void *)context;
 	return ESP_OK;
 }
@@ -86,6 +88,7 @@ enum esp_status esp_fini(struct esp_context *context)
 	if (status != ESP_OK)
 		return status;
 	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
+	exit_forget(api_context(context));
 	tell_dropped(api_context(context));
 	context_close(api_context(context));
 	free(kept);

@@ -33,6 +33,7 @@ struct work;
 struct past_verdict;
 
 struct context {
+	struct context *next_open; /* of the process: see api/exit.h */
 	struct conf conf;
 	char settings[CONF_COUNT][CONF_VALUE_TEXT]; /* as text */
 	struct log log;
@@ -81,6 +82,7 @@ struct context {
 	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
 	uint32_t news_next;
 
+	atomic_bool has_said_exit;
 	atomic_bool ticking;
 	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see chores.h */
 	_Atomic uint64_t board_calls;

@@ -1,9 +1,12 @@
 #include "runtime/membership.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "runtime/group.h"
 #include "runtime/shrink.h"
+
+#define EXIT_PATIENCE (100 * NS_PER_MS)
 
 /* ---- groups ---- */
 
@@ -163,6 +166,14 @@ void membership_leave(struct context *context)
 	(void)steward_run(context->steward, leave, NULL); /* if there is no memory, they will see us go */
 }
 
+static void note_said(void *argument, void *unused)
+{
+	struct context *context = argument;
+
+	(void)unused;
+	atomic_store(&context->has_said_exit, true);
+}
+
 void membership_exit(struct context *context)
 {
 	struct control_msg msg = {
@@ -173,7 +184,15 @@ void membership_exit(struct context *context)
 		.status = ESP_EPEER,
 	};
 
+	uint64_t until = clock_now_ns() + EXIT_PATIENCE;
+
+	if (context->size == 1)
+		return;
 	steward_send_all(context->steward, &msg);
+	if (!steward_run(context->steward, note_said, NULL))
+		return;
+	while (!atomic_load(&context->has_said_exit) && clock_now_ns() < until)
+		usleep(100);
 }
 
 /* ---- events ---- */

@@ -12,8 +12,9 @@
 /* Before the steward opens; once all have met. */
 ESP_CHECKED enum esp_status membership_open(struct context *context, struct failure *failure);
 ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
-/* Tells all that we leave in good order, or that the process ends without that. */
+/* Tells all that we leave in good order. */
 void membership_leave(struct context *context);
+/* Tells all that the process ends without that; returns when it was said, or after a moment. */
 void membership_exit(struct context *context);
 
 /* For the steward's thread: its events. */

@@ -1,5 +1,5 @@
 /*
- * death_test.c - ranks that are processes: one is killed at a random moment, and all others learn which.
+ * death_test.c - ranks that are processes: one is killed or exits at a random moment, and all others learn which, and how.
  *
  * Also what a fork does to a job: nothing, and the child is told that it has none.
  */
@@ -17,13 +17,14 @@
 #include "base/rng.h"
 #include "job.h"
 
-enum { RANKS_MOST = 8 };
+enum { RANKS_MOST = 8, VICTIM_STATUS = 77 };
 
 struct trial {
 	uint32_t size, victim;
 	uint64_t count;        /* elements of the calls                      */
 	uint64_t calls_before; /* that the victim completes                  */
 	bool in_background;    /* the victim dies with a call under way      */
+	bool exits;            /* it is not killed, but exits                */
 	const char *transport;
 };
 
@@ -59,7 +60,8 @@ static void survive(struct esp_group *world, const struct trial *trial, int32_t 
 	job_expect(status, ESP_EPEER, "a call with a rank that was killed");
 	OK(esp_last_error(&error));
 	CHECK_MSG(error.rank == (int32_t)trial->victim, "the wrong one is named: %s", error.text);
-	CHECK_MSG(error.host[0] != '\0' && strstr(error.text, "died") != NULL, "%s", error.text);
+	CHECK_MSG(error.host[0] != '\0' && strstr(error.text, trial->exits ? "exited without esp_fini()" : "died") != NULL, "%s",
+	          error.text);
 }
 
 static int be_rank(uint32_t rank, const struct trial *trial, const char *leader)
@@ -81,6 +83,8 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader)
 			OK(esp_allreduce(world, data, data, trial->count, ESP_I32, ESP_SUM));
 		if (trial->in_background)
 			start_call(world, trial, data, &work);
+		if (trial->exits)
+			exit(VICTIM_STATUS);
 		raise(SIGKILL);
 	}
 	survive(world, trial, data);
@@ -100,13 +104,15 @@ static void run_trial(const struct trial *trial)
 		children[i] = fork();
 		CHECK(children[i] >= 0);
 		if (children[i] == 0)
-			_exit(be_rank(i, trial, leader));
+			exit(be_rank(i, trial, leader));
 	}
 	for (uint32_t i = 0; i < trial->size; i++) {
 		int status = 0;
 
 		CHECK(waitpid(children[i], &status, 0) == children[i]);
-		if (i == trial->victim)
+		if (i == trial->victim && trial->exits)
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == VICTIM_STATUS);
+		else if (i == trial->victim)
 			CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		else
 			CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "rank %u of %u, victim %u, %llu elements, %s", i,
@@ -127,6 +133,7 @@ static void kill_at_random(uint64_t seed)
 	trial.calls_before = 1 + rng_below(&rng, 20); /* then all have joined */
 	trial.in_background = rng_chance(&rng, 1, 2);
 	trial.transport = transports[rng_below(&rng, 2)];
+	trial.exits = rng_chance(&rng, 1, 3);
 	run_trial(&trial);
 }
 
