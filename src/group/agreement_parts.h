@@ -4,6 +4,8 @@
 #ifndef GROUP_AGREEMENT_PARTS_H
 #define GROUP_AGREEMENT_PARTS_H
 
+#include <assert.h>
+
 #include "group/agreement.h"
 
 #define NOBODY UINT32_MAX
@@ -20,6 +22,7 @@ static inline uint32_t round_of(uint64_t ballot)
 
 static inline uint32_t leader_of(const struct agreement *agreement, uint32_t round)
 {
+	assert(agreement->config.size > 0);
 	return round % agreement->config.size;
 }
 
