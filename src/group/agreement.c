@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLS 64u /* in an interval, of those who are waited for */
+
 enum esp_status agreement_init(struct agreement *agreement, const struct agreement_config *config)
 {
 	size_t map = verdict_map_bytes(config->size);
@@ -423,8 +425,9 @@ uint32_t agreement_waits_for(const struct agreement *agreement)
 {
 	if (!agreement->is_started)
 		return agreement->config.self; /* our own caller */
-	if (!is_leading(agreement) && agreement->leader_waits_for != NOBODY)
-		return agreement->leader_waits_for;
+	uint32_t leader = leader_of(agreement, agreement->round);
+	if (leader != agreement->config.self && agreement->places[leader].heard_ns > agreement->since_ns)
+		return agreement->leader_waits_for; /* it knows */
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		if (waits_for(agreement, i, 0))
 			return i;
@@ -449,7 +452,7 @@ static bool call_all(struct agreement *agreement, uint64_t now)
 			agreement_accused(agreement, i, agreement->config.self, now);
 			return true;
 		}
-		if (now >= at->called_ns + interval / 16) {
+		if (now >= at->called_ns + interval / CALLS) {
 			at->called_ns = now;
 			send_short(agreement, i, VERDICT_CALL, 0);
 		}
@@ -459,7 +462,7 @@ static bool call_all(struct agreement *agreement, uint64_t now)
 
 uint64_t agreement_turn(struct agreement *agreement, uint64_t now)
 {
-	uint64_t step = agreement->config.interval_ns / 32;
+	uint64_t step = agreement->config.interval_ns / CALLS;
 
 	if (!agreement->is_started || agreement->is_decided)
 		return UINT64_MAX;

@@ -1,0 +1,133 @@
+/*
+ * shrink_test.c - groups whose ranks are all there are shrunk: the same ranks go on, whatever made the group fail.
+ *
+ * What happens when ranks are not there is survive_test.c's matter; here ranks are threads, and sanitizers see all of it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "job.h"
+
+static void check_sum(struct esp_group *group, uint64_t count)
+{
+	int32_t *data = calloc(count, sizeof(*data));
+
+	CHECK(data != NULL);
+	for (uint64_t i = 0; i < count; i++)
+		data[i] = 1;
+	OK(esp_allreduce(group, data, data, count, ESP_I32, ESP_SUM));
+	for (uint64_t i = 0; i < count; i++)
+		CHECK(data[i] == (int32_t)esp_size(group));
+	free(data);
+}
+
+static struct esp_group *shrink_all(struct esp_group *group, uint64_t calls)
+{
+	struct esp_shrink shrink = ESP_SHRINK_INIT;
+	struct esp_group *left = NULL;
+
+	OK(esp_group_shrink(group, &shrink, &left));
+	CHECK(left != NULL && esp_size(left) == esp_size(group) && esp_rank(left) == esp_rank(group));
+	CHECK_U64(shrink.lost_count, 0);
+	CHECK_U64(shrink.completed_everywhere, calls);
+	CHECK_U64(shrink.completed_somewhere, calls);
+	for (uint32_t i = 0; i < esp_size(left); i++)
+		CHECK_U64(esp_world_rank(left, i), esp_world_rank(group, i));
+	return left;
+}
+
+/* Again and again, over boards and lanes. */
+static void again_and_again(struct job_rank *rank)
+{
+	struct esp_group *group = rank->world;
+
+	for (int i = 0; i < 10; i++) {
+		CHECK_U64(esp_group_calls(group), 0);
+		check_sum(group, 10);
+		check_sum(group, 100000);
+		CHECK_U64(esp_group_calls(group), 2);
+		job_meet(rank); /* so that nobody fails it while others are in a call */
+		struct esp_group *left = shrink_all(group, 2);
+		EXPECT(esp_barrier(group), ESP_EABORTED);
+		if (group != rank->world)
+			OK(esp_group_free(group));
+		group = left;
+	}
+	OK(esp_group_free(group));
+}
+
+static void after_abort(struct job_rank *rank)
+{
+	struct esp_group *left;
+
+	check_sum(rank->world, 1000);
+	job_meet(rank);
+	if (rank->rank == 1)
+		OK(esp_abort(rank->world, "enough"));
+	else
+		EXPECT(esp_barrier(rank->world), ESP_EABORTED);
+	OK(esp_group_shrink(rank->world, NULL, &left));
+	check_sum(left, 1000);
+	/* It was shrunk before. */
+	EXPECT(esp_group_shrink(rank->world, NULL, &left), ESP_ESTATE);
+	EXPECT(esp_group_shrink(rank->world, NULL, NULL), ESP_EINVAL);
+	EXPECT(esp_group_shrink(NULL, NULL, &left), ESP_EINVAL);
+}
+
+/* One comes later than the others have time for; they are told who, and may try again. */
+static void late(struct job_rank *rank)
+{
+	struct esp_shrink shrink = ESP_SHRINK_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_group *left;
+	uint32_t late_one = rank->size - 1;
+
+	check_sum(rank->world, 10);
+	job_meet(rank);
+	if (rank->rank != late_one) {
+		shrink.deadline_ns = 300000000;
+		EXPECT(esp_group_shrink(rank->world, &shrink, &left), ESP_ETIMEOUT);
+		OK(esp_last_error(&error));
+		CHECK_MSG(error.rank == (int32_t)late_one && strstr(error.text, "has not called esp_group_shrink()"), "%s", error.text);
+	}
+	job_meet(rank);
+	left = shrink_all(rank->world, 1);
+	check_sum(left, 10);
+}
+
+/* Of a group of some of them; the others, and other groups, do not notice. */
+static void some_of_them(struct job_rank *rank)
+{
+	struct esp_group *half, *left;
+
+	OK(esp_group_split(rank->world, rank->rank % 2, 0, &half));
+	check_sum(half, 100);
+	job_meet(rank);
+	if (rank->rank % 2 == 1) {
+		left = shrink_all(half, 1);
+		OK(esp_group_free(half));
+		check_sum(left, 100);
+		half = left;
+	}
+	check_sum(rank->world, 100);
+	check_sum(half, 100000);
+	OK(esp_group_free(half));
+}
+
+int main(void)
+{
+	static const char *const memory[] = {"linger_seconds=1", NULL};
+	static const char *const sockets[] = {"linger_seconds=1", "transport=tcp", NULL};
+	static const char *const *const all[] = {memory, sockets};
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint32_t size = 1; size <= 5; size += 2)
+			job_run(size, all[i], again_and_again, NULL);
+		job_run(4, all[i], after_abort, NULL);
+		job_run(3, all[i], late, NULL);
+		job_run(6, all[i], some_of_them, NULL);
+	}
+	return 0;
+}
