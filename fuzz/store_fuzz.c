@@ -26,6 +26,7 @@ static void as_arrival(const uint8_t *data)
 	FUZZ_CHECK(arrival.card.rank < arrival.card.size && arrival.card.address_count <= CARD_ADDRESSES);
 	check_text(arrival.card.host_name, CARD_HOST_NAME);
 	check_text(arrival.settings, STORE_SETTINGS_TEXT);
+	check_text(arrival.job, STORE_JOB_TEXT);
 	store_arrival_encode(&arrival, again);
 	FUZZ_CHECK(memcmp(data, again, sizeof(again)) == 0);
 }
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size -= STORE_HEAD_BYTES;
 	if (head.type == STORE_ARRIVAL && size >= STORE_ARRIVAL_BYTES)
 		as_arrival(data);
-	if (head.type == STORE_FAILURE && size >= STORE_FAILURE_BYTES)
+	if ((head.type == STORE_FAILURE || head.type == STORE_AWAY) && size >= STORE_FAILURE_BYTES)
 		as_failure(data);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/quote.h"
 #include "group/join_parts.h"
 #include "group/store.h"
 
@@ -19,6 +20,7 @@ static const char settings_label[32] = "espalier settings 1";
 static const char check_label[32] = "espalier key check 1";
 
 static_assert(CONF_AGREED_TEXT == STORE_SETTINGS_TEXT, "settings as text");
+static_assert(LAUNCH_JOB == STORE_JOB_TEXT, "the job's name as text");
 
 static void digest_settings(const char *text, uint8_t out[HELLO_DIGEST_BYTES])
 {
@@ -75,14 +77,29 @@ static enum esp_status join_alone(const struct join_config *config, struct roste
 	return roster_decode(card, 1, out, err);
 }
 
-enum esp_status join_run(const struct join_config *config, struct roster *out, struct error *err)
+enum esp_status join_run(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
 {
+	int32_t unused;
+	int32_t *culprit = out_culprit ? out_culprit : &unused;
+	*culprit = -1;
 	assert(config->card.rank == config->launch.rank && config->card.size == config->launch.size);
 	if (sodium_init() < 0)
 		return error_set(err, ESP_EUNSUPPORTED, "this machine has no source of random numbers");
 	if (config->launch.size == 1)
 		return join_alone(config, out, err);
-	return config->launch.rank == 0 ? join_lead(config, out, err) : join_follow(config, out, err);
+	return config->launch.rank == 0 ? join_lead(config, out, culprit, err) : join_follow(config, out, culprit, err);
+}
+
+static const char *job_text(const char *job, char text[QUOTE_TEXT])
+{
+	return job[0] ? quote(job, strlen(job), text) : "without a name";
+}
+
+enum esp_status join_other_job(uint32_t rank, const char *job, const char *leaders, struct error *err)
+{
+	char one[QUOTE_TEXT], other[QUOTE_TEXT];
+	return error_set(err, ESP_EMISMATCH, "rank %u belongs to the job %s, but the leader, rank 0, to the job %s: all ranks need "
+	                 "the same ESP_JOB", rank, job_text(job, one), job_text(leaders, other));
 }
 
 /* What goes through a callback: an arrival, and a hash that shows whether the keys agree without showing the key. */
@@ -98,6 +115,7 @@ static void make_record(const struct join_config *config, uint8_t out[RECORD_BYT
 		job[HELLO_JOB_BYTES + i] = (uint8_t)(config->launch.epoch >> 8 * i);
 	struct store_arrival arrival = {.card = config->card};
 	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
+	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
 	store_arrival_encode(&arrival, out);
 	crypto_generichash_init(&state, config->key, sizeof(config->key), CHECK_BYTES);
 	crypto_generichash_update(&state, (const uint8_t *)check_label, sizeof(check_label));
@@ -112,10 +130,12 @@ static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *
 	struct store_arrival first, arrival;
 	for (uint32_t i = 0; i < size; i++) {
 		const uint8_t *record = all + (size_t)i * RECORD_BYTES;
-		if (memcmp(record + STORE_ARRIVAL_BYTES, all + STORE_ARRIVAL_BYTES, CHECK_BYTES) != 0)
-			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
 		if (!store_arrival_decode(record, i == 0 ? &first : &arrival))
 			return error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+		if (i > 0 && strcmp(arrival.job, first.job) != 0)
+			return join_other_job(i, arrival.job, first.job, err);
+		if (memcmp(record + STORE_ARRIVAL_BYTES, all + STORE_ARRIVAL_BYTES, CHECK_BYTES) != 0)
+			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
 		if (i > 0 && store_check_card(&arrival.card, arrival.settings, &first.card, first.settings, err) != ESP_OK)
 			return err->status;
 	}

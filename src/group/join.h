@@ -6,6 +6,9 @@
  * and hand in their cards. When all are here each gets the roster; if that cannot be any
  * more, each gets the same reason. docs/joining.md has the picture.
  *
+ * Where the leader's address is not known beforehand, it posts it in a store first, and the others look
+ * there (notice.h). That is all that a store is for.
+ *
  * Drivers over poll(2), no globals, no thread but for looking up names: any number of ranks
  * can join from one process.
  */
@@ -27,6 +30,8 @@ struct join_config {
 	struct card card;         /* join_prepare(), then group_listen() and group_describe_host() fill it */
 	char settings[CONF_AGREED_TEXT]; /* what the card has the digest of; join_prepare() */
 	uint8_t key[HANDSHAKE_KEY_BYTES];
+	bool key_in_notice;       /* rank 0 posts its key with its address, and the others take theirs from there */
+	uint32_t backlog;         /* of the leader's sockets; 0: as is usual. For tests */
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
 	const struct log *log;    /* borrowed; may be NULL    */
 };
@@ -49,9 +54,11 @@ void join_prepare(struct join_config *config, const struct conf *conf);
  *     ESP_EMISMATCH  a rank came twice or has another size, version, settings, key
  *     ESP_EPEER      a rank, or the leader, died meanwhile
  *     ESP_EINVAL, ESP_ENOMEM, ESP_ELINK (the leader cannot listen)
- * and *err says which one. Blocks until the deadline at most, and a second more to tell others.
+ * and *err says which one, *out_culprit (which may be NULL) the rank that it is about, or -1. Blocks until the deadline at
+ * most, and a second more to tell others. config->key is written if it comes from a notice.
  */
-ESP_CHECKED enum esp_status join_run(const struct join_config *config, struct roster *out, struct error *err);
+ESP_CHECKED enum esp_status join_run(struct join_config *config, struct roster *out, int32_t *out_culprit,
+                                     struct error *err);
 
 /*
  * Gives `bytes` bytes and gets those of all ranks, one behind the other by rank: MPI_Allgather

@@ -1,7 +1,10 @@
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,10 +50,11 @@ struct guest {
 };
 
 struct leader {
-	const struct join_config *config;
+	struct join_config *config;
 	struct handshake_config handshake;
 	struct store store;
 	struct porch porch;
+	struct join_post post;
 	struct launcher launcher;
 	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
 	struct pollfd *polls; /* the porch's, then those of guests: polled[i] is the guest of polls[i] */
@@ -125,32 +129,61 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 static void serve(struct leader *leader, uint32_t rank)
 {
 	bool known = rank < leader->store.size;
+	if (rank == 0)
+		return; /* a second rank 0 is none of those that are waited for */
 	if (!known || leader->rank_served[rank] != SERVED_ENDED)
 		leader->served++;
 	if (known)
 		leader->rank_served[rank] = SERVED_GUEST;
 }
 
-static void on_stranger(struct leader *leader, const struct error *why)
+/* Where a connection comes from; where that is a mystery, "?". */
+static const char *origin_of(const struct guest *guest, char text[STORE_ORIGIN])
 {
-	if (store_on_stranger(&leader->store))
-		log_write(leader->config->log, LOG_LEVEL_WARN, "joining: refused a connection: %s; further ones are only counted",
-		          why->text);
+	union resolve_address peer = {.any.sa_family = AF_UNSPEC};
+	socklen_t length = sizeof(peer);
+	snprintf(text, STORE_ORIGIN, "?");
+	if (getpeername(guest->fd, &peer.any, &length) != 0)
+		return text;
+	if (peer.any.sa_family == AF_INET)
+		inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, text, STORE_ORIGIN);
+	if (peer.any.sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, text, STORE_ORIGIN);
+	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket that takes both */
+		memmove(text, text + 7, strlen(text + 7) + 1);
+	return text;
+}
+
+static void on_stranger(struct leader *leader, struct guest *guest, const struct error *why)
+{
+	char origin[STORE_ORIGIN];
+	if (store_on_stranger(&leader->store, origin_of(guest, origin)))
+		log_write(leader->config->log, LOG_LEVEL_WARN,
+		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
+}
+
+static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
+{
+	char origin[STORE_ORIGIN];
+	if (store_on_other(&leader->store, origin_of(guest, origin)))
+		log_write(leader->config->log, LOG_LEVEL_WARN,
+		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
 
 /* The handshake proved a peer that does not fit; it is told by the verdict that is still to be sent. */
 static void on_refused(struct leader *leader, struct guest *guest, const struct error *why, uint64_t now_ns)
 {
-	enum store_state before = leader->store.state;
+	uint32_t rank = guest->session.handshake.peer.from;
 	leader->unproven--;
 	guest->state = GUEST_REFUSED;
 	guest->until_ns = now_ns + FAREWELL_NS;
-	store_on_mismatch(&leader->store, guest->session.handshake.verdict, why);
-	if (leader->store.state != before)
-		serve(leader, guest->session.handshake.peer.from);
-	else if (store_on_stranger(&leader->store))
-		log_write(leader->config->log, LOG_LEVEL_WARN, "joining: refused a connection: %s", why->text);
+	if (store_on_mismatch(&leader->store, guest->session.handshake.verdict, rank, why))
+		serve(leader, rank);
+	else
+		on_other(leader, guest, why);
 }
+
+static void on_end(struct leader *leader, struct guest *guest, enum esp_status status, const struct error *why);
 
 static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
@@ -160,15 +193,45 @@ static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 	                                                                     : now_ns + FAREWELL_NS;
 }
 
+static void make_failure(const struct error *error, int32_t culprit, uint8_t out[STORE_FAILURE_BYTES])
+{
+	struct store_failure failure = {.status = error->status, .culprit = culprit < 0 ? STORE_NOBODY : (uint32_t)culprit};
+	snprintf(failure.text, sizeof(failure.text), "%.*s", (int)sizeof(failure.text) - 1, error->text);
+	store_failure_encode(&failure, out);
+}
+
+/* One of another job, which has the same key. Its card has been read, so the reason can take its place. */
+static void turn_away(struct leader *leader, struct guest *guest, const struct store_arrival *arrival, uint64_t now_ns)
+{
+	struct session_message message;
+	struct error reason;
+	join_other_job(arrival->card.rank, arrival->job, leader->config->launch.job, &reason);
+	on_other(leader, guest, &reason);
+	make_failure(&reason, (int32_t)arrival->card.rank, guest->inbox);
+	session_message_init(&message, STORE_AWAY, guest->inbox, STORE_FAILURE_BYTES);
+	session_post(&guest->session, &message);
+	guest->state = GUEST_REFUSED;
+	guest->until_ns = now_ns + FAREWELL_NS;
+}
+
 static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	struct store_arrival arrival;
-	if (!store_arrival_decode(guest->inbox, &arrival)) {
+	const struct hello *peer = &guest->session.handshake.peer;
+	bool decoded = store_arrival_decode(guest->inbox, &arrival);
+	if (memcmp(peer->job, leader->handshake.hello.job, HELLO_JOB_BYTES) != 0) {
+		if (decoded)
+			turn_away(leader, guest, &arrival, now_ns);
+		else
+			on_end(leader, guest, ESP_ECORRUPT, NULL);
+		return;
+	}
+	if (!decoded) {
 		struct error reason;
-		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", guest->session.handshake.peer.from);
-		store_on_mismatch(&leader->store, HELLO_NOT_YOU, &reason);
+		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", peer->from);
+		store_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
 	} else {
-		store_on_arrival(&leader->store, guest->session.handshake.peer.from, &arrival, now_ns);
+		store_on_arrival(&leader->store, peer->from, &arrival, now_ns);
 	}
 	guest->state = GUEST_SEATED;
 	if (leader->has_answer)
@@ -193,7 +256,7 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 	switch (guest->state) {
 	case GUEST_UNPROVEN:
 		if (status == ESP_ECORRUPT) /* one that only looked and left is not worth a word */
-			on_stranger(leader, why);
+			on_stranger(leader, guest, why);
 		break;
 	case GUEST_SEATED:
 		serve(leader, guest->session.handshake.peer.from);
@@ -256,6 +319,13 @@ static bool has_output(const struct guest *guest)
 	return n > 0;
 }
 
+/* Joining has failed, and who has not come until now will not: the time is up, or somebody else's notice hangs in our place. */
+static bool nobody_comes(const struct leader *leader)
+{
+	bool is_replaced = leader->config->launch.place.kind != NOTICE_NOWHERE && !leader->post.posted;
+	return leader->store.error.status == ESP_ETIMEOUT || is_replaced;
+}
+
 /* The store has come to an end: everybody who waits is told. */
 static void make_answer(struct leader *leader, uint64_t now_ns)
 {
@@ -264,13 +334,11 @@ static void make_answer(struct leader *leader, uint64_t now_ns)
 		store_write_roster(store, leader->roster);
 		session_message_init(&leader->answer, STORE_ROSTER, leader->roster, store->size * CARD_BYTES);
 	} else {
-		struct store_failure failure = {.status = store->error.status};
-		memcpy(failure.text, store->error.text, sizeof(failure.text) - 1);
-		store_failure_encode(&failure, leader->failure);
+		make_failure(&store->error, store->culprit, leader->failure);
 		session_message_init(&leader->answer, STORE_FAILURE, leader->failure, STORE_FAILURE_BYTES);
 		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
 		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
-		leader->broken_until_ns = store->error.status == ESP_ETIMEOUT || deadline < farewell ? farewell : deadline;
+		leader->broken_until_ns = nobody_comes(leader) || deadline < farewell ? farewell : deadline;
 	}
 	leader->has_answer = true;
 	for (uint32_t i = 0; i < leader->capacity; i++)
@@ -295,7 +363,7 @@ static bool is_over(const struct leader *leader, uint64_t now_ns)
 		return all_told;
 	if (now_ns >= leader->broken_until_ns)
 		return true;
-	return all_told && (leader->store.error.status == ESP_ETIMEOUT || leader->served >= leader->store.size - 1);
+	return all_told && (nobody_comes(leader) || leader->served >= leader->store.size - 1);
 }
 
 static void expire(struct leader *leader, uint64_t now_ns)
@@ -316,6 +384,8 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 		until = UINT64_MAX;
 	if (leader->store.state != STORE_COMPLETE && leader->launcher.next_ns < until)
 		until = leader->launcher.next_ns;
+	if (leader->store.state == STORE_GATHERS && leader->post.next_ns < until)
+		until = leader->post.next_ns;
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
 		until = leader->pause_until_ns;
@@ -367,10 +437,19 @@ static void ask_launcher(struct leader *leader, uint64_t now_ns)
 	}
 }
 
+/* Somebody else may have posted itself as rank 0: then nobody will find us. */
+static void look_at_notice(struct leader *leader, uint64_t now_ns)
+{
+	struct error reason;
+	if (leader->store.state == STORE_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
+		store_on_rival(&leader->store, &reason);
+}
+
 static void lead(struct leader *leader)
 {
 	for (;;) {
 		uint64_t now = clock_now_ns();
+		look_at_notice(leader, now);
 		if (leader->store.state != STORE_COMPLETE)
 			ask_launcher(leader, now);
 		store_on_tick(&leader->store, now);
@@ -383,7 +462,24 @@ static void lead(struct leader *leader)
 	}
 }
 
-static enum esp_status leader_init(struct leader *leader, const struct join_config *config, struct error *err)
+/* Somebody else listens where rank 0 should. If that is one of this job too, all that have come are told, and so are we. */
+static enum esp_status on_taken(void *context, const struct resolved *found, struct error *err)
+{
+	return join_ask_rival(context, found, err) ? ESP_EMISMATCH : ESP_PENDING;
+}
+
+static enum esp_status open_porch(struct leader *leader, struct error *err)
+{
+	struct join_config *config = leader->config;
+	struct porch_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
+	uint16_t port = 0;
+	enum esp_status status = config->launch.place.kind == NOTICE_NOWHERE
+	                                 ? porch_open(&leader->porch, &config->launch.leader, &options, config->deadline_ns, err)
+	                                 : porch_open_anywhere(&leader->porch, &options, &port, err);
+	return status == ESP_OK ? join_post_open(&leader->post, config, port, err) : status;
+}
+
+static enum esp_status leader_init(struct leader *leader, struct join_config *config, struct error *err)
 {
 	uint32_t size = config->launch.size;
 	*leader = (struct leader){.config = config, .capacity = UNPROVEN_MAX + size};
@@ -401,7 +497,7 @@ static enum esp_status leader_init(struct leader *leader, const struct join_conf
 	leader->ended = malloc((size_t)size * ENDED_BYTES);
 	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
 		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
-	return porch_open(&leader->porch, &config->launch.leader, config->deadline_ns, err);
+	return open_porch(leader, err);
 }
 
 static void leader_fini(struct leader *leader)
@@ -421,19 +517,23 @@ static void leader_fini(struct leader *leader)
 	sodium_memzero(leader, sizeof(*leader));
 }
 
-enum esp_status join_lead(const struct join_config *config, struct roster *out, struct error *err)
+enum esp_status join_lead(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
 {
 	struct leader leader;
 	enum esp_status status = leader_init(&leader, config, err);
+	if (status == ESP_EMISMATCH)
+		*out_culprit = 0; /* a second one */
 	if (status == ESP_OK) {
 		lead(&leader);
 		if (leader.store.state == STORE_COMPLETE)
 			status = roster_decode(leader.roster, config->launch.size, out, err);
 		else
 			status = error_set(err, leader.store.error.status, "%s", leader.store.error.text);
-		if (leader.store.strangers > 1)
+		*out_culprit = leader.store.culprit;
+		join_post_close(&leader.post, leader.store.state == STORE_COMPLETE ? NULL : &leader.store.error);
+		if (leader.store.strangers.count + leader.store.others.count > 1)
 			log_write(config->log, LOG_LEVEL_INFO, "joining: refused %llu connections",
-			          (unsigned long long)leader.store.strangers);
+			          (unsigned long long)(leader.store.strangers.count + leader.store.others.count));
 	}
 	leader_fini(&leader);
 	return status;

@@ -27,6 +27,7 @@ struct rank {
 	struct join_config config;
 	struct roster roster;
 	struct error err;
+	int32_t culprit;
 	enum esp_status status;
 	pthread_t thread;
 };
@@ -80,7 +81,7 @@ static void ranks_init(uint32_t size, unsigned deadline_ms)
 static void *run_rank(void *argument)
 {
 	struct rank *rank = argument;
-	rank->status = join_run(&rank->config, &rank->roster, &rank->err);
+	rank->status = join_run(&rank->config, &rank->roster, &rank->culprit, &rank->err);
 	return NULL;
 }
 
@@ -124,6 +125,24 @@ static void check_all_failed(uint32_t count, enum esp_status status, const char 
 	}
 }
 
+static void check_culprits(uint32_t count, int32_t culprit)
+{
+	for (uint32_t i = 0; i < count; i++)
+		CHECK_MSG(ranks[i].culprit == culprit, "rank %u blames %d", i, ranks[i].culprit);
+}
+
+/* All at once, and a leader that keeps hardly anybody waiting at its door: who is turned away comes again. */
+static void join_crowd(uint32_t size)
+{
+	ranks_init(size, 120000);
+	ranks[0].config.backlog = 1;
+	uint64_t begin = clock_now_ns();
+	start_all(size);
+	finish_all(size);
+	printf("%u ranks joined with a backlog of 1 in %.3f s\n", size, (double)(clock_now_ns() - begin) / (double)NS_PER_S);
+	check_joined(size);
+}
+
 static void join_whole(uint32_t size)
 {
 	ranks_init(size, 60000);
@@ -163,6 +182,7 @@ static void one_missing(void)
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_ETIMEOUT, "1 of 5 ranks have not arrived: 4");
+	check_culprits(4, 4);
 }
 
 static void no_leader(void)
@@ -172,7 +192,8 @@ static void no_leader(void)
 	CHECK(pthread_join(ranks[1].thread, NULL) == 0);
 	CHECK(ranks[1].status == ESP_ETIMEOUT);
 	CHECK_MSG(strstr(ranks[1].err.text, "rank 1 could not join at the leader 127.0.0.1:") &&
-	          strstr(ranks[1].err.text, "cannot connect: Connection refused"), "%s", ranks[1].err.text);
+	          strstr(ranks[1].err.text, "cannot connect: Connection refused; rank 0 never came, or the job has begun or failed "
+	                                    "without this rank"), "%s", ranks[1].err.text);
 }
 
 static void one_twice(void)
@@ -183,6 +204,23 @@ static void one_twice(void)
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_EMISMATCH, "two processes say that they are rank 2: process ");
+	check_culprits(4, 2);
+}
+
+/* The second one finds its port taken and asks who is there. Those who come later hear of it too. */
+static void two_leaders(void)
+{
+	ranks_init(4, 60000);
+	rank_init(&ranks[4], 0, 4, 60000);
+	ranks[4].config.card.pid = 77;
+	start(&ranks[0]);
+	start(&ranks[4]);
+	for (uint32_t i = 1; i < 4; i++)
+		start(&ranks[i]);
+	finish_all(5);
+	check_all_failed(5, ESP_EMISMATCH, "two processes say that they are rank 0: process ");
+	check_culprits(5, 0);
+	CHECK(clock_now_ns() < ranks[4].config.deadline_ns); /* at once, not when nobody has come */
 }
 
 static void other_size(void)
@@ -194,13 +232,60 @@ static void other_size(void)
 	check_all_failed(4, ESP_EMISMATCH, "rank 3 was started for 5 ranks, rank 0 for 4");
 }
 
+/* Who comes after the first that does not fit is told too, and is then not waited for. */
+static void two_misfits(void)
+{
+	ranks_init(4, 60000);
+	rank_init(&ranks[2], 2, 5, 60000);
+	rank_init(&ranks[3], 3, 5, 60000);
+	start_all(4);
+	finish_all(4);
+	check_all_failed(4, ESP_EMISMATCH, " was started for 5 ranks, rank 0 for 4");
+	CHECK(clock_now_ns() < ranks[0].config.deadline_ns);
+}
+
+/* Same key, another name: the one that is wrong is told both, and the others that it is missing and why. */
+static void other_job(void)
+{
+	ranks_init(3, 1500);
+	for (uint32_t i = 0; i < 3; i++)
+		snprintf(ranks[i].config.launch.job, LAUNCH_JOB, "%s", i == 2 ? "tulip" : "rose");
+	start_all(3);
+	finish_all(3);
+	check_all_failed(2, ESP_ETIMEOUT, "1 of 3 ranks have not arrived: 2; refused: ");
+	check_all_failed(2, ESP_ETIMEOUT, " from 127.0.0.1 of another job");
+	check_culprits(2, 2);
+	CHECK(!strstr(ranks[0].err.text, "key"));
+	CHECK_MSG(ranks[2].status == ESP_ETIMEOUT && strstr(ranks[2].err.text, "rank 2 belongs to the job 'tulip', but the leader, rank 0, to "
+	          "the job 'rose'"), "%s", ranks[2].err.text);
+}
+
+/* Whatever else is wrong with ranks of another job, they do not disturb this one. */
+static void other_job_harmless(void)
+{
+	ranks_init(3, 60000);
+	rank_init(&ranks[3], 9, 20, 1000); /* another size, a rank that we do not have */
+	rank_init(&ranks[4], 1, 3, 1000);
+	snprintf(ranks[3].config.launch.job, LAUNCH_JOB, "tulip");
+	snprintf(ranks[4].config.launch.job, LAUNCH_JOB, "tulip");
+	start(&ranks[3]);
+	start(&ranks[4]);
+	start(&ranks[0]);
+	poll(NULL, 0, 100);
+	start(&ranks[1]);
+	start(&ranks[2]);
+	finish_all(5);
+	check_joined(3);
+	CHECK(ranks[3].status == ESP_ETIMEOUT && ranks[4].status == ESP_ETIMEOUT);
+}
+
 static void other_version(void)
 {
 	ranks_init(4, 60000);
 	ranks[1].config.card.version = 9;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 2");
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 3");
 }
 
 static void other_settings(void)
@@ -221,7 +306,7 @@ static void other_settings(void)
 	check_all_failed(4, ESP_EMISMATCH, "rank 2 on b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=0");
 }
 
-/* A rank with another key is a stranger: the others only see that somebody is missing. */
+/* A rank with another key is a stranger: the others see who is missing, and where somebody without the key is. */
 static void other_key(void)
 {
 	ranks_init(3, 10000);
@@ -229,8 +314,10 @@ static void other_key(void)
 	ranks[0].config.deadline_ns = ranks[1].config.deadline_ns = clock_now_ns() + 6 * NS_PER_S;
 	start_all(3);
 	finish_all(3);
-	check_all_failed(2, ESP_ETIMEOUT, "1 of 3 ranks have not arrived: 2; ");
-	CHECK(strstr(ranks[0].err.text, " connections without the job's key were refused"));
+	check_all_failed(2, ESP_ETIMEOUT, "1 of 3 ranks have not arrived: 2; refused: ");
+	check_all_failed(2, ESP_ETIMEOUT, " connections from 127.0.0.1 without the job's key");
+	check_culprits(2, 2);
+	check_culprits(3, 2);
 	CHECK(ranks[2].status == ESP_EMISMATCH);
 	CHECK(strncmp(ranks[2].err.text, "the leader at ", 14) == 0);
 	CHECK(strstr(ranks[2].err.text, " refused the proof of rank 2 8 times: it has another key, or none; "));
@@ -296,7 +383,7 @@ static int hand_in(struct rank *rank)
 	struct session session;
 	struct session_inbox inbox = {0};
 	struct session_message message;
-	struct store_arrival arrival = {60000, rank->config.card, ""};
+	struct store_arrival arrival = {.patience_ms = 60000, .card = rank->config.card};
 	struct error err;
 	uint8_t card[STORE_ARRIVAL_BYTES], in[512];
 	const uint8_t *out;
@@ -434,12 +521,17 @@ int main(int argc, char **argv)
 	backoffs();
 	alone();
 	join_whole(size < RANKS_MAX ? size : RANKS_MAX);
+	join_crowd(size < RANKS_MAX ? size : RANKS_MAX);
 	over_ipv6();
 	late_leader();
 	one_missing();
 	no_leader();
 	one_twice();
+	two_leaders();
 	other_size();
+	two_misfits();
+	other_job();
+	other_job_harmless();
 	other_version();
 	other_settings();
 	other_key();

@@ -8,18 +8,23 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 	const struct hello *mine = &own->hello;
 	if (theirs->version != mine->version)
 		return HELLO_OTHER_VERSION;
+	bool joins = theirs->purpose == HELLO_STORE;
+	/*
+	 * Who joins hands in the name of its job and its settings with its card: then it can be said what they are, which
+	 * digests cannot. What else is wrong with one of another job is nobody's business here.
+	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
-		return HELLO_OTHER_JOB;
+		return joins ? HELLO_WELCOME : HELLO_OTHER_JOB;
 	if (theirs->epoch != mine->epoch)
 		return HELLO_OTHER_EPOCH;
 	if (theirs->to != mine->from)
 		return HELLO_NOT_ME;
 	if (theirs->size != mine->size)
 		return HELLO_OTHER_SIZE;
-	/* Who joins hands in its settings with its card: then it can be said which one is another. */
-	if (theirs->purpose != HELLO_STORE && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
+	if (!joins && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
 		return HELLO_OTHER_SETTINGS;
-	if (theirs->from >= mine->size || theirs->from == mine->from)
+	/* A second rank 0 that joins hands in a card, so that both can be named. */
+	if (theirs->from >= mine->size || (theirs->from == mine->from && !joins))
 		return HELLO_NOT_YOU;
 	if (mine->to != HANDSHAKE_ANY_RANK && theirs->from != mine->to)
 		return HELLO_NOT_YOU;

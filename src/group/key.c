@@ -132,6 +132,8 @@ enum key_policy key_policy(const struct key_situation *situation)
 {
 	if (situation->origin != KEY_NONE || situation->alone)
 		return KEY_SECRET;
+	if (situation->store)
+		return KEY_POSTED;
 	if (situation->loopback)
 		return KEY_OPEN_LOCAL;
 	return situation->insecure ? KEY_OPEN_INSECURE : KEY_REFUSED;
@@ -144,6 +146,7 @@ const char *key_describe(const struct key_situation *situation)
 		[KEY_FILE] = "from the file that ESP_KEY_FILE names",
 		[KEY_ENVIRONMENT] = "from ESP_KEY",
 		[KEY_GENERATED] = "made by rank 0",
+		[KEY_STORE] = "made by rank 0, in a file of the store that only this user can read",
 	};
 	switch (key_policy(situation)) {
 	case KEY_OPEN_LOCAL:
@@ -152,6 +155,8 @@ const char *key_describe(const struct key_situation *situation)
 		return "none, as the setting insecure allows: anybody on the network can join";
 	case KEY_REFUSED:
 		return "none";
+	case KEY_POSTED:
+		return origins[KEY_STORE];
 	case KEY_SECRET:
 		break;
 	}
@@ -166,6 +171,10 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 	case KEY_SECRET:
 		if (situation->origin == KEY_NONE)
 			key_generate(key);
+		break;
+	case KEY_POSTED:
+		key_generate(key);
+		key->origin = KEY_STORE;
 		break;
 	case KEY_OPEN_LOCAL:
 	case KEY_OPEN_INSECURE:

@@ -25,6 +25,7 @@ enum key_origin {
 	KEY_FILE,        /* ESP_KEY_FILE                     */
 	KEY_ENVIRONMENT, /* ESP_KEY                          */
 	KEY_GENERATED,   /* made here; only this process knows it until it is handed on */
+	KEY_STORE,       /* made by rank 0 and posted with its address, where only this user can read it */
 };
 
 struct key {
@@ -52,6 +53,7 @@ void key_wipe(struct key *key);
 /* May the job start, and what protects it? */
 enum key_policy {
 	KEY_SECRET,        /* a key that strangers do not have                                        */
+	KEY_POSTED,        /* the same, but only rank 0 has it yet: it comes with rank 0's address     */
 	KEY_OPEN_LOCAL,    /* no key, loopback only: any process on this machine could join           */
 	KEY_OPEN_INSECURE, /* no key, and somebody said that this is fine: anybody could join         */
 	KEY_REFUSED,       /* no key on a network                                                     */
@@ -63,6 +65,7 @@ struct key_situation {
 	bool loopback; /* the leader's address is this machine's loopback       */
 	bool alone;    /* a group of one rank, which listens to nobody          */
 	bool insecure; /* the setting of that name                              */
+	bool store;    /* a store in which a secret can be posted               */
 };
 
 enum key_policy key_policy(const struct key_situation *situation);
@@ -71,8 +74,8 @@ enum key_policy key_policy(const struct key_situation *situation);
 const char *key_describe(const struct key_situation *situation);
 
 /*
- * Applies the policy: the key stays, is generated (alone), or becomes the one that everybody
- * knows. ESP_EINVAL with what to do if it is refused; KEY_OPEN_INSECURE deserves a warning.
+ * Applies the policy: the key stays, is generated (alone, or to be posted; what the others generate is
+ * replaced), or becomes the one that everybody knows. ESP_EINVAL with what to do if it is refused; KEY_OPEN_INSECURE deserves a warning.
  */
 ESP_CHECKED enum esp_status key_settle(struct key *key, const struct key_situation *situation,
                                        enum key_policy *out_policy, struct error *err);

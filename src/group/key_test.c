@@ -106,7 +106,7 @@ static void policies(void)
 		struct key_situation situation;
 		enum key_policy policy;
 	} table[] = {
-		/* origin, loopback, alone, insecure */
+		/* origin, loopback, alone, insecure, store */
 		{{KEY_NONE, false, false, false}, KEY_REFUSED},
 		{{KEY_NONE, false, false, true}, KEY_OPEN_INSECURE},
 		{{KEY_NONE, false, true, false}, KEY_SECRET},
@@ -115,6 +115,10 @@ static void policies(void)
 		{{KEY_NONE, true, false, true}, KEY_OPEN_LOCAL},
 		{{KEY_NONE, true, true, false}, KEY_SECRET},
 		{{KEY_NONE, true, true, true}, KEY_SECRET},
+		{{KEY_NONE, false, false, false, true}, KEY_POSTED},
+		{{KEY_NONE, false, false, true, true}, KEY_POSTED},
+		{{KEY_NONE, false, true, false, true}, KEY_SECRET},
+		{{KEY_FILE, false, false, false, true}, KEY_SECRET},
 		{{KEY_FILE, false, false, false}, KEY_SECRET},
 		{{KEY_FILE, true, false, true}, KEY_SECRET},
 		{{KEY_ENVIRONMENT, false, false, false}, KEY_SECRET},
@@ -140,6 +144,8 @@ static void settled(void)
 	own = two;
 	CHECK(key_settle(&two, &(struct key_situation){.origin = KEY_FILE}, &policy, &err) == ESP_OK);
 	CHECK(memcmp(own.bytes, two.bytes, 32) == 0);
+	CHECK(key_settle(&two, &(struct key_situation){.store = true}, &policy, &err) == ESP_OK);
+	CHECK(policy == KEY_POSTED && two.origin == KEY_STORE && memcmp(own.bytes, two.bytes, 32) != 0);
 	CHECK(key_settle(&two, &(struct key_situation){.origin = KEY_NONE}, &policy, &err) == ESP_EINVAL);
 	CHECK(strstr(err.text, "ESP_KEY_FILE") && strstr(err.text, "ESP_INSECURE=yes"));
 }
@@ -150,6 +156,7 @@ static void descriptions(void)
 	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_FILE}), "from the file that ESP_KEY_FILE names");
 	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_GENERATED}), "made by rank 0");
 	CHECK_STR(key_describe(&(struct key_situation){.alone = true}), "none, for a group of one");
+	CHECK(strstr(key_describe(&(struct key_situation){.store = true}), "only this user can read"));
 	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true}), "any process on this machine could join"));
 	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "anybody on the network can join"));
 }

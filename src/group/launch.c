@@ -1,59 +1,80 @@
 #include "group/launch.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "group/launch_parts.h"
 
-/* The places that may hold a number, strongest first. */
+/* The variables of those who start processes. */
+static const struct {
+	const char *rank, *size; /* NULL: it does not tell */
+	const char *mark;        /* what has to be set too, or else these do not count; NULL: nothing */
+} starters[STARTERS] = {
+	[STARTER_ESPALIER] = {"ESP_RANK", "ESP_SIZE", NULL},
+	[STARTER_TORCHRUN] = {"RANK", "WORLD_SIZE", NULL},
+	[STARTER_OPEN_MPI] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
+	[STARTER_MPICH] = {"PMI_RANK", "PMI_SIZE", NULL},
+	[STARTER_SLURM] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"}, /* sbatch sets the first, but no step */
+	[STARTER_KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, NULL},
+};
+
+/* A place that may hold a number; the arguments come first, then the starters. */
 struct place {
 	const char *name;
 	const char *text; /* NULL: not there */
 };
+#define PLACES (1u + STARTERS)
 
-struct finder {
-	const struct launch_arguments *arguments;
-	launch_lookup_fn *lookup;
-	void *context;
-	struct error *warning, *err;
-};
-
-static const char *ask(const struct finder *finder, const char *name)
+const char *launch_ask(const struct launch_finder *finder, const char *name)
 {
-	const char *text = finder->lookup(finder->context, name);
-	return text && text[0] ? text : NULL; /* an empty variable is how scripts unset one */
+	const char *text = name ? finder->around->lookup(finder->around->lookup_context, name) : NULL;
+	return text && text[0] ? text : NULL;
 }
 
-static void warn_if_other(const struct finder *finder, const struct place *used, const struct place *other)
+bool launch_is_told(launch_lookup_fn *lookup, void *context)
+{
+	const struct launch_surroundings around = {.lookup = lookup, .lookup_context = context};
+	const struct launch_finder finder = {.around = &around};
+	for (unsigned i = 0; i < STARTERS; i++) {
+		if (starters[i].mark && !launch_ask(&finder, starters[i].mark))
+			continue;
+		if (launch_ask(&finder, starters[i].rank) || launch_ask(&finder, starters[i].size))
+			return true;
+	}
+	return false;
+}
+
+static void warn_if_other(const struct launch_finder *finder, const struct place *used, const struct place *other)
 {
 	char used_text[QUOTE_TEXT], other_text[QUOTE_TEXT];
-	if (!finder->warning || finder->warning->status != ESP_OK || !other->text || strcmp(used->text, other->text) == 0)
+	struct error warning;
+	if (!finder->around->warn || !other->text || strcmp(used->text, other->text) == 0)
 		return;
-	error_set(finder->warning, ESP_EMISMATCH, "%s is %s but %s is %s; using %s", used->name,
+	error_set(&warning, ESP_EMISMATCH, "%s is %s but %s is %s; using %s", used->name,
 	          quote(used->text, strlen(used->text), used_text), other->name,
 	          quote(other->text, strlen(other->text), other_text), used->name);
+	finder->around->warn(finder->around->warn_context, &warning);
 }
 
-/* The first of three places that has the number. */
-static enum esp_status find_number(const struct finder *finder, const struct place places[3], const char *expected,
-                                   uint64_t min, uint64_t max, uint64_t *out, const char **out_source)
+static enum esp_status find_number(const struct launch_finder *finder, const struct place places[PLACES],
+                                   const char *expected, uint64_t min, uint64_t max, uint64_t *out, const char **out_source)
 {
 	char shown[QUOTE_TEXT];
-	int used = 0;
-	while (used < 3 && !places[used].text)
+	unsigned used = 0;
+	while (used < PLACES && !places[used].text)
 		used++;
-	if (used == 3)
-		return error_set(finder->err, ESP_EINVAL, "neither %s nor %s is set: start with espalier run or torchrun, or "
-		                 "set %s to %s", places[1].name, places[2].name, places[1].name, expected);
+	if (used == PLACES)
+		return error_set(finder->err, ESP_EINVAL, "neither %s nor %s is set: start with espalier run, torchrun, mpirun or "
+		                 "srun, or set %s to %s", places[1].name, places[2].name, places[1].name, expected);
 	const char *text = places[used].text;
 	uint64_t number;
 	if (!number_parse_u64(text, strlen(text), &number) || number < min || number > max)
 		return error_set(finder->err, ESP_EINVAL, "%s is %s, from %" PRIu64 " to %" PRIu64 ", not %s", places[used].name,
 		                 expected, min, max, quote(text, strlen(text), shown));
-	for (int other = used + 1; other < 3; other++)
+	for (unsigned other = used + 1; other < PLACES; other++)
 		warn_if_other(finder, &places[used], &places[other]);
 	*out = number;
 	*out_source = places[used].name;
@@ -66,13 +87,33 @@ static const char *argument_text(int64_t value, char text[24])
 	return value < 0 ? NULL : text;
 }
 
-static enum esp_status find_size(const struct finder *finder, struct launch *launch)
+static void list_places(const struct launch_finder *finder, bool sizes, struct place places[PLACES])
+{
+	for (unsigned i = 0; i < STARTERS; i++) {
+		const char *name = sizes ? starters[i].size : starters[i].rank;
+		bool counts = !starters[i].mark || launch_ask(finder, starters[i].mark);
+		places[1 + i] = (struct place){name, counts ? launch_ask(finder, name) : NULL};
+	}
+}
+
+/* Kubernetes says which one a pod is, but not how many there are. */
+static enum esp_status no_size(const struct launch_finder *finder)
+{
+	return error_set(finder->err, ESP_EINVAL, "JOB_COMPLETION_INDEX says which rank this is, but nothing says how many there "
+	                 "are: set ESP_SIZE to the job's completions, or to 1 if its pods have nothing to do with each other");
+}
+
+static enum esp_status find_size(const struct launch_finder *finder, struct launch *launch)
 {
 	char text[24];
 	uint64_t size = 0;
-	struct place places[3] = {{"the argument size", argument_text(finder->arguments->size, text)},
-	                          {"ESP_SIZE", ask(finder, "ESP_SIZE")},
-	                          {"WORLD_SIZE", ask(finder, "WORLD_SIZE")}};
+	bool told = false;
+	struct place places[PLACES] = {{"the argument size", argument_text(finder->arguments->size, text)}};
+	list_places(finder, true, places);
+	for (unsigned i = 0; i < PLACES; i++)
+		told |= places[i].text != NULL;
+	if (!told && launch_ask(finder, starters[STARTER_KUBERNETES].rank))
+		return no_size(finder);
 	enum esp_status status =
 		find_number(finder, places, "the number of ranks", 1, LAUNCH_SIZE_MAX, &size, &launch->size_source);
 	if (status == ESP_OK)
@@ -80,13 +121,12 @@ static enum esp_status find_size(const struct finder *finder, struct launch *lau
 	return status;
 }
 
-static enum esp_status find_rank(const struct finder *finder, struct launch *launch)
+static enum esp_status find_rank(const struct launch_finder *finder, struct launch *launch)
 {
 	char text[24];
 	uint64_t rank = 0;
-	struct place places[3] = {{"the argument rank", argument_text(finder->arguments->rank, text)},
-	                          {"ESP_RANK", ask(finder, "ESP_RANK")},
-	                          {"RANK", ask(finder, "RANK")}};
+	struct place places[PLACES] = {{"the argument rank", argument_text(finder->arguments->rank, text)}};
+	list_places(finder, false, places);
 	enum esp_status status =
 		find_number(finder, places, "the number of this rank", 0, launch->size - 1, &rank, &launch->rank_source);
 	if (status == ESP_OK)
@@ -94,14 +134,23 @@ static enum esp_status find_rank(const struct finder *finder, struct launch *lau
 	return status;
 }
 
-static enum esp_status torch_leader(const struct finder *finder, struct launch *launch)
+/* Whether a starter speaks of the same ranks: then it may be asked for more. */
+static bool agrees(const struct launch_finder *finder, enum launch_starter starter, const struct launch *launch)
 {
-	const char *host = ask(finder, "MASTER_ADDR"), *port = ask(finder, "MASTER_PORT");
-	if (!host && !port && launch->size == 1)
-		return ESP_OK;
-	if (!host && !port)
-		return error_set(finder->err, ESP_EINVAL, "neither ESP_LEADER nor MASTER_ADDR is set: set ESP_LEADER to host:port, "
-		                 "where rank 0 can be reached");
+	uint64_t rank, size = launch->size;
+	const char *rank_text = launch_ask(finder, starters[starter].rank), *size_text = launch_ask(finder, starters[starter].size);
+	if (starters[starter].mark && !launch_ask(finder, starters[starter].mark))
+		return false;
+	if (!rank_text || !number_parse_u64(rank_text, strlen(rank_text), &rank) || rank != launch->rank)
+		return false;
+	if (starters[starter].size && (!size_text || !number_parse_u64(size_text, strlen(size_text), &size)))
+		return false;
+	return size == launch->size;
+}
+
+static enum esp_status torch_leader(const struct launch_finder *finder, struct launch *launch)
+{
+	const char *host = launch_ask(finder, "MASTER_ADDR"), *port = launch_ask(finder, "MASTER_PORT");
 	if (!host || !port)
 		return error_set(finder->err, ESP_EINVAL, "%s is set but %s is not", host ? "MASTER_ADDR" : "MASTER_PORT",
 		                 host ? "MASTER_PORT" : "MASTER_ADDR");
@@ -115,41 +164,75 @@ static enum esp_status torch_leader(const struct finder *finder, struct launch *
 	return ESP_OK;
 }
 
-static enum esp_status find_leader(const struct finder *finder, struct launch *launch)
+/* From what else a launcher says. Of several the first one's advice counts: it is the one that gave the rank. */
+static enum esp_status starter_leader(const struct launch_finder *finder, struct launch *launch)
+{
+	struct error advice = {.status = ESP_OK}, other;
+	for (unsigned i = 0; i < STARTERS; i++) {
+		if (!agrees(finder, (enum launch_starter)i, launch))
+			continue;
+		enum esp_status status =
+			launch_leader_of((enum launch_starter)i, finder, launch, advice.status == ESP_OK ? &advice : &other);
+		if (status == ESP_OK)
+			return ESP_OK;
+	}
+	if (launch->size == 1)
+		return ESP_OK;
+	if (advice.status != ESP_OK)
+		return error_set(finder->err, ESP_EINVAL, "%s", advice.text);
+	return error_set(finder->err, ESP_EINVAL, "neither ESP_LEADER nor MASTER_ADDR is set: set ESP_LEADER to host:port, "
+	                 "where rank 0 can be reached, or ESP_STORE to file:/FOLDER that all ranks see");
+}
+
+static enum esp_status find_leader(const struct launch_finder *finder, struct launch *launch)
 {
 	const char *text = finder->arguments->leader;
 	launch->leader_source = text ? "the argument leader" : "ESP_LEADER";
 	if (!text)
-		text = ask(finder, "ESP_LEADER");
+		text = launch_ask(finder, "ESP_LEADER");
 	if (text)
 		return address_parse(text, launch->leader_source, &launch->leader, finder->err);
+	launch->leader_source = "ESP_STORE";
+	text = launch_ask(finder, "ESP_STORE");
+	if (text && launch->size > 1)
+		return notice_place_parse(text, "ESP_STORE", &launch->place, finder->err);
 	launch->leader_source = "none";
-	return torch_leader(finder, launch);
+	if (launch_ask(finder, "MASTER_ADDR") || (launch_ask(finder, "MASTER_PORT") && !launch_ask(finder, "JOB_COMPLETION_INDEX")))
+		return torch_leader(finder, launch);
+	return starter_leader(finder, launch);
 }
 
-static enum esp_status find_job(const struct finder *finder, struct launch *launch)
+/* Before the leader: where launchers give a job a name, that is one of the things that keep two jobs apart. */
+static enum esp_status find_job(const struct launch_finder *finder, struct launch *launch)
 {
 	const char *name = finder->arguments->job;
 	if (!name)
-		name = ask(finder, "ESP_JOB");
+		name = launch_ask(finder, "ESP_JOB");
 	if (!name)
-		name = ask(finder, "TORCHELASTIC_RUN_ID");
+		name = launch_ask(finder, "TORCHELASTIC_RUN_ID");
 	if (name && strlen(name) >= LAUNCH_JOB)
 		return error_set(finder->err, ESP_EINVAL, "the name of the job has %zu bytes, at most %u fit", strlen(name),
 		                 LAUNCH_JOB - 1);
 	snprintf(launch->job, sizeof(launch->job), "%s", name ? name : "");
+	for (unsigned i = 0; i < STARTERS && !launch->job[0]; i++)
+		if (agrees(finder, (enum launch_starter)i, launch))
+			launch_job_of((enum launch_starter)i, finder, launch->job);
 	return ESP_OK;
 }
 
-static enum esp_status find_epoch(const struct finder *finder, struct launch *launch)
+static enum esp_status find_epoch(const struct launch_finder *finder, struct launch *launch)
 {
+	static const char *const names[] = {"ESP_EPOCH", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"};
 	char shown[QUOTE_TEXT];
-	const char *name = "ESP_EPOCH", *text = ask(finder, name);
-	if (!text)
-		text = ask(finder, name = "TORCHELASTIC_RESTART_COUNT");
-	if (text && !number_parse_u64(text, strlen(text), &launch->epoch))
-		return error_set(finder->err, ESP_EINVAL, "%s says how often the job was started anew, not %s", name,
-		                 quote(text, strlen(text), shown));
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = launch_ask(finder, names[i]);
+		if (!text)
+			continue;
+		if (!number_parse_u64(text, strlen(text), &launch->epoch))
+			return error_set(finder->err, ESP_EINVAL, "%s says how often the job was started anew, not %s", names[i],
+			                 quote(text, strlen(text), shown));
+		break;
+	}
 	return ESP_OK;
 }
 
@@ -159,28 +242,27 @@ static bool comes_from(const char *source, const char *name)
 }
 
 /* What it says is about ESP_RANK and no other numbers: a program may form groups of its own. */
-static void find_launcher(const struct finder *finder, struct launch *launch)
+static void find_launcher(const struct launch_finder *finder, struct launch *launch)
 {
-	const char *name = ask(finder, "ESP_LAUNCHER");
+	const char *name = launch_ask(finder, "ESP_LAUNCHER");
 	bool same = comes_from(launch->rank_source, "ESP_RANK") && comes_from(launch->size_source, "ESP_SIZE") &&
 	            comes_from(launch->leader_source, "ESP_LEADER");
 	if (name && same && strlen(name) < LAUNCH_LAUNCHER)
 		snprintf(launch->launcher, sizeof(launch->launcher), "%s", name);
 }
 
-enum esp_status launch_find(const struct launch_arguments *arguments, launch_lookup_fn *lookup, void *context,
-                            struct launch *out, struct error *warning, struct error *err)
+enum esp_status launch_find(const struct launch_arguments *arguments, const struct launch_surroundings *surroundings,
+                            struct launch *out, struct error *err)
 {
-	const struct finder finder = {arguments, lookup, context, warning, err};
+	const struct launch_finder finder = {arguments, surroundings, err};
 	struct launch launch = {0};
-	error_clear(warning);
 	enum esp_status status = find_size(&finder, &launch);
 	if (status == ESP_OK)
 		status = find_rank(&finder, &launch);
 	if (status == ESP_OK)
-		status = find_leader(&finder, &launch);
-	if (status == ESP_OK)
 		status = find_job(&finder, &launch);
+	if (status == ESP_OK)
+		status = find_leader(&finder, &launch);
 	if (status == ESP_OK)
 		status = find_epoch(&finder, &launch);
 	if (status == ESP_OK) {
@@ -192,10 +274,13 @@ enum esp_status launch_find(const struct launch_arguments *arguments, launch_loo
 
 const char *launch_describe(const struct launch *launch, char text[LAUNCH_TEXT])
 {
-	char leader[ADDRESS_TEXT] = "none";
+	char leader[NOTICE_PLACE_TEXT] = "none";
 	if (launch->leader.port)
 		address_format(&launch->leader, leader);
-	snprintf(text, LAUNCH_TEXT, "rank %u of %u (%s, %s), leader %s (%s)", launch->rank, launch->size,
-	         launch->rank_source, launch->size_source, leader, launch->leader_source);
+	else if (launch->place.kind != NOTICE_NOWHERE)
+		notice_place_describe(&launch->place, leader);
+	snprintf(text, LAUNCH_TEXT, "rank %u of %u (%s, %s), %s %s (%s)", launch->rank, launch->size, launch->rank_source,
+	         launch->size_source, launch->place.kind == NOTICE_NOWHERE ? "leader" : "leader's address in", leader,
+	         launch->leader_source);
 	return text;
 }

@@ -33,7 +33,7 @@ void session_message_init(struct session_message *message, enum store_type type,
 /* Where the other end's message goes, and how long each type has to be; 0: not expected. */
 struct session_inbox {
 	uint8_t *body; /* borrowed; room for the longest */
-	uint32_t wanted[STORE_FAILURE + 1];
+	uint32_t wanted[STORE_TYPES];
 };
 
 struct session {

@@ -10,11 +10,12 @@
 /* A rank is told this long before it gives up by itself, so that the reason reaches it. */
 #define MARGIN_NS (500 * NS_PER_MS)
 
-static void fail(struct store *store, const struct error *reason)
+static void fail(struct store *store, int32_t culprit, const struct error *reason)
 {
 	if (store->state != STORE_GATHERS)
 		return; /* the first reason is the cause; what follows are its consequences */
 	store->error = *reason;
+	store->culprit = culprit;
 	store->state = STORE_BROKEN;
 }
 
@@ -23,7 +24,7 @@ enum esp_status store_init(struct store *store, const struct card *own, const ch
 {
 	assert(own->rank == 0 && own->size > 0);
 	*store = (struct store){
-		.size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
+		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
 	store->cards = calloc(own->size, sizeof(*store->cards));
 	store->seats = calloc(own->size, 1);
 	if (!store->cards || !store->seats) {
@@ -125,7 +126,7 @@ void store_on_arrival(struct store *store, uint32_t proved_rank, const struct st
 		}
 		twice(&store->cards[card->rank], card, &reason);
 	}
-	fail(store, &reason);
+	fail(store, (int32_t)proved_rank, &reason);
 }
 
 void store_on_left(struct store *store, uint32_t rank)
@@ -134,7 +135,7 @@ void store_on_left(struct store *store, uint32_t rank)
 	assert(rank < store->size && store->seats[rank]);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
 	          store->cards[rank].pid, store->cards[rank].host_name);
-	fail(store, &reason);
+	fail(store, (int32_t)rank, &reason);
 }
 
 void store_on_ended(struct store *store, uint32_t rank, int32_t status)
@@ -143,37 +144,89 @@ void store_on_ended(struct store *store, uint32_t rank, int32_t status)
 	if (rank >= store->size || store->seats[rank])
 		return; /* one that has come is missed when its connection ends */
 	error_set(&reason, ESP_EPEER, "rank %u has ended with status %d before it joined", rank, (int)status);
-	fail(store, &reason);
+	fail(store, (int32_t)rank, &reason);
 }
 
-void store_on_mismatch(struct store *store, enum hello_verdict verdict, const struct error *reason)
+bool store_on_mismatch(struct store *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason)
 {
 	/* Left over from another job or an earlier start, or lost its way: nothing that is wrong with this job. */
 	if (verdict == HELLO_OTHER_JOB || verdict == HELLO_OTHER_EPOCH || verdict == HELLO_NOT_ME ||
 	    verdict == HELLO_OTHER_PURPOSE || verdict == HELLO_OTHER_LANE)
-		return;
-	fail(store, reason);
+		return false;
+	fail(store, rank < INT32_MAX ? (int32_t)rank : -1, reason);
+	return true;
 }
 
-bool store_on_stranger(struct store *store)
+static bool count_refused(struct store_refused *refused, const char *origin)
 {
-	return store->strangers++ == 0;
+	uint32_t named = refused->origins < STORE_ORIGINS ? refused->origins : STORE_ORIGINS;
+	for (uint32_t i = 0; i < named; i++)
+		if (strncmp(refused->origin[i], origin, STORE_ORIGIN - 1) == 0)
+			return refused->count++ == 0;
+	if (refused->origins < STORE_ORIGINS)
+		snprintf(refused->origin[refused->origins], STORE_ORIGIN, "%s", origin);
+	if (refused->origins <= STORE_ORIGINS)
+		refused->origins++;
+	return refused->count++ == 0;
+}
+
+bool store_on_stranger(struct store *store, const char *origin)
+{
+	return count_refused(&store->strangers, origin);
+}
+
+bool store_on_other(struct store *store, const char *origin)
+{
+	return count_refused(&store->others, origin);
+}
+
+void store_on_rival(struct store *store, const struct error *reason)
+{
+	fail(store, 0, reason);
+}
+
+/* "; refused: 8 connections from 10.0.0.7 without the job's key" */
+static void describe_refused(const struct store_refused *refused, const char *lead, const char *what, char *text, size_t size)
+{
+	char origins[40] = "";
+	if (refused->count == 0)
+		return;
+	for (uint32_t i = 0; i < refused->origins && i < STORE_ORIGINS; i++)
+		add_word(origins, sizeof(origins), refused->origin[i], strlen(refused->origin[i]));
+	if (refused->origins > STORE_ORIGINS)
+		add_word(origins, sizeof(origins), "...", 3);
+	size_t used = strlen(text);
+	snprintf(text + used, size - used, "%s%llu connection%s from %s %s", lead, (unsigned long long)refused->count,
+	         refused->count == 1 ? "" : "s", origins, what);
+}
+
+/* If there is one only, it is to blame. */
+static int32_t only_missing(const struct store *store)
+{
+	int32_t found = -1;
+	for (uint32_t i = 0; i < store->size; i++) {
+		if (store->seats[i])
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int32_t)i;
+	}
+	return found;
 }
 
 void store_on_tick(struct store *store, uint64_t now_ns)
 {
 	struct error reason;
-	char missing[120], strangers[80] = "";
+	char missing[72], refused[144] = "";
 	if (store->state != STORE_GATHERS || now_ns < store->deadline_ns)
 		return;
 	uint32_t absent = store->size - store->present;
-	if (store->strangers)
-		snprintf(strangers, sizeof(strangers), "; %llu connections without the job's key were refused",
-		         (unsigned long long)store->strangers);
+	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
+	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
 	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %u of %u ranks have not arrived: %s%s",
 	          (double)(now_ns - store->begin_ns) / (double)NS_PER_S, absent, store->size,
-	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), strangers);
-	fail(store, &reason);
+	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused);
+	fail(store, only_missing(store), &reason);
 }
 
 void store_write_roster(const struct store *store, uint8_t *out)

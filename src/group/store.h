@@ -24,15 +24,26 @@ enum store_state {
 	STORE_BROKEN,   /* error says why; everybody who comes is to be told  */
 };
 
+/* Connections that were turned away for one reason, and where they came from. */
+#define STORE_ORIGINS 3u
+#define STORE_ORIGIN 48u /* bytes of an address or a host's name, with the NUL */
+struct store_refused {
+	uint64_t count;
+	uint32_t origins;                      /* different ones that are known; more than are named: "..." */
+	char origin[STORE_ORIGINS][STORE_ORIGIN];
+};
+
 struct store {
 	enum store_state state;
 	struct error error;    /* STORE_BROKEN: the reason */
+	int32_t culprit;       /* ... and the rank that it is about; -1: none in particular */
 	uint32_t size, present;
 	struct card *cards;    /* by rank */
 	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
 	uint64_t begin_ns, deadline_ns;
-	uint64_t strangers;    /* connections that did not prove themselves */
+	struct store_refused strangers; /* did not prove that they have the job's key   */
+	struct store_refused others;    /* have the key, but are of another job or start */
 };
 
 /* own: the leader's card, rank 0; its settings as text are borrowed. ESP_ENOMEM. */
@@ -48,11 +59,20 @@ void store_on_left(struct store *store, uint32_t rank);
 /* Whoever started the ranks says that one of them has ended, with this status. Matters if it has not come before. */
 void store_on_ended(struct store *store, uint32_t rank, int32_t status);
 
-/* A handshake proved the peer but found that it does not fit. Peers of another job or epoch are only turned away. */
-void store_on_mismatch(struct store *store, enum hello_verdict verdict, const struct error *reason);
+/*
+ * A handshake proved the peer, which says that it is this rank, but found that it does not fit. False: it is none of
+ * this job, or has lost its way, and is only to be turned away.
+ */
+bool store_on_mismatch(struct store *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason);
 
-/* Somebody failed to prove itself. True the first time: worth a line in the log. */
-bool store_on_stranger(struct store *store);
+/* Somebody at this address or host failed to prove itself. True the first time: worth a line in the log. */
+bool store_on_stranger(struct store *store, const char *origin);
+
+/* Somebody who has the key belongs to another job or start, or has lost its way. True the first time. */
+bool store_on_other(struct store *store, const char *origin);
+
+/* Somebody else has taken the place of rank 0. */
+void store_on_rival(struct store *store, const struct error *reason);
 
 /* Time passes. */
 void store_on_tick(struct store *store, uint64_t now_ns);

@@ -75,12 +75,60 @@ static void missing(void)
 	store_on_tick(&store, 40 * NS_PER_S - 1);
 	CHECK(store.state == STORE_GATHERS);
 	store_on_tick(&store, 40 * NS_PER_S);
+	CHECK(store.culprit == -1);
 	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 2 of 4 ranks have not arrived: 1, 3");
 
 	begin(&store);
-	CHECK(store_on_stranger(&store) && !store_on_stranger(&store));
+	CHECK(store_on_stranger(&store, "10.0.0.7") && !store_on_stranger(&store, "10.0.0.8") && !store_on_stranger(&store, "10.0.0.7"));
+	arrive(&store, 3);
+	arrive(&store, 1);
 	store_on_tick(&store, 40 * NS_PER_S);
-	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; 2 connections without the job's key were refused");
+	CHECK(store.culprit == 2);
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 1 of 4 ranks have not arrived: 2; refused: 3 connections from 10.0.0.7 "
+	             "10.0.0.8 without the job's key");
+
+	begin(&store);
+	CHECK(store_on_other(&store, "node3"));
+	CHECK(store_on_stranger(&store, "::1"));
+	store_on_tick(&store, 40 * NS_PER_S);
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; refused: 1 connection from ::1 without "
+	             "the job's key, 1 connection from node3 of another job");
+}
+
+/* However many places refused connections come from, what is said of them has an end and all of it can be read. */
+static void many_refused(void)
+{
+	struct store store;
+	char origin[STORE_ORIGIN];
+
+	begin(&store);
+	for (unsigned i = 0; i < 100000; i++) {
+		snprintf(origin, sizeof(origin), "fd00:1111:2222:3333:4444:5555:6666:%x", i % 50);
+		store_on_stranger(&store, origin);
+		store_on_other(&store, origin);
+	}
+	store_on_tick(&store, 40 * NS_PER_S);
+	CHECK_U64(store.strangers.count, 100000);
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; refused: 100000 connections from ... "
+	             "without the job's key, 100000 connections from ... of another job");
+}
+
+static void rivals(void)
+{
+	struct store store;
+	struct store_arrival second = arrival_of(0);
+	struct error reason;
+
+	begin(&store);
+	second.card.pid = 7;
+	store_on_arrival(&store, 0, &second, 11 * NS_PER_S);
+	CHECK(store.culprit == 0);
+	check_broken(&store, ESP_EMISMATCH, "two processes say that they are rank 0: process 100 on node0 and process 7 on node0");
+	begin(&store);
+	error_set(&reason, ESP_EMISMATCH, "replaced");
+	store_on_rival(&store, &reason);
+	CHECK(store.culprit == 0);
+	check_broken(&store, ESP_EMISMATCH, "replaced");
 }
 
 /* Who came early and will leave early is told before that. */
@@ -210,14 +258,17 @@ static void verdicts(void)
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
 		struct store store;
 		begin(&store);
-		store_on_mismatch(&store, harmless[i], &reason);
+		CHECK(!store_on_mismatch(&store, harmless[i], 2, &reason));
 		CHECK(store.state == STORE_GATHERS);
 		store_fini(&store);
 	}
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
 		struct store store;
 		begin(&store);
-		store_on_mismatch(&store, fatal[i], &reason);
+		CHECK(store_on_mismatch(&store, fatal[i], 2, &reason));
+		CHECK(store.culprit == 2);
+		CHECK(store_on_mismatch(&store, fatal[i], 3, &reason)); /* one more that is to be told */
+		CHECK(store.culprit == 2);
 		check_broken(&store, ESP_EMISMATCH, "because");
 	}
 }
@@ -254,6 +305,8 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	complete(&rng);
 	missing();
+	many_refused();
+	rivals();
 	impatient();
 	unfit();
 	ended();

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "group/key.h"
 #include "group/listen.h"
+#include "group/notice.h"
 #include "runtime/context_events.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
@@ -75,26 +76,16 @@ static enum esp_status read_settings(struct context *context, const struct conte
 
 /* ---- who we are ---- */
 
-static bool environment_says_nothing(void)
-{
-	static const char *const names[] = {"ESP_RANK", "ESP_SIZE", "RANK", "WORLD_SIZE"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (conf_environment(NULL, names[i]))
-			return false;
-	}
-	return true;
-}
-
 static enum esp_status find_launch(struct context *context, const struct context_options *options,
                                    struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
 	struct launch_arguments arguments = {options->rank, options->size, options->leader, options->job};
-	struct error err, warning = {0};
+	struct launch_surroundings around = {conf_environment, NULL, launch_system_fact, complain, &context->log};
+	struct error err;
 	char text[LAUNCH_TEXT];
 
-	if (arguments.size < 0 && environment_says_nothing()) {
+	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
 		arguments.size = 1;
 	}
@@ -109,11 +100,9 @@ static enum esp_status find_launch(struct context *context, const struct context
 			.leader_source = "none",
 		};
 		snprintf(launch->job, sizeof(launch->job), "%s", options->job ? options->job : "");
-	} else if (launch_find(&arguments, conf_environment, NULL, launch, &warning, &err) != ESP_OK) {
+	} else if (launch_find(&arguments, &around, launch, &err) != ESP_OK) {
 		return pass(failure, &err);
 	}
-	if (warning.status != ESP_OK)
-		log_write(&context->log, LOG_LEVEL_WARN, "%s", warning.text);
 	context->rank = launch->rank;
 	context->size = launch->size;
 	context->log.rank = (int32_t)launch->rank;
@@ -153,7 +142,8 @@ static enum esp_status find_key(struct context *context, const struct context_op
 
 	if (status != ESP_OK)
 		return pass(failure, &err);
-	struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure};
+	struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure,
+	                                  notice_keeps_secrets(&context->join.launch.place)};
 	if (key.origin == KEY_NONE && options->gather && context->size > 1) {
 		status = share_key(context, options, &key, failure);
 		situation.origin = KEY_GENERATED;
@@ -163,6 +153,7 @@ static enum esp_status find_key(struct context *context, const struct context_op
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
 			log_write(&context->log, LOG_LEVEL_WARN, "this job has no key: anybody on the network can join it");
+		context->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
 		log_write(&context->log, LOG_LEVEL_INFO, "the job's key: %s", key_describe(&situation));
@@ -315,6 +306,7 @@ static enum esp_status join(struct context *context, const struct context_option
 {
 	struct join_config *join = &context->join;
 	struct error err;
+	int32_t culprit = -1;
 	bool loopback = !options->gather && join->launch.leader.port != 0 && address_is_loopback(&join->launch.leader);
 
 	enum esp_status status = find_key(context, options, loopback, failure);
@@ -329,8 +321,8 @@ static enum esp_status join(struct context *context, const struct context_option
 	join->deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
 	join->log = &context->log;
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
-	                         : join_run(join, &context->roster, &err);
-	return status == ESP_OK ? ESP_OK : pass(failure, &err);
+	                         : join_run(join, &context->roster, &culprit, &err);
+	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
 static enum esp_status open_steward(struct context *context, struct sockets *sockets, struct failure *failure)

@@ -14,7 +14,7 @@ void store_head_encode(const struct store_head *head, uint8_t out[STORE_HEAD_BYT
 
 bool store_head_decode(const uint8_t in[STORE_HEAD_BYTES], struct store_head *out)
 {
-	if (in[0] < STORE_ARRIVAL || in[0] > STORE_FAILURE || in[1] || in[2] || in[3])
+	if (in[0] < STORE_ARRIVAL || in[0] >= STORE_TYPES || in[1] || in[2] || in[3])
 		return false;
 	*out = (struct store_head){in[0], bytes_get32(in + 4)};
 	return true;
@@ -143,13 +143,16 @@ void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE
 	bytes_put32(out, arrival->patience_ms);
 	card_encode(&arrival->card, out + STORE_ARRIVAL_CARD);
 	put_text(out + STORE_ARRIVAL_CARD + CARD_BYTES, arrival->settings, STORE_SETTINGS_TEXT);
+	put_text(out + STORE_ARRIVAL_BYTES - STORE_JOB_TEXT, arrival->job, STORE_JOB_TEXT);
 }
 
 bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_arrival *out)
 {
 	struct store_arrival arrival = {.patience_ms = bytes_get32(in)};
 
-	if (!card_decode(in + STORE_ARRIVAL_CARD, &arrival.card) || !get_text(in + STORE_ARRIVAL_CARD + CARD_BYTES, arrival.settings, STORE_SETTINGS_TEXT))
+	if (!card_decode(in + STORE_ARRIVAL_CARD, &arrival.card) ||
+	    !get_text(in + STORE_ARRIVAL_CARD + CARD_BYTES, arrival.settings, STORE_SETTINGS_TEXT) ||
+	    !get_text(in + STORE_ARRIVAL_BYTES - STORE_JOB_TEXT, arrival.job, STORE_JOB_TEXT))
 		return false;
 	*out = arrival;
 	return true;
@@ -158,14 +161,16 @@ bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_ar
 void store_failure_encode(const struct store_failure *failure, uint8_t out[STORE_FAILURE_BYTES])
 {
 	bytes_put32(out, (uint32_t)failure->status);
-	put_text(out + 4, failure->text, STORE_FAILURE_TEXT);
+	bytes_put32(out + 4, failure->culprit);
+	put_text(out + 8, failure->text, STORE_FAILURE_TEXT);
 }
 
 bool store_failure_decode(const uint8_t in[STORE_FAILURE_BYTES], struct store_failure *out)
 {
 	int32_t status = (int32_t)bytes_get32(in);
-	if (status >= 0 || !get_text(in + 4, out->text, STORE_FAILURE_TEXT))
+	if (status >= 0 || !get_text(in + 8, out->text, STORE_FAILURE_TEXT))
 		return false;
 	out->status = status;
+	out->culprit = bytes_get32(in + 4);
 	return true;
 }

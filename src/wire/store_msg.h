@@ -1,9 +1,10 @@
 /*
  * store_msg.h - what ranks and the leader's store say to each other once they have proved themselves.
  *
- *     arrival   rank -> leader     patience 4   card 304   settings 512
+ *     arrival   rank -> leader     patience 4   card 304   settings 512   job 128
  *     roster    leader -> rank     all cards, in order of ranks
- *     failure   leader -> rank     status 4     text 252
+ *     failure   leader -> rank     status 4     culprit 4  text 248
+ *     away      leader -> rank     the same: the reason concerns this rank alone, which may come again
  *
  * Each with a head of 8 bytes before it and a tag of 32 behind it (group/session.h). Every
  * message has one size that the receiver knows beforehand, so that no length is believed.
@@ -25,7 +26,9 @@ enum store_type {
 	STORE_ARRIVAL = 1,
 	STORE_ROSTER = 2,
 	STORE_FAILURE = 3,
+	STORE_AWAY = 4,
 };
+#define STORE_TYPES 5 /* one more than the last */
 
 struct store_head {
 	uint8_t type;   /* enum store_type */
@@ -71,21 +74,25 @@ void card_encode(const struct card *card, uint8_t out[CARD_BYTES]);
 bool card_decode(const uint8_t in[CARD_BYTES], struct card *out);
 
 #define STORE_SETTINGS_TEXT 512u /* with the NUL */
+#define STORE_JOB_TEXT 128u      /* with the NUL */
 #define STORE_ARRIVAL_CARD 4u    /* where the card begins */
-#define STORE_ARRIVAL_BYTES (STORE_ARRIVAL_CARD + CARD_BYTES + STORE_SETTINGS_TEXT)
+#define STORE_ARRIVAL_BYTES (STORE_ARRIVAL_CARD + CARD_BYTES + STORE_SETTINGS_TEXT + STORE_JOB_TEXT)
 struct store_arrival {
 	uint32_t patience_ms; /* how long this rank will still wait for the others */
 	struct card card;
 	char settings[STORE_SETTINGS_TEXT]; /* what card.settings is the digest of, to name what differs; only for people */
+	char job[STORE_JOB_TEXT];           /* the job's name: only for people, as a hello has its digest */
 };
 
 void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE_ARRIVAL_BYTES]);
 bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_arrival *out);
 
 #define STORE_FAILURE_BYTES 256u
-#define STORE_FAILURE_TEXT (STORE_FAILURE_BYTES - 4u)
+#define STORE_FAILURE_TEXT (STORE_FAILURE_BYTES - 8u)
+#define STORE_NOBODY UINT32_MAX
 struct store_failure {
-	int32_t status; /* enum esp_status, below zero */
+	int32_t status;   /* enum esp_status, below zero */
+	uint32_t culprit; /* the rank that it is about; STORE_NOBODY: none in particular */
 	char text[STORE_FAILURE_TEXT];
 };
 

@@ -36,7 +36,7 @@ static void heads(void)
 
 	for (unsigned type = 0; type < 256; type++) {
 		bytes[0] = (uint8_t)type;
-		CHECK(store_head_decode(bytes, &head) == (type >= STORE_ARRIVAL && type <= STORE_FAILURE));
+		CHECK(store_head_decode(bytes, &head) == (type >= STORE_ARRIVAL && type < STORE_TYPES));
 	}
 	CHECK_U64(head.bytes, 0x01020304);
 	store_head_encode(&(struct store_head){STORE_ROSTER, 0x01020304}, again);
@@ -55,6 +55,8 @@ static void round_trip(struct rng *rng)
 		random_card(rng, &arrival.card);
 		for (uint64_t k = rng_below(rng, STORE_SETTINGS_TEXT); k > 0; k--)
 			arrival.settings[k - 1] = (char)(0x20 + rng_below(rng, 0x5f));
+		for (uint64_t k = rng_below(rng, STORE_JOB_TEXT); k > 0; k--)
+			arrival.job[k - 1] = (char)(0x20 + rng_below(rng, 0x5f));
 		store_arrival_encode(&arrival, bytes);
 		CHECK(store_arrival_decode(bytes, &back));
 		store_arrival_encode(&back, again);
@@ -63,6 +65,7 @@ static void round_trip(struct rng *rng)
 		CHECK(back.card.cores == arrival.card.cores);
 		CHECK_STR(back.card.host_name, arrival.card.host_name);
 		CHECK_STR(back.settings, arrival.settings);
+		CHECK_STR(back.job, arrival.job);
 		CHECK(memcmp(back.card.addresses, arrival.card.addresses, sizeof(back.card.addresses)) == 0);
 	}
 }
@@ -127,16 +130,18 @@ static void settings_are_text(void)
 	CHECK(!store_arrival_decode(bytes, &back));
 	text[STORE_SETTINGS_TEXT - 1] = '\0';
 	CHECK(store_arrival_decode(bytes, &back));
+	bytes[STORE_ARRIVAL_BYTES - 1] = 'x'; /* of the job's name, behind the end */
+	CHECK(!store_arrival_decode(bytes, &back));
 }
 
 static void failures(void)
 {
-	struct store_failure failure = {.status = -31, .text = "rank 3 is\nlate"}, back = {.status = 7};
+	struct store_failure failure = {.status = -31, .culprit = 3, .text = "rank 3 is\nlate"}, back = {.status = 7};
 	uint8_t bytes[STORE_FAILURE_BYTES];
 
 	store_failure_encode(&failure, bytes);
 	CHECK(store_failure_decode(bytes, &back));
-	CHECK(back.status == -31);
+	CHECK(back.status == -31 && back.culprit == 3);
 	CHECK_STR(back.text, "rank 3 is?late");
 	memset(failure.text, 'x', STORE_FAILURE_TEXT); /* without an end: cut off */
 	store_failure_encode(&failure, bytes);
