@@ -47,11 +47,17 @@ bool launch_is_told(launch_lookup_fn *lookup, void *context)
 	return false;
 }
 
+/* espalier run within another launcher numbers ranks of its own, as it was told to. */
+static bool is_nested(const struct launch_finder *finder, const struct place *used)
+{
+	return strncmp(used->name, "ESP_", 4) == 0 && finder->around->lookup(finder->around->lookup_context, "ESP_LAUNCHER");
+}
+
 static void warn_if_other(const struct launch_finder *finder, const struct place *used, const struct place *other)
 {
 	char used_text[QUOTE_TEXT], other_text[QUOTE_TEXT];
 	struct error warning;
-	if (!finder->around->warn || !other->text || strcmp(used->text, other->text) == 0)
+	if (!finder->around->warn || !other->text || strcmp(used->text, other->text) == 0 || is_nested(finder, used))
 		return;
 	error_set(&warning, ESP_EMISMATCH, "%s is %s but %s is %s; using %s", used->name,
 	          quote(used->text, strlen(used->text), used_text), other->name,

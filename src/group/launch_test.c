@@ -120,6 +120,8 @@ static void contradictions(void)
 	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OPEN_MPI, "PMI_RANK=0", "PMI_SIZE=4", "JOB_COMPLETION_INDEX=5")) == ESP_OK);
 	CHECK_STR(warnings, "OMPI_COMM_WORLD_RANK is '3' but PMI_RANK is '0'; using OMPI_COMM_WORLD_RANK\n"
 	                    "OMPI_COMM_WORLD_RANK is '3' but JOB_COMPLETION_INDEX is '5'; using OMPI_COMM_WORLD_RANK");
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN, SLURM, "ESP_LAUNCHER=")) == ESP_OK); /* espalier run within a step */
+	CHECK_STR(warnings, "");
 	/* A batch script is no rank, whatever it inherits. */
 	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(TORCH, "SLURM_PROCID=0", "SLURM_NTASKS=9", "SLURM_JOB_ID=7")) == ESP_OK);
 	CHECK_STR(warnings, "");
