@@ -30,8 +30,13 @@ test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N fai
 	@scripts/run-tests $(BUILD)
 
 .PHONY: check
-check: test check-asan check-tsan check-clang check-arm64 check-lint check-fuzz ## test, then sanitizers, linters and fuzzers
+check: test check-launchers check-asan check-tsan check-clang check-arm64 check-lint check-fuzz ## test, then launchers, sanitizers, linters and fuzzers
 	@echo 'check: all passed'
+
+.PHONY: check-launchers
+check-launchers: $(BUILD)/build.ninja ## jobs under both mpiruns, a Slurm and a Redis of their own, and others' variables
+	@scripts/bootstrap launchers
+	@scripts/run-tests $(BUILD) --suite launchers --num-processes 1
 
 .PHONY: check-asan
 check-asan: bootstrap-check ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -103,7 +108,7 @@ clean: ## remove the build folders
 
 .PHONY: help
 help: ## this text
-	@sed -n 's/^\([a-z0-9-]*\)[a-z -]*:.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\)[a-z -]*:.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
 	@echo 'variables: BUILD, CC, MESON_FLAGS, WERROR, PREFIX, DESTDIR, FUZZ_SECONDS, SOAK_SECONDS, QUICK, PEERS_FLAGS'
 
 .PHONY: bootstrap bootstrap-check

@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+"""Jobs under those who start processes, each for real where it is installed.
+
+launchers_test.py NAME ESPALIER HELLO
+
+NAME is one of the functions test_NAME below. Exit status 77: what it needs is not here.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+NAME, ESPALIER, HELLO = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
+LAUNCHED = re.compile(r"ESP_|(LOCAL_)?RANK$|WORLD_SIZE$|MASTER_|TORCHELASTIC_|OMPI_|PMI|SLURM_|JOB_COMPLETION_INDEX$")
+CLEAN = {name: value for name, value in os.environ.items() if not LAUNCHED.match(name)}
+KEY = "a passphrase that is long enough"
+IN_NAMESPACE = "LAUNCHERS_TEST_IN_NAMESPACE"
+PATIENCE = 60  # seconds until a daemon that does not come up is given up
+
+
+def skip(reason):
+    print(reason)
+    sys.exit(77)
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            skip(f"there is no {program}: scripts/bootstrap launchers installs it")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        skip("needs root, to give ranks host names of their own")
+
+
+def need_namespace():
+    """Starts this test anew where what it mounts is its own."""
+    need_root()
+    need("unshare")
+    if IN_NAMESPACE in os.environ:
+        return
+    if subprocess.run(["unshare", "-m", "-u", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        skip("unshare -m -u is not allowed here")
+    os.execvpe("unshare", ["unshare", "-m", "-u", sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
+
+
+def map_names(folder, text):
+    hosts = folder / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n" + text)
+    subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def temporary():
+    with tempfile.TemporaryDirectory(prefix="espalier-launchers-") as path:
+        yield pathlib.Path(path)
+
+
+def start(words, env=None, **options):
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen(list(map(str, words)), env={**CLEAN, "ESP_LOG": "info", **(env or {})}, **options)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=200)
+    return process.returncode, out, err
+
+
+def run(words, env=None, **options):
+    return finish(start(words, env, **options))
+
+
+def run_ranks(envs, program=HELLO):
+    """One process for each environment; (status, out, err) of each."""
+    processes = [start([program], env) for env in envs]
+    return [finish(process) for process in processes]
+
+
+def check_all(out, size):
+    """Every rank has the right sum."""
+    lines = sorted(re.findall(r"rank (\d+) of (\d+): (\d+) ranks, their numbers add up to (\d+)", out))
+    total = size * (size - 1) // 2
+    assert lines == sorted((str(r), str(size), str(size), str(total)) for r in range(size)), out
+
+
+def check_ranks(results):
+    assert all(status == 0 for status, _, _ in results), results
+    check_all("".join(out for _, out, _ in results), len(results))
+
+
+def check_said(err, pattern, count):
+    found = re.findall(pattern, err)
+    assert len(found) == count, (pattern, len(found), err)
+
+
+def warnings(err):
+    return re.findall(r"WARN (.*)", err)
+
+
+# ---- variables alone ----
+
+def test_torchrun():
+    with socket.socket() as torch:  # PyTorch's own store has the port itself
+        torch.bind(("127.0.0.1", 0))
+        torch.listen()
+        port = torch.getsockname()[1]
+
+        def rank_env(rank, size=3, **more):
+            return {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
+                    "GROUP_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                    "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", **more}
+
+        results = run_ranks([rank_env(rank) for rank in range(3)])
+        check_ranks(results)
+        for rank, (_, _, err) in enumerate(results):
+            check_said(err, rf"rank {rank} of 3 \(RANK, WORLD_SIZE\), leader 127.0.0.1:{port + 1} \(MASTER_ADDR, MASTER_PORT \+ 1\)", 1)
+            assert not warnings(err), err
+        # within a step of Slurm that has one task: both values are told, and the job runs
+        slurm = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "5"}
+        results = run_ranks([rank_env(rank, **slurm) for rank in range(3)])
+        check_ranks(results)
+        for rank, (_, _, err) in enumerate(results):
+            said = ["WORLD_SIZE is '3' but SLURM_STEP_NUM_TASKS is '1'; using WORLD_SIZE"]
+            said += [f"RANK is '{rank}' but SLURM_PROCID is '0'; using RANK"] if rank else []
+            assert warnings(err) == said, err
+    status, out, err = run([HELLO])  # nothing is set: a group of one
+    assert status == 0 and not warnings(err), err
+    check_all(out, 1)
+
+
+def test_kubernetes():
+    """Pods of an indexed job with a headless service: each has a name of its own, and all names can be looked up."""
+    need_namespace()
+    domain = "workers.lab.svc.cluster.local"
+
+    def pod(rank, size, name=None, **more):
+        name = name or f"train-{rank}"
+        return start(["unshare", "-u", "sh", "-c", f"hostname {name} && exec {HELLO}"],
+                     {"JOB_COMPLETION_INDEX": str(rank), "ESP_KEY": KEY, **({"ESP_SIZE": str(size)} if size else {}), **more})
+
+    with temporary() as path:
+        map_names(path, "".join(f"127.0.0.1 train-{rank}.{domain} train-{rank}\n" for rank in range(3)) + "127.0.0.1 alone-0\n")
+        results = [finish(process) for process in [pod(rank, 3) for rank in range(3)]]
+        check_ranks(results)
+        for rank, (_, _, err) in enumerate(results):
+            check_said(err, rf"rank {rank} of 3 \(JOB_COMPLETION_INDEX, ESP_SIZE\), leader train-0\.{domain}:29501 \(the pod with index 0\)", 1)
+            check_said(err, "joined 3 ranks on 3 hosts", 1)
+        status, _, err = finish(pod(0, None))
+        assert status == 1 and "set ESP_SIZE to the job's completions" in err, err
+        status, _, err = finish(pod(0, 3, "alone-0"))
+        assert status == 1 and "give the job a headless service" in err and "ESP_LEADER to JOB-0.SERVICE:29501" in err, err
+
+
+# ---- stores ----
+
+def ranks_of(size, **more):
+    return [{"ESP_RANK": str(rank), "ESP_SIZE": str(size), **more} for rank in range(size)]
+
+
+def test_folder():
+    with temporary() as path:
+        results = run_ranks(ranks_of(3, ESP_STORE=f"file:{path}"))  # no key is given, and there is one
+        check_ranks(results)
+        for rank, (_, _, err) in enumerate(results):
+            check_said(err, rf"rank {rank} of 3 \(ESP_RANK, ESP_SIZE\), leader's address in file:{path} \(ESP_STORE\)", 1)
+            check_said(err, "the job's key: made by rank 0, in a file of the store that only this user can read", 1)
+        assert list(path.iterdir()) == []
+        # two jobs at a time, then one that lacks a rank, and what is left of it
+        jobs = [run_env for job in "ab" for run_env in ranks_of(2, ESP_STORE=f"file:{path}", ESP_JOB=job)]
+        results = run_ranks(jobs)
+        check_ranks(results[:2])
+        check_ranks(results[2:])
+        results = run_ranks(ranks_of(3, ESP_STORE=f"file:{path}", ESP_JOIN_SECONDS="1")[:2])
+        for status, _, err in results:
+            assert status == 1 and "1 of 3 ranks have not arrived: 2" in err, err
+        status, _, err = run([HELLO], ranks_of(3, ESP_STORE=f"file:{path}", ESP_JOIN_SECONDS="1")[2])
+        assert status == 1 and re.search("the job failed without this rank on .*1 of 3 ranks have not arrived: 2", err), err
+        check_ranks(run_ranks(ranks_of(3, ESP_STORE=f"file:{path}")))
+        assert list(path.iterdir()) == []
+        status, _, err = run([HELLO], ranks_of(2, ESP_STORE="folder")[0])
+        assert status == 1 and "ESP_STORE is file:/FOLDER or redis://" in err, err
+
+
+class Redis:
+    """A server of our own; what it is asked here it is asked in its own words."""
+
+    def __init__(self, path, password):
+        self.port = free_port()
+        self.password = password
+        config = path / "redis.conf"
+        config.write_text(f"port {self.port}\nbind 127.0.0.1\nsave \"\"\nappendonly no\nrequirepass {password}\ndir {path}\n")
+        self.process = subprocess.Popen(["redis-server", config], stdout=subprocess.DEVNULL)
+        wait_until(self.answers)
+
+    def answers(self):
+        with contextlib.suppress(OSError):
+            return self.ask("PING") == "+PONG"
+        return False
+
+    def ask(self, *commands, database=2):
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            stream = connection.makefile("rw", newline="\r\n")
+            stream.write(f"AUTH {self.password}\r\nSELECT {database}\r\n{' '.join(commands)}\r\n")
+            stream.flush()
+            stream.readline(), stream.readline()
+            return stream.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "a daemon does not come up"
+        time.sleep(0.05)
+
+
+def test_redis():
+    need("redis-server")
+    with temporary() as path, Redis(path, "s3cret") as redis:
+        store = f"redis://:s3cret@127.0.0.1:{redis.port}/2"
+        results = run_ranks(ranks_of(3, ESP_STORE=store, ESP_KEY=KEY))
+        if "built without hiredis" in results[0][2]:
+            skip("this build has no Redis store: scripts/bootstrap build installs hiredis")
+        check_ranks(results)
+        for _, _, err in results:
+            check_said(err, rf"leader's address in redis://127.0.0.1:{redis.port}/2 \(ESP_STORE\)", 1)
+            assert "s3cret" not in err, err
+        assert redis.ask("DBSIZE") == ":0"
+        # while ranks are awaited the notice is there and will fade
+        processes = [start([HELLO], env) for env in ranks_of(2, ESP_STORE=store, ESP_KEY=KEY)[:1]]
+        wait_until(lambda: redis.ask("DBSIZE") == ":1")
+        name = re.search(r"espalier-\S+", redis_keys(redis)).group()
+        assert 0 < int(redis.ask("TTL", name)[1:]) <= 120
+        processes.append(start([HELLO], ranks_of(2, ESP_STORE=store, ESP_KEY=KEY)[1]))
+        check_ranks([finish(process) for process in processes])
+        # somebody who can write there cannot make ranks believe anything
+        assert redis.ask("SET", name, "nonsense") == "+OK"
+        check_ranks(run_ranks(ranks_of(2, ESP_STORE=store, ESP_KEY=KEY)))
+        # a key is not for a server that others read too
+        status, _, err = run([HELLO], ranks_of(2, ESP_STORE=store)[0])
+        assert status == 1 and "a job over a network needs a key" in err, err
+        results = run_ranks(ranks_of(3, ESP_STORE=store, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[:2])
+        for status, _, err in results:
+            assert status == 1 and "1 of 3 ranks have not arrived: 2" in err, err
+        status, _, err = run([HELLO], ranks_of(3, ESP_STORE=store, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[2])
+        assert status == 1 and "the job failed without this rank on " in err, err
+        for wrong, said in [(store.replace("s3cret", "guess"), "cannot log in at"), (f"redis://127.0.0.1:{free_port()}", "cannot reach")]:
+            status, _, err = run([HELLO], ranks_of(2, ESP_STORE=wrong, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[0])
+            assert status == 1 and said in err and "guess" not in err, err
+
+
+def redis_keys(redis):
+    with socket.create_connection(("127.0.0.1", redis.port)) as connection:
+        stream = connection.makefile("rw", newline="\r\n")
+        stream.write("AUTH s3cret\r\nSELECT 2\r\nKEYS *\r\n")
+        stream.flush()
+        return "".join(stream.readline() for _ in range(5))
+
+
+# ---- mpirun ----
+
+def check_mpirun(words, rank_name, size_name, said):
+    status, out, err = run([*words, "-n", 3, HELLO])
+    assert status == 0, (out, err)
+    check_all(out, 3)
+    for rank in range(3):
+        check_said(err, rf"rank {rank} of 3 \({rank_name}, {size_name}\), leader 127.0.0.1:2\d{{4}} \({said}\)", 1)
+    assert not warnings(err), err
+    # two at a time keep apart
+    for status, out, err in [finish(process) for process in [start([*words, "-n", 2, HELLO]) for _ in range(2)]]:
+        assert status == 0, (out, err)
+        check_all(out, 2)
+    with temporary() as path:
+        status, out, err = run([*words, "-n", 2, HELLO], {"ESP_STORE": f"file:{path}"})
+        assert status == 0 and "leader's address in file:" in err, (out, err)
+        check_all(out, 2)
+    status, out, err = run([*words, "-n", 2, HELLO], {"WORLD_SIZE": "5", "RANK": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "ESP_JOIN_SECONDS": "1"})
+    assert status != 0 and f"RANK is '4' but {rank_name} is '0'; using RANK" in err and f"WORLD_SIZE is '5' but {size_name} is '2'" in err, err
+
+
+def test_openmpi():
+    need("mpirun.openmpi")
+    words = ["mpirun.openmpi", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+    check_mpirun(words, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI on one host")
+
+
+def test_mpich():
+    need("mpirun.mpich")
+    check_mpirun(["mpirun.mpich"], "PMI_RANK", "PMI_SIZE", "MPICH on one host")
+    # a wrapper in between does not matter, one that closes PMI_FD does, and is told
+    status, out, err = run(["mpirun.mpich", "-n", 2, "sh", "-c", f"{HELLO}; exit $?"])
+    assert status == 0, err
+    check_all(out, 2)
+    status, _, err = run(["mpirun.mpich", "-n", 2, "sh", "-c", f"eval \"exec $PMI_FD>&-\"; {HELLO}; true"])
+    check_said(err, "PMI_FD is not open here, so that nothing tells this job from others: mpiexec -genv ESP_LEADER HOST:PORT", 2)
+
+
+# ---- Slurm ----
+
+SLURM_CONF = """
+ClusterName=espalier
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={path}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={path}/state
+SlurmdSpoolDir={path}/spool-%n
+SlurmctldPidFile={path}/slurmctld.pid
+SlurmdPidFile={path}/slurmd-%n.pid
+SlurmctldLogFile={path}/slurmctld.log
+SlurmdLogFile={path}/slurmd-%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+NodeName=a1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 State=UNKNOWN
+NodeName=a2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 State=UNKNOWN
+PartitionName=all Nodes=a1,a2 Default=YES State=UP MaxTime=10 OverSubscribe=YES
+"""
+
+
+@contextlib.contextmanager
+def slurm(path):
+    """A controller and two nodes on this machine. Yields the environment in which srun finds them."""
+    conf, log = path / "slurm.conf", open(path / "log", "w")
+    for name in ["state", "spool-a1", "spool-a2"]:
+        (path / name).mkdir()
+    conf.write_text(SLURM_CONF.format(host=socket.gethostname().split(".")[0], path=path, ports=[free_port() for _ in range(3)]))
+    key = path / "munge.key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o600)
+    env = {"SLURM_CONF": str(conf)}
+    daemons = [["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={path}/munge.socket",
+                f"--pid-file={path}/munge.pid", f"--log-file={path}/munge.log", f"--seed-file={path}/munge.seed"],
+               ["slurmctld", "-D", "-f", conf], *[["slurmd", "-D", "-f", conf, "-N", node] for node in ["a1", "a2"]]]
+    processes = []
+    try:
+        for words in daemons:
+            processes.append(subprocess.Popen(list(map(str, words)), env={**CLEAN, **env}, stdout=log, stderr=log))
+            if words[0] == "munged":
+                wait_until((path / "munge.socket").exists)
+        wait_until(lambda: run(["sinfo", "-h", "-o", "%T"], env)[1].split() == ["idle"])
+        yield env
+    except BaseException:
+        print((path / "log").read_text()[-3000:])
+        raise
+    finally:
+        for process in reversed(processes):
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+            process.kill()
+
+
+def test_slurm():
+    need("srun", "sbatch", "sinfo", "slurmctld", "slurmd", "munged")
+    need_namespace()
+    with temporary() as path:
+        path.chmod(0o755)
+        map_names(path, f"127.0.0.1 {socket.gethostname()} a1 a2\n")
+        with slurm(path) as env:
+            check_slurm(path, env)
+
+
+def check_slurm(path, env):
+    status, out, err = run(["srun", "-N1", "-n3", HELLO], env)  # one host: loopback, and no key
+    assert status == 0, err
+    check_all(out, 3)
+    said = r"port from SLURM_JOB_ID and SLURM_STEP_ID"
+    for rank in range(3):
+        check_said(err, rf"rank {rank} of 3 \(SLURM_PROCID, SLURM_STEP_NUM_TASKS\), leader 127.0.0.1:2\d{{4}} \(srun on one host, {said}\)", 1)
+    assert not warnings(err), err
+    status, out, err = run(["srun", "-N2", "-n4", HELLO], {**env, "ESP_KEY": KEY})  # two: the first one's name
+    assert status == 0, err
+    check_all(out, 4)
+    check_said(err, rf"leader a1:2\d{{4}} \(the first host of SLURM_STEP_NODELIST, {said}\)", 4)
+    status, _, err = run(["srun", "-N2", "-n4", HELLO], env)
+    assert status != 0 and "a job over a network needs a key" in err, err
+    store = path / "store"
+    store.mkdir()
+    status, out, err = run(["srun", "-N2", "-n4", "--mpi=pmi2", HELLO], {**env, "ESP_STORE": f"file:{store}"})  # a folder has one
+    assert status == 0, err
+    check_all(out, 4)
+    status, out, err = run(["srun", "-N2", "-n4", "--mpi=pmi2", HELLO], {**env, "ESP_KEY": KEY})
+    assert status == 0 and "PMI_RANK" in err and "leader a1:2" in err, err
+    check_all(out, 4)
+    # a batch script is no rank; a step of it is, and espalier run within it numbers its own
+    script, log = path / "batch", path / "batch.out"
+    script.write_text(f"#!/bin/sh\n{HELLO}\nsrun -n2 {HELLO}\n{ESPALIER} run -n 3 -- {HELLO}\n")
+    status, _, err = run(["sbatch", "--wait", "-n2", "-o", log, script], env)
+    out = log.read_text()
+    assert status == 0, (err, out)
+    check_all("".join(re.findall(r".* of 1: .*\n", out)), 1)
+    check_all("".join(re.findall(r".* of 2: .*\n", out)), 2)
+    check_all("".join(re.findall(r".* of 3: .*\n", out)), 3)
+    assert not warnings(out), out
+
+
+if __name__ == "__main__":
+    globals()[f"test_{NAME}"]()
