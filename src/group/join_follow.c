@@ -13,8 +13,9 @@ struct follower {
 	struct join_dial *dial;
 	struct error *err;     /* the reason, if there is one: the last one counts at the deadline */
 	uint64_t begin_ns;
-	uint64_t begin_s;      /* by the clock on the wall, which notices are written by */
 	char name[NOTICE_NAME];
+	uint8_t seen[NOTICE_NONCE_BYTES]; /* the last notice of somebody who listened */
+	bool has_seen;
 };
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -22,7 +23,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Joining has failed, as the notice says: of this start, if that was after we came. */
+/* Joining has failed, as the notice says: of this start, if we have seen it before. Otherwise it may be an earlier one's. */
 static enum join_outcome on_failed(struct follower *follower, const struct notice *notice)
 {
 	char when[32] = "";
@@ -31,7 +32,8 @@ static enum join_outcome on_failed(struct follower *follower, const struct notic
 	if (localtime_r(&at, &local))
 		strftime(when, sizeof(when), "%F %T", &local);
 	error_set(follower->err, ESP_EPEER, "the job failed without this rank on %s: %.180s", when, notice->reason);
-	return notice->at_s > follower->begin_s ? JOIN_OVER : JOIN_AGAIN;
+	bool is_ours = follower->has_seen && memcmp(follower->seen, notice->nonce, sizeof(follower->seen)) == 0;
+	return is_ours ? JOIN_OVER : JOIN_AGAIN;
 }
 
 /* Our key is the notice's if nobody gave us one. */
@@ -60,6 +62,8 @@ static enum join_outcome try_notice(struct follower *follower)
 		return JOIN_AGAIN;
 	if (notice.port == 0)
 		return on_failed(follower, &notice);
+	follower->has_seen = true;
+	memcpy(follower->seen, notice.nonce, sizeof(follower->seen));
 	join_notice_addresses(&notice, &found, &follower->dial->leader);
 	bool has_key = take_key(follower, &notice);
 	sodium_memzero(&notice, sizeof(notice));
@@ -146,8 +150,7 @@ static enum esp_status follow(struct follower *follower)
 enum esp_status join_follow(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
 {
 	struct error reason;
-	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason, .begin_ns = clock_now_ns(),
-	                            .begin_s = (uint64_t)time(NULL)};
+	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason, .begin_ns = clock_now_ns()};
 	if (!follower.dial)
 		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", config->launch.size);
 	notice_name(config->launch.job, config->launch.epoch, follower.name);

@@ -112,7 +112,7 @@ static bool slurm_job(const struct launch_finder *finder, char job[LAUNCH_JOB])
 
 static enum esp_status slurm_leader(const struct launch_finder *finder, struct launch *launch, struct error *err)
 {
-	char host[ADDRESS_HOST], job[LAUNCH_JOB], port[8];
+	char host[ADDRESS_HOST], job[LAUNCH_JOB], port[8], shown[QUOTE_TEXT];
 	const char *name = "SLURM_STEP_NODELIST", *list = launch_ask(finder, name), *nodes = launch_ask(finder, "SLURM_STEP_NUM_NODES");
 	struct error reason;
 	if (!list)
@@ -130,6 +130,10 @@ static enum esp_status slurm_leader(const struct launch_finder *finder, struct l
 		status = address_from_parts(host, name, port, "the port", &launch->leader, &reason);
 	if (status != ESP_OK)
 		return error_set(err, ESP_PENDING, "%.160s; set ESP_LEADER to host:port, where rank 0 can be reached", reason.text);
+	const char *node = launch_ask(finder, "SLURMD_NODENAME");
+	if (launch->rank == 0 && node && strcmp(node, host) != 0) /* --distribution=arbitrary */
+		return error_set(err, ESP_PENDING, "rank 0 is on %s, and not on %.80s, the first host of %s: set ESP_LEADER to host:port, "
+		                 "where rank 0 can be reached, or ESP_STORE to file:/FOLDER", quote(node, strlen(node), shown), host, name);
 	launch->leader_source = "the first host of SLURM_STEP_NODELIST, port from SLURM_JOB_ID and SLURM_STEP_ID";
 	return ESP_OK;
 }
@@ -156,10 +160,12 @@ static enum esp_status pod_leader(const struct launch_finder *finder, struct lau
 	    !pod_zero(own, index, host))
 		return error_set(err, ESP_PENDING, "this pod's name does not tell where the pod with index 0 is: give the job a headless "
 		                 "service (spec.template.spec.subdomain), or set ESP_LEADER to JOB-0.SERVICE:%u", LAUNCH_PORT_POD);
-	if (address_from_parts(host, "this pod's name", port ? port : "29500", "MASTER_PORT", &launch->leader, &reason) != ESP_OK ||
-	    launch->leader.port == UINT16_MAX)
-		return error_set(err, ESP_PENDING, "MASTER_PORT is no port with one above it: set ESP_LEADER to %.150s:%u", host,
-		                 LAUNCH_PORT_POD);
+	enum esp_status status =
+		address_from_parts(host, "the pod with index 0", port ? port : "29500", "MASTER_PORT", &launch->leader, &reason);
+	if (status == ESP_OK && launch->leader.port == UINT16_MAX)
+		status = error_set(&reason, ESP_EINVAL, "MASTER_PORT is 65535, and there is no port above it for the leader");
+	if (status != ESP_OK)
+		return error_set(err, ESP_PENDING, "%.150s; set ESP_LEADER to JOB-0.SERVICE:%u", reason.text, LAUNCH_PORT_POD);
 	launch->leader.port++;
 	launch->leader_source = "the pod with index 0";
 	return ESP_OK;

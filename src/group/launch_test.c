@@ -196,6 +196,8 @@ static void slurm(void)
 	check_advice(ENV(SLURM_STEP, "SLURM_STEP_NODELIST=n["), "SLURM_STEP_NODELIST is a list of host names such as n[1-3,7],m2, not 'n['; "
 	             "set ESP_LEADER to host:port");
 	check_advice(ENV(SLURM_STEP), "SLURM_STEP_NODELIST is not set");
+	check_advice(ENV("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=3", "SLURM_STEP_ID=0", "SLURM_JOB_ID=71", "SLURM_STEP_NODELIST=n[08-09]",
+	                 "SLURMD_NODENAME=n09"), "rank 0 is on 'n09', and not on n08, the first host of SLURM_STEP_NODELIST: set ESP_LEADER");
 }
 
 static void kubernetes(void)
@@ -206,6 +208,9 @@ static void kubernetes(void)
 	check_leader(ENV("JOB_COMPLETION_INDEX=3", "WORLD_SIZE=8", "MASTER_PORT=4000"),
 	             "leader train-0.workers.lab.svc.cluster.local:4001 (the pod with index 0)", "");
 	check_advice(ENV("JOB_COMPLETION_INDEX=3"), "set ESP_SIZE to the job's completions");
+	check_advice(ENV("JOB_COMPLETION_INDEX=3", "ESP_SIZE=8", "MASTER_PORT=65535"), "set ESP_LEADER to JOB-0.SERVICE:29501");
+	full_name = "train-3.a\001b";
+	check_advice(ENV("JOB_COMPLETION_INDEX=3", "ESP_SIZE=8"), "not 'train-0.a?b'; set ESP_LEADER");
 	full_name = "train-3";
 	check_advice(ENV("JOB_COMPLETION_INDEX=3", "ESP_SIZE=8"), "set ESP_LEADER to JOB-0.SERVICE:29501");
 	full_name = "train-13.workers";

@@ -74,7 +74,8 @@ static enum esp_status complain(const struct address *address, int why, struct e
 	char text[ADDRESS_TEXT];
 	address_format(address, text);
 	if (why == EADDRNOTAVAIL)
-		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: that is not an address of this host", text);
+		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: that is not an address of this host; set ESP_LEADER "
+		                 "to one, or ESP_STORE", text);
 	if (why == EADDRINUSE)
 		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: something else does, perhaps a second rank 0 or "
 		                 "another job", text);

@@ -315,6 +315,57 @@ def test_mpich():
     check_said(err, "PMI_FD is not open here, so that nothing tells this job from others: mpiexec -genv ESP_LEADER HOST:PORT", 2)
 
 
+# As ssh does, to hosts that have names of their own and share the rest.
+FAKE_RSH = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
+shift
+exec unshare -u sh -c 'hostname "$1"; shift; exec sh -c "$*"' sh "$host" "$@"
+"""
+
+
+@contextlib.contextmanager
+def two_hosts():
+    need_namespace()
+    with temporary() as path:
+        map_names(path, f"127.0.0.1 {socket.gethostname()}\n127.0.0.2 elsewhere\n")
+        rsh, store = path / "rsh", path / "store"
+        rsh.write_text(FAKE_RSH)
+        rsh.chmod(0o755)
+        store.mkdir()
+        yield rsh, store
+
+
+def check_hosts(words, pass_on, store):
+    """Three ranks on two hosts that find each other through a folder and have no key but rank 0's."""
+    status, out, err = run([*words, *pass_on, "-n", 3, HELLO], {"ESP_STORE": f"file:{store}"})
+    assert status == 0, (out, err)
+    check_all(out, 3)
+    check_said(err, "joined 3 ranks on 2 hosts", 3)
+    assert list(store.iterdir()) == []
+
+
+def test_openmpi_hosts():
+    need("mpirun.openmpi")
+    with two_hosts() as (rsh, store):
+        words = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", rsh, "--host", f"{socket.gethostname()}:1,elsewhere:2"]
+        check_hosts(words, ["-x", "ESP_LOG", "-x", "ESP_STORE"], store)
+        status, out, err = run([*words, "-x", "ESP_LOG", "-x", "ESP_KEY", "-n", 3, HELLO], {"ESP_KEY": KEY})
+        assert status == 0, (out, err)
+        check_all(out, 3)
+        check_said(err, r"leader \S+:2\d{4} \(the host of mpirun in OMPI_MCA_orte_hnp_uri\)", 3)
+        check_said(err, "joined 3 ranks on 2 hosts", 3)
+
+
+def test_mpich_hosts():
+    need("mpirun.mpich")
+    with two_hosts() as (rsh, store):
+        words = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", rsh, "-hosts", f"{socket.gethostname()},elsewhere"]
+        check_hosts(words, [], store)
+        status, _, err = run([*words, "-n", 3, HELLO])
+        check_said(err, "MPICH does not say where rank 0 is: mpiexec -genv ESP_LEADER HOST:PORT", 3)
+
+
 # ---- Slurm ----
 
 SLURM_CONF = """
