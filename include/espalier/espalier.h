@@ -161,8 +161,9 @@ struct esp_options {
 /*
  * Joins a job: every rank calls this once per context, and it returns when all have. options may
  * be NULL. Rank, size and leader come from the options, else from ESP_RANK, ESP_SIZE and ESP_LEADER
- * (`espalier run` sets them), else from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun).
- * A process that finds none of these is a job of one rank. A key (ESP_KEY_FILE, ESP_KEY) is
+ * (`espalier run` sets them), else from the variables of torchrun, mpirun (Open MPI, MPICH), srun or an
+ * indexed job of Kubernetes. ESP_STORE (file:/FOLDER, redis://HOST) finds a leader whose address nobody
+ * knows. A process that finds none of these is a job of one rank. A key (ESP_KEY_FILE, ESP_KEY) is
  * needed as soon as the job leaves this machine. `espalier conf` lists the settings.
  *
  * ESP_EINVAL, ESP_ETIMEOUT (somebody is missing: the text says who), ESP_EMISMATCH (a rank came twice
