@@ -19,6 +19,7 @@
 #include "cli/bench_options.h"
 #include "cli/bench_print.h"
 #include "cli/cli.h"
+#include "group/launch.h"
 
 /* Tells ranks that were started here, whose own output is a pipe, the descriptor of a terminal for their progress. */
 #define PROGRESS_VARIABLE "ESP_BENCH_PROGRESS"
@@ -30,12 +31,6 @@ struct typed {
 };
 
 /* ---- starting ranks ---- */
-
-static bool is_set(const char *variable)
-{
-	const char *value = conf_environment(NULL, variable);
-	return value && value[0];
-}
 
 static uint64_t default_ranks(void)
 {
@@ -276,7 +271,8 @@ static int run(int argc, char **argv)
 	memcpy(typed.argv, argv, (size_t)argc * sizeof(*argv));
 	int exit_status = bench_options_parse(&options, argc, argv);
 	if (exit_status < 0) {
-		exit_status = is_set("ESP_RANK") || is_set("RANK") ? take_part(&options, &typed) : start_ranks(&options, &typed);
+		bool is_rank = launch_is_told(conf_environment, NULL);
+		exit_status = is_rank ? take_part(&options, &typed) : start_ranks(&options, &typed);
 		bench_options_fini(&options);
 	}
 	free(typed.argv);

@@ -286,6 +286,8 @@ def check_mpirun(words, rank_name, size_name, said):
     for rank in range(3):
         check_said(err, rf"rank {rank} of 3 \({rank_name}, {size_name}\), leader 127.0.0.1:2\d{{4}} \({said}\)", 1)
     assert not warnings(err), err
+    status, out, err = run([*words, "-n", 2, ESPALIER, "bench", "barrier", "--seconds", "0.05"], {"ESP_LOG": "warn"})
+    assert status == 0 and out.count("# nRanks 2 ") == 1, (out, err)
     # two at a time keep apart
     for status, out, err in [finish(process) for process in [start([*words, "-n", 2, HELLO]) for _ in range(2)]]:
         assert status == 0, (out, err)
