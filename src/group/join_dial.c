@@ -107,7 +107,10 @@ static enum join_outcome read_answer(struct join_dial *dial)
 	} else {
 		error_set(dial->err, ESP_ECORRUPT, "the leader's reason for failing cannot be read");
 	}
-	return dial->session.type == STORE_AWAY ? JOIN_AGAIN : JOIN_OVER;
+	if (dial->session.type != STORE_AWAY)
+		return JOIN_OVER;
+	dial->away = *dial->err;
+	return JOIN_AGAIN;
 }
 
 /* The session ended without an answer. */
@@ -121,7 +124,9 @@ static enum join_outcome judge_end(struct join_dial *dial, enum esp_status statu
 	}
 	if (status == ESP_EMISMATCH) { /* what an earlier job or start left behind makes way in time */
 		bool may_go = handshake->verdict == HELLO_OTHER_JOB || handshake->verdict == HELLO_OTHER_EPOCH;
-		dial->culprit = may_go ? -1 : (int32_t)dial->config.launch.rank;
+		dial->culprit = (int32_t)dial->config.launch.rank;
+		if (may_go)
+			dial->away = *dial->err;
 		return may_go ? JOIN_AGAIN : JOIN_OVER;
 	}
 	dial->refusals = handshake->refused ? dial->refusals + 1 : 0;

@@ -89,7 +89,8 @@ static enum esp_status give_up(struct follower *follower)
 {
 	char leader[NOTICE_PLACE_TEXT];
 	const struct join_config *config = &follower->dial->config;
-	struct error last = *follower->err;
+	/* That nobody is there any more says less than what somebody has said. */
+	const struct error last = follower->dial->away.status != ESP_OK ? follower->dial->away : *follower->err;
 	if (config->launch.place.kind != NOTICE_NOWHERE)
 		notice_place_describe(&config->launch.place, leader);
 	else
@@ -98,7 +99,7 @@ static enum esp_status give_up(struct follower *follower)
 	if (config->launch.place.kind != NOTICE_NOWHERE)
 		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %.130s", config->launch.rank,
 		                 leader, seconds, last.text);
-	if (follower->dial->nobody_there)
+	if (follower->dial->nobody_there && follower->dial->away.status == ESP_OK)
 		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %.60s; rank 0 "
 		                 "never came, or the job has begun or failed without this rank", config->launch.rank, leader, seconds, last.text);
 	return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %.150s",

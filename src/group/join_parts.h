@@ -46,6 +46,7 @@ struct join_dial {
 	struct error *err;         /* the reason, if there is one: the last one counts at the deadline */
 	int32_t culprit;
 	bool nobody_there;         /* the last attempt: nobody listens at that port */
+	struct error away;         /* why somebody with the key has turned us away; ESP_OK: nobody has */
 	uint8_t *inbox;
 	unsigned refusals;
 	uint64_t patience_ns;      /* for the next attempt to be answered */
