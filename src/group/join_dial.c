@@ -117,6 +117,10 @@ static enum join_outcome read_answer(struct join_dial *dial)
 static enum join_outcome judge_end(struct join_dial *dial, enum esp_status status)
 {
 	const struct handshake *handshake = &dial->session.handshake;
+	if (dial->session.proved && memcmp(handshake->peer.job, handshake->config.hello.job, HELLO_JOB_BYTES) != 0) {
+		error_set(dial->err, ESP_EMISMATCH, "the leader there is another job's, and went away");
+		return JOIN_AGAIN;
+	}
 	if (dial->session.proved) {
 		dial->culprit = 0;
 		error_set(dial->err, ESP_EPEER, "the leader, rank 0, went away while the group was joining");

@@ -260,7 +260,8 @@ static void other_job_harmless(void)
 	start(&ranks[2]);
 	finish_all(5);
 	check_joined(3);
-	CHECK(ranks[3].status == ESP_ETIMEOUT && ranks[4].status == ESP_ETIMEOUT);
+	CHECK_MSG(ranks[3].status == ESP_ETIMEOUT, "%s", ranks[3].err.text);
+	CHECK_MSG(ranks[4].status == ESP_ETIMEOUT, "%s", ranks[4].err.text);
 }
 
 static void other_version(void)
