@@ -1,16 +1,13 @@
-#include <arpa/inet.h>
-#include <assert.h>
-#include <errno.h>
-#include <netinet/in.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "group/join_guest.h"
 #include "group/join_parts.h"
 #include "group/launcher.h"
 #include "group/listen.h"
@@ -25,28 +22,11 @@
 #define FAREWELL_NS (1 * NS_PER_S)    /* to send what is left to be said            */
 #define PAUSE_NS (50 * NS_PER_MS)     /* between looks when nobody can be let in    */
 
-enum guest_state {
-	GUEST_FREE,     /* an empty slot                                 */
-	GUEST_UNPROVEN, /* may be anybody                                */
-	GUEST_PROVEN,   /* has the key; its card is awaited              */
-	GUEST_SEATED,   /* its card is here; the answer is awaited       */
-	GUEST_ANSWERED, /* the answer is on its way                      */
-	GUEST_REFUSED,  /* has the key but does not fit; is being told   */
-};
-
 /* Whether a rank is counted as served already. */
 enum rank_served {
 	SERVED_NOT,
 	SERVED_GUEST, /* once for every connection that has brought its card         */
 	SERVED_ENDED, /* once, as it has ended; a connection may still be left of it */
-};
-
-struct guest {
-	enum guest_state state;
-	int fd;
-	uint64_t since_ns, until_ns;
-	struct session session;
-	uint8_t inbox[STORE_ARRIVAL_BYTES];
 };
 
 struct leader {
@@ -70,24 +50,11 @@ struct leader {
 	uint64_t broken_until_ns, pause_until_ns;
 };
 
-static void guest_close(struct leader *leader, struct guest *guest)
+static void release(struct leader *leader, struct guest *guest)
 {
 	if (guest->state == GUEST_UNPROVEN)
 		leader->unproven--;
-	close(guest->fd);
-	session_fini(&guest->session);
-	guest->state = GUEST_FREE;
-}
-
-static void guest_open(struct leader *leader, struct guest *guest, int fd, uint64_t now_ns)
-{
-	struct session_inbox inbox = {.body = guest->inbox, .wanted = {[STORE_ARRIVAL] = STORE_ARRIVAL_BYTES}};
-	guest->state = GUEST_UNPROVEN;
-	guest->fd = fd;
-	guest->since_ns = now_ns;
-	guest->until_ns = now_ns + UNPROVEN_NS;
-	session_init(&guest->session, HANDSHAKE_LISTENER, &leader->handshake, &inbox);
-	leader->unproven++;
+	guest_close(guest);
 }
 
 /* The slot for a new connection: an empty one, or that of the oldest stranger. NULL: nobody can be let in now. */
@@ -105,7 +72,7 @@ static struct guest *find_slot(struct leader *leader, uint64_t now_ns)
 		return empty;
 	if (!oldest || now_ns - oldest->since_ns < EVICT_NS)
 		return NULL;
-	guest_close(leader, oldest);
+	release(leader, oldest);
 	return oldest;
 }
 
@@ -118,7 +85,8 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 			leader->pause_until_ns = now_ns + PAUSE_NS;
 		if (fd < 0)
 			return;
-		guest_open(leader, slot, fd, now_ns);
+		guest_open(slot, &leader->handshake, fd, now_ns, now_ns + UNPROVEN_NS);
+		leader->unproven++;
 	}
 }
 
@@ -137,27 +105,10 @@ static void serve(struct leader *leader, uint32_t rank)
 		leader->rank_served[rank] = SERVED_GUEST;
 }
 
-/* Where a connection comes from; where that is a mystery, "?". */
-static const char *origin_of(const struct guest *guest, char text[STORE_ORIGIN])
-{
-	union resolve_address peer = {.any.sa_family = AF_UNSPEC};
-	socklen_t length = sizeof(peer);
-	snprintf(text, STORE_ORIGIN, "?");
-	if (getpeername(guest->fd, &peer.any, &length) != 0)
-		return text;
-	if (peer.any.sa_family == AF_INET)
-		inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, text, STORE_ORIGIN);
-	if (peer.any.sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, text, STORE_ORIGIN);
-	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket that takes both */
-		memmove(text, text + 7, strlen(text + 7) + 1);
-	return text;
-}
-
 static void on_stranger(struct leader *leader, struct guest *guest, const struct error *why)
 {
 	char origin[STORE_ORIGIN];
-	if (store_on_stranger(&leader->store, origin_of(guest, origin)))
+	if (store_on_stranger(&leader->store, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN,
 		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
@@ -165,7 +116,7 @@ static void on_stranger(struct leader *leader, struct guest *guest, const struct
 static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
 {
 	char origin[STORE_ORIGIN];
-	if (store_on_other(&leader->store, origin_of(guest, origin)))
+	if (store_on_other(&leader->store, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN,
 		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
@@ -182,8 +133,6 @@ static void on_refused(struct leader *leader, struct guest *guest, const struct 
 	else
 		on_other(leader, guest, why);
 }
-
-static void on_end(struct leader *leader, struct guest *guest, enum esp_status status, const struct error *why);
 
 static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
@@ -223,7 +172,7 @@ static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 		if (decoded)
 			turn_away(leader, guest, &arrival, now_ns);
 		else
-			on_end(leader, guest, ESP_ECORRUPT, NULL);
+			release(leader, guest);
 		return;
 	}
 	if (!decoded) {
@@ -271,22 +220,14 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 	case GUEST_REFUSED:
 		break;
 	}
-	guest_close(leader, guest);
+	release(leader, guest);
 }
 
-/* A seated guest has nothing more to say: anything that can be read is its end. */
-static bool still_there(struct guest *guest)
-{
-	uint8_t byte;
-	ssize_t got = recv(guest->fd, &byte, 1, MSG_PEEK);
-	return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-}
-
-static void guest_read(struct leader *leader, struct guest *guest, uint64_t now_ns)
+static void read_guest(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	struct error why;
 	if (guest->state == GUEST_SEATED || guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED) {
-		if (!still_there(guest))
+		if (!guest_is_there(guest))
 			on_end(leader, guest, ESP_ELINK, NULL);
 		return;
 	}
@@ -301,7 +242,7 @@ static void guest_read(struct leader *leader, struct guest *guest, uint64_t now_
 		on_end(leader, guest, status, &why);
 }
 
-static void guest_write(struct leader *leader, struct guest *guest)
+static void write_guest(struct leader *leader, struct guest *guest)
 {
 	struct error why;
 	enum esp_status status = join_send(guest->fd, &guest->session, &why);
@@ -309,14 +250,6 @@ static void guest_write(struct leader *leader, struct guest *guest)
 		on_end(leader, guest, ESP_OK, NULL);
 	else if (status < 0)
 		on_end(leader, guest, ESP_ELINK, &why);
-}
-
-static bool has_output(const struct guest *guest)
-{
-	const uint8_t *unused;
-	size_t n;
-	session_output(&guest->session, &unused, &n);
-	return n > 0;
 }
 
 /* Joining has failed, and who has not come until now will not: the time is up, or somebody else's notice hangs in our place. */
@@ -396,7 +329,7 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 		if (guest->state == GUEST_FREE)
 			continue;
 		leader->polled[count] = guest;
-		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (has_output(guest) ? POLLOUT : 0)), 0};
+		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (guest_has_output(guest) ? POLLOUT : 0)), 0};
 		if (guest->state != GUEST_SEATED && guest->until_ns < until)
 			until = guest->until_ns;
 	}
@@ -415,9 +348,9 @@ static void turn(struct leader *leader, uint64_t now_ns)
 	for (uint32_t i = porch; i < count; i++) {
 		struct guest *guest = leader->polled[i];
 		if (leader->polls[i].revents & (POLLIN | POLLERR | POLLHUP))
-			guest_read(leader, guest, now_ns);
-		if (guest->state != GUEST_FREE && has_output(guest))
-			guest_write(leader, guest);
+			read_guest(leader, guest, now_ns);
+		if (guest->state != GUEST_FREE && guest_has_output(guest))
+			write_guest(leader, guest);
 	}
 	if (porch)
 		let_in(leader, now_ns);
@@ -504,7 +437,7 @@ static void leader_fini(struct leader *leader)
 {
 	for (uint32_t i = 0; leader->guests && i < leader->capacity; i++)
 		if (leader->guests[i].state != GUEST_FREE)
-			guest_close(leader, &leader->guests[i]);
+			release(leader, &leader->guests[i]);
 	porch_close(&leader->porch);
 	launcher_fini(&leader->launcher);
 	store_fini(&leader->store);
@@ -532,8 +465,8 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 		*out_culprit = leader.store.culprit;
 		join_post_close(&leader.post, leader.store.state == STORE_COMPLETE ? NULL : &leader.store.error);
 		if (leader.store.strangers.count + leader.store.others.count > 1)
-			log_write(config->log, LOG_LEVEL_INFO, "joining: refused %llu connections",
-			          (unsigned long long)(leader.store.strangers.count + leader.store.others.count));
+			log_write(config->log, LOG_LEVEL_INFO, "joining: refused %" PRIu64 " connections",
+			          leader.store.strangers.count + leader.store.others.count);
 	}
 	leader_fini(&leader);
 	return status;
