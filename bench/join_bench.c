@@ -3,9 +3,9 @@
  *
  *     build/bench/join_bench [RANKS,RANKS,...] [ROUNDS]
  *
- * A round starts all ranks at once, through the leader on the loopback and with a key. Its time is from before the first fork
- * until the last esp_init() has returned, which is when all have met in a first barrier. Prints the best, the median and the
- * worst of the rounds, and the median of what of it was spent on starting processes.
+ * A round starts all ranks at once, through the leader on the loopback and with a key. Times are from before the first fork:
+ * until all processes were started, until the last rank had the roster, and until the last esp_init() had returned, which is
+ * when all are connected and have met in a first barrier. Prints the medians of the rounds, and the best and the worst of the last.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -46,32 +46,61 @@ static void choose_leader(void)
 	setenv("ESP_KEY", "a passphrase for this benchmark", 1);
 }
 
-/* A rank: tells the moment at which it had joined. */
+/* Of a rank, as clock_now_ns() counts. */
+struct moments {
+	uint64_t joined; /* it had the roster            */
+	uint64_t ready;  /* its esp_init() had returned  */
+};
+
+/* The library says so when it has the roster. */
+static void on_line(void *context, int level, const char *line)
+{
+	struct moments *moments = context;
+
+	(void)level;
+	if (strstr(line, " joined "))
+		moments->joined = clock_now_ns();
+}
+
 static int be_rank(unsigned rank, int fd)
 {
+	static const char *const settings[] = {"log=info", NULL};
+	struct moments moments = {0};
+	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *job;
 	struct esp_error error = ESP_ERROR_INIT;
 
 	set_number("ESP_RANK", rank);
-	if (esp_init(NULL, &job) != ESP_OK) {
+	options.settings = settings;
+	options.log = on_line;
+	options.log_context = &moments;
+	if (esp_init(&options, &job) != ESP_OK) {
 		esp_last_error(&error);
 		fprintf(stderr, "join_bench: rank %u: %s\n", rank, error.text);
 		return 1;
 	}
-	uint64_t now = clock_now_ns();
-	if (write(fd, &now, sizeof(now)) != sizeof(now))
+	moments.ready = clock_now_ns();
+	if (write(fd, &moments, sizeof(moments)) != sizeof(moments))
 		return 1;
 	return esp_fini(job) != ESP_OK;
 }
 
+/* Of all ranks, in milliseconds since the first was started. */
+struct times {
+	double started, joined, ready;
+};
+
 /* Starts all ranks and waits until they are gone. */
-static void run_round(unsigned ranks, double *out_started, double *out_joined)
+static struct times run_round(unsigned ranks)
 {
 	int fds[2], status, failed = 0;
-	uint64_t last = 0, moment, begin;
+	uint64_t begin;
+	struct moments last = {0}, moments;
+	struct times times;
 
 	if (pipe(fds) != 0)
 		exit(1);
+	unsetenv("ESP_LAUNCHER");
 	set_number("ESP_SIZE", ranks);
 	choose_leader();
 	begin = clock_now_ns();
@@ -84,16 +113,20 @@ static void run_round(unsigned ranks, double *out_started, double *out_joined)
 		}
 		failed |= child < 0;
 	}
-	*out_started = (double)(clock_now_ns() - begin) * 1e-6;
+	times.started = (double)(clock_now_ns() - begin) * 1e-6;
 	close(fds[1]);
-	while (read(fds[0], &moment, sizeof(moment)) == sizeof(moment))
-		last = moment > last ? moment : last;
+	while (read(fds[0], &moments, sizeof(moments)) == sizeof(moments)) {
+		last.joined = moments.joined > last.joined ? moments.joined : last.joined;
+		last.ready = moments.ready > last.ready ? moments.ready : last.ready;
+	}
 	close(fds[0]);
 	while (wait(&status) > 0)
 		failed |= status != 0;
-	if (failed || last < begin)
+	if (failed || last.joined < begin)
 		exit(1);
-	*out_joined = (double)(last - begin) * 1e-6;
+	times.joined = (double)(last.joined - begin) * 1e-6;
+	times.ready = (double)(last.ready - begin) * 1e-6;
+	return times;
 }
 
 static int compare(const void *a, const void *b)
@@ -105,13 +138,20 @@ static int compare(const void *a, const void *b)
 
 static void measure(unsigned ranks, unsigned rounds)
 {
-	double started[ROUNDS_MAX], joined[ROUNDS_MAX];
+	double started[ROUNDS_MAX], joined[ROUNDS_MAX], ready[ROUNDS_MAX];
 
-	for (unsigned i = 0; i < rounds; i++)
-		run_round(ranks, &started[i], &joined[i]);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct times times = run_round(ranks);
+
+		started[i] = times.started;
+		joined[i] = times.joined;
+		ready[i] = times.ready;
+	}
 	qsort(started, rounds, sizeof(*started), compare);
 	qsort(joined, rounds, sizeof(*joined), compare);
-	printf("%8u  %8.1f  %8.1f  %8.1f  %8.1f\n", ranks, joined[0], joined[rounds / 2], joined[rounds - 1], started[rounds / 2]);
+	qsort(ready, rounds, sizeof(*ready), compare);
+	printf("%8u  %8.1f  %8.1f  %8.1f  (%.1f..%.1f)\n", ranks, started[rounds / 2], joined[rounds / 2], ready[rounds / 2], ready[0],
+	       ready[rounds - 1]);
 	fflush(stdout);
 }
 
@@ -124,7 +164,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s [RANKS,RANKS,...] [ROUNDS]\n", argv[0]);
 		return 2;
 	}
-	printf("%8s  %8s  %8s  %8s  %8s\n", "ranks", "best ms", "median", "worst", "starting");
+	printf("%8s  %8s  %8s  %8s  (best..worst), all in ms\n", "ranks", "started", "joined", "ready");
 	while (*at) {
 		char *end;
 		unsigned long ranks = strtoul(at, &end, 10);
