@@ -1,10 +1,6 @@
 /*
  * api_test.c - the public interface, through libespalier.so as a program sees it.
  */
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <espalier/espalier.h>
 
 #include "base/check.h"
@@ -76,36 +72,11 @@ static void test_refusals(void)
 	CHECK(buffer[0] == 5);
 }
 
-/* A rank that never comes is the one that the error names. Nothing is at the leader's port but us. */
-static void test_missing_rank(void)
-{
-	static const char *const settings[] = {"join_seconds=1", "log=off", NULL};
-	struct esp_options options = ESP_OPTIONS_INIT;
-	struct esp_context *job = NULL;
-	struct esp_error error = ESP_ERROR_INIT;
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
-	char leader[32];
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-	close(fd);
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", ntohs(address.sin_port));
-	options.size = 2;
-	options.leader = leader;
-	options.settings = settings;
-	CHECK(esp_init(&options, &job) == ESP_ETIMEOUT && !job);
-	esp_last_error(&error);
-	CHECK_MSG(error.rank == 1 && strstr(error.text, "1 of 2 ranks have not arrived: 1"), "%d: %s", error.rank, error.text);
-}
-
 int main(void)
 {
 	test_version();
 	test_names();
 	test_reduce();
 	test_refusals();
-	test_missing_rank();
 	return 0;
 }

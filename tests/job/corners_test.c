@@ -1,8 +1,11 @@
 /*
  * corners_test.c - uses that are allowed, or refused, and easily forgotten.
  */
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "job.h"
@@ -471,6 +474,30 @@ static void done_and_gone(struct job_rank *rank)
 		CHECK(sum[0] == (int32_t)rank->size);
 }
 
+/* A rank that never comes is the one that the error names. Nothing is at the leader's port but us. */
+static void missing_rank(void)
+{
+	static const char *const settings[] = {"join_seconds=1", "log=off", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *job = NULL;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	char leader[32];
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
+	CHECK(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+	close(fd);
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", ntohs(address.sin_port));
+	options.size = 2;
+	options.leader = leader;
+	options.settings = settings;
+	CHECK(esp_init(&options, &job) == ESP_ETIMEOUT && !job);
+	esp_last_error(&error);
+	CHECK_MSG(error.rank == 1 && strstr(error.text, "1 of 2 ranks have not arrived: 1"), "%d: %s", error.rank, error.text);
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=0", NULL};
@@ -504,5 +531,6 @@ int main(void)
 	dropped(0, NULL);
 	dropped(1, "esp_fini: a call has not ended, and is dropped: receive of up to 1 bytes from any rank with tag 40");
 	dropped(2, "esp_fini: 2 calls have not ended, and are dropped, the oldest: receive of up to 1 bytes from any rank with tag 40");
+	missing_rank();
 	return 0;
 }
