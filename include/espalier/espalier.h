@@ -280,6 +280,27 @@ struct esp_shrink {
  */
 ESP_API enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shrink, struct esp_group **out);
 
+/* ---- letting others in ---- */
+
+/*
+ * Every rank is a door. A process whose environment has ESP_DOOR=host:port (or several, with commas), and ESP_JOB and the key as the
+ * job has them, and says nothing of a rank, waits in esp_init() until the ranks call esp_grow(), for the setting join_seconds
+ * at the most. Writes where the door of this rank is, which stays there when the job grows; ESP_ELIMIT: text is too short, 64 bytes are enough for a numerical address.
+ */
+ESP_API enum esp_status esp_door(struct esp_context *context, char *text, size_t size);
+
+/* How many wait at the door of this rank. */
+ESP_API uint32_t esp_newcomers(struct esp_context *context);
+
+/*
+ * Lets in whoever waits at a door of the group's ranks, `most` of them at the most (0: all). Called by all ranks of the group, in
+ * order with its other calls. All join anew, in the job's next start: *out is a new context with the settings of this one, whose
+ * world has the group's ranks, in their order, and behind them the newcomers, whose esp_init() returns now too. This
+ * context stays as it is until esp_fini(). *out is NULL, and ESP_OK returned, if nobody waits.
+ * deadline_ns: most time that joining may take; 0: the setting join_seconds. Errors as of esp_init(), and of any call.
+ */
+ESP_API enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadline_ns, struct esp_context **out);
+
 /* ---- collectives ---- */
 
 /*

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/exit.h"
+#include "runtime/grow.h"
 
 static void log_line(void *argument, enum log_level level, const char *line)
 {
@@ -92,6 +93,59 @@ enum esp_status esp_fini(struct esp_context *context)
 	tell_dropped(api_context(context));
 	context_close(api_context(context));
 	free(kept);
+	return ESP_OK;
+}
+
+enum esp_status esp_door(struct esp_context *context, char *text, size_t size)
+{
+	struct failure failure = FAILURE_NONE;
+	char door[GROW_DOOR_TEXT];
+	enum esp_status status = api_check_context(__func__, context);
+
+	if (status == ESP_OK)
+		status = api_check_out(__func__, text, "text");
+	if (status != ESP_OK)
+		return status;
+	if (context_door(api_context(context), door, &failure) != ESP_OK)
+		return api_refuse(__func__, api_context(context), &failure);
+	if (strlen(door) >= size)
+		return api_refuse_with(__func__, ESP_ELIMIT, "the text has %zu bytes, and %zu are needed", size, strlen(door) + 1);
+	memcpy(text, door, strlen(door) + 1);
+	return ESP_OK;
+}
+
+uint32_t esp_newcomers(struct esp_context *context)
+{
+	return context && !context_is_forked(api_context(context)) ? steward_newcomers(api_context(context)->steward) : 0;
+}
+
+enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadline_ns, struct esp_context **out)
+{
+	struct failure failure = FAILURE_NONE;
+	struct context *grown = NULL;
+	struct grow_options options = {.most = most, .deadline_ns = deadline_ns};
+	struct esp_options *kept = NULL;
+	enum esp_status status = api_check_group(__func__, group);
+
+	if (status == ESP_OK)
+		status = api_check_out(__func__, out, "out");
+	if (status != ESP_OK)
+		return status;
+	const struct log *log = &api_group(group)->context->log;
+	if (log->sink == log_line) { /* each context frees its own */
+		status = keep_log(log->context, &kept);
+		options.log = log_line;
+		options.log_context = kept;
+	}
+	if (status == ESP_OK)
+		status = group_grow(api_group(group), &options, &grown, &failure);
+	if (!grown)
+		free(kept);
+	if (status != ESP_OK)
+		return api_refuse(__func__, api_group(group)->context, &failure);
+	if (grown)
+		exit_watch(grown);
+	*out = (struct esp_context *)(void *)grown;
 	return ESP_OK;
 }
 

@@ -15,6 +15,8 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
 		return joins ? HELLO_WELCOME : HELLO_OTHER_JOB;
+	if (theirs->purpose == HELLO_DOOR) /* is nobody yet, and comes when it will */
+		return HELLO_WELCOME;
 	if (theirs->epoch != mine->epoch)
 		return HELLO_OTHER_EPOCH;
 	if (theirs->to != mine->from)
@@ -36,7 +38,7 @@ enum hello_verdict judge_dialer(const struct handshake_config *own, const struct
 	enum hello_verdict verdict = judge(own, theirs);
 	if (verdict != HELLO_WELCOME)
 		return verdict;
-	if (theirs->purpose > HELLO_LANE || !(own->purposes & 1u << theirs->purpose))
+	if (theirs->purpose > HELLO_PURPOSE_LAST || !(own->purposes & 1u << theirs->purpose))
 		return HELLO_OTHER_PURPOSE;
 	if (theirs->purpose == HELLO_LANE && theirs->lane >= own->lanes)
 		return HELLO_OTHER_LANE;
@@ -57,8 +59,9 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 
 static const char *purpose_name(uint8_t purpose)
 {
-	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data"};
-	return purpose >= HELLO_STORE && purpose <= HELLO_LANE ? names[purpose] : "nothing known";
+	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
+	                                    [HELLO_DOOR] = "being let in"};
+	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 
 enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/door.h"
 #include "group/key.h"
 #include "group/listen.h"
 #include "group/notice.h"
@@ -58,6 +59,16 @@ static enum esp_status read_settings(struct context *context, const struct conte
 		context->log.sink = options->log;
 		context->log.context = options->log_context;
 	}
+	if (options->heir_of) {
+		context->conf = options->heir_of->conf;
+		context->log = options->heir_of->log;
+		context->log.rank = -1;
+		if (options->log)
+			context->log.context = options->log_context;
+		for (size_t i = 0; i < CONF_COUNT; i++)
+			conf_value_text(&context->conf, i, context->settings[i]);
+		return ESP_OK;
+	}
 	conf_load(&context->conf, complain, &context->log);
 	for (const char *const *at = options->settings; at && *at; at++) {
 		const char *equals = strchr(*at, '=');
@@ -76,6 +87,36 @@ static enum esp_status read_settings(struct context *context, const struct conte
 
 /* ---- who we are ---- */
 
+static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+                                struct failure *failure);
+
+/* A newcomer, which becomes a rank when it is let in. */
+static enum esp_status wait_at_door(struct context *context, const struct context_options *options, struct failure *failure)
+{
+	struct launch *launch = &context->join.launch;
+	struct doors doors;
+	struct error err;
+	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
+
+	if (doors_parse(conf_environment(NULL, "ESP_DOOR"), &doors, &err) != ESP_OK)
+		return pass(failure, &err);
+	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
+	context->size = launch->size = 2; /* at least: it is not alone */
+	enum esp_status status = find_key(context, options, doors_are_loopback(&doors), failure);
+	if (status != ESP_OK)
+		return status;
+	join_prepare(&context->join, &context->conf);
+	context->join.log = &context->log;
+	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
+	if (doors_wait(&doors, &context->join, &err) != ESP_OK)
+		return pass(failure, &err);
+	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
+	context->rank = launch->rank;
+	context->size = launch->size;
+	context->log.rank = (int32_t)launch->rank;
+	return ESP_OK;
+}
+
 static enum esp_status find_launch(struct context *context, const struct context_options *options,
                                    struct failure *failure)
 {
@@ -85,6 +126,23 @@ static enum esp_status find_launch(struct context *context, const struct context
 	struct error err;
 	char text[LAUNCH_TEXT];
 
+	if (options->heir_of) {
+		*launch = options->heir_of->join.launch;
+		launch->rank = (uint32_t)options->rank;
+		launch->size = (uint32_t)options->size;
+		launch->epoch++;
+		launch->launcher[0] = '\0'; /* its numbers are others */
+		launch->rank_source = launch->size_source = launch->leader_source = "esp_grow()";
+		launch->place = (struct notice_place){0};
+		if (address_parse(options->leader, "esp_grow()", &launch->leader, &err) != ESP_OK)
+			return pass(failure, &err);
+		context->rank = launch->rank;
+		context->size = launch->size;
+		context->log.rank = (int32_t)launch->rank;
+		return ESP_OK;
+	}
+	if (arguments.size < 0 && conf_environment(NULL, "ESP_DOOR") && !launch_is_told(conf_environment, NULL))
+		return wait_at_door(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
 		arguments.size = 1;
@@ -138,6 +196,11 @@ static enum esp_status find_key(struct context *context, const struct context_op
 	struct key key;
 	struct error err;
 	enum key_policy policy;
+
+	if (options->heir_of) {
+		memcpy(context->join.key, options->heir_of->join.key, sizeof(context->join.key));
+		return ESP_OK;
+	}
 	enum esp_status status = key_find(conf_environment, NULL, &key, &err);
 
 	if (status != ESP_OK)
@@ -318,14 +381,15 @@ static enum esp_status join(struct context *context, const struct context_option
 	group_describe_host(&join->card);
 	if (steward_local_socket(join->card.port, &sockets->local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
-	join->deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
+	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
-static enum esp_status open_steward(struct context *context, struct sockets *sockets, struct failure *failure)
+static enum esp_status open_steward(struct context *context, const struct context *heir_of, struct sockets *sockets,
+                                    struct failure *failure)
 {
 	struct error err;
 
@@ -339,6 +403,7 @@ static enum esp_status open_steward(struct context *context, struct sockets *soc
 		.lanes = context->lanes,
 		.listen_fd = sockets->listen_fd,
 		.local_fd = sockets->local_fd,
+		.door_fd = heir_of ? steward_share_door(heir_of->steward) : -1,
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
@@ -346,6 +411,7 @@ static enum esp_status open_steward(struct context *context, struct sockets *soc
 		.events = &context_events,
 		.context = context,
 	};
+	context->door_port = config.door_fd >= 0 ? heir_of->door_port : context->join.card.port;
 	*sockets = (struct sockets){-1, -1};
 	if (steward_open(&config, &context->steward, &err) != ESP_OK)
 		return pass(failure, &err);
@@ -388,7 +454,7 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
 	if (status == ESP_OK)
-		status = open_steward(context, sockets, failure);
+		status = open_steward(context, options->heir_of, sockets, failure);
 	if (status == ESP_OK)
 		status = context_meet(context, failure);
 	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)

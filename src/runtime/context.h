@@ -53,6 +53,7 @@ struct context {
 	int own_fds[STEWARD_DESCRIPTORS]; /* what neighbours are given     */
 
 	struct steward *steward;
+	uint16_t door_port;       /* where newcomers know this rank: that of the first context of its kin */
 	struct driver *drivers;
 	uint32_t lanes;
 	struct group *world;
@@ -96,6 +97,8 @@ struct context_options {
 	const char *const *settings;
 	log_sink_fn *log;
 	void *log_context;
+	const struct context *heir_of; /* whose key, settings and log it has, in the next start of its job; NULL: nobody's */
+	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
 };
 
 ESP_CHECKED enum esp_status context_open(const struct context_options *options, struct context **out,

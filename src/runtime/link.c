@@ -76,7 +76,7 @@ enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *e
 	return ESP_OK;
 }
 
-static socklen_t card_name(const struct card *card, uint32_t address, struct sockaddr_storage *out)
+socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out)
 {
 	const struct card_address *at = &card->addresses[address];
 
@@ -107,7 +107,7 @@ void link_dial(struct link *link, const struct card *card)
 		broke(link, ESP_ELINK, "the rank has no address", 0);
 		return;
 	} else {
-		length = card_name(card, link->attempts % card->address_count, &name);
+		length = card_socket_name(card, link->attempts % card->address_count, &name);
 	}
 	link->attempts++;
 	link->fd = socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -177,6 +177,8 @@ static void proved(struct link *link)
 		link->peer = link->handshake.peer.from;
 	if (link->purpose == HELLO_LANE)
 		link->state = LINK_DONE;
+	else if (link->purpose == HELLO_DOOR)
+		link->state = LINK_DOOR;
 	else
 		link->state = link->local ? LINK_HANDING : LINK_OPEN;
 }
@@ -345,9 +347,19 @@ void link_queue(struct link *link, const struct control_msg *msg)
 	link->out_bytes += CONTROL_BYTES;
 }
 
+void link_look_at_door(struct link *link)
+{
+	char byte;
+	ssize_t got = recv(link->fd, &byte, 1, 0);
+
+	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
+		return; /* a newcomer has nothing to say, and is not listened to */
+	broke(link, ESP_EPEER, "its connection was closed", 0);
+}
+
 void link_flush(struct link *link)
 {
-	while (link->state == LINK_OPEN && link->out_at < link->out_bytes) {
+	while ((link->state == LINK_OPEN || link->state == LINK_DOOR) && link->out_at < link->out_bytes) {
 		ssize_t sent = send(link->fd, link->out + link->out_at, link->out_bytes - link->out_at, MSG_NOSIGNAL);
 
 		if (sent > 0)
@@ -375,6 +387,7 @@ bool link_wants_to_write(const struct link *link)
 	case LINK_HANDING:
 		return !link->handed;
 	case LINK_OPEN:
+	case LINK_DOOR:
 		return link->out_at < link->out_bytes;
 	default:
 		return false;

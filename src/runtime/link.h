@@ -18,6 +18,7 @@ enum link_state {
 	LINK_SHAKING,    /* handshake                                          */
 	LINK_HANDING,    /* proved, local: descriptors are being exchanged     */
 	LINK_OPEN,       /* a control connection                               */
+	LINK_DOOR,       /* proved: a newcomer, who waits to be let in         */
 	LINK_DONE,       /* proved, for a lane: to be handed on                */
 	LINK_BROKEN,     /* err says why                                       */
 };
@@ -29,6 +30,7 @@ struct link {
 	bool dialled, local;
 	bool is_guest;          /* accepted and not yet proved                         */
 	bool is_announced;      /* open, and the steward's user has been told          */
+	bool is_invited;        /* a newcomer that has been let in                     */
 	bool handed, received;  /* descriptors, each way                               */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
@@ -62,6 +64,8 @@ bool link_shake(struct link *link);
 bool link_hand_over(struct link *link, const int *fds, uint32_t count);
 /* A message: true, into *out. */
 bool link_receive(struct link *link, struct control_msg *out);
+/* Is the newcomer still there? */
+void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
 void link_flush(struct link *link);
 

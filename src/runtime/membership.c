@@ -38,7 +38,7 @@ static void fail_groups(struct context *context, uint32_t with, uint32_t culprit
 
 /* ---- what members tell ---- */
 
-static void send(void *argument, uint32_t to, const struct control_msg *msg)
+static void send_one(void *argument, uint32_t to, const struct control_msg *msg)
 {
 	struct context *context = argument;
 
@@ -122,7 +122,7 @@ static void on_accusation(void *argument, uint32_t rank, uint32_t by)
 }
 
 static const struct presence_events events = {
-	.send = send,
+	.send = send_one,
 	.send_all = send_all,
 	.dial = dial,
 	.fate = on_fate,

@@ -58,7 +58,7 @@ static void send_pieces(struct context *context, uint32_t to, uint32_t channel, 
 	}
 }
 
-static void send(void *argument, uint32_t place, const uint8_t *bytes, size_t n)
+static void send_message(void *argument, uint32_t place, const uint8_t *bytes, size_t n)
 {
 	const struct shrink *shrink = argument;
 	const struct group *group = shrink->group;
@@ -107,7 +107,7 @@ static void accuse(void *argument, uint32_t place)
 	presence_accuse(&context->presence, shrink->group->ranks[place], how, clock_now_ns());
 }
 
-static const struct agreement_events events = {.send = send, .prepare = prepare, .accuse = accuse};
+static const struct agreement_events events = {.send = send_message, .prepare = prepare, .accuse = accuse};
 
 /* ---- the steward's side ---- */
 

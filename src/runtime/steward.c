@@ -1,8 +1,10 @@
 #include "runtime/steward.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -37,6 +39,7 @@ struct steward {
 	struct link **control; /* by rank: the first open or coming control connection */
 	struct handshake_config listener;
 	struct rng rng;
+	atomic_uint newcomers; /* who wait at the door */
 
 	pthread_mutex_t lock; /* what follows */
 	struct errand *first, *last;
@@ -69,6 +72,8 @@ static void link_remove(struct steward *steward, struct link *link)
 	if (link->next)
 		link->next->before = link->before;
 	steward->guests -= link->is_guest;
+	if (link->purpose == HELLO_DOOR && link->is_announced && !link->is_invited)
+		atomic_fetch_sub(&steward->newcomers, 1);
 	for (uint32_t i = 0; steward->control && i < steward->config.roster->size; i++) {
 		if (steward->control[i] == link)
 			steward->control[i] = NULL;
@@ -127,7 +132,7 @@ static void link_ended(struct steward *steward, struct link *link)
 		return;
 	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
 	for (struct link *other = steward->links; other; other = other->next) {
-		if (other->peer == peer && other->is_announced)
+		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
 			receive_all(steward, other);
 	}
 	steward->config.events->closed(steward->config.context, peer, &why);
@@ -161,6 +166,14 @@ static void opened(struct steward *steward, struct link *link)
 	events->opened(steward->config.context, link->peer);
 }
 
+static void note_newcomer(struct steward *steward, struct link *link)
+{
+	if (link->is_announced)
+		return;
+	link->is_announced = true;
+	atomic_fetch_add(&steward->newcomers, 1);
+}
+
 /* Moves a link as far as it goes. It may be gone afterwards. */
 static void link_turn(struct steward *steward, struct link *link)
 {
@@ -179,6 +192,10 @@ static void link_turn(struct steward *steward, struct link *link)
 	while (link->state == LINK_HANDING &&
 	       link_hand_over(link, steward->config.descriptors, steward->config.descriptor_count))
 		;
+	if (link->state == LINK_DOOR) {
+		note_newcomer(steward, link);
+		link_look_at_door(link);
+	}
 	if (link->state == LINK_OPEN && !link->is_announced) {
 		link->is_announced = true;
 		opened(steward, link);
@@ -365,6 +382,35 @@ bool steward_run(struct steward *steward, steward_fn *function, void *argument)
 	return post(steward, (struct errand){.what = ERRAND_RUN, .function = function, .argument = argument});
 }
 
+uint32_t steward_newcomers(const struct steward *steward)
+{
+	return atomic_load(&steward->newcomers);
+}
+
+int steward_share_door(const struct steward *steward)
+{
+	return fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->config.listen_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count)
+{
+	struct control_msg msg = *first;
+	uint32_t invited = 0;
+
+	for (struct link *link = steward->links; link && invited < count; link = link->next) {
+		if (link->state != LINK_DOOR || link->is_invited)
+			continue;
+		link->is_invited = true;
+		atomic_fetch_sub(&steward->newcomers, 1);
+		link_queue(link, &msg);
+		link_flush(link);
+		watch(steward, link, EPOLL_CTL_MOD);
+		msg.about++;
+		invited++;
+	}
+	return invited;
+}
+
 bool steward_has_control(const struct steward *steward, uint32_t peer)
 {
 	return steward->control[peer] != NULL;
@@ -451,6 +497,8 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 		accept_all(steward, steward->config.listen_fd);
 	} else if (event->data.ptr == &steward->config.local_fd) {
 		accept_all(steward, steward->config.local_fd);
+	} else if (event->data.ptr == &steward->config.door_fd) {
+		accept_all(steward, steward->config.door_fd);
 	} else {
 		link_turn(steward, event->data.ptr);
 	}
@@ -534,7 +582,7 @@ static void free_all(struct steward *steward)
 		free(steward->first);
 		steward->first = next;
 	}
-	int fds[] = {steward->config.listen_fd, steward->config.local_fd, steward->epoll_fd, steward->wake_fd};
+	int fds[] = {steward->config.listen_fd, steward->config.local_fd, steward->config.door_fd, steward->epoll_fd, steward->wake_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -571,17 +619,20 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 		close(config->listen_fd);
 		if (config->local_fd >= 0)
 			close(config->local_fd);
+		if (config->door_fd >= 0)
+			close(config->door_fd);
 		return error_set(err, ESP_ENOMEM, "no memory for the steward");
 	}
 	steward->config = *config;
 	pthread_mutex_init(&steward->lock, NULL);
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL, config->lanes, &steward->listener);
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR, config->lanes, &steward->listener);
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
-	               watch_own(steward, &steward->config.listen_fd) && watch_own(steward, &steward->config.local_fd);
+	               watch_own(steward, &steward->config.listen_fd) && watch_own(steward, &steward->config.local_fd) &&
+	               watch_own(steward, &steward->config.door_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	if (!steward->control || !watched || start_thread(steward) != 0) {
 		*out = NULL;

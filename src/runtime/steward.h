@@ -15,6 +15,8 @@
 #ifndef RUNTIME_STEWARD_H
 #define RUNTIME_STEWARD_H
 
+#include <sys/socket.h>
+
 #include "group/join.h"
 #include "wire/control_msg.h"
 
@@ -53,6 +55,7 @@ struct steward_config {
 	uint32_t lanes;
 	int listen_fd;                  /* TCP; taken         */
 	int local_fd;                   /* Unix; taken. -1: none */
+	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
@@ -60,6 +63,9 @@ struct steward_config {
 	const struct steward_events *events;
 	void *context;
 };
+
+/* One of the addresses of a card, as the system wants it. */
+socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out);
 
 /* A listening Unix socket whose name follows from the port that this process listens on. */
 ESP_CHECKED enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *err);
@@ -78,6 +84,12 @@ void steward_send_all(struct steward *steward, const struct control_msg *msg);
 
 /* Runs the function with the context of the events, soon. False: no memory. */
 bool steward_run(struct steward *steward, steward_fn *function, void *argument);
+/* Newcomers who wait at the door of this rank: proved, and not invited. Any thread. */
+uint32_t steward_newcomers(const struct steward *steward);
+/* Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. */
+int steward_share_door(const struct steward *steward);
+/* By the steward's thread alone: so many of them are let in; each gets the message, with `about` one more each time. How many. */
+uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
 /* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
 bool steward_has_control(const struct steward *steward, uint32_t peer);
 

@@ -33,8 +33,10 @@ enum control_type {
 	CONTROL_ECHO = 11,  /* yes                                                                     */
 	CONTROL_SILENT = 12, /* rank `from` hears nothing of rank `about`; passed on to all             */
 	CONTROL_PIECE = 13, /* a piece of a longer message about the group: see below                  */
+	CONTROL_INVITE = 14, /* to somebody at the door: come as rank `about` of `first`, in start `sequence` of the
+	                      * job, to the leader at the address `text`                               */
 };
-#define CONTROL_TYPE_LAST CONTROL_PIECE
+#define CONTROL_TYPE_LAST CONTROL_INVITE
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes

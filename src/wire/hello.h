@@ -40,7 +40,9 @@ enum hello_purpose {
 	HELLO_STORE = 1,   /* joining                        */
 	HELLO_CONTROL = 2, /* heartbeats, failures, agreement */
 	HELLO_LANE = 3,    /* data of one lane               */
+	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
 };
+#define HELLO_PURPOSE_LAST HELLO_DOOR
 
 /* What the listener thinks of the dialer's hello. */
 enum hello_verdict {

@@ -1,0 +1,214 @@
+#include "group/door.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/backoff.h"
+#include "group/join_parts.h"
+#include "wire/control_msg.h"
+
+#define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
+
+enum esp_status doors_parse(const char *text, struct doors *out, struct error *err)
+{
+	char one[ADDRESS_TEXT];
+
+	out->count = 0;
+	for (const char *at = text;; at++) {
+		size_t length = strcspn(at, ",");
+
+		if (out->count == DOORS_MOST)
+			return error_set(err, ESP_EINVAL, "ESP_DOOR names more than %u doors", DOORS_MOST);
+		if (length >= sizeof(one))
+			return error_set(err, ESP_EINVAL, "ESP_DOOR has an address that is too long");
+		memcpy(one, at, length);
+		one[length] = '\0';
+		if (address_parse(one, "ESP_DOOR", &out->all[out->count++], err) != ESP_OK)
+			return err->status;
+		at += length;
+		if (*at == '\0')
+			return ESP_OK;
+	}
+}
+
+bool doors_are_loopback(const struct doors *doors)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < doors->count; i++)
+		all = all && address_is_loopback(&doors->all[i]);
+	return all;
+}
+
+/* ---- one attempt ---- */
+
+/* False: until has come first. */
+static bool wait_for(int fd, short events, uint64_t until)
+{
+	for (uint64_t now = clock_now_ns(); now < until; now = clock_now_ns()) {
+		struct pollfd ready = {fd, events, 0};
+
+		if (poll(&ready, 1, join_wait_ms(now, until)) > 0)
+			return true;
+	}
+	return false;
+}
+
+static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until, struct error *err)
+{
+	int why = 0, on = 1;
+	socklen_t size = sizeof(why);
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a door that vanishes is left, in time */
+	if (connect(fd, address, length) == 0)
+		return ESP_OK;
+	if (errno != EINPROGRESS)
+		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(errno));
+	if (!wait_for(fd, POLLOUT, until))
+		return error_set(err, ESP_ETIMEOUT, "it does not answer");
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0 || why != 0)
+		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(why ? why : errno));
+	return ESP_OK;
+}
+
+static enum esp_status send_all(int fd, struct handshake *handshake, uint64_t until, struct error *err)
+{
+	const uint8_t *bytes;
+	size_t n;
+
+	for (handshake_output(handshake, &bytes, &n); n > 0; handshake_output(handshake, &bytes, &n)) {
+		ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+
+		if (sent > 0)
+			handshake_sent(handshake, (size_t)sent);
+		else if (errno != EAGAIN && errno != EINTR)
+			return error_set(err, ESP_ELINK, "the connection broke: %s", strerror(errno));
+		else if (!wait_for(fd, POLLOUT, until))
+			return error_set(err, ESP_ETIMEOUT, "it does not answer");
+	}
+	return ESP_OK;
+}
+
+static enum esp_status prove(int fd, struct handshake *handshake, uint64_t until, struct error *err)
+{
+	uint8_t bytes[VERDICT_BYTES];
+	size_t used;
+
+	while (handshake->state != HANDSHAKE_DONE) {
+		enum esp_status status = send_all(fd, handshake, until, err);
+		if (status != ESP_OK)
+			return status;
+		if (!wait_for(fd, POLLIN, until))
+			return error_set(err, ESP_ETIMEOUT, "it does not answer");
+		size_t wanted = handshake_wants(handshake);
+		ssize_t got = recv(fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (got <= 0)
+			return handshake_closed(handshake, err);
+		status = handshake_input(handshake, bytes, (size_t)got, &used, err);
+		if (status < 0)
+			return status;
+	}
+	return ESP_OK;
+}
+
+/* The one message that a newcomer gets. */
+static enum esp_status read_invitation(int fd, uint64_t until, struct launch *launch, struct error *err)
+{
+	uint8_t bytes[CONTROL_BYTES];
+	size_t at = 0;
+	struct control_msg msg;
+
+	while (at < sizeof(bytes)) {
+		if (!wait_for(fd, POLLIN, until))
+			return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
+		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0);
+		if (got > 0)
+			at += (size_t)got;
+		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+			return error_set(err, ESP_ELINK, "the rank there went away");
+	}
+	if (!control_decode(bytes, &msg) || msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||
+	    msg.about >= msg.first)
+		return error_set(err, ESP_ECORRUPT, "the invitation makes no sense");
+	if (address_parse(msg.text, "the invitation", &launch->leader, err) != ESP_OK)
+		return err->status;
+	launch->rank = msg.about;
+	launch->size = msg.first;
+	launch->epoch = msg.sequence;
+	return ESP_OK;
+}
+
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct error *err)
+{
+	struct handshake_config dialer;
+	struct handshake handshake;
+	uint64_t until = clock_now_ns() + PROOF_NS;
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return error_set(err, ESP_ELINK, "no socket: %s", strerror(errno));
+	until = until < config->deadline_ns ? until : config->deadline_ns;
+	enum esp_status status = connect_to(fd, address, length, until, err);
+	if (status == ESP_OK) {
+		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
+		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
+		status = prove(fd, &handshake, until, err);
+		handshake_fini(&handshake);
+	}
+	if (status == ESP_OK && config->log)
+		log_write(config->log, LOG_LEVEL_INFO, "waiting to be let in");
+	if (status == ESP_OK)
+		status = read_invitation(fd, config->deadline_ns, &config->launch, err);
+	close(fd);
+	return status;
+}
+
+/* All addresses of a door in turn. */
+static enum esp_status try_door(const struct address *door, struct join_config *config, struct error *err)
+{
+	struct resolved found;
+	enum esp_status status = resolve(door, config->deadline_ns, &found, err);
+
+	for (uint32_t i = 0; status == ESP_OK && i < found.count; i++) {
+		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, err);
+
+		if (tried == ESP_OK || tried == ESP_EMISMATCH || i + 1 == found.count)
+			return tried;
+	}
+	return status == ESP_OK ? error_set(err, ESP_ELINK, "it has no address") : status;
+}
+
+enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct error *err)
+{
+	struct backoff backoff;
+	struct error why = {0};
+	char text[ADDRESS_TEXT];
+
+	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
+	for (uint32_t i = 0;; i = (i + 1) % doors->count) {
+		enum esp_status status = try_door(&doors->all[i], config, &why);
+
+		if (status == ESP_OK)
+			return ESP_OK;
+		if (status == ESP_EMISMATCH)
+			return error_set(err, status, "the job at %s does not let this process in: %s", address_format(&doors->all[i], text),
+			                 why.text);
+		uint64_t now = clock_now_ns();
+		if (now >= config->deadline_ns)
+			return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
+			                 address_format(&doors->all[i], text), why.text);
+		if (i + 1 < doors->count)
+			continue;
+		uint64_t next = now + backoff_next_ns(&backoff);
+		usleep((useconds_t)(((next < config->deadline_ns ? next : config->deadline_ns) - now) / 1000));
+	}
+}

@@ -1,0 +1,32 @@
+/*
+ * door.h - a newcomer: somebody who is no rank yet, and waits at the doors of a job that runs until it is let in.
+ *
+ * Every rank of a job listens, and so every one is a door. A newcomer proves that it has the job's key, and then waits for the
+ * invitation: which rank it will be, of how many, and where the leader is that all of them join through, members and newcomers,
+ * as if the job had just begun: in its next start (epoch), so that who is left over from an earlier one cannot get in.
+ */
+#ifndef GROUP_DOOR_H
+#define GROUP_DOOR_H
+
+#include "base/log.h"
+#include "group/join.h"
+
+#define DOORS_MOST 16u
+
+struct doors {
+	struct address all[DOORS_MOST]; /* tried in turn; one that closes is left for the next */
+	uint32_t count;
+};
+
+/* "host:port,host:port". ESP_EINVAL. */
+ESP_CHECKED enum esp_status doors_parse(const char *text, struct doors *out, struct error *err);
+/* Are all of them this machine's loopback? */
+bool doors_are_loopback(const struct doors *doors);
+
+/*
+ * Waits until config->deadline_ns. config->launch.job and config->key are set; rank, size, leader and epoch of
+ * config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or key), ESP_ELINK.
+ */
+ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct error *err);
+
+#endif

@@ -1,0 +1,203 @@
+#include "runtime/grow.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- where ---- */
+
+/* The address of a rank that others reach it at. */
+static enum esp_status own_address(const struct context *context, struct sockaddr_storage *out, socklen_t *out_length,
+                                   struct failure *failure)
+{
+	const struct card *card = &context->roster.cards[context->rank];
+
+	if (card->address_count == 0)
+		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
+	*out_length = card_socket_name(card, 0, out);
+	return ESP_OK;
+}
+
+static void write_address(const struct sockaddr_storage *name, struct address *out)
+{
+	if (name->ss_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)name;
+
+		inet_ntop(AF_INET, &v4->sin_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v4->sin_port);
+	} else {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)name;
+
+		inet_ntop(AF_INET6, &v6->sin6_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v6->sin6_port);
+	}
+}
+
+enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+{
+	struct sockaddr_storage name;
+	struct address address;
+	socklen_t length;
+	enum esp_status status = own_address(context, &name, &length, failure);
+
+	if (status != ESP_OK)
+		return status;
+	write_address(&name, &address);
+	address.port = context->door_port;
+	address_format(&address, text);
+	return ESP_OK;
+}
+
+/* A port beside that of the door where all can join; it is free now, and is taken again in a moment. */
+static enum esp_status find_place(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+{
+	struct sockaddr_storage name;
+	struct address address;
+	socklen_t length;
+	enum esp_status status = own_address(context, &name, &length, failure);
+
+	if (status != ESP_OK)
+		return status;
+	if (name.ss_family == AF_INET)
+		((struct sockaddr_in *)&name)->sin_port = 0;
+	else
+		((struct sockaddr_in6 *)&name)->sin6_port = 0;
+	int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool is_bound = fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 &&
+	                getsockname(fd, (struct sockaddr *)&name, &length) == 0;
+	int why = errno;
+	if (fd >= 0)
+		close(fd);
+	if (!is_bound)
+		return failure_set(failure, ESP_ELINK, (int32_t)context->rank, "there is no port to join at: %s", strerror(why));
+	write_address(&name, &address);
+	address_format(&address, text);
+	return ESP_OK;
+}
+
+/* ---- letting in ---- */
+
+/* What every member tells the others. */
+struct offer {
+	uint64_t waiting; /* newcomers at its door               */
+	uint64_t epoch;   /* of its context                      */
+	char place[GROW_DOOR_TEXT]; /* the first member's: where to join; "": it has none */
+};
+
+struct invitation {
+	struct control_msg msg;
+	uint32_t count;
+};
+
+static void invite(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct invitation *invitation = errand;
+
+	uint32_t invited = steward_invite(context->steward, &invitation->msg, invitation->count);
+	if (invited < invitation->count) /* it will be missed when all join */
+		log_write(&context->log, LOG_LEVEL_WARN, "%u of %u newcomers went away before they were let in",
+		          invitation->count - invited, invitation->count);
+	free(invitation);
+}
+
+static enum esp_status send_invitations(struct context *context, uint32_t first_rank, uint32_t count, uint32_t size,
+                                        const char *leader, struct failure *failure)
+{
+	struct invitation *invitation = count ? calloc(1, sizeof(*invitation)) : NULL;
+
+	if (count == 0)
+		return ESP_OK;
+	if (!invitation)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+	invitation->count = count;
+	invitation->msg = (struct control_msg){
+		.type = CONTROL_INVITE,
+		.from = context->rank,
+		.about = first_rank,
+		.first = size,
+		.sequence = context->join.launch.epoch + 1,
+		.peer = UINT32_MAX,
+	};
+	snprintf(invitation->msg.text, sizeof(invitation->msg.text), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
+	if (steward_run(context->steward, invite, invitation))
+		return ESP_OK;
+	free(invitation);
+	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+}
+
+static enum esp_status exchange_offers(struct group *group, const struct offer *mine, struct offer *all, const struct work_options *options,
+                                       struct failure *failure)
+{
+	struct call call = {
+		.collective = PLAN_ALLGATHER, .type = ESP_BYTES, .count = sizeof(*mine), .in = mine, .out = all, .makes_group = true,
+	};
+	enum esp_status status = call_check(&call, group->rank, group->size, failure);
+
+	return status == ESP_OK ? group_run(group, &call, options, failure) : status;
+}
+
+/* How many of all who wait are let in, and which of them are ours. */
+static uint32_t share_out(const struct group *group, const struct offer *all, uint32_t most, uint32_t *out_first, uint32_t *out_own)
+{
+	uint32_t total = 0, room = LAUNCH_SIZE_MAX - group->size;
+
+	room = most > 0 && most < room ? most : room;
+	for (uint32_t i = 0; i < group->size; i++) {
+		uint32_t count = all[i].waiting < room - total ? (uint32_t)all[i].waiting : room - total;
+
+		if (i == group->rank) {
+			*out_first = group->size + total;
+			*out_own = count;
+		}
+		total += count;
+	}
+	return total;
+}
+
+static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow,
+                                  struct context **out, struct failure *failure)
+{
+	struct context *context = group->context;
+	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
+
+	if (newcomers == 0)
+		return ESP_OK;
+	if (all[0].place[0] == '\0')
+		return failure_set(failure, ESP_ELINK, (int32_t)group->ranks[0], "rank %u has no port where all could join", group->ranks[0]);
+	enum esp_status status = send_invitations(context, first, own, size, all[0].place, failure);
+	struct context_options options = {
+		.rank = group->rank,
+		.size = size,
+		.leader = all[0].place,
+		.heir_of = context,
+		.patience_ns = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : 0,
+		.log = grow->log,
+		.log_context = grow->log_context,
+	};
+	return status == ESP_OK ? context_open(&options, out, failure) : status;
+}
+
+enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct offer *all = calloc(group->size, sizeof(*all));
+	struct offer mine = {.waiting = steward_newcomers(context->steward), .epoch = context->join.launch.epoch};
+	struct work_options options = {.deadline_ns = grow->deadline_ns};
+
+	if (!all)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
+	if (group->rank == 0 && find_place(context, mine.place, failure) != ESP_OK)
+		mine.place[0] = '\0';
+	*out = NULL;
+	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
+	if (status == ESP_OK)
+		status = join_again(group, all, grow, out, failure);
+	free(all);
+	return status;
+}

@@ -1,0 +1,209 @@
+/*
+ * grow_test.c - newcomers are let in at any rank's door, after some have died too; everybody has the same world then.
+ *
+ *     job_grow_test [--seed N] [--count N]
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "job.h"
+
+enum { RANKS_MOST = 8, NEWCOMERS_MOST = 4, STEPS = 30 };
+
+/* What the processes of a trial share. */
+struct board {
+	char doors[RANKS_MOST][64]; /* by rank, once it has joined */
+};
+
+struct trial {
+	uint32_t size, newcomers, victim; /* victim: dies before the newcomers come; size: nobody does */
+	const char *transport;
+	struct board *board;
+};
+
+static uint16_t free_port(void)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(name);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
+	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
+	close(fd);
+	return ntohs(name.sin_port);
+}
+
+static void check_world(struct esp_context *context, uint32_t size)
+{
+	struct esp_group *world = esp_world(context);
+	int64_t mine = 1, sum = 0;
+
+	CHECK_U64(esp_size(world), size);
+	for (int i = 0; i < STEPS; i++) {
+		OK(esp_allreduce(world, &mine, &sum, 1, ESP_I64, ESP_SUM));
+		CHECK(sum == (int64_t)size);
+	}
+}
+
+/* The group in which all of them are who are left, once the victim is gone. */
+static struct esp_group *after_death(struct esp_context *context, const struct trial *trial)
+{
+	struct esp_group *left = esp_world(context);
+
+	if (trial->victim == trial->size)
+		return left;
+	while (esp_barrier(esp_world(context)) == ESP_OK)
+		;
+	OK(esp_group_shrink(esp_world(context), NULL, &left));
+	CHECK_U64(esp_size(left), trial->size - 1);
+	return left;
+}
+
+static void be_rank(uint32_t rank, const struct trial *trial, const char *leader, int ready_fd)
+{
+	struct esp_options options = ESP_OPTIONS_INIT;
+	const char *settings[] = {"linger_seconds=2", "log=off", trial->transport, NULL};
+	struct esp_context *context, *grown = NULL;
+	uint32_t left_size = trial->size - (trial->victim < trial->size), let_in = 0;
+
+	options.rank = rank;
+	options.size = trial->size;
+	options.leader = leader;
+	options.job = "growing";
+	options.settings = settings;
+	OK(esp_init(&options, &context));
+	OK(esp_door(context, trial->board->doors[rank], sizeof(trial->board->doors[rank])));
+	CHECK(write(ready_fd, "r", 1) == 1);
+	if (rank == trial->victim)
+		raise(SIGKILL);
+	struct esp_group *group = after_death(context, trial);
+	/* They come when they come: some with this turn, some with the next. */
+	while (let_in < trial->newcomers) {
+		OK(esp_grow(group, 0, 0, &grown));
+		if (!grown)
+			continue;
+		let_in = esp_size(esp_world(grown)) - left_size;
+		check_world(grown, left_size + let_in);
+		CHECK_U64(esp_rank(esp_world(grown)), rank - (rank > trial->victim));
+		OK(esp_fini(context));
+		context = grown;
+		group = esp_world(context);
+	}
+	OK(esp_fini(context));
+	exit(0);
+}
+
+/* The number that tells newcomers from each other is the world's: they go on as any rank, and let the next ones in. */
+static void be_newcomer(const struct trial *trial, const char *doors)
+{
+	struct esp_options options = ESP_OPTIONS_INIT;
+	const char *settings[] = {"linger_seconds=2", "log=off", trial->transport, NULL};
+	struct esp_context *context, *grown;
+	uint32_t whole = trial->size - (trial->victim < trial->size) + trial->newcomers;
+
+	CHECK(setenv("ESP_DOOR", doors, 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	OK(esp_init(&options, &context));
+	uint32_t size = esp_size(esp_world(context));
+	check_world(context, size);
+	while (size < whole) {
+		OK(esp_grow(esp_world(context), 0, 0, &grown));
+		if (!grown)
+			continue;
+		size = esp_size(esp_world(grown));
+		check_world(grown, size);
+		OK(esp_fini(context));
+		context = grown;
+	}
+	OK(esp_fini(context));
+	exit(0);
+}
+
+static void run_trial(const struct trial *trial, struct rng *rng)
+{
+	char leader[32], byte, doors[NEWCOMERS_MOST][256];
+	pid_t children[RANKS_MOST + NEWCOMERS_MOST];
+	int ready[2], status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", free_port());
+	CHECK(pipe(ready) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < trial->size; i++) {
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+			be_rank(i, trial, leader, ready[1]);
+	}
+	for (uint32_t i = 0; i < trial->size; i++)
+		CHECK(read(ready[0], &byte, 1) == 1);
+	/* Two doors each, perhaps those of the dead and of the living. */
+	for (uint32_t i = 0; i < trial->newcomers; i++) {
+		uint32_t one = (uint32_t)rng_below(rng, trial->size), other = (one + 1) % trial->size;
+
+		snprintf(doors[i], sizeof(doors[i]), "%s,%s", trial->board->doors[one], trial->board->doors[other]);
+		children[trial->size + i] = fork();
+		CHECK(children[trial->size + i] >= 0);
+		if (children[trial->size + i] == 0)
+			be_newcomer(trial, doors[i]);
+	}
+	for (uint32_t i = 0; i < trial->size + trial->newcomers; i++) {
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		bool is_good = i < trial->size && i == trial->victim ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		CHECK_MSG(is_good, "process %u of %u ranks and %u newcomers, victim %u: %x", i, trial->size, trial->newcomers, trial->victim,
+		          (unsigned)status);
+	}
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* Who has another job's name, or nobody to let it in, is told so. */
+static void refused(struct job_rank *rank)
+{
+	struct esp_context *out = NULL;
+	char door[64], tiny[4];
+
+	if (rank->size == 1) {
+		EXPECT(esp_door(rank->context, door, sizeof(door)), ESP_ESTATE);
+		return;
+	}
+	OK(esp_door(rank->context, door, sizeof(door)));
+	EXPECT(esp_door(rank->context, tiny, sizeof(tiny)), ESP_ELIMIT);
+	CHECK_U64(esp_newcomers(rank->context), 0);
+	OK(esp_grow(rank->world, 0, 0, &out));
+	CHECK(out == NULL);
+	EXPECT(esp_grow(rank->world, 0, 0, NULL), ESP_EINVAL);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const transports[] = {"transport=auto", "transport=tcp"};
+	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 6);
+	struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(board != MAP_FAILED);
+	for (uint64_t i = 0; i < count; i++) {
+		struct rng rng;
+
+		rng_init(&rng, seed + i);
+		struct trial trial = {.size = 2 + (uint32_t)rng_below(&rng, 4), .newcomers = 1 + (uint32_t)rng_below(&rng, NEWCOMERS_MOST)};
+		trial.victim = rng_chance(&rng, 1, 2) ? (uint32_t)rng_below(&rng, trial.size) : trial.size;
+		trial.transport = transports[rng_below(&rng, 2)];
+		trial.board = board;
+		printf("--seed %llu --count 1\n", (unsigned long long)(seed + i));
+		run_trial(&trial, &rng);
+	}
+	munmap(board, sizeof(*board));
+	job_run(3, NULL, refused, NULL);
+	return 0;
+}
