@@ -34,6 +34,12 @@ const char *launch_ask(const struct launch_finder *finder, const char *name)
 	return text && text[0] ? text : NULL;
 }
 
+/* mpiexec -pmi-port: a rank asks for everything but its number, which is no reason to be a job of its own. */
+static bool is_counted_by_port(const struct launch_finder *finder)
+{
+	return launch_ask(finder, "PMI_PORT") && launch_ask(finder, "PMI_ID");
+}
+
 bool launch_is_told(launch_lookup_fn *lookup, void *context)
 {
 	const struct launch_surroundings around = {.lookup = lookup, .lookup_context = context};
@@ -44,7 +50,7 @@ bool launch_is_told(launch_lookup_fn *lookup, void *context)
 		if (launch_ask(&finder, starters[i].rank) || launch_ask(&finder, starters[i].size))
 			return true;
 	}
-	return false;
+	return is_counted_by_port(&finder);
 }
 
 /* espalier run within another launcher numbers ranks of its own, as it was told to. */
@@ -102,9 +108,12 @@ static void list_places(const struct launch_finder *finder, bool sizes, struct p
 	}
 }
 
-/* Kubernetes says which one a pod is, but not how many there are. */
+/* Some say which rank this is, but not how many there are. */
 static enum esp_status no_size(const struct launch_finder *finder)
 {
+	if (!launch_ask(finder, starters[STARTER_KUBERNETES].rank))
+		return error_set(finder->err, ESP_EINVAL, "mpiexec -pmi-port does not tell how many ranks there are: leave it out, or set "
+		                 "ESP_RANK, ESP_SIZE and ESP_LEADER");
 	return error_set(finder->err, ESP_EINVAL, "JOB_COMPLETION_INDEX says which rank this is, but nothing says how many there "
 	                 "are: set ESP_SIZE to the job's completions, or to 1 if its pods have nothing to do with each other");
 }
@@ -118,7 +127,7 @@ static enum esp_status find_size(const struct launch_finder *finder, struct laun
 	list_places(finder, true, places);
 	for (unsigned i = 0; i < PLACES; i++)
 		told |= places[i].text != NULL;
-	if (!told && launch_ask(finder, starters[STARTER_KUBERNETES].rank))
+	if (!told && (launch_ask(finder, starters[STARTER_KUBERNETES].rank) || is_counted_by_port(finder)))
 		return no_size(finder);
 	enum esp_status status =
 		find_number(finder, places, "the number of ranks", 1, LAUNCH_SIZE_MAX, &size, &launch->size_source);

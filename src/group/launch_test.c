@@ -177,6 +177,8 @@ static void mpich(void)
 	mpirun = "5769";
 	check_leader(ENV(MPICH), "leader 127.0.0.1:23726 (MPICH on one host)", "mpirun-5769");
 	check_leader(ENV(MPICH, "ESP_JOB=j"), "leader 127.0.0.1:23726 (MPICH on one host)", "j");
+	check_advice(ENV("PMI_PORT=h:1", "PMI_ID=0", "MPI_LOCALNRANKS=2"), "mpiexec -pmi-port does not tell how many ranks there are");
+	CHECK(launch_is_told(look_up, (void *)(uintptr_t)ENV("PMI_PORT=h:1", "PMI_ID=0")));
 	check_advice(ENV("PMI_RANK=0", "PMI_SIZE=4", "PMI_FD=6", "MPI_LOCALNRANKS=2"), "MPICH does not say where rank 0 is: mpiexec -genv ESP_LEADER");
 	mpirun = NULL;
 	check_advice(ENV(MPICH), "PMI_FD is not open here");

@@ -41,15 +41,18 @@ def need_root():
         skip("needs root, to give ranks host names of their own")
 
 
-def need_namespace():
-    """Starts this test anew where what it mounts is its own."""
+def need_namespace(network=False):
+    """Starts this test anew where what it mounts is its own; so are its ports, where they do not depend on the process."""
     need_root()
-    need("unshare")
-    if IN_NAMESPACE in os.environ:
-        return
-    if subprocess.run(["unshare", "-m", "-u", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        skip("unshare -m -u is not allowed here")
-    os.execvpe("unshare", ["unshare", "-m", "-u", sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
+    need("unshare", "ip")
+    words = ["unshare", "-m", "-u", *(["-n"] if network else [])]
+    if IN_NAMESPACE not in os.environ:
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            skip(f"{' '.join(words)} is not allowed here")
+        os.execvpe("unshare", [*words, sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
+    if network:  # Slurm looks up no name where there is no address but the loopback's
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        subprocess.run(["ip", "address", "add", "192.0.2.1/32", "dev", "lo"], check=True)
 
 
 def map_names(folder, text):
@@ -144,7 +147,7 @@ def test_torchrun():
 
 def test_kubernetes():
     """Pods of an indexed job with a headless service: each has a name of its own, and all names can be looked up."""
-    need_namespace()
+    need_namespace(network=True)
     domain = "workers.lab.svc.cluster.local"
 
     def pod(rank, size, name=None, **more):
@@ -313,6 +316,8 @@ def test_mpich():
     status, out, err = run(["mpirun.mpich", "-n", 2, "sh", "-c", f"{HELLO}; exit $?"])
     assert status == 0, err
     check_all(out, 2)
+    status, _, err = run(["mpirun.mpich", "-pmi-port", "-n", 2, HELLO])
+    check_said(err, "mpiexec -pmi-port does not tell how many ranks there are", 2)
     status, _, err = run(["mpirun.mpich", "-n", 2, "sh", "-c", f"eval \"exec $PMI_FD>&-\"; {HELLO}; true"])
     check_said(err, "PMI_FD is not open here, so that nothing tells this job from others: mpiexec -genv ESP_LEADER HOST:PORT", 2)
 
@@ -436,7 +441,7 @@ def slurm(path):
 
 def test_slurm():
     need("srun", "sbatch", "sinfo", "slurmctld", "slurmd", "munged")
-    need_namespace()
+    need_namespace(network=True)
     with temporary() as path:
         path.chmod(0o755)
         map_names(path, f"127.0.0.1 {socket.gethostname()} a1 a2\n")
