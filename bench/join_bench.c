@@ -138,7 +138,7 @@ static int compare(const void *a, const void *b)
 
 static void measure(unsigned ranks, unsigned rounds)
 {
-	double started[ROUNDS_MAX], joined[ROUNDS_MAX], ready[ROUNDS_MAX];
+	double started[ROUNDS_MAX] = {0}, joined[ROUNDS_MAX] = {0}, ready[ROUNDS_MAX] = {0};
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct times times = run_round(ranks);
