@@ -79,7 +79,7 @@ static enum esp_status join_alone(const struct join_config *config, struct roste
 
 enum esp_status join_run(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
 {
-	int32_t unused;
+	int32_t unused = -1;
 	int32_t *culprit = out_culprit ? out_culprit : &unused;
 	*culprit = -1;
 	assert(config->card.rank == config->launch.rank && config->card.size == config->launch.size);
