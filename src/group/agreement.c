@@ -443,11 +443,13 @@ static bool call_all(struct agreement *agreement, uint64_t now)
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		struct agreement_place *at = &agreement->places[i];
 		uint64_t limit = at->is_accused ? interval / 4 : interval - interval / 8;
-		uint64_t since = at->heard_ns > agreement->since_ns ? at->heard_ns : agreement->since_ns;
 
 		if (!waits_for(agreement, i, now))
 			continue;
-		if (now >= since + limit) {
+		/* In whatever round: it has been called since, and has not answered. */
+		if (at->waits_ns == 0 || at->heard_ns > at->waits_ns)
+			at->waits_ns = now;
+		if (now >= at->waits_ns + limit) {
 			agreement->config.events->accuse(agreement->config.context, i);
 			agreement_accused(agreement, i, agreement->config.self, now);
 			return true;

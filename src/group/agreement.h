@@ -59,6 +59,7 @@ struct agreement_place {
 	bool has_accepted;     /* what we have proposed last                      */
 	uint64_t heard_ns;
 	uint64_t called_ns;
+	uint64_t waits_ns;     /* since when we wait for a sign of life           */
 	struct verdict_terms report; /* of its JOIN: its calls, its channel       */
 	uint8_t *accuses;      /* bitmap; NULL: nobody                            */
 };

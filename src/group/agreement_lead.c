@@ -16,11 +16,14 @@ bool agreement_is_candidate(const struct agreement *agreement, uint32_t place, u
 
 /*
  * Those who accuse us are there, and will go on without us. If they are as many as those who have joined us, it is not for us to
- * lead: they will tell us.
+ * decide. A quorum makes that clear without counting.
  */
 static bool is_outnumbered(const struct agreement *agreement)
 {
 	uint32_t joined = 0, accusers = 0;
+
+	if (agreement->config.quorum)
+		return false;
 
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		const struct agreement_place *at = &agreement->places[i];
@@ -29,6 +32,12 @@ static bool is_outnumbered(const struct agreement *agreement)
 		accusers += at->accuses_us && !at->has_joined && is_available(agreement, i);
 	}
 	return accusers >= joined && accusers > 0;
+}
+
+/* They will tell us what they have decided, if they come to that. */
+static bool is_waiting_for_word(const struct agreement *agreement, uint64_t now)
+{
+	return is_outnumbered(agreement) && now < agreement->complete_ns + 2 * agreement->config.interval_ns;
 }
 
 /* Of those that the leader counts on: has everybody joined; and is it so but for some that are accused? */
@@ -129,8 +138,8 @@ static void draw_up(struct agreement *agreement)
 		terms->everywhere = 0;
 	uint32_t count = count_members(agreement, members);
 	bool is_alone = count == 1 && agreement->config.size > 1 && agreement->places[agreement->config.self].is_accused;
-	/* Who was given up by others, and is alone now, cannot know that they do not go on somewhere. */
-	if (!is_quorum(agreement, count) || is_alone)
+	/* Who was given up by others, and is alone now or outnumbered, cannot know that they do not go on somewhere. */
+	if (!is_quorum(agreement, count) || is_alone || is_outnumbered(agreement))
 		terms->flags = VERDICT_NO_QUORUM;
 }
 
@@ -195,7 +204,7 @@ void agreement_lead(struct agreement *agreement, uint64_t now)
 	if (!agreement->has_proposed) {
 		if (agreement->complete_ns == 0 && all_joined(agreement, true, now))
 			agreement->complete_ns = now;
-		if (!all_joined(agreement, false, now) || is_outnumbered(agreement))
+		if (!all_joined(agreement, false, now) || is_waiting_for_word(agreement, now))
 			return;
 		agreement_propose(agreement);
 	} else if (is_outdated(agreement)) {

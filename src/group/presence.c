@@ -60,6 +60,24 @@ static void send_beat(struct presence *presence, uint32_t to, enum control_type 
 	presence->events->send(presence->context, to, &msg);
 }
 
+bool presence_is_neighbour(const struct presence *presence, uint32_t rank)
+{
+	const struct member *member = &presence->all[rank];
+	uint32_t ahead = (rank + presence->size - presence->self) % presence->size, behind = presence->size - ahead;
+
+	if (presence->has_begun)
+		return member->is_next || member->is_before;
+	return ahead != 0 && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
+}
+
+static void tell_neighbours(struct presence *presence, const struct control_msg *msg)
+{
+	for (uint32_t i = 0; i < presence->size; i++) {
+		if (i != presence->self && presence_is_neighbour(presence, i))
+			presence->events->send(presence->context, i, msg);
+	}
+}
+
 static struct control_msg fate_message(const struct presence *presence, uint32_t rank)
 {
 	const struct member *member = &presence->all[rank];
@@ -118,6 +136,21 @@ static bool keep(struct presence *presence, struct accusation accusation)
 	return true;
 }
 
+/* All there is, to one who may not have heard it. */
+static void tell_news(struct presence *presence, uint32_t rank)
+{
+	for (uint32_t i = 0; i < presence->size; i++) {
+		if (i == rank || !presence_is_gone(presence, i))
+			continue;
+		struct control_msg msg = fate_message(presence, i);
+		presence->events->send(presence->context, rank, &msg);
+	}
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		struct control_msg msg = accusation_message(presence, presence->accusations[i]);
+		presence->events->send(presence->context, rank, &msg);
+	}
+}
+
 /* ---- neighbours ---- */
 
 /* Those that are powers of two ahead, or the next that are still there. A ring is among them, so nobody is left alone. */
@@ -141,6 +174,7 @@ static void find_neighbours(struct presence *presence, uint64_t now)
 			member->heard_ns = now > member->heard_ns ? now : member->heard_ns;
 			member->beaten_ns = 0;
 			presence->events->dial(presence->context, i);
+			tell_news(presence, i);
 		} else if (!is_next && member->is_next) {
 			member->is_next = false;
 			if (member->fate == FATE_HERE)
@@ -163,7 +197,7 @@ static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, u
 	if (fate != FATE_SILENT) {
 		struct control_msg msg = fate_message(presence, rank);
 
-		presence->events->send_all(presence->context, &msg);
+		tell_neighbours(presence, &msg);
 	}
 	presence->events->fate(presence->context, rank, fate, by, member->how);
 	if (was_here && presence->has_begun && !presence->is_leaving)
@@ -177,7 +211,7 @@ static void take_accusation(struct presence *presence, struct accusation accusat
 		return;
 	struct control_msg msg = accusation_message(presence, accusation);
 	snprintf(msg.text, sizeof(msg.text), "%s", how);
-	presence->events->send_all(presence->context, &msg);
+	tell_neighbours(presence, &msg);
 	if (accusation.about == presence->self) {
 		presence->is_outcast = true;
 		presence->events->accused(presence->context, accusation.by, how);
@@ -242,16 +276,7 @@ void presence_begin(struct presence *presence, uint64_t now)
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 {
 	presence_heard(presence, rank, now);
-	for (uint32_t i = 0; i < presence->size; i++) {
-		if (i == rank || !presence_is_gone(presence, i))
-			continue;
-		struct control_msg msg = fate_message(presence, i);
-		presence->events->send(presence->context, rank, &msg);
-	}
-	for (uint32_t i = 0; i < presence->accusation_count; i++) {
-		struct control_msg msg = accusation_message(presence, presence->accusations[i]);
-		presence->events->send(presence->context, rank, &msg);
-	}
+	tell_news(presence, rank);
 }
 
 void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now)
@@ -270,6 +295,8 @@ static void on_beat(struct presence *presence, uint32_t from, bool is_last)
 {
 	struct member *member = &presence->all[from];
 
+	if (!is_last && !member->is_before && !member->is_next)
+		tell_news(presence, from); /* word did not go this way until now */
 	member->is_before = !is_last;
 	if (!is_last)
 		send_beat(presence, from, CONTROL_ECHO, false);
@@ -309,7 +336,7 @@ void presence_leave(struct presence *presence)
 	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
 
 	presence->is_leaving = true;
-	presence->events->send_all(presence->context, &msg);
+	tell_neighbours(presence, &msg);
 }
 
 /* ---- time ---- */

@@ -11,8 +11,8 @@
  *
  * There are two kinds of bad news, and both are passed on by all to all, once: a rank is *gone* (its connection was closed: the
  * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Who is gone
- * does not come back under its old number; who is accused is pardoned only if all agree on it. Who is gone leaves gaps, which new neighbours close; a new connection
- * first carries all news that there is, so word goes on reaching everybody however many are gone.
+ * does not come back under its old number; who is accused is pardoned only if all agree on it. Who is gone leaves gaps, which new neighbours close, and new neighbours
+ * first tell each other all news that there is, so word goes on reaching everybody however many are gone.
  */
 #ifndef GROUP_PRESENCE_H
 #define GROUP_PRESENCE_H
@@ -34,9 +34,8 @@ enum fate {
 };
 
 struct presence_events {
+	/* A connection is made if there is none. */
 	void (*send)(void *context, uint32_t to, const struct control_msg *msg);
-	/* To everybody that there is a control connection to. */
-	void (*send_all)(void *context, const struct control_msg *msg);
 	/* A control connection is wanted. */
 	void (*dial)(void *context, uint32_t rank);
 	/* A rank is no longer here, for the reason `how`. SILENT may become DEAD or LEFT later. by: who said so first. */
@@ -107,6 +106,8 @@ static inline bool presence_is_gone(const struct presence *presence, uint32_t ra
 {
 	return presence->all[rank].fate == FATE_DEAD || presence->all[rank].fate == FATE_LEFT;
 }
+/* Does word go this way? */
+bool presence_is_neighbour(const struct presence *presence, uint32_t rank);
 bool presence_is_accused(const struct presence *presence, uint32_t rank);
 
 #endif

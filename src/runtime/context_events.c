@@ -416,6 +416,7 @@ const struct steward_events context_events = {
 	.closed = membership_closed,
 	.tick = on_tick,
 	.turn = on_turn,
+	.passes_on = membership_passes_on,
 };
 
 /* ---- meeting and leaving ---- */

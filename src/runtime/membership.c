@@ -45,13 +45,6 @@ static void send_one(void *argument, uint32_t to, const struct control_msg *msg)
 	steward_send(context->steward, to, msg);
 }
 
-static void send_all(void *argument, const struct control_msg *msg)
-{
-	struct context *context = argument;
-
-	steward_send_all(context->steward, msg);
-}
-
 static void dial(void *argument, uint32_t rank)
 {
 	struct context *context = argument;
@@ -123,7 +116,6 @@ static void on_accusation(void *argument, uint32_t rank, uint32_t by)
 
 static const struct presence_events events = {
 	.send = send_one,
-	.send_all = send_all,
 	.dial = dial,
 	.fate = on_fate,
 	.accused = on_accused,
@@ -224,6 +216,13 @@ void membership_unreachable(struct context *context, uint32_t peer, const struct
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg)
 {
 	return presence_message(&context->presence, peer, msg, clock_now_ns());
+}
+
+bool membership_passes_on(void *argument, uint32_t peer)
+{
+	const struct context *context = argument;
+
+	return presence_is_neighbour(&context->presence, peer);
 }
 
 uint64_t membership_turn(struct context *context, uint64_t now)

@@ -22,6 +22,7 @@ void membership_opened(void *context, uint32_t peer);
 void membership_closed(void *context, uint32_t peer, const struct error *why);
 void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg);
+bool membership_passes_on(void *context, uint32_t peer);
 uint64_t membership_turn(struct context *context, uint64_t now_ns);
 
 #endif

@@ -323,7 +323,7 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 		break;
 	case ERRAND_SEND_ALL:
 		for (uint32_t i = 0; i < steward->config.roster->size; i++) {
-			if (steward->control[i])
+			if (steward->control[i] && steward->config.events->passes_on(steward->config.context, i))
 				send_to(steward, i, &errand->msg);
 		}
 		break;

@@ -39,6 +39,8 @@ struct steward_events {
 	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
 	/* A control connection was closed by the other end, or broke. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
+	/* Does what is for all go to this rank first? */
+	bool (*passes_on)(void *context, uint32_t peer);
 	/* Called every few dozen milliseconds while steward_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
 	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
@@ -78,7 +80,10 @@ void steward_close(struct steward *steward);
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
 void steward_dial_control(struct steward *steward, uint32_t peer);
 
-/* To one rank (a connection is made if there is none), or to all that there is a control connection to. */
+/*
+ * To one rank (a connection is made if there is none), or to all ranks that word is passed on by (passes_on), if there is a
+ * connection.
+ */
 void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg);
 void steward_send_all(struct steward *steward, const struct control_msg *msg);
 

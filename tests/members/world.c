@@ -55,16 +55,6 @@ static void send(void *context, uint32_t to, const struct control_msg *msg)
 	post(context, to, (struct world_message){.kind = WORLD_CONTROL, .msg = *msg});
 }
 
-static void send_all(void *context, const struct control_msg *msg)
-{
-	struct world_rank *rank = context;
-
-	for (uint32_t i = 0; i < rank->world->options.size; i++) {
-		if (i != rank->number && pipe_to(rank, i)->is_open)
-			send(rank, i, msg);
-	}
-}
-
 /* ---- a rank ---- */
 
 /* What has not arrived yet may never do: the last messages to some are lost. */
@@ -145,7 +135,6 @@ static void on_accusation(void *context, uint32_t who, uint32_t by)
 
 static const struct presence_events presence_events = {
 	.send = send,
-	.send_all = send_all,
 	.dial = dial,
 	.fate = on_fate,
 	.accused = on_accused,
