@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,8 +16,9 @@
 
 /* What a child that could not become the command says before it goes. */
 struct failure {
-	enum { FAILED_FOLDER, FAILED_EXEC, FAILED_OTHER } where;
+	enum { FAILED_FOLDER, FAILED_EXEC, FAILED_PLACE, FAILED_OTHER } where;
 	int cause;
+	char text[200]; /* FAILED_PLACE */
 };
 
 static void reset_signals(void)
@@ -30,27 +32,42 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static bool go_to_place(const struct run_start *start, struct failure *failure)
+{
+	struct error err = {0};
+	if (!start->place || !start->place->enter || start->place->enter(start->place->context, start->rank, &err) == ESP_OK)
+		return true;
+	failure->where = FAILED_PLACE;
+	snprintf(failure->text, sizeof(failure->text), "%.199s", err.text);
+	return false;
+}
+
 /* Returns only if it fails. */
 static struct failure become(const struct run_start *start, pid_t parent)
 {
-	if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-		return (struct failure){FAILED_OTHER, errno};
+	struct failure failure = {FAILED_OTHER, 0, ""};
+	if (setpgid(0, 0) != 0)
+		return (struct failure){FAILED_OTHER, errno, ""};
+	if (!go_to_place(start, &failure)) /* first: a change of rights makes the kernel forget the next line */
+		return failure;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		return (struct failure){FAILED_OTHER, errno, ""};
 	if (getppid() != parent)
 		_exit(1); /* it died before the line above, and nobody will tell us */
 	if (dup2(start->in, STDIN_FILENO) < 0 || dup2(start->out, STDOUT_FILENO) < 0 || dup2(start->err, STDERR_FILENO) < 0)
-		return (struct failure){FAILED_OTHER, errno};
+		return (struct failure){FAILED_OTHER, errno, ""};
 	reset_signals();
 	if (start->files && setrlimit(RLIMIT_NOFILE, start->files) != 0)
-		return (struct failure){FAILED_OTHER, errno};
+		return (struct failure){FAILED_OTHER, errno, ""};
 	if (start->cwd && chdir(start->cwd) != 0)
-		return (struct failure){FAILED_FOLDER, errno};
+		return (struct failure){FAILED_FOLDER, errno, ""};
 	for (char *const *word = start->words; word && *word; word++)
 		if (putenv(*word) != 0)
-			return (struct failure){FAILED_OTHER, errno};
+			return (struct failure){FAILED_OTHER, errno, ""};
 	if (start->words)
 		unsetenv("ESP_KEY_FILE"); /* the key itself is among the words */
 	execvp(start->argv[0], start->argv);
-	return (struct failure){FAILED_EXEC, errno};
+	return (struct failure){FAILED_EXEC, errno, ""};
 }
 
 static int explain(const struct run_start *start, const struct failure *failure, struct error *err)
@@ -60,6 +77,10 @@ static int explain(const struct run_start *start, const struct failure *failure,
 	if (failure->where == FAILED_FOLDER) {
 		error_set(err, ESP_EIO, "cannot start in %.150s: %s", start->cwd, strerror(failure->cause));
 		return 126;
+	}
+	if (failure->where == FAILED_PLACE) {
+		error_set(err, ESP_EIO, "cannot start %s: %s", command, failure->text);
+		return 1;
 	}
 	if (failure->where == FAILED_OTHER) {
 		error_set(err, ESP_EIO, "cannot start %s: %s%s", command, strerror(failure->cause),
@@ -90,7 +111,7 @@ static bool heard_failure(int from, struct failure *failure)
 
 int run_child_start(struct run_child *child, const struct run_start *start, uint64_t now_ns, struct error *err)
 {
-	struct failure failure = {FAILED_OTHER, 0};
+	struct failure failure = {FAILED_OTHER, 0, ""};
 	int report[2];
 	pid_t parent = getpid();
 	if (pipe2(report, O_CLOEXEC) != 0) {

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "cli/run_request.h"
 
 #define RUN_CHILD_LOOK_NS UINT64_C(20000000)
 
@@ -46,6 +47,8 @@ struct run_start {
 	char *const *words; /* NAME=VALUE, set on top of our environment; NULL: that alone */
 	const char *cwd;    /* NULL: ours */
 	int in, out, err;   /* become 0, 1 and 2 */
+	const struct run_place *place; /* where it goes first; NULL: it stays here */
+	uint32_t rank;                 /* for place */
 	const struct rlimit *files; /* how many descriptors the command may have; NULL: as many as we */
 };
 

@@ -36,12 +36,19 @@ static enum esp_status set_number(struct run_env *env, const char *name, uint32_
 static enum esp_status tell_rank(struct run_request *request, uint32_t rank, const struct run_host *host,
                                  struct error *err)
 {
+	const struct run_place *place = &request->place;
 	uint32_t local_rank = host ? host->local_first + (rank - host->first_rank) : rank;
+	uint32_t local_size = host ? host->local_size : request->size;
+	if (place->enter) {
+		uint32_t rest = request->size - rank / place->per_host * place->per_host;
+		local_rank = rank % place->per_host;
+		local_size = rest < place->per_host ? rest : place->per_host;
+	}
 	enum esp_status status = set_number(&request->env, "ESP_RANK", rank, err);
 	if (status == ESP_OK)
 		status = set_number(&request->env, "ESP_LOCAL_RANK", local_rank, err);
 	if (status == ESP_OK)
-		status = set_number(&request->env, "ESP_LOCAL_SIZE", host ? host->local_size : request->size, err);
+		status = set_number(&request->env, "ESP_LOCAL_SIZE", local_size, err);
 	return status;
 }
 
@@ -139,6 +146,8 @@ static int start_local(struct run_job *job, uint32_t rank, const struct ends *en
 		.out = ends->theirs[1],
 		.err = ends->theirs[2],
 		.files = &job->files,
+		.place = &request->place,
+		.rank = rank,
 	};
 	return run_child_start(&job->children[rank], &start, now_ns, err);
 }

@@ -12,10 +12,19 @@
 #include "cli/run_group.h"
 #include "cli/run_hosts.h"
 
+/* Where ranks live that are processes of this machine and yet not of this host. */
+struct run_place {
+	/* In the process of the rank, before it becomes the command. */
+	enum esp_status (*enter)(void *context, uint32_t rank, struct error *err);
+	void *context;
+	uint32_t per_host; /* ranks that share a place */
+};
+
 struct run_request {
 	uint32_t size;          /* ranks */
 	char *const *command;   /* ends with NULL; borrowed */
-	struct run_hosts hosts; /* none: all ranks are processes of this host */
+	struct run_hosts hosts; /* none: all ranks are processes of this machine */
+	struct run_place place; /* enter NULL: and of this host */
 	struct run_env env;     /* what the ranks are told, but for what differs between them */
 	const char *cwd;        /* NULL: where we are */
 	char *here;             /* where we are, for other hosts */
