@@ -1,0 +1,56 @@
+/*
+ * lab_status.c - espalier lab status: who is where, and what is set.
+ */
+#include <stdio.h>
+
+#include "cli/lab.h"
+#include "cli/lab_report.h"
+#include "cli/options.h"
+
+#define COMMAND "lab status"
+
+static int print_json(const struct lab *lab)
+{
+	struct json json;
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	lab_json_config(&json, lab);
+	lab_json_links(&json, lab);
+	json_object_end(&json);
+	return json_fini(&json) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+}
+
+static int print_text(const struct lab *lab)
+{
+	lab_report_sentence(lab);
+	return lab_report_links(lab) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *name = CLIENT_DEFAULT;
+	const struct lab *lab;
+	bool json = false;
+	struct error err;
+	const struct cli_option options[] = {
+		{"name", 0, CLI_STRING, &name, "NAME", "of the lab (default lab)"},
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{0},
+	};
+	const struct cli_usage usage = {
+		COMMAND, "",
+		"Shows the links of a lab: whose they are, where that is, their address and rate, what has been set on them,\n"
+		"and what their relays have done. Names and places stand beside each other here, and nowhere else.",
+		options, 0, 0};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	enum esp_status status = client_map(name, &lab, &err);
+	if (status != ESP_OK)
+		return lab_status_of(COMMAND, status, &err);
+	int exit_status = json ? print_json(lab) : print_text(lab);
+	client_unmap(lab);
+	return exit_status;
+}
+
+const struct cli_command cli_lab_status = {"status", "shows hosts, links and what is set on them", run};

@@ -1,0 +1,211 @@
+/*
+ * lab_up.c - espalier lab up: makes a lab and measures whether it is what was asked for.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/lab.h"
+#include "cli/lab_report.h"
+#include "cli/options.h"
+#include "lab/keeper.h"
+#include "lab/units.h"
+
+#define COMMAND "lab up"
+#define GO_ON (-1)
+#define CHECK_SECONDS 0.5
+
+struct given {
+	uint64_t racks, hosts, interfaces, mtu, seed;
+	const char *rate, *delay, *uplink_delay, *name, *congestion;
+	double oversubscribe;
+	bool interfaces_given, ipv6, no_check, json;
+};
+
+static int parse(struct given *given, int *argc, char **argv)
+{
+	const struct cli_option options[] = {
+		{"racks", 0, CLI_U64, &given->racks, "N", "number of racks (default 2)", .min = 1, .max = LAB_PORTS_MAX},
+		{"hosts", 0, CLI_U64, &given->hosts, "N", "hosts in each rack (default 2)", .min = 1, .max = LAB_PORTS_MAX},
+		{"rate", 0, CLI_STRING, &given->rate, "RATE", "rate of a host, such as 200mbit (default 1gbit); RATE,RATE for interfaces"},
+		{"oversubscribe", 0, CLI_DOUBLE, &given->oversubscribe, "N",
+		 "a rack's uplink has hosts * rate / N (default 1)"},
+		{"interfaces", 0, CLI_U64, &given->interfaces, "N", "of a host: e0, e1, each on a network of its own (default 1)",
+		 .min = 1, .max = LAB_RAILS_MAX, .given = &given->interfaces_given},
+		{"delay", 0, CLI_STRING, &given->delay, "TIME", "of each host's link, one way (default 0)"},
+		{"uplink-delay", 0, CLI_STRING, &given->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
+		{"mtu", 0, CLI_U64, &given->mtu, "BYTES", "of all links (default 1500)", .min = 68, .max = 65535},
+		{"ipv6", 0, CLI_FLAG, &given->ipv6, NULL, "hosts have IPv6 addresses alone"},
+		{"congestion", 0, CLI_STRING, &given->congestion, "NAME", "congestion control of TCP (default: this machine's)"},
+		{"name", 0, CLI_STRING, &given->name, "NAME", "of the lab, for several beside each other (default lab)"},
+		{"seed", 0, CLI_U64, &given->seed, "N", "shuffles names and addresses, and decides faults (default 1)"},
+		{"no-check", 0, CLI_FLAG, &given->no_check, NULL, "do not measure rates and latencies"},
+		{"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"},
+		{0},
+	};
+	const struct cli_usage usage = {
+		COMMAND, "",
+		"Makes racks of hosts inside this machine and leaves them running. Each host is a set of namespaces with a\n"
+		"name, interfaces and addresses of its own; each rack a switch; a core connects the racks. Names and\n"
+		"addresses are shuffled: they tell nothing of who is where. Then one link of each class is measured.\n"
+		"Without root, all of it lives in a user namespace. Ctrl-C before it is done leaves nothing behind.\n\n"
+		"  espalier lab up --racks 4 --hosts 4 --rate 1gbit --oversubscribe 4\n"
+		"  espalier lab up --hosts 3 --interfaces 2 --rate 1gbit,200mbit",
+		options, 0, 0};
+	return cli_parse(&usage, argc, argv);
+}
+
+/* "1gbit" for all interfaces, or "1gbit,200mbit" for each. */
+static int take_rates(const struct given *given, struct lab_config *config)
+{
+	char text[256], *rest = text, *word;
+	uint32_t count = 0;
+	if (strlen(given->rate) >= sizeof(text))
+		return cli_usage_error(COMMAND ": --rate is too long");
+	memcpy(text, given->rate, strlen(given->rate) + 1);
+	while ((word = strsep(&rest, ",")) && count < LAB_RAILS_MAX)
+		if (!units_parse_rate(word, &config->rate[count++]))
+			return cli_usage_error(COMMAND ": --rate: '%s' is not a rate such as 200mbit or 1gbit", word);
+	config->rails = given->interfaces_given ? (uint32_t)given->interfaces : count;
+	if (word || (count > 1 && count != config->rails))
+		return cli_usage_error(COMMAND ": --rate has another number of rates than there are interfaces (%u; at most %u)",
+		                       config->rails, LAB_RAILS_MAX);
+	for (; count < config->rails; count++)
+		config->rate[count] = config->rate[0];
+	return GO_ON;
+}
+
+static int take_time(const char *name, const char *text, uint64_t *out_ns)
+{
+	if (!text || units_parse_time(text, out_ns))
+		return GO_ON;
+	return cli_usage_error(COMMAND ": --%s: '%s' is not a time such as 5ms or 200us", name, text);
+}
+
+static int understand(const struct given *given, struct lab_config *config)
+{
+	struct error err;
+	*config = (struct lab_config){
+		.racks = (uint32_t)given->racks,
+		.hosts = (uint32_t)given->hosts,
+		.oversubscribe = given->oversubscribe,
+		.mtu = (uint32_t)given->mtu,
+		.ipv6 = given->ipv6,
+		.seed = given->seed,
+	};
+	int status = take_rates(given, config);
+	if (status == GO_ON)
+		status = take_time("delay", given->delay, &config->delay_ns);
+	if (status == GO_ON)
+		status = take_time("uplink-delay", given->uplink_delay, &config->uplink_delay_ns);
+	if (status != GO_ON)
+		return status;
+	/* cut off where they are too long, which the check below sees */
+	memcpy(config->name, given->name, strnlen(given->name, sizeof(config->name)));
+	if (given->congestion)
+		memcpy(config->congestion, given->congestion, strnlen(given->congestion, sizeof(config->congestion)));
+	enum esp_status checked = lab_config_check(config, &err);
+	return checked == ESP_OK ? GO_ON : lab_status_of(COMMAND, checked, &err);
+}
+
+/* ---- waiting, and being told to stop ---- */
+
+static int open_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* The exit status of somebody who was told to stop, as shells have it. */
+static int stopped_status(int signals)
+{
+	struct signalfd_siginfo info = {0};
+	ssize_t got = read(signals, &info, sizeof(info));
+	cli_note(COMMAND ": interrupted; nothing is left of the lab");
+	return got == (ssize_t)sizeof(info) ? 128 + (int)info.ssi_signo : CLI_EXIT_NO;
+}
+
+static enum esp_status wait_for_keeper(struct keeper *keeper, int signals, struct error *err)
+{
+	struct pollfd polls[] = {{keeper->hold, POLLIN, 0}, {signals, POLLIN, 0}};
+	while (poll(polls, 2, -1) < 0)
+		if (errno != EINTR)
+			return error_set(err, ESP_EIO, "cannot wait: %s", strerror(errno));
+	if (polls[1].revents)
+		return error_set(err, ESP_EABORTED, "interrupted");
+	return keeper_result(keeper, err);
+}
+
+static int report(const struct given *given, const struct lab *lab, const struct lab_checks *checks)
+{
+	enum esp_status status = ESP_OK;
+	if (given->json) {
+		struct json json;
+		json_init(&json, stdout);
+		json_object_begin(&json);
+		lab_json_config(&json, lab);
+		lab_json_links(&json, lab);
+		lab_json_checks(&json, lab, checks);
+		json_object_end(&json);
+		status = json_fini(&json);
+	} else {
+		lab_report_sentence(lab);
+		if (checks->count)
+			status = lab_report_checks(lab, checks);
+	}
+	if (lab_checks_wrong(checks))
+		cli_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy? espalier lab check "
+		         "measures again");
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+}
+
+static int up(const struct given *given, const struct lab_config *config)
+{
+	struct keeper keeper;
+	struct lab_checks checks = {0};
+	const struct lab *lab = NULL;
+	struct error err = {0};
+	int signals = open_signals(), exit_status = CLI_EXIT_OK;
+	enum esp_status status = keeper_start(&keeper, config, &err);
+	if (status != ESP_OK)
+		return lab_status_of(COMMAND, status, &err);
+	status = wait_for_keeper(&keeper, signals, &err);
+	if (status == ESP_OK)
+		status = client_map(config->name, &lab, &err);
+	if (status == ESP_OK && !given->no_check)
+		status = client_check(config->name, false, CHECK_SECONDS, signals, lab_checks_add, &checks, &err);
+	if (status == ESP_OK) {
+		keeper_settle(&keeper);
+		exit_status = report(given, lab, &checks);
+	} else {
+		keeper_abandon(&keeper);
+		exit_status = status == ESP_EABORTED ? stopped_status(signals) : lab_status_of(COMMAND, status, &err);
+	}
+	client_unmap(lab);
+	lab_checks_fini(&checks);
+	if (signals >= 0)
+		close(signals);
+	return exit_status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct given given = {.racks = 2, .hosts = 2, .interfaces = 1, .mtu = 1500, .seed = 1, .oversubscribe = 1,
+	                      .rate = "1gbit", .name = CLIENT_DEFAULT};
+	struct lab_config config;
+	int status = parse(&given, &argc, argv);
+	if (status == GO_ON)
+		status = understand(&given, &config);
+	return status == GO_ON ? up(&given, &config) : status;
+}
+
+const struct cli_command cli_lab_up = {"up", "makes a lab and checks it", run};
