@@ -9,6 +9,7 @@ void fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way 
 	uint64_t state = seed ^ ((uint64_t)link << 1 | (uint64_t)way) * UINT64_C(0x9e3779b97f4a7c15);
 	*fault = (struct fault){0};
 	rng_init(&fault->rng, rng_splitmix(&state));
+	fault->wave = rng_splitmix(&state);
 }
 
 static bool happens(struct rng *rng, uint32_t share)
@@ -16,11 +17,26 @@ static bool happens(struct rng *rng, uint32_t share)
 	return rng_below(rng, UNITS_SHARE_ALL) < share;
 }
 
-/* Up to jitter more or less than delay, but never before now. */
-static uint64_t draw_delay(struct rng *rng, const struct lab_faults *faults)
+/* Between -1 and 1, at each knot of the wave below. */
+static double knot(const struct fault *fault, uint64_t number)
 {
-	double unit = rng_unit(rng) * 2 - 1;
-	double delay = (double)faults->delay_ns + unit * (double)faults->jitter_ns;
+	uint64_t state = fault->wave ^ number * UINT64_C(0xd1342543de82ef95);
+	return (double)(rng_splitmix(&state) >> 11) * 0x1.0p-52 - 1;
+}
+
+/*
+ * The delay at a time: a wave of straight lines between random knots. They are two jitters apart, so that the delay
+ * never falls faster than time goes by: the order of frames stays by itself, however densely they come, and
+ * the mean is what was asked. Dice for each frame would have to be bent upwards to keep the order.
+ */
+static uint64_t delay_at(const struct fault *fault, const struct lab_faults *faults, uint64_t now_ns)
+{
+	uint64_t step = 2 * faults->jitter_ns;
+	if (step == 0)
+		return faults->delay_ns;
+	double here = knot(fault, now_ns / step), next = knot(fault, now_ns / step + 1);
+	double height = here + (next - here) * (double)(now_ns % step) / (double)step;
+	double delay = (double)faults->delay_ns + height * (double)faults->jitter_ns;
 	return delay > 0 ? (uint64_t)delay : 0;
 }
 
@@ -33,18 +49,18 @@ struct fate fault_draw(struct fault *fault, const struct lab_faults *faults, uin
 	fate.duplicated = happens(rng, faults->duplicate);
 	fate.corrupted = happens(rng, faults->corrupt) && frame_bytes > FAULT_HEADER;
 	double where = rng_unit(rng), held = rng_unit(rng);
-	uint64_t leave_ns = now_ns + draw_delay(rng, faults), copy_ns = now_ns + draw_delay(rng, faults);
 	if (fate.corrupted)
 		fate.bit = FAULT_HEADER * 8 + (uint32_t)(where * (frame_bytes - FAULT_HEADER) * 8);
 	if (fate.lost)
 		return fate;
+	fate.leave_ns = now_ns + delay_at(fault, faults, now_ns);
 	if (fate.late) {
-		fate.leave_ns = leave_ns + 1 + (uint64_t)(held * (double)faults->hold_ns);
+		fate.leave_ns += 1 + (uint64_t)(held * (double)faults->hold_ns);
 	} else {
-		fate.leave_ns = leave_ns > fault->last_ns ? leave_ns : fault->last_ns;
+		/* when a delay has just been made shorter, those before it go first all the same */
+		fate.leave_ns = fate.leave_ns > fault->last_ns ? fate.leave_ns : fault->last_ns;
 		fault->last_ns = fate.leave_ns;
 	}
-	fate.copy_leave_ns = copy_ns > fate.leave_ns ? copy_ns : fate.leave_ns;
 	return fate;
 }
 

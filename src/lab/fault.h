@@ -1,7 +1,7 @@
 /*
  * fault.h - what happens to one frame on a link with faults, and the frames that wait for their time.
  *
- * Pure: time and chance are given. One seed and one sequence of frames give one sequence of fates, and a frame costs the
+ * Pure: time and chance are given. One seed and one sequence of frames in time give one sequence of fates, and a frame costs the
  * same number of random draws whatever is set, so that changing one setting does not change the others' dice.
  */
 #ifndef LAB_FAULT_H
@@ -19,14 +19,15 @@
 /* One way of a link. */
 struct fault {
 	struct rng rng;
+	uint64_t wave;    /* seed of the jitter */
 	uint64_t last_ns; /* when the last frame that kept its order leaves */
 };
 
 struct fate {
 	bool lost;
 	bool late;       /* held back, for others to overtake */
-	bool duplicated; /* a second one leaves too */
-	uint64_t leave_ns, copy_leave_ns;
+	bool duplicated; /* a second one leaves right behind it */
+	uint64_t leave_ns;
 	bool corrupted;
 	uint32_t bit; /* that is flipped: its number in the frame */
 };

@@ -83,15 +83,14 @@ static void delay(struct relay *relay, struct passage *way, struct frame *frame,
 	put_frame(relay, frame);
 }
 
-static void duplicate(struct relay *relay, struct passage *way, const struct frame *frame, uint64_t leave_ns)
+static struct frame *copy_of(struct relay *relay, const struct frame *frame)
 {
 	struct frame *copy = get_frame(relay);
 	if (!copy)
-		return;
+		return NULL;
 	copy->length = frame->length;
 	memcpy(copy->bytes, frame->bytes, frame->length);
-	count(&way->counts->duplicated, 1);
-	delay(relay, way, copy, leave_ns);
+	return copy;
 }
 
 /* Takes frame. */
@@ -110,9 +109,12 @@ static void take(struct relay *relay, struct passage *way, struct frame *frame, 
 	}
 	if (fate.late)
 		count(&way->counts->reordered, 1);
-	if (fate.duplicated)
-		duplicate(relay, way, frame, fate.copy_leave_ns);
+	struct frame *copy = fate.duplicated ? copy_of(relay, frame) : NULL;
 	delay(relay, way, frame, fate.leave_ns);
+	if (copy) {
+		count(&way->counts->duplicated, 1);
+		delay(relay, way, copy, fate.leave_ns);
+	}
 }
 
 /* ---- in and out ---- */
