@@ -30,7 +30,7 @@ test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N fai
 	@scripts/run-tests $(BUILD)
 
 .PHONY: check
-check: test check-launchers check-asan check-tsan check-clang check-arm64 check-lint check-fuzz ## test, then launchers, sanitizers, linters and fuzzers
+check: test check-launchers check-asan check-tsan check-clang check-arm64 check-lab check-lint check-fuzz ## test, then launchers, the lab, sanitizers, linters and fuzzers
 	@echo 'check: all passed'
 
 .PHONY: check-launchers
@@ -59,6 +59,11 @@ check-arm64: ## the C tests for arm64, cross-compiled and run in qemu
 	@$(call setup,$(BUILD)-arm64,--cross-file scripts/arm64.ini)
 	@scripts/run-tests $(BUILD)-arm64 --timeout-multiplier 20 --suite base --suite wire --suite math --suite topo \
 		--suite plan --suite transport --suite engine
+
+.PHONY: check-lab
+check-lab: $(BUILD)/build.ninja ## racks of hosts in namespaces, for some minutes; as root, or where users may have namespaces
+	@scripts/bootstrap lab
+	@scripts/run-tests $(BUILD) --setup all --suite lab --suite lab-long
 
 .PHONY: check-lint
 check-lint: bootstrap-check $(BUILD)/build.ninja ## clang-tidy and cppcheck over all sources
