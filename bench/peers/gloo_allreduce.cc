@@ -10,6 +10,9 @@
  *
  * The ranks are processes forked here. They find each other through files in a temporary folder, and meet
  * and add up numbers in shared memory, so that Gloo does nothing but what is measured.
+ *
+ * Under `espalier lab run` each host starts it once: then ESP_RANK and ESP_SIZE tell which rank it is, GLOO_FOLDER names
+ * an empty folder that all of them see, and GLOO_INTERFACE the interface (e0).
  */
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -24,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <memory>
 #include <pthread.h>
@@ -63,10 +67,18 @@ struct Rank {
 
 /* ---- how the ranks meet ---- */
 
-Meeting *make_meeting(int ranks)
+/* file -1: for children alone */
+void *map_meeting(int file)
 {
-	void *memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
+	int anonymous = file < 0 ? MAP_ANONYMOUS : 0;
+	void *memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | anonymous, file, 0);
+	return memory == MAP_FAILED ? nullptr : memory;
+}
+
+Meeting *make_meeting(int ranks, int file)
+{
+	void *memory = map_meeting(file);
+	if (memory == nullptr)
 		return nullptr;
 	Meeting *meeting = new (memory) Meeting();
 
@@ -76,6 +88,26 @@ Meeting *make_meeting(int ranks)
 	pthread_barrier_init(&meeting->barrier, &attributes, static_cast<unsigned>(ranks));
 	pthread_barrierattr_destroy(&attributes);
 	return meeting;
+}
+
+/* In a file: rank 0 makes it and then gives it its name, for which the others wait. */
+Meeting *find_meeting(int rank, int ranks, const std::string &folder)
+{
+	std::string path = folder + "/meeting", unfinished = path + ".new";
+	if (rank == 0) {
+		int file = open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0)
+			return nullptr;
+		Meeting *meeting = make_meeting(ranks, file);
+		close(file);
+		return rename(unfinished.c_str(), path.c_str()) == 0 ? meeting : nullptr;
+	}
+	int file;
+	while ((file = open(path.c_str(), O_RDWR)) < 0)
+		usleep(1000);
+	void *memory = map_meeting(file);
+	close(file);
+	return static_cast<Meeting *>(memory);
 }
 
 void barrier(void *context)
@@ -137,8 +169,9 @@ void allreduce(void *context, const float *in, float *out, size_t count)
 
 std::shared_ptr<gloo::rendezvous::Context> connect(int rank, int ranks, const std::string &folder)
 {
+	const char *interface = getenv("GLOO_INTERFACE");
 	gloo::transport::tcp::attr attributes;
-	attributes.iface = "lo";
+	attributes.iface = interface != nullptr ? interface : "lo";
 	attributes.ai_family = AF_INET;
 	auto device = gloo::transport::tcp::CreateDevice(attributes);
 	auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
@@ -184,7 +217,6 @@ int run_rank(int number, const contest_options &options, Meeting *meeting, const
 {
 	int status = 1;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	try {
 		status = run_rank(number, options, meeting, folder);
 	} catch (const std::exception &error) {
@@ -224,6 +256,26 @@ bool is_variant(const char *name)
 	return false;
 }
 
+/* One rank of a job that somebody else starts. */
+int be_launched(const char *number, contest_options &options)
+{
+	const char *folder = getenv("GLOO_FOLDER"), *size = getenv("ESP_SIZE");
+	int rank = atoi(number);
+
+	if (folder == nullptr || size == nullptr) {
+		fprintf(stderr, "gloo_allreduce: ESP_RANK is set, but not ESP_SIZE and GLOO_FOLDER\n");
+		return 2;
+	}
+	options.ranks = atoi(size);
+	setenv("GLOO_INTERFACE", "e0", 0);
+	Meeting *meeting = find_meeting(rank, options.ranks, folder);
+	if (meeting == nullptr) {
+		perror("gloo_allreduce");
+		return 1;
+	}
+	be_rank(rank, options, meeting, folder);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -231,12 +283,15 @@ int main(int argc, char **argv)
 	contest_options options = contest_parse(argc, argv);
 	std::string folder = std::filesystem::temp_directory_path() / "gloo_allreduce.XXXXXX";
 
+	const char *launched = getenv("ESP_RANK");
+	if (launched != nullptr && is_variant(options.variant))
+		return be_launched(launched, options);
 	if (options.ranks < 2 || !is_variant(options.variant)) {
 		fprintf(stderr, "gloo_allreduce: give --ranks, 2 or more, and --variant ring, bcube, halving-doubling[-sync] "
 		                "or ring-chunked[-sync]\n");
 		return 2;
 	}
-	Meeting *meeting = make_meeting(options.ranks);
+	Meeting *meeting = make_meeting(options.ranks, -1);
 	if (meeting == nullptr || mkdtemp(folder.data()) == nullptr) {
 		perror("gloo_allreduce");
 		return 1;
@@ -244,8 +299,10 @@ int main(int argc, char **argv)
 	std::vector<pid_t> ranks;
 	for (int rank = 0; rank < options.ranks; rank++) {
 		pid_t pid = fork();
-		if (pid == 0)
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			be_rank(rank, options, meeting, folder);
+		}
 		ranks.push_back(pid);
 	}
 	int status = reap(ranks);

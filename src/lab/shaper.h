@@ -4,7 +4,7 @@
  * htb is exact only if its bucket holds several of the largest things that are sent at once, and those are trains of
  * TCP segments that stay together. Yet what fits into the bucket passes at the speed of the machine, so at low rates
  * a bucket for whole trains of 64 KiB would be a present of many milliseconds. So the trains are bounded too: to what
- * the link carries in a millisecond.
+ * the link carries in half a millisecond. The bucket then holds two milliseconds, from about 70 Mbit/s to 1 Gbit/s.
  */
 #ifndef LAB_SHAPER_H
 #define LAB_SHAPER_H
