@@ -49,7 +49,7 @@ static void set(const struct lab *lab, const struct ask *ask, char *const *words
 		const struct lab_link *link = lab_link(lab, links[i]);
 		struct lab_settings settings = link->set;
 		if (lab_settings_apply(&settings, &link->made, (enum lab_ways_given)ask->flag, words + 1, count - 1, &err) != ESP_OK)
-			FUZZ_CHECK(memcmp(&settings, &link->set, sizeof(settings)) == 0);
+			FUZZ_CHECK(settings.rate == link->set.rate && settings.background == 0 && !settings.down);
 		for (int way = 0; way < LAB_WAYS; way++)
 			FUZZ_CHECK(settings.faults[way].loss <= 1000000 && settings.faults[way].delay_ns <= UINT64_C(3600000000000));
 		check_round_trip(&settings, &link->made);

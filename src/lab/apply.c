@@ -86,6 +86,7 @@ static enum esp_status insert_relay(struct fabric *fabric, uint32_t number, cons
 {
 	struct lab_link *link = lab_link(fabric->lab, number);
 	char inner[LAB_DEVICE_TEXT + 4];
+	struct error unused;
 	pid_t pid = 0;
 	snprintf(inner, sizeof(inner), "%s-q", near->device);
 	enum esp_status status = run_relay_commands(fabric, near, link->rail, NULL, err);
@@ -93,8 +94,15 @@ static enum esp_status insert_relay(struct fabric *fabric, uint32_t number, cons
 		status = set_offload(fabric, near->space, inner, false, err);
 	if (status == ESP_OK)
 		status = relay_start(fabric->lab, number, near->device, fabric->nets[near->space], &pid, err);
-	link->relay = pid;
-	return status == ESP_OK ? run_relay_commands(fabric, near, link->rail, commands_relay_in, err) : status;
+	if (status == ESP_OK)
+		status = run_relay_commands(fabric, near, link->rail, commands_relay_in, err);
+	if (status == ESP_OK) {
+		link->relay = pid;
+		return ESP_OK;
+	}
+	relay_stop(pid);
+	(void)!run_relay_commands(fabric, near, link->rail, commands_relay_out, &unused); /* as far as it was made */
+	return status;
 }
 
 /* First the relay: with it and the bridge both in place, frames would run in circles. */
@@ -165,6 +173,8 @@ enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struc
 		status = apply_drop(fabric, &far, &settings->faults[LAB_TO], relayed, err);
 	if (status == ESP_OK && settings->down != before.down)
 		status = apply_carrier(fabric, &near, settings->down, err);
+	if (status != ESP_OK)
+		write_settings(link, &before); /* the next attempt then does all of it again */
 	return status;
 }
 

@@ -88,7 +88,7 @@ static enum esp_status hear_answer(int fd, struct answer *answer, int fds[ASK_FD
 static enum esp_status ask_once(const char *name, const struct ask *ask, struct answer *answer, int fds[ASK_FDS],
                                 struct error *err)
 {
-	int fd;
+	int fd = -1;
 	enum esp_status status = open_question(name, ask, &fd, err);
 	if (status != ESP_OK)
 		return status;
@@ -104,7 +104,7 @@ enum esp_status client_map(const char *name, const struct lab **out, struct erro
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_MAP};
 	struct answer answer;
 	struct stat info = {0};
-	int fds[ASK_FDS];
+	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	enum esp_status status = ask_once(name, &ask, &answer, fds, err);
 	if (status != ESP_OK)
 		return status;
@@ -135,7 +135,7 @@ enum esp_status client_enter(const char *name, const char *space, struct error *
 	struct ask ask = {.version = ASK_VERSION, .kind = ASK_ENTER};
 	struct answer answer;
 	struct space there;
-	int fds[ASK_FDS];
+	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	if (!ask_add_word(&ask, space))
 		return error_set(err, ESP_EINVAL, "the name of a host is too long");
 	enum esp_status status = ask_once(name, &ask, &answer, fds, err);
@@ -153,7 +153,7 @@ enum esp_status client_set(const char *name, enum lab_ways_given ways, char *con
 {
 	struct ask ask = {.version = ASK_VERSION, .kind = ASK_SET, .flag = ways};
 	struct answer answer;
-	int fds[ASK_FDS];
+	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	for (; *words; words++)
 		if (!ask_add_word(&ask, *words))
 			return error_set(err, ESP_ELIMIT, "too much at once: set it in two steps");
@@ -165,7 +165,7 @@ enum esp_status client_check(const char *name, bool all, double seconds, int sto
 {
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_CHECK, .flag = all, .seconds = seconds};
 	struct answer answer = {.more = 1};
-	int fd, fds[ASK_FDS];
+	int fd = -1, fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	enum esp_status status = open_question(name, &ask, &fd, err);
 	if (status != ESP_OK)
 		return status;
@@ -189,7 +189,7 @@ enum esp_status client_down(const char *name, uint32_t *out_ended, struct error 
 	const struct ask ask = {.version = ASK_VERSION, .kind = ASK_DOWN};
 	const struct lab *lab;
 	struct answer answer = {0};
-	int fds[ASK_FDS];
+	int fds[ASK_FDS] = {-1, -1, -1, -1, -1};
 	enum esp_status status = client_map(name, &lab, err);
 	if (status != ESP_OK)
 		return status;

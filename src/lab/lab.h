@@ -136,11 +136,11 @@ struct lab_end {
 	uint32_t space;
 	char device[LAB_DEVICE_TEXT];
 };
-struct lab_end lab_far_end(const struct lab *lab, uint32_t link);
-struct lab_end lab_near_end(const struct lab *lab, uint32_t link);
-/* "node07 e0", "rack1 e0". Returns text. */
+struct lab_end lab_far_end(const struct lab *lab, uint32_t index);
+struct lab_end lab_near_end(const struct lab *lab, uint32_t index);
+/* "node07:e0", "rack1:e0". Returns text. */
 #define LAB_LINK_TEXT 32
-const char *lab_link_name(const struct lab *lab, uint32_t link, char text[LAB_LINK_TEXT]);
+const char *lab_link_name(const struct lab *lab, uint32_t index, char text[LAB_LINK_TEXT]);
 
 /* Address of a host on a rail, without the length of the prefix. Returns text. */
 const char *lab_address(const struct lab *lab, uint32_t host, uint32_t rail, char text[LAB_ADDRESS_TEXT]);

@@ -171,28 +171,39 @@ static enum esp_status open_flows(const struct fabric *fabric, const struct meas
 	return status;
 }
 
+/* flows and polls have room for count of them, which are closed afterwards by the caller. */
+static enum esp_status move_and_count(const struct fabric *fabric, double seconds, struct measure *measure,
+                                      struct flow *flows, uint32_t count, struct pollfd *polls, struct error *err)
+{
+	enum esp_status status = open_flows(fabric, measure, flows, count, err);
+	if (status != ESP_OK)
+		return status;
+	double warm = move_until(flows, count, polls, clock_now_ns() + WARM_UP_NS);
+	uint64_t began_ns = clock_now_ns();
+	double bytes = move_until(flows, count, polls, began_ns + (uint64_t)(seconds * (double)NS_PER_S));
+	double took = (double)(clock_now_ns() - began_ns) / (double)NS_PER_S;
+	if (warm < 0 || bytes < 0)
+		return error_set(err, ESP_ELINK, "a connection broke");
+	measure->bits = bytes * 8 / took * frame_factor(fabric, &flows[0]);
+	return ESP_OK;
+}
+
 static enum esp_status measure_rate(const struct fabric *fabric, double seconds, struct measure *measure,
                                     struct error *err)
 {
 	uint32_t count = measure->class == MEASURE_UPLINK ? fabric->lab->config.hosts : 1;
 	struct flow *flows = calloc(count, sizeof(*flows));
 	struct pollfd *polls = calloc(2 * (size_t)count, sizeof(*polls));
-	enum esp_status status = flows && polls ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u flows", count);
-	for (uint32_t i = 0; flows && i < count; i++)
-		flows[i] = (struct flow){-1, -1};
-	if (status == ESP_OK)
-		status = open_flows(fabric, measure, flows, count, err);
-	if (status == ESP_OK) {
-		double warm = move_until(flows, count, polls, clock_now_ns() + WARM_UP_NS);
-		uint64_t began_ns = clock_now_ns();
-		double bytes = move_until(flows, count, polls, began_ns + (uint64_t)(seconds * (double)NS_PER_S));
-		double took = (double)(clock_now_ns() - began_ns) / (double)NS_PER_S;
-		measure->bits = bytes * 8 / took * frame_factor(fabric, &flows[0]);
-		if (warm < 0 || bytes < 0)
-			status = error_set(err, ESP_ELINK, "a connection broke");
+	enum esp_status status = ESP_ENOMEM;
+	if (flows && polls) {
+		for (uint32_t i = 0; i < count; i++)
+			flows[i] = (struct flow){-1, -1};
+		status = move_and_count(fabric, seconds, measure, flows, count, polls, err);
+		for (uint32_t i = 0; i < count; i++)
+			flow_close(&flows[i]);
+	} else {
+		error_set(err, ESP_ENOMEM, "no memory for %u flows", count);
 	}
-	for (uint32_t i = 0; flows && i < count; i++)
-		flow_close(&flows[i]);
 	free(flows);
 	free(polls);
 	return status;

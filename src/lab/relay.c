@@ -277,7 +277,7 @@ static bool open_relay(struct relay *relay, struct lab *lab, uint32_t number, co
 __attribute__((noreturn))
 static void live(struct lab *lab, uint32_t link, const char *device, int net, int report)
 {
-	struct relay relay;
+	struct relay relay = {0};
 	char name[LAB_LINK_TEXT], title[16];
 	sigset_t none;
 	sigemptyset(&none);
@@ -286,8 +286,9 @@ static void live(struct lab *lab, uint32_t link, const char *device, int net, in
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	snprintf(title, sizeof(title), "esp-%.11s", lab_link_name(lab, link, name));
 	prctl(PR_SET_NAME, title);
-	int failed = setns(net, CLONE_NEWNET) != 0 || !open_relay(&relay, lab, link, device) ? errno : 0;
-	if (write(report, &failed, sizeof(failed)) != (ssize_t)sizeof(failed) || failed)
+	bool opened = setns(net, CLONE_NEWNET) == 0 && open_relay(&relay, lab, link, device);
+	int failed = opened ? 0 : errno ? errno : EIO;
+	if (write(report, &failed, sizeof(failed)) != (ssize_t)sizeof(failed) || !opened)
 		_exit(1);
 	close(report);
 	run(&relay);
