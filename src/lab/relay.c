@@ -24,6 +24,7 @@
 #define ROUNDS 8               /* batches from one side before the other has its turn */
 #define WAITING_MAX 131072u    /* frames on their way: 1 Gbit/s of full frames for a second and a half */
 #define SOCKET_BYTES (8 << 20) /* what the kernel keeps for us while we are not looked at */
+#define LATE_MOST_NS (200 * NS_PER_US) /* no more than this is a frame sent early */
 
 struct frame {
 	uint32_t length;
@@ -45,6 +46,7 @@ struct relay {
 	struct lab_link *link;
 	uint32_t version;
 	size_t frame_bytes;
+	uint64_t late_ns; /* how much later than asked we are woken, on average: we ask for so much earlier */
 	struct passage ways[LAB_WAYS];
 	struct frame *unused;
 	struct frame *fresh[BATCH]; /* to receive into */
@@ -127,23 +129,51 @@ static bool refill(struct relay *relay)
 	return true;
 }
 
+static uint64_t nanoseconds(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+}
+
+/*
+ * When the frame came: the kernel has noted it, so that our being woken late is no delay of the link. Its clock is that
+ * of the day; real_ns is what that says now.
+ */
+static uint64_t arrival_ns(struct msghdr *message, uint64_t now_ns, uint64_t real_ns)
+{
+	struct timespec noted;
+	struct cmsghdr *header = CMSG_FIRSTHDR(message);
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_TIMESTAMPNS)
+		return now_ns;
+	memcpy(&noted, CMSG_DATA(header), sizeof(noted));
+	uint64_t age_ns = real_ns - nanoseconds(&noted);
+	return age_ns < NS_PER_S && age_ns < now_ns ? now_ns - age_ns : now_ns; /* the clock of the day may jump */
+}
+
 /* True: there may be more. */
-static bool receive(struct relay *relay, struct passage *way, uint64_t now_ns)
+static bool receive(struct relay *relay, struct passage *way)
 {
 	struct mmsghdr messages[BATCH] = {0};
 	struct iovec places[BATCH];
+	struct timespec real;
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct timespec))];
+		struct cmsghdr align;
+	} notes[BATCH];
 	if (!refill(relay))
 		return false;
 	for (size_t i = 0; i < BATCH; i++) {
 		places[i] = (struct iovec){relay->fresh[i]->bytes, relay->frame_bytes};
-		messages[i].msg_hdr = (struct msghdr){.msg_iov = &places[i], .msg_iovlen = 1};
+		messages[i].msg_hdr = (struct msghdr){
+			.msg_iov = &places[i], .msg_iovlen = 1, .msg_control = &notes[i], .msg_controllen = sizeof(notes[i])};
 	}
 	int got = recvmmsg(way->in, messages, BATCH, MSG_DONTWAIT, NULL);
+	uint64_t now_ns = clock_now_ns();
+	clock_gettime(CLOCK_REALTIME, &real);
 	for (int i = 0; i < got; i++) {
 		struct frame *frame = relay->fresh[i];
 		relay->fresh[i] = NULL;
 		frame->length = messages[i].msg_len;
-		take(relay, way, frame, now_ns);
+		take(relay, way, frame, arrival_ns(&messages[i].msg_hdr, now_ns, nanoseconds(&real)));
 	}
 	return got == (int)BATCH;
 }
@@ -157,11 +187,12 @@ static bool send_frame(struct passage *way, const struct frame *frame)
 	return false;
 }
 
-static void send_due(struct relay *relay, struct passage *way, uint64_t now_ns)
+/* Those that would be due before we are woken again go now. */
+static void send_due(struct relay *relay, struct passage *way, uint64_t due_ns)
 {
-	struct frame *frame = way->stuck ? way->stuck : queue_pop(&way->queue, now_ns);
+	struct frame *frame = way->stuck ? way->stuck : queue_pop(&way->queue, due_ns);
 	way->stuck = NULL;
-	for (; frame; frame = queue_pop(&way->queue, now_ns)) {
+	for (; frame; frame = queue_pop(&way->queue, due_ns)) {
 		if (!send_frame(way, frame)) {
 			way->stuck = frame;
 			return;
@@ -197,9 +228,18 @@ static void read_settings(struct relay *relay)
 		relay->ways[i].faults = faults[i];
 }
 
-static void wait_for_something(const struct relay *relay, uint64_t now_ns)
+/* A timer alone has woken us: how late was it? An average over the last few. */
+static void note_lateness(struct relay *relay, uint64_t wanted_ns, uint64_t now_ns)
+{
+	uint64_t late_ns = now_ns > wanted_ns ? now_ns - wanted_ns : 0;
+	late_ns = late_ns < LATE_MOST_NS ? late_ns : LATE_MOST_NS;
+	relay->late_ns = (relay->late_ns * 7 + late_ns) / 8;
+}
+
+static void wait_for_something(struct relay *relay)
 {
 	struct pollfd polls[LAB_WAYS];
+	uint64_t now_ns = clock_now_ns();
 	uint64_t next_ns = UINT64_MAX;
 	for (int i = 0; i < LAB_WAYS; i++) {
 		const struct passage *way = &relay->ways[i], *other = &relay->ways[1 - i];
@@ -208,9 +248,12 @@ static void wait_for_something(const struct relay *relay, uint64_t now_ns)
 		/* the socket that this way reads is the one that the other way writes */
 		polls[i] = (struct pollfd){way->in, (short)(POLLIN | (other->stuck ? POLLOUT : 0)), 0};
 	}
-	uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+	uint64_t wake_ns = next_ns > relay->late_ns ? next_ns - relay->late_ns : 0;
+	uint64_t wait_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
 	struct timespec limit = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
-	(void)ppoll(polls, LAB_WAYS, next_ns == UINT64_MAX ? NULL : &limit, NULL);
+	int ready = ppoll(polls, LAB_WAYS, next_ns == UINT64_MAX ? NULL : &limit, NULL);
+	if (ready == 0 && wait_ns > 0)
+		note_lateness(relay, wake_ns, clock_now_ns());
 }
 
 __attribute__((noreturn))
@@ -220,14 +263,14 @@ static void run(struct relay *relay)
 		read_settings(relay);
 		for (int i = 0; i < LAB_WAYS; i++) {
 			struct passage *way = &relay->ways[i];
-			for (int round = 0; round < ROUNDS && receive(relay, way, clock_now_ns()); round++)
+			for (int round = 0; round < ROUNDS && receive(relay, way); round++)
 				continue;
 			count_overruns(way);
 		}
-		uint64_t now_ns = clock_now_ns();
+		uint64_t due_ns = clock_now_ns() + relay->late_ns;
 		for (int i = 0; i < LAB_WAYS; i++)
-			send_due(relay, &relay->ways[i], now_ns);
-		wait_for_something(relay, clock_now_ns());
+			send_due(relay, &relay->ways[i], due_ns);
+		wait_for_something(relay);
 	}
 }
 
@@ -246,6 +289,7 @@ static int open_device(const char *device)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 	if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) != 0 ||
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
 		close(fd);
