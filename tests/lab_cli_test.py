@@ -307,6 +307,17 @@ def test_killed_while_it_is_made():
         check_nothing_left()
 
 
+def test_killed_while_it_is_measured():
+    process = subprocess.Popen([ESPALIER, "lab", "up", "--name", NAME, "--racks", "1", "--hosts", "2"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=CLEAN)
+    wait_until(lambda: call("status", "--name", NAME)[0] == OK, "it is made")
+    process.kill()
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL and out == b""
+    wait_until(lambda: NAME not in labs(), "it gives up")
+    check_nothing_left()
+
+
 def test_killed_keeper():
     lab("up", "--no-check", "--racks", "2", "--hosts", "1")
     lab("set", "rack0/0", "delay", "1ms", "background", "1")
@@ -440,7 +451,8 @@ def test_many_hosts():
 
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_keeper, test_a_small_lab, test_relay]
+QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_while_it_is_measured,
+         test_killed_keeper, test_a_small_lab, test_relay]
 LONG = [test_loss_without_relay, test_job_through_faults, test_rails_and_carrier, test_check_and_rates, test_up_measures,
         test_two_labs, test_many_hosts]
 

@@ -13,6 +13,8 @@
 #include "lab/ask.h"
 #include "lab/space.h"
 
+#define PATIENCE_S 120 /* setting all links of a large lab takes seconds */
+
 /* ---- asking ---- */
 
 static enum esp_status no_lab(const char *name, struct error *err)
@@ -37,9 +39,12 @@ static enum esp_status open_question(const char *name, const struct ask *ask, in
 		return no_lab(name, err);
 	socklen_t length = ask_address(name, geteuid(), &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const struct timeval patience = {PATIENCE_S, 0};
 	enum esp_status status = ESP_OK;
 	if (fd < 0)
 		return error_set(err, ESP_EIO, "cannot make a socket: %s", strerror(errno));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, length) != 0)
 		status = errno == ECONNREFUSED ? no_lab(name, err) : error_set(err, ESP_EIO, "cannot ask the lab: %s", strerror(errno));
 	else if (!is_same_user(fd))
@@ -79,6 +84,8 @@ static enum esp_status hear_answer(int fd, struct answer *answer, int fds[ASK_FD
 		fds[i] = -1;
 	if (got > 0)
 		take_fds(&message, fds);
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return error_set(err, ESP_ETIMEOUT, "the lab has not answered for %d s", PATIENCE_S);
 	if (got != (ssize_t)sizeof(*answer))
 		return error_set(err, ESP_EIO, "the lab has ended, or is of another version of espalier");
 	answer->text[sizeof(answer->text) - 1] = '\0';

@@ -330,7 +330,11 @@ static void live(struct lab *lab, uint32_t link, const char *device, int net, in
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	snprintf(title, sizeof(title), "esp-%.11s", lab_link_name(lab, link, name));
 	prctl(PR_SET_NAME, title);
-	bool opened = setns(net, CLONE_NEWNET) == 0 && open_relay(&relay, lab, link, device);
+	bool entered = setns(net, CLONE_NEWNET) == 0;
+	/* What the keeper has must end with the keeper: the others' namespaces, and the socket that it is asked by. */
+	close_range(STDERR_FILENO + 1, (unsigned)report - 1, 0);
+	close_range((unsigned)report + 1, ~0U, 0);
+	bool opened = entered && open_relay(&relay, lab, link, device);
 	int failed = opened ? 0 : errno ? errno : EIO;
 	if (write(report, &failed, sizeof(failed)) != (ssize_t)sizeof(failed) || !opened)
 		_exit(1);
