@@ -133,13 +133,12 @@ static bool drops_differ(const struct lab_settings *a, const struct lab_settings
 	                                             lab_needs_relay(a) != lab_needs_relay(b));
 }
 
-/* Relays read them at any time. */
+/* Relays read them at any time. Nothing of the writing moves in front of the first line or behind the last. */
 static void write_settings(struct lab_link *link, const struct lab_settings *settings)
 {
-	__atomic_store_n(&link->version, link->version + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_fetch_add(&link->version, 1, __ATOMIC_ACQ_REL);
 	link->set = *settings;
-	__atomic_store_n(&link->version, link->version + 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&link->version, 1, __ATOMIC_RELEASE);
 }
 
 enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struct lab_settings *settings,

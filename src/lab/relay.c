@@ -220,8 +220,8 @@ static void read_settings(struct relay *relay)
 	if (before == relay->version || before % 2)
 		return;
 	memcpy(faults, relay->link->set.faults, sizeof(faults));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&relay->link->version, __ATOMIC_RELAXED) != before)
+	/* adds nothing: a load would not keep the reads above from moving behind it */
+	if (__atomic_fetch_add(&relay->link->version, 0, __ATOMIC_ACQ_REL) != before)
 		return;
 	relay->version = before;
 	for (int i = 0; i < LAB_WAYS; i++)

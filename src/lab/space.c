@@ -147,6 +147,9 @@ enum esp_status space_enter(const struct space *space, int user, struct error *e
 	enum esp_status status = ESP_OK;
 	if (user >= 0 && setns(user, CLONE_NEWUSER) != 0)
 		status = error_set(err, ESP_EIO, "cannot enter the lab: %s", strerror(errno));
+	/* Mounts can only be left by who shares no folder with other threads, and a sanitizer may have started one. */
+	if (status == ESP_OK && unshare(CLONE_FS) != 0)
+		status = error_set(err, ESP_EIO, "cannot enter a host of the lab: %s", strerror(errno));
 	for (int i = 0; i < SPACE_PARTS && status == ESP_OK; i++)
 		if (setns(space->fds[i], parts[i].flag) != 0)
 			status = error_set(err, ESP_EIO, "cannot enter a host of the lab: %s%s", strerror(errno),
