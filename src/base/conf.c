@@ -17,6 +17,7 @@
 #define FILE_VARIABLE "ESP_CONF_FILE"
 
 static const char *const transports[] = {"auto", "shm", "tcp", NULL}; /* enum conf_transport */
+static const char *const families[] = {"any", "ipv4", "ipv6", NULL}; /* enum conf_family */
 static const char *const log_levels[] = {"off", "error", "warn", "info", "trace", NULL};
 
 #define AT(field) offsetof(struct conf, field)
@@ -44,7 +45,18 @@ static const struct conf_setting settings[] = {
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
 	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
 	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure)},
+	{"interfaces", CONF_TEXT, "", 0, CONF_INTERFACES_MOST, NULL,
+	 "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are", AT(interfaces)},
+	{"family", CONF_CHOICE, "any", 0, 0, families, "which addresses", AT(family)},
+	{"port", CONF_RANGE, "0", 1, 65535, NULL, "where ranks listen: 7000, or the first free one of 7000-7015; 0: any",
+	 AT(port)},
+	{"segment_bytes", CONF_UINT, "0", 88, 65495, NULL,
+	 "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
+	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
+	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
+	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},
 };
+static_assert(CONF_INTERFACES_MOST < CONF_VALUE_TEXT && CONF_WEIGHTS_MOST < CONF_VALUE_TEXT, "CONF_VALUE_TEXT in conf.h");
 static_assert(sizeof settings / sizeof settings[0] == CONF_COUNT, "CONF_COUNT in conf.h");
 
 static const char *const origin_names[] = {"default", "file", "environment", "command line"};
@@ -106,6 +118,34 @@ static bool parse_number(const struct conf_setting *setting, const char *text, s
 	return true;
 }
 
+/* "7000" or "7000-7015" */
+static bool parse_range(const struct conf_setting *setting, const char *text, size_t length, struct conf_range *out)
+{
+	const char *dash = memchr(text, '-', length);
+	size_t first_length = dash ? (size_t)(dash - text) : length;
+	uint64_t first, last;
+
+	if (!parse_number(setting, text, first_length, &first))
+		return false;
+	last = first;
+	if (dash && (!parse_number(setting, dash + 1, length - first_length - 1, &last) || first == 0 || last < first))
+		return false;
+	*out = (struct conf_range){(uint32_t)first, (uint32_t)last};
+	return true;
+}
+
+static bool parse_text(const struct conf_setting *setting, const char *text, size_t length, char *out)
+{
+	if (length > setting->max)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	memcpy(out, text, length);
+	out[length] = '\0';
+	return true;
+}
+
 /* Writes the value into its field, or leaves the field alone and returns false. */
 static bool store(struct conf *conf, const struct conf_setting *setting, const char *text, size_t length)
 {
@@ -124,6 +164,10 @@ static bool store(struct conf *conf, const struct conf_setting *setting, const c
 		return parse_bool(text, length, field);
 	case CONF_CHOICE:
 		return parse_choice(setting, text, length, field);
+	case CONF_RANGE:
+		return parse_range(setting, text, length, field);
+	case CONF_TEXT:
+		return parse_text(setting, text, length, field);
 	}
 	return false;
 }
@@ -149,6 +193,13 @@ static void describe(const struct conf_setting *setting, char *text, size_t size
 		used = (size_t)snprintf(text, size, "one of");
 		for (int i = 0; setting->choices[i] && used < size; i++)
 			used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", setting->choices[i]);
+		break;
+	case CONF_RANGE:
+		snprintf(text, size, "%sa number or a range (such as 7000-7015) from %" PRIu64 " to %" PRIu64, zero, setting->min,
+		         setting->max);
+		break;
+	case CONF_TEXT:
+		snprintf(text, size, "at most %" PRIu64 " printable characters without blanks", setting->max);
 		break;
 	}
 }
@@ -273,6 +324,7 @@ const char *conf_value_text(const struct conf *conf, size_t index, char text[CON
 {
 	const struct conf_setting *setting = &settings[index];
 	const void *field = (const char *)conf + setting->offset;
+	const struct conf_range *range = field;
 	switch (setting->type) {
 	case CONF_BYTES:
 		number_format_bytes(*(const uint64_t *)field, text);
@@ -285,6 +337,15 @@ const char *conf_value_text(const struct conf *conf, size_t index, char text[CON
 		break;
 	case CONF_CHOICE:
 		snprintf(text, CONF_VALUE_TEXT, "%s", setting->choices[*(const uint32_t *)field]);
+		break;
+	case CONF_RANGE:
+		if (range->first == range->last)
+			snprintf(text, CONF_VALUE_TEXT, "%" PRIu32, range->first);
+		else
+			snprintf(text, CONF_VALUE_TEXT, "%" PRIu32 "-%" PRIu32, range->first, range->last);
+		break;
+	case CONF_TEXT:
+		snprintf(text, CONF_VALUE_TEXT, "%s", (const char *)field);
 		break;
 	}
 	return text;

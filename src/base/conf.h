@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 15            /* settings in the table */
+#define CONF_COUNT 21            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 
@@ -34,6 +34,20 @@ enum conf_transport {
 	CONF_TRANSPORT_SHM,  /* the same, but a job that spans hosts is refused           */
 	CONF_TRANSPORT_TCP,  /* sockets everywhere                                        */
 };
+
+enum conf_family {
+	CONF_FAMILY_ANY,
+	CONF_FAMILY_IPV4,
+	CONF_FAMILY_IPV6,
+};
+
+/* Of whole numbers, both ends included; both 0: left to us. */
+struct conf_range {
+	uint32_t first, last;
+};
+
+#define CONF_INTERFACES_MOST 191u /* bytes of a list of interfaces: eight long names and more */
+#define CONF_WEIGHTS_MOST 47u     /* 1000000:100000:... */
 
 /* What each one means stands in the table of conf.c, and `espalier conf` prints it. */
 struct conf {
@@ -52,6 +66,12 @@ struct conf {
 	uint32_t log;                /* enum log_level */
 	uint32_t join_seconds;
 	bool insecure;
+	char interfaces[CONF_INTERFACES_MOST + 1];
+	uint32_t family;             /* enum conf_family */
+	struct conf_range port;
+	uint32_t segment_bytes;
+	uint32_t rails;
+	char rail_weights[CONF_WEIGHTS_MOST + 1];
 	uint8_t origins[CONF_COUNT]; /* enum conf_origin, by index in the table */
 };
 
@@ -60,13 +80,15 @@ enum conf_type {
 	CONF_UINT,   /* uint32_t                */
 	CONF_BOOL,   /* bool: 0/1, no/yes, false/true, off/on */
 	CONF_CHOICE, /* uint32_t: index into choices */
+	CONF_RANGE,  /* struct conf_range: 0, 7000, 7000-7015 */
+	CONF_TEXT,   /* char[max + 1]: printable, whatever its user makes of it */
 };
 
 struct conf_setting {
 	const char *name; /* "chunk_bytes": ESP_CHUNK_BYTES in the environment */
 	enum conf_type type;
 	const char *fallback;       /* the default, as text */
-	uint64_t min, max;          /* CONF_BYTES and CONF_UINT; 0 as well, if it is the default: left to us */
+	uint64_t min, max;          /* CONF_BYTES, CONF_UINT, CONF_RANGE; 0 as well, if it is the default: left to us. CONF_TEXT: max bytes */
 	const char *const *choices; /* CONF_CHOICE; ends with NULL */
 	const char *help;
 	size_t offset; /* in struct conf */
@@ -112,7 +134,7 @@ ESP_CHECKED enum esp_status conf_read_file(struct conf *conf, const char *path, 
 
 /* For listings: the table, and a setting's value as text that conf_set() reads back. */
 const struct conf_setting *conf_setting_at(size_t index); /* NULL from CONF_COUNT on */
-#define CONF_VALUE_TEXT 64
+#define CONF_VALUE_TEXT 192 /* as long as the longest text */
 const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT]);
 const char *conf_origin_name(enum conf_origin origin);
 

@@ -125,6 +125,36 @@ static void test_file_limits(void)
 	CHECK(strstr(last, "and more"));
 }
 
+static void test_ranges_and_texts(void)
+{
+	struct conf conf;
+	char text[CONF_VALUE_TEXT], longer[CONF_INTERFACES_MOST + 2];
+	conf_init(&conf);
+	DECODE(&conf, "port=7000\ninterfaces=^=docker0,lo\nrail_weights=5:1\nfamily=IPv6");
+	CHECK_U64(complaints, 0);
+	CHECK(conf.port.first == 7000 && conf.port.last == 7000 && conf.family == CONF_FAMILY_IPV6);
+	CHECK_STR(conf.interfaces, "^=docker0,lo");
+	CHECK_STR(conf.rail_weights, "5:1");
+	DECODE(&conf, "port=7000-7015");
+	CHECK(conf.port.first == 7000 && conf.port.last == 7015);
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		if (strcmp(conf_setting_at(i)->name, "port") == 0)
+			CHECK_STR(conf_value_text(&conf, i, text), "7000-7015");
+	DECODE(&conf, "port=7015-7000\nport=0-7\nport=-7\nport=7-\nport=1-65536\nport=1-2-3\ninterfaces=a b");
+	CHECK_U64(complaints, 7);
+	DECODE(&conf, "port=7 8");
+	CHECK_STR(last, "a.conf:1: port is 0 or a number or a range (such as 7000-7015) from 1 to 65535, not '7 8'; ignored");
+	CHECK(conf.port.first == 7000 && conf.port.last == 7015);
+	DECODE(&conf, "port=0");
+	CHECK(conf.port.first == 0 && conf.port.last == 0);
+	memset(longer, 'x', sizeof longer);
+	struct error err;
+	CHECK(conf_set(&conf, "interfaces", 10, longer, CONF_INTERFACES_MOST + 1, CONF_FILE, &err) == ESP_EINVAL);
+	CHECK(conf_set(&conf, "interfaces", 10, longer, CONF_INTERFACES_MOST, CONF_FILE, &err) == ESP_OK);
+	CHECK(conf_set(&conf, "interfaces", 10, "", 0, CONF_FILE, &err) == ESP_OK);
+	CHECK_STR(conf.interfaces, "");
+}
+
 static void test_precedence(void)
 {
 	struct conf conf;
@@ -217,7 +247,8 @@ static void test_agreed(void)
 		if (!setting->agreed)
 			continue;
 		snprintf(value, sizeof value, "%llu", (unsigned long long)setting->max); /* no number is shown longer */
-		longest += strlen(setting->name) + 1 + (strlen(value) > 8 ? strlen(value) : 8) + 1;
+		size_t most = setting->type == CONF_TEXT ? setting->max : strlen(value);
+		longest += strlen(setting->name) + 1 + (most > 8 ? most : 8) + 1;
 	}
 	CHECK_MSG(longest + 100 < CONF_AGREED_TEXT, "%zu bytes", longest);
 }
@@ -307,6 +338,7 @@ int main(void)
 	test_file();
 	test_file_complaints();
 	test_file_limits();
+	test_ranges_and_texts();
 	test_precedence();
 	test_lookup();
 	test_environment(folder);

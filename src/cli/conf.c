@@ -48,7 +48,7 @@ static enum esp_status print_table(const struct conf *conf)
 static void print_json_value(struct json *json, const char *key, const struct conf_setting *setting, const char *value)
 {
 	uint64_t number;
-	bool counts = setting->type == CONF_BYTES || setting->type == CONF_UINT;
+	bool counts = setting->type == CONF_BYTES || setting->type == CONF_UINT || setting->type == CONF_RANGE;
 	json_key(json, key);
 	if (counts && number_parse_bytes(value, strlen(value), &number))
 		json_u64(json, number);
