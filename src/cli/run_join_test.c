@@ -22,20 +22,20 @@ static int be_rank(void)
 	struct error err;
 	struct conf conf;
 	struct key key;
-	int fd;
+	struct listener listener;
 	conf_init(&conf);
 	CHECK(launch_find(&LAUNCH_NO_ARGUMENTS, &around, &config.launch, &err) == ESP_OK);
 	CHECK(key_find(conf_environment, NULL, &key, &err) == ESP_OK && key.origin == KEY_ENVIRONMENT);
 	CHECK(config.launch.size == RANKS && address_is_loopback(&config.launch.leader));
 	memcpy(config.key, key.bytes, sizeof(config.key));
 	join_prepare(&config, &conf);
-	CHECK(group_listen(true, &fd, &config.card, &err) == ESP_OK);
+	CHECK(group_listen(&(struct listen_config){.loopback_only = true}, &listener, &config.card, &err) == ESP_OK);
 	group_describe_host(&config.card);
 	enum esp_status status = join_run(&config, &roster, NULL, &err);
 	CHECK_MSG(status == ESP_OK, "rank %u: %s", config.launch.rank, err.text);
 	CHECK_U64(roster.size, RANKS);
 	roster_fini(&roster);
-	close(fd);
+	listener_close(&listener);
 	return 0;
 }
 

@@ -164,7 +164,7 @@ struct exec_stats lane_stats(const struct lane *lane)
 
 /* ---- chunks to lanes ---- */
 
-enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, uint8_t *out_lane)
+enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, const uint64_t *weights, uint8_t *out_lane)
 {
 	uint64_t count = plan->chunks.chunk_count;
 
@@ -176,7 +176,7 @@ enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, uint8_t *o
 	if (sizes && bins) {
 		for (uint64_t c = 0; c < count; c++)
 			sizes[c] = chunks_piece(&plan->chunks, c).bytes;
-		status = partition_lpt(sizes, count, NULL, lanes, bins);
+		status = partition_lpt(sizes, count, weights, lanes, bins);
 	}
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		out_lane[c] = (uint8_t)bins[c];

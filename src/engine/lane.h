@@ -81,7 +81,10 @@ struct exec_stats lane_stats(const struct lane *lane); /* over its streams, clos
 extern const struct transport_user lane_user;
 void *lane_port(struct lane *lane, uint32_t port);
 
-/* Which lane each chunk of a plan belongs to: out_lane[chunk], by longest first. All nodes compute the same. */
-ESP_CHECKED enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, uint8_t *out_lane);
+/*
+ * Which lane each chunk of a plan belongs to: out_lane[chunk], by longest first. weights: by lane, in proportion to which they get
+ * bytes; NULL: all alike. All nodes compute the same.
+ */
+ESP_CHECKED enum esp_status lanes_assign(const struct plan *plan, uint32_t lanes, const uint64_t *weights, uint8_t *out_lane);
 
 #endif

@@ -320,15 +320,20 @@ static void chunks_are_spread(void)
 	uint8_t lane_of_chunk[41];
 	uint32_t load[4] = {0};
 
-	CHECK(lanes_assign(plan, 0, lane_of_chunk) == ESP_EINVAL);
-	CHECK(lanes_assign(plan, 256, lane_of_chunk) == ESP_EINVAL);
-	CHECK(lanes_assign(plan, 4, lane_of_chunk) == ESP_OK);
+	CHECK(lanes_assign(plan, 0, NULL, lane_of_chunk) == ESP_EINVAL);
+	CHECK(lanes_assign(plan, 256, NULL, lane_of_chunk) == ESP_EINVAL);
+	CHECK(lanes_assign(plan, 4, NULL, lane_of_chunk) == ESP_OK);
 	for (unsigned i = 0; i < 41; i++) {
 		CHECK(lane_of_chunk[i] < 4);
 		load[lane_of_chunk[i]]++;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(load[i] == 10 || load[i] == 11);
+	memset(load, 0, sizeof(load));
+	CHECK(lanes_assign(plan, 4, (uint64_t[]){5, 0, 1, 2}, lane_of_chunk) == ESP_OK);
+	for (unsigned i = 0; i < 41; i++)
+		load[lane_of_chunk[i]]++;
+	CHECK(load[0] >= 25 && load[0] <= 26 && load[1] == 0 && load[2] >= 5 && load[2] <= 6 && load[3] >= 10 && load[3] <= 11);
 	plan_close(plan);
 }
 

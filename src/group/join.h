@@ -34,6 +34,7 @@ struct join_config {
 	uint32_t backlog;         /* of the leader's sockets; 0: as is usual. For tests */
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
 	const struct log *log;    /* borrowed; may be NULL    */
+	uint32_t segment_bytes;   /* of TCP, both ways; 0: what the interfaces take */
 };
 
 /* The cards of all ranks, by rank, and who shares a host with whom. */

@@ -206,6 +206,9 @@ enum join_outcome join_dial_try(struct join_dial *dial, const struct sockaddr *a
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return again(dial, "cannot open a socket");
+	int segment = (int)dial->config.segment_bytes;
+	if (segment > 0) /* the leader is told, and keeps to it */
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	enum join_outcome outcome = try_on(dial, fd, address, length);
 	close(fd);
 	return outcome;

@@ -271,7 +271,7 @@ static void other_version(void)
 	ranks[1].config.card.version = 9;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 3");
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 4");
 }
 
 static void other_settings(void)
@@ -494,14 +494,14 @@ static void taken_port(void)
 {
 	struct card card = {0};
 	struct error err;
-	int fd;
+	struct listener listener;
 
-	CHECK(group_listen(true, &fd, &card, &err) == ESP_OK);
+	CHECK(group_listen(&(struct listen_config){.loopback_only = true}, &listener, &card, &err) == ESP_OK);
 	ranks_init(2, 300);
 	ranks[0].config.launch.leader.port = card.port;
 	run_rank(&ranks[0]);
 	CHECK(ranks[0].status == ESP_ELINK && strstr(ranks[0].err.text, "something else does"));
-	close(fd);
+	listener_close(&listener);
 }
 
 static void backoffs(void)

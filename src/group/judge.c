@@ -40,7 +40,7 @@ enum hello_verdict judge_dialer(const struct handshake_config *own, const struct
 		return verdict;
 	if (theirs->purpose > HELLO_PURPOSE_LAST || !(own->purposes & 1u << theirs->purpose))
 		return HELLO_OTHER_PURPOSE;
-	if (theirs->purpose == HELLO_LANE && theirs->lane >= own->lanes)
+	if ((theirs->purpose == HELLO_LANE || theirs->purpose == HELLO_PROBE) && theirs->lane >= own->lanes)
 		return HELLO_OTHER_LANE;
 	return HELLO_WELCOME;
 }
@@ -60,7 +60,7 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 static const char *purpose_name(uint8_t purpose)
 {
 	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
-	                                    [HELLO_DOOR] = "being let in"};
+	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring"};
 	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 

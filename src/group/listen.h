@@ -6,25 +6,41 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "base/error.h"
+#include "group/interface.h"
 #include "wire/store_msg.h"
 
+struct listen_config {
+	bool loopback_only;             /* nobody outside of this machine can connect */
+	struct interface_filter filter; /* with one, only the addresses that it lets through can be reached */
+	enum conf_family family;
+	struct conf_range port;         /* the first free one; 0: any                 */
+	uint32_t segment_bytes;         /* most that TCP puts into one packet; 0: what the interfaces take */
+};
+
+#define LISTEN_MOST CARD_ADDRESSES
+
+/* Listening sockets (non-blocking, close-on-exec) with one port in common. */
+struct listener {
+	uint32_t count;
+	int fds[LISTEN_MOST];
+	struct interfaces interfaces; /* what the card's addresses belong to; empty: loopback only */
+};
+
 /*
- * A listening socket (non-blocking, close-on-exec) on a port that the kernel chooses, on
- * IPv6 and IPv4 where both exist; the caller closes it. Fills in the port and addresses of
- * the card. loopback_only: nobody outside of this machine can connect.
+ * Fills in the port and addresses of the card. Without a filter the socket listens on all addresses of the host, so an address that turns
+ * out to be the way to the leader can be added to the card. ESP_EINVAL: no interface fits; ESP_ELINK: no port is free. The caller calls listener_close(), also after a failure.
  */
-ESP_CHECKED enum esp_status group_listen(bool loopback_only, int *out_fd, struct card *card, struct error *err);
+ESP_CHECKED enum esp_status group_listen(const struct listen_config *config, struct listener *out, struct card *card,
+                                         struct error *err);
+/* Accepts a zeroed struct. */
+void listener_close(struct listener *listener);
 
 /* Fills in who and where this process is: host id, host name, pid, cores. */
 void group_describe_host(struct card *card);
 
 /* Puts an address first, as it is known to work. Loopback is passed over: it is only known to work here. */
 void group_prefer_address(struct card *card, const struct sockaddr *address);
-
-/* What an interface is worth to others: 0 nothing (link-local, down), 1 loopback, 2 virtual bridges, 3 a network. */
-unsigned group_interface_worth(const char *name, unsigned flags, const struct sockaddr *address);
 
 #endif

@@ -1,7 +1,6 @@
 #include "group/listen.h"
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -19,19 +18,6 @@ static const struct sockaddr *address(const char *text)
 		return (struct sockaddr *)&v4;
 	CHECK(inet_pton(AF_INET6, text, &v6.sin6_addr) == 1);
 	return (struct sockaddr *)&v6;
-}
-
-static void worth(void)
-{
-	CHECK_U64(group_interface_worth("eth0", IFF_UP, address("10.0.0.1")), 3);
-	CHECK_U64(group_interface_worth("eth0", IFF_UP, address("2001:db8::1")), 3);
-	CHECK_U64(group_interface_worth("eth0", 0, address("10.0.0.1")), 0);
-	CHECK_U64(group_interface_worth("eth0", IFF_UP, address("169.254.1.1")), 0);
-	CHECK_U64(group_interface_worth("eth0", IFF_UP, address("fe80::1")), 0);
-	CHECK_U64(group_interface_worth("docker0", IFF_UP, address("172.17.0.1")), 2);
-	CHECK_U64(group_interface_worth("br-1a2b", IFF_UP, address("172.18.0.1")), 2);
-	CHECK_U64(group_interface_worth("lo", IFF_UP | IFF_LOOPBACK, address("127.0.0.1")), 1);
-	CHECK_U64(group_interface_worth("lo", IFF_UP | IFF_LOOPBACK, address("10.0.0.1")), 1);
 }
 
 static void preferred(void)
@@ -55,32 +41,96 @@ static void preferred(void)
 	CHECK_U64(card.addresses[7].bytes[3], 4);
 }
 
-/* The card of a listening rank leads to it. */
-static void reachable(bool loopback_only)
+/* A rank that fixes its addresses gets no others. */
+static void complete(void)
 {
-	struct card card = {0};
-	struct error err;
-	int fd = -1;
+	struct card card = {.is_complete = true, .address_count = 2};
 
-	CHECK_MSG(group_listen(loopback_only, &fd, &card, &err) == ESP_OK, "%s", err.text);
-	CHECK(card.port != 0 && card.address_count >= 1);
-	for (uint32_t i = 0; i < card.address_count; i++) {
-		struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(card.port)};
-		struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(card.port)};
-		bool is_v4 = card.addresses[i].family == CARD_IPV4;
-		memcpy(&v4.sin_addr, card.addresses[i].bytes, 4);
-		memcpy(&v6.sin6_addr, card.addresses[i].bytes, 16);
-		int peer = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
+	card.addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}, 24, 0};
+	card.addresses[1] = (struct card_address){CARD_IPV4, {10, 1, 0, 1}, 24, 1};
+	group_prefer_address(&card, address("10.2.0.1"));
+	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 0);
+	group_prefer_address(&card, address("10.1.0.1"));
+	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 1 && card.addresses[0].interface == 1);
+	card.is_complete = false;
+	group_prefer_address(&card, address("fe80::1"));
+	CHECK_U64(card.address_count, 2);
+}
+
+/* The card of a listening rank leads to it. */
+static void check_reachable(const struct listener *listener, const struct card *card)
+{
+	CHECK(card->port != 0 && card->address_count >= 1);
+	for (uint32_t i = 0; i < card->address_count; i++) {
+		struct sockaddr_storage name;
+		const struct interface *interface = interfaces_find(&listener->interfaces, &card->addresses[i]);
+		socklen_t length = card_address_to(&card->addresses[i], card->port, interface ? interface->index : 0, &name);
+		struct pollfd ready[LISTEN_MOST];
+		int peer = socket(name.ss_family, SOCK_STREAM, 0), accepted = -1;
+
 		CHECK(peer >= 0);
-		CHECK(connect(peer, is_v4 ? (void *)&v4 : (void *)&v6, is_v4 ? sizeof(v4) : sizeof(v6)) == 0);
-		struct pollfd ready = {fd, POLLIN, 0};
-		CHECK(poll(&ready, 1, 10000) == 1);
-		int accepted = accept(fd, NULL, NULL);
+		CHECK(connect(peer, (struct sockaddr *)&name, length) == 0);
+		for (uint32_t j = 0; j < listener->count; j++)
+			ready[j] = (struct pollfd){listener->fds[j], POLLIN, 0};
+		CHECK(poll(ready, listener->count, 10000) == 1);
+		for (uint32_t j = 0; j < listener->count && accepted < 0; j++)
+			accepted = accept(listener->fds[j], NULL, NULL);
 		CHECK(accepted >= 0);
 		close(accepted);
 		close(peer);
 	}
-	close(fd);
+}
+
+static void reachable(struct listen_config config, const char *filter)
+{
+	struct card card = {0};
+	struct listener listener;
+	struct error err;
+
+	CHECK(interface_filter_parse(filter, &config.filter, &err) == ESP_OK);
+	CHECK_MSG(group_listen(&config, &listener, &card, &err) == ESP_OK, "%s", err.text);
+	CHECK(card.is_complete == (filter[0] != '\0'));
+	CHECK_U64(listener.count, card.is_complete ? card.address_count : 1);
+	check_reachable(&listener, &card);
+	listener_close(&listener);
+}
+
+/* One port: once; a range: as many times as it is wide. */
+static void ports(void)
+{
+	struct listen_config config = {.loopback_only = true};
+	struct listener first, second, third;
+	struct card card = {0}, other = {0};
+	struct error err;
+
+	/* Two free ports next to each other, as far as one can know. */
+	do {
+		CHECK(group_listen(&(struct listen_config){.loopback_only = true}, &first, &card, &err) == ESP_OK);
+		listener_close(&first);
+		config.port = (struct conf_range){card.port, card.port};
+		CHECK(group_listen(&config, &first, &card, &err) == ESP_OK);
+		CHECK_U64(card.port, config.port.first);
+		config.port.last++;
+	} while (config.port.last > UINT16_MAX || group_listen(&config, &second, &other, &err) != ESP_OK);
+	CHECK_U64(other.port, config.port.last);
+	CHECK(group_listen(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "all ports from"));
+	config.port.last = config.port.first;
+	CHECK(group_listen(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "set a range"));
+	CHECK_U64(third.count, 0);
+	listener_close(&second);
+	listener_close(&first);
+}
+
+static void no_such_interface(void)
+{
+	struct listen_config config = {0};
+	struct listener listener;
+	struct card card = {0};
+	struct error err;
+
+	CHECK(interface_filter_parse("=nosuchthing", &config.filter, &err) == ESP_OK);
+	CHECK(group_listen(&config, &listener, &card, &err) == ESP_EINVAL);
+	CHECK(strstr(err.text, "there are: ") && strstr(err.text, "lo 127.0.0.1"));
 }
 
 static void described(void)
@@ -95,10 +145,15 @@ static void described(void)
 
 int main(void)
 {
-	worth();
 	preferred();
-	reachable(true);
-	reachable(false);
+	complete();
+	reachable((struct listen_config){.loopback_only = true}, "");
+	reachable((struct listen_config){0}, "");
+	reachable((struct listen_config){.family = CONF_FAMILY_IPV4}, "");
+	reachable((struct listen_config){.family = CONF_FAMILY_IPV4}, "=lo");
+	reachable((struct listen_config){.segment_bytes = 500}, "=lo");
+	ports();
+	no_such_interface();
 	described();
 	return 0;
 }

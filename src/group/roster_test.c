@@ -58,8 +58,8 @@ static void described(void)
 	struct join_config config = {.launch = {.rank = 1, .size = 3}};
 	char text[JOIN_TEXT];
 
-	cards[1].addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}};
-	cards[1].addresses[1] = (struct card_address){CARD_IPV6, {0xfe, 0x80, [15] = 1}};
+	cards[1].addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}, 24, 0};
+	cards[1].addresses[1] = (struct card_address){CARD_IPV6, {0xfe, 0x80, [15] = 1}, 64, 0};
 	CHECK_STR(join_describe(&config, &roster, text), "joined 3 ranks on 2 hosts; rank 1 listens on port 4711 of 10.0.0.1, fe80::1");
 	roster = (struct roster){1, cards, 1, host_of, host_ranks};
 	config.launch = (struct launch){.rank = 0, .size = 1};

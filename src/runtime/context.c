@@ -278,6 +278,20 @@ static uint32_t choose_lanes(const struct roster *roster)
 	return lanes > 0 ? lanes : 1;
 }
 
+/* At least one lane for each rail. A setting may give fewer: then so many rails are used. */
+static enum esp_status open_rails(struct context *context, struct failure *failure)
+{
+	if (rails_find(&context->roster, context->conf.rails, &context->rails) != ESP_OK)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
+	if (context->conf.lanes == 0 && context->lanes < context->rails.count)
+		context->lanes = context->rails.count;
+	if (context->rails.count > context->lanes)
+		context->rails.count = context->lanes;
+	gauge_init(&context->gauge, context->lanes);
+	return ESP_OK;
+}
+
 static void tell_how(struct context *context)
 {
 	char text[JOIN_TEXT];
@@ -285,7 +299,8 @@ static void tell_how(struct context *context)
 	log_write(&context->log, LOG_LEVEL_INFO, "%s", join_describe(&context->join, &context->roster, text));
 	log_write(&context->log, LOG_LEVEL_INFO, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
 	          context->lanes, context->lanes == 1 ? "" : "s",
-	          context->conf.lanes ? "as set" : "as there are cores for each rank", context->local_count - 1,
+	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
+	                                                                                                 : "as there are cores for each rank", context->local_count - 1,
 	          context->local_count == 2 ? "" : "s", context->size - context->local_count,
 	          context_setting(context, "transport"));
 }
@@ -360,11 +375,24 @@ static enum esp_status open_fork_mark(struct context *context, struct failure *f
 	return ESP_OK;
 }
 
-struct sockets {
-	int listen_fd, local_fd;
-};
+static enum esp_status open_listener(struct context *context, bool loopback, struct failure *failure)
+{
+	const struct conf *conf = &context->conf;
+	struct listen_config config = {
+		.loopback_only = loopback || context->size == 1,
+		.family = (enum conf_family)conf->family,
+		.port = context->size == 1 ? (struct conf_range){0} : conf->port,
+		.segment_bytes = conf->segment_bytes,
+	};
+	struct error err;
 
-static enum esp_status join(struct context *context, const struct context_options *options, struct sockets *sockets,
+	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
+	    group_listen(&config, &context->listener, &context->join.card, &err) != ESP_OK)
+		return pass(failure, &err);
+	return ESP_OK;
+}
+
+static enum esp_status join(struct context *context, const struct context_options *options, int *out_local_fd,
                             struct failure *failure)
 {
 	struct join_config *join = &context->join;
@@ -376,19 +404,21 @@ static enum esp_status join(struct context *context, const struct context_option
 	if (status != ESP_OK)
 		return status;
 	join_prepare(join, &context->conf);
-	if (group_listen(loopback || context->size == 1, &sockets->listen_fd, &join->card, &err) != ESP_OK)
-		return pass(failure, &err);
+	status = open_listener(context, loopback, failure);
+	if (status != ESP_OK)
+		return status;
 	group_describe_host(&join->card);
-	if (steward_local_socket(join->card.port, &sockets->local_fd, &err) != ESP_OK)
+	if (steward_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
+	join->segment_bytes = context->conf.segment_bytes;
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
-static enum esp_status open_steward(struct context *context, const struct context *heir_of, struct sockets *sockets,
+static enum esp_status open_steward(struct context *context, const struct context *heir_of, int *local_fd,
                                     struct failure *failure)
 {
 	struct error err;
@@ -401,34 +431,53 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.roster = &context->roster,
 		.is_local = context->is_local,
 		.lanes = context->lanes,
-		.listen_fd = sockets->listen_fd,
-		.local_fd = sockets->local_fd,
+		.rails = &context->rails,
+		.listener = &context->listener,
+		.local_fd = *local_fd,
 		.door_fd = heir_of ? steward_share_door(heir_of->steward) : -1,
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
 		.interval_ns = context_interval_ns(context),
+		.segment_bytes = context->conf.segment_bytes,
 		.events = &context_events,
 		.context = context,
 	};
 	context->door_port = config.door_fd >= 0 ? heir_of->door_port : context->join.card.port;
-	*sockets = (struct sockets){-1, -1};
-	if (steward_open(&config, &context->steward, &err) != ESP_OK)
-		return pass(failure, &err);
-	return ESP_OK;
+	enum esp_status status = steward_open(&config, &context->steward, &err);
+	*local_fd = -1;
+	context->listener.count = 0;
+	return status == ESP_OK ? ESP_OK : pass(failure, &err);
 }
 
+/* A meeting of all ranks, at which they agree on how fast rails are if there are several. */
 static enum esp_status meet_all(struct context *context, struct failure *failure)
 {
 	struct call meet = {.collective = PLAN_BARRIER};
+	uint64_t rates[RAILS_MOST];
+	bool measures = context->rails.count > 1 && context->conf.rail_weights[0] == '\0';
 	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
-	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 
-	context->world->calls = UINT64_MAX; /* this one is number 0: the caller's are counted from 1 */
-	return status == ESP_OK ? group_run(context->world, &meet, &options, failure) : status;
+	if (measures) {
+		gauge_measure(context);
+		memcpy(rates, context->gauge.rates, sizeof(rates));
+		meet = (struct call){.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = context->rails.count,
+		                     .in = rates, .out = rates};
+	}
+	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
+	pthread_mutex_lock(&context->world->lock); /* others may have asked already how far we are */
+	context->world->calls = UINT64_MAX;        /* this one is number 0: the caller's are counted from 1 */
+	pthread_mutex_unlock(&context->world->lock);
+	if (status == ESP_OK)
+		status = group_run(context->world, &meet, &options, failure);
+	if (status == ESP_OK && measures)
+		status = gauge_settle(context, rates, failure);
+	else if (status == ESP_OK && context->rails.count > 1)
+		status = gauge_settle_as_set(context, failure);
+	return status;
 }
 
-static enum esp_status open_all(struct context *context, const struct context_options *options, struct sockets *sockets,
+static enum esp_status open_all(struct context *context, const struct context_options *options, int *local_fd,
                                 struct failure *failure)
 {
 	enum esp_status status = open_fork_mark(context, failure);
@@ -438,13 +487,13 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = find_launch(context, options, failure);
 	if (status == ESP_OK)
-		status = join(context, options, sockets, failure);
+		status = join(context, options, local_fd, failure);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
-	if (status == ESP_OK) {
-		context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
+	if (status == ESP_OK)
+		status = open_rails(context, failure);
+	if (status == ESP_OK)
 		tell_how(context);
-	}
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
 	if (status == ESP_OK)
@@ -454,7 +503,7 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
 	if (status == ESP_OK)
-		status = open_steward(context, options->heir_of, sockets, failure);
+		status = open_steward(context, options->heir_of, local_fd, failure);
 	if (status == ESP_OK)
 		status = context_meet(context, failure);
 	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
@@ -472,6 +521,8 @@ static void context_free(struct context *context)
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_stop(&context->drivers[i]);
 	steward_close(context->steward);
+	if (context->steward)
+		gauge_fini(context);
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_close(&context->drivers[i]);
 	while (context->works)
@@ -484,6 +535,7 @@ static void context_free(struct context *context)
 	presence_fini(&context->presence);
 	shrink_forget_past(context);
 	roster_fini(&context->roster);
+	rails_fini(&context->rails);
 	free(context->drivers);
 	free(context->is_local);
 	free(context->local_of);
@@ -500,17 +552,16 @@ static void context_free(struct context *context)
 enum esp_status context_open(const struct context_options *options, struct context **out, struct failure *failure)
 {
 	struct context *context = calloc(1, sizeof(*context));
-	struct sockets sockets = {-1, -1};
+	int local_fd = -1;
 
 	if (!context)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	pthread_mutex_init(&context->lock, NULL);
 	context_cond_init(&context->changed);
-	enum esp_status status = open_all(context, options, &sockets, failure);
-	if (sockets.listen_fd >= 0)
-		close(sockets.listen_fd);
-	if (sockets.local_fd >= 0)
-		close(sockets.local_fd);
+	enum esp_status status = open_all(context, options, &local_fd, failure);
+	listener_close(&context->listener);
+	if (local_fd >= 0)
+		close(local_fd);
 	if (status != ESP_OK) {
 		context_free(context);
 		return status;

@@ -21,6 +21,7 @@
 #include "base/conf.h"
 #include "group/presence.h"
 #include "runtime/failure.h"
+#include "runtime/gauge.h"
 #include "runtime/steward.h"
 #include "transport/shm/segment.h"
 
@@ -39,6 +40,9 @@ struct context {
 	struct log log;
 	struct join_config join;
 	struct roster roster;
+	struct listener listener; /* its sockets become the steward's */
+	struct rails rails;       /* interfaces of every host that are used together (group/route.h) */
+	struct gauge gauge;       /* and how fast they are */
 	uint32_t rank, size;
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 

@@ -30,6 +30,17 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, co
 	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
 }
 
+static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int fd, bool dialled)
+{
+	(void)peer;
+	gauge_connected(argument, rail, fd, dialled);
+}
+
+static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, const struct error *why)
+{
+	gauge_unreachable(argument, peer, rail, why);
+}
+
 static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
 {
 	char who[RANK_TEXT];
@@ -408,6 +419,8 @@ static uint64_t on_turn(void *argument, uint64_t now)
 const struct steward_events context_events = {
 	.lane_connected = on_lane_connected,
 	.lane_unreachable = on_lane_unreachable,
+	.probe_connected = on_probe_connected,
+	.probe_unreachable = on_probe_unreachable,
 	.neighbour = on_neighbour,
 	.control_connected = on_control_connected,
 	.control_unreachable = on_control_unreachable,

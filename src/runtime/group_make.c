@@ -51,7 +51,8 @@ static bool find_hosts(struct group *group)
 		.chunk_is_set = context->conf.chunk_bytes != 0,
 		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
 		.credits = exec_credits(context->conf.credits),
-		.lanes = context->lanes,
+		.lanes = context->gauge.lanes,
+		.lane_weights = context->rails.count > 1 ? context->gauge.lane_weights : NULL,
 	};
 	return true;
 }

@@ -10,6 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+#define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
 /* More than this queued for one peer: it does not read, and is given up. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
 
@@ -41,34 +44,39 @@ void link_free(struct link *link)
 	free(link);
 }
 
+/* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 through eth1: No route to host" */
 static bool broke(struct link *link, enum esp_status status, const char *what, int error)
 {
+	bool has_way = link->way[0] && link->handshake.state != HANDSHAKE_DONE;
+
 	link->state = LINK_BROKEN;
-	error_set(&link->err, status, error ? "%s: %s" : "%s", what, strerror(error));
+	error_set(&link->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? link->way : "", error ? ": " : "",
+	          error ? strerror(error) : "");
 	return false;
 }
 
 /* ---- dialling ---- */
 
-static socklen_t local_name(uint16_t port, struct sockaddr_un *out)
+/* By port and process: on different addresses of a host the same port may be somebody else's. */
+static socklen_t local_name(const struct card *card, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
 	/* Abstract: the first byte is zero, the name ends where the length says, and nothing is left on disk. */
-	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u", port);
+	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u-%u", card->port, card->pid);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *err)
+enum esp_status steward_local_socket(const struct card *card, int *out_fd, struct error *err)
 {
 	struct sockaddr_un name;
-	socklen_t length = local_name(port, &name);
+	socklen_t length = local_name(card, &name);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return error_set(err, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_EIO, "no Unix socket: %s",
 		                 strerror(errno));
 	if (bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
-		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u: %s", port, strerror(errno));
+		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u-%u: %s", card->port, card->pid, strerror(errno));
 		close(fd);
 		return err->status;
 	}
@@ -78,47 +86,96 @@ enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *e
 
 socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out)
 {
-	const struct card_address *at = &card->addresses[address];
-
-	memset(out, 0, sizeof(*out));
-	if (at->family == CARD_IPV4) {
-		struct sockaddr_in *v4 = (struct sockaddr_in *)out;
-
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(card->port);
-		memcpy(&v4->sin_addr, at->bytes, 4);
-		return sizeof(*v4);
-	}
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
-	v6->sin6_family = AF_INET6;
-	v6->sin6_port = htons(card->port);
-	memcpy(&v6->sin6_addr, at->bytes, 16);
-	return sizeof(*v6);
+	return card_address_to(&card->addresses[address], card->port, 0, out);
 }
 
-void link_dial(struct link *link, const struct card *card)
+/* A socket for the attempt's way, bound to the own end of it. -1: errno says why, *out_what at what. */
+static int open_for(const struct route *route, uint32_t segment_bytes, const char **out_what)
 {
-	struct sockaddr_storage name;
-	socklen_t length;
+	struct sockaddr_storage source;
+	int on = 1, segment = (int)segment_bytes;
+	int fd = socket(route->to.family == CARD_IPV4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (link->local)
-		length = local_name(card->port, (struct sockaddr_un *)&name);
-	else if (card->address_count == 0) {
-		broke(link, ESP_ELINK, "the rank has no address", 0);
-		return;
-	} else {
-		length = card_socket_name(card, link->attempts % card->address_count, &name);
-	}
-	link->attempts++;
-	link->fd = socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (link->fd < 0) {
-		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, "no socket", errno);
-		return;
-	}
+	*out_what = "no socket";
+	if (fd < 0)
+		return -1;
+	if (segment > 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+	if (route->device[0]) /* if the kernel does not let us, its routes decide */
+		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, route->device, (socklen_t)strlen(route->device));
+	if (!route->has_source)
+		return fd;
+	*out_what = "cannot bind to the own address on the way";
+	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)); /* ports count per pair of ends, not per host */
+	socklen_t length = card_address_to(&route->source, 0, route->scope, &source);
+	if (bind(fd, (struct sockaddr *)&source, length) == 0)
+		return fd;
+	int why = errno;
+	close(fd);
+	errno = why;
+	return -1;
+}
+
+static void connect_to(struct link *link, const struct sockaddr *name, socklen_t length)
+{
 	link->state = LINK_CONNECTING;
 	/* EAGAIN: the backlog of a Unix socket is full. */
-	if (connect(link->fd, (struct sockaddr *)&name, length) != 0 && errno != EINPROGRESS)
+	if (connect(link->fd, name, length) != 0 && errno != EINPROGRESS)
 		broke(link, ESP_ELINK, "cannot connect", errno);
+}
+
+static void dial_local(struct link *link, const struct card *card)
+{
+	struct sockaddr_un name;
+	socklen_t length = local_name(card, &name);
+
+	link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (link->fd < 0)
+		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, "no socket", errno);
+	else
+		connect_to(link, (struct sockaddr *)&name, length);
+}
+
+void link_dial(struct link *link, const struct link_ways *ways)
+{
+	const struct card *card = &ways->roster->cards[link->peer];
+	struct sockaddr_storage name;
+	struct route route;
+	const char *what;
+
+	if (link->local) {
+		dial_local(link, card);
+		return;
+	}
+	if (link->purpose == HELLO_PROBE)
+		link->attempts = 0; /* one way only */
+	link->connect_ns = clock_now_ns() + CONNECT_PATIENCE;
+	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, link->peer, link->rail, link->attempts++, &route)) {
+		broke(link, ESP_ELINK, "the rank has no address", 0);
+		return;
+	}
+	route_text(&route, ways->own, link->way);
+	link->fd = open_for(&route, ways->segment_bytes, &what);
+	if (link->fd < 0) {
+		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
+		return;
+	}
+	connect_to(link, (struct sockaddr *)&name, card_address_to(&route.to, card->port, route.scope, &name));
+}
+
+void link_pin(struct link *link, const struct interfaces *own)
+{
+	struct sockaddr_storage here = {0}, there = {0};
+	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+	struct card_address from, to;
+
+	if (getsockname(link->fd, (struct sockaddr *)&here, &here_bytes) != 0 ||
+	    getpeername(link->fd, (struct sockaddr *)&there, &there_bytes) != 0 ||
+	    !card_address_from((struct sockaddr *)&here, &from) || !card_address_from((struct sockaddr *)&there, &to))
+		return;
+	const struct interface *interface = interfaces_find(own, &from);
+	if (interface && card_address_same_network(&interface->address, &to))
+		(void)setsockopt(link->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name, (socklen_t)strlen(interface->name));
 }
 
 void link_greet(struct link *link, const struct handshake_config *config)
@@ -175,7 +232,7 @@ static void proved(struct link *link)
 	link->lane = said->lane;
 	if (!link->dialled)
 		link->peer = link->handshake.peer.from;
-	if (link->purpose == HELLO_LANE)
+	if (link->purpose == HELLO_LANE || link->purpose == HELLO_PROBE)
 		link->state = LINK_DONE;
 	else if (link->purpose == HELLO_DOOR)
 		link->state = LINK_DOOR;
@@ -219,6 +276,22 @@ bool link_shake(struct link *link)
 		return false;
 	}
 	return true;
+}
+
+uint64_t link_due(const struct link *link, const struct link_ways *ways)
+{
+	bool has_other_ways = link->dialled && !link->local && ways->roster->cards[link->peer].address_count > 1;
+
+	if (link->state == LINK_WAITING)
+		return link->retry_ns;
+	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < link->deadline_ns)
+		return link->connect_ns;
+	return link->state < LINK_OPEN ? link->deadline_ns : UINT64_MAX;
+}
+
+void link_late(struct link *link)
+{
+	broke(link, ESP_ETIMEOUT, link->way[0] ? "no answer" : "it does not answer", 0);
 }
 
 /* ---- descriptors ---- */

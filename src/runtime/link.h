@@ -10,6 +10,7 @@
 
 #include "group/backoff.h"
 #include "group/handshake.h"
+#include "group/route.h"
 #include "runtime/steward.h"
 
 enum link_state {
@@ -19,7 +20,7 @@ enum link_state {
 	LINK_HANDING,    /* proved, local: descriptors are being exchanged     */
 	LINK_OPEN,       /* a control connection                               */
 	LINK_DOOR,       /* proved: a newcomer, who waits to be let in         */
-	LINK_DONE,       /* proved, for a lane: to be handed on                */
+	LINK_DONE,       /* proved, for a lane or a probe: to be handed on     */
 	LINK_BROKEN,     /* err says why                                       */
 };
 
@@ -35,12 +36,15 @@ struct link {
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
+	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
 	uint64_t deadline_ns;   /* until it must be proved                             */
+	uint64_t connect_ns;    /* until this attempt must be connected                */
 	uint64_t retry_ns;
 	uint32_t attempts;
 	struct backoff backoff;
 	struct handshake handshake;
 	struct error err;
+	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
 	int fds[STEWARD_DESCRIPTORS];
 	uint32_t fd_count;
 	uint32_t in_at;
@@ -52,12 +56,27 @@ struct link {
 struct link *link_new(void);
 void link_free(struct link *link); /* closes what it holds */
 
-/* Dials: the attempt's address, or the Unix socket of the rank. ESP_PENDING: under way; state and err are set. */
-void link_dial(struct link *link, const struct card *card);
+struct link_ways {
+	const struct rails *rails;
+	const struct roster *roster;
+	const struct interfaces *own;
+	uint32_t self;
+	uint32_t segment_bytes; /* of TCP; 0: the kernel's choice */
+};
+
+/* Dials: the attempt's address, or the Unix socket of the rank. state and err are set. */
+void link_dial(struct link *link, const struct link_ways *ways);
+/* What was accepted on an interface leaves through it: two interfaces in one network would not do that by themselves. */
+void link_pin(struct link *link, const struct interfaces *own);
 /* The connection stands, or was accepted: the handshake begins. */
 void link_greet(struct link *link, const struct handshake_config *config);
 /* connect() has come to an end. */
 void link_connected(struct link *link, const struct handshake_config *config);
+
+/* When somebody has to look at it, whatever comes of it. */
+uint64_t link_due(const struct link *link, const struct link_ways *ways);
+/* It has taken too long. */
+void link_late(struct link *link);
 
 /* Moves what can be moved up to the next state. True: something more may be moved. */
 bool link_shake(struct link *link);

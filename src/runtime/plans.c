@@ -178,7 +178,7 @@ static bool is_for(const struct planned *kept, const struct planned *wanted)
 	       kept->in_place == wanted->in_place;
 }
 
-static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes)
+static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes, const uint64_t *weights)
 {
 	uint64_t chunks = planned->plan->chunks.chunk_count, worth = 1 + chunks * planned->chunk_bytes / LANE_BYTES;
 
@@ -188,7 +188,7 @@ static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes)
 	if (planned->lanes < 2)
 		return ESP_OK;
 	planned->lane_of = malloc(chunks);
-	return planned->lane_of ? lanes_assign(planned->plan, planned->lanes, planned->lane_of) : ESP_ENOMEM;
+	return planned->lane_of ? lanes_assign(planned->plan, planned->lanes, weights, planned->lane_of) : ESP_ENOMEM;
 }
 
 static uint64_t *counts_in_bytes(const struct call *call, uint32_t members)
@@ -227,7 +227,7 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 	free(counts);
 	if (status != ESP_OK)
 		return failure_set(failure, status, -1, "%s", err.text);
-	if (assign_lanes(planned, layout->lanes) != ESP_OK)
+	if (assign_lanes(planned, layout->lanes, layout->lane_weights) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	return ESP_OK;
 }

@@ -23,6 +23,7 @@ struct layout {
 	bool chunk_is_set;       /* by a setting: so large in every plan       */
 	uint64_t buffer_bytes;   /* most that may be under way, on each lane   */
 	uint32_t credits, lanes;
+	const uint64_t *lane_weights; /* by lane, in the order in which calls take them; NULL: all alike */
 };
 
 /* The largest chunks of any plan, where no setting says otherwise, and the usual ones. */

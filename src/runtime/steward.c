@@ -23,8 +23,9 @@
 /* What other threads ask for. */
 struct errand {
 	struct errand *next;
-	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL, ERRAND_RUN } what;
+	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_PROBE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL, ERRAND_RUN } what;
 	uint32_t peer, lane;
+	uint64_t patience_ns;
 	steward_fn *function;
 	void *argument;
 	struct control_msg msg;
@@ -34,6 +35,9 @@ struct steward {
 	struct steward_config config;
 	pthread_t thread;
 	int epoll_fd, wake_fd;
+	struct link_ways ways;
+	int listen_fds[LISTEN_MOST];
+	uint32_t listen_count;
 	struct link *links;
 	uint32_t guests;
 	struct link **control; /* by rank: the first open or coming control connection */
@@ -90,10 +94,21 @@ static void receive_all(struct steward *steward, struct link *link)
 		steward->config.events->message(steward->config.context, link->peer, &msg);
 }
 
+static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
+{
+	const struct steward_events *events = steward->config.events;
+
+	if (purpose == HELLO_LANE)
+		events->lane_unreachable(steward->config.context, peer, lane, why);
+	else if (purpose == HELLO_PROBE)
+		events->probe_unreachable(steward->config.context, peer, lane, why);
+	else
+		events->control_unreachable(steward->config.context, peer, why);
+}
+
 /* A dialled link did not come about, this time or for good. */
 static void dial_failed(struct steward *steward, struct link *link)
 {
-	const struct steward_events *events = steward->config.events;
 	uint64_t now = clock_now_ns();
 	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns;
 
@@ -109,12 +124,9 @@ static void dial_failed(struct steward *steward, struct link *link)
 	}
 	struct error why = link->err;
 	uint32_t peer = link->peer, lane = link->lane;
-	bool is_lane = link->purpose == HELLO_LANE;
+	uint8_t purpose = link->purpose;
 	link_remove(steward, link);
-	if (is_lane)
-		events->lane_unreachable(steward->config.context, peer, lane, &why);
-	else
-		events->control_unreachable(steward->config.context, peer, &why);
+	unreachable(steward, peer, purpose, lane, &why);
 }
 
 /* The link is over. */
@@ -141,12 +153,21 @@ static void link_ended(struct steward *steward, struct link *link)
 static void lane_done(struct steward *steward, struct link *link)
 {
 	uint32_t peer = link->peer, lane = link->lane;
+	uint8_t purpose = link->purpose;
+	bool dialled = link->dialled;
 	int fd = link->fd;
 
+	if (!dialled && steward->config.rails->count > 1)
+		link_pin(link, &steward->config.listener->interfaces);
+	if (dialled && link->attempts > 1 && link->rail != ROUTE_ANY && steward->config.rails->count > 1)
+		log_write(steward->config.join->log, LOG_LEVEL_INFO, "rank %u: lane %u goes to %s", peer, lane, link->way);
 	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	link->fd = -1;
 	link_remove(steward, link);
-	steward->config.events->lane_connected(steward->config.context, peer, lane, fd);
+	if (purpose == HELLO_PROBE)
+		steward->config.events->probe_connected(steward->config.context, peer, lane, fd, dialled);
+	else
+		steward->config.events->lane_connected(steward->config.context, peer, lane, fd);
 }
 
 static void opened(struct steward *steward, struct link *link)
@@ -217,24 +238,22 @@ static void dial_now(struct steward *steward, struct link *link)
 {
 	link->err = (struct error){0};
 	handshake_fini(&link->handshake);
-	link_dial(link, &steward->config.roster->cards[link->peer]);
+	link_dial(link, &steward->ways);
 	if (link->state == LINK_BROKEN)
 		dial_failed(steward, link);
 	else
 		watch(steward, link, EPOLL_CTL_ADD);
 }
 
-static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane)
+static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane,
+                         uint64_t patience_ns)
 {
 	struct link *link = link_new();
 	struct error why;
 
 	if (!link) {
 		error_set(&why, ESP_ENOMEM, "no memory for a connection");
-		if (purpose == HELLO_LANE)
-			steward->config.events->lane_unreachable(steward->config.context, peer, lane, &why);
-		else
-			steward->config.events->control_unreachable(steward->config.context, peer, &why);
+		unreachable(steward, peer, (uint8_t)purpose, lane, &why);
 		return NULL;
 	}
 	link->dialled = true;
@@ -242,7 +261,8 @@ static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purp
 	link->peer = peer;
 	link->purpose = (uint8_t)purpose;
 	link->lane = lane;
-	link->deadline_ns = clock_now_ns() + steward->config.patience_ns;
+	link->rail = purpose == HELLO_CONTROL ? ROUTE_ANY : lane % steward->config.rails->count;
+	link->deadline_ns = clock_now_ns() + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));
 	link_insert(steward, link);
 	if (purpose == HELLO_CONTROL && !steward->control[peer])
@@ -298,7 +318,7 @@ static void accept_all(struct steward *steward, int listen_fd)
 
 static void send_to(struct steward *steward, uint32_t peer, const struct control_msg *msg)
 {
-	if (!steward->control[peer] && !dial(steward, peer, HELLO_CONTROL, 0))
+	if (!steward->control[peer] && !dial(steward, peer, HELLO_CONTROL, 0, steward->config.patience_ns))
 		return;
 	struct link *link = steward->control[peer];
 	if (!link) /* the dialling has failed for good at once */
@@ -313,10 +333,13 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 {
 	switch (errand->what) {
 	case ERRAND_DIAL_LANE:
-		dial(steward, errand->peer, HELLO_LANE, errand->lane);
+		dial(steward, errand->peer, HELLO_LANE, errand->lane, steward->config.patience_ns);
+		break;
+	case ERRAND_DIAL_PROBE:
+		dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
 		break;
 	case ERRAND_DIAL_CONTROL:
-		dial(steward, errand->peer, HELLO_CONTROL, 0);
+		dial(steward, errand->peer, HELLO_CONTROL, 0, steward->config.patience_ns);
 		break;
 	case ERRAND_SEND:
 		send_to(steward, errand->peer, &errand->msg);
@@ -389,7 +412,7 @@ uint32_t steward_newcomers(const struct steward *steward)
 
 int steward_share_door(const struct steward *steward)
 {
-	return fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->config.listen_fd, F_DUPFD_CLOEXEC, 0);
+	return fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->listen_fds[0], F_DUPFD_CLOEXEC, 0);
 }
 
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count)
@@ -419,6 +442,11 @@ bool steward_has_control(const struct steward *steward, uint32_t peer)
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
 {
 	(void)post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
+}
+
+void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns)
+{
+	(void)post(steward, (struct errand){.what = ERRAND_DIAL_PROBE, .peer = peer, .lane = rail, .patience_ns = patience_ns});
 }
 
 void steward_dial_control(struct steward *steward, uint32_t peer)
@@ -456,21 +484,16 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 
 	for (struct link *link = steward->links; link; link = following) {
 		following = link->next;
-		if (link->state == LINK_WAITING && link->retry_ns <= now) {
+		uint64_t when = link_due(link, &steward->ways);
+		if (when <= now && link->state == LINK_WAITING) {
 			dial_now(steward, link);
 			return now; /* the list may have changed */
 		}
-		bool is_late = (link->state == LINK_CONNECTING || link->state == LINK_SHAKING || link->state == LINK_HANDING) &&
-		               link->deadline_ns <= now;
-		if (is_late) {
-			link->state = LINK_BROKEN;
-			error_set(&link->err, ESP_ETIMEOUT, "it does not answer");
+		if (when <= now) {
+			link_late(link);
 			link_ended(steward, link);
 			return now;
 		}
-		uint64_t when = link->state == LINK_WAITING ? link->retry_ns
-		                : link->state < LINK_OPEN   ? link->deadline_ns
-		                                            : UINT64_MAX;
 		next = when < next ? when : next;
 	}
 	return next;
@@ -493,15 +516,20 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 	if (event->data.ptr == &steward->wake_fd) {
 		ssize_t got = read(steward->wake_fd, &drained, sizeof(drained));
 		(void)got;
-	} else if (event->data.ptr == &steward->config.listen_fd) {
-		accept_all(steward, steward->config.listen_fd);
-	} else if (event->data.ptr == &steward->config.local_fd) {
-		accept_all(steward, steward->config.local_fd);
-	} else if (event->data.ptr == &steward->config.door_fd) {
-		accept_all(steward, steward->config.door_fd);
-	} else {
-		link_turn(steward, event->data.ptr);
+		return;
 	}
+	for (uint32_t i = 0; i < steward->listen_count; i++) {
+		if (event->data.ptr == &steward->listen_fds[i]) {
+			accept_all(steward, steward->listen_fds[i]);
+			return;
+		}
+	}
+	if (event->data.ptr == &steward->config.local_fd)
+		accept_all(steward, steward->config.local_fd);
+	else if (event->data.ptr == &steward->config.door_fd)
+		accept_all(steward, steward->config.door_fd);
+	else
+		link_turn(steward, event->data.ptr);
 }
 
 /* One event at a time: an event may free the link that a later one of the same batch names. */
@@ -582,7 +610,9 @@ static void free_all(struct steward *steward)
 		free(steward->first);
 		steward->first = next;
 	}
-	int fds[] = {steward->config.listen_fd, steward->config.local_fd, steward->config.door_fd, steward->epoll_fd, steward->wake_fd};
+	for (uint32_t i = 0; i < steward->listen_count; i++)
+		close(steward->listen_fds[i]);
+	int fds[] = {steward->config.local_fd, steward->config.door_fd, steward->epoll_fd, steward->wake_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -597,6 +627,15 @@ static bool watch_own(struct steward *steward, int *fd)
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
 
 	return *fd < 0 || epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
+static bool watch_listeners(struct steward *steward)
+{
+	bool watched = watch_own(steward, &steward->config.local_fd);
+
+	for (uint32_t i = 0; i < steward->listen_count; i++)
+		watched = watched && watch_own(steward, &steward->listen_fds[i]);
+	return watched;
 }
 
 /* Signals are the program's. */
@@ -616,7 +655,8 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	struct steward *steward = calloc(1, sizeof(*steward));
 
 	if (!steward) {
-		close(config->listen_fd);
+		for (uint32_t i = 0; i < config->listener->count; i++)
+			close(config->listener->fds[i]);
 		if (config->local_fd >= 0)
 			close(config->local_fd);
 		if (config->door_fd >= 0)
@@ -624,15 +664,19 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 		return error_set(err, ESP_ENOMEM, "no memory for the steward");
 	}
 	steward->config = *config;
+	steward->ways = (struct link_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
+	                                   config->segment_bytes};
+	steward->listen_count = config->listener->count;
+	memcpy(steward->listen_fds, config->listener->fds, sizeof(steward->listen_fds));
 	pthread_mutex_init(&steward->lock, NULL);
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR, config->lanes, &steward->listener);
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE, config->lanes,
+	              &steward->listener);
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
-	               watch_own(steward, &steward->config.listen_fd) && watch_own(steward, &steward->config.local_fd) &&
-	               watch_own(steward, &steward->config.door_fd);
+	               watch_listeners(steward) && watch_own(steward, &steward->config.door_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	if (!steward->control || !watched || start_thread(steward) != 0) {
 		*out = NULL;

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 
 #include "group/join.h"
+#include "group/listen.h"
+#include "group/route.h"
 #include "wire/control_msg.h"
 
 struct steward;
@@ -29,6 +31,9 @@ struct steward_events {
 	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd);
 	/* steward_dial_lane() was in vain. */
 	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, const struct error *why);
+	/* A connection to measure a rail with; takes the descriptor. dialled: by steward_dial_probe(), which may also be in vain. */
+	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
+	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, connected, with its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
 	/* A control connection stands, whoever dialled it. */
@@ -53,15 +58,17 @@ typedef void steward_fn(void *context, void *argument);
 struct steward_config {
 	const struct join_config *join; /* borrowed */
 	const struct roster *roster;    /* borrowed */
+	const struct rails *rails;      /* a lane is dialled on the rail of its number, taken around; borrowed */
 	const bool *is_local;           /* by rank: is on this host, and is to be reached through memory; borrowed */
 	uint32_t lanes;
-	int listen_fd;                  /* TCP; taken         */
+	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
+	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
 	const struct steward_events *events;
 	void *context;
 };
@@ -69,8 +76,8 @@ struct steward_config {
 /* One of the addresses of a card, as the system wants it. */
 socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out);
 
-/* A listening Unix socket whose name follows from the port that this process listens on. */
-ESP_CHECKED enum esp_status steward_local_socket(uint16_t port, int *out_fd, struct error *err);
+/* A listening Unix socket whose name follows from the card of this process: its port and number. */
+ESP_CHECKED enum esp_status steward_local_socket(const struct card *card, int *out_fd, struct error *err);
 
 /* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
 ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err);
@@ -78,6 +85,8 @@ ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, st
 void steward_close(struct steward *steward);
 
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
+/* On one rail and no other, for so long. */
+void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns);
 void steward_dial_control(struct steward *steward, uint32_t peer);
 
 /*

@@ -82,12 +82,13 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
                                    uint16_t channel)
 {
 	const struct planned *planned = stretch->planned;
+	const struct gauge *gauge = &work->context->gauge;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
 			.mail = {.kind = MAIL_START, .channel = channel, .fd = -1, .part = part, .embedded = true},
 			.work = work,
-			.lane = lane,
+			.lane = gauge->lane_order[lane],
 			.call = {
 				.plan = planned->plan,
 				.in = stretch->in,
@@ -225,7 +226,7 @@ void work_launch_locked(struct work *work, bool helped)
 		work->parts[i].call.digest = work->digest;
 	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
 	for (uint32_t i = 0; i < work->part_count; i++)
-		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped && work->parts[i].lane == 0);
+		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped && work->parts[i].call.lane == 0);
 }
 
 void work_launch(struct work *work, bool helped)

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HELLO_VERSION 3u /* of everything on the wire */
+#define HELLO_VERSION 4u /* of everything on the wire */
 
 #define HELLO_MAGIC_BYTES 8u
 #define HELLO_NONCE_BYTES 32u
@@ -41,8 +41,9 @@ enum hello_purpose {
 	HELLO_CONTROL = 2, /* heartbeats, failures, agreement */
 	HELLO_LANE = 3,    /* data of one lane               */
 	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
+	HELLO_PROBE = 5,   /* how fast is this rail?         */
 };
-#define HELLO_PURPOSE_LAST HELLO_DOOR
+#define HELLO_PURPOSE_LAST HELLO_PROBE
 
 /* What the listener thinks of the dialer's hello. */
 enum hello_verdict {
@@ -66,7 +67,7 @@ struct hello {
 	uint32_t from;   /* the sender's rank                    */
 	uint32_t to;     /* the rank that the sender talks to    */
 	uint32_t size;   /* ranks in the group                   */
-	uint32_t lane;   /* 0 unless the purpose is HELLO_LANE   */
+	uint32_t lane;   /* or rail, of HELLO_PROBE; 0 for other purposes */
 	uint64_t epoch;  /* how often the group was formed anew  */
 	uint8_t job[HELLO_JOB_BYTES];
 	uint8_t settings[HELLO_DIGEST_BYTES]; /* of what all ranks must have set alike */

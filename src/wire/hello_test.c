@@ -14,7 +14,7 @@ static void random_hello(struct rng *rng, struct hello *hello)
 		.size = (uint32_t)rng_next(rng),
 		.epoch = rng_next(rng),
 	};
-	if (hello->purpose == HELLO_LANE)
+	if (hello->purpose == HELLO_LANE || hello->purpose == HELLO_PROBE)
 		hello->lane = (uint32_t)rng_next(rng);
 	for (unsigned i = 0; i < HELLO_JOB_BYTES; i++)
 		hello->job[i] = (uint8_t)rng_next(rng);
@@ -29,7 +29,7 @@ static void golden(void)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)(i + 1);
-	memcpy(bytes, "\x03\x00\x03\x09", 4);
+	memcpy(bytes, "\x04\x00\x03\x09", 4);
 	memset(bytes + 20, 0, 4);
 	CHECK(hello_decode(bytes, &hello));
 	CHECK_U64(hello.version, HELLO_VERSION);

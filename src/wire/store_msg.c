@@ -49,24 +49,30 @@ static bool get_text(const uint8_t *at, char *text, size_t size)
 	return true;
 }
 
-#define ADDRESS_BYTES 20u /* family 1, zero 3, address 16 */
+#define ADDRESS_BYTES 20u /* family 1, prefix 1, interface 1, zero 1, address 16 */
 
 static void put_address(uint8_t *at, const struct card_address *address)
 {
 	memset(at, 0, ADDRESS_BYTES);
 	at[0] = address->family;
+	at[1] = address->prefix;
+	at[2] = address->interface;
 	memcpy(at + 4, address->bytes, address->family == CARD_IPV4 ? 4 : 16);
 }
 
 static bool get_address(const uint8_t *at, struct card_address *address)
 {
 	unsigned length = at[0] == CARD_IPV4 ? 4 : 16;
-	if ((at[0] != CARD_IPV4 && at[0] != CARD_IPV6) || at[1] || at[2] || at[3])
+	if ((at[0] != CARD_IPV4 && at[0] != CARD_IPV6) || at[1] > 8 * length || at[3])
+		return false;
+	if (at[2] >= CARD_ADDRESSES && at[2] != CARD_NO_INTERFACE)
 		return false;
 	for (unsigned i = length; i < 16; i++)
 		if (at[4 + i])
 			return false;
 	address->family = at[0];
+	address->prefix = at[1];
+	address->interface = at[2];
 	memcpy(address->bytes, at + 4, 16);
 	return true;
 }

@@ -48,9 +48,13 @@ enum card_family {
 	CARD_IPV6 = 6,
 };
 
+#define CARD_NO_INTERFACE 0xffu
+
 struct card_address {
 	uint8_t family;    /* enum card_family; 0: none                   */
 	uint8_t bytes[16]; /* network order; an IPv4 address uses the first four, the rest is zero */
+	uint8_t prefix;    /* bits of the network that it is in; 0: not known */
+	uint8_t interface; /* addresses of one interface have the same number, below CARD_ADDRESSES, or CARD_NO_INTERFACE */
 };
 
 /* All that the others have to know about a rank. */
@@ -66,6 +70,7 @@ struct card {
 	uint32_t cores;                          /* that the rank may use                                  */
 	uint32_t address_count;
 	struct card_address addresses[CARD_ADDRESSES]; /* most useful first */
+	bool is_complete; /* not on the wire: no other address of this rank can be reached */
 };
 
 void card_encode(const struct card *card, uint8_t out[CARD_BYTES]);

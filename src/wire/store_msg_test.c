@@ -25,6 +25,8 @@ static void random_card(struct rng *rng, struct card *card)
 	card->address_count = (uint32_t)rng_below(rng, CARD_ADDRESSES + 1);
 	for (uint32_t i = 0; i < card->address_count; i++) {
 		card->addresses[i].family = rng_chance(rng, 1, 2) ? CARD_IPV4 : CARD_IPV6;
+		card->addresses[i].prefix = (uint8_t)rng_below(rng, card->addresses[i].family == CARD_IPV4 ? 33 : 129);
+		card->addresses[i].interface = rng_chance(rng, 1, 4) ? CARD_NO_INTERFACE : (uint8_t)rng_below(rng, CARD_ADDRESSES);
 		fill(rng, card->addresses[i].bytes, card->addresses[i].family == CARD_IPV4 ? 4 : 16);
 	}
 }
@@ -101,7 +103,7 @@ static void refused(void)
 {
 	struct card card = {.rank = 3, .size = 4, .host_name = "node7", .address_count = 1};
 
-	card.addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}};
+	card.addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}, 24, 0};
 	CHECK(decodes_with(&card, 0, 3) && !decodes_with(&card, 0, 4)); /* the rank */
 	CHECK(!decodes_with(&card, 4, 3));                              /* the size */
 	CHECK(!decodes_with(&card, 66, '\n'));                          /* the host name */
@@ -109,7 +111,9 @@ static void refused(void)
 	CHECK(!decodes_with(&card, 70, 'x'));
 	CHECK(!decodes_with(&card, 128, 9) && !decodes_with(&card, 128, 0) && !decodes_with(&card, 131, 0xff));
 	CHECK(!decodes_with(&card, 136, 1) && !decodes_with(&card, 143, 1));
-	CHECK(!decodes_with(&card, 144, 5) && !decodes_with(&card, 145, 1) && !decodes_with(&card, 152, 1));
+	CHECK(!decodes_with(&card, 144, 5) && !decodes_with(&card, 147, 1) && !decodes_with(&card, 152, 1));
+	CHECK(decodes_with(&card, 145, 32) && !decodes_with(&card, 145, 33));
+	CHECK(decodes_with(&card, 146, 7) && !decodes_with(&card, 146, 8) && decodes_with(&card, 146, CARD_NO_INTERFACE));
 	CHECK(!decodes_with(&card, CARD_BYTES - 1, 1));
 }
 

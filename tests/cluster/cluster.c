@@ -127,7 +127,7 @@ struct cluster_call *cluster_add(struct cluster *cluster, struct plan *plan, boo
 		.lane_of = malloc(plan->chunks.chunk_count + 1),
 	};
 	cluster->call_count++;
-	CHECK(lanes_assign(plan, cluster->spec.lanes, call->lane_of) == ESP_OK);
+	CHECK(lanes_assign(plan, cluster->spec.lanes, NULL, call->lane_of) == ESP_OK);
 	if (!cluster->spec.dry)
 		cluster_fill(call);
 	for (uint32_t node = 0; node < plan->nodes; node++) {
