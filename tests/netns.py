@@ -90,8 +90,13 @@ class Network:
             if rate:
                 self.run(host, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", "32k", "latency", "50ms")
 
-    def nft(self, host, rules):
-        self.run(host, "nft", "-f", "-", input=rules.encode())
+    @contextlib.contextmanager
+    def firewall(self, host, *rules):
+        """Rules for what comes into a host, as long as the block lasts."""
+        lines = ["table inet espaddr {", "chain input {", "type filter hook input priority 0", *rules, "}", "}", ""]
+        self.run(host, "nft", "-f", "-", input="\n".join(lines).encode())
+        yield
+        self.run(host, "nft", "flush", "ruleset")
 
     def sent(self, host, device):
         """Bytes that a device has sent."""

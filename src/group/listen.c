@@ -174,14 +174,14 @@ static enum esp_status place_on_network(const struct listen_config *config, stru
 	if (status != ESP_OK)
 		return status;
 	card->address_count = out->interfaces.count;
-	card->is_complete = config->filter.count > 0;
+	card->is_complete = config->filter.count > 0 || config->family != CONF_FAMILY_ANY;
 	for (uint32_t i = 0; i < out->interfaces.count; i++) {
 		const struct interface *at = &out->interfaces.list[i];
 		card->addresses[i] = at->address;
 		card_address_to(&at->address, 0, at->index, &places->names[i]);
 	}
 	places->count = out->interfaces.count;
-	if (!card->is_complete)
+	if (config->filter.count == 0)
 		place_everywhere(config->family, places);
 	return ESP_OK;
 }

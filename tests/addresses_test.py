@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Jobs between hosts with one or several interfaces, of either family, with fixed ports and odd names.
+
+addresses_test.py ESPALIER HELLO
+
+Hosts are network namespaces (tests/netns.py). What is asserted about rates are proportions of bytes, not times.
+"""
+import os
+import re
+import sys
+import time
+
+import netns
+
+ESPALIER, HELLO = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+ALLREDUCE = (ESPALIER, "bench", "allreduce", "--size", "2M", "--iters", "2")
+
+
+def check_all_ok(ranks):
+    for status, out, err in ranks:
+        assert status == 0, (status, out, err)
+    return ranks
+
+
+def check_hello(ranks):
+    check_all_ok(ranks)
+    assert all(f"{len(ranks)} ranks" in out for _, out, _ in ranks), ranks
+    return ranks
+
+
+def check_all_fail(ranks, *texts):
+    for status, out, err in ranks:
+        assert status != 0, (status, out, err)
+    for text in texts:
+        assert any(text in err for _, _, err in ranks), (text, ranks)
+    return ranks
+
+
+def listens_on(err):
+    """Port and addresses, from the log."""
+    port, addresses = re.search(r"listens on port (\d+) of (.*)", err).groups()
+    return int(port), addresses.split(", ")
+
+
+def one_interface_of_several(network):
+    """The filter decides what is listened on; without one the way to the leader comes first."""
+    ranks = check_hello(network.job("ab", "10.1.0.1:7000", HELLO, log="info"))
+    assert [listens_on(err)[1] for _, _, err in ranks] == [["10.1.0.1", "10.0.0.1"], ["10.1.0.2", "10.0.0.2"]], ranks
+    ranks = check_hello(network.job("ab", "10.1.0.1:7000", HELLO, log="info", interfaces="=eth0"))
+    assert [listens_on(err)[1] for _, _, err in ranks] == [["10.0.0.1"], ["10.0.0.2"]], ranks
+    ranks = check_hello(network.job("ab", "10.1.0.1:7000", HELLO, log="info", interfaces="^eth1"))
+    assert [listens_on(err)[1] for _, _, err in ranks] == [["10.0.0.1"], ["10.0.0.2"]], ranks
+
+
+def only_chosen_addresses(network):
+    """Nobody gets in by another interface: the job is held open by a rank that never comes."""
+    holder = network.start("ab", "10.0.0.1:7000", "sh", "-c", '[ "$ESP_RANK" = 1 ] || exec "$0"', HELLO, interfaces="=eth0",
+                           port="7100", log="info")
+    for line in holder[0].stderr:
+        if "job's key" in line:
+            break
+    probe = "import socket, sys\n" \
+            "for place in sys.argv[1:]:\n" \
+            "    try: socket.create_connection((place, 7100), 10).close(); print('yes')\n" \
+            "    except ConnectionRefusedError: print('no')\n"
+    # It listens before it waits at the leader's port, which is open by then.
+    wait = "import socket\n" \
+           "while True:\n" \
+           "    try: socket.create_connection(('10.0.0.1', 7000), 10).close(); break\n" \
+           "    except ConnectionRefusedError: pass\n"
+    network.run("b", sys.executable, "-c", wait)
+    answer = network.run("b", sys.executable, "-c", probe, "10.0.0.1", "10.1.0.1", capture_output=True, text=True).stdout
+    assert answer == "yes\nno\n", answer
+    for rank in holder:
+        rank.kill()
+        rank.communicate()
+
+
+def no_such_interface(network):
+    ranks = network.job("ab", "10.0.0.1:7000", HELLO, interfaces="ib", join_seconds=2)
+    check_all_fail(ranks, "no network interface fits the setting interfaces; there are: lo 127.0.0.1, eth0 10.0.0.1")
+    check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, interfaces="eth,,", join_seconds=2), "interfaces is a list")
+
+
+def ports(network):
+    ranks = check_hello(network.job("ab", "10.0.0.1:7000", HELLO, log="info", port="7200"))
+    assert [listens_on(err)[0] for _, _, err in ranks] == [7200, 7200]
+    ranks = check_hello(network.job("aabb", "10.0.0.1:7000", HELLO, log="info", port="7200-7207"))
+    assert [sorted(listens_on(err)[0] for _, _, err in ranks[i:i + 2]) for i in (0, 2)] == [[7200, 7201]] * 2, ranks
+    ranks = network.job("aab", "10.0.0.1:7000", HELLO, port="7200", join_seconds=2)
+    check_all_fail(ranks, "port 7200 is taken on this host: each rank of a host needs one")
+    # What a firewall that lets just these ports through sees.
+    with network.firewall("b", "iif lo accept", "ct state established accept", "tcp dport 7200-7207 accept", "drop"):
+        check_hello(network.job("abab", "10.0.0.1:7000", HELLO, port="7200-7207"))
+
+
+def shares(network, *devices):
+    """Bytes that a sends on each device in the course of a job, as shares of all."""
+    def one(**settings):
+        before = [network.sent("a", device) for device in devices]
+        ranks = check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE, log="info", **settings))
+        sent = [network.sent("a", device) - old for device, old in zip(devices, before)]
+        return [bytes_sent / sum(sent) for bytes_sent in sent], ranks[1][2]
+    return one
+
+
+def rails(network):
+    share = shares(network, "eth0", "eth1")
+    found, log = share(rails=1)
+    assert found[1] < 0.01 and "rail" not in log, (found, log)
+    found, log = share(rail_weights="1:1")
+    assert abs(found[0] - 0.5) < 0.06, (found, log)
+    found, log = share(rail_weights="5:1")
+    assert abs(found[0] - 5 / 6) < 0.06 and "rail 1: eth1, 10.1.0.2, weight 1 (as set)" in log, (found, log)
+    found, log = share(rail_weights="0:1")  # what is small goes there, too
+    assert found[1] > 0.9, (found, log)
+    ranks = network.job("ab", "10.0.0.1:7000", HELLO, rail_weights="5:1:1")
+    check_all_fail(ranks, "rail_weights names 3 interfaces, but 2 are used together")
+    ranks = network.job("ab", "10.0.0.1:7000", HELLO, rails=[1, 2], join_seconds=10)
+    check_all_fail(ranks, "has rails=2, but the leader, rank 0 on a, has rails=1")
+
+
+def measured(network):
+    """Links of 5 : 1 get about that: what a machine under load measures is somewhere near."""
+    found, log = shares(network, "eth0", "eth1")()
+    weights = [int(weight) for weight in re.findall(r"weight (\d+) \(as measured\)", log)]
+    assert len(weights) == 2 and weights[0] == 64 and 6 <= weights[1] <= 32, log
+    assert abs(found[0] - weights[0] / sum(weights)) < 0.08, (found, weights)
+
+
+def dead_rail(network):
+    """A network that all hosts have and that leads nowhere is found out when the job starts, and not used."""
+    with network.firewall("b", "iifname eth1 drop"):
+        found, log = shares(network, "eth0", "eth1")()
+    assert found[0] > 0.98, found
+    assert "weight 0" in log and "cannot be reached: no answer to 10.1.0.1 through eth1" in log, log
+
+
+def black_hole_on_a_rail(network):
+    """Small packets pass, large ones do not."""
+    for host in "ab":  # a packet for each segment, as there is without the card's help
+        network.ip(host, "link", "set", "eth1", "gso_max_segs", 1)
+    with network.firewall("b", "iifname eth1 meta length > 600 drop"):
+        ranks = check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE))
+        assert "data does not arrive there: do large packets get lost (MTU)?" in ranks[0][2], ranks
+        # With small segments it works.
+        ranks = check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE, segment_bytes=500, log="info"))
+        assert "weight 0" not in ranks[0][2] and "data does not arrive" not in ranks[0][2], ranks
+
+
+def one_network_twice():
+    """Two interfaces of each host in one network, behind one bridge: each is used for its own lanes."""
+    with netns.Network() as network:
+        network.host("a", "b", "s")
+        network.run("s", "ip", "link", "add", "name", "bridge0", "type", "bridge")
+        network.ip("s", "link", "set", "bridge0", "up")
+        for device, port in (("eth0", 0), ("eth1", 1)):
+            for at, host in enumerate("ab"):
+                network.cable(host, "s", f"{device}{host}")
+                network.ip(host, "link", "set", f"{device}{host}", "down")
+                network.ip(host, "link", "set", f"{device}{host}", "name", device)
+                network.ip(host, "link", "set", device, "up")
+                network.ip(host, "address", "add", f"10.0.0.{1 + at + 10 * port}/24", "dev", device)
+                network.ip("s", "link", "set", f"{device}{host}", "master", "bridge0")
+        for host in "ab":  # each interface answers for its own address
+            network.run(host, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore; "
+                        "echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce; echo 2 > /proc/sys/net/ipv4/conf/all/rp_filter")
+        found, log = shares(network, "eth0", "eth1")(rail_weights="1:1")
+        assert abs(found[0] - 0.5) < 0.06, (found, log)
+
+
+def routed():
+    """Every host in networks of its own, with a router between: rails by their order, once somebody says how many."""
+    with netns.Network() as network:
+        network.host("a", "b", "r")
+        network.run("r", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        for rail in (0, 1):
+            for at, host in enumerate("ab"):
+                network.cable(host, "r", f"eth{rail}{host}", (f"10.{rail}.{at}.1/24", f"10.{rail}.{at}.254/24"))
+                network.ip(host, "route", "add", f"10.{rail}.0.0/16", "via", f"10.{rail}.{at}.254")
+        found, log = shares(network, "eth0a", "eth1a")()
+        assert found[0] > 0.99 and "rail" not in log, (found, log)
+        found, log = shares(network, "eth0a", "eth1a")(rails=2, rail_weights="1:1")
+        assert abs(found[0] - 0.5) < 0.06, (found, log)
+
+
+def names_of_loopback():
+    """The own name leads to loopback on every host; the leader is found by a name, too."""
+    hosts_file = "127.0.0.1 localhost\n127.0.1.1 a b\n10.0.0.1 leader\n"
+    with netns.Network() as network:
+        network.host("a", "b", hosts_file=hosts_file)
+        network.cable("a", "b", "eth0", ("10.0.0.1/24", "10.0.0.2/24"))
+        ranks = check_hello(network.job("ab", "leader:7000", HELLO, log="info"))
+        assert [listens_on(err)[1] for _, _, err in ranks] == [["10.0.0.1"], ["10.0.0.2"]], ranks
+    # The leader is called by its own name, which is loopback to itself alone.
+    with netns.Network() as network:
+        network.host("a", hosts_file="127.0.0.1 localhost\n127.0.1.1 a\n")
+        network.host("b", hosts_file="127.0.0.1 localhost\n127.0.1.1 b\n10.0.0.1 a\n")
+        network.cable("a", "b", "eth0", ("10.0.0.1/24", "10.0.0.2/24"))
+        ranks = check_hello(network.job("ab", "a:7000", HELLO, log="info"))
+        assert [listens_on(err)[1] for _, _, err in ranks] == [["10.0.0.1"], ["10.0.0.2"]], ranks
+
+
+def ipv6_only():
+    with netns.Network() as network:
+        network.host("a", "b")
+        network.cable("a", "b", "eth0", ("2001:db8::1/64", "2001:db8::2/64"))
+        for host in "ab":  # not even loopback has another
+            network.ip(host, "-4", "address", "flush", "dev", "lo")
+        ranks = check_hello(network.job("abab", "[2001:db8::1]:7000", HELLO, log="info"))
+        assert listens_on(ranks[0][2])[1] == ["2001:db8::1"], ranks
+        check_hello(network.job("ab", "[2001:db8::1]:7000", HELLO, interfaces="=eth0", family="ipv6", port="7200-7203"))
+        ranks = network.job("ab", "[2001:db8::1]:7000", HELLO, family="ipv4", join_seconds=2)
+        check_all_fail(ranks, "no network interface fits the setting family; there are: ")
+
+
+def both_families():
+    """The leader's address says nothing about the others' family; the setting does."""
+    with netns.Network() as network:
+        network.host("a", "b")
+        network.cable("a", "b", "eth0", ("10.0.0.1/24", "10.0.0.2/24"), ("2001:db8::1/64", "2001:db8::2/64"))
+        ranks = check_hello(network.job("ab", "10.0.0.1:7000", HELLO, log="info", family="ipv6"))
+        assert all(listens_on(err)[1] == [f"2001:db8::{rank + 1}"] for rank, (_, _, err) in enumerate(ranks)), ranks
+        ranks = check_hello(network.job("ab", "[2001:db8::1]:7000", HELLO, log="info"))
+        assert listens_on(ranks[1][2])[1] == ["2001:db8::2", "10.0.0.2"], ranks
+
+
+def link_local_only():
+    """Nobody has given the hosts an address. The leader's has to be written with the interface."""
+    with netns.Network() as network:
+        network.host("a", "b")
+        network.cable("a", "b", "eth0")
+        for host, address in (("a", "fe80::a"), ("b", "fe80::b")):
+            network.ip(host, "address", "flush", "dev", "eth0")
+            network.ip(host, "address", "add", f"{address}/64", "dev", "eth0", "nodad")
+        ranks = check_hello(network.job("ab", "[fe80::a%eth0]:7000", HELLO, log="info"))
+        assert listens_on(ranks[1][2])[1] == ["fe80::b"], ranks
+        check_hello(network.job("abab", "[fe80::a%eth0]:7000", HELLO, interfaces="=eth0"))
+
+
+def jumbo_frames():
+    with netns.Network() as network:
+        network.host("a", "b")
+        network.cable("a", "b", "eth0", ("10.0.0.1/24", "10.0.0.2/24"), mtu=9000)
+        check_all_ok(network.job("ab", "10.0.0.1:7000", *ALLREDUCE))
+
+
+def run(test, *arguments):
+    begin = time.monotonic()
+    test(*arguments)
+    print(f"{test.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
+
+
+def main():
+    netns.skip_unless_possible("nft", "tc", "unshare")
+    with netns.Network() as network:
+        network.host("a", "b")
+        for rail, rate in (0, "400mbit"), (1, "80mbit"):
+            network.cable("a", "b", f"eth{rail}", (f"10.{rail}.0.1/24", f"10.{rail}.0.2/24"), rate=rate)
+        for test in (one_interface_of_several, only_chosen_addresses, no_such_interface, ports, rails, measured, dead_rail,
+                     black_hole_on_a_rail):
+            run(test, network)
+    for test in (one_network_twice, routed, names_of_loopback, ipv6_only, both_families, link_local_only, jumbo_frames):
+        run(test)
+
+
+if __name__ == "__main__":
+    main()
