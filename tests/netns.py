@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIP = 77
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
@@ -30,6 +31,13 @@ def skip_unless_possible(*tools):
         print(f"skipped: no network namespaces: {made.stderr.strip()}")
         sys.exit(SKIP)
     subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def timed(test, *arguments):
+    """Runs it, and says how long it took."""
+    begin = time.monotonic()
+    test(*arguments)
+    print(f"{test.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
 
 
 class Network:
@@ -89,6 +97,32 @@ class Network:
                 self.ip(host, "address", "add", pair[at], "dev", device, *(["nodad"] if ":" in pair[at] else []))
             if rate:
                 self.run(host, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", "32k", "latency", "50ms")
+
+    def switch(self, device, **addresses):
+        """All of the hosts at one bridge, each by a device of that name with its address; the bridge is a host of its own."""
+        if "bridge" not in self.hosts:
+            self.host("bridge")
+            self.ip("bridge", "link", "add", "name", "bridge0", "type", "bridge")
+            self.ip("bridge", "link", "set", "bridge0", "up")
+        for host, address in addresses.items():
+            end = f"{device}-{host}"
+            self.cable(host, "bridge", end)
+            self.ip(host, "link", "set", end, "down")
+            self.ip(host, "link", "set", end, "name", device, "up")
+            self.ip(host, "address", "add", address, "dev", device)
+            self.ip("bridge", "link", "set", end, "master", "bridge0")
+
+    def narrow_path(self, one, other):
+        """Two hosts, 10.0.0.1 and 10.0.1.1, that think of jumbo frames, with two routers and a link of 1500 between them."""
+        self.host(one, "r1", "r2", other)
+        self.cable(one, "r1", "eth0", ("10.0.0.1/24", "10.0.0.254/24"), mtu=9000)
+        self.cable("r1", "r2", "eth1", ("10.0.9.1/24", "10.0.9.2/24"))
+        self.cable("r2", other, "eth0", ("10.0.1.254/24", "10.0.1.1/24"), mtu=9000)
+        for router, beyond, hop in ("r1", "10.0.1.0/24", "10.0.9.2"), ("r2", "10.0.0.0/24", "10.0.9.1"):
+            self.run(router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+            self.ip(router, "route", "add", beyond, "via", hop)
+        self.ip(one, "route", "add", "default", "via", "10.0.0.254")
+        self.ip(other, "route", "add", "default", "via", "10.0.1.254")
 
     @contextlib.contextmanager
     def firewall(self, host, *rules):

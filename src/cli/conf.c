@@ -25,6 +25,11 @@ static void say_warning(void *unused, const struct error *complaint)
 	cli_note("%s", complaint->text);
 }
 
+static const char *shown(const char *value)
+{
+	return value[0] ? value : "none";
+}
+
 static enum esp_status print_table(const struct conf *conf)
 {
 	static const char *const headers[] = {"setting", "value", "default", "origin", "meaning", NULL};
@@ -34,8 +39,8 @@ static enum esp_status print_table(const struct conf *conf)
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		const struct conf_setting *setting = conf_setting_at(i);
 		table_cell(&table, "%s", setting->name);
-		table_cell(&table, "%s", conf_value_text(conf, i, text));
-		table_cell(&table, "%s", setting->fallback);
+		table_cell(&table, "%s", shown(conf_value_text(conf, i, text)));
+		table_cell(&table, "%s", shown(setting->fallback));
 		table_cell(&table, "%s", conf_origin_name(conf->origins[i]));
 		table_cell(&table, "%s", setting->help);
 	}

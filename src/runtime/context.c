@@ -474,6 +474,8 @@ static enum esp_status meet_all(struct context *context, struct failure *failure
 		status = gauge_settle(context, rates, failure);
 	else if (status == ESP_OK && context->rails.count > 1)
 		status = gauge_settle_as_set(context, failure);
+	else if (status == ESP_OK)
+		gauge_settle_alone(context);
 	return status;
 }
 

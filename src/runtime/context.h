@@ -22,6 +22,7 @@
 #include "group/presence.h"
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
+#include "runtime/stall.h"
 #include "runtime/steward.h"
 #include "transport/shm/segment.h"
 
@@ -43,6 +44,7 @@ struct context {
 	struct listener listener; /* its sockets become the steward's */
 	struct rails rails;       /* interfaces of every host that are used together (group/route.h) */
 	struct gauge gauge;       /* and how fast they are */
+	struct stall stall;       /* the steward's alone   */
 	uint32_t rank, size;
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 

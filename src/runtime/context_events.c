@@ -32,13 +32,24 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, co
 
 static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int fd, bool dialled)
 {
-	(void)peer;
-	gauge_connected(argument, rail, fd, dialled);
+	struct context *context = argument;
+
+	if (!dialled || !context->gauge.settled) {
+		gauge_connected(context, rail, fd, dialled);
+		return;
+	}
+	close(fd);
+	stall_answered(context, peer, rail, NULL);
 }
 
 static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, const struct error *why)
 {
-	gauge_unreachable(argument, peer, rail, why);
+	struct context *context = argument;
+
+	if (context->gauge.settled)
+		stall_answered(context, peer, rail, why);
+	else
+		gauge_unreachable(context, peer, rail, why);
 }
 
 static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
@@ -388,6 +399,7 @@ static void on_tick(void *argument, uint64_t now)
 	struct context *context = argument;
 	struct concern concern = {0};
 
+	stall_look(context, now);
 	do {
 		pthread_mutex_lock(&context->lock);
 		concern.what = CONCERN_NONE;

@@ -62,7 +62,7 @@ void gauge_order(struct gauge *gauge, uint32_t lanes, uint32_t rails)
 
 void gauge_init(struct gauge *gauge, uint32_t lanes)
 {
-	*gauge = (struct gauge){0};
+	memset(gauge, 0, sizeof(*gauge));
 	for (uint32_t i = 0; i < RAILS_MOST; i++) {
 		gauge->rates[i] = UINT64_MAX;
 		gauge->fds[i] = -1;
@@ -85,6 +85,7 @@ static enum esp_status use_weights(struct context *context, const char *how, str
 	struct gauge *gauge = &context->gauge;
 
 	gauge_order(gauge, context->lanes, context->rails.count);
+	atomic_store(&gauge->settled, true);
 	for (uint32_t i = 0; i < context->rails.count; i++) {
 		char name[INTERFACE_NAME], address[CARD_ADDRESS_TEXT];
 
@@ -98,6 +99,11 @@ static enum esp_status use_weights(struct context *context, const char *how, str
 	context->world->layout.lanes = gauge->lanes;
 	context->world->layout.lane_weights = gauge->lane_weights;
 	return ESP_OK;
+}
+
+void gauge_settle_alone(struct context *context)
+{
+	atomic_store(&context->gauge.settled, true);
 }
 
 enum esp_status gauge_settle(struct context *context, const uint64_t *rates, struct failure *failure)

@@ -13,6 +13,8 @@
 #ifndef RUNTIME_GAUGE_H
 #define RUNTIME_GAUGE_H
 
+#include <stdatomic.h>
+
 #include "group/route.h"
 #include "runtime/failure.h"
 
@@ -25,6 +27,7 @@ struct gauge {
 	uint32_t weights[RAILS_MOST]; /* of rails, once all have met */
 
 	/* Lanes in the order in which calls take them, and what each is worth; those behind the first `lanes` are not used. */
+	atomic_bool settled;
 	uint32_t lanes;
 	uint8_t lane_order[GAUGE_LANES];
 	uint64_t lane_weights[GAUGE_LANES];
@@ -43,6 +46,8 @@ void gauge_fini(struct context *context);
 void gauge_measure(struct context *context);
 /* All have met; rates: the slowest of each rail, as all ranks know them. ESP_ELINK: no rail is left. */
 ESP_CHECKED enum esp_status gauge_settle(struct context *context, const uint64_t *rates, struct failure *failure);
+/* The same for a job with one rail. */
+void gauge_settle_alone(struct context *context);
 /* The same with the weights of the setting. */
 ESP_CHECKED enum esp_status gauge_settle_as_set(struct context *context, struct failure *failure);
 

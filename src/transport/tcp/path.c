@@ -17,4 +17,8 @@ void path_read(int fd, struct tcp_stats *out)
 	out->rtt_var_us = info.tcpi_rttvar;
 	out->delivery_bytes_per_s = info.tcpi_delivery_rate;
 	out->retransmits = info.tcpi_total_retrans;
+	out->timeouts = info.tcpi_retransmits;
+	out->unacked = info.tcpi_unacked;
+	out->segment_bytes = info.tcpi_snd_mss;
+	out->path_mtu = info.tcpi_pmtu;
 }

@@ -104,6 +104,9 @@ struct tcp_stats {
 	uint32_t rtt_us, rtt_var_us;
 	uint64_t delivery_bytes_per_s;       /* the kernel's latest estimate      */
 	uint32_t retransmits;
+	uint32_t timeouts;                   /* of the oldest segment under way: since when nothing was acknowledged */
+	uint32_t unacked;                    /* segments under way                */
+	uint32_t segment_bytes, path_mtu;    /* most in one packet                */
 };
 
 /* False: there is no connection to the peer. */

@@ -1,0 +1,21 @@
+#include "runtime/stall.h"
+
+#include "base/check.h"
+
+int main(void)
+{
+	struct tcp_stats stats = {.has_path = true, .unacked = 10, .timeouts = 4, .segment_bytes = 8948, .path_mtu = 9000};
+
+	CHECK(stall_is_stuck(&stats) && stall_is_about_size(&stats));
+	stats.timeouts = 3; /* a lossy network, so far */
+	CHECK(!stall_is_stuck(&stats) && !stall_is_about_size(&stats));
+	stats.timeouts = 9;
+	stats.segment_bytes = 536; /* stuck, but not for its size */
+	CHECK(stall_is_stuck(&stats) && !stall_is_about_size(&stats));
+	stats.unacked = 0; /* all has arrived: the other end is slow to read */
+	CHECK(!stall_is_stuck(&stats));
+	stats.unacked = 1;
+	stats.has_path = false;
+	CHECK(!stall_is_stuck(&stats));
+	return 0;
+}
