@@ -12,6 +12,7 @@ static const struct cli_command *const commands[] = {
 	&cli_bench,
 	&cli_conf,
 	&cli_demo,
+	&cli_doctor,
 	&cli_lab,
 	&cli_plan,
 	&cli_run,
