@@ -664,14 +664,31 @@ def join_test_settings_that_differ():
 def join_test_log():
     status, out, err = joining(env={"ESP_LOG": "info", "ESP_LANS": "4"})
     assert status == OK and len(out.splitlines()) == 3, (status, err)
-    assert len(re.findall(r"WARN environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES\?\n", err)) == 1, err
+    assert len(re.findall(r"WARN CONF environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES\?\n", err)) == 1, err
     for rank in range(3):
         lines = re.findall(rf"^\[{rank}\] .* ESPALIER INFO (.*)$", err, re.MULTILINE)
-        assert re.fullmatch(rf"rank {rank} of 3 \(ESP_RANK, ESP_SIZE\), leader 127.0.0.1:\d+ \(ESP_LEADER\)", lines[0]), lines
-        assert lines[1] == "the job's key: from ESP_KEY", lines
-        assert re.fullmatch(rf"joined 3 ranks on 1 host; rank {rank} listens on port \d+ of 127.0.0.1", lines[2]), lines
-        assert re.match(r"\d lanes? \(as there are cores for each rank\), 2 ranks reached through shared memory", lines[3]), lines
+        assert re.fullmatch(rf"JOIN rank {rank} of 3 \(ESP_RANK, ESP_SIZE\), leader 127.0.0.1:\d+ \(ESP_LEADER\)", lines[0]), lines
+        assert lines[1] == "JOIN the job's key: from ESP_KEY", lines
+        assert re.fullmatch(rf"JOIN joined 3 ranks on 1 host; rank {rank} listens on port \d+ of 127.0.0.1", lines[2]), lines
+        assert re.match(r"NET \d lanes? \(as there are cores for each rank\), 2 ranks reached through shared memory", lines[3]), lines
     assert joining()[2] == ""
+
+
+def join_test_log_file():
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, err = joining(env={"ESP_LOG": "info", "ESP_LOG_SUBSYSTEMS": "join", "ESP_LOG_FILE": f"{folder}/%h.%r.log"})
+        assert status == OK and err == "", (status, err)
+        files = sorted(pathlib.Path(folder).iterdir())
+        assert [file.name for file in files] == [f"{socket.gethostname()}.{rank}.log" for rank in range(3)], files
+        for rank, file in enumerate(files):
+            lines = file.read_text().splitlines()
+            assert len(lines) == 3, lines
+            for line in lines:
+                assert re.fullmatch(rf"[^ :]+:\d+:\d+ \[{rank}\] ESPALIER INFO JOIN .+", line), line
+    status, out, err = joining(env={"ESP_LOG_FILE": "/nowhere/%r", "ESP_LOG_SUBSYSTEMS": "GRAPH"})
+    assert status == OK and len(out.splitlines()) == 3, (status, err)
+    assert err.count("WARN CONF log_file: cannot write the log to /nowhere/") == 3, err
+    assert err.count("WARN CONF log_subsystems: 'GRAPH' is no subsystem; there are all, CONF, JOIN") == 3, err
 
 
 # ---- other hosts ----

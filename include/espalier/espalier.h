@@ -199,6 +199,29 @@ struct esp_stats {
 #define ESP_STATS_INIT ESP_INIT(struct esp_stats)
 ESP_API enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats);
 
+/*
+ * The calls of one kind and one class of size that have ended here. Bandwidth is bytes / time_ns, in GB/s (10^9); that of the busiest
+ * link at least, as nccl-tests counts it, bus_bytes / time_ns.
+ */
+struct esp_call_stats {
+	size_t struct_size;
+	char operation[32];        /* "allreduce" ... "send", "receive"; "group": groups were made or freed      */
+	uint64_t least_bytes, most_bytes; /* of the class: calls of so many bytes, of the whole vector or all blocks */
+	uint64_t calls;            /* that ended well; all that follows is about these                           */
+	uint64_t failed;
+	uint64_t bytes, bus_bytes;
+	uint64_t time_ns;          /* of all of them together                                                    */
+	uint64_t waited_ns;        /* of that: nothing could be done but wait for other ranks                    */
+	uint64_t min_ns, p50_ns, p99_ns, max_ns; /* of one call; p50 and p99 are at most a quarter too long      */
+};
+#define ESP_CALL_STATS_INIT ESP_INIT(struct esp_call_stats)
+/*
+ * Fills up to `capacity` of an array whose elements all have their struct_size set, and *out_count with how many there are, which may
+ * be more. stats may be NULL if capacity is 0. Those without any call are left out.
+ */
+ESP_API enum esp_status esp_get_call_stats(struct esp_context *context, struct esp_call_stats *stats, uint32_t capacity,
+                                           uint32_t *out_count);
+
 /* ---- memory ---- */
 
 /*

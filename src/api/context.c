@@ -75,9 +75,9 @@ static void tell_dropped(struct context *context)
 		work_describe(first, text);
 	pthread_mutex_unlock(&context->lock);
 	if (count == 1)
-		log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: a call has not ended, and is dropped: %s", text);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CALL, "esp_fini: a call has not ended, and is dropped: %s", text);
 	else if (count > 1)
-		log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: %u calls have not ended, and are dropped, the oldest: %s", count,
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CALL, "esp_fini: %u calls have not ended, and are dropped, the oldest: %s", count,
 		          text);
 }
 

@@ -55,6 +55,17 @@ static const struct conf_setting settings[] = {
 	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
 	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
 	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},
+	{"log_subsystems", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+	 "whose lines below warn are written: CONF, JOIN, NET, PLAN, CALL, WATCH; ^ in front: all others", AT(log_subsystems)},
+	{"log_file", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+	 "where the log goes instead of stderr; %h host, %j job, %p process, %r rank", AT(log_file)},
+	{"dump_dir", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+	 "folder for what ranks know when a call fails, for espalier diagnose", AT(dump_dir)},
+	{"status", CONF_BOOL, "yes", 0, 0, NULL, "answer espalier status of the same user, on a local socket", AT(status)},
+	{"metrics", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+	 "path of a local socket that answers Prometheus; %h, %j, %p, %r as in log_file", AT(metrics)},
+	{"trace", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL, "file for a Chrome trace of each rank; %h, %j, %p, %r as in log_file", AT(trace)},
+	{"trace_detail", CONF_BOOL, "no", 0, 0, NULL, "the trace also has what each lane does and waits for", AT(trace_detail)},
 };
 static_assert(CONF_INTERFACES_MOST < CONF_VALUE_TEXT && CONF_WEIGHTS_MOST < CONF_VALUE_TEXT, "CONF_VALUE_TEXT in conf.h");
 static_assert(sizeof settings / sizeof settings[0] == CONF_COUNT, "CONF_COUNT in conf.h");
@@ -139,7 +150,7 @@ static bool parse_text(const struct conf_setting *setting, const char *text, siz
 	if (length > setting->max)
 		return false;
 	for (size_t i = 0; i < length; i++)
-		if (text[i] <= ' ' || text[i] > '~')
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			return false;
 	memcpy(out, text, length);
 	out[length] = '\0';
@@ -199,7 +210,7 @@ static void describe(const struct conf_setting *setting, char *text, size_t size
 		         setting->max);
 		break;
 	case CONF_TEXT:
-		snprintf(text, size, "at most %" PRIu64 " printable characters without blanks", setting->max);
+		snprintf(text, size, "a text of at most %" PRIu64 " printable bytes", setting->max);
 		break;
 	}
 }

@@ -17,9 +17,10 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 21            /* settings in the table */
+#define CONF_COUNT 28            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
+#define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
 
 /* Weakest first. */
 enum conf_origin {
@@ -72,6 +73,13 @@ struct conf {
 	uint32_t segment_bytes;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
+	char log_subsystems[CONF_TEXT_MAX];
+	char log_file[CONF_TEXT_MAX];
+	char dump_dir[CONF_TEXT_MAX];
+	bool status;
+	char metrics[CONF_TEXT_MAX];
+	char trace[CONF_TEXT_MAX];
+	bool trace_detail;
 	uint8_t origins[CONF_COUNT]; /* enum conf_origin, by index in the table */
 };
 
@@ -134,7 +142,7 @@ ESP_CHECKED enum esp_status conf_read_file(struct conf *conf, const char *path, 
 
 /* For listings: the table, and a setting's value as text that conf_set() reads back. */
 const struct conf_setting *conf_setting_at(size_t index); /* NULL from CONF_COUNT on */
-#define CONF_VALUE_TEXT 192 /* as long as the longest text */
+#define CONF_VALUE_TEXT 256
 const char *conf_value_text(const struct conf *conf, size_t index, char text[CONF_VALUE_TEXT]);
 const char *conf_origin_name(enum conf_origin origin);
 

@@ -26,14 +26,21 @@ static void new_line(const struct json *json)
 	fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
 }
 
+static bool is_flat(const struct json *json, uint32_t depth)
+{
+	return json->flat_depth > 0 && depth > json->flat_depth;
+}
+
 /* The comma and the line break in front of a key or of an array's element. */
 static void separate(struct json *json)
 {
 	uint32_t top = json->depth - 1;
+	bool flat = is_flat(json, json->depth);
 	if (!json->empty[top])
-		fputc(',', json->out);
+		fputs(flat ? ", " : ",", json->out);
 	json->empty[top] = false;
-	new_line(json);
+	if (!flat)
+		new_line(json);
 }
 
 static void before_value(struct json *json)
@@ -67,7 +74,7 @@ static void end(struct json *json, bool object)
 {
 	assert(json->depth > 0 && json->in_object[json->depth - 1] == object && !json->keyed);
 	json->depth--;
-	if (!json->empty[json->depth])
+	if (!json->empty[json->depth] && !is_flat(json, json->depth + 1))
 		new_line(json);
 	fputc(object ? '}' : ']', json->out);
 	after_value(json);

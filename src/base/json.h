@@ -1,5 +1,5 @@
 /*
- * json.h - writes JSON to a FILE as it goes, indented by two blanks.
+ * json.h - writes JSON to a FILE as it goes, indented by two blanks, or with small things on one line.
  *
  *   struct json json;
  *   json_init(&json, stdout);
@@ -27,6 +27,7 @@
 struct json {
 	FILE *out; /* borrowed */
 	uint32_t depth;
+	uint32_t flat_depth; /* what is deeper stands on one line; 0: nothing does. Set after json_init() */
 	bool in_object[JSON_DEPTH]; /* by depth: object or array */
 	bool empty[JSON_DEPTH];     /* by depth: nothing in it yet */
 	bool keyed;                 /* a key waits for its value */

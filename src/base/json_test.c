@@ -61,6 +61,32 @@ static const char *one_string(const char *text, size_t length)
 
 #define ONE_STRING(literal) one_string(literal, sizeof literal - 1)
 
+/* What is deep stands on one line. */
+static void test_flat(void)
+{
+	struct json json;
+	FILE *out = open_written();
+	json_init(&json, out);
+	json.flat_depth = 1;
+	json_array_begin(&json);
+	for (int i = 0; i < 2; i++) {
+		json_object_begin(&json);
+		json_put_u64(&json, "a", 1);
+		json_key(&json, "b");
+		json_array_begin(&json);
+		json_u64(&json, 2);
+		json_array_end(&json);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	CHECK(json_fini(&json) == ESP_OK);
+	fclose(out);
+	CHECK_STR(written, "[\n"
+	                   "  {\"a\": 1, \"b\": [2]},\n"
+	                   "  {\"a\": 1, \"b\": [2]}\n"
+	                   "]\n");
+}
+
 static void test_strings(void)
 {
 	CHECK_STR(ONE_STRING("a\"b\\c/d"), "\"a\\\"b\\\\c/d\"\n");
@@ -143,6 +169,7 @@ int main(void)
 {
 	test_put();
 	test_shape();
+	test_flat();
 	test_strings();
 	test_doubles();
 	test_full_disk();

@@ -25,6 +25,7 @@ static void say_warning(void *unused, const struct error *complaint)
 	cli_note("%s", complaint->text);
 }
 
+/* An empty cell would be none at all. */
 static const char *shown(const char *value)
 {
 	return value[0] ? value : "none";

@@ -12,10 +12,13 @@ static const struct cli_command *const commands[] = {
 	&cli_bench,
 	&cli_conf,
 	&cli_demo,
+	&cli_diagnose,
 	&cli_doctor,
 	&cli_lab,
 	&cli_plan,
 	&cli_run,
+	&cli_status,
+	&cli_trace,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 

@@ -121,6 +121,20 @@ bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out
 	return true;
 }
 
+bool lane_waits_any(const struct lane *lane, struct exec_wait *out)
+{
+	for (const struct stream *stream = lane->streams; stream; stream = stream->next) {
+		struct exec_wait wait;
+
+		if (exec_waits(stream->exec, &wait) && wait.peer != PLAN_NONE) {
+			wait.peer = members_peer(&stream->members, wait.peer);
+			*out = wait;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* ---- failure ---- */
 
 void lane_fail_stream(struct lane *lane, uint16_t channel, uint32_t peer, enum esp_status status)

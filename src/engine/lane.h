@@ -64,6 +64,9 @@ uint32_t lane_unfinished(const struct lane *lane);
 /* What a stream waits for; node is translated: wait.peer is a rank of the job. False: nothing is unfinished, no such channel. */
 bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out);
 
+/* The same of the first of its streams that waits for a peer. False: none does. */
+bool lane_waits_any(const struct lane *lane, struct exec_wait *out);
+
 struct lane_failure {
 	uint16_t channel;
 	struct exec_failure why; /* node and wait.peer: ranks of the job */

@@ -165,7 +165,7 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 		handshake_fini(&handshake);
 	}
 	if (status == ESP_OK && config->log)
-		log_write(config->log, LOG_LEVEL_INFO, "waiting to be let in");
+		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
 	if (status == ESP_OK)
 		status = read_invitation(fd, config->deadline_ns, &config->launch, err);
 	close(fd);

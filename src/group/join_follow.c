@@ -134,7 +134,7 @@ static enum esp_status follow_with(struct follower *follower, struct launcher *l
 		uint64_t now = clock_now_ns();
 		if (now >= deadline)
 			return give_up(follower);
-		log_write(follower->dial->config.log, LOG_LEVEL_TRACE, "joining: %s; trying again", follower->err->text);
+		log_write(follower->dial->config.log, LOG_LEVEL_TRACE, LOG_JOIN, "%s; trying again", follower->err->text);
 		poll(NULL, 0, join_wait_ms(now, earlier(now + backoff_next_ns(&backoff), deadline)));
 	}
 }

@@ -109,16 +109,16 @@ static void on_stranger(struct leader *leader, struct guest *guest, const struct
 {
 	char origin[STORE_ORIGIN];
 	if (store_on_stranger(&leader->store, guest_origin(guest, origin)))
-		log_write(leader->config->log, LOG_LEVEL_WARN,
-		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
+		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
 
 static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
 {
 	char origin[STORE_ORIGIN];
 	if (store_on_other(&leader->store, guest_origin(guest, origin)))
-		log_write(leader->config->log, LOG_LEVEL_WARN,
-		          "joining: refused a connection from %s: %s; further ones are only counted", origin, why->text);
+		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
 
 /* The handshake proved a peer that does not fit; it is told by the verdict that is still to be sent. */
@@ -465,7 +465,7 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 		*out_culprit = leader.store.culprit;
 		join_post_close(&leader.post, leader.store.state == STORE_COMPLETE ? NULL : &leader.store.error);
 		if (leader.store.strangers.count + leader.store.others.count > 1)
-			log_write(config->log, LOG_LEVEL_INFO, "joining: refused %" PRIu64 " connections",
+			log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "refused %" PRIu64 " connections",
 			          leader.store.strangers.count + leader.store.others.count);
 	}
 	leader_fini(&leader);

@@ -97,7 +97,7 @@ bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err)
 		status = post_notice(post, look_until(), &why);
 	}
 	if (status != ESP_OK && is_ours) {
-		log_write(post->config->log, LOG_LEVEL_WARN, "joining: %s; not looking there again", why.text);
+		log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; not looking there again", why.text);
 		post->next_ns = UINT64_MAX;
 	}
 	sodium_memzero(&there, sizeof(there));
@@ -119,7 +119,7 @@ void join_post_close(struct join_post *post, const struct error *failure)
 			*c = *c >= 0x20 && *c < 0x7f ? *c : '?';
 		struct error why;
 		if (notice_post(place, post->name, &post->notice, KEEP_SECONDS, look_until(), &why) != ESP_OK)
-			log_write(post->config->log, LOG_LEVEL_WARN, "joining: %s", why.text);
+			log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s", why.text);
 	}
 	sodium_memzero(&post->notice, sizeof(post->notice));
 	post->posted = false;

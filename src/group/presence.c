@@ -66,7 +66,7 @@ bool presence_is_neighbour(const struct presence *presence, uint32_t rank)
 	uint32_t ahead = (rank + presence->size - presence->self) % presence->size, behind = presence->size - ahead;
 
 	if (presence->has_begun)
-		return member->is_next || member->is_before;
+		return member->is_next || member->is_before || member->lingers;
 	return ahead != 0 && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
 }
 
@@ -191,6 +191,8 @@ static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, u
 	if (rank == presence->self || member->fate >= fate || member->fate == FATE_LEFT)
 		return;
 	bool was_here = member->fate == FATE_HERE;
+	/* Who leaves waits for the others, and so for word of them. */
+	member->lingers = fate == FATE_LEFT && presence_is_neighbour(presence, rank);
 	member->fate = (uint8_t)fate;
 	member->by = by;
 	snprintf(member->how, sizeof(member->how), "%s", how);
@@ -281,6 +283,9 @@ void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 
 void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now)
 {
+	struct member *member = &presence->all[rank];
+
+	member->is_next = member->is_before = member->lingers = false;
 	set_fate(presence, rank, FATE_DEAD, presence->self, how, now);
 }
 

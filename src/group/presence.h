@@ -50,6 +50,7 @@ struct member {
 	uint8_t fate;       /* enum fate                                             */
 	bool is_next;       /* we beat it                                            */
 	bool is_before;     /* it beats us                                           */
+	bool lingers;       /* it has left, and waits for us to leave too           */
 	bool is_accused_by_us;
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
 	uint64_t beaten_ns; /* when we last did                                      */

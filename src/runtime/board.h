@@ -44,6 +44,7 @@ struct board_call {
 	struct call_note note;
 	uint32_t digest;
 	unsigned rounds;    /* board_rounds()                                   */
+	uint64_t started;   /* ticks of the recorder: for people                */
 	bool has_summed;    /* our slice: the second round has begun            */
 	uint32_t seen;      /* members that were looked at, in this round       */
 	uint32_t waits_for; /* the member that it waits for                     */

@@ -12,7 +12,10 @@
 #include "group/key.h"
 #include "group/listen.h"
 #include "group/notice.h"
+#include "runtime/context_account.h"
 #include "runtime/context_events.h"
+#include "runtime/context_log.h"
+#include "runtime/desk.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
 #include "runtime/shrink.h"
@@ -46,7 +49,7 @@ static void complain(void *argument, const struct error *complaint)
 {
 	const struct log *log = argument;
 
-	log_write(log, LOG_LEVEL_WARN, "%s", complaint->text);
+	log_write(log, LOG_LEVEL_WARN, LOG_CONF, "%s", complaint->text);
 }
 
 static enum esp_status read_settings(struct context *context, const struct context_options *options,
@@ -55,6 +58,8 @@ static enum esp_status read_settings(struct context *context, const struct conte
 	struct error err;
 
 	log_init(&context->log, LOG_LEVEL_WARN);
+	log_limit_init(&context->log_limit);
+	context->log.limit = &context->log_limit;
 	if (options->log) {
 		context->log.sink = options->log;
 		context->log.context = options->log_context;
@@ -79,7 +84,7 @@ static enum esp_status read_settings(struct context *context, const struct conte
 		             &err) != ESP_OK)
 			return pass(failure, &err);
 	}
-	context->log.level = (enum log_level)context->conf.log;
+	context_log_set(context);
 	for (size_t i = 0; i < CONF_COUNT; i++)
 		conf_value_text(&context->conf, i, context->settings[i]);
 	return ESP_OK;
@@ -164,7 +169,8 @@ static enum esp_status find_launch(struct context *context, const struct context
 	context->rank = launch->rank;
 	context->size = launch->size;
 	context->log.rank = (int32_t)launch->rank;
-	log_write(&context->log, LOG_LEVEL_INFO, "%s", launch_describe(launch, text));
+	context_log_open(context, options->log != NULL);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
 	if (launch->rank == 0) /* one rank is enough to say it */
 		conf_check_environment(complain, &context->log);
 	return ESP_OK;
@@ -215,11 +221,11 @@ static enum esp_status find_key(struct context *context, const struct context_op
 		if (status != ESP_OK)
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
-			log_write(&context->log, LOG_LEVEL_WARN, "this job has no key: anybody on the network can join it");
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "this job has no key: anybody on the network can join it");
 		context->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
-		log_write(&context->log, LOG_LEVEL_INFO, "the job's key: %s", key_describe(&situation));
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "the job's key: %s", key_describe(&situation));
 	memcpy(context->join.key, key.bytes, sizeof(context->join.key));
 	key_wipe(&key);
 	return status;
@@ -245,7 +251,9 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 	context->rank_of = calloc(size, sizeof(*context->rank_of));
 	context->views = calloc(size, sizeof(struct segment_view *));
 	context->fates = calloc(size, sizeof(*context->fates));
-	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates)
+	context->fates_ns = calloc(size, sizeof(*context->fates_ns));
+	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
+	    !context->fates_ns)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->local_of[i] = NO_RANK;
@@ -296,8 +304,8 @@ static void tell_how(struct context *context)
 {
 	char text[JOIN_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_INFO, "%s", join_describe(&context->join, &context->roster, text));
-	log_write(&context->log, LOG_LEVEL_INFO, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", join_describe(&context->join, &context->roster, text));
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
 	          context->lanes, context->lanes == 1 ? "" : "s",
 	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
 	                                                                                                 : "as there are cores for each rank", context->local_count - 1,
@@ -435,6 +443,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.listener = &context->listener,
 		.local_fd = *local_fd,
 		.door_fd = heir_of ? steward_share_door(heir_of->steward) : -1,
+		.extra_fd = desk_descriptor(context->desk),
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
@@ -500,12 +509,19 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = open_segment(context, failure);
 	if (status == ESP_OK)
 		status = open_drivers(context, failure);
+	if (status == ESP_OK && recorder_open(&context->recorder, context->conf.trace[0]) != ESP_OK)
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
 	if (status == ESP_OK) /* before anybody can send on it */
 		status = open_world(context, failure);
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
+		context->instance = context_instance(context);
+		dump_open(context);
+		context->desk = desk_open(context);
+		context->tracer = tracer_open(context);
 		status = open_steward(context, options->heir_of, local_fd, failure);
+	}
 	if (status == ESP_OK)
 		status = context_meet(context, failure);
 	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
@@ -525,6 +541,10 @@ static void context_free(struct context *context)
 	steward_close(context->steward);
 	if (context->steward)
 		gauge_fini(context);
+	desk_close(context->desk);
+	tracer_close(context->tracer, context);
+	context->tracer = NULL;
+	dump_close(context);
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_close(&context->drivers[i]);
 	while (context->works)
@@ -536,6 +556,7 @@ static void context_free(struct context *context)
 	segment_close(context->segment);
 	presence_fini(&context->presence);
 	shrink_forget_past(context);
+	recorder_close(&context->recorder);
 	roster_fini(&context->roster);
 	rails_fini(&context->rails);
 	free(context->drivers);
@@ -544,6 +565,8 @@ static void context_free(struct context *context)
 	free(context->rank_of);
 	free(context->views);
 	free(context->fates);
+	free(context->fates_ns);
+	context_log_close(context);
 	if (context->alive)
 		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_destroy(&context->lock);

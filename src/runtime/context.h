@@ -9,7 +9,7 @@
  *
  * One lock (context->lock) guards what the threads of a rank share: who drives a lane, mail for
  * drivers, the list of groups and of work, and who is gone. It is held for some dozen
- * instructions at a time, never while data moves, and no other lock is taken under it.
+ * instructions at a time, never while data moves, and no other lock is taken under it but the recorder's.
  */
 #ifndef RUNTIME_CONTEXT_H
 #define RUNTIME_CONTEXT_H
@@ -19,16 +19,22 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
+#include "base/log_file.h"
+#include "base/log_limit.h"
 #include "group/presence.h"
+#include "runtime/dump.h"
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
+#include "runtime/recorder.h"
 #include "runtime/stall.h"
 #include "runtime/steward.h"
+#include "runtime/tracer.h"
 #include "transport/shm/segment.h"
 
 #define NO_RANK UINT32_MAX
 #define NEWS_KEPT 64u
 
+struct desk;
 struct driver;
 struct group;
 struct work;
@@ -39,6 +45,8 @@ struct context {
 	struct conf conf;
 	char settings[CONF_COUNT][CONF_VALUE_TEXT]; /* as text */
 	struct log log;
+	struct log_limit log_limit;
+	struct log_file log_file;
 	struct join_config join;
 	struct roster roster;
 	struct listener listener; /* its sockets become the steward's */
@@ -63,6 +71,11 @@ struct context {
 	struct driver *drivers;
 	uint32_t lanes;
 	struct group *world;
+	struct recorder recorder;
+	struct dump dump;
+	struct tracer *tracer;       /* NULL: nobody wants one   */
+	struct desk *desk;           /* NULL: nobody is answered */
+	uint64_t instance;           /* see context_account.h */
 	const _Atomic uint32_t *alive; /* 1; reads as 0 in a child after fork */
 
 	pthread_mutex_t lock;     /* guards what follows                               */
@@ -72,6 +85,7 @@ struct context {
 	struct work *live;        /* work under way                                     */
 	struct work *works;       /* all that there is                                  */
 	uint8_t *fates;           /* by rank: enum fate                                 */
+	uint64_t *fates_ns;       /* by rank: when we heard of it                       */
 	uint32_t gone;            /* ranks that have left or died                       */
 	uint64_t gone_ns;         /* when the last of them did                          */
 	uint32_t next_channel;
@@ -125,6 +139,8 @@ struct context_stats {
 	uint64_t shared_bytes, network_bytes; /* of those sent: read where they lay, through sockets */
 };
 void context_stats(struct context *context, struct context_stats *out);
+/* The same, but lanes that do not answer until then count as they did the last time. */
+void context_stats_until(struct context *context, uint64_t until_ns, struct context_stats *out);
 
 /* A gate may have opened. */
 void context_poke(struct context *context);

@@ -40,18 +40,43 @@ static void add_memory(const struct shm *shm, struct context_stats *out)
 	out->sent_messages += stats.messages_sent;
 }
 
+/* What one lane has moved; as far as it was known the last time if its driver does not give it up in time. */
+static struct context_stats ask_lane(struct context *context, struct driver *driver, uint64_t until_ns)
+{
+	struct context_stats stats = {0};
+	bool is_ours = driver_try_acquire(driver, until_ns);
+
+	if (is_ours && driver->tcp)
+		add_sockets(context, driver->tcp, &stats);
+	if (is_ours && driver->shm)
+		add_memory(driver->shm, &stats);
+	pthread_mutex_lock(&context->lock);
+	if (is_ours)
+		driver->stats = stats;
+	else
+		stats = driver->stats;
+	pthread_mutex_unlock(&context->lock);
+	if (is_ours)
+		driver_release(driver);
+	return stats;
+}
+
 void context_stats(struct context *context, struct context_stats *out)
+{
+	context_stats_until(context, UINT64_MAX, out);
+}
+
+void context_stats_until(struct context *context, uint64_t until_ns, struct context_stats *out)
 {
 	*out = (struct context_stats){0};
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct driver *driver = &context->drivers[i];
+		struct context_stats lane = ask_lane(context, &context->drivers[i], until_ns);
 
-		driver_acquire(driver);
-		if (driver->tcp)
-			add_sockets(context, driver->tcp, out);
-		if (driver->shm)
-			add_memory(driver->shm, out);
-		driver_release(driver);
+		out->sent_messages += lane.sent_messages;
+		out->sent_bytes += lane.sent_bytes;
+		out->received_bytes += lane.received_bytes;
+		out->shared_bytes += lane.shared_bytes;
+		out->network_bytes += lane.network_bytes;
 	}
 	pthread_mutex_lock(&context->lock);
 	out->calls = context->ended_calls;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/desk.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
 #include "runtime/shrink.h"
@@ -17,6 +18,8 @@ static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int 
 {
 	struct context *context = argument;
 
+	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
+	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_CONNECTED, .peer = peer, .fd = fd});
 }
 
@@ -25,7 +28,7 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, co
 	struct context *context = argument;
 	char who[RANK_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_WARN, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
 	driver_mail(&context->drivers[lane],
 	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
 }
@@ -211,6 +214,13 @@ void context_watch(struct context *context)
 {
 	if (!atomic_exchange(&context->ticking, true))
 		steward_tick(context->steward, true);
+}
+
+static void on_extra(void *argument)
+{
+	struct context *context = argument;
+
+	desk_turn(context->desk);
 }
 
 /* What is to be done about one piece of work. */
@@ -400,6 +410,7 @@ static void on_tick(void *argument, uint64_t now)
 	struct concern concern = {0};
 
 	stall_look(context, now);
+	dump_failures(context);
 	do {
 		pthread_mutex_lock(&context->lock);
 		concern.what = CONCERN_NONE;
@@ -439,6 +450,7 @@ const struct steward_events context_events = {
 	.message = on_message,
 	.opened = membership_opened,
 	.closed = membership_closed,
+	.extra = on_extra,
 	.tick = on_tick,
 	.turn = on_turn,
 	.passes_on = membership_passes_on,
@@ -549,7 +561,7 @@ static void tell_given_up(struct context *context, uint32_t missing)
 		rank++;
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
-	log_write(&context->log, LOG_LEVEL_WARN, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
 	          "this rank any more", context_rank_text(context, rank, who), others, context->conf.linger_seconds);
 }
 

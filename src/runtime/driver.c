@@ -98,6 +98,7 @@ enum esp_status driver_open(struct driver *driver, struct context *context, uint
 {
 	driver->context = context;
 	driver->number = number;
+	driver->waits.peer = PLAN_NONE;
 	context_cond_init(&driver->duty);
 	enum esp_status status = open_lane(driver, err);
 	if (status == ESP_OK)
@@ -229,6 +230,7 @@ static void open_mail(struct driver *driver, struct mail *mail)
 
 	switch (mail->kind) {
 	case MAIL_START:
+		atomic_store_explicit(&driver->idle_since_ns, 0, memory_order_relaxed);
 		status = lane_start(driver->lane, mail->channel, &mail->part->call, &err);
 		if (status != ESP_OK)
 			work_part_done(mail->part, status);
@@ -297,8 +299,14 @@ static void settle(struct driver *driver)
 			tcp_forget(driver->tcp, failure.channel);
 		group_stream_failed(driver->context, &failure);
 	}
-	while (lane_take_done(driver->lane, &done))
+	while (lane_take_done(driver->lane, &done)) {
+		const struct work_part *part = done.cookie;
+
+		if (tracer_has_detail(driver->context->tracer))
+			tracer_add_lane(driver->context->tracer, driver->number, call_operation(&part->work->note), part->work->launched_ns,
+			                clock_now_ns(), RECORD_NONE, RECORD_NO_CHUNK);
 		work_part_done(done.cookie, done.status);
+	}
 }
 
 /* Somebody else waits for the token, or the context is being closed. */
@@ -332,6 +340,47 @@ static void take_a_nap(struct driver *driver, uint64_t timeout_ns)
 	atomic_store(&driver->asleep, false);
 }
 
+/* One thread at a time drives, so there is one writer. */
+static uint64_t get(const _Atomic uint64_t *number)
+{
+	return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static void set(_Atomic uint64_t *number, uint64_t value)
+{
+	atomic_store_explicit(number, value, memory_order_relaxed);
+}
+
+/* Nobody has left anything for this lane since the rest began, or since an earlier one that somebody has interrupted. */
+static void note_rest(struct driver *driver, const struct rest *rest)
+{
+	if (rest->since_ns != 0 && get(&driver->idle_since_ns) == 0)
+		set(&driver->idle_since_ns, rest->since_ns);
+	driver->waits.peer = PLAN_NONE;
+	if (tracer_has_detail(driver->context->tracer))
+		(void)lane_waits_any(driver->lane, &driver->waits);
+}
+
+static void note_end_of_rest(struct driver *driver, const struct rest *rest)
+{
+	if (rest->since_ns == 0)
+		return;
+	uint64_t now = clock_now_ns();
+	set(&driver->idle_ns, get(&driver->idle_ns) + (now - rest->since_ns));
+	if (driver->waits.peer < driver->context->size)
+		tracer_add_lane(driver->context->tracer, driver->number, "waits", rest->since_ns, now, driver->waits.peer, driver->waits.chunk);
+	driver->waits.peer = PLAN_NONE;
+}
+
+uint64_t driver_idle_ns(const struct context *context)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < context->lanes; i++)
+		sum += get(&context->drivers[i].idle_ns);
+	return sum;
+}
+
 static bool has_duty(const struct driver *driver)
 {
 	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || lane_unfinished(driver->lane) > 0;
@@ -347,12 +396,16 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 	for (;;) {
 		take_mail(driver);
 		unsigned moved = move(driver, true);
+		if (moved) { /* before anybody is told of an end that this brings */
+			note_end_of_rest(driver, &rest);
+			rest_reset(&rest);
+			set(&driver->idle_since_ns, 0);
+		}
 		settle(driver);
 		bool is_over = done && done(argument);
 		if (is_over || !has_duty(driver) || is_wanted(driver))
 			break;
 		if (moved) {
-			rest_reset(&rest);
 			if (until_ns != UINT64_MAX && ++turns % TURNS_PER_LOOK == 0 && clock_now_ns() >= until_ns)
 				break;
 			continue;
@@ -363,9 +416,11 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		if (now != 0) {
 			uint64_t left = until_ns - now;
 
+			note_rest(driver, &rest);
 			take_a_nap(driver, left < SLEEP_MOST ? left : SLEEP_MOST);
 		}
 	}
+	note_end_of_rest(driver, &rest);
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
 	for (unsigned i = 0; i < LAST_TURNS && move(driver, false) > 0; i++)
 		settle(driver);
@@ -412,7 +467,18 @@ static void hand_on(struct context *context)
 	}
 }
 
-void driver_acquire(struct driver *driver)
+static void sleep_until(struct context *context, uint64_t until_ns)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t when = until_ns < now + SLEEP_MOST ? until_ns : now + SLEEP_MOST;
+	struct timespec at = {(time_t)(when / NS_PER_S), (long)(when % NS_PER_S)};
+
+	context->sleepers++;
+	pthread_cond_timedwait(&context->changed, &context->lock, &at);
+	context->sleepers--;
+}
+
+bool driver_try_acquire(struct driver *driver, uint64_t until_ns)
 {
 	struct context *context = driver->context;
 
@@ -420,14 +486,23 @@ void driver_acquire(struct driver *driver)
 	atomic_fetch_add(&driver->wanting, 1);
 	if (driver->held && atomic_load(&driver->asleep))
 		wake(driver);
-	context->sleepers++;
-	while (driver->held)
-		pthread_cond_wait(&context->changed, &context->lock);
-	context->sleepers--;
+	while (driver->held && (until_ns == UINT64_MAX || clock_now_ns() < until_ns))
+		sleep_until(context, until_ns);
 	atomic_fetch_sub(&driver->wanting, 1);
-	driver->held = true;
+	bool is_ours = !driver->held;
+	if (is_ours)
+		driver->held = true;
+	else
+		hand_on(context);
 	pthread_mutex_unlock(&context->lock);
-	take_mail(driver);
+	if (is_ours)
+		take_mail(driver);
+	return is_ours;
+}
+
+void driver_acquire(struct driver *driver)
+{
+	(void)driver_try_acquire(driver, UINT64_MAX);
 }
 
 void driver_release(struct driver *driver)
@@ -439,17 +514,6 @@ void driver_release(struct driver *driver)
 	give_up(driver);
 	hand_on(context);
 	pthread_mutex_unlock(&context->lock);
-}
-
-static void sleep_until(struct context *context, uint64_t until_ns)
-{
-	uint64_t now = clock_now_ns();
-	uint64_t when = until_ns < now + SLEEP_MOST ? until_ns : now + SLEEP_MOST;
-	struct timespec at = {(time_t)(when / NS_PER_S), (long)(when % NS_PER_S)};
-
-	context->sleepers++;
-	pthread_cond_timedwait(&context->changed, &context->lock, &at);
-	context->sleepers--;
 }
 
 bool driver_wait(struct context *context, bool (*done)(void *), void *argument, uint64_t until_ns)

@@ -57,6 +57,13 @@ struct driver {
 	uint32_t unfinished; /* calls that the lane had when it was given up */
 
 	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
+
+	struct context_stats stats; /* when it was last asked; guarded by the token's holder and context->lock */
+
+	/* For people. Written by whoever drives. */
+	_Atomic uint64_t idle_ns;       /* in which whoever drove found nothing to do       */
+	_Atomic uint64_t idle_since_ns; /* since when that is so; 0: it is not              */
+	struct exec_wait waits;         /* for what, if a trace wants to know; peer PLAN_NONE: nobody in particular */
 };
 
 ESP_CHECKED enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err);
@@ -68,6 +75,12 @@ void driver_close(struct driver *driver);
 /* The token, for what cannot be done by mail; waits for it. All mail that came before has been opened then. */
 void driver_acquire(struct driver *driver);
 void driver_release(struct driver *driver);
+
+/* The same, but not beyond until_ns: false: whoever drives does not give it up. */
+bool driver_try_acquire(struct driver *driver, uint64_t until_ns);
+
+/* How long lanes had nothing to do but wait, all of them together. */
+uint64_t driver_idle_ns(const struct context *context);
 
 /* With context->lock held: leaves mail. helped: the caller is going to drive by itself. */
 void driver_post(struct driver *driver, struct mail *mail, bool helped);

@@ -90,7 +90,7 @@ static enum esp_status use_weights(struct context *context, const char *how, str
 		char name[INTERFACE_NAME], address[CARD_ADDRESS_TEXT];
 
 		card_address_text(rails_address(&context->rails, &context->roster, context->rank, i), address);
-		log_write(&context->log, LOG_LEVEL_INFO, "rail %u: %s, %s, weight %u (%s)", i, rail_name(context, i, name), address,
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "rail %u: %s, %s, weight %u (%s)", i, rail_name(context, i, name), address,
 		          gauge->weights[i], how);
 	}
 	if (gauge->lanes == 0)
@@ -287,7 +287,7 @@ void gauge_unreachable(struct context *context, uint32_t peer, uint32_t rail, co
 {
 	char who[RANK_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_WARN, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
 	pthread_mutex_lock(&context->lock);
 	if (rail < RAILS_MOST)
 		context->gauge.failed[rail] = true;
@@ -340,11 +340,11 @@ void gauge_measure(struct context *context)
 
 		context->gauge.rates[rail] = fd < 0 ? 0 : measure_over(fd);
 		if (fd >= 0 && context->gauge.rates[rail] == 0)
-			log_write(&context->log, LOG_LEVEL_WARN, "%s can be reached through %s, but data does not arrive there: do large "
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s can be reached through %s, but data does not arrive there: do large "
 			          "packets get lost (MTU)? This interface is not used; see espalier doctor",
 			          context_rank_text(context, next, who), rail_name(context, rail, name));
 		else
-			log_write(&context->log, LOG_LEVEL_TRACE, "%s through %s: %llu bytes per second", context_rank_text(context, next, who),
+			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second", context_rank_text(context, next, who),
 			          rail_name(context, rail, name), (unsigned long long)context->gauge.rates[rail]);
 	}
 }

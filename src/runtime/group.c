@@ -138,6 +138,7 @@ static void board_begin_work(struct group *group, struct work *work)
 	}
 	group->board_call = (struct board_call){
 		.call = &work->on_board_as, .note = work->note, .digest = work->digest, .rounds = work->board_rounds,
+		.started = ticks_now(&group->context->recorder.ticks),
 	};
 	board_begin(group->board, &group->board_call);
 	group->board_begun = true;
@@ -209,6 +210,13 @@ struct vigil {
 	uint32_t asks;
 };
 
+static void end_vigil(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	group->vigil.began_ns = 0;
+	pthread_mutex_unlock(&group->context->lock);
+}
+
 static void remember_board(struct group *group)
 {
 	struct call_note notes[2];
@@ -255,6 +263,8 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 	}
 	ask_now_and_then(group, op, vigil, now, deadline_ns);
 	pthread_mutex_lock(&group->context->lock);
+	group->vigil.began_ns = vigil->began_ns;
+	recorder_describe_board_call(group, op, &group->vigil.record);
 	bool has_left = context_has_left(group->context, group->ranks[op->waits_for], vigil->began_ns, now);
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_left)
@@ -289,6 +299,8 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 		if (is_ours)
 			board_give_back(group);
 	}
+	if (vigil.began_ns != 0)
+		end_vigil(group);
 }
 
 /* ---- blocking calls ---- */
@@ -303,10 +315,13 @@ static enum esp_status run_on_board(struct group *group, struct board_call *op, 
 	struct rest rest;
 	enum esp_status status;
 	uint64_t deadline_ns = 0;
+	bool waited = false;
 
+	op->started = ticks_now(&context->recorder.ticks);
 	board_begin(group->board, op);
 	rest_init(&rest, context->crowded);
 	while ((status = board_go_on(group->board, op, &mine, &theirs)) == ESP_PENDING) {
+		waited = true;
 		if (rest_has_spun(&rest))
 			board_step_aside(group->board, op);
 		uint64_t now = rest_turn(&rest);
@@ -324,6 +339,9 @@ static enum esp_status run_on_board(struct group *group, struct board_call *op, 
 	if (status == ESP_EMISMATCH)
 		board_mismatch(group, op->waits_for, &mine, &theirs);
 	atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
+	recorder_add_board_call(group, op, status, waited);
+	if (vigil.began_ns != 0)
+		end_vigil(group);
 	if (status == ESP_OK)
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);
@@ -345,7 +363,7 @@ static enum esp_status take_board(struct group *group, const struct call *call, 
 		status = group_check(group, call, failure);
 		if (status == ESP_OK) {
 			board_hold(group);
-			*out_number = ++group->calls;
+			*out_number = group_number(group);
 		}
 	}
 	pthread_mutex_unlock(&group->lock);
@@ -384,6 +402,14 @@ static enum esp_status run_as_work(struct group *group, const struct call *call,
 	return status;
 }
 
+/* Before a caller hears of a failure, which may be the last thing that it does, it is written down. */
+static enum esp_status told(struct context *context, enum esp_status status)
+{
+	if (status < 0)
+		dump_failures_and_wait(context);
+	return status;
+}
+
 enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
                           struct failure *failure)
 {
@@ -403,7 +429,7 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 			leave_board(group);
 		}
 		if (status != ESP_PENDING)
-			return status;
+			return told(group->context, status);
 	}
-	return run_as_work(group, call, options, failure);
+	return told(group->context, run_as_work(group, call, options, failure));
 }

@@ -17,6 +17,7 @@
 #include "runtime/keyed.h"
 #include "runtime/letters.h"
 #include "runtime/plans.h"
+#include "runtime/recorder_queue.h"
 #include "runtime/work.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
@@ -42,6 +43,12 @@ struct absence {
 
 struct shrink;
 
+/* A call on the board that somebody sleeps over: for people. */
+struct board_vigil {
+	uint64_t began_ns; /* since when somebody sleeps; 0: nobody does */
+	struct record record;
+};
+
 struct group {
 	struct context *context;
 	struct group *next;     /* among the context's, guarded by its lock */
@@ -53,9 +60,10 @@ struct group {
 	struct board *board;    /* NULL: the members do not all share this host     */
 	uint32_t board_bytes;   /* most data of a call on it, the same on all members; without a board: the setting */
 	uint64_t board_memory;  /* that it takes here; guarded by context->lock     */
+	struct recorder_queue *recorder_queue; /* NULL: there is no board                    */
 
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
-	uint64_t calls;         /* that were started                                */
+	_Atomic uint64_t calls; /* that were started; written under the lock        */
 	struct plans plans;
 	struct work_queue lane_queue, board_queue;
 	struct board_call board_call; /* of the first in the board's queue          */
@@ -65,11 +73,13 @@ struct group {
 
 	/* Guarded by context->lock. */
 	struct absence absent;
+	struct board_vigil vigil;
 	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
 	uint32_t unfinished;                /* work under way                       */
 	uint32_t visitors;                  /* threads that look at its queues      */
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
 	struct control_msg reason;          /* how it has failed, as it was told    */
+	uint64_t failed_ns;                 /* when                                 */
 	bool waited;                        /* wait: what was waited for when it failed */
 	struct exec_wait wait;
 	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
@@ -119,6 +129,15 @@ static inline void group_depart(struct group *group)
 {
 	group->visitors--;
 	context_changed(group->context);
+}
+
+/* Under the group's lock: the number of the next call. */
+static inline uint64_t group_number(struct group *group)
+{
+	uint64_t number = atomic_load_explicit(&group->calls, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&group->calls, number, memory_order_relaxed);
+	return number;
 }
 
 /* ---- calls ---- */

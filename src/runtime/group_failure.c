@@ -82,6 +82,7 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 	bool is_first = atomic_load(&group->failed) == ESP_OK;
 	if (is_first) {
 		group->reason = *reason;
+		group->failed_ns = clock_now_ns();
 		atomic_store_explicit(&group->failed, (int)status, memory_order_release);
 		for (uint32_t i = 0; i < context->lanes * STREAMS; i++) {
 			group->fail_mail[i] = (struct mail){
@@ -100,8 +101,14 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 	pthread_mutex_unlock(&context->lock);
 	if (!is_first)
 		return;
+	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->text);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->text);
 	if (tell)
 		steward_send_all(context->steward, reason);
+	if (status != ESP_EABORTED) { /* nobody wonders about that */
+		atomic_fetch_add(&context->recorder.failures, 1);
+		dump_failures(context);
+	}
 	end_waiting(group, status);
 }
 

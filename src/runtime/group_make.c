@@ -106,10 +106,20 @@ static enum esp_status open_board(struct group *group)
 		return ESP_ENOMEM;
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->views[context->local_of[group->ranks[i]]];
-	enum esp_status status = board_open(context->segment, group->channel, group->board_bytes, group->rank, group->size,
-	                                    views, &group->board);
+	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
+	enum esp_status status = queue ? board_open(context->segment, group->channel, group->board_bytes, group->rank, group->size,
+	                                            views, &group->board)
+	                               : ESP_ENOMEM;
 	free(views);
-	return status;
+	if (status != ESP_OK) {
+		free(queue);
+		return status;
+	}
+	memset(queue, 0, sizeof(*queue));
+	pthread_mutex_lock(&context->lock);
+	group->recorder_queue = queue;
+	pthread_mutex_unlock(&context->lock);
+	return ESP_OK;
 }
 
 enum esp_status group_open_board(struct group *group)
@@ -174,6 +184,7 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 static void group_release(struct group *group)
 {
 	board_close(group->board);
+	free(group->recorder_queue);
 	plans_fini(&group->plans);
 	keyed_fini(&group->keyed);
 	letters_fini(&group->letters);
@@ -247,6 +258,7 @@ static void unlink_group(struct group *group)
 	while (group->visitors > 0)
 		pthread_cond_wait(&context->changed, &context->lock);
 	context->sleepers--;
+	recorder_drain(group);
 	while (*at != group)
 		at = &(*at)->next;
 	*at = group->next;

@@ -101,7 +101,7 @@ static void invite(void *argument, void *errand)
 
 	uint32_t invited = steward_invite(context->steward, &invitation->msg, invitation->count);
 	if (invited < invitation->count) /* it will be missed when all join */
-		log_write(&context->log, LOG_LEVEL_WARN, "%u of %u newcomers went away before they were let in",
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "%u of %u newcomers went away before they were let in",
 		          invitation->count - invited, invitation->count);
 	free(invitation);
 }

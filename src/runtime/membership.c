@@ -64,7 +64,7 @@ static void note_fate(struct context *context, uint32_t rank, enum fate fate)
 	pthread_mutex_lock(&context->lock);
 	if (context->fates[rank] == FATE_HERE) {
 		context->gone++;
-		context->gone_ns = clock_now_ns();
+		context->gone_ns = context->fates_ns[rank] = clock_now_ns();
 	}
 	context->gone -= fate == FATE_HERE;
 	context->fates[rank] = (uint8_t)fate;
@@ -78,6 +78,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	note_fate(context, rank, fate);
+	tracer_mark(context->tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
 	if (fate == FATE_HERE)
 		return;
 	if (fate == FATE_LEFT) {
@@ -90,7 +91,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 			snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", who, how);
 		else
 			snprintf(why, sizeof(why), "%s is given up: %s", who, how);
-		log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 		fail_groups(context, rank, rank, why);
 	}
 	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
@@ -105,7 +106,7 @@ static void on_accused(void *argument, uint32_t by, const char *how)
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	snprintf(why, sizeof(why), "the others go on without this rank: %s (told by %s)", how, context_rank_text(context, by, who));
-	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 	fail_groups(context, NO_RANK, context->rank, why);
 }
 

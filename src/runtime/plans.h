@@ -43,6 +43,7 @@ struct planned {
 	uint64_t bytes, chunk_bytes;
 	bool in_place;
 	uint64_t used; /* when, in calls */
+	bool is_told;  /* the log has a line about it */
 };
 
 #define PLANS_KEPT 32u

@@ -107,7 +107,7 @@ static void fail_all(struct context *context, uint32_t rank, const char *why)
 {
 	struct group *group;
 
-	log_write(&context->log, LOG_LEVEL_WARN, "%s", why);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 	pthread_mutex_lock(&context->lock);
 	while ((group = waiting_group_with(context, rank))) {
 		pthread_mutex_unlock(&context->lock);
@@ -129,7 +129,7 @@ static void on_silence(struct context *context, const struct error *why)
 	if (gives_up)
 		fail_all(context, stall->peer, text);
 	else if (!stall->was_told)
-		log_write(&context->log, LOG_LEVEL_WARN, "%s", text);
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", text);
 	stall->was_told = true;
 }
 

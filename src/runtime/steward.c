@@ -13,23 +13,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/errands.h"
 #include "runtime/link.h"
 
 #define GUESTS_MOST 256u              /* accepted and not yet proved, at a time */
 #define TICK (20 * NS_PER_MS)
 #define ACCEPTS 16 /* in one turn */
 #define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
-
-/* What other threads ask for. */
-struct errand {
-	struct errand *next;
-	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_PROBE, ERRAND_DIAL_CONTROL, ERRAND_SEND, ERRAND_SEND_ALL, ERRAND_RUN } what;
-	uint32_t peer, lane;
-	uint64_t patience_ns;
-	steward_fn *function;
-	void *argument;
-	struct control_msg msg;
-};
 
 struct steward {
 	struct steward_config config;
@@ -45,8 +35,8 @@ struct steward {
 	struct rng rng;
 	atomic_uint newcomers; /* who wait at the door */
 
-	pthread_mutex_t lock; /* what follows */
-	struct errand *first, *last;
+	struct errands errands; /* what other threads ask for */
+	pthread_mutex_t lock;   /* what follows */
 	bool quits, ticks;
 };
 
@@ -160,7 +150,7 @@ static void lane_done(struct steward *steward, struct link *link)
 	if (!dialled && steward->config.rails->count > 1)
 		link_pin(link, &steward->config.listener->interfaces);
 	if (dialled && link->attempts > 1 && link->rail != ROUTE_ANY && steward->config.rails->count > 1)
-		log_write(steward->config.join->log, LOG_LEVEL_INFO, "rank %u: lane %u goes to %s", peer, lane, link->way);
+		log_write(steward->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, link->way);
 	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	link->fd = -1;
 	link_remove(steward, link);
@@ -358,14 +348,9 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 
 static void run_errands(struct steward *steward)
 {
-	for (;;) {
-		pthread_mutex_lock(&steward->lock);
-		struct errand *errand = steward->first;
-		if (errand)
-			steward->first = errand->next;
-		pthread_mutex_unlock(&steward->lock);
-		if (!errand)
-			return;
+	struct errand *errand;
+
+	while ((errand = errands_take(&steward->errands))) {
 		run_errand(steward, errand);
 		free(errand);
 	}
@@ -380,24 +365,14 @@ static void wake(struct steward *steward)
 	(void)done;
 }
 
-/* False: no memory. */
+/* False: no memory; whoever waits for it has a deadline. */
 static bool post(struct steward *steward, struct errand errand)
 {
-	struct errand *copy = malloc(sizeof(*copy));
+	bool is_posted = errands_post(&steward->errands, &errand);
 
-	if (!copy)
-		return false; /* whoever waits for it has a deadline */
-	*copy = errand;
-	copy->next = NULL;
-	pthread_mutex_lock(&steward->lock);
-	if (steward->first)
-		steward->last->next = copy;
-	else
-		steward->first = copy;
-	steward->last = copy;
-	pthread_mutex_unlock(&steward->lock);
-	wake(steward);
-	return true;
+	if (is_posted)
+		wake(steward);
+	return is_posted;
 }
 
 bool steward_run(struct steward *steward, steward_fn *function, void *argument)
@@ -528,6 +503,8 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 		accept_all(steward, steward->config.local_fd);
 	else if (event->data.ptr == &steward->config.door_fd)
 		accept_all(steward, steward->config.door_fd);
+	else if (event->data.ptr == &steward->config.extra_fd)
+		steward->config.events->extra(steward->config.context);
 	else
 		link_turn(steward, event->data.ptr);
 }
@@ -604,14 +581,7 @@ static void free_all(struct steward *steward)
 		link_free(steward->links);
 		steward->links = next;
 	}
-	while (steward->first) {
-		struct errand *next = steward->first->next;
-
-		free(steward->first);
-		steward->first = next;
-	}
-	for (uint32_t i = 0; i < steward->listen_count; i++)
-		close(steward->listen_fds[i]);
+	errands_fini(&steward->errands);
 	int fds[] = {steward->config.local_fd, steward->config.door_fd, steward->epoll_fd, steward->wake_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
@@ -669,6 +639,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->listen_count = config->listener->count;
 	memcpy(steward->listen_fds, config->listener->fds, sizeof(steward->listen_fds));
 	pthread_mutex_init(&steward->lock, NULL);
+	errands_init(&steward->errands);
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
 	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE, config->lanes,
 	              &steward->listener);
@@ -676,7 +647,8 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
-	               watch_listeners(steward) && watch_own(steward, &steward->config.door_fd);
+	               watch_listeners(steward) && watch_own(steward, &steward->config.door_fd) &&
+	               watch_own(steward, &steward->config.extra_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	if (!steward->control || !watched || start_thread(steward) != 0) {
 		*out = NULL;

@@ -46,6 +46,8 @@ struct steward_events {
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
 	/* Does what is for all go to this rank first? */
 	bool (*passes_on)(void *context, uint32_t peer);
+	/* steward_config.extra_fd is readable. */
+	void (*extra)(void *context);
 	/* Called every few dozen milliseconds while steward_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
 	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
@@ -64,6 +66,7 @@ struct steward_config {
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
+	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */

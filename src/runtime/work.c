@@ -106,6 +106,19 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 	return part;
 }
 
+/* Once for each plan that is made. Letters have so many, and always the same. */
+static void tell_plan(const struct work *work, const struct stretch *stretch, unsigned stream)
+{
+	struct planned *planned = stretch->planned;
+
+	if (planned->is_told || stream == STREAM_LETTERS)
+		return;
+	planned->is_told = true;
+	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
+	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planner_name(planned->planner),
+	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
+}
+
 enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream, struct failure *failure)
 {
 	struct group *group = work->group;
@@ -117,8 +130,10 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 
 		status = plans_get(plans, &group->layout, &work->call, stretch->block_bytes, stretch->in_place,
 		                   &stretch->planned, failure);
-		if (status == ESP_OK)
-			work->part_count += stretch->planned->lanes;
+		if (status != ESP_OK)
+			break;
+		tell_plan(work, stretch, stream);
+		work->part_count += stretch->planned->lanes;
 	}
 	if (status != ESP_OK)
 		return status;
@@ -221,6 +236,8 @@ void work_launch_locked(struct work *work, bool helped)
 
 	for (uint32_t i = 0; i < work->stretch_count; i++)
 		stretch_gather(&work->stretches[i], &work->call);
+	if (work->launched_ns == 0)
+		work->launched_ns = clock_now_ns();
 	atomic_store(&work->parts_left, work->part_count);
 	for (uint32_t i = 0; i < work->part_count; i++)
 		work->parts[i].call.digest = work->digest;
@@ -258,6 +275,8 @@ void work_set_out(struct work *work)
 	int64_t patience = work->options.deadline_ns;
 
 	work->started_ns = clock_now_ns();
+	work->launched_ns = 0;
+	work->idle_ns = driver_idle_ns(context);
 	work->asked_ns = work->looked_ns = 0;
 	work->asks = 0;
 	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
@@ -283,7 +302,7 @@ enum esp_status work_start(struct work *work, bool helped, struct failure *failu
 	pthread_mutex_lock(&group->lock);
 	enum esp_status status = group_check(group, &work->call, failure);
 	if (status == ESP_OK) {
-		call_note(&work->call, group->size, ++group->calls, &work->note);
+		call_note(&work->call, group->size, group_number(group), &work->note);
 		work->digest = call_note_digest(&work->note);
 		pthread_mutex_lock(&context->lock);
 		group_remember(group, &work->note);
@@ -360,6 +379,7 @@ void work_end(struct work *work, enum esp_status status)
 		group_note_failed(work->group, &work->note);
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
+	recorder_add_work(work, status);
 	work->ended = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
@@ -369,6 +389,8 @@ void work_end(struct work *work, enum esp_status status)
 	pthread_mutex_unlock(&context->lock);
 	if (!calls_back)
 		work_put(work);
+	if (status != ESP_OK) /* perhaps nobody waits: the steward writes it down then */
+		context_watch(context);
 }
 
 /* ---- waiting ---- */
@@ -380,22 +402,32 @@ bool work_is_done(void *argument)
 	return atomic_load_explicit(&work->status, memory_order_acquire) != ESP_PENDING;
 }
 
+/* How it has ended. Before a caller hears of a failure it is written down: see dump.h. */
+static enum esp_status tell_status(const struct work *work)
+{
+	enum esp_status status = (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+
+	if (status < 0 && status != ESP_ESTATE)
+		dump_failures_and_wait(work->context);
+	return status;
+}
+
 enum esp_status work_test(struct work *work)
 {
 	if (!work_is_done(work) && work->board_rounds > 0)
 		group_turn(work->group);
-	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+	return tell_status(work);
 }
 
 enum esp_status work_wait(struct work *work, uint64_t until_ns)
 {
 	if (work_is_done(work))
-		return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+		return tell_status(work);
 	if (work->board_rounds > 0)
 		group_board_wait(work->group, work, until_ns);
 	else
 		driver_wait(work->context, work_is_done, work, until_ns);
-	return (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+	return tell_status(work);
 }
 
 struct any {

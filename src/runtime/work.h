@@ -66,6 +66,8 @@ struct work {
 	unsigned board_rounds;     /* 0: on lanes                                    */
 	bool persistent;
 	uint64_t started_ns;
+	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
+	uint64_t idle_ns;          /* driver_idle_ns() when it was started              */
 	uint64_t deadline_ns;      /* absolute */
 	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
 	uint64_t asked_ns;         /* when members were last asked about this call */

@@ -1,0 +1,37 @@
+/*
+ * trace_fuzz.c - traces: whatever the text is, its events come one after the other and there is an end.
+ */
+#include "fuzz.h"
+
+#include "diagnose/trace_read.h"
+
+static void look_at(const json_t *event)
+{
+	struct trace_origin origin;
+	int64_t begin, end;
+	uint64_t call;
+
+	if (trace_origin_read(event, &origin))
+		FUZZ_CHECK(origin.rank < origin.size && origin.size <= 65536);
+	if (trace_times(event, &begin, &end))
+		FUZZ_CHECK(begin >= 0 && end >= begin);
+	(void)trace_meeting(event, &call);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct trace_reader reader;
+	struct error err;
+	json_t *event = NULL;
+
+	if (trace_reader_open(&reader, (const char *)data, size, &err) != ESP_OK)
+		return 0;
+	size_t before = reader.at;
+	while (trace_reader_next(&reader, &event, &err) == ESP_OK && event) {
+		FUZZ_CHECK(reader.at > before && reader.at <= size);
+		before = reader.at;
+		look_at(event);
+		json_decref(event);
+	}
+	return 0;
+}

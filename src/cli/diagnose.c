@@ -1,0 +1,185 @@
+/*
+ * diagnose.c - espalier diagnose: what the ranks wrote down when a call failed, put together, and who is to blame.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "cli/accounts.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "diagnose/account_read.h"
+
+struct collector {
+	struct accounts accounts;
+	unsigned files, refused;
+};
+
+static enum esp_status read_whole(const char *path, char **out, size_t *out_size, struct error *err)
+{
+	struct stat file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size > ACCOUNT_BYTES_MOST) {
+		const char *why = fd < 0 ? strerror(errno) : "it is no account: not a file, or too long";
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, ESP_EIO, "%s", why);
+	}
+	size_t size = (size_t)file.st_size, used = 0;
+	char *text = malloc(size + 1);
+	ssize_t got = text ? 1 : -1;
+	while (used < size && got > 0) {
+		got = read(fd, text + used, size - used);
+		used += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	if (got < 0) {
+		free(text);
+		return error_set(err, ESP_EIO, "%s", strerror(errno));
+	}
+	*out = text;
+	*out_size = used;
+	return ESP_OK;
+}
+
+static void read_file(struct collector *collector, const char *path)
+{
+	struct account account;
+	struct error err = {0};
+	char *text = NULL;
+	size_t size = 0;
+	enum esp_status status = read_whole(path, &text, &size, &err);
+	if (status == ESP_OK)
+		status = account_read(text, size, &account, &err);
+	if (status == ESP_OK)
+		status = accounts_add(&collector->accounts, &account);
+	free(text);
+	collector->files++;
+	if (status == ESP_OK)
+		return;
+	collector->refused++;
+	cli_note("diagnose: %s: %s", path, err.text);
+}
+
+static bool looks_like_account(const char *name)
+{
+	size_t length = strlen(name);
+	return length > 5 && strncmp(name, "espalier-", 9) == 0 && strcmp(name + length - 5, ".json") == 0;
+}
+
+static int read_argument(struct collector *collector, const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	if (!folder) {
+		if (errno != ENOTDIR)
+			return cli_fail("diagnose: %s: %s", path, strerror(errno));
+		read_file(collector, path);
+		return CLI_EXIT_OK;
+	}
+	while ((entry = readdir(folder))) {
+		char *name = NULL;
+		if (looks_like_account(entry->d_name) && asprintf(&name, "%s/%s", path, entry->d_name) >= 0) {
+			read_file(collector, name);
+			free(name);
+		}
+	}
+	closedir(folder);
+	return CLI_EXIT_OK;
+}
+
+/* The run that is asked for, else the one that was written last. */
+static bool choose(const struct accounts *accounts, const char *run, struct accounts_job *out, size_t *out_others)
+{
+	struct accounts_job job;
+	bool found = false;
+	size_t at = 0;
+	*out_others = 0;
+	while (accounts_next(accounts, &at, &job)) {
+		char instance[20];
+		snprintf(instance, sizeof instance, "%016" PRIx64, job.list->instance);
+		bool fits = run ? strncmp(instance, run, strlen(run)) == 0 : !found || job.latest_ns > out->latest_ns;
+		if (found || !fits)
+			++*out_others;
+		if (fits)
+			*out = job;
+		found |= fits;
+	}
+	return found;
+}
+
+static void say_missing(const struct accounts_job *job)
+{
+	uint32_t size = job->list->size, missing = size - job->count;
+	if (missing > 0)
+		printf("%u of %u ranks left no account.\n", missing, size);
+}
+
+static int print(const struct accounts_job *job, bool as_json)
+{
+	struct verdict verdict = verdict_find(job->list, job->count, false);
+	enum esp_status status;
+	if (as_json) {
+		struct json json;
+		json_init(&json, stdout);
+		accounts_print_json(job, &verdict, NULL, 0, &json);
+		status = json_fini(&json);
+	} else {
+		char title[ACCOUNTS_TITLE];
+		printf("%s\n\n%s\n", verdict.text, accounts_title(job, title));
+		status = accounts_print(job, NULL, 0);
+		say_missing(job);
+	}
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("diagnose: %s", status_text(status));
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false;
+	const char *instance = NULL;
+	const struct cli_option options[] = {
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{"run", 0, CLI_STRING, &instance, "ID", "the run of a job, by the first letters of its number (default: the last one)"},
+		{0},
+	};
+	const struct cli_usage usage = {
+		"diagnose",
+		"FOLDER|FILE...",
+		"Puts together what the ranks of a job wrote down when a call failed (the setting dump_dir, or\n"
+		"ESP_DUMP_DIR), and says in one sentence who held it up: who died, left, made another call, had not\n"
+		"made the call, or was waited for. Files of several hosts are copied into one folder first.",
+		options,
+		1,
+		-1};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	struct collector collector = {0};
+	struct accounts_job job;
+	size_t others = 0;
+	int status = CLI_EXIT_OK;
+	for (int i = 1; i < argc && status == CLI_EXIT_OK; i++)
+		status = read_argument(&collector, argv[i]);
+	accounts_sort(&collector.accounts);
+	if (status == CLI_EXIT_OK && !choose(&collector.accounts, instance, &job, &others)) {
+		if (instance && collector.accounts.count > 0)
+			status = cli_fail("diagnose: there is no account of a run that begins with '%s'", instance);
+		else
+			status = cli_fail("diagnose: there is no account; ranks write them when a call fails and ESP_DUMP_DIR names a folder");
+	} else if (status == CLI_EXIT_OK) {
+		if (others > 0 && !instance)
+			cli_note("diagnose: there are accounts of %zu other run%s; --run ID chooses one", others, cli_plural(others));
+		status = print(&job, json);
+	}
+	accounts_fini(&collector.accounts);
+	return status;
+}
+
+const struct cli_command cli_diagnose = {"diagnose", "finds out from the ranks' accounts who made a call fail", run};

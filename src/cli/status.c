@@ -1,0 +1,151 @@
+/*
+ * status.c - espalier status: what the ranks of this host are doing, what they wait for, since when, and from whom.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/status_ask.h"
+
+#define HOLD_UP NS_PER_S /* shorter waits are everyday life */
+
+static int compare_ranks(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Ranks of this job that did not answer. */
+static uint32_t list_silent(const struct status_answers *answers, uint64_t instance, uint32_t *out)
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < answers->silent_count; i++)
+		if (answers->silent[i].instance == instance)
+			out[count++] = answers->silent[i].rank;
+	if (count > 0)
+		qsort(out, count, sizeof(*out), compare_ranks);
+	return count;
+}
+
+static enum esp_status print_job(const struct accounts_job *job, const uint32_t *silent, uint32_t silent_count)
+{
+	struct verdict verdict = verdict_find(job->list, job->count, true);
+	char title[ACCOUNTS_TITLE];
+	printf("%s, %u here\n", accounts_title(job, title), job->count + silent_count);
+	enum esp_status status = accounts_print(job, silent, silent_count);
+	if (verdict.kind != VERDICT_NONE && (verdict.waited_ns >= HOLD_UP || verdict.kind == VERDICT_OTHER || verdict.kind == VERDICT_DIED))
+		printf("%s\n", verdict.text);
+	return status;
+}
+
+/* Those that nobody of the same job has answered for. */
+static size_t count_orphans(const struct status_answers *answers)
+{
+	size_t orphans = 0;
+	for (size_t i = 0; i < answers->silent_count; i++) {
+		bool has_job = false;
+		for (size_t k = 0; k < answers->accounts.count; k++)
+			has_job |= answers->accounts.list[k].instance == answers->silent[i].instance;
+		orphans += !has_job;
+	}
+	return orphans;
+}
+
+static enum esp_status print_all(const struct status_answers *answers)
+{
+	struct accounts_job job;
+	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
+	enum esp_status status = silent ? ESP_OK : ESP_ENOMEM;
+	size_t at = 0, orphans = count_orphans(answers);
+	for (bool first = true; status == ESP_OK && accounts_next(&answers->accounts, &at, &job); first = false) {
+		if (!first)
+			putchar('\n');
+		status = print_job(&job, silent, list_silent(answers, job.list->instance, silent));
+	}
+	if (orphans > 0)
+		printf("%zu rank%s of jobs in which nobody answers: stopped?\n", orphans, cli_plural(orphans));
+	if (answers->accounts.count == 0 && orphans == 0)
+		puts("No rank of yours runs on this host.");
+	free(silent);
+	return status;
+}
+
+static enum esp_status print_json(const struct status_answers *answers)
+{
+	struct accounts_job job;
+	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
+	struct json json;
+	size_t at = 0;
+	if (!silent)
+		return ESP_ENOMEM;
+	json_init(&json, stdout);
+	json_array_begin(&json);
+	while (accounts_next(&answers->accounts, &at, &job)) {
+		struct verdict verdict = verdict_find(job.list, job.count, true);
+		accounts_print_json(&job, &verdict, silent, list_silent(answers, job.list->instance, silent), &json);
+	}
+	json_array_end(&json);
+	free(silent);
+	return json_fini(&json);
+}
+
+static int show_once(bool everybody, bool json, uint64_t patience_ms)
+{
+	struct status_answers answers;
+	struct error err;
+	if (status_ask(everybody, (unsigned)patience_ms, &answers, &err) != ESP_OK) {
+		status_answers_fini(&answers);
+		return cli_fail("status: %s", err.text);
+	}
+	enum esp_status status = json ? print_json(&answers) : print_all(&answers);
+	status_answers_fini(&answers);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("status: %s", status_text(status));
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false, everybody = false, again = false;
+	uint64_t patience_ms = 2000;
+	double seconds = 1;
+	const struct cli_option options[] = {
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{"all", 'a', CLI_FLAG, &everybody, NULL, "ranks of other users too; only root gets answers"},
+		{"watch", 'w', CLI_DOUBLE, &seconds, "SECONDS", "again and again, with so long a pause", .given = &again},
+		{"timeout", 't', CLI_U64, &patience_ms, "MS", "how long ranks may take to answer (default 2000)", .min = 1, .max = 600000},
+		{0},
+	};
+	const struct cli_usage usage = {
+		"status",
+		"",
+		"Asks the ranks of yours that run on this host what they are doing: the call that each is in, for how\n"
+		"long, which rank it waits for and since when; and says who holds a job up. Ranks answer while they\n"
+		"wait, and are not kept from anything by that.",
+		options,
+		0,
+		0};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	if (again && !(seconds >= 0.1 && seconds <= 86400))
+		return cli_usage_error("status: --watch is a time from 0.1 to 86400 seconds");
+	int status = show_once(everybody, json, patience_ms);
+	while (again && status == CLI_EXIT_OK) {
+		struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+		if (fflush(stdout) != 0)
+			break;
+		nanosleep(&pause, NULL);
+		if (isatty(STDOUT_FILENO))
+			fputs("\033[H\033[2J", stdout);
+		else
+			putchar('\n');
+		status = show_once(everybody, json, patience_ms);
+	}
+	return status;
+}
+
+const struct cli_command cli_status = {"status", "shows what the ranks on this host do and wait for", run};

@@ -1,0 +1,74 @@
+/*
+ * trace.c - espalier trace: what is done with the ranks' traces.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/outfile.h"
+#include "base/status.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/trace_merge.h"
+
+static int merge(int argc, char **argv)
+{
+	const char *path = NULL;
+	const struct cli_option options[] = {
+		{"output", 'o', CLI_STRING, &path, "FILE", "where to write it (default: the standard output)"},
+		{0},
+	};
+	const struct cli_usage usage = {
+		"trace merge",
+		"FILE...",
+		"Makes one trace of those of all ranks (the setting trace), for Perfetto or chrome://tracing. The clocks\n"
+		"of different hosts are brought together by the calls in which all ranks meet; what is left of their\n"
+		"difference is said. Arrows go from the rank that came last to those who waited for it. Files that a\n"
+		"rank that was killed has left (.part) are fine.",
+		options,
+		1,
+		-1};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	struct trace_merge merge = {0};
+	struct error err = {0};
+	struct outfile out;
+	enum esp_status status = ESP_OK;
+	for (int i = 1; i < argc && status == ESP_OK; i++)
+		status = trace_merge_add(&merge, argv[i], &err);
+	if (status == ESP_OK)
+		status = trace_merge_align(&merge, &err);
+	if (status == ESP_OK && path) {
+		status = outfile_open(&out, path, &err);
+		if (status == ESP_OK) {
+			status = trace_merge_write(&merge, out.file, &err);
+			if (status == ESP_OK)
+				status = outfile_commit(&out, &err);
+			else
+				outfile_abandon(&out);
+		}
+	} else if (status == ESP_OK) {
+		status = trace_merge_write(&merge, stdout, &err);
+	}
+	if (status == ESP_OK)
+		trace_merge_tell(&merge);
+	trace_merge_fini(&merge);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("trace: %s", err.text[0] ? err.text : status_text(status));
+}
+
+static int run(int argc, char **argv)
+{
+	static const char help[] = "usage: espalier trace merge FILE... [-o FILE]\n\n"
+	                           "Makes one trace of those of all ranks; see espalier trace merge --help.\n";
+	if (argc >= 2 && strcmp(argv[1], "merge") == 0)
+		return merge(argc - 1, argv + 1);
+	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(help, stdout);
+		return CLI_EXIT_OK;
+	}
+	if (argc < 2)
+		return cli_usage_error("trace: say what to do: espalier trace merge FILE...");
+	return cli_usage_error("trace: there is no '%s'; there is merge", argv[1]);
+}
+
+const struct cli_command cli_trace = {"trace", "makes one trace of those of all ranks", run};
