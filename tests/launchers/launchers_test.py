@@ -111,7 +111,7 @@ def check_said(err, pattern, count):
 
 
 def warnings(err):
-    return re.findall(r"WARN (.*)", err)
+    return re.findall(r"WARN [A-Z]+ (.*)", err)
 
 
 # ---- variables alone ----
