@@ -13,11 +13,12 @@
 
 bool group_is_busy(struct group *group)
 {
+	/* Both under the group's lock: a call that was let in before the group failed is counted when that is given back. */
+	pthread_mutex_lock(&group->lock);
+	bool is_at_board = atomic_load_explicit(&group->board_held, memory_order_acquire);
 	pthread_mutex_lock(&group->context->lock);
 	bool has_works = group->unfinished > 0;
 	pthread_mutex_unlock(&group->context->lock);
-	pthread_mutex_lock(&group->lock);
-	bool is_at_board = atomic_load_explicit(&group->board_held, memory_order_acquire);
 	pthread_mutex_unlock(&group->lock);
 	return has_works || is_at_board;
 }

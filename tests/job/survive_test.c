@@ -104,9 +104,11 @@ static enum esp_status play(struct esp_group *group, const struct trial *trial, 
 	}
 }
 
-/* All who go on have the same report, and it is true here. */
-static void check_report(struct esp_group *group, const struct esp_shrink *shrink, const struct played *played)
+/* All who go on have the same report, and it is true here. Nothing ended well anywhere that this rank had not made. */
+static void check_report(struct esp_group *group, const struct esp_shrink *shrink, uint64_t calls, const struct played *played)
 {
+	CHECK_MSG(shrink->completed_somewhere <= calls, "%llu calls were made here, and the report says that %llu ended well somewhere",
+	          (unsigned long long)calls, (unsigned long long)shrink->completed_somewhere);
 	CHECK_MSG(shrink->completed_somewhere >= played->last_well && shrink->completed_everywhere <= played->last_well,
 	          "call %llu was the last to end well here, and the report says %llu and %llu", (unsigned long long)played->last_well,
 	          (unsigned long long)shrink->completed_everywhere, (unsigned long long)shrink->completed_somewhere);
@@ -145,6 +147,7 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader,
 			exit(EXIT_BY_ITSELF);
 		if (status == ESP_OK)
 			break;
+		uint64_t calls = esp_group_calls(group);
 		shrink.lost = lost;
 		shrink.lost_room = RANKS_MOST;
 		status = esp_group_shrink(group, &shrink, &next);
@@ -155,7 +158,7 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader,
 		if (group != esp_world(context))
 			OK(esp_group_free(group));
 		group = next;
-		check_report(group, &shrink, &played);
+		check_report(group, &shrink, calls, &played);
 		played.last_well = 0;
 	}
 	OK(esp_fini(context));
