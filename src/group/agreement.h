@@ -19,7 +19,8 @@
  * Why there are never two verdicts among members that hear each other: who joins a round takes part in no earlier one; a leader
  * that learns that anything was accepted before must propose the latest of it again; and it decides only when
  * all members that it can hear have accepted. Two sets of members that hear nothing of each other can
- * decide apart, unless a quorum is asked for: then more than half of the group must accept.
+ * decide apart, unless a quorum is asked for: then more than half of the group must accept, and nothing is proposed
+ * before more than half have joined.
  *
  * Who goes on: all who have joined, less those who are accused. Of two that accuse each other, one stays: whoever has more
  * accusers goes first. So one that was stopped and has thawed is left out, one with a broken link to another costs one

@@ -187,6 +187,29 @@ static void decide(struct agreement *agreement)
 	}
 }
 
+static uint32_t count_joined(const struct agreement *agreement)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		count += agreement->places[i].has_joined;
+	return count;
+}
+
+/*
+ * Too few have joined to know what others have accepted. So nobody is asked: what was accepted before would look later than it is
+ * if it were accepted anew, and than what others may have decided; and who takes part in a void vote forgets what it has accepted.
+ */
+static void give_up(struct agreement *agreement)
+{
+	draw_up(agreement);
+	agreement->proposal.ballot = ballot_of(agreement->round, ++agreement->attempt);
+	agreement->proposal.flags |= VERDICT_NO_QUORUM;
+	agreement->accepted = agreement->proposal;
+	memcpy(agreement->accepted_members, agreement->proposal_members, verdict_map_bytes(agreement->config.size));
+	decide(agreement);
+}
+
 /* Is somebody in the proposal who cannot be any more? What was accepted before stays as it is. */
 static bool is_outdated(const struct agreement *agreement)
 {
@@ -206,6 +229,10 @@ void agreement_lead(struct agreement *agreement, uint64_t now)
 			agreement->complete_ns = now;
 		if (!all_joined(agreement, false, now) || is_waiting_for_word(agreement, now))
 			return;
+		if (!is_quorum(agreement, count_joined(agreement))) {
+			give_up(agreement);
+			return;
+		}
 		agreement_propose(agreement);
 	} else if (is_outdated(agreement)) {
 		agreement_propose(agreement);
