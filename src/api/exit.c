@@ -26,12 +26,12 @@ void exit_forget(struct context *context)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A child of fork() has the list but not the threads, and perhaps not the lock. */
+/* A child of fork() has the list but not the threads, and perhaps not the lock; contexts that it has opened itself come first. */
 __attribute__((destructor)) static void tell_all(void)
 {
 	if (!open_contexts || context_is_forked(open_contexts) || pthread_mutex_trylock(&lock) != 0)
 		return;
-	for (struct context *context = open_contexts; context; context = context->next_open)
+	for (struct context *context = open_contexts; context && !context_is_forked(context); context = context->next_open)
 		membership_exit(context);
 	pthread_mutex_unlock(&lock);
 }
