@@ -15,8 +15,9 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
 		return joins ? HELLO_WELCOME : HELLO_OTHER_JOB;
-	if (theirs->purpose == HELLO_DOOR) /* is nobody yet, and comes when it will */
-		return HELLO_WELCOME;
+	/* Is nobody yet, and comes when it will; but one whose settings do not fit would spoil it for all who are let in with it. */
+	if (theirs->purpose == HELLO_DOOR)
+		return memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) == 0 ? HELLO_WELCOME : HELLO_OTHER_SETTINGS;
 	if (theirs->epoch != mine->epoch)
 		return HELLO_OTHER_EPOCH;
 	if (theirs->to != mine->from)

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static enum esp_status find_place(const struct context *context, char text[GROW_
 /* What every member tells the others. */
 struct offer {
 	uint64_t waiting; /* newcomers at its door               */
-	uint64_t epoch;   /* of its context                      */
+	uint64_t most;    /* newcomers that it lets in           */
 	char place[GROW_DOOR_TEXT]; /* the first member's: where to join; "": it has none */
 };
 
@@ -166,6 +167,11 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	struct context *context = group->context;
 	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
 
+	for (uint32_t i = 0; i < group->size; i++) { /* before anybody is invited: they would all join jobs of different sizes */
+		if (all[i].most != grow->most)
+			return failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i], "rank %u of the group lets in %" PRIu64 " newcomers at "
+			                   "the most, and rank %u %u: give all the same", i, all[i].most, group->rank, grow->most);
+	}
 	if (newcomers == 0)
 		return ESP_OK;
 	if (all[0].place[0] == '\0')
@@ -187,7 +193,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 {
 	struct context *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
-	struct offer mine = {.waiting = steward_newcomers(context->steward), .epoch = context->join.launch.epoch};
+	struct offer mine = {.waiting = steward_newcomers(context->steward), .most = grow->most};
 	struct work_options options = {.deadline_ns = grow->deadline_ns};
 
 	if (!all)

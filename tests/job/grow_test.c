@@ -130,6 +130,23 @@ static void be_newcomer(const struct trial *trial, const char *doors)
 	exit(0);
 }
 
+/* One whose settings do not fit is told so at the door: it must not spoil the joining of all others. */
+static void knock_with_other_settings(const char *door)
+{
+	static const char *const settings[] = {"chunk_bytes=65536", "log=off", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	EXPECT(esp_init(&options, &context), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "settings") != NULL, "%s", error.text);
+	exit(0);
+}
+
 static void run_trial(const struct trial *trial, struct rng *rng)
 {
 	char leader[32], byte, doors[NEWCOMERS_MOST][256];
@@ -147,6 +164,11 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 	}
 	for (uint32_t i = 0; i < trial->size; i++)
 		CHECK(read(ready[0], &byte, 1) == 1);
+	pid_t stranger = fork();
+	CHECK(stranger >= 0);
+	if (stranger == 0)
+		knock_with_other_settings(trial->board->doors[trial->victim == 0]);
+	CHECK(waitpid(stranger, &status, 0) == stranger && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	/* Two doors each, perhaps those of the dead and of the living. */
 	for (uint32_t i = 0; i < trial->newcomers; i++) {
 		uint32_t one = (uint32_t)rng_below(rng, trial->size), other = (one + 1) % trial->size;
@@ -167,7 +189,7 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 	close(ready[1]);
 }
 
-/* Who has another job's name, or nobody to let it in, is told so. */
+/* Who has nobody to let in, or lets in others than the others do, is told so. */
 static void refused(struct job_rank *rank)
 {
 	struct esp_context *out = NULL;
@@ -183,6 +205,8 @@ static void refused(struct job_rank *rank)
 	OK(esp_grow(rank->world, 0, 0, &out));
 	CHECK(out == NULL);
 	EXPECT(esp_grow(rank->world, 0, 0, NULL), ESP_EINVAL);
+	EXPECT(esp_grow(rank->world, rank->rank == 1 ? 1 : 2, 0, &out), ESP_EMISMATCH);
+	OK(esp_barrier(rank->world));
 }
 
 int main(int argc, char **argv)
