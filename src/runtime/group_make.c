@@ -302,7 +302,8 @@ static bool is_taken(const struct context *context, uint32_t channel)
 bool group_channel_is_free(struct context *context, uint32_t channel)
 {
 	pthread_mutex_lock(&context->lock);
-	bool is_free = channel + GROUP_CHANNELS <= CHANNELS && !is_taken(context, channel);
+	/* It may be what another rank has said. */
+	bool is_free = channel <= CHANNELS - GROUP_CHANNELS && channel % GROUP_CHANNELS == 0 && !is_taken(context, channel);
 	if (is_free && context->next_channel <= channel)
 		context->next_channel = channel + GROUP_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
@@ -316,6 +317,7 @@ uint32_t group_propose_channel(struct context *context, uint32_t from)
 
 	pthread_mutex_lock(&context->lock);
 	uint32_t channel = from > context->next_channel ? from : context->next_channel;
+	channel = channel / GROUP_CHANNELS * GROUP_CHANNELS;
 	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS && found == NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
 		if (channel + GROUP_CHANNELS > CHANNELS)
 			channel = 0;

@@ -93,7 +93,7 @@ static bool prepare(void *argument, const struct verdict_terms *terms, const uin
 		is_open = group_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
 	free(ranks);
 	if (!is_open)
-		*out_channel = group_propose_channel(context, terms->channel + 1);
+		*out_channel = group_propose_channel(context, terms->channel < UINT16_MAX ? terms->channel + GROUP_CHANNELS : 0);
 	return is_open;
 }
 
@@ -464,6 +464,20 @@ static void fill_report(const struct shrink *shrink, struct shrink_report *repor
 	}
 }
 
+/* False: another caller has it. */
+static bool take_result(struct shrink *shrink, struct group **out)
+{
+	struct context *context = shrink->group->context;
+
+	pthread_mutex_lock(&context->lock);
+	bool is_ours = !shrink->is_taken;
+	shrink->is_taken = true;
+	if (is_ours)
+		*out = shrink->result;
+	pthread_mutex_unlock(&context->lock);
+	return is_ours;
+}
+
 enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
                              struct failure *failure)
 {
@@ -491,10 +505,8 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 	if (!shrink->agreement.goes_on)
 		return failure_set(failure, ESP_EEXCLUDED, (int32_t)context->rank,
 		                   "the others go on without this rank, of which they had heard nothing for too long");
-	if (shrink->is_taken)
+	if (!take_result(shrink, out))
 		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
-	shrink->is_taken = true;
-	*out = shrink->result;
 	(void)group_settle_board(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;
 }
@@ -546,8 +558,12 @@ void shrink_fini(struct group *group, bool is_closing)
 	if (!shrink)
 		return;
 	if (is_closing)
-		shrink->prepared = NULL;
+		shrink->prepared = shrink->result = NULL;
 	undo(shrink);
+	if (shrink->result && !shrink->is_taken) { /* the verdict came after the caller had given up: the others shall not wait */
+		group_fail(shrink->result, ESP_EABORTED, (int32_t)context->rank, "a rank has freed the group that was to be shrunk", true);
+		group_retire(shrink->result);
+	}
 	pthread_mutex_lock(&context->lock);
 	context->shrinking -= !shrink->is_decided;
 	pthread_mutex_unlock(&context->lock);
