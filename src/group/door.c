@@ -203,12 +203,13 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 			return error_set(err, status, "the job at %s does not let this process in: %s", address_format(&doors->all[i], text),
 			                 why.text);
 		uint64_t now = clock_now_ns();
-		if (now >= config->deadline_ns)
-			return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
-			                 address_format(&doors->all[i], text), why.text);
-		if (i + 1 < doors->count)
+		if (now < config->deadline_ns && i + 1 < doors->count)
 			continue;
 		uint64_t next = now + backoff_next_ns(&backoff);
-		usleep((useconds_t)(((next < config->deadline_ns ? next : config->deadline_ns) - now) / 1000));
+		/* Not another attempt without time for it: that it does not answer then says less than what was wrong before. */
+		if (next >= config->deadline_ns)
+			return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
+			                 address_format(&doors->all[i], text), why.text);
+		usleep((useconds_t)((next - now) / 1000));
 	}
 }

@@ -25,7 +25,8 @@ bool doors_are_loopback(const struct doors *doors);
 
 /*
  * Waits until config->deadline_ns. config->launch.job and config->key are set; rank, size, leader and epoch of
- * config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or key), ESP_ELINK.
+ * config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or settings). With another key
+ * nobody answers, and it is ESP_ETIMEOUT.
  */
 ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct error *err);
 
