@@ -12,12 +12,13 @@ enum esp_status agreement_init(struct agreement *agreement, const struct agreeme
 	*agreement = (struct agreement){.config = *config, .leader_waits_for = NOBODY};
 	agreement->places = calloc(config->size, sizeof(*agreement->places));
 	agreement->accepted_members = calloc(1, map);
+	agreement->behind = calloc(1, map);
 	agreement->best_members = calloc(1, map);
 	agreement->proposal_members = calloc(1, map);
 	agreement->gone_map = calloc(1, map);
 	agreement->accused_map = calloc(1, map);
 	agreement->scratch = calloc(1, verdict_msg_most(config->size));
-	if (agreement->places && agreement->accepted_members && agreement->best_members && agreement->proposal_members &&
+	if (agreement->places && agreement->accepted_members && agreement->behind && agreement->best_members && agreement->proposal_members &&
 	    agreement->gone_map && agreement->accused_map && agreement->scratch)
 		return ESP_OK;
 	agreement_fini(agreement);
@@ -30,6 +31,7 @@ void agreement_fini(struct agreement *agreement)
 		free(agreement->places[i].accuses);
 	free(agreement->places);
 	free(agreement->accepted_members);
+	free(agreement->behind);
 	free(agreement->best_members);
 	free(agreement->proposal_members);
 	free(agreement->gone_map);
@@ -62,7 +64,13 @@ static void send_short(struct agreement *agreement, uint32_t to, enum verdict_ty
 void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict_type type, const struct verdict_terms *terms,
                        const uint8_t *members)
 {
-	struct verdict_msg msg = {.type = (uint8_t)type, .size = agreement->config.size, .terms = *terms, .members = members};
+	struct verdict_msg msg = {
+		.type = (uint8_t)type,
+		.size = agreement->config.size,
+		.terms = *terms,
+		.members = members,
+		.behind = agreement->behind,
+	};
 
 	send(agreement, to, &msg);
 }
@@ -96,6 +104,7 @@ static void forget_joins(struct agreement *agreement)
 	agreement->has_proposed = false;
 	agreement->attempt = 0;
 	agreement->complete_ns = 0;
+	agreement->outnumbered_ns = 0;
 }
 
 /* The leader takes note of what was accepted before, by a member or by itself. */
@@ -183,28 +192,42 @@ void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t 
 
 /* ---- accepting ---- */
 
+/* Is it what we have prepared for already? */
+static bool is_prepared_for(const struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members)
+{
+	return agreement->is_prepared && agreement->accepted.channel == terms->channel &&
+	       memcmp(agreement->accepted_members, members, verdict_map_bytes(agreement->config.size)) == 0;
+}
+
 /*
  * Takes what is proposed, if it can. What was accepted before by others cannot be changed any more: who cannot prepare for it
- * gives its vote, and stays behind.
+ * gives its vote, and stays behind. Who is prepared for it does not do so again: others may have heard that it is decided, and
+ * have begun to send.
  */
 bool agreement_accept(struct agreement *agreement, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
 {
 	bool is_in = verdict_bit(members, agreement->config.self) && !is_void(terms);
-	bool is_prepared = is_in && agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
 
-	if (is_in && !is_prepared && !(terms->flags & VERDICT_REPEATED))
+	if (!is_in)
+		agreement->is_prepared = false;
+	else if (!is_prepared_for(agreement, terms, members))
+		agreement->is_prepared = agreement->config.events->prepare(agreement->config.context, terms, members, out_channel);
+	if (is_in && !agreement->is_prepared && !(terms->flags & VERDICT_REPEATED))
 		return false;
-	agreement->is_prepared = is_prepared;
 	agreement->accepted = *terms;
 	memmove(agreement->accepted_members, members, verdict_map_bytes(agreement->config.size));
 	return true;
 }
 
-/* What has been accepted is final. Who is named in it but was not asked, as the leader heard nothing of it, stays behind. */
+/*
+ * What has been accepted is final. Who is named in it but was not asked, as the leader heard nothing of it, stays behind: it may
+ * have prepared later, and others have sent to it before.
+ */
 void agreement_settle(struct agreement *agreement, bool is_as_prepared)
 {
 	agreement->is_decided = true;
-	agreement->goes_on = is_as_prepared && agreement->is_prepared && !is_void(&agreement->accepted);
+	agreement->goes_on = is_as_prepared && agreement->is_prepared && !is_void(&agreement->accepted) &&
+	                     !verdict_bit(agreement->behind, agreement->config.self);
 }
 
 /* ---- events ---- */
@@ -340,6 +363,7 @@ static void on_decided(struct agreement *agreement, uint32_t from, const struct 
 	                      memcmp(agreement->accepted_members, msg->members, map) == 0;
 	agreement->accepted = msg->terms;
 	memcpy(agreement->accepted_members, msg->members, map);
+	memcpy(agreement->behind, msg->behind, map);
 	agreement_settle(agreement, is_as_prepared);
 }
 

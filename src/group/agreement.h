@@ -18,9 +18,10 @@
  *
  * Why there are never two verdicts among members that hear each other: who joins a round takes part in no earlier one; a leader
  * that learns that anything was accepted before must propose the latest of it again; and it decides only when
- * all members that it can hear have accepted. Two sets of members that hear nothing of each other can
- * decide apart, unless a quorum is asked for: then more than half of the group must accept, and nothing is proposed
- * before more than half have joined.
+ * all members that it can hear have accepted. What was accepted before may name members that it cannot hear: they stay
+ * behind, and all who are told the verdict are told that too, as the new group has failed then. Two sets of members that hear
+ * nothing of each other can decide apart, unless a quorum is asked for: then more than half of the group must accept, and
+ * nothing is proposed before more than half have joined.
  *
  * Who goes on: all who have joined, less those who are accused. Of two that accuse each other, one stays: whoever has more
  * accusers goes first. So one that was stopped and has thawed is left out, one with a broken link to another costs one
@@ -77,6 +78,7 @@ struct agreement {
 	struct verdict_terms own;     /* our calls, a channel that is free here  */
 	struct verdict_terms accepted;
 	uint8_t *accepted_members;
+	uint8_t *behind;              /* once it is decided: members who were not asked, and so do not go on */
 	struct verdict_terms best;    /* the latest that one of those who joined has accepted */
 	uint8_t *best_members;
 	struct verdict_terms proposal;
@@ -84,6 +86,7 @@ struct agreement {
 	uint32_t leader_waits_for;    /* the place that our leader waits for, as it said; or UINT32_MAX */
 	uint64_t since_ns;            /* when we joined this round               */
 	uint64_t complete_ns;         /* when all had joined who are not accused; 0: not yet */
+	uint64_t outnumbered_ns;      /* since when we leave it to those who accuse us; 0: we do not */
 	uint64_t turned_ns;
 	uint64_t listens_until_ns;    /* nothing is decided before: we were away  */
 	uint8_t *scratch;             /* for a message: verdict_msg_most()       */
@@ -108,10 +111,14 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 /* What is due. Returns when to come again. */
 uint64_t agreement_turn(struct agreement *agreement, uint64_t now_ns);
 
-/* Once it is decided: does this one go on, by the verdict? */
+/* Once it is decided: is this one a member of the new group, and does it go on? */
 static inline bool agreement_includes(const struct agreement *agreement, uint32_t place)
 {
 	return verdict_bit(agreement->accepted_members, place);
+}
+static inline bool agreement_keeps(const struct agreement *agreement, uint32_t place)
+{
+	return agreement_includes(agreement, place) && !verdict_bit(agreement->behind, place);
 }
 /* Until it is: the place that is waited for, or UINT32_MAX. */
 uint32_t agreement_waits_for(const struct agreement *agreement);

@@ -34,10 +34,18 @@ static bool is_outnumbered(const struct agreement *agreement)
 	return accusers >= joined && accusers > 0;
 }
 
-/* They will tell us what they have decided, if they come to that. */
-static bool is_waiting_for_word(const struct agreement *agreement, uint64_t now)
+/*
+ * Do we leave it to those who accuse us? Not for ever: they may be waiting too, for others who wait for us.
+ */
+static bool leaves_it(struct agreement *agreement, uint64_t now)
 {
-	return is_outnumbered(agreement) && now < agreement->complete_ns + 2 * agreement->config.interval_ns;
+	if (!is_outnumbered(agreement)) {
+		agreement->outnumbered_ns = 0;
+		return false;
+	}
+	if (agreement->outnumbered_ns == 0)
+		agreement->outnumbered_ns = now;
+	return now < agreement->outnumbered_ns + 2 * agreement->config.interval_ns;
 }
 
 /* Of those that the leader counts on: has everybody joined; and is it so but for some that are accused? */
@@ -138,7 +146,7 @@ static void draw_up(struct agreement *agreement)
 		terms->everywhere = 0;
 	uint32_t count = count_members(agreement, members);
 	bool is_alone = count == 1 && agreement->config.size > 1 && agreement->places[agreement->config.self].is_accused;
-	/* Who was given up by others, and is alone now or outnumbered, cannot know that they do not go on somewhere. */
+	/* Who was given up by others, and is alone now or has fewer than they, cannot know that they do not go on somewhere. */
 	if (!is_quorum(agreement, count) || is_alone || is_outnumbered(agreement))
 		terms->flags = VERDICT_NO_QUORUM;
 }
@@ -180,6 +188,10 @@ void agreement_propose(struct agreement *agreement)
 
 static void decide(struct agreement *agreement)
 {
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (agreement_includes(agreement, i) && !agreement->places[i].has_accepted)
+			verdict_set_bit(agreement->behind, i);
+	}
 	agreement_settle(agreement, true);
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		if (i != agreement->config.self && is_available(agreement, i))
@@ -227,7 +239,7 @@ void agreement_lead(struct agreement *agreement, uint64_t now)
 	if (!agreement->has_proposed) {
 		if (agreement->complete_ns == 0 && all_joined(agreement, true, now))
 			agreement->complete_ns = now;
-		if (!all_joined(agreement, false, now) || is_waiting_for_word(agreement, now))
+		if (!all_joined(agreement, false, now) || leaves_it(agreement, now))
 			return;
 		if (!is_quorum(agreement, count_joined(agreement))) {
 			give_up(agreement);

@@ -224,25 +224,32 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
                            struct group **out, struct failure *failure)
 {
 	struct group *group = group_new(context, channel, ranks, size);
+	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	if (!group)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	enum esp_status status = find_hosts(group) ? open_streams(group, failure)
 	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
-	if (status != ESP_OK) {
+	/* A group that has lost a member before it was opened has failed, and needs no streams. */
+	bool is_lost = status == ESP_EPEER;
+	if (status != ESP_OK && !is_lost) {
 		group_release(group);
 		return status;
 	}
 	pthread_mutex_lock(&context->lock);
 	group->next = context->groups;
 	context->groups = group;
-	/* Who died while it was opened does not come back. */
+	/* Who died before, or while it was opened, does not come back. */
 	uint32_t dead = NO_RANK;
 	for (uint32_t i = 0; i < size; i++)
 		dead = context->fates[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
 	pthread_mutex_unlock(&context->lock);
-	if (dead != NO_RANK)
-		group_fail(group, ESP_EPEER, (int32_t)dead, "a rank of the group is gone", false);
+	if (dead != NO_RANK) {
+		snprintf(why, sizeof(why), "%s has died before the group was made", context_rank_text(context, dead, who));
+		group_fail(group, ESP_EPEER, (int32_t)dead, why, false);
+	} else if (is_lost) {
+		group_fail(group, ESP_EPEER, -1, failure->text, false);
+	}
 	*out = group;
 	return ESP_OK;
 }

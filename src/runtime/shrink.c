@@ -32,7 +32,7 @@ struct past_verdict {
 	struct past_verdict *next;
 	uint32_t channel, first, size;
 	struct verdict_terms terms;
-	uint8_t members[];
+	uint8_t maps[]; /* members, and those of them who stayed behind */
 };
 
 /* ---- sending ---- */
@@ -158,7 +158,7 @@ static struct shrink *begin(struct group *group)
 	return shrink;
 }
 
-/* Those who go on are here, and the others are not, whatever anybody has said. */
+/* Those who go on are here, and the others are not, whatever anybody has said. A new group with one of them in it fails at once. */
 static void abide_by(struct shrink *shrink)
 {
 	const struct group *group = shrink->group;
@@ -166,11 +166,11 @@ static void abide_by(struct shrink *shrink)
 	uint64_t now = clock_now_ns();
 
 	for (uint32_t i = 0; i < group->size; i++) {
-		if (agreement_includes(&shrink->agreement, i))
+		if (agreement_keeps(&shrink->agreement, i))
 			presence_pardon(presence, group->ranks[i], now);
 	}
 	for (uint32_t i = 0; i < group->size; i++) {
-		if (!agreement_includes(&shrink->agreement, i))
+		if (!agreement_keeps(&shrink->agreement, i))
 			presence_exclude(presence, group->ranks[i], now);
 	}
 }
@@ -300,7 +300,8 @@ static size_t find_past(struct context *context, const struct control_msg *msg, 
 		past = past->next;
 	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
 	if (*out_bytes) {
-		struct verdict_msg answer = {.type = VERDICT_DECIDED, .size = past->size, .terms = past->terms, .members = past->members};
+		struct verdict_msg answer = {.type = VERDICT_DECIDED, .size = past->size, .terms = past->terms, .members = past->maps,
+		                             .behind = past->maps + verdict_map_bytes(past->size)};
 
 		n = verdict_msg_encode(&answer, *out_bytes);
 	}
@@ -534,7 +535,7 @@ static void remember(struct context *context, const struct shrink *shrink)
 {
 	const struct group *group = shrink->group;
 	size_t map = verdict_map_bytes(group->size);
-	struct past_verdict *past = calloc(1, sizeof(*past) + map);
+	struct past_verdict *past = calloc(1, sizeof(*past) + 2 * map);
 
 	if (!past)
 		return;
@@ -542,7 +543,8 @@ static void remember(struct context *context, const struct shrink *shrink)
 	past->first = group->ranks[0];
 	past->size = group->size;
 	past->terms = shrink->agreement.accepted;
-	memcpy(past->members, shrink->agreement.accepted_members, map);
+	memcpy(past->maps, shrink->agreement.accepted_members, map);
+	memcpy(past->maps + map, shrink->agreement.behind, map);
 	pthread_mutex_lock(&context->lock);
 	past->next = context->past;
 	context->past = past;

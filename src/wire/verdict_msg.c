@@ -22,8 +22,9 @@ static unsigned maps_of(uint8_t type)
 	switch (type) {
 	case VERDICT_JOIN:
 		return 3;
-	case VERDICT_PROPOSE:
 	case VERDICT_DECIDED:
+		return 2;
+	case VERDICT_PROPOSE:
 		return 1;
 	default:
 		return 0;
@@ -56,7 +57,7 @@ static struct verdict_terms get_terms(const uint8_t *numbers, uint32_t channel, 
 size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out)
 {
 	size_t map = verdict_map_bytes(msg->size), at = VERDICT_HEAD_BYTES;
-	const uint8_t *maps[3] = {msg->gone, msg->accused, msg->members};
+	const uint8_t *maps[3] = {msg->gone, msg->type == VERDICT_DECIDED ? msg->behind : msg->accused, msg->members};
 	unsigned count = maps_of(msg->type);
 
 	memset(out, 0, VERDICT_HEAD_BYTES);
@@ -107,6 +108,7 @@ bool verdict_msg_decode(const uint8_t *in, size_t n, uint32_t size, struct verdi
 		.accepted = get_terms(in + AT_ACCEPTED_NUMBERS, bytes_get32(in + AT_ACCEPTED_CHANNEL), in[AT_ACCEPTED_FLAGS]),
 		.gone = count == 3 ? in + VERDICT_HEAD_BYTES : NULL,
 		.accused = count == 3 ? in + VERDICT_HEAD_BYTES + map : NULL,
+		.behind = count == 2 ? in + VERDICT_HEAD_BYTES : NULL,
 		.members = last,
 	};
 	return true;

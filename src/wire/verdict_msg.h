@@ -24,7 +24,7 @@ enum verdict_type {
 	VERDICT_PROPOSE = 4, /* from who leads it: let us do this. With members                           */
 	VERDICT_ACCEPT = 5,  /* I shall                                                                   */
 	VERDICT_REFUSE = 6,  /* ballot: I am further than that; channel: or it is taken here, this one is not */
-	VERDICT_DECIDED = 7, /* that is what is done. With members                                        */
+	VERDICT_DECIDED = 7, /* that is what is done. With members, and those of them who were not asked  */
 };
 
 #define VERDICT_FLAGS 3u
@@ -50,6 +50,7 @@ struct verdict_msg {
 	/* Bitmaps, borrowed; NULL: the type has none. */
 	const uint8_t *gone;    /* JOIN: those who are, for all that the sender knows         */
 	const uint8_t *accused; /* JOIN: those who the sender itself hears nothing of         */
+	const uint8_t *behind;  /* DECIDED: members who were not asked, and so do not go on   */
 	const uint8_t *members; /* those who go on; in a JOIN, of what was accepted           */
 };
 

@@ -31,6 +31,7 @@ static struct verdict_msg draw(struct rng *rng, struct maps *maps)
 		.accepted = draw_terms(rng),
 		.gone = maps->bytes[0],
 		.accused = maps->bytes[1],
+		.behind = maps->bytes[1],
 		.members = maps->bytes[2],
 	};
 
@@ -68,7 +69,8 @@ static void round_trip(struct rng *rng)
 		CHECK(verdict_msg_decode(bytes, n, msg.size, &back));
 		CHECK(back.type == msg.type && same_terms(&back.terms, &msg.terms) && same_terms(&back.accepted, &msg.accepted));
 		CHECK(same_map(msg.gone, back.gone, msg.size) && same_map(msg.accused, back.accused, msg.size));
-		CHECK(same_map(msg.members, back.members, msg.size));
+		CHECK(same_map(msg.behind, back.behind, msg.size) && same_map(msg.members, back.members, msg.size));
+		CHECK((back.behind != NULL) == (msg.type == VERDICT_DECIDED));
 		CHECK((back.gone != NULL) == (msg.type == VERDICT_JOIN));
 		CHECK(verdict_msg_encode(&back, again) == n && memcmp(bytes, again, n) == 0);
 		CHECK(!verdict_msg_decode(bytes, n - 1, msg.size, &back));

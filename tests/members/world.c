@@ -205,6 +205,7 @@ static bool prepare(void *context, const struct verdict_terms *terms, const uint
 
 	CHECK(verdict_bit(members, rank->number));
 	rank->prepared_channel = 0;
+	rank->data_from = 0;
 	if (terms->channel == rank->taken_channel) {
 		*out_channel = terms->channel + 1;
 		return false;
@@ -222,10 +223,20 @@ static void accuse(void *context, uint32_t place)
 
 static const struct agreement_events agreement_events = {.send = send_verdict, .prepare = prepare, .accuse = accuse};
 
+/* Whoever goes on sends to all others at once: they have prepared for it. */
 static void note_decision(struct world_rank *rank)
 {
-	if (rank->agreement.is_decided && rank->decided_ns == 0)
-		rank->decided_ns = rank->world->now_ns;
+	struct world_message data = {.kind = WORLD_DATA, .channel = rank->agreement.accepted.channel};
+
+	if (!rank->agreement.is_decided || rank->decided_ns != 0)
+		return;
+	rank->decided_ns = rank->world->now_ns;
+	for (uint32_t i = 0; rank->agreement.goes_on && i < rank->world->options.size; i++) {
+		if (i == rank->number || !agreement_includes(&rank->agreement, i))
+			continue;
+		dial(rank, i);
+		post(rank, i, data);
+	}
 }
 
 static void deliver(struct world_rank *rank, uint32_t from, const struct world_message *message)
@@ -244,6 +255,10 @@ static void deliver(struct world_rank *rank, uint32_t from, const struct world_m
 		break;
 	case WORLD_CLOSED:
 		presence_closed(&rank->presence, from, "its connection was closed", now);
+		break;
+	case WORLD_DATA:
+		if (rank->prepared_channel == message->channel)
+			rank->data_from |= 1u << from;
 		break;
 	case WORLD_CONNECTED:
 		presence_connected(&rank->presence, from, now);

@@ -26,7 +26,8 @@ struct world_options {
 struct world_message {
 	struct world_message *next;
 	uint64_t due_ns;
-	enum { WORLD_CONTROL, WORLD_VERDICT, WORLD_CLOSED, WORLD_CONNECTED } kind;
+	enum { WORLD_CONTROL, WORLD_VERDICT, WORLD_CLOSED, WORLD_CONNECTED, WORLD_DATA } kind;
+	uint32_t channel; /* of data */
 	struct control_msg msg;
 	size_t n;
 	uint8_t bytes[VERDICT_HEAD_BYTES + 3 * ((WORLD_MOST + 7) / 8)];
@@ -53,6 +54,7 @@ struct world_rank {
 	uint64_t failed_ns, decided_ns;
 	uint32_t taken_channel; /* one that is not free here                    */
 	uint32_t prepared_channel;
+	uint32_t data_from;     /* bits: whose first message on that channel has come since it was prepared */
 	bool was_accused;
 	uint32_t verdicts_left; /* it dies when it has sent so many messages of the agreement; 0: it does not */
 };
