@@ -496,14 +496,21 @@ static void wait_until(struct context *context, uint64_t until_ns)
 	context->sleepers--;
 }
 
-/* With the lock held. */
+/* With the lock held. Who has died is the cause; who has left may have given up for the same reason as we do. */
 static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
 {
 	char who[RANK_TEXT];
 	uint32_t rank = 0;
 
+	while (rank < context->size && context->fates[rank] != FATE_DEAD)
+		rank++;
+	if (rank == context->size)
+		rank = 0;
 	while (rank + 1 < context->size && context->fates[rank] == FATE_HERE)
 		rank++;
+	if (context->fates[rank] == FATE_LEFT)
+		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
+		                   context_rank_text(context, rank, who));
 	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died while the ranks connected to each other",
 	                   context_rank_text(context, rank, who));
 }
