@@ -589,8 +589,10 @@ enum esp_status context_open(const struct context_options *options, struct conte
 		close(local_fd);
 	if (status != ESP_OK) {
 		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
-		if (context->steward)
+		if (context->steward) {
+			membership_blame(context, failure->rank, failure->text);
 			context_leave(context, context_patience_ns(context));
+		}
 		context_free(context);
 		return status;
 	}

@@ -511,7 +511,7 @@ static enum esp_status name_first_gone(const struct context *context, struct fai
 	if (context->fates[rank] == FATE_LEFT)
 		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
 		                   context_rank_text(context, rank, who));
-	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died while the ranks connected to each other",
+	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died, or cannot be reached, while the ranks connected to each other",
 	                   context_rank_text(context, rank, who));
 }
 

@@ -89,6 +89,12 @@ socklen_t card_socket_name(const struct card *card, uint32_t address, struct soc
 	return card_address_to(&card->addresses[address], card->port, 0, out);
 }
 
+static void not_connected(struct link *link, int why)
+{
+	link->refusals = why == ECONNREFUSED ? link->refusals + 1 : 0;
+	broke(link, ESP_ELINK, "cannot connect", why);
+}
+
 /* A socket for the attempt's way, bound to the own end of it. -1: errno says why, *out_what at what. */
 static int open_for(const struct route *route, uint32_t segment_bytes, const char **out_what)
 {
@@ -121,7 +127,7 @@ static void connect_to(struct link *link, const struct sockaddr *name, socklen_t
 	link->state = LINK_CONNECTING;
 	/* EAGAIN: the backlog of a Unix socket is full. */
 	if (connect(link->fd, name, length) != 0 && errno != EINPROGRESS)
-		broke(link, ESP_ELINK, "cannot connect", errno);
+		not_connected(link, errno);
 }
 
 static void dial_local(struct link *link, const struct card *card)
@@ -196,10 +202,12 @@ void link_connected(struct link *link, const struct handshake_config *config)
 
 	if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
 		error = errno;
-	if (error)
-		broke(link, ESP_ELINK, "cannot connect", error);
-	else
+	if (error) {
+		not_connected(link, error);
+	} else {
+		link->refusals = 0;
 		link_greet(link, config);
+	}
 }
 
 /* ---- proof ---- */

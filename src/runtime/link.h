@@ -40,7 +40,9 @@ struct link {
 	uint64_t deadline_ns;   /* until it must be proved                             */
 	uint64_t connect_ns;    /* until this attempt must be connected                */
 	uint64_t retry_ns;
+	uint64_t dialled_ns;    /* for the first time                                  */
 	uint32_t attempts;
+	uint32_t refusals;      /* one after the other: nobody listens there           */
 	struct backoff backoff;
 	struct handshake handshake;
 	struct error err;

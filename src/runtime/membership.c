@@ -1,6 +1,7 @@
 #include "runtime/membership.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "runtime/group.h"
@@ -157,6 +158,32 @@ enum esp_status membership_begin(struct context *context, struct failure *failur
 void membership_leave(struct context *context)
 {
 	(void)steward_run(context->steward, leave, NULL); /* if there is no memory, they will see us go */
+}
+
+struct blame {
+	uint32_t rank;
+	char why[PRESENCE_HOW];
+};
+
+static void blame(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct blame *blame = errand;
+
+	presence_closed(&context->presence, blame->rank, blame->why, clock_now_ns()); /* unless more is known of it */
+	free(blame);
+}
+
+void membership_blame(struct context *context, int32_t rank, const char *why)
+{
+	struct blame *errand = rank >= 0 && (uint32_t)rank != context->rank ? calloc(1, sizeof(*errand)) : NULL;
+
+	if (!errand)
+		return;
+	errand->rank = (uint32_t)rank;
+	snprintf(errand->why, sizeof(errand->why), "rank %u gave up: %.70s", context->rank, why);
+	if (!steward_run(context->steward, blame, errand))
+		free(errand);
 }
 
 static void note_said(void *argument, void *unused)

@@ -14,6 +14,8 @@ ESP_CHECKED enum esp_status membership_open(struct context *context, struct fail
 ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
 /* Tells all that we leave in good order. */
 void membership_leave(struct context *context);
+/* We give up joining because of that rank (-1: of none): the others shall know, before we leave. */
+void membership_blame(struct context *context, int32_t rank, const char *why);
 /* Tells all that the process ends without that; returns when it was said, or after a moment. */
 void membership_exit(struct context *context);
 

@@ -96,11 +96,19 @@ static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose,
 		events->control_unreachable(steward->config.context, peer, why);
 }
 
+/* A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. */
+static bool has_ended(const struct steward *steward, const struct link *link, uint64_t now)
+{
+	uint32_t addresses = link->local ? 1 : steward->config.roster->cards[link->peer].address_count;
+
+	return link->refusals > addresses && now >= link->dialled_ns + steward->config.interval_ns / 10;
+}
+
 /* A dialled link did not come about, this time or for good. */
 static void dial_failed(struct steward *steward, struct link *link)
 {
 	uint64_t now = clock_now_ns();
-	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns;
+	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now);
 
 	if (link->fd >= 0)
 		close(link->fd);
@@ -252,7 +260,8 @@ static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purp
 	link->purpose = (uint8_t)purpose;
 	link->lane = lane;
 	link->rail = purpose == HELLO_CONTROL ? ROUTE_ANY : lane % steward->config.rails->count;
-	link->deadline_ns = clock_now_ns() + patience_ns;
+	link->dialled_ns = clock_now_ns();
+	link->deadline_ns = link->dialled_ns + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));
 	link_insert(steward, link);
 	if (purpose == HELLO_CONTROL && !steward->control[peer])
