@@ -526,10 +526,10 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = context_meet(context, failure);
 	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+	if (status == ESP_OK) /* from here on silence is noticed */
+		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* nobody leaves before all are here */
 		status = meet_all(context, failure);
-	if (status == ESP_OK)
-		status = membership_begin(context, failure);
 	return status;
 }
 

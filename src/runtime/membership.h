@@ -9,7 +9,7 @@
 
 #include "runtime/context.h"
 
-/* Before the steward opens; once all have met. */
+/* Before the steward opens; once our own connections stand. */
 ESP_CHECKED enum esp_status membership_open(struct context *context, struct failure *failure);
 ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
 /* Tells all that we leave in good order. */
