@@ -19,7 +19,7 @@
 struct options {
 	struct trial_range range;
 	uint64_t runs, seed;
-	bool json, verbose;
+	bool json, samples, verbose;
 };
 
 static const char usage[] =
@@ -38,6 +38,7 @@ static const char usage[] =
 	"  --liveness-ms N   the setting: how long a rank may be silent (default 1000)\n"
 	"  --join-seconds N  the setting: how long ranks wait for each other in joining (default 3)\n"
 	"  --json            print JSON\n"
+	"  --samples         in it, the times of all survivors\n"
 	"  --verbose         a line for each trial, on stderr\n";
 
 static _Noreturn void refuse(const char *option, const char *value)
@@ -129,6 +130,9 @@ static void set_option(struct options *options, int option, char *value)
 	case 'J':
 		options->json = true;
 		break;
+	case 'S':
+		options->samples = true;
+		break;
 	case 'v':
 		options->verbose = true;
 		break;
@@ -146,7 +150,8 @@ static void parse(int argc, char **argv, struct options *options)
 		{"phases", required_argument, NULL, 'p'},      {"transport", required_argument, NULL, 't'},
 		{"liveness-ms", required_argument, NULL, 'l'}, {"join-seconds", required_argument, NULL, 'j'},
 		{"json", no_argument, NULL, 'J'},              {"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},              {NULL, 0, NULL, 0},
+		{"samples", no_argument, NULL, 'S'},           {"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 
 	*options = (struct options){.runs = 80, .seed = 1, .range = {.ranks = {3}, .rank_count = 1, .shm = true, .tcp = true,
@@ -216,6 +221,15 @@ static double quantile(const double *values, size_t count, double share)
 
 static const double shares[] = {0.5, 0.99, 1};
 
+static void put_samples(struct json *json, const char *key, const double *values, size_t count)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	for (size_t i = 0; i < count; i++)
+		json_double(json, values[i]);
+	json_array_end(json);
+}
+
 static void print_json(const struct options *options, struct row rows[WAY_COUNT][PHASE_COUNT], uint64_t bad)
 {
 	static const char *const error_keys[] = {"error_ms_median", "error_ms_p99", "error_ms_worst"};
@@ -250,6 +264,10 @@ static void print_json(const struct options *options, struct row rows[WAY_COUNT]
 		json_put_u64(&json, "broken", row->broken);
 		json_put_u64(&json, "misnamed", row->misnamed);
 		json_put_u64(&json, "missed", row->missed);
+		if (options->samples) {
+			put_samples(&json, "error_ms", row->error_ms, row->error_count);
+			put_samples(&json, "went_on_ms", row->went_on_ms, row->went_on_count);
+		}
 		json_object_end(&json);
 	}
 	json_array_end(&json);
