@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""strangers_test.py ESPALIER STRANGER - HTTP, TLS, SSH, random and slow bytes and scans at every port of a job, before and during it."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+from crowd import await_ports, send_strangers, tally
+
+ESPALIER, STRANGER = sys.argv[1:3]
+RANKS = 4
+CHALLENGE_BYTES = 40  # what the handshake says to anybody: docs/joining.md
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Job:
+    """Ranks of `espalier bench`, started one by one."""
+
+    def __init__(self, sizes, seconds):
+        self.words = [ESPALIER, "bench", "allreduce", "--size", sizes, "--seconds", str(seconds), "--json"]
+        self.leader = f"127.0.0.1:{free_port()}"
+        self.ranks, self.logs = [], []
+
+    def start(self, rank):
+        environment = {**os.environ, "ESP_RANK": str(rank), "ESP_SIZE": str(RANKS), "ESP_LEADER": self.leader,
+                       "ESP_TRANSPORT": "tcp", "ESP_LIVENESS_MS": "4000", "ESP_JOIN_SECONDS": "60"}
+        log = tempfile.TemporaryFile("w+")
+        self.logs.append(log)
+        self.ranks.append(subprocess.Popen(self.words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                                           text=True))
+
+    def pids(self):
+        return [rank.pid for rank in self.ranks]
+
+    def finish(self):
+        """What rank 0 has measured; everybody's log."""
+        outputs = [rank.communicate(timeout=200)[0] for rank in self.ranks]
+        logs = []
+        for log in self.logs:
+            log.seek(0)
+            logs.append(log.read())
+            log.close()
+        for number, rank in enumerate(self.ranks):
+            assert rank.returncode == 0, f"rank {number} ended with {rank.returncode}:\n{logs[number]}"
+        return json.loads(outputs[0]), logs
+
+    def end(self):
+        for rank in self.ranks:
+            if rank.poll() is None:
+                rank.kill()
+                rank.wait()
+        for log in self.logs:
+            log.close()
+
+
+class StrangersTest(unittest.TestCase):
+    def check(self, job, tallies):
+        result, logs = job.finish()
+        for row in result["results"]:
+            for place in ("in_place", "out_of_place"):
+                self.assertEqual(row[place]["nwrong"], 0, row)
+        for log in logs:
+            self.assertLess(len(log.splitlines()), 10, "strangers make no line each:\n" + log)
+        for tally_of_kinds in tallies:
+            for kind, counts in tally_of_kinds.items():
+                self.assertGreater(counts["connected"], 0, f"{kind} never got through: {counts}")
+                self.assertLessEqual(counts["most_bytes"], CHALLENGE_BYTES, f"{kind} was told something: {counts}")
+
+    def test_before_and_during(self):
+        job = Job("1K,256K", 1)
+        self.addCleanup(job.end)
+        for rank in range(RANKS - 1):
+            job.start(rank)
+        # The leader listens for those who join, and each rank for its connections later on.
+        before = send_strangers(STRANGER, await_ports(job.pids, RANKS), 1.0, 300)
+        counts = [tally(before)]
+        job.start(RANKS - 1)
+        during = send_strangers(STRANGER, await_ports(job.pids, RANKS), 3.0, 300, seed=2)
+        counts.append(tally(during))
+        self.check(job, counts)
+
+    def test_flood(self):
+        job = Job("4K", 2)
+        self.addCleanup(job.end)
+        for rank in range(RANKS):
+            job.start(rank)
+        during = send_strangers(STRANGER, await_ports(job.pids, RANKS), 2.0, 5000, "scan,reset,random")
+        self.check(job, [tally(during)])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
