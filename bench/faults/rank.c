@@ -225,6 +225,10 @@ static void go_on(struct rank *rank, enum esp_status status)
 			return;
 		if (!has_victim(rank))
 			note_loss(rank);
+		if (rank->number == rank->trial->victim && esp_size(rank->group) == 1) {
+			break_off(rank, "goes on alone, and others do without it");
+			return;
+		}
 		status = compare_reports(rank, &report, last_well);
 		while (status == ESP_OK && has_victim(rank))
 			status = sum(rank);

@@ -271,9 +271,11 @@ static void judge(struct game *game)
 		outcome->wrong += atomic_load(&witness->wrong);
 		if (atomic_load(&witness->wrong) != 0)
 			complain(game, i, "has %u wrong", atomic_load(&witness->wrong));
+		outcome->broken += atomic_load(&witness->broken);
+		if (i == trial->victim && atomic_load(&witness->broken) != 0)
+			complain(game, i, "broke off");
 		if (i == trial->victim || i == trial->first_victim || !outcome->has_struck)
 			continue;
-		outcome->broken += atomic_load(&witness->broken);
 		outcome->misnamed += atomic_load(&witness->misnamed);
 		if (atomic_load(&witness->broken) != 0)
 			complain(game, i, "broke off");

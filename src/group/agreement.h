@@ -48,6 +48,7 @@ struct agreement_config {
 	uint32_t self, size;
 	uint64_t interval_ns;
 	bool quorum;
+	bool was_accused; /* earlier, and others may have gone on without us: all alone, we do not */
 	const struct agreement_events *events;
 	void *context;
 };

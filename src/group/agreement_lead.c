@@ -145,7 +145,8 @@ static void draw_up(struct agreement *agreement)
 	if (terms->everywhere == UINT64_MAX)
 		terms->everywhere = 0;
 	uint32_t count = count_members(agreement, members);
-	bool is_alone = count == 1 && agreement->config.size > 1 && agreement->places[agreement->config.self].is_accused;
+	bool is_alone = count == 1 && agreement->config.size > 1 &&
+	                (agreement->config.was_accused || agreement->places[agreement->config.self].is_accused);
 	/* Who was given up by others, and is alone now or has fewer than they, cannot know that they do not go on somewhere. */
 	if (!is_quorum(agreement, count) || is_alone || is_outnumbered(agreement))
 		terms->flags = VERDICT_NO_QUORUM;

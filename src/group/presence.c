@@ -208,14 +208,17 @@ static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, u
 
 static void take_accusation(struct presence *presence, struct accusation accusation, const char *how, uint64_t now)
 {
+	bool is_about_us = accusation.about == presence->self;
+
+	/* Who is gone accuses nobody any more; but what it said of us may be why. */
 	if (accusation.about >= presence->size || accusation.by >= presence->size || accusation.by == accusation.about ||
-	    presence_is_gone(presence, accusation.by) || is_known(presence, accusation) || !keep(presence, accusation))
+	    (presence_is_gone(presence, accusation.by) && !is_about_us) || is_known(presence, accusation) || !keep(presence, accusation))
 		return;
 	struct control_msg msg = accusation_message(presence, accusation);
 	snprintf(msg.text, sizeof(msg.text), "%s", how);
 	tell_neighbours(presence, &msg);
-	if (accusation.about == presence->self) {
-		presence->is_outcast = true;
+	if (is_about_us) {
+		presence->is_outcast = presence->was_accused = true;
 		presence->events->accused(presence->context, accusation.by, how);
 	} else {
 		set_fate(presence, accusation.about, FATE_SILENT, accusation.by, how, now);

@@ -75,6 +75,7 @@ struct presence {
 	bool has_begun;
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
 	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
+	bool was_accused;   /* at any time, pardoned or not: those who said so may have gone on without us       */
 };
 
 ESP_CHECKED enum esp_status presence_init(struct presence *presence, uint32_t self, uint32_t size, uint64_t interval_ns,

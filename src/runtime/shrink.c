@@ -130,6 +130,7 @@ static struct shrink *begin(struct group *group)
 		.size = group->size,
 		.interval_ns = context_interval_ns(context),
 		.quorum = context->conf.quorum,
+		.was_accused = context->presence.was_accused,
 		.events = &events,
 		.context = shrink,
 	};

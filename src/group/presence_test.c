@@ -1,0 +1,116 @@
+/*
+ * presence_test.c - single cases; whole jobs in virtual time are in tests/members.
+ */
+#include "group/presence.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "group/agreement.h"
+
+/* Counts what it is told. */
+struct owner {
+	uint32_t accused, fates;
+};
+
+static void send(void *context, uint32_t to, const struct control_msg *msg)
+{
+	(void)context, (void)to, (void)msg;
+}
+
+static void dial(void *context, uint32_t rank)
+{
+	(void)context, (void)rank;
+}
+
+static void fate(void *context, uint32_t rank, enum fate what, uint32_t by, const char *how)
+{
+	struct owner *owner = context;
+
+	(void)rank, (void)what, (void)by, (void)how;
+	owner->fates++;
+}
+
+static void accused(void *context, uint32_t by, const char *how)
+{
+	struct owner *owner = context;
+
+	(void)by, (void)how;
+	owner->accused++;
+}
+
+static void accusation(void *context, uint32_t rank, uint32_t by)
+{
+	(void)context, (void)rank, (void)by;
+}
+
+static const struct presence_events events = {send, dial, fate, accused, accusation};
+
+static struct control_msg message(enum control_type type, uint32_t from, uint32_t about)
+{
+	return (struct control_msg){.type = (uint8_t)type, .from = from, .about = about, .peer = UINT32_MAX};
+}
+
+/* A rank that was stopped reads in any order what was said meanwhile; it must not miss that it was given up. */
+static void knows_that_it_was_given_up(void)
+{
+	struct presence presence;
+	struct owner owner = {0};
+	struct control_msg left = message(CONTROL_LEFT, 1, 1), of_us = message(CONTROL_SILENT, 1, 0),
+	                   of_other = message(CONTROL_SILENT, 1, 2);
+
+	CHECK(presence_init(&presence, 0, 3, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	presence_begin(&presence, 1);
+	CHECK(presence_message(&presence, 2, &left, 2));
+	CHECK(presence_is_gone(&presence, 1));
+	CHECK(presence_message(&presence, 2, &of_other, 3)); /* by one that is gone: says nothing any more */
+	CHECK(!presence_is_accused(&presence, 2));
+	CHECK(!presence.was_accused && owner.accused == 0);
+	CHECK(presence_message(&presence, 2, &of_us, 4));
+	CHECK(presence.was_accused && presence.is_outcast && owner.accused == 1);
+	presence_pardon(&presence, 0, 5);
+	CHECK(presence.was_accused && !presence.is_outcast && !presence_is_accused(&presence, 0));
+	presence_fini(&presence);
+}
+
+/* ---- and then it does not go on alone ---- */
+
+static bool prepare(void *context, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
+{
+	(void)context, (void)terms, (void)members, (void)out_channel;
+	return true;
+}
+
+static void send_bytes(void *context, uint32_t place, const uint8_t *bytes, size_t n)
+{
+	(void)context, (void)place, (void)bytes, (void)n;
+}
+
+static void accuse(void *context, uint32_t place)
+{
+	(void)context, (void)place;
+}
+
+static bool goes_on_alone(bool was_accused)
+{
+	static const struct agreement_events agreement_events = {send_bytes, prepare, accuse};
+	struct agreement_config config = {
+		.self = 1, .size = 2, .interval_ns = NS_PER_S, .was_accused = was_accused, .events = &agreement_events};
+	struct agreement agreement;
+
+	CHECK(agreement_init(&agreement, &config) == ESP_OK);
+	agreement_gone(&agreement, 0, 1);
+	agreement_start(&agreement, 0, 0, 4, 2);
+	agreement_turn(&agreement, 3);
+	CHECK(agreement.is_decided);
+	bool goes_on = agreement.goes_on;
+	agreement_fini(&agreement);
+	return goes_on;
+}
+
+int main(void)
+{
+	knows_that_it_was_given_up();
+	CHECK(goes_on_alone(false));
+	CHECK(!goes_on_alone(true));
+	return 0;
+}
