@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define PROPOSALS 64u /* in a row that we cannot prepare for ourselves */
+
 /* ---- who is waited for ---- */
 
 /* Does the leader count on this member? One that others accuse has had its time to join; who accuses us will not. */
@@ -160,7 +162,7 @@ bool agreement_is_asked(const struct agreement *agreement, uint32_t place)
 
 void agreement_propose(struct agreement *agreement)
 {
-	uint32_t channel;
+	uint32_t channel, last = agreement->attempt + PROPOSALS;
 
 	/* Nobody is asked twice under one ballot: an answer belongs to the last one. */
 	do {
@@ -178,7 +180,7 @@ void agreement_propose(struct agreement *agreement)
 		if (agreement_accept(agreement, &agreement->proposal, agreement->proposal_members, &channel))
 			break;
 		agreement->proposal.channel = channel; /* draw_up() goes on from there */
-	} while (agreement->attempt < UINT32_MAX);
+	} while (agreement->attempt < last); /* if there is no channel for us, the others may find one */
 	agreement->has_proposed = true;
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		agreement->places[i].has_accepted = i == agreement->config.self;

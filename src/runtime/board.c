@@ -33,6 +33,7 @@ struct board {
 	uint16_t channel;
 	uint32_t cell_bytes; /* that are reserved */
 	uint32_t rank, size;
+	uint32_t mark;     /* of the group */
 	uint64_t sequence; /* of the latest call */
 	uint32_t digests[2];
 	struct call_note notes[2];
@@ -43,7 +44,7 @@ struct board {
 	const void **sources;              /* by member: for a fold             */
 };
 
-enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t bytes, uint32_t rank, uint32_t size,
+enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank, uint32_t size,
                            const struct segment_view *const *views, struct board **out)
 {
 	struct board *board = calloc(1, sizeof(*board));
@@ -52,6 +53,7 @@ enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t bytes
 		return ESP_ENOMEM;
 	*board = (struct board){
 		.segment = own, .channel = channel, .cell_bytes = BOARD_HEAD_BYTES + bytes, .rank = rank, .size = size,
+		.mark = mark,
 	};
 	board->cells = calloc(size, sizeof(*board->cells));
 	board->sleepers = calloc(size, sizeof(*board->sleepers));
@@ -376,7 +378,7 @@ void board_step_aside(struct board *board, const struct board_call *op)
 }
 
 /* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
-static bool read_note(const struct cell *cell, struct call_note *out)
+static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *out)
 {
 	uint8_t bytes[CALL_NOTE_BYTES];
 
@@ -385,7 +387,7 @@ static bool read_note(const struct cell *cell, struct call_note *out)
 	memcpy(bytes, (const uint8_t *)cell + NOTE_AT, sizeof(bytes));
 	uint32_t digest = cell->digest;
 	call_note_decode(bytes, out);
-	return digest == call_note_digest(out);
+	return digest == (call_note_digest(out) ^ mark);
 }
 
 bool board_other(const struct board *board, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
@@ -395,7 +397,7 @@ bool board_other(const struct board *board, const struct call_note *note, uint32
 	for (uint32_t i = 0; i < 2 * board->size; i++) {
 		struct call_note other;
 
-		if (i / 2 == board->rank || !read_note(board->cells[i / 2][i % 2], &other))
+		if (i / 2 == board->rank || !read_note(board->cells[i / 2][i % 2], board->mark, &other))
 			continue;
 		if (other.sequence == note->sequence && call_note_digest(&other) != digest) {
 			*out_member = i / 2;

@@ -26,8 +26,8 @@
 struct board;
 
 /* bytes: of data that a call can pin; so much memory is taken twice, with a head of BOARD_HEAD_BYTES. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t bytes, uint32_t rank, uint32_t size,
-                                       const struct segment_view *const *views, struct board **out);
+ESP_CHECKED enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank,
+                                       uint32_t size, const struct segment_view *const *views, struct board **out);
 void board_close(struct board *board); /* NULL is fine */
 
 /* Sizes up to which calls go over a board: at all, and in one round although everybody works out the same. */

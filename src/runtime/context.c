@@ -600,9 +600,21 @@ enum esp_status context_open(const struct context_options *options, struct conte
 	return ESP_OK;
 }
 
+/* Is there a group that works, and so others who may need what we have sent? */
+static bool somebody_needs_us(struct context *context)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&context->lock);
+	for (const struct group *group = context->groups; group; group = group->next)
+		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
+	pthread_mutex_unlock(&context->lock);
+	return found;
+}
+
 void context_close(struct context *context)
 {
-	bool has_failed = atomic_load(&context->world->failed) != ESP_OK;
+	bool has_failed = !somebody_needs_us(context);
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
 
 	context_end_work(context);

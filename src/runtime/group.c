@@ -425,7 +425,7 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 
 		if (status == ESP_OK) {
 			call_note(call, group->size, number, &op.note);
-			op.digest = call_note_digest(&op.note);
+			op.digest = group_digest(group, &op.note);
 			status = run_on_board(group, &op, options, failure);
 			leave_board(group);
 		}

@@ -55,6 +55,7 @@ struct group {
 	uint16_t channel;
 	uint32_t rank, size;
 	uint32_t *ranks;        /* by place: the rank in the job                    */
+	uint32_t mark;          /* of them: groups with other members are others, whatever their channel */
 	struct layout layout;
 	uint32_t *host_of;
 	struct board *board;    /* NULL: the members do not all share this host     */
@@ -142,6 +143,11 @@ static inline uint64_t group_number(struct group *group)
 
 /* ---- calls ---- */
 
+/* Goes with every message of a call: what the call is, and whose. */
+static inline uint32_t group_digest(const struct group *group, const struct call_note *note)
+{
+	return call_note_digest(note) ^ group->mark;
+}
 /* How many were started here. */
 uint64_t group_calls(struct group *group);
 /* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */

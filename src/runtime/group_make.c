@@ -107,7 +107,7 @@ static enum esp_status open_board(struct group *group)
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->views[context->local_of[group->ranks[i]]];
 	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
-	enum esp_status status = queue ? board_open(context->segment, group->channel, group->board_bytes, group->rank, group->size,
+	enum esp_status status = queue ? board_open(context->segment, group->channel, group->mark, group->board_bytes, group->rank, group->size,
 	                                            views, &group->board)
 	                               : ESP_ENOMEM;
 	free(views);
@@ -213,6 +213,7 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 		return NULL;
 	}
 	memcpy(group->ranks, ranks, size * sizeof(*ranks));
+	group->mark = crc32c(size, ranks, size * sizeof(*ranks));
 	for (uint32_t i = 0; i < size; i++) {
 		if (ranks[i] == context->rank)
 			group->rank = i;

@@ -130,7 +130,7 @@ static struct work *go(struct group *group, uint64_t key)
 	keyed_forget(&group->keyed, work);
 	work->is_waiting = false;
 	work->note.sequence = ++group->keyed.started;
-	work->digest = call_note_digest(&work->note);
+	work->digest = group_digest(group, &work->note);
 	if (work->part_count == 0)
 		return work;
 	work_launch_locked(work, false);

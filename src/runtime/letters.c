@@ -195,7 +195,7 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	if (!counts)
 		return ESP_ENOMEM;
 	work->piece_bytes = counts[receiver] = next_piece(work);
-	work->digest = call_note_digest(&work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
+	work->digest = group_digest(work->group, &work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
 	work->call = (struct call){
 		.collective = PLAN_SCATTER,
 		.type = ESP_BYTES,

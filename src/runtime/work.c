@@ -303,7 +303,7 @@ enum esp_status work_start(struct work *work, bool helped, struct failure *failu
 	enum esp_status status = group_check(group, &work->call, failure);
 	if (status == ESP_OK) {
 		call_note(&work->call, group->size, group_number(group), &work->note);
-		work->digest = call_note_digest(&work->note);
+		work->digest = group_digest(group, &work->note);
 		pthread_mutex_lock(&context->lock);
 		group_remember(group, &work->note);
 		work_set_out(work);

@@ -215,10 +215,6 @@ static void refused(struct job_rank *rank)
 	struct esp_context *out = NULL;
 	char door[64], tiny[4];
 
-	if (rank->size == 1) {
-		EXPECT(esp_door(rank->context, door, sizeof(door)), ESP_ESTATE);
-		return;
-	}
 	OK(esp_door(rank->context, door, sizeof(door)));
 	EXPECT(esp_door(rank->context, tiny, sizeof(tiny)), ESP_ELIMIT);
 	CHECK_U64(esp_newcomers(rank->context), 0);
