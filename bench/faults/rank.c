@@ -243,7 +243,7 @@ static void go_on(struct rank *rank, enum esp_status status)
 
 static enum esp_status join(struct rank *rank)
 {
-	char liveness[40], seconds[40];
+	char liveness[40], seconds[40], name[40];
 	const char *settings[] = {"linger_seconds=3", "log=off", liveness, seconds, rank->trial->is_tcp ? "transport=tcp" : "transport=auto",
 	                          NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
@@ -253,7 +253,9 @@ static enum esp_status join(struct rank *rank)
 	options.rank = rank->number;
 	options.size = rank->trial->size;
 	options.leader = rank->stage->leader;
+	snprintf(name, sizeof(name), "faults-%ld-%llu", (long)getppid(), (unsigned long long)rank->trial->seed);
 	options.settings = settings;
+	options.job = name;
 	say_place(rank, AT_JOIN);
 	return esp_init(&options, &rank->job);
 }

@@ -23,6 +23,7 @@
 struct game {
 	struct stage *stage;
 	size_t bytes;
+	int port_fd;
 	pid_t children[TRIAL_RANKS]; /* 0: has ended */
 	struct outcome *outcome;
 	uint64_t struck_ns;
@@ -50,21 +51,27 @@ static void complain(struct game *game, uint32_t rank, const char *format, ...)
 
 /* ---- starting ---- */
 
-static bool find_port(char leader[32])
+/*
+ * A port for the leader, which can listen there although it is ours: we do not listen, and both do not mind. Nobody else is given
+ * it meanwhile. The descriptor that keeps it; -1: there is none.
+ */
+static int keep_port(char leader[32])
 {
 	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool is_found = fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 &&
-	                getsockname(fd, (struct sockaddr *)&name, &length) == 0;
+	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) != 0 || getsockname(fd, (struct sockaddr *)&name, &length) != 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
 	snprintf(leader, 32, "127.0.0.1:%u", ntohs(name.sin_port));
-	return is_found;
+	return fd;
 }
 
-static struct stage *set_stage(const struct trial *trial, size_t *out_bytes)
+static struct stage *set_stage(const struct trial *trial, size_t *out_bytes, int *out_port_fd)
 {
 	size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
 	size_t each = ((size_t)trial->count * sizeof(int64_t) + 4095) / 4096 * 4096;
@@ -77,7 +84,8 @@ static struct stage *set_stage(const struct trial *trial, size_t *out_bytes)
 	stage->trial = *trial;
 	for (uint32_t i = 0; i < trial->size; i++)
 		stage->outputs[i] = (int64_t *)(void *)((char *)memory + head + i * each);
-	return find_port(stage->leader) ? stage : NULL;
+	*out_port_fd = keep_port(stage->leader);
+	return *out_port_fd >= 0 ? stage : NULL;
 }
 
 static bool start_ranks(struct game *game)
@@ -91,6 +99,7 @@ static bool start_ranks(struct game *game)
 			return false;
 		if (game->children[i] == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(game->port_fd);
 			_exit(getppid() == parent ? rank_live(game->stage, i) : 1);
 		}
 	}
@@ -295,7 +304,7 @@ bool referee_play(const struct trial *trial, struct outcome *outcome)
 	struct game game = {.outcome = outcome};
 
 	*outcome = (struct outcome){.trial = *trial};
-	game.stage = set_stage(trial, &game.bytes);
+	game.stage = set_stage(trial, &game.bytes, &game.port_fd);
 	if (!game.stage)
 		return false;
 	bool is_started = start_ranks(&game);
@@ -304,6 +313,7 @@ bool referee_play(const struct trial *trial, struct outcome *outcome)
 		finish(&game);
 		judge(&game);
 	}
+	close(game.port_fd);
 	munmap(game.stage, game.bytes);
 	return is_started;
 }

@@ -37,6 +37,8 @@ static bool some_were_apart(void)
 {
 	uint32_t stopped = 0;
 
+	if (world.was_slandered)
+		return true;
 	for (uint32_t i = 0; i < world.options.size; i++)
 		stopped += world.ranks[i].was_stopped;
 	for (uint32_t i = 0; stopped < 2 && i < world.options.size; i++) {
@@ -131,7 +133,7 @@ static void draw_options(uint64_t seed, struct world_options *options)
 
 	rng_init(&rng, seed);
 	*options = (struct world_options){
-		.size = 2 + (uint32_t)rng_below(&rng, 8),
+		.size = rng_chance(&rng, 1, 2) ? 3 + (uint32_t)rng_below(&rng, 3) : 2 + (uint32_t)rng_below(&rng, 8),
 		.interval_ns = NS_PER_S,
 		.quorum = rng_chance(&rng, 1, 2),
 	};
@@ -141,6 +143,8 @@ static void draw_options(uint64_t seed, struct world_options *options)
 	options->thaws = rng_chance(&rng, 2, 3);
 	options->heals = rng_chance(&rng, 2, 3);
 	options->stalls = rng_chance(&rng, 1, 3);
+	options->betrays = rng_chance(&rng, 1, 3);
+	options->slanders = rng_chance(&rng, 1, 3) ? 4 : 0;
 }
 
 /* Whom one without a verdict waits for: of each member, is it gone, accused (A: by this one), accuses it, has joined, has accepted. */

@@ -49,10 +49,32 @@ static void dial(void *context, uint32_t to)
 	post(&world->ranks[to], rank->number, (struct world_message){.kind = WORLD_CONNECTED});
 }
 
+static void plan_fault(struct world *world, struct world_fault fault)
+{
+	CHECK(world->fault_count < WORLD_FAULTS);
+	world->faults[world->fault_count++] = fault;
+}
+
+/* What one sends another takes its time, just now: after this message, or with it. */
+static void stall(struct world_rank *rank, uint32_t to, uint64_t num, uint64_t den)
+{
+	struct world *world = rank->world;
+	struct world_fault cut = {world->now_ns + rng_below(&world->rng, DELAY_MOST), FAULT_CUT, rank->number, to};
+
+	if (!world->options.stalls || !rng_chance(&world->rng, num, den) || world->fault_count >= WORLD_FAULTS / 2)
+		return;
+	plan_fault(world, cut);
+	cut.kind = FAULT_HEAL;
+	cut.due_ns += 1 + rng_below(&world->rng, 2 * world->options.interval_ns);
+	plan_fault(world, cut);
+}
+
 static void send(void *context, uint32_t to, const struct control_msg *msg)
 {
 	dial(context, to);
 	post(context, to, (struct world_message){.kind = WORLD_CONTROL, .msg = *msg});
+	if (msg->type == CONTROL_SILENT) /* then some go on without knowing whom others have given up */
+		stall(context, to, 1, 3);
 }
 
 /* ---- a rank ---- */
@@ -141,20 +163,16 @@ static const struct presence_events presence_events = {
 	.accusation = on_accusation,
 };
 
-static void plan_fault(struct world *world, struct world_fault fault)
+/* One rank hears nothing of the others and they nothing of it, from then on, perhaps for a while. */
+static void isolate(struct world *world, uint32_t one, uint64_t at)
 {
-	CHECK(world->fault_count < WORLD_FAULTS);
-	world->faults[world->fault_count++] = fault;
-}
+	uint32_t size = world->options.size;
+	uint64_t end = at + 1 + rng_below(&world->rng, 4 * world->options.interval_ns);
 
-/* One rank hears nothing of the others and they nothing of it, from now on, perhaps for a while. */
-static void isolate_one(struct world *world)
-{
-	uint32_t size = world->options.size, one = (uint32_t)rng_below(&world->rng, size);
-	uint64_t end = world->now_ns + 1 + rng_below(&world->rng, 4 * world->options.interval_ns);
-
+	if (world->fault_count + 4 * size > WORLD_FAULTS)
+		return;
 	for (uint32_t i = 0; i < 2 * size; i++) {
-		struct world_fault cut = {world->now_ns, FAULT_CUT, i % 2 ? one : i / 2, i % 2 ? i / 2 : one};
+		struct world_fault cut = {at, FAULT_CUT, i % 2 ? one : i / 2, i % 2 ? i / 2 : one};
 
 		if (cut.rank == cut.other)
 			continue;
@@ -166,16 +184,20 @@ static void isolate_one(struct world *world)
 	}
 }
 
-/* What one sends another takes its time, just now: after this message, or with it. */
-static void stall(struct world_rank *rank, uint32_t to)
+/* The leader has told one more. Those who know, and they alone, are cut off, and those who do not know have lost their leader. */
+static void betray(struct world_rank *rank, uint32_t to)
 {
 	struct world *world = rank->world;
-	struct world_fault cut = {world->now_ns + rng_below(&world->rng, DELAY_MOST), FAULT_CUT, rank->number, to};
 
-	plan_fault(world, cut);
-	cut.kind = FAULT_HEAL;
-	cut.due_ns += 1 + rng_below(&world->rng, 2 * world->options.interval_ns);
-	plan_fault(world, cut);
+	if (!world->options.betrays || (world->betrayer != UINT32_MAX && world->betrayer != rank->number))
+		return;
+	if (world->betrayer == UINT32_MAX)
+		world->words_left = 1 + (uint32_t)rng_below(&world->rng, world->options.size);
+	world->betrayer = rank->number;
+	if (rng_chance(&world->rng, 3, 4))
+		isolate(world, to, pipe_to(rank, to)->last_due_ns + 1);
+	if (--world->words_left == 0)
+		die(world, rank->number);
 }
 
 static void send_verdict(void *context, uint32_t to, const uint8_t *bytes, size_t n)
@@ -190,12 +212,13 @@ static void send_verdict(void *context, uint32_t to, const uint8_t *bytes, size_
 	memcpy(message.bytes, bytes, n);
 	dial(context, to);
 	post(context, to, message);
-	if (rank->world->options.stalls && rng_chance(&rank->world->rng, 1, 20) && rank->world->fault_count < WORLD_FAULTS / 2)
-		stall(rank, to);
+	if (bytes[0] == VERDICT_DECIDED)
+		betray(rank, to);
+	stall(rank, to, 1, 20);
 	if (rank->verdicts_left > 0 && --rank->verdicts_left == 0) {
 		die(rank->world, rank->number);
 		if (rank->world->options.cuts && rng_chance(&rank->world->rng, 1, 2))
-			isolate_one(rank->world);
+			isolate(rank->world, (uint32_t)rng_below(&rank->world->rng, rank->world->options.size), rank->world->now_ns);
 	}
 }
 
@@ -307,6 +330,12 @@ static void happen(struct world *world, const struct world_fault *fault)
 	case FAULT_HEAL:
 		world->pipes[fault->rank][fault->other].is_cut = false;
 		break;
+	case FAULT_SLANDER:
+		if (!rank->is_dead && !rank->is_stopped && fault->rank != fault->other) {
+			world->was_slandered = true;
+			presence_accuse(&rank->presence, fault->other, "slander", world->now_ns);
+		}
+		break;
 	}
 }
 
@@ -362,6 +391,9 @@ static void plan_faults(struct world *world)
 		if (options->thaws)
 			plan_fault(world, stop);
 	}
+	for (uint64_t i = options->slanders ? rng_below(&world->rng, options->slanders + 1) : 0; i > 0; i--)
+		plan_fault(world, (struct world_fault){draw_time(world), FAULT_SLANDER, (uint32_t)rng_below(&world->rng, options->size),
+		                                       (uint32_t)rng_below(&world->rng, options->size)});
 	for (uint64_t i = options->cuts ? rng_below(&world->rng, options->cuts + 1) : 0; i > 0; i--)
 		plan_cut(world, options->heals);
 }
@@ -429,6 +461,7 @@ void world_play(struct world *world, const struct world_options *options, uint64
 	memset(world, 0, sizeof(*world));
 	world->options = *options;
 	world->now_ns = NS_PER_S;
+	world->betrayer = UINT32_MAX;
 	rng_init(&world->rng, seed);
 	for (uint32_t i = 0; i < options->size; i++) {
 		struct world_rank *rank = &world->ranks[i];

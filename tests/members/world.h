@@ -20,6 +20,8 @@ struct world_options {
 	uint32_t kills, stops, cuts; /* at most so many of each              */
 	bool thaws, heals;           /* what is stopped or cut does so later */
 	bool stalls;                 /* messages of the agreement are delayed for long */
+	bool betrays;                /* the first to tell a verdict dies while it does, and those who were told are cut off  */
+	uint32_t slanders;           /* at most so many ranks are accused by one that hears them well enough */
 	bool is_calm;                /* nothing happens at all               */
 };
 
@@ -62,10 +64,10 @@ struct world_rank {
 /* Something that will happen to a rank, or to a pair. */
 struct world_fault {
 	uint64_t due_ns;
-	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL } kind;
-	uint32_t rank, other; /* cuts: from rank to other */
+	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL, FAULT_SLANDER } kind;
+	uint32_t rank, other; /* cuts: from rank to other; slander: by rank, of other */
 };
-#define WORLD_FAULTS 1024u
+#define WORLD_FAULTS 2048u
 
 struct world {
 	struct world_options options;
@@ -75,6 +77,9 @@ struct world {
 	struct world_pipe pipes[WORLD_MOST][WORLD_MOST];
 	struct world_fault faults[WORLD_FAULTS];
 	uint32_t fault_count;
+	uint32_t betrayer;           /* UINT32_MAX: nobody yet                */
+	uint32_t words_left;         /* that it tells before it dies          */
+	bool was_slandered;          /* somebody                              */
 };
 
 /* Plays it until nothing more can happen. */
