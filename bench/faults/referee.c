@@ -99,6 +99,7 @@ static bool start_ranks(struct game *game)
 			return false;
 		if (game->children[i] == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void)setpgid(0, 0); /* whoever started us may end: then the kernel wakes those of our group who are stopped */
 			close(game->port_fd);
 			_exit(getppid() == parent ? rank_live(game->stage, i) : 1);
 		}
