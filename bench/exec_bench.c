@@ -252,7 +252,7 @@ static void put_json(struct json *json, const struct result *result)
 {
 	json_object_begin(json);
 	json_key(json, "planner");
-	json_string(json, result->planner);
+	json_text(json, result->planner);
 	json_key(json, "nodes");
 	json_u64(json, result->nodes);
 	json_key(json, "chunks");

@@ -216,13 +216,13 @@ static void print_json(const struct row *row, struct json *json)
 {
 	json_object_begin(json);
 	json_key(json, "level");
-	json_string(json, math_level_name(row->kernel->level));
+	json_text(json, math_level_name(row->kernel->level));
 	json_key(json, "type");
-	json_string(json, math_type_name(row->kernel->type));
+	json_text(json, math_type_name(row->kernel->type));
 	json_key(json, "op");
-	json_string(json, math_op_name(row->kernel->op));
+	json_text(json, math_op_name(row->kernel->op));
 	json_key(json, "mode");
-	json_string(json, mode_names[row->mode]);
+	json_text(json, mode_names[row->mode]);
 	json_key(json, "bytes");
 	json_u64(json, row->bytes);
 	print_summary(row->speed, json, "gbps");

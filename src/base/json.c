@@ -161,12 +161,12 @@ static void literal(struct json *json, const char *text)
 	after_value(json);
 }
 
-void json_string(struct json *json, const char *text)
+void json_text(struct json *json, const char *text)
 {
 	if (text)
 		json_string_n(json, text, strlen(text));
 	else
-		json_null(json);
+		json_none(json);
 }
 
 void json_string_n(struct json *json, const char *text, size_t length)
@@ -201,7 +201,7 @@ void json_bool(struct json *json, bool value)
 	literal(json, value ? "true" : "false");
 }
 
-void json_null(struct json *json)
+void json_none(struct json *json)
 {
 	literal(json, "null");
 }
@@ -209,7 +209,7 @@ void json_null(struct json *json)
 void json_put_string(struct json *json, const char *key, const char *text)
 {
 	json_key(json, key);
-	json_string(json, text);
+	json_text(json, text);
 }
 
 void json_put_u64(struct json *json, const char *key, uint64_t value)

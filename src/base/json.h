@@ -12,6 +12,8 @@
  * The output is always valid JSON in UTF-8: bytes that are not UTF-8 become U+FFFD, and
  * numbers that JSON does not have (NaN, infinities) become null. A value without its key,
  * or an end without its beginning, is our mistake and asserts. No allocation; one thread.
+ *
+ * No name here is one of libjansson, which reads JSON elsewhere: one program has both.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -45,13 +47,13 @@ void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 
 void json_key(struct json *json, const char *key);
-void json_string(struct json *json, const char *text); /* NULL becomes null */
+void json_text(struct json *json, const char *text); /* NULL becomes null */
 void json_string_n(struct json *json, const char *text, size_t length);
 void json_u64(struct json *json, uint64_t value);
 void json_i64(struct json *json, int64_t value);
 void json_double(struct json *json, double value);
 void json_bool(struct json *json, bool value);
-void json_null(struct json *json);
+void json_none(struct json *json);
 
 /* A key and its value. */
 void json_put_string(struct json *json, const char *key, const char *text);

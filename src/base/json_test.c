@@ -32,7 +32,7 @@ static void test_shape(void)
 	json_key(&json, "yes");
 	json_bool(&json, true);
 	json_key(&json, "none");
-	json_string(&json, NULL);
+	json_text(&json, NULL);
 	json_object_end(&json);
 	CHECK(json_fini(&json) == ESP_OK);
 	fclose(out);
@@ -127,7 +127,7 @@ static void test_full_disk(void)
 	if (!full)
 		return;
 	json_init(&json, full);
-	json_string(&json, "text");
+	json_text(&json, "text");
 	CHECK(json_fini(&json) == ESP_EIO);
 	fclose(full);
 }

@@ -222,7 +222,7 @@ static void print_verdict(const struct verdict *verdict, struct json *json)
 	if (verdict->rank >= 0)
 		json_i64(json, verdict->rank);
 	else
-		json_null(json);
+		json_none(json);
 	if (verdict->other >= 0)
 		json_put_i64(json, "other", verdict->other);
 	if (verdict->number > 0) {

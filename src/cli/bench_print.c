@@ -164,7 +164,7 @@ static void json_config(struct json *json, const struct bench_config *config)
 	if (sizes->step.factor)
 		json_u64(json, sizes->step.factor);
 	else
-		json_null(json);
+		json_none(json);
 	if (sizes->step.bytes)
 		json_put_u64(json, "step_bytes", sizes->step.bytes);
 	json_put_u64(json, "warmup_iters", config->warmup);
@@ -200,9 +200,9 @@ static void json_begin(struct bench_print *print)
 	json_put_string(json, "start_time", config->start_time);
 	json_key(json, "args");
 	json_array_begin(json);
-	json_string(json, "espalier");
+	json_text(json, "espalier");
 	for (int i = 0; i < config->argc; i++)
-		json_string(json, config->argv[i]);
+		json_text(json, config->argv[i]);
 	json_array_end(json);
 	json_config(json, config);
 	json_key(json, "results");
@@ -214,7 +214,7 @@ static void json_result(struct bench_print *print, const struct bench_row *row, 
 	struct json *json = &print->json;
 
 	if (!result->measured) {
-		json_null(json);
+		json_none(json);
 		return;
 	}
 	json_object_begin(json);
@@ -225,7 +225,7 @@ static void json_result(struct bench_print *print, const struct bench_row *row, 
 	if (result->checked)
 		json_u64(json, result->wrong);
 	else
-		json_null(json);
+		json_none(json);
 	json_put_double(json, "min", rounded(result->stats.min));
 	json_put_double(json, "p50", rounded(result->stats.p50));
 	json_put_double(json, "p90", rounded(result->stats.p90));
@@ -279,7 +279,7 @@ static enum esp_status json_end(struct bench_print *print, const char *failure)
 	json_key(json, "errors");
 	json_array_begin(json);
 	if (failure)
-		json_string(json, failure);
+		json_text(json, failure);
 	json_array_end(json);
 	json_object_end(json);
 	return json_fini(json);

@@ -59,7 +59,7 @@ static void print_json_value(struct json *json, const char *key, const struct co
 	if (counts && number_parse_bytes(value, strlen(value), &number))
 		json_u64(json, number);
 	else
-		json_string(json, value);
+		json_text(json, value);
 }
 
 static enum esp_status print_json(const struct conf *conf)

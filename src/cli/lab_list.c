@@ -12,7 +12,7 @@
 static void print_name(void *json, const char *name)
 {
 	if (json)
-		json_string(json, name);
+		json_text(json, name);
 	else
 		puts(name);
 }

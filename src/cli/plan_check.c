@@ -37,7 +37,7 @@ static void put_index(struct json *json, const char *key, bool known, uint64_t v
 	if (known)
 		json_u64(json, value);
 	else
-		json_null(json);
+		json_none(json);
 }
 
 static void put_fault(struct json *json, const struct plan_fault *fault, const struct error *err)

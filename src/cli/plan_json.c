@@ -31,7 +31,7 @@ void plan_json_layout(struct json *json, const struct plan *plan)
 	if (plan_collective_has_root(plan->chunks.collective))
 		json_u64(json, plan->chunks.root);
 	else
-		json_null(json);
+		json_none(json);
 	json_key(json, "group_of");
 	json_array_begin(json);
 	for (uint32_t node = 0; plan->group_count && node < plan->nodes; node++)
@@ -58,7 +58,7 @@ void plan_json_report(struct json *json, const struct plan *plan, const struct p
 	if (plan->group_count)
 		json_u64(json, report->cross_bytes);
 	else
-		json_null(json);
+		json_none(json);
 	json_put_u64(json, "busiest_node", report->busiest_node);
 	json_put_u64(json, "busiest_bytes", report->busiest_bytes);
 	json_put_u64(json, "busiest_sent", report->busiest_sent);
@@ -88,7 +88,7 @@ static void put_terms(struct json *json, const struct plan_step *terms, uint32_t
 		if (terms[i].verb == PLAN_TERM)
 			json_u64(json, terms[i].node);
 		else
-			json_string(json, plan_place_name(terms[i].place, text));
+			json_text(json, plan_place_name(terms[i].place, text));
 	}
 	json_array_end(json);
 }
@@ -142,7 +142,7 @@ static void put_side(struct json *json, const char *key, uint32_t who)
 {
 	json_key(json, key);
 	if (who == PLAN_ALL)
-		json_string(json, "all");
+		json_text(json, "all");
 	else
 		json_u64(json, who);
 }

@@ -193,14 +193,14 @@ static void put_column(struct json *json, const struct table1 *table1, enum pape
 	json_put_double(json, "counted", counted);
 	json_put_double(json, "paper", formula); /* null where it is undefined */
 	json_key(json, "formula");
-	json_string(json, paper_formula_text(row, column));
+	json_text(json, paper_formula_text(row, column));
 	json_put_bool(json, "same", paper_same(counted, formula));
 	json_key(json, "why");
 	if (paper_same(counted, formula)) {
-		json_null(json);
+		json_none(json);
 	} else {
 		paper_why(row, column, &table1->shape, counted, why);
-		json_string(json, why);
+		json_text(json, why);
 	}
 	json_object_end(json);
 }

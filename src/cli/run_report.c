@@ -89,17 +89,17 @@ static void print_rank(struct json *json, const struct run_job *job, uint32_t ra
 	if (ended)
 		json_i64(json, run_child_exit_status(child));
 	else
-		json_null(json);
+		json_none(json);
 	json_key(json, "signal");
 	if (ended && child->signal)
 		json_i64(json, child->signal);
 	else
-		json_null(json);
+		json_none(json);
 	json_key(json, "seconds");
 	if (ended)
 		json_double(json, seconds(child->started_ns, child->ended_ns));
 	else
-		json_null(json);
+		json_none(json);
 	json_object_end(json);
 }
 
@@ -117,7 +117,7 @@ enum esp_status run_report_json(const struct run_job *job)
 	if (job->failed)
 		json_u64(&json, job->first_failed);
 	else
-		json_null(&json);
+		json_none(&json);
 	json_key(&json, "ranks");
 	json_array_begin(&json);
 	for (uint32_t rank = 0; rank < job->request->size; rank++)

@@ -15,7 +15,7 @@ static void write_text(FILE *out, const char *text)
 {
 	struct json json;
 	json_init(&json, out);
-	json_string(&json, text);
+	json_text(&json, text);
 }
 
 static void write_name(FILE *out, uint32_t rank, const char *what, uint32_t track, const char *name)
