@@ -8,6 +8,7 @@ NAME is one of the functions test_NAME below. Exit status 77: what it needs is n
 import contextlib
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -67,6 +68,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def bind_below_free(lower):
+    """A port that is followed by a free one. Not one of those that the system gives away: another test may get that one."""
+    for port in random.sample(range(10000, 20000, 2), 100):
+        with contextlib.suppress(OSError), socket.socket() as upper:
+            upper.bind(("127.0.0.1", port + 1))
+            lower.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no two free ports")
+
+
 @contextlib.contextmanager
 def temporary():
     with tempfile.TemporaryDirectory(prefix="espalier-launchers-") as path:
@@ -118,9 +129,8 @@ def warnings(err):
 
 def test_torchrun():
     with socket.socket() as torch:  # PyTorch's own store has the port itself
-        torch.bind(("127.0.0.1", 0))
+        port = bind_below_free(torch)
         torch.listen()
-        port = torch.getsockname()[1]
 
         def rank_env(rank, size=3, **more):
             return {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
@@ -304,7 +314,7 @@ def check_mpirun(words, rank_name, size_name, said):
 
 
 def test_openmpi():
-    need("mpirun.openmpi")
+    need("mpirun.openmpi", "ssh")  # which it looks for even on one host
     words = ["mpirun.openmpi", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
     check_mpirun(words, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI on one host")
 
