@@ -29,7 +29,12 @@
 #include "espalier/espalier.h"
 
 #define LIST_MOST 8u
+/* A sanitizer keeps what is freed for a while: there is no telling what the library would take without it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_MOST_KIB (1 << 20)
+#else
 #define GROWTH_MOST_KIB 1024
+#endif
 #define WARM_UP 64u /* groups, before growth is looked at: what the allocator keeps is kept by then */
 
 /* Of one rank, or the most of all. */
@@ -194,7 +199,7 @@ static void be_rank(const struct options *options, const char *transport, uint32
 	struct cost before = look();
 	int32_t *data = malloc(LARGE * sizeof(*data));
 	uint32_t most = options->groups.values[options->groups.count - 1], made = 1;
-	struct esp_group **groups = calloc(most, sizeof(*groups));
+	struct esp_group **groups = calloc(most, sizeof(struct esp_group *));
 	struct result mine = {0};
 
 	if (!data || !groups)

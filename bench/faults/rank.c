@@ -303,6 +303,8 @@ int rank_live(struct stage *stage, uint32_t number)
 		go_on(&rank, status);
 	}
 	leave(&rank);
+	if (!rank.trial->from_alloc)
+		free(rank.in);
 	say_place(&rank, AT_END);
 	return 0;
 }

@@ -253,7 +253,7 @@ static void finish(struct game *game)
 	if (is_frozen && in_time) {
 		atomic_store(&game->stage->is_released, true);
 		kill(game->children[trial->victim], SIGCONT);
-		in_time = await_end(game, 0, patience);
+		(void)await_end(game, 0, patience);
 		end_those_who_hang(game, "after it was thawed");
 		return;
 	}

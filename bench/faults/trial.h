@@ -98,6 +98,6 @@ struct stage {
 #define STAGE_UNTOUCHED (-1) /* in an output: no result has come yet */
 
 /* The life of a rank; returns what its process exits with. */
-int rank_live(struct stage *stage, uint32_t rank);
+int rank_live(struct stage *stage, uint32_t number);
 
 #endif
