@@ -88,6 +88,12 @@ bench bench-peers: all ## allreduce beside Open MPI, MPICH, Gloo and PyTorch (be
 	@scripts/bootstrap bench
 	@scripts/bench-peers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),$(quick)) $(PEERS_FLAGS)
 
+.PHONY: bench-faults
+bench-faults: all ## ranks that are killed and stopped, beside Gloo and Open MPI, and strangers at the ports; QUICK=1: few runs
+	@scripts/bootstrap bench
+	@scripts/bench-faults --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--quick,--phases)
+	@scripts/bench-strangers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--rounds 3 --seconds 2)
+
 .PHONY: bench-micro
 bench-micro: $(BUILD)/build.ninja ## benchmarks of single parts: kernels, executor, transports
 	@ninja -C $(BUILD)
