@@ -9,13 +9,15 @@ const char *const way_names[WAY_COUNT + 1] = {"kill", "stop", NULL};
 const char *const phase_names[PHASE_COUNT + 1] = {"joining", "connecting",   "idle",       "late",   "calls", "first-chunk",
                                                   "middle-chunk", "last-chunk", "shrink", "leaving", NULL};
 
-/* The number-th of those that are wanted; number counts on, round and round. */
+/* The number-th of those that are wanted, of which there is one at least; number counts on, round and round. */
 static uint32_t pick(const bool *wanted, uint32_t count, uint64_t *number)
 {
 	uint32_t choices = 0, at = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		choices += wanted[i];
+	if (choices == 0)
+		return 0;
 	uint64_t skip = *number % choices;
 	*number /= choices;
 	for (; skip > 0 || !wanted[at]; at++)

@@ -20,8 +20,8 @@ void membership_blame(struct context *context, int32_t rank, const char *why);
 void membership_exit(struct context *context);
 
 /* For the steward's thread: its events. */
-void membership_opened(void *context, uint32_t peer);
-void membership_closed(void *context, uint32_t peer, const struct error *why);
+void membership_opened(void *argument, uint32_t peer);
+void membership_closed(void *argument, uint32_t peer, const struct error *why);
 void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg);
 bool membership_passes_on(void *context, uint32_t peer);
