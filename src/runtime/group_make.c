@@ -54,6 +54,8 @@ static bool find_hosts(struct group *group)
 		.lanes = context->gauge.lanes,
 		.lane_weights = context->rails.count > 1 ? context->gauge.lane_weights : NULL,
 	};
+	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
+		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
 	return true;
 }
 

@@ -20,7 +20,6 @@
 #define FEW_MESSAGES_WITHIN (4u << 20)
 
 /* Smaller chunks than this are never worth their messages. */
-#define CHUNK_LEAST (4u << 10)
 
 #define WINDOW_BYTES (1u << 20)
 #define WINDOW_LEAST 8u
@@ -101,6 +100,13 @@ static bool has_few_neighbours(const struct planner *planner)
 	return is_one_of(planner, names, sizeof(names) / sizeof(names[0]));
 }
 
+uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours)
+{
+	uint64_t fair = layout->buffer_bytes / layout->credits / neighbours / LINE * LINE;
+
+	return fair >= layout->chunk_bytes ? layout->chunk_bytes : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
+}
+
 /*
  * Between sockets a chunk of 256 KiB costs fewer turns on the cores and calls of the kernel than four of 64 KiB (1.5 times as
  * fast around a ring of eight ranks); between machines there should be enough of them to fill all links at a time.
@@ -118,8 +124,7 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 	    (layout->one_machine || bytes >= UINT64_C(16) * PLANS_CHUNK_MOST))
 		return PLANS_CHUNK_MOST;
 	/* Every neighbour may send its credits ahead, and all that must find room. */
-	uint64_t fair = layout->buffer_bytes / layout->credits / neighbours / LINE * LINE;
-	return fair >= layout->chunk_bytes ? layout->chunk_bytes : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
+	return plans_fair_chunk(layout, neighbours);
 }
 
 /* Small enough that everybody has a share, and that what was summed is still in a cache when it is read. */

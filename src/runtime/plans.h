@@ -29,6 +29,7 @@ struct layout {
 /* The largest chunks of any plan, where no setting says otherwise, and the usual ones. */
 #define PLANS_CHUNK_MOST (256u << 10)
 #define PLANS_CHUNK (64u << 10)
+#define CHUNK_LEAST (4u << 10)
 
 struct planned {
 	struct plan *plan;
@@ -58,5 +59,8 @@ ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *
                                       uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
 void plans_put(struct planned *planned);
 void plans_fini(struct plans *plans);
+
+/* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
+uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours);
 
 #endif

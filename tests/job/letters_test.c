@@ -271,6 +271,11 @@ int main(void)
 	static const char *const memory[] = {"linger_seconds=0", NULL};
 	static const char *const sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
 	static const char *const *const all[] = {memory, sockets};
+	/* So many messages may be under way that chunks have to be smaller. */
+	static const char *const narrower[][6] = {
+		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", "credits=64", NULL},
+		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", "credits=64", "transport=tcp", NULL},
+	};
 	static const char *const narrow[][5] = {
 		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", NULL},
 		{"deadline_seconds=20", "lanes=1", "buffer_bytes=1M", "transport=tcp", NULL},
@@ -284,6 +289,7 @@ int main(void)
 		}
 		job_run(3, all[i], late_send, NULL);
 		job_run(4, narrow[i], crowd, NULL);
+		job_run(4, narrower[i], crowd, NULL);
 		job_run(2, all[i], aborted, NULL);
 	}
 	for (unsigned i = 0; i < 2; i++) {
