@@ -389,11 +389,13 @@ static enum esp_status open_listener(struct context *context, bool loopback, str
 	struct listen_config config = {
 		.loopback_only = loopback || context->size == 1,
 		.family = (enum conf_family)conf->family,
-		.port = context->size == 1 ? (struct conf_range){0} : conf->port,
+		.port = conf->port,
 		.segment_bytes = conf->segment_bytes,
 	};
 	struct error err;
 
+	if (context->size == 1)
+		config.port = (struct conf_range){0};
 	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
 	    group_listen(&config, &context->listener, &context->join.card, &err) != ESP_OK)
 		return pass(failure, &err);

@@ -27,23 +27,25 @@ static enum esp_status own_address(const struct context *context, struct sockadd
 static void write_address(const struct sockaddr_storage *name, struct address *out)
 {
 	if (name->ss_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)name;
+		struct sockaddr_in v4;
 
-		inet_ntop(AF_INET, &v4->sin_addr, out->host, sizeof(out->host));
-		out->port = ntohs(v4->sin_port);
+		memcpy(&v4, name, sizeof(v4));
+		inet_ntop(AF_INET, &v4.sin_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v4.sin_port);
 	} else {
-		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)name;
+		struct sockaddr_in6 v6;
 
-		inet_ntop(AF_INET6, &v6->sin6_addr, out->host, sizeof(out->host));
-		out->port = ntohs(v6->sin6_port);
+		memcpy(&v6, name, sizeof(v6));
+		inet_ntop(AF_INET6, &v6.sin6_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v6.sin6_port);
 	}
 }
 
 enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
 {
-	struct sockaddr_storage name;
+	struct sockaddr_storage name = {0};
 	struct address address;
-	socklen_t length;
+	socklen_t length = 0;
 	enum esp_status status = own_address(context, &name, &length, failure);
 
 	if (status != ESP_OK)
@@ -57,9 +59,9 @@ enum esp_status context_door(const struct context *context, char text[GROW_DOOR_
 /* A port beside that of the door where all can join; it is free now, and is taken again in a moment. */
 static enum esp_status find_place(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
 {
-	struct sockaddr_storage name;
+	struct sockaddr_storage name = {0};
 	struct address address;
-	socklen_t length;
+	socklen_t length = 0;
 	enum esp_status status = own_address(context, &name, &length, failure);
 
 	if (status != ESP_OK)

@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 		trial.victim = rng_chance(&rng, 1, 2) ? (uint32_t)rng_below(&rng, trial.size) : trial.size;
 		trial.transport = transports[rng_below(&rng, 2)];
 		trial.board = board;
-		printf("--seed %llu --count 1\n", (unsigned long long)(seed + i));
+		printf("--seed %llu --count 1\n", (unsigned long long)seed + i);
 		run_trial(&trial, &rng);
 	}
 	munmap(board, sizeof(*board));

@@ -191,7 +191,7 @@ static int compare_events(const void *a, const void *b)
 
 static void do_events(const struct trial *trial, const pid_t *children)
 {
-	struct event events[2 * RANKS_MOST];
+	struct event events[2 * RANKS_MOST] = {0};
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < trial->size; i++) {
