@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ready.h"
 #include "group/handshake.h"
 #include "wire/bytes.h"
 
@@ -36,25 +37,13 @@ enum { ASK_TIME = 1, ASK_SINK = 2 };
 
 /* ---- bytes within a time ---- */
 
-static bool wait_for(int fd, short events, uint64_t until_ns)
-{
-	for (;;) {
-		struct pollfd ready = {fd, events, 0};
-		uint64_t now = clock_now_ns();
-		if (now >= until_ns)
-			return false;
-		if (poll(&ready, 1, (int)((until_ns - now) / NS_PER_MS) + 1) > 0)
-			return true;
-	}
-}
-
 static bool read_all(int fd, uint8_t *bytes, size_t n, uint64_t until_ns)
 {
 	while (n > 0) {
 		ssize_t got = recv(fd, bytes, n, MSG_DONTWAIT);
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 			return false;
-		if (got < 0 && !wait_for(fd, POLLIN, until_ns))
+		if (got < 0 && !ready_by(fd, POLLIN, until_ns))
 			return false;
 		bytes += got > 0 ? got : 0;
 		n -= got > 0 ? (size_t)got : 0;
@@ -68,7 +57,7 @@ static bool write_all(int fd, const uint8_t *bytes, size_t n, uint64_t until_ns)
 		ssize_t sent = send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && errno != EAGAIN && errno != EINTR)
 			return false;
-		if (sent < 0 && !wait_for(fd, POLLOUT, until_ns))
+		if (sent < 0 && !ready_by(fd, POLLOUT, until_ns))
 			return false;
 		bytes += sent > 0 ? sent : 0;
 		n -= sent > 0 ? (size_t)sent : 0;
@@ -274,7 +263,7 @@ int doctor_connect(const struct sockaddr *name, socklen_t length, uint32_t segme
 		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	bool begun = connect(fd, name, length) == 0 || errno == EINPROGRESS;
-	if (begun && !wait_for(fd, POLLOUT, until_ns))
+	if (begun && !ready_by(fd, POLLOUT, until_ns))
 		why = ETIMEDOUT;
 	else if (!begun || getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_bytes) != 0)
 		why = errno;

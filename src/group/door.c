@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ready.h"
 #include "group/backoff.h"
 #include "group/join_parts.h"
 #include "wire/control_msg.h"
@@ -48,18 +49,6 @@ bool doors_are_loopback(const struct doors *doors)
 
 /* ---- one attempt ---- */
 
-/* False: until has come first. */
-static bool wait_for(int fd, short events, uint64_t until)
-{
-	for (uint64_t now = clock_now_ns(); now < until; now = clock_now_ns()) {
-		struct pollfd ready = {fd, events, 0};
-
-		if (poll(&ready, 1, join_wait_ms(now, until)) > 0)
-			return true;
-	}
-	return false;
-}
-
 static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until, struct error *err)
 {
 	int why = 0, on = 1;
@@ -71,7 +60,7 @@ static enum esp_status connect_to(int fd, const struct sockaddr *address, sockle
 		return ESP_OK;
 	if (errno != EINPROGRESS)
 		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(errno));
-	if (!wait_for(fd, POLLOUT, until))
+	if (!ready_by(fd, POLLOUT, until))
 		return error_set(err, ESP_ETIMEOUT, "it does not answer");
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0 || why != 0)
 		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(why ? why : errno));
@@ -90,7 +79,7 @@ static enum esp_status send_all(int fd, struct handshake *handshake, uint64_t un
 			handshake_sent(handshake, (size_t)sent);
 		else if (errno != EAGAIN && errno != EINTR)
 			return error_set(err, ESP_ELINK, "the connection broke: %s", strerror(errno));
-		else if (!wait_for(fd, POLLOUT, until))
+		else if (!ready_by(fd, POLLOUT, until))
 			return error_set(err, ESP_ETIMEOUT, "it does not answer");
 	}
 	return ESP_OK;
@@ -105,7 +94,7 @@ static enum esp_status prove(int fd, struct handshake *handshake, uint64_t until
 		enum esp_status status = send_all(fd, handshake, until, err);
 		if (status != ESP_OK)
 			return status;
-		if (!wait_for(fd, POLLIN, until))
+		if (!ready_by(fd, POLLIN, until))
 			return error_set(err, ESP_ETIMEOUT, "it does not answer");
 		size_t wanted = handshake_wants(handshake);
 		ssize_t got = recv(fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
@@ -128,7 +117,7 @@ static enum esp_status read_invitation(int fd, uint64_t until, struct launch *la
 	struct control_msg msg;
 
 	while (at < sizeof(bytes)) {
-		if (!wait_for(fd, POLLIN, until))
+		if (!ready_by(fd, POLLIN, until))
 			return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
 		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0);
 		if (got > 0)

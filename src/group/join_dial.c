@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ready.h"
 #include "group/join_parts.h"
 #include "group/listen.h"
 
@@ -38,19 +39,6 @@ static enum join_outcome again(struct join_dial *dial, const char *what)
 	return JOIN_AGAIN;
 }
 
-/* Waits for what poll(2) can tell; false if until has come first. */
-static bool wait_for(int fd, short events, uint64_t until_ns)
-{
-	for (;;) {
-		struct pollfd ready = {fd, events, 0};
-		uint64_t now = clock_now_ns();
-		if (now >= until_ns)
-			return false;
-		if (poll(&ready, 1, join_wait_ms(now, until_ns)) > 0)
-			return true;
-	}
-}
-
 static enum join_outcome no_answer(struct join_dial *dial)
 {
 	dial->patience_ns = earlier(2 * dial->patience_ns, ATTEMPT_MOST_NS);
@@ -62,7 +50,7 @@ static enum join_outcome finish_connect(struct join_dial *dial, int fd, uint64_t
 {
 	int why = 0;
 	socklen_t length = sizeof(why);
-	if (!wait_for(fd, POLLOUT, until_ns))
+	if (!ready_by(fd, POLLOUT, until_ns))
 		return no_answer(dial);
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) == 0 && why == 0)
 		return JOIN_ARRIVED;
@@ -166,7 +154,7 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 		if (sent < 0)
 			return judge_end(dial, session_closed(session, dial->err));
 		uint64_t until = session->proved ? dial->config.deadline_ns : prove_until_ns;
-		if (!wait_for(fd, sent == ESP_PENDING ? POLLIN | POLLOUT : POLLIN, until)) {
+		if (!ready_by(fd, sent == ESP_PENDING ? POLLIN | POLLOUT : POLLIN, until)) {
 			if (!session->proved)
 				return no_answer(dial);
 			error_set(dial->err, ESP_ETIMEOUT, "other ranks did not arrive");

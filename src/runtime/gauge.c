@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ready.h"
 #include "runtime/context.h"
 #include "runtime/group.h"
 #include "wire/bytes.h"
@@ -123,19 +124,6 @@ enum esp_status gauge_settle_as_set(struct context *context, struct failure *fai
 
 /* ---- sending ---- */
 
-static bool wait_for(int fd, short events, uint64_t until_ns)
-{
-	for (;;) {
-		struct pollfd ready = {fd, events, 0};
-		uint64_t now = clock_now_ns();
-
-		if (now >= until_ns)
-			return false;
-		if (poll(&ready, 1, (int)((until_ns - now) / NS_PER_MS) + 1) > 0)
-			return true;
-	}
-}
-
 /* Fills the rail for a while. */
 static bool send_burst(int fd, const uint8_t *piece)
 {
@@ -148,7 +136,7 @@ static bool send_burst(int fd, const uint8_t *piece)
 
 		if (sent < 0 && errno != EAGAIN && errno != EINTR)
 			return false;
-		if (sent < 0 && !wait_for(fd, POLLOUT, stuck))
+		if (sent < 0 && !ready_by(fd, POLLOUT, stuck))
 			return false;
 	}
 	return shutdown(fd, SHUT_WR) == 0;
@@ -166,7 +154,7 @@ static uint64_t read_rate(int fd)
 
 		if (got > 0)
 			have += (uint32_t)got;
-		else if (got == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(fd, POLLIN, until))
+		else if (got == 0 || (errno != EAGAIN && errno != EINTR) || !ready_by(fd, POLLIN, until))
 			return 0;
 	}
 	return bytes_get64(answer);
@@ -201,7 +189,7 @@ static uint64_t receive_burst(int fd, uint8_t *piece)
 		if (got == 0)
 			break;
 		if (got < 0) {
-			if ((errno != EAGAIN && errno != EINTR) || !wait_for(fd, POLLIN, now + PATIENCE))
+			if ((errno != EAGAIN && errno != EINTR) || !ready_by(fd, POLLIN, now + PATIENCE))
 				return 0;
 			continue;
 		}

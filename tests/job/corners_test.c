@@ -1,11 +1,8 @@
 /*
  * corners_test.c - uses that are allowed, or refused, and easily forgotten.
  */
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "job.h"
@@ -481,15 +478,9 @@ static void missing_rank(void)
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *job = NULL;
 	struct esp_error error = ESP_ERROR_INIT;
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
 	char leader[32];
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-	close(fd);
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", ntohs(address.sin_port));
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	options.size = 2;
 	options.leader = leader;
 	options.settings = settings;

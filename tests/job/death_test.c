@@ -3,13 +3,10 @@
  *
  * Also what a fork does to a job: nothing, and the child is told that it has none.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,18 +24,6 @@ struct trial {
 	bool exits;            /* it is not killed, but exits                */
 	const char *transport;
 };
-
-static uint16_t free_port(void)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
-	close(fd);
-	return ntohs(name.sin_port);
-}
 
 static void start_call(struct esp_group *world, const struct trial *trial, int32_t *data, struct esp_work **out)
 {
@@ -98,7 +83,7 @@ static void run_trial(const struct trial *trial)
 	char leader[32];
 	pid_t children[RANKS_MOST];
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", free_port());
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {
 		children[i] = fork();

@@ -3,14 +3,11 @@
  *
  *     job_grow_test [--seed N] [--count N]
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,18 +27,6 @@ struct trial {
 	const char *transport;
 	struct board *board;
 };
-
-static uint16_t free_port(void)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
-	close(fd);
-	return ntohs(name.sin_port);
-}
 
 static void check_world(struct esp_context *context, uint32_t size)
 {
@@ -170,7 +155,7 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 	pid_t children[RANKS_MOST + NEWCOMERS_MOST];
 	int ready[2], status;
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", free_port());
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	CHECK(pipe(ready) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {

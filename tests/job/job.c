@@ -1,8 +1,12 @@
 #include "job.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -88,4 +92,16 @@ void job_run(uint32_t size, const char *const *settings, job_fn *function, void 
 		pthread_join(seats[i].thread, NULL);
 	pthread_barrier_destroy(&job.barrier);
 	free(seats);
+}
+
+uint16_t job_free_port(void)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(name);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
+	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
+	close(fd);
+	return ntohs(name.sin_port);
 }

@@ -29,4 +29,7 @@ void job_expect(enum esp_status status, enum esp_status expected, const char *wh
 /* All ranks of the job wait for each other, without the library. */
 void job_meet(struct job_rank *rank);
 
+/* A port of the loopback that nobody listens on now. */
+uint16_t job_free_port(void);
+
 #endif

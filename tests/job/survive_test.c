@@ -4,13 +4,10 @@
  *
  *     job_survive_test [--seed N] [--count N]
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,18 +38,6 @@ struct trial {
 	const char *transport, *liveness, *quorum;
 	uint64_t interval_ns, play_ns;
 };
-
-static uint16_t free_port(void)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
-	close(fd);
-	return ntohs(name.sin_port);
-}
 
 /* ---- a rank ---- */
 
@@ -242,7 +227,7 @@ static void run_trial(const struct trial *trial)
 	pid_t children[RANKS_MOST];
 	int ready[2], status;
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", free_port());
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	CHECK(pipe(ready) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {
