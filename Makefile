@@ -30,8 +30,16 @@ test: $(BUILD)/build.ninja ## build, run every test, close with "N passed, N fai
 	@scripts/run-tests $(BUILD)
 
 .PHONY: check
-check: test check-launchers check-asan check-tsan check-clang check-arm64 check-lab check-lint check-fuzz ## test, then launchers, the lab, sanitizers, linters and fuzzers
+check: test check-python check-launchers check-asan check-tsan check-clang check-arm64 check-lab check-lint check-fuzz ## test, then Python, launchers, the lab, sanitizers, linters and fuzzers
 	@echo 'check: all passed'
+
+.PHONY: check-python
+check-python: ## the Python package with numpy and PyTorch, its types, and a wheel of it
+	@scripts/bootstrap python
+	@$(call setup,$(BUILD)) && meson setup --reconfigure $(BUILD) >/dev/null
+	@scripts/run-tests $(BUILD) --suite bindings
+	@mypy --config-file bindings/python/pyproject.toml bindings/python/espalier
+	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'
 
 .PHONY: check-launchers
 check-launchers: $(BUILD)/build.ninja ## jobs under both mpiruns, a Slurm and a Redis of their own, and others' variables

@@ -1,0 +1,254 @@
+"""Membership in a job."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Mapping, Optional
+
+from . import _native, errors
+from ._native import lib
+from ._types import TYPE_BYTES, type_number
+from .group import Group
+from .work import Flight, Watcher
+
+_FORMATS = {
+    "f32": "f", "f64": "d", "f16": "B", "bf16": "B", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
+    "bytes": "B",
+}  # fmt: skip
+
+
+class Job:
+    """This process's membership in a job; made by `espalier.init()`, left with `close()` or at the end of `with`."""
+
+    def __init__(self, handle: int, held: Optional[list[Any]] = None) -> None:
+        self._pointer: Optional[int] = handle
+        self._held = held or []
+        # Works are collected anywhere, also while this thread has the lock.
+        self._lock = threading.RLock()
+        self._flights: set[Flight] = set()
+        self._watch: Optional[Watcher] = None
+        self.world = Group(self, lib.esp_world(handle))
+        """The group of all ranks."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._pointer is not None
+
+    def _handle(self) -> int:
+        if self._pointer is None:
+            raise errors.StateError("the job has been left")
+        return self._pointer
+
+    def __repr__(self) -> str:
+        return f"<espalier.Job rank {self.rank} of {self.size}{'' if self.is_open else ', left'}>"
+
+    @property
+    def rank(self) -> int:
+        """Our rank in the world."""
+        return self.world.rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks the world has."""
+        return self.world.size
+
+    def close(self) -> None:
+        """Leaves the job: waits for the others to come here too, for no longer than the setting linger_seconds.
+
+        Memory from alloc() is gone afterwards: what still refers to it must not be used.
+        """
+        if self._pointer is None:
+            return
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        handle, self._pointer = self._pointer, None
+        with self._lock:
+            flights, self._flights = self._flights, set()
+        status = lib.esp_fini(handle)
+        # Work that had not ended was dropped by now, so its memory may go.
+        for flight in flights:
+            flight.handle = None
+        errors.check(status)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if kind is not None and self.is_open and not isinstance(value, errors.EspalierError):
+            # The others would wait for calls that this rank will not make.
+            try:
+                self.world.abort(f"rank {self.rank} failed: {kind.__name__}: {value}"[:200])
+            except errors.EspalierError:
+                pass
+        self.close()
+
+    def setting(self, name: str) -> str:
+        """A setting's value, by its name in `espalier conf`."""
+        value = lib.esp_setting(self._handle(), name.encode())
+        if value is None:
+            raise KeyError(name)
+        return _native.text(value)
+
+    def stats(self) -> dict[str, int]:
+        """What this rank has moved so far."""
+        stats = _native.Stats()
+        errors.check(lib.esp_get_stats(self._handle(), stats))
+        return {name: getattr(stats, name) for name, _ in _native.Stats._fields_[1:]}
+
+    def call_stats(self) -> list[dict[str, Any]]:
+        """Per kind of call and class of size: how many, how many bytes, how long."""
+        count = ctypes.c_uint32()
+        errors.check(lib.esp_get_call_stats(self._handle(), None, 0, count))
+        room = count.value + 16
+        array = (_native.CallStats * room)()
+        for entry in array:
+            entry.struct_size = ctypes.sizeof(_native.CallStats)
+        errors.check(lib.esp_get_call_stats(self._handle(), array, room, count))
+        found = []
+        for entry in array[: min(room, count.value)]:
+            row = {name: getattr(entry, name) for name, _ in _native.CallStats._fields_[1:]}
+            row["operation"] = _native.text(row["operation"])
+            found.append(row)
+        return found
+
+    def alloc(self, count: int, type: str = "bytes") -> memoryview:
+        """Zeroed memory for `count` elements that the other ranks of this host read where it lies: no copy is made of it.
+
+        numpy.frombuffer() and torch.frombuffer() make arrays of it. It lives until nothing refers to it, or until close().
+        """
+        number = type_number(type)
+        pointer = ctypes.c_void_p()
+        errors.check(lib.esp_alloc(self._handle(), max(1, count) * TYPE_BYTES[number], pointer))
+        memory = (ctypes.c_uint8 * (count * TYPE_BYTES[number])).from_address(pointer.value or 0)
+        weakref.finalize(memory, _free, weakref.ref(self), pointer.value or 0).atexit = False
+        view = memoryview(memory).cast("B")
+        format = _FORMATS[_native.text(lib.esp_type_name(number))]
+        return view if format == "B" else view.cast(format)
+
+    @property
+    def door(self) -> str:
+        """Where newcomers come in through this rank, as ESP_DOOR wants it."""
+        text = ctypes.create_string_buffer(256)
+        errors.check(lib.esp_door(self._handle(), text, len(text)))
+        return _native.text(text.value)
+
+    @property
+    def newcomers(self) -> int:
+        """How many wait at the door of this rank; Group.grow() lets them in."""
+        count: int = lib.esp_newcomers(self._handle())
+        return count
+
+    # ---- work in the background ----
+
+    def _flying(self, flight: Flight) -> Flight:
+        with self._lock:
+            self._flights.add(flight)
+        return flight
+
+    def _landed(self, flight: Flight, keep: bool) -> None:
+        with self._lock:
+            self._flights.discard(flight)
+        if not keep:
+            flight.held = []
+
+    def _dropped(self, flight: Flight) -> None:
+        """Nobody holds the Work any more."""
+        with self._lock:
+            if flight in self._flights:
+                flight.orphan = True
+                return
+        flight.free()
+
+    def _sweep(self) -> None:
+        """Frees what has ended and nobody holds."""
+        if not self._flights:
+            return
+        with self._lock:
+            ended = [one for one in self._flights if one.orphan and lib.esp_test(one.handle) != _native.PENDING]
+            self._flights.difference_update(ended)
+        for flight in ended:
+            flight.free()
+
+    def _watcher(self) -> Watcher:
+        self._handle()
+        with self._lock:
+            if self._watch is None:
+                self._watch = Watcher()
+            return self._watch
+
+
+def _free(job: weakref.ref[Job], pointer: int) -> None:
+    owner = job()
+    if owner is not None and owner.is_open:
+        lib.esp_free(owner._pointer, pointer)
+
+
+def init(
+    rank: Optional[int] = None,
+    size: Optional[int] = None,
+    *,
+    leader: Optional[str] = None,
+    job: Optional[str] = None,
+    settings: Optional[Mapping[str, object]] = None,
+    allgather: Optional[Callable[[bytes], list[bytes]]] = None,
+    log: Optional[Callable[[int, str], None]] = None,
+) -> Job:
+    """Joins a job: every rank calls this, and it returns when all have.
+
+    Without arguments, rank, size and leader come from the environment: `espalier run`, torchrun, mpirun, srun, Kubernetes, or
+    ESP_RANK, ESP_SIZE and ESP_LEADER. A process that finds none of these is a job of one rank.
+
+    settings: as `espalier conf` lists them, such as {"chunk_bytes": "256K"}.
+    allgather: joins through this function instead of a leader; it gets the bytes of this rank and returns those of all.
+    log: gets (level, line); 0 is an error, 1 a warning, 2 information, 3 debugging. Without it lines go to stderr.
+    """
+    if (rank is None) != (size is None):
+        raise errors.InvalidError("rank and size are given together, or not at all")
+    options = _native.Options()
+    held: list[Any] = []
+    if rank is not None and size is not None:
+        if not 0 <= rank < size:
+            raise errors.InvalidError(f"rank {rank} is not one of {size} ranks, which are counted from 0")
+        options.rank, options.size = rank, size
+    options.leader = leader.encode() if leader is not None else None
+    options.job = job.encode() if job is not None else None
+    if settings:
+        lines = [f"{name}={_setting(value)}".encode() for name, value in settings.items()]
+        options.settings = (ctypes.c_char_p * (len(lines) + 1))(*lines, None)
+    if allgather is not None:
+        options.allgather = _native.ALLGATHER_FN(_allgather(allgather, size or 0))
+        held.append(options.allgather)
+    if log is not None:
+        say = log
+        options.log = _native.LOG_FN(lambda context, level, line: say(level, _native.text(line)))
+        held.append(options.log)
+    handle = ctypes.c_void_p()
+    errors.check(lib.esp_init(options, handle))
+    return Job(handle.value or 0, held)
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return str(value)
+
+
+def _allgather(gather: Callable[[bytes], list[bytes]], size: int) -> Callable[..., int]:
+    def call(context: object, mine: int, all: int, bytes: int) -> int:
+        try:
+            parts = gather(ctypes.string_at(mine, bytes))
+        except Exception:
+            import traceback
+
+            traceback.print_exc()
+            return _native.EIO
+        if len(parts) != size or any(len(part) != bytes for part in parts):
+            return _native.EINVAL
+        ctypes.memmove(all, b"".join(parts), size * bytes)
+        return _native.OK
+
+    return call

@@ -1,0 +1,223 @@
+"""PyTorch: gradients of DistributedDataParallel through Espalier, without a compiler.
+
+    import torch.distributed as dist
+    import espalier.torch
+
+    dist.init_process_group("gloo")                       # as before; torchrun sets the variables
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    state = espalier.torch.State()                        # joins through the process group's store
+    ddp.register_comm_hook(state, espalier.torch.allreduce_hook)
+
+The hook starts an allreduce as soon as a bucket of gradients is ready, so communication overlaps with the rest of the backward
+pass; nothing is copied. `bf16_hook` sends half as many bytes. A rank that dies raises espalier.PeerError, which names it, from
+backward() on all others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from typing import Any, Callable, Optional
+
+import torch
+import torch.distributed as dist
+
+from . import errors
+from .group import Group
+from .job import Job, init
+from .work import Work
+
+_stores = itertools.count()
+
+
+def join(group: Any = None, **options: Any) -> Job:
+    """Joins a job whose ranks are those of a process group of torch.distributed, through its store.
+
+    group: None is the default group. Every rank of it calls this. options: as of espalier.init().
+    """
+    if not dist.is_initialized():
+        raise errors.StateError("torch.distributed has no process group yet: call init_process_group() first")
+    from torch.distributed import distributed_c10d as c10d
+
+    if group is None:
+        # The store of the default group is its own; any other group has one with its own prefix.
+        group = c10d._get_default_group()
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    store = dist.PrefixStore(f"espalier/{next(_stores)}", c10d._get_default_store())
+    members = [c10d.get_global_rank(group, one) if group is not c10d._get_default_group() else one for one in range(size)]
+    rounds = itertools.count()
+
+    def allgather(mine: bytes) -> list[bytes]:
+        turn = next(rounds)
+        store.set(f"{turn}/{members[rank]}", mine)
+        return [bytes(store.get(f"{turn}/{member}")) for member in members]
+
+    return init(rank, size, allgather=allgather, **options)
+
+
+class State:
+    """What the hooks need: who takes part, and how.
+
+    group: an espalier.Group, or None: joins through torch.distributed, and leaves with close() or with the process.
+    average: divide by the number of ranks, as DistributedDataParallel expects.
+    timeout: seconds until a bucket fails; None: the job's deadline.
+    """
+
+    def __init__(self, group: Optional[Group] = None, *, average: bool = True, timeout: Optional[float] = None) -> None:
+        self._own: Optional[Job] = None
+        if group is None:
+            self._own = join()
+            group = self._own.world
+        self.group = group
+        self.op = "avg" if average else "sum"
+        self.timeout = timeout
+        self._stager: Optional[_Stager] = None
+
+    def close(self) -> None:
+        """Leaves the job, if this joined one."""
+        if self._stager is not None:
+            self._stager.close()
+            self._stager = None
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    # ---- one bucket ----
+
+    def allreduce(self, tensor: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+        """Combines a tensor in place, in the background."""
+        if tensor.is_cuda:
+            return self._staging(tensor.device).allreduce(tensor)
+        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self._start(tensor, ended, lambda: tensor)
+        return ended
+
+    def allreduce_as(self, tensor: torch.Tensor, wire: torch.dtype) -> torch.futures.Future[torch.Tensor]:
+        """As allreduce(), but with elements of another type on the wire."""
+        if tensor.is_cuda:
+            return self._staging(tensor.device).allreduce(tensor, wire)
+        small = tensor.to(wire)
+        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        self._start(small, ended, lambda: tensor.copy_(small))
+        return ended
+
+    def _start(self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor]) -> None:
+        def called(work: Work[Any]) -> None:
+            failure = work.exception()
+            if failure is not None:
+                ended.set_exception(failure)
+                return
+            ended.set_result(finish())
+
+        try:
+            work = self.group.start.allreduce(tensor, op=self.op, timeout=self.timeout)
+        except errors.EspalierError as failure:
+            # The hook must return a future whatever happens; backward() raises what is in it.
+            ended.set_exception(failure)
+            return
+        work.add_done_callback(called)
+
+    def _staging(self, device: torch.device) -> _Stager:
+        if self._stager is None:
+            self._stager = _Stager(self, device)
+        if self._stager.device != device:
+            raise errors.UnsupportedError(f"a State is for one device; it has {self._stager.device} and was given {device}")
+        return self._stager
+
+
+class _Stager:
+    """Tensors of a GPU: copied to pinned memory on a stream of their own, combined, and copied back, several at once.
+
+    The caller's stream is never waited for by the host: a thread waits for the copy's event, then for the network.
+    """
+
+    def __init__(self, state: State, device: torch.device) -> None:
+        self.device = device
+        self._state = state
+        self._down = torch.cuda.Stream(device)
+        self._up = torch.cuda.Stream(device)
+        self._free: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
+        self._lock = threading.Lock()
+        self._copied: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="espalier-stager", daemon=True)
+        self._thread.start()
+
+    def _take(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
+        with self._lock:
+            free = self._free.get((elements, dtype))
+            if free:
+                return free.pop()
+        return torch.empty(elements, dtype=dtype, pin_memory=True)
+
+    def _give(self, host: torch.Tensor) -> None:
+        with self._lock:
+            self._free.setdefault((host.numel(), host.dtype), []).append(host)
+
+    def allreduce(self, tensor: torch.Tensor, wire: Optional[torch.dtype] = None) -> torch.futures.Future[torch.Tensor]:
+        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=[self.device])
+        host = self._take(tensor.numel(), wire or tensor.dtype)
+        copied = torch.cuda.Event()
+        # The copy reads what the caller's stream has written so far, and the tensor must not be given away before it has.
+        self._down.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._down):
+            host.copy_(tensor.view(-1) if wire is None else tensor.view(-1).to(wire), non_blocking=True)
+            copied.record(self._down)
+        tensor.record_stream(self._down)
+        self._copied.put((copied, host, tensor, ended))
+        return ended
+
+    def _run(self) -> None:
+        torch.cuda.set_device(self.device)
+        while True:
+            item = self._copied.get()
+            if item is None:
+                return
+            copied, host, tensor, ended = item
+            # The host reads this memory next: it has to wait itself, an event between streams would not do.
+            copied.synchronize()
+            self._combine(host, tensor, ended)
+
+    def _combine(self, host: torch.Tensor, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor]) -> None:
+        def called(work: Work[Any]) -> None:
+            failure = work.exception()
+            if failure is not None:
+                ended.set_exception(failure)
+                return
+            with torch.cuda.stream(self._up):
+                tensor.view(-1).copy_(host, non_blocking=True)
+                # Consumers' streams wait for what is in this one now.
+                ended.set_result(tensor)
+                event = torch.cuda.Event()
+                event.record(self._up)
+            tensor.record_stream(self._up)
+            event.synchronize()
+            self._give(host)
+
+        try:
+            work = self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout)
+        except errors.EspalierError as failure:
+            ended.set_exception(failure)
+            return
+        work.add_done_callback(called)
+
+    def close(self) -> None:
+        self._copied.put(None)
+        self._thread.join()
+
+
+def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """A communication hook: averages each bucket over all ranks, in place."""
+    return state.allreduce(bucket.buffer())
+
+
+def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """As allreduce_hook(), with bfloat16 on the wire: half the bytes, eight bits of precision."""
+    return state.allreduce_as(bucket.buffer(), torch.bfloat16)
+
+
+# With postponed annotations these are strings, which register_comm_hook() does not accept.
+for _hook in (allreduce_hook, bf16_hook):
+    _hook.__annotations__.update(bucket=dist.GradBucket)
+    _hook.__annotations__["return"] = torch.futures.Future[torch.Tensor]
+

@@ -1,0 +1,248 @@
+"""Calls that run in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import select
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Generator, Generic, Optional, TypeVar
+
+from . import _native, errors
+from ._native import lib
+
+if TYPE_CHECKING:
+    from .job import Job
+
+T = TypeVar("T")
+
+# How long a thread waits without looking for Ctrl-C.
+_SLICE_NS = 100_000_000
+
+
+class Flight:
+    """A call of the library and the memory it uses: lives until it has ended, also if nobody holds its Work any more."""
+
+    __slots__ = ("job", "handle", "held", "orphan", "result")
+
+    def __init__(self, job: Job, handle: int, held: list[Any], result: Any) -> None:
+        self.job = job
+        self.handle: Optional[int] = handle
+        self.held = held
+        self.orphan = False
+        self.result = result
+
+    def free(self) -> None:
+        if self.handle is not None and self.job.is_open:
+            lib.esp_work_free(self.handle)
+        self.handle = None
+
+
+class Work(Generic[T]):
+    """A call in the background: `wait()` for it, `await` it, or be told by `add_done_callback()`.
+
+    Its buffers are the library's until it has ended. A Work that is dropped goes on.
+    """
+
+    __slots__ = ("_flight", "_result", "_keep", "__weakref__")
+
+    def __init__(self, flight: Flight, keep: bool = False) -> None:
+        self._flight = flight
+        # Persistent: the memory is needed again.
+        self._keep = keep
+
+    def _handle(self) -> int:
+        if self._flight.handle is None or not self._flight.job.is_open:
+            raise errors.StateError("the job has been left, and its work with it")
+        return self._flight.handle
+
+    def done(self) -> bool:
+        """Has it ended, well or not?"""
+        status = lib.esp_test(self._handle())
+        if status in (_native.PENDING, _native.ESTATE):
+            return False
+        self._landed()
+        return True
+
+    def wait(self, timeout: Optional[float] = None) -> T:
+        """Waits for the end and returns the result, or raises what went wrong.
+
+        TimeoutError: `timeout` seconds have passed, and it goes on. Without a timeout the call's own deadline ends it.
+        """
+        status = self._wait(timeout)
+        if status == _native.PENDING:
+            raise TimeoutError(f"not finished within {timeout} s; it goes on")
+        return self._end(status)
+
+    def _wait(self, timeout: Optional[float]) -> int:
+        handle = self._handle()
+        ends = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE_NS if ends is None else int((ends - time.monotonic()) * 1e9)
+            status: int = lib.esp_wait(handle, max(0, min(left, _SLICE_NS)))
+            if status != _native.PENDING or (ends is not None and time.monotonic() >= ends):
+                return status
+
+    def result(self) -> T:
+        """The result of work that has ended; raises what went wrong. StateError: it has not ended."""
+        if not self.done():
+            raise errors.StateError("the work has not ended")
+        return self._end(lib.esp_test(self._handle()))
+
+    def exception(self) -> Optional[errors.EspalierError]:
+        """What went wrong; None: nothing, or it has not ended."""
+        status = lib.esp_test(self._handle())
+        if status in (_native.OK, _native.PENDING, _native.ESTATE):
+            return None
+        return self._exception(status)
+
+    def _exception(self, status: int) -> errors.EspalierError:
+        error = _native.Error()
+        lib.esp_work_error(self._handle(), error)
+        return errors.from_native(status, error)
+
+    def _end(self, status: int) -> T:
+        if status == _native.ESTATE:
+            raise errors.StateError("the work was prepared and not started: restart() starts it")
+        failure = None if status == _native.OK else self._exception(status)
+        self._landed()
+        if failure is not None:
+            raise failure
+        value: T = self._value()
+        return value
+
+    def _value(self) -> Any:
+        return self._flight.result
+
+    def _landed(self) -> None:
+        self._flight.job._landed(self._flight, self._keep)
+
+    @property
+    def plan(self) -> str:
+        """The planner that was used: "ring", "flat" ...; "" if none was needed."""
+        return _native.text(lib.esp_work_plan(self._handle()))
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it has ended; never read from it."""
+        descriptor = ctypes.c_int()
+        errors.check(lib.esp_work_descriptor(self._handle(), descriptor))
+        return descriptor.value
+
+    def add_done_callback(self, callback: Callable[[Work[T]], object]) -> None:
+        """Calls callback(work) when it has ended, from a thread of the job, which it should not keep for long."""
+        self._flight.job._watcher().watch(self, callback)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[None] = loop.create_future()
+            descriptor = self.fileno()
+
+            def wake() -> None:
+                loop.remove_reader(descriptor)
+                if not ended.done():
+                    ended.set_result(None)
+
+            loop.add_reader(descriptor, wake)
+            try:
+                yield from ended
+            finally:
+                loop.remove_reader(descriptor)
+        return self.result()
+
+    def __del__(self) -> None:
+        flight: Optional[Flight] = getattr(self, "_flight", None)
+        if flight is not None:
+            flight.job._dropped(flight)
+
+
+class Prepared(Work[T]):
+    """A call that is made many times with the same buffers; everything was planned once."""
+
+    __slots__ = ()
+
+    def restart(self) -> Prepared[T]:
+        """Starts it, again once it has ended."""
+        self._flight.job._sweep()
+        errors.check(lib.esp_restart(self._handle()))
+        self._flight.job._flying(self._flight)
+        return self
+
+    def __call__(self) -> T:
+        """Starts it and waits for its end."""
+        return self.restart().wait()
+
+
+class Received(Work[Any]):
+    """A receive: its result is (bytes, rank of the sender)."""
+
+    __slots__ = ()
+
+    def _value(self) -> tuple[int, int]:
+        size, source = ctypes.c_uint64(), ctypes.c_uint32()
+        errors.check(lib.esp_work_received(self._handle(), size, source))
+        return size.value, source.value
+
+
+class Watcher:
+    """One thread per job that calls back for works that have ended."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._lock = threading.Lock()
+        self._watched: dict[int, tuple[Work[Any], list[Callable[[Work[Any]], object]]]] = {}
+        self._wake_read, self._wake_write = _pipe()
+        self._epoll.register(self._wake_read, select.EPOLLIN)
+        self._thread = threading.Thread(target=self._run, name="espalier-watcher", daemon=True)
+        self._thread.start()
+
+    def watch(self, work: Work[Any], callback: Callable[[Work[Any]], object]) -> None:
+        descriptor = work.fileno()
+        with self._lock:
+            if descriptor in self._watched:
+                self._watched[descriptor][1].append(callback)
+                return
+            self._watched[descriptor] = (work, [callback])
+            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def _run(self) -> None:
+        while True:
+            for descriptor, _ in self._epoll.poll():
+                if descriptor == self._wake_read:
+                    return
+                with self._lock:
+                    work, callbacks = self._watched.pop(descriptor)
+                    self._epoll.unregister(descriptor)
+                work.done()
+                for callback in callbacks:
+                    _call_back(callback, work)
+
+    def close(self) -> None:
+        """Before the context goes: the thread must not touch works any more."""
+        import os
+
+        os.write(self._wake_write, b"x")
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._epoll.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+
+def _pipe() -> tuple[int, int]:
+    import os
+
+    return os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def _call_back(callback: Callable[[Work[Any]], object], work: Work[Any]) -> None:
+    try:
+        callback(work)
+    except Exception:
+        # Nobody is there to catch it; the thread must live on for the others.
+        import sys
+        import traceback
+
+        print("espalier: a callback of finished work failed", file=sys.stderr)
+        traceback.print_exc()

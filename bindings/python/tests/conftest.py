@@ -1,0 +1,76 @@
+"""Ranks as threads: the library has several contexts per process, and its calls let go of Python's lock."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import sys
+import threading
+from typing import Any, Callable, Iterator
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import espalier  # noqa: E402
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Ranks:
+    """Runs a function on some ranks at once: run(size, function) gives their results by rank."""
+
+    def run(self, size: int, function: Callable[..., Any], *, settings: dict[str, object] | None = None) -> list[Any]:
+        results: list[Any] = [None] * size
+        failures: list[BaseException] = []
+        leader = f"127.0.0.1:{free_port()}"
+
+        def one(rank: int) -> None:
+            try:
+                with espalier.init(rank, size, leader=leader, settings={"deadline_seconds": 60, **(settings or {})}) as job:
+                    results[rank] = function(job)
+            except BaseException as failure:  # noqa: BLE001: it is raised again, in the thread of the test
+                failures.append(failure)
+
+        threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        return results
+
+
+@pytest.fixture
+def ranks() -> Iterator[Ranks]:
+    yield Ranks()
+
+
+@pytest.fixture
+def alone() -> Iterator[espalier.Job]:
+    """A job of one rank."""
+    with espalier.init(0, 1) as job:
+        yield job
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    from espalier.__main__ import find
+
+    found = find()
+    if found is None:
+        pytest.skip("the command espalier was not built")
+    return found
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    package = str(pathlib.Path(espalier.__file__).resolve().parents[1])
+    return {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", "")}

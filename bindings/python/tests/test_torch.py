@@ -1,0 +1,103 @@
+"""DistributedDataParallel with the hooks: the same gradients as Gloo's, on all ranks the same bits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+TRAIN = textwrap.dedent(
+    """
+    import os, sys, hashlib
+    import torch, torch.distributed as dist
+    import espalier, espalier.torch
+    which = sys.argv[1]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["ESP_RANK"]), world_size=int(os.environ["ESP_SIZE"]))
+    rank = dist.get_rank()
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
+    ddp = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1)
+    state = None
+    if which != "gloo":
+        state = espalier.torch.State()
+        ddp.register_comm_hook(state, {"hook": espalier.torch.allreduce_hook, "bf16": espalier.torch.bf16_hook}[which])
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    noise = torch.Generator().manual_seed(100 + rank)
+    losses = []
+    for step in range(20):
+        x = torch.randn(32, 64, generator=noise)
+        target = (x[:, 0] > 0).long() + 2 * (x[:, 1] > 0).long()
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(ddp(x), target)
+        loss.backward()
+        if step == 0:
+            first = torch.cat([p.grad.flatten() for p in model.parameters()]).clone()
+        optimizer.step()
+        losses.append(loss.item())
+    digest = hashlib.sha256(torch.cat([p.detach().flatten() for p in model.parameters()]).numpy().tobytes()).hexdigest()
+    torch.save((first, losses, digest), sys.argv[3] + str(rank))
+    if state is not None:
+        calls = state.group.job.stats()["calls"]
+        assert calls >= 20, calls
+        state.close()
+    dist.destroy_process_group()
+    """
+)
+
+
+def train(command, environment, folder, which, size=3):
+    folder.mkdir()
+    done = subprocess.run(
+        [command, "run", "-n", str(size), "--", sys.executable, "-c", TRAIN, which, str(folder / "store"), str(folder / "rank")],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return [torch.load(folder / f"rank{rank}") for rank in range(size)]
+
+
+def test_hooks_beside_gloo(command, environment, tmp_path):
+    results = {which: train(command, environment, tmp_path / which, which) for which in ("gloo", "hook", "bf16")}
+    for which in ("hook", "bf16"):
+        assert len({digest for _, _, digest in results[which]}) == 1, f"{which}: ranks have different weights"
+    for rank in range(3):
+        reference, losses, _ = results["gloo"][rank]
+        gradient, curve, _ = results["hook"][rank]
+        assert torch.allclose(gradient, reference, rtol=1e-5, atol=1e-7)
+        assert curve == pytest.approx(losses, rel=1e-4)
+        gradient, curve, _ = results["bf16"][rank]
+        assert torch.allclose(gradient, reference, rtol=0.05, atol=1e-3)
+        assert curve[-1] == pytest.approx(losses[-1], rel=0.1)
+
+
+DYING = textwrap.dedent(
+    """
+    import os, signal, sys
+    import torch, torch.distributed as dist
+    import espalier, espalier.torch
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=int(os.environ["ESP_RANK"]), world_size=int(os.environ["ESP_SIZE"]))
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(100, 100))
+    ddp.register_comm_hook(espalier.torch.State(), espalier.torch.allreduce_hook)
+    for step in range(1000):
+        if dist.get_rank() == 1 and step == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            ddp(torch.ones(1, 100)).sum().backward()
+        except Exception as error:
+            print("told:", "rank 1" in str(error), flush=True)
+            os._exit(0)
+    """
+)
+
+
+def test_a_rank_that_dies_ends_backward(command, environment, tmp_path):
+    done = subprocess.run(
+        [command, "run", "-n", "3", "--lose", "1", "--", sys.executable, "-c", DYING, str(tmp_path / "store")],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.stdout.count("told: True") == 2, done.stdout
