@@ -143,6 +143,12 @@ typedef enum esp_status esp_allgather_fn(void *context, const void *mine, void *
 /* One line for the log, without a newline. level: 0 error, 1 warning, 2 information, 3 debugging. From any thread, one at a time. */
 typedef void esp_log_fn(void *context, int level, const char *line);
 
+/*
+ * Called again and again by a thread that waits in a call of this context and has nothing to do, for a host that has work of its
+ * own to go on with: a runtime in which messages move only while somebody is in it. Must neither block nor call this library.
+ */
+typedef void esp_idle_fn(void *context);
+
 /* How to join. Everything may be zero. */
 struct esp_options {
 	size_t struct_size;
@@ -155,6 +161,8 @@ struct esp_options {
 	const char *const *settings; /* "chunk_bytes=256K" ..., ends with NULL; stronger than the environment. NULL: none */
 	esp_log_fn *log;         /* NULL: stderr                                                         */
 	void *log_context;
+	esp_idle_fn *idle;       /* NULL: who waits sleeps                                               */
+	void *idle_context;
 };
 #define ESP_OPTIONS_INIT ESP_INIT(struct esp_options)
 

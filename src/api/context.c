@@ -48,6 +48,8 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 		.settings = options.settings,
 		.log = kept ? log_line : NULL,
 		.log_context = kept,
+		.idle = options.idle,
+		.idle_context = options.idle_context,
 	};
 	status = context_open(&inner, &context, &failure);
 	if (status != ESP_OK) {

@@ -55,6 +55,8 @@ struct context {
 	struct stall stall;       /* the steward's alone   */
 	uint32_t rank, size;
 	bool crowded;            /* more ranks than cores on this host: yield early  */
+	void (*idle)(void *);    /* of the host: see context_idle(); NULL: none      */
+	void *idle_context;
 
 	/* Ranks of this host that are reached through memory, ourselves included; local numbers follow ranks. */
 	bool *is_local;          /* by rank; ourselves too                */
@@ -117,7 +119,9 @@ struct context_options {
 	const char *const *settings;
 	log_sink_fn *log;
 	void *log_context;
-	const struct context *heir_of; /* whose key, settings and log it has, in the next start of its job; NULL: nobody's */
+	void (*idle)(void *); /* what to do while waiting: see context_idle(). NULL: sleep */
+	void *idle_context;
+	const struct context *heir_of; /* whose key, settings, log and idle work it has, in the next start of its job; NULL: nobody's */
 	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
 };
 
@@ -141,6 +145,19 @@ struct context_stats {
 void context_stats(struct context *context, struct context_stats *out);
 /* The same, but lanes that do not answer until then count as they did the last time. */
 void context_stats_until(struct context *context, uint64_t until_ns, struct context_stats *out);
+
+/*
+ * A caller's thread waits and is about to sleep: the host goes on with its own work first. Returns the most that
+ * it may sleep then, of `nap_ns`: the host wants to be asked again soon. No lock is held.
+ */
+#define IDLE_NAP (50 * NS_PER_US)
+static inline uint64_t context_idle(const struct context *context, uint64_t nap_ns)
+{
+	if (!context->idle)
+		return nap_ns;
+	context->idle(context->idle_context);
+	return nap_ns < IDLE_NAP ? nap_ns : IDLE_NAP;
+}
 
 /* A gate may have opened. */
 void context_poke(struct context *context);

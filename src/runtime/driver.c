@@ -387,7 +387,7 @@ static bool has_duty(const struct driver *driver)
 }
 
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
-static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns)
+static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
 {
 	struct rest rest;
 	unsigned turns = 0;
@@ -417,7 +417,8 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 			uint64_t left = until_ns - now;
 
 			note_rest(driver, &rest);
-			take_a_nap(driver, left < SLEEP_MOST ? left : SLEEP_MOST);
+			left = left < SLEEP_MOST ? left : SLEEP_MOST;
+			take_a_nap(driver, is_caller ? context_idle(driver->context, left) : left);
 		}
 	}
 	note_end_of_rest(driver, &rest);
@@ -529,9 +530,15 @@ bool driver_wait(struct context *context, bool (*done)(void *), void *argument, 
 		if (driver) {
 			driver->held = true;
 			pthread_mutex_unlock(&context->lock);
-			drive(driver, done, argument, until_ns);
+			drive(driver, done, argument, until_ns, true);
 			pthread_mutex_lock(&context->lock);
 			give_up(driver);
+		} else if (context->idle) {
+			pthread_mutex_unlock(&context->lock);
+			uint64_t wake_ns = clock_now_ns() + context_idle(context, SLEEP_MOST);
+			pthread_mutex_lock(&context->lock);
+			if (!done(argument))
+				sleep_until(context, wake_ns < until_ns ? wake_ns : until_ns);
 		} else {
 			sleep_until(context, until_ns);
 		}
@@ -563,7 +570,7 @@ static void *lane_main(void *argument)
 		} else if (is_free(driver) && needs_driving(driver)) {
 			driver->held = true;
 			pthread_mutex_unlock(&context->lock);
-			drive(driver, driver->number == 0 ? chores_interrupt : NULL, context, until);
+			drive(driver, driver->number == 0 ? chores_interrupt : NULL, context, until, false);
 			pthread_mutex_lock(&context->lock);
 			give_up(driver);
 		} else if (!driver->quits) {

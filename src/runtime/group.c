@@ -271,7 +271,7 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 	if (has_left)
 		group_fail_by_leave(group, group->ranks[op->waits_for]);
 	uint64_t nap = vigil->asked_ns == 0 ? group_ask_after(group, deadline_ns - vigil->began_ns) : NAP;
-	nap = nap < NAP ? nap : NAP;
+	nap = context_idle(group->context, nap < NAP ? nap : NAP);
 	if (until > now)
 		board_sleep(group->board, op, until - now < nap ? until - now : nap);
 }

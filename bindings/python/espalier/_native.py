@@ -89,6 +89,8 @@ class Options(Sized):
         ("settings", POINTER(c_char_p)),
         ("log", LOG_FN),
         ("log_context", c_void_p),
+        ("idle", c_void_p),
+        ("idle_context", c_void_p),
     ]
 
 

@@ -1,0 +1,399 @@
+/*
+ * requests.c - non-blocking calls: an MPI request that stands for work of Espalier.
+ *
+ * It is one of MPI's generalized requests, so it may be mixed with any others. They are completed from within MPI: by the
+ * functions here that wait or test, which look after Espalier's work first. Nothing depends on how soon that is, as the work
+ * itself goes on in Espalier's threads.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trip.h"
+
+struct flight {
+	struct flight *next;
+	MPI_Request request;
+	struct trip trip;
+	const char *function;
+	struct esp_work *counting; /* alltoallv: the table of counts is gathered first; else NULL */
+	uint64_t *row, *table;
+	_Atomic(struct esp_work *) work; /* NULL: not started yet */
+	atomic_bool failed;        /* it could not be */
+	bool claimed;              /* somebody waits for it */
+	int code;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct flight *flights;
+static atomic_uint flying;
+
+/* ---- what MPI asks of a generalized request ---- */
+
+static int query(void *extra, MPI_Status *status)
+{
+	struct flight *flight = extra;
+
+	PMPI_Status_set_elements(status, MPI_BYTE, 0);
+	PMPI_Status_set_cancelled(status, 0);
+	status->MPI_SOURCE = MPI_UNDEFINED;
+	status->MPI_TAG = MPI_UNDEFINED;
+	return flight->code;
+}
+
+static int release(void *extra)
+{
+	free(extra);
+	return MPI_SUCCESS;
+}
+
+static int cancel(void *extra, int complete)
+{
+	(void)extra, (void)complete;
+	return MPI_SUCCESS; /* a collective cannot be taken back; the status says that it was not */
+}
+
+/* ---- the end of a flight ---- */
+
+static enum esp_status look(struct flight *flight)
+{
+	struct esp_work *work = atomic_load(&flight->work);
+
+	if (work)
+		return esp_test(work);
+	return atomic_load(&flight->failed) ? ESP_EJOB : ESP_PENDING;
+}
+
+static void unlist(struct flight *flight)
+{
+	for (struct flight **at = &flights; *at; at = &(*at)->next) {
+		if (*at == flight) {
+			*at = flight->next;
+			atomic_fetch_sub(&flying, 1);
+			return;
+		}
+	}
+}
+
+/* It has ended and is in no list: the request completes, and MPI frees the rest when it is waited for. */
+static void land(struct flight *flight)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_work *work = atomic_load(&flight->work);
+
+	if (look(flight) == ESP_OK) {
+		trip_arrive(&flight->trip);
+	} else {
+		flight->code = MPI_ERR_OTHER;
+		esp_work_error(work ? work : flight->counting, &error);
+		if (error.status == ESP_OK)
+			esp_group_error(flight->trip.known->group, &error);
+		fprintf(stderr, "espalier: %s: %s\n", flight->function, error.text);
+		PMPI_Comm_call_errhandler(flight->trip.comm, MPI_ERR_OTHER);
+	}
+	esp_work_free(flight->counting);
+	esp_work_free(work);
+	free(flight->row);
+	free(flight->table);
+	trip_end(&flight->trip);
+	PMPI_Grequest_complete(flight->request);
+}
+
+/* Lands all that have ended and that nobody waits for. */
+static void settle(void)
+{
+	struct flight *ended = NULL, **at = &flights;
+
+	if (atomic_load_explicit(&flying, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_lock(&lock);
+	while (*at) {
+		struct flight *flight = *at;
+
+		if (flight->claimed || look(flight) == ESP_PENDING) {
+			at = &flight->next;
+			continue;
+		}
+		*at = flight->next;
+		atomic_fetch_sub(&flying, 1);
+		flight->next = ended;
+		ended = flight;
+	}
+	pthread_mutex_unlock(&lock);
+	while (ended) {
+		struct flight *flight = ended;
+
+		ended = flight->next;
+		land(flight);
+	}
+}
+
+/* ---- starting ---- */
+
+static struct flight *take_off(struct trip *trip, const char *function, MPI_Request *request)
+{
+	struct flight *flight = calloc(1, sizeof(*flight));
+
+	if (!flight || trip->failed) {
+		free(flight);
+		trip_end(trip);
+		esp_abort(trip->known->group, "no memory for a non-blocking call");
+		comm_fail(trip->comm, function);
+		return NULL;
+	}
+	flight->trip = *trip;
+	flight->function = function;
+	PMPI_Grequest_start(query, release, cancel, flight, &flight->request);
+	*request = flight->request;
+	return flight;
+}
+
+static void list(struct flight *flight)
+{
+	pthread_mutex_lock(&lock);
+	flight->next = flights;
+	flights = flight;
+	atomic_fetch_add(&flying, 1);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The library refused it: nothing was started. */
+static int give_up(struct flight *flight, MPI_Request *request)
+{
+	int code = comm_fail(flight->trip.comm, flight->function);
+
+	free(flight->row);
+	free(flight->table);
+	trip_end(&flight->trip);
+	flight->code = code;
+	PMPI_Grequest_complete(flight->request);
+	PMPI_Request_free(request);
+	return code;
+}
+
+int trip_start(struct trip *trip, const char *function, MPI_Request *request)
+{
+	struct flight *flight = take_off(trip, function, request);
+	struct esp_work *work;
+
+	if (!flight)
+		return MPI_ERR_NO_MEM;
+	if (esp_start(trip->known->group, &flight->trip.call, &work) != ESP_OK)
+		return give_up(flight, request);
+	atomic_store(&flight->work, work);
+	list(flight);
+	return MPI_SUCCESS;
+}
+
+/* ---- alltoallv ---- */
+
+static void count_call(struct trip *trip, uint64_t *row, uint64_t *table, struct esp_call *out)
+{
+	*out = (struct esp_call)ESP_CALL_INIT;
+	out->collective = ESP_ALLGATHER;
+	out->type = ESP_U64;
+	out->count = trip->known->size;
+	out->in = row;
+	out->out = table;
+}
+
+/* The table is there, told by a thread of Espalier: now the data. Other ranks may make other calls first, so it has a key. */
+static void counted(void *context, struct esp_work *work, enum esp_status status)
+{
+	struct flight *flight = context;
+	struct esp_work *second;
+
+	(void)work;
+	if (status == ESP_OK && esp_start(flight->trip.known->group, &flight->trip.call, &second) == ESP_OK)
+		atomic_store(&flight->work, second);
+	else
+		atomic_store(&flight->failed, true);
+}
+
+static int run_alltoallv(struct trip *trip, uint64_t *row, uint64_t *table, const char *function)
+{
+	struct esp_call counting;
+	int code;
+
+	count_call(trip, row, table, &counting);
+	trip->failed = trip->failed || !table;
+	if (!trip->failed && esp_run(trip->known->group, &counting) != ESP_OK) {
+		code = comm_fail(trip->comm, function);
+		trip_end(trip);
+	} else {
+		trip->call.counts = table;
+		code = trip_run(trip, function);
+	}
+	free(row);
+	free(table);
+	return code;
+}
+
+int trip_alltoallv(struct trip *trip, uint64_t *row, const char *function, MPI_Request *request)
+{
+	size_t size = trip->known->size;
+	uint64_t *table = malloc(size * size * sizeof(*table));
+	struct esp_call counting;
+
+	if (!request)
+		return run_alltoallv(trip, row, table, function);
+	trip->failed = trip->failed || !table;
+	trip->call.counts = table;
+	trip->call.flags = ESP_KEYED;
+	trip->call.key = trip->known->keys++;
+	struct flight *flight = take_off(trip, function, request);
+	if (!flight) {
+		free(row);
+		free(table);
+		return MPI_ERR_NO_MEM;
+	}
+	flight->row = row;
+	flight->table = table;
+	count_call(trip, row, table, &counting);
+	counting.done = counted;
+	counting.done_context = flight;
+	if (esp_start(trip->known->group, &counting, &flight->counting) != ESP_OK)
+		return give_up(flight, request);
+	list(flight);
+	return MPI_SUCCESS;
+}
+
+/* ---- waiting ---- */
+
+/* Takes the flight of this request out of the others' hands; NULL: it is not one of ours, or has landed. */
+static struct flight *claim(MPI_Request request)
+{
+	struct flight *found = NULL;
+
+	if (atomic_load_explicit(&flying, memory_order_relaxed) == 0 || request == MPI_REQUEST_NULL)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	for (struct flight *flight = flights; flight && !found; flight = flight->next) {
+		if (flight->request == request)
+			found = flight;
+	}
+	if (found)
+		found->claimed = true;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static bool has_ours(int count, const MPI_Request requests[])
+{
+	bool found = false;
+
+	if (atomic_load_explicit(&flying, memory_order_relaxed) == 0)
+		return false;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < count && !found; i++) {
+		for (struct flight *flight = flights; flight && !found; flight = flight->next)
+			found = flight->request == requests[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* Messages of MPI go on meanwhile: Espalier calls go_on() while it waits (init.c). */
+static void wait_for(MPI_Request request)
+{
+	struct flight *flight = claim(request);
+
+	if (!flight)
+		return;
+	if (flight->counting)
+		(void)esp_wait(flight->counting, -1);
+	/* The word that counting has ended may come a moment after its end. */
+	while (!atomic_load(&flight->work) && !atomic_load(&flight->failed))
+		sched_yield();
+	if (atomic_load(&flight->work))
+		(void)esp_wait(atomic_load(&flight->work), -1);
+	pthread_mutex_lock(&lock);
+	unlist(flight);
+	pthread_mutex_unlock(&lock);
+	land(flight);
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+	wait_for(*request);
+	return NEXT(MPI_Wait)(request, status);
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+	for (int i = 0; i < count; i++)
+		wait_for(requests[i]);
+	return NEXT(MPI_Waitall)(count, requests, statuses);
+}
+
+int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
+{
+	int code = MPI_SUCCESS, flag = 0;
+
+	if (!has_ours(count, requests))
+		return NEXT(MPI_Waitany)(count, requests, index, status);
+	while (code == MPI_SUCCESS && !flag) {
+		settle();
+		code = NEXT(MPI_Testany)(count, requests, index, &flag, status);
+		if (!flag)
+			sched_yield();
+	}
+	return code;
+}
+
+int MPI_Waitsome(int count, MPI_Request requests[], int *out_count, int indices[], MPI_Status statuses[])
+{
+	int code = MPI_SUCCESS;
+
+	if (!has_ours(count, requests))
+		return NEXT(MPI_Waitsome)(count, requests, out_count, indices, statuses);
+	*out_count = 0;
+	while (code == MPI_SUCCESS && *out_count == 0) {
+		settle();
+		code = NEXT(MPI_Testsome)(count, requests, out_count, indices, statuses);
+		if (*out_count == 0)
+			sched_yield();
+	}
+	return code;
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+	settle();
+	return NEXT(MPI_Test)(request, flag, status);
+}
+
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+{
+	settle();
+	return NEXT(MPI_Testall)(count, requests, flag, statuses);
+}
+
+int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+	settle();
+	return NEXT(MPI_Testany)(count, requests, index, flag, status);
+}
+
+int MPI_Testsome(int count, MPI_Request requests[], int *out_count, int indices[], MPI_Status statuses[])
+{
+	settle();
+	return NEXT(MPI_Testsome)(count, requests, out_count, indices, statuses);
+}
+
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status)
+{
+	settle();
+	return NEXT(MPI_Request_get_status)(request, flag, status);
+}
+
+void requests_drain(void)
+{
+	while (atomic_load(&flying) > 0) {
+		settle();
+		sched_yield();
+	}
+}

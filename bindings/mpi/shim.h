@@ -1,0 +1,93 @@
+/*
+ * shim.h - MPI's collectives by Espalier, for programs that know only MPI.
+ *
+ * The shim defines MPI_Allreduce and others; preloaded, or linked before the MPI library, they are found first.
+ * What it does not carry goes on to the next definition: another tool's, or the MPI library's. It is compiled against the
+ * mpi.h of one MPI, as their handles differ.
+ *
+ *     init.c       MPI_Init, MPI_Finalize: joins a job of the ranks of MPI_COMM_WORLD
+ *     comms.c      a group for each communicator, kept as its attribute
+ *     types.c      types and operations in Espalier's terms; data that lies scattered
+ *     trip.c       one call: from MPI's arguments to struct esp_call and back
+ *     calls.c      the collectives
+ *     requests.c   their non-blocking forms, and what waits for them
+ *     summary.c    how many calls were carried
+ */
+#ifndef MPI_SHIM_H
+#define MPI_SHIM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "espalier/espalier.h"
+
+/* The next definition of an MPI function, looked up once: NEXT(MPI_Allreduce)(...). */
+void *next_find(const char *name);
+#define NEXT(name)                                             \
+	({                                                         \
+		static __typeof__(&name) found;                        \
+		if (!found)                                            \
+			found = (__typeof__(&name))next_find(#name);       \
+		found;                                                 \
+	})
+
+/* ---- init.c ---- */
+
+/* Is there a job? Not before MPI_Init(), not after MPI_Finalize(), and not if joining failed on any rank. */
+bool shim_is_on(void);
+
+/* Joins a job of the ranks of comm, all or none: NULL: none. */
+struct esp_context *shim_join(MPI_Comm comm);
+
+/* ---- comms.c ---- */
+
+/* What we know of a communicator. */
+struct comm {
+	struct esp_group *group;
+	struct esp_context *context; /* of its own, where its parent could not make the group; or NULL */
+	uint32_t rank, size;
+	struct comm *next_alone;
+	uint64_t keys;               /* used up on this communicator so far: see trip.h */
+};
+
+/* NULL: calls on it are not ours to carry. */
+struct comm *comm_find(MPI_Comm comm);
+void comms_open(struct esp_context *world);
+void comms_close(void);
+
+/* A call on comm has failed: says so, and does what the communicator's error handler wants. */
+int comm_fail(MPI_Comm comm, const char *function);
+
+/* ---- types.c ---- */
+
+struct type {
+	MPI_Datatype handle;
+	size_t bytes;       /* of one element's data                       */
+	MPI_Aint extent;    /* from one element to the next in memory      */
+	bool dense;         /* a named type: elements lie side by side     */
+	bool reduces;       /* it can be computed with:                    */
+	enum esp_type type; /* ... as this                                 */
+};
+/* False: not a type that has been committed. */
+bool type_find(MPI_Datatype handle, struct type *out);
+/* Do we combine this type with this operation? */
+bool op_find(MPI_Op op, const struct type *type, enum esp_op *out);
+
+/* ---- requests.c ---- */
+
+/* Waits for those whose requests were freed and never waited for. */
+void requests_drain(void);
+
+/* ---- summary.c ---- */
+
+enum function {
+	F_ALLREDUCE, F_REDUCE, F_REDUCE_SCATTER, F_REDUCE_SCATTER_BLOCK, F_ALLGATHER, F_ALLGATHERV, F_BCAST, F_BARRIER, F_ALLTOALL,
+	F_ALLTOALLV, FUNCTION_COUNT
+};
+void summary_count(enum function function, uint64_t bytes, bool carried);
+/* On rank 0, if ESP_MPI_SUMMARY is set: all ranks take part. */
+void summary_print(MPI_Comm comm);
+
+#endif

@@ -1,0 +1,72 @@
+"""The shim under a real mpirun: run_test.py openmpi|mpich MPIRUN SHIM SAME_TEST LOOP
+
+Every collective against the library's own, several seeds; who carries what; a rank that dies is named by the others.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+FLAVOUR, MPIRUN, SHIM, SAME, LOOP = sys.argv[1:6]
+SKIP = 77
+
+
+def environment(**more):
+    # As root, under more ranks than cores; the tests of a build see no settings of the user's.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ESP_", "OMPI_", "PMI_"))}
+    env.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_plm_rsh_agent": "sh", **more})
+    return env
+
+
+def mpirun(ranks, *command, preload=True, **more):
+    words = [MPIRUN, "-n", str(ranks)]
+    given = {**more, **({"LD_PRELOAD": SHIM} if preload else {})}
+    for name, value in given.items():
+        words += ["-x", f"{name}={value}"] if FLAVOUR == "openmpi" else ["-env", name, value]
+    return subprocess.run(words + list(command), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=280)
+
+
+class Shim(unittest.TestCase):
+    def test_same_results(self):
+        for seed, ranks in (("1", 2), ("2", 3), ("3", 4)):
+            with self.subTest(seed=seed, ranks=ranks):
+                done = mpirun(ranks, SAME, seed, "60")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("same: ", done.stdout)
+                self.assertNotIn("ESPALIER", done.stdout)
+
+    def test_the_summary(self):
+        done = mpirun(2, SAME, "5", "40", ESP_MPI_SUMMARY="1")
+        rows = re.findall(r"^espalier: (MPI_\w+) +(\d+)\.\.(\d+) +(\d+) +(\d+) +([\d.]+) %$", done.stdout, re.M)
+        carried = sum(int(row[3]) for row in rows)
+        # long double is MPI's to carry, in Espalier nothing computes with it; all else is ours.
+        self.assertGreater(carried, 150, done.stdout)
+        for name, _, _, ours, theirs, share in rows:
+            if "educe" not in name:
+                self.assertEqual((theirs, share), ("0", "100.0"), name)
+            self.assertGreater(int(ours) + int(theirs), 0)
+
+    def test_off(self):
+        done = mpirun(2, LOOP, "4", "10", ESP_MPI="off", ESP_MPI_SUMMARY="1")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"MPI_Allreduce .* 0 +\d+ +0\.0 %")
+
+    def test_who_cannot_join_leaves_it_to_mpi(self):
+        # Both ranks alike; and one of them, as a port is there once.
+        for setting in ({"ESP_KEY_FILE": "/nonexistent"}, {"ESP_PORT": "1"}):
+            done = mpirun(2, LOOP, "4", "10", **setting)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("MPI carries all calls itself", done.stdout)
+            self.assertIn("4 bytes", done.stdout)
+
+    def test_a_rank_that_dies_is_named(self):
+        done = mpirun(3, LOOP, "1048576", "100000", "1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"espalier: MPI_Allreduce: .*rank 1\b", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

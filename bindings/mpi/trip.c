@@ -1,0 +1,176 @@
+#include "trip.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void trip_begin(struct trip *trip, MPI_Comm comm, struct comm *known, enum esp_collective collective)
+{
+	memset(trip, 0, sizeof(*trip));
+	trip->call.struct_size = sizeof(trip->call);
+	trip->call.collective = collective;
+	trip->call.type = ESP_BYTES;
+	trip->comm = comm;
+	trip->known = known;
+}
+
+size_t layout_elements(const struct layout *layout)
+{
+	size_t sum = layout->count;
+
+	if (layout->blocks > 0)
+		sum = 0;
+	for (int i = 0; i < layout->blocks; i++)
+		sum += (size_t)layout->counts[i];
+	return sum;
+}
+
+/* Where the data begins if it lies in one piece and in order; NULL: it does not. */
+static void *find_piece(const struct layout *layout)
+{
+	MPI_Aint at = 0;
+
+	if (!layout->type.dense)
+		return NULL;
+	if (layout->blocks == 0)
+		return layout->base;
+	bool is_first = true;
+	MPI_Aint begin = 0;
+	for (int i = 0; i < layout->blocks; i++) {
+		if (layout->counts[i] == 0)
+			continue;
+		if (is_first)
+			begin = at = layout->displs[i];
+		is_first = false;
+		if (layout->displs[i] != at)
+			return NULL;
+		at += layout->counts[i];
+	}
+	return (uint8_t *)layout->base + begin * layout->type.extent;
+}
+
+static uint8_t *block_at(const struct layout *layout, int i)
+{
+	return (uint8_t *)layout->base + (layout->blocks > 0 ? layout->displs[i] * layout->type.extent : 0);
+}
+
+static size_t block_count(const struct layout *layout, int i)
+{
+	return layout->blocks > 0 ? (size_t)layout->counts[i] : layout->count;
+}
+
+/* Both directions: named types are copied, others taken apart or put together by MPI. */
+static void copy_block(const struct layout *layout, int i, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
+{
+	size_t count = block_count(layout, i), bytes = count * layout->type.bytes;
+	uint8_t *block = block_at(layout, i);
+	int position = 0;
+
+	if (bytes == 0)
+		return;
+	if (layout->type.dense && out_of_piece)
+		memcpy(block, piece, bytes);
+	else if (layout->type.dense)
+		memcpy(piece, block, bytes);
+	else if (out_of_piece)
+		PMPI_Unpack(piece, (int)bytes, &position, block, (int)count, layout->type.handle, comm);
+	else
+		PMPI_Pack(block, (int)count, layout->type.handle, piece, (int)bytes, &position, comm);
+}
+
+static void copy_all(const struct layout *layout, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
+{
+	int blocks = layout->blocks > 0 ? layout->blocks : 1;
+
+	for (int i = 0; i < blocks; i++) {
+		copy_block(layout, i, piece, out_of_piece, comm);
+		piece += block_count(layout, i) * layout->type.bytes;
+	}
+}
+
+static void *take_memory(struct trip *trip, size_t bytes)
+{
+	void *memory = malloc(bytes > 0 ? bytes : 1);
+
+	trip->failed = trip->failed || !memory;
+	return memory;
+}
+
+const void *trip_source(struct trip *trip, const struct layout *layout)
+{
+	void *piece = find_piece(layout);
+
+	if (piece || layout_elements(layout) == 0)
+		return piece;
+	trip->source = take_memory(trip, layout_elements(layout) * layout->type.bytes);
+	if (trip->source)
+		copy_all(layout, trip->source, false, trip->comm);
+	return trip->source;
+}
+
+static int *copy_numbers(struct trip *trip, const int *numbers, int count)
+{
+	int *copy = take_memory(trip, (size_t)count * sizeof(*copy));
+
+	if (copy)
+		memcpy(copy, numbers, (size_t)count * sizeof(*copy));
+	return copy;
+}
+
+void *trip_target(struct trip *trip, const struct layout *layout)
+{
+	void *piece = find_piece(layout);
+
+	if (piece || layout_elements(layout) == 0)
+		return piece;
+	trip->target = take_memory(trip, layout_elements(layout) * layout->type.bytes);
+	trip->result = *layout;
+	if (layout->blocks > 0) { /* the caller's arrays may go before a non-blocking call has ended */
+		trip->result.counts = copy_numbers(trip, layout->counts, layout->blocks);
+		trip->result.displs = copy_numbers(trip, layout->displs, layout->blocks);
+	}
+	return trip->target;
+}
+
+void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t element_bytes)
+{
+	trip->counts = take_memory(trip, n * sizeof(*trip->counts));
+	for (uint32_t i = 0; trip->counts && i < n; i++)
+		trip->counts[i] = (uint64_t)counts[i] * element_bytes;
+	trip->call.counts = trip->counts;
+}
+
+void trip_arrive(struct trip *trip)
+{
+	if (trip->target)
+		copy_all(&trip->result, trip->target, true, trip->comm);
+	if (trip->move_to)
+		memmove(trip->move_to, trip->move_from, trip->move_bytes);
+}
+
+void trip_end(struct trip *trip)
+{
+	free(trip->source);
+	free(trip->target);
+	free(trip->counts);
+	if (trip->result.blocks > 0) {
+		free((void *)(uintptr_t)trip->result.counts);
+		free((void *)(uintptr_t)trip->result.displs);
+	}
+}
+
+int trip_run(struct trip *trip, const char *function)
+{
+	int code = MPI_SUCCESS;
+
+	if (trip->failed) {
+		/* The others wait for this rank. */
+		esp_abort(trip->known->group, "no memory for the blocks of a call");
+		code = comm_fail(trip->comm, function);
+	} else if (esp_run(trip->known->group, &trip->call) != ESP_OK) {
+		code = comm_fail(trip->comm, function);
+	} else {
+		trip_arrive(trip);
+	}
+	trip_end(trip);
+	return code;
+}

@@ -1,0 +1,68 @@
+/*
+ * trip.h - one call on its way through Espalier: where its data lies, and where its result goes.
+ *
+ * Espalier wants each side of a call in one piece, MPI has blocks with displacements and types with holes. What is in one piece
+ * already stays where it is; anything else is packed into temporary memory and unpacked from it. Which of the two happens is
+ * this rank's own matter: the bytes of a call are the same on all ranks, however each of them describes its memory.
+ */
+#ifndef MPI_TRIP_H
+#define MPI_TRIP_H
+
+#include "shim.h"
+
+/* Memory as MPI describes it: blocks[i] elements at displacement[i] elements; or `count` elements in a row. */
+struct layout {
+	void *base;
+	struct type type;
+	int blocks;           /* 0: one block of count */
+	const int *counts;    /* by block              */
+	const int *displs;
+	size_t count;
+};
+
+struct trip {
+	struct esp_call call;
+	MPI_Comm comm;
+	struct comm *known;
+	void *source;          /* temporary, or NULL */
+	void *target;          /* temporary, or NULL */
+	struct layout result;  /* where the target is unpacked to; its arrays are our own */
+	void *move_to;         /* a result in its place that is wanted elsewhere; or NULL */
+	const void *move_from;
+	size_t move_bytes;
+	uint64_t *counts;      /* call.counts, ours */
+	bool failed;           /* no memory        */
+};
+
+/* A zeroed trip for a call on comm. */
+void trip_begin(struct trip *trip, MPI_Comm comm, struct comm *known, enum esp_collective collective);
+
+/* The layout's data in one piece, for the call to read; NULL with trip->failed: no memory. */
+const void *trip_source(struct trip *trip, const struct layout *layout);
+/* One piece of memory for the call to write, from which the layout is filled at the end. */
+void *trip_target(struct trip *trip, const struct layout *layout);
+
+/* Bytes of each block, as the call's counts. */
+void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t element_bytes);
+
+/* Elements of all blocks. */
+size_t layout_elements(const struct layout *layout);
+
+/* The call has ended well: the result goes where it is wanted. */
+void trip_arrive(struct trip *trip);
+/* Frees what it had. */
+void trip_end(struct trip *trip);
+
+/* Makes the call and waits for it; an MPI error code. */
+int trip_run(struct trip *trip, const char *function);
+
+/* requests.c: starts it, and takes *trip over, which is copied. */
+int trip_start(struct trip *trip, const char *function, MPI_Request *request);
+
+/*
+ * An alltoall whose blocks differ: every rank knows its own row and column of the table of counts, and the call wants all of
+ * it. bytes: this rank's row, from malloc; taken over. Blocking if request is NULL.
+ */
+int trip_alltoallv(struct trip *trip, uint64_t *bytes, const char *function, MPI_Request *request);
+
+#endif
