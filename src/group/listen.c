@@ -9,7 +9,6 @@
 
 #include "group/resolve.h"
 
-#define BACKLOG 1024 /* the kernel takes less if it is set to (net.core.somaxconn) */
 #define TRIES_MOST 64 /* of ports that the kernel chooses, where one port has to be free on several addresses */
 
 void group_prefer_address(struct card *card, const struct sockaddr *address)
@@ -69,7 +68,7 @@ static int listen_at(struct sockaddr_storage *name, uint16_t port, bool both_fam
 	if (segment > 0) /* what is accepted inherits it, and tells the other end */
 		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	*port_in(name) = htons(port);
-	if (bind(fd, (const struct sockaddr *)name, length) == 0 && listen(fd, BACKLOG) == 0)
+	if (bind(fd, (const struct sockaddr *)name, length) == 0 && listen(fd, PORT_BACKLOG) == 0)
 		return fd;
 	int why = errno;
 	close(fd);

@@ -20,6 +20,7 @@ struct listen_config {
 };
 
 #define LISTEN_MOST CARD_ADDRESSES
+#define PORT_BACKLOG 1024 /* the kernel takes less if it is set to (net.core.somaxconn) */
 
 /* Listening sockets (non-blocking, close-on-exec) with one port in common. */
 struct listener {

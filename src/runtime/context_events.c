@@ -113,18 +113,36 @@ static void on_control_unreachable(void *argument, uint32_t peer, const struct e
 	membership_unreachable(argument, peer, why);
 }
 
+/* Others are connected with it, or with somebody who is. */
+static void on_unanswered(void *argument, uint32_t peer)
+{
+	struct context *context = argument;
+	struct control_msg msg = {
+		.type = CONTROL_DIALS,
+		.from = context->rank,
+		.about = peer,
+		.first = context->rank,
+		.sequence = clock_now_ns(),
+		.peer = UINT32_MAX,
+	};
+
+	if (context_is_news(context, &msg))
+		steward_send_all(context->steward, &msg);
+}
+
 /* ---- messages ---- */
 
 /* Word of a group is passed on once, by those who are not in it too. */
 bool context_is_news(struct context *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
+	bool is_moment = is_absence || msg->type == CONTROL_DIALS;
 	uint8_t name[36];
 
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
-	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
+	bytes_put64(name + 12, is_moment ? msg->sequence : 0);
 	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
 	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
 	uint32_t digest = crc32c(msg->type, name, sizeof(name));
@@ -176,6 +194,16 @@ static void about_group(struct context *context, uint32_t peer, const struct con
 	pthread_mutex_unlock(&context->lock);
 }
 
+static void on_dialled(struct context *context, uint32_t by)
+{
+	char who[RANK_TEXT];
+
+	if (by < context->size)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s finds no way in: all are let in for a while",
+		          context_rank_text(context, by, who));
+	steward_expect(context->steward);
+}
+
 static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
 {
 	struct context *context = argument;
@@ -195,6 +223,12 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 	case CONTROL_ABSENT:
 		group_heard_absent(context, msg);
 		if (context_is_news(context, msg))
+			steward_send_all(context->steward, msg);
+		break;
+	case CONTROL_DIALS:
+		if (msg->about == context->rank)
+			on_dialled(context, msg->from);
+		else if (context_is_news(context, msg))
 			steward_send_all(context->steward, msg);
 		break;
 	case CONTROL_READY:
@@ -447,6 +481,7 @@ const struct steward_events context_events = {
 	.neighbour = on_neighbour,
 	.control_connected = on_control_connected,
 	.control_unreachable = on_control_unreachable,
+	.unanswered = on_unanswered,
 	.message = on_message,
 	.opened = membership_opened,
 	.closed = membership_closed,

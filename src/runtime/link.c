@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 
+#define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
 #define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
 /* More than this queued for one peer: it does not read, and is given up. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
@@ -155,7 +156,9 @@ void link_dial(struct link *link, const struct link_ways *ways)
 	}
 	if (link->purpose == HELLO_PROBE)
 		link->attempts = 0; /* one way only */
-	link->connect_ns = clock_now_ns() + CONNECT_PATIENCE;
+	link->began_ns = clock_now_ns();
+	link->connect_ns = link->began_ns + CONNECT_PATIENCE;
+	link->is_reported = false;
 	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, link->peer, link->rail, link->attempts++, &route)) {
 		broke(link, ESP_ELINK, "the rank has no address", 0);
 		return;
@@ -188,9 +191,10 @@ void link_greet(struct link *link, const struct handshake_config *config)
 {
 	int one = 1;
 
-	/* Fails on a Unix socket, which needs none of it. */
-	(void)setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	(void)setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (link->dialled && !link->local) { /* what was accepted has it from its port; a Unix socket needs none of it */
+		(void)setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		(void)setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	}
 	handshake_init(&link->handshake, link->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
 	link->state = LINK_SHAKING;
 }
@@ -286,15 +290,29 @@ bool link_shake(struct link *link)
 	return true;
 }
 
+/* May it still turn out to be unanswered? */
+static bool awaits_answer(const struct link *link)
+{
+	return link->dialled && !link->local && !link->is_reported && (link->state == LINK_CONNECTING || link->state == LINK_SHAKING);
+}
+
+bool link_is_unanswered(const struct link *link, uint64_t now_ns)
+{
+	return awaits_answer(link) && now_ns >= link->began_ns + UNANSWERED;
+}
+
 uint64_t link_due(const struct link *link, const struct link_ways *ways)
 {
 	bool has_other_ways = link->dialled && !link->local && ways->roster->cards[link->peer].address_count > 1;
+	uint64_t due = link->state < LINK_OPEN ? link->deadline_ns : UINT64_MAX;
 
 	if (link->state == LINK_WAITING)
 		return link->retry_ns;
-	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < link->deadline_ns)
-		return link->connect_ns;
-	return link->state < LINK_OPEN ? link->deadline_ns : UINT64_MAX;
+	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < due)
+		due = link->connect_ns;
+	if (awaits_answer(link) && link->began_ns + UNANSWERED < due)
+		due = link->began_ns + UNANSWERED;
+	return due;
 }
 
 void link_late(struct link *link)

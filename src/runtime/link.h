@@ -32,13 +32,16 @@ struct link {
 	bool is_guest;          /* accepted and not yet proved                         */
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
+	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool handed, received;  /* descriptors, each way                               */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
+	uint32_t watched;       /* the events that epoll is to tell                    */
 	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
 	uint64_t deadline_ns;   /* until it must be proved                             */
-	uint64_t connect_ns;    /* until this attempt must be connected                */
+	uint64_t began_ns;      /* this attempt                                        */
+	uint64_t connect_ns;    /* until it must be connected                          */
 	uint64_t retry_ns;
 	uint64_t dialled_ns;    /* for the first time                                  */
 	uint32_t attempts;
@@ -77,6 +80,8 @@ void link_connected(struct link *link, const struct handshake_config *config);
 
 /* When somebody has to look at it, whatever comes of it. */
 uint64_t link_due(const struct link *link, const struct link_ways *ways);
+/* Was it dialled over TCP, has not been answered for long, and was not reported yet? */
+bool link_is_unanswered(const struct link *link, uint64_t now_ns);
 /* It has taken too long. */
 void link_late(struct link *link);
 

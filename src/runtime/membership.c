@@ -79,6 +79,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	note_fate(context, rank, fate);
+	steward_expect(context->steward); /* of those that have to close the gap */
 	tracer_mark(context->tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
 	if (fate == FATE_HERE)
 		return;
@@ -140,6 +141,7 @@ static void begin(void *argument, void *unused)
 
 	(void)unused;
 	presence_begin(&context->presence, clock_now_ns());
+	steward_settle(context->steward);
 }
 
 static void leave(void *argument, void *unused)

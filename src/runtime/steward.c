@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,10 +17,12 @@
 #include "base/clock.h"
 #include "runtime/errands.h"
 #include "runtime/link.h"
+#include "runtime/turnstile.h"
 
 #define GUESTS_MOST 256u              /* accepted and not yet proved, at a time */
 #define TICK (20 * NS_PER_MS)
-#define ACCEPTS 16 /* in one turn */
+#define ACCEPTS 64 /* in one turn */
+#define LOCKED_BACKLOG 32 /* who waits while the turnstile is locked: more than it lets in at a time, or it would seem that nobody waits */
 #define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
 
 struct steward {
@@ -30,6 +34,9 @@ struct steward {
 	uint32_t listen_count;
 	struct link *links;
 	uint32_t guests;
+	struct turnstile turnstile; /* at the TCP ports */
+	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
+	uint32_t first_looked_at;   /* of the ports, in turn */
 	struct link **control; /* by rank: the first open or coming control connection */
 	struct handshake_config listener;
 	struct rng rng;
@@ -46,6 +53,9 @@ static void watch(struct steward *steward, struct link *link, int how)
 {
 	struct epoll_event event = {.events = EPOLLIN | (link_wants_to_write(link) ? EPOLLOUT : 0u), .data.ptr = link};
 
+	if (how == EPOLL_CTL_MOD && event.events == link->watched)
+		return;
+	link->watched = event.events;
 	(void)epoll_ctl(steward->epoll_fd, how, link->fd, &event);
 }
 
@@ -193,6 +203,14 @@ static void note_newcomer(struct steward *steward, struct link *link)
 	atomic_fetch_add(&steward->newcomers, 1);
 }
 
+static void guest_proved(struct steward *steward, struct link *link)
+{
+	steward->guests--;
+	link->is_guest = false;
+	if (!link->local)
+		turnstile_proved(&steward->turnstile);
+}
+
 /* Moves a link as far as it goes. It may be gone afterwards. */
 static void link_turn(struct steward *steward, struct link *link)
 {
@@ -204,10 +222,8 @@ static void link_turn(struct steward *steward, struct link *link)
 	}
 	while (link->state == LINK_SHAKING && link_shake(link))
 		;
-	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE) {
-		steward->guests--;
-		link->is_guest = false;
-	}
+	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE)
+		guest_proved(steward, link);
 	while (link->state == LINK_HANDING &&
 	       link_hand_over(link, steward->config.descriptors, steward->config.descriptor_count))
 		;
@@ -283,34 +299,112 @@ static void throw_one_out(struct steward *steward)
 		link_remove(steward, oldest);
 }
 
-static void accept_all(struct steward *steward, int listen_fd)
+static bool greet(struct steward *steward, int fd, bool local)
 {
-	for (unsigned i = 0; i < ACCEPTS; i++) {
-		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (steward->guests == GUESTS_MOST)
+		throw_one_out(steward);
+	struct link *link = link_new();
+	if (!link) {
+		close(fd);
+		return false;
+	}
+	link->fd = fd;
+	link->is_guest = true;
+	link->local = local;
+	link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
+	steward->guests++;
+	link_insert(steward, link);
+	link_greet(link, &steward->listener);
+	watch(steward, link, EPOLL_CTL_ADD);
+	link_turn(steward, link);
+	return true;
+}
 
+/* True: nobody waits there any more. */
+static bool accept_all(struct steward *steward, int listen_fd)
+{
+	bool local = listen_fd == steward->config.local_fd;
+
+	for (unsigned i = 0; i < ACCEPTS; i++) {
+		uint64_t now = clock_now_ns();
+
+		if (!local && !turnstile_admits(&steward->turnstile, now))
+			return false;
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EINTR)
 			continue;
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 			usleep(FULL_PAUSE_US); /* the knock stays, and there is no other way to look away */
 		if (fd < 0)
-			return;
-		if (steward->guests == GUESTS_MOST)
-			throw_one_out(steward);
-		struct link *link = link_new();
-		if (!link) {
-			close(fd);
-			return;
-		}
-		link->fd = fd;
-		link->is_guest = true;
-		link->local = listen_fd == steward->config.local_fd;
-		link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
-		steward->guests++;
-		link_insert(steward, link);
-		link_greet(link, &steward->listener);
-		watch(steward, link, EPOLL_CTL_ADD);
-		link_turn(steward, link);
+			return true;
+		if (!local)
+			turnstile_take(&steward->turnstile, now);
+		if (!greet(steward, fd, local))
+			return false;
 	}
+	return false;
+}
+
+/* ---- the ports ---- */
+
+static uint32_t port_count(const struct steward *steward)
+{
+	return steward->listen_count + (steward->config.door_fd >= 0 ? 1 : 0);
+}
+
+static int *port_at(struct steward *steward, uint32_t i)
+{
+	return i < steward->listen_count ? &steward->listen_fds[i] : &steward->config.door_fd;
+}
+
+/* What is accepted inherits this, and a stranger costs no calls for it. */
+static void prepare_port(int fd)
+{
+	int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+static void look_away(struct steward *steward, bool away)
+{
+	if (steward->looks_away == away)
+		return;
+	steward->looks_away = away;
+	for (uint32_t i = 0; i < port_count(steward); i++) {
+		int *fd = port_at(steward, i);
+		struct epoll_event event = {.events = away ? 0u : EPOLLIN, .data.ptr = fd};
+
+		(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
+		(void)listen(*fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
+	}
+}
+
+/* While the turnstile is locked: lets in as many as have tickets, at all ports in turn. Returns when to look again. */
+static uint64_t look_at_ports(struct steward *steward, uint64_t now)
+{
+	uint64_t when = turnstile_look_ns(&steward->turnstile, now);
+
+	look_away(steward, when != UINT64_MAX);
+	if (when > now)
+		return when;
+	bool empty = true;
+	uint32_t first = steward->first_looked_at++;
+	for (uint32_t i = 0; i < port_count(steward); i++)
+		empty &= accept_all(steward, *port_at(steward, (first + i) % port_count(steward)));
+	if (empty)
+		turnstile_empty(&steward->turnstile);
+	return now; /* the list of links has changed */
+}
+
+void steward_expect(struct steward *steward)
+{
+	turnstile_expect(&steward->turnstile, clock_now_ns());
+}
+
+void steward_settle(struct steward *steward)
+{
+	turnstile_settle(&steward->turnstile);
 }
 
 /* ---- errands ---- */
@@ -468,6 +562,10 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 
 	for (struct link *link = steward->links; link; link = following) {
 		following = link->next;
+		if (link_is_unanswered(link, now)) {
+			link->is_reported = true;
+			steward->config.events->unanswered(steward->config.context, link->peer);
+		}
 		uint64_t when = link_due(link, &steward->ways);
 		if (when <= now && link->state == LINK_WAITING) {
 			dial_now(steward, link);
@@ -502,16 +600,14 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 		(void)got;
 		return;
 	}
-	for (uint32_t i = 0; i < steward->listen_count; i++) {
-		if (event->data.ptr == &steward->listen_fds[i]) {
-			accept_all(steward, steward->listen_fds[i]);
+	for (uint32_t i = 0; i < port_count(steward); i++) {
+		if (event->data.ptr == port_at(steward, i)) {
+			(void)accept_all(steward, *port_at(steward, i));
 			return;
 		}
 	}
 	if (event->data.ptr == &steward->config.local_fd)
-		accept_all(steward, steward->config.local_fd);
-	else if (event->data.ptr == &steward->config.door_fd)
-		accept_all(steward, steward->config.door_fd);
+		(void)accept_all(steward, steward->config.local_fd);
 	else if (event->data.ptr == &steward->config.extra_fd)
 		steward->config.events->extra(steward->config.context);
 	else
@@ -563,8 +659,9 @@ static void *steward_main(void *argument)
 	pthread_setname_np(pthread_self(), "esp-steward");
 	while (!is_quitting(steward, &ticks)) {
 		uint64_t now = clock_now_ns();
-		uint64_t next = look_at_clock(steward, now);
+		uint64_t next = look_at_clock(steward, now), look = look_at_ports(steward, now);
 
+		next = look < next ? look : next;
 		if (ticks && next_tick <= now) {
 			steward->config.events->tick(steward->config.context, now);
 			next_tick = now + TICK;
@@ -614,6 +711,9 @@ static bool watch_listeners(struct steward *steward)
 
 	for (uint32_t i = 0; i < steward->listen_count; i++)
 		watched = watched && watch_own(steward, &steward->listen_fds[i]);
+	watched = watched && watch_own(steward, &steward->config.door_fd);
+	for (uint32_t i = 0; i < port_count(steward); i++)
+		prepare_port(*port_at(steward, i));
 	return watched;
 }
 
@@ -649,6 +749,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	memcpy(steward->listen_fds, config->listener->fds, sizeof(steward->listen_fds));
 	pthread_mutex_init(&steward->lock, NULL);
 	errands_init(&steward->errands);
+	turnstile_init(&steward->turnstile, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
 	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE, config->lanes,
 	              &steward->listener);
@@ -656,7 +757,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
-	               watch_listeners(steward) && watch_own(steward, &steward->config.door_fd) &&
+	               watch_listeners(steward) &&
 	               watch_own(steward, &steward->config.extra_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	if (!steward->control || !watched || start_thread(steward) != 0) {

@@ -7,7 +7,8 @@
  * also hand each other the descriptors of their shared memory; others through TCP. A control
  * connection that closes is how the death of a process is noticed.
  *
- * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds.
+ * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds; and if there are many, they are not
+ * let in (turnstile.h).
  *
  * Events are called by the steward's thread, without a lock held; functions may be called
  * from any thread, from within events too.
@@ -41,6 +42,8 @@ struct steward_events {
 	/* A control connection that this rank dialled stands, or cannot be made. */
 	void (*control_connected)(void *context, uint32_t peer);
 	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
+	/* A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (turnstile.h). */
+	void (*unanswered)(void *context, uint32_t peer);
 	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
 	/* A control connection was closed by the other end, or broke. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
@@ -109,6 +112,11 @@ int steward_share_door(const struct steward *steward);
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
 /* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
 bool steward_has_control(const struct steward *steward, uint32_t peer);
+
+/* By the steward's thread alone: a rank is about to connect, so for some seconds all are let in who come, strangers too. */
+void steward_expect(struct steward *steward);
+/* The same: no longer, as it is from the beginning on. */
+void steward_settle(struct steward *steward);
 
 /* From now on tick() is wanted, or not. */
 void steward_tick(struct steward *steward, bool wanted);

@@ -35,8 +35,10 @@ enum control_type {
 	CONTROL_PIECE = 13, /* a piece of a longer message about the group: see below                  */
 	CONTROL_INVITE = 14, /* to somebody at the door: come as rank `about` of `first`, in start `sequence` of the
 	                      * job, to the leader at the address `text`                               */
+	CONTROL_DIALS = 15, /* rank `from` tries to connect to rank `about`, which does not answer: let all in who come; passed on
+	                     * to all. sequence tells times apart                                      */
 };
-#define CONTROL_TYPE_LAST CONTROL_INVITE
+#define CONTROL_TYPE_LAST CONTROL_DIALS
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes

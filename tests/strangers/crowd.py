@@ -53,9 +53,10 @@ def await_ports(pids, count, seconds=30):
     raise AssertionError(f"the ranks do not listen on {count} ports after {seconds} s, but on {ports_of(pids())}")
 
 
-def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1):
+def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1, stay=None):
     words = [stranger, "--ports", ",".join(map(str, ports)), "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed)]
     words += ["--kinds", kinds] if kinds else []
+    words += ["--stay", str(stay)] if stay else []
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
@@ -70,3 +71,12 @@ def resident_kib(pid):
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
     return 0
+
+
+def steward_seconds(pid):
+    """Processor time of the thread that stands at the ports of a rank."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text().strip() == "esp-steward":
+                return int((task / "schedstat").read_text().split()[0]) / 1e9
+    return 0.0

@@ -1,10 +1,11 @@
 /*
  * stranger.c - connects to ports of this host without knowing what listens there, and says what strangers say.
  *
- *     stranger --ports 40001,40002 --kinds http,tls,slow --rate 200 --seconds 2
+ *     stranger --ports 40001,40002 --kinds http,tls,slow --rate 200 --seconds 2 [--stay 0.05]
  *
  * Prints as JSON for each kind: how many connections there were, how many the other end closed, how long the longest was left
- * open by it, how many were open at a time, and the most bytes that anybody got to read. The ports are on 127.0.0.1.
+ * open by it, how many were open at a time, and the most bytes that anybody got to read. With --stay they leave by themselves after so
+ * many seconds, also those that nobody has answered. The ports are on 127.0.0.1.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,6 +39,7 @@ static const char *const kind_names[] = {"http", "tls", "ssh", "random", "slow",
 #define OPEN_MOST 1000u
 #define PORTS_MOST 64u
 #define SLOW_NS (200 * NS_PER_MS)
+#define LEAVE_NS (10 * NS_PER_MS)
 #define RANDOM_BYTES 3000u
 
 struct visit {
@@ -57,7 +59,7 @@ struct tour {
 	uint16_t ports[PORTS_MOST];
 	uint32_t port_count;
 	bool kinds[KIND_COUNT];
-	double rate, seconds;
+	double rate, seconds, stay; /* stay 0: until the other end closes */
 	struct rng rng;
 	int epoll_fd;
 	struct visit visits[OPEN_MOST];
@@ -242,9 +244,19 @@ static void talk_slowly(struct tour *tour)
 	}
 }
 
+static void leave_in_time(struct tour *tour)
+{
+	uint64_t now = clock_now_ns(), stay = (uint64_t)(tour->stay * (double)NS_PER_S);
+
+	for (uint32_t i = 0; i < OPEN_MOST; i++) {
+		if (tour->visits[i].fd >= 0 && now >= tour->visits[i].began_ns + stay)
+			end_visit(tour, &tour->visits[i], false);
+	}
+}
+
 static void go_round(struct tour *tour)
 {
-	uint64_t began = clock_now_ns(), end = began + (uint64_t)(tour->seconds * (double)NS_PER_S), begun = 0, talked = began;
+	uint64_t began = clock_now_ns(), end = began + (uint64_t)(tour->seconds * (double)NS_PER_S), begun = 0, talked = began, left = began;
 
 	for (uint64_t now = began; now < end; now = clock_now_ns()) {
 		uint64_t due = (uint64_t)((double)(now - began) / (double)NS_PER_S * tour->rate) + 1;
@@ -255,6 +267,10 @@ static void go_round(struct tour *tour)
 		if (now >= talked + SLOW_NS / 4) {
 			talk_slowly(tour);
 			talked = now;
+		}
+		if (tour->stay > 0 && now >= left + LEAVE_NS) {
+			leave_in_time(tour);
+			left = now;
 		}
 	}
 	for (uint32_t i = 0; i < OPEN_MOST; i++) {
@@ -328,14 +344,15 @@ static void parse_kinds(struct tour *tour, char *list)
 static void parse_positive(const char *text, double *out)
 {
 	if (!number_parse_double(text, strlen(text), out) || !(*out > 0))
-		fail("--rate and --seconds take numbers above 0");
+		fail("--rate, --seconds and --stay take numbers above 0");
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{"ports", required_argument, NULL, 'p'},   {"kinds", required_argument, NULL, 'k'}, {"rate", required_argument, NULL, 'r'},
-		{"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},  {NULL, 0, NULL, 0},
+		{"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},  {"stay", required_argument, NULL, 'y'},
+		{NULL, 0, NULL, 0},
 	};
 	static struct tour tour = {.rate = 100, .seconds = 1};
 	uint64_t seed = 1;
@@ -350,8 +367,10 @@ int main(int argc, char **argv)
 			parse_positive(optarg, &tour.rate);
 		else if (c == 's')
 			parse_positive(optarg, &tour.seconds);
+		else if (c == 'y')
+			parse_positive(optarg, &tour.stay);
 		else if (c != 'S' || !number_parse_u64(optarg, strlen(optarg), &seed))
-			fail("usage: stranger --ports LIST [--kinds LIST] [--rate N] [--seconds S] [--seed N]");
+			fail("usage: stranger --ports LIST [--kinds LIST] [--rate N] [--seconds S] [--stay S] [--seed N]");
 	}
 	bool any = false;
 	for (int i = 0; i < KIND_COUNT; i++)

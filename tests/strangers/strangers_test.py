@@ -6,10 +6,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
-from crowd import await_ports, send_strangers, tally
+from crowd import await_ports, ports_of, send_strangers, tally
 
 ESPALIER, STRANGER = sys.argv[1:3]
 RANKS = 4
@@ -25,14 +26,15 @@ def free_port():
 class Job:
     """Ranks of `espalier bench`, started one by one."""
 
-    def __init__(self, sizes, seconds):
+    def __init__(self, sizes, seconds, **settings):
+        self.settings = {f"ESP_{name.upper()}": str(value) for name, value in settings.items()}
         self.words = [ESPALIER, "bench", "allreduce", "--size", sizes, "--seconds", str(seconds), "--json"]
         self.leader = f"127.0.0.1:{free_port()}"
         self.ranks, self.logs = [], []
 
     def start(self, rank):
         environment = {**os.environ, "ESP_RANK": str(rank), "ESP_SIZE": str(RANKS), "ESP_LEADER": self.leader,
-                       "ESP_TRANSPORT": "tcp", "ESP_LIVENESS_MS": "4000", "ESP_JOIN_SECONDS": "60"}
+                       "ESP_TRANSPORT": "tcp", "ESP_LIVENESS_MS": "4000", "ESP_JOIN_SECONDS": "60", **self.settings}
         log = tempfile.TemporaryFile("w+")
         self.logs.append(log)
         self.ranks.append(subprocess.Popen(self.words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
@@ -40,6 +42,15 @@ class Job:
 
     def pids(self):
         return [rank.pid for rank in self.ranks]
+
+    def log(self, rank):
+        return os.pread(self.logs[rank].fileno(), 1 << 24, 0).decode(errors="replace")
+
+    def await_line(self, rank, words, seconds=60):
+        until = time.monotonic() + seconds
+        while words not in self.log(rank):
+            assert time.monotonic() < until and self.ranks[rank].poll() is None, f"rank {rank} never said '{words}':\n{self.log(rank)}"
+            time.sleep(0.02)
 
     def finish(self):
         """What rank 0 has measured; everybody's log."""
@@ -63,13 +74,13 @@ class Job:
 
 
 class StrangersTest(unittest.TestCase):
-    def check(self, job, tallies):
+    def check(self, job, tallies, most_lines=10):
         result, logs = job.finish()
         for row in result["results"]:
             for place in ("in_place", "out_of_place"):
                 self.assertEqual(row[place]["nwrong"], 0, row)
         for log in logs:
-            self.assertLess(len(log.splitlines()), 10, "strangers make no line each:\n" + log)
+            self.assertLess(len(log.splitlines()), most_lines, "strangers make no line each:\n" + log)
         for tally_of_kinds in tallies:
             for kind, counts in tally_of_kinds.items():
                 self.assertGreater(counts["connected"], 0, f"{kind} never got through: {counts}")
@@ -95,6 +106,35 @@ class StrangersTest(unittest.TestCase):
             job.start(rank)
         during = send_strangers(STRANGER, await_ports(job.pids, RANKS), 2.0, 5000, "scan,reset,random")
         self.check(job, [tally(during)])
+
+    def test_flood_is_kept_out(self):
+        """Once the ranks are connected, most of those who come are not let in."""
+        job = Job("4K", 4, log="trace", log_subsystems="NET")
+        self.addCleanup(job.end)
+        for rank in range(RANKS):
+            job.start(rank)
+        job.await_line(0, "lane 0 is connected")  # the ports are settled before the first call
+        flood = tally(send_strangers(STRANGER, ports_of(job.pids()), 2.0, 16000, "scan,reset,random", stay=0.05))
+        begun = sum(counts["begun"] for counts in flood.values())
+        got_in = sum(counts["connected"] for counts in flood.values())
+        self.assertGreater(begun, 8000, flood)
+        self.assertLess(got_in, begun // 2, flood)
+        self.check(job, [flood], most_lines=200)
+
+    def test_ranks_get_in(self):
+        """A rank that connects in the middle of a flood gets in, as others announce it."""
+        # Small calls take the first lane; the second is connected when the large ones come, which is while strangers keep the port busy.
+        job = Job("8,1M", 2, lanes=2, deadline_seconds=12, log="trace", log_subsystems="NET")
+        self.addCleanup(job.end)
+        for rank in range(RANKS):
+            job.start(rank)
+        job.await_line(0, "lane 0 is connected")
+        port = ports_of([job.ranks[0].pid])
+        flood = send_strangers(STRANGER, port, 60.0, 12000, "scan,reset,random", stay=0.05)
+        self.addCleanup(flood.communicate)
+        self.addCleanup(flood.terminate)
+        job.await_line(0, "lane 1 is connected to rank")
+        self.check(job, [], most_lines=200)
 
 
 if __name__ == "__main__":
