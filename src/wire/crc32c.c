@@ -41,13 +41,20 @@ static void make_byte_table(void)
 	}
 }
 
-/* Checksums without their final inversion are linear: the table for a byte is the sum of those of its bits. */
+/*
+ * Checksums without their final inversion are linear: what becomes of a byte is the sum of what becomes of its bits. So only those are
+ * taken all the way: every process does this when it starts.
+ */
 static void make_shift_table(void)
 {
 	for (uint32_t k = 0; k < 4; k++) {
-		for (uint32_t i = 0; i < 256; i++) {
+		for (uint32_t i = 1; i < 256; i++) {
 			uint32_t crc = i << 8 * k;
 
+			if (i & (i - 1)) {
+				shift_table[k][i] = shift_table[k][i & (i - 1)] ^ shift_table[k][i & -i];
+				continue;
+			}
 			for (uint32_t n = 0; n < STRETCH; n++)
 				crc = crc >> 8 ^ byte_table[0][crc & 0xff];
 			shift_table[k][i] = crc;
