@@ -5,7 +5,9 @@
  *
  * A round starts all ranks at once, through the leader on the loopback and with a key. Times are from before the first fork:
  * until all processes were started, until the last rank had the roster, and until the last esp_init() had returned, which is
- * when all are connected and have met in a first barrier. Prints the medians of the rounds, and the best and the worst of the last.
+ * when all are connected and have met in a first barrier. Nobody leaves before that; how long leaving takes, until the last process has
+ * ended, is told apart. Prints the medians of the rounds, the best and the worst until all are ready, and, as a machine may have other
+ * things to do, the processor's time of all ranks until they are ready, the least of the rounds.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -50,7 +52,16 @@ static void choose_leader(void)
 struct moments {
 	uint64_t joined; /* it had the roster            */
 	uint64_t ready;  /* its esp_init() had returned  */
+	uint64_t spent;  /* processor's time until then  */
 };
+
+static uint64_t spent_ns(void)
+{
+	struct timespec spent;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+	return (uint64_t)spent.tv_sec * NS_PER_S + (uint64_t)spent.tv_nsec;
+}
 
 /* The library says so when it has the roster. */
 static void on_line(void *context, int level, const char *line)
@@ -62,7 +73,8 @@ static void on_line(void *context, int level, const char *line)
 		moments->joined = clock_now_ns();
 }
 
-static int be_rank(unsigned rank, int fd)
+/* Leaves when `go` is closed. */
+static int be_rank(unsigned rank, int fd, int go)
 {
 	static const char *const settings[] = {"log=info", NULL};
 	struct moments moments = {0};
@@ -80,25 +92,27 @@ static int be_rank(unsigned rank, int fd)
 		return 1;
 	}
 	moments.ready = clock_now_ns();
-	if (write(fd, &moments, sizeof(moments)) != sizeof(moments))
+	moments.spent = spent_ns();
+	char byte;
+	if (write(fd, &moments, sizeof(moments)) != sizeof(moments) || read(go, &byte, 1) != 0)
 		return 1;
 	return esp_fini(job) != ESP_OK;
 }
 
 /* Of all ranks, in milliseconds since the first was started. */
 struct times {
-	double started, joined, ready;
+	double started, joined, ready, left, spent;
 };
 
 /* Starts all ranks and waits until they are gone. */
 static struct times run_round(unsigned ranks)
 {
-	int fds[2], status, failed = 0;
+	int fds[2], go[2], status, failed = 0;
 	uint64_t begin;
 	struct moments last = {0}, moments;
 	struct times times;
 
-	if (pipe(fds) != 0)
+	if (pipe(fds) != 0 || pipe(go) != 0)
 		exit(1);
 	unsetenv("ESP_LAUNCHER");
 	set_number("ESP_SIZE", ranks);
@@ -109,23 +123,30 @@ static struct times run_round(unsigned ranks)
 
 		if (child == 0) {
 			close(fds[0]);
-			_exit(be_rank(rank, fds[1]));
+			close(go[1]);
+			_exit(be_rank(rank, fds[1], go[0]));
 		}
 		failed |= child < 0;
 	}
 	times.started = (double)(clock_now_ns() - begin) * 1e-6;
 	close(fds[1]);
-	while (read(fds[0], &moments, sizeof(moments)) == sizeof(moments)) {
+	close(go[0]);
+	times.spent = 0;
+	for (unsigned i = 0; i < ranks && read(fds[0], &moments, sizeof(moments)) == sizeof(moments); i++) {
+		times.spent += (double)moments.spent * 1e-6;
 		last.joined = moments.joined > last.joined ? moments.joined : last.joined;
 		last.ready = moments.ready > last.ready ? moments.ready : last.ready;
 	}
 	close(fds[0]);
+	close(go[1]);
+	uint64_t all_ready = clock_now_ns();
 	while (wait(&status) > 0)
 		failed |= status != 0;
 	if (failed || last.joined < begin)
 		exit(1);
 	times.joined = (double)(last.joined - begin) * 1e-6;
 	times.ready = (double)(last.ready - begin) * 1e-6;
+	times.left = (double)(clock_now_ns() - all_ready) * 1e-6;
 	return times;
 }
 
@@ -138,7 +159,7 @@ static int compare(const void *a, const void *b)
 
 static void measure(unsigned ranks, unsigned rounds)
 {
-	double started[ROUNDS_MAX] = {0}, joined[ROUNDS_MAX] = {0}, ready[ROUNDS_MAX] = {0};
+	double started[ROUNDS_MAX] = {0}, joined[ROUNDS_MAX] = {0}, ready[ROUNDS_MAX] = {0}, left[ROUNDS_MAX] = {0}, spent[ROUNDS_MAX] = {0};
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct times times = run_round(ranks);
@@ -146,12 +167,14 @@ static void measure(unsigned ranks, unsigned rounds)
 		started[i] = times.started;
 		joined[i] = times.joined;
 		ready[i] = times.ready;
+		left[i] = times.left;
+		spent[i] = times.spent;
 	}
-	qsort(started, rounds, sizeof(*started), compare);
-	qsort(joined, rounds, sizeof(*joined), compare);
-	qsort(ready, rounds, sizeof(*ready), compare);
-	printf("%8u  %8.1f  %8.1f  %8.1f  (%.1f..%.1f)\n", ranks, started[rounds / 2], joined[rounds / 2], ready[rounds / 2], ready[0],
-	       ready[rounds - 1]);
+	double *all[] = {started, joined, ready, left, spent};
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		qsort(all[i], rounds, sizeof(double), compare);
+	printf("%8u  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  (%.1f..%.1f)\n", ranks, started[rounds / 2], joined[rounds / 2], ready[rounds / 2],
+	       left[rounds / 2], spent[0], ready[0], ready[rounds - 1]);
 	fflush(stdout);
 }
 
@@ -164,7 +187,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s [RANKS,RANKS,...] [ROUNDS]\n", argv[0]);
 		return 2;
 	}
-	printf("%8s  %8s  %8s  %8s  (best..worst), all in ms\n", "ranks", "started", "joined", "ready");
+	printf("%8s  %8s  %8s  %8s  %8s  %8s  (best..worst), all in ms\n", "ranks", "started", "joined", "ready", "leaving", "spent");
 	while (*at) {
 		char *end;
 		unsigned long ranks = strtoul(at, &end, 10);

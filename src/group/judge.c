@@ -61,7 +61,7 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 static const char *purpose_name(uint8_t purpose)
 {
 	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
-	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring"};
+	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_SHELF] = "descriptors"};
 	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 

@@ -66,7 +66,7 @@ struct context {
 	struct segment *segment;
 	struct segment_view **views; /* by local number                   */
 
-	int own_fds[STEWARD_DESCRIPTORS]; /* what neighbours are given     */
+	int own_fds[SHELF_EACH_MOST]; /* what neighbours are given     */
 
 	struct steward *steward;
 	uint16_t door_port;       /* where newcomers know this rank: that of the first context of its kin */

@@ -99,8 +99,7 @@ static void on_control_connected(void *argument, uint32_t peer)
 {
 	struct context *context = argument;
 
-	if (context->is_local[peer])
-		return; /* counted as a neighbour */
+	(void)peer;
 	pthread_mutex_lock(&context->lock);
 	context->controls_missing--; /* perhaps before it was counted: they are compared when all are dialled */
 	context_changed(context);
@@ -501,20 +500,10 @@ static uint32_t dial_overlay(struct context *context)
 	for (uint64_t step = 1; step < context->size; step *= 2) {
 		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
 
-		if (!context->is_local[peer]) {
-			steward_dial_control(context->steward, peer);
-			dialled++;
-		}
+		steward_dial_control(context->steward, peer);
+		dialled++;
 	}
 	return dialled;
-}
-
-static void dial_neighbours(struct context *context)
-{
-	for (uint32_t i = 0; i < context->local_count; i++) {
-		if (context->rank_of[i] < context->rank)
-			steward_dial_control(context->steward, context->rank_of[i]);
-	}
 }
 
 static bool all_met(const struct context *context)
@@ -555,7 +544,8 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	pthread_mutex_lock(&context->lock);
 	context->neighbours_missing += context->local_count - 1;
 	pthread_mutex_unlock(&context->lock);
-	dial_neighbours(context);
+	if (context->local_self > 0)
+		steward_dial_shelf(context->steward);
 	uint32_t dialled = dial_overlay(context);
 	pthread_mutex_lock(&context->lock);
 	context->controls_missing += dialled;

@@ -26,20 +26,12 @@ struct link *link_new(void)
 	return link;
 }
 
-static void close_descriptors(struct link *link)
-{
-	for (uint32_t i = 0; i < link->fd_count; i++)
-		close(link->fds[i]);
-	link->fd_count = 0;
-}
-
 void link_free(struct link *link)
 {
 	if (!link)
 		return;
 	if (link->fd >= 0)
 		close(link->fd);
-	close_descriptors(link);
 	handshake_fini(&link->handshake);
 	free(link->out);
 	free(link);
@@ -246,10 +238,10 @@ static void proved(struct link *link)
 		link->peer = link->handshake.peer.from;
 	if (link->purpose == HELLO_LANE || link->purpose == HELLO_PROBE)
 		link->state = LINK_DONE;
-	else if (link->purpose == HELLO_DOOR)
-		link->state = LINK_DOOR;
+	else if (link->purpose == HELLO_SHELF)
+		link->state = LINK_HANDING;
 	else
-		link->state = link->local ? LINK_HANDING : LINK_OPEN;
+		link->state = link->purpose == HELLO_DOOR ? LINK_DOOR : LINK_OPEN;
 }
 
 bool link_shake(struct link *link)
@@ -310,94 +302,22 @@ uint64_t link_due(const struct link *link, const struct link_ways *ways)
 		return link->retry_ns;
 	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < due)
 		due = link->connect_ns;
+	if (link->state == LINK_HANDING && link->retry_ns > 0 && link->retry_ns < due)
+		due = link->retry_ns;
 	if (awaits_answer(link) && link->began_ns + UNANSWERED < due)
 		due = link->began_ns + UNANSWERED;
 	return due;
 }
 
+void link_broke(struct link *link, const struct error *why)
+{
+	link->state = LINK_BROKEN;
+	link->err = *why;
+}
+
 void link_late(struct link *link)
 {
 	broke(link, ESP_ETIMEOUT, link->way[0] ? "no answer" : "it does not answer", 0);
-}
-
-/* ---- descriptors ---- */
-
-static bool send_descriptors(struct link *link, const int *fds, uint32_t count)
-{
-	char control[CMSG_SPACE(STEWARD_DESCRIPTORS * sizeof(int))] = {0};
-	char byte = 'D';
-	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
-	};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(head), fds, count * sizeof(int));
-	ssize_t sent = sendmsg(link->fd, &msg, MSG_NOSIGNAL);
-	if (sent == 1) {
-		link->handed = true;
-		return true;
-	}
-	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	return broke(link, ESP_ELINK, "cannot hand descriptors over", errno);
-}
-
-static void keep_descriptors(struct link *link, struct msghdr *msg)
-{
-	for (struct cmsghdr *head = CMSG_FIRSTHDR(msg); head; head = CMSG_NXTHDR(msg, head)) {
-		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-			continue;
-		uint32_t count = (uint32_t)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-
-		for (uint32_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
-			if (link->fd_count < STEWARD_DESCRIPTORS)
-				link->fds[link->fd_count++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-static bool receive_descriptors(struct link *link, uint32_t count)
-{
-	char control[CMSG_SPACE(STEWARD_DESCRIPTORS * sizeof(int))];
-	char byte;
-	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
-	ssize_t got = recvmsg(link->fd, &msg, MSG_CMSG_CLOEXEC);
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	if (got <= 0)
-		return broke(link, ESP_EPEER, "the connection was closed", got < 0 ? errno : 0);
-	keep_descriptors(link, &msg);
-	if (byte != 'D' || msg.msg_flags & MSG_CTRUNC || link->fd_count != count)
-		return broke(link, ESP_ELIMIT, "descriptors did not arrive: is the limit of open files (ulimit -n) too low?", 0);
-	link->received = true;
-	return true;
-}
-
-bool link_hand_over(struct link *link, const int *fds, uint32_t count)
-{
-	bool moved = false;
-
-	if (!link->handed)
-		moved |= send_descriptors(link, fds, count);
-	if (link->state == LINK_HANDING && !link->received)
-		moved |= receive_descriptors(link, count);
-	if (link->state == LINK_HANDING && link->handed && link->received)
-		link->state = LINK_OPEN;
-	return moved;
 }
 
 /* ---- messages ---- */
@@ -484,7 +404,7 @@ bool link_wants_to_write(const struct link *link)
 		handshake_output(&link->handshake, &bytes, &n);
 		return n > 0;
 	case LINK_HANDING:
-		return !link->handed;
+		return link->wants_room;
 	case LINK_OPEN:
 	case LINK_DOOR:
 		return link->out_at < link->out_bytes;

@@ -3,7 +3,7 @@
  *
  * Private to the steward, driven by its thread. A link is dialled or accepted, proves itself, and
  * then is what its purpose says: the steward hands a lane's connection on; a control
- * connection first exchanges descriptors if it is local, and then carries messages.
+ * connection carries messages; one for descriptors is over when they are handed (shelf.h).
  */
 #ifndef RUNTIME_LINK_H
 #define RUNTIME_LINK_H
@@ -17,7 +17,7 @@ enum link_state {
 	LINK_WAITING,    /* to be dialled again at retry_ns                    */
 	LINK_CONNECTING, /* connect() is under way                             */
 	LINK_SHAKING,    /* handshake                                          */
-	LINK_HANDING,    /* proved, local: descriptors are being exchanged     */
+	LINK_HANDING,    /* proved, for descriptors: they are left, or handed  */
 	LINK_OPEN,       /* a control connection                               */
 	LINK_DOOR,       /* proved: a newcomer, who waits to be let in         */
 	LINK_DONE,       /* proved, for a lane or a probe: to be handed on     */
@@ -33,7 +33,9 @@ struct link {
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
 	bool is_reported;       /* this attempt has been unanswered for long           */
-	bool handed, received;  /* descriptors, each way                               */
+	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
+	bool wants_room;        /* of descriptors: there are some to be handed         */
+	uint32_t shelf_at;      /* how many were handed: see shelf.h                   */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
@@ -50,8 +52,6 @@ struct link {
 	struct handshake handshake;
 	struct error err;
 	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
-	int fds[STEWARD_DESCRIPTORS];
-	uint32_t fd_count;
 	uint32_t in_at;
 	uint8_t in[CONTROL_BYTES];
 	uint8_t *out; /* queued messages */
@@ -82,12 +82,13 @@ void link_connected(struct link *link, const struct handshake_config *config);
 uint64_t link_due(const struct link *link, const struct link_ways *ways);
 /* Was it dialled over TCP, has not been answered for long, and was not reported yet? */
 bool link_is_unanswered(const struct link *link, uint64_t now_ns);
+/* It is over, and this is why. */
+void link_broke(struct link *link, const struct error *why);
 /* It has taken too long. */
 void link_late(struct link *link);
 
 /* Moves what can be moved up to the next state. True: something more may be moved. */
 bool link_shake(struct link *link);
-bool link_hand_over(struct link *link, const int *fds, uint32_t count);
 /* A message: true, into *out. */
 bool link_receive(struct link *link, struct control_msg *out);
 /* Is the newcomer still there? */

@@ -19,10 +19,11 @@
 #include "runtime/link.h"
 #include "runtime/turnstile.h"
 
-#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time */
+#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time, beside the ranks of this host */
 #define TICK (20 * NS_PER_MS)
 #define ACCEPTS 64 /* in one turn */
 #define LOCKED_BACKLOG 32 /* who waits while the turnstile is locked: more than it lets in at a time, or it would seem that nobody waits */
+#define BUSY_PAUSE (2 * NS_PER_MS) /* while too many descriptors are on their way */
 #define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
 
 struct steward {
@@ -37,6 +38,9 @@ struct steward {
 	struct turnstile turnstile; /* at the TCP ports */
 	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
 	uint32_t first_looked_at;   /* of the ports, in turn */
+	struct shelf shelf;         /* of descriptors of this host's ranks */
+	bool is_serving;            /* the first rank: all have left theirs */
+	uint32_t served;            /* and how many have got them all       */
 	struct link **control; /* by rank: the first open or coming control connection */
 	struct handshake_config listener;
 	struct rng rng;
@@ -145,9 +149,12 @@ static void link_ended(struct steward *steward, struct link *link)
 		return;
 	}
 	bool was_control = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_CONTROL;
+	bool was_shelf = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_SHELF;
 	uint32_t peer = link->peer;
 	struct error why = link->err;
 	link_remove(steward, link);
+	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
+		unreachable(steward, peer, HELLO_SHELF, 0, &why);
 	if (!was_control)
 		return;
 	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
@@ -184,15 +191,85 @@ static void opened(struct steward *steward, struct link *link)
 
 	if (!steward->control[link->peer])
 		steward->control[link->peer] = link;
-	if (link->local) {
-		uint32_t count = link->fd_count;
-
-		link->fd_count = 0;
-		events->neighbour(steward->config.context, link->peer, link->fds, count);
-	}
 	if (link->dialled)
 		events->control_connected(steward->config.context, link->peer);
 	events->opened(steward->config.context, link->peer);
+}
+
+/* ---- descriptors ---- */
+
+static void take_descriptors(void *argument, uint32_t local, const int *fds)
+{
+	struct steward *steward = argument;
+
+	steward->config.events->neighbour(steward->config.context, steward->config.rank_of[local], fds, steward->shelf.each);
+}
+
+/* Leaves ours, then takes those of the others. True: something more may be moved. */
+static bool fetch(struct steward *steward, struct link *link)
+{
+	struct error why;
+	bool busy = false;
+	enum esp_status status = link->has_left ? shelf_fetch(&steward->shelf, link->fd, &link->shelf_at, take_descriptors, steward, &why)
+	                                        : shelf_leave(&steward->shelf, link->fd, &busy, &why);
+
+	link->wants_room = !link->has_left && !busy;
+	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
+	if (status < 0)
+		link_broke(link, &why);
+	if (status != ESP_OK)
+		return false;
+	link->wants_room = false;
+	if (link->has_left && link->shelf_at == steward->config.local_count)
+		link->state = LINK_DONE;
+	link->has_left = true;
+	return true;
+}
+
+/* The first rank: takes what the other has left, then hands it all. True: something more may be moved. */
+static bool hand(struct steward *steward, struct link *link)
+{
+	struct error why;
+	uint32_t local = steward->config.local_of[link->peer];
+	bool busy = false;
+	enum esp_status status = ESP_PENDING;
+
+	link->wants_room = false;
+	link->retry_ns = 0;
+	if (!link->has_left)
+		status = shelf_put(&steward->shelf, link->fd, local, &why);
+	else if (shelf_is_full(&steward->shelf))
+		status = shelf_hand(&steward->shelf, link->fd, local, &link->shelf_at, &busy, &why);
+	else
+		return false;
+	if (status < 0)
+		link_broke(link, &why);
+	link->wants_room = link->has_left && status == ESP_PENDING && !busy;
+	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
+	if (status == ESP_OK && link->has_left)
+		link->state = LINK_DONE;
+	link->has_left = link->has_left || status == ESP_OK;
+	return status == ESP_OK;
+}
+
+static void hand_over(struct steward *steward, struct link *link)
+{
+	struct error why;
+
+	if (!link->local || (!link->dialled && steward->config.local_of[link->peer] >= steward->config.local_count)) {
+		error_set(&why, ESP_ELINK, "descriptors are for ranks of one host");
+		link_broke(link, &why);
+	}
+	while (link->state == LINK_HANDING && (link->dialled ? fetch(steward, link) : hand(steward, link)))
+		;
+}
+
+static void shelf_done(struct steward *steward, struct link *link)
+{
+	steward->served += !link->dialled;
+	link_remove(steward, link);
+	if (steward->served > 0 && steward->served == steward->config.local_count - 1)
+		shelf_clear(&steward->shelf, take_descriptors, steward);
 }
 
 static void note_newcomer(struct steward *steward, struct link *link)
@@ -207,6 +284,7 @@ static void guest_proved(struct steward *steward, struct link *link)
 {
 	steward->guests--;
 	link->is_guest = false;
+	link->deadline_ns = clock_now_ns() + steward->config.patience_ns; /* if it has to be kept waiting, as at a shelf */
 	if (!link->local)
 		turnstile_proved(&steward->turnstile);
 }
@@ -224,9 +302,8 @@ static void link_turn(struct steward *steward, struct link *link)
 		;
 	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE)
 		guest_proved(steward, link);
-	while (link->state == LINK_HANDING &&
-	       link_hand_over(link, steward->config.descriptors, steward->config.descriptor_count))
-		;
+	if (link->state == LINK_HANDING)
+		hand_over(steward, link);
 	if (link->state == LINK_DOOR) {
 		note_newcomer(steward, link);
 		link_look_at_door(link);
@@ -238,7 +315,9 @@ static void link_turn(struct steward *steward, struct link *link)
 	link_flush(link);
 	receive_all(steward, link);
 	link_flush(link);
-	if (link->state == LINK_DONE)
+	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
+		shelf_done(steward, link);
+	else if (link->state == LINK_DONE)
 		lane_done(steward, link);
 	else if (link->state == LINK_BROKEN)
 		link_ended(steward, link);
@@ -271,11 +350,11 @@ static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purp
 		return NULL;
 	}
 	link->dialled = true;
-	link->local = purpose == HELLO_CONTROL && steward->config.is_local[peer];
+	link->local = (purpose == HELLO_CONTROL || purpose == HELLO_SHELF) && steward->config.is_local[peer];
 	link->peer = peer;
 	link->purpose = (uint8_t)purpose;
 	link->lane = lane;
-	link->rail = purpose == HELLO_CONTROL ? ROUTE_ANY : lane % steward->config.rails->count;
+	link->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % steward->config.rails->count : ROUTE_ANY;
 	link->dialled_ns = clock_now_ns();
 	link->deadline_ns = link->dialled_ns + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));
@@ -301,7 +380,7 @@ static void throw_one_out(struct steward *steward)
 
 static bool greet(struct steward *steward, int fd, bool local)
 {
-	if (steward->guests == GUESTS_MOST)
+	if (steward->guests >= GUESTS_MOST + steward->config.local_count)
 		throw_one_out(steward);
 	struct link *link = link_new();
 	if (!link) {
@@ -431,6 +510,9 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 	case ERRAND_DIAL_PROBE:
 		dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
 		break;
+	case ERRAND_DIAL_SHELF:
+		dial(steward, errand->peer, HELLO_SHELF, 0, steward->config.patience_ns);
+		break;
 	case ERRAND_DIAL_CONTROL:
 		dial(steward, errand->peer, HELLO_CONTROL, 0, steward->config.patience_ns);
 		break;
@@ -532,6 +614,11 @@ void steward_dial_control(struct steward *steward, uint32_t peer)
 	(void)post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
 }
 
+void steward_dial_shelf(struct steward *steward)
+{
+	(void)post(steward, (struct errand){.what = ERRAND_DIAL_SHELF, .peer = steward->config.rank_of[0]});
+}
+
 void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
 {
 	(void)post(steward, (struct errand){.what = ERRAND_SEND, .peer = peer, .msg = *msg});
@@ -554,6 +641,21 @@ void steward_tick(struct steward *steward, bool wanted)
 
 /* ---- the thread ---- */
 
+/* All have left theirs: those who wait are served. One at a time, as each may end its link. */
+static void serve_all(struct steward *steward)
+{
+	struct link *following;
+
+	if (steward->is_serving || !shelf_is_full(&steward->shelf) || steward->config.local_self > 0)
+		return;
+	steward->is_serving = true;
+	for (struct link *link = steward->links; link; link = following) {
+		following = link->next;
+		if (link->state == LINK_HANDING)
+			link_turn(steward, link);
+	}
+}
+
 /* Throws out who is too late, dials anew; returns when to look again. */
 static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 {
@@ -570,6 +672,10 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 		if (when <= now && link->state == LINK_WAITING) {
 			dial_now(steward, link);
 			return now; /* the list may have changed */
+		}
+		if (when <= now && link->state == LINK_HANDING && when == link->retry_ns) {
+			link_turn(steward, link);
+			return now;
 		}
 		if (when <= now) {
 			link_late(link);
@@ -672,6 +778,7 @@ static void *steward_main(void *argument)
 		next = wanted < next ? wanted : next;
 		turn(steward, timeout_ms(now, next));
 		run_errands(steward);
+		serve_all(steward);
 	}
 	farewell(steward);
 	return NULL;
@@ -694,6 +801,7 @@ static void free_all(struct steward *steward)
 			close(fds[i]);
 	}
 	free(steward->control);
+	shelf_fini(&steward->shelf);
 	pthread_mutex_destroy(&steward->lock);
 	free(steward);
 }
@@ -751,7 +859,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	errands_init(&steward->errands);
 	turnstile_init(&steward->turnstile, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE, config->lanes,
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE | 1u << HELLO_SHELF, config->lanes,
 	              &steward->listener);
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -760,7 +868,9 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	               watch_listeners(steward) &&
 	               watch_own(steward, &steward->config.extra_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
-	if (!steward->control || !watched || start_thread(steward) != 0) {
+	enum esp_status shelf = shelf_init(&steward->shelf, config->local_self, config->local_count, config->descriptors,
+	                                   config->descriptor_count);
+	if (!steward->control || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
 		*out = NULL;
 		free_all(steward);
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");

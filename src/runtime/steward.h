@@ -4,7 +4,7 @@
  * Every connection of a rank, but for those of joining, is made or accepted here, proved by a
  * handshake, and then handed to whom it is for: data connections to the lanes, control
  * connections stay. Ranks of one host reach each other through Unix sockets, over which they
- * also hand each other the descriptors of their shared memory; others through TCP. A control
+ * also get the descriptors of each other's shared memory (shelf.h); others through TCP. A control
  * connection that closes is how the death of a process is noticed.
  *
  * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds; and if there are many, they are not
@@ -21,11 +21,10 @@
 #include "group/join.h"
 #include "group/listen.h"
 #include "group/route.h"
+#include "runtime/shelf.h"
 #include "wire/control_msg.h"
 
 struct steward;
-
-#define STEWARD_DESCRIPTORS 65u /* most that are handed to a rank of the same host */
 
 struct steward_events {
 	/* A data connection; takes the descriptor. */
@@ -35,7 +34,7 @@ struct steward_events {
 	/* A connection to measure a rail with; takes the descriptor. dialled: by steward_dial_probe(), which may also be in vain. */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
-	/* A rank of this host, connected, with its descriptors; takes them. */
+	/* A rank of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
 	/* A control connection stands, whoever dialled it. */
 	void (*opened)(void *context, uint32_t peer);
@@ -65,13 +64,15 @@ struct steward_config {
 	const struct roster *roster;    /* borrowed */
 	const struct rails *rails;      /* a lane is dialled on the rail of its number, taken around; borrowed */
 	const bool *is_local;           /* by rank: is on this host, and is to be reached through memory; borrowed */
+	const uint32_t *local_of, *rank_of; /* such ranks are numbered: by rank, by number; borrowed */
+	uint32_t local_self, local_count;
 	uint32_t lanes;
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
 	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
-	uint32_t descriptor_count;
+	uint32_t descriptor_count;      /* at most SHELF_EACH_MOST */
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
@@ -94,6 +95,8 @@ void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
 /* On one rail and no other, for so long. */
 void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns);
 void steward_dial_control(struct steward *steward, uint32_t peer);
+/* Gets the descriptors of all ranks of this host, and gives them ours, over the shelf of the first; not for that itself. */
+void steward_dial_shelf(struct steward *steward);
 
 /*
  * To one rank (a connection is made if there is none), or to all ranks that word is passed on by (passes_on), if there is a

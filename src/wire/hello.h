@@ -42,8 +42,9 @@ enum hello_purpose {
 	HELLO_LANE = 3,    /* data of one lane               */
 	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
 	HELLO_PROBE = 5,   /* how fast is this rail?         */
+	HELLO_SHELF = 6,   /* descriptors of the ranks of one host */
 };
-#define HELLO_PURPOSE_LAST HELLO_PROBE
+#define HELLO_PURPOSE_LAST HELLO_SHELF
 
 /* What the listener thinks of the dialer's hello. */
 enum hello_verdict {
