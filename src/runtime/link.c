@@ -14,6 +14,7 @@
 
 #define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
 #define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
+#define IN_MOST 16u /* messages that are received at a time: when all leave there are thousands */
 /* More than this queued for one peer: it does not read, and is given up. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
 
@@ -33,6 +34,7 @@ void link_free(struct link *link)
 	if (link->fd >= 0)
 		close(link->fd);
 	handshake_fini(&link->handshake);
+	free(link->in);
 	free(link->out);
 	free(link);
 }
@@ -324,11 +326,18 @@ void link_late(struct link *link)
 
 bool link_receive(struct link *link, struct control_msg *out)
 {
-	while (link->in_at < CONTROL_BYTES) {
-		ssize_t got = recv(link->fd, link->in + link->in_at, CONTROL_BYTES - link->in_at, 0);
+	if (!link->in)
+		link->in = malloc(IN_MOST * CONTROL_BYTES);
+	if (!link->in)
+		return broke(link, ESP_ENOMEM, "no memory for its messages", 0);
+	while (link->in_bytes - link->in_at < CONTROL_BYTES) {
+		memmove(link->in, link->in + link->in_at, link->in_bytes - link->in_at);
+		link->in_bytes -= link->in_at;
+		link->in_at = 0;
+		ssize_t got = recv(link->fd, link->in + link->in_bytes, IN_MOST * CONTROL_BYTES - link->in_bytes, 0);
 
 		if (got > 0)
-			link->in_at += (uint32_t)got;
+			link->in_bytes += (uint32_t)got;
 		else if (got < 0 && errno == EINTR)
 			continue;
 		else if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -338,8 +347,8 @@ bool link_receive(struct link *link, struct control_msg *out)
 		else
 			return broke(link, errno == ECONNRESET ? ESP_EPEER : ESP_ELINK, "its connection broke", errno);
 	}
-	link->in_at = 0;
-	if (!control_decode(link->in, out))
+	link->in_at += CONTROL_BYTES;
+	if (!control_decode(link->in + link->in_at - CONTROL_BYTES, out))
 		return broke(link, ESP_ECORRUPT, "it sent a control message that is none", 0);
 	return true;
 }

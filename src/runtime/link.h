@@ -52,8 +52,8 @@ struct link {
 	struct handshake handshake;
 	struct error err;
 	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
-	uint32_t in_at;
-	uint8_t in[CONTROL_BYTES];
+	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
+	uint32_t in_at, in_bytes;
 	uint8_t *out; /* queued messages */
 	size_t out_at, out_bytes, out_capacity;
 };

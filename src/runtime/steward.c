@@ -45,6 +45,10 @@ struct steward {
 	struct handshake_config listener;
 	struct rng rng;
 	atomic_uint newcomers; /* who wait at the door */
+	pthread_t self;        /* of the thread, once it runs */
+	atomic_bool runs;
+	bool has_posted;       /* the thread itself has left errands for itself   */
+	bool has_queued;       /* there may be messages that have not left         */
 
 	struct errands errands; /* what other threads ask for */
 	pthread_mutex_t lock;   /* what follows */
@@ -496,9 +500,21 @@ static void send_to(struct steward *steward, uint32_t peer, const struct control
 	if (!link) /* the dialling has failed for good at once */
 		return;
 	link_queue(link, msg);
-	link_flush(link);
-	if (link->fd >= 0 && link->state == LINK_OPEN)
+	steward->has_queued = true;
+}
+
+/* Many messages leave together: when all ranks leave, each passes on word of each. */
+static void flush_all(struct steward *steward)
+{
+	if (!steward->has_queued)
+		return;
+	steward->has_queued = false;
+	for (struct link *link = steward->links; link; link = link->next) {
+		if (link->state != LINK_OPEN || link->out_at == link->out_bytes)
+			continue;
+		link_flush(link);
 		watch(steward, link, EPOLL_CTL_MOD);
+	}
 }
 
 static void run_errand(struct steward *steward, const struct errand *errand)
@@ -535,10 +551,12 @@ static void run_errands(struct steward *steward)
 {
 	struct errand *errand;
 
+	steward->has_posted = false;
 	while ((errand = errands_take(&steward->errands))) {
 		run_errand(steward, errand);
 		free(errand);
 	}
+	flush_all(steward);
 }
 
 static void wake(struct steward *steward)
@@ -550,12 +568,19 @@ static void wake(struct steward *steward)
 	(void)done;
 }
 
+static bool is_own_thread(const struct steward *steward)
+{
+	return atomic_load(&steward->runs) && pthread_equal(pthread_self(), steward->self);
+}
+
 /* False: no memory; whoever waits for it has a deadline. */
 static bool post(struct steward *steward, struct errand errand)
 {
 	bool is_posted = errands_post(&steward->errands, &errand);
 
-	if (is_posted)
+	if (is_posted && is_own_thread(steward))
+		steward->has_posted = true; /* and does not sleep before it has looked */
+	else if (is_posted)
 		wake(steward);
 	return is_posted;
 }
@@ -763,6 +788,8 @@ static void *steward_main(void *argument)
 	bool ticks;
 
 	pthread_setname_np(pthread_self(), "esp-steward");
+	steward->self = pthread_self();
+	atomic_store(&steward->runs, true);
 	while (!is_quitting(steward, &ticks)) {
 		uint64_t now = clock_now_ns();
 		uint64_t next = look_at_clock(steward, now), look = look_at_ports(steward, now);
@@ -776,7 +803,7 @@ static void *steward_main(void *argument)
 			next = next_tick;
 		uint64_t wanted = steward->config.events->turn(steward->config.context, now);
 		next = wanted < next ? wanted : next;
-		turn(steward, timeout_ms(now, next));
+		turn(steward, steward->has_posted ? 0 : timeout_ms(now, next));
 		run_errands(steward);
 		serve_all(steward);
 	}

@@ -18,7 +18,8 @@ struct segment {
 	int fd;        /* for us: reserves memory and gives it back                   */
 	int shared_fd; /* for peers: cannot be written through                        */
 	uint8_t *base;
-	pthread_mutex_t lock; /* of heap */
+	uintptr_t room, stride; /* where the views of peers may lie, side by side; 0: nowhere in particular */
+	pthread_mutex_t lock;   /* of heap */
 	struct heap heap;
 	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
 };

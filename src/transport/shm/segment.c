@@ -158,6 +158,37 @@ static void *map_aligned(uint64_t bytes, int protection, int fd)
 }
 
 /*
+ * Many views are quickest to map into a stretch of addresses that is known to be free: it is looked for once. Nothing holds it: if
+ * somebody else maps something there meanwhile, a view goes elsewhere.
+ */
+static void find_room(struct segment *segment)
+{
+	uint64_t stride = (segment->layout.bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uint64_t bytes = stride * segment->config.peers + HUGE_PAGE;
+	void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (room == MAP_FAILED)
+		return;
+	munmap(room, bytes);
+	segment->room = ((uintptr_t)room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	segment->stride = stride;
+}
+
+static void *map_view(const struct segment *own, uint32_t peer, int fd)
+{
+	uint64_t bytes = own->layout.bytes;
+	void *wanted = (void *)(own->room + peer * own->stride), *base = MAP_FAILED;
+
+	if (own->room)
+		base = mmap(wanted, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+	if (base == wanted)
+		return base;
+	if (base != MAP_FAILED) /* before Linux 4.17 the address is a wish */
+		munmap(base, bytes);
+	return map_aligned(bytes, PROT_READ, fd);
+}
+
+/*
  * Children made by fork() share the mapping. They keep the heap, where an application may have
  * the data that it forked to work on; everything else they must not be able to disturb, not even
  * by a call of the library that comes too late, so there they find nothing. A core has only
@@ -200,6 +231,7 @@ enum esp_status segment_open(const struct segment_config *config, struct segment
 		segment_close(segment);
 		return status;
 	}
+	find_room(segment);
 	*(struct head *)segment->base = make_head(config, &segment->layout);
 	heap_init(&segment->heap, segment->layout.heap_bytes / segment->layout.page);
 	*out = segment;
@@ -257,7 +289,7 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 	if (!is_steady(fd, bytes))
 		return error_set(err, ESP_ECORRUPT, "what rank %u of this host shares is no segment of %llu bytes", peer,
 		                 (unsigned long long)bytes);
-	void *base = map_aligned(bytes, PROT_READ, fd);
+	void *base = map_view(own, peer, fd);
 	if (!base)
 		return no_file(err, "mmap of a peer's");
 	/* A child would only keep the memory from going away. */
