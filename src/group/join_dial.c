@@ -20,7 +20,7 @@
  * To connect and to be proved; then the leader is given until the deadline. Twice as long after an attempt that was not
  * answered: a leader with a crowd at its door may have dropped us, or may be slow.
  */
-#define ATTEMPT_FIRST_NS (2 * NS_PER_S)
+#define ATTEMPT_FIRST_NS (250 * NS_PER_MS)
 #define ATTEMPT_MOST_NS (8 * NS_PER_S)
 #define RIVAL_NS (1 * NS_PER_S)
 #define REFUSALS_MAX 8            /* in a row, some seconds: then it is no accident but another key */
