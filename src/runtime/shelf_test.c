@@ -196,7 +196,7 @@ static void test_nonsense(struct rng *rng)
 	other.each = house.each + 1;
 	int more[EACH_MOST + 1];
 	for (uint32_t i = 0; i < other.each; i++)
-		more[i] = member->own[i % house.each];
+		more[i] = member->own[i < house.each ? i : 0];
 	other.own = more;
 	bool busy;
 	CHECK(shelf_leave(&other, member->here, &busy, &err) == ESP_OK);
