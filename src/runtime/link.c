@@ -381,7 +381,7 @@ void link_look_at_door(struct link *link)
 	ssize_t got = recv(link->fd, &byte, 1, 0);
 
 	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
-		return; /* a newcomer has nothing to say, and is not listened to */
+		return; /* what it says all the same is not listened to */
 	broke(link, ESP_EPEER, "its connection was closed", 0);
 }
 

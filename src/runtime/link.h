@@ -91,7 +91,7 @@ void link_late(struct link *link);
 bool link_shake(struct link *link);
 /* A message: true, into *out. */
 bool link_receive(struct link *link, struct control_msg *out);
-/* Is the newcomer still there? */
+/* Is somebody still there who has nothing to say, as a newcomer? */
 void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
 void link_flush(struct link *link);

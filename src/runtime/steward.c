@@ -1,12 +1,11 @@
+/*
+ * steward.c - the links of a rank, what other threads ask for, and the thread itself.
+ */
 #include "runtime/steward.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,49 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "runtime/errands.h"
-#include "runtime/link.h"
-#include "runtime/turnstile.h"
+#include "runtime/steward_parts.h"
 
-#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time, beside the ranks of this host */
 #define TICK (20 * NS_PER_MS)
-#define ACCEPTS 64 /* in one turn */
-#define LOCKED_BACKLOG 32 /* who waits while the turnstile is locked: more than it lets in at a time, or it would seem that nobody waits */
-#define BUSY_PAUSE (2 * NS_PER_MS) /* while too many descriptors are on their way */
-#define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
-
-struct steward {
-	struct steward_config config;
-	pthread_t thread;
-	int epoll_fd, wake_fd;
-	struct link_ways ways;
-	int listen_fds[LISTEN_MOST];
-	uint32_t listen_count;
-	struct link *links;
-	uint32_t guests;
-	struct turnstile turnstile; /* at the TCP ports */
-	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
-	uint32_t first_looked_at;   /* of the ports, in turn */
-	struct shelf shelf;         /* of descriptors of this host's ranks */
-	bool is_serving;            /* the first rank: all have left theirs */
-	uint32_t served;            /* and how many have got them all       */
-	struct link **control; /* by rank: the first open or coming control connection */
-	struct handshake_config listener;
-	struct rng rng;
-	atomic_uint newcomers; /* who wait at the door */
-	pthread_t self;        /* of the thread, once it runs */
-	atomic_bool runs;
-	bool has_posted;       /* the thread itself has left errands for itself   */
-	bool has_queued;       /* there may be messages that have not left         */
-
-	struct errands errands; /* what other threads ask for */
-	pthread_mutex_t lock;   /* what follows */
-	bool quits, ticks;
-};
 
 /* ---- links ---- */
 
-static void watch(struct steward *steward, struct link *link, int how)
+void steward_watch(struct steward *steward, struct link *link, int how)
 {
 	struct epoll_event event = {.events = EPOLLIN | (link_wants_to_write(link) ? EPOLLOUT : 0u), .data.ptr = link};
 
@@ -67,7 +30,7 @@ static void watch(struct steward *steward, struct link *link, int how)
 	(void)epoll_ctl(steward->epoll_fd, how, link->fd, &event);
 }
 
-static void link_insert(struct steward *steward, struct link *link)
+void steward_insert(struct steward *steward, struct link *link)
 {
 	link->next = steward->links;
 	if (link->next)
@@ -75,7 +38,7 @@ static void link_insert(struct steward *steward, struct link *link)
 	steward->links = link;
 }
 
-static void link_remove(struct steward *steward, struct link *link)
+void steward_remove(struct steward *steward, struct link *link)
 {
 	if (link->before)
 		link->before->next = link->next;
@@ -141,7 +104,7 @@ static void dial_failed(struct steward *steward, struct link *link)
 	struct error why = link->err;
 	uint32_t peer = link->peer, lane = link->lane;
 	uint8_t purpose = link->purpose;
-	link_remove(steward, link);
+	steward_remove(steward, link);
 	unreachable(steward, peer, purpose, lane, &why);
 }
 
@@ -156,7 +119,7 @@ static void link_ended(struct steward *steward, struct link *link)
 	bool was_shelf = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_SHELF;
 	uint32_t peer = link->peer;
 	struct error why = link->err;
-	link_remove(steward, link);
+	steward_remove(steward, link);
 	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
 		unreachable(steward, peer, HELLO_SHELF, 0, &why);
 	if (!was_control)
@@ -182,7 +145,7 @@ static void lane_done(struct steward *steward, struct link *link)
 		log_write(steward->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, link->way);
 	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	link->fd = -1;
-	link_remove(steward, link);
+	steward_remove(steward, link);
 	if (purpose == HELLO_PROBE)
 		steward->config.events->probe_connected(steward->config.context, peer, lane, fd, dialled);
 	else
@@ -200,82 +163,6 @@ static void opened(struct steward *steward, struct link *link)
 	events->opened(steward->config.context, link->peer);
 }
 
-/* ---- descriptors ---- */
-
-static void take_descriptors(void *argument, uint32_t local, const int *fds)
-{
-	struct steward *steward = argument;
-
-	steward->config.events->neighbour(steward->config.context, steward->config.rank_of[local], fds, steward->shelf.each);
-}
-
-/* Leaves ours, then takes those of the others. True: something more may be moved. */
-static bool fetch(struct steward *steward, struct link *link)
-{
-	struct error why;
-	bool busy = false;
-	enum esp_status status = link->has_left ? shelf_fetch(&steward->shelf, link->fd, &link->shelf_at, take_descriptors, steward, &why)
-	                                        : shelf_leave(&steward->shelf, link->fd, &busy, &why);
-
-	link->wants_room = !link->has_left && !busy;
-	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
-	if (status < 0)
-		link_broke(link, &why);
-	if (status != ESP_OK)
-		return false;
-	link->wants_room = false;
-	if (link->has_left && link->shelf_at == steward->config.local_count)
-		link->state = LINK_DONE;
-	link->has_left = true;
-	return true;
-}
-
-/* The first rank: takes what the other has left, then hands it all. True: something more may be moved. */
-static bool hand(struct steward *steward, struct link *link)
-{
-	struct error why;
-	uint32_t local = steward->config.local_of[link->peer];
-	bool busy = false;
-	enum esp_status status = ESP_PENDING;
-
-	link->wants_room = false;
-	link->retry_ns = 0;
-	if (!link->has_left)
-		status = shelf_put(&steward->shelf, link->fd, local, &why);
-	else if (shelf_is_full(&steward->shelf))
-		status = shelf_hand(&steward->shelf, link->fd, local, &link->shelf_at, &busy, &why);
-	else
-		return false;
-	if (status < 0)
-		link_broke(link, &why);
-	link->wants_room = link->has_left && status == ESP_PENDING && !busy;
-	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
-	if (status == ESP_OK && link->has_left)
-		link->state = LINK_DONE;
-	link->has_left = link->has_left || status == ESP_OK;
-	return status == ESP_OK;
-}
-
-static void hand_over(struct steward *steward, struct link *link)
-{
-	struct error why;
-
-	if (!link->local || (!link->dialled && steward->config.local_of[link->peer] >= steward->config.local_count)) {
-		error_set(&why, ESP_ELINK, "descriptors are for ranks of one host");
-		link_broke(link, &why);
-	}
-	while (link->state == LINK_HANDING && (link->dialled ? fetch(steward, link) : hand(steward, link)))
-		;
-}
-
-static void shelf_done(struct steward *steward, struct link *link)
-{
-	steward->served += !link->dialled;
-	link_remove(steward, link);
-	if (steward->served > 0 && steward->served == steward->config.local_count - 1)
-		shelf_clear(&steward->shelf, take_descriptors, steward);
-}
-
 static void note_newcomer(struct steward *steward, struct link *link)
 {
 	if (link->is_announced)
@@ -284,17 +171,7 @@ static void note_newcomer(struct steward *steward, struct link *link)
 	atomic_fetch_add(&steward->newcomers, 1);
 }
 
-static void guest_proved(struct steward *steward, struct link *link)
-{
-	steward->guests--;
-	link->is_guest = false;
-	link->deadline_ns = clock_now_ns() + steward->config.patience_ns; /* if it has to be kept waiting, as at a shelf */
-	if (!link->local)
-		turnstile_proved(&steward->turnstile);
-}
-
-/* Moves a link as far as it goes. It may be gone afterwards. */
-static void link_turn(struct steward *steward, struct link *link)
+void steward_turn_link(struct steward *steward, struct link *link)
 {
 	struct handshake_config dialer;
 
@@ -305,9 +182,9 @@ static void link_turn(struct steward *steward, struct link *link)
 	while (link->state == LINK_SHAKING && link_shake(link))
 		;
 	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE)
-		guest_proved(steward, link);
+		ports_proved(steward, link);
 	if (link->state == LINK_HANDING)
-		hand_over(steward, link);
+		handing_turn(steward, link);
 	if (link->state == LINK_DOOR) {
 		note_newcomer(steward, link);
 		link_look_at_door(link);
@@ -320,16 +197,16 @@ static void link_turn(struct steward *steward, struct link *link)
 	receive_all(steward, link);
 	link_flush(link);
 	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
-		shelf_done(steward, link);
+		handing_done(steward, link);
 	else if (link->state == LINK_DONE)
 		lane_done(steward, link);
 	else if (link->state == LINK_BROKEN)
 		link_ended(steward, link);
 	else
-		watch(steward, link, EPOLL_CTL_MOD);
+		steward_watch(steward, link, EPOLL_CTL_MOD);
 }
 
-/* ---- dialling and accepting ---- */
+/* ---- dialling ---- */
 
 static void dial_now(struct steward *steward, struct link *link)
 {
@@ -339,7 +216,7 @@ static void dial_now(struct steward *steward, struct link *link)
 	if (link->state == LINK_BROKEN)
 		dial_failed(steward, link);
 	else
-		watch(steward, link, EPOLL_CTL_ADD);
+		steward_watch(steward, link, EPOLL_CTL_ADD);
 }
 
 static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane,
@@ -362,132 +239,11 @@ static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purp
 	link->dialled_ns = clock_now_ns();
 	link->deadline_ns = link->dialled_ns + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));
-	link_insert(steward, link);
+	steward_insert(steward, link);
 	if (purpose == HELLO_CONTROL && !steward->control[peer])
 		steward->control[peer] = link;
 	dial_now(steward, link);
 	return link;
-}
-
-/* There is no room for one more: who has been here longest without proving itself has to go. */
-static void throw_one_out(struct steward *steward)
-{
-	struct link *oldest = NULL;
-
-	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->is_guest && (!oldest || link->deadline_ns < oldest->deadline_ns))
-			oldest = link;
-	}
-	if (oldest)
-		link_remove(steward, oldest);
-}
-
-static bool greet(struct steward *steward, int fd, bool local)
-{
-	if (steward->guests >= GUESTS_MOST + steward->config.local_count)
-		throw_one_out(steward);
-	struct link *link = link_new();
-	if (!link) {
-		close(fd);
-		return false;
-	}
-	link->fd = fd;
-	link->is_guest = true;
-	link->local = local;
-	link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
-	steward->guests++;
-	link_insert(steward, link);
-	link_greet(link, &steward->listener);
-	watch(steward, link, EPOLL_CTL_ADD);
-	link_turn(steward, link);
-	return true;
-}
-
-/* True: nobody waits there any more. */
-static bool accept_all(struct steward *steward, int listen_fd)
-{
-	bool local = listen_fd == steward->config.local_fd;
-
-	for (unsigned i = 0; i < ACCEPTS; i++) {
-		uint64_t now = clock_now_ns();
-
-		if (!local && !turnstile_admits(&steward->turnstile, now))
-			return false;
-		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0 && errno == EINTR)
-			continue;
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			usleep(FULL_PAUSE_US); /* the knock stays, and there is no other way to look away */
-		if (fd < 0)
-			return true;
-		if (!local)
-			turnstile_take(&steward->turnstile, now);
-		if (!greet(steward, fd, local))
-			return false;
-	}
-	return false;
-}
-
-/* ---- the ports ---- */
-
-static uint32_t port_count(const struct steward *steward)
-{
-	return steward->listen_count + (steward->config.door_fd >= 0 ? 1 : 0);
-}
-
-static int *port_at(struct steward *steward, uint32_t i)
-{
-	return i < steward->listen_count ? &steward->listen_fds[i] : &steward->config.door_fd;
-}
-
-/* What is accepted inherits this, and a stranger costs no calls for it. */
-static void prepare_port(int fd)
-{
-	int on = 1;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
-static void look_away(struct steward *steward, bool away)
-{
-	if (steward->looks_away == away)
-		return;
-	steward->looks_away = away;
-	for (uint32_t i = 0; i < port_count(steward); i++) {
-		int *fd = port_at(steward, i);
-		struct epoll_event event = {.events = away ? 0u : EPOLLIN, .data.ptr = fd};
-
-		(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
-		(void)listen(*fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
-	}
-}
-
-/* While the turnstile is locked: lets in as many as have tickets, at all ports in turn. Returns when to look again. */
-static uint64_t look_at_ports(struct steward *steward, uint64_t now)
-{
-	uint64_t when = turnstile_look_ns(&steward->turnstile, now);
-
-	look_away(steward, when != UINT64_MAX);
-	if (when > now)
-		return when;
-	bool empty = true;
-	uint32_t first = steward->first_looked_at++;
-	for (uint32_t i = 0; i < port_count(steward); i++)
-		empty &= accept_all(steward, *port_at(steward, (first + i) % port_count(steward)));
-	if (empty)
-		turnstile_empty(&steward->turnstile);
-	return now; /* the list of links has changed */
-}
-
-void steward_expect(struct steward *steward)
-{
-	turnstile_expect(&steward->turnstile, clock_now_ns());
-}
-
-void steward_settle(struct steward *steward)
-{
-	turnstile_settle(&steward->turnstile);
 }
 
 /* ---- errands ---- */
@@ -513,7 +269,7 @@ static void flush_all(struct steward *steward)
 		if (link->state != LINK_OPEN || link->out_at == link->out_bytes)
 			continue;
 		link_flush(link);
-		watch(steward, link, EPOLL_CTL_MOD);
+		steward_watch(steward, link, EPOLL_CTL_MOD);
 	}
 }
 
@@ -612,7 +368,7 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 		atomic_fetch_sub(&steward->newcomers, 1);
 		link_queue(link, &msg);
 		link_flush(link);
-		watch(steward, link, EPOLL_CTL_MOD);
+		steward_watch(steward, link, EPOLL_CTL_MOD);
 		msg.about++;
 		invited++;
 	}
@@ -666,21 +422,6 @@ void steward_tick(struct steward *steward, bool wanted)
 
 /* ---- the thread ---- */
 
-/* All have left theirs: those who wait are served. One at a time, as each may end its link. */
-static void serve_all(struct steward *steward)
-{
-	struct link *following;
-
-	if (steward->is_serving || !shelf_is_full(&steward->shelf) || steward->config.local_self > 0)
-		return;
-	steward->is_serving = true;
-	for (struct link *link = steward->links; link; link = following) {
-		following = link->next;
-		if (link->state == LINK_HANDING)
-			link_turn(steward, link);
-	}
-}
-
 /* Throws out who is too late, dials anew; returns when to look again. */
 static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 {
@@ -699,7 +440,7 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 			return now; /* the list may have changed */
 		}
 		if (when <= now && link->state == LINK_HANDING && when == link->retry_ns) {
-			link_turn(steward, link);
+			steward_turn_link(steward, link);
 			return now;
 		}
 		if (when <= now) {
@@ -731,18 +472,18 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 		(void)got;
 		return;
 	}
-	for (uint32_t i = 0; i < port_count(steward); i++) {
-		if (event->data.ptr == port_at(steward, i)) {
-			(void)accept_all(steward, *port_at(steward, i));
+	for (uint32_t i = 0; i < ports_count(steward); i++) {
+		if (event->data.ptr == ports_at(steward, i)) {
+			(void)ports_accept(steward, *ports_at(steward, i));
 			return;
 		}
 	}
 	if (event->data.ptr == &steward->config.local_fd)
-		(void)accept_all(steward, steward->config.local_fd);
+		(void)ports_accept(steward, steward->config.local_fd);
 	else if (event->data.ptr == &steward->config.extra_fd)
 		steward->config.events->extra(steward->config.context);
 	else
-		link_turn(steward, event->data.ptr);
+		steward_turn_link(steward, event->data.ptr);
 }
 
 /* One event at a time: an event may free the link that a later one of the same batch names. */
@@ -792,7 +533,7 @@ static void *steward_main(void *argument)
 	atomic_store(&steward->runs, true);
 	while (!is_quitting(steward, &ticks)) {
 		uint64_t now = clock_now_ns();
-		uint64_t next = look_at_clock(steward, now), look = look_at_ports(steward, now);
+		uint64_t next = look_at_clock(steward, now), look = ports_look(steward, now);
 
 		next = look < next ? look : next;
 		if (ticks && next_tick <= now) {
@@ -805,7 +546,7 @@ static void *steward_main(void *argument)
 		next = wanted < next ? wanted : next;
 		turn(steward, steward->has_posted ? 0 : timeout_ms(now, next));
 		run_errands(steward);
-		serve_all(steward);
+		handing_serve(steward);
 	}
 	farewell(steward);
 	return NULL;
@@ -833,23 +574,11 @@ static void free_all(struct steward *steward)
 	free(steward);
 }
 
-static bool watch_own(struct steward *steward, int *fd)
+bool steward_watch_own(struct steward *steward, int *fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
 
 	return *fd < 0 || epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
-}
-
-static bool watch_listeners(struct steward *steward)
-{
-	bool watched = watch_own(steward, &steward->config.local_fd);
-
-	for (uint32_t i = 0; i < steward->listen_count; i++)
-		watched = watched && watch_own(steward, &steward->listen_fds[i]);
-	watched = watched && watch_own(steward, &steward->config.door_fd);
-	for (uint32_t i = 0; i < port_count(steward); i++)
-		prepare_port(*port_at(steward, i));
-	return watched;
 }
 
 /* Signals are the program's. */
@@ -891,9 +620,9 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && watch_own(steward, &steward->wake_fd) &&
-	               watch_listeners(steward) &&
-	               watch_own(steward, &steward->config.extra_fd);
+	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && steward_watch_own(steward, &steward->wake_fd) &&
+	               ports_watch(steward) &&
+	               steward_watch_own(steward, &steward->config.extra_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	enum esp_status shelf = shelf_init(&steward->shelf, config->local_self, config->local_count, config->descriptors,
 	                                   config->descriptor_count);

@@ -1,0 +1,159 @@
+/*
+ * ports.c - who is let in where the rank listens.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/steward_parts.h"
+
+#define GUESTS_MOST 256u              /* accepted and not yet proved, at a time, beside the ranks of this host */
+#define ACCEPTS 64 /* in one turn */
+#define LOCKED_BACKLOG 32 /* who waits while the turnstile is locked: more than it lets in at a time, or it would seem that nobody waits */
+#define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
+
+/* ---- who is let in ---- */
+
+/* There is no room for one more: who has been here longest without proving itself has to go. */
+static void throw_one_out(struct steward *steward)
+{
+	struct link *oldest = NULL;
+
+	for (struct link *link = steward->links; link; link = link->next) {
+		if (link->is_guest && (!oldest || link->deadline_ns < oldest->deadline_ns))
+			oldest = link;
+	}
+	if (oldest)
+		steward_remove(steward, oldest);
+}
+
+static bool greet(struct steward *steward, int fd, bool local)
+{
+	if (steward->guests >= GUESTS_MOST + steward->config.local_count)
+		throw_one_out(steward);
+	struct link *link = link_new();
+	if (!link) {
+		close(fd);
+		return false;
+	}
+	link->fd = fd;
+	link->is_guest = true;
+	link->local = local;
+	link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
+	steward->guests++;
+	steward_insert(steward, link);
+	link_greet(link, &steward->listener);
+	steward_watch(steward, link, EPOLL_CTL_ADD);
+	steward_turn_link(steward, link);
+	return true;
+}
+
+bool ports_accept(struct steward *steward, int listen_fd)
+{
+	bool local = listen_fd == steward->config.local_fd;
+
+	for (unsigned i = 0; i < ACCEPTS; i++) {
+		uint64_t now = clock_now_ns();
+
+		if (!local && !turnstile_admits(&steward->turnstile, now))
+			return false;
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0 && errno == EINTR)
+			continue;
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			usleep(FULL_PAUSE_US); /* the knock stays, and there is no other way to look away */
+		if (fd < 0)
+			return true;
+		if (!local)
+			turnstile_take(&steward->turnstile, now);
+		if (!greet(steward, fd, local))
+			return false;
+	}
+	return false;
+}
+
+void ports_proved(struct steward *steward, struct link *link)
+{
+	steward->guests--;
+	link->is_guest = false;
+	link->deadline_ns = clock_now_ns() + steward->config.patience_ns; /* if it has to be kept waiting, as at a shelf */
+	if (!link->local)
+		turnstile_proved(&steward->turnstile);
+}
+
+/* ---- where the rank listens ---- */
+
+uint32_t ports_count(const struct steward *steward)
+{
+	return steward->listen_count + (steward->config.door_fd >= 0 ? 1 : 0);
+}
+
+int *ports_at(struct steward *steward, uint32_t i)
+{
+	return i < steward->listen_count ? &steward->listen_fds[i] : &steward->config.door_fd;
+}
+
+/* What is accepted inherits this, and a stranger costs no calls for it. */
+static void prepare_port(int fd)
+{
+	int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+bool ports_watch(struct steward *steward)
+{
+	bool watched = steward_watch_own(steward, &steward->config.local_fd);
+
+	for (uint32_t i = 0; i < steward->listen_count; i++)
+		watched = watched && steward_watch_own(steward, &steward->listen_fds[i]);
+	watched = watched && steward_watch_own(steward, &steward->config.door_fd);
+	for (uint32_t i = 0; i < ports_count(steward); i++)
+		prepare_port(*ports_at(steward, i));
+	return watched;
+}
+
+static void look_away(struct steward *steward, bool away)
+{
+	if (steward->looks_away == away)
+		return;
+	steward->looks_away = away;
+	for (uint32_t i = 0; i < ports_count(steward); i++) {
+		int *fd = ports_at(steward, i);
+		struct epoll_event event = {.events = away ? 0u : EPOLLIN, .data.ptr = fd};
+
+		(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
+		(void)listen(*fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
+	}
+}
+
+uint64_t ports_look(struct steward *steward, uint64_t now)
+{
+	uint64_t when = turnstile_look_ns(&steward->turnstile, now);
+
+	look_away(steward, when != UINT64_MAX);
+	if (when > now)
+		return when;
+	bool empty = true;
+	uint32_t first = steward->first_looked_at++;
+	for (uint32_t i = 0; i < ports_count(steward); i++)
+		empty &= ports_accept(steward, *ports_at(steward, (first + i) % ports_count(steward)));
+	if (empty)
+		turnstile_empty(&steward->turnstile);
+	return now; /* the list of links has changed */
+}
+
+void steward_expect(struct steward *steward)
+{
+	turnstile_expect(&steward->turnstile, clock_now_ns());
+}
+
+void steward_settle(struct steward *steward)
+{
+	turnstile_settle(&steward->turnstile);
+}

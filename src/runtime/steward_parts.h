@@ -1,0 +1,81 @@
+/*
+ * steward_parts.h - what the steward is made of. Private to steward.c, ports.c and handing.c, all of it for its thread.
+ *
+ * steward.c has the links, what others ask for, and the thread; ports.c who is let in where the rank listens; handing.c the descriptors
+ * of the ranks of this host.
+ */
+#ifndef RUNTIME_STEWARD_PARTS_H
+#define RUNTIME_STEWARD_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/errands.h"
+#include "runtime/link.h"
+#include "runtime/turnstile.h"
+
+struct steward {
+	struct steward_config config;
+	pthread_t thread;
+	int epoll_fd, wake_fd;
+	struct link_ways ways;
+	int listen_fds[LISTEN_MOST];
+	uint32_t listen_count;
+	struct link *links;
+	uint32_t guests;
+	struct turnstile turnstile; /* at the TCP ports */
+	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
+	uint32_t first_looked_at;   /* of the ports, in turn */
+	struct shelf shelf;         /* of descriptors of this host's ranks */
+	bool is_serving;            /* the first rank: all have left theirs */
+	uint32_t served;            /* and how many have got them all       */
+	struct link **control; /* by rank: the first open or coming control connection */
+	struct handshake_config listener;
+	struct rng rng;
+	atomic_uint newcomers; /* who wait at the door */
+	pthread_t self;        /* of the thread, once it runs */
+	atomic_bool runs;
+	bool has_posted;       /* the thread itself has left errands for itself   */
+	bool has_queued;       /* there may be messages that have not left         */
+
+	struct errands errands; /* what other threads ask for */
+	pthread_mutex_t lock;   /* what follows */
+	bool quits, ticks;
+};
+
+/* ---- steward.c ---- */
+
+/* Tells epoll what the link waits for; how: as epoll_ctl(2) has it. */
+void steward_watch(struct steward *steward, struct link *link, int how);
+/* Whenever one of the steward's own descriptors can be read; -1 is fine. */
+bool steward_watch_own(struct steward *steward, int *fd);
+void steward_insert(struct steward *steward, struct link *link);
+/* Closes and frees it. */
+void steward_remove(struct steward *steward, struct link *link);
+/* Moves a link as far as it goes. It may be gone afterwards. */
+void steward_turn_link(struct steward *steward, struct link *link);
+
+/* ---- ports.c ---- */
+
+/* Where the rank listens over TCP: its own ports, and the door if that is another. */
+uint32_t ports_count(const struct steward *steward);
+int *ports_at(struct steward *steward, uint32_t i);
+/* From now on it is told when somebody knocks, at the Unix socket too. False: no memory for it. */
+bool ports_watch(struct steward *steward);
+/* Lets in who waits at a listening socket. True: nobody waits there any more. */
+bool ports_accept(struct steward *steward, int listen_fd);
+/* While the turnstile is locked: lets in as many as have tickets, at all ports in turn. Returns when to look again. */
+uint64_t ports_look(struct steward *steward, uint64_t now);
+/* Who was let in has proved itself. */
+void ports_proved(struct steward *steward, struct link *link);
+
+/* ---- handing.c ---- */
+
+/* Moves descriptors over a link as far as it goes. */
+void handing_turn(struct steward *steward, struct link *link);
+/* All have been moved: the link goes away. */
+void handing_done(struct steward *steward, struct link *link);
+/* The first rank: when all have left theirs, those who wait are served. */
+void handing_serve(struct steward *steward);
+
+#endif
