@@ -37,6 +37,7 @@ check: test check-python check-launchers check-asan check-tsan check-clang check
 check-python: ## the Python package with numpy and PyTorch, its types, and a wheel of it
 	@scripts/bootstrap python
 	@$(call setup,$(BUILD)) && meson setup --reconfigure $(BUILD) >/dev/null
+	@ninja -C $(BUILD) >/dev/null && /usr/bin/python3 bindings/torch/build.py --build $(BUILD)
 	@scripts/run-tests $(BUILD) --suite bindings
 	@mypy --config-file bindings/python/pyproject.toml bindings/python/espalier
 	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'

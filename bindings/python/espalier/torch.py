@@ -1,4 +1,4 @@
-"""PyTorch: gradients of DistributedDataParallel through Espalier, without a compiler.
+"""PyTorch: a communication hook for DistributedDataParallel, without a compiler; and a backend of torch.distributed.
 
     import torch.distributed as dist
     import espalier.torch
@@ -9,21 +9,31 @@
     ddp.register_comm_hook(state, espalier.torch.allreduce_hook)
 
 The hook starts an allreduce as soon as a bucket of gradients is ready, so communication overlaps with the rest of the backward
-pass; nothing is copied. `bf16_hook` sends half as many bytes. A rank that dies raises espalier.PeerError, which names it, from
-backward() on all others.
+pass; nothing is copied. `bf16_hook` sends half as many bytes. A rank that dies raises an error that names it from backward() on
+all others.
+
+The backend is compiled once for the torch that is installed (bindings/torch/build.py), and replaces Gloo as a whole:
+
+    import espalier.torch
+    dist.init_process_group("espalier")                   # joins through the store; all collectives, any group
 """
 
 from __future__ import annotations
 
+import datetime
+import importlib.machinery
+import importlib.util
 import itertools
+import pathlib
 import queue
+import sys
 import threading
 from typing import Any, Callable, Optional
 
 import torch
 import torch.distributed as dist
 
-from . import errors
+from . import _native, errors
 from .group import Group
 from .job import Job, init
 from .work import Work
@@ -221,3 +231,44 @@ for _hook in (allreduce_hook, bf16_hook):
     _hook.__annotations__.update(bucket=dist.GradBucket)
     _hook.__annotations__["return"] = torch.futures.Future[torch.Tensor]
 
+
+# ---- the backend ----
+
+_MODULE = "espalier_c10d"
+
+
+def _load_backend() -> Any:
+    """The compiled module: from Python's path, beside this package, or from a build folder of the checkout."""
+    if _MODULE in sys.modules:
+        return sys.modules[_MODULE]
+    folders = [pathlib.Path(__file__).resolve().parent, *(tree / "bindings" / "torch" for tree in _native.build_trees())]
+    spec = importlib.util.find_spec(_MODULE) or importlib.machinery.PathFinder.find_spec(_MODULE, [str(folder) for folder in folders])
+    if spec is None or spec.loader is None:
+        raise errors.UnsupportedError(
+            'the backend has not been compiled for this torch: run bindings/torch/build.py --build build, or use the "gloo" backend '
+            "with espalier.torch.allreduce_hook, which needs no compiler"
+        )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # Debian's calls itself 1.13.0a0, and was made of 1.13.1.
+    if module.torch_version.split(".")[:2] != torch.__version__.split(".")[:2]:
+        raise errors.UnsupportedError(f"the backend was compiled for torch {module.torch_version}, and this is {torch.__version__}: build it again")
+    sys.modules[_MODULE] = module
+    return module
+
+
+def _create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
+    return _load_backend().create(store, rank, size, timeout)
+
+
+def _register() -> None:
+    if "ESPALIER" in dir(dist.Backend):
+        return
+    if int(torch.__version__.partition(".")[0]) >= 2:
+        dist.Backend.register_backend("espalier", _create, devices=["cpu", "cuda"])
+    else:
+        dist.Backend.register_backend("espalier", _create)
+
+
+if dist.is_available():
+    _register()

@@ -1,0 +1,176 @@
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "c10d_backend.h"
+
+namespace espalier {
+
+Call::Call(Backend *backend, c10d::OpType kind, int rank)
+	: c10d::Work(rank, kind), backend_(backend), open_(backend->open_) {}
+
+Call::~Call()
+{
+	/* Leaving the job has freed them. */
+	if (!*open_)
+		return;
+	for (esp_work *work : works_)
+		esp_work_free(work);
+}
+
+bool Call::has_ended() const
+{
+	for (esp_work *work : works_) {
+		if (esp_test(work) == ESP_PENDING)
+			return false;
+	}
+	return true;
+}
+
+/* Called by all who find that the library has done its part; the first does the rest. */
+void Call::complete()
+{
+	if (claimed_.exchange(true)) {
+		std::unique_lock<std::mutex> guard(mutex_);
+		cv_.wait(guard, [this] { return completed_; });
+		return;
+	}
+	std::exception_ptr failure = failure_;
+	for (esp_work *work : works_) {
+		if (esp_test(work) == ESP_OK)
+			continue;
+		esp_error error = ESP_ERROR_INIT;
+		esp_work_error(work, &error);
+		failure = std::make_exception_ptr(std::runtime_error(std::string("espalier: ") + error.text));
+		break;
+	}
+	try {
+		if (!failure && opType_ == c10d::OpType::RECVANYSOURCE) {
+			uint32_t from = 0;
+			esp_work_received(works_[0], nullptr, &from);
+			source_ = static_cast<int>(from);
+		}
+		if (!failure && device_) {
+			c10::impl::VirtualGuardImpl guard(device_->type());
+			c10::Stream back = guard.getStreamFromGlobalPool(*device_);
+			c10::StreamGuard on(back);
+			if (finish_)
+				finish_();
+			restored_ = std::make_unique<c10::Event>(device_->type());
+			restored_->record(back);
+			if (future_)
+				future_->markCompleted(c10::IValue(outputs_));
+		} else if (!failure) {
+			if (finish_)
+				finish_();
+			if (future_)
+				future_->markCompleted(c10::IValue(outputs_));
+		}
+	} catch (...) {
+		failure = std::current_exception();
+	}
+	if (failure && future_ && !future_->completed())
+		future_->setError(failure);
+	{
+		/* finish() of the base class, but the outputs stay for result(). */
+		std::unique_lock<std::mutex> guard(mutex_);
+		completed_ = true;
+		exception_ = failure;
+		if (recordFunctionEndCallback_) {
+			recordFunctionEndCallback_();
+			recordFunctionEndCallback_ = nullptr;
+		}
+		held_.clear();
+		finish_ = nullptr;
+	}
+	cv_.notify_all();
+}
+
+bool Call::wait(std::chrono::milliseconds timeout)
+{
+	auto ends = std::chrono::steady_clock::now() + timeout;
+	bool limited = timeout.count() > 0;
+
+	while (!isCompleted()) {
+		auto left = std::chrono::nanoseconds(ends - std::chrono::steady_clock::now());
+
+		TORCH_CHECK(*open_, "espalier: the process group has been closed, and its calls with it");
+		TORCH_CHECK(!limited || left.count() > 0, "espalier: not finished within ", timeout.count(), " ms; it goes on");
+		if (chained_) {
+			std::unique_lock<std::mutex> guard(mutex_);
+			auto is_over = [this] { return completed_; };
+
+			if (limited)
+				cv_.wait_for(guard, left, is_over);
+			else
+				cv_.wait(guard, is_over);
+			continue;
+		}
+		/* What the library has to do is done in this thread. */
+		for (esp_work *work : works_)
+			(void)esp_wait(work, limited ? left.count() : -1);
+		if (has_ended())
+			complete();
+	}
+	{
+		std::unique_lock<std::mutex> guard(mutex_);
+		if (exception_)
+			std::rethrow_exception(exception_);
+	}
+	synchronize();
+	return true;
+}
+
+void Call::synchronize()
+{
+	if (!restored_)
+		return;
+	c10::impl::VirtualGuardImpl guard(device_->type());
+	restored_->block(guard.getStream(*device_));
+}
+
+bool Call::isCompleted()
+{
+	std::unique_lock<std::mutex> guard(mutex_);
+	return completed_;
+}
+
+bool Call::isSuccess() const
+{
+	std::unique_lock<std::mutex> guard(mutex_);
+	return completed_ && !exception_;
+}
+
+std::exception_ptr Call::exception() const
+{
+	std::unique_lock<std::mutex> guard(mutex_);
+	return exception_;
+}
+
+int Call::sourceRank() const
+{
+	return source_;
+}
+
+Tensors Call::result()
+{
+	return outputs_;
+}
+
+void Call::abort()
+{
+	if (*open_)
+		backend_->stop("aborted");
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Call::getFuture()
+{
+	return future_;
+}
+
+void Call::open_gate()
+{
+	__atomic_store_n(&gate_, 1, __ATOMIC_RELEASE);
+}
+
+} // namespace espalier

@@ -1,0 +1,66 @@
+"""The backend beside Gloo: the same results, the same training, orderly ends."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "python"))
+from espalier.__main__ import find  # noqa: E402
+
+import espalier.torch  # noqa: E402
+
+try:
+    espalier.torch._load_backend()
+except espalier.UnsupportedError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+DEVICES = ["cpu"] + (["cuda:0"] if torch.cuda.is_available() else [])
+
+
+def run(folder, backend, size, *more, script="everything.py", lose=0, **environment):
+    folder.mkdir(exist_ok=True)
+    path = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path, **environment}
+    words = [find(), "run", "-n", str(size), "--lose", str(lose), "--", sys.executable, str(HERE / script), backend, str(folder / "store"),
+             str(folder / "rank"), *more]
+    return subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=400)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_beside_gloo(tmp_path, device):
+    size = 3 if device == "cpu" else 2
+    loaded = {}
+    for backend in ("gloo", "espalier"):
+        done = run(tmp_path / backend, backend, size, device)
+        assert done.returncode == 0, done.stdout
+        loaded[backend] = [torch.load(tmp_path / backend / f"rank{rank}") for rank in range(size)]
+    for rank in range(size):
+        theirs, ours = loaded["gloo"][rank], loaded["espalier"][rank]
+        assert set(theirs) == set(ours)
+        for name, tensor in theirs.items():
+            if name in ("gradients",):
+                assert torch.allclose(ours[name], tensor, rtol=1e-5, atol=1e-7), name
+            elif name in ("losses", "weights"):
+                assert torch.allclose(ours[name], tensor, rtol=2e-2, atol=2e-2), name
+            else:
+                assert torch.equal(ours[name], tensor), name
+    assert all(torch.equal(one["weights"], loaded["espalier"][0]["weights"]) for one in loaded["espalier"])
+
+
+def test_leaving_without_a_word(tmp_path):
+    """A script that ends without destroy_process_group() ends well, as most do."""
+    done = run(tmp_path, "espalier", 2, LEAVE="abruptly")
+    assert done.returncode == 0, done.stdout
+    assert "terminate" not in done.stdout and "Segmentation" not in done.stdout
+
+
+def test_a_rank_that_dies(tmp_path):
+    done = run(tmp_path, "espalier", 3, script="dying.py", lose=1)
+    assert done.stdout.count("told: True") == 2, done.stdout
