@@ -39,8 +39,11 @@ static const struct agreement_events events = {.send = ignore_send, .prepare = p
 static void check_round_trip(const uint8_t *bytes, size_t n, uint32_t size)
 {
 	struct verdict_msg msg;
-	uint8_t again[VERDICT_HEAD_BYTES + 3 * (SIZE_MOST / 8)];
+	uint8_t again[VERDICT_HEAD_BYTES + 4 * (SIZE_MOST / 8)];
 
+	uint32_t asked_size;
+
+	(void)verdict_msg_asks(bytes, n, &asked_size);
 	if (!verdict_msg_decode(bytes, n, size, &msg))
 		return;
 	FUZZ_CHECK(n <= verdict_msg_most(size) && verdict_msg_encode(&msg, again) == n && memcmp(again, bytes, n) == 0);

@@ -17,9 +17,10 @@ enum esp_status agreement_init(struct agreement *agreement, const struct agreeme
 	agreement->proposal_members = calloc(1, map);
 	agreement->gone_map = calloc(1, map);
 	agreement->accused_map = calloc(1, map);
+	agreement->left_map = calloc(1, map);
 	agreement->scratch = calloc(1, verdict_msg_most(config->size));
 	if (agreement->places && agreement->accepted_members && agreement->behind && agreement->best_members && agreement->proposal_members &&
-	    agreement->gone_map && agreement->accused_map && agreement->scratch)
+	    agreement->gone_map && agreement->accused_map && agreement->left_map && agreement->scratch)
 		return ESP_OK;
 	agreement_fini(agreement);
 	return ESP_ENOMEM;
@@ -36,11 +37,32 @@ void agreement_fini(struct agreement *agreement)
 	free(agreement->proposal_members);
 	free(agreement->gone_map);
 	free(agreement->accused_map);
+	free(agreement->left_map);
 	free(agreement->scratch);
 	*agreement = (struct agreement){0};
 }
 
 /* ---- sending ---- */
+
+/* Who is not there, as we know it. */
+static void fill_maps(struct agreement *agreement)
+{
+	size_t map = verdict_map_bytes(agreement->config.size);
+
+	memset(agreement->gone_map, 0, map);
+	memset(agreement->left_map, 0, map);
+	memset(agreement->accused_map, 0, map);
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		const struct agreement_place *at = &agreement->places[i];
+
+		if (at->has_left)
+			verdict_set_bit(agreement->left_map, i);
+		else if (at->is_gone)
+			verdict_set_bit(agreement->gone_map, i);
+		else if (at->is_accused_by_us)
+			verdict_set_bit(agreement->accused_map, i);
+	}
+}
 
 static void send(struct agreement *agreement, uint32_t to, const struct verdict_msg *msg)
 {
@@ -70,8 +92,10 @@ void agreement_send_terms(struct agreement *agreement, uint32_t to, enum verdict
 		.terms = *terms,
 		.members = members,
 		.behind = agreement->behind,
+		.left = agreement->left_map,
 	};
 
+	fill_maps(agreement);
 	send(agreement, to, &msg);
 }
 
@@ -116,20 +140,6 @@ static void learn_accepted(struct agreement *agreement, const struct verdict_ter
 	memcpy(agreement->best_members, members, verdict_map_bytes(agreement->config.size));
 }
 
-static void fill_maps(struct agreement *agreement)
-{
-	size_t map = verdict_map_bytes(agreement->config.size);
-
-	memset(agreement->gone_map, 0, map);
-	memset(agreement->accused_map, 0, map);
-	for (uint32_t i = 0; i < agreement->config.size; i++) {
-		if (agreement->places[i].is_gone)
-			verdict_set_bit(agreement->gone_map, i);
-		else if (agreement->places[i].is_accused_by_us)
-			verdict_set_bit(agreement->accused_map, i);
-	}
-}
-
 static void join_round(struct agreement *agreement, uint64_t now)
 {
 	uint32_t leader = leader_of(agreement, agreement->round), self = agreement->config.self;
@@ -138,6 +148,7 @@ static void join_round(struct agreement *agreement, uint64_t now)
 		.size = agreement->config.size,
 		.terms = agreement->own,
 		.gone = agreement->gone_map,
+		.left = agreement->left_map,
 		.accused = agreement->accused_map,
 	};
 
@@ -282,6 +293,13 @@ void agreement_heard(struct agreement *agreement, uint32_t place, uint64_t now)
 	at->heard_ns = now > at->heard_ns ? now : at->heard_ns;
 }
 
+/* It has freed the group. Its word counts for nothing any more, and nobody has to wait for it, but it is no worse than that. */
+static void on_left(struct agreement *agreement, uint32_t place)
+{
+	if (place != agreement->config.self)
+		agreement->places[place].is_gone = agreement->places[place].has_left = true;
+}
+
 static void on_join(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg, uint64_t now)
 {
 	uint32_t round = round_of(msg->terms.ballot), self = agreement->config.self;
@@ -310,6 +328,8 @@ static void on_join(struct agreement *agreement, uint32_t from, const struct ver
 	for (uint32_t i = 0; i < agreement->config.size; i++) {
 		if (verdict_bit(msg->gone, i) && i != self)
 			agreement->places[i].is_gone = true;
+		if (verdict_bit(msg->left, i))
+			on_left(agreement, i);
 		if (verdict_bit(msg->accused, i))
 			agreement->places[i].is_accused = true;
 	}
@@ -364,6 +384,10 @@ static void on_decided(struct agreement *agreement, uint32_t from, const struct 
 	agreement->accepted = msg->terms;
 	memcpy(agreement->accepted_members, msg->members, map);
 	memcpy(agreement->behind, msg->behind, map);
+	for (uint32_t i = 0; i < agreement->config.size; i++) {
+		if (verdict_bit(msg->left, i))
+			on_left(agreement, i);
+	}
 	agreement_settle(agreement, is_as_prepared);
 }
 
@@ -389,7 +413,7 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 		return;
 	agreement_heard(agreement, from, now);
 	if (agreement->is_decided) {
-		if (msg.type != VERDICT_DECIDED && msg.type != VERDICT_HERE)
+		if (msg.type != VERDICT_DECIDED && msg.type != VERDICT_HERE && msg.type != VERDICT_LEFT)
 			send_decided(agreement, from);
 		return;
 	}
@@ -422,6 +446,9 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 	case VERDICT_REFUSE:
 		on_refuse(agreement, from, &msg);
 		follow(agreement, from, round_of(msg.terms.ballot), now);
+		break;
+	case VERDICT_LEFT:
+		on_left(agreement, from);
 		break;
 	default:
 		on_decided(agreement, from, &msg);

@@ -16,6 +16,8 @@
  *       | -- ACCEPT ----------> |   or REFUSE: the channel is taken, or I have left your round
  *       | <- DECIDED ---------- |
  *
+ * Who has freed the group instead answers LEFT to whatever it is asked, and is as good as gone, from this group only.
+ *
  * Why there are never two verdicts among members that hear each other: who joins a round takes part in no earlier one; a leader
  * that learns that anything was accepted before must propose the latest of it again; and it decides only when
  * all members that it can hear have accepted. What was accepted before may name members that it cannot hear: they stay
@@ -55,6 +57,7 @@ struct agreement_config {
 
 struct agreement_place {
 	bool is_gone;
+	bool has_left;         /* it has freed the group: gone from it, not from the job */
 	bool is_accused;       /* by anybody                                      */
 	bool is_accused_by_us;
 	bool accuses_us;
@@ -91,7 +94,7 @@ struct agreement {
 	uint64_t turned_ns;
 	uint64_t listens_until_ns;    /* nothing is decided before: we were away  */
 	uint8_t *scratch;             /* for a message: verdict_msg_most()       */
-	uint8_t *gone_map, *accused_map;
+	uint8_t *gone_map, *accused_map, *left_map;
 };
 
 ESP_CHECKED enum esp_status agreement_init(struct agreement *agreement, const struct agreement_config *config);
@@ -120,6 +123,11 @@ static inline bool agreement_includes(const struct agreement *agreement, uint32_
 static inline bool agreement_keeps(const struct agreement *agreement, uint32_t place)
 {
 	return agreement_includes(agreement, place) && !verdict_bit(agreement->behind, place);
+}
+/* Has it freed the group, and is so in the job still, although it is not kept? */
+static inline bool agreement_has_left(const struct agreement *agreement, uint32_t place)
+{
+	return agreement->places[place].has_left;
 }
 /* Until it is: the place that is waited for, or UINT32_MAX. */
 uint32_t agreement_waits_for(const struct agreement *agreement);

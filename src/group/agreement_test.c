@@ -14,7 +14,7 @@ enum { SIZE = 5, MAP = (SIZE + 7) / 8, SENT_MOST = 64 };
 struct sent {
 	uint32_t to;
 	struct verdict_msg msg;
-	uint8_t bytes[VERDICT_HEAD_BYTES + 3 * MAP];
+	uint8_t bytes[VERDICT_HEAD_BYTES + 4 * MAP];
 };
 
 /* One member, and what it has sent. */
@@ -66,13 +66,14 @@ static uint64_t ballot(uint32_t round, uint32_t attempt)
 static void hear(struct member *member, uint32_t from, struct verdict_msg msg)
 {
 	static const uint8_t none[MAP] = {0};
-	uint8_t bytes[VERDICT_HEAD_BYTES + 3 * MAP];
+	uint8_t bytes[VERDICT_HEAD_BYTES + 4 * MAP];
 
 	msg.size = SIZE;
 	msg.gone = msg.gone ? msg.gone : none;
 	msg.accused = msg.accused ? msg.accused : none;
 	msg.behind = msg.behind ? msg.behind : none;
 	msg.members = msg.members ? msg.members : none;
+	msg.left = msg.left ? msg.left : none;
 	size_t n = verdict_msg_encode(&msg, bytes);
 	agreement_message(&member->agreement, from, bytes, n, ++member->now_ns);
 }
@@ -236,6 +237,41 @@ static void tells_who_stays_behind(void)
 	agreement_fini(&member.agreement);
 }
 
+/* Who has freed the group is waited for no more, and all are told that it is only that. */
+static void goes_on_without_who_has_left(void)
+{
+	struct member member;
+
+	begin_to_lead(&member);
+	hear_join(&member, 2, 0, 0);
+	hear_join(&member, 3, 0, 0);
+	CHECK(!member.agreement.has_proposed && agreement_waits_for(&member.agreement) == 4);
+	hear_short(&member, 4, VERDICT_LEFT, 0);
+	CHECK(member.agreement.has_proposed);
+	for (uint32_t i = 1; i < 4; i++)
+		hear_short(&member, i, VERDICT_ACCEPT, member.agreement.proposal.ballot);
+	CHECK(member.agreement.is_decided && member.agreement.accepted_members[0] == 0x0f);
+	const struct verdict_msg *decided = last_to(&member, 3);
+	CHECK(decided->type == VERDICT_DECIDED && decided->left[0] == 0x10);
+	agreement_fini(&member.agreement);
+}
+
+/* Its leader has, so it asks the next one, and says why; and takes no word of its own departure from others. */
+static void tells_the_next_leader_who_has_left(void)
+{
+	uint8_t members = 0x1e, left = 0x09;
+	struct member member;
+
+	begin(&member, 3);
+	hear_short(&member, 0, VERDICT_LEFT, 0);
+	const struct verdict_msg *join = last_to(&member, 1);
+	CHECK(join->type == VERDICT_JOIN && join->left[0] == 0x01 && join->gone[0] == 0);
+	hear_proposal(&member, 1, ballot(1, 1), members);
+	hear(&member, 1, (struct verdict_msg){.type = VERDICT_DECIDED, .terms = {.ballot = ballot(1, 1), .channel = 8}, .members = &members, .left = &left});
+	CHECK(member.agreement.goes_on && agreement_has_left(&member.agreement, 0) && !agreement_has_left(&member.agreement, 3));
+	agreement_fini(&member.agreement);
+}
+
 int main(void)
 {
 	accepts_what_its_leader_proposes();
@@ -245,5 +281,7 @@ int main(void)
 	proposes_the_latest_that_was_accepted();
 	decides_when_all_have_accepted_this_very_proposal();
 	tells_who_stays_behind();
+	goes_on_without_who_has_left();
+	tells_the_next_leader_who_has_left();
 	return 0;
 }

@@ -102,6 +102,7 @@ struct context {
 
 	/* The steward's alone. */
 	struct presence presence;
+	bool shrink_has_news;     /* see shrink_hear()                                  */
 	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
 	uint32_t news_next;
 

@@ -242,6 +242,7 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 	pthread_mutex_lock(&context->lock);
 	group->next = context->groups;
 	context->groups = group;
+	shrink_forget_name(context, channel, ranks[0]);
 	/* Who died before, or while it was opened, does not come back. */
 	uint32_t dead = NO_RANK;
 	for (uint32_t i = 0; i < size; i++)

@@ -98,8 +98,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 	}
 	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
 		drop(context, rank);
-	if (fate != FATE_SILENT)
-		shrink_gone(context, rank);
+	shrink_hear(context);
 }
 
 static void on_accused(void *argument, uint32_t by, const char *how)
@@ -114,7 +113,8 @@ static void on_accused(void *argument, uint32_t by, const char *how)
 
 static void on_accusation(void *argument, uint32_t rank, uint32_t by)
 {
-	shrink_accused(argument, rank, by);
+	(void)rank, (void)by; /* presence keeps it */
+	shrink_hear(argument);
 }
 
 static const struct presence_events events = {

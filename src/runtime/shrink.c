@@ -32,7 +32,7 @@ struct past_verdict {
 	struct past_verdict *next;
 	uint32_t channel, first, size;
 	struct verdict_terms terms;
-	uint8_t maps[]; /* members, and those of them who stayed behind */
+	uint8_t maps[]; /* members, those of them who stayed behind, and who has left */
 };
 
 /* ---- sending ---- */
@@ -120,6 +120,36 @@ static void release(struct shrink *shrink)
 	free(shrink);
 }
 
+/* With the lock held. */
+static uint32_t place_of(const struct group *group, uint32_t rank)
+{
+	uint32_t place = 0;
+
+	while (place < group->size && group->ranks[place] != rank)
+		place++;
+	return place;
+}
+
+/* Whatever presence knows, the agreement knows; what it knows already is no news to it. */
+static void tell_news(struct shrink *shrink)
+{
+	const struct group *group = shrink->group;
+	const struct presence *presence = &group->context->presence;
+	uint64_t now = clock_now_ns();
+
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (presence_is_gone(presence, group->ranks[i]))
+			agreement_gone(&shrink->agreement, i, now);
+	}
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		uint32_t about = place_of(group, presence->accusations[i].about), by = place_of(group, presence->accusations[i].by);
+
+		/* Who is not in the group has no say in it, but what it says may be true: others are asked sooner. */
+		if (about < group->size)
+			agreement_accused(&shrink->agreement, about, by < group->size ? by : about, now);
+	}
+}
+
 /* With what is known so far. NULL: no memory. */
 static struct shrink *begin(struct group *group)
 {
@@ -149,17 +179,14 @@ static struct shrink *begin(struct group *group)
 	group->shrink = shrink;
 	context->shrinking++;
 	pthread_mutex_unlock(&context->lock);
-	uint64_t now = clock_now_ns();
-	for (uint32_t i = 0; i < group->size; i++) {
-		if (presence_is_gone(&context->presence, group->ranks[i]))
-			agreement_gone(&shrink->agreement, i, now);
-	}
-	for (uint32_t i = 0; i < context->presence.accusation_count; i++)
-		shrink_accused(context, context->presence.accusations[i].about, context->presence.accusations[i].by);
+	tell_news(shrink);
 	return shrink;
 }
 
-/* Those who go on are here, and the others are not, whatever anybody has said. A new group with one of them in it fails at once. */
+/*
+ * Those who go on are here, and the others are not, whatever anybody has said; but who has freed the group is not in it, and no
+ * less in the job. A new group with one of the others in it fails at once.
+ */
 static void abide_by(struct shrink *shrink)
 {
 	const struct group *group = shrink->group;
@@ -171,8 +198,14 @@ static void abide_by(struct shrink *shrink)
 			presence_pardon(presence, group->ranks[i], now);
 	}
 	for (uint32_t i = 0; i < group->size; i++) {
-		if (!agreement_keeps(&shrink->agreement, i))
+		bool has_left = agreement_has_left(&shrink->agreement, i);
+
+		if (agreement_keeps(&shrink->agreement, i))
+			continue;
+		if (!has_left)
 			presence_exclude(presence, group->ranks[i], now);
+		else if (agreement_includes(&shrink->agreement, i) && shrink->prepared)
+			group_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
 	}
 }
 
@@ -203,16 +236,6 @@ static void notice_verdict(struct shrink *shrink)
 	pthread_mutex_unlock(&context->lock);
 }
 
-/* With the lock held. */
-static uint32_t place_of(const struct group *group, uint32_t rank)
-{
-	uint32_t place = 0;
-
-	while (place < group->size && group->ranks[place] != rank)
-		place++;
-	return place;
-}
-
 /* The first group behind `group` (NULL: of all) whose members are agreeing, visited; `group` is departed from. */
 static struct group *next_shrinking(struct context *context, struct group *group)
 {
@@ -228,44 +251,28 @@ static struct group *next_shrinking(struct context *context, struct group *group
 	return next;
 }
 
-void shrink_gone(struct context *context, uint32_t rank)
+void shrink_hear(struct context *context)
 {
-	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
-		uint32_t place = place_of(group, rank);
-
-		if (place == group->size)
-			continue;
-		agreement_gone(&group->shrink->agreement, place, clock_now_ns());
-		notice_verdict(group->shrink);
-	}
-}
-
-void shrink_accused(struct context *context, uint32_t rank, uint32_t by)
-{
-	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
-		uint32_t place = place_of(group, rank), accuser = place_of(group, by);
-
-		/* Who is not in the group has no say in it, but what it says may be true: others are asked sooner. */
-		if (place == group->size)
-			continue;
-		agreement_accused(&group->shrink->agreement, place, accuser < group->size ? accuser : place, clock_now_ns());
-		notice_verdict(group->shrink);
-	}
+	context->shrink_has_news = true;
 }
 
 uint64_t shrink_turn(struct context *context, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
+	bool has_news = context->shrink_has_news;
 
+	context->shrink_has_news = false;
 	if (context->shrinking == 0)
 		return next;
 	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
+		if (has_news)
+			tell_news(group->shrink);
 		uint64_t due = agreement_turn(&group->shrink->agreement, now);
 
 		next = due < next ? due : next;
 		notice_verdict(group->shrink);
 	}
-	return next;
+	return context->shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
 }
 
 /* ---- messages ---- */
@@ -290,19 +297,20 @@ static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg 
 	return inbox->got == whole;
 }
 
-/* Of a group that is no more: what was decided, as a message. Its length; 0: nothing is known. */
-static size_t find_past(struct context *context, const struct control_msg *msg, uint8_t **out_bytes)
+/* Of a group of this size that is no more: what was decided, as a message. Its length; 0: nothing is known. */
+static size_t find_past(struct context *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
 {
 	size_t n = 0;
 
 	pthread_mutex_lock(&context->lock);
 	const struct past_verdict *past = context->past;
-	while (past && (past->channel != msg->channel || past->first != msg->first))
+	while (past && (past->channel != msg->channel || past->first != msg->first || past->size != size))
 		past = past->next;
 	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
 	if (*out_bytes) {
+		size_t map = verdict_map_bytes(past->size);
 		struct verdict_msg answer = {.type = VERDICT_DECIDED, .size = past->size, .terms = past->terms, .members = past->maps,
-		                             .behind = past->maps + verdict_map_bytes(past->size)};
+		                             .behind = past->maps + map, .left = past->maps + 2 * map};
 
 		n = verdict_msg_encode(&answer, *out_bytes);
 	}
@@ -310,23 +318,37 @@ static size_t find_past(struct context *context, const struct control_msg *msg, 
 	return n;
 }
 
+/*
+ * Somebody waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on all
+ * its members before anybody can use it, so there is none that we only do not have yet.
+ */
 static void answer_late(struct context *context, uint32_t peer, const struct control_msg *msg)
 {
-	uint8_t *bytes = NULL;
-	size_t n = msg->sequence == 0 ? find_past(context, msg, &bytes) : 0;
+	uint8_t *bytes = NULL, left[VERDICT_HEAD_BYTES];
+	struct verdict_msg answer = {.type = VERDICT_LEFT};
+	uint64_t piece = msg->note.count < CONTROL_PIECE_BYTES ? msg->note.count : CONTROL_PIECE_BYTES;
 
+	if (msg->sequence != 0 || !verdict_msg_asks((const uint8_t *)msg->text, (size_t)piece, &answer.size))
+		return;
+	size_t n = find_past(context, msg, answer.size, &bytes);
 	if (n > 0)
 		send_pieces(context, peer, msg->channel, msg->first, bytes, n);
+	else
+		send_pieces(context, peer, msg->channel, msg->first, left, verdict_msg_encode(&answer, left));
 	free(bytes);
 }
 
 static void take_piece(struct group *group, uint32_t peer, const struct control_msg *msg)
 {
-	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
-	char who[RANK_TEXT], why[CONTROL_TEXT];
 	uint32_t place = place_of(group, peer);
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+	struct verdict_msg verdict;
 
-	if (!shrink || place == group->size || !gather(&shrink->inboxes[place], group->size, msg))
+	if (place == group->size)
+		return; /* it is not in the group, or means another one of that name */
+	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
+	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
+	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
 		return;
 	if (atomic_load(&group->failed) == ESP_OK) {
 		snprintf(why, sizeof(why), "%s shrinks the group", context_rank_text(group->context, peer, who));
@@ -536,7 +558,7 @@ static void remember(struct context *context, const struct shrink *shrink)
 {
 	const struct group *group = shrink->group;
 	size_t map = verdict_map_bytes(group->size);
-	struct past_verdict *past = calloc(1, sizeof(*past) + 2 * map);
+	struct past_verdict *past = calloc(1, sizeof(*past) + 3 * map);
 
 	if (!past)
 		return;
@@ -546,6 +568,10 @@ static void remember(struct context *context, const struct shrink *shrink)
 	past->terms = shrink->agreement.accepted;
 	memcpy(past->maps, shrink->agreement.accepted_members, map);
 	memcpy(past->maps + map, shrink->agreement.behind, map);
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (agreement_has_left(&shrink->agreement, i))
+			verdict_set_bit(past->maps + 2 * map, i);
+	}
 	pthread_mutex_lock(&context->lock);
 	past->next = context->past;
 	context->past = past;
@@ -557,16 +583,21 @@ void shrink_fini(struct group *group, bool is_closing)
 {
 	struct context *context = group->context;
 	struct shrink *shrink = group->shrink;
+	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	if (!shrink)
 		return;
 	if (is_closing)
 		shrink->prepared = shrink->result = NULL;
-	undo(shrink);
-	if (shrink->result && !shrink->is_taken) { /* the verdict came after the caller had given up: the others shall not wait */
-		group_fail(shrink->result, ESP_EABORTED, (int32_t)context->rank, "a rank has freed the group that was to be shrunk", true);
-		group_retire(shrink->result);
+	/* The verdict comes after the caller has given up, or came: the others shall not wait for us in the new group. */
+	if (!shrink->prepared && !shrink->is_taken)
+		shrink->prepared = shrink->result;
+	if (shrink->prepared) {
+		snprintf(why, sizeof(why), "%s has freed the group that was shrunk, and is not in the new one",
+		         context_rank_text(context, context->rank, who));
+		group_fail(shrink->prepared, ESP_EABORTED, (int32_t)context->rank, why, true);
 	}
+	undo(shrink);
 	pthread_mutex_lock(&context->lock);
 	context->shrinking -= !shrink->is_decided;
 	pthread_mutex_unlock(&context->lock);
@@ -574,6 +605,22 @@ void shrink_fini(struct group *group, bool is_closing)
 		remember(context, shrink);
 	release(shrink);
 	group->shrink = NULL;
+}
+
+void shrink_forget_name(struct context *context, uint32_t channel, uint32_t first)
+{
+	struct past_verdict **at = &context->past;
+
+	while (*at) {
+		struct past_verdict *old = *at;
+
+		if (old->channel != channel || old->first != first) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		free(old);
+	}
 }
 
 void shrink_forget_past(struct context *context)

@@ -4,7 +4,8 @@
  * The agreement of a group begins when its caller asks for it, or when word of it comes from another member; from
  * then on the steward's thread alone touches it. Its messages travel in pieces over control connections. To prepare means
  * that the new group is opened, with a stream on every lane; so nothing that a quicker member sends comes to nobody.
- * What was decided is remembered after the group has been freed, for those who come late.
+ * What was decided is remembered after the group has been freed, for those who come late; who has freed a group before anything
+ * was decided says so to whoever asks.
  */
 #ifndef RUNTIME_SHRINK_H
 #define RUNTIME_SHRINK_H
@@ -28,10 +29,12 @@ ESP_CHECKED enum esp_status group_shrink(struct group *group, int64_t deadline_n
 void shrink_fini(struct group *group, bool is_closing);
 
 /* For the steward's thread. */
-void shrink_gone(struct context *context, uint32_t rank);
-void shrink_accused(struct context *context, uint32_t rank, uint32_t by);
+/* Presence knows more of somebody: agreements hear of it in the next turn, not from within what they have caused themselves. */
+void shrink_hear(struct context *context);
 void shrink_piece(struct context *context, uint32_t peer, const struct control_msg *msg);
 uint64_t shrink_turn(struct context *context, uint64_t now_ns);
+/* With context->lock held: a group of that name is opened, and verdicts about earlier ones are not about it. */
+void shrink_forget_name(struct context *context, uint32_t channel, uint32_t first);
 /* When the context is closed. */
 void shrink_forget_past(struct context *context);
 

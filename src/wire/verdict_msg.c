@@ -17,13 +17,15 @@ enum {
 };
 _Static_assert(AT_ACCEPTED_NUMBERS + 24 == VERDICT_HEAD_BYTES, "the layout in verdict_msg.h");
 
+#define MAPS 4u /* of the longest message; a type has the last so many of: gone, left, accused or behind, members */
+
 static unsigned maps_of(uint8_t type)
 {
 	switch (type) {
 	case VERDICT_JOIN:
-		return 3;
+		return 4;
 	case VERDICT_DECIDED:
-		return 2;
+		return 3;
 	case VERDICT_PROPOSE:
 		return 1;
 	default:
@@ -33,7 +35,7 @@ static unsigned maps_of(uint8_t type)
 
 size_t verdict_msg_most(uint32_t size)
 {
-	return VERDICT_HEAD_BYTES + 3 * verdict_map_bytes(size);
+	return VERDICT_HEAD_BYTES + MAPS * verdict_map_bytes(size);
 }
 
 static void put_numbers(const struct verdict_terms *terms, uint8_t *out)
@@ -57,7 +59,7 @@ static struct verdict_terms get_terms(const uint8_t *numbers, uint32_t channel, 
 size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out)
 {
 	size_t map = verdict_map_bytes(msg->size), at = VERDICT_HEAD_BYTES;
-	const uint8_t *maps[3] = {msg->gone, msg->type == VERDICT_DECIDED ? msg->behind : msg->accused, msg->members};
+	const uint8_t *maps[MAPS] = {msg->gone, msg->left, msg->type == VERDICT_DECIDED ? msg->behind : msg->accused, msg->members};
 	unsigned count = maps_of(msg->type);
 
 	memset(out, 0, VERDICT_HEAD_BYTES);
@@ -69,7 +71,7 @@ size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out)
 	bytes_put32(out + AT_ACCEPTED_CHANNEL, msg->accepted.channel);
 	put_numbers(&msg->terms, out + AT_NUMBERS);
 	put_numbers(&msg->accepted, out + AT_ACCEPTED_NUMBERS);
-	for (unsigned i = 3 - count; i < 3; i++, at += map) {
+	for (unsigned i = MAPS - count; i < MAPS; i++, at += map) {
 		if (maps[i])
 			memcpy(out + at, maps[i], map);
 		else
@@ -88,7 +90,7 @@ bool verdict_msg_decode(const uint8_t *in, size_t n, uint32_t size, struct verdi
 {
 	size_t map = verdict_map_bytes(size);
 
-	if (n < VERDICT_HEAD_BYTES || in[AT_TYPE] == 0 || in[AT_TYPE] > VERDICT_DECIDED || in[AT_ZERO] != 0 ||
+	if (n < VERDICT_HEAD_BYTES || in[AT_TYPE] == 0 || in[AT_TYPE] > VERDICT_LEFT || in[AT_ZERO] != 0 ||
 	    bytes_get32(in + AT_SIZE) != size)
 		return false;
 	if (in[AT_FLAGS] > VERDICT_FLAGS || in[AT_ACCEPTED_FLAGS] > VERDICT_FLAGS)
@@ -100,16 +102,27 @@ bool verdict_msg_decode(const uint8_t *in, size_t n, uint32_t size, struct verdi
 		if (!map_is_good(in + VERDICT_HEAD_BYTES + i * map, size))
 			return false;
 	}
-	const uint8_t *last = count ? in + VERDICT_HEAD_BYTES + (count - 1) * map : NULL;
+	const uint8_t *maps[MAPS] = {0};
+	for (unsigned i = 0; i < count; i++)
+		maps[MAPS - count + i] = in + VERDICT_HEAD_BYTES + i * map;
 	*out = (struct verdict_msg){
 		.type = in[AT_TYPE],
 		.size = size,
 		.terms = get_terms(in + AT_NUMBERS, bytes_get32(in + AT_CHANNEL), in[AT_FLAGS]),
 		.accepted = get_terms(in + AT_ACCEPTED_NUMBERS, bytes_get32(in + AT_ACCEPTED_CHANNEL), in[AT_ACCEPTED_FLAGS]),
-		.gone = count == 3 ? in + VERDICT_HEAD_BYTES : NULL,
-		.accused = count == 3 ? in + VERDICT_HEAD_BYTES + map : NULL,
-		.behind = count == 2 ? in + VERDICT_HEAD_BYTES : NULL,
-		.members = last,
+		.gone = maps[0],
+		.left = maps[1],
+		.accused = in[AT_TYPE] == VERDICT_JOIN ? maps[2] : NULL,
+		.behind = in[AT_TYPE] == VERDICT_DECIDED ? maps[2] : NULL,
+		.members = maps[3],
 	};
+	return true;
+}
+
+bool verdict_msg_asks(const uint8_t *in, size_t n, uint32_t *out_size)
+{
+	if (n < VERDICT_HEAD_BYTES || (in[AT_TYPE] != VERDICT_CALL && in[AT_TYPE] != VERDICT_JOIN && in[AT_TYPE] != VERDICT_PROPOSE))
+		return false;
+	*out_size = bytes_get32(in + AT_SIZE);
 	return true;
 }

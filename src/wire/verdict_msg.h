@@ -24,7 +24,8 @@ enum verdict_type {
 	VERDICT_PROPOSE = 4, /* from who leads it: let us do this. With members                           */
 	VERDICT_ACCEPT = 5,  /* I shall                                                                   */
 	VERDICT_REFUSE = 6,  /* ballot: I am further than that; channel: or it is taken here, this one is not */
-	VERDICT_DECIDED = 7, /* that is what is done. With members, and those of them who were not asked  */
+	VERDICT_DECIDED = 7, /* that is what is done. With members, those of them who were not asked, and who has left */
+	VERDICT_LEFT = 8,    /* I have freed the group, and do not care who goes on                       */
 };
 
 #define VERDICT_FLAGS 3u
@@ -49,6 +50,7 @@ struct verdict_msg {
 	struct verdict_terms accepted; /* JOIN          */
 	/* Bitmaps, borrowed; NULL: the type has none. */
 	const uint8_t *gone;    /* JOIN: those who are, for all that the sender knows         */
+	const uint8_t *left;    /* JOIN, DECIDED: those who have freed the group; they are in the job still */
 	const uint8_t *accused; /* JOIN: those who the sender itself hears nothing of         */
 	const uint8_t *behind;  /* DECIDED: members who were not asked, and so do not go on   */
 	const uint8_t *members; /* those who go on; in a JOIN, of what was accepted           */
@@ -73,5 +75,10 @@ size_t verdict_msg_most(uint32_t size);
 size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out);
 /* False if the bytes are no such message of a group of this size; *out is then untouched. The bitmaps point into `in`. */
 bool verdict_msg_decode(const uint8_t *in, size_t n, uint32_t size, struct verdict_msg *out);
+/*
+ * For who has freed the group and no longer knows its size, of which the beginning of a message tells as much as this. Is it one
+ * that somebody waits to have answered?
+ */
+bool verdict_msg_asks(const uint8_t *in, size_t n, uint32_t *out_size);
 
 #endif

@@ -8,7 +8,7 @@
 #define SIZE_MOST 70u
 
 struct maps {
-	uint8_t bytes[3][(SIZE_MOST + 7) / 8];
+	uint8_t bytes[4][(SIZE_MOST + 7) / 8];
 };
 
 static struct verdict_terms draw_terms(struct rng *rng)
@@ -25,7 +25,7 @@ static struct verdict_terms draw_terms(struct rng *rng)
 static struct verdict_msg draw(struct rng *rng, struct maps *maps)
 {
 	struct verdict_msg msg = {
-		.type = (uint8_t)(1 + rng_below(rng, VERDICT_DECIDED)),
+		.type = (uint8_t)(1 + rng_below(rng, VERDICT_LEFT)),
 		.size = 1 + (uint32_t)rng_below(rng, SIZE_MOST),
 		.terms = draw_terms(rng),
 		.accepted = draw_terms(rng),
@@ -33,10 +33,11 @@ static struct verdict_msg draw(struct rng *rng, struct maps *maps)
 		.accused = maps->bytes[1],
 		.behind = maps->bytes[1],
 		.members = maps->bytes[2],
+		.left = maps->bytes[3],
 	};
 
 	memset(maps, 0, sizeof(*maps));
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		for (uint32_t k = 0; k < msg.size; k++) {
 			if (rng_chance(rng, 1, 3))
 				verdict_set_bit(maps->bytes[i], k);
@@ -62,7 +63,7 @@ static void round_trip(struct rng *rng)
 	for (int i = 0; i < 3000; i++) {
 		struct maps maps;
 		struct verdict_msg msg = draw(rng, &maps), back = {0};
-		uint8_t *bytes = malloc(verdict_msg_most(msg.size)), again[VERDICT_HEAD_BYTES + 3 * sizeof(maps.bytes[0])];
+		uint8_t *bytes = malloc(verdict_msg_most(msg.size)), again[VERDICT_HEAD_BYTES + 4 * sizeof(maps.bytes[0])];
 
 		CHECK(bytes != NULL);
 		size_t n = verdict_msg_encode(&msg, bytes);
@@ -70,10 +71,16 @@ static void round_trip(struct rng *rng)
 		CHECK(back.type == msg.type && same_terms(&back.terms, &msg.terms) && same_terms(&back.accepted, &msg.accepted));
 		CHECK(same_map(msg.gone, back.gone, msg.size) && same_map(msg.accused, back.accused, msg.size));
 		CHECK(same_map(msg.behind, back.behind, msg.size) && same_map(msg.members, back.members, msg.size));
+		CHECK(same_map(msg.left, back.left, msg.size));
 		CHECK((back.behind != NULL) == (msg.type == VERDICT_DECIDED));
+		CHECK((back.left != NULL) == (msg.type == VERDICT_DECIDED || msg.type == VERDICT_JOIN));
 		CHECK((back.gone != NULL) == (msg.type == VERDICT_JOIN));
 		CHECK(verdict_msg_encode(&back, again) == n && memcmp(bytes, again, n) == 0);
 		CHECK(!verdict_msg_decode(bytes, n - 1, msg.size, &back));
+		uint32_t asked_size = msg.size;
+		bool asks = msg.type == VERDICT_CALL || msg.type == VERDICT_JOIN || msg.type == VERDICT_PROPOSE;
+		CHECK(verdict_msg_asks(bytes, n, &asked_size) == asks && asked_size == msg.size);
+		CHECK(!verdict_msg_asks(bytes, VERDICT_HEAD_BYTES - 1, &asked_size));
 		CHECK(!verdict_msg_decode(bytes, n, msg.size + 1, &back));
 		for (size_t cut = 0; cut < n; cut++)
 			CHECK(!verdict_msg_decode(bytes, cut, msg.size, &back));

@@ -3,6 +3,7 @@
  *
  * What happens when ranks are not there is survive_test.c's matter; here ranks are threads, and sanitizers see all of it.
  */
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,68 @@ static void some_of_them(struct job_rank *rank)
 	OK(esp_group_free(half));
 }
 
+struct leaving {
+	uint32_t who;
+	sem_t freed;
+};
+
+/* Those who are left, of a group that this one has freed. */
+static void shrink_without(struct esp_group *group, uint32_t who)
+{
+	struct esp_shrink shrink = ESP_SHRINK_INIT;
+	struct esp_group *left = NULL;
+	uint32_t lost = UINT32_MAX;
+
+	shrink.lost = &lost;
+	shrink.lost_room = 1;
+	OK(esp_group_shrink(group, &shrink, &left));
+	CHECK(esp_size(left) == esp_size(group) - 1 && shrink.lost_count == 1 && lost == who);
+	check_sum(left, 1000);
+	OK(esp_group_free(group));
+	OK(esp_group_free(left));
+}
+
+/* One has no use for the group any more. It is not in the new one, and no less in the job. */
+static void one_frees(struct job_rank *rank)
+{
+	const struct leaving *leaving = rank->argument;
+	struct esp_group *group;
+
+	OK(esp_group_split(rank->world, 0, 0, &group));
+	check_sum(group, 10);
+	job_meet(rank);
+	if (rank->rank == leaving->who) {
+		OK(esp_abort(group, "enough"));
+		OK(esp_group_free(group));
+	} else {
+		EXPECT(esp_barrier(group), ESP_EABORTED);
+		shrink_without(group, leaving->who);
+	}
+	check_sum(rank->world, 1000);
+}
+
+/* The same by one that has waited with the others for the last one, in vain. */
+static void one_gives_up(struct job_rank *rank)
+{
+	struct leaving *leaving = rank->argument;
+	struct esp_shrink shrink = ESP_SHRINK_INIT;
+	struct esp_group *group, *left;
+
+	OK(esp_group_split(rank->world, 0, 0, &group));
+	job_meet(rank);
+	if (rank->rank == leaving->who) {
+		shrink.deadline_ns = 100000000;
+		EXPECT(esp_group_shrink(group, &shrink, &left), ESP_ETIMEOUT);
+		OK(esp_group_free(group));
+		CHECK(sem_post(&leaving->freed) == 0);
+	} else {
+		if (rank->rank == rank->size - 1)
+			CHECK(sem_wait(&leaving->freed) == 0);
+		shrink_without(group, leaving->who);
+	}
+	check_sum(rank->world, 1000);
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=1", NULL};
@@ -128,6 +191,14 @@ int main(void)
 		job_run(4, all[i], after_abort, NULL);
 		job_run(3, all[i], late, NULL);
 		job_run(6, all[i], some_of_them, NULL);
+		for (uint32_t who = 0; who < 3; who++) {
+			struct leaving leaving = {.who = who};
+
+			CHECK(sem_init(&leaving.freed, 0, 0) == 0);
+			job_run(4, all[i], one_frees, &leaving);
+			job_run(4, all[i], one_gives_up, &leaving);
+			sem_destroy(&leaving.freed);
+		}
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ struct letter {
 	struct letter *next;
 	uint32_t from, to;
 	size_t n;
-	uint8_t bytes[VERDICT_HEAD_BYTES + 3];
+	uint8_t bytes[VERDICT_HEAD_BYTES + 4];
 };
 
 struct member {

@@ -22,7 +22,7 @@ static bool is_there(const struct world_rank *rank)
 /* Has decided, and goes on. */
 static bool goes_on(const struct world_rank *rank)
 {
-	return is_there(rank) && rank->agreement.goes_on;
+	return is_there(rank) && !rank->has_freed && rank->agreement.goes_on;
 }
 
 static bool same_verdict(const struct agreement *a, const struct agreement *b)
@@ -62,7 +62,7 @@ static void check_nobody_hangs(uint64_t seed)
 	for (uint32_t i = 0; i < world.options.size; i++) {
 		const struct world_rank *rank = &world.ranks[i];
 
-		if (is_there(rank) && rank->has_failed && !rank->agreement.is_decided)
+		if (is_there(rank) && !rank->has_freed && rank->has_failed && !rank->agreement.is_decided)
 			FAIL(seed, "rank %u has no verdict: round %u, waits for %u", i, rank->agreement.round,
 			     agreement_waits_for(&rank->agreement));
 	}
@@ -127,6 +127,25 @@ static void check_members(uint64_t seed)
 	}
 }
 
+/* Who has freed the group is gone from it; and nobody says anything else of it, so it stays in the job. */
+static void check_leavers(uint64_t seed)
+{
+	for (uint32_t i = 0; i < world.options.size && !some_were_apart(); i++) {
+		const struct world_rank *leaver = &world.ranks[i];
+
+		if (!is_there(leaver) || !leaver->has_freed || leaver->was_stopped)
+			continue;
+		if (leaver->was_accused)
+			FAIL(seed, "rank %u has freed the group, and was accused", i);
+		for (uint32_t k = 0; k < world.options.size; k++) {
+			const struct world_rank *other = &world.ranks[k];
+
+			if (goes_on(other) && !agreement_keeps(&other->agreement, i) && !agreement_has_left(&other->agreement, i))
+				FAIL(seed, "rank %u does not know that rank %u has only freed the group", k, i);
+		}
+	}
+}
+
 static void draw_options(uint64_t seed, struct world_options *options)
 {
 	struct rng rng;
@@ -145,6 +164,7 @@ static void draw_options(uint64_t seed, struct world_options *options)
 	options->stalls = rng_chance(&rng, 1, 3);
 	options->betrays = rng_chance(&rng, 1, 3);
 	options->slanders = rng_chance(&rng, 1, 3) ? 4 : 0;
+	options->frees = rng_chance(&rng, 1, 3);
 }
 
 /* Whom one without a verdict waits for: of each member, is it gone, accused (A: by this one), accuses it, has joined, has accepted. */
@@ -211,6 +231,7 @@ static void play(uint64_t seed, bool is_verbose)
 	check_one_verdict(seed);
 	check_members(seed);
 	check_data(seed);
+	check_leavers(seed);
 	world_fini(&world);
 }
 

@@ -125,6 +125,15 @@ static void group_failed(struct world_rank *rank)
 	rank->has_failed = true;
 	rank->failed_ns = world->now_ns;
 	rank->shrinks_ns = world->now_ns + rng_below(&world->rng, world->options.interval_ns / 2);
+	rank->patience_ns = UINT64_MAX;
+	if (world->options.frees && rng_chance(&world->rng, 1, 3))
+		rank->patience_ns = rng_chance(&world->rng, 1, 2) ? 0 : rng_below(&world->rng, world->options.interval_ns);
+}
+
+/* When its caller frees the group. */
+static uint64_t frees_ns(const struct world_rank *rank)
+{
+	return rank->patience_ns == UINT64_MAX || rank->agreement.is_decided ? UINT64_MAX : rank->shrinks_ns + rank->patience_ns;
 }
 
 static void on_fate(void *context, uint32_t who, enum fate fate, uint32_t by, const char *how)
@@ -262,6 +271,19 @@ static void note_decision(struct world_rank *rank)
 	}
 }
 
+/* What a rank does that has no such group any more. */
+static void answer_left(struct world_rank *rank, uint32_t to, const struct world_message *message)
+{
+	struct world_message answer = {.kind = WORLD_VERDICT};
+	struct verdict_msg left = {.type = VERDICT_LEFT};
+
+	if (!verdict_msg_asks(message->bytes, message->n, &left.size))
+		return;
+	answer.n = verdict_msg_encode(&left, answer.bytes);
+	dial(rank, to);
+	post(rank, to, answer);
+}
+
 static void deliver(struct world_rank *rank, uint32_t from, const struct world_message *message)
 {
 	uint64_t now = rank->world->now_ns;
@@ -273,6 +295,10 @@ static void deliver(struct world_rank *rank, uint32_t from, const struct world_m
 		break;
 	case WORLD_VERDICT:
 		presence_heard(&rank->presence, from, now);
+		if (rank->has_freed) {
+			answer_left(rank, from, message);
+			break;
+		}
 		group_failed(rank); /* as a rank does that hears of it in this way first */
 		agreement_message(&rank->agreement, from, message->bytes, message->n, now);
 		break;
@@ -295,13 +321,23 @@ static void turn(struct world_rank *rank)
 {
 	uint64_t now = rank->world->now_ns;
 
-	if (rank->has_failed && !rank->agreement.is_started && now >= rank->shrinks_ns)
+	if (rank->has_failed && now >= frees_ns(rank)) {
+		rank->has_freed = true;
+		rank->prepared_channel = 0;
+	}
+	if (rank->has_failed && !rank->has_freed && !rank->agreement.is_started && now >= rank->shrinks_ns)
 		agreement_start(&rank->agreement, 10 + rank->number % 2, 11, 4 * (1 + rank->number), now);
-	uint64_t next = presence_turn(&rank->presence, now), other = agreement_turn(&rank->agreement, now);
+	uint64_t next = presence_turn(&rank->presence, now);
+	if (!rank->has_freed) {
+		uint64_t other = agreement_turn(&rank->agreement, now);
+
+		next = other < next ? other : next;
+		if (rank->has_failed && !rank->agreement.is_started && rank->shrinks_ns < next)
+			next = rank->shrinks_ns;
+		if (rank->has_failed && frees_ns(rank) < next)
+			next = frees_ns(rank);
+	}
 	note_decision(rank);
-	next = other < next ? other : next;
-	if (rank->has_failed && !rank->agreement.is_started && rank->shrinks_ns < next)
-		next = rank->shrinks_ns;
 	rank->due_ns = next > now ? next : now + 1;
 }
 

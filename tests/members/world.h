@@ -22,6 +22,7 @@ struct world_options {
 	bool stalls;                 /* messages of the agreement are delayed for long */
 	bool betrays;                /* the first to tell a verdict dies while it does, and those who were told are cut off  */
 	uint32_t slanders;           /* at most so many ranks are accused by one that hears them well enough */
+	bool frees;                  /* some callers free the group, instead of shrinking it or while they do */
 	bool is_calm;                /* nothing happens at all               */
 };
 
@@ -32,7 +33,7 @@ struct world_message {
 	uint32_t channel; /* of data */
 	struct control_msg msg;
 	size_t n;
-	uint8_t bytes[VERDICT_HEAD_BYTES + 3 * ((WORLD_MOST + 7) / 8)];
+	uint8_t bytes[VERDICT_HEAD_BYTES + 4 * ((WORLD_MOST + 7) / 8)];
 };
 
 /* One direction of a pair. */
@@ -53,6 +54,8 @@ struct world_rank {
 	uint64_t due_ns;        /* of members and agreement                     */
 	bool has_failed;        /* the group, as far as this rank knows         */
 	uint64_t shrinks_ns;    /* when its caller will                         */
+	uint64_t patience_ns;   /* after which its caller frees the group       */
+	bool has_freed;         /* before there was a verdict                   */
 	uint64_t failed_ns, decided_ns;
 	uint32_t taken_channel; /* one that is not free here                    */
 	uint32_t prepared_channel;
