@@ -188,7 +188,7 @@ static void set_fate(struct presence *presence, uint32_t rank, enum fate fate, u
 {
 	struct member *member = &presence->all[rank];
 
-	if (rank == presence->self || member->fate >= fate || member->fate == FATE_LEFT)
+	if (rank == presence->self || presence_is_gone(presence, rank) || member->fate == fate)
 		return;
 	bool was_here = member->fate == FATE_HERE;
 	/* Who leaves waits for the others, and so for word of them. */

@@ -72,6 +72,30 @@ static void knows_that_it_was_given_up(void)
 	presence_fini(&presence);
 }
 
+/* A rank that was given up has thawed, and ends in good order: that is no death. One that has died does not leave any more. */
+static void may_leave_after_silence(void)
+{
+	struct presence presence;
+	struct owner owner = {0};
+	struct control_msg silent = message(CONTROL_SILENT, 2, 1), left = message(CONTROL_LEFT, 1, 1);
+
+	CHECK(presence_init(&presence, 0, 3, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	presence_begin(&presence, 1);
+	CHECK(presence_message(&presence, 2, &silent, 2));
+	CHECK(presence.all[1].fate == FATE_SILENT && owner.fates == 1);
+	CHECK(presence_message(&presence, 2, &silent, 3)); /* nothing new */
+	CHECK(owner.fates == 1);
+	CHECK(presence_message(&presence, 1, &left, 4));
+	CHECK(presence.all[1].fate == FATE_LEFT && owner.fates == 2);
+	presence_closed(&presence, 1, "its connection was closed", 5);
+	CHECK(presence.all[1].fate == FATE_LEFT && owner.fates == 2);
+	presence_closed(&presence, 2, "its connection was closed", 6);
+	left.about = 2;
+	CHECK(presence_message(&presence, 1, &left, 7));
+	CHECK(presence.all[2].fate == FATE_DEAD && owner.fates == 3);
+	presence_fini(&presence);
+}
+
 /* ---- and then it does not go on alone ---- */
 
 static bool prepare(void *context, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
@@ -110,6 +134,7 @@ static bool goes_on_alone(bool was_accused)
 int main(void)
 {
 	knows_that_it_was_given_up();
+	may_leave_after_silence();
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));
 	return 0;
