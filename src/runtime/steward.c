@@ -568,6 +568,8 @@ static void free_all(struct steward *steward)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
+	for (uint32_t i = 0; i < steward->listen_count; i++)
+		close(steward->listen_fds[i]);
 	free(steward->control);
 	shelf_fini(&steward->shelf);
 	pthread_mutex_destroy(&steward->lock);

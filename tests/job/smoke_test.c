@@ -1,6 +1,7 @@
 /*
  * smoke_test.c - every collective once, small and large, over memory and over sockets.
  */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,15 +100,30 @@ static void body(struct job_rank *rank)
 	}
 }
 
+/* Of this process, and one more to look. */
+static unsigned count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	CHECK(folder != NULL);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
 int main(void)
 {
 	static const char *const tcp[] = {"transport=tcp", NULL};
 	static const char *const lanes[] = {"lanes=2", "chunk_bytes=16K", NULL};
+	unsigned descriptors = count_descriptors();
 
 	for (uint32_t size = 1; size <= 5; size++) {
 		job_run(size, NULL, body, NULL);
 		job_run(size, tcp, body, NULL);
 		job_run(size, lanes, body, NULL);
 	}
+	CHECK_U64(count_descriptors(), descriptors); /* every port is closed again, too */
 	return 0;
 }
