@@ -303,8 +303,9 @@ struct esp_shrink {
 /*
  * The ranks that are left of a failed group agree on who they are, and go on in a new group, in their old order. Called by all of
  * them; whoever does not call it is waited for, and who frees the group instead is not in the new one, but stays in the job. A group
- * that has not failed fails: ESP_EABORTED on the others. The old group is freed as ever, once that is over. All who get a new group get the same, with the same report. A rank that dies meanwhile is
- * left out, or fails the new group; then shrink that one. May be called again if the time was too short.
+ * that has not failed fails: ESP_EABORTED on the others. The old group is freed as ever, afterwards. All who get a new group get the
+ * same, with the same report. A rank that dies meanwhile is left out, or fails the new group; then shrink that one. May be called again
+ * if the time was too short.
  * ESP_EEXCLUDED: the others go on without this rank, of which they had heard nothing for too long (the setting liveness_ms).
  * ESP_EQUORUM: the setting quorum asks for more than half of the group, and fewer are left. ESP_ETIMEOUT: the error names who has
  * not called. ESP_ESTATE: it was shrunk before, or another thread is in a call. shrink may be NULL.
