@@ -52,6 +52,8 @@ struct lane_stream_config {
  */
 ESP_CHECKED enum esp_status lane_stream_open(struct lane *lane, const struct lane_stream_config *config,
                                              struct error *err);
+/* Has a connection to this one broken? It is not made again. */
+bool lane_has_lost(const struct lane *lane, uint32_t peer);
 /* Every call on it is done and taken, or it has failed; the transports have forgotten it. Unknown channel: nothing. */
 void lane_stream_close(struct lane *lane, uint16_t channel);
 

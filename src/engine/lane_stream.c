@@ -185,6 +185,11 @@ static struct stream **cell_of(struct lane *lane, uint16_t channel)
 	return *page ? &(*page)[channel % PAGE_STREAMS] : NULL;
 }
 
+bool lane_has_lost(const struct lane *lane, uint32_t peer)
+{
+	return lane->peers[peer].lost;
+}
+
 static enum esp_status check_members(const struct lane *lane, const struct stream *stream, struct error *err)
 {
 	for (uint32_t i = 0; lane->lost_count > 0 && i < stream->members.count; i++) {

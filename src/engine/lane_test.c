@@ -142,6 +142,7 @@ static void one_by_one(void)
 	CHECK_U64(lane_unfinished(lane), 2);
 	/* A lost peer takes its streams along, and no others. */
 	lane_user.lost(port, 2, ESP_ELINK);
+	CHECK(lane_has_lost(lane, 2) && !lane_has_lost(lane, 3));
 	CHECK(lane_take_failure(lane, &failure));
 	CHECK(failure.channel == 2 && failure.why.status == ESP_ELINK && failure.why.node == 2);
 	CHECK(failure.why.waited && failure.why.wait.peer == 2);

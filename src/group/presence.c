@@ -210,7 +210,9 @@ static void take_accusation(struct presence *presence, struct accusation accusat
 {
 	bool is_about_us = accusation.about == presence->self;
 
-	/* Who is gone accuses nobody any more; but what it said of us may be why. */
+	/* Who is gone accuses nobody any more; but what it said of us may be why, unless we know why. */
+	if (accusation.by < presence->size && presence->all[accusation.by].is_excluded)
+		return;
 	if (accusation.about >= presence->size || accusation.by >= presence->size || accusation.by == accusation.about ||
 	    (presence_is_gone(presence, accusation.by) && !is_about_us) || is_known(presence, accusation) || !keep(presence, accusation))
 		return;
@@ -266,6 +268,7 @@ void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now)
 
 void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now)
 {
+	presence->all[rank].is_excluded = rank != presence->self;
 	set_fate(presence, rank, FATE_DEAD, presence->self, "the others agreed to go on without it", now);
 }
 
@@ -280,8 +283,19 @@ void presence_begin(struct presence *presence, uint64_t now)
 
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 {
+	struct member *member = &presence->all[rank];
+
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
+	/* What was said on an earlier connection may be lost, so it is said again: that we leave, that we beat it, that we do not. */
+	if (presence->is_leaving) {
+		struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+
+		presence->events->send(presence->context, rank, &msg);
+	} else if (presence->has_begun && !presence->is_outcast && member->fate == FATE_HERE) {
+		member->beaten_ns = now;
+		send_beat(presence, rank, CONTROL_BEAT, !member->is_next);
+	}
 }
 
 void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now)

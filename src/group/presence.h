@@ -52,6 +52,7 @@ struct member {
 	bool is_before;     /* it beats us                                           */
 	bool lingers;       /* it has left, and waits for us to leave too           */
 	bool is_accused_by_us;
+	bool is_excluded;   /* by what was agreed upon: its word counts no more      */
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
 	uint64_t beaten_ns; /* when we last did                                      */
 	char how[PRESENCE_HOW];
@@ -84,7 +85,7 @@ void presence_fini(struct presence *presence);
 
 /* The control connections stand, the job begins: neighbours are dialled and beaten from now on. */
 void presence_begin(struct presence *presence, uint64_t now_ns);
-/* A control connection to a rank stands. */
+/* A control connection to a rank stands; there may have been one before, on which something was lost. */
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* One was closed by the other end. */
 void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now_ns);

@@ -96,6 +96,22 @@ static void may_leave_after_silence(void)
 	presence_fini(&presence);
 }
 
+/* Of two that accuse each other one was left out. What it said comes later: nobody listens to it any more, not even about us. */
+static void does_not_listen_to_who_was_left_out(void)
+{
+	struct presence presence;
+	struct owner owner = {0};
+	struct control_msg of_us = message(CONTROL_SILENT, 1, 0);
+
+	CHECK(presence_init(&presence, 0, 3, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	presence_begin(&presence, 1);
+	presence_exclude(&presence, 1, 2);
+	CHECK(presence_is_gone(&presence, 1));
+	CHECK(presence_message(&presence, 2, &of_us, 3));
+	CHECK(!presence.was_accused && !presence.is_outcast && owner.accused == 0);
+	presence_fini(&presence);
+}
+
 /* ---- and then it does not go on alone ---- */
 
 static bool prepare(void *context, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
@@ -135,6 +151,7 @@ int main(void)
 {
 	knows_that_it_was_given_up();
 	may_leave_after_silence();
+	does_not_listen_to_who_was_left_out();
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));
 	return 0;

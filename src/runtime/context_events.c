@@ -484,6 +484,7 @@ const struct steward_events context_events = {
 	.message = on_message,
 	.opened = membership_opened,
 	.closed = membership_closed,
+	.doubts = membership_doubts,
 	.extra = on_extra,
 	.tick = on_tick,
 	.turn = on_turn,

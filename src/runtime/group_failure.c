@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/group.h"
+#include "runtime/membership.h"
 
 struct group *group_find(struct context *context, uint32_t channel, uint32_t first_rank)
 {
@@ -230,11 +231,11 @@ static void await_verdict(struct group *group, const struct exec_failure *why)
 void group_pass_verdict(struct group *group)
 {
 	struct context *context = group->context;
-	char text[CONTROL_TEXT];
+	char text[CONTROL_TEXT], who[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
 	struct exec_failure why = group->suspicion;
-	bool has_left = context->fates[why.node] == FATE_LEFT;
+	bool has_left = context->fates[why.node] == FATE_LEFT, is_here = context->fates[why.node] == FATE_HERE;
 	pthread_mutex_unlock(&context->lock);
 	if (has_left && why.status != ESP_EMISMATCH) {
 		group_fail_by_leave(group, why.node);
@@ -242,9 +243,15 @@ void group_pass_verdict(struct group *group)
 	}
 	if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
 		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
+	else if (is_here)
+		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there", context->rank,
+		         context_rank_text(context, why.node, who));
 	else
 		name_loss(context, why.node, why.status, text);
 	group_fail(group, why.status, (int32_t)why.node, text, true);
+	/* A lane does not connect twice: the two cannot be in a group any more, and when it is shrunk one of them goes. */
+	if (is_here && why.status != ESP_EMISMATCH)
+		membership_part(context, why.node);
 }
 
 static void stream_failed(struct group *group, const struct exec_failure *why)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/group.h"
+#include "runtime/membership.h"
 #include "runtime/shrink.h"
 #include "wire/crc32c.h"
 
@@ -155,6 +156,18 @@ static void close_streams(struct group *group, uint32_t count)
 	}
 }
 
+/* A member to which a connection of this lane has broken; -1: none. */
+static int32_t find_lost(struct driver *driver, const struct group *group)
+{
+	int32_t lost = -1;
+
+	driver_acquire(driver);
+	for (uint32_t i = 0; i < group->size && lost < 0; i++)
+		lost = lane_has_lost(driver->lane, group->ranks[i]) ? (int32_t)group->ranks[i] : -1;
+	driver_release(driver);
+	return lost;
+}
+
 static enum esp_status open_streams(struct group *group, struct failure *failure)
 {
 	struct lane_stream_config config = {
@@ -176,8 +189,10 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 		}
 		driver_release(driver);
 		if (status != ESP_OK) {
+			int32_t lost = find_lost(driver, group);
+
 			close_streams(group, i + 1);
-			return failure_set(failure, status, -1, "%s", err.text);
+			return failure_set(failure, status, lost, "%s", err.text);
 		}
 	}
 	return ESP_OK;
@@ -206,6 +221,7 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 	group->context = context;
 	group->channel = channel;
 	group->size = size;
+	group->opened_ns = clock_now_ns();
 	pthread_mutex_init(&group->lock, NULL);
 	group->ranks = calloc(size, sizeof(*group->ranks));
 	group->host_of = calloc(size, sizeof(*group->host_of));
@@ -252,7 +268,9 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 		snprintf(why, sizeof(why), "%s has died before the group was made", context_rank_text(context, dead, who));
 		group_fail(group, ESP_EPEER, (int32_t)dead, why, false);
 	} else if (is_lost) {
-		group_fail(group, ESP_EPEER, -1, failure->text, false);
+		group_fail(group, ESP_EPEER, failure->rank, failure->text, false);
+		if (failure->rank >= 0) /* it is there, and may not know */
+			membership_part(context, (uint32_t)failure->rank);
 	}
 	*out = group;
 	return ESP_OK;

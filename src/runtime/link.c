@@ -230,6 +230,15 @@ static enum esp_status send_handshake(struct link *link)
 	}
 }
 
+static void note_far_end(struct link *link)
+{
+	struct sockaddr_storage there = {0};
+	socklen_t bytes = sizeof(there);
+
+	if (getpeername(link->fd, (struct sockaddr *)&there, &bytes) == 0)
+		(void)card_address_from((struct sockaddr *)&there, &link->far);
+}
+
 static void proved(struct link *link)
 {
 	const struct hello *said = link->dialled ? &link->handshake.config.hello : &link->handshake.peer;
@@ -244,6 +253,8 @@ static void proved(struct link *link)
 		link->state = LINK_HANDING;
 	else
 		link->state = link->purpose == HELLO_DOOR ? LINK_DOOR : LINK_OPEN;
+	if (link->state == LINK_OPEN && !link->local)
+		note_far_end(link);
 }
 
 bool link_shake(struct link *link)
@@ -353,7 +364,8 @@ bool link_receive(struct link *link, struct control_msg *out)
 	return true;
 }
 
-void link_queue(struct link *link, const struct control_msg *msg)
+/* Where the next message goes; NULL: no room. */
+static uint8_t *reserve(struct link *link)
 {
 	if (link->out_at > 0 && (link->out_at > link->out_capacity / 2 || link->out_at == link->out_bytes)) {
 		memmove(link->out, link->out + link->out_at, link->out_bytes - link->out_at);
@@ -365,14 +377,33 @@ void link_queue(struct link *link, const struct control_msg *msg)
 		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(link->out, capacity);
 
 		if (!out) {
-			broke(link, ESP_ELINK, "it does not read its control messages", 0);
-			return;
+			broke(link, ESP_ELIMIT, "it does not read its control messages", 0);
+			return NULL;
 		}
 		link->out = out;
 		link->out_capacity = capacity;
 	}
-	control_encode(msg, link->out + link->out_bytes);
 	link->out_bytes += CONTROL_BYTES;
+	return link->out + link->out_bytes - CONTROL_BYTES;
+}
+
+void link_queue(struct link *link, const struct control_msg *msg)
+{
+	uint8_t *out = reserve(link);
+
+	if (out)
+		control_encode(msg, out);
+}
+
+void link_take_queue(struct link *link, const struct link *other)
+{
+	for (size_t at = other->out_at; at < other->out_bytes; at += CONTROL_BYTES) {
+		uint8_t *out = reserve(link);
+
+		if (!out)
+			return;
+		memcpy(out, other->out + at, CONTROL_BYTES);
+	}
 }
 
 void link_look_at_door(struct link *link)

@@ -35,6 +35,8 @@ struct link {
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */
+	bool is_check;          /* dialled to see whether the rank is still there      */
+	bool is_spare;          /* was to check that; now it is known, and it may fail */
 	uint32_t shelf_at;      /* how many were handed: see shelf.h                   */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
@@ -51,6 +53,9 @@ struct link {
 	struct backoff backoff;
 	struct handshake handshake;
 	struct error err;
+	struct error doubt;     /* of a check: why there is doubt                      */
+	uint64_t doubt_ns;      /* and since when                                      */
+	struct card_address far; /* of a control connection through TCP that was proved: where the other end is */
 	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
 	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
 	uint32_t in_at, in_bytes;
@@ -94,6 +99,8 @@ bool link_receive(struct link *link, struct control_msg *out);
 /* Is somebody still there who has nothing to say, as a newcomer? */
 void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
+/* What is queued on another one, that has not sent anything yet, is sent on this one. */
+void link_take_queue(struct link *link, const struct link *other);
 void link_flush(struct link *link);
 
 bool link_wants_to_write(const struct link *link);

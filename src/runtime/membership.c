@@ -11,11 +11,22 @@
 
 /* ---- groups ---- */
 
-/* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
-static struct group *find_working(struct context *context, uint32_t rank)
+/* Which groups, and why. */
+struct groups_failure {
+	uint32_t with;      /* that have this rank, or anybody else but us (NO_RANK) */
+	uint64_t before_ns; /* that were opened until then                          */
+	enum esp_status status;
+	uint32_t culprit;
+	const char *why;
+	bool tell;
+};
+
+/* With the lock held: the first one that works; it is visited. */
+static struct group *find_working(struct context *context, const struct groups_failure *failure)
 {
 	for (struct group *group = context->groups; group; group = group->next) {
-		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : group_has(group, rank))) {
+		if (atomic_load(&group->failed) == ESP_OK && group->opened_ns <= failure->before_ns &&
+		    (failure->with == NO_RANK ? group->size > 1 : group_has(group, failure->with))) {
 			group_visit(group);
 			return group;
 		}
@@ -23,14 +34,14 @@ static struct group *find_working(struct context *context, uint32_t rank)
 	return NULL;
 }
 
-static void fail_groups(struct context *context, uint32_t with, uint32_t culprit, const char *why)
+static void fail_groups(struct context *context, const struct groups_failure *failure)
 {
 	struct group *group;
 
 	pthread_mutex_lock(&context->lock);
-	while ((group = find_working(context, with))) {
+	while ((group = find_working(context, failure))) {
 		pthread_mutex_unlock(&context->lock);
-		group_fail(group, ESP_EPEER, (int32_t)culprit, why, false);
+		group_fail(group, failure->status, (int32_t)failure->culprit, failure->why, failure->tell);
 		pthread_mutex_lock(&context->lock);
 		group_depart(group);
 	}
@@ -94,7 +105,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		else
 			snprintf(why, sizeof(why), "%s is given up: %s", who, how);
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
-		fail_groups(context, rank, rank, why);
+		fail_groups(context, &(struct groups_failure){rank, UINT64_MAX, ESP_EPEER, rank, why, false});
 	}
 	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
 		drop(context, rank);
@@ -108,7 +119,7 @@ static void on_accused(void *argument, uint32_t by, const char *how)
 
 	snprintf(why, sizeof(why), "the others go on without this rank: %s (told by %s)", how, context_rank_text(context, by, who));
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
-	fail_groups(context, NO_RANK, context->rank, why);
+	fail_groups(context, &(struct groups_failure){NO_RANK, UINT64_MAX, ESP_EPEER, context->rank, why, false});
 }
 
 static void on_accusation(void *argument, uint32_t rank, uint32_t by)
@@ -219,11 +230,33 @@ void membership_exit(struct context *context)
 
 /* ---- events ---- */
 
-void membership_opened(void *argument, uint32_t peer)
+/* What was on its way in either direction is lost, so calls of both could wait for ever; but both are there. */
+static void on_reset(struct context *context, uint32_t peer, uint64_t reset_ns)
+{
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	snprintf(why, sizeof(why), "the connection between rank %u and %s was reset, although both are there: something between them resets "
+	         "connections", context->rank, context_rank_text(context, peer, who));
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
+	fail_groups(context, &(struct groups_failure){peer, reset_ns, ESP_ELINK, peer, why, true});
+	shrink_connected(context, peer);
+}
+
+void membership_opened(void *argument, uint32_t peer, uint64_t reset_ns)
 {
 	struct context *context = argument;
 
 	presence_connected(&context->presence, peer, clock_now_ns());
+	if (reset_ns != 0)
+		on_reset(context, peer, reset_ns);
+}
+
+bool membership_doubts(void *argument, uint32_t peer)
+{
+	const struct context *context = argument;
+	const struct presence *presence = &context->presence;
+
+	return presence->has_begun && !presence->is_leaving && !presence_is_gone(presence, peer);
 }
 
 void membership_closed(void *argument, uint32_t peer, const struct error *why)
@@ -241,6 +274,20 @@ void membership_unreachable(struct context *context, uint32_t peer, const struct
 		return;
 	snprintf(how, sizeof(how), "rank %u cannot reach it: %.60s", context->rank, why->text);
 	presence_accuse(&context->presence, peer, how, clock_now_ns());
+}
+
+static void part(void *argument, void *errand)
+{
+	struct context *context = argument;
+	char how[PRESENCE_HOW];
+
+	snprintf(how, sizeof(how), "the connection for data between it and rank %u broke", context->rank);
+	presence_accuse(&context->presence, (uint32_t)(uintptr_t)errand, how, clock_now_ns());
+}
+
+void membership_part(struct context *context, uint32_t peer)
+{
+	(void)steward_run(context->steward, part, (void *)(uintptr_t)peer); /* if there is no memory, the next group fails in the same way */
 }
 
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg)

@@ -19,8 +19,12 @@ void membership_blame(struct context *context, int32_t rank, const char *why);
 /* Tells all that the process ends without that; returns when it was said, or after a moment. */
 void membership_exit(struct context *context);
 
+/* Its data does not reach us any more, although it is there: it is accused of that, unless more is known of it. */
+void membership_part(struct context *context, uint32_t peer);
+
 /* For the steward's thread: its events. */
-void membership_opened(void *argument, uint32_t peer);
+void membership_opened(void *argument, uint32_t peer, uint64_t reset_ns);
+bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);
 void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg);

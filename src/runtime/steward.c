@@ -89,7 +89,8 @@ static bool has_ended(const struct steward *steward, const struct link *link, ui
 static void dial_failed(struct steward *steward, struct link *link)
 {
 	uint64_t now = clock_now_ns();
-	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now);
+	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now) ||
+	                check_is_refused(steward, link);
 
 	if (link->fd >= 0)
 		close(link->fd);
@@ -101,11 +102,17 @@ static void dial_failed(struct steward *steward, struct link *link)
 		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
 		return;
 	}
-	struct error why = link->err;
+	bool is_check = link->is_check, is_spare = link->is_spare;
+	struct error why = is_check ? link->doubt : link->err;
 	uint32_t peer = link->peer, lane = link->lane;
 	uint8_t purpose = link->purpose;
+	if (is_spare)
+		check_pass_queue_on(steward, link);
 	steward_remove(steward, link);
-	unreachable(steward, peer, purpose, lane, &why);
+	if (is_check)
+		steward->config.events->closed(steward->config.context, peer, &why);
+	else if (!is_spare)
+		unreachable(steward, peer, purpose, lane, &why);
 }
 
 /* The link is over. */
@@ -117,6 +124,8 @@ static void link_ended(struct steward *steward, struct link *link)
 	}
 	bool was_control = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_CONTROL;
 	bool was_shelf = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_SHELF;
+	bool may_be_there = !link->local && (link->err.status == ESP_EPEER || link->err.status == ESP_ELINK);
+	struct card_address far = link->far;
 	uint32_t peer = link->peer;
 	struct error why = link->err;
 	steward_remove(steward, link);
@@ -129,7 +138,10 @@ static void link_ended(struct steward *steward, struct link *link)
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
 			receive_all(steward, other);
 	}
-	steward->config.events->closed(steward->config.context, peer, &why);
+	if (may_be_there && steward->config.events->doubts(steward->config.context, peer))
+		check_begin(steward, peer, &far, &why);
+	else
+		steward->config.events->closed(steward->config.context, peer, &why);
 }
 
 static void lane_done(struct steward *steward, struct link *link)
@@ -155,12 +167,13 @@ static void lane_done(struct steward *steward, struct link *link)
 static void opened(struct steward *steward, struct link *link)
 {
 	const struct steward_events *events = steward->config.events;
+	uint64_t doubt_ns = check_end(steward, link);
 
 	if (!steward->control[link->peer])
 		steward->control[link->peer] = link;
 	if (link->dialled)
 		events->control_connected(steward->config.context, link->peer);
-	events->opened(steward->config.context, link->peer);
+	events->opened(steward->config.context, link->peer, doubt_ns);
 }
 
 static void note_newcomer(struct steward *steward, struct link *link)
@@ -208,7 +221,7 @@ void steward_turn_link(struct steward *steward, struct link *link)
 
 /* ---- dialling ---- */
 
-static void dial_now(struct steward *steward, struct link *link)
+void steward_dial_now(struct steward *steward, struct link *link)
 {
 	link->err = (struct error){0};
 	handshake_fini(&link->handshake);
@@ -219,17 +232,12 @@ static void dial_now(struct steward *steward, struct link *link)
 		steward_watch(steward, link, EPOLL_CTL_ADD);
 }
 
-static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane,
-                         uint64_t patience_ns)
+struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
 {
 	struct link *link = link_new();
-	struct error why;
 
-	if (!link) {
-		error_set(&why, ESP_ENOMEM, "no memory for a connection");
-		unreachable(steward, peer, (uint8_t)purpose, lane, &why);
+	if (!link)
 		return NULL;
-	}
 	link->dialled = true;
 	link->local = (purpose == HELLO_CONTROL || purpose == HELLO_SHELF) && steward->config.is_local[peer];
 	link->peer = peer;
@@ -242,16 +250,28 @@ static struct link *dial(struct steward *steward, uint32_t peer, enum hello_purp
 	steward_insert(steward, link);
 	if (purpose == HELLO_CONTROL && !steward->control[peer])
 		steward->control[peer] = link;
-	dial_now(steward, link);
 	return link;
+}
+
+static void dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+{
+	struct link *link = steward_new_dial(steward, peer, purpose, lane, patience_ns);
+	struct error why;
+
+	if (link) {
+		steward_dial_now(steward, link);
+		return;
+	}
+	error_set(&why, ESP_ENOMEM, "no memory for a connection");
+	unreachable(steward, peer, (uint8_t)purpose, lane, &why);
 }
 
 /* ---- errands ---- */
 
 static void send_to(struct steward *steward, uint32_t peer, const struct control_msg *msg)
 {
-	if (!steward->control[peer] && !dial(steward, peer, HELLO_CONTROL, 0, steward->config.patience_ns))
-		return;
+	if (!steward->control[peer])
+		dial(steward, peer, HELLO_CONTROL, 0, steward->config.patience_ns);
 	struct link *link = steward->control[peer];
 	if (!link) /* the dialling has failed for good at once */
 		return;
@@ -436,13 +456,15 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 		}
 		uint64_t when = link_due(link, &steward->ways);
 		if (when <= now && link->state == LINK_WAITING) {
-			dial_now(steward, link);
+			steward_dial_now(steward, link);
 			return now; /* the list may have changed */
 		}
 		if (when <= now && link->state == LINK_HANDING && when == link->retry_ns) {
 			steward_turn_link(steward, link);
 			return now;
 		}
+		if (when <= now && check_goes_on(steward, link, now))
+			when = link->deadline_ns;
 		if (when <= now) {
 			link_late(link);
 			link_ended(steward, link);

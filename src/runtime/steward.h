@@ -5,7 +5,7 @@
  * handshake, and then handed to whom it is for: data connections to the lanes, control
  * connections stay. Ranks of one host reach each other through Unix sockets, over which they
  * also get the descriptors of each other's shared memory (shelf.h); others through TCP. A control
- * connection that closes is how the death of a process is noticed.
+ * connection that closes is how the death of a process is noticed: the rank is dialled once more, and is not there.
  *
  * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds; and if there are many, they are not
  * let in (turnstile.h).
@@ -36,16 +36,18 @@ struct steward_events {
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
-	/* A control connection stands, whoever dialled it. */
-	void (*opened)(void *context, uint32_t peer);
+	/* A control connection stands, whoever dialled it. reset_ns: when one has ended before, although the rank has not; 0: none has. */
+	void (*opened)(void *context, uint32_t peer, uint64_t reset_ns);
 	/* A control connection that this rank dialled stands, or cannot be made. */
 	void (*control_connected)(void *context, uint32_t peer);
 	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
 	/* A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (turnstile.h). */
 	void (*unanswered)(void *context, uint32_t peer);
 	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
-	/* A control connection was closed by the other end, or broke. */
+	/* A control connection was closed by the other end, or broke, and the rank does not answer elsewhere either. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
+	/* Is anything to be done before that to find out whether the rank is there: is that of interest? */
+	bool (*doubts)(void *context, uint32_t peer);
 	/* Does what is for all go to this rank first? */
 	bool (*passes_on)(void *context, uint32_t peer);
 	/* steward_config.extra_fd is readable. */

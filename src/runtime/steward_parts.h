@@ -1,8 +1,8 @@
 /*
- * steward_parts.h - what the steward is made of. Private to steward.c, ports.c and handing.c, all of it for its thread.
+ * steward_parts.h - what the steward is made of. Private to steward.c, ports.c, handing.c and check.c, all of it for its thread.
  *
  * steward.c has the links, what others ask for, and the thread; ports.c who is let in where the rank listens; handing.c the descriptors
- * of the ranks of this host.
+ * of the ranks of this host; check.c whether a rank is there whose connection has ended.
  */
 #ifndef RUNTIME_STEWARD_PARTS_H
 #define RUNTIME_STEWARD_PARTS_H
@@ -52,6 +52,9 @@ bool steward_watch_own(struct steward *steward, int *fd);
 void steward_insert(struct steward *steward, struct link *link);
 /* Closes and frees it. */
 void steward_remove(struct steward *steward, struct link *link);
+/* A link that is to be dialled; NULL: no memory. Then it is dialled, and may be gone afterwards. */
+struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
+void steward_dial_now(struct steward *steward, struct link *link);
 /* Moves a link as far as it goes. It may be gone afterwards. */
 void steward_turn_link(struct steward *steward, struct link *link);
 
@@ -68,6 +71,22 @@ bool ports_accept(struct steward *steward, int listen_fd);
 uint64_t ports_look(struct steward *steward, uint64_t now);
 /* Who was let in has proved itself. */
 void ports_proved(struct steward *steward, struct link *link);
+
+/* ---- check.c ---- */
+
+/* Dials it once more, first where it was (far); if it does not come about, closed() is told, and why. */
+void check_begin(struct steward *steward, uint32_t peer, const struct card_address *far, const struct error *why);
+/* Of a link that was dialled for that: nobody listens there, and where a connection has just ended there is no need to ask twice. */
+bool check_is_refused(const struct steward *steward, const struct link *link);
+/* Its time is over. True: somebody listens, so the process is there, busy or stopped, and silence will tell: it goes on. */
+bool check_goes_on(const struct steward *steward, struct link *link, uint64_t now_ns);
+/*
+ * The rank is there, whoever of us two has dialled. Since when was there doubt? 0: there was none. A check that is still under way
+ * goes on, as it may have come about already at the other end, which would doubt us if it was closed.
+ */
+uint64_t check_end(struct steward *steward, const struct link *proof);
+/* That one does not come about: what waits for it goes where there is a connection. */
+void check_pass_queue_on(struct steward *steward, const struct link *spare);
 
 /* ---- handing.c ---- */
 

@@ -96,7 +96,8 @@ static void check_data(uint64_t seed)
 
 		for (uint32_t k = 0; goes_on(one) && k < world.options.size; k++) {
 			const struct world_rank *other = &world.ranks[k];
-			bool has_come = !world.pipes[k][i].first; /* or it is under way still: cut */
+			/* Or it is under way still: cut. A reset fails the new group too. */
+			bool has_come = !world.pipes[k][i].first && !world.pipes[k][i].was_reset;
 
 			/* Who is known to stay behind has failed the new group. */
 			if (k != i && goes_on(other) && same_verdict(&one->agreement, &other->agreement) && agreement_keeps(&one->agreement, k) &&
@@ -165,6 +166,7 @@ static void draw_options(uint64_t seed, struct world_options *options)
 	options->betrays = rng_chance(&rng, 1, 3);
 	options->slanders = rng_chance(&rng, 1, 3) ? 4 : 0;
 	options->frees = rng_chance(&rng, 1, 3);
+	options->resets = rng_chance(&rng, 1, 3) ? 8 : 0;
 }
 
 /* Whom one without a verdict waits for: of each member, is it gone, accused (A: by this one), accuses it, has joined, has accepted. */

@@ -143,7 +143,7 @@ static void on_fate(void *context, uint32_t who, enum fate fate, uint32_t by, co
 	(void)by;
 	(void)how;
 	group_failed(rank);
-	if (fate == FATE_DEAD || fate == FATE_LEFT)
+	if ((fate == FATE_DEAD || fate == FATE_LEFT) && !rank->has_freed)
 		agreement_gone(&rank->agreement, who, rank->world->now_ns);
 }
 
@@ -161,7 +161,8 @@ static void on_accusation(void *context, uint32_t who, uint32_t by)
 {
 	struct world_rank *rank = context;
 
-	agreement_accused(&rank->agreement, who, by, rank->world->now_ns);
+	if (!rank->has_freed)
+		agreement_accused(&rank->agreement, who, by, rank->world->now_ns);
 }
 
 static const struct presence_events presence_events = {
@@ -311,6 +312,10 @@ static void deliver(struct world_rank *rank, uint32_t from, const struct world_m
 		break;
 	case WORLD_CONNECTED:
 		presence_connected(&rank->presence, from, now);
+		if (message->again && !rank->has_freed) {
+			group_failed(rank);
+			agreement_connected(&rank->agreement, from, now);
+		}
 		break;
 	}
 	note_decision(rank);
@@ -343,6 +348,20 @@ static void turn(struct world_rank *rank)
 
 /* ---- faults ---- */
 
+/* Of what is on its way, in both directions, some arrives; then there is another connection. */
+static void reset(struct world *world, uint32_t one, uint32_t other)
+{
+	const uint32_t ends[2] = {one, other};
+
+	if (one == other || !world->pipes[one][other].is_open || world->ranks[one].is_dead || world->ranks[other].is_dead)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		lose_some(world, &world->pipes[ends[i]][ends[1 - i]]);
+		world->pipes[ends[i]][ends[1 - i]].was_reset = true;
+		post(&world->ranks[ends[i]], ends[1 - i], (struct world_message){.kind = WORLD_CONNECTED, .again = true});
+	}
+}
+
 static void happen(struct world *world, const struct world_fault *fault)
 {
 	struct world_rank *rank = &world->ranks[fault->rank];
@@ -365,6 +384,9 @@ static void happen(struct world *world, const struct world_fault *fault)
 		break;
 	case FAULT_HEAL:
 		world->pipes[fault->rank][fault->other].is_cut = false;
+		break;
+	case FAULT_RESET:
+		reset(world, fault->rank, fault->other);
 		break;
 	case FAULT_SLANDER:
 		if (!rank->is_dead && !rank->is_stopped && fault->rank != fault->other) {
@@ -429,6 +451,9 @@ static void plan_faults(struct world *world)
 	}
 	for (uint64_t i = options->slanders ? rng_below(&world->rng, options->slanders + 1) : 0; i > 0; i--)
 		plan_fault(world, (struct world_fault){draw_time(world), FAULT_SLANDER, (uint32_t)rng_below(&world->rng, options->size),
+		                                       (uint32_t)rng_below(&world->rng, options->size)});
+	for (uint64_t i = options->resets ? rng_below(&world->rng, options->resets + 1) : 0; i > 0; i--)
+		plan_fault(world, (struct world_fault){draw_time(world), FAULT_RESET, (uint32_t)rng_below(&world->rng, options->size),
 		                                       (uint32_t)rng_below(&world->rng, options->size)});
 	for (uint64_t i = options->cuts ? rng_below(&world->rng, options->cuts + 1) : 0; i > 0; i--)
 		plan_cut(world, options->heals);

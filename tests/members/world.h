@@ -22,6 +22,7 @@ struct world_options {
 	bool stalls;                 /* messages of the agreement are delayed for long */
 	bool betrays;                /* the first to tell a verdict dies while it does, and those who were told are cut off  */
 	uint32_t slanders;           /* at most so many ranks are accused by one that hears them well enough */
+	uint32_t resets;             /* at most so many connections break, and are made anew */
 	bool frees;                  /* some callers free the group, instead of shrinking it or while they do */
 	bool is_calm;                /* nothing happens at all               */
 };
@@ -31,6 +32,7 @@ struct world_message {
 	uint64_t due_ns;
 	enum { WORLD_CONTROL, WORLD_VERDICT, WORLD_CLOSED, WORLD_CONNECTED, WORLD_DATA } kind;
 	uint32_t channel; /* of data */
+	bool again;       /* connected: in place of a connection that broke */
 	struct control_msg msg;
 	size_t n;
 	uint8_t bytes[VERDICT_HEAD_BYTES + 4 * ((WORLD_MOST + 7) / 8)];
@@ -42,6 +44,7 @@ struct world_pipe {
 	uint64_t last_due_ns;
 	bool is_cut;
 	bool was_cut;
+	bool was_reset;
 	bool is_open; /* somebody has dialled */
 };
 
@@ -67,8 +70,8 @@ struct world_rank {
 /* Something that will happen to a rank, or to a pair. */
 struct world_fault {
 	uint64_t due_ns;
-	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL, FAULT_SLANDER } kind;
-	uint32_t rank, other; /* cuts: from rank to other; slander: by rank, of other */
+	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL, FAULT_SLANDER, FAULT_RESET } kind;
+	uint32_t rank, other; /* cuts: from rank to other; slander: by rank, of other; resets: between the two */
 };
 #define WORLD_FAULTS 2048u
 
