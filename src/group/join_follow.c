@@ -95,6 +95,7 @@ static enum esp_status give_up(struct follower *follower)
 		notice_place_describe(&config->launch.place, leader);
 	else
 		address_format(&follower->dial->leader, leader);
+	follower->dial->culprit = follower->dial->away.status != ESP_OK ? (int32_t)config->launch.rank : 0; /* whom we did not reach */
 	double seconds = (double)(clock_now_ns() - follower->begin_ns) / (double)NS_PER_S;
 	if (config->launch.place.kind != NOTICE_NOWHERE)
 		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %.130s", config->launch.rank,

@@ -454,8 +454,8 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 {
 	struct leader leader;
 	enum esp_status status = leader_init(&leader, config, err);
-	if (status == ESP_EMISMATCH)
-		*out_culprit = 0; /* a second one */
+	if (status == ESP_EMISMATCH || status == ESP_ELINK)
+		*out_culprit = 0; /* a second one; or this one, which cannot be reached */
 	if (status == ESP_OK) {
 		lead(&leader);
 		if (leader.store.state == STORE_COMPLETE)

@@ -92,6 +92,7 @@ struct context {
 	uint64_t gone_ns;         /* when the last of them did                          */
 	uint32_t next_channel;
 	uint32_t neighbours_missing, controls_missing; /* while opening                 */
+	bool *has_met;            /* by rank: it has connected to us, or we to it       */
 	struct failure open_failure;
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;

@@ -90,6 +90,7 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	for (uint32_t i = 0; i < context->lanes; i++)
 		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_NEIGHBOUR, .peer = peer, .fd = fds[1 + i]});
 	pthread_mutex_lock(&context->lock);
+	context->has_met[peer] = true;
 	context->neighbours_missing--;
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
@@ -521,23 +522,63 @@ static void wait_until(struct context *context, uint64_t until_ns)
 	context->sleepers--;
 }
 
-/* With the lock held. Who has died is the cause; who has left may have given up for the same reason as we do. */
+/* With the lock held: the first rank of that fate; NO_RANK: there is none. */
+static uint32_t find_fate(const struct context *context, enum fate fate)
+{
+	for (uint32_t i = 0; i < context->size; i++) {
+		if (context->fates[i] == fate)
+			return i;
+	}
+	return NO_RANK;
+}
+
+/*
+ * With the lock held: somebody is gone. Who has died is the cause, or who is not heard of; who has left may have given up for the same
+ * reason as we do.
+ */
 static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
 {
 	char who[RANK_TEXT];
-	uint32_t rank = 0;
+	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT), left = find_fate(context, FATE_LEFT);
+	uint32_t rank = dead != NO_RANK ? dead : silent != NO_RANK ? silent : left;
 
-	while (rank < context->size && context->fates[rank] != FATE_DEAD)
-		rank++;
-	if (rank == context->size)
-		rank = 0;
-	while (rank + 1 < context->size && context->fates[rank] == FATE_HERE)
-		rank++;
-	if (context->fates[rank] == FATE_LEFT)
+	if (rank == left)
 		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
 		                   context_rank_text(context, rank, who));
 	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died, or cannot be reached, while the ranks connected to each other",
 	                   context_rank_text(context, rank, who));
+}
+
+/*
+ * With the lock held: the first of those with whom we should be connected and are not, whoever dials, and how many there are. All
+ * ranks that are there connect to each other by themselves, so whoever has not is to blame if time is over.
+ */
+static uint32_t find_first_missing(const struct context *context, uint32_t *out_count)
+{
+	uint32_t first = NO_RANK;
+
+	*out_count = 0;
+	for (uint32_t i = 0; i < context->size; i++) {
+		uint32_t ahead = (i + context->size - context->rank) % context->size, behind = context->size - ahead;
+		bool is_expected = i != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
+
+		if (is_expected && !context->has_met[i] && (*out_count)++ == 0)
+			first = i;
+	}
+	return first;
+}
+
+static enum esp_status name_first_missing(const struct context *context, struct failure *failure)
+{
+	char who[RANK_TEXT], others[32] = "";
+	uint32_t missing, first = find_first_missing(context, &missing);
+
+	if (first == NO_RANK)
+		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
+	if (missing > 1)
+		snprintf(others, sizeof(others), " and %u more", missing - 1);
+	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first, "%s%s joined, but did not connect in time: stopped, or cut off",
+	                   context_rank_text(context, first, who), others);
 }
 
 enum esp_status context_meet(struct context *context, struct failure *failure)
@@ -553,14 +594,19 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
 	       clock_now_ns() < context->join.deadline_ns)
 		wait_until(context, context->join.deadline_ns);
+	/* If it is nobody that we know, as all descriptors wait for one rank, others will tell us who. */
+	uint64_t until = clock_now_ns() + context_patience_ns(context);
+	uint32_t missing;
+	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
+	       find_first_missing(context, &missing) == NO_RANK && clock_now_ns() < until)
+		wait_until(context, until);
 	enum esp_status status = context->open_failure.status;
 	if (status != ESP_OK)
 		*failure = context->open_failure;
 	else if (!all_met(context) && context->gone > 0)
 		status = name_first_gone(context, failure);
 	else if (!all_met(context))
-		status = failure_set(failure, ESP_ETIMEOUT, -1, "%u connections to other ranks did not come about",
-		                     context->neighbours_missing + context->controls_missing);
+		status = name_first_missing(context, failure);
 	pthread_mutex_unlock(&context->lock);
 	return status;
 }

@@ -206,6 +206,13 @@ static inline enum esp_status group_status(const struct group *group, enum esp_s
 
 	return status != ESP_OK && failed != ESP_OK ? failed : status;
 }
+/*
+ * A member shrinks it, which is told by all who have failed it for that: whoever has not must know why it has failed, and that is
+ * under way to us too.
+ */
+void group_shrinks(struct group *group, uint32_t rank);
+/* If nothing more was heard in time, it fails for what was. Returns when to look again. The steward's thread alone. */
+uint64_t group_look_for_verdict(struct group *group, uint64_t now_ns);
 /* Nothing more was heard. */
 void group_pass_verdict(struct group *group);
 /* The work has ended with such a status: true: it is to wait for the whole story. */

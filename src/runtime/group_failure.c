@@ -241,7 +241,9 @@ void group_pass_verdict(struct group *group)
 		group_fail_by_leave(group, why.node);
 		return;
 	}
-	if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
+	if (why.status == ESP_EABORTED)
+		snprintf(text, sizeof(text), "%s shrinks the group", context_rank_text(context, why.node, who));
+	else if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
 		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
 	else if (is_here)
 		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there", context->rank,
@@ -250,8 +252,29 @@ void group_pass_verdict(struct group *group)
 		name_loss(context, why.node, why.status, text);
 	group_fail(group, why.status, (int32_t)why.node, text, true);
 	/* A lane does not connect twice: the two cannot be in a group any more, and when it is shrunk one of them goes. */
-	if (is_here && why.status != ESP_EMISMATCH)
+	if (is_here && (why.status == ESP_EPEER || why.status == ESP_ELINK))
 		membership_part(context, why.node);
+}
+
+void group_shrinks(struct group *group, uint32_t rank)
+{
+	struct exec_failure why = {.status = ESP_EABORTED, .node = rank};
+
+	if (atomic_load(&group->failed) == ESP_OK)
+		await_verdict(group, &why);
+}
+
+uint64_t group_look_for_verdict(struct group *group, uint64_t now)
+{
+	struct context *context = group->context;
+
+	pthread_mutex_lock(&context->lock);
+	uint64_t due = atomic_load(&group->failed) == ESP_OK && group->verdict_ns != 0 ? group->verdict_ns : UINT64_MAX;
+	pthread_mutex_unlock(&context->lock);
+	if (due > now)
+		return due;
+	group_pass_verdict(group);
+	return UINT64_MAX;
 }
 
 static void stream_failed(struct group *group, const struct exec_failure *why)

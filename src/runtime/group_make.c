@@ -268,7 +268,7 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 		snprintf(why, sizeof(why), "%s has died before the group was made", context_rank_text(context, dead, who));
 		group_fail(group, ESP_EPEER, (int32_t)dead, why, false);
 	} else if (is_lost) {
-		group_fail(group, ESP_EPEER, failure->rank, failure->text, false);
+		group_fail(group, ESP_EPEER, failure->rank, failure->text, true);
 		if (failure->rank >= 0) /* it is there, and may not know */
 			membership_part(context, (uint32_t)failure->rank);
 	}

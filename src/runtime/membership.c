@@ -246,6 +246,9 @@ void membership_opened(void *argument, uint32_t peer, uint64_t reset_ns)
 {
 	struct context *context = argument;
 
+	pthread_mutex_lock(&context->lock);
+	context->has_met[peer] = true;
+	pthread_mutex_unlock(&context->lock);
 	presence_connected(&context->presence, peer, clock_now_ns());
 	if (reset_ns != 0)
 		on_reset(context, peer, reset_ns);

@@ -278,9 +278,10 @@ uint64_t shrink_turn(struct context *context, uint64_t now)
 	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
 		if (has_news)
 			tell_news(group->shrink);
-		uint64_t due = agreement_turn(&group->shrink->agreement, now);
+		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = group_look_for_verdict(group, now);
 
 		next = due < next ? due : next;
+		next = reason < next ? reason : next;
 		notice_verdict(group->shrink);
 	}
 	return context->shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
@@ -352,7 +353,6 @@ static void answer_late(struct context *context, uint32_t peer, const struct con
 static void take_piece(struct group *group, uint32_t peer, const struct control_msg *msg)
 {
 	uint32_t place = place_of(group, peer);
-	char who[RANK_TEXT], why[CONTROL_TEXT];
 	struct verdict_msg verdict;
 
 	if (place == group->size)
@@ -361,10 +361,7 @@ static void take_piece(struct group *group, uint32_t peer, const struct control_
 	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
 	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
 		return;
-	if (atomic_load(&group->failed) == ESP_OK) {
-		snprintf(why, sizeof(why), "%s shrinks the group", context_rank_text(group->context, peer, who));
-		group_fail(group, ESP_EABORTED, (int32_t)peer, why, false);
-	}
+	group_shrinks(group, peer);
 	agreement_message(&shrink->agreement, place, shrink->inboxes[place].bytes, shrink->inboxes[place].got, clock_now_ns());
 	notice_verdict(shrink);
 }
