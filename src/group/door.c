@@ -109,12 +109,10 @@ static enum esp_status prove(int fd, struct handshake *handshake, uint64_t until
 	return ESP_OK;
 }
 
-/* The one message that a newcomer gets. */
-static enum esp_status read_invitation(int fd, uint64_t until, struct launch *launch, struct error *err)
+static enum esp_status read_message(int fd, uint64_t until, struct control_msg *out, struct error *err)
 {
 	uint8_t bytes[CONTROL_BYTES];
 	size_t at = 0;
-	struct control_msg msg;
 
 	while (at < sizeof(bytes)) {
 		if (!ready_by(fd, POLLIN, until))
@@ -125,7 +123,43 @@ static enum esp_status read_invitation(int fd, uint64_t until, struct launch *la
 		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 			return error_set(err, ESP_ELINK, "the rank there went away");
 	}
-	if (!control_decode(bytes, &msg) || msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||
+	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT, "the rank there says what makes no sense");
+}
+
+/* The ranks are about to let us in, if we are there. */
+static enum esp_status say_here(int fd, uint64_t until, struct error *err)
+{
+	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = UINT32_MAX, .peer = UINT32_MAX};
+	uint8_t bytes[CONTROL_BYTES];
+
+	control_encode(&msg, bytes);
+	for (size_t at = 0; at < sizeof(bytes);) {
+		ssize_t sent = send(fd, bytes + at, sizeof(bytes) - at, MSG_NOSIGNAL);
+
+		if (sent > 0)
+			at += (size_t)sent;
+		else if (errno != EAGAIN && errno != EINTR)
+			return error_set(err, ESP_ELINK, "the rank there went away");
+		else if (!ready_by(fd, POLLOUT, until))
+			return error_set(err, ESP_ETIMEOUT, "the rank there does not listen any more");
+	}
+	return ESP_OK;
+}
+
+/* A newcomer is asked whether it is there, perhaps several times, and is then invited. */
+static enum esp_status read_invitation(int fd, uint64_t until, struct launch *launch, struct error *err)
+{
+	struct control_msg msg = {.type = CONTROL_BEAT};
+	enum esp_status status = read_message(fd, until, &msg, err);
+
+	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
+		status = say_here(fd, until, err);
+		if (status == ESP_OK)
+			status = read_message(fd, until, &msg, err);
+	}
+	if (status != ESP_OK)
+		return status;
+	if (msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||
 	    msg.about >= msg.first)
 		return error_set(err, ESP_ECORRUPT, "the invitation makes no sense");
 	if (address_parse(msg.text, "the invitation", &launch->leader, err) != ESP_OK)

@@ -187,6 +187,9 @@ static inline void context_changed(struct context *context)
 		pthread_cond_broadcast(&context->changed);
 }
 
+/* With the lock held: until something has changed, or that time. */
+void context_wait(struct context *context, uint64_t until_ns);
+
 /* One whose timeouts are clock_now_ns()'s. */
 void context_cond_init(pthread_cond_t *cond);
 

@@ -513,15 +513,6 @@ static bool all_met(const struct context *context)
 	return context->neighbours_missing == 0 && context->controls_missing == 0;
 }
 
-static void wait_until(struct context *context, uint64_t until_ns)
-{
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
-
-	context->sleepers++;
-	pthread_cond_timedwait(&context->changed, &context->lock, &at);
-	context->sleepers--;
-}
-
 /* With the lock held: the first rank of that fate; NO_RANK: there is none. */
 static uint32_t find_fate(const struct context *context, enum fate fate)
 {
@@ -593,13 +584,13 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	context->controls_missing += dialled;
 	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
 	       clock_now_ns() < context->join.deadline_ns)
-		wait_until(context, context->join.deadline_ns);
+		context_wait(context, context->join.deadline_ns);
 	/* If it is nobody that we know, as all descriptors wait for one rank, others will tell us who. */
 	uint64_t until = clock_now_ns() + context_patience_ns(context);
 	uint32_t missing;
 	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
 	       find_first_missing(context, &missing) == NO_RANK && clock_now_ns() < until)
-		wait_until(context, until);
+		context_wait(context, until);
 	enum esp_status status = context->open_failure.status;
 	if (status != ESP_OK)
 		*failure = context->open_failure;
@@ -626,7 +617,7 @@ void context_end_work(struct context *context)
 		group_depart(group);
 	}
 	while (context->live && clock_now_ns() < until)
-		wait_until(context, until);
+		context_wait(context, until);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -651,7 +642,7 @@ void context_leave(struct context *context, uint64_t patience_ns)
 	membership_leave(context);
 	pthread_mutex_lock(&context->lock);
 	while (context->gone < context->size - 1 && clock_now_ns() < until)
-		wait_until(context, until);
+		context_wait(context, until);
 	uint32_t missing = context->size - 1 - context->gone;
 	/* Not of a job that has failed, nor where nobody is to be waited for. */
 	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)

@@ -134,6 +134,40 @@ static enum esp_status send_invitations(struct context *context, uint32_t first_
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
+struct question {
+	bool is_asked; /* guarded by context->lock */
+};
+
+static void ask(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct question *question = errand;
+
+	steward_ask_newcomers(context->steward);
+	pthread_mutex_lock(&context->lock);
+	question->is_asked = true;
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. */
+static uint32_t count_newcomers(struct context *context)
+{
+	struct steward *steward = context->steward;
+	struct question question = {false};
+	uint64_t until = clock_now_ns() + context_patience_ns(context);
+
+	if (steward_newcomers(steward) == 0 || !steward_run(steward, ask, &question))
+		return 0;
+	pthread_mutex_lock(&context->lock);
+	while (!question.is_asked)
+		context_wait(context, clock_now_ns() + NS_PER_S);
+	while (steward_sure_newcomers(steward) < steward_newcomers(steward) && clock_now_ns() < until)
+		context_wait(context, clock_now_ns() + NS_PER_MS);
+	pthread_mutex_unlock(&context->lock);
+	return steward_sure_newcomers(steward);
+}
+
 static enum esp_status exchange_offers(struct group *group, const struct offer *mine, struct offer *all, const struct work_options *options,
                                        struct failure *failure)
 {
@@ -195,7 +229,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 {
 	struct context *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
-	struct offer mine = {.waiting = steward_newcomers(context->steward), .most = grow->most};
+	struct offer mine = {.waiting = count_newcomers(context), .most = grow->most};
 	struct work_options options = {.deadline_ns = grow->deadline_ns};
 
 	if (!all)

@@ -32,6 +32,7 @@ struct link {
 	bool is_guest;          /* accepted and not yet proved                         */
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
+	bool is_sure;           /* a newcomer that has answered since it was last asked */
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */
@@ -94,9 +95,9 @@ void link_late(struct link *link);
 
 /* Moves what can be moved up to the next state. True: something more may be moved. */
 bool link_shake(struct link *link);
-/* A message: true, into *out. */
+/* A message of a control connection, or of a newcomer: true, into *out. */
 bool link_receive(struct link *link, struct control_msg *out);
-/* Is somebody still there who has nothing to say, as a newcomer? */
+/* Is somebody still there who has nothing to say, at a shelf? */
 void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
 /* What is queued on another one, that has not sent anything yet, is sent on this one. */

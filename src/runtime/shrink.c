@@ -409,15 +409,6 @@ static void start(void *argument, void *errand)
 	free(start);
 }
 
-static void wait_for_change(struct context *context, uint64_t until_ns)
-{
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
-
-	context->sleepers++;
-	pthread_cond_timedwait(&context->changed, &context->lock, &at);
-	context->sleepers--;
-}
-
 /* Calls that were under way end by themselves, now that the group has failed. */
 static enum esp_status await_end_of_calls(struct group *group, uint64_t until, struct failure *failure)
 {
@@ -429,7 +420,7 @@ static enum esp_status await_end_of_calls(struct group *group, uint64_t until, s
 		if (now >= until)
 			return failure_set(failure, ESP_ESTATE, -1, "calls of the group have not ended: is another thread in one of them?");
 		pthread_mutex_lock(&context->lock);
-		wait_for_change(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
+		context_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
 		pthread_mutex_unlock(&context->lock);
 	}
 	return ESP_OK;
@@ -465,7 +456,7 @@ static enum esp_status await_verdict(struct group *group, uint64_t until, struct
 
 	pthread_mutex_lock(&context->lock);
 	while (!(group->shrink && group->shrink->is_decided) && !group->shrink_failed && clock_now_ns() < until)
-		wait_for_change(context, until);
+		context_wait(context, until);
 	bool is_decided = group->shrink && group->shrink->is_decided;
 	uint32_t waits_for = group->shrink ? group->shrink->waits_for : NO_RANK;
 	if (group->shrink_failed)

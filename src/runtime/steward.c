@@ -47,8 +47,7 @@ void steward_remove(struct steward *steward, struct link *link)
 	if (link->next)
 		link->next->before = link->before;
 	steward->guests -= link->is_guest;
-	if (link->purpose == HELLO_DOOR && link->is_announced && !link->is_invited)
-		atomic_fetch_sub(&steward->newcomers, 1);
+	newcomers_gone(steward, link);
 	for (uint32_t i = 0; steward->control && i < steward->config.roster->size; i++) {
 		if (steward->control[i] == link)
 			steward->control[i] = NULL;
@@ -176,14 +175,6 @@ static void opened(struct steward *steward, struct link *link)
 	events->opened(steward->config.context, link->peer, doubt_ns);
 }
 
-static void note_newcomer(struct steward *steward, struct link *link)
-{
-	if (link->is_announced)
-		return;
-	link->is_announced = true;
-	atomic_fetch_add(&steward->newcomers, 1);
-}
-
 void steward_turn_link(struct steward *steward, struct link *link)
 {
 	struct handshake_config dialer;
@@ -198,10 +189,8 @@ void steward_turn_link(struct steward *steward, struct link *link)
 		ports_proved(steward, link);
 	if (link->state == LINK_HANDING)
 		handing_turn(steward, link);
-	if (link->state == LINK_DOOR) {
-		note_newcomer(steward, link);
-		link_look_at_door(link);
-	}
+	if (link->state == LINK_DOOR)
+		newcomers_turn(steward, link);
 	if (link->state == LINK_OPEN && !link->is_announced) {
 		link->is_announced = true;
 		opened(steward, link);
@@ -366,33 +355,9 @@ bool steward_run(struct steward *steward, steward_fn *function, void *argument)
 	return post(steward, (struct errand){.what = ERRAND_RUN, .function = function, .argument = argument});
 }
 
-uint32_t steward_newcomers(const struct steward *steward)
-{
-	return atomic_load(&steward->newcomers);
-}
-
 int steward_share_door(const struct steward *steward)
 {
 	return fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->listen_fds[0], F_DUPFD_CLOEXEC, 0);
-}
-
-uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count)
-{
-	struct control_msg msg = *first;
-	uint32_t invited = 0;
-
-	for (struct link *link = steward->links; link && invited < count; link = link->next) {
-		if (link->state != LINK_DOOR || link->is_invited)
-			continue;
-		link->is_invited = true;
-		atomic_fetch_sub(&steward->newcomers, 1);
-		link_queue(link, &msg);
-		link_flush(link);
-		steward_watch(steward, link, EPOLL_CTL_MOD);
-		msg.about++;
-		invited++;
-	}
-	return invited;
 }
 
 bool steward_has_control(const struct steward *steward, uint32_t peer)

@@ -111,9 +111,16 @@ void steward_send_all(struct steward *steward, const struct control_msg *msg);
 bool steward_run(struct steward *steward, steward_fn *function, void *argument);
 /* Newcomers who wait at the door of this rank: proved, and not invited. Any thread. */
 uint32_t steward_newcomers(const struct steward *steward);
+/* Of them, those who have answered since they were last asked, or have only just come. Any thread. */
+uint32_t steward_sure_newcomers(const struct steward *steward);
+/* By the steward's thread alone: asks all of them whether they are there. */
+void steward_ask_newcomers(struct steward *steward);
 /* Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. */
 int steward_share_door(const struct steward *steward);
-/* By the steward's thread alone: so many of them are let in; each gets the message, with `about` one more each time. How many. */
+/*
+ * By the steward's thread alone: so many of those who have answered are let in, who came first first; each gets the message, with
+ * `about` one more each time. How many.
+ */
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
 /* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
 bool steward_has_control(const struct steward *steward, uint32_t peer);

@@ -1,8 +1,8 @@
 /*
- * steward_parts.h - what the steward is made of. Private to steward.c, ports.c, handing.c and check.c, all of it for its thread.
+ * steward_parts.h - what the steward is made of. Private to steward.c, ports.c, handing.c, check.c and newcomers.c, for its thread.
  *
  * steward.c has the links, what others ask for, and the thread; ports.c who is let in where the rank listens; handing.c the descriptors
- * of the ranks of this host; check.c whether a rank is there whose connection has ended.
+ * of the ranks of this host; check.c whether a rank is there whose connection has ended; newcomers.c who waits at the door.
  */
 #ifndef RUNTIME_STEWARD_PARTS_H
 #define RUNTIME_STEWARD_PARTS_H
@@ -33,6 +33,7 @@ struct steward {
 	struct handshake_config listener;
 	struct rng rng;
 	atomic_uint newcomers; /* who wait at the door */
+	atomic_uint sure;      /* of them: have answered since they were last asked */
 	pthread_t self;        /* of the thread, once it runs */
 	atomic_bool runs;
 	bool has_posted;       /* the thread itself has left errands for itself   */
@@ -87,6 +88,13 @@ bool check_goes_on(const struct steward *steward, struct link *link, uint64_t no
 uint64_t check_end(struct steward *steward, const struct link *proof);
 /* That one does not come about: what waits for it goes where there is a connection. */
 void check_pass_queue_on(struct steward *steward, const struct link *spare);
+
+/* ---- newcomers.c ---- */
+
+/* A link at the door has something to say, or has only just come. */
+void newcomers_turn(struct steward *steward, struct link *link);
+/* A link goes away; it may have been one at the door. */
+void newcomers_gone(struct steward *steward, struct link *link);
 
 /* ---- handing.c ---- */
 

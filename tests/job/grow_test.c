@@ -3,6 +3,7 @@
  *
  *     job_grow_test [--seed N] [--count N]
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,6 +195,107 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 	close(ready[1]);
 }
 
+/* ---- who is let in ---- */
+
+enum { IN_LINE = 3 };
+
+static void init(uint32_t rank, uint32_t size, const char *leader, struct esp_context **out)
+{
+	static const char *const settings[] = {"linger_seconds=1", "log=off", "join_seconds=20", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+
+	options.rank = rank;
+	options.size = size;
+	options.leader = leader;
+	options.job = "growing";
+	options.settings = settings;
+	OK(esp_init(&options, out));
+}
+
+/* The last rank of the world, which is the newcomer, tells which one it is. */
+static void check_newcomer(struct esp_context *context, int32_t number, int32_t expected)
+{
+	struct esp_group *world = esp_world(context);
+
+	CHECK_U64(esp_size(world), 3);
+	OK(esp_broadcast(world, &number, 1, ESP_I32, 2));
+	CHECK_MSG(number == expected, "newcomer %d was let in, and not %d", number, expected);
+	OK(esp_fini(context));
+}
+
+/* Rank 0 says whenever one more waits at its door; when all do, and the test says so, one is let in. */
+static void be_host(uint32_t rank, const char *leader, int32_t expected, struct board *board, int ready_fd, int go_fd)
+{
+	struct esp_context *context, *grown = NULL;
+	char byte;
+
+	init(rank, 2, leader, &context);
+	if (rank == 0) {
+		OK(esp_door(context, board->doors[0], sizeof(board->doors[0])));
+		for (uint32_t i = 0; i <= IN_LINE; i++) {
+			while (esp_newcomers(context) < i)
+				sched_yield();
+			CHECK(write(ready_fd, "r", 1) == 1);
+		}
+		CHECK(read(go_fd, &byte, 1) == 1);
+	}
+	OK(esp_grow(esp_world(context), 1, 0, &grown));
+	CHECK(grown != NULL);
+	check_newcomer(grown, -1, expected);
+	OK(esp_fini(context));
+	exit(0);
+}
+
+static void be_in_line(int32_t number, const char *door, int32_t expected)
+{
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	init(0, 0, NULL, &context);
+	check_newcomer(context, number, expected);
+	exit(0);
+}
+
+/* Newcomers stand in line at one door, and one of them is let in: the first, but for one that is stopped and does not answer. */
+static void in_line(bool is_stopped, struct board *board)
+{
+	char leader[32], byte;
+	pid_t hosts[2], line[IN_LINE];
+	int ready[2], go[2], status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	CHECK(pipe(ready) == 0 && pipe(go) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		hosts[i] = fork();
+		CHECK(hosts[i] >= 0);
+		if (hosts[i] == 0)
+			be_host(i, leader, is_stopped, board, ready[1], go[0]);
+	}
+	CHECK(read(ready[0], &byte, 1) == 1);
+	for (int32_t i = 0; i < IN_LINE; i++) {
+		line[i] = fork();
+		CHECK(line[i] >= 0);
+		if (line[i] == 0)
+			be_in_line(i, board->doors[0], is_stopped);
+		CHECK(read(ready[0], &byte, 1) == 1);
+	}
+	if (is_stopped)
+		CHECK(kill(line[0], SIGSTOP) == 0 && waitpid(line[0], &status, WUNTRACED) == line[0] && WIFSTOPPED(status));
+	CHECK(write(go[1], "g", 1) == 1);
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK(waitpid(hosts[i], &status, 0) == hosts[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(waitpid(line[is_stopped], &status, 0) == line[is_stopped] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	for (int32_t i = 0; i < IN_LINE; i++) { /* the others wait still */
+		if (i != is_stopped)
+			CHECK(kill(line[i], SIGKILL) == 0 && waitpid(line[i], &status, 0) == line[i] && WIFSIGNALED(status));
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		close(ready[i]);
+		close(go[i]);
+	}
+}
+
 /* Who has nobody to let in, or lets in others than the others do, is told so. */
 static void refused(struct job_rank *rank)
 {
@@ -228,6 +330,8 @@ int main(int argc, char **argv)
 		printf("--seed %llu --count 1\n", (unsigned long long)seed + i);
 		run_trial(&trial, &rng);
 	}
+	in_line(false, board);
+	in_line(true, board);
 	munmap(board, sizeof(*board));
 	job_run(3, NULL, refused, NULL);
 	return 0;
