@@ -56,30 +56,60 @@ enum esp_status context_door(const struct context *context, char text[GROW_DOOR_
 	return ESP_OK;
 }
 
-/* A port beside that of the door where all can join; it is free now, and is taken again in a moment. */
-static enum esp_status find_place(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+static uint16_t *port_in(struct sockaddr_storage *name)
+{
+	return name->ss_family == AF_INET ? &((struct sockaddr_in *)name)->sin_port : &((struct sockaddr_in6 *)name)->sin6_port;
+}
+
+/* 0, or errno. */
+static int bind_at(int fd, struct sockaddr_storage *name, socklen_t length, uint32_t port)
+{
+	*port_in(name) = htons((uint16_t)port);
+	return bind(fd, (struct sockaddr *)name, length) == 0 ? 0 : errno;
+}
+
+/* One that is set, the last first, as ranks take the first; or any. */
+static int bind_to_free(int fd, const struct conf_range *ports, struct sockaddr_storage *name, socklen_t length)
+{
+	int why = EADDRINUSE;
+
+	if (ports->first == 0)
+		return bind_at(fd, name, length, 0);
+	for (uint32_t port = ports->last; port >= ports->first && why == EADDRINUSE; port--)
+		why = bind_at(fd, name, length, port);
+	return why;
+}
+
+/*
+ * A port where all can join. It is held by the socket, which does not listen, until the leader does: nobody else is given it
+ * meanwhile.
+ */
+static enum esp_status find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT], struct failure *failure)
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
 	socklen_t length = 0;
+	int on = 1;
 	enum esp_status status = own_address(context, &name, &length, failure);
 
 	if (status != ESP_OK)
 		return status;
-	if (name.ss_family == AF_INET)
-		((struct sockaddr_in *)&name)->sin_port = 0;
-	else
-		((struct sockaddr_in6 *)&name)->sin6_port = 0;
 	int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool is_bound = fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 &&
-	                getsockname(fd, (struct sockaddr *)&name, &length) == 0;
-	int why = errno;
+	int why = fd < 0 ? errno : 0;
 	if (fd >= 0)
-		close(fd);
-	if (!is_bound)
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* the leader does so, too */
+	if (why == 0)
+		why = bind_to_free(fd, &context->conf.port, &name, length);
+	if (why == 0 && getsockname(fd, (struct sockaddr *)&name, &length) != 0)
+		why = errno;
+	if (why != 0) {
+		if (fd >= 0)
+			close(fd);
 		return failure_set(failure, ESP_ELINK, (int32_t)context->rank, "there is no port to join at: %s", strerror(why));
+	}
 	write_address(&name, &address);
 	address_format(&address, text);
+	*out_fd = fd;
 	return ESP_OK;
 }
 
@@ -89,6 +119,7 @@ static enum esp_status find_place(const struct context *context, char text[GROW_
 struct offer {
 	uint64_t waiting; /* newcomers at its door               */
 	uint64_t most;    /* newcomers that it lets in           */
+	uint64_t port;    /* the only one that it may listen on; 0: there are others */
 	char place[GROW_DOOR_TEXT]; /* the first member's: where to join; "": it has none */
 };
 
@@ -210,6 +241,12 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	}
 	if (newcomers == 0)
 		return ESP_OK;
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (all[i].port != 0)
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u may listen on port %" PRIu64 " alone, and needs another "
+			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
+			                   "one more", i, all[i].port);
+	}
 	if (all[0].place[0] == '\0')
 		return failure_set(failure, ESP_ELINK, (int32_t)group->ranks[0], "rank %u has no port where all could join", group->ranks[0]);
 	enum esp_status status = send_invitations(context, first, own, size, all[0].place, failure);
@@ -230,16 +267,21 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	struct context *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
 	struct offer mine = {.waiting = count_newcomers(context), .most = grow->most};
+	const struct conf_range *port = &context->conf.port;
+	int place_fd = -1;
 	struct work_options options = {.deadline_ns = grow->deadline_ns};
 
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	if (group->rank == 0 && find_place(context, mine.place, failure) != ESP_OK)
+	if (group->rank == 0 && find_place(context, &place_fd, mine.place, failure) != ESP_OK)
 		mine.place[0] = '\0';
+	mine.port = port->first == port->last ? port->first : 0;
 	*out = NULL;
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
 	if (status == ESP_OK)
 		status = join_again(group, all, grow, out, failure);
+	if (place_fd >= 0)
+		close(place_fd);
 	free(all);
 	return status;
 }

@@ -256,6 +256,87 @@ static void be_in_line(int32_t number, const char *door, int32_t expected)
 	exit(0);
 }
 
+/* A newcomer that nobody lets in. */
+static void be_left_waiting(const char *door)
+{
+	static const char *const settings[] = {"join_seconds=1", "log=off", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	EXPECT(esp_init(&options, &context), ESP_ETIMEOUT);
+	exit(0);
+}
+
+/* One that may listen on one port alone, or on a range, which is enough. */
+static void be_fixed(uint32_t rank, const char *leader, uint16_t port, bool is_range, int door_fd)
+{
+	char setting[2][32], door[64] = "";
+	const char *settings[] = {"linger_seconds=1", "log=off", "liveness_ms=2000", setting[rank], NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context, *grown = NULL;
+
+	snprintf(setting[0], sizeof(setting[0]), is_range ? "port=%u-%u" : "port=%u", port, port + 9);
+	snprintf(setting[1], sizeof(setting[1]), "port=0");
+	options.rank = rank;
+	options.size = 2;
+	options.leader = leader;
+	options.job = "growing";
+	options.settings = settings;
+	OK(esp_init(&options, &context));
+	if (rank == 0) {
+		OK(esp_door(context, door, sizeof(door)));
+		CHECK(write(door_fd, door, sizeof(door)) == sizeof(door));
+		while (esp_newcomers(context) == 0)
+			sched_yield();
+	}
+	enum esp_status status = esp_grow(esp_world(context), 0, 0, &grown);
+	OK(esp_last_error(&error));
+	if (is_range) {
+		CHECK_MSG(status == ESP_OK, "%s", error.text);
+		check_newcomer(grown, -1, 0);
+	} else {
+		CHECK_MSG(status == ESP_ELIMIT && error.rank == 0 && strstr(error.text, "set a range"), "%s", error.text);
+	}
+	OK(esp_barrier(esp_world(context)));
+	OK(esp_fini(context));
+	exit(0);
+}
+
+/* With one fixed port for rank 0 there is none for a second context beside the first: all are told so, at once. */
+static void fixed_port(bool is_range)
+{
+	char leader[32], door[64];
+	uint16_t port = job_free_port();
+	pid_t children[3];
+	int doors[2], status;
+
+	port = port > 65000 ? 65000 : port;
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	CHECK(pipe(doors) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+			be_fixed(i, leader, port, is_range, doors[1]);
+	}
+	CHECK(read(doors[0], door, sizeof(door)) == sizeof(door));
+	children[2] = fork();
+	CHECK(children[2] >= 0);
+	if (children[2] == 0 && is_range)
+		be_in_line(0, door, 0);
+	if (children[2] == 0)
+		be_left_waiting(door);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(doors[0]);
+	close(doors[1]);
+}
+
 /* Newcomers stand in line at one door, and one of them is let in: the first, but for one that is stopped and does not answer. */
 static void in_line(bool is_stopped, struct board *board)
 {
@@ -332,6 +413,8 @@ int main(int argc, char **argv)
 	}
 	in_line(false, board);
 	in_line(true, board);
+	fixed_port(false);
+	fixed_port(true);
 	munmap(board, sizeof(*board));
 	job_run(3, NULL, refused, NULL);
 	return 0;

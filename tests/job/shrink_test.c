@@ -117,6 +117,14 @@ static void some_of_them(struct job_rank *rank)
 	OK(esp_group_free(half));
 }
 
+/* As soon as a rank has joined, which others have not yet, although nothing keeps them from it any more: that is their first call's matter. */
+static void at_once(struct job_rank *rank)
+{
+	struct esp_group *left = shrink_all(rank->world, 0);
+
+	check_sum(left, 10);
+}
+
 struct leaving {
 	uint32_t who;
 	sem_t freed;
@@ -191,6 +199,8 @@ int main(void)
 		job_run(4, all[i], after_abort, NULL);
 		job_run(3, all[i], late, NULL);
 		job_run(6, all[i], some_of_them, NULL);
+		for (unsigned k = 0; k < 20; k++)
+			job_run(5, all[i], at_once, NULL);
 		for (uint32_t who = 0; who < 3; who++) {
 			struct leaving leaving = {.who = who};
 
