@@ -122,7 +122,8 @@ if rank in (0, size - 1):
 dist.barrier()
 
 torch.manual_seed(3)
-model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 4)).to(device)
+# No bias before the normalization: its gradient is nothing but rounding, of which Adam makes full steps.
+model = torch.nn.Sequential(torch.nn.Linear(32, 64, bias=False), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 4)).to(device)
 ddp = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index or 0] if on_gpu else None)
 optimizer = ZeroRedundancyOptimizer(ddp.parameters(), optimizer_class=torch.optim.Adam, lr=0.01)
 noise = torch.Generator().manual_seed(50 + rank)
@@ -145,7 +146,7 @@ if int(torch.__version__.partition(".")[0]) >= 2 and backend == "espalier" and s
 
     torch.manual_seed(4)
     plain = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4)).to(device)
-    sharded = FullyShardedDataParallel(plain, device_id=device if on_gpu else None)
+    sharded = FullyShardedDataParallel(plain, device_id=device)
     trainer = torch.optim.SGD(sharded.parameters(), lr=0.1)
     first = last = None
     for step in range(40):
