@@ -317,12 +317,14 @@ static void put(struct sink *sink, const char *transport, uint32_t ranks, const 
 static void report(struct sink *sink, const struct options *options, const char *transport, uint32_t ranks, const struct result *result)
 {
 	char what[64];
+	int64_t most = 0; /* connections come when they are first needed: with the first group, or with the last */
 
 	for (uint32_t i = 0; i < options->groups.count; i++) {
+		most = result->by_groups[i].descriptors > most ? result->by_groups[i].descriptors : most;
 		snprintf(what, sizeof(what), "%u group%s", options->groups.values[i], options->groups.values[i] == 1 ? "" : "s");
 		put(sink, transport, ranks, what, &result->by_groups[i], result->by_groups[i].descriptors > allowed(ranks));
 	}
-	put(sink, transport, ranks, "all freed", &result->freed, result->freed.descriptors > result->by_groups[0].descriptors);
+	put(sink, transport, ranks, "all freed", &result->freed, result->freed.descriptors > most);
 	snprintf(what, sizeof(what), "growth by %u more", options->churn);
 	put(sink, transport, ranks, what, &result->grown, result->grown.descriptors > 0 || result->grown.private_kib > GROWTH_MOST_KIB ||
 	                                                      result->grown.shared_kib > GROWTH_MOST_KIB);
