@@ -35,25 +35,33 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	return ESP_OK;
 }
 
-/* What only an executor with calls needs: most groups of a large job never make one. */
-static bool make_room(struct exec *exec)
+static bool add_runs(struct exec *exec, uint32_t count)
 {
-	if (exec->runs)
-		return true;
-	exec->staging = exec->config.dry ? NULL : aligned_alloc(64, STAGING_BYTES);
-	exec->runs = calloc(exec->config.active_chunks, sizeof(*exec->runs));
-	if (!exec->runs || (!exec->config.dry && !exec->staging)) {
-		free(exec->runs);
-		free(exec->staging);
-		exec->runs = NULL;
-		exec->staging = NULL;
+	struct run_slab *slab = calloc(1, sizeof(*slab) + count * sizeof(struct run));
+
+	if (!slab)
 		return false;
-	}
-	for (uint32_t i = exec->config.active_chunks; i-- > 0;) {
-		exec->runs[i].next_free = exec->run_free;
-		exec->run_free = &exec->runs[i];
+	slab->count = count;
+	slab->next = exec->runs;
+	exec->runs = slab;
+	exec->run_count += count;
+	for (uint32_t i = count; i-- > 0;) {
+		slab->runs[i].next_free = exec->run_free;
+		exec->run_free = &slab->runs[i];
 	}
 	return true;
+}
+
+/* What only an executor with calls needs: most groups of a large job never make one. */
+static bool make_room(struct exec *exec, const struct plan *plan)
+{
+	uint32_t lap = plan_lap(plan), wanted = lap < exec->config.active_chunks ? exec->config.active_chunks : lap;
+
+	if (!exec->staging && !exec->config.dry)
+		exec->staging = aligned_alloc(64, STAGING_BYTES);
+	if (!exec->staging && !exec->config.dry)
+		return false;
+	return exec->run_count >= wanted || add_runs(exec, wanted - exec->run_count);
 }
 
 static void instances_free(struct instance *first)
@@ -76,24 +84,35 @@ static void live_free(struct instance *first)
 	}
 }
 
+static void runs_close(struct exec *exec)
+{
+	while (exec->runs) {
+		struct run_slab *slab = exec->runs;
+
+		for (uint32_t i = 0; i < slab->count; i++) {
+			if (slab->runs[i].instance) {
+				run_drop_buffers(exec, &slab->runs[i]);
+				free(slab->runs[i].ops);
+			}
+		}
+		exec->runs = slab->next;
+		free(slab);
+	}
+}
+
 void exec_close(struct exec *exec)
 {
 	if (!exec)
 		return;
-	for (uint32_t i = 0; exec->runs && i < exec->config.active_chunks; i++) {
-		if (exec->runs[i].instance) {
-			run_drop_buffers(exec, &exec->runs[i]);
-			free(exec->runs[i].ops);
-		}
-	}
+	runs_close(exec);
 	peers_close(exec);
 	blocks_close(exec);
+	lap_close(exec);
 	instances_free(exec->done_first);
 	instances_free(exec->instance_free);
 	live_free(exec->live);
 	plan_row_fini(&exec->row);
 	pool_fini(&exec->pool);
-	free(exec->runs);
 	free(exec->staging);
 	free(exec);
 }
@@ -169,7 +188,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 
 	if (status != ESP_OK)
 		return status;
-	struct instance *instance = make_room(exec) ? instance_get(exec) : NULL;
+	struct instance *instance = make_room(exec, call->plan) ? instance_get(exec) : NULL;
 	if (!instance) {
 		/* The peers count this call: without it, all that follow would be taken for another. */
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
@@ -220,18 +239,32 @@ void exec_sent(struct exec *exec, void *cookie)
 	}
 }
 
-bool exec_waits(const struct exec *exec, struct exec_wait *out)
+static bool is_older(const struct run *run, const struct run *other)
+{
+	uint64_t a = run->instance->number, b = other->instance->number;
+
+	return a < b || (a == b && run->chunk < other->chunk);
+}
+
+static const struct run *oldest_run(const struct exec *exec)
 {
 	const struct run *oldest = NULL;
 
-	for (uint32_t i = 0; exec->runs && !has_failed(exec) && i < exec->config.active_chunks; i++) {
-		const struct run *run = &exec->runs[i];
+	for (const struct run_slab *slab = exec->runs; slab; slab = slab->next) {
+		for (uint32_t i = 0; i < slab->count; i++) {
+			const struct run *run = &slab->runs[i];
 
-		if (run->instance &&
-		    (!oldest || run->instance->number < oldest->instance->number ||
-		     (run->instance->number == oldest->instance->number && run->chunk < oldest->chunk)))
-			oldest = run;
+			if (run->instance && (!oldest || is_older(run, oldest)))
+				oldest = run;
+		}
 	}
+	return oldest;
+}
+
+bool exec_waits(const struct exec *exec, struct exec_wait *out)
+{
+	const struct run *oldest = has_failed(exec) ? NULL : oldest_run(exec);
+
 	if (!oldest)
 		return false;
 	*out = (struct exec_wait){oldest->instance->number, oldest->chunk, oldest->at, PLAN_NONE};

@@ -48,62 +48,6 @@ void blocks_close(struct exec *exec)
 
 /* ---- chunks ---- */
 
-/* Sets of verbs. */
-#define VERBS_SEND (1u << PLAN_SEND)
-#define VERBS_RECEIVE (1u << PLAN_RECV | 1u << PLAN_TERM)
-#define VERBS_WRITE (1u << PLAN_RECV | 1u << PLAN_FOLD | 1u << PLAN_COPY | 1u << PLAN_UPDATE)
-
-/* What the last send of the row reads, while nothing was written there since. */
-struct reading {
-	uint8_t place;
-	bool is_one_buffer; /* in and out may be one place */
-	uint64_t content;   /* 0: nothing, or not any more */
-};
-
-static void reading_written(struct reading *reading, uint8_t place)
-{
-	if (place == reading->place || (reading->is_one_buffer && place < PLAN_TMP && reading->place < PLAN_TMP))
-		reading->content = 0;
-}
-
-static uint64_t reading_sent(struct reading *reading, struct exec *exec, uint8_t place)
-{
-	if (reading->content == 0 || reading->place != place) {
-		reading->place = place;
-		reading->content = ++exec->contents;
-	}
-	return reading->content;
-}
-
-/* Numbers the messages of the row, in the order that both ends know, and what they contain. */
-static bool number_messages(struct exec *exec, struct run *run)
-{
-	struct reading reading = {.is_one_buffer = run->instance->call.plan->in_place};
-
-	for (uint32_t i = 0; i < run->op_count; i++) {
-		struct op *op = &run->ops[i];
-		uint32_t verb = 1u << op->step.verb;
-		bool sends = verb & VERBS_SEND;
-
-		if (verb & VERBS_WRITE && reading.content)
-			reading_written(&reading, op->step.place);
-		if (!(verb & (VERBS_SEND | VERBS_RECEIVE)))
-			continue;
-		op->peer = peer_get(exec, op->step.node);
-		if (!op->peer)
-			return false;
-		if (sends) {
-			op->index = op->peer->send_next++;
-			op->content = reading_sent(&reading, exec, op->step.place);
-			run->sends_left++;
-		} else {
-			op->index = op->peer->recv_next++;
-			peer_expect(exec, op);
-		}
-	}
-	return true;
-}
-
 static bool run_load(struct exec *exec, struct run *run, const struct plan_row *row)
 {
 	size_t ops_bytes = row->count * sizeof(struct op);
@@ -143,6 +87,10 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 {
 	struct plan_row *row = &exec->row;
 
+	if (plan_lap(instance->call.plan) > 1 && chunk >= instance->numbered && !number_lap(exec, instance, chunk)) {
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+		return;
+	}
 	if (plan_row(instance->call.plan, exec->config.node, chunk, row) != ESP_OK) {
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return;
@@ -167,6 +115,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	exec->run_free = run->next_free;
 	run->instance = instance;
 	instance->active++;
+	exec->active++;
 	exec->stats.chunks++;
 	exec->stats.steps += row->count;
 	if (!number_messages(exec, run))
@@ -196,15 +145,15 @@ void run_retire(struct exec *exec, struct run *run)
 	run->next_free = exec->run_free;
 	exec->run_free = run;
 	instance->active--;
+	exec->active--;
 	if (instance->all_active && instance->active == 0)
 		instance_finish(exec, instance, ESP_OK);
 }
 
-/* The next chunk of the call that is this lane's, or the number of chunks. */
-static uint64_t next_chunk(const struct exec *exec, const struct instance *instance)
+uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk)
 {
 	const struct exec_call *call = &instance->call;
-	uint64_t count = call->plan->chunks.chunk_count, chunk = instance->next_chunk;
+	uint64_t count = call->plan->chunks.chunk_count;
 
 	for (;; chunk++) {
 		chunk = plan_next_chunk(call->plan, exec->config.node, chunk);
@@ -213,17 +162,24 @@ static uint64_t next_chunk(const struct exec *exec, const struct instance *insta
 	}
 }
 
-/* Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. */
-static bool has_window(const struct instance *instance)
+/*
+ * Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. The chunks of a
+ * lap wait for each other's messages, so a whole one is let in whatever the settings say.
+ */
+static bool has_window(const struct exec *exec, const struct instance *instance)
 {
-	return instance->call.window == 0 || instance->active < instance->call.window;
+	uint32_t lap = plan_lap(instance->call.plan), window = instance->call.window;
+
+	if (exec->active >= exec->config.active_chunks && exec->active >= lap)
+		return false;
+	return window == 0 || instance->active < window || instance->active < lap;
 }
 
 void exec_fill(struct exec *exec)
 {
-	while (exec->queue_first && exec->run_free && has_window(exec->queue_first) && !has_failed(exec)) {
+	while (exec->queue_first && has_window(exec, exec->queue_first) && !has_failed(exec)) {
 		struct instance *instance = exec->queue_first;
-		uint64_t chunk = next_chunk(exec, instance);
+		uint64_t chunk = next_chunk(exec, instance, instance->next_chunk);
 
 		if (chunk < instance->call.plan->chunks.chunk_count) {
 			instance->next_chunk = chunk + 1;

@@ -153,25 +153,27 @@ static bool may_send(const struct exec *exec, const struct peer *peer)
 	return peer->send_first && is_below(peer->send_first->index, peer->send_acked + exec->config.credits);
 }
 
+/* Mostly at the end. */
+void ops_insert(struct op **first, struct op **last, struct op *op)
+{
+	struct op **at = first;
+
+	if (*first && is_below((*last)->index, op->index))
+		at = &(*last)->next;
+	while (*at && is_below((*at)->index, op->index))
+		at = &(*at)->next;
+	op->next = *at;
+	*at = op;
+	if (!op->next)
+		*last = op;
+}
+
 /* Ready ops are sent lowest number first: what everybody waits for is in the oldest chunks. */
 void peer_queue_send(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 
-	op->next = NULL;
-	if (!peer->send_first) {
-		peer->send_first = peer->send_last = op;
-	} else if (is_below(peer->send_last->index, op->index)) {
-		peer->send_last->next = op;
-		peer->send_last = op;
-	} else {
-		struct op **at = &peer->send_first;
-
-		while (is_below((*at)->index, op->index))
-			at = &(*at)->next;
-		op->next = *at;
-		*at = op;
-	}
+	ops_insert(&peer->send_first, &peer->send_last, op);
 	if (may_send(exec, peer))
 		peer_list(exec, peer);
 }

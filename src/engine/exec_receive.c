@@ -55,12 +55,7 @@ void peer_expect(struct exec *exec, struct op *op)
 		open_window(exec, op);
 		return;
 	}
-	op->next = NULL;
-	if (peer->later_first)
-		peer->later_last->next = op;
-	else
-		peer->later_first = op;
-	peer->later_last = op;
+	ops_insert(&peer->later_first, &peer->later_last, op);
 }
 
 /* Moves recv_done over what was consumed, and the window with it. */

@@ -64,6 +64,7 @@ struct instance {
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
 	uint64_t next_chunk;
+	uint64_t numbered;   /* chunks up to here have their numbers, if the plan has laps */
 	enum esp_status status;
 	struct instance *next;       /* waiting to be activated, done, or free */
 	struct instance *live_next, *live_before;
@@ -124,6 +125,30 @@ struct peer {
 };
 #define CREDITS_MAX 64u /* bits of consumed */
 
+/*
+ * The lap whose chunks are being activated, of a plan that numbers several chunks together: one entry for each message
+ * of this node, chunk by chunk and step by step.
+ */
+struct lap_message {
+	struct peer *peer;
+	bool sends;
+	uint32_t index;
+};
+
+struct lap {
+	struct lap_message *messages;
+	uint64_t *order; /* by turn: turn << 32 | place in messages */
+	uint32_t count, capacity;
+	uint32_t next;   /* whose number is asked for next */
+};
+
+/* Chunks in flight come from slabs: there are more of them when a call has a longer lap. */
+struct run_slab {
+	struct run_slab *next;
+	uint32_t count;
+	struct run runs[];
+};
+
 /* Peers come from slabs, so that each begins a cache line and none is lost between them. */
 #define SLAB_PEERS 32u
 struct peer_slab {
@@ -148,8 +173,11 @@ struct exec {
 
 	/* Made by the first call. */
 	uint8_t *staging; /* where bytes land that are added as they come */
-	struct run *runs; /* active_chunks of them */
+	struct run_slab *runs;
+	uint32_t run_count;
+	uint32_t active; /* chunks in flight */
 	struct run *run_free;
+	struct lap lap;
 	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by power of two */
 	struct plan_row row;
 
@@ -173,6 +201,8 @@ struct exec {
 struct peer *peer_find(struct exec *exec, uint32_t node);
 struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
 void peer_list(struct exec *exec, struct peer *peer);
+/* Into a list that is in order of numbers. */
+void ops_insert(struct op **first, struct op **last, struct op *op);
 void peer_queue_send(struct exec *exec, struct op *op);
 bool peer_owes_credit(const struct exec *exec, const struct peer *peer);
 enum esp_status peer_acked(struct exec *exec, struct peer *peer, uint32_t ack);
@@ -192,7 +222,15 @@ void instance_finish(struct exec *exec, struct instance *instance, enum esp_stat
 /* Fails: node runs another call in place of this one, counted as in exec_wait. */
 void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
 
-/* exec_chunk.c: activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
+/* exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory. */
+bool number_messages(struct exec *exec, struct run *run);
+/* The lap that begins with the chunk gets its numbers. */
+bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
+void lap_close(struct exec *exec);
+
+/* exec_chunk.c: the first chunk from this one on that is this lane's, or the number of chunks. */
+uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk);
+/* Activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);
 void run_drop_buffers(struct exec *exec, struct run *run);
 void run_retire(struct exec *exec, struct run *run);

@@ -69,15 +69,33 @@ static void pair_append(struct check_run *run, uint64_t key, uint32_t index)
 	struct check_pair *pair = pair_find(run, key);
 
 	if (pair->epoch != run->epoch) {
-		*pair = (struct check_pair){.key = key, .epoch = run->epoch, .first_waiting = index, .last = index};
+		*pair = (struct check_pair){.key = key, .epoch = run->epoch, .first_waiting = index, .last = index, .count = 1};
 		run->pair_count++;
 		return;
 	}
+	pair->count++;
 	if (pair->first_waiting == PLAN_NONE)
 		pair->first_waiting = index;
 	else
 		run->messages[pair->last].next = index;
 	pair->last = index;
+}
+
+/*
+ * Numbers follow turns. Of the messages of a lap that are not consumed, the one with the lowest turn can then always be
+ * sent and consumed: nothing that its two rows wait for before it has a later turn (docs/plans.md).
+ */
+static enum esp_status check_turn(struct check_run *run, uint32_t from, const struct check_pair *pair, uint32_t turn)
+{
+	const struct check_node *node = &run->nodes[from];
+
+	if (turn < node->turn)
+		return check_fail(run, from, node->step, "has turn %u, but what the row waited for before has turn %u", turn,
+		                  node->turn - 1);
+	if (pair->epoch == run->epoch && turn < run->messages[pair->last].turn)
+		return check_fail(run, from, node->step, "has turn %u, but the message before it turn %u", turn,
+		                  run->messages[pair->last].turn);
+	return ESP_OK;
 }
 
 enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, struct check_place *place)
@@ -87,6 +105,12 @@ enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, str
 	if ((run->message_count == run->message_capacity && !messages_grow(run)) ||
 	    (run->pair_count * 2 >= run->pair_capacity && !pairs_grow(run)))
 		return error_set(run->err, ESP_ENOMEM, "no memory for %u messages", run->message_count);
+	uint64_t key = (uint64_t)from << 32 | to;
+	const struct check_pair *pair = pair_find(run, key);
+	uint32_t turn = plan_turn(run->plan, run->chunk, from, pair->epoch == run->epoch ? pair->count : 0);
+	enum esp_status status = plan_lap(run->plan) > 1 ? check_turn(run, from, pair, turn) : ESP_OK;
+	if (status != ESP_OK)
+		return status;
 	uint32_t index = run->message_count++;
 	run->messages[index] = (struct check_message){
 		.from = from,
@@ -95,6 +119,7 @@ enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, str
 		.taken_step = PLAN_NONE,
 		.set = place->set,
 		.round = node->round + 1,
+		.turn = turn,
 		.next = PLAN_NONE,
 		.same_place = place->sent,
 		.taken_before = PLAN_NONE,
@@ -102,7 +127,7 @@ enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, str
 	place->sent = index;
 	if (sets_has(&run->sets, place->set, from))
 		node->carriers++;
-	pair_append(run, (uint64_t)from << 32 | to, index);
+	pair_append(run, key, index);
 	return ESP_OK;
 }
 
@@ -123,6 +148,8 @@ uint32_t mail_take(struct check_run *run, uint32_t node, uint32_t from)
 	state->last_taken = index;
 	if (message->round > state->round)
 		state->round = message->round;
+	if (message->turn >= state->turn)
+		state->turn = message->turn + 1;
 	return index;
 }
 
@@ -130,6 +157,17 @@ uint32_t mail_left(const struct check_run *run)
 {
 	for (uint32_t i = 0; i < run->message_count; i++) {
 		if (run->messages[i].taken_step == PLAN_NONE)
+			return i;
+	}
+	return PLAN_NONE;
+}
+
+uint32_t mail_out_of_turn(const struct check_run *run)
+{
+	for (uint32_t i = 0; i < run->message_count; i++) {
+		uint32_t before = run->messages[i].taken_before;
+
+		if (before != PLAN_NONE && run->messages[before].turn > run->messages[i].turn)
 			return i;
 	}
 	return PLAN_NONE;

@@ -495,6 +495,10 @@ static enum esp_status check_end(struct check_run *run)
 	if (left != PLAN_NONE)
 		return check_fail(run, run->messages[left].from, run->messages[left].from_step,
 		                  "node %u never receives this", run->messages[left].to);
+	uint32_t late = mail_out_of_turn(run);
+	if (late != PLAN_NONE)
+		return check_fail(run, run->messages[late].to, run->messages[late].taken_step,
+		                  "takes a message of turn %u after one of a later turn", run->messages[late].turn);
 	for (uint32_t i = 0; i < run->involved_count; i++) {
 		uint32_t node = run->involved[i];
 

@@ -13,7 +13,7 @@ struct check_message {
 	uint32_t from_step;
 	uint32_t taken_step;   /* PLAN_NONE: not taken yet                        */
 	uint32_t set;          /* the contributors whose sum it carries           */
-	uint32_t round;
+	uint32_t round, turn;
 	uint32_t next;         /* the next one of the same pair of nodes          */
 	uint32_t same_place;   /* the one sent before it from the same place      */
 	uint32_t taken_before; /* the one that its receiver took before it        */
@@ -24,6 +24,7 @@ struct check_pair {
 	uint64_t key;
 	uint32_t epoch; /* the entry is in use if this is the chunk's */
 	uint32_t first_waiting, last;
+	uint32_t count; /* of its messages, taken ones too */
 };
 
 struct check_place {
@@ -37,6 +38,7 @@ struct check_node {
 	uint32_t term;       /* next term of the fold that is being run          */
 	uint32_t sum;        /* of the terms so far                              */
 	uint32_t round;
+	uint32_t turn;       /* the least that a send may have: behind all that was taken */
 	uint32_t waits_for;  /* node, or PLAN_NONE                               */
 	uint32_t last_taken;
 	uint32_t carriers;   /* messages that it sent with its own contribution */
@@ -97,6 +99,8 @@ ESP_CHECKED enum esp_status mail_send(struct check_run *run, uint32_t from, uint
 uint32_t mail_take(struct check_run *run, uint32_t node, uint32_t from);
 /* A message that was sent and never taken, or PLAN_NONE. */
 uint32_t mail_left(const struct check_run *run);
+/* A message that was taken after one of a later turn, or PLAN_NONE. */
+uint32_t mail_out_of_turn(const struct check_run *run);
 /*
  * Was `message`, which node sent, certainly consumed when node is at its present step and
  * has just got `news` (PLAN_NONE: nothing)?

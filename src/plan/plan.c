@@ -176,6 +176,16 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 	return row->failed ? ESP_ENOMEM : ESP_OK;
 }
 
+uint32_t plan_lap(const struct plan *plan)
+{
+	return plan->lap > 1 ? plan->lap : 1;
+}
+
+uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	return plan->lap > 1 ? plan->planner->turn(plan, chunk, from, nth) : 0;
+}
+
 /* The first block from `block` on with node on one of its two sides; blocks are those of a pairwise collective. */
 static uint64_t next_pair_block(const struct chunks *chunks, uint32_t node, uint64_t block)
 {

@@ -33,6 +33,8 @@ struct plan {
 	uint32_t group_count; /* 0: no groups known                       */
 	uint32_t *group_of;   /* of every node, extra ones too; or NULL   */
 
+	uint32_t lap; /* plan_lap(); 0: 1 */
+
 	/* The planners' tables; each uses what it needs. */
 	uint32_t fanout;
 	uint32_t level_count;
@@ -75,6 +77,15 @@ ESP_CHECKED enum esp_status plan_row(const struct plan *plan, uint32_t node, uin
  * node of an all-to-all skip the pairs that it has nothing to do with.
  */
 uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk);
+
+/*
+ * Messages between two nodes are numbered lap by lap, a lap being so many chunks that follow each other; within a lap by
+ * turn, then chunk by chunk. Without turns a lap is one chunk. nth: of the messages from the same node to the same
+ * other, in one chunk, counted from 0. Along every row turns do not fall from one receive to the next, and a send has
+ * a later turn than every receive before it; the checker sees to that (docs/plans.md).
+ */
+uint32_t plan_lap(const struct plan *plan);
+uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth);
 
 /*
  * The nodes that take part in a piece, where that is known to be at most the worker that gives

@@ -43,6 +43,9 @@ struct planner {
 	/* To whom node passes the result when all workers want it: calls of fan_to(). */
 	void (*spread)(const struct route *route, uint32_t node, struct route_builder *builder);
 
+	/* plan_turn(), of a planner that makes laps of more than one chunk (plan->lap). NULL: it makes none. */
+	uint32_t (*turn)(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth);
+
 	/* Writes the row itself instead of the five above, and returns true; or returns false. May be NULL. */
 	bool (*row)(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row);
 };

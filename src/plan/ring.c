@@ -20,10 +20,29 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
 	return node == 0 ? route->plan->workers - 1 : node - 1;
 }
 
+/*
+ * An allreduce's chunk passes a link twice, N rounds apart, and at any moment each link is busy with the chunk of another
+ * owner. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
+ * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
+ */
+#define LAP_CHUNKS 4u /* of each owner */
+
 static enum esp_status ring_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
-	(void)spec;
+	uint64_t lap = (uint64_t)LAP_CHUNKS * plan->workers, chunks = plan->chunks.chunk_count;
+
+	if (spec->chunks.collective == PLAN_ALLREDUCE && plan->workers > 2)
+		plan->lap = (uint32_t)(lap < chunks ? lap : chunks);
 	return plan_spread_owners(plan, plan->workers, err);
+}
+
+/* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
+static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	uint32_t workers = plan->workers, owner = plan->owner[chunk];
+	uint32_t behind = (from + workers - owner) % workers; /* hops from the owner */
+
+	return behind == 0 ? workers - 1 : behind - 1 + nth * workers;
 }
 
 static uint32_t ring_owner(const struct route *route)
@@ -65,4 +84,5 @@ const struct planner planner_ring = {
 	.down = ring_before,
 	.gather = ring_gather,
 	.spread = ring_spread,
+	.turn = ring_turn,
 };

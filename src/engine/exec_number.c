@@ -1,0 +1,154 @@
+/*
+ * exec_number.c - the numbers of messages, in an order that both ends of a connection know.
+ *
+ * Most plans: chunk by chunk, step by step. A plan with laps: as many chunks together, by turn. What is sent and consumed in
+ * this order needs a window no larger than what is under way, however many chunks are (docs/plans.md).
+ */
+#include <stdlib.h>
+
+#include "engine/exec_state.h"
+
+/* Sets of verbs. */
+#define VERBS_SEND (1u << PLAN_SEND)
+#define VERBS_RECEIVE (1u << PLAN_RECV | 1u << PLAN_TERM)
+#define VERBS_WRITE (1u << PLAN_RECV | 1u << PLAN_FOLD | 1u << PLAN_COPY | 1u << PLAN_UPDATE)
+
+/* ---- laps ---- */
+
+static bool lap_grow(struct lap *lap)
+{
+	uint32_t capacity = lap->capacity ? lap->capacity * 2 : 64;
+	struct lap_message *messages = realloc(lap->messages, capacity * sizeof(*messages));
+
+	if (!messages)
+		return false;
+	lap->messages = messages;
+	uint64_t *order = realloc(lap->order, capacity * sizeof(*order));
+	if (!order)
+		return false;
+	lap->order = order;
+	lap->capacity = capacity;
+	return true;
+}
+
+void lap_close(struct exec *exec)
+{
+	free(exec->lap.messages);
+	free(exec->lap.order);
+}
+
+/* Of the messages of the row that go the same way between the same nodes, which is this? */
+static uint32_t nth_of(const struct plan_row *row, uint32_t at)
+{
+	uint32_t count = 0, way = 1u << row->steps[at].verb & VERBS_SEND ? VERBS_SEND : VERBS_RECEIVE;
+
+	for (uint32_t i = 0; i < at; i++)
+		count += (1u << row->steps[i].verb & way) && row->steps[i].node == row->steps[at].node;
+	return count;
+}
+
+static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, uint32_t at)
+{
+	const struct plan_step *step = &exec->row.steps[at];
+	struct lap *lap = &exec->lap;
+	struct peer *peer = peer_get(exec, step->node);
+	bool sends = 1u << step->verb & VERBS_SEND;
+
+	if (!peer || (lap->count == lap->capacity && !lap_grow(lap)))
+		return false;
+	uint64_t turn = plan_turn(plan, chunk, sends ? exec->config.node : step->node, nth_of(&exec->row, at));
+	lap->order[lap->count] = turn << 32 | lap->count;
+	lap->messages[lap->count++] = (struct lap_message){.peer = peer, .sends = sends};
+	return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
+{
+	const struct plan *plan = instance->call.plan;
+	uint64_t end = (chunk / plan_lap(plan) + 1) * plan_lap(plan);
+	struct lap *lap = &exec->lap;
+
+	lap->count = lap->next = 0;
+	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
+		if (plan_row(plan, exec->config.node, chunk, &exec->row) != ESP_OK)
+			return false;
+		for (uint32_t i = 0; i < exec->row.count; i++) {
+			if (1u << exec->row.steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, i))
+				return false;
+		}
+	}
+	if (lap->count > 0)
+		qsort(lap->order, lap->count, sizeof(*lap->order), compare);
+	for (uint32_t i = 0; i < lap->count; i++) {
+		struct lap_message *message = &lap->messages[(uint32_t)lap->order[i]];
+
+		message->index = message->sends ? message->peer->send_next++ : message->peer->recv_next++;
+	}
+	instance->numbered = end;
+	return true;
+}
+
+static uint32_t next_number(struct exec *exec, const struct run *run, struct peer *peer, bool sends)
+{
+	if (plan_lap(run->instance->call.plan) > 1)
+		return exec->lap.messages[exec->lap.next++].index;
+	return sends ? peer->send_next++ : peer->recv_next++;
+}
+
+/* ---- rows ---- */
+
+/* What the last send of the row reads, while nothing was written there since. */
+struct reading {
+	uint8_t place;
+	bool is_one_buffer; /* in and out may be one place */
+	uint64_t content;   /* 0: nothing, or not any more */
+};
+
+static void reading_written(struct reading *reading, uint8_t place)
+{
+	if (place == reading->place || (reading->is_one_buffer && place < PLAN_TMP && reading->place < PLAN_TMP))
+		reading->content = 0;
+}
+
+static uint64_t reading_sent(struct reading *reading, struct exec *exec, uint8_t place)
+{
+	if (reading->content == 0 || reading->place != place) {
+		reading->place = place;
+		reading->content = ++exec->contents;
+	}
+	return reading->content;
+}
+
+bool number_messages(struct exec *exec, struct run *run)
+{
+	struct reading reading = {.is_one_buffer = run->instance->call.plan->in_place};
+
+	for (uint32_t i = 0; i < run->op_count; i++) {
+		struct op *op = &run->ops[i];
+		uint32_t verb = 1u << op->step.verb;
+		bool sends = verb & VERBS_SEND;
+
+		if (verb & VERBS_WRITE && reading.content)
+			reading_written(&reading, op->step.place);
+		if (!(verb & (VERBS_SEND | VERBS_RECEIVE)))
+			continue;
+		op->peer = peer_get(exec, op->step.node);
+		if (!op->peer)
+			return false;
+		op->index = next_number(exec, run, op->peer, sends);
+		if (sends) {
+			op->content = reading_sent(&reading, exec, op->step.place);
+			run->sends_left++;
+		} else {
+			peer_expect(exec, op);
+		}
+	}
+	return true;
+}
