@@ -246,6 +246,56 @@ static void credits(void)
 	plan_close(plan);
 }
 
+#define CIRCLE 32u
+
+/*
+ * Around a ring everybody has something to send at once, with as little as one credit and one chunk in flight; and again as
+ * soon as something was consumed: its own chunks of the same lap, then what came from before.
+ */
+static void around(void)
+{
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = CIRCLE, .bytes = 4 * 2 * CIRCLE, .chunk_bytes = 4, .align = 4}};
+	static int32_t in[2 * CIRCLE], out[2 * CIRCLE];
+	struct plan *plan;
+
+	CHECK(plan_open(plan_planner_find("ring"), &spec, &plan, NULL) == ESP_OK);
+	CHECK_U64(plan_lap(plan), 2 * CIRCLE);
+	for (uint32_t node = 0; node < CIRCLE; node++) {
+		struct exec_config config = {.node = node, .credits = 1, .active_chunks = 1, .slot_bytes = 64};
+		struct exec_call call = {.plan = plan, .in = in, .out = out, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST};
+		uint32_t before = (node + CIRCLE - 1) % CIRCLE, after = (node + 1) % CIRCLE;
+		struct transport_message sent, credit = {.is_credit = true};
+		struct exec *exec;
+
+		CHECK(exec_open(&config, &exec, NULL) == ESP_OK);
+		CHECK(exec_start(exec, &call, NULL) == ESP_OK);
+		for (uint32_t i = 0; i < 2; i++) { /* two chunks that belong to the one before it begin here */
+			CHECK(exec_next(exec, after, &sent));
+			CHECK_U64(sent.index, i);
+			CHECK(plan->owner[(const int32_t *)sent.data - in] == before);
+			exec_sent(exec, sent.cookie);
+			CHECK(!exec_next(exec, after, &sent)); /* no credit is left */
+			credit.ack = i + 1;
+			CHECK(exec_credit(exec, after, &credit) == ESP_OK);
+		}
+		CHECK(!exec_next(exec, after, &sent)); /* nothing is left that does not wait */
+		for (uint32_t i = 0; i < 2; i++) {
+			struct transport_message head = message(i, 4);
+
+			CHECK(exec_begin(exec, before, &head) == ESP_OK);
+			exec_arrived(exec, before, 4);
+			exec_ended(exec, before);
+			CHECK(exec_next(exec, after, &sent));
+			CHECK_U64(sent.index, 2 + i);
+			exec_sent(exec, sent.cookie);
+			credit.ack = 3 + i;
+			CHECK(exec_credit(exec, after, &credit) == ESP_OK);
+		}
+		exec_close(exec);
+	}
+	plan_close(plan);
+}
+
 /* The executor says what it waits for, and after a failure touches nothing. */
 static void waiting_and_failing(void)
 {
@@ -433,6 +483,7 @@ int main(int argc, char **argv)
 	violations();
 	early();
 	credits();
+	around();
 	waiting_and_failing();
 	refusals();
 	revoked();

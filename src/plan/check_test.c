@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "plan/planner.h"
 #include "plan/text.h"
 
 #define HEAD(collective, nodes, in, out) \
@@ -219,8 +220,88 @@ static void reports(void)
 	plan_close(plan);
 }
 
+/* ---- turns ---- */
+
+/* What follows from a message leaves in the same turn. */
+static uint32_t same_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	(void)plan, (void)chunk, (void)from, (void)nth;
+	return 0;
+}
+
+/* A node's second message to another comes before its first. */
+static uint32_t second_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	(void)plan, (void)chunk, (void)from;
+	return 1 - nth;
+}
+
+/* An owner takes the parts of the others by rank, but they leave the other way round; sums leave last. */
+static uint32_t last_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	(void)nth;
+	return from == plan->owner[chunk] ? plan->workers : plan->workers - 1 - from;
+}
+
+static uint32_t first_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	(void)nth;
+	return from == plan->owner[chunk] ? plan->workers : from;
+}
+
+/* Node 0 has two messages for node 1. */
+static bool twice(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row)
+{
+	(void)plan, (void)piece;
+	if (node == 0) {
+		row_fetch(row);
+		row_send(row, PLAN_IN, 1);
+		row_send(row, PLAN_IN, 1);
+		row_copy(row, PLAN_OUT, PLAN_IN);
+	} else {
+		row_recv(row, row_tmp(row), 0);
+		row_recv(row, PLAN_OUT, 0);
+	}
+	row_deliver(row);
+	return true;
+}
+
+/* Two chunks are numbered together, by a planner with these turns. */
+static void check_turns(const struct planner *like, enum plan_collective collective, uint32_t workers,
+                        uint32_t (*turn)(const struct plan *, uint64_t, uint32_t, uint32_t), const char *why)
+{
+	struct planner planner = *like;
+	struct plan_spec spec = {.chunks = {.collective = collective, .workers = workers, .bytes = 16, .chunk_bytes = 8, .align = 8}};
+	struct plan *plan;
+	struct plan_report report;
+	struct error err = {0};
+
+	planner.turn = turn;
+	CHECK(plan_open(&planner, &spec, &plan, &err) == ESP_OK);
+	plan->lap = 2;
+	enum esp_status status = plan_check(plan, NULL, &report, NULL, &err);
+	if (why)
+		CHECK_MSG(status == ESP_EPLAN && strstr(err.text, why), "%s", status == ESP_OK ? "passed" : err.text);
+	else
+		CHECK_MSG(status == ESP_OK, "%s", err.text);
+	plan_close(plan);
+}
+
+static void turns(void)
+{
+	static const struct planner sends_twice = {.name = "twice", .row = twice};
+
+	check_turns(&planner_ring, PLAN_ALLREDUCE, 4, planner_ring.turn, NULL);
+	check_turns(&planner_ring, PLAN_ALLREDUCE, 4, same_turn, "what the row waited for before has turn 0");
+	check_turns(&planner_flat, PLAN_ALLREDUCE, 4, first_first, NULL);
+	check_turns(&planner_flat, PLAN_ALLREDUCE, 4, last_first, "after one of a later turn");
+	check_turns(&sends_twice, PLAN_BROADCAST, 2, same_turn, NULL);
+	check_turns(&sends_twice, PLAN_BROADCAST, 2, second_first, "the message before it turn 1");
+}
+
 int main(void)
 {
+	turns();
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		check_rule(&rules[i]);
 	reports();

@@ -355,6 +355,42 @@ static void moving_keeps_the_order(struct rng *rng)
 	}
 }
 
+/*
+ * Around a ring every link has as many messages of one turn as of any other, so what is numbered by turns is sent by turns:
+ * a window need not hold more than what is on its way.
+ */
+static void full_rounds(void)
+{
+	for (uint32_t n = 2; n <= 20; n++) {
+		struct plan_spec spec = {
+			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * 12 * n, .chunk_bytes = 64, .align = 4}};
+		struct plan *plan = open_plan("ring", &spec);
+		uint32_t lap = plan_lap(plan), turns = 2 * (n - 1);
+		uint32_t *count = calloc((size_t)n * turns, sizeof(*count));
+		struct plan_row row = {0};
+
+		CHECK(count);
+		CHECK_U64(lap, 4 * n);
+		for (uint64_t i = 0; i < (uint64_t)lap * n; i++) {
+			uint32_t node = (uint32_t)(i % n), nth = 0;
+
+			CHECK(plan_row(plan, node, lap + i / n, &row) == ESP_OK); /* its second lap */
+			for (uint32_t s = 0; s < row.count; s++) {
+				if (row.steps[s].verb != PLAN_SEND)
+					continue;
+				uint32_t turn = plan_turn(plan, lap + i / n, node, nth++);
+				CHECK(turn < turns);
+				count[node * turns + turn]++;
+			}
+		}
+		for (uint32_t i = 0; i < n * turns; i++)
+			CHECK_U64(count[i], lap / n);
+		plan_row_fini(&row);
+		free(count);
+		plan_close(plan);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -367,6 +403,7 @@ int main(int argc, char **argv)
 	refusals();
 	moving();
 	moving_keeps_the_order(&rng);
+	full_rounds();
 	any_plan(&rng);
 	return 0;
 }

@@ -21,28 +21,29 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
 }
 
 /*
- * An allreduce's chunk passes a link twice, N rounds apart, and at any moment each link is busy with the chunk of another
- * owner. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
+ * At any moment each link is busy with the chunk of another owner, and an allreduce's chunk passes a link twice, N rounds
+ * apart. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
  * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
  */
 #define LAP_CHUNKS 4u /* of each owner */
 
-static enum esp_status ring_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
+static uint32_t ring_lap(const struct chunks *chunks)
 {
-	uint64_t lap = (uint64_t)LAP_CHUNKS * plan->workers, chunks = plan->chunks.chunk_count;
+	uint64_t lap = (uint64_t)LAP_CHUNKS * chunks->workers, count = chunks->chunk_count;
 
-	if (spec->chunks.collective == PLAN_ALLREDUCE && plan->workers > 2)
-		plan->lap = (uint32_t)(lap < chunks ? lap : chunks);
-	return plan_spread_owners(plan, plan->workers, err);
+	if (chunks->collective == PLAN_ALLREDUCE)
+		return (uint32_t)(lap < count ? lap : count);
+	/* Owner by owner, not in turns: all at once, or a stream that fills the links one after the other. */
+	if (chunks->collective == PLAN_ALLGATHER || chunks->collective == PLAN_REDUCE_SCATTER)
+		return count <= lap ? (uint32_t)count : 1;
+	return 1;
 }
 
-/* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
-static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static enum esp_status ring_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
-	uint32_t workers = plan->workers, owner = plan->owner[chunk];
-	uint32_t behind = (from + workers - owner) % workers; /* hops from the owner */
-
-	return behind == 0 ? workers - 1 : behind - 1 + nth * workers;
+	(void)spec;
+	plan->lap = ring_lap(&plan->chunks);
+	return plan_spread_owners(plan, plan->workers, err);
 }
 
 static uint32_t ring_owner(const struct route *route)
@@ -53,6 +54,17 @@ static uint32_t ring_owner(const struct route *route)
 		return fixed;
 	/* A lone contributor starts the round itself: a detour to another owner would only be longer. */
 	return route->piece.from != PLAN_ALL ? route->piece.from : route->plan->owner[route->chunk];
+}
+
+/* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
+static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	struct route route = {.plan = plan, .chunk = chunk, .piece = chunks_piece(&plan->chunks, chunk)};
+	uint32_t workers = plan->workers, hops = (from + workers - ring_owner(&route)) % workers;
+
+	if (plan->chunks.collective == PLAN_ALLGATHER)
+		return hops;
+	return hops == 0 ? workers - 1 : hops - 1 + nth * workers;
 }
 
 static void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder)

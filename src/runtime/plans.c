@@ -19,7 +19,9 @@
 #define FEW_ROUNDS (1u << 20)
 #define FEW_MESSAGES_WITHIN (4u << 20)
 
-/* Smaller chunks than this are never worth their messages. */
+/* Of each rank around a ring between machines (plan/ring.c has laps of as many), and the size below which they are not cut. */
+#define RING_CHUNKS 4u
+#define RING_CHUNK_LEAST (16u << 10)
 
 #define WINDOW_BYTES (1u << 20)
 #define WINDOW_LEAST 8u
@@ -127,6 +129,20 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 	return plans_fair_chunk(layout, neighbours);
 }
 
+/*
+ * Between machines a chunk's way to the next rank takes time in which the link must have others to carry: everybody has several,
+ * unless they would be tiny. Within one, ranks take turns on the cores, and large chunks mean fewer turns.
+ */
+static uint64_t choose_ring_share(const struct layout *layout, const struct planner *planner, uint64_t share)
+{
+	static const char *const names[] = {"ring"};
+	uint64_t part = share / RING_CHUNKS;
+
+	if (layout->one_machine || !is_one_of(planner, names, 1) || share <= RING_CHUNK_LEAST)
+		return share;
+	return part < RING_CHUNK_LEAST ? RING_CHUNK_LEAST : part;
+}
+
 /* Small enough that everybody has a share, and that what was summed is still in a cache when it is read. */
 static uint64_t choose_chunk(const struct layout *layout, const struct call *call, const struct planner *planner,
                              uint64_t bytes)
@@ -136,6 +152,8 @@ static uint64_t choose_chunk(const struct layout *layout, const struct call *cal
 
 	if (is_vector && spreads_owners(planner))
 		share = bytes / layout->members + (bytes % layout->members != 0);
+	if (!layout->chunk_is_set)
+		share = choose_ring_share(layout, planner, share);
 	share = (share + LINE - 1) / LINE * LINE;
 	return share > most || share == 0 ? most : share;
 }
