@@ -7,8 +7,8 @@
  * pushes bytes into it (the functions below have the shape of transport/transport.h).
  * One thread at a time.
  *
- * Messages between two nodes are numbered in the order of calls, chunks and steps, which
- * both ends know; so four bytes say what a message is. A node may send the message number
+ * Messages between two nodes are numbered in the order of calls, chunks and steps, or as the
+ * plan has several chunks numbered together (plan_lap()), which both ends know; so four bytes say what a message is. A node may send the message number
  * i as soon as all up to number i - credits have been consumed; it need not wait for lower
  * numbers to be sent. What comes before its turn waits in a slot, at most `credits` per
  * peer, so a connection can always be drained and nothing deadlocks (docs/executor.md).
@@ -33,7 +33,7 @@ static inline uint32_t exec_credits(uint32_t wanted)
 struct exec_config {
 	uint32_t node;          /* who we are                                               */
 	uint32_t credits;       /* messages a peer may send ahead, raised by exec_credits(); the same on all nodes */
-	uint32_t active_chunks; /* chunks in flight                                          */
+	uint32_t active_chunks; /* chunks in flight; or a lap of the plan, if that is more   */
 	uint32_t slot_bytes;    /* the largest chunk                                         */
 	uint32_t first_index;   /* number of the first message; the same on all nodes. Zero, but for tests of the wrap */
 	bool dry;               /* move no data: for the simulator and for measuring overhead */
@@ -49,7 +49,7 @@ struct exec_call {
 	double factor;          /* ESP_SCALED                                   */
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
-	uint32_t window;        /* chunks of it in flight at most; 0: as many as there may be. Each node as it likes */
+	uint32_t window;        /* chunks of it in flight at most, but at least a lap; 0: as many as there may be. Each node as it likes */
 	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
 	void *cookie;           /* comes back with the result                   */
 };

@@ -8,7 +8,8 @@
  *   - all of them deliver sums that were added in the same order, so the same bits;
  *   - no step waits for what nobody sends, and no message is left that nobody receives;
  *   - nothing waits in a circle: then no schedule deadlocks, with messages in order on
- *     each connection and as little as one credit (docs/plans.md has the proof);
+ *     each connection and as little as one credit (docs/plans.md has the proof); where
+ *     several chunks are numbered together, turns rise along every row;
  *   - nothing that is still being sent is overwritten: whoever sent it has been told,
  *     through the messages that came back, that it was consumed;
  *   - the pieces are those of the collective and fill the output of every receiver without

@@ -25,7 +25,8 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
  * apart. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
  * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
  */
-#define LAP_CHUNKS 4u /* of each owner */
+#define LAP_CHUNKS 4u   /* of each owner */
+#define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more of them where they have scratch places */
 
 static uint32_t ring_lap(const struct chunks *chunks)
 {
@@ -34,7 +35,7 @@ static uint32_t ring_lap(const struct chunks *chunks)
 	if (chunks->collective == PLAN_ALLREDUCE)
 		return (uint32_t)(lap < count ? lap : count);
 	/* Owner by owner, not in turns: all at once, or a stream that fills the links one after the other. */
-	if (chunks->collective == PLAN_ALLGATHER || chunks->collective == PLAN_REDUCE_SCATTER)
+	if (chunks->collective == PLAN_ALLGATHER || (chunks->collective == PLAN_REDUCE_SCATTER && count <= LAP_SCRATCH))
 		return count <= lap ? (uint32_t)count : 1;
 	return 1;
 }
