@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/group.h"
-#include "runtime/rest.h"
 #include "runtime/work.h"
 
 #define SLEEP_MOST NS_PER_S
@@ -99,6 +98,7 @@ enum esp_status driver_open(struct driver *driver, struct context *context, uint
 	driver->context = context;
 	driver->number = number;
 	driver->waits.peer = PLAN_NONE;
+	rest_init(&driver->rest, context->crowded);
 	context_cond_init(&driver->duty);
 	enum esp_status status = open_lane(driver, err);
 	if (status == ESP_OK)
@@ -389,16 +389,16 @@ static bool has_duty(const struct driver *driver)
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
 static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
 {
-	struct rest rest;
+	struct rest *rest = &driver->rest;
 	unsigned turns = 0;
 
-	rest_init(&rest, driver->context->crowded);
+	rest_reset(rest);
 	for (;;) {
 		take_mail(driver);
 		unsigned moved = move(driver, true);
 		if (moved) { /* before anybody is told of an end that this brings */
-			note_end_of_rest(driver, &rest);
-			rest_reset(&rest);
+			note_end_of_rest(driver, rest);
+			rest_reset(rest);
 			set(&driver->idle_since_ns, 0);
 		}
 		settle(driver);
@@ -410,18 +410,18 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 				break;
 			continue;
 		}
-		uint64_t now = rest_turn(&rest);
+		uint64_t now = rest_turn(rest);
 		if (now >= until_ns)
 			break;
 		if (now != 0) {
 			uint64_t left = until_ns - now;
 
-			note_rest(driver, &rest);
+			note_rest(driver, rest);
 			left = left < SLEEP_MOST ? left : SLEEP_MOST;
 			take_a_nap(driver, is_caller ? context_idle(driver->context, left) : left);
 		}
 	}
-	note_end_of_rest(driver, &rest);
+	note_end_of_rest(driver, rest);
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
 	for (unsigned i = 0; i < LAST_TURNS && move(driver, false) > 0; i++)
 		settle(driver);

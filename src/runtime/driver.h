@@ -7,13 +7,14 @@
  * lane from outside comes as mail, which is taken before anything is moved.
  *
  * Who finds nothing to do spins for a moment if there is a core for everybody, yields for a
- * moment, and then sleeps until a peer leaves something, mail comes or a timeout is over.
+ * moment, and then sleeps until a peer leaves something, mail comes or a timeout is over (rest.h).
  */
 #ifndef RUNTIME_DRIVER_H
 #define RUNTIME_DRIVER_H
 
 #include "engine/lane.h"
 #include "runtime/context.h"
+#include "runtime/rest.h"
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 
@@ -47,6 +48,7 @@ struct driver {
 	pthread_t thread;
 	bool has_thread;
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
+	struct rest rest;    /* of whoever drives                         */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
 	bool held;
