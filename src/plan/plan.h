@@ -21,6 +21,7 @@ struct plan_spec {
 	const uint32_t *group_of; /* group of each worker, numbered from 0 without gaps; NULL: none. Copied */
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
+	uint32_t lap_chunks;      /* ring: chunks of each owner that are numbered together; 0: 4 */
 	bool dedicated;           /* central: the server is an extra node; otherwise it is worker `root` */
 };
 

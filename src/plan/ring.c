@@ -25,12 +25,12 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
  * apart. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
  * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
  */
-#define LAP_CHUNKS 4u   /* of each owner */
+#define LAP_CHUNKS 4u   /* of each owner, if nobody says otherwise */
 #define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more of them where they have scratch places */
 
-static uint32_t ring_lap(const struct chunks *chunks)
+static uint32_t ring_lap(const struct chunks *chunks, uint32_t each)
 {
-	uint64_t lap = (uint64_t)LAP_CHUNKS * chunks->workers, count = chunks->chunk_count;
+	uint64_t lap = (uint64_t)(each ? each : LAP_CHUNKS) * chunks->workers, count = chunks->chunk_count;
 
 	if (chunks->collective == PLAN_ALLREDUCE)
 		return (uint32_t)(lap < count ? lap : count);
@@ -42,8 +42,7 @@ static uint32_t ring_lap(const struct chunks *chunks)
 
 static enum esp_status ring_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
-	(void)spec;
-	plan->lap = ring_lap(&plan->chunks);
+	plan->lap = ring_lap(&plan->chunks, spec->lap_chunks);
 	return plan_spread_owners(plan, plan->workers, err);
 }
 

@@ -244,6 +244,7 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 			.align = planned->align,
 		},
 		.in_place = planned->in_place,
+		.lap_chunks = layout->one_machine ? 1 : RING_CHUNKS,
 		.group_of = planner_needs_groups(planned->planner) ? layout->host_of : NULL,
 	};
 	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
