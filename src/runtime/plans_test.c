@@ -64,6 +64,9 @@ static void room(uint64_t seed, uint64_t count)
 		if (is_ring && collective == PLAN_ALLREDUCE && !layout.one_machine)
 			CHECK_MSG(4 * layout.members * (planned->chunk_bytes - 64) <= bytes || planned->chunk_bytes <= 16384,
 			          "%u members, %" PRIu64 " bytes: chunks of %" PRIu64, layout.members, bytes, planned->chunk_bytes);
+		/* On one machine no more is under way than it takes for all ranks to have something to do. */
+		if (is_ring && collective == PLAN_ALLREDUCE)
+			CHECK(plan_lap(planned->plan) <= (layout.one_machine ? 1 : 4) * layout.members);
 		/* Slots of shared memory have the usual size. */
 		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= PLANS_CHUNK);
 		plans_put(planned);
