@@ -802,6 +802,12 @@ def test_remote_that_hangs():
         assert status == 124, (status, err)
 
 
+def join_test_everybody_leaves_in_peace():
+    """Ranks that leave at once, each connected to some others: nobody takes the end of a connection for a death."""
+    for _ in range(25):
+        good("-n", 8, "--", HELLO, env={"ESP_TRANSPORT": "tcp"})
+
+
 def main():
     for name, test in list(globals().items()):
         if name.startswith("test_") or (name.startswith("join_test_") and HELLO):

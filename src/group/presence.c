@@ -361,6 +361,14 @@ void presence_leave(struct presence *presence)
 	tell_neighbours(presence, &msg);
 }
 
+void presence_say_goodbye(struct presence *presence, uint32_t rank)
+{
+	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+
+	if (rank != presence->self && !presence_is_neighbour(presence, rank))
+		presence->events->send(presence->context, rank, &msg);
+}
+
 /* ---- time ---- */
 
 /* We were not there: stopped, or kept from running. What others did meanwhile we cannot judge. */

@@ -99,8 +99,10 @@ void presence_accuse(struct presence *presence, uint32_t rank, const char *how, 
 void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* It is agreed that it does not: it counts as dead, and what it says of others counts no more. */
 void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now_ns);
-/* We leave in good order. */
+/* We leave in good order: word of that goes around. */
 void presence_leave(struct presence *presence);
+/* And straight to this rank, which may see a connection of ours end before that word comes. */
+void presence_say_goodbye(struct presence *presence, uint32_t rank);
 
 /* What is due. Returns when to come again. */
 uint64_t presence_turn(struct presence *presence, uint64_t now_ns);

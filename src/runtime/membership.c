@@ -104,8 +104,14 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 			snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", who, how);
 		else
 			snprintf(why, sizeof(why), "%s is given up: %s", who, how);
-		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
-		fail_groups(context, &(struct groups_failure){rank, UINT64_MAX, ESP_EPEER, rank, why, false});
+		/*
+		 * Who leaves has no calls any more, and the others go as soon as they have heard of all: a connection that was made
+		 * meanwhile may end before word of that comes.
+		 */
+		bool are_we_leaving = context->presence.is_leaving;
+		log_write(&context->log, are_we_leaving ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
+		if (!are_we_leaving)
+			fail_groups(context, &(struct groups_failure){rank, UINT64_MAX, ESP_EPEER, rank, why, false});
 	}
 	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
 		drop(context, rank);
@@ -161,6 +167,10 @@ static void leave(void *argument, void *unused)
 
 	(void)unused;
 	presence_leave(&context->presence);
+	for (uint32_t i = 0; i < context->size; i++) {
+		if (steward_has_control(context->steward, i))
+			presence_say_goodbye(&context->presence, i);
+	}
 }
 
 enum esp_status membership_begin(struct context *context, struct failure *failure)
