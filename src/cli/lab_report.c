@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
-#include "lab/units.h"
 
 /* ---- measurements ---- */
 

@@ -9,11 +9,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "cli/lab.h"
 #include "cli/lab_report.h"
 #include "cli/options.h"
 #include "lab/keeper.h"
-#include "lab/units.h"
 
 #define COMMAND "lab up"
 #define GO_ON (-1)

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "lab/units.h"
+#include "base/units.h"
 
 void fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way)
 {

@@ -7,9 +7,9 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "base/units.h"
 #include "base/word.h"
 #include "lab/lab.h"
-#include "lab/units.h"
 
 #define BACKGROUND_MAX 256u
 

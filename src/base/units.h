@@ -3,8 +3,8 @@
  *
  * Pure functions over C strings. The whole text must be the value; *out is written only on success.
  */
-#ifndef LAB_UNITS_H
-#define LAB_UNITS_H
+#ifndef BASE_UNITS_H
+#define BASE_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #define UNITS_TEXT 32
 #define UNITS_SHARE_ALL 1000000u /* a share counts millionths */
 
-/* Bits per second: 1gbit, 200mbit, 1.5gbit, 64kbit, 9600bit; from 8 bit/s to 1 Tbit/s. */
+/* Bits per second: 1gbit, 200mbit, 1.5gbit, 64kbit, 9600bit; from 8 bit/s to 1 Pbit/s. */
 bool units_parse_rate(const char *text, uint64_t *out_bits);
 
 /* Nanoseconds: 5ms, 100us, 1.5s, 250ns, 0; up to an hour. */

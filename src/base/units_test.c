@@ -1,4 +1,4 @@
-#include "lab/units.h"
+#include "base/units.h"
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -9,7 +9,7 @@ static void test_rates(void)
 		const char *text;
 		uint64_t bits;
 	} good[] = {{"1gbit", 1000000000}, {"200mbit", 200000000}, {"1.5Gbit", 1500000000}, {"64kbit", 64000}, {"8bit", 8}};
-	static const char *const bad[] = {"", "1", "1g", "gbit", "1gbps", "-1gbit", "1 gbit", "1gbit ", "7bit", "1001gbit",
+	static const char *const bad[] = {"", "1", "1g", "gbit", "1gbps", "-1gbit", "1 gbit", "1gbit ", "7bit", "1000001gbit",
 	                                  "1e3gbit", "1..5gbit", "nanbit", "0gbit"};
 	uint64_t bits;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

@@ -1,4 +1,4 @@
-#include "lab/units.h"
+#include "base/units.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/number.h"
 
 #define RATE_MIN 8.0  /* a byte per second */
-#define RATE_MAX 1e12
+#define RATE_MAX 1e15 /* uplinks of large racks are beyond 1 Tbit/s */
 #define TIME_MAX 3600e9
 
 struct unit {
