@@ -1,0 +1,55 @@
+/*
+ * agenda.h - virtual time: what is to happen when.
+ *
+ * Time is a double, in seconds from the start of the run. Compute times are measured in seconds and
+ * transfer times are quotients of bytes and rates, so nothing is rounded twice and nothing overflows;
+ * after a year of virtual time the resolution is still four nanoseconds, after an hour half a picosecond.
+ * The folder is compiled without contraction of floating-point operations: one run has the same
+ * bits on every machine with IEEE doubles.
+ *
+ * What is due at the same time happens in the order in which it was put down. One thread.
+ */
+#ifndef SIM_AGENDA_H
+#define SIM_AGENDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef void agenda_fn(void *user);
+
+struct agenda_entry {
+	double at;
+	uint64_t order;
+	agenda_fn *call;
+	void *user;
+};
+
+struct agenda {
+	double now;
+	uint64_t order; /* of the next entry */
+	struct agenda_entry *entries; /* a heap by (at, order) */
+	size_t count, capacity;
+	struct agenda_entry *last; /* what waits for the end of this instant, in order */
+	size_t last_count, last_capacity;
+	uint64_t happened; /* entries that were called */
+	bool failed;   /* an entry was lost for want of memory */
+};
+
+/* Zeroed is an empty agenda at time 0. */
+void agenda_fini(struct agenda *agenda);
+
+/* Calls at that time, which is not before now. */
+void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user);
+
+/*
+ * Calls when everything else that is due now has happened, but before time goes on: for work that is
+ * done once for many changes. What it puts down for now happens before the next of these.
+ */
+void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user);
+
+/* Lets everything happen that is due up to that time (INFINITY: all), and sets now to it unless it is INFINITY. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err);
+
+#endif
