@@ -13,6 +13,7 @@
 #define SIM_AGENDA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

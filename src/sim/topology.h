@@ -94,6 +94,8 @@ struct topology {
 	uint32_t change_count;
 	struct topology_background *backgrounds;
 	uint32_t background_count;
+	uint32_t *index; /* vertices by name: open addressing, TOPOLOGY_NONE is free */
+	uint32_t index_capacity;
 };
 
 /* Racks of hosts below a core; one rack has no core. */
@@ -114,7 +116,7 @@ ESP_CHECKED enum esp_status topology_make(const struct topology_spec *spec, stru
 ESP_CHECKED enum esp_status topology_parse(const char *text, size_t length, struct topology **out, struct error *err);
 void topology_close(struct topology *topology); /* NULL is fine */
 
-/* Text that topology_parse() makes the same topology of. ESP_EIO. */
+/* Text that topology_parse() makes the same topology of, but for rates of more than seven digits. ESP_EIO. */
 ESP_CHECKED enum esp_status topology_print(const struct topology *topology, FILE *file, struct error *err);
 
 /* The vertex of that name, or TOPOLOGY_NONE. */
@@ -124,11 +126,16 @@ uint32_t topology_find(const struct topology *topology, const char *name, size_t
 uint32_t topology_root(const struct topology *topology);
 uint32_t topology_rack(const struct topology *topology, uint32_t vertex);
 
-/* The group of each of the vertices by their racks, numbered from 0 in the order in which they first appear. Returns how many. */
-uint32_t topology_groups(const struct topology *topology, const uint32_t *place, uint32_t count, uint32_t *out_group_of);
+/* The group of each of the vertices by their racks, numbered from 0 in the order in which they first appear. */
+ESP_CHECKED enum esp_status topology_groups(const struct topology *topology, const uint32_t *place, uint32_t count,
+                                            uint32_t *out_group_of, struct error *err);
 
-/* The hosts of so many workers: host after host, or rack by rack in turn (enum placement of topo/groups.h). */
-void topology_place(const struct topology *topology, uint32_t workers, bool interleaved, uint32_t *out_place);
+/*
+ * The hosts of so many workers. Interleaved takes one of each rack in turn; otherwise neighbours are near each other.
+ * Workers beyond the hosts share hosts.
+ */
+ESP_CHECKED enum esp_status topology_place(const struct topology *topology, uint32_t workers, bool interleaved,
+                                           uint32_t *out_place, struct error *err);
 
 /*
  * The links from one vertex to another; nic chooses among several (any number). Returns how many there are: none from
