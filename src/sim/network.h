@@ -34,7 +34,7 @@ struct network_config {
 	uint32_t mtu;     /* payload is cut into packets of so many bytes, each with NETWORK_HEADERS more; 0: no headers */
 	void *user;
 	/* What happens to the transfer of this cookie; each may be NULL, and each may send. */
-	void (*headed)(void *user, void *cookie);  /* its first byte is there                            */
+	void (*headed)(void *user, void *cookie);  /* its first byte is there; only for what goes to a switch */
 	void (*left)(void *user, void *cookie);    /* its last byte has left the sender                  */
 	void (*arrived)(void *user, void *cookie); /* its last byte is there; the cookie is not used again */
 };
@@ -51,11 +51,11 @@ void network_close(struct network *network); /* NULL is fine */
 
 /*
  * Starts to move bytes between two vertices now; nic: any number, chooses among several. headed, left and arrived are called
- * later in this order, never from within this call; also for 0 bytes. Where memory runs out, agenda_run() says so.
+ * later, arrived last, never from within this call; also for 0 bytes. Where memory runs out, agenda_run() says so.
  */
 void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t nic, uint64_t bytes, void *cookie);
 
-/* A link's rate from now on, in bytes per second. FIFO: for the transfers that begin from now on. */
+/* A link's rate from now on, in bytes per second. FIFO: for the transfers that come to the link from now on. */
 void network_set_rate(struct network *network, uint32_t link, double rate);
 
 /* Bytes that were sent over links of that class so far, without headers and background. */
