@@ -125,6 +125,18 @@ enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct trans
 
 uint32_t exec_consumed(struct exec *exec, uint32_t node);
 
+/* The chunk in flight that a message belongs to: for those who look on, such as the simulator. */
+struct exec_chunk {
+	const void *id; /* of the chunk, while it is in flight: alike for its messages, in and out */
+	uint64_t call;  /* counted from 0 on this executor */
+	uint64_t chunk;
+	bool adds;      /* incoming: the message is a term of a sum */
+};
+/* Of a message that exec_next() gave and that was not exec_sent(). */
+struct exec_chunk exec_chunk_out(const struct transport_message *message);
+/* Of a message from node that has not begun; false: its chunk is not in flight here. */
+bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec_chunk *out);
+
 struct exec_stats exec_stats(const struct exec *exec);
 
 #endif

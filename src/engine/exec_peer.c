@@ -54,12 +54,15 @@ static size_t peer_bytes(const struct exec *exec)
 
 static bool slab_add(struct exec *exec)
 {
-	size_t bytes = sizeof(struct peer_slab) + SLAB_PEERS * peer_bytes(exec);
+	uint32_t before = exec->slabs ? exec->slabs->count : SLAB_PEERS_FIRST / 2;
+	uint32_t count = before < SLAB_PEERS_MOST ? before * 2 : SLAB_PEERS_MOST;
+	size_t bytes = sizeof(struct peer_slab) + count * peer_bytes(exec);
 	struct peer_slab *slab = aligned_alloc(64, bytes);
 
 	if (!slab)
 		return false;
 	memset(slab, 0, bytes);
+	slab->count = count;
 	slab->next = exec->slabs;
 	exec->slabs = slab;
 	return true;
@@ -69,7 +72,7 @@ static struct peer *peer_make(struct exec *exec, uint32_t node)
 {
 	uint32_t first = exec->config.first_index;
 
-	if ((!exec->slabs || exec->slabs->used == SLAB_PEERS) && !slab_add(exec))
+	if ((!exec->slabs || exec->slabs->used == exec->slabs->count) && !slab_add(exec))
 		return NULL;
 	struct peer *peer = (struct peer *)(void *)(exec->slabs->peers + exec->slabs->used++ * peer_bytes(exec));
 	peer->node = node;
@@ -213,6 +216,13 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 	}
 	out->ack = peer->recv_told = peer->recv_done;
 	return true;
+}
+
+struct exec_chunk exec_chunk_out(const struct transport_message *message)
+{
+	const struct run *run = message->cookie;
+
+	return (struct exec_chunk){.id = run, .call = run->instance->number, .chunk = run->chunk};
 }
 
 uint32_t exec_ready(struct exec *exec)

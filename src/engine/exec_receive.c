@@ -280,6 +280,17 @@ uint32_t exec_consumed(struct exec *exec, uint32_t node)
 	return peer ? peer->recv_done : exec->config.first_index;
 }
 
+bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec_chunk *out)
+{
+	const struct peer *peer = peer_find(exec, node);
+	const struct op *op = peer && in_window(exec, peer, index) ? peer->window[index % exec->config.credits] : NULL;
+
+	if (!op || op->index != index)
+		return false;
+	*out = (struct exec_chunk){op->run, op->run->instance->number, op->run->chunk, op->step.verb == PLAN_TERM};
+	return true;
+}
+
 struct transport_room exec_room(struct exec *exec, uint32_t node)
 {
 	struct peer *peer = peer_find(exec, node);

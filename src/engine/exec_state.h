@@ -149,11 +149,15 @@ struct run_slab {
 	struct run runs[];
 };
 
-/* Peers come from slabs, so that each begins a cache line and none is lost between them. */
-#define SLAB_PEERS 32u
+/*
+ * Peers come from slabs, so that each begins a cache line and none is lost between them. Each slab is twice the one before:
+ * in a ring or a tree, a node has few.
+ */
+#define SLAB_PEERS_FIRST 2u
+#define SLAB_PEERS_MOST 32u
 struct peer_slab {
 	struct peer_slab *next;
-	uint32_t used;
+	uint32_t used, count;
 	_Alignas(64) uint8_t peers[];
 };
 

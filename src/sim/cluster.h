@@ -29,10 +29,9 @@
 
 /* In which order the messages of a host leave. */
 enum cluster_order {
-	CLUSTER_SHARED, /* each pair of nodes has a connection that sends one message after the other; the connections share the link (FLUID only) */
-	CLUSTER_READY,  /* one message at a time per NIC, in the order in which they became ready: with a star, round-robin over the peers */
-	CLUSTER_ROUND_ROBIN, /* one at a time, message number k of every peer before number k + 1 of any */
-	CLUSTER_BLOCK,  /* one at a time, all that is ready for the peer of the lowest number first */
+	CLUSTER_SHARED, /* each pair of nodes has a connection that sends one message after the other, oldest chunk first; the connections share the link (FLUID only) */
+	CLUSTER_READY,  /* one message at a time per NIC, in the order in which they became ready, on whichever stream; with a star that is round-robin over the peers */
+	CLUSTER_BLOCK,  /* one at a time, all that is ready for the node of the lowest number first */
 };
 
 /* One message between two nodes, as it is told when it has arrived. */
@@ -59,7 +58,7 @@ struct cluster_config {
 	uint32_t mtu;           /* see network.h                                            */
 	enum cluster_order order; /* of every host; FIFO with SHARED takes READY            */
 	uint32_t credits;       /* of the executors; 0: as many as they can have            */
-	uint32_t active_chunks; /* chunks in flight per executor; 0: 64. Nodes on switches have no bound */
+	uint32_t active_chunks; /* chunks in flight per executor; 0: 64. Nodes on switches have 1,024 at least */
 	void *user;
 	/* A member has finished a call; may start others, here or elsewhere. */
 	void (*done)(void *user, uint32_t stream, uint32_t member, void *cookie);

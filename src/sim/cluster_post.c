@@ -1,0 +1,316 @@
+/*
+ * cluster_post.c - messages: taken from an executor, through an outbox and the network, into another.
+ */
+#include <stdlib.h>
+
+#include "sim/cluster_state.h"
+
+/* ---- memory ---- */
+
+static bool add_slab(struct cluster *cluster)
+{
+	struct message_slab *slab = malloc(sizeof(*slab));
+
+	if (!slab)
+		return false;
+	slab->next = cluster->slabs;
+	cluster->slabs = slab;
+	for (uint32_t i = SLAB_MESSAGES; i-- > 0;) {
+		slab->messages[i].sibling = cluster->free;
+		cluster->free = &slab->messages[i];
+	}
+	return true;
+}
+
+static struct message *message_get(struct cluster *cluster)
+{
+	if (!cluster->free && !add_slab(cluster)) {
+		cluster->config.agenda->failed = true;
+		return NULL;
+	}
+	struct message *message = cluster->free;
+	cluster->free = message->sibling;
+	return message;
+}
+
+static void message_drop(struct message *message)
+{
+	struct cluster *cluster = message->cluster;
+
+	if (--message->holders > 0)
+		return;
+	message->sibling = cluster->free;
+	cluster->free = message;
+}
+
+void post_close(struct cluster *cluster)
+{
+	while (cluster->slabs) {
+		struct message_slab *slab = cluster->slabs;
+
+		cluster->slabs = slab->next;
+		free(slab);
+	}
+	free(cluster->peers);
+}
+
+/* ---- leaving ---- */
+
+static void depart(struct message *message)
+{
+	struct cluster *cluster = message->cluster;
+
+	message->begun = cluster->config.agenda->now;
+	network_send(cluster->network, cluster->place[message->from->node], cluster->place[message->to->node], message->nic,
+	             message->bytes, message);
+}
+
+static void outbox_next(struct outbox *outbox)
+{
+	struct message *message = outbox_pop(outbox);
+
+	outbox->is_busy = message != NULL;
+	if (message)
+		depart(message);
+}
+
+/* Where it has to wait for others; NULL: nowhere. */
+static bool choose_outbox(struct cluster *cluster, struct message *message, struct outbox **out)
+{
+	uint32_t vertex = cluster->place[message->from->node];
+	bool is_switch = is_at_switch(cluster, message->from);
+	enum cluster_order order = is_switch ? CLUSTER_SHARED : (enum cluster_order)cluster->order[vertex];
+
+	*out = NULL;
+	message->minor = cluster->turns++;
+	if (is_switch && cluster->config.model == NETWORK_FIFO)
+		return true; /* it queues where it has to: at the link */
+	message->major = order == CLUSTER_SHARED ? message->index : order == CLUSTER_BLOCK ? message->to->node : 0;
+	*out = order == CLUSTER_SHARED ? outbox_of_pair(cluster, message->from->node, message->to->node, message->nic)
+	                               : outbox_of_nic(cluster, vertex, message->nic);
+	return *out != NULL;
+}
+
+static void post(struct cluster *cluster, struct seat *from, struct seat *to, const struct transport_message *given)
+{
+	struct message *message = message_get(cluster);
+
+	if (!message)
+		return;
+	struct exec_chunk chunk = exec_chunk_out(given);
+	uint32_t nics = cluster->config.topology->vertices[cluster->place[from->node]].nics;
+	*message = (struct message){
+		.cluster = cluster,
+		.from = from,
+		.to = to,
+		.cookie = given->cookie,
+		.chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL,
+		.index = given->index,
+		.bytes = given->bytes,
+		.nic = nics > 1 ? given->index % nics : 0,
+		.call = chunk.call,
+		.chunk = chunk.chunk,
+		.holders = 1,
+		.ready = cluster->config.agenda->now,
+	};
+	cluster->stats.messages++;
+	cluster->stats.bytes += given->bytes;
+	if (!choose_outbox(cluster, message, &message->outbox)) {
+		cluster->config.agenda->failed = true;
+	} else if (message->outbox) {
+		outbox_push(message->outbox, message);
+		if (!message->outbox->is_busy)
+			outbox_next(message->outbox);
+	} else {
+		depart(message);
+	}
+}
+
+/* ---- acknowledgements ---- */
+
+/* What is acknowledged is as fresh as when it comes: it never falls behind one that a message brought. */
+static void ack_arrived(void *user)
+{
+	struct message *ack = user;
+	struct cluster *cluster = ack->cluster;
+	struct seat *from = ack->from, *to = ack->to;
+	struct exec *exec = seat_exec(cluster, to);
+
+	message_drop(ack);
+	if (!exec)
+		return;
+	struct transport_message message = {.is_credit = true, .ack = exec_consumed(from->exec, to->member)};
+	enum esp_status status = exec_credit(exec, from->member, &message);
+	if (status != ESP_OK)
+		cluster_fail(cluster, status, "an acknowledgement", to);
+	cluster_stir(cluster, to);
+}
+
+static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to)
+{
+	const struct topology *topology = cluster->config.topology;
+	struct agenda *agenda = cluster->config.agenda;
+	uint32_t links[TOPOLOGY_HOPS_MAX];
+	uint32_t hops = topology_path(topology, cluster->place[from->node], cluster->place[to->node], 0, links);
+	struct message *ack = message_get(cluster);
+
+	if (!ack)
+		return;
+	*ack = (struct message){.cluster = cluster, .from = from, .to = to, .holders = 1};
+	cluster->stats.credits++;
+	agenda_at(agenda, agenda->now + topology_delay(topology, links, hops), ack_arrived, ack);
+}
+
+/* ---- an executor's messages ---- */
+
+static bool note_peer(struct cluster *cluster, uint32_t count, uint32_t peer)
+{
+	if (count == cluster->peer_room) {
+		uint32_t room = count ? count * 2 : 64;
+		uint32_t *peers = realloc(cluster->peers, room * sizeof(*peers));
+
+		if (!peers) {
+			cluster->config.agenda->failed = true;
+			return false;
+		}
+		cluster->peers = peers;
+		cluster->peer_room = room;
+	}
+	cluster->peers[count] = peer;
+	return true;
+}
+
+/* One message of each peer, then the next of each: what became ready together leaves in the order of its rows. */
+void post_collect(struct cluster *cluster, struct seat *seat)
+{
+	struct seat *seats = cluster->streams[seat->stream].seats;
+	uint32_t count = 0, peer;
+
+	while ((peer = exec_ready(seat->exec)) != UINT32_MAX) {
+		if (!note_peer(cluster, count, peer))
+			return;
+		count++;
+	}
+	while (count > 0) {
+		uint32_t left = 0;
+
+		for (uint32_t i = 0; i < count; i++) {
+			struct transport_message message;
+			struct seat *to = &seats[cluster->peers[i]];
+
+			if (!exec_next(seat->exec, to->member, &message))
+				continue;
+			if (message.is_credit)
+				post_ack(cluster, seat, to);
+			else
+				post(cluster, seat, to, &message);
+			cluster->peers[left++] = to->member;
+		}
+		count = left;
+	}
+}
+
+/* ---- arriving ---- */
+
+static void tell(const struct message *message)
+{
+	const struct cluster_config *config = &message->cluster->config;
+
+	if (config->message)
+		config->message(config->user, &(struct cluster_message){
+			.stream = message->from->stream, .from = message->from->node, .to = message->to->node,
+			.bytes = message->bytes, .call = message->call, .chunk = message->chunk, .ready = message->ready,
+			.begun = message->begun, .left = message->left, .arrived = config->agenda->now});
+}
+
+void post_deliver(struct message *message)
+{
+	struct cluster *cluster = message->cluster;
+	struct exec *exec = seat_exec(cluster, message->to);
+	uint32_t from = message->from->member;
+
+	if (!exec)
+		return;
+	struct transport_message given = {
+		.index = message->index,
+		.bytes = message->bytes,
+		.ack = exec_consumed(message->from->exec, message->to->member),
+	};
+	enum esp_status status = exec_begin(exec, from, &given);
+	if (status != ESP_OK) {
+		cluster_fail(cluster, status, "a message", message->to);
+		return;
+	}
+	exec_arrived(exec, from, message->bytes);
+	exec_ended(exec, from);
+	cluster_stir(cluster, message->to);
+}
+
+void post_sent(struct message *message)
+{
+	message->left = message->cluster->config.agenda->now;
+	exec_sent(message->from->exec, message->cookie);
+	cluster_stir(message->cluster, message->from);
+}
+
+void post_headed(void *user, void *cookie)
+{
+	struct message *message = cookie;
+	(void)user;
+
+	if (joint_show(message))
+		post_deliver(message);
+}
+
+void post_left(void *user, void *cookie)
+{
+	struct message *message = cookie;
+	(void)user;
+
+	if (!joint_hold(message))
+		post_sent(message);
+	if (message->outbox)
+		outbox_next(message->outbox);
+}
+
+/* All of it is there. */
+static void complete(struct message *message)
+{
+	tell(message);
+	if (message->shown_id)
+		joint_complete(message);
+	else
+		post_deliver(message);
+	message_drop(message);
+}
+
+void post_arrived(void *user, void *cookie)
+{
+	struct message *message = cookie;
+	(void)user;
+
+	if (message->is_held)
+		message_drop(message); /* the late delivery has it */
+	else
+		complete(message);
+}
+
+static void arrive_late(void *user)
+{
+	complete(user);
+}
+
+/* What it is made from has come: its last byte leaves now. */
+void post_release(struct message *message)
+{
+	struct cluster *cluster = message->cluster;
+	const struct topology *topology = cluster->config.topology;
+	uint32_t links[TOPOLOGY_HOPS_MAX];
+	uint32_t hops = topology_path(topology, cluster->place[message->from->node], cluster->place[message->to->node],
+	                              message->nic, links);
+
+	post_sent(message);
+	message->holders++;
+	agenda_at(cluster->config.agenda, cluster->config.agenda->now + topology_delay(topology, links, hops), arrive_late,
+	          message);
+}

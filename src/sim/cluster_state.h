@@ -1,0 +1,130 @@
+/*
+ * cluster_state.h - what a cluster in virtual time is made of. Private to src/sim.
+ *
+ *     cluster ─┬─ streams ── seats: a member's executor
+ *              ├─ outboxes: messages that wait for a NIC, or for a connection
+ *              └─ joints: chunks that a switch passes on while they come in
+ */
+#ifndef SIM_CLUSTER_STATE_H
+#define SIM_CLUSTER_STATE_H
+
+#include "engine/exec.h"
+#include "sim/cluster.h"
+
+/* One member of a stream. */
+struct seat {
+	struct exec *exec; /* NULL until it is needed */
+	uint32_t stream, member;
+	uint32_t node;
+	bool stirred;
+	struct seat *next_stirred;
+};
+
+struct stream {
+	struct seat *seats;
+	uint32_t count;
+};
+
+/* A message, from when the executor gave it until it has been delivered. */
+struct message {
+	struct cluster *cluster;
+	struct seat *from, *to;
+	struct outbox *outbox;  /* that it leaves through; NULL: straight                         */
+	void *cookie;           /* of the executor                                                */
+	const void *chunk_id;   /* from a switch: the chunk whose joint it may have to wait for    */
+	const void *shown_id;   /* to a switch: the chunk that was shown it when its first byte came */
+	uint32_t index, bytes, nic;
+	uint64_t call, chunk;
+	bool is_held;           /* its last byte waits for those of what it is made from          */
+	uint8_t holders;        /* who still has it: the network, a late delivery                 */
+	double ready, begun, left;
+	uint64_t major, minor;  /* its turn in the outbox */
+	struct message *child, *sibling; /* in the outbox's heap; sibling also: free, or held by a joint */
+};
+
+/* Messages that leave one at a time. */
+struct outbox {
+	struct message *first; /* a heap by turn */
+	bool is_busy;
+	uint32_t from, to, nic; /* of a connection */
+};
+
+/* A chunk at a switch that is shown to the executor before all of it is there. */
+struct joint {
+	const void *chunk_id;
+	uint32_t open; /* messages of it that are still coming in */
+	struct message *held; /* those made from it whose last byte cannot leave before */
+	struct joint *next;
+};
+#define JOINT_BUCKETS 4096u
+
+#define SLAB_MESSAGES 256u
+struct message_slab {
+	struct message_slab *next;
+	struct message messages[SLAB_MESSAGES];
+};
+
+struct cluster {
+	struct cluster_config config;
+	uint32_t *place;
+	struct network *network;
+	struct cluster_stats stats;
+	struct error failure;
+	bool has_failed;
+
+	struct stream *streams;
+	uint32_t stream_count, stream_room;
+	struct seat *stirred_first, *stirred_last;
+	bool is_settling;
+	uint32_t *peers; /* while a seat is asked for its messages */
+	uint32_t peer_room;
+
+	uint8_t *order;           /* of each vertex; enum cluster_order */
+	struct outbox **nics;     /* of each vertex: its NICs' outboxes; NULL: none yet */
+	struct outbox **pairs;    /* connections: open addressing       */
+	uint32_t pair_count, pair_room;
+	uint64_t turns;
+
+	struct message *free;
+	struct message_slab *slabs;
+	struct joint **joints; /* by chunk; NULL: none was needed yet */
+	struct joint *joint_free;
+};
+
+static inline bool is_at_switch(const struct cluster *cluster, const struct seat *seat)
+{
+	return !cluster->config.topology->vertices[cluster->place[seat->node]].is_host;
+}
+
+/* The executor of a seat, opened if it is not; NULL: it failed. cluster.c */
+struct exec *seat_exec(struct cluster *cluster, struct seat *seat);
+void cluster_fail(struct cluster *cluster, enum esp_status status, const char *what, const struct seat *seat);
+
+/* Something has happened to the executor: it is asked for messages and results. cluster.c */
+void cluster_stir(struct cluster *cluster, struct seat *seat);
+
+/* Takes all messages that the executor has. cluster_post.c */
+void post_collect(struct cluster *cluster, struct seat *seat);
+void post_headed(void *cluster, void *message);
+void post_left(void *cluster, void *message);
+void post_arrived(void *cluster, void *message);
+void post_deliver(struct message *message);
+void post_sent(struct message *message);
+void post_release(struct message *message);
+bool post_open(struct cluster *cluster);
+void post_close(struct cluster *cluster);
+
+/* The outbox through which a message from one node to another leaves. cluster_outbox.c; NULL: no memory. */
+struct outbox *outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic);
+struct outbox *outbox_of_pair(struct cluster *cluster, uint32_t from, uint32_t to, uint32_t nic);
+void outbox_push(struct outbox *outbox, struct message *message);
+struct message *outbox_pop(struct outbox *outbox);
+void outboxes_close(struct cluster *cluster);
+
+/* cluster_joint.c: a message to a switch begins, and ends; may one from it end? */
+bool joint_show(struct message *message);
+void joint_complete(struct message *message);
+bool joint_hold(struct message *message);
+void joints_close(struct cluster *cluster);
+
+#endif
