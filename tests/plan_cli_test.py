@@ -16,6 +16,8 @@ import xml.etree.ElementTree as xml
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = sys.argv[1]
 PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "two-level"]
+BESIDE = ["hub", "switch", "switch-sum", "switch-copy", "ring-switch"]  # need nodes beside the workers: not compared by cost
+SERVED = ["central", "switch", "switch-sum", "switch-copy"]
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter", "alltoall",
                "barrier"]
 ROOTED = ["broadcast", "reduce", "gather", "scatter"]
@@ -69,7 +71,7 @@ def test_help():
         assert command in good("--help")
         text = good(command, "--help")
         assert text.startswith(f"usage: espalier plan {command}") and "--json" in text, text
-    for planner in PLANNERS:
+    for planner in PLANNERS + BESIDE:
         assert f"\n  {planner} " in good("make", "--help")
 
 
@@ -107,13 +109,18 @@ def test_usage():
 def test_idle_options():
     """An option that would mean nothing is refused, with a sentence."""
     for option, words in [("fanout", ["--fanout", 3]), ("leaves", ["--leaves"])]:
-        for planner in PLANNERS:
+        for planner in PLANNERS + BESIDE:
             if planner != "tree":
                 refused("make", planner, "--nodes", 4, "--racks", 2, *words,
                         says=f"--{option} is for the planner tree, and means nothing to {planner}")
         good("cost", "--nodes", 4, *words)
         refused("cost", "--nodes", 4, "--planner", "ring", *words, says=f"--{option} is for the planner tree")
     refused("check", "--planner", "tree", "--nodes", 4, "--dedicated", says="--dedicated is for the planner central")
+    for planner in PLANNERS + BESIDE:
+        if planner in SERVED:
+            good("make", planner, "--nodes", 4, "--servers", 2)
+        else:
+            refused("make", planner, "--nodes", 4, "--racks", 2, "--servers", 2, says=f"means nothing to {planner}")
     for command in [["make", "ring"], ["check", "--planner", "ring"], ["cost"]]:
         refused(*command, "--nodes", 4, "--place", "contiguous", says="give --racks C with it")
     with Folder("0-1\n2-3\n") as path:
@@ -122,7 +129,7 @@ def test_idle_options():
     good("make", "central", "--nodes", 4, "--root", 1)
     good("cost", "--nodes", 4, "--root", 1)
     given = {"nodes": 4, "collective": "allreduce", "chunks": 2, "bytes": 8, "racks": 2, "place": "contiguous",
-             "groups": "x", "root": 0, "fanout": 2, "leaves": None, "dedicated": None, "in-place": None,
+             "groups": "x", "root": 0, "fanout": 2, "leaves": None, "dedicated": None, "servers": 2, "in-place": None,
              "counts": 8, "planner": "ring"}
     for command in ["check", "show", "draw"]:
         for option, value in given.items():
@@ -156,7 +163,7 @@ def test_collective_names():
 # ---- make and check ----
 
 def variants():
-    for planner in PLANNERS:
+    for planner in PLANNERS + BESIDE:
         for collective in COLLECTIVES:
             for nodes in [1, 2, 5, 6]:
                 words = ["--nodes", nodes, "--collective", collective, "--racks", (nodes + 1) // 2]
@@ -168,6 +175,8 @@ def variants():
         yield "tree", ["--nodes", nodes, "--leaves", "--fanout", 3]
         yield "central", ["--nodes", nodes, "--dedicated"]
         yield "central", ["--nodes", nodes, "--dedicated", "--racks", 1]
+        for planner in SERVED:
+            yield planner, ["--nodes", nodes, "--servers", 3, "--racks", (nodes + 1) // 2]
 
 
 def test_make_and_check_agree():

@@ -37,6 +37,8 @@ size_t plan_request_options(struct plan_request *request, struct cli_option *opt
 		{"fanout", 'f', CLI_U64, &request->fanout, "F", "tree: children of a node (default 2)", 1, PLAN_NODES_MAX, NULL},
 		{"leaves", 0, CLI_FLAG, &request->leaves, NULL, "tree: all nodes are leaves, and extra nodes add", 0, 0, NULL},
 		{"dedicated", 0, CLI_FLAG, &request->dedicated, NULL, "central: the server is an extra node", 0, 0, NULL},
+		{"servers", 0, CLI_U64, &request->servers, "P",
+		 "central, switch, switch-sum, switch-copy: P extra nodes own the chunks in turn", 1, 1u << 20, NULL},
 		{"in-place", 0, CLI_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
 		{"counts", 0, CLI_STRING, &request->counts, "LIST",
 		 "bytes of each block, as in 4K,0,8K or @FILE, in place of --bytes", 0, 0, NULL},
@@ -105,6 +107,17 @@ static enum esp_status only_for(const struct plan_request *request, enum plan_op
 	                 request->planner);
 }
 
+static bool takes_servers(const char *planner)
+{
+	static const char *const names[] = {"central", "switch", "switch-sum", "switch-copy"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(planner, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 enum esp_status plan_request_check(const struct plan_request *request, struct error *err)
 {
 	enum plan_collective collective = (enum plan_collective)request->collective;
@@ -122,6 +135,9 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 		status = only_for(request, PLAN_OPTION_LEAVES, "leaves", "tree", err);
 	if (status == ESP_OK)
 		status = only_for(request, PLAN_OPTION_DEDICATED, "dedicated", "central", err);
+	if (status == ESP_OK && request->given[PLAN_OPTION_SERVERS] && !takes_servers(request->planner))
+		status = error_set(err, ESP_EINVAL, "--servers is for the planners central, switch, switch-sum and switch-copy, and "
+		                   "means nothing to %s", request->planner);
 	return status;
 }
 

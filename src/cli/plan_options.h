@@ -34,11 +34,12 @@ enum plan_option {
 	PLAN_OPTION_FANOUT,
 	PLAN_OPTION_LEAVES,
 	PLAN_OPTION_DEDICATED,
+	PLAN_OPTION_SERVERS,
 	PLAN_OPTION_IN_PLACE,
 	PLAN_OPTION_COUNTS,
 	PLAN_OPTION_PLANNER,
 };
-#define PLAN_OPTION_COUNT 14
+#define PLAN_OPTION_COUNT 15
 
 /* What was asked for, as it was typed. */
 struct plan_request {
@@ -50,7 +51,7 @@ struct plan_request {
 	const char *groups;  /* file name, or NULL                           */
 	uint64_t racks;      /* 0: not given                                 */
 	int place;           /* enum placement                          */
-	uint64_t root, fanout;
+	uint64_t root, fanout, servers;
 	bool leaves, dedicated, in_place;
 	const char *counts; /* list, or @FILE; or NULL                      */
 	bool given[PLAN_OPTION_COUNT]; /* by enum plan_option: stood on the command line */

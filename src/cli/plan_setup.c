@@ -329,7 +329,7 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 			.in_place = request->in_place,
 			.fanout = (uint32_t)request->fanout,
 			.leaves = request->leaves,
-			.dedicated = request->dedicated,
+			.servers = request->dedicated ? 1 : (uint32_t)request->servers,
 		},
 	};
 	if (status == ESP_OK)

@@ -8,7 +8,6 @@
 #include "plan/planner.h"
 
 #define WORKERS_MAX (1u << 24)
-#define NODES_MAX (1u << 26) /* workers and extra nodes */
 
 /* Whoever wrote the plan, it was none of ours; and one of ours would not make these rows again. */
 static const struct planner planner_custom = {
@@ -122,11 +121,25 @@ static bool take_extra(struct parser *parser)
 
 	if (!scan_number(&parser->scan, "how many nodes hold no data", &extra))
 		return false;
-	if (extra > NODES_MAX - plan->workers)
+	if (extra > PLANNER_NODES_MAX - plan->workers)
 		return scan_fail(&parser->scan, "%llu extra nodes: there are at most %u nodes in all",
-		                 (unsigned long long)extra, NODES_MAX);
+		                 (unsigned long long)extra, PLANNER_NODES_MAX);
 	plan->nodes += (uint32_t)extra;
 	return parse_rows_fit(parser, 1);
+}
+
+static bool take_switches(struct parser *parser)
+{
+	struct plan *plan = parser->plan;
+	uint64_t switches;
+
+	if (!scan_number(&parser->scan, "how many of the extra nodes are switches", &switches))
+		return false;
+	if (switches > plan->nodes - plan->workers)
+		return scan_fail(&parser->scan, "%llu switches: there are %u extra nodes", (unsigned long long)switches,
+		                 plan->nodes - plan->workers);
+	plan->switches = (uint32_t)switches;
+	return true;
 }
 
 static bool take_in_place(struct parser *parser)
@@ -211,8 +224,9 @@ static const struct key {
 	bool (*take)(struct parser *parser);
 } keys[] = {
 	{"planner", false, take_planner},   {"collective", true, take_collective}, {"root", false, take_root},
-	{"nodes", true, take_nodes},        {"extra", false, take_extra},          {"in-place", false, take_in_place},
-	{"groups", false, take_groups},     {"input", true, take_input},           {"output", true, take_output},
+	{"nodes", true, take_nodes},        {"extra", false, take_extra},          {"switches", false, take_switches},
+	{"in-place", false, take_in_place}, {"groups", false, take_groups},        {"input", true, take_input},
+	{"output", true, take_output},
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 
@@ -230,7 +244,7 @@ static bool key_in_order(struct parser *parser, size_t next, size_t key)
 {
 	if (key < next)
 		return scan_fail(&parser->scan, "'%s' is repeated or too late: the order is planner, collective, root, nodes, "
-		                 "extra, in-place, groups, input, output", keys[key].word);
+		                 "extra, switches, in-place, groups, input, output", keys[key].word);
 	for (size_t i = next; i < key; i++) {
 		if (keys[i].required)
 			return scan_fail(&parser->scan, "'%s' is missing before this line", keys[i].word);

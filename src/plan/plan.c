@@ -8,7 +8,8 @@
 
 static const struct planner *const planners[] = {
 	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
-	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level,
+	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level, &planner_hub,
+	&planner_switch,      &planner_switch_sum,       &planner_switch_copy, &planner_ring_switch,
 };
 
 const struct planner *plan_planner(unsigned index)
@@ -38,6 +39,11 @@ const char *planner_summary(const struct planner *planner)
 bool planner_needs_groups(const struct planner *planner)
 {
 	return planner->needs_groups;
+}
+
+bool planner_has_extra(const struct planner *planner)
+{
+	return planner->has_extra;
 }
 
 /* Groups are numbered 0 .. G-1 and none is empty. */
@@ -242,6 +248,20 @@ bool plan_aliases(const struct plan *plan, const struct plan_piece *piece, uint3
 }
 
 /* ---- tables of owners ---- */
+
+enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *err)
+{
+	if (count > PLANNER_NODES_MAX - plan->nodes)
+		return error_set(err, ESP_ELIMIT, "%u extra nodes: there are at most %u nodes in all", count, PLANNER_NODES_MAX);
+	plan->nodes += count;
+	if (!plan->group_of)
+		return ESP_OK;
+	uint32_t *group_of = realloc(plan->group_of, plan->nodes * sizeof(*group_of));
+	if (!group_of)
+		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", plan->nodes);
+	plan->group_of = group_of;
+	return ESP_OK;
+}
 
 /* Is the owner of the collective's chunks free to be spread? */
 static bool owners_are_free(enum plan_collective collective)

@@ -21,8 +21,8 @@ struct plan_spec {
 	const uint32_t *group_of; /* group of each worker, numbered from 0 without gaps; NULL: none. Copied */
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
+	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
 	uint32_t lap_chunks;      /* ring: chunks of each owner that are numbered together; 0: 4 */
-	bool dedicated;           /* central: the server is an extra node; otherwise it is worker `root` */
 };
 
 struct plan {
@@ -30,6 +30,8 @@ struct plan {
 	struct chunks chunks;
 	uint32_t workers; /* nodes that hold data: 0 .. workers - 1       */
 	uint32_t nodes;   /* with servers, aggregators and switches       */
+	uint32_t servers; /* of the extra nodes, the first so many own chunks: they are machines, as workers are */
+	uint32_t switches; /* of the extra nodes, the last so many are switches of the network; one per group and one above, or one */
 	bool in_place;
 	uint32_t group_count; /* 0: no groups known                       */
 	uint32_t *group_of;   /* of every node, extra ones too; or NULL   */
@@ -57,13 +59,16 @@ struct plan {
 
 /*
  * The planners, by name: ring, halving-doubling, butterfly, exchange, tree, double-tree,
- * flat, central, two-level. plan_planner(i) walks them until NULL.
+ * flat, central, two-level, hub, switch, switch-sum, switch-copy, ring-switch. plan_planner(i)
+ * walks them until NULL.
  */
 const struct planner *plan_planner(unsigned index);
 const struct planner *plan_planner_find(const char *name);
 const char *planner_name(const struct planner *planner);
 const char *planner_summary(const struct planner *planner);
 bool planner_needs_groups(const struct planner *planner);
+/* Does it always need nodes that no worker is: hubs, switches? Then it is no plan for a job of workers alone. */
+bool planner_has_extra(const struct planner *planner);
 
 /* Makes a plan; *out is the caller's to close. */
 ESP_CHECKED enum esp_status plan_open(const struct planner *planner, const struct plan_spec *spec, struct plan **out,

@@ -27,6 +27,7 @@ struct planner {
 	const char *name;
 	const char *summary;
 	bool needs_groups;
+	bool has_extra; /* always has extra nodes; central and tree have them if asked to */
 	bool direct;  /* a chunk from one worker to one other passes no third */
 	bool movable; /* owners may move: the order of addition does not follow from them */
 
@@ -35,7 +36,10 @@ struct planner {
 
 	/* Where the sum of the chunk is complete. */
 	uint32_t (*owner)(const struct route *route);
-	/* The next hop from node towards the owner, and the hop before node on the way down. Not asked of the owner. */
+	/*
+	 * The next hop from node towards the owner, and the hop before node on the way down. Not asked of the owner.
+	 * PLAN_NONE: nothing passes this extra node.
+	 */
 	uint32_t (*up)(const struct route *route, uint32_t node);
 	uint32_t (*down)(const struct route *route, uint32_t node);
 	/* What node adds up when all workers contribute: calls of fold_*() below, in order. */
@@ -71,10 +75,24 @@ uint32_t route_fixed_owner(const struct route *route);
 /* plan->owner: each chunk whose owner is free to one of `bins` nodes, by longest first. */
 enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct error *err);
 
+#define PLANNER_NODES_MAX (1u << 26) /* workers and extra nodes */
+/* So many extra nodes more; their groups, if groups are known, are for the caller to set. */
+enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *err);
+
 /* The star, shared by flat, central and exchange: everybody sends to the owner, the owner to everybody. */
 uint32_t star_up(const struct route *route, uint32_t node);
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
+
+/* The ring, shared by ring and ring-switch. */
+uint32_t ring_after(const struct route *route, uint32_t node);
+void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder);
+
+/* The hierarchy, shared by two-level and hub. members fills plan->member and member_first. */
+enum esp_status two_level_members(struct plan *plan, struct error *err);
+uint32_t two_level_up(const struct route *route, uint32_t node);
+void two_level_gather(const struct route *route, uint32_t node, struct route_builder *builder);
+void two_level_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
 /* The binomial trees of the hypercube, shared by halving-doubling and butterfly. */
 uint32_t hypercube_owner(const struct route *route);
@@ -83,6 +101,7 @@ void hypercube_gather(const struct route *route, uint32_t node, struct route_bui
 void hypercube_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
 extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
-	planner_double_tree, planner_flat, planner_central, planner_two_level;
+	planner_double_tree, planner_flat, planner_central, planner_two_level, planner_hub, planner_switch,
+	planner_switch_sum, planner_switch_copy, planner_ring_switch;
 
 #endif

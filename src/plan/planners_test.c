@@ -40,6 +40,25 @@ static struct plan_report check_plan(const struct plan *plan)
 }
 
 /* An allreduce of n chunks of 64 bytes on n nodes in groups of group_nodes. */
+static struct plan_report served_cost(const char *planner, uint32_t n, uint32_t group_nodes, uint32_t servers)
+{
+	uint32_t *group_of = calloc(n, sizeof(*group_of));
+	struct plan_spec spec = {
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * n, .chunk_bytes = 64, .align = 4},
+		.group_of = group_nodes ? group_of : NULL,
+		.servers = servers,
+	};
+
+	CHECK(group_of);
+	for (uint32_t i = 0; group_nodes && i < n; i++)
+		group_of[i] = i / group_nodes;
+	struct plan *plan = open_plan(planner, &spec);
+	struct plan_report report = check_plan(plan);
+	plan_close(plan);
+	free(group_of);
+	return report;
+}
+
 static struct plan_report allreduce_cost(const char *planner, uint32_t n, uint32_t group_nodes, bool leaves, uint32_t fanout)
 {
 	uint32_t *group_of = calloc(n, sizeof(*group_of));
@@ -114,6 +133,43 @@ static void costs(void)
 	CHECK_U64(leaves.wire_bytes, 2 * (27 + 9 + 3) * 64 * 27);
 }
 
+/* Switches and hubs: how often a chunk passes a link, in units of the buffer S. */
+static void costs_of_extra_nodes(void)
+{
+	for (uint32_t n = 1; n <= 20; n++) {
+		uint64_t s = 64 * n;
+
+		for (uint32_t servers = 1; servers <= 3; servers++) {
+			struct plan_report central = served_cost("central", n, 0, servers), both = served_cost("switch", n, 0, servers);
+			struct plan_report sum = served_cost("switch-sum", n, 0, servers), copy = served_cost("switch-copy", n, 0, servers);
+
+			CHECK(central.rounds == 2 && both.rounds == 4 && sum.rounds == 3 && copy.rounds == 3);
+			CHECK_U64(central.wire_bytes, 2 * n * s);
+			CHECK_U64(both.wire_bytes, (2 * n + 2) * s); /* each worker's link once each way, and the server's */
+			CHECK_U64(sum.wire_bytes, (2 * n + 1) * s);
+			CHECK_U64(copy.wire_bytes, (2 * n + 1) * s);
+		}
+		if (n < 2)
+			continue;
+		struct plan_report ring = served_cost("ring-switch", n, 0, 0);
+		CHECK(ring.rounds == n - 1 + 2);
+		CHECK_U64(ring.wire_bytes, (n - 1 + n) * s);
+	}
+	for (uint32_t racks = 2; racks <= 5; racks++) {
+		for (uint32_t per_rack = 1; per_rack <= 5; per_rack++) {
+			uint32_t n = racks * per_rack;
+			uint64_t s = 64 * n;
+			struct plan_report hub = served_cost("hub", n, per_rack, 0), both = served_cost("switch", n, per_rack, 1);
+
+			CHECK(hub.rounds == 4 && both.rounds == 8);
+			CHECK_U64(hub.wire_bytes, (2 * n + 2 * (racks - 1)) * s);
+			CHECK_U64(hub.cross_bytes, 2 * (racks - 1) * s);
+			CHECK_U64(both.wire_bytes, (2 * n + 2 + 2 * racks) * s); /* and each group's uplink */
+			CHECK_U64(both.cross_bytes, 2 * (racks - 1) * s);
+		}
+	}
+}
+
 /* Exchange takes one round, whatever is asked of it, and adds as flat and central do. */
 static void one_round(void)
 {
@@ -180,7 +236,7 @@ static void any_plan(struct rng *rng)
 			.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 2),
 			.group_of = group_of,
 			.fanout = (uint32_t)rng_below(rng, 6),
-			.dedicated = rng_chance(rng, 1, 2),
+			.servers = (uint32_t)rng_below(rng, 4),
 			.leaves = rng_chance(rng, 1, 3),
 		};
 		if (spec.leaves && spec.fanout == 1)
@@ -397,6 +453,7 @@ int main(int argc, char **argv)
 
 	rng_init(&rng, test_seed(argc, argv, 1));
 	costs();
+	costs_of_extra_nodes();
 	one_round();
 	pieces(&rng);
 	skipping();

@@ -124,6 +124,10 @@ static void put_head(struct printer *printer)
 		put(printer, "\nextra ");
 		put_number(printer, plan->nodes - plan->workers);
 	}
+	if (plan->switches > 0) {
+		put(printer, "\nswitches ");
+		put_number(printer, plan->switches);
+	}
 	put(printer, plan->in_place ? "\nin-place yes\n" : "\n");
 	if (plan->group_of)
 		put_groups(printer);

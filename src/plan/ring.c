@@ -10,7 +10,7 @@
  */
 #include "plan/planner.h"
 
-static uint32_t ring_after(const struct route *route, uint32_t node)
+uint32_t ring_after(const struct route *route, uint32_t node)
 {
 	return node + 1 == route->plan->workers ? 0 : node + 1;
 }
@@ -67,7 +67,7 @@ static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from
 	return hops == 0 ? workers - 1 : hops - 1 + nth * workers;
 }
 
-static void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder)
+void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder)
 {
 	uint32_t before = ring_before(route, node);
 

@@ -221,8 +221,12 @@ static void distribute(const struct planner *planner, struct route_builder *buil
 			return;
 	}
 	if (!holds_already(planner, route, node)) {
+		uint32_t before = planner->down(route, node);
+
+		if (before == PLAN_NONE)
+			return;
 		builder->have = builder_home(builder);
-		row_recv(builder->row, builder->have, planner->down(route, node));
+		row_recv(builder->row, builder->have, before);
 	}
 	if (route->piece.to == PLAN_ALL)
 		planner->spread(route, node, builder);

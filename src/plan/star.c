@@ -5,8 +5,7 @@
 
 uint32_t star_up(const struct route *route, uint32_t node)
 {
-	(void)node;
-	return route->owner;
+	return node < route->plan->workers ? route->owner : PLAN_NONE;
 }
 
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder)

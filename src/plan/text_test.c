@@ -170,7 +170,7 @@ static void draw_spec(struct draw *draw, struct rng *rng, const struct planner *
 			.chunks = {.collective = collective, .workers = workers, .root = (uint32_t)rng_below(rng, workers)},
 			.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 2),
 			.leaves = rng_chance(rng, 1, 2),
-			.dedicated = rng_chance(rng, 1, 2),
+			.servers = (uint32_t)rng_below(rng, 4),
 		},
 	};
 	draw->spec.fanout = (uint32_t)rng_below(rng, 4) + (draw->spec.leaves ? 2 : 1);

@@ -21,7 +21,7 @@ static uint32_t group_size(const struct plan *plan, uint32_t group)
 	return plan->member_first[group + 1] - plan->member_first[group];
 }
 
-static enum esp_status list_members(struct plan *plan, struct error *err)
+enum esp_status two_level_members(struct plan *plan, struct error *err)
 {
 	plan->member = malloc(plan->workers * sizeof(*plan->member));
 	plan->member_first = calloc(plan->group_count + 2, sizeof(*plan->member_first));
@@ -97,7 +97,7 @@ static enum esp_status spread_masters(struct plan *plan, struct error *err)
 static enum esp_status two_level_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	enum plan_collective collective = plan->chunks.collective;
-	enum esp_status status = list_members(plan, err);
+	enum esp_status status = two_level_members(plan, err);
 	(void)spec;
 
 	/* From one worker to one other, nobody else is needed. */
@@ -112,6 +112,8 @@ static uint32_t master_of(const struct route *route, uint32_t group)
 	const struct plan *plan = route->plan;
 	uint32_t to = route->piece.to, from = route->piece.from;
 
+	if (plan->servers)
+		return plan->workers + group; /* its hub */
 	if (to != PLAN_ALL && plan->group_of[to] == group)
 		return to;
 	if (from != PLAN_ALL && plan->group_of[from] == group && plan->chunks.collective != PLAN_BROADCAST)
@@ -127,14 +129,14 @@ static uint32_t two_level_owner(const struct route *route)
 	return master_of(route, one != PLAN_ALL ? plan->group_of[one] : plan->global_group[route->chunk]);
 }
 
-static uint32_t two_level_up(const struct route *route, uint32_t node)
+uint32_t two_level_up(const struct route *route, uint32_t node)
 {
 	uint32_t master = master_of(route, route->plan->group_of[node]);
 
 	return node == master ? route->owner : master;
 }
 
-static void two_level_gather(const struct route *route, uint32_t node, struct route_builder *builder)
+void two_level_gather(const struct route *route, uint32_t node, struct route_builder *builder)
 {
 	const struct plan *plan = route->plan;
 	uint32_t group = plan->group_of[node];
@@ -161,7 +163,7 @@ static void two_level_gather(const struct route *route, uint32_t node, struct ro
 	fold_end(builder);
 }
 
-static void two_level_spread(const struct route *route, uint32_t node, struct route_builder *builder)
+void two_level_spread(const struct route *route, uint32_t node, struct route_builder *builder)
 {
 	const struct plan *plan = route->plan;
 	uint32_t group = plan->group_of[node];

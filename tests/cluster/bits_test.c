@@ -80,7 +80,6 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 	rng_init(&rng, seed);
 	struct cluster_spec spec = {
 		.seed = seed,
-		.nodes = trial->spec.chunks.workers,
 		.lanes = 1 + (uint32_t)rng_below(&rng, 3),
 		.streams = 1,
 		.credits = 1u << rng_below(&rng, 4),
@@ -95,6 +94,7 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 	CHECK_MSG(plan_open(trial->planner, &trial->spec, &plan, &err) == ESP_OK, "%s", err.text);
 	if (move)
 		move_masters(plan, &rng);
+	spec.nodes = plan->nodes; /* with hubs and switches */
 	cluster_open(cluster, &spec);
 	struct cluster_call *call =
 		cluster_add(cluster, plan, true, trial->type, trial->op, 1, FILL_WILD, trial->data_seed);

@@ -76,7 +76,7 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 		.group_of = planner_needs_groups(planner) || rng_chance(rng, 1, 2) ? groups : NULL,
 		.leaves = leaves,
 		.fanout = leaves ? 2 + (uint32_t)rng_below(rng, 4) : pick(rng, fanouts, 6),
-		.dedicated = rng_chance(rng, 1, 2),
+		.servers = (uint32_t)rng_below(rng, 4),
 	};
 	struct plan *plan;
 	struct error err;

@@ -37,6 +37,7 @@ static void run_planner(const struct planner *planner)
 	for (uint32_t i = 0; i < nodes; i++)
 		group_of[i] = i % 32;
 	CHECK(plan_open(planner, &spec, &plan, NULL) == ESP_OK);
+	cluster_spec.nodes = plan->nodes; /* with hubs and switches */
 	cluster_open(&cluster, &cluster_spec);
 	struct cluster_call *call = cluster_add(&cluster, plan, true, ESP_I32, ESP_SUM, 0, FILL_SMALL, 7);
 	cluster_run(&cluster);

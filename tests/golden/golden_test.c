@@ -23,7 +23,8 @@ struct golden {
 	const char *variant; /* the end of the file's name; NULL: none */
 	uint32_t root;
 	uint32_t fanout;
-	bool in_place, leaves, dedicated, groups, unequal;
+	uint32_t servers;
+	bool in_place, leaves, groups, unequal;
 };
 
 /* Besides: every planner's allreduce of 1, 2, 3, 4, 5 and 8 nodes. */
@@ -37,7 +38,13 @@ static const struct golden special[] = {
 	{"two-level", PLAN_ALLREDUCE, .workers = 7, .variant = "in-place", .in_place = true},
 	{"tree", PLAN_ALLREDUCE, .workers = 8, .variant = "fanout-3", .fanout = 3},
 	{"tree", PLAN_ALLREDUCE, .workers = 7, .variant = "leaves", .leaves = true, .fanout = 3, .groups = true},
-	{"central", PLAN_ALLREDUCE, .workers = 4, .variant = "dedicated", .dedicated = true, .groups = true},
+	{"central", PLAN_ALLREDUCE, .workers = 4, .variant = "dedicated", .servers = 1, .groups = true},
+	{"central", PLAN_ALLREDUCE, .workers = 4, .variant = "servers-2", .servers = 2},
+	{"switch", PLAN_ALLREDUCE, .workers = 5, .variant = "servers-1-groups", .servers = 1, .groups = true},
+	{"switch-sum", PLAN_REDUCE, .workers = 4, .root = 3},
+	{"switch-copy", PLAN_BROADCAST, .workers = 4, .root = 3},
+	{"ring-switch", PLAN_ALLREDUCE, .workers = 5, .variant = "groups", .groups = true},
+	{"hub", PLAN_REDUCE, .workers = 7, .root = 4},
 	{"ring", PLAN_REDUCE_SCATTER, .workers = 4},
 	{"halving-doubling", PLAN_REDUCE_SCATTER, .workers = 5, .unequal = true, .variant = "unequal"},
 	{"exchange", PLAN_REDUCE_SCATTER, .workers = 4, .in_place = true, .variant = "in-place"},
@@ -116,7 +123,7 @@ static struct plan *golden_plan(const struct golden *golden)
 		.group_of = golden->groups || planner_needs_groups(planner) ? group_of : NULL,
 		.fanout = golden->fanout,
 		.leaves = golden->leaves,
-		.dedicated = golden->dedicated,
+		.servers = golden->servers,
 	};
 	CHECK_MSG(plan_open(planner, &spec, &plan, &err) == ESP_OK, "%s", err.text);
 	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s of %s: %s",
