@@ -95,6 +95,7 @@ bool joint_hold(struct message *message)
 	if (!joint)
 		return false;
 	message->is_held = true;
+	message->holders++; /* until its late delivery */
 	message->sibling = joint->held;
 	joint->held = message;
 	return true;

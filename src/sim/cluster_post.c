@@ -310,7 +310,6 @@ void post_release(struct message *message)
 	                              message->nic, links);
 
 	post_sent(message);
-	message->holders++;
 	agenda_at(cluster->config.agenda, cluster->config.agenda->now + topology_delay(topology, links, hops), arrive_late,
 	          message);
 }
