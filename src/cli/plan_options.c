@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/infile.h"
 #include "base/word.h"
 #include "cli/cli.h"
-#include "cli/plan_file.h"
 #include "cli/plan_setup.h"
 #include "cli/plan_work.h"
 #include "plan/text.h"
@@ -182,13 +182,13 @@ static enum esp_status make_plan(const struct plan_request *request, const char 
 
 static enum esp_status read_plan(const char *name, struct plan **out, struct error *err, struct error *malformed)
 {
-	struct plan_file file;
-	enum esp_status status = plan_file_open(&file, name, err);
+	struct infile file;
+	enum esp_status status = infile_open(&file, name, err);
 
 	if (status != ESP_OK)
 		return status;
 	status = plan_parse(file.text, file.length, out, malformed);
-	plan_file_close(&file);
+	infile_close(&file);
 	if (status == ESP_OK)
 		return ESP_OK;
 	*out = NULL;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/infile.h"
 #include "base/number.h"
 #include "cli/cli.h"
-#include "cli/plan_file.h"
 #include "topo/groups.h"
 
 #define CHUNK_BYTES 4096u /* of a chunk, where nobody says how large the buffer is */
@@ -161,15 +161,15 @@ static enum esp_status parse_counts(struct plan_setup *setup, const char *text, 
 
 static enum esp_status read_counts(struct plan_setup *setup, const char *list, struct error *err)
 {
-	struct plan_file file;
+	struct infile file;
 
 	if (list[0] != '@')
 		return parse_counts(setup, list, strlen(list), err);
-	enum esp_status status = plan_file_open(&file, list + 1, err);
+	enum esp_status status = infile_open(&file, list + 1, err);
 	if (status != ESP_OK)
 		return status;
 	status = parse_counts(setup, file.text, file.length, err);
-	plan_file_close(&file);
+	infile_close(&file);
 	return status;
 }
 
@@ -193,16 +193,16 @@ static enum esp_status size_blocks(struct plan_setup *setup, const struct plan_r
 
 static enum esp_status read_groups(struct plan_setup *setup, const char *name, struct error *err)
 {
-	struct plan_file file;
+	struct infile file;
 	struct error inner;
-	enum esp_status status = plan_file_open(&file, name, err);
+	enum esp_status status = infile_open(&file, name, err);
 
 	if (status != ESP_OK)
 		return status;
 	status = groups_parse(file.text, file.length, setup->spec.chunks.workers, setup->group_of, &inner);
 	if (status != ESP_OK)
 		error_set(err, status, "%.100s: %.140s", name, inner.text);
-	plan_file_close(&file);
+	infile_close(&file);
 	return status;
 }
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/infile.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "cli/plan_file.h"
 #include "cli/run_given.h"
 #include "cli/run_shell.h"
 
@@ -62,12 +62,12 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 
 static enum esp_status read_hosts(struct run_hosts *hosts, const char *path, struct error *err)
 {
-	struct plan_file file;
-	enum esp_status status = plan_file_open(&file, path, err);
+	struct infile file;
+	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
 	status = run_hosts_decode(hosts, file.text, file.length, path, err);
-	plan_file_close(&file);
+	infile_close(&file);
 	return status;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/plan_file.h"
+#include "base/infile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,23 +20,23 @@ static enum esp_status system_error(const char *name, struct error *err)
 	return error_set(err, ESP_EIO, "cannot read %s: %s", file_name(name), strerror(errno));
 }
 
-static enum esp_status map(struct plan_file *file, int fd, size_t length)
+static enum esp_status map(struct infile *file, int fd, size_t length)
 {
 	void *at = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
 
 	if (at == MAP_FAILED)
 		return ESP_EIO;
-	*file = (struct plan_file){.text = at, .length = length, .mapped = true};
+	*file = (struct infile){.text = at, .length = length, .mapped = true};
 	return ESP_OK;
 }
 
 /* Room for at least one more byte. */
-static enum esp_status grow(struct plan_file *file, size_t *capacity, const char *name, struct error *err)
+static enum esp_status grow(struct infile *file, size_t *capacity, const char *name, struct error *err)
 {
 	if (file->length < *capacity)
 		return ESP_OK;
-	if (*capacity >= PLAN_FILE_MAX)
-		return error_set(err, ESP_ELIMIT, "%s goes on beyond %zu bytes", file_name(name), PLAN_FILE_MAX);
+	if (*capacity >= INFILE_MAX)
+		return error_set(err, ESP_ELIMIT, "%s goes on beyond %zu bytes", file_name(name), INFILE_MAX);
 	size_t more = *capacity ? *capacity * 2 : FIRST_READ;
 	char *text = realloc(file->text, more);
 	if (!text)
@@ -46,7 +46,7 @@ static enum esp_status grow(struct plan_file *file, size_t *capacity, const char
 	return ESP_OK;
 }
 
-static enum esp_status read_all(struct plan_file *file, int fd, const char *name, struct error *err)
+static enum esp_status read_all(struct infile *file, int fd, const char *name, struct error *err)
 {
 	size_t capacity = 0;
 	enum esp_status status;
@@ -64,13 +64,13 @@ static enum esp_status read_all(struct plan_file *file, int fd, const char *name
 	return status;
 }
 
-enum esp_status plan_file_open(struct plan_file *file, const char *name, struct error *err)
+enum esp_status infile_open(struct infile *file, const char *name, struct error *err)
 {
 	bool input = strcmp(name, "-") == 0;
 	struct stat facts;
 	enum esp_status status;
 
-	*file = (struct plan_file){0};
+	*file = (struct infile){0};
 	if (name[0] == '\0')
 		return error_set(err, ESP_EINVAL, "the name of a file is empty");
 	int fd = input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
@@ -83,15 +83,15 @@ enum esp_status plan_file_open(struct plan_file *file, const char *name, struct 
 	if (fd >= 0 && !input)
 		close(fd);
 	if (status != ESP_OK)
-		plan_file_close(file);
+		infile_close(file);
 	return status;
 }
 
-void plan_file_close(struct plan_file *file)
+void infile_close(struct infile *file)
 {
 	if (file->mapped)
 		munmap(file->text, file->length);
 	else
 		free(file->text);
-	*file = (struct plan_file){0};
+	*file = (struct infile){0};
 }
