@@ -17,6 +17,7 @@ static const struct cli_command *const commands[] = {
 	&cli_lab,
 	&cli_plan,
 	&cli_run,
+	&cli_sim,
 	&cli_status,
 	&cli_trace,
 };

@@ -21,6 +21,12 @@ const char *topology_class_name(enum topology_class class)
 
 static enum esp_status spec_check(const struct topology_spec *spec, struct error *err)
 {
+	uint64_t listed = 0;
+
+	for (uint32_t i = 0; spec->rack_hosts && i < spec->racks; i++)
+		listed += spec->rack_hosts[i];
+	if (spec->rack_hosts && listed != spec->hosts)
+		return error_set(err, ESP_EINVAL, "the racks have %llu hosts, not %u", (unsigned long long)listed, spec->hosts);
 	if (spec->racks == 0 || spec->hosts < spec->racks)
 		return error_set(err, ESP_EINVAL, "%u hosts in %u racks: each rack needs one", spec->hosts, spec->racks);
 	if (spec->hosts > TOPOLOGY_VERTICES_MAX - spec->racks - 1)
@@ -34,6 +40,11 @@ static enum esp_status spec_check(const struct topology_spec *spec, struct error
 		return error_set(err, ESP_EINVAL, "racks oversubscribed by %g: must be above 0, and 1e6 at most",
 		                 spec->oversubscribe);
 	return ESP_OK;
+}
+
+static uint32_t hosts_of(const struct topology_spec *spec, uint32_t rack)
+{
+	return spec->rack_hosts ? spec->rack_hosts[rack] : spec->hosts / spec->racks + (rack < spec->hosts % spec->racks);
 }
 
 static enum esp_status add_rack(struct topology_builder *builder, const struct topology_spec *spec, uint32_t rack,
@@ -70,7 +81,7 @@ enum esp_status topology_make(const struct topology_spec *spec, struct topology 
 	if (status == ESP_OK && spec->racks > 1)
 		status = build_add(&builder, &(struct build_vertex){.name = "core", .length = 4, .parent = TOPOLOGY_NONE}, err);
 	for (uint32_t rack = 0; status == ESP_OK && rack < spec->racks; rack++)
-		status = add_rack(&builder, spec, rack, spec->hosts / spec->racks + (rack < spec->hosts % spec->racks), err);
+		status = add_rack(&builder, spec, rack, hosts_of(spec, rack), err);
 	if (status != ESP_OK) {
 		build_abandon(&builder);
 		return status;

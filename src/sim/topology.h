@@ -102,6 +102,7 @@ struct topology {
 struct topology_spec {
 	uint32_t racks;        /* at least 1                                                 */
 	uint32_t hosts;        /* in all, as equal as can be over the racks, in order        */
+	const uint32_t *rack_hosts; /* hosts of each rack, in place of that; NULL: see above. Borrowed while making */
 	uint32_t nics;         /* of each host; 0: 1                                         */
 	uint64_t rate_bits;    /* of a NIC, each way                                         */
 	double oversubscribe;  /* an uplink has (the hosts of its rack) * nics * rate / this; 0: 1 */

@@ -1,0 +1,17 @@
+/*
+ * sim.h - espalier sim: its own subcommands, one file each.
+ */
+#ifndef CLI_SIM_H
+#define CLI_SIM_H
+
+#include <stdbool.h>
+
+#include "cli/cli.h"
+
+extern const struct cli_command cli_sim_plan;
+
+/* espalier sim run --collective: a collective alone, without training around it. Is it meant? */
+extern const struct cli_command cli_sim_collective;
+bool sim_collective_is_meant(int argc, char **argv);
+
+#endif

@@ -1,0 +1,334 @@
+/*
+ * sim_collective.c - espalier sim run --collective: a collective alone, by each mechanism, on a modelled network.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+#include "base/word.h"
+#include "cli/plan_options.h"
+#include "cli/sim.h"
+#include "cli/sim_film.h"
+#include "cli/sim_network.h"
+#include "topo/groups.h"
+
+#define COMMAND "sim run"
+#define WORKERS_MAX (1u << 20)
+#define OUTCOMES_MAX 32u
+#define CHUNK_BYTES ((uint64_t)1 << 20)
+
+/* What the operator paper calls them, and what it is here. The first one is what the others are compared with. */
+static const struct mechanism {
+	const char *name, *planner;
+	bool has_servers, is_whole;
+} mechanisms[] = {
+	{"server", "central", true, false},
+	{"aggregation", "switch-sum", true, false},
+	{"multicast", "switch-copy", true, false},
+	{"multicast+aggregation", "switch", true, false},
+	{"flat", "flat", false, false},
+	{"ring", "ring", false, false},
+	{"ring-whole", "ring", false, true},
+	{"ring+multicast", "ring-switch", false, false},
+	{"butterfly", "butterfly", false, false},
+	{"halving-doubling", "halving-doubling", false, false},
+	{"tree", "tree", false, false},
+	{"double-tree", "double-tree", false, false},
+	{"two-level", "two-level", false, false},
+	{"hub", "hub", false, false},
+};
+#define MECHANISMS (sizeof(mechanisms) / sizeof(mechanisms[0]))
+
+struct given {
+	struct sim_network network;
+	const char *mechanism, *trace;
+	int collective;
+	uint64_t bytes, chunk, workers, servers, racks, root;
+	bool json;
+};
+
+struct outcome {
+	const struct mechanism *mechanism;
+	struct once_result result;
+	char reason[256]; /* why there is none; empty if there is */
+};
+
+static const char *mechanism_name(const void *list, size_t index)
+{
+	(void)list;
+	return index < MECHANISMS ? mechanisms[index].name : NULL;
+}
+
+static const char *const *collective_names(void)
+{
+	static const char *names[PLAN_COLLECTIVE_COUNT + 1];
+
+	for (unsigned i = 0; i < PLAN_COLLECTIVE_COUNT; i++)
+		names[i] = plan_collective_name((enum plan_collective)i);
+	return names;
+}
+
+bool sim_collective_is_meant(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--collective") == 0 || strncmp(argv[i], "--collective=", 13) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- what to run ---- */
+
+static int parse(struct given *given, int *argc, char **argv)
+{
+	struct cli_option options[SIM_NETWORK_OPTIONS + 16];
+	const struct cli_option own[] = {
+		{"collective", 0, CLI_CHOICE, &given->collective, "NAME", "what to do", .choices = collective_names()},
+		{"bytes", 'b', CLI_BYTES, &given->bytes, "B", "size of the whole buffer (default 100M)"},
+		{"chunk", 0, CLI_BYTES, &given->chunk, "B", "most bytes of a chunk (default 1M)", .min = 1, .max = 1u << 30},
+		{"workers", 'w', CLI_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1, .max = WORKERS_MAX},
+		{"servers", 'p', CLI_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"racks", 0, CLI_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"root", 'r', CLI_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)", .max = WORKERS_MAX},
+		{"mechanism", 0, CLI_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
+		{"trace", 't', CLI_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing; one mechanism only"},
+		{"json", 0, CLI_FLAG, &given->json, NULL, "print JSON"},
+	};
+	size_t count = sim_network_options(&given->network, options);
+
+	memcpy(options + count, own, sizeof(own));
+	options[count + sizeof(own) / sizeof(own[0])] = (struct cli_option){0};
+	const struct cli_usage usage = {
+		COMMAND, "--collective NAME",
+		"Runs a collective in virtual time, by each mechanism: Espalier's own plans, run by its own executor, on a modelled\n"
+		"network. Speedups are relative to the mechanism server.\n\n"
+		"  espalier sim run --collective allreduce --bytes 100M --workers 64 --racks 8 --gbps 25 --oversubscribe 4\n"
+		"  espalier sim run --collective allreduce --workers 16 --mechanism ring --trace ring.json\n\n"
+		"mechanisms: server, aggregation, multicast, multicast+aggregation, flat, ring, ring-whole, ring+multicast,\n"
+		"  butterfly, halving-doubling, tree, double-tree, two-level, hub",
+		options, 0, 0};
+	return cli_parse(&usage, argc, argv);
+}
+
+static int choose(const struct given *given, struct outcome *outcomes, size_t *out_count)
+{
+	bool all = strcmp(given->mechanism, "all") == 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < MECHANISMS; i++) {
+		if (i == 0 || all || strcmp(mechanisms[i].name, given->mechanism) == 0)
+			outcomes[count++].mechanism = &mechanisms[i];
+	}
+	if (!all && count == 1 && strcmp(mechanisms[0].name, given->mechanism) != 0) {
+		const char *near = word_nearest(given->mechanism, mechanism_name, NULL);
+
+		return cli_usage_error(near ? COMMAND ": there is no mechanism '%s'; did you mean '%s'?"
+		                            : COMMAND ": there is no mechanism '%s'; see espalier sim run --collective allreduce --help",
+		                       given->mechanism, near);
+	}
+	if (given->trace && all)
+		return cli_usage_error(COMMAND ": --trace shows one mechanism; name it with --mechanism");
+	*out_count = count;
+	return -1;
+}
+
+/* Groups by rack: as the topology has them, or as asked for. NULL: one rack. */
+static enum esp_status group_workers(const struct given *given, uint32_t **out, struct error *err)
+{
+	uint32_t workers = (uint32_t)given->workers;
+	uint32_t *group_of = malloc(workers * sizeof(*group_of)), *place = malloc(workers * sizeof(*place));
+	enum esp_status status = group_of && place ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u workers", workers);
+
+	if (status == ESP_OK && given->network.topology) {
+		status = sim_network_place(&given->network, workers, place, err);
+		if (status == ESP_OK)
+			status = topology_groups(given->network.topology, place, workers, group_of, err);
+	} else if (status == ESP_OK) {
+		groups_racks(workers, (uint32_t)given->racks, (enum placement)given->network.place, group_of);
+	}
+	free(place);
+	if (status != ESP_OK) {
+		free(group_of);
+		group_of = NULL;
+	}
+	*out = group_of;
+	return status;
+}
+
+static bool has_blocks(enum plan_collective collective)
+{
+	return collective != PLAN_ALLREDUCE && collective != PLAN_BROADCAST && collective != PLAN_REDUCE && collective != PLAN_BARRIER;
+}
+
+static enum esp_status open_plan(const struct given *given, const struct mechanism *mechanism, const uint32_t *group_of,
+                                 struct plan **out, struct error *err)
+{
+	enum plan_collective collective = (enum plan_collective)given->collective;
+	uint64_t bytes = collective == PLAN_BARRIER ? 0 : has_blocks(collective) ? given->bytes / given->workers : given->bytes;
+	struct plan_spec spec = {
+		.chunks = {
+			.collective = collective,
+			.workers = (uint32_t)given->workers,
+			.root = (uint32_t)given->root,
+			.bytes = bytes,
+			.chunk_bytes = mechanism->is_whole ? 0 : given->chunk,
+		},
+		.group_of = group_of,
+		.servers = mechanism->has_servers ? (uint32_t)given->servers : 0,
+	};
+
+	return plan_open(plan_planner_find(mechanism->planner), &spec, out, err);
+}
+
+static enum esp_status measure(const struct given *given, struct outcome *outcome, const uint32_t *group_of,
+                               struct error *err)
+{
+	struct plan *plan = NULL;
+	struct sim_film film;
+	bool is_filmed = given->trace && (strcmp(outcome->mechanism->name, given->mechanism) == 0);
+	enum esp_status status = open_plan(given, outcome->mechanism, group_of, &plan, err);
+
+	if (status == ESP_OK && is_filmed)
+		status = sim_film_open(&film, given->trace, plan, err);
+	if (status != ESP_OK) {
+		plan_close(plan);
+		return status;
+	}
+	status = sim_network_run(&given->network, plan, is_filmed ? sim_film_message : NULL, &film, &outcome->result, err);
+	if (is_filmed) {
+		struct error closing = {0};
+		enum esp_status closed = sim_film_close(&film, status == ESP_OK, &closing);
+
+		if (status == ESP_OK && closed != ESP_OK) {
+			status = closed;
+			*err = closing;
+		}
+	}
+	plan_close(plan);
+	return status;
+}
+
+/* ---- what came of it ---- */
+
+static double speedup(const struct outcome *outcomes, const struct outcome *outcome)
+{
+	return outcome->result.seconds > 0 ? outcomes[0].result.seconds / outcome->result.seconds : 1;
+}
+
+static enum esp_status print_table(const struct outcome *outcomes, size_t count)
+{
+	static const char *const headers[] = {"mechanism", "seconds", "speedup", "messages", "out of hosts", "into hosts",
+	                                      "out of racks", "into racks", NULL};
+	struct table table;
+
+	table_init(&table, headers);
+	for (size_t i = 0; i < count; i++) {
+		const struct once_result *result = &outcomes[i].result;
+
+		if (outcomes[i].reason[0])
+			continue;
+		table_cell(&table, "%s", outcomes[i].mechanism->name);
+		table_cell(&table, "%.6f", result->seconds);
+		table_cell(&table, "%.2f", speedup(outcomes, &outcomes[i]));
+		table_cell(&table, "%llu", (unsigned long long)result->messages);
+		for (unsigned class = TOPOLOGY_HOST_OUT; class <= TOPOLOGY_RACK_IN; class++)
+			table_cell(&table, "%.1f MB", (double)result->class_bytes[class] * 1e-6);
+	}
+	enum esp_status status = table_print(&table, stdout);
+	table_fini(&table);
+	for (size_t i = 0; i < count; i++) {
+		if (outcomes[i].reason[0])
+			printf("\nleft out: %s: %s\n", outcomes[i].mechanism->name, outcomes[i].reason);
+	}
+	return status;
+}
+
+static enum esp_status print_json(const struct given *given, const struct outcome *outcomes, size_t count)
+{
+	struct json json;
+
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_put_string(&json, "collective", plan_collective_name((enum plan_collective)given->collective));
+	json_put_u64(&json, "bytes", given->bytes);
+	json_put_u64(&json, "chunk_bytes", given->chunk);
+	json_put_u64(&json, "workers", given->workers);
+	json_put_u64(&json, "servers", given->servers);
+	json_put_u64(&json, "racks", given->racks);
+	sim_network_json(&given->network, &json);
+	json_key(&json, "results");
+	json_array_begin(&json);
+	for (size_t i = 0; i < count; i++) {
+		const struct once_result *result = &outcomes[i].result;
+
+		json_object_begin(&json);
+		json_put_string(&json, "mechanism", outcomes[i].mechanism->name);
+		json_put_string(&json, "planner", outcomes[i].mechanism->planner);
+		json_put_string(&json, "left_out", outcomes[i].reason[0] ? outcomes[i].reason : NULL);
+		if (!outcomes[i].reason[0]) {
+			json_put_double(&json, "seconds", result->seconds);
+			json_put_double(&json, "speedup", speedup(outcomes, &outcomes[i]));
+			json_put_u64(&json, "messages", result->messages);
+			json_put_u64(&json, "wire_bytes", result->bytes);
+			sim_bytes_json(result, &json);
+		}
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}
+
+static int compare(const struct given *given, struct outcome *outcomes, size_t count)
+{
+	uint32_t *group_of = NULL;
+	struct error err = {0};
+	int exit_status = -1;
+
+	err.status = group_workers(given, &group_of, &err);
+	if (err.status != ESP_OK)
+		return cli_fail(COMMAND ": %s", err.text);
+	for (size_t i = 0; exit_status < 0 && i < count; i++) {
+		enum esp_status status = measure(given, &outcomes[i], group_of, &err);
+
+		/* With all of them, what one cannot do is said and the others are compared. */
+		if (status == ESP_EINVAL && count > 2)
+			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err.text);
+		else if (status != ESP_OK)
+			exit_status = plan_complain(COMMAND, &err);
+	}
+	free(group_of);
+	if (exit_status >= 0)
+		return exit_status;
+	enum esp_status printed = given->json ? print_json(given, outcomes, count) : print_table(outcomes, count);
+	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+}
+
+static int run(int argc, char **argv)
+{
+	struct given given = {.mechanism = "all", .bytes = 100u << 20, .chunk = CHUNK_BYTES, .servers = 1, .racks = 1, .collective = -1};
+	struct outcome outcomes[OUTCOMES_MAX] = {0};
+	size_t count = 0;
+	int exit_status = parse(&given, &argc, argv);
+
+	if (exit_status >= 0)
+		return exit_status;
+	if (given.collective < 0)
+		return cli_usage_error(COMMAND ": which collective? Give --collective NAME");
+	exit_status = sim_network_take(&given.network, COMMAND);
+	if (exit_status < 0 && given.workers == 0)
+		given.workers = given.network.topology ? given.network.topology->host_count : 32;
+	if (exit_status < 0 && given.racks > given.workers)
+		exit_status = cli_usage_error(COMMAND ": %llu racks are too many for %llu workers", (unsigned long long)given.racks,
+		                              (unsigned long long)given.workers);
+	if (exit_status < 0)
+		exit_status = choose(&given, outcomes, &count);
+	if (exit_status < 0)
+		exit_status = compare(&given, outcomes, count);
+	sim_network_fini(&given.network);
+	return exit_status;
+}
+
+const struct cli_command cli_sim_collective = {"run", "runs a collective by each mechanism on a modelled network", run};

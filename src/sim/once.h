@@ -1,0 +1,35 @@
+/*
+ * once.h - one collective, once: a plan run from start to end on a modelled network, all nodes starting together.
+ */
+#ifndef SIM_ONCE_H
+#define SIM_ONCE_H
+
+#include "sim/cluster.h"
+
+struct once_config {
+	const struct topology *topology;
+	const uint32_t *place; /* vertex of each node of the plan */
+	enum network_model model;
+	bool store_and_forward; /* FIFO: switches wait for all of a message; otherwise they cut through */
+	bool cut_through_sums;  /* see cluster.h */
+	uint32_t mtu;           /* 0: no headers */
+	enum cluster_order order;
+	uint32_t credits;       /* 0: as many as there can be */
+	uint32_t active_chunks; /* 0: as cluster.h has it     */
+	void *user;
+	void (*message)(void *user, const struct cluster_message *message); /* may be NULL */
+};
+
+struct once_result {
+	double seconds; /* until the last worker was done */
+	double first;   /* when the first worker was */
+	uint64_t messages, bytes, credits;
+	uint64_t class_bytes[TOPOLOGY_CLASSES]; /* over links of that class */
+	uint64_t events;
+};
+
+/* ESP_EPLAN: it does not end; err says who waits for whom. ESP_EINVAL, ESP_ENOMEM, and what an executor says. */
+ESP_CHECKED enum esp_status once_run(const struct plan *plan, const struct once_config *config, struct once_result *out,
+                                     struct error *err);
+
+#endif
