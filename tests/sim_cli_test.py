@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""espalier sim plan and espalier sim run --collective, as a person or a script uses them.
+
+sim_cli_test.py ESPALIER
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+OK, NO, USAGE = 0, 1, 2
+MECHANISMS = ["server", "aggregation", "multicast", "multicast+aggregation", "flat", "ring", "ring-whole", "ring+multicast", "butterfly",
+              "halving-doubling", "tree", "double-tree", "two-level", "hub"]
+TOPOLOGY = """topology 1
+switch core
+switch rack0 under core rate 10gbit delay 2us
+hosts 4 under rack0 rate 10gbit delay 1us
+switch rack1 under core rate 10gbit delay 2us
+hosts 4 under rack1 rate 10gbit delay 1us
+"""
+
+
+def espalier(*words, text=""):
+    done = subprocess.run([sys.argv[1], *map(str, words)], input=text, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def good(*words, text=""):
+    status, out, err = espalier(*words, text=text)
+    assert status == OK and err == "", (words, status, err)
+    return out
+
+
+def refused(*words, says, status=USAGE, text=""):
+    got, out, err = espalier(*words, text=text)
+    assert got == status and out == "" and says in err, (words, got, out, err)
+
+
+def document(*words, text=""):
+    return json.loads(good(*words, "--json", text=text))
+
+
+def close(a, b):
+    return math.isclose(a, b, rel_tol=1e-9)
+
+
+def in_folder(test):
+    with tempfile.TemporaryDirectory() as folder:
+        test(folder)
+
+
+def test_help():
+    assert "commands:" in good("sim", "--help")
+    for command in ["plan", "run"]:
+        assert f"\n  {command} " in good("sim", "--help")
+    assert "--topology" in good("sim", "plan", "--help") and "--trace" in good("sim", "plan", "--help")
+    words = good("sim", "run", "--collective", "allreduce", "--help")
+    assert all(name in words for name in MECHANISMS)
+    refused("sim", "paln", says="did you mean 'plan'")
+    assert espalier("sim")[0] == USAGE
+
+
+def test_plan_closed_forms():
+    """One plan, made or read, takes what can be worked out by hand."""
+    size, rate = 8 << 20, 10e9 / 8
+    made = document("sim", "plan", "--planner", "ring", "--nodes", 8, "--bytes", size)
+    assert close(made["seconds"], 2 * 7 / 8 * size / rate) and made["messages"] == 2 * 7 * 8, made
+    assert made["link_bytes"]["host_out"] == made["link_bytes"]["host_in"] == made["wire_bytes"] == 14 * size, made
+    text = good("plan", "make", "ring", "--nodes", 8, "--bytes", size)
+    assert document("sim", "plan", "-", text=text) == made
+    slow = document("sim", "plan", "-", "--gbps", 1, text=text)
+    assert close(slow["seconds"], 10 * made["seconds"]), slow
+    late = document("sim", "plan", "-", "--delay", "5us", text=text)
+    assert close(late["seconds"], made["seconds"] + 14 * 10e-6), late
+    central = document("sim", "plan", "--planner", "central", "--servers", 1, "--nodes", 6, "--bytes", size, "--network", "fifo")
+    assert close(central["seconds"], 2 * 6 * size / rate), central
+    both = document("sim", "plan", "--planner", "switch", "--servers", 1, "--nodes", 6, "--bytes", size, "--chunks", 1, "--cut-through")
+    assert close(both["seconds"], 2 * size / rate) and both["link_bytes"]["host_out"] == 7 * size, both
+    racks = document("sim", "plan", "--planner", "two-level", "--nodes", 8, "--racks", 2, "--bytes", size, "--oversubscribe", 4)
+    assert racks["link_bytes"]["rack_out"] == racks["link_bytes"]["rack_in"] == 2 * size, racks
+    assert "8 nodes, 8 chunks: 0.0117440512 s; 112 messages, 112M" in good("sim", "plan", "-", text=text)
+
+
+def test_plan_refusals():
+    refused("sim", "plan", says="which plan?")
+    refused("sim", "plan", "no/such/file", says="cannot read no/such/file")
+    refused("sim", "plan", "-", status=NO, says="line 1", text="nonsense\n")
+    text = good("plan", "make", "ring", "--nodes", 4)
+    refused("sim", "plan", "-", status=NO, says="updated twice", text=text.replace("; update out", "; update out; update out"))
+    refused("sim", "plan", "-", "--nodes", 4, says="holds its plan already", text=text)
+    refused("sim", "plan", "-", "--gbps", 0, says="--gbps", text=text)
+    refused("sim", "plan", "-", "--delay", 5, says="such as 5us", text=text)
+    refused("sim", "plan", "-", "--mtu", 100, says="--mtu", text=text)
+    refused("sim", "plan", "-", "--trace", "no/such/folder/t.json", status=NO, says="no/such/folder", text=text)
+
+
+def test_trace(folder):
+    path = os.path.join(folder, "t.json")
+    made = document("sim", "plan", "--planner", "flat", "--nodes", 4, "--bytes", "4M", "--trace", path)
+    events = json.load(open(path))
+    slices = [e for e in events if e["ph"] == "X"]
+    assert len(slices) == 2 * made["messages"] and {e["pid"] for e in slices} == {0, 1, 2, 3}
+    assert close(max(e["ts"] + e["dur"] for e in slices), made["seconds"] * 1e6)
+    assert sum(e["args"]["bytes"] for e in slices) == 2 * made["wire_bytes"]
+    tracks = {}
+    for event in sorted(slices, key=lambda e: e["ts"]):  # slices of one track do not overlap
+        key = (event["pid"], event["tid"])
+        assert event["ts"] >= tracks.get(key, 0) - 1e-5, event
+        tracks[key] = event["ts"] + event["dur"]
+    starts, ends = ([e["id"] for e in events if e["ph"] == ph] for ph in "sf")
+    assert sorted(starts) == sorted(ends) and len(set(starts)) == made["messages"]
+
+
+def test_topology(folder):
+    path = os.path.join(folder, "hall")
+    words = ["sim", "run", "--collective", "allreduce", "--bytes", "8M", "--topology", path, "--mechanism", "two-level"]
+    open(path, "w").write(TOPOLOGY)
+    result = document(*words)
+    assert result["workers"] == 8 and result["network"]["topology"] == path
+    assert result["results"][1]["link_bytes"]["rack_out"] == 2 * (8 << 20), result
+    open(path, "w").write(TOPOLOGY + "at 0 rack1 rate 100mbit\n")
+    slow = document(*words)
+    assert slow["results"][1]["seconds"] > 5 * result["results"][1]["seconds"]
+    open(path, "w").write(TOPOLOGY + "from 0 node00 > node04 flows 3\n")
+    shared = document(*words)
+    assert result["results"][1]["seconds"] < shared["results"][1]["seconds"] < slow["results"][1]["seconds"]
+    refused(*words, "--network", "fifo", says="give the background a rate")
+    refused(*words, "--gbps", 10, says="--topology FILE says")
+    open(path, "w").write(TOPOLOGY + "hosts many\n")
+    refused(*words, status=NO, says=f"{path}: line 7: hosts wants")
+
+
+def test_collective():
+    all_of_them = document("sim", "run", "--collective", "allreduce", "--bytes", "16M", "--workers", 8, "--racks", 2)
+    by_name = {r["mechanism"]: r for r in all_of_them["results"]}
+    assert list(by_name) == MECHANISMS and by_name["server"]["speedup"] == 1
+    for name, result in by_name.items():
+        assert close(result["speedup"], by_name["server"]["seconds"] / result["seconds"]), result
+    assert by_name["multicast+aggregation"]["speedup"] > 3 and by_name["ring"]["speedup"] > 3
+    for collective in ["broadcast", "reduce", "allgather", "reduce-scatter", "gather", "scatter", "alltoall", "barrier"]:
+        results = document("sim", "run", "--collective", collective, "--bytes", "1M", "--workers", 5, "--racks", 2)["results"]
+        assert len(results) == len(MECHANISMS) and not any(r["left_out"] for r in results), results
+    words = ["sim", "run", "--collective", "allreduce", "--workers", 6, "--bytes", "3M", "--racks", 3, "--delay", "3us"]
+    assert good(*words) == good(*words)
+    assert good(*words, "--network", "fifo", "--json") == good(*words, "--network", "fifo", "--json")
+    refused(*words, "--mechanism", "rign", says="did you mean 'ring'")
+    refused(*words, "--trace", "t.json", says="--trace shows one mechanism")
+    refused("sim", "run", "--collective", "allreduce", "--workers", 2, "--racks", 3, says="3 racks are too many")
+
+
+def main():
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            print(name, flush=True)
+            in_folder(test) if test.__code__.co_argcount else test()
+
+
+main()
