@@ -53,7 +53,7 @@ def in_folder(test):
 
 def test_help():
     assert "commands:" in good("sim", "--help")
-    for command in ["plan", "run"]:
+    for command in ["plan", "run", "topology"]:
         assert f"\n  {command} " in good("sim", "--help")
     assert "--topology" in good("sim", "plan", "--help") and "--trace" in good("sim", "plan", "--help")
     words = good("sim", "run", "--collective", "allreduce", "--help")
@@ -130,6 +130,29 @@ def test_topology(folder):
     refused(*words, "--gbps", 10, says="--topology FILE says")
     open(path, "w").write(TOPOLOGY + "hosts many\n")
     refused(*words, status=NO, says=f"{path}: line 7: hosts wants")
+
+
+def test_topology_text(folder):
+    text = good("sim", "topology", "--hosts", 6, "--racks", 2, "--gbps", 25, "--oversubscribe", 3, "--delay", "1us", "--nics", 2)
+    assert text == ("topology 1\nswitch core\n"
+                    "switch rack0 under core rate 50gbit\nhosts 3 under rack0 rate 25gbit delay 1us nics 2\n"
+                    "switch rack1 under core rate 50gbit\nhosts 3 under rack1 rate 25gbit delay 1us nics 2\n"), text
+    assert good("sim", "topology", "-", text="# mine\n" + text.replace(" nics", "   nics")) == text
+    path = os.path.join(folder, "hall")
+    open(path, "w").write(text)
+    words = ["sim", "run", "--collective", "allreduce", "--workers", 6, "--bytes", "6M", "--mechanism", "two-level"]
+    read = document(*words, "--topology", path)["results"][1]
+    made = document(*words, "--racks", 2, "--gbps", 25, "--oversubscribe", 3, "--delay", "1us", "--nics", 2)["results"][1]
+    assert read == {**made, "speedup": read["speedup"]}, (read, made)
+    refused("sim", "topology", says="Give --hosts N")
+    refused("sim", "topology", "--hosts", 2, "--racks", 3, says="each rack needs one")
+    refused("sim", "topology", "-", status=NO, says="-: line 1: a topology begins", text="hosts 3\n")
+
+
+def test_servers_links():
+    words = ["sim", "run", "--collective", "allreduce", "--workers", 8, "--bytes", "8M", "--mechanism", "server"]
+    slow, fast = (document(*words, "--server-gbps", g)["results"][0]["seconds"] for g in [10, 40])
+    assert slow > 3.5 * fast, (slow, fast)
 
 
 def test_collective():

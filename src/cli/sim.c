@@ -11,6 +11,7 @@
 static const struct cli_command *const commands[] = {
 	&cli_sim_plan,
 	&cli_sim_collective,
+	&cli_sim_topology,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

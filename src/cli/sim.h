@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command cli_sim_plan;
+extern const struct cli_command cli_sim_plan, cli_sim_topology;
 
 /* espalier sim run --collective: a collective alone, without training around it. Is it meant? */
 extern const struct cli_command cli_sim_collective;

@@ -18,8 +18,9 @@ size_t sim_network_options(struct sim_network *network, struct cli_option *optio
 		.gbps = 10, .oversubscribe = 1, .nics = 1, .credits = 16, .active_chunks = 64, .delay = "0", .uplink_delay = "0",
 	};
 	const struct cli_option all[] = {
-		{"topology", 'T', CLI_STRING, &network->file, "FILE", "hosts, switches and links, as docs/sim.md describes; in place of the next five"},
+		{"topology", 'T', CLI_STRING, &network->file, "FILE", "hosts, switches and links, as docs/sim.md describes; in place of the next six"},
 		{"gbps", 0, CLI_DOUBLE, &network->gbps, "G", "Gbit/s of a host's link, each way (default 10)", .given = &network->gbps_given},
+		{"server-gbps", 0, CLI_DOUBLE, &network->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)"},
 		{"oversubscribe", 0, CLI_DOUBLE, &network->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)"},
 		{"delay", 0, CLI_STRING, &network->delay, "TIME", "of each host's link, one way, such as 5us (default 0)"},
 		{"uplink-delay", 0, CLI_STRING, &network->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
@@ -65,6 +66,9 @@ int sim_network_take(struct sim_network *network, const char *command)
 	if (!(network->oversubscribe > 0 && network->oversubscribe <= 1e6))
 		return cli_usage_error("%s: --oversubscribe must be above 0, and 1000000 at most", command);
 	spec->rate_bits = (uint64_t)llround(network->gbps * 1e9);
+	if (!(network->server_gbps == 0 || (network->server_gbps >= 1e-6 && network->server_gbps <= 1e6)))
+		return cli_usage_error("%s: --server-gbps is a rate from 0.000001 to 1000000", command);
+	spec->server_bits = (uint64_t)llround(network->server_gbps * 1e9);
 	spec->oversubscribe = network->oversubscribe;
 	spec->nics = (uint32_t)network->nics;
 	if (!units_parse_time(network->delay, &spec->delay_ns) ||
@@ -144,6 +148,7 @@ void sim_network_json(const struct sim_network *network, struct json *json)
 	json_put_string(json, "topology", network->file);
 	if (!network->file) {
 		json_put_double(json, "gbps", network->gbps);
+		json_put_double(json, "server_gbps", network->server_gbps > 0 ? network->server_gbps : network->gbps);
 		json_put_double(json, "oversubscribe", network->oversubscribe);
 		json_put_double(json, "delay_s", (double)network->spec.delay_ns * 1e-9);
 		json_put_double(json, "uplink_delay_s", (double)network->spec.uplink_delay_ns * 1e-9);

@@ -16,12 +16,12 @@
 #include "cli/options.h"
 #include "sim/once.h"
 
-#define SIM_NETWORK_OPTIONS 14u
+#define SIM_NETWORK_OPTIONS 16u
 
 struct sim_network {
 	/* as it was typed */
 	const char *file, *delay, *uplink_delay;
-	double gbps, oversubscribe;
+	double gbps, server_gbps, oversubscribe;
 	uint64_t nics, mtu, credits, active_chunks;
 	int model, order, place;
 	bool cut_through;
@@ -33,6 +33,10 @@ struct sim_network {
 
 /* Sets the defaults and fills the first options of the table; returns how many. */
 size_t sim_network_options(struct sim_network *network, struct cli_option *options);
+
+/* The first so many of them make a topology. */
+#define SIM_TOPOLOGY_FIRST 1u
+#define SIM_TOPOLOGY_COUNT 6u
 
 /* Returns -1 to go on, or the exit status after having said what is wrong. */
 int sim_network_take(struct sim_network *network, const char *command);

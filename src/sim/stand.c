@@ -23,15 +23,18 @@ enum esp_status stand_topology(const struct plan *plan, const struct topology_sp
 {
 	struct topology_spec spec = *links;
 	uint32_t racks = plan->group_of ? plan->group_count : 1;
-	uint32_t *hosts = calloc(racks, sizeof(*hosts));
+	uint32_t *hosts = calloc(2 * (size_t)racks, sizeof(*hosts)), *servers = hosts + racks;
 
 	if (!hosts)
 		return out_of_memory(plan, err);
-	for (uint32_t i = 0; i < machines(plan); i++)
+	for (uint32_t i = 0; i < machines(plan); i++) {
 		hosts[group_of(plan, i)]++;
+		servers[group_of(plan, i)] += i >= plan->workers;
+	}
 	spec.racks = racks;
 	spec.hosts = machines(plan);
 	spec.rack_hosts = hosts;
+	spec.rack_servers = servers;
 	enum esp_status status = topology_make(&spec, out, err);
 	free(hosts);
 	return status;

@@ -9,7 +9,8 @@
 
 /*
  * A topology for the plan: a rack for each of its groups, a host for each of its machines (workers, servers, aggregators), in
- * the order of their numbers. links says how fast; its racks and hosts are not used.
+ * the order of their numbers. links says how fast; its racks and hosts are not used. Machines that are no workers
+ * have links of its server_bits, if it has any.
  */
 ESP_CHECKED enum esp_status stand_topology(const struct plan *plan, const struct topology_spec *links,
                                            struct topology **out, struct error *err);

@@ -62,10 +62,13 @@ static enum esp_status add_rack(struct topology_builder *builder, const struct t
 		.name = name, .length = strlen(name), .parent = has_core ? 0 : TOPOLOGY_NONE, .nics = 1,
 		.rate_out = uplink, .rate_in = uplink, .delay = (double)spec->uplink_delay_ns * 1e-9}, err);
 	for (uint32_t i = 0; status == ESP_OK && i < hosts; i++) {
+		bool is_server = spec->rack_servers && spec->server_bits && i + spec->rack_servers[rack] >= hosts;
+		double own = is_server ? (double)spec->server_bits / 8 : rate;
+
 		build_host_name(builder, name);
 		status = build_add(builder, &(struct build_vertex){
 			.name = name, .length = strlen(name), .parent = number, .is_host = true, .nics = nics,
-			.rate_out = rate, .rate_in = rate, .delay = (double)spec->delay_ns * 1e-9,
+			.rate_out = own, .rate_in = own, .delay = (double)spec->delay_ns * 1e-9,
 			.local = (double)spec->local_bits / 8}, err);
 	}
 	return status;

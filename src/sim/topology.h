@@ -103,9 +103,11 @@ struct topology_spec {
 	uint32_t racks;        /* at least 1                                                 */
 	uint32_t hosts;        /* in all, as equal as can be over the racks, in order        */
 	const uint32_t *rack_hosts; /* hosts of each rack, in place of that; NULL: see above. Borrowed while making */
+	const uint32_t *rack_servers; /* so many of each rack's hosts, the last ones, have links of another rate; NULL: none. Borrowed */
+	uint64_t server_bits;  /* that rate; 0: the same                                     */
 	uint32_t nics;         /* of each host; 0: 1                                         */
 	uint64_t rate_bits;    /* of a NIC, each way                                         */
-	double oversubscribe;  /* an uplink has (the hosts of its rack) * nics * rate / this; 0: 1 */
+	double oversubscribe;  /* an uplink has (the hosts of its rack) * nics * rate_bits / this; 0: 1 */
 	uint64_t delay_ns;     /* one way, of a host's link                                  */
 	uint64_t uplink_delay_ns;
 	uint64_t local_bits;   /* 0: what stays in a host takes no time                      */
