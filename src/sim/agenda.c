@@ -95,13 +95,12 @@ static struct agenda_entry take_last(struct agenda *agenda)
 enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err)
 {
 	while (!agenda->failed) {
+		bool is_due_now = agenda->count > 0 && agenda->entries[0].at == agenda->now;
 		struct agenda_entry entry;
 
-		if (agenda->count > 0 && agenda->entries[0].at == agenda->now)
-			entry = take_first(agenda);
-		else if (agenda->last_count > 0)
+		if (!is_due_now && agenda->last_count > 0)
 			entry = take_last(agenda);
-		else if (agenda->count > 0 && agenda->entries[0].at <= until)
+		else if (is_due_now || (agenda->count > 0 && agenda->entries[0].at <= until))
 			entry = take_first(agenda);
 		else
 			break;

@@ -100,7 +100,7 @@ static bool make_tables(struct cluster *cluster)
 
 	cluster->place = malloc(config->nodes * sizeof(*cluster->place));
 	cluster->order = malloc(vertices);
-	cluster->nics = calloc(vertices, sizeof(*cluster->nics));
+	cluster->nics = calloc(vertices, sizeof(struct outbox *));
 	if (!cluster->place || !cluster->order || !cluster->nics)
 		return false;
 	memcpy(cluster->place, config->place, config->nodes * sizeof(*cluster->place));

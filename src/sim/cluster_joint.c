@@ -35,10 +35,10 @@ static struct joint *joint_get(struct cluster *cluster, const void *chunk_id)
 		if (!cluster->joints)
 			return NULL;
 	}
-	struct joint **slot = joint_slot(cluster, chunk_id);
-	if (*slot)
-		return *slot;
-	struct joint *joint = cluster->joint_free;
+	struct joint **slot = joint_slot(cluster, chunk_id), *joint = *slot;
+	if (joint)
+		return joint;
+	joint = cluster->joint_free;
 	if (joint)
 		cluster->joint_free = joint->next;
 	else

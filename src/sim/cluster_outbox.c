@@ -91,7 +91,7 @@ static bool pairs_grow(struct cluster *cluster)
 {
 	struct outbox **old = cluster->pairs;
 	uint32_t old_room = cluster->pair_room, room = old_room ? old_room * 2 : 256;
-	struct outbox **pairs = calloc(room, sizeof(*pairs));
+	struct outbox **pairs = calloc(room, sizeof(struct outbox *));
 
 	if (!pairs)
 		return false;

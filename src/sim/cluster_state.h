@@ -105,13 +105,13 @@ void cluster_stir(struct cluster *cluster, struct seat *seat);
 
 /* Takes all messages that the executor has. cluster_post.c */
 void post_collect(struct cluster *cluster, struct seat *seat);
-void post_headed(void *cluster, void *message);
-void post_left(void *cluster, void *message);
-void post_arrived(void *cluster, void *message);
+/* What the network tells; the cookie is the message. */
+void post_headed(void *user, void *cookie);
+void post_left(void *user, void *cookie);
+void post_arrived(void *user, void *cookie);
 void post_deliver(struct message *message);
 void post_sent(struct message *message);
 void post_release(struct message *message);
-bool post_open(struct cluster *cluster);
 void post_close(struct cluster *cluster);
 
 /* The outbox through which a message from one node to another leaves. cluster_outbox.c; NULL: no memory. */

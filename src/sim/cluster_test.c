@@ -28,7 +28,6 @@ struct trial {
 	uint64_t delay_ns; /* of a host's link */
 	uint64_t rate_bits;
 
-	const struct agenda *agenda;
 	double time;
 	uint32_t done;
 	uint64_t digest; /* of all messages and their times */
@@ -37,13 +36,15 @@ struct trial {
 	struct plan_report report;
 };
 
+static struct agenda now; /* of the trial that runs */
+
 static void on_done(void *user, uint32_t stream, uint32_t member, void *cookie)
 {
 	struct trial *trial = user;
 
 	CHECK(stream == 0 && cookie == trial && member < NODES_MOST);
 	trial->done++;
-	trial->time = trial->agenda->now; /* acknowledgements may come later */
+	trial->time = now.now; /* acknowledgements may come later */
 }
 
 static void mix(uint64_t *digest, const void *data, size_t bytes)
@@ -66,7 +67,7 @@ static void on_message(void *user, const struct cluster_message *message)
 /* Workers and servers on hosts, each where its group is; switches where they are. */
 static void place_nodes(const struct plan *plan, const struct topology *topology, uint32_t *place)
 {
-	uint32_t machines = plan->nodes - plan->switches, rack_at[NODES_MOST];
+	uint32_t machines = plan->nodes - plan->switches, rack_at[NODES_MOST] = {0};
 
 	CHECK(plan->nodes <= NODES_MOST && topology_place(topology, machines, false, place, NULL) == ESP_OK);
 	for (uint32_t i = 0; i < machines; i++)
@@ -80,7 +81,6 @@ static void run(struct trial *trial)
 {
 	uint32_t place[NODES_MOST], workers = trial->spec.chunks.workers, racks = trial->racks ? trial->racks : 1;
 	uint32_t group_of[NODES_MOST];
-	struct agenda agenda = {0};
 	struct topology *topology;
 	struct cluster *cluster;
 	struct plan *plan;
@@ -96,18 +96,17 @@ static void run(struct trial *trial)
 	CHECK_MSG(topology_make(&spec, &topology, &err) == ESP_OK, "%s", err.text);
 	place_nodes(plan, topology, place);
 	struct cluster_config config = {
-		.agenda = &agenda, .topology = topology, .place = place, .nodes = plan->nodes, .model = trial->model,
+		.agenda = &now, .topology = topology, .place = place, .nodes = plan->nodes, .model = trial->model,
 		.cut_through = true, .cut_through_sums = trial->cut_through_sums, .order = trial->order,
 		.active_chunks = trial->active_chunks, .credits = trial->credits, .user = trial, .done = on_done,
 		.message = on_message,
 	};
 	CHECK_MSG(cluster_open(&config, &cluster, &err) == ESP_OK, "%s", err.text);
 	trial->done = 0;
-	trial->agenda = &agenda;
 	trial->digest = 1;
 	CHECK(cluster_stream(cluster, NULL, plan->nodes, &err) == 0);
 	CHECK_MSG(cluster_start_all(cluster, 0, plan, trial, &err) == ESP_OK, "%s", err.text);
-	CHECK(agenda_run(&agenda, INFINITY, &err) == ESP_OK);
+	CHECK(agenda_run(&now, INFINITY, &err) == ESP_OK);
 	CHECK_MSG(cluster_quiet(cluster, &err) == ESP_OK, "%s: %s", trial->planner, err.text);
 	CHECK_U64(trial->done, plan->nodes);
 	trial->stats = cluster_stats(cluster);
@@ -118,7 +117,7 @@ static void run(struct trial *trial)
 	cluster_close(cluster);
 	plan_close(plan);
 	topology_close(topology);
-	agenda_fini(&agenda);
+	agenda_fini(&now);
 }
 
 static struct trial allreduce(const char *planner, uint32_t workers, uint64_t bytes, uint64_t chunk_bytes)

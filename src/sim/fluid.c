@@ -53,7 +53,7 @@ static bool heap_add(struct network *network, struct transfer *transfer)
 {
 	if (network->heap_count == network->heap_room) {
 		uint32_t room = network->heap_room ? network->heap_room * 2 : 64;
-		struct transfer **heap = realloc(network->heap, room * sizeof(*heap));
+		struct transfer **heap = realloc(network->heap, room * sizeof(struct transfer *));
 
 		if (!heap)
 			return false;

@@ -1,5 +1,6 @@
 #include "sim/stand.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,11 @@ enum esp_status stand_topology(const struct plan *plan, const struct topology_sp
 {
 	struct topology_spec spec = *links;
 	uint32_t racks = plan->group_of ? plan->group_count : 1;
-	uint32_t *hosts = calloc(2 * (size_t)racks, sizeof(*hosts)), *servers = hosts + racks;
+	uint32_t *hosts = calloc(2 * (size_t)racks, sizeof(*hosts));
 
 	if (!hosts)
 		return out_of_memory(plan, err);
+	uint32_t *servers = hosts + racks;
 	for (uint32_t i = 0; i < machines(plan); i++) {
 		hosts[group_of(plan, i)]++;
 		servers[group_of(plan, i)] += i >= plan->workers;
@@ -62,6 +64,7 @@ static void place_beside(const struct plan *plan, const struct topology *topolog
 {
 	uint32_t host = 0, shared = 0;
 
+	assert(topology->host_count > 0);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		is_taken[out_place[i]] = 1;
 	for (uint32_t i = plan->workers; i < machines(plan); i++) {

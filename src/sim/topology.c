@@ -161,7 +161,7 @@ enum esp_status topology_place(const struct topology *topology, uint32_t workers
                                struct error *err)
 {
 	uint32_t count = topology->host_count;
-	uint32_t *hosts = malloc(count * sizeof(*hosts)), *place_in_rack = malloc(count * sizeof(*place_in_rack));
+	uint32_t *hosts = calloc(count, sizeof(*hosts)), *place_in_rack = malloc(count * sizeof(*place_in_rack));
 	uint32_t *before = malloc((topology->vertex_count + 1) * sizeof(*before));
 	bool has_memory = hosts && place_in_rack && before;
 

@@ -204,7 +204,7 @@ static enum esp_status read_hosts(struct topology_builder *builder, const struct
 /* at TIME NAME rate R */
 static enum esp_status read_change(struct topology_builder *builder, const struct line *line, struct error *err)
 {
-	struct topology_change change;
+	struct topology_change change = {0};
 
 	if (!time_at(line, 1, &change.at))
 		return wrong(line, err, "at wants a time, such as 2s");
