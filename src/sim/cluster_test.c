@@ -240,6 +240,41 @@ static void test_rounds(struct rng *rng)
 	}
 }
 
+/* Messages take a host's links in turn: two links, half the time. */
+static void test_nics(void)
+{
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 16000, .chunk_bytes = 1000}};
+	struct agenda agenda = {0};
+	double seconds[2];
+
+	for (uint32_t nics = 1; nics <= 2; nics++) {
+		for (int model = NETWORK_FLUID; model <= NETWORK_FIFO; model++) {
+			struct topology_spec network = {.racks = 1, .hosts = 4, .rate_bits = RATE_BITS, .nics = nics};
+			struct topology *topology;
+			struct cluster *cluster;
+			struct plan *plan;
+			uint32_t place[4];
+
+			CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK);
+			CHECK(topology_make(&network, &topology, NULL) == ESP_OK);
+			CHECK(topology_place(topology, 4, false, place, NULL) == ESP_OK);
+			struct cluster_config config = {.agenda = &agenda, .topology = topology, .place = place, .nodes = 4,
+			                                .model = (enum network_model)model, .cut_through = true, .order = CLUSTER_READY};
+			CHECK(cluster_open(&config, &cluster, NULL) == ESP_OK);
+			CHECK(cluster_stream(cluster, NULL, 4, NULL) == 0);
+			CHECK(cluster_start_all(cluster, 0, plan, NULL, NULL) == ESP_OK);
+			CHECK(agenda_run(&agenda, INFINITY, NULL) == ESP_OK && cluster_quiet(cluster, NULL) == ESP_OK);
+			seconds[nics - 1] = agenda.now;
+			if (nics == 2)
+				CHECK(seconds[1] < 0.6 * seconds[0]);
+			cluster_close(cluster);
+			plan_close(plan);
+			topology_close(topology);
+			agenda_fini(&agenda);
+		}
+	}
+}
+
 /* ---- several calls, each node in its own time ---- */
 
 struct toy {
@@ -364,6 +399,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	test_toy();
 	test_waiting();
+	test_nics();
 	test_closed_forms(&rng);
 	test_bytes(&rng);
 	test_rounds(&rng);

@@ -280,6 +280,9 @@ static void sentences(struct job_rank *rank)
 	call.plan = "rings";
 	expect_sentence(esp_run(world, &call), ESP_EINVAL,
 	                "esp_run: there is no planner \"rings\": espalier plan make --help names them");
+	call.plan = "switch";
+	expect_sentence(esp_run(world, &call), ESP_EINVAL,
+	                "esp_run: the planner \"switch\" needs hubs or switches beside the ranks: it is for espalier plan and espalier sim");
 	call.plan = NULL;
 	call.struct_size = 0;
 	expect_sentence(esp_prepare(world, &call, &work), ESP_EINVAL,
