@@ -2,18 +2,19 @@
  * fifo.c - links that carry one transfer at a time, whole, in the order in which their first bytes come.
  *
  * A link is reserved when the first byte of a transfer is there; so the time at which it is free again is all that it needs to
- * know.
+ * know. What happens to a transfer at one moment takes one entry of the agenda: on idle links without delay it is at all of them
+ * when it begins, and it has arrived when it has left.
  */
 #include "sim/network_state.h"
 
-static void head_at_link(void *user)
+/* Reserves the next link, and returns when the first byte is behind it. */
+static double reserve(struct transfer *transfer)
 {
-	struct transfer *transfer = user;
 	struct network *network = transfer->network;
-	struct agenda *agenda = network->config.agenda;
+	double now = network->config.agenda->now;
 	uint32_t number = transfer->flow.link[transfer->hop];
 	struct link_state *link = &network->links[number];
-	double begin = link->free_at > agenda->now ? link->free_at : agenda->now;
+	double begin = link->free_at > now ? link->free_at : now;
 	double end = begin + transfer->wire / network_rate(network, number);
 	double delay = network->config.topology->links[number].delay;
 
@@ -22,20 +23,50 @@ static void head_at_link(void *user)
 		end = transfer->tail;
 	link->free_at = end;
 	transfer->tail = end + delay;
-	if (transfer->hop == 0)
-		agenda_at(agenda, end, network_left, transfer);
 	transfer->hop++;
-	double head = network->config.cut_through ? begin + delay : transfer->tail;
-	if (transfer->hop < transfer->flow.hops) {
-		agenda_at(agenda, head, head_at_link, transfer);
-		return;
+	return network->config.cut_through ? begin + delay : transfer->tail;
+}
+
+static void head_at_link(void *user);
+
+/* Takes the links that it can reach now. True: all that are left of its way. */
+static bool advance(struct transfer *transfer, double *head)
+{
+	struct agenda *agenda = transfer->network->config.agenda;
+
+	while (transfer->hop < transfer->flow.hops) {
+		if (*head > agenda->now) {
+			agenda_at(agenda, *head, head_at_link, transfer);
+			return false;
+		}
+		*head = reserve(transfer);
 	}
 	if (transfer->tells_head)
-		agenda_at(agenda, head, network_headed, transfer);
-	agenda_at(agenda, transfer->tail, network_arrived, transfer);
+		agenda_at(agenda, *head, network_headed, transfer);
+	return true;
+}
+
+static void head_at_link(void *user)
+{
+	struct transfer *transfer = user;
+	struct agenda *agenda = transfer->network->config.agenda;
+	double head = agenda->now;
+
+	if (advance(transfer, &head))
+		agenda_at(agenda, transfer->tail, network_arrived, transfer);
 }
 
 void fifo_start(struct transfer *transfer)
 {
-	head_at_link(transfer);
+	struct agenda *agenda = transfer->network->config.agenda;
+	double head = reserve(transfer), left = transfer->network->links[transfer->flow.link[0]].free_at;
+	bool is_through = advance(transfer, &head);
+
+	if (is_through && transfer->tail == left) {
+		agenda_at(agenda, left, network_passed, transfer);
+		return;
+	}
+	agenda_at(agenda, left, network_left, transfer);
+	if (is_through)
+		agenda_at(agenda, transfer->tail, network_arrived, transfer);
 }

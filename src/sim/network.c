@@ -86,8 +86,8 @@ void network_left(void *user)
 		config->left(config->user, transfer->cookie);
 }
 
-/* No link lies between: there at once. */
-static void pass_by(void *user)
+/* It has left, and is there at once. */
+void network_passed(void *user)
 {
 	network_left(user);
 	network_arrived(user);
@@ -112,7 +112,7 @@ void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t 
 	if (transfer->tells_head && (network->config.model == NETWORK_FLUID || transfer->flow.hops == 0))
 		agenda_at(agenda, agenda->now + transfer->delay, network_headed, transfer);
 	if (transfer->flow.hops == 0)
-		agenda_at(agenda, agenda->now, pass_by, transfer);
+		agenda_at(agenda, agenda->now, network_passed, transfer);
 	else if (network->config.model == NETWORK_FLUID)
 		fluid_start(transfer);
 	else

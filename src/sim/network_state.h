@@ -75,6 +75,7 @@ double network_rate(const struct network *network, uint32_t link);
 /* Tell the user of a transfer: its first byte is there; its last has left; its last is there, which ends the transfer. */
 void network_headed(void *user);
 void network_left(void *user);
+void network_passed(void *user); /* left, and there at once */
 void network_arrived(void *user);
 void network_put(struct transfer *transfer);
 
