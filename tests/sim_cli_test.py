@@ -155,6 +155,16 @@ def test_servers_links():
     assert slow > 3.5 * fast, (slow, fast)
 
 
+def test_many_workers():
+    """A thousand of them are no matter of minutes; their bytes are those of the formulas."""
+    size = 100 << 20
+    for planner in ["ring", "two-level"]:
+        result = document("sim", "plan", "--planner", planner, "--nodes", 1024, "--racks", 32, "--bytes", size, "--chunks", 100)
+        assert result["messages"] == 2 * 1023 * 100 and result["wire_bytes"] == 2 * 1023 * size, result
+        assert result["seconds"] > 2 * size * 8 / 10e9 * 0.99, result
+    assert result["link_bytes"]["rack_out"] == 2 * 31 * size, result
+
+
 def test_collective():
     all_of_them = document("sim", "run", "--collective", "allreduce", "--bytes", "16M", "--workers", 8, "--racks", 2)
     by_name = {r["mechanism"]: r for r in all_of_them["results"]}

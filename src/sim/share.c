@@ -4,7 +4,7 @@
 
 #define SLACK 1e-9     /* what counts as equal, relative: far above rounding, far below what anybody sees */
 #define SAME 1e-12     /* rates that differ by less are left as they are */
-#define ROUNDS_MOST 6u /* then everything that is connected is taken in */
+#define ROUNDS_MOST 32u /* then everything that is connected is taken in */
 
 enum esp_status share_init(struct share *share, uint32_t links, struct error *err)
 {
