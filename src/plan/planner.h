@@ -85,6 +85,7 @@ void star_gather(const struct route *route, uint32_t node, struct route_builder 
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
 /* The ring, shared by ring and ring-switch. */
+uint32_t ring_lap(const struct chunks *chunks, uint32_t each);
 uint32_t ring_after(const struct route *route, uint32_t node);
 void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 

@@ -28,7 +28,7 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
 #define LAP_CHUNKS 4u   /* of each owner, if nobody says otherwise */
 #define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more of them where they have scratch places */
 
-static uint32_t ring_lap(const struct chunks *chunks, uint32_t each)
+uint32_t ring_lap(const struct chunks *chunks, uint32_t each)
 {
 	uint64_t lap = (uint64_t)(each ? each : LAP_CHUNKS) * chunks->workers, count = chunks->chunk_count;
 

@@ -203,12 +203,27 @@ static enum esp_status ring_switch_prepare(struct plan *plan, const struct plan_
 	struct plan_spec without = *spec;
 
 	without.servers = 0;
+	if (plan->chunks.collective == PLAN_ALLREDUCE)
+		plan->lap = ring_lap(&plan->chunks, spec->lap_chunks);
 	return switch_prepare(plan, &without, err);
 }
 
 static uint32_t ring_switch_up(const struct route *route, uint32_t node)
 {
 	return route->piece.from != PLAN_ALL ? route->owner : ring_after(route, node);
+}
+
+/* As in a ring, and then from switch to switch. */
+static uint32_t ring_switch_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+{
+	uint32_t workers = plan->workers, owner = plan->owner[chunk], hops = (from + workers - owner) % workers;
+
+	(void)nth;
+	if (from < workers)
+		return hops == 0 ? workers - 1 : hops - 1;
+	if (from == switch_of(plan, owner))
+		return workers;
+	return has_top(plan) && from == switch_top(plan) ? workers + 1 : workers + 2;
 }
 
 static void ring_switch_gather(const struct route *route, uint32_t node, struct route_builder *builder)
@@ -228,4 +243,5 @@ const struct planner planner_ring_switch = {
 	.down = switch_towards,
 	.gather = ring_switch_gather,
 	.spread = switch_spread,
+	.turn = ring_switch_turn,
 };
