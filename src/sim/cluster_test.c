@@ -155,11 +155,11 @@ static void expect_in_order(const char *planner, enum network_model model, uint3
 	          workers, bytes, trial.time, seconds);
 }
 
-/* W workers, S bytes, B bytes per second, on one switch. A window of 64 messages holds all that two nodes have for each other. */
+/* W workers, S bytes, B bytes per second, on one switch. */
 static void test_closed_forms(struct rng *rng)
 {
 	for (int i = 0; i < 60; i++) {
-		uint32_t w = 2 + (uint32_t)rng_below(rng, 31), k = 1 + (uint32_t)rng_below(rng, 5), power = 1u << k;
+		uint32_t w = 2 + (uint32_t)rng_below(rng, 40), k = 1 + (uint32_t)rng_below(rng, 5), power = 1u << k;
 		uint64_t s = 1000 + rng_below(rng, 1u << 20);
 		enum network_model model = i % 2 ? NETWORK_FIFO : NETWORK_FLUID;
 		double t = (double)s / RATE; /* a share; the buffer has one for each worker where they are spread */
