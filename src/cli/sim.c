@@ -12,6 +12,7 @@ static const struct cli_command *const commands[] = {
 	&cli_sim_plan,
 	&cli_sim_collective,
 	&cli_sim_topology,
+	&cli_sim_models,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

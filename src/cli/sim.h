@@ -13,5 +13,6 @@ extern const struct cli_command cli_sim_plan, cli_sim_topology;
 /* espalier sim run --collective: a collective alone, without training around it. Is it meant? */
 extern const struct cli_command cli_sim_collective;
 bool sim_collective_is_meant(int argc, char **argv);
+extern const struct cli_command cli_sim_models;
 
 #endif

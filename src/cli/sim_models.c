@@ -1,0 +1,145 @@
+/*
+ * sim_models.c - espalier sim models: the models that are shipped, or what is known of one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "cli/options.h"
+#include "cli/sim.h"
+#include "cli/sim_model.h"
+#include "sim/accelerator.h"
+
+#define COMMAND "sim models"
+
+static uint64_t largest(const struct model *model)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < model->parameter_count; i++)
+		most = model->parameters[i].bytes > most ? model->parameters[i].bytes : most;
+	return most;
+}
+
+static void row(struct table *table, const struct model *model)
+{
+	table_cell(table, "%s", model->name);
+	table_cell(table, "%u", model->parameter_count);
+	table_cell(table, "%.1f", (double)model_bytes(model) / 1e6);
+	table_cell(table, "%.1f", (double)model_aggregated_bytes(model) / 1e6);
+	table_cell(table, "%.1f", (double)largest(model) / 1e6);
+	table_cell(table, "%.2f", (double)model_macs(model) / 1e9);
+	table_cell(table, "%u", model->batch);
+	table_cell(table, "%.4g", model->forward_s);
+	table_cell(table, "%.4g", model->backward_s);
+	table_cell(table, "%s", model->times_assumed ? "assumed" : "measured");
+}
+
+static void put(struct json *json, const struct model *model)
+{
+	json_object_begin(json);
+	json_put_string(json, "name", model->name);
+	json_put_string(json, "about", model->about);
+	json_put_u64(json, "parameters", model->parameter_count);
+	json_put_u64(json, "bytes", model_bytes(model));
+	json_put_u64(json, "aggregated_bytes", model_aggregated_bytes(model));
+	json_put_u64(json, "largest_bytes", largest(model));
+	json_put_u64(json, "macs", model_macs(model));
+	json_put_u64(json, "batch", model->batch);
+	json_put_double(json, "forward_s", model->forward_s);
+	json_put_double(json, "backward_s", model->backward_s);
+	json_put_bool(json, "times_assumed", model->times_assumed);
+	json_put_string(json, "time_source", model->time_source);
+	json_object_end(json);
+}
+
+static void accelerators(FILE *out)
+{
+	fputs("\naccelerators (for --accelerator; the share of the peak that training reaches is assumed):\n", out);
+	for (size_t i = 0; accelerator_at(i); i++)
+		fprintf(out, "  %-15s %-46s %6.4g Tflop/s x %g\n", accelerator_at(i)->name, accelerator_at(i)->title,
+		        accelerator_at(i)->peak / 1e12, accelerator_at(i)->reached);
+}
+
+static enum esp_status show(char *const *names, const struct model_options *options, struct table *table, struct json *json,
+                            struct error *err)
+{
+	for (; *names; names++) {
+		struct model model;
+		enum esp_status status = sim_model_open(&model, *names, options, err);
+		if (status == ESP_OK && json)
+			put(json, &model);
+		else if (status == ESP_OK)
+			row(table, &model);
+		model_fini(&model);
+		if (status != ESP_OK)
+			return status;
+	}
+	return ESP_OK;
+}
+
+static int list(char *const *names, const struct model_options *options, bool as_json, bool all)
+{
+	static const char *const headers[] = {"model",  "parameters", "MB",        "aggregated MB", "largest MB", "GMAC",
+	                                      "batch", "forward s",  "backward s", "times",         NULL};
+	struct table table;
+	struct json json;
+	struct error err = {0};
+	table_init(&table, headers);
+	json_init(&json, stdout);
+	if (as_json) {
+		json_object_begin(&json);
+		json_key(&json, "models");
+		json_array_begin(&json);
+	}
+	enum esp_status status = show(names, options, &table, as_json ? &json : NULL, &err);
+	if (status == ESP_OK && as_json) {
+		json_array_end(&json);
+		json_object_end(&json);
+		status = json_fini(&json);
+	} else if (status == ESP_OK) {
+		status = table_print(&table, stdout);
+		if (all)
+			accelerators(stdout);
+	}
+	table_fini(&table);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false;
+	const char *accelerator = NULL;
+	uint64_t batch = 0, value_bytes = 0;
+	struct error err = {0};
+	const struct cli_option options[] = {
+		{"accelerator", 'a', CLI_STRING, &accelerator, "NAME|RATE", "compute the times with it instead (v100-fp32, or 45T a second)"},
+		{"batch", 'b', CLI_U64, &batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30},
+		{"value-bytes", 0, CLI_U64, &value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64},
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{0},
+	};
+	const struct cli_usage usage = {COMMAND, "[MODEL|FILE]...",
+	                                "Lists the models that are shipped, or those that are named: their sizes, and how long an\n"
+	                                "iteration computes. A file has a slash in its name, or .json.",
+	                                options, 0, -1};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed >= 0)
+		return parsed;
+	struct model_options wanted = {.batch = (uint32_t)batch, .value_bytes = (uint32_t)value_bytes};
+	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
+		return cli_usage_error(COMMAND ": --accelerator: %s", err.text);
+	argv[argc] = NULL;
+	if (argc > 1)
+		return list(argv + 1, &wanted, json, false);
+	char **names = sim_model_names();
+	if (!names)
+		return cli_fail(COMMAND ": no model was found");
+	int status = list(names, &wanted, json, true);
+	for (size_t i = 0; names[i]; i++)
+		free(names[i]);
+	free(names);
+	return status;
+}
+
+const struct cli_command cli_sim_models = {"models", "lists the models that are shipped", run};
