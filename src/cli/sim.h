@@ -8,11 +8,10 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command cli_sim_plan, cli_sim_topology;
+extern const struct cli_command cli_sim_models, cli_sim_plan, cli_sim_topology, cli_sim_traces;
 
 /* espalier sim run --collective: a collective alone, without training around it. Is it meant? */
 extern const struct cli_command cli_sim_collective;
 bool sim_collective_is_meant(int argc, char **argv);
-extern const struct cli_command cli_sim_models;
 
 #endif

@@ -153,6 +153,7 @@ static void read_parameter(struct reader *reader, const json_t *from, double sca
 	out->forward_order = (uint32_t)integer(reader, from, "forward_order", 0, INDEX_MOST);
 	out->variable = (uint32_t)integer(reader, from, "variable", 0, INDEX_MOST);
 	out->forward_share = real_or(reader, from, "forward_share", 0, 1, 0);
+	out->distributed = true;
 	out->aggregated = !json_is_null(json_object_get(from, "grad_ready"));
 	out->grad_ready = out->aggregated ? real(reader, from, "grad_ready", 0, 1) : 0;
 }
@@ -166,15 +167,13 @@ static int by_ready(const void *a, const void *b)
 }
 
 /* The time between two gradients belongs to the later one, to the first entry of its layer. */
-static void share_backward(struct reader *reader, struct model *model)
+enum esp_status model_share_backward(struct model *model, struct error *err)
 {
-	struct model_parameter **order = calloc(model->parameter_count + 1, sizeof(*order));
+	struct model_parameter **order = calloc((size_t)model->parameter_count + 1, sizeof(*order));
 	double before = 0;
 	size_t count = 0;
-	if (!order) {
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
-		return;
-	}
+	if (!order)
+		return error_set(err, ESP_ENOMEM, "no memory for a model");
 	for (uint32_t i = 0; i < model->parameter_count; i++)
 		if (model->parameters[i].aggregated)
 			order[count++] = &model->parameters[i];
@@ -184,8 +183,7 @@ static void share_backward(struct reader *reader, struct model *model)
 		before = order[i]->grad_ready;
 	}
 	free(order);
-	if (count == 0)
-		wrong(reader, ESP_EPARSE, "no parameter has \"grad_ready\": there is nothing to aggregate");
+	return count > 0 ? ESP_OK : error_set(err, ESP_EPARSE, "no parameter has \"grad_ready\": there is nothing to aggregate");
 }
 
 static void read_parameters(struct reader *reader, const json_t *root, double scale, struct model *model)
@@ -207,7 +205,10 @@ static void read_parameters(struct reader *reader, const json_t *root, double sc
 	reader->place[0] = '\0';
 	if (fabs(shares - 1) > SHARE_SLACK + 1e-9 * model->parameter_count)
 		wrong(reader, ESP_EPARSE, "the parameters' \"forward_share\" sum up to %.9g, not to 1", shares);
-	share_backward(reader, model);
+	struct error reason = {0};
+	enum esp_status status = model_share_backward(model, &reason);
+	if (status != ESP_OK)
+		wrong(reader, status, "%s", reason.text);
 }
 
 static void read_averages(struct reader *reader, const json_t *root, double scale, struct model *model)
@@ -409,7 +410,7 @@ uint64_t model_bytes(const struct model *model)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < model->parameter_count; i++)
-		sum += model->parameters[i].bytes;
+		sum += model->parameters[i].distributed ? model->parameters[i].bytes : 0;
 	return sum;
 }
 

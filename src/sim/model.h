@@ -36,6 +36,7 @@ struct model_parameter {
 	double grad_ready;      /* share of backward_s after which the gradient may be sent; 0 if !aggregated */
 	double backward_share;  /* of it, spent since the gradient before; 0 on the others of a layer         */
 	bool aggregated;        /* false: it is distributed, but no gradient of it is sent                    */
+	bool distributed;       /* false: only its gradient was seen (traces); true in every model file       */
 };
 
 /* A variable that is not trained: it takes a place on a server, and nothing else. */
@@ -84,6 +85,9 @@ ESP_CHECKED enum esp_status model_parse(struct model *model, const char *file, c
 /* The same of a file. ESP_EIO as well. */
 ESP_CHECKED enum esp_status model_load(struct model *model, const char *path, const struct model_options *options, struct error *err);
 void model_fini(struct model *model);
+
+/* Sets each backward_share from grad_ready. ESP_EPARSE: no parameter is aggregated; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status model_share_backward(struct model *model, struct error *err);
 
 uint64_t model_bytes(const struct model *model);            /* what is distributed   */
 uint64_t model_aggregated_bytes(const struct model *model); /* what is sent back     */
