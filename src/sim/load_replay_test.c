@@ -1,0 +1,66 @@
+/*
+ * load_replay_test.c - what is replayed from a model's traces takes as long as the model.
+ */
+#include "sim/load_replay.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "sim/traces_edit.h"
+#include "sim/trial.h"
+
+static double seconds(const struct load *load, const char *mechanism, uint32_t servers)
+{
+	struct trial trial = {.gbps = 25, .train = {.load = load, .mechanism = mechanism_find(mechanism), .servers = servers, .iterations = 2}};
+	struct train_result result;
+	struct error err = {0};
+
+	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s: %s", mechanism, err.text);
+	return result.iteration_s;
+}
+
+static void test_same(const char *name, uint32_t workers, uint32_t servers)
+{
+	static const char *const mechanisms[] = {"server", "multicast+aggregation", "ring"};
+	char path[512];
+	struct model model;
+	struct traces traces;
+	struct replay replay;
+	struct load direct, replayed;
+	struct error err = {0};
+
+	snprintf(path, sizeof(path), "%s/%s.json", MODELS_FOLDER, name);
+	CHECK_MSG(model_load(&model, path, &(struct model_options){.set = MODEL_CALIBRATED}, &err) == ESP_OK, "%s", err.text);
+	CHECK(traces_make(&traces, &model, &(struct traces_make){.workers = workers, .iterations = 2, .servers = servers}, &err) == ESP_OK);
+	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK(load_init(&direct, &model, workers, 0, &err) == ESP_OK);
+	CHECK_MSG(load_init_replay(&replayed, &replay, workers, 7, &err) == ESP_OK, "%s", err.text);
+	CHECK(replayed.iterations == 2 && replayed.gradient_count == direct.gradient_count);
+	for (size_t i = 0; i < 3; i++) {
+		double a = seconds(&direct, mechanisms[i], servers), b = seconds(&replayed, mechanisms[i], servers);
+
+		CHECK_MSG(fabs(a / b - 1) < 1e-3, "%s %s: %.9g from the model, %.9g from its traces", name, mechanisms[i], a, b);
+	}
+	load_fini(&direct);
+	load_fini(&replayed);
+	/* More workers than were seen. */
+	CHECK(load_init_replay(&replayed, &replay, workers * 2, 7, &err) == ESP_OK);
+	for (uint32_t w = 0; w < workers * 2; w++) {
+		for (uint32_t i = 1; i < replayed.gradient_count; i++)
+			CHECK(load_ready_s(&replayed, w, 3, i) >= load_ready_s(&replayed, w, 3, i - 1));
+	}
+	CHECK(seconds(&replayed, "ring", servers) > 0);
+	load_fini(&replayed);
+	replay_fini(&replay);
+	traces_fini(&traces);
+	model_fini(&model);
+}
+
+int main(void)
+{
+	test_same("vgg-16", 8, 1);
+	test_same("resnet-101", 8, 3);
+	test_same("inception-v3", 4, 2);
+	return 0;
+}

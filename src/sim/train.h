@@ -1,0 +1,63 @@
+/*
+ * train.h - iterations of training in virtual time: computing, and the collectives that it waits for.
+ *
+ *     with servers          distribution ─▶ forward ─▶ backward ─▶ aggregation ─▶ barrier
+ *     without               forward ─▶ backward ─▶ allreduce ─▶ barrier
+ *
+ * Distribution: each server sends its parameters, in the load's order. Forward: layer by layer, each as soon as its
+ * parameters are there. Backward: begins when the forward pass of this worker ends; each gradient goes out when it is
+ * ready. Aggregation: a parameter's sum is complete when all workers' gradients are at its server. Barrier: the next
+ * iteration begins when all sums are complete (all results are everywhere). So the phases of different workers overlap as
+ * the network lets them, and every transfer is a message of a plan that the executor runs (cluster.h).
+ *
+ * Without the barrier a server sends a parameter as soon as its sum is complete, and a worker begins its next forward
+ * pass with what has arrived.
+ */
+#ifndef SIM_TRAIN_H
+#define SIM_TRAIN_H
+
+#include "sim/cluster.h"
+#include "sim/load.h"
+#include "sim/mechanism.h"
+
+/* What happened, for whoever draws it; each may be NULL. */
+struct train_watch {
+	void *user;
+	void (*computed)(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to);
+	void (*moved)(void *user, const struct cluster_message *message);
+};
+
+struct train_config {
+	const struct load *load;           /* borrowed; says how many workers */
+	const struct mechanism *mechanism;
+	/*
+	 * Borrowed. The first hosts are the workers, the next ones the servers. A hub takes the last host of each rack; a switch
+	 * that adds or copies stands in every rack, and one above them where there are several.
+	 */
+	const struct topology *topology;
+	uint32_t servers;    /* at least 1; not looked at without servers                                       */
+	bool even_split;     /* a part of every parameter on every server; otherwise whole ones, round-robin    */
+	bool block;          /* servers send everything to one worker after the other; otherwise parameter by parameter */
+	bool no_barrier;
+	bool fluid;          /* links are shared fairly; otherwise one message at a time, in order              */
+	bool cut_through_sums; /* a switch adds as data streams in; otherwise when a message is there           */
+	uint32_t split;      /* messages of a parameter; 0: as the mechanism has it                             */
+	double compute;      /* how many times faster than the load says all computing is; 0: 1                 */
+	uint32_t iterations; /* 0: 1, without the barrier 3                                                     */
+	struct train_watch watch;
+};
+
+struct train_result {
+	/*
+	 * Of one iteration, on average. Without the barrier: from the moment when the first layer's parameters were summed
+	 * for the first time to the last, by the iterations between.
+	 */
+	double iteration_s;
+	uint64_t class_bytes[TOPOLOGY_CLASSES]; /* per iteration */
+	uint64_t messages;                      /* in all        */
+};
+
+/* ESP_EINVAL with what does not fit; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * trial.h - one mechanism on one cluster: the topology is made if none is given, and the training is run on it.
+ */
+#ifndef SIM_TRIAL_H
+#define SIM_TRIAL_H
+
+#include "sim/train.h"
+
+struct trial {
+	struct train_config train; /* its topology: NULL, or one of the caller's */
+	/* Without a topology: a switch with all hosts, or racks of them below a core. */
+	double gbps;          /* of a host's link        */
+	uint32_t racks;       /* 0: 1                    */
+	double oversubscribe; /* of the racks; 0: 1      */
+	double delay_s;       /* of a host's link, one way */
+};
+
+/* ESP_EINVAL: gbps is no rate, or what train_run() says; ESP_ENOMEM. */
+ESP_CHECKED enum esp_status trial_run(const struct trial *trial, struct train_result *out, struct error *err);
+
+#endif
