@@ -9,10 +9,11 @@
 #include "base/word.h"
 
 static const struct cli_command *const commands[] = {
-	&cli_sim_collective,
 	&cli_sim_models,
 	&cli_sim_money,
+	&cli_sim_paper,
 	&cli_sim_plan,
+	&cli_sim_run,
 	&cli_sim_topology,
 	&cli_sim_traces,
 };
