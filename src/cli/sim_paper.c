@@ -48,15 +48,18 @@ static double error_of(const struct paper_cell *cell)
 
 /* ---- computing ---- */
 
-static enum esp_status compute_set(enum model_set set, uint64_t seed, const struct paper_part *only, struct results *results, struct error *err)
+static enum esp_status compute_set(enum model_set set, struct paper_request request, struct results *results, struct error *err)
 {
 	struct model models[PAPER_MODELS] = {{0}};
 	enum esp_status status = ESP_OK;
 
 	for (int i = 0; i < PAPER_MODELS && status == ESP_OK; i++)
 		status = sim_model_open(&models[i], paper_model_names[i], &(struct model_options){.set = set}, err);
+	request.models = models;
+	request.fn = keep;
+	request.user = results;
 	if (status == ESP_OK)
-		status = paper_run(models, seed, only, keep, results, err);
+		status = paper_run(&request, err);
 	for (int i = 0; i < PAPER_MODELS; i++)
 		model_fini(&models[i]);
 	return status;
@@ -305,8 +308,11 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	if (only_name && !only)
 		return cli_usage_error(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12", only_name);
 	for (int i = 0; i < SETS && status == ESP_OK; i++) {
+		/* Figures have nothing to be compared with: one set of them, unless others are asked for. */
+		struct paper_request request = {.seed = seed, .only = only, .no_figures = set < 0 && i != MODEL_CALIBRATED};
+
 		if (set < 0 || set == i)
-			status = compute_set((enum model_set)i, seed, only, &results, &err);
+			status = compute_set((enum model_set)i, request, &results, &err);
 	}
 	if (status == ESP_OK && results.failed)
 		status = error_set(&err, ESP_ENOMEM, "no memory for the results");
@@ -332,7 +338,8 @@ static int run(int argc, char **argv)
 		"Computes the tables and the series behind the figures of \"How to Train your DNN: The Network Operator Edition\"\n"
 		"(Chang et al.), with the paper's value and the distance from it where the paper gives one. Three sets of values:\n"
 		"public (architectures and measured times), factors (and a factor or two per network, read back from the paper's\n"
-		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6).",
+		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6). Figures are\n"
+		"computed of the last one, unless --set or the name of a figure says otherwise.",
 		options, 0, 1};
 	int parsed = cli_parse(&usage, &argc, argv);
 

@@ -78,13 +78,13 @@ static enum esp_status run_load(const struct load *load, const struct paper_case
 
 static enum esp_status run_case(const struct paper *paper, const struct paper_case *about, double *out_s, struct error *err)
 {
-	const struct model *model = &paper->models[about->model];
+	const struct model *model = &paper->request.models[about->model];
 	struct model grown = {0};
 	struct load load = {0};
 	enum esp_status status = about->added ? model_repeat(model, about->added, about->copies, &grown, err) : ESP_OK;
 
 	if (status == ESP_OK)
-		status = load_init(&load, about->added ? &grown : model, about->workers, paper->seed, err);
+		status = load_init(&load, about->added ? &grown : model, about->workers, paper->request.seed, err);
 	if (status == ESP_OK)
 		status = run_load(&load, about, out_s, err);
 	load_fini(&load);
@@ -133,23 +133,27 @@ double paper_speedup(struct paper *paper, struct paper_case about)
 
 void paper_tell(struct paper *paper, struct paper_cell cell)
 {
-	cell.set = paper->models[cell.model].set;
+	cell.set = paper->request.models[cell.model].set;
 	if (paper->status == ESP_OK)
-		paper->fn(paper->user, &cell);
+		paper->request.fn(paper->request.user, &cell);
 }
 
-enum esp_status paper_run(const struct model models[PAPER_MODELS], uint64_t seed, const struct paper_part *only, paper_fn *fn, void *user,
-                          struct error *err)
+static bool is_wanted(const struct paper_request *request, const struct paper_part *part)
 {
-	struct paper paper = {.models = models, .seed = seed, .fn = fn, .user = user, .err = err};
+	return request->only ? request->only == part : !(part->is_figure && request->no_figures);
+}
 
-	for (const struct paper_part *part = parts; part < parts + sizeof(parts) / sizeof(parts[0]); part++) {
-		if (paper.status != ESP_OK || (only && only != part))
+enum esp_status paper_run(const struct paper_request *request, struct error *err)
+{
+	struct paper paper = {.request = *request, .err = err};
+
+	for (size_t i = 0; paper_part_at(i) && paper.status == ESP_OK; i++) {
+		if (!is_wanted(request, paper_part_at(i)))
 			continue;
-		if (part->is_figure)
-			paper_figure(&paper, part->number);
+		if (paper_part_at(i)->is_figure)
+			paper_figure(&paper, paper_part_at(i)->number);
 		else
-			paper_table(&paper, part->number);
+			paper_table(&paper, paper_part_at(i)->number);
 	}
 	free(paper.known);
 	return paper.status;

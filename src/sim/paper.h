@@ -39,11 +39,16 @@ const struct paper_part *paper_part_at(size_t index);
 /* A value of cell is known to the caller when this is called; it keeps what it needs. */
 typedef void paper_fn(void *user, const struct paper_cell *cell);
 
-/*
- * Computes one set, part by part. models: of that set, all four. seed: 0, or a fresh order and fresh speeds (load.h).
- * only: NULL, or the part that is wanted. ESP_ENOMEM, or what train_run() says.
- */
-ESP_CHECKED enum esp_status paper_run(const struct model models[PAPER_MODELS], uint64_t seed, const struct paper_part *only, paper_fn *fn,
-                                      void *user, struct error *err);
+struct paper_request {
+	const struct model *models; /* PAPER_MODELS of them, all of one set                       */
+	uint64_t seed;              /* 0, or a fresh order of sending and fresh speeds (load.h)   */
+	const struct paper_part *only; /* NULL: all parts                                         */
+	bool no_figures;
+	paper_fn *fn;
+	void *user;
+};
+
+/* Computes one set, part by part. ESP_ENOMEM, or what train_run() says. */
+ESP_CHECKED enum esp_status paper_run(const struct paper_request *request, struct error *err);
 
 #endif

@@ -26,10 +26,7 @@ struct paper_known {
 };
 
 struct paper {
-	const struct model *models;
-	uint64_t seed;
-	paper_fn *fn;
-	void *user;
+	struct paper_request request;
 	struct error *err;
 	enum esp_status status; /* once it is not ESP_OK nothing more is computed */
 	struct paper_known *known; /* the same runs stand in several tables */

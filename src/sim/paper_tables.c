@@ -116,7 +116,7 @@ static void table_7(struct paper *paper)
 		const char *row = rows[i].servers == 4 ? "4 servers" : "8 servers";
 		double least, most;
 
-		server_shares(&paper->models[rows[i].model], rows[i].servers, &least, &most);
+		server_shares(&paper->request.models[rows[i].model], rows[i].servers, &least, &most);
 		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "least", .x = NAN,
 		                                      .value = least, .paper = rows[i].least, .unit = "share"});
 		paper_tell(paper, (struct paper_cell){.number = 7, .model = rows[i].model, .row = row, .column = "most", .x = NAN,

@@ -110,12 +110,10 @@ static void add(void *user, const struct paper_cell *cell)
 
 static void run_tables(const struct model models[PAPER_MODELS], uint64_t seed, struct sums *sums)
 {
-	for (size_t i = 0; paper_part_at(i); i++) {
-		struct error err = {0};
+	struct paper_request request = {.models = models, .seed = seed, .no_figures = true, .fn = add, .user = sums};
+	struct error err = {0};
 
-		if (!paper_part_at(i)->is_figure)
-			CHECK_MSG(paper_run(models, seed, paper_part_at(i), add, sums, &err) == ESP_OK, "%s", err.text);
-	}
+	CHECK_MSG(paper_run(&request, &err) == ESP_OK, "%s", err.text);
 }
 
 /* Where the paper has two mechanisms 4 % apart or more, we do not have them the other way round by as much. */
@@ -175,8 +173,11 @@ static void test_fresh_seeds(void)
 	load_models(MODEL_CALIBRATED, models);
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		memset(sums.columns, 0, sizeof(sums.columns));
-		for (size_t i = 1; i <= 2; i++) /* tables 4 and 6 */
-			CHECK(paper_run(models, seed, paper_part_at(i), add, &sums, NULL) == ESP_OK);
+		for (size_t i = 1; i <= 2; i++) { /* tables 4 and 6 */
+			struct paper_request request = {.models = models, .seed = seed, .only = paper_part_at(i), .fn = add, .user = &sums};
+
+			CHECK(paper_run(&request, NULL) == ESP_OK);
+		}
 		check_ranking(&sums);
 	}
 	printf("ten seeds: table 4 mean %.4f worst %.4f, table 6 mean %.4f worst %.4f\n", sums.mean[4] / sums.count[4], sums.worst[4],
@@ -207,7 +208,8 @@ static void test_placement(void)
 	uint32_t differ = 0;
 
 	load_models(MODEL_PUBLIC, models);
-	CHECK(paper_run(models, 0, paper_part_at(3), check_share, &differ, NULL) == ESP_OK);
+	struct paper_request request = {.models = models, .only = paper_part_at(3), .fn = check_share, .user = &differ};
+	CHECK(paper_run(&request, NULL) == ESP_OK);
 	CHECK(differ == 2);
 	drop_models(models);
 }

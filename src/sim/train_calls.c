@@ -140,18 +140,34 @@ static enum esp_status make_spreads(struct train *train, struct error *err)
 	return status;
 }
 
-/* A gradient to each server that has a part of it. */
+/* How many gradients from this one on are ready at the same moment. */
+static uint32_t ready_together(const struct load *load, uint32_t first)
+{
+	uint32_t count = 1;
+
+	while (first + count < load->gradient_count && load->gradients[first + count].ready_s == load->gradients[first].ready_s)
+		count++;
+	return count;
+}
+
+/*
+ * A gradient to each server that has a part of it. Where all servers have a part of everything, the parts of what is ready together
+ * are one message, unless each goes its own way afterwards.
+ */
 static enum esp_status make_reduces(struct train *train, struct error *err)
 {
 	const struct load *load = train->load;
+	bool fuses = train->config.even_split && !train->config.no_barrier && !load->seen_s;
 	enum esp_status status = ESP_OK;
 
-	for (uint32_t i = 0; i < load->gradient_count; i++) {
+	for (uint32_t i = 0, count; i < load->gradient_count && status == ESP_OK; i += count) {
+		count = fuses ? ready_together(load, i) : 1;
 		for (uint32_t server = 0; server < train->servers && status == ESP_OK; server++) {
-			const struct load_gradient *gradient = &load->gradients[i];
-			uint64_t bytes = part_bytes(train, gradient->bytes, gradient->variable, server);
-			struct train_call call = {.first = i, .count = 1, .owner = load->workers, .server = server, .is_sum = true};
+			struct train_call call = {.first = i, .count = count, .owner = load->workers, .server = server, .is_sum = true};
+			uint64_t bytes = 0;
 
+			for (uint32_t k = i; k < i + count; k++)
+				bytes += part_bytes(train, load->gradients[k].bytes, load->gradients[k].variable, server);
 			if (bytes > 0)
 				status = add_call(train, &train->sums, call, bytes, err);
 		}
@@ -166,14 +182,11 @@ static enum esp_status make_allreduces(struct train *train, struct error *err)
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0, count; i < load->gradient_count && status == ESP_OK; i += count) {
-		const struct load_gradient *gradient = &load->gradients[i];
-		uint64_t bytes = gradient->bytes;
+		uint64_t bytes = 0;
 
-		for (count = 1; mechanism->fuses && i + count < load->gradient_count; count++) {
-			if (gradient[count].ready_s > gradient->ready_s)
-				break;
-			bytes += gradient[count].bytes;
-		}
+		count = mechanism->fuses ? ready_together(load, i) : 1;
+		for (uint32_t k = i; k < i + count; k++)
+			bytes += load->gradients[k].bytes;
 		struct train_call call = {.first = i, .count = count, .owner = PLAN_NONE, .is_sum = true};
 		if (mechanism->rotates)
 			call.rotation = train->sums.count % load->workers;
