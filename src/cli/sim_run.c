@@ -72,7 +72,8 @@ static int parse(struct given *given, int *argc, char **argv)
 	const struct cli_usage usage = {
 		COMMAND, "",
 		"Runs iterations of training in virtual time and says how long one takes: Espalier's own plans, run by its own\n"
-		"executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n\n"
+		"executor, on a modelled network with modelled computing. Speedups are relative to the mechanism server.\n"
+		"espalier sim run --collective NAME --help is about a collective alone.\n\n"
 		"  espalier sim run --model vgg-16 --workers 32 --gbps 10\n"
 		"  espalier sim run --model resnet-200 --mechanism ring --compute 2 --trace ring.json\n"
 		"  espalier sim run --traces seen --workers 64 --topology racks.txt\n\n"
@@ -90,7 +91,8 @@ static bool is_positive(double value)
 static int check(const struct given *given)
 {
 	if (!given->model == !given->traces)
-		return cli_usage_error(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces");
+		return cli_usage_error(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
+		                               "or a collective without training with --collective");
 	if (given->traces && (given->set_given || given->accelerator || given->batch || given->value_bytes))
 		return cli_usage_error(COMMAND ": --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces");
 	if (!is_positive(given->gbps) || !is_positive(given->compute) || !is_positive(given->oversubscribe))
@@ -187,15 +189,16 @@ static struct trial trial_of(const struct given *given, const struct load *load,
 
 /* ---- running ---- */
 
-static enum esp_status run_one(const struct given *given, const struct load *load, const struct topology *topology, struct outcome *outcome,
-                               bool is_traced, struct error *err)
+static enum esp_status run_one(const struct given *given, const struct model *model, const struct load *load, const struct topology *topology,
+                               struct outcome *outcome, bool is_traced, struct error *err)
 {
 	struct trial trial = trial_of(given, load, topology, outcome->mechanism);
 	struct sim_story story;
 
 	if (!is_traced)
 		return trial_run(&trial, &outcome->result, err);
-	enum esp_status status = sim_story_open(&story, given->trace, load->workers, outcome->mechanism->spread ? (uint32_t)given->servers : 0, err);
+	const struct sim_story_cast cast = {load->workers, outcome->mechanism->spread ? (uint32_t)given->servers : 0, outcome->mechanism->uses_hubs, model};
+	enum esp_status status = sim_story_open(&story, given->trace, &cast, err);
 	if (status != ESP_OK)
 		return status;
 	trial.train.watch = sim_story_watch(&story);
@@ -205,14 +208,14 @@ static enum esp_status run_one(const struct given *given, const struct load *loa
 }
 
 /* Of several, those that the cluster has no place for are left out, with the reason. */
-static enum esp_status run_all(const struct given *given, const struct load *load, const struct topology *topology, struct outcome *outcomes,
-                               size_t count, struct error *err)
+static enum esp_status run_all(const struct given *given, const struct model *model, const struct load *load, const struct topology *topology,
+                               struct outcome *outcomes, size_t count, struct error *err)
 {
 	bool is_one = strcmp(given->mechanism, "all") != 0;
 
 	for (size_t i = 0; i < count; i++) {
 		bool is_asked = !is_one || i + 1 == count;
-		enum esp_status status = run_one(given, load, topology, &outcomes[i], given->trace && is_asked, err);
+		enum esp_status status = run_one(given, model, load, topology, &outcomes[i], given->trace && is_asked, err);
 
 		if (status != ESP_OK && (status != ESP_EINVAL || (is_one && is_asked)))
 			return status;
@@ -350,7 +353,7 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count,
 	if (status == ESP_OK && given->topology)
 		status = open_topology(given->topology, &topology, &err);
 	if (status == ESP_OK)
-		status = run_all(given, &load, topology, outcomes, count, &err);
+		status = run_all(given, &replay.model, &load, topology, outcomes, count, &err);
 	size_t first = strcmp(given->mechanism, "all") == 0 ? 0 : count - 1;
 	if (status == ESP_OK)
 		status = (given->json ? print_json : print_table)(given, &replay.model, outcomes, first, count);
@@ -368,6 +371,10 @@ static int run(int argc, char **argv)
 	struct error err = {0};
 	size_t count = 0;
 
+	if (sim_collective_is_meant(argc, argv)) {
+		free(outcomes);
+		return cli_sim_collective.run(argc, argv);
+	}
 	if (!outcomes)
 		return cli_fail(COMMAND ": no memory");
 	int status = parse(&given, &argc, argv);

@@ -1,7 +1,8 @@
 /*
  * sim_story.h - a simulated training as a trace in Chrome's form: what everybody computes, sends and receives.
  *
- * One process per node; its threads are "compute", "out" and "in". Opens in Perfetto and chrome://tracing.
+ * One process per worker, server and hub; its tracks are "compute", "out" and "in". A switch has none: what it passes on stands
+ * where it comes from and where it goes. Opens in Perfetto and chrome://tracing.
  */
 #ifndef CLI_SIM_STORY_H
 #define CLI_SIM_STORY_H
@@ -9,15 +10,23 @@
 #include "base/outfile.h"
 #include "sim/train.h"
 
-struct sim_story {
-	struct outfile file;
+/* Who plays: nodes up to workers are workers, then come servers, then hubs or switches. */
+struct sim_story_cast {
 	uint32_t workers, servers;
-	uint8_t *named; /* tracks that have a name: by node; lost memory costs names only */
-	uint32_t named_count;
+	bool has_hubs;
+	const struct model *model; /* whose parameters are named; borrowed */
 };
 
-/* Nodes up to workers are workers, then servers, then switches and hubs. */
-ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, uint32_t workers, uint32_t servers, struct error *err);
+struct sim_story_node;
+
+struct sim_story {
+	struct outfile file;
+	struct sim_story_cast cast;
+	struct sim_story_node *nodes;
+	uint32_t node_count;
+};
+
+ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err);
 struct train_watch sim_story_watch(struct sim_story *story);
 /* The file has its name now, if it is to be kept. */
 ESP_CHECKED enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error *err);

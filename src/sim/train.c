@@ -125,8 +125,9 @@ static void on_done(void *user, uint32_t stream, uint32_t member, void *cookie)
 static void on_message(void *user, const struct cluster_message *message)
 {
 	const struct train *train = user;
+	struct train_cargo cargo = train_cargo(train, message->stream, message->call);
 
-	train->config.watch.moved(train->config.watch.user, message);
+	train->config.watch.moved(train->config.watch.user, message, &cargo);
 }
 
 /* ---- where everything stands ---- */

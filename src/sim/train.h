@@ -20,11 +20,18 @@
 #include "sim/load.h"
 #include "sim/mechanism.h"
 
+/* What a message carries. */
+struct train_cargo {
+	bool is_gradient;   /* otherwise a parameter */
+	uint32_t parameter; /* of the model, the first if there are several; LOAD_NONE: not known */
+	uint32_t count;
+};
+
 /* What happened, for whoever draws it; each may be NULL. */
 struct train_watch {
 	void *user;
 	void (*computed)(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to);
-	void (*moved)(void *user, const struct cluster_message *message);
+	void (*moved)(void *user, const struct cluster_message *message, const struct train_cargo *cargo);
 };
 
 struct train_config {

@@ -259,6 +259,7 @@ static enum esp_status bundle_take(struct train *train, struct bundle *bundle, s
 		return ESP_ENOMEM;
 	bundle->left = chunks * ways < CREDITS ? (uint32_t)(CREDITS / (chunks * ways)) - 1 : 0;
 	call->stream = bundle->stream;
+	train->streams++;
 	return ESP_OK;
 }
 
@@ -304,11 +305,52 @@ enum esp_status train_make_calls(struct train *train, struct error *err)
 	return status != ESP_OK ? status : train->status;
 }
 
+/* Counts the calls of each stream, then puts each in its place. */
+static enum esp_status list_calls(struct train *train, struct error *err)
+{
+	const struct train_calls *lists[] = {&train->spreads, &train->sums};
+	uint32_t count = train->spreads.count + train->sums.count;
+
+	train->listed = calloc((size_t)count + 1, sizeof(*train->listed));
+	train->listed_first = calloc((size_t)train->streams + 2, sizeof(*train->listed_first));
+	if (!train->listed || !train->listed_first)
+		return error_set(err, ESP_ENOMEM, "no memory for a list of calls");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct train_calls *list = lists[i >= train->spreads.count];
+
+		train->listed_first[list->calls[i < train->spreads.count ? i : i - train->spreads.count].stream + 2]++;
+	}
+	for (uint32_t i = 2; i < train->streams + 2; i++)
+		train->listed_first[i] += train->listed_first[i - 1];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct train_calls *list = lists[i >= train->spreads.count];
+		struct train_call *call = &list->calls[i < train->spreads.count ? i : i - train->spreads.count];
+
+		train->listed[train->listed_first[call->stream + 1]++] = call;
+	}
+	return ESP_OK;
+}
+
+struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint64_t call)
+{
+	uint32_t first = train->listed_first[stream], count = train->listed_first[stream + 1] - first;
+	const struct train_call *found = train->listed[first + call % count];
+	struct train_cargo cargo = {found->is_sum, LOAD_NONE, found->count};
+
+	if (found->is_sum)
+		cargo.parameter = train->load->gradients[found->first].source;
+	else if (!train->config.no_barrier || call < count) /* later ones go out as their sums come in */
+		cargo.parameter = train->load->items[found->first].source;
+	return cargo;
+}
+
 enum esp_status train_make_streams(struct train *train, struct error *err)
 {
 	enum esp_status status = make_streams(train, &train->spreads, err);
 
-	return status == ESP_OK ? make_streams(train, &train->sums, err) : status;
+	if (status == ESP_OK)
+		status = make_streams(train, &train->sums, err);
+	return status == ESP_OK && train->config.watch.moved ? list_calls(train, err) : status;
 }
 
 void train_drop_calls(struct train *train)
@@ -322,4 +364,6 @@ void train_drop_calls(struct train *train)
 	}
 	free(train->spreads.calls);
 	free(train->sums.calls);
+	free(train->listed);
+	free(train->listed_first);
 }

@@ -62,6 +62,9 @@ struct train {
 
 	struct train_plan *plans;
 	struct train_calls spreads, sums;
+	struct train_call **listed; /* all calls, stream by stream in the order in which an iteration starts them */
+	uint32_t *listed_first;     /* of each stream, and one behind the last                                    */
+	uint32_t streams;
 	uint32_t *needs;    /* by layer: what a forward pass waits for */
 	struct train_worker *workers;
 
@@ -78,6 +81,8 @@ ESP_CHECKED enum esp_status train_make_calls(struct train *train, struct error *
 /* When the cluster is there. */
 ESP_CHECKED enum esp_status train_make_streams(struct train *train, struct error *err);
 void train_drop_calls(struct train *train);
+/* What a message of that stream and call carries. */
+struct train_cargo train_cargo(const struct train *train, uint32_t stream, uint64_t call);
 
 /* train_worker.c */
 ESP_CHECKED enum esp_status train_make_workers(struct train *train, struct error *err);

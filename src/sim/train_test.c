@@ -37,7 +37,8 @@ static void toy_item(struct toy *toy, double transfer_s, double forward_s)
 	struct load *load = &toy->load;
 
 	toy->layer_s[load->layer_count] = forward_s;
-	toy->items[load->item_count++] = (struct load_item){(uint64_t)(transfer_s * RATE + 0.5), load->layer_count, load->layer_count, 0};
+	toy->items[load->item_count] = (struct load_item){(uint64_t)(transfer_s * RATE + 0.5), load->layer_count, load->layer_count, load->item_count};
+	load->item_count++;
 	load->layer_count++;
 }
 
@@ -150,12 +151,15 @@ static void test_stagger(uint64_t seed)
 struct spans {
 	double first[MOST], last[MOST];
 	uint32_t workers;
+	const struct toy *toy;
 };
 
-static void note_span(void *user, const struct cluster_message *message)
+static void note_span(void *user, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	struct spans *spans = user;
 
+	CHECK(cargo->is_gradient == (message->from < spans->workers) && cargo->count == 1);
+	CHECK_U64(message->bytes, spans->toy->items[cargo->parameter].bytes);
 	if (message->from >= spans->workers)
 		return;
 	spans->first[message->from] = fmin(spans->first[message->from], message->ready);
@@ -175,7 +179,7 @@ static void test_block(uint64_t seed)
 	rng_init(&rng, seed);
 	for (int round = 0; round < 60; round++) {
 		uint32_t workers = 2 + (uint32_t)rng_below(&rng, MOST - 1), layers = 1 + (uint32_t)rng_below(&rng, MOST);
-		struct spans spans = {.workers = workers};
+		struct spans spans = {.workers = workers, .toy = &toy};
 		double model = 0, ready = (double)rng_below(&rng, 5), begin = ready;
 
 		toy_init(&toy, workers);
