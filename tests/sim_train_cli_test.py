@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""espalier sim run and espalier sim paper from outside: their JSON, their traces, what they say about bad input.
+
+sim_train_cli_test.py ESPALIER
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+OK, NO, USAGE = 0, 1, 2
+ESPALIER = sys.argv[1]
+MECHANISMS = ["server", "aggregation", "multicast", "multicast+aggregation", "ring", "ring-whole", "ring+multicast", "butterfly",
+              "halving-doubling", "double-tree", "two-level", "hub"]
+MODELS = ["inception-v3", "vgg-16", "resnet-101", "resnet-200"]
+
+
+def run(*words):
+    done = subprocess.run([ESPALIER, "sim", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode in (OK, NO, USAGE), (words, done)
+    return done.returncode, done.stdout, done.stderr
+
+
+def good(*words):
+    status, out, err = run(*words)
+    assert status == OK and err == "", (words, status, err)
+    return out
+
+
+def document(*words):
+    return json.loads(good(*words, "--json"))
+
+
+def refused(*words, status=USAGE, says):
+    got, out, err = run(*words)
+    assert got == status and out == "", (words, got, out, err)
+    assert says in err and err.startswith("espalier: sim ") and err.count("\n") == 1, (words, err)
+
+
+def near(a, b, share):
+    return abs(a / b - 1) <= share
+
+
+def test_run():
+    said = document("run", "--model", "vgg-16", "--workers", 8, "--gbps", 25)
+    assert said["model"] == "vgg-16" and said["set"] == "calibrated" and said["workers"] == 8 and said["gbps"] == 25
+    results = {entry["mechanism"]: entry for entry in said["results"]}
+    assert list(results) == MECHANISMS
+    size = 205470505 * 4
+    second = 25e9 / 8
+    assert near(results["server"]["iteration_s"], 2 * 8 * size / second, 0.01)
+    assert near(results["ring"]["iteration_s"], 0.169 + 2 * 7 / 8 * size / second, 0.01)
+    for entry in results.values():
+        assert near(entry["speedup"], results["server"]["iteration_s"] / entry["iteration_s"], 1e-9)
+    assert results["server"]["bytes"]["host_out"] == results["server"]["bytes"]["host_in"] == 16 * size
+    assert results["ring"]["bytes"]["host_out"] == 14 * size
+    assert results["multicast"]["bytes"]["host_out"] == 9 * size
+    for entry in results.values():
+        assert entry["bytes"]["rack_out"] == entry["bytes"]["rack_in"] == 0, entry
+    # One alone is the same, and speedups are relative to the servers all the same.
+    alone = document("run", "--model", "vgg-16", "--workers", 8, "--mechanism", "ring")["results"]
+    assert alone == [results["ring"]]
+
+
+def test_options():
+    def seconds(*words, mechanism="server", model="resnet-101"):
+        return document("run", "--model", model, "--workers", 8, "--mechanism", mechanism, *words)["results"][0]["iteration_s"]
+
+    plain = seconds()
+    assert seconds("--compute", 1) == plain and seconds("--compute", 4) < plain
+    assert near(seconds("--iterations", 3), plain, 1e-9)
+    assert seconds("--gbps", 100) < plain < seconds("--gbps", 5)
+    assert seconds("--servers", 4) < plain and seconds("--servers", 4, "--even-split") < seconds("--servers", 4)
+    assert seconds("--block") != plain and seconds("--no-barrier") != plain and seconds("--seed", 3) != plain
+    assert seconds("--set", "public") < plain
+    assert near(seconds("--fluid"), plain, 0.1)
+    assert near(seconds("--split", 8), plain, 0.04)
+    assert seconds("--cut-through", mechanism="aggregation") <= seconds(mechanism="aggregation")
+    assert seconds(model="bert-large", mechanism="ring") < seconds(model="bert-large")
+    assert document("run", "--model", "bert-large", "--workers", 2, "--mechanism", "ring")["times_assumed"] is True
+    slow = document("run", "--model", "resnet-101", "--workers", 16, "--racks", 4, "--oversubscribe", 8, "--gbps", 5)
+    results = {entry["mechanism"]: entry for entry in slow["results"]}
+    assert results["two-level"]["iteration_s"] < results["butterfly"]["iteration_s"]
+    assert results["two-level"]["bytes"]["rack_out"] < results["ring-whole"]["bytes"]["rack_out"]
+
+
+def test_same_bytes():
+    words = ("run", "--model", "inception-v3", "--workers", 16, "--seed", 5, "--json")
+    assert good(*words) == good(*words)
+    assert good(*words) != good("run", "--model", "inception-v3", "--workers", 16, "--seed", 6, "--json")
+    assert good("paper", "table4", "--json") == good("paper", "table4", "--json")
+
+
+def test_trace():
+    with tempfile.TemporaryDirectory() as folder:
+        for mechanism in ("server", "multicast+aggregation", "ring", "hub"):
+            path = pathlib.Path(folder, mechanism)
+            good("run", "--model", "vgg-16", "--workers", 4, "--mechanism", mechanism, "--trace", path)
+            events = json.loads(path.read_text())
+            slices = [event for event in events if event["ph"] == "X"]
+            names = {event["name"] for event in slices}
+            assert "forward" in names and "backward" in names and any(name.startswith("fc6/weights") for name in names), names
+            tracks = {}
+            for event in slices:
+                assert event["dur"] >= 0
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+            for spans in tracks.values():
+                spans.sort()
+                assert all(a[1] <= b[0] + 1e-3 for a, b in zip(spans, spans[1:]))
+            processes = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+            assert {"worker 0", "worker 3"} <= processes and not any("switch" in name for name in processes)
+        # What failed leaves no file.
+        refused("run", "--model", "no-such", "--mechanism", "ring", "--trace", pathlib.Path(folder, "no"), status=NO, says="no-such")
+        assert not pathlib.Path(folder, "no").exists()
+
+
+def test_topology_and_traces():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "racks")
+        path.write_text(good("topology", "--hosts", 12, "--racks", 2, "--gbps", 10, "--oversubscribe", 2))
+        said = document("run", "--model", "vgg-16", "--workers", 8, "--topology", path)
+        assert said["topology"] == str(path) and "gbps" not in said
+        assert all("iteration_s" in entry for entry in said["results"])
+        crowded = json.loads(run("run", "--model", "vgg-16", "--workers", 12, "--topology", path, "--json")[1])
+        reasons = {entry["mechanism"]: entry.get("reason", "") for entry in crowded["results"]}
+        assert "hosts" in reasons["server"] and reasons["ring"] == ""
+        refused("run", "--model", "vgg-16", "--workers", 12, "--topology", path, "--mechanism", "server", status=NO, says="hosts")
+        path.write_text("topology 1\nswitch core\nnonsense\n")
+        refused("run", "--model", "vgg-16", "--topology", path, status=NO, says="line 3")
+        seen = pathlib.Path(folder, "seen")
+        good("traces", "make", "resnet-101", seen, "--workers", 4, "--servers", 2)
+        said = document("run", "--traces", seen, "--workers", 6, "--mechanism", "server")
+        assert said["servers"] == 2 and said["traces"] == str(seen) and said["results"][0]["iteration_s"] > 0
+        worker = seen / "worker-1-0.csv"
+        worker.write_text(worker.read_text() + "x,y\n")
+        refused("run", "--traces", seen, status=NO, says="worker-1-0.csv")
+
+
+def test_paper():
+    said = document("paper", "table1")
+    sets = {entry["set"] for entry in said["results"]}
+    assert sets == {"public", "factors", "calibrated"} and len(said["results"]) == 3 * 16
+    errors = {entry["set"]: entry for entry in said["errors"]}
+    assert errors["calibrated"]["within_4_percent"] >= 14 and errors["calibrated"]["values"] == 16
+    for entry in said["results"]:
+        assert entry["table"] == 1 and entry["model"] in MODELS and entry["unit"] == "s"
+        assert near(entry["error"] + 1, entry["value"] / entry["paper"], 1e-9)
+    unknown = document("paper", "table9", "--set", "calibrated")["results"]
+    assert len(unknown) == 12 and all("paper" not in entry and entry["value"] > 0 for entry in unknown)
+    figure = document("paper", "figure8", "--set", "public")["results"]
+    assert {entry["x"] for entry in figure} == {4, 8, 16, 32} and all(entry["figure"] == 8 for entry in figure)
+    text = good("paper", "table4", "--set", "calibrated")
+    assert "Table 4" in text and "22.46x (22, +2.1 %)" in text and "mean error" in text
+
+
+def test_refused():
+    refused("run", says="--model")
+    refused("run", "--model", "vgg-16", "--traces", "x", says="--model")
+    refused("run", "--traces", "x", "--batch", 3, says="--batch")
+    refused("run", "--model", "vgg-16", "--mechanism", "rng", says="ring")
+    refused("run", "--model", "vgg-16", "--gbps", 0, says="--gbps")
+    refused("run", "--model", "vgg-16", "--gbps", "nan", says="gbps")
+    refused("run", "--model", "vgg-16", "--compute", -1, says="compute")
+    refused("run", "--model", "vgg-16", "--no-barrier", "--iterations", 1, says="two iterations")
+    refused("run", "--model", "vgg-16", "--trace", "x", says="--mechanism")
+    refused("run", "--model", "vgg-61", status=NO, says="vgg-16")
+    refused("run", "--model", "vgg-16", "--workers", 0, says="workers")
+    refused("paper", "table5", says="table5")
+    refused("paper", "--set", "best", says="best")
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
