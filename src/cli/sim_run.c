@@ -26,7 +26,7 @@
 struct given {
 	const char *model, *traces, *mechanism, *topology, *trace, *accelerator;
 	uint64_t workers, servers, iterations, seed, batch, value_bytes, split, racks;
-	double gbps, compute, oversubscribe, delay_us;
+	double gbps, server_gbps, compute, oversubscribe, delay_us;
 	int set;
 	bool set_given, servers_given, even_split, block, no_barrier, fluid, cut_through, json;
 };
@@ -44,6 +44,7 @@ static int parse(struct given *given, int *argc, char **argv)
 		{"traces", 0, CLI_STRING, &given->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"},
 		{"workers", 'w', CLI_U64, &given->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX},
 		{"gbps", 'g', CLI_DOUBLE, &given->gbps, "G", "rate of a host's link, each way (default 25)"},
+		{"server-gbps", 0, CLI_DOUBLE, &given->server_gbps, "G", "rate of a server's or hub's link (default: as --gbps)"},
 		{"servers", 'p', CLI_U64, &given->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1,
 		 .max = LOAD_WORKERS_MAX, .given = &given->servers_given},
 		{"mechanism", 0, CLI_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
@@ -97,6 +98,8 @@ static int check(const struct given *given)
 		return cli_usage_error(COMMAND ": --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces");
 	if (!is_positive(given->gbps) || !is_positive(given->compute) || !is_positive(given->oversubscribe))
 		return cli_usage_error(COMMAND ": --gbps, --compute and --oversubscribe must be above 0");
+	if (!(given->server_gbps >= 0) || isinf(given->server_gbps))
+		return cli_usage_error(COMMAND ": --server-gbps must be above 0");
 	if (!(given->delay_us >= 0 && given->delay_us <= 1e9))
 		return cli_usage_error(COMMAND ": --delay is no time from 0 to 1e9 microseconds");
 	if (given->no_barrier && given->iterations == 1)
@@ -181,6 +184,7 @@ static struct trial trial_of(const struct given *given, const struct load *load,
 	                  .compute = given->compute,
 	                  .iterations = (uint32_t)given->iterations},
 		.gbps = given->gbps,
+		.server_gbps = given->server_gbps,
 		.racks = (uint32_t)given->racks,
 		.oversubscribe = given->oversubscribe,
 		.delay_s = given->delay_us * 1e-6,

@@ -11,8 +11,9 @@
 #include <stddef.h>
 
 enum mechanism_pieces {
-	MECHANISM_WHOLE,   /* a parameter is one message                        */
-	MECHANISM_PER_WORKER, /* as many pieces as there are workers            */
+	MECHANISM_WHOLE,      /* a parameter is one message                                                  */
+	MECHANISM_PER_WORKER, /* as many pieces as there are workers, each of which owns one                 */
+	MECHANISM_AROUND,     /* the same, but no tiny ones: on a ring it makes no difference who owns which */
 };
 
 struct mechanism {

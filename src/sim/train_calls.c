@@ -10,7 +10,8 @@
 #include "sim/train_state.h"
 
 #define CREDITS 64u
-#define PIECE_LEAST (256u << 10) /* bytes; smaller ones make a ring of 32 less than 0.2 % faster, and cost five times as many messages */
+/* Bytes; smaller pieces make the paper's rings less than 0.2 % faster, and five times as many messages. */
+#define PIECE_LEAST (256u << 10)
 
 /* ---- plans, each made once ---- */
 
@@ -73,16 +74,16 @@ static enum esp_status plan_get(struct train *train, struct train_plan wanted, c
 	return ESP_OK;
 }
 
-/* A piece per worker, but none that costs more to send than it carries. */
 static uint32_t pieces_of(const struct train *train, uint64_t bytes)
 {
+	enum mechanism_pieces pieces = train->config.mechanism->pieces;
 	uint64_t most = (bytes + PIECE_LEAST - 1) / PIECE_LEAST;
 
 	if (train->config.split)
 		return train->config.split;
-	if (train->config.mechanism->pieces == MECHANISM_WHOLE)
+	if (pieces == MECHANISM_WHOLE)
 		return 1;
-	return most < train->load->workers ? (uint32_t)most : train->load->workers;
+	return pieces == MECHANISM_AROUND && most < train->load->workers ? (uint32_t)most : train->load->workers;
 }
 
 /* ---- what each call carries ---- */

@@ -8,14 +8,15 @@
 
 struct trial {
 	struct train_config train; /* its topology: NULL, or one of the caller's */
-	/* Without a topology: a switch with all hosts, or racks of them below a core. */
-	double gbps;          /* of a host's link        */
-	uint32_t racks;       /* 0: 1                    */
-	double oversubscribe; /* of the racks; 0: 1      */
-	double delay_s;       /* of a host's link, one way */
+	/* Without a topology: a switch with all hosts, or racks below a core, with the workers spread over them in order. Servers stand in the last. */
+	double gbps;          /* of a host's link                   */
+	double server_gbps;   /* of a server's or hub's; 0: as that */
+	uint32_t racks;       /* 0: 1                               */
+	double oversubscribe; /* of the racks; 0: 1                 */
+	double delay_s;       /* of a host's link, one way          */
 };
 
-/* ESP_EINVAL: gbps is no rate, or what train_run() says; ESP_ENOMEM. */
+/* ESP_EINVAL: a rate is none, more racks than workers, or what train_run() says; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status trial_run(const struct trial *trial, struct train_result *out, struct error *err);
 
 #endif
