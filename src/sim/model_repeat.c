@@ -146,7 +146,7 @@ static bool put_calibrated(struct model *out, const struct model *model, const u
 	}
 	if (!model->distribution_order)
 		return true;
-	out->distribution_order = calloc(out->parameter_count, sizeof(*out->distribution_order));
+	out->distribution_order = calloc((size_t)out->parameter_count + 1, sizeof(*out->distribution_order));
 	for (uint32_t i = 0; out->distribution_order && i < model->parameter_count; i++) {
 		for (uint32_t to = first_of[model->distribution_order[i]]; to < first_of[model->distribution_order[i] + 1]; to++)
 			out->distribution_order[at++] = to;
@@ -169,7 +169,7 @@ enum esp_status model_repeat(const struct model *model, const char *prefix, uint
 	out->name = strdup(model->name);
 	out->about = strdup(model->about);
 	out->time_source = strdup(model->time_source);
-	out->parameters = calloc(count, sizeof(*out->parameters));
+	out->parameters = calloc(count + 1, sizeof(*out->parameters));
 	out->averages = calloc((size_t)model->average_count + 1, sizeof(*out->averages));
 	out->parameter_count = out->average_count = out->worker_factor_count = 0;
 	out->worker_factors = NULL;

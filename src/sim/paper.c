@@ -53,7 +53,7 @@ static bool is_same(const struct paper_case *a, const struct paper_case *b)
 {
 	return a->model == b->model && strcmp(a->mechanism, b->mechanism) == 0 && a->workers == b->workers && a->gbps == b->gbps &&
 	       a->servers == b->servers && a->even_split == b->even_split && a->block == b->block && a->no_barrier == b->no_barrier &&
-	       a->compute == b->compute && a->copies == b->copies && (!a->added || strcmp(a->added, b->added) == 0);
+	       a->compute == b->compute && a->copies == b->copies && (!a->added || !b->added || strcmp(a->added, b->added) == 0);
 }
 
 static enum esp_status run_load(const struct load *load, const struct paper_case *about, double *out_s, struct error *err)

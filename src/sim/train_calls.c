@@ -269,13 +269,15 @@ static enum esp_status make_streams(struct train *train, struct train_calls *lis
 	uint32_t bundles = train->servers ? train->servers : train->load->workers;
 	struct bundle *bundle = calloc(bundles, sizeof(*bundle));
 	uint32_t *members = calloc((size_t)train->load->workers + train->servers + train->extras, sizeof(*members));
-	enum esp_status status = bundle && members ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for streams");
+	enum esp_status status = ESP_OK;
 
-	for (uint32_t i = 0; i < list->count && status == ESP_OK; i++) {
+	for (uint32_t i = 0; bundle && members && i < list->count && status == ESP_OK; i++) {
 		struct train_call *call = &list->calls[i];
 
 		status = bundle_take(train, &bundle[train->servers ? call->server : call->rotation], call, members, err);
 	}
+	if (!bundle || !members)
+		status = error_set(err, ESP_ENOMEM, "no memory for streams");
 	free(bundle);
 	free(members);
 	return status;
@@ -312,7 +314,7 @@ static enum esp_status list_calls(struct train *train, struct error *err)
 	const struct train_calls *lists[] = {&train->spreads, &train->sums};
 	uint32_t count = train->spreads.count + train->sums.count;
 
-	train->listed = calloc((size_t)count + 1, sizeof(*train->listed));
+	train->listed = calloc((size_t)count + 1, sizeof(struct train_call *));
 	train->listed_first = calloc((size_t)train->streams + 2, sizeof(*train->listed_first));
 	if (!train->listed || !train->listed_first)
 		return error_set(err, ESP_ENOMEM, "no memory for a list of calls");
