@@ -205,6 +205,7 @@ static enum esp_status place_extras(struct train *train, struct error *err)
 static enum esp_status open_cluster(struct train *train, struct error *err)
 {
 	const struct train_config *config = &train->config;
+	uint32_t chunks = TRAIN_CREDITS / train_ways(train), pieces = config->split ? config->split : train->load->workers;
 	const struct cluster_config wanted = {
 		.agenda = &train->agenda,
 		.topology = config->topology,
@@ -214,6 +215,7 @@ static enum esp_status open_cluster(struct train *train, struct error *err)
 		.cut_through = true,
 		.cut_through_sums = config->cut_through_sums,
 		.order = CLUSTER_READY,
+		.active_chunks = chunks > pieces ? chunks : pieces, /* all that a stream has at a time */
 		.user = train,
 		.done = on_done,
 		.message = config->watch.moved ? on_message : NULL,

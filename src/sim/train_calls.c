@@ -1,15 +1,11 @@
 /*
  * train_calls.c - the collectives of an iteration: their plans, and the streams that run them.
- *
- * An executor lets a peer send CREDITS messages ahead, a limit that the systems of the model do not have. So as many calls
- * share a stream as have no more messages than that between two nodes; calls of different streams do not wait for each other.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/train_state.h"
 
-#define CREDITS 64u
 /* Bytes; smaller pieces make the paper's rings less than 0.2 % faster, and five times as many messages. */
 #define PIECE_LEAST (256u << 10)
 
@@ -224,7 +220,8 @@ static void pair_calls(struct train *train)
 
 /* The streams of one server or one rotation, as they fill up. */
 struct bundle {
-	uint32_t stream, left;
+	uint32_t stream;
+	uint64_t room; /* messages that the stream may have yet */
 };
 
 /* The node of a plan's extra node number i. */
@@ -238,29 +235,36 @@ static uint32_t extra_node(const struct train *train, const struct train_call *c
 	return first + (i + 1 < count ? train->group_of[train->load->workers + call->server] : train->extras - 1);
 }
 
-static enum esp_status bundle_take(struct train *train, struct bundle *bundle, struct train_call *call, uint32_t *members, struct error *err)
+/* What belongs to a call: the workers from its rotation on, its server, its extra nodes. */
+static uint32_t call_members(const struct train *train, const struct train_call *call, uint32_t *out)
 {
 	uint32_t workers = train->load->workers, count = workers;
-	uint64_t chunks = call->plan->chunks.chunk_count, ways = train->servers ? 1 : 2; /* of a chunk between two nodes */
 
-	call->members = call->plan->nodes;
-	if (bundle->left > 0) {
-		bundle->left--;
-		call->stream = bundle->stream;
-		return ESP_OK;
-	}
 	for (uint32_t i = 0; i < workers; i++)
-		members[i] = (i + call->rotation) % workers;
+		out[i] = (i + call->rotation) % workers;
 	if (train->servers)
-		members[count++] = workers + call->server;
+		out[count++] = workers + call->server;
 	for (uint32_t i = 0; i < call->plan->nodes - call->plan->workers; i++)
-		members[count++] = extra_node(train, call, i);
-	bundle->stream = cluster_stream(train->cluster, members, count, err);
-	if (bundle->stream == UINT32_MAX)
-		return ESP_ENOMEM;
-	bundle->left = chunks * ways < CREDITS ? (uint32_t)(CREDITS / (chunks * ways)) - 1 : 0;
+		out[count++] = extra_node(train, call, i);
+	return count;
+}
+
+static enum esp_status bundle_take(struct train *train, struct bundle *bundle, struct train_call *call, uint32_t *members, struct error *err)
+{
+	uint64_t messages = call->plan->chunks.chunk_count * train_ways(train);
+
+	if (bundle->room < messages) {
+		uint32_t count = call_members(train, call, members);
+
+		bundle->stream = cluster_stream(train->cluster, members, count, err);
+		if (bundle->stream == UINT32_MAX)
+			return ESP_ENOMEM;
+		bundle->room = messages < TRAIN_CREDITS ? TRAIN_CREDITS : messages;
+		train->streams++;
+	}
+	bundle->room -= messages;
 	call->stream = bundle->stream;
-	train->streams++;
+	call->members = call->plan->nodes;
 	return ESP_OK;
 }
 

@@ -76,6 +76,17 @@ struct train {
 	struct error *err;
 };
 
+/*
+ * An executor lets a peer send so many messages ahead, a limit that the systems of the model do not have. So as many calls share a
+ * stream as have no more messages than that between two nodes, and none of their chunks waits for another.
+ */
+#define TRAIN_CREDITS 64u
+/* Most messages of a chunk from one node to another: up with servers, up and down without. */
+static inline uint32_t train_ways(const struct train *train)
+{
+	return train->servers ? 1 : 2;
+}
+
 /* train_calls.c */
 ESP_CHECKED enum esp_status train_make_calls(struct train *train, struct error *err);
 /* When the cluster is there. */
