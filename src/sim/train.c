@@ -78,7 +78,8 @@ static void pass_on(struct train *train, struct train_call *sum)
 				start_everywhere(train, &train->spreads.calls[i]);
 		}
 	}
-	start_everywhere(train, &train->spreads.calls[sum->next]);
+	if (sum->next != LOAD_NONE)
+		start_everywhere(train, &train->spreads.calls[sum->next]);
 }
 
 static void sum_complete(struct train *train, struct train_call *sum)
@@ -284,6 +285,17 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	return status;
 }
 
+/* Did everybody come to the end? If not, something was never sent that a forward pass waits for. */
+static enum esp_status check_end(const struct train *train, struct error *err)
+{
+	uint32_t done = train->config.no_barrier ? train->sums.calls[train->first_layer].rounds : train->iteration;
+
+	if (done == train->iterations)
+		return ESP_OK;
+	return error_set(err, ESP_ESTATE, "%s: only %u of %u iterations came to their end: some worker waits for parameters that no server sends",
+	                 train->config.mechanism->name, done, train->iterations);
+}
+
 static void report(const struct train *train, struct train_result *out)
 {
 	const struct network *network = cluster_network(train->cluster);
@@ -329,6 +341,8 @@ enum esp_status train_run(const struct train_config *config, struct train_result
 		status = train.status;
 	if (status == ESP_OK)
 		status = cluster_quiet(train.cluster, err);
+	if (status == ESP_OK)
+		status = check_end(&train, err);
 	if (status == ESP_OK)
 		report(&train, out);
 	drop(&train);

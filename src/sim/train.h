@@ -64,7 +64,7 @@ struct train_result {
 	uint64_t messages;                      /* in all        */
 };
 
-/* ESP_EINVAL with what does not fit; ESP_ENOMEM. */
+/* ESP_EINVAL with what does not fit; ESP_ESTATE: a worker waits for what nobody sends; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err);
 
 #endif

@@ -208,6 +208,7 @@ static void pair_calls(struct train *train)
 		struct train_call *sum = &train->sums.calls[i];
 		uint32_t item = train->load->gradients[sum->first].item;
 
+		sum->next = LOAD_NONE;
 		if (item == LOAD_NONE)
 			continue;
 		sum->next = spread_at[item * servers + sum->server];

@@ -21,7 +21,7 @@ struct train_call {
 	bool is_sum;
 	bool is_fixed;         /* spreads: no gradient of it is summed     */
 	uint32_t rotation;     /* the stream's first member is this worker */
-	uint32_t next;         /* sums with servers: the spread of the same parameter */
+	uint32_t next;         /* sums with servers: the spread of the same parameter; LOAD_NONE: nobody knows which */
 	uint32_t rounds;       /* sums: how many iterations of it are complete */
 	uint32_t waits;        /* sums without an owner: workers that have no result of this round yet */
 };

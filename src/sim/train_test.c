@@ -344,6 +344,17 @@ static void test_refused(void)
 	trial.train.topology = small;
 	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "hosts"));
 	topology_close(small);
+	/* Without the barrier, a parameter whose gradient nobody recognises is sent with the first sum, as one that has none. */
+	struct toy lost;
+	toy_init(&lost, 2);
+	toy_item(&lost, 1, 1);
+	toy_item(&lost, 1, 1);
+	toy_gradient(&lost, 1, 0, 1);
+	toy_gradient(&lost, 1, 1, 0);
+	trial = (struct trial){.gbps = GBPS, .train = {.load = &lost.load, .mechanism = mechanism_find("server"), .servers = 1, .no_barrier = true}};
+	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
+	lost.gradients[0].item = LOAD_NONE;
+	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
 }
 
 int main(void)
