@@ -57,8 +57,30 @@ static void test_same(const char *name, uint32_t workers, uint32_t servers)
 	model_fini(&model);
 }
 
+/* A worker that has its gradients in another order than the others: what is early waits for its turn. */
+static void test_other_order(void)
+{
+	struct model_parameter parameters[] = {
+		{.name = (char *)(uintptr_t)"a", .bytes = 8, .forward_order = 0, .variable = 0, .forward_share = 1, .grad_ready = 0.25, .aggregated = true, .distributed = true},
+		{.name = (char *)(uintptr_t)"b", .bytes = 8, .forward_order = 1, .variable = 1, .grad_ready = 0.5, .aggregated = true, .distributed = true},
+	};
+	double usual[] = {1, 2}, other[] = {3, 1};
+	struct replay_file files[] = {{0, 0, usual}, {1, 0, other}};
+	struct replay replay = {.model = {.name = (char *)(uintptr_t)"m", .parameters = parameters, .parameter_count = 2, .forward_s = 1, .backward_s = 4,
+	                                  .slowest_factor = 1, .distribution_factor = 1},
+	                        .files = files, .file_count = 2, .server_count = 1};
+	struct load load;
+
+	CHECK(load_init_replay(&load, &replay, 2, 0, NULL) == ESP_OK);
+	CHECK(load.gradients[0].source == 0 && load.gradients[1].source == 1);
+	CHECK(load_ready_s(&load, 0, 0, 0) == 1 && load_ready_s(&load, 0, 0, 1) == 2);
+	CHECK(load_ready_s(&load, 1, 0, 0) == 3 && load_ready_s(&load, 1, 0, 1) == 3);
+	load_fini(&load);
+}
+
 int main(void)
 {
+	test_other_order();
 	test_same("vgg-16", 8, 1);
 	test_same("resnet-101", 8, 3);
 	test_same("inception-v3", 4, 2);

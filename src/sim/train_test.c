@@ -298,6 +298,47 @@ static void test_iterations(void)
 	CHECK_NEAR(seconds_of(trial), 7);
 }
 
+/* When each worker's last forward pass began. */
+static void note_forward(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to)
+{
+	double *begins = user;
+
+	CHECK(to >= from && iteration < 3);
+	if (forward)
+		begins[worker] = from;
+}
+
+/* Without the barrier and without servers: results let the next forward pass begin, but not before the backward pass is over. */
+static void test_overlap(void)
+{
+	struct toy toy;
+	double begins[3] = {0};
+
+	toy_init(&toy, 2);
+	toy_item(&toy, 1, 5);
+	toy_item(&toy, 1, 5);
+	toy_gradient(&toy, 1, 0, 0); /* the first layer's is ready first */
+	toy_gradient(&toy, 1, 10, 1);
+	struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("ring"), .no_barrier = true}};
+	CHECK_NEAR(seconds_of(trial), 20);
+	trial.train.no_barrier = false;
+	CHECK_NEAR(seconds_of(trial), 21);
+	/*
+	 * Whole parameters, the first owned by worker 0 and the second by worker 1: it has the sum after two hops and is done when it has
+	 * passed it on, the others a hop later. The forward pass waits for this one.
+	 */
+	toy_init(&toy, 3);
+	toy_item(&toy, 3, 1);
+	toy_item(&toy, 0.001, 0);
+	toy_gradient(&toy, 0.001, 0, 1);
+	toy_gradient(&toy, 3, 0, 0);
+	trial = (struct trial){.train = {.load = &toy.load, .mechanism = mechanism_find("ring-whole"), .no_barrier = true, .iterations = 2}};
+	trial.train.watch = (struct train_watch){.user = begins, .computed = note_forward};
+	(void)seconds_of(trial);
+	CHECK_MSG(fabs(begins[1] - 10) < 0.1 && fabs(begins[0] - 13) < 0.1 && fabs(begins[2] - 13) < 0.1, "forward passes begin at %g, %g and %g",
+	          begins[0], begins[1], begins[2]);
+}
+
 /* The same numbers to the bit, twice. */
 static void test_repeats(uint64_t seed)
 {
@@ -368,6 +409,7 @@ int main(void)
 		test_repeats(seed);
 	}
 	test_iterations();
+	test_overlap();
 	test_refused();
 	return 0;
 }
