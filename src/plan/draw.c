@@ -13,15 +13,26 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/svg.h"
 #include "plan/draw_legend.h"
 #include "plan/draw_scene.h"
-#include "plan/draw_svg.h"
 
 #define MARGIN 24.0
 #define GUTTER 92.0 /* for the names of the rounds */
 #define HEAD_HEIGHT 92.0
 #define NODE_RADIUS 12.0
 #define GROUP_GAP 18.0
+
+static const char style[] =
+	"text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#2b2b33}\n"
+	".title{font-size:19px;font-weight:600}\n"
+	".facts{font-size:12.5px;fill:#4a4a55}\n"
+	".note{font-size:12px;fill:#74747f;font-style:italic}\n"
+	".node{font-size:12px;font-weight:600;fill:#fff}\n"
+	".group{font-size:11px;font-weight:600;fill:#6a6a75;letter-spacing:.4px}\n"
+	".round{font-size:12px;font-weight:600;fill:#4a4a55}\n"
+	".phase{font-size:10.5px;fill:#8a8a94}\n"
+	".key{font-size:11.5px;fill:#4a4a55}\n";
 
 static const char *const group_tints[] = {"#e9eef7", "#f7ecdf", "#e6f2ea", "#f3e8f1", "#f4f1d8", "#e4f1f3"};
 #define TINT_COUNT (sizeof(group_tints) / sizeof(group_tints[0]))
@@ -352,7 +363,9 @@ static void paint(const struct picture *picture)
 	const struct draw_scene *scene = picture->scene;
 	const struct draw_message *message = scene->messages, *end = message + scene->message_count;
 
-	svg_begin(picture->file, picture->width, picture->height, picture->title);
+	svg_begin(picture->file, picture->width, picture->height, picture->title, style);
+	/* Its own paper, so that it reads the same on a light and on a dark page. */
+	svg_rect(picture->file, 0.5, 0.5, picture->width - 1, picture->height - 1, 10, "fill=\"#fcfbf8\" stroke=\"#dedbd2\"");
 	paint_head(picture);
 	for (uint32_t group = 0; group < picture->plan->group_count; group++)
 		paint_group(picture, group);

@@ -1,4 +1,4 @@
-#include "plan/draw_svg.h"
+#include "base/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,19 +7,6 @@
 
 #define HEAD_LENGTH 6.0
 #define HEAD_WIDTH 2.6
-
-static const char style[] =
-	"<style>\n"
-	"text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#2b2b33}\n"
-	".title{font-size:19px;font-weight:600}\n"
-	".facts{font-size:12.5px;fill:#4a4a55}\n"
-	".note{font-size:12px;fill:#74747f;font-style:italic}\n"
-	".node{font-size:12px;font-weight:600;fill:#fff}\n"
-	".group{font-size:11px;font-weight:600;fill:#6a6a75;letter-spacing:.4px}\n"
-	".round{font-size:12px;font-weight:600;fill:#4a4a55}\n"
-	".phase{font-size:10.5px;fill:#8a8a94}\n"
-	".key{font-size:11.5px;fill:#4a4a55}\n"
-	"</style>\n";
 
 /* One decimal, and none where it is zero. */
 static void put_number(FILE *file, double value)
@@ -41,7 +28,7 @@ static void put_attribute(FILE *file, const char *name, double value)
 	fputc('"', file);
 }
 
-static void put_escaped(FILE *file, const char *text)
+void svg_escaped(FILE *file, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '&')
@@ -55,7 +42,7 @@ static void put_escaped(FILE *file, const char *text)
 	}
 }
 
-void svg_begin(FILE *file, double width, double height, const char *title)
+void svg_begin(FILE *file, double width, double height, const char *title, const char *style)
 {
 	fputs("<svg xmlns=\"http://www.w3.org/2000/svg\"", file);
 	put_attribute(file, "width", width);
@@ -65,11 +52,9 @@ void svg_begin(FILE *file, double width, double height, const char *title)
 	fputc(' ', file);
 	put_number(file, height);
 	fputs("\" role=\"img\">\n<title>", file);
-	put_escaped(file, title);
+	svg_escaped(file, title);
 	fputs("</title>\n", file);
-	fputs(style, file);
-	/* Its own paper, so that it reads the same on a light and on a dark page. */
-	svg_rect(file, 0.5, 0.5, width - 1, height - 1, 10, "fill=\"#fcfbf8\" stroke=\"#dedbd2\"");
+	fprintf(file, "<style>\n%s</style>\n", style);
 }
 
 void svg_end(FILE *file)
@@ -83,7 +68,7 @@ void svg_text(FILE *file, double x, double y, const char *css, const char *ancho
 	put_attribute(file, "x", x);
 	put_attribute(file, "y", y);
 	fprintf(file, " class=\"%s\" text-anchor=\"%s\">", css, anchor);
-	put_escaped(file, text);
+	svg_escaped(file, text);
 	fputs("</text>\n", file);
 }
 
@@ -132,6 +117,11 @@ static void put_length(FILE *file, char command, double length)
 void svg_path_begin(FILE *file)
 {
 	fputs("<path d=\"", file);
+}
+
+void svg_path_point(FILE *file, bool is_first, double x, double y)
+{
+	put_point(file, is_first ? 'M' : 'L', x, y);
 }
 
 void svg_path_line(FILE *file, double x1, double y1, double x2, double y2)
