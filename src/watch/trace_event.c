@@ -76,6 +76,8 @@ void trace_write_call(FILE *out, uint32_t rank, uint32_t track, const struct rec
 	fprintf(out, ",\"group\":%u,\"first\":%u,\"number\":%" PRIu64 ",\"members\":%u,\"bytes\":%" PRIu64, record->channel,
 	        record->first, record->note.sequence, record->members, record->bytes);
 	write_us(out, "waited_us", record->waited_ns);
+	if (record->note.flags & CALL_KEYED)
+		fprintf(out, ",\"key\":\"%" PRIu64 "\"", record->note.key);
 	if (record->plan[0])
 		fprintf(out, ",\"plan\":\"%s\"", record->plan);
 	if (record->note.flags == 0 && record_is_meeting(record))

@@ -1,0 +1,99 @@
+"""What a user of espalier sim sees of models, traces, money and recording: sim_data_cli_test.py ESPALIER TRAIN"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ESPALIER, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
+
+
+def run(*words, status=0, cwd=None):
+    done = subprocess.run([ESPALIER, "sim", *words], capture_output=True, text=True, cwd=cwd, check=False)
+    assert done.returncode == status, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout if status == 0 else done.stderr
+
+
+def check_models():
+    models = {model["name"]: model for model in json.loads(run("models", "--json"))["models"]}
+    assert len(models) == 11, sorted(models)
+    assert models["resnet-50"]["bytes"] == 4 * 25557032
+    assert models["vgg-16"]["forward_s"] == 0.169 and not models["vgg-16"]["times_assumed"]
+    faster = json.loads(run("models", "resnet-50", "--accelerator", "157T", "--json"))["models"][0]
+    assert abs(models["resnet-50"]["forward_s"] / faster["forward_s"] - 20) < 1e-9
+    assert "did you mean vgg-16?" in run("models", "vgg-1", status=1)
+    assert "neither an accelerator" in run("models", "--accelerator", "abacus", status=2)
+    assert "inception-v3" in run("models")
+
+
+def check_traces(folder):
+    run("traces", "make", "inception-v3", "a", "--workers", "3", "--servers", "2", "--jitter", "0.1", cwd=folder)
+    run("traces", "make", "inception-v3", "same", "--workers", "3", "--servers", "2", "--jitter", "0.1", cwd=folder)
+    for name in sorted(os.listdir(os.path.join(folder, "a"))):
+        with open(os.path.join(folder, "a", name), "rb") as one, open(os.path.join(folder, "same", name), "rb") as other:
+            assert one.read() == other.read(), name
+    run("traces", "add", "a", "b", "--module", "network", "--count", "2", cwd=folder)
+    run("traces", "scale", "b", "c", "--compute", "4", cwd=folder)
+    plain, wide, fast = (json.loads(run("traces", "show", name, "--json", cwd=folder)) for name in "abc")
+    assert plain["worker_files"] == 3 and plain["servers"] == 2 and plain["parameters"] == 196
+    assert wide["parameters"] == 196 + 2 * 20 and wide["aggregated_bytes"] > plain["aggregated_bytes"]
+    assert abs(wide["last_gradient_s"] / fast["last_gradient_s"] - 4) < 1e-9
+    assert "is not empty" in run("traces", "make", "vgg-16", "a", status=1, cwd=folder)
+    path = os.path.join(folder, "a", "worker-1-0.csv")
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    lines[7] = lines[7].replace(",", ";", 1)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    assert "worker-1-0.csv:8: 4 fields instead of 5" in run("traces", "show", "a", status=1, cwd=folder)
+
+
+def check_money(folder):
+    money = json.loads(run("money", "--model", "resnet-50", "--json"))
+    implied = [row["paper_relative"] for row in money["readings"][0]["deployments"]]
+    assert [round(value, 3) for value in implied] == [1, 0.830, 0.794, 0.776], implied
+    for row in money["bounds_gbps"][:4]:
+        for key in ("CC", "CS", "NCC", "NCS"):
+            assert 0.9 <= row["paper_" + key] / row[key] <= 1.1, row
+    assert money["bounds_gbps"][4]["model"].startswith("resnet-50")
+    prices = os.path.join(folder, "prices.json")
+    with open(prices, "w", encoding="utf-8") as file:
+        json.dump({"gpu": 30000, "throughput": {"baseline": 100, "hub": 99}}, file)
+    given = json.loads(run("money", "--prices", prices, "--json"))["readings"][0]
+    assert given["assumed"] == [] and given["deployments"][1]["scenarios"][0]["relative"] > 0.9
+    with open(prices, "w", encoding="utf-8") as file:
+        file.write('{"gpuu": 1}')
+    assert "'gpuu' is no price that is known" in run("money", "--prices", prices, status=1)
+    assert "read back from table 5" in run("money")
+
+
+def check_record(folder):
+    out = run("record", "-n", "2", "-o", "seen", "--steps", "5", "--", TRAIN, "--epochs", "1", "--samples", "1024", "--plans", "default",
+              cwd=folder)
+    assert "5 steps of 4 calls" in out, out
+    with open(os.path.join(folder, "seen", "worker-1-4.csv"), encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4 and float(rows[0]["time_s"]) == 0 and rows[3]["source"] == "worker1", rows
+    shown = json.loads(run("traces", "show", "seen", "--json", cwd=folder))
+    assert shown["worker_files"] == 10 and shown["aggregated_bytes"] == sum(int(row["bytes"]) for row in rows)
+    assert "left no trace" in run("record", "-n", "1", "-o", "none", "--", "true", status=1, cwd=folder)
+    assert "it is no trace" in run("record", "-o", "none", os.path.join(folder, "prices.json"), status=1)
+    assert "say where to write" in run("record", "-n", "1", "--", "true", status=2)
+    assert not os.path.exists(os.path.join(folder, "none"))
+
+
+def check_help():
+    for words in (["models"], ["money"], ["record"], ["traces"], ["traces", "make"], ["traces", "add"], ["traces", "scale"], ["traces", "show"]):
+        assert "usage: espalier sim " + " ".join(words) in run(*words, "--help"), words
+    assert "did you mean 'money'?" in run("mony", status=2)
+    assert "did you mean 'scale'?" in run("traces", "scael", status=2)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    check_models()
+    check_traces(scratch)
+    check_money(scratch)
+    check_record(scratch)
+    check_help()
