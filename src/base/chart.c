@@ -92,7 +92,8 @@ static void linear_ticks(struct axis *axis)
 static void log_ticks(struct axis *axis)
 {
 	bool is_short = axis->high - axis->low < 3;
-	for (double decade = floor(axis->low); decade <= ceil(axis->high); decade += axis->high - axis->low > 12 ? 3 : 1) {
+	int step = axis->high - axis->low > 12 ? 3 : 1;
+	for (int decade = (int)floor(axis->low); decade <= (int)ceil(axis->high); decade += step) {
 		add_tick(axis, pow(10, decade));
 		if (is_short) {
 			add_tick(axis, 2 * pow(10, decade));

@@ -169,7 +169,7 @@ static int by_ready(const void *a, const void *b)
 /* The time between two gradients belongs to the later one, to the first entry of its layer. */
 enum esp_status model_share_backward(struct model *model, struct error *err)
 {
-	struct model_parameter **order = calloc((size_t)model->parameter_count + 1, sizeof(*order));
+	struct model_parameter **order = calloc((size_t)model->parameter_count + 1, sizeof(struct model_parameter *));
 	double before = 0;
 	size_t count = 0;
 	if (!order)
@@ -177,7 +177,7 @@ enum esp_status model_share_backward(struct model *model, struct error *err)
 	for (uint32_t i = 0; i < model->parameter_count; i++)
 		if (model->parameters[i].aggregated)
 			order[count++] = &model->parameters[i];
-	qsort(order, count, sizeof(*order), by_ready);
+	qsort(order, count, sizeof(struct model_parameter *), by_ready);
 	for (size_t i = 0; i < count; i++) {
 		order[i]->backward_share = order[i]->grad_ready - before;
 		before = order[i]->grad_ready;
@@ -253,8 +253,10 @@ static void read_order(struct reader *reader, const json_t *from, struct model *
 	uint32_t count, parameters = model->parameter_count;
 	model->distribution_order = list(reader, from, "distribution_order", false, sizeof(*model->distribution_order), &count);
 	bool *seen = calloc((size_t)parameters + 1, sizeof(*seen));
-	if (!seen)
+	if (!seen) {
 		wrong(reader, ESP_ENOMEM, "no memory for a model");
+		return;
+	}
 	if (values && count != parameters)
 		wrong(reader, ESP_EPARSE, "\"distribution_order\" has %" PRIu32 " entries for %" PRIu32 " parameters", count, parameters);
 	for (uint32_t i = 0; i < count && reader->status == ESP_OK; i++) {

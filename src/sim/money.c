@@ -106,7 +106,7 @@ static void fill_in(struct money *money, double baseline_share, enum money_readi
 		struct money_scenario *scenario = &prices->scenarios[s];
 		money->assumed.gpu[s] = scenario->gpu == 0;
 		money->assumed.worker[s] = scenario->worker == 0;
-		double wanted = prices->from_paper ? prices->throughput * 1000 / table5[0][s] : first;
+		double wanted = prices->from_paper ? prices->throughput * 1000 / money_table5(0, s) : first;
 		if (money->assumed.gpu[s])
 			scenario->gpu = prices->from_paper ? (wanted - worker_price(prices, scenario, fast, baseline_share, reading)) / prices->gpus
 			                                   : prices->scenarios[0].gpu;

@@ -41,7 +41,7 @@ static int by_name(const void *a, const void *b)
 static uint32_t find(const struct named *list, uint32_t count, const char *name)
 {
 	const struct named key = {name, 0};
-	const struct named *found = count ? bsearch(&key, list, count, sizeof(*list), by_name) : NULL;
+	const struct named *found = list && count ? bsearch(&key, list, count, sizeof(*list), by_name) : NULL;
 	return found ? found->index : NONE;
 }
 
@@ -85,12 +85,13 @@ static enum esp_status take_layers(struct matching *matching, bool *out_found, s
 	const struct traces *traces = matching->traces;
 	struct named *layers = calloc((size_t)traces->layer_count + 1, sizeof(*layers));
 	char shown[QUOTE_TEXT];
-	enum esp_status status = layers ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
-	for (uint32_t i = 0; layers && i < traces->layer_count; i++)
+	enum esp_status status = ESP_OK;
+	if (!layers)
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
+	for (uint32_t i = 0; i < traces->layer_count; i++)
 		layers[i] = (struct named){traces->layers[i].name, i};
-	if (layers)
-		qsort(layers, traces->layer_count, sizeof(*layers), by_name);
-	for (uint32_t i = 1; layers && i < traces->layer_count && status == ESP_OK; i++)
+	qsort(layers, traces->layer_count, sizeof(*layers), by_name);
+	for (uint32_t i = 1; i < traces->layer_count && status == ESP_OK; i++)
 		if (strcmp(layers[i - 1].name, layers[i].name) == 0)
 			status = error_set(err, ESP_EPARSE, "model.json: \"forward_order\" names %s twice",
 			                   quote(layers[i].name, strlen(layers[i].name), shown));
@@ -138,7 +139,9 @@ static enum esp_status take_gradients(struct matching *matching, struct error *e
 	uint32_t distributed = matching->count;
 	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
 	struct named *names = names_of_items(matching);
-	enum esp_status status = names ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
+	enum esp_status status = ESP_OK;
+	if (!names)
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	/* Names first: what has its namesake must not be taken by another for its size. */
 	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
 		const struct trace_event *event = &first->events[i];
@@ -195,8 +198,10 @@ static enum esp_status fill_parameters(struct replay *replay, const struct match
 {
 	const struct traces *traces = matching->traces;
 	struct model *model = &replay->model;
-	uint32_t *seen = calloc(replay->server_count, sizeof(*seen));
-	enum esp_status status = seen ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
+	uint32_t *seen = calloc((size_t)replay->server_count + 1, sizeof(*seen));
+	enum esp_status status = ESP_OK;
+	if (!seen)
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	for (uint32_t i = 0; i < matching->count && status == ESP_OK; i++) {
 		const struct item *item = &matching->items[i];
 		bool is_known = item->layer != NONE;
@@ -217,7 +222,7 @@ static enum esp_status fill_parameters(struct replay *replay, const struct match
 			status = error_set(err, ESP_ENOMEM, "no memory for traces");
 	}
 	/* Nobody knows the order: the forward pass is one layer, which needs everything. */
-	if (traces->layer_count == 0 && status == ESP_OK)
+	if (traces->layer_count == 0 && model->parameter_count > 0)
 		model->parameters[0].forward_share = 1;
 	free(seen);
 	return status;

@@ -145,8 +145,8 @@ static enum esp_status write_step(struct writing *writing, const struct grid *gr
 	double inside = 0, busy_until = -INFINITY;
 	enum esp_status status = worker ? ESP_OK : error_set(err, ESP_ELIMIT, "too many ranks and steps for one folder: write fewer steps");
 	snprintf(source, sizeof source, "worker%" PRIu32, rank);
-	memcpy(order, row, grid->length * sizeof(*order));
-	qsort(order, grid->length, sizeof(*order), by_time);
+	memcpy(order, row, grid->length * sizeof(const struct steps_call *));
+	qsort(order, grid->length, sizeof(const struct steps_call *), by_time);
 	for (uint32_t i = 0; i < grid->length && status == ESP_OK; i++) {
 		uint32_t parameter = 0;
 		while (row[parameter] != order[i])
@@ -177,8 +177,10 @@ static void note_pause(struct writing *writing, const struct grid *grid, uint32_
 
 static enum esp_status write_rank(struct writing *writing, const struct grid *grid, uint32_t rank, const struct steps_found *found, struct error *err)
 {
-	const struct steps_call **order = calloc(grid->length, sizeof(const struct steps_call *));
-	enum esp_status status = order ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
+	const struct steps_call **order = calloc((size_t)grid->length + 1, sizeof(const struct steps_call *));
+	enum esp_status status = ESP_OK;
+	if (!order)
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	for (uint32_t i = 0; i < found->used && status == ESP_OK; i++) {
 		uint32_t step = found->steps - found->used + i;
 		status = write_step(writing, grid, rank, step, i, order, err);
@@ -230,6 +232,7 @@ static enum esp_status find_steps(struct steps_rank *first, const struct steps_o
 	return steps_period(first, options->length, &found->length, out_starts, &found->steps, err);
 }
 
+/* starts NULL: by key. */
 static enum esp_status make_grid(struct steps_rank *rank, const struct steps_rank *first, const uint32_t *starts, const struct steps_found *found,
                                  struct grid *grid, struct error *err)
 {
@@ -237,15 +240,34 @@ static enum esp_status make_grid(struct steps_rank *rank, const struct steps_ran
 		keep(rank, found->by_key);
 		qsort(rank->calls, rank->count, sizeof(*rank->calls), found->by_key ? by_key : by_number);
 	}
-	return found->by_key ? grid_by_key(rank, grid, err) : grid_by_number(rank, first, starts, grid, err);
+	return !starts ? grid_by_key(rank, grid, err) : grid_by_number(rank, first, starts, grid, err);
+}
+
+/* With rank 0's steps found. */
+static enum esp_status write_ranks(struct steps_rank *ranks, uint32_t rank_count, const uint32_t *starts, struct grid *grid, struct writing *writing,
+                                   struct steps_found *found, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+	for (uint32_t r = 0; r < rank_count && status == ESP_OK; r++) {
+		status = make_grid(&ranks[r], &ranks[0], starts, found, grid, err);
+		if (status == ESP_OK)
+			status = write_rank(writing, grid, ranks[r].rank, found, err);
+	}
+	if (status == ESP_OK)
+		status = write_model(writing, err);
+	if (status != ESP_OK)
+		return status;
+	const struct trace *trace = &writing->traces->workers[0].trace;
+	for (uint32_t i = 0; i < trace->count; i++)
+		found->bytes += trace->events[i].bytes;
+	found->overlap = (double)writing->overlapping / writing->calls;
+	return traces_finish(writing->traces, err);
 }
 
 enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count, const struct steps_options *options, struct traces *out,
                            struct steps_found *found, struct error *err)
 {
 	uint32_t *starts = NULL, usual = 0;
-	struct writing writing = {.options = options, .traces = out};
-	struct grid grid = {0};
 	*out = (struct traces){0};
 	*found = (struct steps_found){0};
 	enum esp_status status = find_steps(&ranks[0], options, found, &starts, &usual, err);
@@ -254,25 +276,13 @@ enum esp_status steps_find(struct steps_rank *ranks, uint32_t rank_count, const 
 		                   found->steps, options->skip);
 	if (status == ESP_OK) {
 		found->used = found->steps - options->skip < options->most ? found->steps - options->skip : options->most;
-		grid = (struct grid){calloc((size_t)found->steps * found->length, sizeof(*grid.calls)), found->steps, found->length, usual};
-		writing.pauses = calloc((size_t)rank_count * found->used + 1, sizeof(*writing.pauses));
-		status = grid.calls && writing.pauses ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
-	}
-	for (uint32_t r = 0; r < rank_count && status == ESP_OK; r++) {
-		status = make_grid(&ranks[r], &ranks[0], starts, found, &grid, err);
-		if (status == ESP_OK)
-			status = write_rank(&writing, &grid, ranks[r].rank, found, err);
-	}
-	if (status == ESP_OK)
-		status = write_model(&writing, err);
-	if (status == ESP_OK) {
-		for (uint32_t i = 0; i < found->length; i++)
-			found->bytes += grid.calls[i]->bytes;
-		found->overlap = (double)writing.overlapping / writing.calls;
-		status = traces_finish(out, err);
+		struct grid grid = {calloc((size_t)found->steps * found->length + 1, sizeof(const struct steps_call *)), found->steps, found->length, usual};
+		struct writing writing = {.options = options, .traces = out, .pauses = calloc((size_t)rank_count * found->used + 1, sizeof(double))};
+		status = grid.calls && writing.pauses ? write_ranks(ranks, rank_count, starts, &grid, &writing, found, err)
+		                                      : error_set(err, ESP_ENOMEM, "no memory for traces");
+		free(grid.calls);
+		free(writing.pauses);
 	}
 	free(starts);
-	free(grid.calls);
-	free(writing.pauses);
 	return status;
 }

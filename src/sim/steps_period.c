@@ -139,17 +139,20 @@ enum esp_status steps_period(const struct steps_rank *rank, uint32_t wanted, uin
 {
 	struct sequence sequence = {rank->calls, rank->count, find_pauses(rank)};
 	uint32_t *starts = calloc((size_t)rank->count + 1, sizeof(*starts));
-	uint32_t length = 0;
-	enum esp_status status = sequence.pause && starts ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
-	if (status == ESP_OK)
-		length = wanted ? wanted : find_length(&sequence);
+	enum esp_status status = ESP_OK;
+	if (!sequence.pause || !starts) {
+		free(sequence.pause);
+		free(starts);
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
+	}
+	uint32_t length = wanted ? wanted : find_length(&sequence);
 	struct fit found = {0};
 	uint32_t steps = 0;
-	if (status == ESP_OK && length > 0 && length <= rank->count / 2)
+	if (length > 0 && length <= rank->count / 2)
 		found = fit(&sequence, length);
 	if (found.steps > 0)
 		steps = find_all(&sequence, found.pattern, length, starts);
-	if (status == ESP_OK && steps == 0)
+	if (steps == 0)
 		status = wanted ? error_set(err, ESP_EINVAL, "no %" PRIu32 " calls repeat among the %" PRIu32 " of rank %" PRIu32, wanted, rank->count, rank->rank)
 		                : error_set(err, ESP_EINVAL,
 		                            "no steps were found among %" PRIu32 " calls of rank %" PRIu32 ": nothing repeats; say how many calls a step has, or use keys",

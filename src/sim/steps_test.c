@@ -62,7 +62,7 @@ static void check(const struct training *training, uint64_t seed)
 {
 	struct rng rng;
 	struct steps_rank ranks[RANKS] = {0};
-	double *times = calloc((size_t)RANKS * training->steps * training->length, sizeof(*times));
+	double *times = calloc((size_t)RANKS * training->steps * training->length + 1, sizeof(*times));
 	struct traces traces;
 	struct steps_found found;
 	struct error err = {0};

@@ -153,11 +153,11 @@ static int by_name(const void *a, const void *b)
 /* The events of a trace by name; the caller frees it. */
 static const struct trace_event **sorted_names(const struct trace *trace)
 {
-	const struct trace_event **list = calloc((size_t)trace->count + 1, sizeof(*list));
+	const struct trace_event **list = calloc((size_t)trace->count + 1, sizeof(const struct trace_event *));
 	for (uint32_t i = 0; list && i < trace->count; i++)
 		list[i] = &trace->events[i];
 	if (list)
-		qsort(list, trace->count, sizeof(*list), by_name);
+		qsort(list, trace->count, sizeof(const struct trace_event *), by_name);
 	return list;
 }
 

@@ -210,7 +210,7 @@ static enum esp_status add_to_layers(struct traces *traces, const struct traces_
 	traces->forward_s = longer;
 	if (before == 0)
 		return ESP_OK;
-	struct traces_layer *list = malloc(added * sizeof(*list));
+	struct traces_layer *list = malloc(((size_t)added + 1) * sizeof(*list));
 	if (!list)
 		return error_set(err, ESP_ENOMEM, "no memory for layers");
 	memcpy(list, &traces->layers[before], added * sizeof(*list));
@@ -253,9 +253,10 @@ enum esp_status traces_add(struct traces *traces, const struct traces_addition *
 		status = error_set(err, ESP_ELIMIT, "%" PRIu32 " copies of %" PRIu32 " parameters are too many", addition->count, module.count);
 	if (status == ESP_OK) {
 		servers = calloc((size_t)module.count * addition->count + 1, sizeof(*servers));
-		status = servers ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for layers");
+		if (!servers)
+			status = error_set(err, ESP_ENOMEM, "no memory for layers");
 	}
-	for (uint32_t copy = 1; status == ESP_OK && copy <= addition->count; copy++)
+	for (uint32_t copy = 1; servers && copy <= addition->count; copy++)
 		for (uint32_t i = 0; i < module.count; i++)
 			servers[(copy - 1) * module.count + i] = server_of(traces, &module, copy, i);
 	for (uint32_t f = 0; f < traces->worker_count && status == ESP_OK; f++)

@@ -99,7 +99,11 @@ enum esp_status traces_make(struct traces *traces, const struct model *model, co
 	*traces = (struct traces){.name = strdup(model->name), .forward_s = model->forward_s,
 	                          .first_gradient_s = first_ready(model) * model->backward_s};
 	struct placed *order = forward_order(model);
-	enum esp_status status = order && traces->name ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
+	enum esp_status status = ESP_OK;
+	if (!order || !traces->name) {
+		free(order);
+		return error_set(err, ESP_ENOMEM, "no memory for traces");
+	}
 	rng_init(&rng, how->seed);
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
 		const struct model_parameter *parameter = &model->parameters[order[i].index];
