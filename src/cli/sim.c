@@ -15,6 +15,7 @@ static const struct cli_command *const commands[] = {
 	&cli_sim_plan,
 	&cli_sim_record,
 	&cli_sim_run,
+	&cli_sim_sweep,
 	&cli_sim_topology,
 	&cli_sim_traces,
 };

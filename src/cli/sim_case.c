@@ -1,0 +1,170 @@
+#include "cli/sim_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/infile.h"
+#include "base/word.h"
+#include "cli/cli.h"
+#include "cli/sim_model.h"
+#include "sim/accelerator.h"
+
+#define GO_ON (-1)
+
+static bool is_positive(double value)
+{
+	return value > 0 && !isinf(value);
+}
+
+int sim_case_check(const struct sim_case *c)
+{
+	double flops;
+	struct error err = {0};
+	if (!c->model == !c->traces)
+		return cli_usage_error("%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
+	if (c->traces && (c->set_given || c->accelerator || c->batch || c->value_bytes))
+		return cli_usage_error("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
+	if (!is_positive(c->gbps) || !is_positive(c->compute) || !is_positive(c->oversubscribe))
+		return cli_usage_error("%s: --gbps, --compute and --oversubscribe must be above 0", c->command);
+	if (!(c->delay_us >= 0 && c->delay_us <= 1e9))
+		return cli_usage_error("%s: --delay is no time from 0 to 1e9 microseconds", c->command);
+	if (c->no_barrier && c->iterations == 1)
+		return cli_usage_error("%s: --no-barrier needs at least two iterations: what is measured lies between them", c->command);
+	if (c->accelerator && accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
+		return cli_usage_error("%s: --accelerator: %s", c->command, err.text);
+	return GO_ON;
+}
+
+/* ---- reading ---- */
+
+/* Of the set that was asked for, or of the last one that the model has. */
+static enum esp_status open_model(const struct sim_case *c, struct model *model, struct error *err)
+{
+	struct model_options options = {.set = (enum model_set)c->set, .batch = (uint32_t)c->batch, .value_bytes = (uint32_t)c->value_bytes};
+	enum esp_status status = c->accelerator ? accelerator_rate(c->accelerator, &options.flops, err) : ESP_OK;
+	if (status != ESP_OK || c->set_given)
+		return status == ESP_OK ? sim_model_open(model, c->model, &options, err) : status;
+	status = ESP_EINVAL;
+	for (int set = MODEL_CALIBRATED; status == ESP_EINVAL && set >= MODEL_PUBLIC; set--) {
+		options.set = (enum model_set)set;
+		model_fini(model);
+		status = sim_model_open(model, c->model, &options, err);
+	}
+	return status;
+}
+
+static enum esp_status open_topology(const char *path, struct topology **out, struct error *err)
+{
+	struct infile file;
+	enum esp_status status = infile_open(&file, path, err);
+	if (status != ESP_OK)
+		return status;
+	status = topology_parse(file.text, file.length, out, err);
+	infile_close(&file);
+	return status;
+}
+
+enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err)
+{
+	struct traces traces = {0};
+	enum esp_status status = ESP_OK;
+	*source = (struct sim_source){.is_replay = c->traces != NULL};
+	if (source->is_replay) {
+		status = traces_load(&traces, c->traces, err);
+		if (status == ESP_OK)
+			status = replay_init(&source->replay, &traces, err);
+		traces_fini(&traces);
+		if (status == ESP_OK && !c->servers_given)
+			c->servers = source->replay.server_count;
+	} else {
+		status = open_model(c, &source->replay.model, err);
+	}
+	return status == ESP_OK && c->topology ? open_topology(c->topology, &source->topology, err) : status;
+}
+
+void sim_source_close(struct sim_source *source)
+{
+	replay_fini(&source->replay);
+	topology_close(source->topology);
+	*source = (struct sim_source){0};
+}
+
+enum esp_status sim_source_load(const struct sim_source *source, uint32_t workers, uint64_t seed, struct load *load, struct error *err)
+{
+	return source->is_replay ? load_init_replay(load, &source->replay, workers, seed, err)
+	                         : load_init(load, &source->replay.model, workers, seed, err);
+}
+
+/* ---- running and saying ---- */
+
+struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism)
+{
+	return (struct trial){
+		.train = {.load = load,
+	                  .mechanism = mechanism,
+	                  .topology = source->topology,
+	                  .servers = (uint32_t)c->servers,
+	                  .even_split = c->even_split,
+	                  .block = c->block,
+	                  .no_barrier = c->no_barrier,
+	                  .fluid = c->fluid,
+	                  .cut_through_sums = c->cut_through,
+	                  .split = (uint32_t)c->split,
+	                  .compute = c->compute,
+	                  .iterations = (uint32_t)c->iterations},
+		.gbps = c->gbps,
+		.racks = (uint32_t)c->racks,
+		.oversubscribe = c->oversubscribe,
+		.delay_s = c->delay_us * 1e-6,
+	};
+}
+
+const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
+{
+	const struct model *model = &source->replay.model;
+	char what[200], where[160];
+	if (source->is_replay)
+		snprintf(what, sizeof what, "traces of %.60s in %.100s", model->name[0] ? model->name : "a training", c->traces);
+	else
+		snprintf(what, sizeof what, "%.100s (%s values%s)", model->name, model_set_names[model->set], model->times_assumed ? ", times assumed" : "");
+	if (c->topology)
+		snprintf(where, sizeof where, "%.150s", c->topology);
+	else
+		snprintf(where, sizeof where, "%g Gbps", c->gbps);
+	snprintf(text, SIM_CASE_TEXT, "%s, %llu worker%s, %s", what, (unsigned long long)c->workers, cli_plural(c->workers), where);
+	return text;
+}
+
+static const char *mechanism_name(const void *list, size_t index)
+{
+	(void)list;
+	return mechanism_at(index) ? mechanism_at(index)->name : NULL;
+}
+
+int sim_case_mechanisms(const struct sim_case *c, const char *names, const struct mechanism *out[SIM_MECHANISMS_MAX], size_t *out_count)
+{
+	char text[512];
+	char *rest = text;
+	*out_count = 0;
+	if (strcmp(names, "all") == 0) {
+		for (; *out_count < SIM_MECHANISMS_MAX && mechanism_at(*out_count); (*out_count)++)
+			out[*out_count] = mechanism_at(*out_count);
+		return GO_ON;
+	}
+	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
+		return cli_usage_error("%s: --mechanism: too many names", c->command);
+	while (rest) {
+		const char *name = strsep(&rest, ",");
+		const struct mechanism *mechanism = mechanism_find(name);
+		if (!mechanism) {
+			const char *near = word_nearest(name, mechanism_name, NULL);
+			return near ? cli_usage_error("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
+			            : cli_usage_error("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
+		}
+		if (*out_count == SIM_MECHANISMS_MAX)
+			return cli_usage_error("%s: --mechanism: too many names", c->command);
+		out[(*out_count)++] = mechanism;
+	}
+	return GO_ON;
+}

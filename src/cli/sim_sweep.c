@@ -1,0 +1,356 @@
+/*
+ * sim_sweep.c - espalier sim sweep: one number of a case takes several values, and every mechanism is run at each of them.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/chart.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/outfile.h"
+#include "base/table.h"
+#include "cli/cli.h"
+#include "cli/sim.h"
+#include "cli/sim_case.h"
+
+#define COMMAND "sim sweep"
+#define GO_ON (-1)
+#define VALUES_MAX 256u
+
+enum over { OVER_WORKERS, OVER_GBPS, OVER_SERVERS, OVER_COMPUTE };
+static const char *const over_names[] = {"workers", "gbps", "servers", "compute", NULL};
+static const char *const over_labels[] = {"workers", "rate of a host's link (Gbit/s)", "parameter servers", "speed of the accelerators"};
+static const char *const over_defaults[] = {"4:64", "1:100", "1:16", "0.5:8"};
+
+enum show { SHOW_TIME, SHOW_SPEEDUP };
+static const char *const show_names[] = {"time", "speedup", NULL};
+
+struct sweep {
+	struct sim_case base;
+	enum over over;
+	enum show show;
+	double values[VALUES_MAX];
+	size_t value_count;
+	const struct mechanism *mechanisms[SIM_MECHANISMS_MAX];
+	size_t mechanism_count;
+	double *seconds; /* by mechanism and value; NAN: it does not fit there */
+	double *server;  /* by value: the mechanism that speedups are relative to */
+	char reason[256]; /* why the first one that did not fit did not */
+};
+
+/* ---- the values ---- */
+
+static bool add_value(struct sweep *sweep, double value)
+{
+	bool is_count = sweep->over == OVER_WORKERS || sweep->over == OVER_SERVERS;
+	if (sweep->value_count == VALUES_MAX || !(value > 0 && value <= 1e6) || (is_count && (value != floor(value) || value > LOAD_WORKERS_MAX)))
+		return false;
+	if (sweep->value_count > 0 && value <= sweep->values[sweep->value_count - 1])
+		return false;
+	sweep->values[sweep->value_count++] = value;
+	return true;
+}
+
+/* "4,8,16", or "4:64": from the first to the last, twice as much each time, and the last. */
+static bool parse_values(struct sweep *sweep, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	double from, to;
+	if (colon) {
+		if (!number_parse_double(text, (size_t)(colon - text), &from) || !number_parse_double(colon + 1, strlen(colon + 1), &to) || !(from > 0 && to >= from))
+			return false;
+		double value = from;
+		for (; value < to; value *= 2)
+			if (!add_value(sweep, value))
+				return false;
+		return add_value(sweep, to);
+	}
+	for (const char *at = text;; at++) {
+		size_t length = strcspn(at, ",");
+		if (!number_parse_double(at, length, &from) || !add_value(sweep, from))
+			return false;
+		at += length;
+		if (!*at)
+			return true;
+	}
+}
+
+static void set_value(struct sim_case *c, enum over over, double value)
+{
+	switch (over) {
+	case OVER_WORKERS:
+		c->workers = (uint64_t)value;
+		break;
+	case OVER_GBPS:
+		c->gbps = value;
+		break;
+	case OVER_SERVERS:
+		c->servers = (uint64_t)value;
+		break;
+	case OVER_COMPUTE:
+	default:
+		c->compute = value;
+		break;
+	}
+}
+
+/* ---- running ---- */
+
+static enum esp_status run_one(struct sweep *sweep, const struct sim_case *c, const struct sim_source *source, const struct load *load,
+                               const struct mechanism *mechanism, double *out_seconds, struct error *err)
+{
+	struct train_result result;
+	const struct trial trial = sim_case_trial(c, source, load, mechanism);
+	enum esp_status status = trial_run(&trial, &result, err);
+	*out_seconds = status == ESP_OK ? result.iteration_s : NAN;
+	if (status != ESP_EINVAL)
+		return status;
+	if (!sweep->reason[0])
+		snprintf(sweep->reason, sizeof sweep->reason, "%.40s: %.200s", mechanism->name, err->text);
+	return ESP_OK; /* it has no place in this cluster */
+}
+
+static enum esp_status run_value(struct sweep *sweep, const struct sim_source *source, size_t v, struct error *err)
+{
+	struct sim_case c = sweep->base;
+	struct load load;
+	set_value(&c, sweep->over, sweep->values[v]);
+	enum esp_status status = sim_source_load(source, (uint32_t)c.workers, c.seed, &load, err);
+	for (size_t m = 0; m < sweep->mechanism_count && status == ESP_OK; m++)
+		status = run_one(sweep, &c, source, &load, sweep->mechanisms[m], &sweep->seconds[m * sweep->value_count + v], err);
+	if (status == ESP_OK)
+		status = run_one(sweep, &c, source, &load, mechanism_at(0), &sweep->server[v], err);
+	load_fini(&load);
+	return status;
+}
+
+/* ---- showing ---- */
+
+static double shown(const struct sweep *sweep, size_t m, size_t v)
+{
+	double seconds = sweep->seconds[m * sweep->value_count + v];
+	return sweep->show == SHOW_TIME ? seconds : sweep->server[v] / seconds;
+}
+
+static enum esp_status print_table(const struct sweep *sweep)
+{
+	const char *headers[SIM_MECHANISMS_MAX + 2] = {over_names[sweep->over]};
+	struct table table;
+	for (size_t m = 0; m < sweep->mechanism_count; m++)
+		headers[1 + m] = sweep->mechanisms[m]->name;
+	table_init(&table, headers);
+	for (size_t v = 0; v < sweep->value_count; v++) {
+		table_cell(&table, "%g", sweep->values[v]);
+		for (size_t m = 0; m < sweep->mechanism_count; m++)
+			isnan(shown(sweep, m, v)) ? table_cell(&table, "-") : table_cell(&table, sweep->show == SHOW_TIME ? "%.4g" : "%.2f", shown(sweep, m, v));
+	}
+	enum esp_status status = table_print(&table, stdout);
+	table_fini(&table);
+	return status;
+}
+
+static void put_row(struct json *json, const char *key, const struct sweep *sweep, size_t m, enum show show)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	for (size_t v = 0; v < sweep->value_count; v++) {
+		double seconds = sweep->seconds[m * sweep->value_count + v];
+		json_double(json, show == SHOW_TIME ? seconds : sweep->server[v] / seconds);
+	}
+	json_array_end(json);
+}
+
+static enum esp_status print_json(const struct sweep *sweep, const struct sim_source *source, const char *text)
+{
+	const struct sim_case *c = &sweep->base;
+	struct json json;
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_put_string(&json, "case", text);
+	json_put_string(&json, "model", source->replay.model.name);
+	if (!source->is_replay)
+		json_put_string(&json, "set", model_set_names[source->replay.model.set]);
+	json_put_u64(&json, "workers", c->workers);
+	json_put_double(&json, "gbps", c->gbps);
+	json_put_u64(&json, "servers", c->servers);
+	json_put_double(&json, "compute", c->compute);
+	json_put_u64(&json, "seed", c->seed);
+	json_put_string(&json, "over", over_names[sweep->over]);
+	json_key(&json, "values");
+	json_array_begin(&json);
+	for (size_t v = 0; v < sweep->value_count; v++)
+		json_double(&json, sweep->values[v]);
+	json_array_end(&json);
+	json_key(&json, "results");
+	json_array_begin(&json);
+	for (size_t m = 0; m < sweep->mechanism_count; m++) {
+		json_object_begin(&json);
+		json_put_string(&json, "mechanism", sweep->mechanisms[m]->name);
+		put_row(&json, "iteration_s", sweep, m, SHOW_TIME);
+		put_row(&json, "speedup", sweep, m, SHOW_SPEEDUP);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}
+
+/* Logarithmic where the ends are far apart: then times of one mechanism do not flatten all others. */
+static bool is_wide(const double *values, size_t count, double factor)
+{
+	double low = INFINITY, high = 0;
+	for (size_t i = 0; i < count; i++)
+		if (isfinite(values[i])) {
+			low = fmin(low, values[i]);
+			high = fmax(high, values[i]);
+		}
+	return high > factor * low;
+}
+
+static enum esp_status write_chart(const struct sweep *sweep, const char *text, const char *path, struct error *err)
+{
+	struct chart_line lines[SIM_MECHANISMS_MAX];
+	struct outfile out;
+	size_t cells = sweep->mechanism_count * sweep->value_count;
+	double *y = calloc(cells + 1, sizeof(*y));
+	char title[128];
+	if (!y)
+		return error_set(err, ESP_ENOMEM, "no memory for a chart");
+	for (size_t m = 0; m < sweep->mechanism_count; m++) {
+		lines[m] = (struct chart_line){sweep->mechanisms[m]->name, &y[m * sweep->value_count]};
+		for (size_t v = 0; v < sweep->value_count; v++)
+			y[m * sweep->value_count + v] = shown(sweep, m, v);
+	}
+	snprintf(title, sizeof title, "%s over %s", sweep->show == SHOW_TIME ? "Iteration time" : "Speedup", over_names[sweep->over]);
+	const struct chart chart = {
+		.title = title,
+		.note = text,
+		.x_label = over_labels[sweep->over],
+		.y_label = sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server",
+		.x = sweep->values,
+		.count = sweep->value_count,
+		.lines = lines,
+		.line_count = sweep->mechanism_count,
+		.log_x = is_wide(sweep->values, sweep->value_count, 5),
+		.log_y = is_wide(y, cells, 20),
+	};
+	enum esp_status status = outfile_open(&out, path, err);
+	if (status == ESP_OK) {
+		status = chart_write(&chart, out.file, err);
+		if (status == ESP_OK)
+			status = outfile_commit(&out, err);
+		else
+			outfile_abandon(&out);
+	}
+	free(y);
+	return status;
+}
+
+/* What stays the same, for the title: without the number that varies. */
+static const char *case_text(const struct sweep *sweep, const struct sim_source *source, char text[SIM_CASE_TEXT])
+{
+	const struct sim_case *c = &sweep->base;
+	char servers[48] = "", compute[48] = "";
+	size_t used = 0;
+	sim_case_text(c, source, text);
+	char *cut = strstr(text, ", ");
+	/* "MODEL (...), 32 workers, 25 Gbps" */
+	cut = source->is_replay ? cut : strstr(text, "), ") ? strstr(text, "), ") + 1 : cut;
+	if (cut)
+		*cut = '\0';
+	used = strlen(text);
+	if (sweep->over != OVER_SERVERS)
+		snprintf(servers, sizeof servers, ", %" PRIu64 " server%s", c->servers, cli_plural(c->servers));
+	if (sweep->over != OVER_COMPUTE && c->compute != 1)
+		snprintf(compute, sizeof compute, ", computing %gx", c->compute);
+	if (sweep->over != OVER_WORKERS)
+		used += (size_t)snprintf(text + used, SIM_CASE_TEXT - used, ", %" PRIu64 " worker%s", c->workers, cli_plural(c->workers));
+	if (sweep->over != OVER_GBPS && !c->topology)
+		used += (size_t)snprintf(text + used, SIM_CASE_TEXT - used, ", %g Gbps", c->gbps);
+	snprintf(text + used, SIM_CASE_TEXT - used, "%s%s", servers, compute);
+	return text;
+}
+
+static enum esp_status show(const struct sweep *sweep, const struct sim_source *source, const char *svg, bool json, struct error *err)
+{
+	char text[SIM_CASE_TEXT];
+	case_text(sweep, source, text);
+	enum esp_status status = svg ? write_chart(sweep, text, svg, err) : ESP_OK;
+	if (status != ESP_OK)
+		return status;
+	if (json)
+		return print_json(sweep, source, text);
+	printf("%s: %s\n", text, sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
+	return print_table(sweep);
+}
+
+/* ---- the command ---- */
+
+static int simulate(struct sweep *sweep, const char *svg, bool json)
+{
+	struct sim_source source = {0};
+	struct error err = {0};
+	sweep->seconds = calloc(sweep->mechanism_count * sweep->value_count + 1, sizeof(*sweep->seconds));
+	sweep->server = calloc(sweep->value_count + 1, sizeof(*sweep->server));
+	enum esp_status status = ESP_OK;
+	if (!sweep->seconds || !sweep->server)
+		status = error_set(&err, ESP_ENOMEM, "no memory for the results");
+	if (status == ESP_OK)
+		status = sim_source_open(&source, &sweep->base, &err);
+	for (size_t v = 0; v < sweep->value_count && status == ESP_OK; v++)
+		status = run_value(sweep, &source, v, &err);
+	if (status == ESP_OK)
+		status = show(sweep, &source, svg, json, &err);
+	if (status == ESP_OK && sweep->reason[0])
+		cli_note(COMMAND ": some are left out; %s", sweep->reason);
+	sim_source_close(&source);
+	free(sweep->seconds);
+	free(sweep->server);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+}
+
+static int run(int argc, char **argv)
+{
+	struct sweep sweep = {.base = SIM_CASE_INIT(COMMAND)};
+	const char *mechanisms = "all", *values = NULL, *svg = NULL;
+	int over = OVER_WORKERS, shows = SHOW_TIME;
+	bool json = false;
+	const struct cli_option options[] = {
+		{"over", 'o', CLI_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute", .choices = over_names},
+		{"values", 'v', CLI_STRING, &values, "A,B,...|A:B", "its values; A:B doubles from A to B"},
+		{"show", 0, CLI_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server", .choices = show_names},
+		{"mechanism", 0, CLI_STRING, &mechanisms, "A,B,...|all", "mechanisms of espalier sim run (default all)"},
+		{"svg", 0, CLI_STRING, &svg, "FILE", "draw a chart too"},
+		SIM_CASE_OPTIONS(&sweep.base),
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{0},
+	};
+	const struct cli_usage usage = {COMMAND, "",
+	                                "Runs espalier sim run for several numbers of workers or servers, rates of the network or speeds of the\n"
+	                                "accelerators, and prints a table; --svg draws it.\n\n"
+	                                "  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
+	                                "  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
+	                                options, 0, 0};
+	int status = cli_parse(&usage, &argc, argv);
+	if (status == GO_ON)
+		status = sim_case_check(&sweep.base);
+	if (status == GO_ON)
+		status = sim_case_mechanisms(&sweep.base, mechanisms, sweep.mechanisms, &sweep.mechanism_count);
+	if (status != GO_ON)
+		return status;
+	sweep.over = (enum over)over;
+	sweep.show = (enum show)shows;
+	if (!parse_values(&sweep, values ? values : over_defaults[over]))
+		return cli_usage_error(COMMAND ": --values: not some increasing numbers above 0, such as 4,8,16 or 4:64%s",
+		                       over == OVER_WORKERS || over == OVER_SERVERS ? ", all of them whole" : "");
+	if (sweep.over == OVER_GBPS && sweep.base.topology)
+		return cli_usage_error(COMMAND ": with --topology the file says the rates; sweep over something else");
+	if (sweep.over == OVER_SERVERS)
+		sweep.base.servers_given = true; /* not those of traces */
+	return simulate(&sweep, svg, json);
+}
+
+const struct cli_command cli_sim_sweep = {"sweep", "the same over workers, bandwidth, servers or speed, with a chart", run};
