@@ -9,6 +9,7 @@
 #include "base/word.h"
 
 static const struct cli_command *const commands[] = {
+	&cli_sim_advise,
 	&cli_sim_models,
 	&cli_sim_money,
 	&cli_sim_paper,

@@ -27,6 +27,8 @@ int sim_case_check(const struct sim_case *c)
 		return cli_usage_error("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
 	if (!is_positive(c->gbps) || !is_positive(c->compute) || !is_positive(c->oversubscribe))
 		return cli_usage_error("%s: --gbps, --compute and --oversubscribe must be above 0", c->command);
+	if (!(c->server_gbps >= 0) || isinf(c->server_gbps))
+		return cli_usage_error("%s: --server-gbps must be above 0", c->command);
 	if (!(c->delay_us >= 0 && c->delay_us <= 1e9))
 		return cli_usage_error("%s: --delay is no time from 0 to 1e9 microseconds", c->command);
 	if (c->no_barrier && c->iterations == 1)
@@ -114,6 +116,7 @@ struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *s
 	                  .compute = c->compute,
 	                  .iterations = (uint32_t)c->iterations},
 		.gbps = c->gbps,
+		.server_gbps = c->server_gbps,
 		.racks = (uint32_t)c->racks,
 		.oversubscribe = c->oversubscribe,
 		.delay_s = c->delay_us * 1e-6,

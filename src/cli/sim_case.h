@@ -12,7 +12,7 @@ struct sim_case {
 	const char *command; /* for messages */
 	const char *model, *traces, *topology, *accelerator;
 	uint64_t workers, servers, iterations, seed, batch, value_bytes, split, racks;
-	double gbps, compute, oversubscribe, delay_us;
+	double gbps, server_gbps, compute, oversubscribe, delay_us;
 	int set;
 	bool set_given, servers_given, even_split, block, no_barrier, fluid, cut_through;
 };
@@ -26,6 +26,7 @@ struct sim_case {
 	{"traces", 0, CLI_STRING, &(c)->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"}, \
 	{"workers", 'w', CLI_U64, &(c)->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX}, \
 	{"gbps", 'g', CLI_DOUBLE, &(c)->gbps, "G", "rate of a host's link, each way (default 25)"}, \
+	{"server-gbps", 0, CLI_DOUBLE, &(c)->server_gbps, "G", "rate of a server's or hub's link (default: as --gbps)"}, \
 	{"servers", 'p', CLI_U64, &(c)->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1, \
 	 .max = LOAD_WORKERS_MAX, .given = &(c)->servers_given}, \
 	{"topology", 0, CLI_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps and --racks"}, \

@@ -22,6 +22,7 @@
 
 enum over { OVER_WORKERS, OVER_GBPS, OVER_SERVERS, OVER_COMPUTE };
 static const char *const over_names[] = {"workers", "gbps", "servers", "compute", NULL};
+static const char *const over_titles[] = {"workers", "bandwidth", "servers", "compute speed"};
 static const char *const over_labels[] = {"workers", "rate of a host's link (Gbit/s)", "parameter servers", "speed of the accelerators"};
 static const char *const over_defaults[] = {"4:64", "1:100", "1:16", "0.5:8"};
 
@@ -224,7 +225,7 @@ static enum esp_status write_chart(const struct sweep *sweep, const char *text, 
 		for (size_t v = 0; v < sweep->value_count; v++)
 			y[m * sweep->value_count + v] = shown(sweep, m, v);
 	}
-	snprintf(title, sizeof title, "%s over %s", sweep->show == SHOW_TIME ? "Iteration time" : "Speedup", over_names[sweep->over]);
+	snprintf(title, sizeof title, "%s over %s", sweep->show == SHOW_TIME ? "Iteration time" : "Speedup", over_titles[sweep->over]);
 	const struct chart chart = {
 		.title = title,
 		.note = text,

@@ -17,6 +17,9 @@ void money_paper_prices(struct money_prices *out)
 		.hub_nic_port = 162.5,
 		.switch_price = 21077,
 		.switch_ports = 32,
+		.server_node = 4117,  /* a worker without GPUs */
+		.multicast = 0,       /* most switches have it, and few use it */
+		.aggregation = 21077, /* another one, that can be programmed */
 		.ratios = {1, 2, 3},
 		.ratio_count = 3,
 		.scenarios = {{"future", 699, 4117}, {"spendy", 0, 4117}, {"cheap", 699, 0}},

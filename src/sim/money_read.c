@@ -126,8 +126,12 @@ static void read_root(struct reader *reader, const json_t *root, struct money_pr
 	snprintf(first->name, sizeof first->name, "given");
 	numbers(reader, "prices", root,
 	        (const struct entry[]){{"worker", &first->worker, 1e-6, PRICE_MOST}, {"gpu", &first->gpu, 1e-6, PRICE_MOST},
-	                               {"gpus", &out->gpus, 0, COUNT_MOST}, {NULL}},
+	                               {"gpus", &out->gpus, 0, COUNT_MOST}, {"server", &out->server_node, 0, PRICE_MOST},
+	                               {"multicast", &out->multicast, 0, PRICE_MOST}, {"aggregation", &out->aggregation, 0, PRICE_MOST}, {NULL}},
 	        others);
+	out->server_given = json_object_get(root, "server") != NULL;
+	out->multicast_given = json_object_get(root, "multicast") != NULL;
+	out->aggregation_given = json_object_get(root, "aggregation") != NULL;
 	read_network(reader, root, "fast", &out->fast);
 	read_network(reader, root, "slow", &out->slow);
 	numbers(reader, "hub", json_object_get(root, "hub"),

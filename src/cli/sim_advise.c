@@ -1,0 +1,331 @@
+/*
+ * sim_advise.c - espalier sim advise: which mechanism for this model on this cluster, and why.
+ *
+ * Every mechanism is run; who carried how much is counted on the way (sim/advice.h makes words of it). The best one is then run on a network and
+ * with accelerators twice as fast: what to buy next.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/infile.h"
+#include "base/json.h"
+#include "base/table.h"
+#include "cli/cli.h"
+#include "cli/sim.h"
+#include "cli/sim_case.h"
+#include "sim/advice.h"
+
+#define COMMAND "sim advise"
+#define GO_ON (-1)
+
+enum by { BY_TIME, BY_MONEY };
+static const char *const by_names[] = {"time", "money", NULL};
+
+struct advise {
+	struct sim_case c;
+	struct sim_source source;
+	struct load load;
+	struct money_prices prices;
+	struct advice_case about;
+	struct advice_entry entries[SIM_MECHANISMS_MAX];
+	size_t count;
+	double server_s;    /* of the mechanism that speedups are relative to; NAN: it has no place */
+	double network_s, compute_s; /* the best one on twice the network, with twice the accelerators; NAN: not asked */
+	char left_out[ADVICE_TEXT];
+};
+
+/* ---- running ---- */
+
+/* Bytes by node: workers, servers, and what comes behind them. */
+struct counter {
+	struct advice_traffic *nodes;
+	uint32_t count;
+};
+
+static void count_message(void *user, const struct cluster_message *message, const struct train_cargo *cargo)
+{
+	struct counter *counter = user;
+	(void)cargo;
+	if (message->from >= counter->count || message->to >= counter->count)
+		return;
+	counter->nodes[message->from].out += message->bytes;
+	counter->nodes[message->to].in += message->bytes;
+}
+
+static struct advice_traffic most(const struct counter *counter, uint32_t from, uint32_t to, uint32_t iterations)
+{
+	struct advice_traffic traffic = {0};
+	for (uint32_t i = from; i < to; i++) {
+		traffic.out = counter->nodes[i].out > traffic.out ? counter->nodes[i].out : traffic.out;
+		traffic.in = counter->nodes[i].in > traffic.in ? counter->nodes[i].in : traffic.in;
+	}
+	return (struct advice_traffic){traffic.out / iterations, traffic.in / iterations};
+}
+
+static enum esp_status run_counted(struct advise *advise, const struct mechanism *mechanism, struct counter *counter, struct error *err)
+{
+	const struct sim_case *c = &advise->c;
+	struct train_result result;
+	struct trial trial = sim_case_trial(c, &advise->source, &advise->load, mechanism);
+	uint32_t workers = advise->load.workers, servers = mechanism->spread ? (uint32_t)c->servers : 0;
+	uint32_t iterations = c->iterations ? (uint32_t)c->iterations : c->no_barrier ? 3 : 1;
+	memset(counter->nodes, 0, counter->count * sizeof(*counter->nodes));
+	trial.train.watch = (struct train_watch){.user = counter, .moved = count_message};
+	enum esp_status status = trial_run(&trial, &result, err);
+	if (status != ESP_OK)
+		return status;
+	uint64_t up = result.class_bytes[TOPOLOGY_RACK_OUT], down = result.class_bytes[TOPOLOGY_RACK_IN];
+	advise->entries[advise->count++] = (struct advice_entry){
+		.mechanism = mechanism,
+		.iteration_s = result.iteration_s,
+		.worker = most(counter, 0, workers, iterations),
+		.server = most(counter, workers, workers + servers, iterations),
+		/* Behind them stand hubs, or switches, which have no link of their own. */
+		.hub = mechanism->uses_hubs ? most(counter, workers + servers, counter->count, iterations) : (struct advice_traffic){0},
+		.uplink_bytes = (double)(up > down ? up : down) / (double)c->racks,
+	};
+	if (mechanism == mechanism_at(0))
+		advise->server_s = result.iteration_s;
+	return ESP_OK;
+}
+
+/* Those that the cluster has no place for are left out, with the reason. */
+static enum esp_status run_all(struct advise *advise, const struct mechanism *const *mechanisms, size_t count, struct error *err)
+{
+	struct counter counter = {.count = advise->load.workers + (uint32_t)advise->c.servers + 2 * (uint32_t)advise->c.racks + 64};
+	enum esp_status status = ESP_OK;
+	counter.nodes = calloc(counter.count, sizeof(*counter.nodes));
+	if (!counter.nodes)
+		return error_set(err, ESP_ENOMEM, "no memory for the results");
+	for (size_t i = 0; i < count && status == ESP_OK; i++) {
+		status = run_counted(advise, mechanisms[i], &counter, err);
+		if (status != ESP_EINVAL)
+			continue;
+		if (!advise->left_out[0])
+			snprintf(advise->left_out, sizeof advise->left_out, "%.40s: %.200s", mechanisms[i]->name, err->text);
+		status = ESP_OK;
+	}
+	free(counter.nodes);
+	if (status == ESP_OK && advise->count == 0)
+		return error_set(err, ESP_EINVAL, "%.240s", advise->left_out);
+	return status;
+}
+
+/* The slowest worker's forward and backward pass. */
+static double compute_time(const struct sim_case *c, const struct load *load)
+{
+	double forward = 0, backward = 0;
+	for (uint32_t i = 0; i < load->layer_count; i++)
+		forward += load->layer_s[i];
+	for (uint32_t w = 0; w < load->workers; w++)
+		for (uint32_t i = 0; i < load->gradient_count; i++)
+			backward = fmax(backward, load_ready_s(load, w, 0, i));
+	return (forward + backward) / c->compute;
+}
+
+static double what_if(struct advise *advise, double network, double compute)
+{
+	struct sim_case c = advise->c;
+	struct train_result result;
+	struct error err;
+	c.gbps *= network;
+	c.server_gbps *= network;
+	c.compute *= compute;
+	const struct trial trial = sim_case_trial(&c, &advise->source, &advise->load, advise->entries[0].mechanism);
+	return trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
+}
+
+static enum esp_status think(struct advise *advise, const struct mechanism *const *mechanisms, size_t count, bool by_money, bool with_prices, struct error *err)
+{
+	struct sim_case *c = &advise->c;
+	enum esp_status status = sim_source_open(&advise->source, c, err);
+	if (status == ESP_OK)
+		status = sim_source_load(&advise->source, (uint32_t)c->workers, c->seed, &advise->load, err);
+	if (status == ESP_OK)
+		status = run_all(advise, mechanisms, count, err);
+	if (status != ESP_OK)
+		return status;
+	bool is_made = !c->topology;
+	advise->about = (struct advice_case){
+		.workers = (uint32_t)c->workers,
+		.servers = (uint32_t)c->servers,
+		.racks = (uint32_t)c->racks,
+		.compute_s = compute_time(c, &advise->load),
+		.gbps = is_made ? c->gbps : 0,
+		.server_gbps = is_made ? (c->server_gbps > 0 ? c->server_gbps : c->gbps) : 0,
+		.uplink_gbps = is_made && c->racks > 1 ? c->gbps * (double)c->workers / (double)c->racks / c->oversubscribe : 0,
+		.oversubscribe = fmax(c->oversubscribe, 1),
+		.batch = advise->source.replay.model.batch,
+		.prices = with_prices ? &advise->prices : NULL,
+		.by_money = by_money,
+	};
+	status = advice_rank(advise->entries, advise->count, &advise->about, err);
+	advise->network_s = status == ESP_OK && is_made ? what_if(advise, 2, 1) : NAN;
+	advise->compute_s = status == ESP_OK ? what_if(advise, 1, 2) : NAN;
+	return status;
+}
+
+/* ---- showing ---- */
+
+static void say_assumed_prices(const struct money_prices *prices)
+{
+	const char *const how[] = {"assumed", "given"};
+	printf("\nPrices: %s. A parameter server or hub %.0f (%s); a switch that multicasts %.0f more (%s), one that aggregates %.0f more (%s).\n",
+	       prices->from_paper ? "those of the Parameter Hub paper" : "those of the file, otherwise the Parameter Hub paper's", prices->server_node,
+	       how[prices->server_given], prices->multicast, how[prices->multicast_given], prices->aggregation, how[prices->aggregation_given]);
+}
+
+static enum esp_status print_text(const struct advise *advise)
+{
+	static const char *const plain[] = {"", "mechanism", "iteration s", "speedup", "needs", NULL};
+	static const char *const priced[] = {"", "mechanism", "iteration s", "speedup", "cost", "samples/s for 1000", "needs", NULL};
+	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
+	struct table table;
+	printf("%s\n\n%s\n", sim_case_text(&advise->c, &advise->source, about), advice_summary(advise->entries, advise->count, text));
+	if (!isnan(advise->network_s))
+		printf("With a network twice as fast: %.4g s; ", advise->network_s);
+	printf("with accelerators twice as fast: %.4g s.\n\n", advise->compute_s);
+	table_init(&table, advise->about.prices ? priced : plain);
+	for (size_t i = 0; i < advise->count; i++) {
+		const struct advice_entry *entry = &advise->entries[i];
+		table_cell(&table, entry->is_tie ? "=" : "%zu", i + 1);
+		table_cell(&table, "%s", entry->mechanism->name);
+		table_cell(&table, "%.4g", entry->iteration_s);
+		isnan(advise->server_s) ? table_cell(&table, "-") : table_cell(&table, "%.2fx", advise->server_s / entry->iteration_s);
+		if (advise->about.prices) {
+			table_cell(&table, "%.0f", entry->cost);
+			table_cell(&table, "%.4g", entry->per_1000);
+		}
+		table_cell(&table, "%s", entry->needs);
+	}
+	enum esp_status status = table_print(&table, stdout);
+	table_fini(&table);
+	puts("\nWhy:");
+	for (size_t i = 0; i < advise->count; i++)
+		printf("  %s: %s\n", advise->entries[i].mechanism->name, advise->entries[i].reason);
+	if (advise->about.prices)
+		say_assumed_prices(&advise->prices);
+	return status;
+}
+
+static void put_traffic(struct json *json, const char *key, const struct advice_traffic *traffic)
+{
+	json_key(json, key);
+	json_object_begin(json);
+	json_put_u64(json, "out", traffic->out);
+	json_put_u64(json, "in", traffic->in);
+	json_object_end(json);
+}
+
+static void put_entry(struct json *json, const struct advise *advise, const struct advice_entry *entry)
+{
+	json_object_begin(json);
+	json_put_string(json, "mechanism", entry->mechanism->name);
+	json_put_double(json, "iteration_s", entry->iteration_s);
+	json_put_double(json, "speedup", advise->server_s / entry->iteration_s);
+	json_put_bool(json, "tie", entry->is_tie);
+	json_put_string(json, "needs", entry->needs);
+	json_put_string(json, "reason", entry->reason);
+	put_traffic(json, "busiest_worker_bytes", &entry->worker);
+	if (entry->mechanism->spread)
+		put_traffic(json, "busiest_server_bytes", &entry->server);
+	if (entry->mechanism->uses_hubs)
+		put_traffic(json, "busiest_hub_bytes", &entry->hub);
+	if (advise->about.prices) {
+		json_put_double(json, "cost", entry->cost);
+		json_put_double(json, "extra_cost", entry->extra_cost);
+		json_put_double(json, "per_1000", entry->per_1000);
+	}
+	json_object_end(json);
+}
+
+static enum esp_status print_json(const struct advise *advise)
+{
+	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
+	struct json json;
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_put_string(&json, "case", sim_case_text(&advise->c, &advise->source, about));
+	json_put_string(&json, "advice", advice_summary(advise->entries, advise->count, text));
+	json_put_string(&json, "by", by_names[advise->about.by_money ? BY_MONEY : BY_TIME]);
+	json_put_double(&json, "compute_s", advise->about.compute_s);
+	json_put_double(&json, "twice_network_s", advise->network_s);
+	json_put_double(&json, "twice_compute_s", advise->compute_s);
+	json_key(&json, "results");
+	json_array_begin(&json);
+	for (size_t i = 0; i < advise->count; i++)
+		put_entry(&json, advise, &advise->entries[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}
+
+/* ---- the command ---- */
+
+static enum esp_status load_prices(const char *path, struct money_prices *prices, struct error *err)
+{
+	struct infile file;
+	money_paper_prices(prices);
+	if (!path)
+		return ESP_OK;
+	enum esp_status status = infile_open(&file, path, err);
+	if (status != ESP_OK)
+		return status;
+	status = money_parse(prices, path, file.text, file.length, err);
+	infile_close(&file);
+	return status;
+}
+
+static int finish(struct advise *advise, enum esp_status status, bool json, const struct error *err)
+{
+	if (status == ESP_OK)
+		status = json ? print_json(advise) : print_text(advise);
+	if (status == ESP_OK && advise->left_out[0])
+		cli_note(COMMAND ": some are left out; %s", advise->left_out);
+	load_fini(&advise->load);
+	sim_source_close(&advise->source);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err->text[0] ? err->text : "the result could not be written");
+}
+
+static int run(int argc, char **argv)
+{
+	static struct advise advise; /* large */
+	advise = (struct advise){.c = SIM_CASE_INIT(COMMAND), .server_s = NAN, .network_s = NAN, .compute_s = NAN};
+	const char *mechanisms = "all", *prices = NULL;
+	const struct mechanism *chosen[SIM_MECHANISMS_MAX];
+	size_t count = 0;
+	int by = BY_TIME;
+	bool json = false, by_given = false;
+	struct error err = {0};
+	const struct cli_option options[] = {
+		{"mechanism", 0, CLI_STRING, &mechanisms, "A,B,...|all", "those that come into question (default all)"},
+		{"prices", 0, CLI_STRING, &prices, "FILE", "prices as JSON (docs/money.md); ranks by money then"},
+		{"by", 0, CLI_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names, .given = &by_given},
+		SIM_CASE_OPTIONS(&advise.c),
+		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
+		{0},
+	};
+	const struct cli_usage usage = {COMMAND, "",
+	                                "Ranks the mechanisms for a model and a cluster, and says why: what each needs, and what it waits for.\n"
+	                                "Those within 4 % of each other are ties (=); the one that needs the least comes first.\n\n"
+	                                "  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
+	                                "  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
+	                                options, 0, 0};
+	int parsed = cli_parse(&usage, &argc, argv);
+	if (parsed == GO_ON)
+		parsed = sim_case_check(&advise.c);
+	if (parsed == GO_ON)
+		parsed = sim_case_mechanisms(&advise.c, mechanisms, chosen, &count);
+	if (parsed != GO_ON)
+		return parsed;
+	bool by_money = by_given ? by == BY_MONEY : prices != NULL;
+	enum esp_status status = load_prices(prices, &advise.prices, &err);
+	if (status == ESP_OK)
+		status = think(&advise, chosen, count, by_money, by_money || prices, &err);
+	return finish(&advise, status, json, &err);
+}
+
+const struct cli_command cli_sim_advise = {"advise", "ranks the mechanisms for a model and a cluster, and says why", run};

@@ -1,0 +1,95 @@
+#include "sim/advice.h"
+
+#include "base/check.h"
+#include "base/rng.h"
+
+static struct advice_entry entry(const char *name, double seconds, uint64_t worker, uint64_t server)
+{
+	const struct mechanism *mechanism = mechanism_find(name);
+	CHECK_MSG(mechanism, "no mechanism %s", name);
+	return (struct advice_entry){.mechanism = mechanism, .iteration_s = seconds, .worker = {worker, worker}, .server = {server, 0}};
+}
+
+/* Ties are broken by what is needed; what is far better wins in any case. */
+static void test_order(void)
+{
+	const struct advice_case about = {.workers = 8, .servers = 1, .racks = 1, .compute_s = 0.5, .gbps = 10, .server_gbps = 10, .oversubscribe = 1, .batch = 32};
+	struct advice_entry entries[] = {
+		entry("server", 5, 1000000000, 5000000000), entry("multicast+aggregation", 0.98, 500000000, 500000000),
+		entry("ring", 1.0, 500000000, 0), entry("ring+multicast", 0.99, 500000000, 0), entry("butterfly", 2, 1800000000, 0),
+	};
+	static const char *const wanted[] = {"ring", "ring+multicast", "multicast+aggregation", "butterfly", "server"};
+	struct error err = {0};
+	char text[ADVICE_SUMMARY];
+	CHECK(advice_rank(entries, 5, &about, &err) == ESP_OK);
+	for (size_t i = 0; i < 5; i++) {
+		CHECK_STR(entries[i].mechanism->name, wanted[i]);
+		CHECK(entries[i].is_tie == (i == 1 || i == 2));
+	}
+	CHECK_STR(entries[0].needs, "nothing but software");
+	CHECK_STR(entries[2].needs, "1 parameter server, switches that aggregate and multicast");
+	CHECK_STR(entries[4].reason, "the link of a server carries 5 GB out: 4 s; computing takes 0.5 s");
+	CHECK_STR(entries[3].reason, "the link of a worker carries 1.8 GB out: 1.44 s; computing takes 0.5 s");
+	advice_summary(entries, 5, text);
+	CHECK_MSG(strncmp(text, "Use ring: 1 s an iteration. It needs nothing but software", 57) == 0, "%s", text);
+	CHECK_MSG(strstr(text, "The best that changes the network is ring+multicast"), "%s", text);
+}
+
+static void test_reasons(void)
+{
+	const struct advice_case about = {.workers = 8, .servers = 1, .racks = 2, .compute_s = 1, .gbps = 10, .server_gbps = 10, .uplink_gbps = 10, .oversubscribe = 4, .batch = 32};
+	struct advice_entry entries[] = {entry("ring", 1.01, 100, 0), entry("halving-doubling", 9, 100, 0), entry("butterfly", 5, 1000, 0)};
+	struct error err = {0};
+	entries[2].uplink_bytes = 5e9;
+	CHECK(advice_rank(entries, 3, &about, &err) == ESP_OK);
+	CHECK_STR(entries[0].reason, "computing takes 1 s of it; the network hides behind that");
+	CHECK_STR(entries[1].reason, "the link of a rack carries 5 GB up or down: 4 s; computing takes 1 s");
+	CHECK_MSG(strncmp(entries[2].reason, "no link is busy for most of it", 30) == 0, "%s", entries[2].reason);
+}
+
+/* With prices, what costs nothing more wins against what is a little faster. */
+static void test_money(void)
+{
+	struct money_prices prices;
+	money_paper_prices(&prices);
+	const struct advice_case about = {.workers = 4, .servers = 2, .racks = 1, .compute_s = 0.5, .gbps = 25, .server_gbps = 25, .oversubscribe = 1, .batch = 32,
+	                                  .prices = &prices, .by_money = true};
+	struct advice_entry entries[] = {entry("multicast+aggregation", 0.9, 1, 1), entry("ring", 1.0, 1, 0)};
+	struct error err = {0};
+	CHECK(advice_rank(entries, 2, &about, &err) == ESP_OK);
+	CHECK_STR(entries[0].mechanism->name, "ring");
+	CHECK(entries[0].extra_cost == 0 && entries[0].cost > 4 * (4117 + 4 * 699));
+	/* Two servers with their network, and a switch that aggregates. */
+	CHECK(entries[1].extra_cost > 2 * 4117 + 21077 && entries[1].extra_cost < 2 * (4117 + 2000) + 21077);
+	CHECK(entries[1].per_1000 == 4 * 32 / 0.9 / (entries[1].cost / 1000));
+}
+
+/* Nobody is lost, and nothing that is more than a tie better stands behind. */
+static void test_any(uint64_t seed)
+{
+	struct rng rng;
+	rng_init(&rng, seed);
+	for (int round = 0; round < 300; round++) {
+		struct advice_entry entries[12];
+		size_t count = 0;
+		const struct advice_case about = {.workers = 8, .servers = 2, .racks = 1, .compute_s = 0.1, .gbps = 25, .server_gbps = 25, .oversubscribe = 1, .batch = 1};
+		struct error err = {0};
+		for (; mechanism_at(count); count++)
+			entries[count] = entry(mechanism_at(count)->name, 0.1 + rng_unit(&rng), rng_below(&rng, 1u << 30), rng_below(&rng, 1u << 30));
+		CHECK(advice_rank(entries, count, &about, &err) == ESP_OK);
+		for (size_t i = 0; i < count; i++)
+			for (size_t j = i + 1; j < count; j++) {
+				CHECK(entries[i].mechanism != entries[j].mechanism);
+				CHECK(entries[i].iteration_s <= entries[j].iteration_s * (1 + ADVICE_TIE));
+			}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	test_order();
+	test_reasons();
+	test_money();
+	test_any(test_seed(argc, argv, 1));
+	return 0;
+}
