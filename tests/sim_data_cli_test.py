@@ -1,4 +1,4 @@
-"""What a user of espalier sim sees of models, traces, money and recording: sim_data_cli_test.py ESPALIER TRAIN"""
+"""What a user of espalier sim sees of models, traces, money, recording, sweeps and advice: sim_data_cli_test.py ESPALIER TRAIN"""
 
 import csv
 import json
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 ESPALIER, TRAIN = (os.path.abspath(path) for path in sys.argv[1:3])
 
@@ -78,14 +79,51 @@ def check_record(folder):
     assert len(rows) == 4 and float(rows[0]["time_s"]) == 0 and rows[3]["source"] == "worker1", rows
     shown = json.loads(run("traces", "show", "seen", "--json", cwd=folder))
     assert shown["worker_files"] == 10 and shown["aggregated_bytes"] == sum(int(row["bytes"]) for row in rows)
+    simulated = json.loads(run("run", "--traces", "seen", "--workers", "8", "--json", cwd=folder))
+    assert simulated["workers"] == 8 and all(row["iteration_s"] > 0 for row in simulated["results"] if "reason" not in row)
     assert "left no trace" in run("record", "-n", "1", "-o", "none", "--", "true", status=1, cwd=folder)
     assert "it is no trace" in run("record", "-o", "none", os.path.join(folder, "prices.json"), status=1)
     assert "say where to write" in run("record", "-n", "1", "--", "true", status=2)
     assert not os.path.exists(os.path.join(folder, "none"))
 
 
+def check_sweep(folder):
+    words = ["sweep", "--model", "vgg-16", "--over", "gbps", "--values", "10,25", "--mechanism", "server,ring"]
+    chart = os.path.join(folder, "chart.svg")
+    swept = json.loads(run(*words, "--json", "--svg", chart))
+    assert run(*words) == run(*words)
+    server, ring = swept["results"]
+    assert server["mechanism"] == "server" and ring["mechanism"] == "ring" and swept["values"] == [10, 25]
+    # The closed forms: 2 W S / B and fp + 2 (W - 1) / W S / B.
+    assert abs(server["iteration_s"][1] - 16.83) < 0.17 and abs(ring["iteration_s"][1] - 0.68) < 0.007, swept
+    assert abs(ring["speedup"][0] - server["iteration_s"][0] / ring["iteration_s"][0]) < 1e-9
+    root = xml.etree.ElementTree.parse(chart).getroot()
+    titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "Iteration time over bandwidth" in titles and any(text.startswith("ring: ") for text in titles), titles
+    assert len(json.loads(run("sweep", "--model", "vgg-16", "--values", "2:16", "--mechanism", "ring", "--json"))["values"]) == 4
+    assert "increasing numbers" in run("sweep", "--model", "vgg-16", "--values", "8,4", status=2)
+    assert "all of them whole" in run("sweep", "--model", "vgg-16", "--values", "1.5", status=2)
+    assert "there is no mechanism 'rong'" in run("sweep", "--model", "vgg-16", "--mechanism", "rong", status=2)
+
+
+def check_advise(folder):
+    advice = json.loads(run("advise", "--model", "vgg-16", "--gbps", "10", "--json"))
+    first, last = advice["results"][0], advice["results"][-1]
+    assert first["mechanism"] == "ring" and first["needs"] == "nothing but software", first
+    assert last["mechanism"] == "server" and "the link of a server carries 26.3 GB" in last["reason"], last
+    assert advice["twice_network_s"] < advice["twice_compute_s"] < first["iteration_s"]
+    prices = os.path.join(folder, "free.json")
+    with open(prices, "w", encoding="utf-8") as file:
+        json.dump({"aggregation": 1e6}, file)
+    priced = json.loads(run("advise", "--model", "resnet-50", "--prices", prices, "--json"))
+    costs = {row["mechanism"]: row["cost"] for row in priced["results"]}
+    assert priced["by"] == "money" and costs["aggregation"] - costs["server"] == 1e6, costs
+    assert "Use ring" in run("advise", "--model", "vgg-16", "--gbps", "10")
+    assert "name a model with --model" in run("advise", status=2)
+
+
 def check_help():
-    for words in (["models"], ["money"], ["record"], ["traces"], ["traces", "make"], ["traces", "add"], ["traces", "scale"], ["traces", "show"]):
+    for words in (["advise"], ["sweep"], ["models"], ["money"], ["record"], ["traces"], ["traces", "make"], ["traces", "add"], ["traces", "scale"], ["traces", "show"]):
         assert "usage: espalier sim " + " ".join(words) in run(*words, "--help"), words
     assert "did you mean 'money'?" in run("mony", status=2)
     assert "did you mean 'scale'?" in run("traces", "scael", status=2)
@@ -96,4 +134,6 @@ with tempfile.TemporaryDirectory() as scratch:
     check_traces(scratch)
     check_money(scratch)
     check_record(scratch)
+    check_sweep(scratch)
+    check_advise(scratch)
     check_help()
