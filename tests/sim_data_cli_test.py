@@ -41,6 +41,13 @@ def check_traces(folder):
     assert plain["worker_files"] == 3 and plain["servers"] == 2 and plain["parameters"] == 196
     assert wide["parameters"] == 196 + 2 * 20 and wide["aggregated_bytes"] > plain["aggregated_bytes"]
     assert abs(wide["last_gradient_s"] / fast["last_gradient_s"] - 4) < 1e-9
+    # A model and the traces that it would have left take the same time.
+    run("traces", "make", "resnet-101", "d", "--workers", "8", "--servers", "2", "--set", "calibrated", cwd=folder)
+    common = ("--workers", "8", "--servers", "2", "--json")
+    left = json.loads(run("run", "--traces", "d", *common, cwd=folder))["results"]
+    right = json.loads(run("run", "--model", "resnet-101", "--set", "calibrated", *common))["results"]
+    for one, other in zip(left, right, strict=True):
+        assert abs(one["iteration_s"] / other["iteration_s"] - 1) < 1e-9, (one, other)
     assert "is not empty" in run("traces", "make", "vgg-16", "a", status=1, cwd=folder)
     path = os.path.join(folder, "a", "worker-1-0.csv")
     with open(path, encoding="utf-8") as file:

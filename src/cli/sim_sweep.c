@@ -63,11 +63,9 @@ static bool parse_values(struct sweep *sweep, const char *text)
 	if (colon) {
 		if (!number_parse_double(text, (size_t)(colon - text), &from) || !number_parse_double(colon + 1, strlen(colon + 1), &to) || !(from > 0 && to >= from))
 			return false;
-		double value = from;
-		for (; value < to; value *= 2)
-			if (!add_value(sweep, value))
-				return false;
-		return add_value(sweep, to);
+		while (from < to && add_value(sweep, from))
+			from *= 2;
+		return from >= to && add_value(sweep, to);
 	}
 	for (const char *at = text;; at++) {
 		size_t length = strcspn(at, ",");
