@@ -15,12 +15,7 @@ struct traces_make {
 	uint64_t seed;
 };
 
-/*
- * A worker's factor in the model: its calibrated one; or else from 1 to the slowest worker's factor, most of them near 1; or 1.
- */
-double traces_worker_factor(const struct model *model, uint32_t worker, uint32_t workers);
-
-/* What such workers would have been seen to do. Parameters go to servers round-robin over all variables. ESP_ENOMEM, ESP_EINVAL. */
+/* What such workers would have been seen to do, each at the speed that load_init() gives it. Parameters go to servers round-robin over all variables. ESP_ENOMEM, ESP_EINVAL. */
 ESP_CHECKED enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how, struct error *err);
 
 /* Everything is computed so many times as fast. factor > 0. */

@@ -1,21 +1,10 @@
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "sim/load.h"
 #include "sim/traces_edit.h"
-
-/*
- * The factors' set knows the slowest worker only. That most workers are near the fastest and few are slow is how the calibrated
- * speeds of the paper's networks are spread: a third power.
- */
-double traces_worker_factor(const struct model *model, uint32_t worker, uint32_t workers)
-{
-	if (model->worker_factor_count > 0)
-		return model->worker_factors[worker % model->worker_factor_count];
-	return workers > 1 ? 1 + (model->slowest_factor - 1) * pow((double)worker / (workers - 1), 3) : model->slowest_factor;
-}
 
 /* Parameters by forward order, or as the model sends them. The caller frees it. */
 struct placed {
@@ -96,14 +85,15 @@ static enum esp_status make_servers(struct traces *traces, const struct model *m
 enum esp_status traces_make(struct traces *traces, const struct model *model, const struct traces_make *how, struct error *err)
 {
 	struct rng rng;
+	struct load load = {0};
 	*traces = (struct traces){.name = strdup(model->name), .forward_s = model->forward_s,
 	                          .first_gradient_s = first_ready(model) * model->backward_s};
 	struct placed *order = forward_order(model);
-	enum esp_status status = ESP_OK;
 	if (!order || !traces->name) {
 		free(order);
 		return error_set(err, ESP_ENOMEM, "no memory for traces");
 	}
+	enum esp_status status = load_init(&load, model, how->workers, 0, err);
 	rng_init(&rng, how->seed);
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
 		const struct model_parameter *parameter = &model->parameters[order[i].index];
@@ -113,9 +103,10 @@ enum esp_status traces_make(struct traces *traces, const struct model *model, co
 	for (uint32_t iteration = 0; iteration < how->iterations && status == ESP_OK; iteration++)
 		for (uint32_t rank = 0; rank < how->workers && status == ESP_OK; rank++)
 			status = make_worker(traces, model, rank, iteration, how,
-			                     traces_worker_factor(model, rank, how->workers) * (1 + how->jitter * rng_unit(&rng)), err);
+			                     load.worker_factor[rank] * (1 + how->jitter * rng_unit(&rng)), err);
 	if (status == ESP_OK)
 		status = make_servers(traces, model, order, how->servers, err);
+	load_fini(&load);
 	free(order);
 	return status == ESP_OK ? traces_finish(traces, err) : status;
 }
