@@ -15,6 +15,7 @@ struct training {
 	bool keyed;    /* handed over in another order in every step and on every rank */
 	bool blocking; /* each call is waited for */
 	uint32_t others; /* small calls after so many steps, as an evaluation makes them; 0: none */
+	bool begins_alike; /* before the first step stand calls that look like the end of one */
 };
 
 static void add(struct steps_rank *rank, struct steps_call call)
@@ -32,6 +33,8 @@ static void run(const struct training *training, struct rng *rng, struct steps_r
 {
 	double now = 100 * rank->rank;
 	uint64_t number = 5;
+	for (uint32_t i = training->length / 2; training->begins_alike && i < training->length; i++, now += 0.01)
+		add(rank, (struct steps_call){number++, 0, training->bytes[i], now, now + 0.02, false});
 	for (uint32_t step = 0; step < training->steps; step++) {
 		uint32_t order[LENGTH_MAX];
 		double ended = now, computed = 0;
@@ -110,6 +113,7 @@ static void test_trainings(uint64_t seed)
 		for (uint32_t i = 0; i < training.length; i++)
 			training.bytes[i] = 4096 * (1 + rng_below(&rng, 3));
 		training.bytes[training.length - 1] = 1000;
+		training.begins_alike = !training.keyed && !training.blocking && training.length > 3 && rng_chance(&rng, 1, 3);
 		training.others = !training.blocking && rng_chance(&rng, 1, 2) ? 4 : 0;
 		/* Waiting for each call leaves no trace of where steps begin but their sizes. */
 		if (training.blocking && !training.keyed)
