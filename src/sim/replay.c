@@ -45,19 +45,19 @@ static uint32_t find(const struct named *list, uint32_t count, const char *name)
 	return found ? found->index : NONE;
 }
 
-/* The server whose name a destination is, or whose number it ends with. */
+/* The server whose name a destination is, as it calls itself or as its file does, or whose number it ends with. */
 static uint32_t find_server(const struct traces *traces, const char *destination)
 {
 	size_t length = strlen(destination), digits = 0;
-	uint64_t number;
+	uint64_t number, of_server;
 	for (uint32_t i = 0; i < traces->server_count; i++)
-		if (strcmp(traces->servers[i].trace.events[0].source, destination) == 0)
+		if (strcmp(traces->servers[i].trace.events[0].source, destination) == 0 || strcmp(traces->servers[i].name, destination) == 0)
 			return i;
 	while (digits < length && destination[length - digits - 1] >= '0' && destination[length - digits - 1] <= '9')
 		digits++;
 	if (digits > 0 && number_parse_u64(destination + length - digits, digits, &number))
 		for (uint32_t i = 0; i < traces->server_count; i++)
-			if (traces->servers[i].number == number)
+			if (number_parse_u64(traces->servers[i].name, strlen(traces->servers[i].name), &of_server) && of_server == number)
 				return i;
 	return traces->server_count <= 1 ? 0 : NONE;
 }

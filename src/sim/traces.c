@@ -28,14 +28,15 @@ struct traces_worker *traces_add_worker(struct traces *traces, uint32_t rank, ui
 	return &workers[traces->worker_count++];
 }
 
-struct traces_server *traces_add_server(struct traces *traces, uint32_t number)
+struct traces_server *traces_add_server(struct traces *traces, const char *name)
 {
 	struct traces_server *servers =
 		traces->server_count < TRACES_FILES_MAX ? grown(traces->servers, traces->server_count, sizeof(*servers)) : NULL;
 	if (!servers)
 		return NULL;
 	traces->servers = servers;
-	servers[traces->server_count] = (struct traces_server){.number = number};
+	servers[traces->server_count] = (struct traces_server){0};
+	snprintf(servers[traces->server_count].name, TRACES_SERVER_NAME, "%s", name);
 	return &servers[traces->server_count++];
 }
 
@@ -74,7 +75,7 @@ const char *traces_worker_file(const struct traces_worker *worker, char text[TRA
 
 const char *traces_server_file(const struct traces_server *server, char text[TRACES_FILE_NAME])
 {
-	snprintf(text, TRACES_FILE_NAME, "distribution-%" PRIu32 ".csv", server->number);
+	snprintf(text, TRACES_FILE_NAME, "distribution-%s.csv", server->name);
 	return text;
 }
 
@@ -96,16 +97,21 @@ static bool is_worker(const char *name, uint32_t *out_rank, uint32_t *out_iterat
 	return take_number(&at, out_rank) && *at++ == '-' && take_number(&at, out_iteration) && strcmp(at, ".csv") == 0;
 }
 
-static bool is_server(const char *name, uint32_t *out_number)
+/* A number, or any name of letters, digits and a few signs. */
+static bool is_server(const char *file, char out[TRACES_SERVER_NAME])
 {
-	const char *at = name + strlen("distribution-");
-	return take_number(&at, out_number) && strcmp(at, ".csv") == 0;
+	const char *at = file + strlen("distribution-");
+	size_t length = strlen(at), suffix = strlen(".csv");
+	if (length <= suffix || length - suffix >= TRACES_SERVER_NAME || strcmp(at + length - suffix, ".csv") != 0)
+		return false;
+	snprintf(out, TRACES_SERVER_NAME, "%.*s", (int)(length - suffix), at);
+	return strspn(out, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:") == length - suffix;
 }
 
 enum esp_status traces_parse_file(struct traces *traces, const char *name, const char *text, size_t size, struct error *err)
 {
 	uint32_t rank, iteration;
-	char shown[QUOTE_TEXT];
+	char shown[QUOTE_TEXT], label[TRACES_SERVER_NAME];
 	struct trace *trace = NULL;
 	if (strcmp(name, "model.json") == 0)
 		return traces_parse_model(traces, name, text, size, err);
@@ -115,9 +121,9 @@ enum esp_status traces_parse_file(struct traces *traces, const char *name, const
 		struct traces_worker *worker = traces_add_worker(traces, rank, iteration);
 		trace = worker ? &worker->trace : NULL;
 	} else if (strncmp(name, "distribution-", strlen("distribution-")) == 0) {
-		if (!is_server(name, &rank))
+		if (!is_server(name, label))
 			return error_set(err, ESP_EPARSE, "%s is not named distribution-SERVER.csv", quote(name, strlen(name), shown));
-		struct traces_server *server = traces_add_server(traces, rank);
+		struct traces_server *server = traces_add_server(traces, label);
 		trace = server ? &server->trace : NULL;
 	} else {
 		return ESP_OK;
@@ -137,10 +143,14 @@ static int by_iteration(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_server(const void *a, const void *b)
 {
 	const struct traces_server *x = a, *y = b;
-	return x->number < y->number ? -1 : x->number > y->number;
+	uint64_t first = 0, second = 0;
+	bool is_number = number_parse_u64(x->name, strlen(x->name), &first), is_other = number_parse_u64(y->name, strlen(y->name), &second);
+	if (is_number != is_other)
+		return is_number ? -1 : 1;
+	return first != second ? (first < second ? -1 : 1) : strcmp(x->name, y->name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -259,7 +269,7 @@ enum esp_status traces_finish(struct traces *traces, struct error *err)
 	if (traces->worker_count > 0)
 		qsort(traces->workers, traces->worker_count, sizeof(*traces->workers), by_iteration);
 	if (traces->server_count > 0)
-		qsort(traces->servers, traces->server_count, sizeof(*traces->servers), by_number);
+		qsort(traces->servers, traces->server_count, sizeof(*traces->servers), by_server);
 	for (uint32_t i = 0; i < traces->worker_count && status == ESP_OK; i++)
 		status = trace_sort(&traces->workers[i].trace, err);
 	if (status == ESP_OK)
@@ -268,7 +278,7 @@ enum esp_status traces_finish(struct traces *traces, struct error *err)
 		status = trace_sort(&traces->servers[i].trace, err);
 		if (status == ESP_OK)
 			status = check_server(&traces->servers[i], err);
-		if (i > 0 && status == ESP_OK && traces->servers[i - 1].number == traces->servers[i].number)
+		if (i > 0 && status == ESP_OK && strcmp(traces->servers[i - 1].name, traces->servers[i].name) == 0)
 			status = error_set(err, ESP_EPARSE, "%s is there twice", traces_server_file(&traces->servers[i], file));
 	}
 	return status;

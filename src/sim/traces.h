@@ -25,8 +25,10 @@ struct traces_worker {
 	struct trace trace;
 };
 
+#define TRACES_SERVER_NAME 32 /* with the NUL */
+
 struct traces_server {
-	uint32_t number;
+	char name[TRACES_SERVER_NAME]; /* as the file has it: usually a number */
 	struct trace trace;
 };
 
@@ -39,7 +41,7 @@ struct traces_layer {
 struct traces {
 	struct traces_worker *workers; /* by iteration and rank; at least one */
 	uint32_t worker_count;
-	struct traces_server *servers; /* by number */
+	struct traces_server *servers; /* numbers by value, then other names */
 	uint32_t server_count;
 	char *name;              /* of the model; "" if nobody said */
 	double forward_s;        /* of an iteration on one worker */
@@ -75,7 +77,7 @@ const char *traces_server_file(const struct traces_server *server, char text[TRA
 
 /* Appends an empty one; NULL: no memory, or too many. */
 struct traces_worker *traces_add_worker(struct traces *traces, uint32_t rank, uint32_t iteration);
-struct traces_server *traces_add_server(struct traces *traces, uint32_t number);
+struct traces_server *traces_add_server(struct traces *traces, const char *name);
 /* Appends a copy. False: no memory. */
 bool traces_add_layer(struct traces *traces, const char *name, double share);
 

@@ -60,15 +60,18 @@ static enum esp_status make_worker(struct traces *traces, const struct model *mo
 static enum esp_status make_servers(struct traces *traces, const struct model *model, const struct placed *order, uint32_t servers,
                                     struct error *err)
 {
-	char source[24], workers[] = "workers";
-	for (uint32_t s = 0; s < servers; s++)
-		if (!traces_add_server(traces, s))
+	char source[TRACES_SERVER_NAME + 8], workers[] = "workers";
+	for (uint32_t s = 0; s < servers; s++) {
+		char number[16];
+		snprintf(number, sizeof number, "%" PRIu32, s);
+		if (!traces_add_server(traces, number))
 			return error_set(err, ESP_ELIMIT, "no memory for more servers, or more than %u", TRACES_FILES_MAX);
+	}
 	enum esp_status status = ESP_OK;
 	for (uint32_t i = 0; i < model->parameter_count && status == ESP_OK; i++) {
 		const struct model_parameter *parameter = &model->parameters[model->distribution_order ? model->distribution_order[i] : order[i].index];
 		struct traces_server *server = &traces->servers[parameter->variable % servers];
-		snprintf(source, sizeof source, "server%" PRIu32, server->number);
+		snprintf(source, sizeof source, "server%s", server->name);
 		if (parameter->distributed)
 			status = trace_add(&server->trace,
 			                   &(struct trace_event){server->trace.count, parameter->name, parameter->bytes, source, workers, 0}, err);

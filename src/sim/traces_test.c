@@ -206,6 +206,27 @@ static void test_other_names(void)
 	traces_fini(&traces);
 }
 
+/* Servers by other names than numbers: by that of the file, where the server does not call itself so. */
+static void test_named_servers(void)
+{
+	static const struct text_file files[] = {
+		{"worker-0-0.csv", HEADER "0,fc,40,w0,ps:1\n1,conv,8,w0,ps:0\n"},
+		{"distribution-ps:1.csv", HEADER "0,fc,40,somebody,w\n"},
+		{"distribution-ps:0.csv", HEADER "0,conv,8,somebody,w\n"},
+		{"model.json", MODEL},
+		{NULL, NULL},
+	};
+	struct traces traces;
+	struct replay replay;
+	struct error err = {0};
+	CHECK_MSG(parse(&traces, files, &err) == ESP_OK, "%s", err.text);
+	CHECK_STR(traces.servers[0].name, "ps:0");
+	CHECK_MSG(replay_init(&replay, &traces, &err) == ESP_OK, "%s", err.text);
+	CHECK(find(&replay.model, "fc")->variable % 2 == 1 && find(&replay.model, "conv")->variable % 2 == 0);
+	replay_fini(&replay);
+	traces_fini(&traces);
+}
+
 static void test_wrong(void)
 {
 	static const struct {
@@ -220,7 +241,8 @@ static void test_wrong(void)
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\"], \"forward_share\": [0.5]}"}}, "sums up to 0.5, not to 1"},
 		{{{"worker-1.csv", HEADER "0,a,8,w,s\n"}}, "'worker-1.csv' is not named worker-RANK-ITERATION.csv"},
 		{{{"worker-01-0.csv", HEADER "0,a,8,w,s\n"}}, "is not named worker-"},
-		{{{"distribution-x.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-x.csv' is not named distribution-SERVER.csv"},
+		{{{"distribution-a b.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-a b.csv' is not named distribution-SERVER.csv"},
+		{{{"distribution-.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-.csv' is not named distribution-SERVER.csv"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0.5,a,8,w,s\n"}}, "worker-0-0.csv:2: the first event is at 0.5, not at 0"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,w,s\n2,a,8,w,s\n"}}, "worker-0-0.csv:4: 'a' stands in line 2 already"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n"}, {"worker-1-0.csv", HEADER "0,a,9,w,s\n"}},
@@ -302,6 +324,7 @@ int main(void)
 	test_add("mixed_17x17x768e", 2, 3);
 	test_add_first();
 	test_other_names();
+	test_named_servers();
 	test_wrong();
 	test_wrong_together();
 	test_pick();
