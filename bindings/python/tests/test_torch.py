@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -101,3 +102,15 @@ def test_a_rank_that_dies_ends_backward(command, environment, tmp_path):
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
     )  # fmt: skip
     assert done.stdout.count("told: True") == 2, done.stdout
+
+
+@pytest.mark.parametrize("how", ["gloo", "hook"])
+def test_the_example(command, environment, how):
+    """What README's "PyTorch in five minutes" says."""
+    example = pathlib.Path(__file__).resolve().parents[3] / "examples" / "ddp.py"
+    done = subprocess.run(
+        [command, "run", "-n", "2", "--", sys.executable, str(example), "--with", how, "--steps", "5", "--width", "8"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert f"{how}: " in done.stdout and "on all ranks" in done.stdout, done.stdout
