@@ -53,6 +53,9 @@ ESP_CHECKED enum esp_status api_check_work(const char *who, struct esp_work *wor
 /* Of an argument that the function writes to. */
 ESP_CHECKED enum esp_status api_check_out(const char *who, const void *out, const char *name);
 
+/* Of a time from now on; 0: the setting `instead`. */
+ESP_CHECKED enum esp_status api_check_deadline(const char *who, int64_t deadline_ns, const char *instead);
+
 /* A call and how it is to be run, from what the caller wrote. *parts: to be freed. */
 struct api_call {
 	struct call call;

@@ -105,9 +105,9 @@ enum esp_status api_call_read(const char *who, const struct group *group, const 
 		                       (int)from.collective);
 	if (from.flags & ~(uint32_t)ESP_KEYED)
 		return api_refuse_with(who, ESP_EUNSUPPORTED, "flags 0x%x: this version knows ESP_KEYED only", from.flags);
-	if (from.deadline_ns < 0)
-		return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from the start on, or 0 for the setting "
-		                       "deadline_seconds", from.deadline_ns);
+	status = api_check_deadline(who, from.deadline_ns, "deadline_seconds");
+	if (status != ESP_OK)
+		return status;
 	out->call = (struct call){
 		.collective = (enum plan_collective)from.collective,
 		.type = from.type,

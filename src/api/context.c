@@ -131,6 +131,8 @@ enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadlin
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, out, "out");
+	if (status == ESP_OK)
+		status = api_check_deadline(__func__, deadline_ns, "join_seconds");
 	if (status != ESP_OK)
 		return status;
 	const struct log *log = &api_group(group)->context->log;

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,4 +122,12 @@ enum esp_status api_check_work(const char *who, struct esp_work *work)
 enum esp_status api_check_out(const char *who, const void *out, const char *name)
 {
 	return out ? ESP_OK : api_refuse_with(who, ESP_EINVAL, "%s is NULL: there is no place for the result", name);
+}
+
+enum esp_status api_check_deadline(const char *who, int64_t deadline_ns, const char *instead)
+{
+	if (deadline_ns >= 0)
+		return ESP_OK;
+	return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from now on, or 0 for the setting %s", deadline_ns,
+	                       instead);
 }

@@ -79,9 +79,13 @@ enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shr
 		status = api_check_out(__func__, out, "out");
 	if (status == ESP_OK && shrink)
 		status = api_read(__func__, shrink, &full, sizeof(full), "esp_shrink");
+	if (status == ESP_OK)
+		status = api_check_deadline(__func__, full.deadline_ns, "deadline_seconds");
+	if (status == ESP_OK && !full.lost && full.lost_room > 0)
+		status = api_refuse_with(__func__, ESP_EINVAL, "lost is NULL, and lost_room is %u", full.lost_room);
 	if (status != ESP_OK)
 		return status;
-	struct shrink_report report = {.lost = full.lost, .lost_room = full.lost ? full.lost_room : 0};
+	struct shrink_report report = {.lost = full.lost, .lost_room = full.lost_room};
 	status = group_shrink(api_group(group), full.deadline_ns, &left, &report, &failure);
 	full.lost_count = report.lost_count;
 	full.completed_everywhere = report.completed_everywhere;

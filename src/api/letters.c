@@ -20,9 +20,9 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 		return api_refuse_with(who, ESP_EINVAL, "data is NULL, and there are %" PRIu64 " bytes", bytes);
 	if (bytes > INT64_MAX)
 		return api_refuse_with(who, ESP_EINVAL, "a message of %" PRIu64 " bytes is larger than memory can be", bytes);
-	if (deadline_ns < 0)
-		return api_refuse_with(who, ESP_EINVAL, "deadline_ns is %" PRId64 ": it is a time from now on, or 0 for the setting deadline_seconds",
-		                       deadline_ns);
+	status = api_check_deadline(who, deadline_ns, "deadline_seconds");
+	if (status != ESP_OK)
+		return status;
 	struct work *work =
 		work_new(inner, &(struct call){.in = data, .out = data}, &(struct work_options){.deadline_ns = deadline_ns});
 	if (!work)

@@ -253,6 +253,8 @@ static void expect_sentence(enum esp_status status, enum esp_status expected, co
 /* What is wrong with the arguments of a function is told with its name, and with what would be right. */
 static void sentences(struct job_rank *rank)
 {
+	struct esp_context *grown;
+	struct esp_shrink shrink = ESP_SHRINK_INIT;
 	struct esp_group *world = rank->world, *group;
 	struct esp_call call = ESP_CALL_INIT;
 	struct esp_work *work;
@@ -275,7 +277,7 @@ static void sentences(struct job_rank *rank)
 	expect_sentence(esp_start(world, &call, NULL), ESP_EINVAL, "esp_start: out is NULL: there is no place for the result");
 	call.deadline_ns = -1;
 	expect_sentence(esp_run(world, &call), ESP_EINVAL,
-	                "esp_run: deadline_ns is -1: it is a time from the start on, or 0 for the setting deadline_seconds");
+	                "esp_run: deadline_ns is -1: it is a time from now on, or 0 for the setting deadline_seconds");
 	call.deadline_ns = 0;
 	call.plan = "rings";
 	expect_sentence(esp_run(world, &call), ESP_EINVAL,
@@ -299,6 +301,14 @@ static void sentences(struct job_rank *rank)
 	expect_sentence(esp_send(world, data, 4, 7, 0), ESP_EINVAL, "esp_send: rank 7 is not in the group, whose last rank is 1");
 	expect_sentence(esp_group_create(world, (uint32_t[]){1, 1}, 2, &group), ESP_EINVAL,
 	                "esp_group_create: rank 1 is in the list twice");
+	shrink.deadline_ns = -1;
+	expect_sentence(esp_group_shrink(world, &shrink, &group), ESP_EINVAL,
+	                "esp_group_shrink: deadline_ns is -1: it is a time from now on, or 0 for the setting deadline_seconds");
+	shrink.deadline_ns = 0;
+	shrink.lost_room = 4;
+	expect_sentence(esp_group_shrink(world, &shrink, &group), ESP_EINVAL, "esp_group_shrink: lost is NULL, and lost_room is 4");
+	expect_sentence(esp_grow(world, 0, -1, &grown), ESP_EINVAL,
+	                "esp_grow: deadline_ns is -1: it is a time from now on, or 0 for the setting join_seconds");
 	expect_sentence(esp_group_free(world), ESP_ESTATE, "esp_group_free: this is the world, which esp_fini() frees");
 	OK(esp_barrier(world));
 }
