@@ -298,6 +298,10 @@ def test_trace():
                 check_slices(events)
             status, out, err = espalier("trace", "merge", *reversed(files), "-o", f"{folder}/all.json")
             assert status == OK and out == "" and re.match(r"espalier: trace: \d+ events of 3 ranks on 1 host, \d+ arrows?\n", err), err
+            status, out, again = espalier("trace", "merge", f"{folder}/all.json")
+            assert status == NO and out == "" and "no trace of a rank" in again, again
+            status, _, some = espalier("trace", "merge", files[0], files[2], "-o", f"{folder}/some.json")
+            assert status == OK and "1 of 3 ranks is not in it: 1;" in some and "not in it" not in err, some
             merged = json.loads(pathlib.Path(folder, "all.json").read_text())
             events = merged["traceEvents"]
             assert min(event["ts"] for event in events if "ts" in event) == 0
@@ -323,7 +327,9 @@ def test_trace_of_the_killed():
         whole = part.read_bytes()
         for cut in (len(whole) - 1, len(whole) - 30, len(whole) // 2, len(whole) // 3):
             part.write_bytes(whole[:cut])
-            status, out, err = espalier("trace", "merge", part)
+            status, out, err = espalier("trace", "merge", part)  # of one rank alone
+            pathlib.Path(folder, "merged").write_text(out)
+            assert espalier("trace", "merge", f"{folder}/merged")[0] == NO
             assert status == OK and len(json.loads(out)["traceEvents"]) > 5, (cut, err)
 
 

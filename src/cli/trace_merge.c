@@ -90,7 +90,7 @@ static enum esp_status check_origin(const struct trace_merge *merge, const struc
 	for (uint32_t i = 0; i + 1 < merge->file_count; i++)
 		if (merge->files[i].origin.rank == file->origin.rank)
 			return error_set(err, ESP_EINVAL, "%.90s and %.90s are both of rank %u", merge->files[i].path, file->path, file->origin.rank);
-	if (first->origin.instance != file->origin.instance)
+	if (first->origin.instance != file->origin.instance || first->origin.size != file->origin.size)
 		return error_set(err, ESP_EINVAL, "%.90s and %.90s are of different runs", first->path, file->path);
 	return ESP_OK;
 }
@@ -99,11 +99,11 @@ static enum esp_status read_events(struct trace_merge *merge, struct trace_file 
 {
 	struct trace_reader reader;
 	json_t *event = NULL;
-	bool has_origin = false;
+	uint32_t origins = 0;
 	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
 	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
 		struct trace_visit visit = {.file = (uint32_t)(file - merge->files)};
-		has_origin = has_origin || trace_origin_read(event, &file->origin);
+		origins += trace_origin_read(event, &file->origin);
 		bool is_meeting = trace_meeting(event, &visit.call) && trace_times(event, &visit.begin_ns, &visit.end_ns);
 		visit.tid = json_integer_value(json_object_get(event, "tid"));
 		json_decref(event);
@@ -112,8 +112,9 @@ static enum esp_status read_events(struct trace_merge *merge, struct trace_file 
 	}
 	file->events = reader.events;
 	file->is_cut = reader.is_cut;
-	if (status == ESP_OK && !has_origin)
-		return error_set(err, ESP_EPARSE, "it is no trace of a rank: there is no espalier_clock in it");
+	if (status == ESP_OK && origins != 1)
+		return error_set(err, ESP_EPARSE, "it is no trace of a rank: there %s espalier_clock in it, as in one that was merged before",
+		                 origins == 0 ? "is no" : "is more than one");
 	return status;
 }
 
@@ -289,7 +290,8 @@ static enum esp_status write_file(struct trace_merge *merge, const struct trace_
 	json_t *event = NULL;
 	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
 	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
-		if (!write_event(merge, file, event, out))
+		struct trace_origin own; /* what times are by now, its clock does not tell; and so nobody takes the result for a rank's */
+		if (!trace_origin_read(event, &own) && !write_event(merge, file, event, out))
 			status = fail_memory(err);
 		json_decref(event);
 	}
@@ -360,6 +362,23 @@ enum esp_status trace_merge_write(struct trace_merge *merge, FILE *out, struct e
 	return ESP_OK;
 }
 
+/* "1, 4, 5, ...": the files are in the order of their ranks, and none of them twice. */
+static void tell_missing(const struct trace_merge *merge)
+{
+	char list[80];
+	size_t used = 0;
+	uint32_t size = merge->files[0].origin.size, missing = size - merge->file_count, file = 0;
+	for (uint32_t rank = 0; rank < size && used < sizeof(list) - 16; rank++) {
+		if (file < merge->file_count && merge->files[file].origin.rank == rank)
+			file++;
+		else
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", used ? ", " : "", rank);
+	}
+	if (missing > 0)
+		cli_note("trace: %u of %u ranks %s not in it: %s%s; those who were killed leave a file that ends in .part", missing, size,
+		         missing == 1 ? "is" : "are", list, used >= sizeof(list) - 16 ? ", ..." : "");
+}
+
 void trace_merge_tell(const struct trace_merge *merge)
 {
 	uint32_t cut = 0;
@@ -367,6 +386,7 @@ void trace_merge_tell(const struct trace_merge *merge)
 		cut += merge->files[i].is_cut;
 	cli_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events - 2 * merge->arrows, merge->file_count,
 	         cli_plural(merge->file_count), merge->host_count, cli_plural(merge->host_count), merge->arrows, cli_plural(merge->arrows));
+	tell_missing(merge);
 	if (cut > 0)
 		cli_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count, cut == 1 ? "s" : "");
 	for (uint32_t i = 1; i < merge->host_count; i++) {
