@@ -49,8 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct conf conf;
 	unsigned complaints = 0;
 	conf_init(&conf);
-	conf_decode(&conf, (const char *)data, size, "fuzz", complain, &complaints);
-	FUZZ_CHECK(complaints <= 20);
+	struct error refusal;
+	if (conf_decode(&conf, (const char *)data, size, "fuzz", complain, &complaints, &refusal) != ESP_OK)
+		complain(&complaints, &refusal);
+	FUZZ_CHECK(complaints <= 21);
 	check_round_trip(&conf);
 	return 0;
 }

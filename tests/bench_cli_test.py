@@ -86,6 +86,15 @@ def test_refused():
         assert status == USAGE and out == "" and text in err, (words, status, out, err)
 
 
+def test_settings_of_the_environment():
+    """What a job can do without is passed over; where it is, and who may take part, is not."""
+    status, _, err = run("-n", "2", "--size", "64", *QUICK, ESP_LANES="abc", ESP_PORT="")
+    assert status == OK and "ESP_LANES" in err and "ignored" in err, (status, err)
+    for name, value in (("ESP_PORT", "abc"), ("ESP_FAMILY", "ipx"), ("ESP_QUORUM", "2")):
+        status, out, err = run("-n", "2", "--size", "64", *QUICK, **{name: value})
+        assert status == NO and out == "" and name in err and f"not '{value}'" in err and "ignored" not in err, (status, err)
+
+
 def test_help():
     status, out, err = run("--help")
     assert status == OK and err == "" and out.startswith("usage: espalier bench [options] [COLLECTIVE]\n")

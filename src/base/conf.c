@@ -30,7 +30,7 @@ static const struct conf_setting settings[] = {
 	{"lanes", CONF_UINT, "0", 1, 64, NULL,
 	 "threads that move data, each with its own connections; 0: as there are cores for each rank, at most 4", AT(lanes), true},
 	{"transport", CONF_CHOICE, "auto", 0, 0, transports, "how ranks of one host reach each other: shared memory or sockets",
-	 AT(transport), true},
+	 AT(transport), .agreed = true, .strict = true},
 	{"small_bytes", CONF_BYTES, "8K", 0, 64 << 10, NULL,
 	 "most bytes that all ranks of a host sum each for itself, in one round through a board", AT(small_bytes), true},
 	{"board_bytes", CONF_BYTES, "128K", 0, 512 << 10, NULL,
@@ -39,17 +39,21 @@ static const struct conf_setting settings[] = {
 	 AT(buffer_bytes), true},
 	{"deadline_seconds", CONF_UINT, "300", 1, 31536000, NULL, "how long a call may take", AT(deadline_seconds)},
 	{"liveness_ms", CONF_UINT, "10000", 100, 86400000, NULL,
-	 "a rank of which nothing is heard for so long is given up; other waiting is measured in parts of it", AT(liveness_ms), true},
-	{"quorum", CONF_BOOL, "no", 0, 0, NULL, "a group that has failed goes on only with more than half of its ranks", AT(quorum), true},
+	 "a rank of which nothing is heard for so long is given up; other waiting is measured in parts of it", AT(liveness_ms),
+	 .agreed = true, .strict = true},
+	{"quorum", CONF_BOOL, "no", 0, 0, NULL, "a group that has failed goes on only with more than half of its ranks", AT(quorum),
+	 .agreed = true, .strict = true},
 	{"linger_seconds", CONF_UINT, "30", 0, 86400, NULL, "how long to wait for the others when leaving", AT(linger_seconds)},
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
 	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
-	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure)},
+	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure),
+	 .strict = true},
 	{"interfaces", CONF_TEXT, "", 0, CONF_INTERFACES_MOST, NULL,
-	 "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are", AT(interfaces)},
-	{"family", CONF_CHOICE, "any", 0, 0, families, "which addresses", AT(family)},
+	 "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are", AT(interfaces),
+	 .strict = true},
+	{"family", CONF_CHOICE, "any", 0, 0, families, "which addresses", AT(family), .strict = true},
 	{"port", CONF_RANGE, "0", 1, 65535, NULL, "where ranks listen: 7000, or the first free one of 7000-7015; 0: any",
-	 AT(port)},
+	 AT(port), .strict = true},
 	{"segment_bytes", CONF_UINT, "0", 88, 65495, NULL,
 	 "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
 	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
@@ -291,33 +295,44 @@ const char *conf_variable_name(size_t index, char text[CONF_VARIABLE_TEXT])
 	return text;
 }
 
-static void load_variable(struct conf *conf, size_t index, conf_complain_fn *complain, void *context)
+bool conf_is_strict(const char *name, size_t length)
+{
+	size_t index = find_setting(name, length);
+	return index < CONF_COUNT && settings[index].strict;
+}
+
+static void load_variable(struct conf *conf, size_t index, conf_complain_fn *complain, void *context, struct error *err)
 {
 	char name[CONF_VARIABLE_TEXT];
-	struct error err, complaint;
+	struct error why, complaint;
 	conf_variable_name(index, name);
 	const char *value = getenv(name);
-	if (!value || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &err) == ESP_OK)
+	bool is_set = value && (value[0] || settings[index].type == CONF_TEXT); /* no text is a text, and may replace the file's */
+	if (!is_set || conf_set(conf, name, strlen(name), value, strlen(value), CONF_ENVIRONMENT, &why) == ESP_OK)
 		return;
-	error_set(&complaint, err.status, "environment variable %s: %.200s; ignored", name, err.text);
-	if (complain)
+	error_set(&complaint, why.status, "environment variable %s: %.200s%s", name, why.text, settings[index].strict ? "" : "; ignored");
+	if (settings[index].strict && err->status == ESP_OK)
+		*err = complaint;
+	else if (complain)
 		complain(context, &complaint);
 }
 
-void conf_load(struct conf *conf, conf_complain_fn *complain, void *context)
+enum esp_status conf_load(struct conf *conf, conf_complain_fn *complain, void *context, struct error *err)
 {
-	struct error err;
+	struct error why;
 	conf_init(conf);
+	err->status = ESP_OK;
 	const char *path = getenv(FILE_VARIABLE);
-	enum esp_status status = ESP_OK;
-	if (path && path[0] == '\0')
-		status = error_set(&err, ESP_EINVAL, FILE_VARIABLE " is empty: name a file in it, or unset it");
-	else if (path)
-		status = conf_read_file(conf, path, complain, context, &err);
-	if (status != ESP_OK && complain)
-		complain(context, &err);
+	if (path && path[0] == '\0') {
+		error_set(&why, ESP_EINVAL, FILE_VARIABLE " is empty: name a file in it, or unset it");
+		if (complain)
+			complain(context, &why);
+	} else if (path && conf_read_file(conf, path, complain, context, &why) != ESP_OK) {
+		error_set(err, why.status, FILE_VARIABLE ": %.230s", why.text);
+	}
 	for (size_t i = 0; i < CONF_COUNT; i++)
-		load_variable(conf, i, complain, context);
+		load_variable(conf, i, complain, context, err);
+	return err->status;
 }
 
 void conf_check_environment(conf_complain_fn *complain, void *context)

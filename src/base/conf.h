@@ -4,7 +4,8 @@
  * A value comes from, weakest first: the default in the table; the file that
  * ESP_CONF_FILE names (KEY=VALUE lines); the environment (ESP_CHUNK_BYTES); the command
  * line. A stronger place wins, whichever is read first, and each value remembers its
- * place. A bad value is complained about and changes nothing.
+ * place. A bad value is complained about and changes nothing; where a job would then run
+ * with less safety than it was meant to have, or elsewhere, it is refused (`strict`).
  *
  * Read once when something is opened, then passed on as const struct conf *.
  */
@@ -101,16 +102,21 @@ struct conf_setting {
 	const char *help;
 	size_t offset; /* in struct conf */
 	bool agreed;   /* must have the same value on all ranks of a job */
+	bool strict;   /* nobody goes on with another value than was meant: who may take part, where, and whom a job does without */
 };
 
-/* Told about each bad value: complaint->text names the place, the value and what was expected. May be NULL. */
+/* Told about each bad value that is passed over: complaint->text names the place, the value and what was expected. May be NULL. */
 typedef void conf_complain_fn(void *context, const struct error *complaint);
 
 /* The defaults and nothing else: for tests and simulation. */
 void conf_init(struct conf *conf);
 
-/* The defaults, the file and the environment. Reads the environment: call it before threads change that. */
-void conf_load(struct conf *conf, conf_complain_fn *complain, void *context);
+/*
+ * The defaults, the file and the environment; an empty variable counts as not set, but for texts. Reads the environment: call it before
+ * threads change that. ESP_EINVAL, ESP_EPARSE: the first bad value of a strict setting, in *err, and not told to complain; ESP_EIO and others: the file
+ * cannot be read. *conf then has everything else.
+ */
+ESP_CHECKED enum esp_status conf_load(struct conf *conf, conf_complain_fn *complain, void *context, struct error *err);
 
 /*
  * Complains about variables of the environment that begin with ESP_ and that nobody reads: misspelt, most likely.
@@ -132,11 +138,17 @@ const char *conf_environment(void *unused, const char *name);
 ESP_CHECKED enum esp_status conf_set(struct conf *conf, const char *name, size_t name_length, const char *value,
                                      size_t value_length, enum conf_origin origin, struct error *err);
 
-/* The lines of a file that is already in memory. file_name is for complaints; a pure function otherwise. */
-void conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,
-                 void *context);
+/* Is it a setting whose bad values are refused? */
+bool conf_is_strict(const char *name, size_t length);
 
-/* Reads a regular file (links are followed) of at most CONF_FILE_MAX bytes: ESP_EIO, ESP_ELIMIT, ESP_ENOMEM. */
+/*
+ * The lines of a file that is already in memory. file_name is for complaints; a pure function otherwise. ESP_EPARSE: a strict
+ * setting has a bad value, the first of them in *err.
+ */
+ESP_CHECKED enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name,
+                                        conf_complain_fn *complain, void *context, struct error *err);
+
+/* Reads a regular file (links are followed) of at most CONF_FILE_MAX bytes: ESP_EIO, ESP_ELIMIT, ESP_ENOMEM, and as conf_decode(). */
 ESP_CHECKED enum esp_status conf_read_file(struct conf *conf, const char *path, conf_complain_fn *complain,
                                            void *context, struct error *err);
 

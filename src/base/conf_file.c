@@ -22,7 +22,8 @@ struct decoder {
 	const char *file_name;
 	conf_complain_fn *complain;
 	void *context;
-	size_t line; /* from 1 */
+	struct error *refusal; /* the first; its status is ESP_OK until there is one */
+	size_t line;           /* from 1 */
 	size_t complaints;
 };
 
@@ -74,14 +75,19 @@ static void decode_line(struct decoder *decoder, const char *text, size_t length
 	size_t name_length = (size_t)(equals - line.text);
 	struct span name = trim(line.text, name_length);
 	struct span value = trim(equals + 1, line.length - name_length - 1);
-	if (conf_set(decoder->conf, name.text, name.length, value.text, value.length, CONF_FILE, &err) != ESP_OK)
+	if (conf_set(decoder->conf, name.text, name.length, value.text, value.length, CONF_FILE, &err) == ESP_OK)
+		return;
+	if (decoder->refusal->status == ESP_OK && conf_is_strict(name.text, name.length))
+		error_set(decoder->refusal, ESP_EPARSE, "%.80s:%zu: %.150s", decoder->file_name, decoder->line, err.text);
+	else
 		complain_at_line(decoder, err.text);
 }
 
-void conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,
-                 void *context)
+enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,
+                            void *context, struct error *err)
 {
-	struct decoder decoder = {conf, file_name, complain, context, 0, 0};
+	struct decoder decoder = {conf, file_name, complain, context, err, 0, 0};
+	err->status = ESP_OK;
 	while (size > 0) {
 		const char *newline = memchr(text, '\n', size);
 		size_t length = newline ? (size_t)(newline - text) : size;
@@ -91,6 +97,7 @@ void conf_decode(struct conf *conf, const char *text, size_t size, const char *f
 		text += length;
 		size -= length;
 	}
+	return err->status;
 }
 
 static enum esp_status read_all(int fd, const char *path, char *buffer, size_t *out_size, struct error *err)
@@ -141,7 +148,7 @@ enum esp_status conf_read_file(struct conf *conf, const char *path, conf_complai
 	else
 		status = error_set(err, ESP_ENOMEM, "no memory to read %.150s", path);
 	if (status == ESP_OK)
-		conf_decode(conf, buffer, size, path, complain, context);
+		status = conf_decode(conf, buffer, size, path, complain, context, err);
 	free(buffer);
 	close(fd);
 	return status;

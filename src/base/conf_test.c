@@ -23,9 +23,20 @@ static void keep(void *context, const struct error *complaint)
 
 static void decode(struct conf *conf, const char *text, size_t size)
 {
+	struct error refusal;
 	complaints = 0;
 	last[0] = '\0';
-	conf_decode(conf, text, size, "a.conf", keep, &complaints);
+	if (conf_decode(conf, text, size, "a.conf", keep, &complaints, &refusal) != ESP_OK)
+		keep(&complaints, &refusal);
+}
+
+static void load(struct conf *conf)
+{
+	struct error refusal;
+	complaints = 0;
+	last[0] = '\0';
+	if (conf_load(conf, keep, &complaints, &refusal) != ESP_OK)
+		keep(&complaints, &refusal);
 }
 
 #define DECODE(conf, literal) decode(conf, literal, sizeof literal - 1)
@@ -143,7 +154,7 @@ static void test_ranges_and_texts(void)
 	DECODE(&conf, "port=7015-7000\nport=0-7\nport=-7\nport=7-\nport=1-65536\nport=1-2-3");
 	CHECK_U64(complaints, 6);
 	DECODE(&conf, "port=7 8");
-	CHECK_STR(last, "a.conf:1: port is 0 or a number or a range (such as 7000-7015) from 1 to 65535, not '7 8'; ignored");
+	CHECK_STR(last, "a.conf:1: port is 0 or a number or a range (such as 7000-7015) from 1 to 65535, not '7 8'");
 	CHECK(conf.port.first == 7000 && conf.port.last == 7015);
 	DECODE(&conf, "port=0");
 	CHECK(conf.port.first == 0 && conf.port.last == 0);
@@ -232,26 +243,51 @@ static void test_environment(const char *folder)
 	write_file(path, "lanes=2\ncredits=8\nlog=oops\n");
 	setenv("ESP_CONF_FILE", path, 1);
 	setenv("ESP_LANES", "3", 1);
-	setenv("ESP_ACTIVE_CHUNKS", "", 1);
-	complaints = 0;
-	conf_load(&conf, keep, &complaints);
+	setenv("ESP_ACTIVE_CHUNKS", "x", 1);
+	setenv("ESP_PORT", "", 1); /* as if it were not set */
+	load(&conf);
 	CHECK_U64(conf.lanes, 3);
 	CHECK_U64(conf.credits, 8);
 	CHECK_U64(conf.active_chunks, 64);
 	CHECK_U64(complaints, 2);
-	CHECK_STR(last, "environment variable ESP_ACTIVE_CHUNKS: active_chunks is a number from 1 to 65536, not ''; ignored");
-	conf_load(&conf, NULL, NULL);
+	CHECK_STR(last, "environment variable ESP_ACTIVE_CHUNKS: active_chunks is a number from 1 to 65536, not 'x'; ignored");
 	unlink(path);
-	complaints = 0;
-	conf_load(&conf, keep, &complaints);
+	load(&conf);
 	CHECK_U64(complaints, 2);
+	CHECK(strncmp(last, "ESP_CONF_FILE: cannot open ", 27) == 0);
 	CHECK_U64(conf.credits, 16);
 	clear_environment();
 	setenv("ESP_CONF_FILE", "", 1);
-	complaints = 0;
-	conf_load(&conf, keep, &complaints);
+	load(&conf);
 	CHECK_U64(complaints, 1);
 	CHECK_STR(last, "ESP_CONF_FILE is empty: name a file in it, or unset it");
+	clear_environment();
+}
+
+/* What must not be passed over: the first of them is the reason to go no further, whatever stronger place says it right. */
+static void test_strict(const char *folder)
+{
+	static const char *const strict[][2] = {{"ESP_PORT", "abc"},     {"ESP_FAMILY", "ipx"},    {"ESP_QUORUM", "most"},  {"ESP_LIVENESS_MS", "10s"},
+	                                        {"ESP_TRANSPORT", "ib"}, {"ESP_INSECURE", "maybe"}, {"ESP_INTERFACES", "a\nb"}};
+	struct conf conf;
+	struct error refusal;
+	char path[256];
+	clear_environment();
+	for (size_t i = 0; i < sizeof strict / sizeof strict[0]; i++) {
+		setenv(strict[i][0], strict[i][1], 1);
+		complaints = 0;
+		CHECK(conf_load(&conf, keep, &complaints, &refusal) == ESP_EINVAL);
+		CHECK_MSG(complaints == 0 && strstr(refusal.text, strict[i][0]) && !strstr(refusal.text, "ignored"), "%s", refusal.text);
+		clear_environment();
+	}
+	snprintf(path, sizeof path, "%s/strict.conf", folder);
+	write_file(path, "\nquorum=perhaps\nlanes=x\nport=y\n");
+	setenv("ESP_CONF_FILE", path, 1);
+	setenv("ESP_QUORUM", "yes", 1);
+	complaints = 0;
+	CHECK(conf_load(&conf, keep, &complaints, &refusal) == ESP_EPARSE);
+	CHECK(complaints == 2 && strstr(refusal.text, "strict.conf:2: quorum is yes or no, not 'perhaps'") && conf.quorum);
+	unlink(path);
 	clear_environment();
 }
 
@@ -366,6 +402,7 @@ int main(void)
 	test_precedence();
 	test_lookup();
 	test_environment(folder);
+	test_strict(folder);
 	test_names();
 	test_agreed();
 	test_odd_files(folder);

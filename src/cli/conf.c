@@ -117,8 +117,10 @@ static int run(int argc, char **argv)
 		return parsed;
 
 	struct conf conf;
+	struct error refusal;
 	int exit_status = CLI_EXIT_OK;
-	conf_load(&conf, say_complaint, &exit_status);
+	if (conf_load(&conf, say_complaint, &exit_status, &refusal) != ESP_OK)
+		say_complaint(&exit_status, &refusal);
 	conf_check_environment(say_warning, NULL);
 	for (int i = 1; i < argc; i++) {
 		int set = set_argument(&conf, argv[i]);

@@ -249,8 +249,10 @@ static void keep_complaint(void *context, const struct error *complaint)
 
 void doctor_facts_collect(struct doctor_facts *facts, uint32_t ranks, uint32_t size)
 {
+	struct error refusal;
 	*facts = (struct doctor_facts){.ranks = ranks, .size = size};
-	conf_load(&facts->conf, keep_complaint, facts);
+	if (conf_load(&facts->conf, keep_complaint, facts, &refusal) != ESP_OK)
+		keep_complaint(facts, &refusal);
 	conf_check_environment(keep_complaint, facts);
 	if (gethostname(facts->host_name, sizeof(facts->host_name) - 1) != 0)
 		snprintf(facts->host_name, sizeof(facts->host_name), "?");

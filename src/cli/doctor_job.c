@@ -63,8 +63,9 @@ static enum esp_status join(struct doctor_job *job, struct error *err)
 {
 	const struct launch_surroundings around = {conf_environment, NULL, launch_system_fact, NULL, NULL};
 	const struct porch_options usual = {0};
-	conf_load(&job->conf, NULL, NULL);
-	enum esp_status status = launch_find(&LAUNCH_NO_ARGUMENTS, &around, &job->join.launch, err);
+	enum esp_status status = conf_load(&job->conf, NULL, NULL, err);
+	if (status == ESP_OK)
+		status = launch_find(&LAUNCH_NO_ARGUMENTS, &around, &job->join.launch, err);
 	if (status != ESP_OK)
 		return status;
 	if (job->join.launch.size > 1 && job->join.launch.leader.port == 0) /* reports come to the leader's port */

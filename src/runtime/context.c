@@ -83,7 +83,8 @@ static enum esp_status read_settings(struct context *context, const struct conte
 			conf_value_text(&context->conf, i, context->settings[i]);
 		return ESP_OK;
 	}
-	conf_load(&context->conf, complain, &context->log);
+	if (conf_load(&context->conf, complain, &context->log, &err) != ESP_OK)
+		return pass(failure, &err);
 	for (const char *const *at = options->settings; at && *at; at++) {
 		const char *equals = strchr(*at, '=');
 
