@@ -722,6 +722,19 @@ def test_misspelt_variables():
         assert err == "espalier: run: environment variable 'ESP_LANS' means nothing; did you mean ESP_LANES?\n", err
 
 
+def test_door():
+    """A process with a rank does not wait at a door, and says so; no door is none."""
+    if not HELLO:
+        return
+    for door, warned in (("127.0.0.1:9", 1), ("", 0), (None, 0)):
+        status, out, err = run("-n", 2, "--", HELLO, env={} if door is None else {"ESP_DOOR": door})
+        assert status == OK and err.count("ESP_DOOR is not used, as ESP_RANK says already that this is rank 1 of 2") == warned, err
+    alone = subprocess.run([HELLO], env={**CLEAN, "ESP_DOOR": ""}, capture_output=True, text=True)
+    assert alone.returncode == OK and alone.stderr == "", alone
+    alone = subprocess.run([HELLO], env={**CLEAN, "ESP_DOOR": ","}, capture_output=True, text=True)
+    assert alone.returncode != OK and "ESP_DOOR names no door" in alone.stderr, alone
+
+
 def test_hostfile():
     with remote() as (options, _), folder() as path:
         file = path / "hosts"

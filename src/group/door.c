@@ -24,18 +24,19 @@ enum esp_status doors_parse(const char *text, struct doors *out, struct error *e
 	for (const char *at = text;; at++) {
 		size_t length = strcspn(at, ",");
 
-		if (out->count == DOORS_MOST)
+		if (length > 0 && out->count == DOORS_MOST)
 			return error_set(err, ESP_EINVAL, "ESP_DOOR names more than %u doors", DOORS_MOST);
 		if (length >= sizeof(one))
 			return error_set(err, ESP_EINVAL, "ESP_DOOR has an address that is too long");
 		memcpy(one, at, length);
 		one[length] = '\0';
-		if (address_parse(one, "ESP_DOOR", &out->all[out->count++], err) != ESP_OK)
+		if (length > 0 && address_parse(one, "ESP_DOOR", &out->all[out->count++], err) != ESP_OK)
 			return err->status;
 		at += length;
 		if (*at == '\0')
-			return ESP_OK;
+			break;
 	}
+	return out->count > 0 ? ESP_OK : error_set(err, ESP_EINVAL, "ESP_DOOR names no door: it is host:port, or several with commas between");
 }
 
 bool doors_are_loopback(const struct doors *doors)

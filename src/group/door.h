@@ -18,7 +18,7 @@ struct doors {
 	uint32_t count;
 };
 
-/* "host:port,host:port". ESP_EINVAL. */
+/* "host:port,host:port"; what is empty between commas counts for nothing. ESP_EINVAL: none, too many, or no address. Pure. */
 ESP_CHECKED enum esp_status doors_parse(const char *text, struct doors *out, struct error *err);
 /* Are all of them this machine's loopback? */
 bool doors_are_loopback(const struct doors *doors);

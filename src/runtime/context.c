@@ -105,6 +105,14 @@ static enum esp_status read_settings(struct context *context, const struct conte
 static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
                                 struct failure *failure);
 
+/* NULL: nobody says that this process is a newcomer. */
+static const char *find_doors(void)
+{
+	const char *text = conf_environment(NULL, "ESP_DOOR");
+
+	return text && text[0] ? text : NULL;
+}
+
 /* A newcomer, which becomes a rank when it is let in. */
 static enum esp_status wait_at_door(struct context *context, const struct context_options *options, struct failure *failure)
 {
@@ -113,7 +121,7 @@ static enum esp_status wait_at_door(struct context *context, const struct contex
 	struct error err;
 	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
 
-	if (doors_parse(conf_environment(NULL, "ESP_DOOR"), &doors, &err) != ESP_OK)
+	if (doors_parse(find_doors(), &doors, &err) != ESP_OK)
 		return pass(failure, &err);
 	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
 	context->size = launch->size = 2; /* at least: it is not alone */
@@ -156,7 +164,7 @@ static enum esp_status find_launch(struct context *context, const struct context
 		context->log.rank = (int32_t)launch->rank;
 		return ESP_OK;
 	}
-	if (arguments.size < 0 && conf_environment(NULL, "ESP_DOOR") && !launch_is_told(conf_environment, NULL))
+	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
 		return wait_at_door(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
 		arguments.rank = 0;
@@ -181,6 +189,9 @@ static enum esp_status find_launch(struct context *context, const struct context
 	context->log.rank = (int32_t)launch->rank;
 	context_log_open(context, options->log != NULL);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
+	if (find_doors())
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "ESP_DOOR is not used, as %s says already that this is rank %u of %u: who waits at a "
+		          "door has no rank yet, and is started without a launcher", launch->rank_source, launch->rank, launch->size);
 	if (launch->rank == 0) /* one rank is enough to say it */
 		conf_check_environment(complain, &context->log);
 	return ESP_OK;
