@@ -138,6 +138,12 @@ def test_man_page_knows_every_setting():
     assert sorted(named) == sorted(rows), set(named) ^ set(rows)
 
 
+def test_joining_knows_what_all_must_have_alike():
+    page = pathlib.Path(sys.argv[2]).parents[1].joinpath("joining.md").read_text()
+    sentence = page.split("## Settings\n")[1].split(" must have the same value")[0].split("\n\n")[-1]
+    assert re.findall(r"`(\w+)`", sentence) == [name for name, row in settings()[1].items() if row["agreed"]], sentence
+
+
 def test_full_disk():
     if not os.path.exists("/dev/full"):
         return

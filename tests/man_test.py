@@ -54,6 +54,11 @@ def check(header, types, pages):
     for name in names:
         if name not in wanted and name != "libespalier":
             complaints.append(f"{name} is in no header")
+    contents = next(page for path, page in pages.items() if "libespalier" in path).split(".SS Where to read on")[1].split(".SS")[0]
+    for path in pages:
+        page = pathlib.Path(path).stem
+        if page != "libespalier" and f".BR {page} (3)" not in contents:
+            complaints.append(f"libespalier(3), Where to read on: {page}(3) is missing")
     everything = plain("\n".join(pages.values()))
     for name in sorted(set(re.findall(r"\besp_[a-z_]+(?= ?\(\)| \(3\)|\()", everything)) - set(wanted)):
         complaints.append(f"{name}() is in a page and in no header")
