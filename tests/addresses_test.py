@@ -79,6 +79,10 @@ def no_such_interface(network):
     ranks = network.job("ab", "10.0.0.1:7000", HELLO, interfaces="ib", join_seconds=2)
     check_all_fail(ranks, "no network interface fits the setting interfaces; there are: lo 127.0.0.1, eth0 10.0.0.1")
     check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, interfaces="eth,,", join_seconds=2), "interfaces is a list")
+    # There is one, but nobody else reaches it.
+    for settings, rank in ({"interfaces": "lo"}, 0), ({"interfaces": ["eth", "lo"]}, 1):
+        for _, _, err in check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, join_seconds=20, **settings)):
+            assert f"rank {rank} on {'ab'[rank]} can be reached at" in err and "ESP_FAMILY, ESP_INTERFACES" in err, err
 
 
 def ports(network):

@@ -73,6 +73,13 @@ ESP_CHECKED enum esp_status join_by_callback(const struct join_config *config, j
 
 void roster_fini(struct roster *roster);
 
+/*
+ * Can all of them be reached from other hosts? ESP_EINVAL: one listens on loopback alone, and there is another host;
+ * *out_culprit is the first such rank. All ranks come to the same. Not for jobs whose leader is on loopback, which are on one machine however
+ * many hosts its containers say that they are.
+ */
+ESP_CHECKED enum esp_status roster_check_reach(const struct roster *roster, int32_t *out_culprit, struct error *err);
+
 /* For the log: "joined 8 ranks on 2 hosts; rank 3 listens on port 4711 of 10.0.0.1, 10.1.0.1". Returns text. */
 #define JOIN_TEXT 512u
 const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT]);

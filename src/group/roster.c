@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/interface.h"
 #include "group/join_parts.h"
 #include "group/store.h"
 
@@ -69,6 +70,29 @@ enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster
 	else
 		roster_fini(&roster);
 	return status;
+}
+
+static bool is_on_loopback_only(const struct card *card)
+{
+	bool all = card->address_count > 0;
+	for (uint32_t i = 0; i < card->address_count; i++)
+		all = all && card_address_is_loopback(&card->addresses[i]);
+	return all;
+}
+
+enum esp_status roster_check_reach(const struct roster *roster, int32_t *out_culprit, struct error *err)
+{
+	for (uint32_t i = 0; i < roster->size && roster->hosts > 1; i++) {
+		const struct card *card = &roster->cards[i];
+		char address[CARD_ADDRESS_TEXT];
+		if (!is_on_loopback_only(card))
+			continue;
+		*out_culprit = (int32_t)i;
+		return error_set(err, ESP_EINVAL, "rank %u on %.60s can be reached at %s only, which is loopback, and there are other hosts: the settings "
+		                 "family and interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address", i, card->host_name,
+		                 card_address_text(&card->addresses[0], address));
+	}
+	return ESP_OK;
 }
 
 const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT])

@@ -50,6 +50,29 @@ static void damaged(void)
 	CHECK_STR(err.text, "the card of rank 0 is damaged");
 }
 
+/* Loopback is enough on one host, and not between two. */
+static void reached(void)
+{
+	static const struct card_address home = {.family = CARD_IPV4, .bytes = {127, 0, 0, 1}}, away = {.family = CARD_IPV4, .bytes = {10, 0, 0, 1}};
+	struct card cards[2] = {{.rank = 0, .address_count = 2, .addresses = {home, away}},
+	                        {.rank = 1, .address_count = 1, .addresses = {home}, .host_name = "b"}};
+	uint32_t host_of[2] = {0, 1}, host_ranks[2] = {1, 1};
+	struct roster roster = {2, cards, 2, host_of, host_ranks};
+	struct error err;
+	int32_t culprit = -1;
+
+	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_EINVAL && culprit == 1);
+	CHECK_STR(err.text, "rank 1 on b can be reached at 127.0.0.1 only, which is loopback, and there are other hosts: the settings family and "
+	          "interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address");
+	roster.hosts = 1;
+	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_OK);
+	roster.hosts = 2;
+	cards[1].addresses[0] = away;
+	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_OK);
+	cards[1].address_count = 0;
+	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_OK);
+}
+
 static void described(void)
 {
 	struct card cards[3] = {{.rank = 0}, {.rank = 1, .port = 4711, .address_count = 2}, {.rank = 2}};
@@ -73,6 +96,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	hosts(&rng);
 	damaged();
+	reached();
 	described();
 	return 0;
 }

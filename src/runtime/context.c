@@ -447,6 +447,8 @@ static enum esp_status join(struct context *context, const struct context_option
 	join->segment_bytes = context->conf.segment_bytes;
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
+	if (status == ESP_OK && !loopback)
+		status = roster_check_reach(&context->roster, &culprit, &err);
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
