@@ -153,6 +153,13 @@ static void say_lost(struct tally *tally, uint32_t from, uint32_t to, const stru
 	char a[RANK_NAME], b[RANK_NAME], text[CARD_ADDRESS_TEXT];
 	if (tally->lost++ >= PAIRS_SAID)
 		return;
+	if (way->largest == 0) { /* of none of the sizes that were tried */
+		doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) what is small arrives, and no packet of more than a few bytes, "
+		           "of the %u that are sent", name(tally, from, a), name(tally, to, b), card_address_text(address, text), way->path_mtu);
+		doctor_advise(tally->out, "it is no matter of a smaller MTU: see the firewalls of these hosts and of what is between, for rules by the length "
+		              "of packets or by their rate");
+		return;
+	}
 	doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) large packets get lost: up to %u bytes arrive, but %u are sent",
 	           name(tally, from, a), name(tally, to, b), card_address_text(address, text), way->largest, way->path_mtu);
 	doctor_advise(tally->out, "ip link set DEVICE mtu %u on these hosts, or raise the MTU of what is between; or let ICMP (\"too big\") "

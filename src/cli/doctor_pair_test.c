@@ -127,6 +127,11 @@ static void sizes(void)
 	judge();
 	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) large packets get lost: up to 1500 bytes arrive, but 9000 are "
 	          "sent", "ESP_SEGMENT_BYTES=1460"));
+	way(0, 2, 0)->largest = 0;
+	judge();
+	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) what is small arrives, and no packet", "no matter of a smaller MTU"));
+	for (uint32_t i = 0; i < findings.count; i++)
+		CHECK(!strstr(findings.list[i].advice, "mtu 0") && !strstr(findings.list[i].what, "up to 0"));
 	clear();
 	way(2, 0, 0)->path_mtu = 1500;
 	judge();
