@@ -579,7 +579,10 @@ def test_lose():
         assert code == status, (failing, lose, code, err)
         if went_on is not None:
             assert out.count(b"went on") == went_on, out
-            assert err.count(b"has failed; the others go on") == failing, err
+            assert err.count(b" ended with status 5; the others go on") == failing, err
+    _, _, err = Job("-n", 2, "--lose", 1, "--", "sh", "-c", 'if [ "$ESP_RANK" = 1 ]; then kill -9 $$; fi').wait()
+    assert b"rank 1 was killed by signal 9 (Killed); the others go on" in err, err
+    refused("-n", 2, "--lose", 2, "--", "true", says="--lose 2 of 2 ranks leaves nobody")
 
 
 def test_run_is_killed():

@@ -179,6 +179,9 @@ static int take_environment(const struct run_given *given, struct run_request *r
 int run_given_understand(const struct run_given *given, struct run_request *request)
 {
 	request->lose = (uint32_t)given->lose;
+	if (request->lose > 0 && request->lose >= request->size)
+		return cli_usage_error("%s: --lose %u of %u rank%s leaves nobody who could go on", given->command, request->lose, request->size,
+		                       cli_plural(request->size));
 	int status = take_seconds(given->command, "grace", given->grace, &request->grace_ns);
 	if (status == RUN_GO_ON)
 		status = take_seconds(given->command, "timeout", given->timeout, &request->limit_ns);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/run_report.h"
 
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
@@ -207,11 +208,12 @@ static bool is_cut_off(const struct run_job *job, const struct run_child *child)
 static bool is_allowed(struct run_job *job, uint32_t rank)
 {
 	bool is_ours = job->end.stage != RUN_CALM || is_cut_off(job, &job->children[rank]);
+	char how[RUN_HOW_TEXT];
 
 	if (is_ours || job->failed || job->lost == job->request->lose)
 		return false;
 	job->lost++;
-	run_output_say(&job->output, "rank %u has failed; the others go on", rank);
+	run_output_say(&job->output, "rank %u %s; the others go on", rank, run_report_how(job, rank, how));
 	return true;
 }
 

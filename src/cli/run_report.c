@@ -8,8 +8,6 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-#define HOW_TEXT 512
-
 int run_report_exit_status(const struct run_job *job)
 {
 	if (job->start_status)
@@ -25,27 +23,27 @@ int run_report_exit_status(const struct run_job *job)
 	return run_output_error(&job->output) ? CLI_EXIT_NO : CLI_EXIT_OK;
 }
 
-/* "was killed by signal 9 (Killed)". A remote shell has only a status to tell it with. */
-static const char *how(const struct run_job *job, uint32_t rank, char text[HOW_TEXT])
+/* A remote shell has only a status to tell it with. */
+const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT])
 {
 	const struct run_child *child = &job->children[rank];
 	int from_shell = job->controls && child->status > 128 && child->status <= 128 + SIGRTMAX ? child->status - 128 : 0;
 	if (child->signal)
-		snprintf(text, HOW_TEXT, "was killed by signal %d (%s)", child->signal, strsignal(child->signal));
+		snprintf(text, RUN_HOW_TEXT, "was killed by signal %d (%s)", child->signal, strsignal(child->signal));
 	else if (from_shell)
-		snprintf(text, HOW_TEXT, "ended with status %d (as after signal %d, %s)", child->status, from_shell,
+		snprintf(text, RUN_HOW_TEXT, "ended with status %d (as after signal %d, %s)", child->status, from_shell,
 		         strsignal(from_shell));
 	else if (job->controls && child->status == 255)
-		snprintf(text, HOW_TEXT, "ended with status 255 (which %.100s also returns if it cannot reach a host)",
+		snprintf(text, RUN_HOW_TEXT, "ended with status 255 (which %.100s also returns if it cannot reach a host)",
 		         job->request->rsh[0]);
 	else
-		snprintf(text, HOW_TEXT, "ended with status %d", child->status);
+		snprintf(text, RUN_HOW_TEXT, "ended with status %d", child->status);
 	return text;
 }
 
 static void summarize_failure(const struct run_job *job)
 {
-	char text[HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
+	char text[RUN_HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
 	uint32_t rank = job->first_failed;
 	if (job->controls)
 		snprintf(host, sizeof(host), " on %s", run_hosts_of(&job->request->hosts, rank)->name);
@@ -56,7 +54,7 @@ static void summarize_failure(const struct run_job *job)
 		         cli_plural(job->after_first), told);
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("run: rank %u%s %s%s%s", rank, host, how(job, rank, text), others, file);
+	cli_note("run: rank %u%s %s%s%s", rank, host, run_report_how(job, rank, text), others, file);
 }
 
 void run_report_summary(const struct run_job *job)

@@ -11,6 +11,10 @@
 /* 0 if all ranks have returned 0, otherwise that of the first one that failed, or of what kept them from running. */
 int run_report_exit_status(const struct run_job *job);
 
+/* "was killed by signal 9 (Killed)", of a rank that has ended. Returns text. */
+#define RUN_HOW_TEXT 512
+const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT]);
+
 /* On stderr: which rank ended first and how. Nothing if all went well. */
 void run_report_summary(const struct run_job *job);
 
