@@ -70,6 +70,18 @@ void join_listener(const struct join_config *config, uint32_t purposes, uint32_t
 	out->lanes = lanes;
 }
 
+#define LOOK_NS (20 * NS_PER_MS)
+
+bool join_is_called_off(const struct join_config *config, int32_t *out_culprit, struct error *why)
+{
+	return config->is_called_off && config->is_called_off(config->called_off_context, out_culprit, why);
+}
+
+uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint64_t until_ns)
+{
+	return config->is_called_off && now_ns + LOOK_NS < until_ns ? now_ns + LOOK_NS : until_ns;
+}
+
 static enum esp_status join_alone(const struct join_config *config, struct roster *out, struct error *err)
 {
 	uint8_t card[CARD_BYTES];

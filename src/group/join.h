@@ -35,6 +35,13 @@ struct join_config {
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
 	const struct log *log;    /* borrowed; may be NULL    */
 	uint32_t segment_bytes;   /* of TCP, both ways; 0: what the interfaces take */
+	/*
+	 * Asked some times a second, where it is not NULL: true: nobody is to be waited for any more. *why says so, and
+	 * *out_culprit whose fault it is, or -1. All ranks below `kin` hear of that by themselves; the others are told.
+	 */
+	bool (*is_called_off)(void *context, int32_t *out_culprit, struct error *why);
+	void *called_off_context;
+	uint32_t kin;
 };
 
 /* The cards of all ranks, by rank, and who shares a host with whom. */

@@ -133,6 +133,20 @@ static enum join_outcome judge_end(struct join_dial *dial, enum esp_status statu
 	return JOIN_OVER;
 }
 
+/* ESP_OK: there is something to do; ESP_ETIMEOUT: until_ns has come; ESP_EPEER: it is called off. */
+static enum esp_status await(struct join_dial *dial, int fd, short events, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		if (ready_by(fd, events, join_look_until(&dial->config, now, until_ns)))
+			return ESP_OK;
+		if (join_is_called_off(&dial->config, &dial->culprit, dial->err))
+			return ESP_EPEER;
+		if (clock_now_ns() >= until_ns)
+			return ESP_ETIMEOUT;
+	}
+}
+
 static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove_until_ns)
 {
 	struct session *session = &dial->session;
@@ -154,7 +168,10 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 		if (sent < 0)
 			return judge_end(dial, session_closed(session, dial->err));
 		uint64_t until = session->proved ? dial->config.deadline_ns : prove_until_ns;
-		if (!ready_by(fd, sent == ESP_PENDING ? POLLIN | POLLOUT : POLLIN, until)) {
+		enum esp_status waited = await(dial, fd, sent == ESP_PENDING ? POLLIN | POLLOUT : POLLIN, until);
+		if (waited == ESP_EPEER)
+			return JOIN_OVER;
+		if (waited != ESP_OK) {
 			if (!session->proved)
 				return no_answer(dial);
 			error_set(dial->err, ESP_ETIMEOUT, "other ranks did not arrive");

@@ -119,6 +119,18 @@ static bool leader_has_ended(struct follower *follower, struct launcher *launche
 	return true;
 }
 
+/* False: it is called off meanwhile. */
+static bool pause_until(struct follower *follower, uint64_t until_ns)
+{
+	const struct join_config *config = &follower->dial->config;
+	for (uint64_t now = clock_now_ns(); now < until_ns; now = clock_now_ns()) {
+		if (join_is_called_off(config, &follower->dial->culprit, follower->err))
+			return false;
+		poll(NULL, 0, join_wait_ms(now, join_look_until(config, now, until_ns)));
+	}
+	return true;
+}
+
 static enum esp_status follow_with(struct follower *follower, struct launcher *launcher)
 {
 	struct backoff backoff;
@@ -136,7 +148,8 @@ static enum esp_status follow_with(struct follower *follower, struct launcher *l
 		if (now >= deadline)
 			return give_up(follower);
 		log_write(follower->dial->config.log, LOG_LEVEL_TRACE, LOG_JOIN, "%s; trying again", follower->err->text);
-		poll(NULL, 0, join_wait_ms(now, earlier(now + backoff_next_ns(&backoff), deadline)));
+		if (!pause_until(follower, earlier(now + backoff_next_ns(&backoff), deadline)))
+			return follower->err->status;
 	}
 }
 

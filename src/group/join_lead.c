@@ -47,6 +47,7 @@ struct leader {
 	uint8_t failure[STORE_FAILURE_BYTES];
 	struct session_message answer;
 	bool has_answer;
+	bool is_called_off;
 	uint64_t broken_until_ns, pause_until_ns;
 };
 
@@ -271,7 +272,8 @@ static void make_answer(struct leader *leader, uint64_t now_ns)
 		session_message_init(&leader->answer, STORE_FAILURE, leader->failure, STORE_FAILURE_BYTES);
 		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
 		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
-		leader->broken_until_ns = nobody_comes(leader) || deadline < farewell ? farewell : deadline;
+		bool is_short = nobody_comes(leader) || leader->is_called_off || deadline < farewell;
+		leader->broken_until_ns = is_short ? farewell : deadline;
 	}
 	leader->has_answer = true;
 	for (uint32_t i = 0; i < leader->capacity; i++)
@@ -287,6 +289,15 @@ static uint32_t count_waiting(const struct leader *leader)
 	return waiting;
 }
 
+/* Those who do not hear of it by themselves. */
+static bool all_others_served(const struct leader *leader)
+{
+	for (uint32_t rank = leader->config->kin; rank < leader->store.size; rank++)
+		if (leader->rank_served[rank] == SERVED_NOT)
+			return false;
+	return true;
+}
+
 static bool is_over(const struct leader *leader, uint64_t now_ns)
 {
 	if (leader->store.state == STORE_GATHERS)
@@ -296,7 +307,7 @@ static bool is_over(const struct leader *leader, uint64_t now_ns)
 		return all_told;
 	if (now_ns >= leader->broken_until_ns)
 		return true;
-	return all_told && (nobody_comes(leader) || leader->served >= leader->store.size - 1);
+	return all_told && (nobody_comes(leader) || (leader->is_called_off && all_others_served(leader)) || leader->served >= leader->store.size - 1);
 }
 
 static void expire(struct leader *leader, uint64_t now_ns)
@@ -319,6 +330,8 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 		until = leader->launcher.next_ns;
 	if (leader->store.state == STORE_GATHERS && leader->post.next_ns < until)
 		until = leader->post.next_ns;
+	if (leader->store.state == STORE_GATHERS)
+		until = join_look_until(leader->config, now_ns, until);
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
 		until = leader->pause_until_ns;
@@ -378,6 +391,16 @@ static void look_at_notice(struct leader *leader, uint64_t now_ns)
 		store_on_rival(&leader->store, &reason);
 }
 
+static void look_if_called_off(struct leader *leader)
+{
+	struct error reason;
+	int32_t culprit = -1;
+	if (leader->store.state != STORE_GATHERS || !join_is_called_off(leader->config, &culprit, &reason))
+		return;
+	leader->is_called_off = true;
+	store_on_called_off(&leader->store, culprit, &reason);
+}
+
 static void lead(struct leader *leader)
 {
 	for (;;) {
@@ -385,6 +408,7 @@ static void lead(struct leader *leader)
 		look_at_notice(leader, now);
 		if (leader->store.state != STORE_COMPLETE)
 			ask_launcher(leader, now);
+		look_if_called_off(leader);
 		store_on_tick(&leader->store, now);
 		expire(leader, now);
 		if (leader->store.state != STORE_GATHERS && !leader->has_answer)

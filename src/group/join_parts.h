@@ -39,6 +39,11 @@ enum join_outcome {
 	JOIN_OVER,    /* no use in trying again         */
 };
 
+/* Is nobody to be waited for any more? See struct join_config. */
+bool join_is_called_off(const struct join_config *config, int32_t *out_culprit, struct error *why);
+/* Until when to wait at the most before one looks again. */
+uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint64_t until_ns);
+
 struct join_dial {
 	struct join_config config; /* of this rank: its key may come from a notice */
 	struct address leader;     /* for complaints: where it is tried */

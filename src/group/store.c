@@ -180,6 +180,11 @@ bool store_on_other(struct store *store, const char *origin)
 	return count_refused(&store->others, origin);
 }
 
+void store_on_called_off(struct store *store, int32_t culprit, const struct error *reason)
+{
+	fail(store, culprit, reason);
+}
+
 void store_on_rival(struct store *store, const struct error *reason)
 {
 	fail(store, 0, reason);

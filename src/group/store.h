@@ -71,6 +71,8 @@ bool store_on_stranger(struct store *store, const char *origin);
 /* Somebody who has the key belongs to another job or start, or has lost its way. True the first time. */
 bool store_on_other(struct store *store, const char *origin);
 
+/* Nobody is to be waited for any more. culprit: whose fault it is, or -1. */
+void store_on_called_off(struct store *store, int32_t culprit, const struct error *reason);
 /* Somebody else has taken the place of rank 0. */
 void store_on_rival(struct store *store, const struct error *reason);
 
