@@ -328,7 +328,8 @@ ESP_API uint32_t esp_newcomers(struct esp_context *context);
  * Lets in whoever waits at a door of the group's ranks, `most` of them at the most (0: all). Called by all ranks of the group, in
  * order with its other calls. All join anew, in the job's next start: *out is a new context with the settings of this one, whose
  * world has the group's ranks, in their order, and behind them the newcomers, whose esp_init() returns now too. This
- * context stays as it is until esp_fini(). *out is NULL, and ESP_OK returned, if nobody waits.
+ * context stays as it is until esp_fini(). *out is NULL, and ESP_OK returned, if nobody waits. All members who are left get the same end,
+ * whoever dies meanwhile: ESP_EPEER, and this group is to be shrunk; or ESP_OK, and if the new world has failed that one is.
  * deadline_ns: most time that joining may take; 0: the setting join_seconds. Errors as of esp_init(), and of any call.
  */
 ESP_API enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadline_ns, struct esp_context **out);

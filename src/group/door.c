@@ -128,9 +128,9 @@ static enum esp_status read_message(int fd, uint64_t until, struct control_msg *
 }
 
 /* The ranks are about to let us in, if we are there. */
-static enum esp_status say_here(int fd, uint64_t until, struct error *err)
+static enum esp_status say_here(int fd, uint32_t as, uint64_t until, struct error *err)
 {
-	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = UINT32_MAX, .peer = UINT32_MAX};
+	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
 	uint8_t bytes[CONTROL_BYTES];
 
 	control_encode(&msg, bytes);
@@ -154,7 +154,7 @@ static enum esp_status read_invitation(int fd, uint64_t until, struct launch *la
 	enum esp_status status = read_message(fd, until, &msg, err);
 
 	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
-		status = say_here(fd, until, err);
+		status = say_here(fd, UINT32_MAX, until, err);
 		if (status == ESP_OK)
 			status = read_message(fd, until, &msg, err);
 	}
@@ -171,7 +171,7 @@ static enum esp_status read_invitation(int fd, uint64_t until, struct launch *la
 	return ESP_OK;
 }
 
-static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct error *err)
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, int *out_fd, struct error *err)
 {
 	struct handshake_config dialer;
 	struct handshake handshake;
@@ -192,18 +192,21 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
 	if (status == ESP_OK)
 		status = read_invitation(fd, config->deadline_ns, &config->launch, err);
-	close(fd);
+	if (status == ESP_OK)
+		*out_fd = fd;
+	else
+		close(fd);
 	return status;
 }
 
 /* All addresses of a door in turn. */
-static enum esp_status try_door(const struct address *door, struct join_config *config, struct error *err)
+static enum esp_status try_door(const struct address *door, struct join_config *config, int *out_fd, struct error *err)
 {
 	struct resolved found;
 	enum esp_status status = resolve(door, config->deadline_ns, &found, err);
 
 	for (uint32_t i = 0; status == ESP_OK && i < found.count; i++) {
-		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, err);
+		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, out_fd, err);
 
 		if (tried == ESP_OK || tried == ESP_EMISMATCH || i + 1 == found.count)
 			return tried;
@@ -211,7 +214,7 @@ static enum esp_status try_door(const struct address *door, struct join_config *
 	return status == ESP_OK ? error_set(err, ESP_ELINK, "it has no address") : status;
 }
 
-enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct error *err)
+enum esp_status doors_wait(const struct doors *doors, struct join_config *config, int *out_fd, struct error *err)
 {
 	struct backoff backoff;
 	struct error why = {0};
@@ -219,7 +222,7 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
 	for (uint32_t i = 0;; i = (i + 1) % doors->count) {
-		enum esp_status status = try_door(&doors->all[i], config, &why);
+		enum esp_status status = try_door(&doors->all[i], config, out_fd, &why);
 
 		if (status == ESP_OK)
 			return ESP_OK;
@@ -236,4 +239,13 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 			                 address_format(&doors->all[i], text), why.text);
 		usleep((useconds_t)((next - now) / 1000));
 	}
+}
+
+void door_leave(int fd, bool has_joined, uint32_t rank, uint64_t deadline_ns)
+{
+	struct error unused;
+
+	if (has_joined)
+		(void)say_here(fd, rank, deadline_ns, &unused); /* if nobody is there any more, nobody is missed */
+	close(fd);
 }

@@ -28,6 +28,12 @@ bool doors_are_loopback(const struct doors *doors);
  * config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or settings). With another key
  * nobody answers, and it is ESP_ETIMEOUT.
  */
-ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct error *err);
+ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, int *out_fd, struct error *err);
+
+/*
+ * The connection at the door, which doors_wait() gives, is kept until we have joined, or could not: who has let us in sees by
+ * it that we are gone, and does not wait for us.
+ */
+void door_leave(int fd, bool has_joined, uint32_t rank, uint64_t deadline_ns);
 
 #endif

@@ -330,7 +330,7 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 		until = leader->launcher.next_ns;
 	if (leader->store.state == STORE_GATHERS && leader->post.next_ns < until)
 		until = leader->post.next_ns;
-	if (leader->store.state == STORE_GATHERS)
+	if (leader->store.state != STORE_COMPLETE && !leader->is_called_off)
 		until = join_look_until(leader->config, now_ns, until);
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
@@ -391,14 +391,18 @@ static void look_at_notice(struct leader *leader, uint64_t now_ns)
 		store_on_rival(&leader->store, &reason);
 }
 
-static void look_if_called_off(struct leader *leader)
+/* Also if joining has failed before: those who hear of it by themselves do not come to be told. */
+static void look_if_called_off(struct leader *leader, uint64_t now_ns)
 {
 	struct error reason;
 	int32_t culprit = -1;
-	if (leader->store.state != STORE_GATHERS || !join_is_called_off(leader->config, &culprit, &reason))
+	bool looks = leader->store.state != STORE_COMPLETE && !leader->is_called_off;
+	if (!looks || !join_is_called_off(leader->config, &culprit, &reason))
 		return;
 	leader->is_called_off = true;
 	store_on_called_off(&leader->store, culprit, &reason);
+	if (leader->has_answer && now_ns + FAREWELL_NS < leader->broken_until_ns)
+		leader->broken_until_ns = now_ns + FAREWELL_NS;
 }
 
 static void lead(struct leader *leader)
@@ -408,7 +412,7 @@ static void lead(struct leader *leader)
 		look_at_notice(leader, now);
 		if (leader->store.state != STORE_COMPLETE)
 			ask_launcher(leader, now);
-		look_if_called_off(leader);
+		look_if_called_off(leader, now);
 		store_on_tick(&leader->store, now);
 		expire(leader, now);
 		if (leader->store.state != STORE_GATHERS && !leader->has_answer)

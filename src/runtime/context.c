@@ -20,6 +20,7 @@
 #include "runtime/membership.h"
 #include "runtime/shrink.h"
 
+#define ELDER_LOOK (20 * NS_PER_MS)
 #define LANES_MOST 4u /* unless the settings say otherwise */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
@@ -131,8 +132,9 @@ static enum esp_status wait_at_door(struct context *context, const struct contex
 	join_prepare(&context->join, &context->conf);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (doors_wait(&doors, &context->join, &err) != ESP_OK)
+	if (doors_wait(&doors, &context->join, &context->door_fd, &err) != ESP_OK)
 		return pass(failure, &err);
+	context->is_newcomer = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
 	context->rank = launch->rank;
 	context->size = launch->size;
@@ -388,6 +390,10 @@ static enum esp_status open_world(struct context *context, struct failure *failu
 		ranks[i] = i;
 	context->next_channel = GROUP_CHANNELS;
 	enum esp_status status = group_open(context, 0, ranks, context->size, &context->world, failure);
+	if (status == ESP_OK && (context->elder || context->is_newcomer)) {
+		status = group_open(context, GROUP_CHANNELS, ranks, context->size, &context->entry, failure);
+		context->next_channel += GROUP_CHANNELS;
+	}
 	free(ranks);
 	return status;
 }
@@ -424,6 +430,96 @@ static enum esp_status open_listener(struct context *context, bool loopback, str
 	return ESP_OK;
 }
 
+/* ---- joining ---- */
+
+/* One whom we have let in is gone, or another rank says so of one of its own; all ranks are told. */
+static bool is_off(const struct elder *elder, struct error *why)
+{
+	struct group *group = elder->group;
+	struct context *context = group->context;
+	struct control_msg msg = {
+		.type = CONTROL_OFF,
+		.from = context->rank,
+		.about = (uint32_t)elder->number,
+		.channel = group->channel,
+		.first = group->ranks[0],
+		.sequence = elder->number,
+		.peer = UINT32_MAX,
+	};
+
+	pthread_mutex_lock(&context->lock);
+	const struct control_msg *off = &context->off;
+	bool is_told = off->type == CONTROL_OFF && off->channel == msg.channel && off->first == msg.first && off->sequence == msg.sequence;
+	if (is_told)
+		error_set(why, ESP_EPEER, "%s", off->text);
+	pthread_mutex_unlock(&context->lock);
+	if (is_told || steward_lost_newcomers(context->steward) == elder->lost)
+		return is_told;
+	snprintf(msg.text, sizeof(msg.text), "a newcomer that rank %u has let in went away before it had joined", context->rank);
+	steward_send_all(context->steward, &msg);
+	error_set(why, ESP_EPEER, "%s", msg.text);
+	return true;
+}
+
+/* Its ranks are ours, by their places. */
+static bool elder_has_failed(void *argument, int32_t *out_culprit, struct error *why)
+{
+	const struct elder *about = argument;
+	struct group *elder = about->group;
+	struct call_note none = {0};
+	enum esp_status status = (enum esp_status)atomic_load(&elder->failed);
+
+	*out_culprit = -1;
+	if (status == ESP_OK)
+		return is_off(about, why);
+	pthread_mutex_lock(&elder->context->lock);
+	int32_t rank = group_culprit(elder, &none);
+	error_set(why, status, "%s", elder->reason.text);
+	pthread_mutex_unlock(&elder->context->lock);
+	for (uint32_t i = 0; rank >= 0 && i < elder->size; i++) {
+		if (elder->ranks[i] == (uint32_t)rank)
+			*out_culprit = (int32_t)i;
+	}
+	return true;
+}
+
+void context_forget_elder(struct context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	context->elder = NULL;
+	pthread_mutex_unlock(&context->lock);
+}
+
+uint64_t context_look_at_elder(struct context *context, uint64_t now)
+{
+	struct error why;
+	int32_t culprit = -1;
+
+	pthread_mutex_lock(&context->lock);
+	bool has_elder = context->elder != NULL, has_failed = has_elder && elder_has_failed((void *)(uintptr_t)context->elder, &culprit, &why);
+	if (has_failed) {
+		context->elder = NULL;
+		if (context->open_failure.status == ESP_OK)
+			failure_set(&context->open_failure, why.status, culprit, "%s", why.text);
+		context_changed(context);
+	}
+	pthread_mutex_unlock(&context->lock);
+	if (has_failed) { /* newcomers hear of it from us */
+		group_fail(context->world, why.status, culprit, why.text, true);
+		group_fail(context->entry, why.status, culprit, why.text, true);
+	}
+	return has_elder && !has_failed ? now + ELDER_LOOK : UINT64_MAX;
+}
+
+enum esp_status context_enter(struct context *context, uint64_t patience_ns, struct failure *failure)
+{
+	struct call meet = {.collective = PLAN_BARRIER};
+	struct work_options options = {.deadline_ns = (int64_t)patience_ns};
+	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
+
+	return status == ESP_OK ? group_run(context->entry, &meet, &options, failure) : status;
+}
+
 static enum esp_status join(struct context *context, const struct context_options *options, int *out_local_fd,
                             struct failure *failure)
 {
@@ -445,6 +541,11 @@ static enum esp_status join(struct context *context, const struct context_option
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
+	if (options->elder) {
+		join->is_called_off = elder_has_failed;
+		join->called_off_context = (void *)(uintptr_t)options->elder;
+		join->kin = options->elder->group->size;
+	}
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
 	if (status == ESP_OK && !loopback)
@@ -460,6 +561,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 	context->own_fds[0] = segment_descriptor(context->segment);
 	for (uint32_t i = 0; i < context->lanes; i++)
 		context->own_fds[1 + i] = context->drivers[i].shm ? shm_descriptor(context->drivers[i].shm) : -1;
+	int door_free_fd = -1;
 	struct steward_config config = {
 		.join = &context->join,
 		.roster = &context->roster,
@@ -472,7 +574,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.rails = &context->rails,
 		.listener = &context->listener,
 		.local_fd = *local_fd,
-		.door_fd = heir_of ? steward_share_door(heir_of->steward) : -1,
+		.door_fd = heir_of ? steward_share_door(heir_of->steward, &door_free_fd) : -1,
 		.extra_fd = desk_descriptor(context->desk),
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
@@ -482,6 +584,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.events = &context_events,
 		.context = context,
 	};
+	config.door_free_fd = door_free_fd;
 	context->door_port = config.door_fd >= 0 ? heir_of->door_port : context->join.card.port;
 	enum esp_status status = steward_open(&config, &context->steward, &err);
 	*local_fd = -1;
@@ -529,7 +632,8 @@ static enum esp_status meet_all(struct context *context, struct failure *failure
 	pthread_mutex_unlock(&context->world->lock);
 	if (status == ESP_OK)
 		status = group_run(context->world, &meet, &options, failure);
-	if (status != ESP_OK && !measures && has_met_all_the_same(context))
+	/* Who joins a job that grows has another meeting to come. */
+	if (status != ESP_OK && !measures && !context->entry && has_met_all_the_same(context))
 		status = ESP_OK;
 	if (status == ESP_OK && measures)
 		status = gauge_settle(context, rates, failure);
@@ -551,6 +655,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = find_launch(context, options, failure);
 	if (status == ESP_OK)
 		status = join(context, options, local_fd, failure);
+	if (context->is_newcomer)
+		door_leave(context->door_fd, status == ESP_OK, context->rank, context->join.deadline_ns);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
 	if (status == ESP_OK)
@@ -582,6 +688,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* nobody leaves before all are here */
 		status = meet_all(context, failure);
+	if (status == ESP_OK && context->is_newcomer)
+		status = context_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;
 }
 
@@ -636,6 +744,7 @@ enum esp_status context_open(const struct context_options *options, struct conte
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	pthread_mutex_init(&context->lock, NULL);
 	context_cond_init(&context->changed);
+	context->elder = options->elder;
 	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
 	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;
 	enum esp_status status = open_all(context, options, &local_fd, failure);

@@ -73,6 +73,9 @@ struct context {
 	struct driver *drivers;
 	uint32_t lanes;
 	struct group *world;
+	struct group *entry;      /* all ranks once more; NULL: this is no job that has grown. See grow_end.h */
+	bool is_newcomer;         /* was let in at a door                               */
+	int door_fd;              /* the connection there, until it has joined          */
 	struct recorder recorder;
 	struct dump dump;
 	struct tracer *tracer;       /* NULL: nobody wants one   */
@@ -94,6 +97,8 @@ struct context {
 	uint32_t neighbours_missing, controls_missing; /* while opening                 */
 	bool *has_met;            /* by rank: it has connected to us, or we to it       */
 	struct failure open_failure;
+	struct control_msg off;   /* CONTROL_OFF, the last of them                      */
+	const struct elder *elder; /* while we are opened; the lock of its context comes after ours */
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;
 	atomic_uint shrinking;    /* groups whose members are agreeing on who goes on   */
@@ -113,6 +118,16 @@ struct context {
 	_Atomic uint64_t board_calls;
 };
 
+/*
+ * The group out of which a context grows. If it fails, or one whom its rank here has let in goes away, opening the context
+ * fails at once; and if all is well, it is to be entered: context_enter().
+ */
+struct elder {
+	struct group *group;
+	uint64_t number; /* of the call by which it grows                            */
+	uint32_t lost;   /* steward_lost_newcomers() before anybody was let in       */
+};
+
 struct context_options {
 	int64_t rank, size;        /* below 0: from the environment */
 	const char *leader, *job;  /* NULL: from the environment    */
@@ -124,11 +139,18 @@ struct context_options {
 	void (*idle)(void *); /* what to do while waiting: see context_idle(). NULL: sleep */
 	void *idle_context;
 	const struct context *heir_of; /* whose key, settings, log and idle work it has, in the next start of its job; NULL: nobody's */
+	const struct elder *elder;     /* until context_forget_elder(), or until opening fails; NULL: it does not grow out of a group */
 	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
 };
 
 ESP_CHECKED enum esp_status context_open(const struct context_options *options, struct context **out,
                                          struct failure *failure);
+/* A last meeting of all who join a job that grows: ESP_OK: all of them know that they are in. See grow_end.h. */
+ESP_CHECKED enum esp_status context_enter(struct context *context, uint64_t patience_ns, struct failure *failure);
+/* From now on the elder may fail, or be freed. */
+void context_forget_elder(struct context *context);
+/* For the steward's thread: has the elder failed? Returns when to look again. */
+uint64_t context_look_at_elder(struct context *context, uint64_t now_ns);
 /* Leaves in good order, if it can. */
 void context_close(struct context *context);
 

@@ -204,6 +204,15 @@ static void on_dialled(struct context *context, uint32_t by)
 	steward_expect(context->steward);
 }
 
+static void on_called_off(struct context *context, const struct control_msg *msg)
+{
+	pthread_mutex_lock(&context->lock);
+	context->off = *msg;
+	pthread_mutex_unlock(&context->lock);
+	if (context_is_news(context, msg))
+		steward_send_all(context->steward, msg);
+}
+
 static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
 {
 	struct context *context = argument;
@@ -230,6 +239,9 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 			on_dialled(context, msg->from);
 		else if (context_is_news(context, msg))
 			steward_send_all(context->steward, msg);
+		break;
+	case CONTROL_OFF:
+		on_called_off(context, msg);
 		break;
 	case CONTROL_READY:
 	case CONTROL_GO:
@@ -468,9 +480,10 @@ static void on_tick(void *argument, uint64_t now)
 
 static uint64_t on_turn(void *argument, uint64_t now)
 {
-	uint64_t members = membership_turn(argument, now), shrinks = shrink_turn(argument, now);
+	uint64_t members = membership_turn(argument, now), shrinks = shrink_turn(argument, now), elder = context_look_at_elder(argument, now);
+	uint64_t next = members < shrinks ? members : shrinks;
 
-	return members < shrinks ? members : shrinks;
+	return elder < next ? elder : next;
 }
 
 const struct steward_events context_events = {

@@ -93,6 +93,7 @@ struct group {
 	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
 	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
 	bool shrink_failed;                 /* there was no memory for it           */
+	bool has_grown;                     /* its members go on in another context; see grow_end.h */
 };
 
 /* Made while the context is opened, or by the functions below; its streams are open then, its board is not. */

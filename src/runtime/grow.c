@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/grow_end.h"
+
 /* ---- where ---- */
 
 /* The address of a rank that others reach it at. */
@@ -249,17 +251,26 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	}
 	if (all[0].place[0] == '\0')
 		return failure_set(failure, ESP_ELINK, (int32_t)group->ranks[0], "rank %u has no port where all could join", group->ranks[0]);
+	const struct elder elder = {group, group_calls(group), steward_lost_newcomers(context->steward)};
 	enum esp_status status = send_invitations(context, first, own, size, all[0].place, failure);
+	uint64_t patience = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : context->conf.join_seconds * NS_PER_S;
+	struct context *grown = NULL;
 	struct context_options options = {
 		.rank = group->rank,
 		.size = size,
 		.leader = all[0].place,
 		.heir_of = context,
-		.patience_ns = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : 0,
+		.elder = &elder,
+		.patience_ns = patience,
 		.log = grow->log,
 		.log_context = grow->log_context,
 	};
-	return status == ESP_OK ? context_open(&options, out, failure) : status;
+	if (status == ESP_OK)
+		status = context_open(&options, &grown, failure);
+	status = grow_end(&elder, grown, patience, failure);
+	if (status == ESP_OK)
+		*out = grown;
+	return status;
 }
 
 enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out, struct failure *failure)

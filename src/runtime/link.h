@@ -33,6 +33,7 @@ struct link {
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
 	bool is_sure;           /* a newcomer that has answered since it was last asked */
+	bool has_joined;        /* a newcomer that has been let in, and has come       */
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */

@@ -15,7 +15,7 @@ static void set_sure(struct steward *steward, struct link *link, bool is_sure)
 	link->is_sure = is_sure;
 }
 
-/* All that it can say is that it is there. */
+/* All that it can say is that it is there; and, once it is let in, as which rank it has joined. */
 void newcomers_turn(struct steward *steward, struct link *link)
 {
 	struct control_msg msg;
@@ -28,13 +28,20 @@ void newcomers_turn(struct steward *steward, struct link *link)
 	while (link->state == LINK_DOOR && link_receive(link, &msg)) {
 		if (msg.type == CONTROL_ECHO && !link->is_invited)
 			set_sure(steward, link, true);
+		else if (msg.type == CONTROL_ECHO && msg.about != UINT32_MAX)
+			link->has_joined = true;
 	}
 }
 
 void newcomers_gone(struct steward *steward, struct link *link)
 {
-	if (link->purpose != HELLO_DOOR || !link->is_announced || link->is_invited)
+	if (link->purpose != HELLO_DOOR || !link->is_announced)
 		return;
+	if (link->is_invited) {
+		if (!link->has_joined)
+			atomic_fetch_add(&steward->lost, 1);
+		return;
+	}
 	set_sure(steward, link, false);
 	atomic_fetch_sub(&steward->newcomers, 1);
 }
@@ -54,6 +61,11 @@ uint32_t steward_newcomers(const struct steward *steward)
 uint32_t steward_sure_newcomers(const struct steward *steward)
 {
 	return atomic_load(&steward->sure);
+}
+
+uint32_t steward_lost_newcomers(const struct steward *steward)
+{
+	return atomic_load(&steward->lost);
 }
 
 void steward_ask_newcomers(struct steward *steward)
@@ -86,5 +98,6 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 		msg.about++;
 		invited++;
 	}
+	atomic_fetch_add(&steward->lost, count - invited);
 	return invited;
 }

@@ -89,7 +89,7 @@ void ports_proved(struct steward *steward, struct link *link)
 
 uint32_t ports_count(const struct steward *steward)
 {
-	return steward->listen_count + (steward->config.door_fd >= 0 ? 1 : 0);
+	return steward->listen_count + (steward->is_door_open ? 1 : 0);
 }
 
 int *ports_at(struct steward *steward, uint32_t i)
@@ -112,10 +112,25 @@ bool ports_watch(struct steward *steward)
 
 	for (uint32_t i = 0; i < steward->listen_count; i++)
 		watched = watched && steward_watch_own(steward, &steward->listen_fds[i]);
-	watched = watched && steward_watch_own(steward, &steward->config.door_fd);
+	/* While another steward of this process has the door, connections that are for it come there too. */
+	steward->is_door_open = steward->config.door_fd >= 0 && steward->config.door_free_fd < 0;
+	if (steward->is_door_open)
+		watched = watched && steward_watch_own(steward, &steward->config.door_fd);
+	watched = watched && steward_watch_own(steward, &steward->config.door_free_fd);
 	for (uint32_t i = 0; i < ports_count(steward); i++)
 		prepare_port(*ports_at(steward, i));
 	return watched;
+}
+
+void ports_open_door(struct steward *steward)
+{
+	struct epoll_event event = {.events = steward->looks_away ? 0u : EPOLLIN, .data.ptr = &steward->config.door_fd};
+
+	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, steward->config.door_free_fd, NULL); /* it has other descriptors */
+	close(steward->config.door_free_fd);
+	steward->config.door_free_fd = -1;
+	prepare_port(steward->config.door_fd);
+	steward->is_door_open = epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, steward->config.door_fd, &event) == 0;
 }
 
 static void look_away(struct steward *steward, bool away)

@@ -350,6 +350,15 @@ static void answer_late(struct context *context, uint32_t peer, const struct con
 	free(bytes);
 }
 
+/* We go on in a context that has grown out of the group, and have not agreed with anybody about it. */
+static bool has_left_for_another(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool has_left = group->has_grown && !(group->shrink && group->shrink->agreement.is_started);
+	pthread_mutex_unlock(&group->context->lock);
+	return has_left;
+}
+
 static void take_piece(struct group *group, uint32_t peer, const struct control_msg *msg)
 {
 	uint32_t place = place_of(group, peer);
@@ -357,6 +366,10 @@ static void take_piece(struct group *group, uint32_t peer, const struct control_
 
 	if (place == group->size)
 		return; /* it is not in the group, or means another one of that name */
+	if (has_left_for_another(group)) {
+		answer_late(group->context, peer, msg);
+		return;
+	}
 	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
 	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
 	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
@@ -501,8 +514,7 @@ static bool take_result(struct shrink *shrink, struct group **out)
 	return is_ours;
 }
 
-enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
-                             struct failure *failure)
+enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
 {
 	struct context *context = group->context;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
@@ -523,12 +535,27 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 	struct shrink *shrink = group->shrink;
 	fill_report(shrink, report);
 	if (shrink->agreement.accepted.flags & VERDICT_NO_QUORUM)
-		return failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on",
-		                   group->size - report->lost_count, group->size);
+		return failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on%s",
+		                   group->size - report->lost_count, group->size,
+		                   context->conf.quorum ? ": the setting quorum asks for more than half" : "");
 	if (!shrink->agreement.goes_on)
 		return failure_set(failure, ESP_EEXCLUDED, (int32_t)context->rank,
 		                   "the others go on without this rank, of which they had heard nothing for too long");
-	if (!take_result(shrink, out))
+	return ESP_OK;
+}
+
+enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
+                             struct failure *failure)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool has_grown = group->has_grown;
+	pthread_mutex_unlock(&group->context->lock);
+	if (has_grown)
+		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
+	enum esp_status status = group_agree(group, deadline_ns, report, failure);
+	if (status != ESP_OK)
+		return status;
+	if (!take_result(group->shrink, out))
 		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
 	(void)group_settle_board(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;

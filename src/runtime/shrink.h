@@ -25,6 +25,8 @@ struct shrink_report {
  */
 ESP_CHECKED enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out,
                                          struct shrink_report *report, struct failure *failure);
+/* The same, but that the new group stays with the old one, until somebody takes it by group_shrink(). */
+ESP_CHECKED enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure);
 /* The group is freed; nobody finds it any more. is_closing: all groups are, that which was prepared too. */
 void shrink_fini(struct group *group, bool is_closing);
 

@@ -355,9 +355,20 @@ bool steward_run(struct steward *steward, steward_fn *function, void *argument)
 	return post(steward, (struct errand){.what = ERRAND_RUN, .function = function, .argument = argument});
 }
 
-int steward_share_door(const struct steward *steward)
+int steward_share_door(struct steward *steward, int *out_free_fd)
 {
-	return fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->listen_fds[0], F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_lock(&steward->lock);
+	if (steward->door_free_fd < 0)
+		steward->door_free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int free_fd = steward->door_free_fd < 0 ? -1 : fcntl(steward->door_free_fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&steward->lock);
+	int fd = free_fd < 0 ? -1 : fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->listen_fds[0], F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 && free_fd >= 0) {
+		close(free_fd);
+		free_fd = -1;
+	}
+	*out_free_fd = free_fd;
+	return fd;
 }
 
 bool steward_has_control(const struct steward *steward, uint32_t peer)
@@ -467,6 +478,8 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 	}
 	if (event->data.ptr == &steward->config.local_fd)
 		(void)ports_accept(steward, steward->config.local_fd);
+	else if (event->data.ptr == &steward->config.door_free_fd)
+		ports_open_door(steward);
 	else if (event->data.ptr == &steward->config.extra_fd)
 		steward->config.events->extra(steward->config.context);
 	else
@@ -550,13 +563,17 @@ static void free_all(struct steward *steward)
 		steward->links = next;
 	}
 	errands_fini(&steward->errands);
-	int fds[] = {steward->config.local_fd, steward->config.door_fd, steward->epoll_fd, steward->wake_fd};
+	int fds[] = {steward->config.local_fd, steward->config.door_fd, steward->config.door_free_fd, steward->epoll_fd, steward->wake_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
 	for (uint32_t i = 0; i < steward->listen_count; i++)
 		close(steward->listen_fds[i]);
+	if (steward->door_free_fd >= 0) { /* whoever has the door too can open it now */
+		(void)eventfd_write(steward->door_free_fd, 1);
+		close(steward->door_free_fd);
+	}
 	free(steward->control);
 	shelf_fini(&steward->shelf);
 	pthread_mutex_destroy(&steward->lock);
@@ -593,9 +610,12 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 			close(config->local_fd);
 		if (config->door_fd >= 0)
 			close(config->door_fd);
+		if (config->door_free_fd >= 0)
+			close(config->door_free_fd);
 		return error_set(err, ESP_ENOMEM, "no memory for the steward");
 	}
 	steward->config = *config;
+	steward->door_free_fd = -1;
 	steward->ways = (struct link_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
 	                                   config->segment_bytes};
 	steward->listen_count = config->listener->count;

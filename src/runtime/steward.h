@@ -72,6 +72,7 @@ struct steward_config {
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
+	int door_free_fd;               /* readable once nobody else listens there; taken. -1: it is free         */
 	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;      /* at most SHELF_EACH_MOST */
@@ -113,10 +114,15 @@ bool steward_run(struct steward *steward, steward_fn *function, void *argument);
 uint32_t steward_newcomers(const struct steward *steward);
 /* Of them, those who have answered since they were last asked, or have only just come. Any thread. */
 uint32_t steward_sure_newcomers(const struct steward *steward);
+/* Those who were let in, and went away before they had joined: counted since the steward was opened. Any thread. */
+uint32_t steward_lost_newcomers(const struct steward *steward);
 /* By the steward's thread alone: asks all of them whether they are there. */
 void steward_ask_newcomers(struct steward *steward);
-/* Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. */
-int steward_share_door(const struct steward *steward);
+/*
+ * Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. *out_free_fd becomes readable
+ * when this steward is closed: until then what comes there is for it, and who else took it could only refuse it.
+ */
+int steward_share_door(struct steward *steward, int *out_free_fd);
 /*
  * By the steward's thread alone: so many of those who have answered are let in, who came first first; each gets the message, with
  * `about` one more each time. How many.

@@ -32,7 +32,10 @@ struct steward {
 	struct link **control; /* by rank: the first open or coming control connection */
 	struct handshake_config listener;
 	struct rng rng;
+	bool is_door_open;     /* config.door_fd is ours alone */
+	int door_free_fd;      /* readable once this steward is closed; -1: nobody shares its door. Guarded by the lock */
 	atomic_uint newcomers; /* who wait at the door */
+	atomic_uint lost;      /* who were let in, and went away before they had joined: since there is a steward */
 	atomic_uint sure;      /* of them: have answered since they were last asked */
 	pthread_t self;        /* of the thread, once it runs */
 	atomic_bool runs;
@@ -66,6 +69,8 @@ uint32_t ports_count(const struct steward *steward);
 int *ports_at(struct steward *steward, uint32_t i);
 /* From now on it is told when somebody knocks, at the Unix socket too. False: no memory for it. */
 bool ports_watch(struct steward *steward);
+/* Whoever else had the door has closed it. */
+void ports_open_door(struct steward *steward);
 /* Lets in who waits at a listening socket. True: nobody waits there any more. */
 bool ports_accept(struct steward *steward, int listen_fd);
 /* While the turnstile is locked: lets in as many as have tickets, at all ports in turn. Returns when to look again. */

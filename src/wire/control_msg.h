@@ -37,8 +37,10 @@ enum control_type {
 	                      * job, to the leader at the address `text`                               */
 	CONTROL_DIALS = 15, /* rank `from` tries to connect to rank `about`, which does not answer: let all in who come; passed on
 	                     * to all. sequence tells times apart                                      */
+	CONTROL_OFF = 16,   /* the group was to grow, by call `sequence` (of which `about` is the lower half), and does not: text
+	                     * says why; passed on to all                                              */
 };
-#define CONTROL_TYPE_LAST CONTROL_DIALS
+#define CONTROL_TYPE_LAST CONTROL_OFF
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes

@@ -1,0 +1,160 @@
+#include "runtime/grow_end.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/shrink.h"
+
+/* How one member has fared. */
+struct vote {
+	int64_t status;
+	int64_t culprit; /* by rank in the old job, or -1 */
+	uint64_t is_cause; /* it has called it off, as one whom it has let in is gone; others miss only this member then */
+	char text[CONTROL_TEXT];
+};
+
+/* The first ranks of the new job are the members, in their order; newcomers have no number in the old one. */
+static int32_t rank_before(const struct group *group, int32_t rank)
+{
+	return rank >= 0 && (uint32_t)rank < group->size ? (int32_t)group->ranks[rank] : -1;
+}
+
+/* As the vote is counted: the first one against, of those who know best. */
+static enum esp_status count(const struct vote *votes, uint32_t size, struct failure *failure)
+{
+	const struct vote *against = NULL;
+
+	for (uint32_t i = 0; i < size; i++) {
+		if (votes[i].status != ESP_OK && (!against || (votes[i].is_cause && !against->is_cause)))
+			against = &votes[i];
+	}
+	if (!against)
+		return ESP_OK;
+	return failure_set(failure, (enum esp_status)against->status, (int32_t)against->culprit, "%.*s", (int)CONTROL_TEXT - 1, against->text);
+}
+
+static enum esp_status hold_vote(struct group *group, const struct vote *mine, struct vote *all, uint64_t patience_ns, struct failure *failure)
+{
+	struct call call = {
+		.collective = PLAN_ALLGATHER, .type = ESP_BYTES, .count = sizeof(*mine), .in = mine, .out = all, .makes_group = true,
+	};
+	/* Others may still be about to join, and to meet, each for that long. */
+	struct work_options options = {.deadline_ns = (int64_t)(2 * patience_ns + context_interval_ns(group->context))};
+	enum esp_status status = call_check(&call, group->rank, group->size, failure);
+
+	return status == ESP_OK ? group_run(group, &call, &options, failure) : status;
+}
+
+/* The others of the new context hear why, newcomers above all. */
+static void call_off(struct context *grown, const struct failure *failure)
+{
+	char why[CONTROL_TEXT];
+
+	if (!grown)
+		return;
+	context_forget_elder(grown);
+	snprintf(why, sizeof(why), "the job lets nobody in now: %.200s", failure->text);
+	group_fail(grown->entry, ESP_EABORTED, -1, why, true);
+	group_fail(grown->world, ESP_EABORTED, -1, why, true);
+	context_close(grown);
+}
+
+/* Why the old group has failed: the same on all members, but for the words. */
+static enum esp_status reason_of(struct group *group, struct failure *failure)
+{
+	struct call_note none = {0};
+
+	pthread_mutex_lock(&group->context->lock);
+	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->failed), group_culprit(group, &none), "%s",
+	                                     group->reason.text);
+	pthread_mutex_unlock(&group->context->lock);
+	return status;
+}
+
+/*
+ * Of the old group, which has failed or fails now, for that reason. ESP_OK: calls up to *out_everywhere have ended well on all who
+ * are left.
+ */
+static enum esp_status agree(struct group *group, const struct failure *why, uint64_t patience_ns, uint64_t *out_everywhere,
+                             struct failure *failure)
+{
+	struct shrink_report report = {0};
+	char text[CONTROL_TEXT];
+
+	snprintf(text, sizeof(text), "%.*s", (int)CONTROL_TEXT - 1, why->text);
+	if (atomic_load(&group->failed) == ESP_OK)
+		group_fail(group, why->status, why->rank, text, true);
+	enum esp_status status = group_agree(group, (int64_t)patience_ns, &report, failure);
+	*out_everywhere = status == ESP_OK ? report.completed_everywhere : 0;
+	return status;
+}
+
+static void mark_grown(struct group *group, struct context *grown)
+{
+	context_forget_elder(grown);
+	pthread_mutex_lock(&group->context->lock);
+	group->has_grown = true;
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+/* We are counted, and the entry has failed. */
+static enum esp_status settle(struct group *group, struct context *grown, uint64_t vote, uint64_t patience_ns, struct failure *failure)
+{
+	uint64_t everywhere;
+	struct failure why = *failure;
+	enum esp_status status = agree(group, &why, patience_ns, &everywhere, failure);
+
+	if (status == ESP_OK && everywhere >= vote) {
+		mark_grown(group, grown);
+		return ESP_OK;
+	}
+	if (status == ESP_OK)
+		status = reason_of(group, failure);
+	call_off(grown, failure);
+	return status;
+}
+
+/* We are not counted, so nobody is in: those who are counted shall not wait until the caller shrinks the group. */
+static enum esp_status give_up(struct group *group, struct context *grown, uint64_t patience_ns, struct failure *failure)
+{
+	uint64_t everywhere;
+	struct failure unused;
+
+	if (atomic_load(&group->failed) != ESP_OK)
+		(void)reason_of(group, failure);
+	call_off(grown, failure);
+	(void)agree(group, failure, patience_ns, &everywhere, &unused); /* if it does not come about, the caller is told when it shrinks */
+	return failure->status;
+}
+
+enum esp_status grow_end(const struct elder *elder, struct context *grown, uint64_t patience_ns, struct failure *failure)
+{
+	struct group *group = elder->group;
+	struct vote mine = {.status = grown ? ESP_OK : failure->status, .culprit = grown ? -1 : rank_before(group, failure->rank)};
+	struct vote *all = calloc(group->size, sizeof(*all));
+	uint64_t number = group_calls(group) + 1;
+	struct failure voting = FAILURE_NONE;
+
+	mine.is_cause = !grown && steward_lost_newcomers(group->context->steward) != elder->lost;
+	if (!grown)
+		snprintf(mine.text, sizeof(mine.text), "%.*s", (int)CONTROL_TEXT - 1, failure->text);
+	enum esp_status status = all ? hold_vote(group, &mine, all, patience_ns, &voting)
+	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
+	bool is_counted = status == ESP_OK;
+	if (is_counted)
+		status = count(all, group->size, &voting);
+	free(all);
+	if (status == ESP_OK) {
+		status = context_enter(grown, patience_ns, &voting);
+		voting.rank = rank_before(group, voting.rank);
+		*failure = voting;
+		if (status == ESP_OK)
+			mark_grown(group, grown);
+		return status == ESP_OK ? ESP_OK : settle(group, grown, number, patience_ns, failure);
+	}
+	*failure = voting;
+	if (!is_counted)
+		return give_up(group, grown, patience_ns, failure);
+	call_off(grown, failure); /* all know of the vote against */
+	return status;
+}

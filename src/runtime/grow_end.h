@@ -1,0 +1,32 @@
+/*
+ * grow_end.h - all members of a group that grows come to one end, whoever of them dies meanwhile.
+ *
+ * Each member opens the new context, or cannot, and then they vote:
+ *
+ *     opens ---- the vote: all could ----> counted ---- the entry ----> in
+ *       |                                     |
+ *       | a vote against,                     | the entry fails
+ *       | or the vote fails                   v
+ *       +--------------> out <---- those who are left agree ----> in
+ *
+ * The vote is a call on the old group; the entry is one on the new context, with the newcomers, made by who is counted. So who is in
+ * knows that all are counted, and who is not counted knows that nobody is in. Who is counted and does not get in knows neither.
+ * Then those who are left agree, as if they were to shrink the old group (shrink.h), and what they agree upon has the calls
+ * that have ended well on all of them: if the vote is among these all are counted, and so all are in; otherwise all are out. Who
+ * is in already need not be asked, and tells whoever asks that it has left the old group.
+ *
+ * After "out" by a death the old group has failed, and is agreed upon already: esp_group_shrink() of it returns at once. After "in" by
+ * an agreement the new world has failed, as somebody has died; it is shrunk in turn.
+ */
+#ifndef RUNTIME_GROW_END_H
+#define RUNTIME_GROW_END_H
+
+#include "runtime/group.h"
+
+/*
+ * By all members. grown: the new context; or NULL, and *failure says why there is none. ESP_OK: all have it, or will have found that
+ * its world has failed. Otherwise nobody does: it is closed here too, and *failure, in numbers of the old job, is for the caller.
+ */
+ESP_CHECKED enum esp_status grow_end(const struct elder *elder, struct context *grown, uint64_t patience_ns, struct failure *failure);
+
+#endif
