@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -269,7 +270,7 @@ void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now)
 void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now)
 {
 	presence->all[rank].is_excluded = rank != presence->self;
-	set_fate(presence, rank, FATE_DEAD, presence->self, "the others agreed to go on without it", now);
+	set_fate(presence, rank, FATE_DEAD, presence->self, PRESENCE_EXCLUDED, now);
 }
 
 /* ---- events ---- */
@@ -425,4 +426,15 @@ uint64_t presence_turn(struct presence *presence, uint64_t now)
 	/* Neighbours may have changed meanwhile, and are then due at once. */
 	presence->due_ns = presence->due_ns < due ? presence->due_ns : due;
 	return presence->due_ns;
+}
+
+const char *presence_verb(enum fate fate, const char *how)
+{
+	static const char *const ends[] = {"connection was closed", "Connection refused", "Connection reset", "Broken pipe"};
+
+	for (size_t i = 0; fate == FATE_DEAD && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (strstr(how, ends[i]))
+			return "has died, or ended without esp_fini()";
+	}
+	return strcmp(how, PRESENCE_EXCLUDED) == 0 ? "is left behind" : "is given up";
 }

@@ -24,6 +24,7 @@
 #include "wire/control_msg.h"
 
 #define PRESENCE_HOW 96u        /* with the NUL */
+#define PRESENCE_EXCLUDED "the others agreed to go on without it"
 #define PRESENCE_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
 
 enum fate {
@@ -114,5 +115,11 @@ static inline bool presence_is_gone(const struct presence *presence, uint32_t ra
 /* Does word go this way? */
 bool presence_is_neighbour(const struct presence *presence, uint32_t rank);
 bool presence_is_accused(const struct presence *presence, uint32_t rank);
+
+/*
+ * What is known of one that is gone, by how that was found out: "has died, or ended without esp_fini()" only where its end was seen,
+ * as a connection that is closed or refused shows it; others may be stopped, cut off, or left behind, and alive.
+ */
+const char *presence_verb(enum fate fate, const char *how);
 
 #endif

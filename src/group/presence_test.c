@@ -147,8 +147,20 @@ static bool goes_on_alone(bool was_accused)
 	return goes_on;
 }
 
+/* Words that fit: nobody is said to have died whose end was not seen. */
+static void says_what_is_known(void)
+{
+	CHECK_STR(presence_verb(FATE_DEAD, "its connection was closed"), "has died, or ended without esp_fini()");
+	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection refused"), "has died, or ended without esp_fini()");
+	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection timed out"), "is given up");
+	CHECK_STR(presence_verb(FATE_DEAD, "rank 1 gave up: it joined, but did not connect in time"), "is given up");
+	CHECK_STR(presence_verb(FATE_DEAD, PRESENCE_EXCLUDED), "is left behind");
+	CHECK_STR(presence_verb(FATE_SILENT, "rank 1 has heard nothing of it for 8.8 s: it is stopped, or cut off"), "is given up");
+}
+
 int main(void)
 {
+	says_what_is_known();
 	knows_that_it_was_given_up();
 	may_leave_after_silence();
 	does_not_listen_to_who_was_left_out();

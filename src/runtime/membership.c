@@ -100,10 +100,8 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		context_rank_text(context, rank, who);
 		if (by == rank)
 			snprintf(why, sizeof(why), "%s exited without esp_fini()", who);
-		else if (fate == FATE_DEAD)
-			snprintf(why, sizeof(why), "%s has died, or ended without esp_fini(): %s", who, how);
 		else
-			snprintf(why, sizeof(why), "%s is given up: %s", who, how);
+			snprintf(why, sizeof(why), "%s %s: %s", who, presence_verb(fate, how), how);
 		/*
 		 * Who leaves has no calls any more, and the others go as soon as they have heard of all: a connection that was made
 		 * meanwhile may end before word of that comes.
