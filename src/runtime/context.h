@@ -40,6 +40,8 @@ struct group;
 struct work;
 struct past_verdict;
 
+struct elder; /* elder.h */
+
 struct context {
 	struct context *next_open; /* of the process: see api/exit.h */
 	struct conf conf;
@@ -118,16 +120,6 @@ struct context {
 	_Atomic uint64_t board_calls;
 };
 
-/*
- * The group out of which a context grows. If it fails, or one whom its rank here has let in goes away, opening the context
- * fails at once; and if all is well, it is to be entered: context_enter().
- */
-struct elder {
-	struct group *group;
-	uint64_t number; /* of the call by which it grows                            */
-	uint32_t lost;   /* steward_lost_newcomers() before anybody was let in       */
-};
-
 struct context_options {
 	int64_t rank, size;        /* below 0: from the environment */
 	const char *leader, *job;  /* NULL: from the environment    */
@@ -147,10 +139,6 @@ ESP_CHECKED enum esp_status context_open(const struct context_options *options, 
                                          struct failure *failure);
 /* A last meeting of all who join a job that grows: ESP_OK: all of them know that they are in. See grow_end.h. */
 ESP_CHECKED enum esp_status context_enter(struct context *context, uint64_t patience_ns, struct failure *failure);
-/* From now on the elder may fail, or be freed. */
-void context_forget_elder(struct context *context);
-/* For the steward's thread: has the elder failed? Returns when to look again. */
-uint64_t context_look_at_elder(struct context *context, uint64_t now_ns);
 /* Leaves in good order, if it can. */
 void context_close(struct context *context);
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "runtime/desk.h"
+#include "runtime/elder.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
 #include "runtime/shrink.h"

@@ -21,6 +21,7 @@
 #ifndef RUNTIME_GROW_END_H
 #define RUNTIME_GROW_END_H
 
+#include "runtime/elder.h"
 #include "runtime/group.h"
 
 /*

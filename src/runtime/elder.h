@@ -1,0 +1,26 @@
+/*
+ * elder.h - a context that is opened grows out of a group of another one, and does not come about if that fails.
+ */
+#ifndef RUNTIME_ELDER_H
+#define RUNTIME_ELDER_H
+
+#include "runtime/context.h"
+
+/*
+ * The group out of which a context grows. If it fails, or one whom its rank here has let in goes away, opening the context
+ * fails at once; and if all is well, it is to be entered: context_enter().
+ */
+struct elder {
+	struct group *group;
+	uint64_t number; /* of the call by which it grows                            */
+	uint32_t lost;   /* steward_lost_newcomers() before anybody was let in       */
+};
+
+/* For struct join_config: of a struct elder. *out_culprit is by its place in the group, which is its rank in the new job. */
+bool elder_has_failed(void *elder, int32_t *out_culprit, struct error *why);
+/* From now on the elder of this context may fail, or be freed. */
+void context_forget_elder(struct context *context);
+/* For the steward's thread: has the elder failed? Then so does opening. Returns when to look again. */
+uint64_t context_look_at_elder(struct context *context, uint64_t now_ns);
+
+#endif
