@@ -93,6 +93,9 @@ def test_status_names_who_hangs():
         for rank in (0, 2):
             call = states[rank]["calls"][0]
             assert call["number"] == 56 and call["operation"] == "allreduce" and "262144 f32" in call["call"], call
+        assert job.name in good("status", job.name) and "Not-that-one answers" in good("status", "Not-that-one")
+        assert [found["job"] for found in json.loads(good("status", "--json", job.name))] == [job.name]
+        assert json.loads(good("status", "--json", "Not-that-one")) == []
         text = ask_until_text(job, "has not made call 56")
         assert re.search(r"^rank +host +pid +state +call +for +waits for +since$", text, re.MULTILINE), text
         assert re.search(r"^ +0 .* (waits|busy) +#56 allreduce of 262144 f32, sum ", text, re.MULTILINE), text
@@ -331,6 +334,12 @@ def test_trace_of_the_killed():
             pathlib.Path(folder, "merged").write_text(out)
             assert espalier("trace", "merge", f"{folder}/merged")[0] == NO
             assert status == OK and len(json.loads(out)["traceEvents"]) > 5, (cut, err)
+
+
+def test_one_path_for_all():
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, err = Job("work", trace=f"{folder}/all.json", metrics=f"{folder}/all.sock").end()
+        assert status == OK and "put %r into ESP_TRACE" in err and "put %r into ESP_METRICS" in err, err
 
 
 def test_trace_refusals():

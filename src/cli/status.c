@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,26 +57,36 @@ static size_t count_orphans(const struct status_answers *answers)
 	return orphans;
 }
 
-static enum esp_status print_all(const struct status_answers *answers)
+/* name: NULL: any job. */
+static bool is_meant(const struct accounts_job *job, const char *name)
+{
+	return !name || strcmp(job->list->job, name) == 0;
+}
+
+static enum esp_status print_all(const struct status_answers *answers, const char *name)
 {
 	struct accounts_job job;
 	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
 	enum esp_status status = silent ? ESP_OK : ESP_ENOMEM;
-	size_t at = 0, orphans = count_orphans(answers);
-	for (bool first = true; status == ESP_OK && accounts_next(&answers->accounts, &at, &job); first = false) {
-		if (!first)
+	size_t at = 0, orphans = name ? 0 : count_orphans(answers), shown = 0;
+	while (status == ESP_OK && accounts_next(&answers->accounts, &at, &job)) {
+		if (!is_meant(&job, name))
+			continue;
+		if (shown++ > 0)
 			putchar('\n');
 		status = print_job(&job, silent, list_silent(answers, job.list->instance, silent));
 	}
 	if (orphans > 0)
 		printf("%zu rank%s of jobs in which nobody answers: stopped?\n", orphans, cli_plural(orphans));
-	if (answers->accounts.count == 0 && orphans == 0)
+	if (shown == 0 && name)
+		printf("No rank of the job %s answers on this host.\n", name);
+	else if (shown == 0 && orphans == 0)
 		puts("No rank of yours runs on this host.");
 	free(silent);
 	return status;
 }
 
-static enum esp_status print_json(const struct status_answers *answers)
+static enum esp_status print_json(const struct status_answers *answers, const char *name)
 {
 	struct accounts_job job;
 	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
@@ -86,6 +97,8 @@ static enum esp_status print_json(const struct status_answers *answers)
 	json_init(&json, stdout);
 	json_array_begin(&json);
 	while (accounts_next(&answers->accounts, &at, &job)) {
+		if (!is_meant(&job, name))
+			continue;
 		struct verdict verdict = verdict_find(job.list, job.count, true);
 		accounts_print_json(&job, &verdict, silent, list_silent(answers, job.list->instance, silent), &json);
 	}
@@ -94,7 +107,7 @@ static enum esp_status print_json(const struct status_answers *answers)
 	return json_fini(&json);
 }
 
-static int show_once(bool everybody, bool json, uint64_t patience_ms)
+static int show_once(const char *name, bool everybody, bool json, uint64_t patience_ms)
 {
 	struct status_answers answers;
 	struct error err;
@@ -102,7 +115,7 @@ static int show_once(bool everybody, bool json, uint64_t patience_ms)
 		status_answers_fini(&answers);
 		return cli_fail("status: %s", err.text);
 	}
-	enum esp_status status = json ? print_json(&answers) : print_all(&answers);
+	enum esp_status status = json ? print_json(&answers, name) : print_all(&answers, name);
 	status_answers_fini(&answers);
 	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("status: %s", status_text(status));
 }
@@ -121,19 +134,19 @@ static int run(int argc, char **argv)
 	};
 	const struct cli_usage usage = {
 		"status",
-		"",
+		"[JOB]",
 		"Asks the ranks of yours that run on this host what they are doing: the call that each is in, for how\n"
 		"long, which rank it waits for and since when; and says who holds a job up. Ranks answer while they\n"
-		"wait, and are not kept from anything by that.",
+		"wait, and are not kept from anything by that. JOB: only those of the job of this name.",
 		options,
 		0,
-		0};
+		1};
 	int parsed = cli_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
 	if (again && !(seconds >= 0.1 && seconds <= 86400))
 		return cli_usage_error("status: --watch is a time from 0.1 to 86400 seconds");
-	int status = show_once(everybody, json, patience_ms);
+	int status = show_once(argc > 1 ? argv[1] : NULL, everybody, json, patience_ms);
 	while (again && status == CLI_EXIT_OK) {
 		struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 		if (fflush(stdout) != 0)
@@ -143,7 +156,7 @@ static int run(int argc, char **argv)
 			fputs("\033[H\033[2J", stdout);
 		else
 			putchar('\n');
-		status = show_once(everybody, json, patience_ms);
+		status = show_once(argc > 1 ? argv[1] : NULL, everybody, json, patience_ms);
 	}
 	return status;
 }

@@ -182,7 +182,7 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 		break;
 	case KEY_REFUSED:
 		return error_set(err, ESP_EINVAL, "a job over a network needs a key: write 16 bytes or more into a file, chmod 600, "
-		                 "and set ESP_KEY_FILE on all hosts; or ESP_STORE=file:/FOLDER that all hosts see; or ESP_INSECURE=yes to let anybody "
+		                 "and set ESP_KEY_FILE on all hosts, or the same text as ESP_KEY; or ESP_STORE=file:/FOLDER that all hosts see; or ESP_INSECURE=yes to let anybody "
 		                 "join");
 	}
 	*out_policy = policy;

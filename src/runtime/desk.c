@@ -326,7 +326,10 @@ static int listen_at_path(struct desk *desk, struct error *err)
 	if (is_abandoned(&address))
 		(void)unlink(desk->path);
 	int fd = listen_at(&address, sizeof(address));
-	if (fd < 0)
+	if (fd < 0 && errno == EADDRINUSE)
+		error_set(err, ESP_EIO, "cannot listen at %.130s: another rank does; put %%r into ESP_METRICS, so that each has a socket of its own",
+		          desk->path);
+	else if (fd < 0)
 		error_set(err, ESP_EIO, "cannot listen at %.150s: %s", desk->path, strerror(errno));
 	return fd;
 }

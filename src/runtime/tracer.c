@@ -341,6 +341,9 @@ static enum esp_status start(struct tracer *tracer, struct context *context, str
 		return status;
 	snprintf(tracer->part, sizeof(tracer->part), "%s.part", tracer->path);
 	tracer->file = open_part(tracer->part);
+	if (!tracer->file && errno == EWOULDBLOCK)
+		return error_set(err, ESP_EIO, "cannot write %.130s: another rank does; put %%r into ESP_TRACE, so that each has a file of its own",
+		                 tracer->part);
 	if (!tracer->file)
 		return error_set(err, ESP_EIO, "cannot write %.150s: %s", tracer->part, strerror(errno));
 	write_head(tracer, context);
