@@ -320,6 +320,21 @@ static void leaves_the_rest(void)
 	CHECK(handshake_closed(&hs, &err) == ESP_OK);
 }
 
+/* Who waits at a door is no rank, and is not called one. */
+static void newcomers(void)
+{
+	struct hello newcomer = {.purpose = HELLO_DOOR, .from = 0}, rank = {.from = 3};
+	struct error err;
+
+	for (unsigned verdict = HELLO_WELCOME + 1; verdict <= HELLO_OTHER_LANE; verdict++) {
+		CHECK(handshake_explain((enum hello_verdict)verdict, &newcomer, &rank, &err) == ESP_EMISMATCH);
+		CHECK_MSG(strstr(err.text, "rank 3") && !strstr(err.text, "rank 0"), "%s", err.text);
+	}
+	CHECK(handshake_explain(HELLO_OTHER_JOB, &newcomer, &rank, &err) == ESP_EMISMATCH && strstr(err.text, "ESP_JOB"));
+	CHECK(handshake_explain(HELLO_OTHER_SETTINGS, &newcomer, &rank, &err) == ESP_EMISMATCH && strstr(err.text, "settings"));
+	CHECK(handshake_explain(HELLO_WELCOME, &newcomer, &rank, &err) == ESP_OK);
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -335,5 +350,6 @@ int main(int argc, char **argv)
 	every_truncation();
 	strangers(&rng);
 	leaves_the_rest();
+	newcomers();
 	return 0;
 }

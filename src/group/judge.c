@@ -65,11 +65,30 @@ static const char *purpose_name(uint8_t purpose)
 	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 
+/* Who waits at a door is no rank yet. */
+static enum esp_status explain_newcomer(enum hello_verdict verdict, const struct hello *newcomer, const struct hello *listener, struct error *err)
+{
+	enum esp_status status = ESP_EMISMATCH;
+	uint32_t l = listener->from;
+	if (verdict == HELLO_OTHER_VERSION)
+		return error_set(err, status, "the newcomer speaks version %u of the protocol, rank %u at the door version %u: install the same release on all "
+		                 "hosts", newcomer->version, l, listener->version);
+	if (verdict == HELLO_OTHER_JOB)
+		return error_set(err, status, "the newcomer and rank %u at the door have the same key but belong to different jobs: set ESP_JOB to the name of the "
+		                 "job (espalier run --job)", l);
+	if (verdict == HELLO_OTHER_SETTINGS)
+		return error_set(err, status, "the newcomer has other settings than rank %u at the door: compare what `espalier conf` prints on both, of those that "
+		                 "must be the same on all ranks", l);
+	return error_set(err, status, "rank %u lets nobody in at its door", l);
+}
+
 enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,
                                   struct error *err)
 {
 	enum esp_status status = ESP_EMISMATCH;
 	uint32_t d = dialer->from, l = listener->from;
+	if (dialer->purpose == HELLO_DOOR && verdict != HELLO_WELCOME)
+		return explain_newcomer(verdict, dialer, listener, err);
 	switch (verdict) {
 	case HELLO_WELCOME:
 		return ESP_OK;
