@@ -188,7 +188,7 @@ static void name_loss(struct context *context, uint32_t rank, enum esp_status st
 	if (status == ESP_ECORRUPT)
 		snprintf(why, CONTROL_TEXT, "%s sent what it cannot have meant: its memory or the network is broken", who);
 	else
-		snprintf(why, CONTROL_TEXT, "%s is gone: its connection was closed", who);
+		snprintf(why, CONTROL_TEXT, "%s has died, or ended without esp_fini(): its connection was closed", who);
 }
 
 /*
