@@ -336,15 +336,6 @@ int MPI_Iallgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, v
 	return go(&trip, F_ALLGATHERV, bytes, "MPI_Iallgatherv", request);
 }
 
-/* An alltoall cannot be in place: what is to be sent is put aside. */
-static const void *put_aside(struct trip *trip, const struct layout *layout)
-{
-	struct layout copied = *layout;
-
-	copied.type.dense = false; /* so that it is packed even if it lies in one piece */
-	return trip_source(trip, &copied);
-}
-
 static bool try_alltoall(struct trip *trip, const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
                          MPI_Datatype recvtype, MPI_Comm comm)
 {
@@ -355,7 +346,7 @@ static bool try_alltoall(struct trip *trip, const void *sendbuf, int sendcount, 
 	trip->call.count = to.count * to.type.bytes;
 	to.count *= trip->known->size;
 	if (sendbuf == MPI_IN_PLACE) {
-		trip->call.in = put_aside(trip, &to);
+		trip->call.in = trip_put_aside(trip, &to) /* an alltoall cannot be in place */;
 	} else {
 		if (!find_layout((void *)(uintptr_t)sendbuf, sendtype, sendcount, &from))
 			return false;
@@ -403,7 +394,7 @@ static bool try_alltoallv(struct trip *trip, const void *sendbuf, const int send
 	to.displs = rdispls;
 	if (sendbuf == MPI_IN_PLACE) {
 		from = to;
-		trip->call.in = put_aside(trip, &to);
+		trip->call.in = trip_put_aside(trip, &to) /* an alltoall cannot be in place */;
 	} else {
 		if (!find_layout((void *)(uintptr_t)sendbuf, sendtype, 0, &from))
 			return false;

@@ -25,12 +25,17 @@ static int forget(MPI_Comm handle, int key, void *value, void *extra)
 {
 	struct comm *comm = value;
 
-	(void)handle, (void)key, (void)extra;
+	(void)key, (void)extra;
 	if (shim_is_on()) {
-		if (comm->context)
+		requests_end(comm);
+		if (comm->context) {
+			/* Leaving waits for the others, outside of MPI: they come from within it. */
+			PMPI_Barrier(handle);
 			leave_alone(comm);
-		else
+		}
+		else {
 			(void)esp_group_free(comm->group); /* the world's stays: it is refused */
+		}
 	}
 	free(comm);
 	return MPI_SUCCESS;
@@ -97,7 +102,7 @@ static void split_off(MPI_Comm parent_handle, MPI_Comm made)
 	struct comm *parent = comm_find(parent_handle);
 	struct esp_group *group;
 	MPI_Group whole, part;
-	int rank = 0, size, first = 0, place = -1;
+	int rank = 0, size = 0, first = 0, place = -1;
 
 	if (!parent)
 		return;
@@ -111,14 +116,37 @@ static void split_off(MPI_Comm parent_handle, MPI_Comm made)
 		PMPI_Group_free(&part);
 	}
 	/* Too many groups, or no memory for one: all ranks of the parent hear that alike, and MPI carries its calls. */
-	if (esp_group_split(parent->group, place, rank, &group) == ESP_OK && group)
+	if (esp_group_split(parent->group, place, rank, &group) != ESP_OK || !group)
+		return;
+	if (size > 1)
 		keep(made, group, NULL);
+	else
+		(void)esp_group_free(group);
+}
+
+/* Do all its ranks belong to our world, so that all of them have the shim? */
+static bool is_of_our_world(MPI_Comm made)
+{
+	MPI_Group world, part;
+	int size, place;
+	bool is_ours = true;
+
+	PMPI_Comm_size(made, &size);
+	PMPI_Comm_group(MPI_COMM_WORLD, &world);
+	PMPI_Comm_group(made, &part);
+	for (int i = 0; i < size && is_ours; i++) {
+		PMPI_Group_translate_ranks(part, 1, &i, world, &place);
+		is_ours = place != MPI_UNDEFINED;
+	}
+	PMPI_Group_free(&world);
+	PMPI_Group_free(&part);
+	return is_ours && size > 1;
 }
 
 /* Only its own ranks know of it: it becomes a job of its own. */
 static void stand_alone(MPI_Comm made)
 {
-	if (!shim_is_on() || made == MPI_COMM_NULL)
+	if (!shim_is_on() || made == MPI_COMM_NULL || !is_of_our_world(made))
 		return;
 	struct esp_context *context = shim_join(made);
 	if (context)

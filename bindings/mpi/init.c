@@ -63,6 +63,7 @@ static bool is_wanted(void)
 
 struct esp_context *shim_join(MPI_Comm comm)
 {
+	static const char *const patient[] = {"deadline_seconds=31536000" /* the most there is: a year */, NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_error error = ESP_ERROR_INIT;
 	struct esp_context *context = NULL;
@@ -79,6 +80,8 @@ struct esp_context *shim_join(MPI_Comm comm)
 	options.allgather = gather;
 	options.allgather_context = &ballot;
 	options.idle = go_on;
+	/* MPI knows no deadlines: a rank may be late by hours. Those that die are noticed all the same. */
+	options.settings = getenv("ESP_DEADLINE_SECONDS") ? NULL : patient;
 	bool is_in = esp_init(&options, &context) == ESP_OK;
 	bool others_failed = ballot.result == VOTE_FAILED;
 	if (!is_in)
@@ -128,6 +131,8 @@ int MPI_Finalize(void)
 		summary_print(shim.inner);
 		if (shim.world) {
 			requests_drain();
+			/* Leaving waits for the others, outside of MPI, where their messages would not move on. */
+			PMPI_Barrier(shim.inner);
 			comms_close();
 			esp_fini(shim.world);
 			shim.world = NULL;

@@ -35,13 +35,13 @@ static atomic_uint flying;
 
 static int query(void *extra, MPI_Status *status)
 {
-	struct flight *flight = extra;
-
+	(void)extra;
 	PMPI_Status_set_elements(status, MPI_BYTE, 0);
 	PMPI_Status_set_cancelled(status, 0);
 	status->MPI_SOURCE = MPI_UNDEFINED;
 	status->MPI_TAG = MPI_UNDEFINED;
-	return flight->code;
+	/* The shim's functions return the error themselves: from here it would go to the handler of MPI_COMM_WORLD. */
+	return MPI_SUCCESS;
 }
 
 static int release(void *extra)
@@ -78,14 +78,14 @@ static void unlist(struct flight *flight)
 	}
 }
 
-/* It has ended and is in no list: the request completes, and MPI frees the rest when it is waited for. */
-static void land(struct flight *flight)
+/* It has ended and is in no list: the request completes, and MPI frees the rest when it is waited for, or now. Returns its error. */
+static int land(struct flight *flight)
 {
 	struct esp_error error = ESP_ERROR_INIT;
 	struct esp_work *work = atomic_load(&flight->work);
 
 	if (look(flight) == ESP_OK) {
-		trip_arrive(&flight->trip);
+		flight->code = trip_arrive(&flight->trip) ? MPI_SUCCESS : MPI_ERR_TYPE;
 	} else {
 		flight->code = MPI_ERR_OTHER;
 		esp_work_error(work ? work : flight->counting, &error);
@@ -99,7 +99,9 @@ static void land(struct flight *flight)
 	free(flight->row);
 	free(flight->table);
 	trip_end(&flight->trip);
+	int code = flight->code;
 	PMPI_Grequest_complete(flight->request);
+	return code;
 }
 
 /* Lands all that have ended and that nobody waits for. */
@@ -127,7 +129,7 @@ static void settle(void)
 		struct flight *flight = ended;
 
 		ended = flight->next;
-		land(flight);
+		(void)land(flight);
 	}
 }
 
@@ -209,8 +211,11 @@ static void counted(void *context, struct esp_work *work, enum esp_status status
 	(void)work;
 	if (status == ESP_OK && esp_start(flight->trip.known->group, &flight->trip.call, &second) == ESP_OK)
 		atomic_store(&flight->work, second);
-	else
+	else {
+		if (status == ESP_OK) /* the others have started it, and wait */
+			esp_abort(flight->trip.known->group, "no memory for an alltoall");
 		atomic_store(&flight->failed, true);
+	}
 }
 
 static int run_alltoallv(struct trip *trip, uint64_t *row, uint64_t *table, const char *function)
@@ -297,12 +302,8 @@ static bool has_ours(int count, const MPI_Request requests[])
 }
 
 /* Messages of MPI go on meanwhile: Espalier calls go_on() while it waits (init.c). */
-static void wait_for(MPI_Request request)
+static int wait_for_claimed(struct flight *flight)
 {
-	struct flight *flight = claim(request);
-
-	if (!flight)
-		return;
 	if (flight->counting)
 		(void)esp_wait(flight->counting, -1);
 	/* The word that counting has ended may come a moment after its end. */
@@ -313,20 +314,53 @@ static void wait_for(MPI_Request request)
 	pthread_mutex_lock(&lock);
 	unlist(flight);
 	pthread_mutex_unlock(&lock);
-	land(flight);
+	return land(flight);
+}
+
+static int wait_for(MPI_Request request)
+{
+	struct flight *flight = claim(request);
+
+	return flight ? wait_for_claimed(flight) : MPI_SUCCESS;
+}
+
+void requests_end(const struct comm *comm)
+{
+	struct flight *flight, *free_one;
+
+	do {
+		pthread_mutex_lock(&lock);
+		free_one = NULL;
+		for (flight = flights; flight; flight = flight->next) {
+			if (flight->trip.known == comm && !flight->claimed)
+				free_one = flight;
+		}
+		if (free_one)
+			free_one->claimed = true;
+		pthread_mutex_unlock(&lock);
+		if (free_one)
+			(void)wait_for_claimed(free_one);
+	} while (free_one);
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-	wait_for(*request);
-	return NEXT(MPI_Wait)(request, status);
+	int ours = wait_for(*request), code = NEXT(MPI_Wait)(request, status);
+
+	return ours != MPI_SUCCESS ? ours : code;
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 {
-	for (int i = 0; i < count; i++)
-		wait_for(requests[i]);
-	return NEXT(MPI_Waitall)(count, requests, statuses);
+	int ours = MPI_SUCCESS;
+
+	for (int i = 0; i < count; i++) {
+		int one = wait_for(requests[i]);
+
+		ours = ours == MPI_SUCCESS ? one : ours;
+	}
+	int code = NEXT(MPI_Waitall)(count, requests, statuses);
+	return ours != MPI_SUCCESS ? ours : code;
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)

@@ -79,6 +79,8 @@ bool op_find(MPI_Op op, const struct type *type, enum esp_op *out);
 
 /* Waits for those whose requests were freed and never waited for. */
 void requests_drain(void);
+/* The communicator is being freed: waits for all calls that are under way on it. */
+void requests_end(const struct comm *comm);
 
 /* ---- summary.c ---- */
 

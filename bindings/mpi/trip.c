@@ -1,5 +1,6 @@
 #include "trip.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,32 +60,46 @@ static size_t block_count(const struct layout *layout, int i)
 }
 
 /* Both directions: named types are copied, others taken apart or put together by MPI. */
-static void copy_block(const struct layout *layout, int i, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
+static bool copy_block(const struct layout *layout, int i, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
 {
-	size_t count = block_count(layout, i), bytes = count * layout->type.bytes;
+	size_t count = block_count(layout, i), each = layout->type.bytes;
 	uint8_t *block = block_at(layout, i);
-	int position = 0;
 
-	if (bytes == 0)
-		return;
-	if (layout->type.dense && out_of_piece)
-		memcpy(block, piece, bytes);
-	else if (layout->type.dense)
-		memcpy(piece, block, bytes);
-	else if (out_of_piece)
-		PMPI_Unpack(piece, (int)bytes, &position, block, (int)count, layout->type.handle, comm);
-	else
-		PMPI_Pack(block, (int)count, layout->type.handle, piece, (int)bytes, &position, comm);
+	if (count * each == 0)
+		return true;
+	if (layout->type.dense) {
+		memcpy(out_of_piece ? block : piece, out_of_piece ? piece : block, count * each);
+		return true;
+	}
+	/* Sizes are ints in MPI: as many elements at a time as fit. */
+	size_t most = each < INT_MAX ? INT_MAX / each : 1;
+	for (size_t done = 0; done < count;) {
+		size_t n = count - done < most ? count - done : most;
+		int position = 0, code;
+
+		if (out_of_piece)
+			code = PMPI_Unpack(piece, (int)(n * each), &position, block, (int)n, layout->type.handle, comm);
+		else
+			code = PMPI_Pack(block, (int)n, layout->type.handle, piece, (int)(n * each), &position, comm);
+		if (code != MPI_SUCCESS)
+			return false;
+		done += n;
+		piece += n * each;
+		block += (MPI_Aint)n * layout->type.extent;
+	}
+	return true;
 }
 
-static void copy_all(const struct layout *layout, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
+static bool copy_all(const struct layout *layout, uint8_t *piece, bool out_of_piece, MPI_Comm comm)
 {
 	int blocks = layout->blocks > 0 ? layout->blocks : 1;
 
 	for (int i = 0; i < blocks; i++) {
-		copy_block(layout, i, piece, out_of_piece, comm);
+		if (!copy_block(layout, i, piece, out_of_piece, comm))
+			return false;
 		piece += block_count(layout, i) * layout->type.bytes;
 	}
+	return true;
 }
 
 static void *take_memory(struct trip *trip, size_t bytes)
@@ -99,11 +114,14 @@ const void *trip_source(struct trip *trip, const struct layout *layout)
 {
 	void *piece = find_piece(layout);
 
-	if (piece || layout_elements(layout) == 0)
-		return piece;
+	return piece || layout_elements(layout) == 0 ? piece : trip_put_aside(trip, layout);
+}
+
+const void *trip_put_aside(struct trip *trip, const struct layout *layout)
+{
 	trip->source = take_memory(trip, layout_elements(layout) * layout->type.bytes);
-	if (trip->source)
-		copy_all(layout, trip->source, false, trip->comm);
+	if (trip->source && !copy_all(layout, trip->source, false, trip->comm))
+		trip->failed = true;
 	return trip->source;
 }
 
@@ -124,6 +142,11 @@ void *trip_target(struct trip *trip, const struct layout *layout)
 		return piece;
 	trip->target = take_memory(trip, layout_elements(layout) * layout->type.bytes);
 	trip->result = *layout;
+	/* Types, like arrays, may be freed before a non-blocking call has ended. */
+	if (!layout->type.dense && PMPI_Type_dup(layout->type.handle, &trip->result.type.handle) != MPI_SUCCESS) {
+		trip->result.type.dense = true; /* nothing to free */
+		trip->failed = true;
+	}
 	if (layout->blocks > 0) { /* the caller's arrays may go before a non-blocking call has ended */
 		trip->result.counts = copy_numbers(trip, layout->counts, layout->blocks);
 		trip->result.displs = copy_numbers(trip, layout->displs, layout->blocks);
@@ -139,19 +162,22 @@ void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t elemen
 	trip->call.counts = trip->counts;
 }
 
-void trip_arrive(struct trip *trip)
+bool trip_arrive(struct trip *trip)
 {
-	if (trip->target)
-		copy_all(&trip->result, trip->target, true, trip->comm);
+	if (trip->target && !copy_all(&trip->result, trip->target, true, trip->comm))
+		return false;
 	if (trip->move_to)
 		memmove(trip->move_to, trip->move_from, trip->move_bytes);
+	return true;
 }
 
 void trip_end(struct trip *trip)
 {
 	free(trip->source);
-	free(trip->target);
 	free(trip->counts);
+	if (trip->target && !trip->result.type.dense)
+		PMPI_Type_free(&trip->result.type.handle);
+	free(trip->target);
 	if (trip->result.blocks > 0) {
 		free((void *)(uintptr_t)trip->result.counts);
 		free((void *)(uintptr_t)trip->result.displs);
@@ -168,8 +194,8 @@ int trip_run(struct trip *trip, const char *function)
 		code = comm_fail(trip->comm, function);
 	} else if (esp_run(trip->known->group, &trip->call) != ESP_OK) {
 		code = comm_fail(trip->comm, function);
-	} else {
-		trip_arrive(trip);
+	} else if (!trip_arrive(trip)) {
+		code = MPI_ERR_TYPE;
 	}
 	trip_end(trip);
 	return code;

@@ -39,6 +39,8 @@ void trip_begin(struct trip *trip, MPI_Comm comm, struct comm *known, enum esp_c
 
 /* The layout's data in one piece, for the call to read; NULL with trip->failed: no memory. */
 const void *trip_source(struct trip *trip, const struct layout *layout);
+/* The same as a copy in any case, for a call whose result goes to the same memory. */
+const void *trip_put_aside(struct trip *trip, const struct layout *layout);
 /* One piece of memory for the call to write, from which the layout is filled at the end. */
 void *trip_target(struct trip *trip, const struct layout *layout);
 
@@ -48,8 +50,8 @@ void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t elemen
 /* Elements of all blocks. */
 size_t layout_elements(const struct layout *layout);
 
-/* The call has ended well: the result goes where it is wanted. */
-void trip_arrive(struct trip *trip);
+/* The call has ended well: the result goes where it is wanted. False: MPI could not unpack it. */
+bool trip_arrive(struct trip *trip);
 /* Frees what it had. */
 void trip_end(struct trip *trip);
 

@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace espalier {
@@ -144,8 +145,12 @@ void Backend::close()
 		without_python = std::make_unique<pybind11::gil_scoped_release>();
 	{
 		std::unique_lock<std::mutex> guard(lock_);
-		if (quits_)
+		if (quits_) { /* another thread closes it, or has */
+			guard.unlock();
+			while (!closed_)
+				std::this_thread::yield();
 			return;
+		}
 		quits_ = true;
 	}
 	wake_.notify_all();
@@ -154,9 +159,13 @@ void Backend::close()
 	*open_ = false;
 	esp_fini(context_);
 	context_ = nullptr;
-	for (Call *call : live_)
+	for (Call *call : live_) {
+		if (!call->claimed_.exchange(true))
+			call->end(std::make_exception_ptr(std::runtime_error("espalier: the process group was closed before the call had ended")));
 		c10::raw::intrusive_ptr::decref(call);
+	}
 	live_.clear();
+	closed_ = true;
 }
 
 void Backend::close_all()
@@ -173,7 +182,7 @@ void Backend::close_all()
 
 int64_t Backend::deadline_ns(std::chrono::milliseconds wish) const
 {
-	auto limit = wish.count() > 0 ? wish : timeout_;
+	auto limit = std::min<std::chrono::milliseconds>(wish.count() > 0 ? wish : timeout_, std::chrono::hours(24 * 365));
 
 	return std::max<int64_t>(1, std::chrono::nanoseconds(limit).count());
 }
@@ -235,8 +244,13 @@ Backend::Works Backend::launch(c10::intrusive_ptr<Call> call, bool is_message)
 {
 	std::vector<c10::Device> devices;
 
-	if (call->device_)
+	if (call->device_) {
+		c10::impl::VirtualGuardImpl guard(call->device_->type());
+
 		devices.push_back(*call->device_);
+		call->called_ = std::make_unique<c10::Event>(call->device_->type());
+		call->called_->record(guard.getStream(*call->device_));
+	}
 	call->future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
 	c10::raw::intrusive_ptr::incref(call.get());
 	{
@@ -265,14 +279,17 @@ void Backend::settle(Call *call)
 		goes_on = more && more(*call);
 	} catch (...) {
 		call->failure_ = std::current_exception();
+		stop("an alltoall cannot go on"); /* the others would wait for it */
 	}
 	if (goes_on)
 		return;
-	call->complete();
 	{
+		/* One that has failed may still be copying to the host: nobody is to ask for that any more. */
 		std::unique_lock<std::mutex> guard(lock_);
+		staging_.erase(std::remove(staging_.begin(), staging_.end(), call), staging_.end());
 		live_.erase(call);
 	}
+	call->complete();
 	c10::raw::intrusive_ptr::decref(call);
 }
 
@@ -616,6 +633,12 @@ Backend::Works Backend::exchange(c10d::OpType kind, const Tensors &in, const Ten
 		esp_call moving = ESP_CALL_INIT;
 		if (esp_test(self.works_[0]) != ESP_OK)
 			return false;
+		for (size_t i = 0; i < to.size(); i++) {
+			uint64_t given = self.table_[i * to.size() + static_cast<size_t>(getRank())];
+
+			TORCH_CHECK(given == to[i].nbytes(), "espalier: rank ", i, " sends ", given, " bytes to rank ", getRank(), ", which expects ",
+			            to[i].nbytes());
+		}
 		moving.collective = ESP_ALLTOALL;
 		moving.type = ESP_BYTES;
 		moving.counts = self.table_.data();
@@ -649,16 +672,18 @@ Backend::Works Backend::alltoall_base(at::Tensor &output, at::Tensor &input, std
                                       std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &opts)
 {
 	auto cut = [this](const at::Tensor &tensor, const std::vector<int64_t> &splits) {
+		if (splits.empty() && tensor.size(0) == 0)
+			return std::vector<at::Tensor>(static_cast<size_t>(getSize()), tensor);
 		if (splits.empty()) {
 			TORCH_CHECK(tensor.size(0) % getSize() == 0, "espalier: the first dimension cannot be divided evenly among ", getSize(), " ranks");
-			return tensor.split(std::max<int64_t>(1, tensor.size(0) / getSize()), 0);
+			return std::vector<at::Tensor>(tensor.split(tensor.size(0) / getSize(), 0));
 		}
 		TORCH_CHECK(splits.size() == static_cast<size_t>(getSize()), "espalier: one split per rank");
-		return tensor.split_with_sizes(splits, 0);
+		return std::vector<at::Tensor>(tensor.split_with_sizes(splits, 0));
 	};
 	auto in = cut(input, input_splits), out = cut(output, output_splits);
 
-	return exchange(c10d::OpType::ALLTOALL_BASE, Tensors(in.begin(), in.end()), Tensors(out.begin(), out.end()), opts.timeout);
+	return exchange(c10d::OpType::ALLTOALL_BASE, in, out, opts.timeout);
 }
 
 Backend::Works Backend::barrier(const c10d::BarrierOptions &opts)

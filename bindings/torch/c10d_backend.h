@@ -57,6 +57,8 @@ private:
 	friend class Backend;
 
 	void complete();
+	void restore();
+	void end(std::exception_ptr failure);
 	bool has_ended() const;
 	void open_gate();
 
@@ -78,7 +80,9 @@ private:
 	/* Tensors of an accelerator: copied to the host before, and back after. */
 	c10::optional<c10::Device> device_;
 	std::unique_ptr<c10::Event> staged_;   /* the host's copy is complete                            */
+	std::unique_ptr<c10::Event> called_;   /* all that the caller had queued before the call         */
 	std::unique_ptr<c10::Event> restored_; /* the results are back                                   */
+	c10::optional<c10::Stream> back_;      /* the stream on which they come                          */
 	uint64_t gate_ = 0;
 };
 
@@ -164,6 +168,7 @@ private:
 	std::deque<Call *> messages_;                     /* of live_: nobody tells of their end */
 	bool quits_ = false;
 	std::thread thread_;
+	std::atomic<bool> closed_{false};
 	std::atomic<uint64_t> sequence_{0}, keys_{0};
 };
 

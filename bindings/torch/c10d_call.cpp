@@ -50,40 +50,67 @@ void Call::complete()
 			esp_work_received(works_[0], nullptr, &from);
 			source_ = static_cast<int>(from);
 		}
-		if (!failure && device_) {
-			c10::impl::VirtualGuardImpl guard(device_->type());
-			c10::Stream back = guard.getStreamFromGlobalPool(*device_);
-			c10::StreamGuard on(back);
-			if (finish_)
-				finish_();
-			restored_ = std::make_unique<c10::Event>(device_->type());
-			restored_->record(back);
-			if (future_)
-				future_->markCompleted(c10::IValue(outputs_));
-		} else if (!failure) {
-			if (finish_)
-				finish_();
-			if (future_)
-				future_->markCompleted(c10::IValue(outputs_));
-		}
+		if (!failure && device_)
+			restore();
+		else if (!failure && finish_)
+			finish_();
 	} catch (...) {
 		failure = std::current_exception();
 	}
-	if (failure && future_ && !future_->completed())
-		future_->setError(failure);
+	end(failure);
+}
+
+/* Results of an accelerator's tensors go back on a stream of their own, behind all that its caller had queued. */
+void Call::restore()
+{
+	c10::impl::VirtualGuardImpl guard(device_->type());
+	c10::Stream back = guard.getStreamFromGlobalPool(*device_);
+	c10::StreamGuard on(back);
+
+	if (called_)
+		called_->block(back);
+	if (finish_)
+		finish_();
+	/* Their memory may be given away before this stream has written it, unless the allocator knows of the stream. */
+	for (at::Tensor &tensor : outputs_) {
+		if (!tensor.device().is_cpu())
+			tensor.record_stream(back);
+	}
+	restored_ = std::make_unique<c10::Event>(device_->type());
+	restored_->record(back);
+	back_ = back;
+}
+
+/*
+ * The call has ended. First the work, then the future, whose callbacks may wait for the work. Letting go of a tensor may need
+ * Python's lock, and others have that while they want ours: nothing is let go of under it.
+ */
+void Call::end(std::exception_ptr failure)
+{
+	Tensors held;
+	std::function<void()> finish, record;
+
 	{
-		/* finish() of the base class, but the outputs stay for result(). */
 		std::unique_lock<std::mutex> guard(mutex_);
 		completed_ = true;
 		exception_ = failure;
-		if (recordFunctionEndCallback_) {
-			recordFunctionEndCallback_();
-			recordFunctionEndCallback_ = nullptr;
-		}
-		held_.clear();
-		finish_ = nullptr;
+		held.swap(held_);
+		finish.swap(finish_);
+		record.swap(recordFunctionEndCallback_);
 	}
 	cv_.notify_all();
+	if (record)
+		record();
+	if (!future_ || future_->completed())
+		return;
+	if (failure) {
+		future_->setError(failure);
+	} else if (back_) {
+		c10::StreamGuard on(*back_); /* consumers' streams wait for this one */
+		future_->markCompleted(c10::IValue(outputs_));
+	} else {
+		future_->markCompleted(c10::IValue(outputs_));
+	}
 }
 
 bool Call::wait(std::chrono::milliseconds timeout)

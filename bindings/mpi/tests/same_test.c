@@ -358,6 +358,52 @@ static void many_requests(MPI_Comm comm)
 	checks++;
 }
 
+/* A type and a communicator may be freed while a call is under way that uses them. */
+static void freed_meanwhile(MPI_Comm comm)
+{
+	int data[20], got[20], counts[20], displs[20];
+	MPI_Datatype every_second, other;
+	MPI_Comm brief;
+	MPI_Request request;
+
+	for (int i = 0; i < 20; i++)
+		data[i] = comm_rank == 0 ? i : -1;
+	PMPI_Type_vector(10, 1, 2, MPI_INT, &every_second);
+	PMPI_Type_commit(&every_second);
+	MPI_Ibcast(data, 1, every_second, 0, comm, &request);
+	PMPI_Type_free(&every_second);
+	PMPI_Type_contiguous(3, MPI_INT, &other);
+	PMPI_Type_commit(&other);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	PMPI_Type_free(&other);
+	for (int i = 0; i < 20; i += 2) {
+		if (data[i] != i)
+			fail("a broadcast of a type that was freed");
+	}
+	if (comm_size > 10)
+		return;
+	for (int i = 0; i < comm_size; i++) {
+		counts[i] = 1;
+		displs[i] = i;
+		data[i] = 100 * comm_rank + i;
+		got[i] = -1;
+	}
+	MPI_Comm_dup(comm, &brief);
+	MPI_Ialltoallv(data, counts, displs, MPI_INT, got, counts, displs, MPI_INT, brief, &request);
+	if (comm_rank % 2) { /* some before, some after */
+		MPI_Comm_free(&brief);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	} else {
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MPI_Comm_free(&brief);
+	}
+	for (int i = 0; i < comm_size; i++) {
+		if (got[i] != 100 * i + comm_rank)
+			fail("an alltoallv on a communicator that was freed");
+	}
+	checks++;
+}
+
 static void round_on(MPI_Comm comm)
 {
 	PMPI_Comm_rank(comm, &comm_rank);
@@ -405,6 +451,7 @@ int main(int argc, char **argv)
 	PMPI_Comm_size(copy, &comm_size);
 	messages_go_on(copy);
 	many_requests(copy);
+	freed_meanwhile(copy);
 	for (int i = 0; i < 50; i++) { /* communicators come and go */
 		MPI_Comm brief;
 

@@ -180,6 +180,11 @@ def build(collective: str, rank: int, size: int, data: Any, out: Any, extras: Ex
         _fits(_count(wanted, type), _out_elements(collective, rank, size, call_count, blocks), "out")
 
     call.type = type
+    if collective in REDUCING and any(view.is_bool for view in given):
+        logical = {"sum": "lor", "max": "lor", "prod": "land", "min": "land"}.get(extras.op, extras.op)
+        if logical in ("avg", "scaled"):
+            raise InvalidError(f"truth values have no {extras.op}; convert them to numbers first")
+        call.op = op_number(logical)
     if blocks is not None:
         array = (ctypes.c_uint64 * len(blocks))(*blocks)
         held.append(array)

@@ -71,7 +71,7 @@ _DL_DEVICES = {2: _native.CUDA, 13: _native.CUDA, 10: _native.ROCM}
 class View:
     """Memory that belongs to somebody else, for as long as this object lives."""
 
-    __slots__ = ("address", "bytes", "type", "writable", "memory", "device", "owner", "_buffer", "_capsule")
+    __slots__ = ("address", "bytes", "type", "is_bool", "writable", "memory", "device", "owner", "_buffer", "_capsule")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
@@ -83,6 +83,8 @@ class View:
         self.address = 0
         self.bytes = 0
         self.type: int | None = None
+        # Bytes that are 0 or 1, and must stay so.
+        self.is_bool = False
 
     @property
     def count(self) -> int:
@@ -105,6 +107,7 @@ def _by_buffer(thing: Any, writable: bool) -> View:
     view.bytes = buffer.len
     view.writable = not buffer.readonly
     view.type = type_of_format((buffer.format or b"B").decode(), buffer.itemsize)
+    view.is_bool = buffer.format == b"?"
     return view
 
 
@@ -143,6 +146,7 @@ def _by_dlpack(thing: Any) -> View:
     view.address = (tensor.data or 0) + tensor.byte_offset
     view.bytes = elements * ((tensor.bits + 7) // 8)
     view.type = type_of_dlpack(tensor.code, tensor.bits)
+    view.is_bool = tensor.code == 6
     return view
 
 
@@ -183,6 +187,7 @@ def view(thing: Any, writable: bool, type: str | None = None) -> View:
     if writable and not made.writable:
         raise InvalidError(f"the memory of {thing.__class__.__name__} is read-only, and a result is to be written there")
     if type is not None:
+        made.is_bool = False
         made.type = type_number(type)
         if made.bytes % TYPE_BYTES[made.type] != 0:
             raise InvalidError(f"{made.bytes} bytes are not a whole number of elements of type {type}")

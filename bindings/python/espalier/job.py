@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import threading
 import weakref
@@ -20,6 +21,19 @@ _FORMATS = {
 }  # fmt: skip
 
 
+_open: set[Job] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Before Python goes: the library's threads call functions of ours."""
+    for job in list(_open):
+        try:
+            job.close()
+        except errors.EspalierError:
+            pass
+
+
 class Job:
     """This process's membership in a job; made by `espalier.init()`, left with `close()` or at the end of `with`."""
 
@@ -30,6 +44,8 @@ class Job:
         self._lock = threading.RLock()
         self._flights: set[Flight] = set()
         self._watch: Optional[Watcher] = None
+        # The library uses memory and functions of ours until the job is left, whoever has forgotten it here.
+        _open.add(self)
         self.world = Group(self, lib.esp_world(handle))
         """The group of all ranks."""
 
@@ -72,6 +88,7 @@ class Job:
         # Work that had not ended was dropped by now, so its memory may go.
         for flight in flights:
             flight.handle = None
+        _open.discard(self)
         errors.check(status)
 
     def __enter__(self) -> Job:

@@ -216,3 +216,16 @@ def test_torch_tensors(ranks, size):
     for result in ranks.run(size, body):
         total = sum(range(size))
         assert result == (total + size, 0.5 * size, total, list(range(size)))
+
+
+def test_truth_values_stay_truth_values(ranks):
+    def body(job):
+        flags = numpy.array([True, job.rank == 0, False])
+        job.world.allreduce(flags)
+        both = numpy.array([True, job.rank == 0])
+        job.world.allreduce(both, op="min")
+        with pytest.raises(espalier.InvalidError, match="avg"):
+            job.world.allreduce(flags, op="avg")
+        return flags.view("uint8").tolist(), both.view("uint8").tolist()
+
+    assert ranks.run(2, body) == [([1, 1, 0], [1, 0])] * 2

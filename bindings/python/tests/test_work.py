@@ -146,3 +146,23 @@ def test_ten_thousand_works_leave_nothing(alone):
     alone.world.barrier()
     alone._sweep()
     assert len(alone._flights) == 0
+
+
+def test_a_job_that_is_forgotten_keeps_its_memory():
+    import espalier.job
+
+    class Watched(bytearray):
+        pass
+
+    def forget():
+        job = espalier.init(0, 1, log=lambda level, line: None)
+        data = Watched(64)
+        job.world.prepare.allreduce(data, type="f32")
+        return weakref.ref(job)
+
+    seen = forget()
+    gc.collect()
+    job = seen()
+    assert job is not None and job in espalier.job._open
+    job.close()
+    assert job not in espalier.job._open
