@@ -103,6 +103,13 @@ bench-faults: all ## ranks that are killed and stopped, beside Gloo and Open MPI
 	@scripts/bench-faults --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--quick,--phases)
 	@scripts/bench-strangers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--rounds 3 --seconds 2)
 
+.PHONY: bench-sim
+bench-sim: all ## what the simulator predicts beside SimGrid and beside jobs on emulated racks; QUICK=1: fewer rounds
+	@scripts/bootstrap bench
+	@scripts/bootstrap lab
+	@scripts/bench-simgrid --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--race 128 --rounds 1)
+	@scripts/bench-sim-lab --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--sizes 4M --rounds 1)
+
 .PHONY: bench-micro
 bench-micro: $(BUILD)/build.ninja ## benchmarks of single parts: kernels, executor, transports
 	@ninja -C $(BUILD)
