@@ -110,6 +110,21 @@ def test_trace():
                 assert all(a[1] <= b[0] + 1e-3 for a, b in zip(spans, spans[1:]))
             processes = {event["args"]["name"] for event in events if event["name"] == "process_name"}
             assert {"worker 0", "worker 3"} <= processes and not any("switch" in name for name in processes)
+        # A NIC sends one message at a time at its rate, whoever gets it first: out tracks are as exact as the network.
+        for mechanism in MECHANISMS:
+            good("run", "--model", "alexnet", "--workers", 4, "--servers", 2, "--gbps", 10, "--mechanism", mechanism, "--trace", path)
+            events = json.loads(path.read_text())
+            tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+            spans = {}
+            for event in (event for event in events if event["ph"] == "X"):
+                assert event["dur"] >= 0, (mechanism, event)
+                if tracks[event["pid"], event["tid"]] == "out":
+                    assert abs(event["dur"] - event["args"]["bytes"] * 8 / 10e3) < 1e-3, (mechanism, event)
+                    spans.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"]))
+            assert len(spans) >= 4
+            for sent in spans.values():
+                sent.sort()
+                assert all(a[1] <= b[0] + 1e-3 for a, b in zip(sent, sent[1:])), mechanism
         # What failed leaves no file.
         refused("run", "--model", "no-such", "--mechanism", "ring", "--trace", pathlib.Path(folder, "no"), status=NO, says="no-such")
         assert not pathlib.Path(folder, "no").exists()

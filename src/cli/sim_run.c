@@ -101,7 +101,13 @@ static enum esp_status run_one(const struct given *given, const struct sim_sourc
 
 	if (!is_traced)
 		return trial_run(&trial, &outcome->result, err);
-	const struct sim_story_cast cast = {load->workers, outcome->mechanism->spread ? (uint32_t)given->c.servers : 0, outcome->mechanism->uses_hubs, &source->replay.model};
+	const struct sim_story_cast cast = {
+		.workers = load->workers,
+		.servers = outcome->mechanism->spread ? (uint32_t)given->c.servers : 0,
+		.has_hubs = outcome->mechanism->uses_hubs,
+		.shares_links = given->c.fluid,
+		.model = &source->replay.model,
+	};
 	enum esp_status status = sim_story_open(&story, given->trace, &cast, err);
 	if (status != ESP_OK)
 		return status;

@@ -1,8 +1,9 @@
 /*
  * sim_story.h - a simulated training as a trace in Chrome's form: what everybody computes, sends and receives.
  *
- * One process per worker, server and hub; its tracks are "compute", "out" and "in". A switch has none: what it passes on stands
- * where it comes from and where it goes. Opens in Perfetto and chrome://tracing.
+ * One process per worker, server and hub; its tracks are "compute", "out" for each NIC, and "in"; where links are
+ * shared, one out and one in for each connection. A switch has none: what it passes on stands where it comes from and where it goes.
+ * Opens in Perfetto and chrome://tracing.
  */
 #ifndef CLI_SIM_STORY_H
 #define CLI_SIM_STORY_H
@@ -14,6 +15,7 @@
 struct sim_story_cast {
 	uint32_t workers, servers;
 	bool has_hubs;
+	bool shares_links; /* connections send at the same time; otherwise a NIC sends one message after the other */
 	const struct model *model; /* whose parameters are named; borrowed */
 };
 

@@ -38,6 +38,7 @@ enum cluster_order {
 struct cluster_message {
 	uint32_t stream;
 	uint32_t from, to; /* nodes */
+	uint32_t nic;      /* of the sender */
 	uint64_t bytes;
 	uint64_t call;  /* of the stream, counted from 0, as the sender counts */
 	uint64_t chunk;

@@ -219,7 +219,7 @@ static void tell(const struct message *message)
 	if (config->message)
 		config->message(config->user, &(struct cluster_message){
 			.stream = message->from->stream, .from = message->from->node, .to = message->to->node,
-			.bytes = message->bytes, .call = message->call, .chunk = message->chunk, .ready = message->ready,
+			.nic = message->nic, .bytes = message->bytes, .call = message->call, .chunk = message->chunk, .ready = message->ready,
 			.begun = message->begun, .left = message->left, .arrived = config->agenda->now});
 }
 
