@@ -49,7 +49,7 @@ bool units_parse_rate(const char *text, uint64_t *out_bits)
 	double bits;
 	if (!parse(text, rates, &bits) || bits < RATE_MIN || bits > RATE_MAX)
 		return false;
-	*out_bits = (uint64_t)bits;
+	*out_bits = (uint64_t)(bits + 0.5);
 	return true;
 }
 

@@ -8,7 +8,7 @@ static void test_rates(void)
 	static const struct {
 		const char *text;
 		uint64_t bits;
-	} good[] = {{"1gbit", 1000000000}, {"200mbit", 200000000}, {"1.5Gbit", 1500000000}, {"64kbit", 64000}, {"8bit", 8}};
+	} good[] = {{"1gbit", 1000000000}, {"200mbit", 200000000}, {"1.5Gbit", 1500000000}, {"64kbit", 64000}, {"8bit", 8}, {"1.001kbit", 1001}};
 	static const char *const bad[] = {"", "1", "1g", "gbit", "1gbps", "-1gbit", "1 gbit", "1gbit ", "7bit", "1000001gbit",
 	                                  "1e3gbit", "1..5gbit", "nanbit", "0gbit"};
 	uint64_t bits;
@@ -49,8 +49,8 @@ static void test_round_trip(struct rng *rng)
 {
 	char text[UNITS_TEXT];
 	for (int i = 0; i < 10000; i++) {
-		uint64_t scale = (uint64_t[]){1, 1000, 1000000, 1000000000}[rng_below(rng, 4)];
-		uint64_t value = (1 + rng_below(rng, 999)) * scale, back;
+		uint64_t scale = (uint64_t[]){100, 1000, 1000000, 1000000000}[rng_below(rng, 4)];
+		uint64_t value = (1 + rng_below(rng, 99999)) * scale / 100, back;
 		uint32_t share = (uint32_t)rng_below(rng, UNITS_SHARE_ALL + 1), share_back;
 		if (value >= 8) {
 			CHECK_MSG(units_parse_rate(units_format_rate(value, text), &back) && back == value, "%s", text);
