@@ -24,6 +24,7 @@ struct matching {
 	struct item *items;
 	uint32_t count;
 	uint32_t *gradient_item; /* of each event of the first worker's file */
+	bool has_one_way; /* all gradients go to the same destination, and there is one server at most: whatever it is called */
 };
 
 /* ---- finding by name ---- */
@@ -46,8 +47,9 @@ static uint32_t find(const struct named *list, uint32_t count, const char *name)
 }
 
 /* The server whose name a destination is, as it calls itself or as its file does, or whose number it ends with. */
-static uint32_t find_server(const struct traces *traces, const char *destination)
+static uint32_t find_server(const struct matching *matching, const char *destination)
 {
+	const struct traces *traces = matching->traces;
 	size_t length = strlen(destination), digits = 0;
 	uint64_t number, of_server;
 	for (uint32_t i = 0; i < traces->server_count; i++)
@@ -59,7 +61,16 @@ static uint32_t find_server(const struct traces *traces, const char *destination
 		for (uint32_t i = 0; i < traces->server_count; i++)
 			if (number_parse_u64(traces->servers[i].name, strlen(traces->servers[i].name), &of_server) && of_server == number)
 				return i;
-	return traces->server_count <= 1 ? 0 : NONE;
+	return traces->server_count == 0 || matching->has_one_way ? 0 : NONE;
+}
+
+static bool has_one_way(const struct traces *traces)
+{
+	const struct trace *first = &traces->workers[0].trace;
+	for (uint32_t i = 1; i < first->count; i++)
+		if (strcmp(first->events[i].destination, first->events[0].destination) != 0)
+			return false;
+	return traces->server_count <= 1;
 }
 
 /* ---- bringing the two kinds together ---- */
@@ -146,8 +157,8 @@ static enum esp_status take_gradients(struct matching *matching, struct error *e
 	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
 		const struct trace_event *event = &first->events[i];
 		uint32_t at = find(names, distributed, event->parameter);
-		if (find_server(traces, event->destination) == NONE)
-			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the destination %s is no server of the distribution files",
+		if (find_server(matching, event->destination) == NONE)
+			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the destination %s is no server of the distribution files: its own is missing",
 			                   traces_worker_file(&traces->workers[0], file), event->line,
 			                   quote(event->destination, strlen(event->destination), shown));
 		bool fits = at != NONE && matching->items[at].bytes == event->bytes && !matching->items[at].gradient;
@@ -157,7 +168,7 @@ static enum esp_status take_gradients(struct matching *matching, struct error *e
 	}
 	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
 		const struct trace_event *event = &first->events[i];
-		uint32_t server = find_server(traces, event->destination), at = matching->gradient_item[i];
+		uint32_t server = find_server(matching, event->destination), at = matching->gradient_item[i];
 		if (at == NONE)
 			at = match_by_size(matching, distributed, server, event->bytes);
 		if (at == NONE) {
@@ -283,6 +294,7 @@ enum esp_status replay_init(struct replay *replay, const struct traces *traces, 
 	struct model *model = &replay->model;
 	struct matching matching = {
 		.traces = traces,
+		.has_one_way = has_one_way(traces),
 		.items = calloc((size_t)most + 1, sizeof(*matching.items)),
 		.gradient_item = calloc((size_t)traces->workers[0].trace.count + 1, sizeof(*matching.gradient_item)),
 	};

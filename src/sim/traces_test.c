@@ -272,6 +272,9 @@ static void test_wrong_together(void)
 	} cases[] = {
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps7\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"},
 		  {"distribution-1.csv", HEADER "0,b,8,ps1,w\n"}}, "worker-0-0.csv:2: the destination 'ps7' is no server"},
+		/* One distribution file is not that of every server. */
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n0,b,8,w,ps1\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
+		 "worker-0-0.csv:3: the destination 'ps1' is no server"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"z\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
 		 "model.json: \"forward_order\"[0] 'z' is in no trace"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\", \"a\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
