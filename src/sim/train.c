@@ -300,7 +300,7 @@ static void report(const struct train *train, struct train_result *out)
 {
 	const struct network *network = cluster_network(train->cluster);
 
-	*out = (struct train_result){.messages = cluster_stats(train->cluster).messages};
+	*out = (struct train_result){.messages = cluster_stats(train->cluster).messages / train->iterations};
 	out->iteration_s = train->config.no_barrier ? (train->last_s - train->first_s) / (train->iterations - 1)
 	                                            : train->last_s / train->iterations;
 	for (unsigned class = 0; class < TOPOLOGY_CLASSES; class++)

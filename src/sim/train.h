@@ -61,7 +61,7 @@ struct train_result {
 	 */
 	double iteration_s;
 	uint64_t class_bytes[TOPOLOGY_CLASSES]; /* per iteration */
-	uint64_t messages;                      /* in all        */
+	uint64_t messages;                      /* per iteration */
 };
 
 /* ESP_EINVAL with what does not fit; ESP_ESTATE: a worker waits for what nobody sends; ESP_ENOMEM. */
