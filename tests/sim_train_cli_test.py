@@ -70,6 +70,8 @@ def test_options():
     plain = seconds()
     assert seconds("--compute", 1) == plain and seconds("--compute", 4) < plain
     assert near(seconds("--iterations", 3), plain, 1e-9)
+    once, thrice = (document("run", "--model", "vgg-16", "--workers", 4, "--mechanism", "ring", "--iterations", n)["results"][0] for n in (1, 3))
+    assert once["messages"] == thrice["messages"] and once["bytes"] == thrice["bytes"]
     assert seconds("--gbps", 100) < plain < seconds("--gbps", 5)
     assert seconds("--servers", 4) < plain and seconds("--servers", 4, "--even-split") < seconds("--servers", 4)
     assert seconds("--block") != plain and seconds("--no-barrier") != plain and seconds("--seed", 3) != plain
@@ -147,6 +149,10 @@ def test_topology_and_traces():
         good("traces", "make", "resnet-101", seen, "--workers", 4, "--servers", 2)
         said = document("run", "--traces", seen, "--workers", 6, "--mechanism", "server")
         assert said["servers"] == 2 and said["traces"] == str(seen) and said["results"][0]["iteration_s"] > 0
+        (seen / "distribution-1.csv").rename(seen / "away")
+        refused("run", "--traces", seen, "--workers", 4, status=NO, says="worker-0-0.csv:")
+        refused("traces", "show", seen, status=NO, says="'server1' is no server")
+        (seen / "away").rename(seen / "distribution-1.csv")
         worker = seen / "worker-1-0.csv"
         worker.write_text(worker.read_text() + "x,y\n")
         refused("run", "--traces", seen, status=NO, says="worker-1-0.csv")
@@ -176,7 +182,13 @@ def test_refused():
     refused("run", "--model", "vgg-16", "--mechanism", "rng", says="ring")
     refused("run", "--model", "vgg-16", "--gbps", 0, says="--gbps")
     refused("run", "--model", "vgg-16", "--gbps", "nan", says="gbps")
+    refused("run", "--model", "vgg-16", "--gbps", 2e6, says="--gbps is a rate from 0.000001 to 1000000")
+    refused("run", "--model", "vgg-16", "--gbps", 1e-7, says="--gbps is a rate from 0.000001 to 1000000")
+    refused("advise", "--model", "vgg-16", "--server-gbps", -1, says="--server-gbps is a rate from 0.000001 to 1000000")
     refused("run", "--model", "vgg-16", "--compute", -1, says="compute")
+    # Where nothing can be run there is nothing to print.
+    refused("run", "--model", "vgg-16", "--workers", 4, "--racks", 9, status=NO, says="no mechanism can be run; server: 9 racks for 4 workers")
+    refused("run", "--model", "vgg-16", "--workers", 4, "--racks", 9, "--json", status=NO, says="9 racks for 4 workers")
     refused("run", "--model", "vgg-16", "--no-barrier", "--iterations", 1, says="two iterations")
     refused("run", "--model", "vgg-16", "--trace", "x", says="--mechanism")
     refused("run", "--model", "vgg-61", status=NO, says="vgg-16")

@@ -17,6 +17,11 @@ static bool is_positive(double value)
 	return value > 0 && !isinf(value);
 }
 
+static bool is_rate(double gbps)
+{
+	return gbps >= 1e-6 && gbps <= 1e6;
+}
+
 int sim_case_check(const struct sim_case *c)
 {
 	double flops;
@@ -25,10 +30,12 @@ int sim_case_check(const struct sim_case *c)
 		return cli_usage_error("%s: name a model with --model (espalier sim models lists them), or a folder with --traces", c->command);
 	if (c->traces && (c->set_given || c->accelerator || c->batch || c->value_bytes))
 		return cli_usage_error("%s: --set, --accelerator, --batch and --value-bytes are for models; espalier sim traces scale changes traces", c->command);
-	if (!is_positive(c->gbps) || !is_positive(c->compute) || !is_positive(c->oversubscribe))
-		return cli_usage_error("%s: --gbps, --compute and --oversubscribe must be above 0", c->command);
-	if (!(c->server_gbps >= 0) || isinf(c->server_gbps))
-		return cli_usage_error("%s: --server-gbps must be above 0", c->command);
+	if (!is_rate(c->gbps))
+		return cli_usage_error("%s: --gbps is a rate from 0.000001 to 1000000", c->command);
+	if (c->server_gbps != 0 && !is_rate(c->server_gbps))
+		return cli_usage_error("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
+	if (!is_positive(c->compute) || !is_positive(c->oversubscribe))
+		return cli_usage_error("%s: --compute and --oversubscribe must be above 0", c->command);
 	if (!(c->delay_us >= 0 && c->delay_us <= 1e9))
 		return cli_usage_error("%s: --delay is no time from 0 to 1e9 microseconds", c->command);
 	if (c->no_barrier && c->iterations == 1)

@@ -122,6 +122,7 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
                                size_t count, struct error *err)
 {
 	bool is_one = strcmp(given->mechanism, "all") != 0;
+	size_t failed = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		bool is_asked = !is_one || i + 1 == count;
@@ -131,8 +132,9 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
 			return status;
 		if (status != ESP_OK)
 			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err->text);
+		failed += status != ESP_OK;
 	}
-	return ESP_OK;
+	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run; %.30s: %.200s", outcomes[0].mechanism->name, outcomes[0].reason);
 }
 
 /* ---- showing ---- */
@@ -213,7 +215,7 @@ static enum esp_status print_table(const struct given *given, const struct sim_s
 		if (outcomes[i].reason[0])
 			continue;
 		table_cell(&table, "%.4g", outcomes[i].result.iteration_s);
-		table_cell(&table, "%.2fx", speedup(outcomes, &outcomes[i]));
+		outcomes[0].reason[0] ? table_cell(&table, "-") : table_cell(&table, "%.2fx", speedup(outcomes, &outcomes[i]));
 		put_bytes(&table, bytes[TOPOLOGY_HOST_OUT]);
 		put_bytes(&table, bytes[TOPOLOGY_HOST_IN]);
 		put_bytes(&table, bytes[TOPOLOGY_RACK_OUT]);
