@@ -134,7 +134,7 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
 			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err->text);
 		failed += status != ESP_OK;
 	}
-	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run; %.30s: %.200s", outcomes[0].mechanism->name, outcomes[0].reason);
+	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run: %.220s", outcomes[0].reason);
 }
 
 /* ---- showing ---- */

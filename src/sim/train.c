@@ -144,19 +144,36 @@ static uint32_t last_host(const struct topology *topology, uint32_t rack)
 	return found;
 }
 
-/* Workers and servers on the hosts in their order; with hubs not on the last host of a rack. */
+static uint32_t count_last_hosts(const struct topology *topology)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < topology->host_count; i++)
+		count += last_host(topology, topology_rack(topology, topology->hosts[i])) == topology->hosts[i];
+	return count;
+}
+
+/*
+ * Workers and servers on the hosts in their order; the last host of a rack is left to its hub, if that leaves enough. Servers that find no
+ * host share one with a worker, from the first on.
+ */
 static bool place_hosts(struct train *train)
 {
 	const struct topology *topology = train->config.topology;
-	uint32_t wanted = train->load->workers + train->servers, placed = 0;
+	uint32_t workers = train->load->workers, wanted = workers + train->servers, placed = 0;
+	bool leaves_hubs = train->config.mechanism->uses_hubs && workers + count_last_hosts(topology) <= topology->host_count;
 
 	for (uint32_t i = 0; i < topology->host_count && placed < wanted; i++) {
 		uint32_t host = topology->hosts[i];
 
-		if (!train->config.mechanism->uses_hubs || last_host(topology, topology_rack(topology, host)) != host)
+		if (!leaves_hubs || last_host(topology, topology_rack(topology, host)) != host)
 			train->place[placed++] = host;
 	}
-	return placed == wanted;
+	if (placed == 0 || placed < workers)
+		return false;
+	for (uint32_t shared = 0; placed < wanted; shared++)
+		train->place[placed++] = topology->hosts[shared % topology->host_count];
+	return true;
 }
 
 /* Which rack everybody is in, and how many extra nodes that makes. */
@@ -181,7 +198,7 @@ static enum esp_status find_groups(struct train *train, struct error *err)
 }
 
 /* A switch in every rack, or a hub on its last host, and a switch above them. */
-static enum esp_status place_extras(struct train *train, struct error *err)
+static void place_extras(struct train *train)
 {
 	const struct topology *topology = train->config.topology;
 	uint32_t count = train->load->workers + train->servers, *extra = train->place + count;
@@ -194,13 +211,6 @@ static enum esp_status place_extras(struct train *train, struct error *err)
 		if (group < train->extras)
 			extra[group] = train->config.mechanism->uses_hubs ? last_host(topology, rack) : rack;
 	}
-	for (uint32_t i = 0; i < train->extras && train->config.mechanism->uses_hubs; i++) {
-		for (uint32_t w = 0; w < count; w++) {
-			if (train->place[w] == extra[i])
-				return error_set(err, ESP_EINVAL, "hub: a rack has no host left for its hub");
-		}
-	}
-	return ESP_OK;
 }
 
 static enum esp_status open_cluster(struct train *train, struct error *err)
@@ -269,13 +279,13 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	if (!train->place || !train->group_of || !train->plan_group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the places of %u workers", load->workers);
 	if (!place_hosts(train))
-		return error_set(err, ESP_EINVAL, "%s on %u workers%s: the topology has too few hosts (%u)", train->config.mechanism->name,
-		                 load->workers, train->servers ? " and their servers" : "", train->config.topology->host_count);
+		return error_set(err, ESP_EINVAL, "%s on %u workers: the topology has too few hosts (%u)", train->config.mechanism->name,
+		                 load->workers, train->config.topology->host_count);
 	enum esp_status status = find_groups(train, err);
-	if (status == ESP_OK)
-		status = place_extras(train, err);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
+		place_extras(train);
 		status = train_make_calls(train, err);
+	}
 	if (status == ESP_OK)
 		status = train_make_workers(train, err);
 	if (status == ESP_OK)

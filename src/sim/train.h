@@ -38,8 +38,9 @@ struct train_config {
 	const struct load *load;           /* borrowed; says how many workers */
 	const struct mechanism *mechanism;
 	/*
-	 * Borrowed. The first hosts are the workers, the next ones the servers. A hub takes the last host of each rack; a switch
-	 * that adds or copies stands in every rack, and one above them where there are several.
+	 * Borrowed. The first hosts are the workers, the next ones the servers. A hub takes the last host of each rack. Servers and hubs for
+	 * which no host is left share one with a worker. A switch that adds or copies stands in every rack, and one above them where there are
+	 * several.
 	 */
 	const struct topology *topology;
 	uint32_t servers;    /* at least 1; not looked at without servers                                       */

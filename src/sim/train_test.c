@@ -380,7 +380,7 @@ static void test_refused(void)
 	trial.train.iterations = 1;
 	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "barrier"));
 	struct topology *small;
-	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 2, .rate_bits = 1000}, &small, &err) == ESP_OK);
+	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 1, .rate_bits = 1000}, &small, &err) == ESP_OK);
 	trial.train.no_barrier = false;
 	trial.train.topology = small;
 	CHECK(trial_run(&trial, &result, &err) == ESP_EINVAL && strstr(err.text, "hosts"));
@@ -398,6 +398,30 @@ static void test_refused(void)
 	CHECK(trial_run(&trial, &result, &err) == ESP_OK);
 }
 
+/* A host for each worker and no more: the server is where the first worker is, which gets its parameters without a network; so is a hub. */
+static void test_shared_hosts(void)
+{
+	struct toy toy;
+	struct error err = {0};
+	struct train_result result;
+	struct topology *small;
+
+	toy_init(&toy, 2);
+	toy_item(&toy, 1, 1);
+	toy_gradient(&toy, 1, 0, 0);
+	CHECK(topology_make(&(struct topology_spec){.racks = 1, .hosts = 2, .rate_bits = (uint64_t)(8 * RATE)}, &small, &err) == ESP_OK);
+	struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find("server"), .topology = small, .servers = 1}};
+	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+	CHECK_NEAR(result.iteration_s, 3);
+	CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], (uint64_t)(2 * RATE));
+	trial.train.servers = 3; /* more than there are hosts */
+	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+	trial.train.mechanism = mechanism_find("hub");
+	CHECK_MSG(trial_run(&trial, &result, &err) == ESP_OK, "%s", err.text);
+	CHECK_U64(result.class_bytes[TOPOLOGY_HOST_OUT], (uint64_t)(2 * RATE)); /* up from one worker and down to it */
+	topology_close(small);
+}
+
 int main(void)
 {
 	test_figure_2();
@@ -411,5 +435,6 @@ int main(void)
 	test_iterations();
 	test_overlap();
 	test_refused();
+	test_shared_hosts();
 	return 0;
 }
