@@ -118,7 +118,7 @@ enum esp_status cluster_open(const struct cluster_config *config, struct cluster
 	if (!cluster)
 		return error_set(err, ESP_ENOMEM, "no memory for a cluster");
 	cluster->config = *config;
-	if (config->model == NETWORK_FIFO && config->order == CLUSTER_SHARED)
+	if (config->model == NETWORK_FIFO && (config->order == CLUSTER_SHARED || config->order == CLUSTER_SHARED_READY))
 		cluster->config.order = CLUSTER_READY;
 	if (!make_tables(cluster))
 		status = error_set(err, ESP_ENOMEM, "no memory for a cluster of %u nodes", config->nodes);

@@ -30,6 +30,7 @@
 /* In which order the messages of a host leave. */
 enum cluster_order {
 	CLUSTER_SHARED, /* each pair of nodes has a connection that sends one message after the other, oldest chunk first; the connections share the link (FLUID only) */
+	CLUSTER_SHARED_READY, /* the same, but a connection sends in the order in which messages became ready: what several streams have for it (FLUID only) */
 	CLUSTER_READY,  /* one message at a time per NIC, in the order in which they became ready, on whichever stream; with a star that is round-robin over the peers */
 	CLUSTER_BLOCK,  /* one at a time, all that is ready for the node of the lowest number first */
 };
@@ -57,7 +58,7 @@ struct cluster_config {
 	bool cut_through;       /* FIFO: see network.h                                      */
 	bool cut_through_sums;  /* nodes on switches: see above                             */
 	uint32_t mtu;           /* see network.h                                            */
-	enum cluster_order order; /* of every host; FIFO with SHARED takes READY            */
+	enum cluster_order order; /* of every host; FIFO takes READY for those that share    */
 	uint32_t credits;       /* of the executors; 0: as many as they can have            */
 	uint32_t active_chunks; /* chunks in flight per executor; 0: 64. Nodes on switches have 1,024 at least */
 	void *user;

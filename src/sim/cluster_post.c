@@ -79,15 +79,18 @@ static bool choose_outbox(struct cluster *cluster, struct message *message, stru
 {
 	uint32_t vertex = cluster->place[message->from->node];
 	bool is_switch = is_at_switch(cluster, message->from);
-	enum cluster_order order = is_switch ? CLUSTER_SHARED : (enum cluster_order)cluster->order[vertex];
+	enum cluster_order order = (enum cluster_order)cluster->order[vertex];
 
 	*out = NULL;
 	message->minor = cluster->turns++;
 	if (is_switch && cluster->config.model == NETWORK_FIFO)
 		return true; /* it queues where it has to: at the link */
+	if (is_switch && order != CLUSTER_SHARED_READY)
+		order = CLUSTER_SHARED;
 	message->major = order == CLUSTER_SHARED ? message->index : order == CLUSTER_BLOCK ? message->to->node : 0;
-	*out = order == CLUSTER_SHARED ? outbox_of_pair(cluster, message->from->node, message->to->node, message->nic)
-	                               : outbox_of_nic(cluster, vertex, message->nic);
+	*out = order == CLUSTER_SHARED || order == CLUSTER_SHARED_READY
+	               ? outbox_of_pair(cluster, message->from->node, message->to->node, message->nic)
+	               : outbox_of_nic(cluster, vertex, message->nic);
 	return *out != NULL;
 }
 

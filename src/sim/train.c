@@ -225,7 +225,7 @@ static enum esp_status open_cluster(struct train *train, struct error *err)
 		.model = config->fluid ? NETWORK_FLUID : NETWORK_FIFO,
 		.cut_through = true,
 		.cut_through_sums = config->cut_through_sums,
-		.order = CLUSTER_READY,
+		.order = config->fluid ? CLUSTER_SHARED_READY : CLUSTER_READY,
 		.active_chunks = chunks > pieces ? chunks : pieces, /* all that a stream has at a time */
 		.user = train,
 		.done = on_done,

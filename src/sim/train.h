@@ -47,7 +47,7 @@ struct train_config {
 	bool even_split;     /* a part of every parameter on every server; otherwise whole ones, round-robin    */
 	bool block;          /* servers send everything to one worker after the other; otherwise parameter by parameter */
 	bool no_barrier;
-	bool fluid;          /* links are shared fairly; otherwise one message at a time, in order              */
+	bool fluid;          /* every two nodes have a connection, and those share links fairly; otherwise a link has one message at a time, in order */
 	bool cut_through_sums; /* a switch adds as data streams in; otherwise when a message is there           */
 	uint32_t split;      /* messages of a parameter; 0: as the mechanism has it                             */
 	double compute;      /* how many times faster than the load says all computing is; 0: 1                 */

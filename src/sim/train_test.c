@@ -422,6 +422,47 @@ static void test_shared_hosts(void)
 	topology_close(small);
 }
 
+/*
+ * Connections share links as TCP flows do: a worker's gradients go to all servers at once, each as fast as its server takes in those of all
+ * workers. So as many servers as there are take a part of the time each, with every mechanism that sums or copies at them.
+ */
+static void test_fluid_servers(void)
+{
+	static const struct {
+		const char *mechanism;
+		double one_s;
+	} cases[] = {{"server", 4 + 4}, {"multicast", 1 + 4}, {"aggregation", 4 + 2}}; /* a switch passes a sum on when all of it is there */
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct toy toy;
+
+		toy_init(&toy, 4);
+		toy_item(&toy, 1, 0);
+		toy_gradient(&toy, 1, 0, 0);
+		for (uint32_t servers = 1; servers <= 4; servers *= 2) {
+			struct trial trial = {.train = {.load = &toy.load, .mechanism = mechanism_find(cases[i].mechanism), .servers = servers, .even_split = true,
+			                                .fluid = true}};
+			/* What a switch copies or adds is bound by the links of the workers: a second, however many servers there are. */
+			double at_switch = strcmp(cases[i].mechanism, "server") == 0 ? 0 : 1;
+
+			CHECK_NEAR(seconds_of(trial), at_switch + (cases[i].one_s - at_switch) / servers);
+		}
+	}
+	/* What a connection has for a worker leaves in the order of sending, on whichever stream: the first of many layers is there first. */
+	struct trial trial = {.train = {.mechanism = mechanism_find("server"), .servers = 1, .fluid = true}};
+	struct load_item items[200];
+	struct load_gradient gradient = {1, 199, 199, 199, 0};
+	double layer_s[200], factor = 1;
+	for (uint32_t i = 0; i < 200; i++) {
+		items[i] = (struct load_item){(uint64_t)RATE, i, i, i};
+		layer_s[i] = 1;
+	}
+	struct load load = {.items = items, .item_count = 200, .gradients = &gradient, .gradient_count = 1, .layer_s = layer_s, .layer_count = 200,
+	                    .worker_factor = &factor, .workers = 1, .distribution_factor = 1};
+	trial.train.load = &load;
+	CHECK_NEAR(seconds_of(trial), 201 + 1 / RATE);
+}
+
 int main(void)
 {
 	test_figure_2();
@@ -436,5 +477,6 @@ int main(void)
 	test_overlap();
 	test_refused();
 	test_shared_hosts();
+	test_fluid_servers();
 	return 0;
 }
