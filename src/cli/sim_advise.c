@@ -173,9 +173,10 @@ static enum esp_status think(struct advise *advise, const struct mechanism *cons
 static void say_assumed_prices(const struct money_prices *prices)
 {
 	const char *const how[] = {"assumed", "given"};
-	printf("\nPrices: %s. A parameter server or hub %.0f (%s); a switch that multicasts %.0f more (%s), one that aggregates %.0f more (%s).\n",
+	printf("\nPrices: %s. A parameter server %.0f (%s), a hub %.0f (%s); a switch that multicasts %.0f more (%s), one that aggregates %.0f more (%s).\n",
 	       prices->from_paper ? "those of the Parameter Hub paper" : "those of the file, otherwise the Parameter Hub paper's", prices->server_node,
-	       how[prices->server_given], prices->multicast, how[prices->multicast_given], prices->aggregation, how[prices->aggregation_given]);
+	       how[prices->server_given], prices->hub_node, prices->hub_given ? "given" : "the paper's", prices->multicast, how[prices->multicast_given],
+	       prices->aggregation, how[prices->aggregation_given]);
 }
 
 static enum esp_status print_text(const struct advise *advise)

@@ -60,8 +60,10 @@ static void say_cost(struct advice_entry *entry, const struct advice_case *about
 	const struct money_prices *prices = about->prices;
 	const struct mechanism *mechanism = entry->mechanism;
 	double share = network_share(prices, about), switches = about->racks > 1 ? about->racks + 1 : 1;
-	double hosts = mechanism->spread ? about->servers : mechanism->uses_hubs ? about->racks : 0;
-	entry->extra_cost = hosts * (prices->server_node + share) + switches * (sums_in_switch(mechanism) ? prices->aggregation : 0) +
+	double hosts = mechanism->spread    ? about->servers * (prices->server_node + share)
+	               : mechanism->uses_hubs ? about->racks * (prices->hub_node + share)
+	                                      : 0;
+	entry->extra_cost = hosts + switches * (sums_in_switch(mechanism) ? prices->aggregation : 0) +
 	                    switches * (copies_in_switch(mechanism) ? prices->multicast : 0);
 	entry->cost = about->workers * (prices->scenarios[0].worker + prices->gpus * prices->scenarios[0].gpu + share) + entry->extra_cost;
 	entry->per_1000 = about->workers * (double)about->batch / entry->iteration_s / (entry->cost / 1000);

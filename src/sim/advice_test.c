@@ -62,6 +62,11 @@ static void test_money(void)
 	/* Two servers with their network, and a switch that aggregates. */
 	CHECK(entries[1].extra_cost > 2 * 4117 + 21077 && entries[1].extra_cost < 2 * (4117 + 2000) + 21077);
 	CHECK(entries[1].per_1000 == 4 * 32 / 0.9 / (entries[1].cost / 1000));
+	/* A hub has a price of its own. */
+	prices.hub_node = 50000;
+	struct advice_entry hub = entry("hub", 1.0, 1, 0);
+	CHECK(advice_rank(&hub, 1, &about, &err) == ESP_OK);
+	CHECK(hub.extra_cost > 50000 && hub.extra_cost < 52000);
 }
 
 /* Nobody is lost, and nothing that is more than a tie better stands behind. */

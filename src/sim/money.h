@@ -43,9 +43,9 @@ struct money_prices {
 	double hub_node, hub_ports, hub_nic_port;
 	double switch_price, switch_ports;
 	/* For advice (sim/advice.h), which the paper has nothing about: assumed unless given. */
-	double server_node; /* a parameter server or hub, without its NIC */
+	double server_node; /* a parameter server, without its NIC; a hub is hub_node */
 	double multicast, aggregation; /* of a switch: what it costs more to have that */
-	bool server_given, multicast_given, aggregation_given;
+	bool server_given, hub_given, multicast_given, aggregation_given;
 	double ratios[MONEY_RATIOS_MAX]; /* oversubscription of the slow network: 2 is 2:1 */
 	uint32_t ratio_count;
 	double throughput;     /* of a baseline worker, samples per second; 0: nobody knows */

@@ -130,6 +130,7 @@ static void read_root(struct reader *reader, const json_t *root, struct money_pr
 	                               {"multicast", &out->multicast, 0, PRICE_MOST}, {"aggregation", &out->aggregation, 0, PRICE_MOST}, {NULL}},
 	        others);
 	out->server_given = json_object_get(root, "server") != NULL;
+	out->hub_given = json_object_get(json_object_get(root, "hub"), "node") != NULL;
 	out->multicast_given = json_object_get(root, "multicast") != NULL;
 	out->aggregation_given = json_object_get(root, "aggregation") != NULL;
 	read_network(reader, root, "fast", &out->fast);
