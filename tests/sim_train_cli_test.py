@@ -87,6 +87,24 @@ def test_options():
     assert results["two-level"]["bytes"]["rack_out"] < results["ring-whole"]["bytes"]["rack_out"]
 
 
+def test_what_of():
+    """The first line and the JSON say what a result is of, all that is not as usual."""
+    model = ("--model", "vgg-16", "--workers", 4, "--mechanism", "ring")
+    for command in ("run", "advise"):
+        line = good(command, *model).split("\n")[0]
+        assert line == "vgg-16 (calibrated values), 4 workers, 25 Gbps", line
+        said = document(command, *model)
+        assert said["racks"] == said["oversubscribe"] == said["servers"] == said["compute"] == 1 and said["server_gbps"] == 25
+        assert said["barrier"] is True and not (said["fluid"] or said["even_split"] or said["block"] or said["cut_through"])
+        unusual = ("--racks", 2, "--oversubscribe", 4, "--servers", 3, "--compute", 2, "--fluid", "--no-barrier", "--server-gbps", 50)
+        line = good(command, *model, *unusual).split("\n")[0]
+        assert line == ("vgg-16 (calibrated values), 4 workers, 25 Gbps, 50 Gbps at servers, 2 racks, oversubscribed 4:1, 3 servers, computing 2x, "
+                        "no barrier, fluid"), line
+        said = document(command, *model, *unusual)
+        assert (said["racks"], said["oversubscribe"], said["servers"], said["compute"], said["server_gbps"]) == (2, 4, 3, 2, 50)
+        assert said["fluid"] is True and said["barrier"] is False
+
+
 def test_same_bytes():
     words = ("run", "--model", "inception-v3", "--workers", 16, "--seed", 5, "--json")
     assert good(*words) == good(*words)

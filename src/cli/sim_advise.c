@@ -249,6 +249,7 @@ static enum esp_status print_json(const struct advise *advise)
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
+	sim_case_put(&json, &advise->c, &advise->source);
 	json_put_string(&json, "case", sim_case_text(&advise->c, &advise->source, about));
 	json_put_string(&json, "advice", advice_summary(advise->entries, advise->count, text));
 	json_put_string(&json, "by", by_names[advise->about.by_money ? BY_MONEY : BY_TIME]);

@@ -1,6 +1,7 @@
 #include "cli/sim_case.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +131,39 @@ struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *s
 	};
 }
 
+__attribute__((format(printf, 2, 3)))
+static void add(char text[SIM_CASE_TEXT], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text + used, SIM_CASE_TEXT - used, format, args);
+	va_end(args);
+}
+
+/* What was asked for and changes a result. */
+static void add_unusual(const struct sim_case *c, char text[SIM_CASE_TEXT])
+{
+	if (!c->topology && c->server_gbps > 0)
+		add(text, ", %g Gbps at servers", c->server_gbps);
+	if (!c->topology && c->racks > 1)
+		add(text, ", %llu racks", (unsigned long long)c->racks);
+	if (!c->topology && c->oversubscribe != 1)
+		add(text, ", oversubscribed %g:1", c->oversubscribe);
+	if (!c->topology && c->delay_us > 0)
+		add(text, ", %g us", c->delay_us);
+	if (c->servers != 1)
+		add(text, ", %llu servers", (unsigned long long)c->servers);
+	if (c->compute != 1)
+		add(text, ", computing %gx", c->compute);
+	if (c->split)
+		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, cli_plural(c->split));
+	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "", c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "",
+	    c->cut_through ? ", cut through" : "");
+	if (c->seed)
+		add(text, ", seed %llu", (unsigned long long)c->seed);
+}
+
 const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
 {
 	const struct model *model = &source->replay.model;
@@ -143,7 +177,39 @@ const char *sim_case_text(const struct sim_case *c, const struct sim_source *sou
 	else
 		snprintf(where, sizeof where, "%g Gbps", c->gbps);
 	snprintf(text, SIM_CASE_TEXT, "%s, %llu worker%s, %s", what, (unsigned long long)c->workers, cli_plural(c->workers), where);
+	add_unusual(c, text);
 	return text;
+}
+
+void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source)
+{
+	const struct model *model = &source->replay.model;
+	json_put_string(json, "model", model->name);
+	if (c->traces)
+		json_put_string(json, "traces", c->traces);
+	else
+		json_put_string(json, "set", model_set_names[model->set]);
+	json_put_bool(json, "times_assumed", model->times_assumed);
+	json_put_u64(json, "workers", c->workers);
+	json_put_u64(json, "servers", c->servers);
+	if (c->topology) {
+		json_put_string(json, "topology", c->topology);
+	} else {
+		json_put_double(json, "gbps", c->gbps);
+		json_put_double(json, "server_gbps", c->server_gbps > 0 ? c->server_gbps : c->gbps);
+		json_put_u64(json, "racks", c->racks);
+		json_put_double(json, "oversubscribe", c->oversubscribe);
+		json_put_double(json, "delay_us", c->delay_us);
+	}
+	json_put_double(json, "compute", c->compute);
+	if (c->split)
+		json_put_u64(json, "split", c->split);
+	json_put_bool(json, "even_split", c->even_split);
+	json_put_bool(json, "block", c->block);
+	json_put_bool(json, "barrier", !c->no_barrier);
+	json_put_bool(json, "fluid", c->fluid);
+	json_put_bool(json, "cut_through", c->cut_through);
+	json_put_u64(json, "seed", c->seed);
 }
 
 static const char *mechanism_name(const void *list, size_t index)

@@ -4,6 +4,7 @@
 #ifndef CLI_SIM_CASE_H
 #define CLI_SIM_CASE_H
 
+#include "base/json.h"
 #include "cli/options.h"
 #include "sim/load_replay.h"
 #include "sim/trial.h"
@@ -67,9 +68,12 @@ ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, uin
 
 struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism);
 
-/* "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of. Returns text. */
-#define SIM_CASE_TEXT 400
+/* "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of, with all that is not as usual. Returns text. */
+#define SIM_CASE_TEXT 800
 const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
+
+/* The same as members of the object that is open. */
+void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source);
 
 #define SIM_MECHANISMS_MAX 32u
 /*

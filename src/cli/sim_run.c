@@ -165,25 +165,11 @@ static void put_outcome(struct json *json, const struct outcome *outcomes, const
 
 static enum esp_status print_json(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
 {
-	const struct model *model = &source->replay.model;
 	struct json json;
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	json_put_string(&json, "model", model->name);
-	if (given->c.traces)
-		json_put_string(&json, "traces", given->c.traces);
-	else
-		json_put_string(&json, "set", model_set_names[model->set]);
-	json_put_bool(&json, "times_assumed", model->times_assumed);
-	json_put_u64(&json, "workers", given->c.workers);
-	json_put_u64(&json, "servers", given->c.servers);
-	if (given->c.topology)
-		json_put_string(&json, "topology", given->c.topology);
-	else
-		json_put_double(&json, "gbps", given->c.gbps);
-	json_put_double(&json, "compute", given->c.compute);
-	json_put_u64(&json, "seed", given->c.seed);
+	sim_case_put(&json, &given->c, source);
 	json_key(&json, "results");
 	json_array_begin(&json);
 	for (size_t i = first; i < count; i++)
