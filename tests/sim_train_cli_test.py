@@ -145,6 +145,19 @@ def test_trace():
             for sent in spans.values():
                 sent.sort()
                 assert all(a[1] <= b[0] + 1e-3 for a, b in zip(sent, sent[1:])), mechanism
+        # Connections that share links have tracks of their own.
+        for mechanism in ("server", "aggregation", "halving-doubling", "hub"):
+            good("run", "--model", "alexnet", "--workers", 4, "--servers", 2, "--fluid", "--mechanism", mechanism, "--trace", path)
+            events = json.loads(path.read_text())
+            names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+            assert "compute" in names and any(name.startswith("out to ") for name in names) and "out" not in names, names
+            tracks = {}
+            for event in (event for event in events if event["ph"] == "X"):
+                assert event["dur"] >= 0, (mechanism, event)
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+            for spans in tracks.values():
+                spans.sort()
+                assert all(a[1] <= b[0] + 1e-3 for a, b in zip(spans, spans[1:])), mechanism
         # What failed leaves no file.
         refused("run", "--model", "no-such", "--mechanism", "ring", "--trace", pathlib.Path(folder, "no"), status=NO, says="no-such")
         assert not pathlib.Path(folder, "no").exists()
