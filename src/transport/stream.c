@@ -43,7 +43,7 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 	struct frame *frame = &reader->frame;
 
 	reader->header_have = 0;
-	if (!frame_decode(reader->header, frame))
+	if (!frame_decode(reader->header, frame) || frame->type > FRAME_CREDIT)
 		return ESP_ECORRUPT;
 	struct transport_message message = {
 		.is_credit = frame->type == FRAME_CREDIT,

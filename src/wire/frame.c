@@ -33,9 +33,13 @@ bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 
 	if (bytes_get32(in + SEALED_BYTES) != crc32c(0, in, SEALED_BYTES))
 		return false;
-	if ((frame.type != FRAME_DATA && frame.type != FRAME_CREDIT) || (frame.flags & ~FRAME_CHECKED))
+	if (frame.type < FRAME_DATA || frame.type > FRAME_COUNT || (frame.flags & ~FRAME_CHECKED))
 		return false;
 	if (frame.type == FRAME_CREDIT && (frame.flags || frame.index || frame.call || frame.bytes))
+		return false;
+	if (frame.type >= FRAME_SWITCH && (frame.flags || frame.channel || frame.call || frame.bytes))
+		return false;
+	if (frame.type == FRAME_SWITCH && (frame.index || frame.ack))
 		return false;
 	if (!(frame.flags & FRAME_CHECKED) && frame.data_crc)
 		return false;

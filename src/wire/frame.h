@@ -21,6 +21,9 @@
 enum frame_type {
 	FRAME_DATA = 1,   /* message `index` of `bytes` bytes follows          */
 	FRAME_CREDIT = 2, /* only ack counts; index, call and bytes are zero   */
+	/* On a connection that takes the place of another, before anything else (transport/tcp/resume.h). */
+	FRAME_SWITCH = 3, /* I send on no other any more; all else is zero     */
+	FRAME_COUNT = 4,  /* so many bytes of yours have come: index, and ack the upper half; all else is zero */
 };
 
 enum frame_flag {

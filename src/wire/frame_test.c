@@ -40,7 +40,7 @@ static void refused(void)
 	for (unsigned type = 0; type < 256; type++) {
 		bytes[0] = (uint8_t)type;
 		seal(bytes);
-		CHECK(frame_decode(bytes, &frame) == (type == FRAME_DATA || type == FRAME_CREDIT));
+		CHECK(frame_decode(bytes, &frame) == (type >= FRAME_DATA && type <= FRAME_COUNT));
 	}
 	bytes[0] = FRAME_DATA;
 	for (unsigned flags = 0; flags < 256; flags++) {
@@ -60,7 +60,20 @@ static void refused(void)
 		CHECK(!frame_decode(bytes, &frame));
 		bytes[at] = 0;
 	}
-	CHECK(frame.type == FRAME_DATA || frame.type == FRAME_CREDIT);
+	bytes[0] = FRAME_COUNT;
+	bytes[4] = bytes[8] = 1;
+	seal(bytes);
+	CHECK(frame_decode(bytes, &frame));
+	bytes[0] = FRAME_SWITCH; /* one that counts */
+	seal(bytes);
+	CHECK(!frame_decode(bytes, &frame));
+	for (unsigned at = 1; at <= 16; at += at < 2 ? 1 : at < 12 ? 10 : 4) { /* flags, channel, call, bytes */
+		memset(bytes, 0, sizeof(bytes));
+		bytes[0] = FRAME_COUNT;
+		bytes[at] = 1;
+		seal(bytes);
+		CHECK(!frame_decode(bytes, &frame));
+	}
 }
 
 /* What was sent comes back; with any one bit turned over, nothing does. */

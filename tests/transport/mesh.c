@@ -1,11 +1,14 @@
 #include "mesh.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 
 /* A lane that gets nothing for so long is taken to hang; far beyond what a loaded machine needs. */
+#define DISTURB_NS INT64_C(200000)
+#define MAIL_MOST 4096u /* for one lane, not yet taken */
 #define HANG_NS (INT64_C(60) * (int64_t)NS_PER_S)
 
 static struct mesh_lane *lane_at(struct mesh *mesh, uint32_t node, uint32_t lane)
@@ -23,16 +26,38 @@ static void wake_all(struct mesh *mesh)
 	}
 }
 
-void mesh_post(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer, int fd)
+static void post(struct mesh *mesh, uint32_t node, uint32_t lane, struct mesh_mail mail)
 {
 	struct mesh_lane *to = lane_at(mesh, node, lane);
 
 	pthread_mutex_lock(&mesh->lock);
-	CHECK(to->mail_count < 8 * mesh->cluster.spec.nodes);
-	to->mail[to->mail_count++] = (struct mesh_mail){peer, fd};
+	CHECK(to->mail_count < MAIL_MOST);
+	to->mail[to->mail_count++] = mail;
 	if (to->transport)
 		mesh->kind->wake(to->transport);
 	pthread_mutex_unlock(&mesh->lock);
+}
+
+bool mesh_is_first(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer)
+{
+	struct mesh_lane *lower = lane_at(mesh, node < peer ? node : peer, lane);
+	uint32_t higher = node < peer ? peer : node;
+
+	pthread_mutex_lock(&mesh->lock);
+	bool is_first = !lower->is_dialled[higher];
+	lower->is_dialled[higher] = true;
+	pthread_mutex_unlock(&mesh->lock);
+	return is_first;
+}
+
+void mesh_post(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer, int fd)
+{
+	post(mesh, node, lane, (struct mesh_mail){peer, fd, false});
+}
+
+void mesh_post_replacing(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer, int fd)
+{
+	post(mesh, node, lane, (struct mesh_mail){peer, fd, true});
 }
 
 /* ---- what a lane's thread does ---- */
@@ -45,12 +70,16 @@ static void take_mail(struct mesh_lane *lane)
 	for (;;) {
 		pthread_mutex_lock(&mesh->lock);
 		bool some = lane->mail_count > 0;
-		if (some)
+		if (some && mesh->kind->disturb) { /* what replaces a connection comes after it */
+			mail = lane->mail[0];
+			memmove(lane->mail, lane->mail + 1, --lane->mail_count * sizeof(mail));
+		} else if (some) {
 			mail = lane->mail[--lane->mail_count];
+		}
 		pthread_mutex_unlock(&mesh->lock);
 		if (!some)
 			return;
-		mesh->kind->adopt(lane, mail.peer, mail.fd);
+		(mail.replaces ? mesh->kind->replace : mesh->kind->adopt)(lane, mail.peer, mail.fd);
 	}
 }
 
@@ -180,7 +209,9 @@ static void *lane_main(void *context)
 			break;
 		/* A victim that would sleep until it is called does not get to die: it never sleeps. */
 		bool hurries = lane->next_call < mesh->cluster.call_count || lane->node == mesh->cluster.spec.victim;
-		unsigned moved = mesh->kind->poll(lane->transport, hurries ? 0 : HANG_NS);
+		if (mesh->kind->disturb)
+			mesh->kind->disturb(lane);
+		unsigned moved = mesh->kind->poll(lane->transport, hurries ? 0 : mesh->kind->disturb ? DISTURB_NS : HANG_NS);
 		lane->polls++;
 		lane->moved += moved > 0;
 		lane->idle += moved == 0;
@@ -219,8 +250,13 @@ static void lane_prepare(struct mesh *mesh, uint32_t i, struct rng *rng)
 
 		CHECK(lane_stream_open(lane->lane, &stream, NULL) == ESP_OK);
 	}
-	lane->mail = calloc(8 * spec->nodes, sizeof(*lane->mail));
-	CHECK(lane->mail);
+	lane->mail = calloc(MAIL_MOST, sizeof(*lane->mail));
+	lane->fds = calloc(spec->nodes, sizeof(*lane->fds));
+	lane->is_cut = calloc(spec->nodes, sizeof(*lane->is_cut));
+	lane->is_dialled = calloc(spec->nodes, sizeof(*lane->is_dialled));
+	CHECK(lane->mail && lane->fds && lane->is_cut && lane->is_dialled);
+	for (uint32_t peer = 0; peer < spec->nodes; peer++)
+		lane->fds[peer] = -1;
 	for (uint32_t c = 0; c < mesh->cluster.call_count; c++)
 		lane->calls_left += lane->node < mesh->cluster.calls[c].plan->nodes;
 	lane->transport = mesh->kind->open(lane);
@@ -252,6 +288,9 @@ void mesh_close(struct mesh *mesh)
 		if (mesh->lanes[i].transport)
 			mesh->kind->close(mesh->lanes[i].transport);
 		free(mesh->lanes[i].mail);
+		free(mesh->lanes[i].fds);
+		free(mesh->lanes[i].is_cut);
+		free(mesh->lanes[i].is_dialled);
 	}
 	free(mesh->lanes);
 	pthread_mutex_destroy(&mesh->lock);

@@ -28,13 +28,19 @@ struct mesh_kind {
 	void (*forget)(void *transport, uint16_t channel);
 	/* A connection that another lane has made. */
 	void (*adopt)(struct mesh_lane *lane, uint32_t peer, int fd);
+	/* Before every poll, if it is not NULL: cuts connections and replaces them. */
+	void (*disturb)(struct mesh_lane *lane);
+	/* A connection that another lane has made in place of those that there are. */
+	void (*replace)(struct mesh_lane *lane, uint32_t peer, int fd);
 };
 
 extern const struct mesh_kind mesh_unix, mesh_ipv4, mesh_ipv6, mesh_shm;
+extern const struct mesh_kind mesh_moving_unix, mesh_moving_ipv4; /* connections are replaced all the time */
 
 struct mesh_mail {
 	uint32_t peer;
 	int fd;
+	bool replaces;
 };
 
 struct mesh_lane {
@@ -52,6 +58,10 @@ struct mesh_lane {
 	struct mesh_mail *mail; /* guarded by mesh->lock */
 	uint32_t mail_count;
 	uint64_t moved, idle;   /* polls that moved something, and that did not */
+	int *fds;               /* by peer: what its transport was given last; -1: nothing */
+	bool *is_dialled;       /* by peer above its own, guarded by mesh->lock: a connection is being made */
+	bool *is_cut;           /* by peer: nothing comes on that any more */
+	uint64_t replaced;
 };
 
 struct mesh {
@@ -73,7 +83,11 @@ void mesh_draw(struct mesh *mesh, uint64_t seed, const struct mesh_kind *kind);
 void mesh_run(struct mesh *mesh);
 void mesh_close(struct mesh *mesh);
 
+/* Has nobody asked this before for these two nodes? */
+bool mesh_is_first(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer);
+
 /* Hands a connection to the thread of a lane. */
 void mesh_post(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer, int fd);
+void mesh_post_replacing(struct mesh *mesh, uint32_t node, uint32_t lane, uint32_t peer, int fd);
 
 #endif

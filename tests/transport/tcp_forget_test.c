@@ -6,9 +6,11 @@
  * Two ends send each other messages on several channels at once, through buffers that take only
  * parts of them, and forget channels at random moments. The memory of a forgotten channel is given
  * back at once. No byte of it is read after that and nobody is told about its messages;
- * what was sent of them arrives whole, and all other channels go on as if nothing had happened.
+ * what was sent of them arrives whole, and all other channels go on as if nothing had happened. In every second pair the
+ * connection is replaced now and then, the two ends being given the new one at different times.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -18,6 +20,7 @@
 #define CHANNELS 6u
 #define MESSAGES 40u
 #define MOST 30000u
+#define WAITING_MOST 8u
 
 /* A message that was pulled and has not left. */
 struct held {
@@ -224,16 +227,60 @@ static bool is_over(const struct end *from, const struct end *to)
 	return true;
 }
 
-static void run_seed(uint64_t seed, enum socket_kind kind, uint64_t counts[3])
+/* Ends of new connections that have been made and not yet handed over, in their order. */
+struct waiting {
+	int fds[WAITING_MOST];
+	uint32_t count;
+};
+
+static void hand_over(struct end *end, struct waiting *waiting, bool checked)
+{
+	CHECK(tcp_replace(end->tcp, 1 - end->number, waiting->fds[0], checked, NULL) == ESP_OK);
+	memmove(waiting->fds, waiting->fds + 1, --waiting->count * sizeof(int));
+}
+
+/* One that the other end gives up before it has it. */
+static void hand_over_in_vain(struct end *end, enum socket_kind kind, bool checked)
+{
+	int fds[2];
+
+	socket_pair(kind, fds);
+	close(fds[0]);
+	CHECK(tcp_replace(end->tcp, 1 - end->number, fds[1], checked, NULL) == ESP_OK);
+}
+
+static uint64_t replace_some(struct end ends[2], struct waiting waiting[2], enum socket_kind kind, struct rng *rng)
+{
+	bool makes = waiting[0].count < WAITING_MOST && waiting[1].count < WAITING_MOST && rng_chance(rng, 1, 8);
+	int fds[2];
+
+	if (makes) {
+		socket_pair(kind, fds);
+		for (uint32_t i = 0; i < 2; i++)
+			waiting[i].fds[waiting[i].count++] = fds[i];
+	}
+	if (rng_chance(rng, 1, 30))
+		hand_over_in_vain(&ends[rng_below(rng, 2)], kind, rng_chance(rng, 1, 2));
+	for (uint32_t i = 0; i < 2; i++) {
+		if (waiting[i].count > 0 && rng_chance(rng, 1, 4))
+			hand_over(&ends[i], &waiting[i], rng_chance(rng, 1, 2));
+	}
+	return makes;
+}
+
+static void run_seed(uint64_t seed, enum socket_kind kind, uint64_t counts[4])
 {
 	static struct end ends[2];
+	struct waiting waiting[2] = {0};
+	bool moves = seed % 2 == 0;
 	struct rng rng;
 	int fds[2];
 
 	rng_init(&rng, seed);
 	socket_pair(kind, fds);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct tcp_config config = {.peers = 2, .send_buffer = rng_chance(&rng, 2, 3) ? 1 : 0, .dial = no_dial};
+		struct tcp_config config = {.peers = 2, .send_buffer = rng_chance(&rng, 2, 3) ? 1 : 0, .resumes = moves,
+		                            .dial = no_dial};
 
 		ends[i] = (struct end){.number = i, .ready = true};
 		CHECK(tcp_open(&config, &table, &ends[i], &ends[i].tcp, NULL) == ESP_OK);
@@ -242,6 +289,8 @@ static void run_seed(uint64_t seed, enum socket_kind kind, uint64_t counts[3])
 	uint32_t rarity = 2 + (uint32_t)rng_below(&rng, 40);
 	while (!is_over(&ends[0], &ends[1]) || !is_over(&ends[1], &ends[0])) {
 		tcp_poll(ends[rng_below(&rng, 2)].tcp, 0);
+		if (moves)
+			counts[3] += replace_some(ends, waiting, kind, &rng);
 		if (rng_chance(&rng, 1, rarity)) {
 			struct end *end = &ends[rng_below(&rng, 2)];
 			uint32_t number = 1 + (uint32_t)rng_below(&rng, CHANNELS - 1); /* the first goes on */
@@ -256,13 +305,16 @@ static void run_seed(uint64_t seed, enum socket_kind kind, uint64_t counts[3])
 		CHECK_U64(ends[i].channels[0].ended, MESSAGES);
 		counts[2] += ends[i].channels[0].ended;
 	}
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++) {
+		while (waiting[i].count > 0)
+			hand_over(&ends[i], &waiting[i], false);
 		tcp_close(ends[i].tcp);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t first = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 60), counts[3] = {0};
+	uint64_t first = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 60), counts[4] = {0};
 
 	for (uint64_t seed = first; seed - first < count; seed++) {
 		for (enum socket_kind kind = 0; kind < SOCKET_KIND_COUNT; kind++) {
@@ -271,8 +323,8 @@ int main(int argc, char **argv)
 		}
 	}
 	printf("%" PRIu64 " times a channel was forgotten, %" PRIu64 " times with messages under way; %" PRIu64
-	       " messages of others arrived\n",
-	       counts[0], counts[1], counts[2]);
-	CHECK(count < 20 || counts[1] > 0);
+	       " messages of others arrived; connections were replaced %" PRIu64 " times\n",
+	       counts[0], counts[1], counts[2], counts[3]);
+	CHECK(count < 20 || (counts[1] > 0 && counts[3] > 0));
 	return 0;
 }

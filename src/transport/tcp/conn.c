@@ -3,9 +3,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -17,9 +19,18 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+bool conn_wants_to_write(const struct conn *conn)
+{
+	if (conn->greeting_at < conn->greeting_bytes)
+		return true;
+	return conn->phase == CONN_FLOWS && (conn->wants || conn->writer_count > 0 || conn->sent_to < conn->keep.end);
+}
+
 bool conn_has_work(const struct conn *conn)
 {
-	return conn->readable || (conn->writable && (conn->wants || conn->writer_count > 0));
+	if (conn->retired || conn->severed)
+		return false;
+	return conn->readable || (conn->writable && conn_wants_to_write(conn));
 }
 
 /* ---- sending ---- */
@@ -93,40 +104,117 @@ static void gather_settle(const struct gather *gather, struct conn *conn, uint32
 	}
 }
 
+/* The other end may be well, and come to be reached another way. */
+bool conn_severed(struct conn *conn, int error)
+{
+	if (conn->keeps && (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
+	                    error == EHOSTDOWN || error == ENODEV))
+		conn->severed = true;
+	return conn->severed;
+}
+
 /*
  * A peer that closed after its last message may reset what is still sent to it (a credit,
  * say). What it sent before counts, so a failure to write ends the connection only when
  * nothing is left to be read.
  */
-static enum esp_status write_failed(struct conn *conn)
+static enum esp_status write_failed(struct conn *conn, int error)
 {
+	if (conn_severed(conn, error))
+		return ESP_PENDING;
 	conn->mute = true;
 	conn->writable = false;
 	conn->readable = true;
 	return ESP_OK;
 }
 
-enum esp_status conn_write(struct conn *conn)
+/* One system call. ESP_OK: *out_sent bytes have left. */
+static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint32_t count, size_t bytes, uint32_t *out_sent)
 {
-	struct gather gather;
-
-	gather_fill(&gather, conn);
-	if (gather.bytes == 0)
-		return ESP_PENDING;
-	struct msghdr message = {.msg_iov = gather.parts, .msg_iovlen = gather.part_count};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
 	ssize_t sent;
+
 	do {
 		sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (sent < 0 && errno == EINTR);
+	*out_sent = 0;
 	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-		return write_failed(conn);
-	if (sent < (ssize_t)gather.bytes)
+		return write_failed(conn, errno);
+	if (sent < (ssize_t)bytes)
 		conn->writable = false;
 	if (sent <= 0)
 		return ESP_PENDING;
 	conn->send_calls++;
-	conn->sent_bytes += (uint64_t)sent;
-	gather_settle(&gather, conn, (uint32_t)sent);
+	*out_sent = (uint32_t)sent;
+	return ESP_OK;
+}
+
+/* What the other end's kernel has is not needed here any more: it will be read before this socket is given up. */
+static void trim(struct conn *conn)
+{
+	int waiting = 0;
+
+	if (ioctl(conn->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0 || (uint64_t)waiting > conn->sent_to)
+		return;
+	keep_trim(&conn->keep, conn->sent_to - (uint64_t)waiting);
+}
+
+/* Before the user may write over it. */
+static bool keep_sent(struct conn *conn, const struct iovec *parts, uint32_t bytes)
+{
+	if (!conn->keeps)
+		return true;
+	if (!keep_has_room(&conn->keep, bytes))
+		trim(conn);
+	if (!keep_add(&conn->keep, parts, bytes))
+		return false;
+	conn->sent_to = conn->keep.end;
+	return true;
+}
+
+static enum esp_status write_greeting(struct conn *conn)
+{
+	struct iovec part = {conn->greeting_out + conn->greeting_at, conn->greeting_bytes - conn->greeting_at};
+	uint32_t sent;
+	enum esp_status status = write_parts(conn, &part, 1, part.iov_len, &sent);
+
+	conn->greeting_at += sent;
+	return status;
+}
+
+static enum esp_status write_again(struct conn *conn)
+{
+	const void *at = NULL;
+	size_t bytes = keep_stretch(&conn->keep, conn->sent_to, &at);
+	struct iovec part = {(void *)(uintptr_t)at, bytes < CONN_SEND_BYTES ? bytes : CONN_SEND_BYTES};
+	uint32_t sent;
+	enum esp_status status = write_parts(conn, &part, 1, part.iov_len, &sent);
+
+	conn->sent_to += sent;
+	return status;
+}
+
+enum esp_status conn_write(struct conn *conn)
+{
+	struct gather gather;
+	uint32_t sent;
+
+	if (conn->greeting_at < conn->greeting_bytes)
+		return write_greeting(conn);
+	if (conn->phase != CONN_FLOWS)
+		return ESP_PENDING;
+	if (conn->sent_to < conn->keep.end)
+		return write_again(conn);
+	gather_fill(&gather, conn);
+	if (gather.bytes == 0)
+		return ESP_PENDING;
+	enum esp_status status = write_parts(conn, gather.parts, gather.part_count, gather.bytes, &sent);
+	if (sent == 0)
+		return status;
+	conn->sent_bytes += sent;
+	if (!keep_sent(conn, gather.parts, sent))
+		return ESP_ENOMEM;
+	gather_settle(&gather, conn, sent);
 	return ESP_OK;
 }
 
@@ -166,6 +254,7 @@ void conn_fini(struct conn *conn)
 {
 	for (uint32_t i = 0; i < CONN_GATHER; i++)
 		stream_writer_fini(&conn->writers[i]);
+	keep_fini(&conn->keep);
 }
 
 /* ---- receiving ---- */
@@ -216,6 +305,8 @@ static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
 	conn->readable = false;
 	if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
 		return conn->mute ? ESP_ELINK : ESP_PENDING;
+	if (got < 0 && conn_severed(conn, error))
+		return ESP_PENDING;
 	return got == 0 && is_between ? ESP_EPEER : ESP_ELINK;
 }
 

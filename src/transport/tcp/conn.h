@@ -9,6 +9,7 @@
 #define TRANSPORT_TCP_CONN_H
 
 #include "transport/stream.h"
+#include "transport/tcp/keep.h"
 
 /*
  * Messages that one system call sends, and bytes after which no further message joins: so
@@ -28,6 +29,13 @@
 #define CONN_LARGE 4096u /* bytes of a message */
 #define CONN_RECEIVE_BYTES (512u << 10)
 
+/* One that takes the place of others: see resume.h. */
+enum conn_phase {
+	CONN_FLOWS,
+	CONN_SWITCHES, /* the other end may still send on the old ones        */
+	CONN_COUNTS,   /* we know what came on them, and wait to hear the same */
+};
+
 struct conn {
 	int fd;
 	uint32_t number; /* of the peer */
@@ -40,6 +48,8 @@ struct conn {
 	bool mute;    /* writing failed: read what has arrived, then the connection is lost */
 	bool listed;  /* among those that have work                                         */
 	bool closed;
+	bool retired; /* another one has taken its place: it is read to the end once, and closed */
+	bool severed; /* the network says that there is no way; another one may take its place   */
 	struct conn *next_listed;
 	struct conn *next; /* of the same peer, or to be freed */
 
@@ -52,9 +62,20 @@ struct conn {
 	struct stream_reader reader;
 	uint32_t ahead_have;
 	uint8_t ahead[CONN_AHEAD];
+
+	/* What is kept for the case that another connection takes this one's place. */
+	bool keeps;
+	struct keep keep;
+	uint64_t sent_to;      /* how much of the stream this socket was given: the end of what is kept, or it is being sent again */
+
+	uint8_t phase;         /* enum conn_phase */
+	bool is_resuming;      /* until all that was kept has been sent again */
+	uint32_t greeting_have, greeting_at, greeting_bytes;
+	uint8_t greeting_in[FRAME_BYTES], greeting_out[2 * FRAME_BYTES];
 };
 
 bool conn_has_work(const struct conn *conn);
+bool conn_wants_to_write(const struct conn *conn);
 
 /*
  * One system call each way, and what follows from it. ESP_OK, ESP_PENDING (nothing was
@@ -68,6 +89,9 @@ ESP_CHECKED enum esp_status conn_read(struct conn *conn);
  * False: no memory to complete the message under way, so the connection cannot be kept.
  */
 ESP_CHECKED bool conn_forget(struct conn *conn, uint16_t channel);
+
+/* An error of the network that another connection may get around: notes it. False: it is of another kind, or nothing is kept. */
+bool conn_severed(struct conn *conn, int error);
 
 /* Frees what it holds; the descriptor is the caller's. */
 void conn_fini(struct conn *conn);

@@ -1,10 +1,10 @@
-#include "transport/tcp/path.h"
+#include "transport/tcp/tcp.h"
 
 #include <linux/tcp.h> /* the C library's header knows fewer fields, and excludes this one */
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-void path_read(int fd, struct tcp_stats *out)
+void tcp_path(int fd, struct tcp_stats *out)
 {
 	struct tcp_info info = {0};
 	socklen_t bytes = sizeof(info);
@@ -21,4 +21,18 @@ void path_read(int fd, struct tcp_stats *out)
 	out->unacked = info.tcpi_unacked;
 	out->segment_bytes = info.tcpi_snd_mss;
 	out->path_mtu = info.tcpi_pmtu;
+	out->acked_bytes = info.tcpi_bytes_acked;
+	out->last_ack_ms = info.tcpi_last_ack_recv;
+	/* Where nothing is under way probes are sent: the other end takes nothing now, but answers; or the own host lets nothing out. */
+	out->awaits_ack = info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 && info.tcpi_probes > 0);
+}
+
+bool tcp_waits_in_vain(struct tcp_patience *patience, const struct tcp_stats *stats, uint64_t now_ns, uint64_t for_ns)
+{
+	if (!stats->has_path || !stats->awaits_ack || stats->acked_bytes != patience->acked_bytes || patience->since_ns == 0) {
+		*patience = (struct tcp_patience){stats->acked_bytes, now_ns};
+		return false;
+	}
+	/* One that cannot take more answers all the same. */
+	return now_ns - patience->since_ns >= for_ns && stats->last_ack_ms * UINT64_C(1000000) >= for_ns;
 }

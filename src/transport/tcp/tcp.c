@@ -9,32 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/tcp/conn.h"
-#include "transport/tcp/path.h"
-#include "transport/tcp/poller.h"
+#include "transport/tcp/resume.h"
 
 #define ROUNDS_MOST 4    /* over the connections with work, in one poll               */
 #define POLLS_PER_LOOK 4 /* for events, while there are connections with work         */
-
-struct peer {
-	struct conn *conns; /* messages leave on the first      */
-	struct conn *from;  /* the one on which they come, or NULL */
-	bool dialled;       /* there is something for it, and nobody has brought a connection yet */
-	bool lost;
-};
-
-struct tcp {
-	struct tcp_config config;
-	const struct transport_user *user;
-	void *context;
-	struct poller poller;
-	bool ended;     /* the user has failed: nothing is done any more */
-	unsigned moved; /* in this call of tcp_poll() */
-	unsigned unlooked; /* calls of tcp_poll() since events were last looked for */
-	struct conn *work_first, *work_last;
-	struct conn *closed; /* to be freed when nothing points to them any more */
-	struct peer peers[];
-};
 
 /* ---- connections with work ---- */
 
@@ -94,20 +72,32 @@ static void free_all(struct conn *conn)
 	}
 }
 
-/* Closes the connections of a peer; their memory is kept until nothing points to it. */
+void tcp_close_conn(struct tcp *tcp, struct conn *conn)
+{
+	conn->closed = true;
+	resume_note(tcp, conn);
+	/* A copy of the descriptor in a child process would keep it watched. */
+	poller_unwatch(&tcp->poller, conn->fd);
+	close(conn->fd);
+	conn->next = tcp->closed;
+	tcp->closed = conn;
+}
+
+static void close_list(struct tcp *tcp, struct conn **list)
+{
+	while (*list) {
+		struct conn *conn = *list;
+
+		*list = conn->next;
+		tcp_close_conn(tcp, conn);
+	}
+}
+
+/* Closes the connections of a peer. */
 static void peer_close(struct tcp *tcp, struct peer *peer)
 {
-	while (peer->conns) {
-		struct conn *conn = peer->conns;
-
-		peer->conns = conn->next;
-		conn->closed = true;
-		/* A copy of the descriptor in a child process would keep it watched. */
-		poller_unwatch(&tcp->poller, conn->fd);
-		close(conn->fd);
-		conn->next = tcp->closed;
-		tcp->closed = conn;
-	}
+	close_list(tcp, &peer->conns);
+	close_list(tcp, &peer->retired);
 	peer->from = NULL;
 }
 
@@ -144,7 +134,7 @@ void tcp_close(struct tcp *tcp)
 /* ---- peers come and go ---- */
 
 /* If the user has failed, the peers learn of it from their connections. */
-static bool has_ended(struct tcp *tcp)
+bool tcp_has_ended(struct tcp *tcp)
 {
 	if (tcp->ended || tcp->user->failed(tcp->context) == ESP_OK)
 		return tcp->ended;
@@ -159,14 +149,14 @@ static void peer_lose(struct tcp *tcp, uint32_t number, enum esp_status why)
 {
 	struct peer *peer = &tcp->peers[number];
 
-	if (peer->lost || has_ended(tcp))
+	if (peer->lost || tcp_has_ended(tcp))
 		return;
 	peer->lost = true;
 	peer->dialled = false;
 	peer_close(tcp, peer);
 	tcp->moved++;
 	tcp->user->lost(tcp->context, number, why);
-	has_ended(tcp);
+	tcp_has_ended(tcp);
 }
 
 void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why)
@@ -181,6 +171,8 @@ void tcp_forget(struct tcp *tcp, uint16_t channel)
 		bool kept = true;
 
 		for (struct conn *conn = tcp->peers[i].conns; conn; conn = conn->next)
+			kept &= conn_forget(conn, channel);
+		for (struct conn *conn = tcp->peers[i].retired; conn; conn = conn->next)
 			kept &= conn_forget(conn, channel);
 		if (!kept)
 			peer_lose(tcp, i, ESP_ENOMEM);
@@ -197,6 +189,7 @@ static enum esp_status conn_open(struct tcp *tcp, uint32_t number, int fd, bool 
 	conn->number = number;
 	conn->user = tcp->user;
 	conn->context = tcp->context;
+	conn->keeps = tcp->config.resumes;
 	for (uint32_t i = 0; i < CONN_GATHER; i++)
 		conn->writers[i].checked = checked;
 	enum esp_status status = poller_watch(&tcp->poller, fd, conn);
@@ -220,9 +213,10 @@ static void peer_add(struct tcp *tcp, struct peer *peer, struct conn *conn)
 	work_add(tcp, conn); /* it cannot have any: watching it makes the first edge */
 }
 
-enum esp_status tcp_adopt(struct tcp *tcp, uint32_t number, int fd, bool checked, struct error *err)
+/* Takes the descriptor, also if it fails. */
+static enum esp_status take(struct tcp *tcp, uint32_t number, int fd, bool checked, bool replaces, struct conn **out,
+                            struct error *err)
 {
-	struct conn *conn;
 	enum esp_status status = ESP_OK;
 
 	if (number >= tcp->config.peers)
@@ -230,22 +224,47 @@ enum esp_status tcp_adopt(struct tcp *tcp, uint32_t number, int fd, bool checked
 	else if (tcp->peers[number].lost || tcp->ended)
 		status = error_set(err, ESP_EPEER, "a connection to peer %u came after it was lost, or after a failure",
 		                   number);
+	else if (tcp->config.resumes && tcp->peers[number].conns && !replaces)
+		status = error_set(err, ESP_EINVAL, "peer %u has a connection, and this is to replace none", number);
 	int error = status != ESP_OK ? 0
 	                             : conn_prepare(fd, tcp->config.send_buffer, tcp->config.receive_buffer,
 	                                            tcp->config.unsent_most);
 	if (error != 0)
 		status = error_set(err, ESP_EINVAL, "not a connection that can be used (error %d)", error);
 	if (status == ESP_OK) {
-		status = conn_open(tcp, number, fd, checked, &conn);
+		status = conn_open(tcp, number, fd, checked, out);
 		if (status != ESP_OK)
 			error_set(err, status, "a connection to peer %u could not be watched", number);
 	}
-	if (status != ESP_OK) {
+	if (status != ESP_OK)
 		close(fd);
-		return status;
-	}
-	peer_add(tcp, &tcp->peers[number], conn);
-	return ESP_OK;
+	return status;
+}
+
+enum esp_status tcp_adopt(struct tcp *tcp, uint32_t number, int fd, bool checked, struct error *err)
+{
+	struct conn *conn;
+	enum esp_status status = take(tcp, number, fd, checked, false, &conn, err);
+
+	if (status == ESP_OK)
+		peer_add(tcp, &tcp->peers[number], conn);
+	return status;
+}
+
+enum esp_status tcp_replace(struct tcp *tcp, uint32_t number, int fd, bool checked, struct error *err)
+{
+	struct conn *conn;
+
+	assert(tcp->config.resumes);
+	enum esp_status status = take(tcp, number, fd, checked, true, &conn, err);
+	if (status == ESP_OK)
+		resume_begin(tcp, &tcp->peers[number], conn);
+	return status;
+}
+
+bool tcp_is_resuming(const struct tcp *tcp)
+{
+	return tcp->resuming > 0;
 }
 
 /* ---- turns ---- */
@@ -255,7 +274,7 @@ static void pull(struct tcp *tcp)
 {
 	uint32_t number;
 
-	while (!has_ended(tcp) && (number = tcp->user->ready(tcp->context)) != UINT32_MAX) {
+	while (!tcp_has_ended(tcp) && (number = tcp->user->ready(tcp->context)) != UINT32_MAX) {
 		struct peer *peer = &tcp->peers[number];
 
 		assert(number < tcp->config.peers);
@@ -282,12 +301,12 @@ static enum esp_status look_for_end(struct conn *conn)
 	if (got == 0)
 		return ESP_EPEER;
 	if (errno != EAGAIN && errno != EINTR)
-		return ESP_ELINK;
+		return conn_severed(conn, errno) ? ESP_PENDING : ESP_ELINK;
 	conn->readable = errno == EINTR;
 	return ESP_PENDING;
 }
 
-static enum esp_status receive(struct tcp *tcp, struct conn *conn)
+enum esp_status tcp_receive(struct tcp *tcp, struct conn *conn)
 {
 	struct peer *peer = &tcp->peers[conn->number];
 
@@ -304,18 +323,19 @@ static void take_turn(struct tcp *tcp, struct conn *conn)
 {
 	enum esp_status status = ESP_PENDING;
 
-	if (conn->closed)
+	if (conn->closed || conn->retired)
 		return;
-	if (conn->writable && (conn->wants || conn->writer_count > 0)) {
+	if (conn->writable && conn_wants_to_write(conn)) {
 		status = conn_write(conn);
 		tcp->moved += status == ESP_OK;
 	}
-	if (conn->readable && !has_ended(tcp)) {
-		status = receive(tcp, conn);
+	if (conn->readable && !tcp_has_ended(tcp) && (status == ESP_OK || status == ESP_PENDING)) {
+		status = conn->phase == CONN_FLOWS ? tcp_receive(tcp, conn) : resume_read(tcp, conn);
 		tcp->moved += status == ESP_OK;
 	}
+	resume_note(tcp, conn);
 	/* The status of a user that failed by itself is nobody's fault. */
-	if (!has_ended(tcp) && status != ESP_OK && status != ESP_PENDING)
+	if (!tcp_has_ended(tcp) && status != ESP_OK && status != ESP_PENDING)
 		peer_lose(tcp, conn->number, status);
 	work_add(tcp, conn);
 }
@@ -410,6 +430,7 @@ bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
 		out->received_bytes += conn->received_bytes;
 		out->receive_calls += conn->receive_calls;
 	}
-	path_read(first->fd, out);
+	tcp_path(first->fd, out);
+	out->is_severed = first->severed;
 	return true;
 }

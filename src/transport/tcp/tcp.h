@@ -14,12 +14,18 @@
  * necessarily the same. So the order of messages is kept, and a peer that sends on both is
  * refused.
  *
+ * With config.resumes the connections to a peer can be replaced by another one that goes another way (resume.h). What one has
+ * sent is kept until the kernel of the other end has it, which costs a copy; the new one begins where the old ones ended, so
+ * no byte gets lost and none comes twice. A peer then has one connection at a time, and whoever makes them hands both ends the same
+ * ones in the same order: one of the two ranks dials, always the same.
+ *
  * Loss. A peer is lost when any of its connections ends. What had arrived before the end is
  * delivered first. lost() is called once per peer, with
  *     ESP_EPEER     the peer closed between two messages: it left, or was killed while idle
  *     ESP_ELINK     the connection was reset, timed out, or ended within a message (a peer that
  *                   closes while it is being sent to may show as this or as the one above)
  *     ESP_ECORRUPT  what came is no frame, is not what was sent, or came on a second connection
+ * If connections can be replaced, one that the network reports to be without a way (no route, no answer) ends nothing: it waits.
  *     another       what the user answered to begin() or credit(), or was given to tcp_drop()
  * Messages that the user answers with ESP_PENDING are read and dropped.
  * Whether an orderly end is a failure is the user's to say: the transport cannot know whether
@@ -39,6 +45,7 @@ struct tcp_config {
 	uint32_t send_buffer;    /* SO_SNDBUF of each connection; 0: the kernel's choice            */
 	uint32_t receive_buffer; /* SO_RCVBUF; 0: the kernel's choice                               */
 	uint32_t unsent_most;    /* TCP_NOTSENT_LOWAT: bytes the kernel holds unsent; 0: its choice */
+	bool resumes;            /* connections can be replaced: the same at both ends              */
 	/*
 	 * There is something for a peer without a connection: called once, until tcp_adopt() or
 	 * tcp_drop() answers, either within the call or later.
@@ -65,6 +72,15 @@ void tcp_close(struct tcp *tcp);
  * peer was lost before, or the user has failed. ESP_ENOMEM, ESP_ELIMIT.
  */
 ESP_CHECKED enum esp_status tcp_adopt(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
+
+/*
+ * The same, in place of all connections that the peer has had: what they still owe leaves on this one, once the other end has
+ * also been given its end of it. For config.resumes.
+ */
+ESP_CHECKED enum esp_status tcp_replace(struct tcp *tcp, uint32_t peer, int fd, bool checked, struct error *err);
+
+/* Is a connection that has taken another's place not as far yet as that one was? */
+bool tcp_is_resuming(const struct tcp *tcp);
 
 /*
  * The channel has failed or is closed (transport.h): its messages that were pulled and have not
@@ -106,8 +122,23 @@ struct tcp_stats {
 	uint32_t retransmits;
 	uint32_t timeouts;                   /* of the oldest segment under way: since when nothing was acknowledged */
 	uint32_t unacked;                    /* segments under way                */
+	bool awaits_ack;                     /* something was sent, or tried to be */
+	uint32_t last_ack_ms;                /* since the other end was heard of  */
+	bool is_severed;                     /* the network says that there is no way */
 	uint32_t segment_bytes, path_mtu;    /* most in one packet                */
+	uint64_t acked_bytes;                /* that the other end has            */
 };
+
+/* The part about the path, of any socket; nothing is changed if it is not one of TCP. */
+void tcp_path(int fd, struct tcp_stats *out);
+
+/* What somebody remembers who looks at a path now and then; zeroed at first. */
+struct tcp_patience {
+	uint64_t acked_bytes;
+	uint64_t since_ns; /* since when there was no more of them, though there should be */
+};
+/* Pure: for so long what was sent has not arrived, and nothing was heard. */
+bool tcp_waits_in_vain(struct tcp_patience *patience, const struct tcp_stats *stats, uint64_t now_ns, uint64_t for_ns);
 
 /* False: there is no connection to the peer. */
 bool tcp_stats(const struct tcp *tcp, uint32_t peer, struct tcp_stats *out);
