@@ -17,7 +17,7 @@ static const struct handshake_config dialer = {
 static const struct handshake_config listener = {
 	.key = "a key that nobody guesses ......",
 	.hello = {.from = 5, .to = HANDSHAKE_ANY_RANK, .size = 8, .epoch = 7, .job = "job"},
-	.purposes = 1u << HELLO_LANE | 1u << HELLO_CONTROL,
+	.purposes = 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_AGAIN,
 	.lanes = 2,
 };
 static const uint8_t nonce[HELLO_NONCE_BYTES] = "always the same, so it replays";

@@ -108,7 +108,7 @@ static void unfit(void)
 	check_all_failed("the card of rank 1 stands where that of rank 2 should");
 	ranks_init();
 	ranks[2].config.card.version = 9;
-	check_all_failed("rank 2 speaks version 9 of the protocol, rank 0 version 5");
+	check_all_failed("rank 2 speaks version 9 of the protocol, rank 0 version 6");
 }
 
 static enum esp_status no_gather(void *context, const void *mine, void *all, size_t bytes)

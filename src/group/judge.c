@@ -41,7 +41,8 @@ enum hello_verdict judge_dialer(const struct handshake_config *own, const struct
 		return verdict;
 	if (theirs->purpose > HELLO_PURPOSE_LAST || !(own->purposes & 1u << theirs->purpose))
 		return HELLO_OTHER_PURPOSE;
-	if ((theirs->purpose == HELLO_LANE || theirs->purpose == HELLO_PROBE) && theirs->lane >= own->lanes)
+	bool has_lane = theirs->purpose == HELLO_LANE || theirs->purpose == HELLO_PROBE || theirs->purpose == HELLO_AGAIN;
+	if (has_lane && theirs->lane >= own->lanes)
 		return HELLO_OTHER_LANE;
 	return HELLO_WELCOME;
 }
@@ -61,7 +62,8 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 static const char *purpose_name(uint8_t purpose)
 {
 	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
-	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_SHELF] = "descriptors"};
+	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_SHELF] = "descriptors",
+	                                    [HELLO_AGAIN] = "data, in place of another"};
 	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 

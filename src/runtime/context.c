@@ -488,6 +488,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.local_fd = *local_fd,
 		.door_fd = heir_of ? steward_share_door(heir_of->steward, &door_free_fd) : -1,
 		.extra_fd = desk_descriptor(context->desk),
+		.link_fd = context->detour.link_fd,
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
@@ -574,6 +575,8 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = open_rails(context, failure);
 	if (status == ESP_OK)
+		status = detour_open(context, failure);
+	if (status == ESP_OK)
 		tell_how(context);
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
@@ -630,6 +633,7 @@ static void context_free(struct context *context)
 	shrink_forget_past(context);
 	recorder_close(&context->recorder);
 	roster_fini(&context->roster);
+	detour_close(context);
 	rails_fini(&context->rails);
 	free(context->drivers);
 	free(context->is_local);

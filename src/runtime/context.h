@@ -22,6 +22,7 @@
 #include "base/log_file.h"
 #include "base/log_limit.h"
 #include "group/presence.h"
+#include "runtime/detour.h"
 #include "runtime/dump.h"
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
@@ -55,6 +56,7 @@ struct context {
 	struct rails rails;       /* interfaces of every host that are used together (group/route.h) */
 	struct gauge gauge;       /* and how fast they are */
 	struct stall stall;       /* the steward's alone   */
+	struct detour detour;     /* likewise              */
 	uint32_t rank, size;
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 	void (*idle)(void *);    /* of the host: see context_idle(); NULL: none      */

@@ -15,19 +15,26 @@
 
 /* ---- connections ---- */
 
-static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd)
+static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again)
 {
 	struct context *context = argument;
 
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
-	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_CONNECTED, .peer = peer, .fd = fd});
+	driver_mail(&context->drivers[lane],
+	            &(struct mail){.kind = again ? MAIL_REPLACED : MAIL_CONNECTED, .peer = peer, .fd = fd});
+	detour_connected(context, peer, lane, rail, again);
 }
 
-static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, const struct error *why)
+static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bool again, const struct error *why)
 {
 	struct context *context = argument;
 	char who[RANK_TEXT];
+
+	if (again) {
+		detour_unreachable(context, peer, lane, why);
+		return;
+	}
 
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
 	driver_mail(&context->drivers[lane],
@@ -218,7 +225,7 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 {
 	struct context *context = argument;
 
-	if (membership_message(context, peer, msg))
+	if (membership_message(context, peer, msg) || detour_message(context, peer, msg))
 		return;
 	switch (msg->type) {
 	case CONTROL_PIECE:
@@ -481,15 +488,20 @@ static void on_tick(void *argument, uint64_t now)
 
 static uint64_t on_turn(void *argument, uint64_t now)
 {
-	uint64_t members = membership_turn(argument, now), shrinks = shrink_turn(argument, now), elder = context_look_at_elder(argument, now);
-	uint64_t next = members < shrinks ? members : shrinks;
+	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now), context_look_at_elder(argument, now),
+	                   detour_turn(argument, now)};
+	uint64_t next = UINT64_MAX;
 
-	return elder < next ? elder : next;
+	for (unsigned i = 0; i < sizeof(dues) / sizeof(dues[0]); i++)
+		next = dues[i] < next ? dues[i] : next;
+	return next;
 }
 
 const struct steward_events context_events = {
 	.lane_connected = on_lane_connected,
 	.lane_unreachable = on_lane_unreachable,
+	.rail = detour_rail,
+	.links = detour_links,
 	.probe_connected = on_probe_connected,
 	.probe_unreachable = on_probe_unreachable,
 	.neighbour = on_neighbour,

@@ -26,7 +26,7 @@ static void dial(void *argument, uint32_t peer)
 {
 	struct driver *driver = argument;
 
-	steward_dial_lane(driver->context->steward, peer, driver->number);
+	detour_dial(driver->context, peer, driver->number);
 }
 
 static enum esp_status open_transports(struct driver *driver, struct error *err)
@@ -36,7 +36,12 @@ static enum esp_status open_transports(struct driver *driver, struct error *err)
 	enum esp_status status = ESP_OK;
 
 	if (others > 0) {
-		struct tcp_config config = {.peers = context->size, .dial = dial, .dial_context = driver};
+		struct tcp_config config = {
+			.peers = context->size,
+			.resumes = context->rails.count > 1,
+			.dial = dial,
+			.dial_context = driver,
+		};
 
 		status = tcp_open(&config, &lane_user, lane_port(driver->lane, PORT_TCP), &driver->tcp, err);
 	}
@@ -216,7 +221,9 @@ static void adopt_socket(struct driver *driver, struct mail *mail)
 		close(fd);
 		return;
 	}
-	enum esp_status status = tcp_adopt(driver->tcp, mail->peer, fd, crosses_network, &err);
+	enum esp_status status = mail->kind == MAIL_REPLACED && context->rails.count > 1
+	                                 ? tcp_replace(driver->tcp, mail->peer, fd, crosses_network, &err)
+	                                 : tcp_adopt(driver->tcp, mail->peer, fd, crosses_network, &err);
 	if (status != ESP_OK && status != ESP_EPEER)
 		tcp_drop(driver->tcp, mail->peer, status);
 }
@@ -236,6 +243,7 @@ static void open_mail(struct driver *driver, struct mail *mail)
 			work_part_done(mail->part, status);
 		break;
 	case MAIL_CONNECTED:
+	case MAIL_REPLACED:
 		adopt_socket(driver, mail);
 		break;
 	case MAIL_NEIGHBOUR:
@@ -381,9 +389,15 @@ uint64_t driver_idle_ns(const struct context *context)
 	return sum;
 }
 
+/* What others may wait for: calls, and what a connection has to send again that took another's place. */
+static uint32_t owed(const struct driver *driver)
+{
+	return lane_unfinished(driver->lane) + (driver->tcp && tcp_is_resuming(driver->tcp));
+}
+
 static bool has_duty(const struct driver *driver)
 {
-	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || lane_unfinished(driver->lane) > 0;
+	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || owed(driver) > 0;
 }
 
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
@@ -432,7 +446,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 static void give_up(struct driver *driver)
 {
 	driver->held = false;
-	driver->unfinished = lane_unfinished(driver->lane);
+	driver->unfinished = owed(driver);
 	context_changed(driver->context);
 }
 

@@ -23,6 +23,7 @@ struct work_part;
 enum mail_kind {
 	MAIL_START,     /* part: a call on this lane                          */
 	MAIL_CONNECTED, /* peer, fd: a socket                                 */
+	MAIL_REPLACED,  /* the same, in place of the one that there is        */
 	MAIL_NEIGHBOUR, /* peer, fd: its segment is mapped; wakes it          */
 	MAIL_DROP,      /* peer, status: is gone, or cannot be reached        */
 	MAIL_FAIL,      /* channel, peer, status: the group has failed        */
@@ -56,7 +57,7 @@ struct driver {
 	atomic_uint wanting; /* threads that wait for the token        */
 	atomic_bool has_mail;
 	struct mail *first_mail, *last_mail;
-	uint32_t unfinished; /* calls that the lane had when it was given up */
+	uint32_t unfinished; /* what the lane owed when it was given up */
 
 	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
 

@@ -10,7 +10,16 @@
 
 struct errand {
 	struct errand *next;
-	enum { ERRAND_DIAL_LANE, ERRAND_DIAL_PROBE, ERRAND_DIAL_CONTROL, ERRAND_DIAL_SHELF, ERRAND_SEND, ERRAND_SEND_ALL, ERRAND_RUN } what;
+	enum {
+		ERRAND_DIAL_LANE,
+		ERRAND_DIAL_AGAIN,
+		ERRAND_DIAL_PROBE,
+		ERRAND_DIAL_CONTROL,
+		ERRAND_DIAL_SHELF,
+		ERRAND_SEND,
+		ERRAND_SEND_ALL,
+		ERRAND_RUN,
+	} what;
 	uint32_t peer, lane;
 	uint64_t patience_ns;
 	steward_fn *function;

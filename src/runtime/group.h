@@ -81,7 +81,6 @@ struct group {
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
 	struct control_msg reason;          /* how it has failed, as it was told    */
 	uint64_t failed_ns;                 /* when                                 */
-	uint64_t opened_ns;
 	bool waited;                        /* wait: what was waited for when it failed */
 	struct exec_wait wait;
 	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */

@@ -221,7 +221,6 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 	group->context = context;
 	group->channel = channel;
 	group->size = size;
-	group->opened_ns = clock_now_ns();
 	pthread_mutex_init(&group->lock, NULL);
 	group->ranks = calloc(size, sizeof(*group->ranks));
 	group->host_of = calloc(size, sizeof(*group->host_of));

@@ -151,9 +151,11 @@ void link_dial(struct link *link, const struct link_ways *ways)
 	if (link->purpose == HELLO_PROBE)
 		link->attempts = 0; /* one way only */
 	link->began_ns = clock_now_ns();
-	link->connect_ns = link->began_ns + CONNECT_PATIENCE;
+	link->connect_ns = link->began_ns + (link->rotates ? ways->hurry_ns : CONNECT_PATIENCE);
+	uint32_t attempt = link->rotates ? 0 : link->attempts;
+	link->attempts++;
 	link->is_reported = false;
-	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, link->peer, link->rail, link->attempts++, &route)) {
+	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, link->peer, link->rail, attempt, &route)) {
 		broke(link, ESP_ELINK, "the rank has no address", 0);
 		return;
 	}
@@ -181,6 +183,21 @@ void link_pin(struct link *link, const struct interfaces *own)
 		(void)setsockopt(link->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name, (socklen_t)strlen(interface->name));
 }
 
+uint32_t link_rail(const struct link *link, const struct link_ways *ways)
+{
+	struct sockaddr_storage here = {0};
+	socklen_t bytes = sizeof(here);
+	struct card_address own;
+
+	if (getsockname(link->fd, (struct sockaddr *)&here, &bytes) != 0 || !card_address_from((struct sockaddr *)&here, &own))
+		return ROUTE_ANY;
+	for (uint32_t rail = 0; rail < ways->rails->count; rail++) {
+		if (card_address_same(rails_address(ways->rails, ways->roster, ways->self, rail), &own))
+			return rail;
+	}
+	return ROUTE_ANY;
+}
+
 void link_greet(struct link *link, const struct handshake_config *config)
 {
 	int one = 1;
@@ -204,6 +221,7 @@ void link_connected(struct link *link, const struct handshake_config *config)
 		not_connected(link, error);
 	} else {
 		link->refusals = 0;
+		link->attempts -= link->is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
 		link_greet(link, config);
 	}
 }
@@ -247,7 +265,7 @@ static void proved(struct link *link)
 	link->lane = said->lane;
 	if (!link->dialled)
 		link->peer = link->handshake.peer.from;
-	if (link->purpose == HELLO_LANE || link->purpose == HELLO_PROBE)
+	if (link->purpose == HELLO_LANE || link->purpose == HELLO_AGAIN || link->purpose == HELLO_PROBE)
 		link->state = LINK_DONE;
 	else if (link->purpose == HELLO_SHELF)
 		link->state = LINK_HANDING;
@@ -364,8 +382,17 @@ bool link_receive(struct link *link, struct control_msg *out)
 	return true;
 }
 
-/* Where the next message goes; NULL: no room. */
-static uint8_t *reserve(struct link *link)
+void link_overflows(struct link *link)
+{
+	broke(link, ESP_ELIMIT, "it does not read its control messages", 0);
+}
+
+void link_nonsense(struct link *link)
+{
+	broke(link, ESP_ECORRUPT, "it sent control messages that do not follow each other", 0);
+}
+
+void link_queue(struct link *link, const struct control_msg *msg)
 {
 	if (link->out_at > 0 && (link->out_at > link->out_capacity / 2 || link->out_at == link->out_bytes)) {
 		memmove(link->out, link->out + link->out_at, link->out_bytes - link->out_at);
@@ -377,33 +404,14 @@ static uint8_t *reserve(struct link *link)
 		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(link->out, capacity);
 
 		if (!out) {
-			broke(link, ESP_ELIMIT, "it does not read its control messages", 0);
-			return NULL;
+			link_overflows(link);
+			return;
 		}
 		link->out = out;
 		link->out_capacity = capacity;
 	}
+	control_encode(msg, link->out + link->out_bytes);
 	link->out_bytes += CONTROL_BYTES;
-	return link->out + link->out_bytes - CONTROL_BYTES;
-}
-
-void link_queue(struct link *link, const struct control_msg *msg)
-{
-	uint8_t *out = reserve(link);
-
-	if (out)
-		control_encode(msg, out);
-}
-
-void link_take_queue(struct link *link, const struct link *other)
-{
-	for (size_t at = other->out_at; at < other->out_bytes; at += CONTROL_BYTES) {
-		uint8_t *out = reserve(link);
-
-		if (!out)
-			return;
-		memcpy(out, other->out + at, CONTROL_BYTES);
-	}
 }
 
 void link_look_at_door(struct link *link)
@@ -427,6 +435,8 @@ void link_flush(struct link *link)
 			return;
 		else if (sent < 0 && errno == EINTR)
 			continue;
+		else if (sent < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH || errno == ENETDOWN))
+			broke(link, ESP_ELINK, "its connection broke", errno);
 		else
 			link->out_at = link->out_bytes; /* nobody reads it; reading tells what happened, after what came before */
 	}

@@ -12,6 +12,7 @@
 #include "group/handshake.h"
 #include "group/route.h"
 #include "runtime/steward.h"
+#include "transport/tcp/tcp.h"
 
 enum link_state {
 	LINK_WAITING,    /* to be dialled again at retry_ns                    */
@@ -30,6 +31,7 @@ struct link {
 	uint8_t state;
 	bool dialled, local;
 	bool is_guest;          /* accepted and not yet proved                         */
+	bool is_spoken_on;      /* a message came                                      */
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
 	bool is_sure;           /* a newcomer that has answered since it was last asked */
@@ -37,14 +39,16 @@ struct link {
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */
-	bool is_check;          /* dialled to see whether the rank is still there      */
-	bool is_spare;          /* was to check that; now it is known, and it may fail */
+	bool is_check;          /* dialled as one has broken: is the rank still there? */
 	uint32_t shelf_at;      /* how many were handed: see shelf.h                   */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
 	uint32_t watched;       /* the events that epoll is to tell                    */
 	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
+	bool rotates;           /* each attempt takes another rail                     */
+	uint64_t queued;        /* the last message that it was given (talk.h)         */
+	struct tcp_patience patience;
 	uint64_t deadline_ns;   /* until it must be proved                             */
 	uint64_t began_ns;      /* this attempt                                        */
 	uint64_t connect_ns;    /* until it must be connected                          */
@@ -56,7 +60,6 @@ struct link {
 	struct handshake handshake;
 	struct error err;
 	struct error doubt;     /* of a check: why there is doubt                      */
-	uint64_t doubt_ns;      /* and since when                                      */
 	struct card_address far; /* of a control connection through TCP that was proved: where the other end is */
 	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
 	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
@@ -74,12 +77,15 @@ struct link_ways {
 	const struct interfaces *own;
 	uint32_t self;
 	uint32_t segment_bytes; /* of TCP; 0: the kernel's choice */
+	uint64_t hurry_ns;      /* for one attempt of a connection that rotates */
 };
 
 /* Dials: the attempt's address, or the Unix socket of the rank. state and err are set. */
 void link_dial(struct link *link, const struct link_ways *ways);
 /* What was accepted on an interface leaves through it: two interfaces in one network would not do that by themselves. */
 void link_pin(struct link *link, const struct interfaces *own);
+/* The rail that it goes on, by its own address; ROUTE_ANY: none. */
+uint32_t link_rail(const struct link *link, const struct link_ways *ways);
 /* The connection stands, or was accepted: the handshake begins. */
 void link_greet(struct link *link, const struct handshake_config *config);
 /* connect() has come to an end. */
@@ -101,8 +107,9 @@ bool link_receive(struct link *link, struct control_msg *out);
 /* Is somebody still there who has nothing to say, at a shelf? */
 void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
-/* What is queued on another one, that has not sent anything yet, is sent on this one. */
-void link_take_queue(struct link *link, const struct link *other);
+/* What it should carry is more than anybody keeps. What came on it cannot be. */
+void link_overflows(struct link *link);
+void link_nonsense(struct link *link);
 void link_flush(struct link *link);
 
 bool link_wants_to_write(const struct link *link);

@@ -11,22 +11,11 @@
 
 /* ---- groups ---- */
 
-/* Which groups, and why. */
-struct groups_failure {
-	uint32_t with;      /* that have this rank, or anybody else but us (NO_RANK) */
-	uint64_t before_ns; /* that were opened until then                          */
-	enum esp_status status;
-	uint32_t culprit;
-	const char *why;
-	bool tell;
-};
-
-/* With the lock held: the first one that works; it is visited. */
-static struct group *find_working(struct context *context, const struct groups_failure *failure)
+/* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
+static struct group *find_working(struct context *context, uint32_t rank)
 {
 	for (struct group *group = context->groups; group; group = group->next) {
-		if (atomic_load(&group->failed) == ESP_OK && group->opened_ns <= failure->before_ns &&
-		    (failure->with == NO_RANK ? group->size > 1 : group_has(group, failure->with))) {
+		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : group_has(group, rank))) {
 			group_visit(group);
 			return group;
 		}
@@ -34,14 +23,14 @@ static struct group *find_working(struct context *context, const struct groups_f
 	return NULL;
 }
 
-static void fail_groups(struct context *context, const struct groups_failure *failure)
+static void fail_groups(struct context *context, uint32_t with, uint32_t culprit, const char *why)
 {
 	struct group *group;
 
 	pthread_mutex_lock(&context->lock);
-	while ((group = find_working(context, failure))) {
+	while ((group = find_working(context, with))) {
 		pthread_mutex_unlock(&context->lock);
-		group_fail(group, failure->status, (int32_t)failure->culprit, failure->why, failure->tell);
+		group_fail(group, ESP_EPEER, (int32_t)culprit, why, false);
 		pthread_mutex_lock(&context->lock);
 		group_depart(group);
 	}
@@ -109,7 +98,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		bool are_we_leaving = context->presence.is_leaving;
 		log_write(&context->log, are_we_leaving ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
 		if (!are_we_leaving)
-			fail_groups(context, &(struct groups_failure){rank, UINT64_MAX, ESP_EPEER, rank, why, false});
+			fail_groups(context, rank, rank, why);
 	}
 	if (fate == FATE_DEAD) /* one that is silent may be pardoned */
 		drop(context, rank);
@@ -123,7 +112,7 @@ static void on_accused(void *argument, uint32_t by, const char *how)
 
 	snprintf(why, sizeof(why), "the others go on without this rank: %s (told by %s)", how, context_rank_text(context, by, who));
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
-	fail_groups(context, &(struct groups_failure){NO_RANK, UINT64_MAX, ESP_EPEER, context->rank, why, false});
+	fail_groups(context, NO_RANK, context->rank, why);
 }
 
 static void on_accusation(void *argument, uint32_t rank, uint32_t by)
@@ -238,19 +227,7 @@ void membership_exit(struct context *context)
 
 /* ---- events ---- */
 
-/* What was on its way in either direction is lost, so calls of both could wait for ever; but both are there. */
-static void on_reset(struct context *context, uint32_t peer, uint64_t reset_ns)
-{
-	char who[RANK_TEXT], why[CONTROL_TEXT];
-
-	snprintf(why, sizeof(why), "the connection between rank %u and %s was reset, although both are there: something between them resets "
-	         "connections", context->rank, context_rank_text(context, peer, who));
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
-	fail_groups(context, &(struct groups_failure){peer, reset_ns, ESP_ELINK, peer, why, true});
-	shrink_connected(context, peer);
-}
-
-void membership_opened(void *argument, uint32_t peer, uint64_t reset_ns)
+void membership_opened(void *argument, uint32_t peer)
 {
 	struct context *context = argument;
 
@@ -258,8 +235,6 @@ void membership_opened(void *argument, uint32_t peer, uint64_t reset_ns)
 	context->has_met[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 	presence_connected(&context->presence, peer, clock_now_ns());
-	if (reset_ns != 0)
-		on_reset(context, peer, reset_ns);
 }
 
 bool membership_doubts(void *argument, uint32_t peer)

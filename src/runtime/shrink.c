@@ -256,17 +256,6 @@ void shrink_hear(struct context *context)
 	context->shrink_has_news = true;
 }
 
-void shrink_connected(struct context *context, uint32_t rank)
-{
-	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
-		uint32_t place = place_of(group, rank);
-
-		if (place < group->size)
-			agreement_connected(&group->shrink->agreement, place, clock_now_ns());
-		notice_verdict(group->shrink);
-	}
-}
-
 uint64_t shrink_turn(struct context *context, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;

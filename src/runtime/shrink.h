@@ -33,8 +33,6 @@ void shrink_fini(struct group *group, bool is_closing);
 /* For the steward's thread. */
 /* Presence knows more of somebody: agreements hear of it in the next turn, not from within what they have caused themselves. */
 void shrink_hear(struct context *context);
-/* There is another connection to it, and what was on the last one is lost. */
-void shrink_connected(struct context *context, uint32_t rank);
 void shrink_piece(struct context *context, uint32_t peer, const struct control_msg *msg);
 uint64_t shrink_turn(struct context *context, uint64_t now_ns);
 /* With context->lock held: a group of that name is opened, and verdicts about earlier ones are not about it. */

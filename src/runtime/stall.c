@@ -48,7 +48,9 @@ static uint32_t find_stuck(struct context *context, uint32_t lane)
 		return NO_PEER;
 	driver_acquire(driver);
 	for (uint32_t i = 0; i < context->size && found == NO_PEER; i++) {
-		if (tcp_stats(driver->tcp, i, &stats) && stall_is_stuck(&stats))
+		bool is_ours = context->rails.count < 2 || detour_has_given_up(context, i, lane);
+
+		if (is_ours && tcp_stats(driver->tcp, i, &stats) && stall_is_stuck(&stats))
 			found = i;
 	}
 	driver_release(driver);
@@ -103,7 +105,7 @@ static struct group *waiting_group_with(struct context *context, uint32_t rank)
 	return NULL;
 }
 
-static void fail_all(struct context *context, uint32_t rank, const char *why)
+void stall_fail(struct context *context, uint32_t rank, const char *why)
 {
 	struct group *group;
 
@@ -127,7 +129,7 @@ static void on_silence(struct context *context, const struct error *why)
 	context_rank_text(context, stall->peer, who);
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: %.120s", who, why->text);
 	if (gives_up)
-		fail_all(context, stall->peer, text);
+		stall_fail(context, stall->peer, text);
 	else if (!stall->was_told)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", text);
 	stall->was_told = true;
@@ -150,6 +152,6 @@ void stall_answered(struct context *context, uint32_t peer, uint32_t rail, const
 		snprintf(text, sizeof(text), "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
 		         "segment_bytes=%u, or the MTU of the interface; espalier doctor finds the largest that passes",
 		         context_rank_text(context, peer, who), stats.path_mtu, stats.segment_bytes > 1200 ? 1200u : 500u);
-		fail_all(context, peer, text);
+		stall_fail(context, peer, text);
 	}
 }

@@ -5,9 +5,8 @@
  * connection has done so some times in a row, its rail is knocked at: a new connection to the same rank, whose
  * handshake is a few small packets. If that stands and the other is still stuck, large packets get lost on the
  * way (an MTU that somebody set too high, and no word of it): the calls that wait for that rank
- * fail with that reason. If nobody answers either, the network is down there. A job with one rail waits until its
- * deadlines, as the network may come back; one of several rails gives up after some knocks, naming the
- * interface, as the other rails would wait with it.
+ * fail with that reason. If nobody answers either, the network is down there, and calls wait until their
+ * deadlines, as it may come back. In a job with several rails other ways are tried first (detour.h).
  *
  * For the steward's thread alone.
  */
@@ -31,6 +30,9 @@ struct stall {
 void stall_look(struct context *context, uint64_t now);
 /* why: NULL: the knock was answered. */
 void stall_answered(struct context *context, uint32_t peer, uint32_t rail, const struct error *why);
+
+/* Calls that wait for the rank end with that reason. */
+void stall_fail(struct context *context, uint32_t rank, const char *why);
 
 /* What a connection's numbers say. Pure. */
 bool stall_is_stuck(const struct tcp_stats *stats);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "runtime/steward_parts.h"
+#include "runtime/controls.h"
 
 #define TICK (20 * NS_PER_MS)
 
@@ -48,20 +48,9 @@ void steward_remove(struct steward *steward, struct link *link)
 		link->next->before = link->before;
 	steward->guests -= link->is_guest;
 	newcomers_gone(steward, link);
-	for (uint32_t i = 0; steward->control && i < steward->config.roster->size; i++) {
-		if (steward->control[i] == link)
-			steward->control[i] = NULL;
-	}
+	if (link->purpose == HELLO_CONTROL && steward->control[link->peer] == link)
+		controls_choose_other(steward, link->peer);
 	link_free(link);
-}
-
-static void receive_all(struct steward *steward, struct link *link)
-{
-	struct control_msg msg;
-
-	/* An event may queue messages on this link, but not remove it. */
-	while (link->state == LINK_OPEN && link_receive(link, &msg))
-		steward->config.events->message(steward->config.context, link->peer, &msg);
 }
 
 static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
@@ -69,7 +58,9 @@ static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose,
 	const struct steward_events *events = steward->config.events;
 
 	if (purpose == HELLO_LANE)
-		events->lane_unreachable(steward->config.context, peer, lane, why);
+		steward->dialled[peer] &= ~(UINT64_C(1) << lane);
+	if (purpose == HELLO_LANE || purpose == HELLO_AGAIN)
+		events->lane_unreachable(steward->config.context, peer, lane, purpose == HELLO_AGAIN, why);
 	else if (purpose == HELLO_PROBE)
 		events->probe_unreachable(steward->config.context, peer, lane, why);
 	else
@@ -101,16 +92,16 @@ static void dial_failed(struct steward *steward, struct link *link)
 		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
 		return;
 	}
-	bool is_check = link->is_check, is_spare = link->is_spare;
+	bool is_check = link->is_check, is_spare = controls_is_spare(steward, link);
 	struct error why = is_check ? link->doubt : link->err;
 	uint32_t peer = link->peer, lane = link->lane;
 	uint8_t purpose = link->purpose;
-	if (is_spare)
-		check_pass_queue_on(steward, link);
 	steward_remove(steward, link);
+	if (is_spare)
+		return;
 	if (is_check)
 		steward->config.events->closed(steward->config.context, peer, &why);
-	else if (!is_spare)
+	else
 		unreachable(steward, peer, purpose, lane, &why);
 }
 
@@ -121,26 +112,17 @@ static void link_ended(struct steward *steward, struct link *link)
 		dial_failed(steward, link);
 		return;
 	}
-	bool was_control = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_CONTROL;
-	bool was_shelf = link->handshake.state == HANDSHAKE_DONE && link->purpose == HELLO_SHELF;
-	bool may_be_there = !link->local && (link->err.status == ESP_EPEER || link->err.status == ESP_ELINK);
-	struct card_address far = link->far;
+	bool is_proved = link->handshake.state == HANDSHAKE_DONE;
+	if (is_proved && link->purpose == HELLO_CONTROL) {
+		controls_ended(steward, link);
+		return;
+	}
+	bool was_shelf = is_proved && link->purpose == HELLO_SHELF;
 	uint32_t peer = link->peer;
 	struct error why = link->err;
 	steward_remove(steward, link);
 	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
 		unreachable(steward, peer, HELLO_SHELF, 0, &why);
-	if (!was_control)
-		return;
-	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
-	for (struct link *other = steward->links; other; other = other->next) {
-		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
-			receive_all(steward, other);
-	}
-	if (may_be_there && steward->config.events->doubts(steward->config.context, peer))
-		check_begin(steward, peer, &far, &why);
-	else
-		steward->config.events->closed(steward->config.context, peer, &why);
 }
 
 static void lane_done(struct steward *steward, struct link *link)
@@ -154,25 +136,24 @@ static void lane_done(struct steward *steward, struct link *link)
 		link_pin(link, &steward->config.listener->interfaces);
 	if (dialled && link->attempts > 1 && link->rail != ROUTE_ANY && steward->config.rails->count > 1)
 		log_write(steward->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, link->way);
+	uint32_t rail = link_rail(link, &steward->ways);
 	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	link->fd = -1;
 	steward_remove(steward, link);
 	if (purpose == HELLO_PROBE)
 		steward->config.events->probe_connected(steward->config.context, peer, lane, fd, dialled);
 	else
-		steward->config.events->lane_connected(steward->config.context, peer, lane, fd);
+		steward->config.events->lane_connected(steward->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
 }
 
 static void opened(struct steward *steward, struct link *link)
 {
 	const struct steward_events *events = steward->config.events;
-	uint64_t doubt_ns = check_end(steward, link);
 
-	if (!steward->control[link->peer])
-		steward->control[link->peer] = link;
-	if (link->dialled)
+	controls_opened(steward, link);
+	if (link->dialled && link->lane == 0)
 		events->control_connected(steward->config.context, link->peer);
-	events->opened(steward->config.context, link->peer, doubt_ns);
+	events->opened(steward->config.context, link->peer);
 }
 
 void steward_turn_link(struct steward *steward, struct link *link)
@@ -196,7 +177,8 @@ void steward_turn_link(struct steward *steward, struct link *link)
 		opened(steward, link);
 	}
 	link_flush(link);
-	receive_all(steward, link);
+	if (link->state == LINK_OPEN)
+		controls_turn(steward, link);
 	link_flush(link);
 	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
 		handing_done(steward, link);
@@ -214,6 +196,8 @@ void steward_dial_now(struct steward *steward, struct link *link)
 {
 	link->err = (struct error){0};
 	handshake_fini(&link->handshake);
+	if (link->rotates)
+		link->rail = steward->config.events->rail(steward->config.context, link->peer, link->lane, link->attempts);
 	link_dial(link, &steward->ways);
 	if (link->state == LINK_BROKEN)
 		dial_failed(steward, link);
@@ -233,6 +217,9 @@ struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello
 	link->purpose = (uint8_t)purpose;
 	link->lane = lane;
 	link->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % steward->config.rails->count : ROUTE_ANY;
+	link->rotates = steward->config.rails->count > 1 && (purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
+	if (purpose == HELLO_LANE && steward->config.rails->count > 1)
+		link->rail = steward->config.events->rail(steward->config.context, peer, lane, 0);
 	link->dialled_ns = clock_now_ns();
 	link->deadline_ns = link->dialled_ns + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));
@@ -242,7 +229,7 @@ struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello
 	return link;
 }
 
-static void dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
 {
 	struct link *link = steward_new_dial(steward, peer, purpose, lane, patience_ns);
 	struct error why;
@@ -257,17 +244,6 @@ static void dial(struct steward *steward, uint32_t peer, enum hello_purpose purp
 
 /* ---- errands ---- */
 
-static void send_to(struct steward *steward, uint32_t peer, const struct control_msg *msg)
-{
-	if (!steward->control[peer])
-		dial(steward, peer, HELLO_CONTROL, 0, steward->config.patience_ns);
-	struct link *link = steward->control[peer];
-	if (!link) /* the dialling has failed for good at once */
-		return;
-	link_queue(link, msg);
-	steward->has_queued = true;
-}
-
 /* Many messages leave together: when all ranks leave, each passes on word of each. */
 static void flush_all(struct steward *steward)
 {
@@ -275,35 +251,46 @@ static void flush_all(struct steward *steward)
 		return;
 	steward->has_queued = false;
 	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->state != LINK_OPEN || link->out_at == link->out_bytes)
-			continue;
-		link_flush(link);
-		steward_watch(steward, link, EPOLL_CTL_MOD);
+		if (link->state == LINK_OPEN && steward->control[link->peer] == link && controls_speak(steward, link))
+			steward_watch(steward, link, EPOLL_CTL_MOD);
 	}
+}
+
+static void dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
+{
+	uint64_t bit = UINT64_C(1) << lane;
+
+	if (steward->config.rails->count > 1 && steward->dialled[peer] & bit)
+		return; /* the other end asks for it, and so did we */
+	steward->dialled[peer] |= bit;
+	steward_dial(steward, peer, HELLO_LANE, lane, steward->config.patience_ns);
 }
 
 static void run_errand(struct steward *steward, const struct errand *errand)
 {
 	switch (errand->what) {
 	case ERRAND_DIAL_LANE:
-		dial(steward, errand->peer, HELLO_LANE, errand->lane, steward->config.patience_ns);
+		dial_lane(steward, errand->peer, errand->lane);
+		break;
+	case ERRAND_DIAL_AGAIN:
+		steward_dial(steward, errand->peer, HELLO_AGAIN, errand->lane, errand->patience_ns);
 		break;
 	case ERRAND_DIAL_PROBE:
-		dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
+		steward_dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
 		break;
 	case ERRAND_DIAL_SHELF:
-		dial(steward, errand->peer, HELLO_SHELF, 0, steward->config.patience_ns);
+		steward_dial(steward, errand->peer, HELLO_SHELF, 0, steward->config.patience_ns);
 		break;
 	case ERRAND_DIAL_CONTROL:
-		dial(steward, errand->peer, HELLO_CONTROL, 0, steward->config.patience_ns);
+		steward_dial(steward, errand->peer, HELLO_CONTROL, 0, steward->config.patience_ns);
 		break;
 	case ERRAND_SEND:
-		send_to(steward, errand->peer, &errand->msg);
+		controls_send(steward, errand->peer, &errand->msg);
 		break;
 	case ERRAND_SEND_ALL:
 		for (uint32_t i = 0; i < steward->config.roster->size; i++) {
 			if (steward->control[i] && steward->config.events->passes_on(steward->config.context, i))
-				send_to(steward, i, &errand->msg);
+				controls_send(steward, i, &errand->msg);
 		}
 		break;
 	case ERRAND_RUN:
@@ -379,6 +366,11 @@ bool steward_has_control(const struct steward *steward, uint32_t peer)
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
 {
 	(void)post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
+}
+
+void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, uint64_t patience_ns)
+{
+	(void)post(steward, (struct errand){.what = ERRAND_DIAL_AGAIN, .peer = peer, .lane = lane, .patience_ns = patience_ns});
 }
 
 void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns)
@@ -482,6 +474,8 @@ static void handle(struct steward *steward, const struct epoll_event *event)
 		ports_open_door(steward);
 	else if (event->data.ptr == &steward->config.extra_fd)
 		steward->config.events->extra(steward->config.context);
+	else if (event->data.ptr == &steward->config.link_fd)
+		steward->config.events->links(steward->config.context);
 	else
 		steward_turn_link(steward, event->data.ptr);
 }
@@ -574,6 +568,10 @@ static void free_all(struct steward *steward)
 		(void)eventfd_write(steward->door_free_fd, 1);
 		close(steward->door_free_fd);
 	}
+	for (uint32_t i = 0; steward->talks && i < steward->config.roster->size; i++)
+		talk_fini(&steward->talks[i]);
+	free(steward->talks);
+	free(steward->dialled);
 	free(steward->control);
 	shelf_fini(&steward->shelf);
 	pthread_mutex_destroy(&steward->lock);
@@ -617,25 +615,27 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->config = *config;
 	steward->door_free_fd = -1;
 	steward->ways = (struct link_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
-	                                   config->segment_bytes};
+	                                   config->segment_bytes, config->interval_ns / 8};
 	steward->listen_count = config->listener->count;
 	memcpy(steward->listen_fds, config->listener->fds, sizeof(steward->listen_fds));
 	pthread_mutex_init(&steward->lock, NULL);
 	errands_init(&steward->errands);
 	turnstile_init(&steward->turnstile, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
 	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE | 1u << HELLO_SHELF, config->lanes,
-	              &steward->listener);
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE |
+	                                    1u << HELLO_SHELF | 1u << HELLO_AGAIN, config->lanes, &steward->listener);
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
+	steward->talks = calloc(config->roster->size, sizeof(struct talk));
+	steward->dialled = calloc(config->roster->size, sizeof(uint64_t));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && steward_watch_own(steward, &steward->wake_fd) &&
 	               ports_watch(steward) &&
-	               steward_watch_own(steward, &steward->config.extra_fd);
+	               steward_watch_own(steward, &steward->config.extra_fd) && steward_watch_own(steward, &steward->config.link_fd);
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	enum esp_status shelf = shelf_init(&steward->shelf, config->local_self, config->local_count, config->descriptors,
 	                                   config->descriptor_count);
-	if (!steward->control || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
+	if (!steward->control || !steward->talks || !steward->dialled || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
 		*out = NULL;
 		free_all(steward);
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");

@@ -27,18 +27,20 @@
 struct steward;
 
 struct steward_events {
-	/* A data connection; takes the descriptor. */
-	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd);
-	/* steward_dial_lane() was in vain. */
-	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, const struct error *why);
+	/* A data connection; takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is. */
+	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
+	/* steward_dial_lane(), again: or _again(), was in vain. */
+	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
+	/* Which rail a connection takes, if there are several. */
+	uint32_t (*rail)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
 	/* A connection to measure a rail with; takes the descriptor. dialled: by steward_dial_probe(), which may also be in vain. */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
-	/* A control connection stands, whoever dialled it. reset_ns: when one has ended before, although the rank has not; 0: none has. */
-	void (*opened)(void *context, uint32_t peer, uint64_t reset_ns);
-	/* A control connection that this rank dialled stands, or cannot be made. */
+	/* A control connection stands, whoever dialled it. */
+	void (*opened)(void *context, uint32_t peer);
+	/* The first control connection that this rank dialled stands, or one cannot be made. */
 	void (*control_connected)(void *context, uint32_t peer);
 	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
 	/* A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (turnstile.h). */
@@ -48,6 +50,8 @@ struct steward_events {
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
 	/* Is anything to be done before that to find out whether the rank is there: is that of interest? */
 	bool (*doubts)(void *context, uint32_t peer);
+	/* The descriptor link_fd is readable. */
+	void (*links)(void *context);
 	/* Does what is for all go to this rank first? */
 	bool (*passes_on)(void *context, uint32_t peer);
 	/* steward_config.extra_fd is readable. */
@@ -74,6 +78,7 @@ struct steward_config {
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
 	int door_free_fd;               /* readable once nobody else listens there; taken. -1: it is free         */
 	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
+	int link_fd;                    /* the same, for word of interfaces. -1: none */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;      /* at most SHELF_EACH_MOST */
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
@@ -94,7 +99,10 @@ ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, st
 /* Sends what is queued, for a tenth of the interval at most, and closes all connections. No event comes any more. NULL is fine. */
 void steward_close(struct steward *steward);
 
+/* With several rails, nothing if it has been done before: connections are then replaced, one by one, by the lower of two ranks. */
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
+/* A connection in place of the one that there is, trying all rails for so long. */
+void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, uint64_t patience_ns);
 /* On one rail and no other, for so long. */
 void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns);
 void steward_dial_control(struct steward *steward, uint32_t peer);
@@ -135,6 +143,14 @@ bool steward_has_control(const struct steward *steward, uint32_t peer);
 void steward_expect(struct steward *steward);
 /* The same: no longer, as it is from the beginning on. */
 void steward_settle(struct steward *steward);
+
+/*
+ * By the steward's thread alone: another control connection in place of the one that there is, if that goes on this rail (ROUTE_ANY:
+ * wherever it goes) and none is being made. What was said on it and not heard is said again.
+ */
+void steward_leave_rail(struct steward *steward, uint32_t peer, uint32_t rail);
+/* By the steward's thread alone: tells of each control connection of whose sending nothing has arrived for so long. */
+void steward_find_stuck(struct steward *steward, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail));
 
 /* From now on tick() is wanted, or not. */
 void steward_tick(struct steward *steward, bool wanted);

@@ -1,8 +1,10 @@
 /*
- * steward_parts.h - what the steward is made of. Private to steward.c, ports.c, handing.c, check.c and newcomers.c, for its thread.
+ * steward_parts.h - what the steward is made of. Private to steward.c, controls.c, check.c, ports.c, handing.c and newcomers.c, for its
+ * thread.
  *
- * steward.c has the links, what others ask for, and the thread; ports.c who is let in where the rank listens; handing.c the descriptors
- * of the ranks of this host; check.c whether a rank is there whose connection has ended; newcomers.c who waits at the door.
+ * steward.c has the links, what others ask for, and the thread; controls.c which control connection is spoken on; check.c whether a rank
+ * is there whose connection has ended; ports.c who is let in where the rank listens; handing.c the descriptors of the ranks of this
+ * host; newcomers.c who waits at the door.
  */
 #ifndef RUNTIME_STEWARD_PARTS_H
 #define RUNTIME_STEWARD_PARTS_H
@@ -12,6 +14,7 @@
 
 #include "runtime/errands.h"
 #include "runtime/link.h"
+#include "runtime/talk.h"
 #include "runtime/turnstile.h"
 
 struct steward {
@@ -29,7 +32,9 @@ struct steward {
 	struct shelf shelf;         /* of descriptors of this host's ranks */
 	bool is_serving;            /* the first rank: all have left theirs */
 	uint32_t served;            /* and how many have got them all       */
-	struct link **control; /* by rank: the first open or coming control connection */
+	struct link **control; /* by rank: the open or coming control connection that is spoken on */
+	struct talk *talks;    /* by rank */
+	uint64_t *dialled;     /* by rank: lanes that were dialled, a bit each, where connections are replaced */
 	struct handshake_config listener;
 	struct rng rng;
 	bool is_door_open;     /* config.door_fd is ours alone */
@@ -59,6 +64,8 @@ void steward_remove(struct steward *steward, struct link *link);
 /* A link that is to be dialled; NULL: no memory. Then it is dialled, and may be gone afterwards. */
 struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
 void steward_dial_now(struct steward *steward, struct link *link);
+/* Both; it may be gone already if it failed for good at once, and somebody was told. */
+void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
 /* Moves a link as far as it goes. It may be gone afterwards. */
 void steward_turn_link(struct steward *steward, struct link *link);
 
@@ -80,19 +87,16 @@ void ports_proved(struct steward *steward, struct link *link);
 
 /* ---- check.c ---- */
 
-/* Dials it once more, first where it was (far); if it does not come about, closed() is told, and why. */
-void check_begin(struct steward *steward, uint32_t peer, const struct card_address *far, const struct error *why);
+/*
+ * The last control connection to a rank has broken: dials it once more, in so long, first where it was (far). count: of that connection
+ * (controls.h). If it does not come about, closed() is told, and why.
+ */
+void check_begin(struct steward *steward, uint32_t peer, uint32_t count, uint64_t wait_ns, const struct card_address *far,
+                 const struct error *why);
 /* Of a link that was dialled for that: nobody listens there, and where a connection has just ended there is no need to ask twice. */
 bool check_is_refused(const struct steward *steward, const struct link *link);
 /* Its time is over. True: somebody listens, so the process is there, busy or stopped, and silence will tell: it goes on. */
 bool check_goes_on(const struct steward *steward, struct link *link, uint64_t now_ns);
-/*
- * The rank is there, whoever of us two has dialled. Since when was there doubt? 0: there was none. A check that is still under way
- * goes on, as it may have come about already at the other end, which would doubt us if it was closed.
- */
-uint64_t check_end(struct steward *steward, const struct link *proof);
-/* That one does not come about: what waits for it goes where there is a connection. */
-void check_pass_queue_on(struct steward *steward, const struct link *spare);
 
 /* ---- newcomers.c ---- */
 

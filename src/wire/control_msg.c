@@ -18,7 +18,9 @@ enum {
 	AT_NOTE = 36,
 	AT_TEXT = AT_NOTE + CALL_NOTE_BYTES,
 	AT_ZERO = AT_TEXT + CONTROL_TEXT,
-	AT_CRC = AT_ZERO + 4,
+	AT_NUMBER = AT_ZERO + 4,
+	AT_HEARD = AT_NUMBER + 8,
+	AT_CRC = AT_HEARD + 8,
 };
 _Static_assert(AT_CRC + 4 == CONTROL_BYTES, "the layout in control_msg.h");
 
@@ -87,6 +89,8 @@ void control_encode(const struct control_msg *msg, uint8_t out[CONTROL_BYTES])
 		memcpy(out + AT_TEXT, msg->text, CONTROL_TEXT);
 	else
 		put_text(msg->text, out + AT_TEXT);
+	bytes_put64(out + AT_NUMBER, msg->number);
+	bytes_put64(out + AT_HEARD, msg->heard);
 	bytes_put32(out + AT_CRC, crc32c(0, out, AT_CRC));
 }
 
@@ -122,6 +126,8 @@ bool control_decode(const uint8_t in[CONTROL_BYTES], struct control_msg *out)
 		.status = status,
 		.sequence = bytes_get64(in + AT_SEQUENCE),
 		.peer = bytes_get32(in + AT_PEER),
+		.number = bytes_get64(in + AT_NUMBER),
+		.heard = bytes_get64(in + AT_HEARD),
 	};
 	call_note_decode(in + AT_NOTE, &out->note);
 	memcpy(out->text, in + AT_TEXT, CONTROL_TEXT);

@@ -4,8 +4,11 @@
  * Messages on control connections, all of one size, so that no length is believed; each ends
  * with a checksum. All numbers are little endian.
  *
- *     0     4     8      12       16     20      24        32    36         84       340   344
- *     type  from  about  channel  first  status  sequence  peer  note (48)  text     0     crc
+ *     0     4     8      12       16     20      24        32    36         84       340   344     352    360
+ *     type  from  about  channel  first  status  sequence  peer  note (48)  text     0     number  heard  crc
+ *
+ * What two ranks tell each other is numbered, and each says up to which number it has heard the other: so what was under way on
+ * a connection that broke is said again on the next, and nothing is heard twice (runtime/talk.h).
  */
 #ifndef WIRE_CONTROL_MSG_H
 #define WIRE_CONTROL_MSG_H
@@ -13,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONTROL_BYTES 348u
+#define CONTROL_BYTES 364u
 #define CONTROL_TEXT 256u /* with the NUL */
 #define CALL_NOTE_BYTES 48u
 
@@ -39,8 +42,11 @@ enum control_type {
 	                     * to all. sequence tells times apart                                      */
 	CONTROL_OFF = 16,   /* the group was to grow, by call `sequence` (of which `about` is the lower half), and does not: text
 	                     * says why; passed on to all                                              */
+	CONTROL_HEARD = 17, /* nothing but `heard`; it has no number itself                            */
+	CONTROL_DIAL = 18,  /* where connections may be replaced, to the lower of two ranks, who makes them: I need lane `sequence` */
+	CONTROL_MOVE = 19,  /* to the same: nothing gets through on rail `sequence` between us, replace what goes there */
 };
-#define CONTROL_TYPE_LAST CONTROL_OFF
+#define CONTROL_TYPE_LAST CONTROL_MOVE
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes
@@ -85,6 +91,8 @@ struct control_msg {
 	uint32_t peer;     /* a second rank, or UINT32_MAX                                */
 	struct call_note note;
 	char text[CONTROL_TEXT];
+	uint64_t number;   /* from 1 on; 0: not to be said again                          */
+	uint64_t heard;    /* the sender has heard all of the receiver's up to this       */
 };
 
 /* Bytes of the text that nobody should print become '?'. */

@@ -14,6 +14,8 @@ static struct control_msg draw(struct rng *rng)
 		.status = -(int32_t)rng_below(rng, 50),
 		.sequence = rng_next(rng),
 		.peer = (uint32_t)rng_next(rng),
+		.number = rng_next(rng),
+		.heard = rng_next(rng),
 		.note = {
 			.collective = (uint8_t)rng_next(rng),
 			.type = (uint8_t)rng_next(rng),
@@ -48,6 +50,7 @@ static void round_trip(struct rng *rng)
 		CHECK(back.type == msg.type && back.from == msg.from && back.about == msg.about && back.channel == msg.channel);
 		CHECK(back.first == msg.first && back.status == msg.status && back.sequence == msg.sequence);
 		CHECK(back.peer == msg.peer && memcmp(&back.note, &msg.note, sizeof(msg.note)) == 0);
+		CHECK(back.number == msg.number && back.heard == msg.heard);
 		CHECK_STR(back.text, msg.text);
 		CHECK_U64(call_note_digest(&back.note), call_note_digest(&msg.note));
 	}

@@ -31,7 +31,7 @@ static bool makes_sense(const uint8_t in[HELLO_BYTES], const struct hello *hello
 {
 	if (hello->purpose < HELLO_STORE || hello->purpose > HELLO_PURPOSE_LAST || hello->verdict >= HELLO_VERDICT_COUNT)
 		return false;
-	if (hello->lane != 0 && hello->purpose != HELLO_LANE && hello->purpose != HELLO_PROBE)
+	if (hello->lane != 0 && (hello->purpose == HELLO_STORE || hello->purpose == HELLO_DOOR))
 		return false;
 	return bytes_get32(in + 20) == 0;
 }

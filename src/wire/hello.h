@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HELLO_VERSION 5u /* of everything on the wire */
+#define HELLO_VERSION 6u /* of everything on the wire */
 
 #define HELLO_MAGIC_BYTES 8u
 #define HELLO_NONCE_BYTES 32u
@@ -43,8 +43,9 @@ enum hello_purpose {
 	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
 	HELLO_PROBE = 5,   /* how fast is this rail?         */
 	HELLO_SHELF = 6,   /* descriptors of the ranks of one host */
+	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has */
 };
-#define HELLO_PURPOSE_LAST HELLO_SHELF
+#define HELLO_PURPOSE_LAST HELLO_AGAIN
 
 /* What the listener thinks of the dialer's hello. */
 enum hello_verdict {
@@ -68,7 +69,7 @@ struct hello {
 	uint32_t from;   /* the sender's rank                    */
 	uint32_t to;     /* the rank that the sender talks to    */
 	uint32_t size;   /* ranks in the group                   */
-	uint32_t lane;   /* or rail, of HELLO_PROBE; 0 for other purposes */
+	uint32_t lane;   /* or rail, of HELLO_PROBE; how many there were before, of HELLO_CONTROL; 0 for other purposes */
 	uint64_t epoch;  /* how often the group was formed anew  */
 	uint8_t job[HELLO_JOB_BYTES];
 	uint8_t settings[HELLO_DIGEST_BYTES]; /* of what all ranks must have set alike */

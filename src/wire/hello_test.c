@@ -29,7 +29,7 @@ static void golden(void)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)(i + 1);
-	memcpy(bytes, "\x05\x00\x03\x09", 4);
+	memcpy(bytes, "\x06\x00\x03\x09", 4);
 	memset(bytes + 20, 0, 4);
 	CHECK(hello_decode(bytes, &hello));
 	CHECK_U64(hello.version, HELLO_VERSION);
@@ -85,7 +85,7 @@ static void refused(struct rng *rng)
 	hello.lane = 0;
 	for (unsigned value = 0; value < 256; value++)
 		CHECK(decodes_with(&hello, 2, (uint8_t)value) == (value >= HELLO_STORE && value <= HELLO_PURPOSE_LAST));
-	hello.purpose = HELLO_CONTROL; /* has no lanes */
+	hello.purpose = HELLO_DOOR; /* has no lanes */
 	CHECK(decodes_with(&hello, 16, 0) && !decodes_with(&hello, 16, 1));
 }
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""A job between hosts with two interfaces goes on when one of them dies, with right results, and ends when the other dies too.
+
+rails_test.py RAIL_PROGRAM
+
+Hosts are network namespaces (tests/netns.py) at two bridges, one for each rail.
+"""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+import netns
+
+PROGRAM = os.path.abspath(sys.argv[1])
+ENOUGH = 16 << 20  # bytes that show that a job is at work
+
+
+@contextlib.contextmanager
+def hosts(names):
+    """Two networks with all of the hosts, each a bridge of its own: what happens to one host's cable, the others do not see."""
+    with netns.Network() as network:
+        network.host(*names)
+        for rail in (0, 1):
+            network.host(f"s{rail}")
+            network.ip(f"s{rail}", "link", "add", "name", "bridge", "type", "bridge")
+            network.ip(f"s{rail}", "link", "set", "bridge", "up")
+            for at, host in enumerate(names):
+                end = f"eth{rail}"
+                network.cable(host, f"s{rail}", f"p{at}", (f"10.{rail}.0.{at + 1}/24", f"10.9.{rail}.{at + 1}/32"))
+                network.ip(host, "link", "set", f"p{at}", "down")
+                network.ip(host, "link", "set", f"p{at}", "name", end, "up")
+                network.ip(f"s{rail}", "link", "set", f"p{at}", "master", "bridge")
+        yield network
+
+
+class Job:
+    """The program on some hosts, from its start until it is at work on both rails."""
+
+    def __init__(self, network, ranks, *words, **settings):
+        self.network = network
+        self.file = os.path.join(network.folder.name, "over")
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self.file)
+        self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
+                                   **{"log": "info", "rail_weights": "1:1", **settings})
+        for rail in (0, 1):
+            self.at_work("a", rail)
+
+    def at_work(self, host, rail, enough=ENOUGH):
+        """Waits until so much more has left there, or a rank has ended."""
+        begin = self.network.sent(host, f"eth{rail}")
+        while self.network.sent(host, f"eth{rail}") < begin + enough and all(rank.poll() is None for rank in self.ranks):
+            time.sleep(0.01)
+
+    def end(self):
+        """(status, out, err) by rank."""
+        with open(self.file, "w", encoding="utf-8"):
+            pass
+        return self.wait()
+
+    def wait(self):
+        return [(rank.wait(), out, err) for rank in self.ranks for out, err in [rank.communicate()]]
+
+
+def check_right(ended, *texts):
+    rounds = set()
+    for status, out, err in ended:
+        assert status == 0 and "WRONG" not in err, (status, out, err)
+        rounds.add(re.fullmatch(r"(\d+) rounds, all right\n", out).group(1))
+    assert len(rounds) == 1, ended
+    for text in texts:
+        assert any(re.search(text, err) for _, _, err in ended), (text, ended)
+
+
+def check_error(ended, text):
+    for status, out, err in ended:
+        assert status != 0 and "WRONG" not in err and not out, (status, out, err)
+    assert any(re.search(text, err) for _, _, err in ended), (text, ended)
+
+
+def cut(network, host, rail):
+    """Nothing passes any more in either direction, and nobody is told."""
+    rules = ["table inet cut {", "chain in {", "type filter hook input priority 0", f"iifname eth{rail} drop", "}",
+             "chain out {", "type filter hook output priority 0", f"oifname eth{rail} drop", "}", "}", ""]
+    network.run(host, "nft", "-f", "-", input="\n".join(rules).encode())
+
+
+def path_is_cut(rail, ranks, liveness_ms=10000):
+    """A path that loses everything. rail 0 is also the one that the ranks talk to each other on."""
+    with hosts("ab") as network:
+        job = Job(network, ranks, liveness_ms=liveness_ms)
+        cut(network, "b", rail)
+        job.at_work("a", 1 - rail, 2 * ENOUGH)
+        check_right(job.end(), rf"eth{rail} carries nothing to rank \d on [ab] any more: what it carried goes through eth{1 - rail}")
+
+
+def link_is_down(rail, host):
+    """The kernel of one host knows at once, the others are told by it. So soon that only that can be the reason."""
+    with hosts("abc") as network:
+        job = Job(network, "abc", liveness_ms=60000)
+        network.ip(host, "link", "set", f"eth{rail}", "down")
+        job.at_work("a", 1 - rail, 4 * ENOUGH)
+        check_right(job.end(), rf"eth{rail} has no link", rf"eth{rail} carries nothing to rank \d on {host} any more: "
+                    rf"what it carried goes through eth{1 - rail}")
+
+
+def idle_connections():
+    """Between calls that come seldom. What a rank has sent and forgotten arrives all the same."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", 100, liveness_ms=2000)
+        cut(network, "a", 1)
+        job.at_work("a", 0)
+        check_right(job.end(), "eth1 carries nothing")
+
+
+def there_and_back():
+    """The first rail dies, comes back, and is used again when the second one dies."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", liveness_ms=4000)
+        network.ip("a", "link", "set", "eth1", "down")
+        job.at_work("a", 0, 2 * ENOUGH)
+        network.ip("a", "link", "set", "eth1", "up")
+        network.ip("b", "link", "set", "eth0", "down")
+        job.at_work("a", 1, 2 * ENOUGH)
+        check_right(job.end(), "eth1 carries nothing to rank 1 on b any more: what it carried goes through eth0",
+                    "eth0 carries nothing to rank 1 on b any more: what it carried goes through eth1")
+
+
+def both_are_cut(fast):
+    """The last one: an error that names it, within the interval."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", liveness_ms=4000)
+        for rail in (1, 0):
+            if fast:
+                network.ip("b", "link", "set", f"eth{rail}", "down")
+            else:
+                cut(network, "b", rail)
+            if rail == 1:
+                job.at_work("a", 0, 2 * ENOUGH)
+        check_error(job.wait(), r"nothing gets through to rank \d on [ab] any more|is given up")
+
+
+def quiet_connections(network, host):
+    """(own end, other end) of each on which little was sent: the control connections."""
+    words = network.run(host, "ss", "-HtniO", "state", "established", stdout=subprocess.PIPE).stdout.decode().splitlines()
+    found = [re.search(r"(\S+:\d+)\s+(\S+:\d+) .*bytes_sent:(\d+) ", line) for line in words]
+    return [(at.group(1), at.group(2)) for at in found if at and int(at.group(3)) < ENOUGH / 4]
+
+
+def controls_are_reset():
+    """By something in between: others take their place, on any rail, and nobody notices."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", liveness_ms=10000)
+        for own, other in quiet_connections(network, "b"):
+            # Its other end may have gone with one before; then it says so.
+            network.run("b", "ss", "-K", "src", own, "dst", other, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for rail in (0, 1):
+            job.at_work("a", rail)
+        check_right(job.end(), "although it is there; another connection stands")
+
+
+def rank_is_killed(is_cut):
+    """It is named, and at once: its kernel answers that nobody is there any more, also where only one rail is left."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", liveness_ms=4000 if is_cut else 60000)
+        if is_cut:
+            cut(network, "b", 1)
+            job.at_work("a", 0, 2 * ENOUGH)
+        job.ranks[1].kill()
+        status, out, err = job.wait()[0]
+        assert status != 0 and not out and "rank 1 on b has died, or ended" in err, (status, out, err)
+
+
+def main():
+    netns.skip_unless_possible("nft", "unshare")
+    netns.timed(path_is_cut, 1, "ab")
+    for rail in 0, 1:
+        netns.timed(path_is_cut, rail, "aabb", 4000)
+    for rail, host in (1, "a"), (0, "b"), (1, "c"):
+        netns.timed(link_is_down, rail, host)
+    netns.timed(idle_connections)
+    netns.timed(there_and_back)
+    for fast in True, False:
+        netns.timed(both_are_cut, fast)
+    netns.timed(controls_are_reset)
+    for is_cut in False, True:
+        netns.timed(rank_is_killed, is_cut)
+
+
+if __name__ == "__main__":
+    main()
