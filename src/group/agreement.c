@@ -286,18 +286,6 @@ void agreement_accused(struct agreement *agreement, uint32_t place, uint32_t by,
 	look(agreement, now);
 }
 
-/* Whoever waits for a verdict asks for it, and gets it again; what is asked only once is asked again here. */
-void agreement_connected(struct agreement *agreement, uint32_t place, uint64_t now)
-{
-	if (!agreement->is_started || agreement->is_decided || !is_available(agreement, place))
-		return;
-	if (!is_leading(agreement) && leader_of(agreement, agreement->round) == place)
-		join_round(agreement, now);
-	else if (is_leading(agreement) && agreement->has_proposed && agreement_is_asked(agreement, place))
-		agreement_propose(agreement); /* under another ballot: it may have answered, and that is lost */
-	look(agreement, now);
-}
-
 void agreement_heard(struct agreement *agreement, uint32_t place, uint64_t now)
 {
 	struct agreement_place *at = &agreement->places[place];

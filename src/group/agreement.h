@@ -107,8 +107,6 @@ void agreement_start(struct agreement *agreement, uint64_t everywhere, uint64_t 
 
 void agreement_gone(struct agreement *agreement, uint32_t place, uint64_t now_ns);
 void agreement_accused(struct agreement *agreement, uint32_t place, uint32_t by, uint64_t now_ns);
-/* There is a new connection to it, in place of one that broke: what was sent to it, or came from it, may be lost. */
-void agreement_connected(struct agreement *agreement, uint32_t place, uint64_t now_ns);
 /* Any sign of life. */
 void agreement_heard(struct agreement *agreement, uint32_t place, uint64_t now_ns);
 /* Before it is started too. A message that is none is ignored. */

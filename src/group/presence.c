@@ -284,18 +284,12 @@ void presence_begin(struct presence *presence, uint64_t now)
 
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 {
-	struct member *member = &presence->all[rank];
-
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
-	/* What was said on an earlier connection may be lost, so it is said again: that we leave, that we beat it, that we do not. */
-	if (presence->is_leaving) {
+	if (presence->is_leaving) { /* word of that went around before, and this connection may end before it comes there */
 		struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
 
 		presence->events->send(presence->context, rank, &msg);
-	} else if (presence->has_begun && !presence->is_outcast && member->fate == FATE_HERE) {
-		member->beaten_ns = now;
-		send_beat(presence, rank, CONTROL_BEAT, !member->is_next);
 	}
 }
 

@@ -86,7 +86,7 @@ void presence_fini(struct presence *presence);
 
 /* The control connections stand, the job begins: neighbours are dialled and beaten from now on. */
 void presence_begin(struct presence *presence, uint64_t now_ns);
-/* A control connection to a rank stands; there may have been one before, on which something was lost. */
+/* A control connection to a rank stands. There may have been one before, of which nothing was lost. */
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* One was closed by the other end. */
 void presence_closed(struct presence *presence, uint32_t rank, const char *how, uint64_t now_ns);

@@ -96,8 +96,7 @@ static void check_data(uint64_t seed)
 
 		for (uint32_t k = 0; goes_on(one) && k < world.options.size; k++) {
 			const struct world_rank *other = &world.ranks[k];
-			/* Or it is under way still: cut. A reset fails the new group too. */
-			bool has_come = !world.pipes[k][i].first && !world.pipes[k][i].was_reset;
+			bool has_come = !world.pipes[k][i].first; /* or it is under way still: cut */
 
 			/* Who is known to stay behind has failed the new group. */
 			if (k != i && goes_on(other) && same_verdict(&one->agreement, &other->agreement) && agreement_keeps(&one->agreement, k) &&

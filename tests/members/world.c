@@ -312,10 +312,6 @@ static void deliver(struct world_rank *rank, uint32_t from, const struct world_m
 		break;
 	case WORLD_CONNECTED:
 		presence_connected(&rank->presence, from, now);
-		if (message->again && !rank->has_freed) {
-			group_failed(rank);
-			agreement_connected(&rank->agreement, from, now);
-		}
 		break;
 	}
 	note_decision(rank);
@@ -348,7 +344,10 @@ static void turn(struct world_rank *rank)
 
 /* ---- faults ---- */
 
-/* Of what is on its way, in both directions, some arrives; then there is another connection. */
+/*
+ * Of what is on its way, in both directions, some arrives on the old connection, perhaps long before word of the new one, on which
+ * the rest is said again in order.
+ */
 static void reset(struct world *world, uint32_t one, uint32_t other)
 {
 	const uint32_t ends[2] = {one, other};
@@ -356,9 +355,16 @@ static void reset(struct world *world, uint32_t one, uint32_t other)
 	if (one == other || !world->pipes[one][other].is_open || world->ranks[one].is_dead || world->ranks[other].is_dead)
 		return;
 	for (unsigned i = 0; i < 2; i++) {
-		lose_some(world, &world->pipes[ends[i]][ends[1 - i]]);
-		world->pipes[ends[i]][ends[1 - i]].was_reset = true;
-		post(&world->ranks[ends[i]], ends[1 - i], (struct world_message){.kind = WORLD_CONNECTED, .again = true});
+		struct world_pipe *pipe = &world->pipes[ends[i]][ends[1 - i]];
+		uint64_t again_ns = world->now_ns + rng_below(&world->rng, world->options.interval_ns / 10);
+		struct world_message *at = pipe->first;
+
+		while (at && !rng_chance(&world->rng, 1, 3))
+			at = at->next;
+		for (; at; at = at->next)
+			at->due_ns = at->due_ns > again_ns ? at->due_ns : again_ns;
+		pipe->last_due_ns = pipe->last_due_ns > again_ns ? pipe->last_due_ns : again_ns;
+		post(&world->ranks[ends[i]], ends[1 - i], (struct world_message){.kind = WORLD_CONNECTED});
 	}
 }
 

@@ -32,7 +32,6 @@ struct world_message {
 	uint64_t due_ns;
 	enum { WORLD_CONTROL, WORLD_VERDICT, WORLD_CLOSED, WORLD_CONNECTED, WORLD_DATA } kind;
 	uint32_t channel; /* of data */
-	bool again;       /* connected: in place of a connection that broke */
 	struct control_msg msg;
 	size_t n;
 	uint8_t bytes[VERDICT_HEAD_BYTES + 4 * ((WORLD_MOST + 7) / 8)];
@@ -44,7 +43,6 @@ struct world_pipe {
 	uint64_t last_due_ns;
 	bool is_cut;
 	bool was_cut;
-	bool was_reset;
 	bool is_open; /* somebody has dialled */
 };
 
