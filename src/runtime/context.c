@@ -38,15 +38,6 @@ void context_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attributes);
 }
 
-void context_wait(struct context *context, uint64_t until_ns)
-{
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
-
-	context->sleepers++;
-	pthread_cond_timedwait(&context->changed, &context->lock, &at);
-	context->sleepers--;
-}
-
 const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT])
 {
 	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);

@@ -539,6 +539,15 @@ static bool all_met(const struct context *context)
 	return context->neighbours_missing == 0 && context->controls_missing == 0;
 }
 
+void context_wait(struct context *context, uint64_t until_ns)
+{
+	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	context->sleepers++;
+	pthread_cond_timedwait(&context->changed, &context->lock, &at);
+	context->sleepers--;
+}
+
 /* With the lock held: the first rank of that fate; NO_RANK: there is none. */
 static uint32_t find_fate(const struct context *context, enum fate fate)
 {
