@@ -53,7 +53,7 @@ struct comm {
 };
 
 /* NULL: calls on it are not ours to carry. */
-struct comm *comm_find(MPI_Comm comm);
+struct comm *comm_find(MPI_Comm handle);
 void comms_open(struct esp_context *world);
 void comms_close(void);
 

@@ -63,8 +63,8 @@ int trip_start(struct trip *trip, const char *function, MPI_Request *request);
 
 /*
  * An alltoall whose blocks differ: every rank knows its own row and column of the table of counts, and the call wants all of
- * it. bytes: this rank's row, from malloc; taken over. Blocking if request is NULL.
+ * it. row: bytes to each rank, from malloc; taken over. Blocking if request is NULL.
  */
-int trip_alltoallv(struct trip *trip, uint64_t *bytes, const char *function, MPI_Request *request);
+int trip_alltoallv(struct trip *trip, uint64_t *row, const char *function, MPI_Request *request);
 
 #endif
