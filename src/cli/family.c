@@ -1,0 +1,41 @@
+#include "cli/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/word.h"
+
+static const char *name_at(const void *list, size_t index)
+{
+	const struct cli_family *family = list;
+
+	return index < family->count ? family->commands[index]->name : NULL;
+}
+
+static void print_help(const struct cli_family *family, FILE *out)
+{
+	fprintf(out, "usage: espalier %s COMMAND [options]\n\n%s\ncommands:\n", family->name, family->about);
+	for (size_t i = 0; i < family->count; i++)
+		fprintf(out, "  %-8s  %s\n", family->commands[i]->name, family->commands[i]->summary);
+	fprintf(out, "\n%s", family->more);
+}
+
+int cli_family_run(const struct cli_family *family, int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(family, stderr);
+		return CLI_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		print_help(family, stdout);
+		return CLI_EXIT_OK;
+	}
+	for (size_t i = 0; i < family->count; i++) {
+		if (strcmp(family->commands[i]->name, argv[1]) == 0)
+			return family->commands[i]->run(argc - 1, argv + 1);
+	}
+	const char *near = word_nearest(argv[1], name_at, family);
+	if (near)
+		return cli_usage_error("%s: unknown command '%s'; did you mean '%s'?", family->name, argv[1], near);
+	return cli_usage_error("%s: unknown command '%s'; see espalier %s --help", family->name, argv[1], family->name);
+}

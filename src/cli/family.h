@@ -1,0 +1,22 @@
+/*
+ * family.h - a command that has commands of its own: espalier plan make, espalier lab up, espalier sim run.
+ */
+#ifndef CLI_FAMILY_H
+#define CLI_FAMILY_H
+
+#include <stddef.h>
+
+#include "cli/cli.h"
+
+struct cli_family {
+	const char *name;
+	const char *about; /* what --help says before the list of commands */
+	const char *more;  /* and behind it                                */
+	const struct cli_command *const *commands;
+	size_t count;
+};
+
+/* Hands over to the command that argv[1] names, or says what there is. */
+int cli_family_run(const struct cli_family *family, int argc, char **argv);
+
+#endif
