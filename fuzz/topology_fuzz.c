@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 #define VERTICES_MOST 64u /* whose paths are walked */
 

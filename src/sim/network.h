@@ -22,7 +22,7 @@
 #define SIM_NETWORK_H
 
 #include "sim/agenda.h"
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 enum network_model { NETWORK_FLUID, NETWORK_FIFO };
 

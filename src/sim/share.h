@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 /* Embedded in what is moved. */
 struct share_flow {

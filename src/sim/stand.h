@@ -5,7 +5,7 @@
 #define SIM_STAND_H
 
 #include "plan/plan.h"
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 /*
  * A topology for the plan: a rack for each of its groups, a host for each of its machines (workers, servers, aggregators), in

@@ -1,4 +1,4 @@
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/topology_build.h"
+#include "topo/topology_build.h"
 
 static const char *const class_names[TOPOLOGY_CLASSES] = {
 	[TOPOLOGY_HOST_OUT] = "host_out", [TOPOLOGY_HOST_IN] = "host_in",

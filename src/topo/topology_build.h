@@ -1,10 +1,10 @@
 /*
- * topology_build.h - a topology under construction: vertex by vertex, parents first. Private to src/sim.
+ * topology_build.h - a topology under construction: vertex by vertex, parents first. Private to src/topo.
  */
-#ifndef SIM_TOPOLOGY_BUILD_H
-#define SIM_TOPOLOGY_BUILD_H
+#ifndef TOPO_TOPOLOGY_BUILD_H
+#define TOPO_TOPOLOGY_BUILD_H
 
-#include "sim/topology.h"
+#include "topo/topology.h"
 
 struct topology_builder {
 	struct topology *topology; /* owned until build_end() */

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/units.h"
-#include "sim/topology_build.h"
+#include "topo/topology_build.h"
 
 #define WORDS_MAX 24u
 #define WORD_MAX 31u

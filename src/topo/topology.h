@@ -20,8 +20,8 @@
  *
  * docs/sim.md has the grammar. Pure, immutable once made.
  */
-#ifndef SIM_TOPOLOGY_H
-#define SIM_TOPOLOGY_H
+#ifndef TOPO_TOPOLOGY_H
+#define TOPO_TOPOLOGY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "sim/topology_build.h"
+#include "topo/topology_build.h"
 
 #include <stdlib.h>
 #include <string.h>

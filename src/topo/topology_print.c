@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "sim/topology_build.h"
+#include "topo/topology_build.h"
 
 static const char *rate_text(double rate, char text[UNITS_TEXT])
 {
