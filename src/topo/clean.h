@@ -1,0 +1,40 @@
+/*
+ * clean.h - measured distances made fit for grouping: what belongs to single nodes, what belongs to single pairs.
+ *
+ * A node that is slow to answer is far from everybody; a burst of others' traffic makes one pair far. Neither says where a
+ * node is. Pure functions.
+ */
+#ifndef TOPO_CLEAN_H
+#define TOPO_CLEAN_H
+
+#include "topo/matrix.h"
+
+/*
+ * The part of its distances that is each node's own, robustly (medians): out_own[i] + out_own[j] is the usual distance of
+ * i and j. May be below 0 for a node that is nearer to all than usual. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err);
+
+/*
+ * Brings distances that are beyond all others back to the fence: apart from the nodes' own parts, nothing is more than three
+ * times the distance between the quartiles outside of them. The order of distances stays. Returns in *out_count how
+ * many pairs that were (may be NULL). ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status clean_fence(struct matrix *matrix, uint64_t *out_count, struct error *err);
+
+struct suspect {
+	uint32_t a, b;   /* a < b                                            */
+	double expected; /* by the model, in the unit of the matrix          */
+	double measured; /* NAN: the pair is not known at all                */
+	double excess;   /* how many usual deviations it is off, at least 0; INFINITY: not known */
+};
+
+/*
+ * Pairs that should be probed again: not known, or further from the model (embedding_matrix() with start-up costs of an
+ * embedding with few dimensions, 2 say: many dimensions follow the noise) than threshold usual deviations (0: 6) and than 5 %
+ * of the distance. The worst first, at most room of them. ESP_EINVAL (sizes differ), ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix *model, double threshold,
+                                           struct suspect *out, uint32_t room, uint32_t *out_count, struct error *err);
+
+#endif

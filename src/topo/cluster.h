@@ -1,0 +1,37 @@
+/*
+ * cluster.h - constrained k-means: points cut into k groups, none with fewer than so many members.
+ *
+ * Seeded by k-means++. Each round assigns all points at the least sum of squared distances that the minimum size allows (a
+ * min-cost flow, solved exactly), then moves the centres to the means. Pure; deterministic from the seed.
+ */
+#ifndef TOPO_CLUSTER_H
+#define TOPO_CLUSTER_H
+
+#include "topo/grouping.h"
+
+struct cluster_options {
+	uint32_t groups;   /* 1 .. nodes                                 */
+	uint32_t least;    /* members of a group; groups * least <= nodes */
+	uint32_t rounds;   /* at most; 0: 50                             */
+	uint64_t seed;
+};
+
+/* floor(nodes / groups / elasticity), at least 1: elasticity from 1 (balanced) to 2 (half as many as balanced). */
+uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity);
+
+/*
+ * points: node by node, nodes * dimensions, finite. *out_inertia: the sum of the squared distances to the centres (may be
+ * NULL). ESP_EINVAL, ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
+                                           const struct cluster_options *options, struct grouping *out,
+                                           double *out_inertia, struct error *err);
+
+/*
+ * The assignment alone: cost is node by node, nodes * groups. group_of[] gets each node's group, such that every group has
+ * at least least members and the sum of the costs is the smallest there is. ESP_EINVAL, ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,
+                                         uint32_t *group_of, struct error *err);
+
+#endif
