@@ -1,11 +1,12 @@
 /*
- * nodelist_fuzz.c - Slurm's lists of hosts: every name that a list counts can be written, and none beyond.
+ * nodelist_fuzz.c - Slurm's lists of hosts: every name that a list counts can be written and is found in it,
+ * and there is none beyond.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
-#include "group/nodelist.h"
+#include "base/nodelist.h"
 
 #define TEXT 512
 
@@ -19,6 +20,7 @@ static void check_name(const char *text, uint64_t index)
 	if (status != ESP_OK)
 		return;
 	size_t length = strlen(name);
+	FUZZ_CHECK(nodelist_has(text, name, length));
 	FUZZ_CHECK(length > 0 && !strpbrk(name, "[], \n"));
 	status = nodelist_name(text, "list", index, small, sizeof(small), &err);
 	FUZZ_CHECK((status == ESP_OK) == (length < sizeof(small)));

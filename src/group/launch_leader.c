@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nodelist.h"
 #include "base/number.h"
 #include "base/quote.h"
 #include "group/launch_parts.h"
-#include "group/nodelist.h"
 
 static uint16_t port_of(const char *job)
 {

@@ -1,4 +1,4 @@
-#include "group/nodelist.h"
+#include "base/nodelist.h"
 
 #include "base/check.h"
 
@@ -33,6 +33,32 @@ static void expand(void)
 		CHECK_STR(all, lists[i].names);
 		CHECK(nodelist_name(lists[i].text, "L", count, name, sizeof(name), &err) == ESP_EINVAL);
 	}
+}
+
+static bool has(const char *text, const char *name)
+{
+	return nodelist_has(text, name, strlen(name));
+}
+
+static void find(void)
+{
+	char name[64];
+	struct error err;
+	uint64_t count;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		CHECK(nodelist_count(lists[i].text, "L", &count, &err) == ESP_OK);
+		for (uint64_t k = 0; k < count; k++) {
+			CHECK(nodelist_name(lists[i].text, "L", k, name, sizeof(name), &err) == ESP_OK);
+			CHECK_MSG(has(lists[i].text, name), "%s in %s", name, lists[i].text);
+			CHECK(!has(lists[i].text, strcat(name, "0")) || strcmp(lists[i].text, "n[98-101]") == 0);
+		}
+	}
+	CHECK(has("n[1-999999999999999999]", "n77777777777777") && !has("n[1-999999999999999999]", "n0"));
+	CHECK(has("n[08-11]", "n09") && !has("n[08-11]", "n9") && !has("n[08-11]", "n009") && !has("n[08-11]", "n12"));
+	CHECK(has("n[98-101]", "n100") && !has("n[98-101]", "n098") && !has("n[98-101]", "n"));
+	CHECK(has("a[1-20][1-20]b", "a119b") && has("a[1-20][1-20]b", "a911b") && !has("a[1-20][1-20]b", "a2121b"));
+	CHECK(!has("n[1-3],,m", "m") && !has("", "") && !has("n", ""));
 }
 
 /* A list is not as long as what it stands for. */
@@ -75,6 +101,7 @@ static void refuse(void)
 int main(void)
 {
 	expand();
+	find();
 	huge();
 	refuse();
 	return 0;

@@ -6,9 +6,10 @@
  * front of them, as scontrol show hostnames does it. White space ends nothing and means nothing here: it
  * is refused.
  */
-#ifndef GROUP_NODELIST_H
-#define GROUP_NODELIST_H
+#ifndef BASE_NODELIST_H
+#define BASE_NODELIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,5 +23,9 @@ ESP_CHECKED enum esp_status nodelist_count(const char *text, const char *what, u
 /* The name at an index below that count. ESP_EINVAL, ESP_ELIMIT: it does not fit. */
 ESP_CHECKED enum esp_status nodelist_name(const char *text, const char *what, uint64_t index, char *out, size_t size,
                                           struct error *err);
+
+/* Whether one of the names is this one, letter by letter; false for a longer one than NODELIST_NAME and for a bad list. */
+#define NODELIST_NAME 255u
+bool nodelist_has(const char *text, const char *name, size_t length);
 
 #endif

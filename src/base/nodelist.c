@@ -1,4 +1,4 @@
-#include "group/nodelist.h"
+#include "base/nodelist.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -201,4 +201,63 @@ enum esp_status nodelist_name(const char *text, const char *what, uint64_t index
 	if (write_name(&item, picks, out, size) >= size)
 		return error_set(err, ESP_ELIMIT, "a name of %s is longer than %zu bytes", what, size - 1);
 	return ESP_OK;
+}
+
+/* ---- is a name in it? ---- */
+
+/* Whether so many digits are one of a bracket's numbers: zeros in front only as many as the range has. */
+static bool bracket_has(const char *inside, size_t length, const char *digits, size_t count)
+{
+	uint64_t value;
+	size_t at = 0;
+	if (!number_parse_u64(digits, count, &value))
+		return false;
+	while (at < length) {
+		struct range range;
+		size_t used = read_range(inside + at, length - at, &range);
+		if (used == 0)
+			return false;
+		bool is_width = count == (size_t)range.width || (count > (size_t)range.width && digits[0] != '0');
+		if (is_width && value >= range.first && value - range.first < range.count)
+			return true;
+		at += used + 1; /* and the comma */
+	}
+	return false;
+}
+
+/*
+ * Numbers of one bracket have different lengths, so a name can be cut in several ways: ends[i] says that all of the
+ * item so far can be the first i letters of the name.
+ */
+static bool item_has(const struct item *item, const char *name, size_t length)
+{
+	bool ends[NODELIST_NAME + 1] = {true};
+	size_t inside = 0;
+	for (size_t at = 0; at < item->length;) {
+		bool next[NODELIST_NAME + 1] = {false};
+		bool is_bracket = item->at[at] == '[' && bracket_length(item->at + at + 1, item->length - at - 1, &inside);
+		for (size_t i = 0; i < length; i++) {
+			if (ends[i] && !is_bracket)
+				next[i + 1] = name[i] == item->at[at];
+			for (size_t n = 1; ends[i] && is_bracket && n <= DIGITS_MAX + 1 && i + n <= length && isdigit((unsigned char)name[i + n - 1]); n++)
+				next[i + n] |= bracket_has(item->at + at + 1, inside, name + i, n);
+		}
+		memcpy(ends, next, sizeof(ends));
+		at += is_bracket ? inside + 2 : 1;
+	}
+	return ends[length];
+}
+
+bool nodelist_has(const char *text, const char *name, size_t length)
+{
+	struct item item;
+	while (length > 0 && length <= NODELIST_NAME && read_item(text, &item)) {
+		if (item_has(&item, name, length))
+			return true;
+		text += item.length;
+		if (*text == '\0')
+			break;
+		text++;
+	}
+	return false;
 }
