@@ -17,7 +17,8 @@
 struct candidates_options {
 	struct embed_options embed; /* its seed is taken from here */
 	double elasticity;          /* 1 .. 2; 0: 2                                              */
-	uint32_t tries;             /* seeds for each number of groups; 0: 8                     */
+	uint32_t tries;             /* seeds for each number of groups; 0: 8, above 128 nodes 3  */
+	uint32_t groups_least;      /* 0: 1                                                      */
 	uint32_t groups_most;       /* 0: half of the nodes                                      */
 	bool every;                 /* every number of groups also beyond 64; otherwise steps of a sixteenth there */
 	bool keep_outliers;         /* no clean_fence()                                          */
@@ -33,7 +34,7 @@ struct candidate {
 
 struct candidates {
 	uint32_t count;
-	struct candidate *list; /* by number of groups, then tight before even; the first is one group */
+	struct candidate *list; /* by number of groups, then tight before even; the first is one group unless groups_least says otherwise */
 	struct embedding embedding;
 };
 
@@ -48,13 +49,13 @@ struct candidates_choice {
 	double within;      /* median of the measured distances inside groups; NAN: there is none                     */
 	double across;      /* and between groups; NAN                                                                */
 	double silhouette;  /* of the choice                                                                          */
-	double agreement;
+	double agreement;   /* mean adjusted mutual information with what other seeds find, from the embedding on   */
 	double chance;      /* share of shuffled matrices whose best grouping is as good as this: below 0.05 is no accident */
 };
 
 /*
  * The candidate with the largest silhouette, if the same search finds nothing as good in matrices whose distances are
- * shuffled among the pairs (each node's own part kept); otherwise one group. shuffles: 0 is 19, which takes 19 times
+ * shuffled among the pairs (each node's own part kept); otherwise one group. candidates come from these options, with one group among them. shuffles: 0 is 19, which takes 19 times
  * as long as one restart of candidates_make(). ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,

@@ -2,7 +2,7 @@
  * cluster.h - constrained k-means: points cut into k groups, none with fewer than so many members.
  *
  * Seeded by k-means++. Each round assigns all points at the least sum of squared distances that the minimum size allows (a
- * min-cost flow, solved exactly), then moves the centres to the means. Pure; deterministic from the seed.
+ * min-cost flow, solved exactly: assign.h), then moves the centres to the means. Pure; deterministic from the seed.
  */
 #ifndef TOPO_CLUSTER_H
 #define TOPO_CLUSTER_H
@@ -26,12 +26,5 @@ uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity);
 ESP_CHECKED enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions,
                                            const struct cluster_options *options, struct grouping *out,
                                            double *out_inertia, struct error *err);
-
-/*
- * The assignment alone: cost is node by node, nodes * groups. group_of[] gets each node's group, such that every group has
- * at least least members and the sum of the costs is the smallest there is. ESP_EINVAL, ESP_ENOMEM.
- */
-ESP_CHECKED enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,
-                                         uint32_t *group_of, struct error *err);
 
 #endif

@@ -21,7 +21,7 @@ struct embed_options {
 	                      * other need one fewer than there are groups */
 	double alpha;        /* 1 .. 2; 0: 2                                       */
 	bool no_startup;     /* without h: 1_h of the equation is 0                */
-	uint32_t restarts;   /* 0: 4                                               */
+	uint32_t restarts;   /* 0: 4, above 256 nodes 2                            */
 	uint32_t steps;      /* of Adam at most, per restart; 0: 400               */
 	uint64_t seed;
 };

@@ -36,7 +36,10 @@ bool grouping_equal(const struct grouping *a, const struct grouping *b);
 /* Nodes of each group; out has room for grouping->count. */
 void grouping_sizes(const struct grouping *grouping, uint32_t *out);
 
-/* How unlike the sizes of the groups are: their variance times the square of their number, a whole number; 0: all alike. */
+/*
+ * How unlike the sizes of the groups are: their variance times the square of their number, a whole number; 0: all alike.
+ * UINT64_MAX: no memory to count them.
+ */
 uint64_t grouping_diversity(const struct grouping *grouping);
 
 #endif

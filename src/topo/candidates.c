@@ -1,0 +1,208 @@
+#include "topo/candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "topo/clean.h"
+#include "topo/cluster.h"
+#include "topo/quality.h"
+#include "topo/silhouette.h"
+
+#define TRIES_DEFAULT 8u
+#define TRIES_DEFAULT_MANY 3u
+#define MANY_NODES 128u
+#define TRIES_MOST 1000u
+#define EVERY_UP_TO 64u /* groups; beyond, steps of a sixteenth */
+#define NEARLY 1.05     /* as tight as the tightest: of its sum of squares */
+#define ROUNDING 1e-9   /* and of the sum with one group, where the tightest is 0 */
+
+/* One run of k-means. */
+struct attempt {
+	struct grouping grouping;
+	double inertia;
+	uint64_t diversity;
+};
+
+struct search {
+	struct candidates_options options;
+	struct candidates *out;
+	struct matrix distances; /* embedded, without start-up costs */
+	struct attempt *attempts; /* options.tries */
+	double whole; /* the inertia of one group */
+	uint64_t seed; /* goes on from run to run */
+	struct error *err;
+};
+
+static enum esp_status settle(const struct candidates_options *options, uint32_t nodes, struct candidates_options *out,
+                              struct error *err)
+{
+	*out = *options;
+	if (out->elasticity == 0)
+		out->elasticity = 2;
+	if (out->tries == 0)
+		out->tries = nodes > MANY_NODES ? TRIES_DEFAULT_MANY : TRIES_DEFAULT;
+	if (out->groups_least == 0)
+		out->groups_least = 1;
+	if (out->groups_most == 0)
+		out->groups_most = nodes / 2 > 0 ? nodes / 2 : 1;
+	if (!(out->elasticity >= 1 && out->elasticity <= 2))
+		return error_set(err, ESP_EINVAL, "a balance elasticity of %g: it is from 1 to 2", out->elasticity);
+	if (out->groups_most > nodes || out->groups_least > out->groups_most)
+		return error_set(err, ESP_EINVAL, "%u to %u groups of %u nodes", out->groups_least, out->groups_most, nodes);
+	if (out->tries > TRIES_MOST)
+		return error_set(err, ESP_EINVAL, "%u tries for each number of groups: at most %u", out->tries, TRIES_MOST);
+	return ESP_OK;
+}
+
+static uint32_t next_count(const struct search *search, uint32_t groups)
+{
+	return groups < EVERY_UP_TO || search->options.every ? groups + 1 : groups + groups / 16;
+}
+
+static void drop_attempts(struct search *search)
+{
+	for (uint32_t i = 0; i < search->options.tries; i++)
+		grouping_fini(&search->attempts[i].grouping);
+}
+
+static enum esp_status run_attempts(struct search *search, uint32_t groups)
+{
+	const struct embedding *embedding = &search->out->embedding;
+	struct cluster_options options = {.groups = groups, .least = cluster_least(embedding->nodes, groups, search->options.elasticity)};
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t i = 0; i < search->options.tries && status == ESP_OK; i++) {
+		struct attempt *attempt = &search->attempts[i];
+
+		options.seed = rng_splitmix(&search->seed);
+		status = cluster_points(embedding->points, embedding->nodes, embedding->dimensions, &options, &attempt->grouping,
+		                        &attempt->inertia, search->err);
+		if (status == ESP_OK)
+			attempt->diversity = grouping_diversity(&attempt->grouping);
+	}
+	return status;
+}
+
+/* The most even attempt among those that are not looser than so much; of equals the tightest, then the first. */
+static const struct attempt *most_even(const struct search *search, double inertia_most)
+{
+	const struct attempt *best = NULL;
+
+	for (uint32_t i = 0; i < search->options.tries; i++) {
+		const struct attempt *attempt = &search->attempts[i];
+
+		if (attempt->inertia > inertia_most)
+			continue;
+		if (!best || attempt->diversity < best->diversity || (attempt->diversity == best->diversity && attempt->inertia < best->inertia))
+			best = attempt;
+	}
+	return best;
+}
+
+static double tightest(const struct search *search)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < search->options.tries; i++)
+		least = fmin(least, search->attempts[i].inertia);
+	return least;
+}
+
+/* How alike the attempts are to the one that is kept. */
+static double agreement(const struct search *search, const struct attempt *kept)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < search->options.tries; i++)
+		sum += &search->attempts[i] == kept ? 0 : quality_ami(&kept->grouping, &search->attempts[i].grouping);
+	return search->options.tries > 1 ? sum / (search->options.tries - 1) : 1;
+}
+
+static enum esp_status keep(struct search *search, const struct attempt *attempt)
+{
+	struct candidate *list = realloc(search->out->list, (search->out->count + 1) * sizeof(*list));
+
+	if (!list)
+		return error_set(search->err, ESP_ENOMEM, "no memory for candidates");
+	search->out->list = list;
+	struct candidate *candidate = &list[search->out->count];
+	*candidate = (struct candidate){.inertia = attempt->inertia};
+	enum esp_status status = grouping_from(&candidate->grouping, attempt->grouping.group_of, attempt->grouping.nodes, search->err);
+	if (status != ESP_OK)
+		return status;
+	search->out->count++;
+	candidate->agreement = agreement(search, attempt);
+	candidate->silhouette = silhouette(&search->distances, &candidate->grouping);
+	return isnan(candidate->silhouette) || isnan(candidate->agreement) ? error_set(search->err, ESP_ENOMEM, "no memory for candidates")
+	                                                                    : ESP_OK;
+}
+
+static enum esp_status search_count(struct search *search, uint32_t groups)
+{
+	enum esp_status status = run_attempts(search, groups);
+
+	if (status == ESP_OK) {
+		if (groups == 1)
+			search->whole = search->attempts[0].inertia;
+		const struct attempt *tight = most_even(search, NEARLY * tightest(search) + ROUNDING * search->whole);
+		const struct attempt *even = most_even(search, INFINITY);
+
+		status = keep(search, tight);
+		if (status == ESP_OK && even->diversity < tight->diversity)
+			status = keep(search, even);
+	}
+	drop_attempts(search);
+	return status;
+}
+
+static enum esp_status embed_cleaned(const struct matrix *matrix, const struct candidates_options *options, struct embedding *out,
+                                     struct error *err)
+{
+	struct matrix cleaned = {0};
+	struct embed_options how = options->embed;
+	enum esp_status status = matrix_check(matrix, err);
+
+	if (status == ESP_OK)
+		status = matrix_copy(&cleaned, matrix, err);
+	if (status == ESP_OK && !options->keep_outliers)
+		status = clean_fence(&cleaned, NULL, err);
+	how.seed = options->seed;
+	if (status == ESP_OK)
+		status = embed(&cleaned, &how, out, err);
+	matrix_fini(&cleaned);
+	return status;
+}
+
+enum esp_status candidates_make(const struct matrix *matrix, const struct candidates_options *options, struct candidates *out,
+                                struct error *err)
+{
+	struct candidates found = {0};
+	struct search search = {.out = &found, .seed = ~options->seed, .err = err};
+	enum esp_status status = settle(options, matrix->size, &search.options, err);
+
+	if (status == ESP_OK)
+		status = embed_cleaned(matrix, &search.options, &found.embedding, err);
+	if (status == ESP_OK)
+		status = embedding_matrix(&found.embedding, false, &search.distances, err);
+	if (status == ESP_OK && !(search.attempts = calloc(search.options.tries, sizeof(*search.attempts))))
+		status = error_set(err, ESP_ENOMEM, "no memory for candidates");
+	for (uint32_t groups = search.options.groups_least; status == ESP_OK && groups <= search.options.groups_most; groups = next_count(&search, groups))
+		status = search_count(&search, groups);
+	matrix_fini(&search.distances);
+	free(search.attempts);
+	if (status == ESP_OK)
+		*out = found;
+	else
+		candidates_fini(&found);
+	return status;
+}
+
+void candidates_fini(struct candidates *candidates)
+{
+	for (uint32_t i = 0; i < candidates->count; i++)
+		grouping_fini(&candidates->list[i].grouping);
+	free(candidates->list);
+	embedding_fini(&candidates->embedding);
+	*candidates = (struct candidates){0};
+}

@@ -1,0 +1,167 @@
+#include "topo/cluster.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "topo/assign.h"
+
+#define ROUNDS_DEFAULT 50u
+
+/* One run: the points are borrowed, the rest is its own. */
+struct means {
+	const double *points;
+	uint32_t nodes, dimensions, groups;
+	double *centres;    /* groups * dimensions     */
+	double *cost;       /* nodes * groups: squares */
+	uint32_t *group_of, *before;
+	double *nearest;    /* nodes: the square of the distance to the nearest centre so far */
+};
+
+uint32_t cluster_least(uint32_t nodes, uint32_t groups, double elasticity)
+{
+	double least = floor((double)nodes / groups / elasticity);
+
+	return least < 1 ? 1 : (uint32_t)least;
+}
+
+static double square(const double *a, const double *b, uint32_t dimensions)
+{
+	double sum = 0;
+
+	for (uint32_t k = 0; k < dimensions; k++)
+		sum += (a[k] - b[k]) * (a[k] - b[k]);
+	return sum;
+}
+
+static const double *point(const struct means *means, uint32_t node)
+{
+	return means->points + (size_t)node * means->dimensions;
+}
+
+static double *centre(const struct means *means, uint32_t group)
+{
+	return means->centres + (size_t)group * means->dimensions;
+}
+
+/* A node with probability in proportion to weight[]; if all weights are 0, any. */
+static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < nodes; i++)
+		sum += weight[i];
+	if (!(sum > 0))
+		return (uint32_t)rng_below(rng, nodes);
+	double left = rng_unit(rng) * sum;
+	uint32_t last = 0;
+	for (uint32_t i = 0; i < nodes; i++) {
+		if (!(weight[i] > 0))
+			continue;
+		last = i;
+		if (left < weight[i])
+			break;
+		left -= weight[i];
+	}
+	return last;
+}
+
+/* k-means++: each centre is a point, drawn in proportion to the square of its distance from the centres before. */
+static void seed_centres(struct means *means, uint64_t seed)
+{
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	for (uint32_t i = 0; i < means->nodes; i++)
+		means->nearest[i] = 1;
+	for (uint32_t group = 0; group < means->groups; group++) {
+		uint32_t chosen = draw(&rng, means->nearest, means->nodes);
+
+		memcpy(centre(means, group), point(means, chosen), means->dimensions * sizeof(double));
+		for (uint32_t i = 0; i < means->nodes; i++) {
+			double distance = square(point(means, i), centre(means, group), means->dimensions);
+
+			if (group == 0 || distance < means->nearest[i])
+				means->nearest[i] = distance;
+		}
+	}
+}
+
+static void take_costs(struct means *means)
+{
+	for (uint32_t i = 0; i < means->nodes; i++) {
+		for (uint32_t group = 0; group < means->groups; group++)
+			means->cost[(size_t)i * means->groups + group] = square(point(means, i), centre(means, group), means->dimensions);
+	}
+}
+
+static void move_centres(struct means *means)
+{
+	memset(means->centres, 0, (size_t)means->groups * means->dimensions * sizeof(double));
+	uint32_t *sizes = means->before; /* not needed until the next round */
+	memset(sizes, 0, means->nodes * sizeof(*sizes));
+	for (uint32_t i = 0; i < means->nodes; i++) {
+		double *to = centre(means, means->group_of[i]);
+
+		sizes[means->group_of[i]]++;
+		for (uint32_t k = 0; k < means->dimensions; k++)
+			to[k] += point(means, i)[k];
+	}
+	for (uint32_t group = 0; group < means->groups; group++) {
+		for (uint32_t k = 0; k < means->dimensions; k++)
+			centre(means, group)[k] /= sizes[group];
+	}
+}
+
+static enum esp_status run(struct means *means, const struct cluster_options *options, double *out_inertia, struct error *err)
+{
+	uint32_t rounds = options->rounds > 0 ? options->rounds : ROUNDS_DEFAULT;
+	enum esp_status status = ESP_OK;
+
+	seed_centres(means, options->seed);
+	for (uint32_t round = 0; round < rounds; round++) {
+		memcpy(means->before, means->group_of, means->nodes * sizeof(*means->before));
+		take_costs(means);
+		status = assign_least(means->cost, means->nodes, means->groups, options->least > 0 ? options->least : 1, means->group_of, err);
+		if (status != ESP_OK)
+			return status;
+		if (round > 0 && memcmp(means->before, means->group_of, means->nodes * sizeof(*means->before)) == 0)
+			break;
+		move_centres(means);
+	}
+	*out_inertia = 0;
+	for (uint32_t i = 0; i < means->nodes; i++)
+		*out_inertia += square(point(means, i), centre(means, means->group_of[i]), means->dimensions);
+	return ESP_OK;
+}
+
+enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t dimensions, const struct cluster_options *options,
+                               struct grouping *out, double *out_inertia, struct error *err)
+{
+	struct means means = {.points = points, .nodes = nodes, .dimensions = dimensions, .groups = options->groups};
+	double inertia = 0;
+
+	if (options->groups == 0 || options->groups > nodes || (uint64_t)options->groups * options->least > nodes)
+		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, options->groups, options->least);
+	means.centres = calloc((size_t)means.groups * dimensions, sizeof(*means.centres));
+	means.cost = calloc((size_t)means.groups * nodes, sizeof(*means.cost));
+	means.nearest = calloc(nodes, sizeof(*means.nearest));
+	means.group_of = calloc(nodes, sizeof(*means.group_of));
+	means.before = calloc(nodes, sizeof(*means.before));
+	enum esp_status status = ESP_OK;
+	if (!means.centres || !means.cost || !means.nearest || !means.group_of || !means.before)
+		status = error_set(err, ESP_ENOMEM, "no memory to group %u nodes", nodes);
+	if (status == ESP_OK)
+		status = run(&means, options, &inertia, err);
+	if (status == ESP_OK)
+		status = grouping_from(out, means.group_of, nodes, err);
+	free(means.centres);
+	free(means.cost);
+	free(means.nearest);
+	free(means.group_of);
+	free(means.before);
+	if (status == ESP_OK && out_inertia)
+		*out_inertia = inertia;
+	return status;
+}

@@ -1,0 +1,39 @@
+/*
+ * embed_fit.h - one run of Adam on equation 1, in single precision; a part of embed.c.
+ *
+ * Coordinates are kept dimension by dimension and every loop runs over the nodes, so that the compiler makes vectors of
+ * it without changing the order of any sum: the bits do not depend on how wide the vectors are.
+ */
+#ifndef TOPO_EMBED_FIT_H
+#define TOPO_EMBED_FIT_H
+
+#include "topo/embed.h"
+
+struct fit {
+	uint32_t nodes, dimensions, steps;
+	float alpha;
+	bool has_startup;
+	float *memory;    /* all that follows; one allocation                     */
+	float *probed;    /* p, nodes * nodes; NAN: not known, and the diagonal   */
+	float *points;    /* dimensions * nodes, then startup: nodes              */
+	float *startup;
+	float *slope;     /* of points and startup                                */
+	float *drift;     /* Adam's first moment                                  */
+	float *swing;     /* and its second                                       */
+	float *best_points, *best_startup;
+	float *square;    /* of the distances of one node from all; nodes         */
+	float *push;      /* and by how much each moves along them                */
+	float *loss;      /* nodes                                                */
+};
+
+ESP_CHECKED enum esp_status fit_init(struct fit *fit, const struct matrix *matrix, double unit,
+                                     const struct embed_options *options, struct error *err);
+void fit_fini(struct fit *fit); /* of zeros: nothing happens */
+
+/* Random points; start-up costs of half the distance to the nearest node. */
+void fit_start(struct fit *fit, uint64_t seed);
+
+/* All steps; the best place that was passed is in best_points and best_startup. */
+void fit_run(struct fit *fit);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * silhouette.h - how clearly groups stand apart, from distances alone.
+ */
+#ifndef TOPO_SILHOUETTE_H
+#define TOPO_SILHOUETTE_H
+
+#include "topo/grouping.h"
+#include "topo/matrix.h"
+
+/*
+ * The mean over all nodes of (b - a) / max(a, b): a is the mean distance of the node to the others of its group, b that to the
+ * nearest other group. 1: groups are points far apart; 0: they are not apart, or there is but one; below: nodes are in the
+ * wrong ones. A node alone in its group counts 0 (Rousseeuw, 1987). Unknown distances are left out. NAN: no memory.
+ */
+double silhouette(const struct matrix *distances, const struct grouping *grouping);
+
+#endif
