@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "topo/affinity.h"
 #include "topo/clean.h"
 #include "topo/cluster.h"
 #include "topo/quality.h"
@@ -28,6 +29,7 @@ struct search {
 	struct candidates_options options;
 	struct candidates *out;
 	struct matrix distances; /* embedded, without start-up costs */
+	struct affinity affinity;
 	struct attempt *attempts; /* options.tries */
 	double whole; /* the inertia of one group */
 	uint64_t seed; /* goes on from run to run */
@@ -109,33 +111,61 @@ static double tightest(const struct search *search)
 	return least;
 }
 
-/* How alike the attempts are to the one that is kept. */
-static double agreement(const struct search *search, const struct attempt *kept)
+/* How alike the attempts are to what is kept. */
+static double agreement(const struct search *search, const struct grouping *kept)
 {
 	double sum = 0;
 
 	for (uint32_t i = 0; i < search->options.tries; i++)
-		sum += &search->attempts[i] == kept ? 0 : quality_ami(&kept->grouping, &search->attempts[i].grouping);
-	return search->options.tries > 1 ? sum / (search->options.tries - 1) : 1;
+		sum += quality_ami(kept, &search->attempts[i].grouping);
+	return sum / search->options.tries;
 }
 
-static enum esp_status keep(struct search *search, const struct attempt *attempt)
+/* Takes the grouping, unless one like it is there already. */
+static enum esp_status keep(struct search *search, struct grouping *grouping, double inertia, double agreeing)
 {
-	struct candidate *list = realloc(search->out->list, (search->out->count + 1) * sizeof(*list));
+	struct candidates *out = search->out;
+	struct affinity_verdict verdict;
 
-	if (!list)
-		return error_set(search->err, ESP_ENOMEM, "no memory for candidates");
-	search->out->list = list;
-	struct candidate *candidate = &list[search->out->count];
-	*candidate = (struct candidate){.inertia = attempt->inertia};
-	enum esp_status status = grouping_from(&candidate->grouping, attempt->grouping.group_of, attempt->grouping.nodes, search->err);
+	for (uint32_t i = out->count; i > 0 && out->list[i - 1].grouping.count == grouping->count; i--) {
+		if (grouping_equal(&out->list[i - 1].grouping, grouping))
+			return ESP_OK;
+	}
+	enum esp_status status = affinity_judge(&search->affinity, grouping, &verdict, search->err);
 	if (status != ESP_OK)
 		return status;
-	search->out->count++;
-	candidate->agreement = agreement(search, attempt);
-	candidate->silhouette = silhouette(&search->distances, &candidate->grouping);
-	return isnan(candidate->silhouette) || isnan(candidate->agreement) ? error_set(search->err, ESP_ENOMEM, "no memory for candidates")
-	                                                                    : ESP_OK;
+	struct candidate *list = realloc(out->list, (out->count + 1) * sizeof(*list));
+	double apart = silhouette(&search->distances, grouping);
+	if (list)
+		out->list = list;
+	if (!list || isnan(apart) || isnan(agreeing))
+		return error_set(search->err, ESP_ENOMEM, "no memory for candidates");
+	list[out->count++] = (struct candidate){.grouping = *grouping,
+	                                        .inertia = inertia,
+	                                        .silhouette = apart,
+	                                        .agreement = agreeing,
+	                                        .gap = verdict.gap,
+	                                        .evidence = verdict.evidence};
+	*grouping = (struct grouping){0};
+	return ESP_OK;
+}
+
+static enum esp_status keep_copy(struct search *search, const struct attempt *attempt, bool polished)
+{
+	struct grouping copy = {0};
+	uint32_t least = cluster_least(attempt->grouping.nodes, attempt->grouping.count, search->options.elasticity), moves = 0;
+	enum esp_status status = grouping_from(&copy, attempt->grouping.group_of, attempt->grouping.nodes, search->err);
+
+	if (status == ESP_OK && polished)
+		status = affinity_polish(&search->affinity, least, &copy, &moves, search->err);
+	if (status == ESP_OK) {
+		const struct embedding *embedding = &search->out->embedding;
+		double inertia = moves > 0 ? cluster_inertia(embedding->points, embedding->dimensions, &copy) : attempt->inertia;
+
+		status = keep(search, &copy, inertia, agreement(search, &copy));
+	}
+	grouping_fini(&copy);
+	return status;
 }
 
 static enum esp_status search_count(struct search *search, uint32_t groups)
@@ -146,30 +176,34 @@ static enum esp_status search_count(struct search *search, uint32_t groups)
 		if (groups == 1)
 			search->whole = search->attempts[0].inertia;
 		const struct attempt *tight = most_even(search, NEARLY * tightest(search) + ROUNDING * search->whole);
-		const struct attempt *even = most_even(search, INFINITY);
 
-		status = keep(search, tight);
-		if (status == ESP_OK && even->diversity < tight->diversity)
-			status = keep(search, even);
+		status = keep_copy(search, tight, false);
+		if (status == ESP_OK)
+			status = keep_copy(search, tight, true);
+		if (status == ESP_OK)
+			status = keep_copy(search, most_even(search, INFINITY), false);
 	}
 	drop_attempts(search);
 	return status;
 }
 
-static enum esp_status embed_cleaned(const struct matrix *matrix, const struct candidates_options *options, struct embedding *out,
-                                     struct error *err)
+/* The distances that are grouped: cleaned, then as affinities and as points. */
+static enum esp_status prepare(struct search *search, const struct matrix *matrix)
 {
+	struct embed_options how = search->options.embed;
+	struct embedding *embedding = &search->out->embedding;
 	struct matrix cleaned = {0};
-	struct embed_options how = options->embed;
-	enum esp_status status = matrix_check(matrix, err);
+	enum esp_status status = matrix_copy(&cleaned, matrix, search->err);
 
+	if (status == ESP_OK && !search->options.keep_outliers)
+		status = clean_fence(&cleaned, NULL, search->err);
 	if (status == ESP_OK)
-		status = matrix_copy(&cleaned, matrix, err);
-	if (status == ESP_OK && !options->keep_outliers)
-		status = clean_fence(&cleaned, NULL, err);
-	how.seed = options->seed;
+		status = affinity_init(&search->affinity, &cleaned, search->err);
+	how.seed = search->options.seed;
 	if (status == ESP_OK)
-		status = embed(&cleaned, &how, out, err);
+		status = embed(&cleaned, &how, embedding, search->err);
+	if (status == ESP_OK)
+		status = embedding_matrix(embedding, false, &search->distances, search->err);
 	matrix_fini(&cleaned);
 	return status;
 }
@@ -179,17 +213,19 @@ enum esp_status candidates_make(const struct matrix *matrix, const struct candid
 {
 	struct candidates found = {0};
 	struct search search = {.out = &found, .seed = ~options->seed, .err = err};
-	enum esp_status status = settle(options, matrix->size, &search.options, err);
+	enum esp_status status = matrix_check(matrix, err);
 
 	if (status == ESP_OK)
-		status = embed_cleaned(matrix, &search.options, &found.embedding, err);
+		status = settle(options, matrix->size, &search.options, err);
 	if (status == ESP_OK)
-		status = embedding_matrix(&found.embedding, false, &search.distances, err);
+		status = prepare(&search, matrix);
 	if (status == ESP_OK && !(search.attempts = calloc(search.options.tries, sizeof(*search.attempts))))
 		status = error_set(err, ESP_ENOMEM, "no memory for candidates");
-	for (uint32_t groups = search.options.groups_least; status == ESP_OK && groups <= search.options.groups_most; groups = next_count(&search, groups))
+	for (uint32_t groups = search.options.groups_least; status == ESP_OK && groups <= search.options.groups_most;
+	     groups = next_count(&search, groups))
 		status = search_count(&search, groups);
 	matrix_fini(&search.distances);
+	affinity_fini(&search.affinity);
 	free(search.attempts);
 	if (status == ESP_OK)
 		*out = found;

@@ -2,10 +2,11 @@
  * candidates.h - groupings to choose from, for every number of groups: from measured distances to a list.
  *
  * Cleans the distances (clean.h), embeds them (embed.h), and for each number of groups k runs constrained k-means from
- * several seeds. Of the runs whose groups are nearly as tight as the tightest, the one with the least diversity of sizes is
- * kept, ties by seed; if another run was more even still, it is kept beside it as a second candidate: whether balance or
- * tightness is faster is for the cost model to say (src/tune), not for geometry. candidates_choose() chooses by geometry
- * alone, for reports and where there is no cost model. Pure; deterministic from the seed.
+ * several seeds (cluster.h). Of the runs whose groups are nearly as tight as the tightest, the one with the least diversity of
+ * sizes is kept, ties by seed. Two more may stand beside it: what becomes of it when nodes move to where all distances
+ * together want them (affinity.h), and the most even run of all. Whether balance or tightness is faster is for
+ * the cost model to say (src/tune), not for geometry. candidates_choose() chooses by the distances alone, for reports and where
+ * there is no cost model. Pure; deterministic from the seed.
  */
 #ifndef TOPO_CANDIDATES_H
 #define TOPO_CANDIDATES_H
@@ -29,12 +30,14 @@ struct candidate {
 	struct grouping grouping;
 	double inertia;    /* of the k-means                                                              */
 	double silhouette; /* -1 .. 1, mean over the nodes, of the embedded distances; 0 for one group    */
-	double agreement;  /* mean adjusted mutual information of the runs for this number of groups      */
+	double agreement;  /* mean adjusted mutual information of the k-means runs for this number of groups with it */
+	double gap;        /* how much further other groups are, in the matrix's unit (affinity.h); 0 for one group */
+	double evidence;   /* for the grouping against one group, in nats; 0 for one group                */
 };
 
 struct candidates {
 	uint32_t count;
-	struct candidate *list; /* by number of groups, then tight before even; the first is one group unless groups_least says otherwise */
+	struct candidate *list; /* by number of groups; no grouping twice; the first is one group unless groups_least says otherwise */
 	struct embedding embedding;
 };
 
@@ -45,21 +48,19 @@ void candidates_fini(struct candidates *candidates);
 
 /* What the distances alone say for a choice. */
 struct candidates_choice {
-	uint32_t index;     /* into the list                                                                          */
-	double within;      /* median of the measured distances inside groups; NAN: there is none                     */
-	double across;      /* and between groups; NAN                                                                */
-	double silhouette;  /* of the choice                                                                          */
-	double agreement;   /* mean adjusted mutual information with what other seeds find, from the embedding on   */
-	double chance;      /* share of shuffled matrices whose best grouping is as good as this: below 0.05 is no accident */
+	uint32_t index;    /* into the list                                                                           */
+	double sure;       /* 0 .. 1: its share of the evidence for all candidates                                     */
+	double within;     /* median of the measured distances inside groups; NAN: there is none                      */
+	double across;     /* and between groups; NAN                                                                 */
+	double agreement;  /* mean adjusted mutual information with what other seeds find, from the embedding on       */
 };
 
 /*
- * The candidate with the largest silhouette, if the same search finds nothing as good in matrices whose distances are
- * shuffled among the pairs (each node's own part kept); otherwise one group. candidates come from these options, with one group among them. shuffles: 0 is 19, which takes 19 times
- * as long as one restart of candidates_make(). ESP_ENOMEM.
+ * The candidate with the most evidence: one group if nothing else is worth its description. candidates come from this matrix
+ * and these options, with one group among them. Takes as long as four embeddings with one restart, for the agreement. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
-                                              const struct candidates *candidates, uint32_t shuffles,
-                                              struct candidates_choice *out, struct error *err);
+                                              const struct candidates *candidates, struct candidates_choice *out,
+                                              struct error *err);
 
 #endif

@@ -1,100 +1,35 @@
 /*
- * candidates_choose.c - which candidate the distances alone speak for, and whether chance would have found one as good.
+ * candidates_choose.c - which candidate the distances alone speak for, and how surely.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
 #include "topo/candidates.h"
-#include "topo/clean.h"
 #include "topo/median.h"
 #include "topo/quality.h"
 
-#define SHUFFLES_DEFAULT 19u /* with none of them as good, chance is 1 in 20 */
-#define CHANCE_MOST 0.05
-#define SHUFFLED_TRIES 2u
 #define AGREEING_RUNS 4u
 
-static uint32_t clearest(const struct candidates *candidates)
+static uint32_t strongest(const struct candidates *candidates)
 {
 	uint32_t best = 0;
 
 	for (uint32_t i = 1; i < candidates->count; i++) {
-		if (candidates->list[i].silhouette > candidates->list[best].silhouette)
+		if (candidates->list[i].evidence > candidates->list[best].evidence)
 			best = i;
 	}
 	return best;
 }
 
-/* A smaller search, the same for the measured matrix and for shuffled ones: what the clearest grouping has. */
-static enum esp_status search_clearest(const struct matrix *matrix, const struct candidates_options *options, double *out,
-                                       struct error *err)
+/* Odds are powers of the evidence: what the best has of their sum. */
+static double share_of_evidence(const struct candidates *candidates, uint32_t best)
 {
-	struct candidates_options small = *options;
-	struct candidates found;
+	double sum = 0;
 
-	small.embed.restarts = 1;
-	small.tries = SHUFFLED_TRIES;
-	enum esp_status status = candidates_make(matrix, &small, &found, err);
-	if (status != ESP_OK)
-		return status;
-	*out = found.list[clearest(&found)].silhouette;
-	candidates_fini(&found);
-	return ESP_OK;
-}
-
-/* The distances without the nodes' own parts, dealt out anew among the pairs that are known. */
-static void shuffle(const struct matrix *matrix, const double *own, struct rng *rng, double *rest, struct matrix *out)
-{
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < matrix->size; i++) {
-		for (uint32_t j = 0; j < i; j++) {
-			double value = matrix_get(matrix, i, j);
-
-			if (isnan(value))
-				continue;
-			size_t other = rng_below(rng, count + 1);
-			rest[count++] = rest[other];
-			rest[other] = value - own[i] - own[j];
-		}
-	}
-	for (uint32_t i = 0; i < matrix->size; i++) {
-		for (uint32_t j = 0; j < i; j++) {
-			double value = matrix_get(matrix, i, j);
-
-			matrix_set(out, i, j, isnan(value) ? NAN : fmax(rest[--count] + own[i] + own[j], 0));
-		}
-	}
-}
-
-static enum esp_status judge_chance(const struct matrix *matrix, const struct candidates_options *options, uint32_t shuffles,
-                                    double *out, struct error *err)
-{
-	struct matrix shuffled = {0};
-	double *own = calloc(matrix->size, sizeof(*own)), *rest = calloc((size_t)matrix->size * matrix->size / 2 + 1, sizeof(*rest));
-	double real = 0, other = 0;
-	uint32_t as_good = 0;
-	struct rng rng;
-	enum esp_status status = own && rest ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the distances of %u nodes", matrix->size);
-
-	if (status == ESP_OK)
-		status = matrix_copy(&shuffled, matrix, err);
-	if (status == ESP_OK)
-		status = clean_own(matrix, own, err);
-	if (status == ESP_OK)
-		status = search_clearest(matrix, options, &real, err);
-	rng_init(&rng, options->seed);
-	for (uint32_t i = 0; status == ESP_OK && i < shuffles; i++) {
-		shuffle(matrix, own, &rng, rest, &shuffled);
-		status = search_clearest(&shuffled, options, &other, err);
-		as_good += other >= real;
-	}
-	*out = (as_good + 1.0) / (shuffles + 1.0);
-	matrix_fini(&shuffled);
-	free(own);
-	free(rest);
-	return status;
+	for (uint32_t i = 0; i < candidates->count; i++)
+		sum += exp(candidates->list[i].evidence - candidates->list[best].evidence);
+	return 1 / sum;
 }
 
 /* Medians of the measured distances, inside groups and between them. */
@@ -148,22 +83,15 @@ static enum esp_status measure_agreement(const struct matrix *matrix, const stru
 }
 
 enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
-                                  const struct candidates *candidates, uint32_t shuffles, struct candidates_choice *out,
-                                  struct error *err)
+                                  const struct candidates *candidates, struct candidates_choice *out, struct error *err)
 {
-	struct candidates_choice choice = {.index = clearest(candidates), .chance = 1};
-	enum esp_status status = ESP_OK;
+	struct candidates_choice choice = {.index = strongest(candidates)};
+	const struct grouping *chosen = &candidates->list[choice.index].grouping;
+	enum esp_status status = measure_sides(matrix, chosen, &choice, err);
 
-	if (choice.index > 0) /* one group cannot be told from chance, and need not be */
-		status = judge_chance(matrix, options, shuffles > 0 ? shuffles : SHUFFLES_DEFAULT, &choice.chance, err);
-	if (choice.chance > CHANCE_MOST)
-		choice.index = 0;
-	const struct candidate *chosen = &candidates->list[choice.index];
-	choice.silhouette = chosen->silhouette;
+	choice.sure = share_of_evidence(candidates, choice.index);
 	if (status == ESP_OK)
-		status = measure_sides(matrix, &chosen->grouping, &choice, err);
-	if (status == ESP_OK)
-		status = measure_agreement(matrix, options, &chosen->grouping, &choice.agreement, err);
+		status = measure_agreement(matrix, options, chosen, &choice.agreement, err);
 	if (status == ESP_OK)
 		*out = choice;
 	return status;

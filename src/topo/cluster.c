@@ -114,6 +114,15 @@ static void move_centres(struct means *means)
 	}
 }
 
+static double total(const struct means *means)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < means->nodes; i++)
+		sum += square(point(means, i), centre(means, means->group_of[i]), means->dimensions);
+	return sum;
+}
+
 static enum esp_status run(struct means *means, const struct cluster_options *options, double *out_inertia, struct error *err)
 {
 	uint32_t rounds = options->rounds > 0 ? options->rounds : ROUNDS_DEFAULT;
@@ -130,9 +139,7 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 			break;
 		move_centres(means);
 	}
-	*out_inertia = 0;
-	for (uint32_t i = 0; i < means->nodes; i++)
-		*out_inertia += square(point(means, i), centre(means, means->group_of[i]), means->dimensions);
+	*out_inertia = total(means);
 	return ESP_OK;
 }
 
@@ -164,4 +171,21 @@ enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t di
 	if (status == ESP_OK && out_inertia)
 		*out_inertia = inertia;
 	return status;
+}
+
+double cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping)
+{
+	struct means means = {.points = points, .nodes = grouping->nodes, .dimensions = dimensions, .groups = grouping->count};
+	double sum = NAN;
+
+	means.group_of = grouping->group_of;
+	means.centres = calloc((size_t)means.groups * dimensions, sizeof(*means.centres));
+	means.before = calloc(means.nodes, sizeof(*means.before));
+	if (means.centres && means.before) {
+		move_centres(&means);
+		sum = total(&means);
+	}
+	free(means.centres);
+	free(means.before);
+	return sum;
 }

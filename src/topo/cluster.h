@@ -27,4 +27,7 @@ ESP_CHECKED enum esp_status cluster_points(const double *points, uint32_t nodes,
                                            const struct cluster_options *options, struct grouping *out,
                                            double *out_inertia, struct error *err);
 
+/* The same sum for any grouping; NAN: no memory. */
+double cluster_inertia(const double *points, uint32_t dimensions, const struct grouping *grouping);
+
 #endif

@@ -135,7 +135,7 @@ static void run(const struct matrix *matrix, const uint32_t *rack_of, uint64_t s
 	bool offered = false;
 
 	CHECK_MSG(candidates_make(matrix, &options, &candidates, &err) == ESP_OK, "%s", err.text);
-	CHECK(candidates_choose(matrix, &options, &candidates, 0, &choice, &err) == ESP_OK);
+	CHECK(candidates_choose(matrix, &options, &candidates, &choice, &err) == ESP_OK);
 	CHECK(grouping_from(&truth, rack_of, matrix->size, &err) == ESP_OK);
 	for (uint32_t i = 0; i < candidates.count; i++)
 		offered = offered || grouping_equal(&candidates.list[i].grouping, &truth);
