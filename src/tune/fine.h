@@ -1,0 +1,48 @@
+/*
+ * fine.h - Finetune: one master after the other away from the node that is to blame.
+ *
+ * Blame of node i is beta l(i) + gamma t(i): t(i), how long its bytes take (longest round trip plus bytes over rate), as a
+ * fraction of the longest; l(i), how much it moves beyond what the least loaded node moves, as a fraction of the spread. The
+ * paper gives no weights, no threshold, and no l(i) when all loads are equal. Chosen here (docs/discovery.md says why):
+ *
+ *     gamma 8, beta 1     time is what is to be short; balance decides between nodes whose times are alike
+ *     spread              at least a twentieth of the largest load: so l(i) is 0 when all are equal, and small
+ *                         where differences are
+ *     epsilon 1.1         the worst is left alone unless its blame is a tenth above the best's
+ *
+ * A move goes from the worst node that has a master to the node with the least blame that takes it off the worst's hands: in its
+ * own group, or, if there are more than two groups and the worst is global master, in any. Nothing is moved that would
+ * make the taker worse off than the giver was. If the same node stays the worst, twice as much is moved each time.
+ */
+#ifndef TUNE_FINE_H
+#define TUNE_FINE_H
+
+#include <stdbool.h>
+
+#include "plan/masters.h"
+#include "tune/sample.h"
+
+#define TUNE_BETA 1u
+#define TUNE_GAMMA 8u
+#define TUNE_EPSILON_PERCENT 110u
+
+struct tune_fine {
+	uint32_t worst;  /* of the step before       */
+	uint32_t streak; /* steps in a row; 0: none  */
+};
+
+struct tune_move {
+	uint32_t from, to;
+	uint32_t moved;      /* masters; 0: nothing is to be moved          */
+	uint32_t global;     /* of these, global ones                       */
+	uint32_t from_blame, to_blame; /* in thousandths of beta + gamma    */
+};
+
+/* Blame of every node into out[], in thousandths of beta + gamma. rates: by node, none is 0. */
+void tune_blame(const struct tune_sample *sample, const uint64_t *rates, uint32_t *out);
+
+/* One step. blame: scratch, as many as there are nodes. */
+void tune_fine_step(struct tune_fine *fine, struct plan_masters *masters, const struct tune_sample *sample,
+                    const uint64_t *rates, uint32_t *blame, struct tune_move *out);
+
+#endif

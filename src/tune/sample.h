@@ -1,0 +1,44 @@
+/*
+ * sample.h - what the nodes of a group have measured in one window, as all of them know it.
+ *
+ * The sums over peers are enough: they are what the papers' formulas are made of, and they travel as the sum of one
+ * vector per node instead of a matrix. All numbers are integers, and so is all arithmetic in this folder: nodes that are
+ * given the same sample must come to the same decision, whatever machine they run on.
+ */
+#ifndef TUNE_SAMPLE_H
+#define TUNE_SAMPLE_H
+
+#include <stdint.h>
+
+struct tune_node {
+	uint64_t sent_bytes;     /* sum of D(i, j) over j                                                */
+	uint64_t received_bytes; /* sum of D(j, i)                                                       */
+	uint64_t send_rate;      /* sum of BW(i, j), bytes per second while there was something to send; 0: unknown */
+	uint64_t receive_rate;   /* sum of BW(j, i); 0: unknown                                          */
+	uint64_t cross_rate;     /* the part of send_rate that goes to other groups; 0: unknown          */
+	uint64_t rtt_ns;         /* the longest round trip to a peer; 0: unknown                         */
+	uint64_t time_ns;        /* in which calls were under way, as this node saw it                   */
+};
+
+struct tune_sample {
+	uint32_t nodes;
+	const struct tune_node *at;
+};
+
+/*
+ * How long the window's calls took: what the node says that waited least. Who comes late to a call sees how long the
+ * network takes, everybody else also sees how long it waited. 0: unknown.
+ */
+uint64_t tune_sample_time(const struct tune_sample *sample);
+/* Bytes that all nodes sent. */
+uint64_t tune_sample_bytes(const struct tune_sample *sample);
+/* What a node can move: the slower of its two directions. 0: unknown. */
+uint64_t tune_node_rate(const struct tune_node *node);
+
+/*
+ * Rates to plan by: those within a fifth of the median of all become the median, because measurements scatter and plans
+ * should not; unknown ones too. rates: in and out. scratch: as many.
+ */
+void tune_level(uint64_t *rates, uint32_t count, uint64_t *scratch);
+
+#endif
