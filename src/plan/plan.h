@@ -13,6 +13,7 @@
 #include "plan/chunks.h"
 #include "plan/step.h"
 
+struct plan_masters; /* masters.h */
 struct planner;
 
 struct plan_spec {
@@ -22,6 +23,7 @@ struct plan_spec {
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
 	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
+	const struct plan_masters *masters; /* two-level: who sums what, for these groups; NULL: spread by size over all. Copied */
 	uint32_t lap_chunks;      /* ring: chunks of each owner that are numbered together; 0: 4 */
 };
 

@@ -9,11 +9,13 @@
  * Four rounds whatever N is, and only 2 (groups - 1) copies of each chunk cross between
  * groups. Masters are spread by the longest-first partition: global masters over groups in
  * proportion to group size, local masters over the members of each group by what a master
- * moves. Members are added in rank order, groups in group order, wherever the masters sit.
+ * moves. Whoever knows better gives a table of masters (masters.h). Members are added in rank
+ * order, groups in group order, wherever the masters sit.
  */
 #include <stdlib.h>
 
 #include "base/partition.h"
+#include "plan/masters.h"
 #include "plan/planner.h"
 
 static uint32_t group_size(const struct plan *plan, uint32_t group)
@@ -94,17 +96,36 @@ static enum esp_status spread_masters(struct plan *plan, struct error *err)
 	                                    (unsigned long long)count, plan->group_count);
 }
 
+/* The masters that were given: chunk after chunk, slot after slot. */
+static enum esp_status take_masters(struct plan *plan, const struct plan_masters *masters, struct error *err)
+{
+	uint64_t count = plan->chunks.chunk_count;
+
+	if (!plan_masters_fit(masters, plan->group_of, plan->workers, plan->group_count))
+		return error_set(err, ESP_EINVAL, "the masters are those of other groups");
+	plan->global_group = calloc(count, sizeof(*plan->global_group));
+	plan->local_master = calloc(count * plan->group_count, sizeof(*plan->local_master));
+	if (!plan->global_group || !plan->local_master)
+		return error_set(err, ESP_ENOMEM, "no memory for the masters of %llu chunks", (unsigned long long)count);
+	for (uint64_t c = 0; c < count; c++)
+		plan->global_group[c] = masters->global_group[c % masters->slots];
+	for (uint32_t g = 0; g < plan->group_count; g++) {
+		for (uint64_t c = 0; c < count; c++)
+			plan->local_master[g * count + c] = plan_masters_local(masters, g, (uint32_t)(c % masters->slots));
+	}
+	return ESP_OK;
+}
+
 static enum esp_status two_level_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	enum plan_collective collective = plan->chunks.collective;
 	enum esp_status status = two_level_members(plan, err);
-	(void)spec;
 
 	/* From one worker to one other, nobody else is needed. */
 	if (status != ESP_OK || collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL ||
 	    plan->chunks.chunk_count == 0)
 		return status;
-	return spread_masters(plan, err);
+	return spec->masters ? take_masters(plan, spec->masters, err) : spread_masters(plan, err);
 }
 
 static uint32_t master_of(const struct route *route, uint32_t group)

@@ -4,8 +4,8 @@
  *     bits_test [--seed FIRST] [--count N]
  *
  * With contents whose sums depend on the order of addition, a call is run twice: under another
- * schedule, with other lanes, credits and chunk activation, and with the masters moved. All
- * workers have the same bits both times. Where the order of addition is documented, the
+ * schedule, with other lanes, credits and chunk activation, and with the masters moved, one by one or
+ * by a table of masters that is drawn. All workers have the same bits both times. Where the order of addition is documented, the
  * bits are those of a plain loop in that order.
  */
 #include <errno.h> /* program_invocation_name */
@@ -15,6 +15,7 @@
 #include "cluster.h"
 #include "math/math.h"
 #include "math/reference.h"
+#include "plan/masters.h"
 
 struct trial {
 	const struct planner *planner;
@@ -70,6 +71,22 @@ static void move_masters(struct plan *plan, struct rng *rng)
 	}
 }
 
+/* A table in which everything is drawn. */
+static void draw_masters(const struct trial *trial, struct rng *rng, struct plan_masters *out)
+{
+	struct error err;
+
+	CHECK_MSG(plan_masters_init(out, trial->group_of, trial->spec.chunks.workers, 1 + (uint32_t)rng_below(rng, 9), &err) == ESP_OK,
+	          "%s", err.text);
+	for (uint32_t s = 0; s < out->slots; s++) {
+		out->global_group[s] = (uint32_t)rng_below(rng, out->groups);
+		for (uint32_t i = 0; i < out->workers; i++) {
+			if (rng_chance(rng, 1, 2))
+				out->local_master[out->group_of[i] * out->slots + s] = i;
+		}
+	}
+}
+
 static struct cluster_call *run_trial(const struct trial *trial, struct cluster *cluster, uint64_t seed, bool move)
 {
 	struct plan *plan;
@@ -91,8 +108,17 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 		.carry = LOOP_MIXED,
 		.victim = PLAN_NONE,
 	};
-	CHECK_MSG(plan_open(trial->planner, &trial->spec, &plan, &err) == ESP_OK, "%s", err.text);
-	if (move)
+	struct plan_spec plan_spec = trial->spec;
+	struct plan_masters masters = {0};
+	bool has_table = move && strcmp(planner_name(trial->planner), "two-level") == 0 && rng_chance(&rng, 2, 3);
+
+	if (has_table) {
+		draw_masters(trial, &rng, &masters);
+		plan_spec.masters = &masters;
+	}
+	CHECK_MSG(plan_open(trial->planner, &plan_spec, &plan, &err) == ESP_OK, "%s", err.text);
+	plan_masters_fini(&masters);
+	if (move && !has_table)
 		move_masters(plan, &rng);
 	spec.nodes = plan->nodes; /* with hubs and switches */
 	cluster_open(cluster, &spec);
