@@ -10,9 +10,11 @@
  *                         where differences are
  *     epsilon 1.1         the worst is left alone unless its blame is a tenth above the best's
  *
- * A move goes from the worst node that has a master to the node with the least blame that takes it off the worst's hands: in its
- * own group, or, if there are more than two groups and the worst is global master, in any. Nothing is moved that would
- * make the taker worse off than the giver was. If the same node stays the worst, twice as much is moved each time.
+ * A move goes from the worst node that has a master to the node with the least blame that can take it off its hands: in its
+ * own group or, if there are more than two groups and the worst is a global master, in any. If that pair is not to be moved
+ * between, the next worst is looked at: a node that is slow and has no master left is nobody's business any more. Nothing
+ * is moved that would make the taker's time longer than the giver's was, so nothing is moved to and fro. If the same node
+ * stays the worst, twice as much is moved each time.
  */
 #ifndef TUNE_FINE_H
 #define TUNE_FINE_H
@@ -38,11 +40,26 @@ struct tune_move {
 	uint32_t from_blame, to_blame; /* in thousandths of beta + gamma    */
 };
 
-/* Blame of every node into out[], in thousandths of beta + gamma. rates: by node, none is 0. */
-void tune_blame(const struct tune_sample *sample, const uint64_t *rates, uint32_t *out);
+/* What a step looks at, by node. */
+struct tune_view {
+	uint64_t *bytes;       /* that a node moves: the larger of its two directions. Follows the moves */
+	const uint64_t *rates; /* bytes per second, none is 0                                            */
+	const struct tune_node *at;
+	uint32_t nodes;
+};
 
-/* One step. blame: scratch, as many as there are nodes. */
+/* Blame of every node into out[], in thousandths of beta + gamma. */
+void tune_blame(const struct tune_view *view, uint32_t *out);
+
+/* Memory for a step: an entry per node. */
+struct tune_scratch {
+	uint64_t *bytes;
+	uint32_t *blame;
+	bool *tried;
+};
+
+/* One step. The sample was measured with these masters. *out tells what was moved, if anything. */
 void tune_fine_step(struct tune_fine *fine, struct plan_masters *masters, const struct tune_sample *sample,
-                    const uint64_t *rates, uint32_t *blame, struct tune_move *out);
+                    const uint64_t *rates, struct tune_scratch *scratch, struct tune_move *out);
 
 #endif

@@ -35,10 +35,15 @@ uint64_t tune_sample_bytes(const struct tune_sample *sample);
 /* What a node can move: the slower of its two directions. 0: unknown. */
 uint64_t tune_node_rate(const struct tune_node *node);
 
+/* The middle one of those that are known; 0: none is. scratch: as many. */
+uint64_t tune_median(const uint64_t *rates, uint32_t count, uint64_t *scratch);
+
 /*
- * Rates to plan by: those within a fifth of the median of all become the median, because measurements scatter and plans
- * should not; unknown ones too. rates: in and out. scratch: as many.
+ * Turns rates into weights to plan by: thousandths of the median of all, which is returned. What is within a fifth of the
+ * median, or not known, becomes 1000, because measurements scatter and plans should not; from a third on it stays what it is;
+ * between the two lies a slope. scratch: as many.
  */
-void tune_level(uint64_t *rates, uint32_t count, uint64_t *scratch);
+#define TUNE_WEIGHT_MOST 100000u
+uint64_t tune_level(uint64_t *rates, uint32_t count, uint64_t *scratch);
 
 #endif

@@ -37,11 +37,14 @@ struct tuner {
 	struct tune_watch watch;
 	struct tune_fine fine;
 	uint64_t steps;
-	uint64_t cost_before;  /* Quicktune's last change; 0: nothing to compare with */
-	uint64_t *rates;       /* measured, smoothed since the last trigger           */
-	uint64_t *dealt;       /* levelled: what masters were dealt by                */
-	uint64_t *scratch;     /* 3 per node                                          */
-	uint32_t *blame;
+	uint64_t cost_before;  /* Quicktune's last change; 0: nothing to compare with  */
+	bool has_rates;
+	bool broken;           /* memory ran out: nothing is changed any more, and whoever installs masters must say so */
+	uint64_t *rates;       /* measured, bytes per second, smoothed since the last doubt */
+	uint64_t *cross;       /* the same, to other groups                            */
+	uint64_t *dealt;       /* weights that masters were dealt by                   */
+	uint64_t *weights, *cross_weights, *sorted; /* scratch                         */
+	struct tune_scratch scratch;
 };
 
 /* The even table of masters. group_of is copied. ESP_EINVAL, ESP_ENOMEM; fini is due only if it succeeds. */

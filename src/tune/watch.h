@@ -4,8 +4,8 @@
  * Looks at one number per window, the time that a byte took, and at the rate of every node. A change of a fifth in either
  * direction counts: a host that recovers makes steps shorter, or only gains a rate that nobody uses yet.
  * It counts when it lasts for two windows, so that one bad window is none. After every
- * change of masters the first window is not looked at, as some of it belongs to the plan before, and the next one is the new
- * reference. Changes that come soon after each other make the watch slower, up to a limit; quiet makes it quick again. Pure.
+ * change of masters one window is not looked at, as it ran by the plan before (what a window measured is exchanged during
+ * the next one), and the one behind it is the new reference. Changes that come soon after each other make the watch slower, up to a limit; quiet makes it quick again. Pure.
  */
 #ifndef TUNE_WATCH_H
 #define TUNE_WATCH_H
@@ -35,11 +35,12 @@ struct tune_watch {
 	uint32_t since;      /* windows since the last one                 */
 };
 
-/* All zero but for this. */
 void tune_watch_init(struct tune_watch *watch);
 /* A window: what 2^20 bytes took; shifted: a node's rate is not what masters were dealt by. */
 enum tune_verdict tune_watch_step(struct tune_watch *watch, uint64_t cost, bool shifted);
-/* Masters have been changed: from all at once (new reference), or a few (the reference follows). */
+/* Masters have been changed: the next window is one of the plan before, the one behind it the new reference. */
 void tune_watch_changed(struct tune_watch *watch);
+/* Nothing can be done about it: the next window is the new reference. */
+void tune_watch_accept(struct tune_watch *watch);
 
 #endif
