@@ -20,6 +20,11 @@ struct plan_spec {
 	struct chunks_spec chunks;
 	bool in_place;            /* a worker that gives and wants a chunk has it at one address */
 	const uint32_t *group_of; /* group of each worker, numbered from 0 without gaps; NULL: none. Copied */
+	/*
+	 * The workers in the order in which the planner takes them: a ring goes around in it, halving-doubling pairs
+	 * neighbours in it first. NULL: by rank. Copied. Not for planners that need groups.
+	 */
+	const uint32_t *order;
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
 	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
@@ -37,6 +42,12 @@ struct plan {
 	bool in_place;
 	uint32_t group_count; /* 0: no groups known                       */
 	uint32_t *group_of;   /* of every node, extra ones too; or NULL   */
+	/*
+	 * Where workers are taken in another order than by rank, planners number them by their seats: rows, pieces and
+	 * tables of owners are in seats as the planner has them, and in ranks as everybody else does. NULL: the same.
+	 */
+	uint32_t *order;   /* by seat: the worker */
+	uint32_t *seat_of; /* by worker           */
 
 	uint32_t lap; /* plan_lap(); 0: 1 */
 

@@ -1,0 +1,44 @@
+/*
+ * site.h - where the hosts of a job stand in its network, once a topology says so.
+ *
+ * The setting `topology` names a file. Rank 0 reads it, and what it read (or why it could not) reaches all ranks right
+ * behind the meeting that joining ends with; each then looks for its hosts in it. So all have the same topology, or all
+ * refuse it with the same words. With `probe` the network is measured by whoever opens the context (src/api), who installs
+ * what was found the same way. Plans of groups made from then on, and of the world, are chosen by it (plans.h).
+ */
+#ifndef RUNTIME_SITE_H
+#define RUNTIME_SITE_H
+
+#include "runtime/failure.h"
+#include "topo/topology.h"
+
+struct context;
+
+struct site {
+	struct topology *topology; /* NULL: nothing is known */
+	uint32_t *place;           /* by rank: the vertex of its host */
+	bool wants_probe;          /* rank 0 has topology=probe: the same on all ranks */
+};
+
+/*
+ * From now on plans are chosen by this topology, as text (topo/topology.h). On all ranks of the job, with the same
+ * text, while no call is under way. source is for messages: a file's name, or what made the text. ESP_EPARSE: it is no
+ * topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the same.
+ */
+ESP_CHECKED enum esp_status context_use_topology(struct context *context, const char *text, size_t length,
+                                                 const char *source, struct failure *failure);
+
+/* Does the job want its network measured? Then its opener does that, and calls context_use_topology(). */
+bool context_wants_probe(const struct context *context);
+
+/*
+ * For joining. What rank 0 has to say: 0: nothing; site_tell() is then not called. Others say 0.
+ * *out_text: the file, or the reason why it cannot be read; to be freed.
+ */
+uint64_t site_ask(struct context *context, char **out_text);
+/* all: the most that a rank has said. Hands out the text and uses it. */
+ESP_CHECKED enum esp_status site_tell(struct context *context, uint64_t all, char *text, struct failure *failure);
+
+void site_fini(struct site *site);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * cost.h - how long a plan takes on a network: an estimate to choose by, not a simulation.
+ *
+ * A plan is walked once, for few chunks. What it sends over every link, round by round, says how many seconds a byte of
+ * the buffer costs:
+ *
+ *     overlapped   the busiest link with all rounds together: what a long call comes to, whose chunks are in all
+ *                  rounds at a time
+ *     apart        the busiest link of each round, one round after the other: a call of few chunks
+ *
+ * Latency is that of the longest way of each round, one after the other. docs/discovery.md has the formula.
+ *
+ * The network is a topology, whose links are shared by all that pass them, or what was measured between pairs of nodes.
+ * Pure, and the same on all machines: ranks that choose by it choose alike.
+ */
+#ifndef TUNE_COST_H
+#define TUNE_COST_H
+
+#include "plan/plan.h"
+#include "topo/topology.h"
+
+/* What a node spends on a message, on each end, and what a round takes beside the delays of its links. Seconds. */
+#define TUNE_MESSAGE 4e-6
+#define TUNE_ROUND 30e-6
+
+struct tune_network {
+	uint32_t nodes; /* of the plans: workers */
+	/* Either a topology, and the vertex that each node stands on; */
+	const struct topology *topology;
+	const uint32_t *place;
+	/*
+	 * or distances, nodes x nodes row by row, as struct matrix has them (NAN: not known, taken as the mean of its row).
+	 * Of the two one may be NULL: without seconds_per_byte a byte is taken to cost in proportion to latency, so that
+	 * only comparisons of the result mean something.
+	 */
+	const double *seconds_per_byte;
+	const double *latency; /* one way */
+};
+
+/* What a plan asks of a network, whatever the size of the buffer. */
+struct tune_load {
+	double overlapped, apart; /* seconds for each byte of the buffer                                  */
+	double latency;           /* seconds, of all rounds                                               */
+	double messages;          /* that the busiest node sends or receives, for each chunk of the buffer */
+	uint32_t wave;            /* chunks that keep every node busy: as many as were walked               */
+};
+
+/*
+ * Walks a plan, of a call of `bytes` bytes for each block. Use one of as many small chunks as there are workers (or a
+ * few times as many): tune_sample() makes it. ESP_ENOMEM; ESP_EPLAN: it is no plan.
+ */
+ESP_CHECKED enum esp_status tune_load_of(const struct plan *plan, const struct tune_network *network,
+                                         struct tune_load *out, struct error *err);
+
+/* The load of what a planner makes of the collective; order and group_of as in struct plan_spec, or NULL. */
+ESP_CHECKED enum esp_status tune_sample(const struct planner *planner, enum plan_collective collective,
+                                        const uint32_t *order, const uint32_t *group_of,
+                                        const struct tune_network *network, struct tune_load *out, struct error *err);
+
+/* Seconds that a call of so many bytes (in all blocks), cut into such chunks, takes. */
+double tune_seconds(const struct tune_load *load, uint64_t bytes, uint64_t chunk_bytes);
+
+#endif
