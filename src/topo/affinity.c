@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_LEAST 4u   /* fewer have no pairs left once each has a number of its own */
+#include "topo/affinity_parts.h"
+
 #define FILLS 30         /* rounds in which unknown pairs take on what their nodes' own parts say */
 #define SWEEPS 100u      /* of polishing at most; a handful is usual */
 #define PROGRESS 1e-9    /* of what is explained: less is rounding */
-#define EXACT 1e-12      /* of the whole: noise below is none */
 
 /* ---- what is left of the pairs ---- */
 
@@ -64,32 +64,33 @@ static void take_rest(struct affinity *affinity, const struct matrix *matrix, do
 			double value = matrix_get(matrix, i, j), *rest = &affinity->of[(size_t)i * n + j];
 
 			*rest = i == j || isnan(value) ? 0 : own[i] + own[j] - value;
-			affinity->whole += j < i ? *rest * *rest : 0;
 		}
 	}
-	affinity->freedom = (double)known - n;
 }
 
 enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, struct error *err)
 {
 	uint32_t n = matrix->size;
-	double *own = calloc(n, sizeof(*own));
 
-	*affinity = (struct affinity){.nodes = n, .of = calloc((size_t)n * n, sizeof(*affinity->of))};
-	if (!own || !affinity->of) {
-		free(own);
+	*affinity = (struct affinity){.nodes = n, .matrix = matrix};
+	affinity->of = calloc((size_t)n * n, sizeof(*affinity->of));
+	affinity->own = calloc(n, sizeof(*affinity->own));
+	if (!affinity->own || !affinity->of) {
 		affinity_fini(affinity);
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
 	}
-	if (n >= NODES_LEAST)
-		take_rest(affinity, matrix, own);
-	free(own);
-	return ESP_OK;
+	if (n >= AFFINITY_NODES_LEAST)
+		take_rest(affinity, matrix, affinity->own);
+	enum esp_status status = affinity_judge_one(affinity, err);
+	if (status != ESP_OK)
+		affinity_fini(affinity);
+	return status;
 }
 
 void affinity_fini(struct affinity *affinity)
 {
 	free(affinity->of);
+	free(affinity->own);
 	*affinity = (struct affinity){0};
 }
 
@@ -125,57 +126,6 @@ static double explained(double inside, const struct pattern *pattern, uint32_t n
 	double square = pattern_square(pattern, nodes);
 
 	return square > 1e-9 ? inside / sqrt(square) : 0;
-}
-
-static double log_factorial(uint32_t n)
-{
-	double sum = 0;
-
-	for (uint32_t i = 2; i <= n; i++)
-		sum += log(i);
-	return sum;
-}
-
-/* Which of all groupings it is: how many groups, of which sizes, who is in which. */
-static double description(const uint32_t *sizes, uint32_t count, uint32_t nodes)
-{
-	double length = log(nodes) + log_factorial(nodes - 1) - log_factorial(count - 1) - log_factorial(nodes - count);
-
-	length += log_factorial(nodes) - log_factorial(count);
-	for (uint32_t group = 0; group < count; group++)
-		length -= log_factorial(sizes[group]);
-	return length;
-}
-
-enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
-                               struct error *err)
-{
-	uint32_t n = affinity->nodes, *sizes = calloc(grouping->count, sizeof(*sizes));
-	struct pattern pattern = {0};
-	double inside = 0;
-
-	if (!sizes)
-		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", n);
-	grouping_sizes(grouping, sizes);
-	for (uint32_t group = 0; group < grouping->count; group++)
-		add_group(&pattern, sizes[group], 1);
-	for (uint32_t i = 0; i < n; i++) {
-		for (uint32_t j = 0; j < i; j++)
-			inside += grouping->group_of[i] == grouping->group_of[j] ? affinity->of[(size_t)i * n + j] : 0;
-	}
-	*out = (struct affinity_verdict){0};
-	double square = n >= NODES_LEAST ? pattern_square(&pattern, n) : 0, freedom = fmax(affinity->freedom, 1);
-	double length = explained(inside, &pattern, n), left = affinity->whole - length * length;
-	double floor = EXACT * affinity->whole;
-	out->noise = sqrt(fmax(left, 0) / freedom);
-	if (grouping->count > 1 && square > 1e-9 && affinity->freedom > 1) {
-		out->gap = inside / square;
-		/* noise of one size for all pairs: the likelihood goes with left ^ (freedom / 2); the gap costs a number */
-		out->evidence = affinity->whole > 0 ? freedom / 2 * log(affinity->whole / fmax(left, floor)) : 0;
-		out->evidence = (length > 0 ? out->evidence : 0) - log(freedom) / 2 - description(sizes, grouping->count, n);
-	}
-	free(sizes);
-	return ESP_OK;
 }
 
 /* ---- polishing ---- */
@@ -308,7 +258,7 @@ enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least,
 	polish.towards = calloc((size_t)affinity->nodes * grouping->count, sizeof(*polish.towards));
 	if (!polish.sizes || !polish.towards)
 		status = error_set(err, ESP_ENOMEM, "no memory to polish the groups of %u nodes", affinity->nodes);
-	if (status == ESP_OK && affinity->nodes >= NODES_LEAST && grouping->count > 1) {
+	if (status == ESP_OK && affinity->nodes >= AFFINITY_NODES_LEAST && grouping->count > 1) {
 		begin_polish(&polish);
 		for (uint32_t sweep = 0; more > 0 && sweep < SWEEPS; sweep++) {
 			more = sweep_moves(&polish) + sweep_exchanges(&polish);

@@ -2,7 +2,7 @@
  * affinity.h - which nodes are nearer to each other than their own costs explain, and what that says for a grouping.
  *
  * The model behind it has one number for each node and one for all groups: p_ij = own_i + own_j, and gap more if i and j are
- * in different groups. The own parts are taken out once, by least squares; what is left of a pair is its affinity (above 0:
+ * in different groups. To find groups, the own parts are taken out once, by least squares; what is left of a pair is its affinity (above 0:
  * nearer than expected). A grouping explains the more of what is left, the more affinity there is inside of groups. This
  * looks at all pairs at once, so that it is certain where each single pair is doubtful. Pure.
  */
@@ -14,22 +14,28 @@
 
 struct affinity {
 	uint32_t nodes;
+	const struct matrix *matrix; /* borrowed */
 	double *of;      /* nodes * nodes, 0 on the diagonal and where nothing is known; in the matrix's unit */
-	double whole;    /* the sum of the squares over the pairs */
-	double freedom;  /* pairs that are known, less the nodes' own parts */
+	double *own;     /* what was taken out: the nodes' own parts */
+	double noise;    /* the deviation of single pairs with one group, and the logarithm of the likelihood with it */
+	double likelihood;
 };
 
+/* matrix passes matrix_check() and outlives it. ESP_ENOMEM. */
 ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, struct error *err);
 void affinity_fini(struct affinity *affinity); /* of zeros: nothing happens */
 
 struct affinity_verdict {
-	double gap;      /* how much further other groups are, by least squares; 0 for one group                          */
+	double gap;      /* how much further other groups are; 0 for one group                                            */
 	double noise;    /* the deviation of single pairs that is left                                                    */
 	double evidence; /* how much shorter the description of the measurement becomes by the grouping, in nats (the natural
 	                  * logarithm of odds), its own description paid for; 0 for one group, below 0: it is not worth it */
 };
 
-/* ESP_ENOMEM. */
+/*
+ * Fits the model to the grouping anew, with noise that has long tails (Student's, with 3 degrees of freedom), so that a few pairs
+ * that were disturbed decide nothing. ESP_ENOMEM.
+ */
 ESP_CHECKED enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
                                            struct affinity_verdict *out, struct error *err);
 

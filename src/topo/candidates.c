@@ -29,6 +29,7 @@ struct search {
 	struct candidates_options options;
 	struct candidates *out;
 	struct matrix distances; /* embedded, without start-up costs */
+	struct matrix cleaned;   /* what was measured, without outliers */
 	struct affinity affinity;
 	struct attempt *attempts; /* options.tries */
 	double whole; /* the inertia of one group */
@@ -192,19 +193,17 @@ static enum esp_status prepare(struct search *search, const struct matrix *matri
 {
 	struct embed_options how = search->options.embed;
 	struct embedding *embedding = &search->out->embedding;
-	struct matrix cleaned = {0};
-	enum esp_status status = matrix_copy(&cleaned, matrix, search->err);
+	enum esp_status status = matrix_copy(&search->cleaned, matrix, search->err);
 
 	if (status == ESP_OK && !search->options.keep_outliers)
-		status = clean_fence(&cleaned, NULL, search->err);
+		status = clean_fence(&search->cleaned, NULL, search->err);
 	if (status == ESP_OK)
-		status = affinity_init(&search->affinity, &cleaned, search->err);
+		status = affinity_init(&search->affinity, &search->cleaned, search->err);
 	how.seed = search->options.seed;
 	if (status == ESP_OK)
-		status = embed(&cleaned, &how, embedding, search->err);
+		status = embed(&search->cleaned, &how, embedding, search->err);
 	if (status == ESP_OK)
 		status = embedding_matrix(embedding, false, &search->distances, search->err);
-	matrix_fini(&cleaned);
 	return status;
 }
 
@@ -225,6 +224,7 @@ enum esp_status candidates_make(const struct matrix *matrix, const struct candid
 	     groups = next_count(&search, groups))
 		status = search_count(&search, groups);
 	matrix_fini(&search.distances);
+	matrix_fini(&search.cleaned);
 	affinity_fini(&search.affinity);
 	free(search.attempts);
 	if (status == ESP_OK)

@@ -6,7 +6,7 @@
 #include "topo/median.h"
 
 #define ROUNDS 20         /* of medians; they settle in a few */
-#define FENCE 3.0         /* distances between the quartiles: Tukey's "far out" */
+#define FENCE 1.5         /* distances between the quartiles: Tukey's "outside" */
 #define THRESHOLD 6.0     /* usual deviations of a suspect */
 #define SHARE_LEAST 0.05  /* and of its distance */
 #define NORMAL 1.4826     /* the deviation of normal noise, for one unit of its median */

@@ -16,7 +16,7 @@
 ESP_CHECKED enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err);
 
 /*
- * Brings distances that are beyond all others back to the fence: apart from the nodes' own parts, nothing is more than three
+ * Brings distances that are beyond all others back to the fence: apart from the nodes' own parts, nothing is more than one and a half
  * times the distance between the quartiles outside of them. The order of distances stays. Returns in *out_count how
  * many pairs that were (may be NULL). ESP_ENOMEM.
  */
