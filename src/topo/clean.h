@@ -16,9 +16,9 @@
 ESP_CHECKED enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err);
 
 /*
- * Brings distances that are beyond all others back to the fence: apart from the nodes' own parts, nothing is more than one and a half
- * times the distance between the quartiles outside of them. The order of distances stays. Returns in *out_count how
- * many pairs that were (may be NULL). ESP_ENOMEM.
+ * Brings distances that are too long back to the fence, which stands, the nodes' own parts aside, one and a half times the
+ * distance between the quartiles above the upper one. Short ones stay: what disturbs a probe lengthens it. What was further
+ * than another stays at least as far. *out_count (may be NULL): how many pairs that were. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status clean_fence(struct matrix *matrix, uint64_t *out_count, struct error *err);
 

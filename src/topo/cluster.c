@@ -67,24 +67,55 @@ static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
 	return last;
 }
 
-/* k-means++: each centre is a point, drawn in proportion to the square of its distance from the centres before. */
+/* What the sum of nearest[] would be with one more centre at a node. */
+static double if_centre(const struct means *means, uint32_t node)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < means->nodes; i++) {
+		double distance = square(point(means, i), point(means, node), means->dimensions);
+
+		sum += distance < means->nearest[i] ? distance : means->nearest[i];
+	}
+	return sum;
+}
+
+/*
+ * k-means++: each centre is a point, drawn in proportion to the square of its distance from the centres before. Of a few that are
+ * drawn the best is taken, as one draw for each of many groups leaves some group without a centre nearly always.
+ */
+static uint32_t draw_centre(struct rng *rng, const struct means *means)
+{
+	uint32_t best = draw(rng, means->nearest, means->nodes), draws = 2;
+	double least = if_centre(means, best);
+
+	for (uint32_t groups = means->groups; groups > 2; groups /= 3)
+		draws++;
+	for (uint32_t i = 1; i < draws; i++) {
+		uint32_t other = draw(rng, means->nearest, means->nodes);
+		double sum = if_centre(means, other);
+
+		if (sum < least) {
+			least = sum;
+			best = other;
+		}
+	}
+	return best;
+}
+
 static void seed_centres(struct means *means, uint64_t seed)
 {
 	struct rng rng;
 
 	rng_init(&rng, seed);
 	for (uint32_t i = 0; i < means->nodes; i++)
-		means->nearest[i] = 1;
+		means->nearest[i] = INFINITY;
 	for (uint32_t group = 0; group < means->groups; group++) {
-		uint32_t chosen = draw(&rng, means->nearest, means->nodes);
+		uint32_t chosen = group == 0 ? (uint32_t)rng_below(&rng, means->nodes) : draw_centre(&rng, means);
 
 		memcpy(centre(means, group), point(means, chosen), means->dimensions * sizeof(double));
-		for (uint32_t i = 0; i < means->nodes; i++) {
-			double distance = square(point(means, i), centre(means, group), means->dimensions);
-
-			if (group == 0 || distance < means->nearest[i])
-				means->nearest[i] = distance;
-		}
+		for (uint32_t i = 0; i < means->nodes; i++)
+			means->nearest[i] = fmin(means->nearest[i], square(point(means, i), centre(means, group), means->dimensions));
 	}
 }
 
