@@ -13,7 +13,7 @@
 #define PERIOD 13 /* of the terms along a buffer */
 #define PAGE 4096
 
-static const char usage[] = "usage: %s [--ranks N] [--sizes BYTES,...] [--seconds S] [--iters N] [--peer NAME] "
+static const char usage[] = "usage: %s [--ranks N] [--sizes BYTES,...] [--seconds S] [--iters N] [--in-place] [--peer NAME] "
 							"[--variant NAME]\n";
 
 /* One size, in place or out of place. */
@@ -73,6 +73,9 @@ static bool parse_option(int option, struct contest_options *options)
 	case 'i':
 		options->iters = strtoull(optarg, NULL, 10);
 		return options->iters > 0 && options->iters <= bench_pace_capacity(1);
+	case 'o':
+		options->in_place_only = true;
+		return true;
 	case 'p':
 		options->peer = optarg;
 		return true;
@@ -90,7 +93,7 @@ struct contest_options contest_parse(int argc, char **argv)
 		{"ranks", required_argument, NULL, 'r'},   {"sizes", required_argument, NULL, 's'},
 		{"seconds", required_argument, NULL, 't'}, {"iters", required_argument, NULL, 'i'},
 		{"peer", required_argument, NULL, 'p'},    {"variant", required_argument, NULL, 'v'},
-		{NULL, 0, NULL, 0},
+		{"in-place", no_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
 	};
 	struct contest_options options = {
 		.sizes = {4, 1024, 65536, 1 << 20},
@@ -236,6 +239,9 @@ int64_t contest(const struct contestant *contestant, const struct contest_option
 
 	for (int i = 0; i < 2 * options->size_count; i++) {
 		size_t bytes = options->sizes[i / 2];
+
+		if (i % 2 == 1 && options->in_place_only)
+			continue;
 		float *in = allocate(bytes), *out = i % 2 == 0 ? in : allocate(bytes);
 		struct heat heat = {
 			.contestant = contestant, .options = options, .in = in, .out = out, .count = bytes / sizeof(float)};

@@ -20,6 +20,7 @@
 #ifndef CONTEST_H
 #define CONTEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct contest_options {
 	int size_count;
 	double seconds;      /* budget per size, shared by in place and out of place */
 	uint64_t iters;      /* samples that are taken even when the time is over */
+	bool in_place_only;  /* nothing is measured out of place */
 	const char *peer;    /* words that the output repeats */
 	const char *variant; /* and, to some programs, the algorithm */
 };

@@ -59,6 +59,8 @@ static const struct conf_setting settings[] = {
 	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
 	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
 	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},
+	{"topology", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
+	 "file that says where hosts are in the network, read by rank 0; probe: measured at start", AT(topology), .strict = true},
 	{"log_subsystems", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
 	 "whose lines below warn are written: CONF, JOIN, NET, PLAN, CALL, WATCH; ^ in front: all others", AT(log_subsystems)},
 	{"log_file", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,

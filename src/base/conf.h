@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 28            /* settings in the table */
+#define CONF_COUNT 29            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -79,6 +79,7 @@ struct conf {
 	char dump_dir[CONF_TEXT_MAX];
 	bool status;
 	char metrics[CONF_TEXT_MAX];
+	char topology[CONF_TEXT_MAX];
 	char trace[CONF_TEXT_MAX];
 	bool trace_detail;
 	uint8_t origins[CONF_COUNT]; /* enum conf_origin, by index in the table */

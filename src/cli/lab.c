@@ -7,7 +7,7 @@
 
 static const struct cli_command *const commands[] = {
 	&cli_lab_up,    &cli_lab_run,  &cli_lab_exec, &cli_lab_set,
-	&cli_lab_check, &cli_lab_status, &cli_lab_list, &cli_lab_down,
+	&cli_lab_check, &cli_lab_status, &cli_lab_topology, &cli_lab_list, &cli_lab_down,
 };
 
 static const struct cli_family family = {

@@ -42,6 +42,7 @@ size_t plan_request_options(struct plan_request *request, struct cli_option *opt
 		{"in-place", 0, CLI_FLAG, &request->in_place, NULL, "input and output are the same memory", 0, 0, NULL},
 		{"counts", 0, CLI_STRING, &request->counts, "LIST",
 		 "bytes of each block, as in 4K,0,8K or @FILE, in place of --bytes", 0, 0, NULL},
+		{"ordered", 0, CLI_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank", 0, 0, NULL},
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) == PLAN_OPTION_PLANNER, "in the order of enum plan_option");
 	memcpy(options, all, sizeof(all));
@@ -125,11 +126,16 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 
 	if (request->given[PLAN_OPTION_PLACE] && !request->given[PLAN_OPTION_RACKS])
 		return error_set(err, ESP_EINVAL, "--place says how nodes fill the racks: give --racks C with it");
+	if (request->ordered && !request->racks && !request->groups)
+		return error_set(err, ESP_EINVAL, "--ordered takes the nodes group by group: give --racks C or --groups FILE with it");
 	if (!request->planner)
 		return ESP_OK;
 	if (request->given[PLAN_OPTION_ROOT] && !plan_collective_has_root(collective) && strcmp(request->planner, "central") != 0)
 		return error_set(err, ESP_EINVAL, "--root is for broadcast, reduce, gather and scatter and for the planner "
 		                 "central: %s of %s has none", plan_collective_name(collective), request->planner);
+	const struct planner *planner = plan_planner_find(request->planner);
+	if (request->ordered && planner && (planner_needs_groups(planner) || planner_has_extra(planner)))
+		return error_set(err, ESP_EINVAL, "--ordered means nothing to %s: its groups say who is near whom", request->planner);
 	status = only_for(request, PLAN_OPTION_FANOUT, "fanout", "tree", err);
 	if (status == ESP_OK)
 		status = only_for(request, PLAN_OPTION_LEAVES, "leaves", "tree", err);

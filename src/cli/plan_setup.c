@@ -228,6 +228,28 @@ static enum esp_status fill_groups(struct plan_setup *setup, const struct plan_r
 	return ESP_OK;
 }
 
+/* Group by group, by rank within each. */
+static enum esp_status fill_order(struct plan_setup *setup, struct error *err)
+{
+	uint32_t nodes = setup->spec.chunks.workers, at = 0;
+	uint32_t *first = calloc((size_t)nodes + 1, sizeof(*first));
+
+	setup->order = calloc(nodes, sizeof(*setup->order));
+	if (!first || !setup->order) {
+		free(first);
+		return error_set(err, ESP_ENOMEM, "no memory for the order of %u nodes", nodes);
+	}
+	for (uint32_t i = 0; i < nodes; i++)
+		first[setup->group_of[i] + 1]++;
+	for (; at + 1 < nodes; at++)
+		first[at + 1] += first[at];
+	for (uint32_t i = 0; i < nodes; i++)
+		setup->order[first[setup->group_of[i]]++] = i;
+	free(first);
+	setup->spec.order = setup->order;
+	return ESP_OK;
+}
+
 /* ---- limits ---- */
 
 static unsigned log2_above(uint64_t value)
@@ -334,6 +356,9 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 	};
 	if (status == ESP_OK)
 		status = fill_groups(setup, request, err);
+	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
+	if (status == ESP_OK && request->ordered && setup->group_of && takes_order)
+		status = fill_order(setup, err);
 	if (status == ESP_OK)
 		status = request->counts ? size_blocks(setup, request, err) : size_buffer(setup, request, planner, err);
 	if (status == ESP_OK)
@@ -348,6 +373,7 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 void plan_setup_fini(struct plan_setup *setup)
 {
 	free(setup->group_of);
+	free(setup->order);
 	free(setup->counts);
 	*setup = (struct plan_setup){0};
 }

@@ -30,6 +30,7 @@ void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_
 	const struct cli_option options[] = {
 		{"job", 0, CLI_STRING, &given->job, "NAME", "name of the job (default: ESP_JOB, or the command's)"},
 		{"env", 0, CLI_STRING, &given->env, "NAME=VALUE", "a variable for all ranks; any number of times"},
+		{"topology", 0, CLI_STRING, &given->topology, "FILE", "where hosts are in the network; probe: measured at start"},
 		{"cwd", 0, CLI_STRING, &given->cwd, "DIR", "folder that the ranks start in (default: this one)"},
 		{"prefix", 0, CLI_CHOICE, &given->prefix, "WHAT", "what lines begin with (default rank)", .choices = prefixes,
 		 .given = &given->prefix_given},
@@ -149,6 +150,19 @@ static void warn(void *command, const struct error *complaint)
 	cli_note("%s: %s", (const char *)command, complaint->text);
 }
 
+/* Its name becomes one that does not depend on the folder: rank 0 may start in another one. */
+static enum esp_status add_topology(const char *name, struct run_env *env, struct error *err)
+{
+	bool is_probe = strcmp(name, "probe") == 0;
+	char *path = is_probe ? strdup(name) : realpath(name, NULL);
+
+	if (!path)
+		return error_set(err, ESP_EINVAL, "--topology: cannot read %s: %s", name, strerror(errno));
+	enum esp_status status = run_env_set(env, "ESP_TOPOLOGY", path, err);
+	free(path);
+	return status;
+}
+
 static int take_environment(const struct run_given *given, struct run_request *request)
 {
 	char key[RUN_KEY_TEXT], size[16];
@@ -161,6 +175,8 @@ static int take_environment(const struct run_given *given, struct run_request *r
 	for (size_t i = 0; i < asked.count && status == ESP_OK; i++)
 		status = run_env_add(&request->env, asked.words[i], &err);
 	run_env_fini(&asked);
+	if (status == ESP_OK && given->topology)
+		status = add_topology(given->topology, &request->env, &err);
 	snprintf(size, sizeof(size), "%u", request->size);
 	if (status == ESP_OK)
 		status = run_env_set(&request->env, "ESP_SIZE", size, &err);

@@ -14,13 +14,13 @@
 #include "cli/run_request.h"
 
 #define RUN_GO_ON (-1)
-#define RUN_GIVEN_OPTIONS 10u /* rows that run_given_options() writes */
+#define RUN_GIVEN_OPTIONS 11u /* rows that run_given_options() writes */
 
 enum run_prefix { RUN_PREFIX_RANK, RUN_PREFIX_NONE };
 
 struct run_given {
 	const char *command; /* as typed behind "espalier" */
-	const char *job, *env, *cwd, *output;
+	const char *job, *env, *cwd, *output, *topology;
 	double grace, timeout; /* seconds; timeout 0: none */
 	uint64_t lose;
 	int prefix;

@@ -21,7 +21,7 @@ static uint32_t central_owner(const struct route *route)
 {
 	const struct plan *plan = route->plan;
 
-	return plan->servers ? plan->workers + (uint32_t)(route->chunk % plan->servers) : plan->chunks.root;
+	return plan->servers ? plan->workers + (uint32_t)(route->chunk % plan->servers) : plan_seat(plan, plan->chunks.root);
 }
 
 const struct planner planner_central = {

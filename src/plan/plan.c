@@ -88,6 +88,27 @@ static enum esp_status copy_groups(struct plan *plan, const uint32_t *group_of, 
 	return ESP_OK;
 }
 
+static enum esp_status copy_order(struct plan *plan, const uint32_t *order, struct error *err)
+{
+	uint32_t workers = plan->workers;
+
+	plan->order = malloc(workers * sizeof(*plan->order));
+	plan->seat_of = malloc(workers * sizeof(*plan->seat_of));
+	if (!plan->order || !plan->seat_of)
+		return error_set(err, ESP_ENOMEM, "no memory for the order of %u nodes", workers);
+	memset(plan->seat_of, 0xff, workers * sizeof(*plan->seat_of));
+	for (uint32_t seat = 0; seat < workers; seat++) {
+		if (order[seat] >= workers)
+			return error_set(err, ESP_EINVAL, "the order has node %u, and there are the nodes 0 to %u", order[seat],
+			                 workers - 1);
+		if (plan->seat_of[order[seat]] != UINT32_MAX)
+			return error_set(err, ESP_EINVAL, "node %u is in the order twice", order[seat]);
+		plan->order[seat] = order[seat];
+		plan->seat_of[order[seat]] = seat;
+	}
+	return ESP_OK;
+}
+
 static enum esp_status plan_fill(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	const struct planner *planner = plan->planner;
@@ -102,6 +123,13 @@ static enum esp_status plan_fill(struct plan *plan, const struct plan_spec *spec
 		return error_set(err, ESP_EINVAL, "%s needs to know the group of each node", planner->name);
 	if (spec->group_of) {
 		status = copy_groups(plan, spec->group_of, err);
+		if (status != ESP_OK)
+			return status;
+	}
+	if (spec->order && (planner->needs_groups || planner->has_extra))
+		return error_set(err, ESP_EINVAL, "%s takes no order: its groups and switches say who is near whom", planner->name);
+	if (spec->order) {
+		status = copy_order(plan, spec->order, err);
 		if (status != ESP_OK)
 			return status;
 	}
@@ -134,6 +162,8 @@ void plan_close(struct plan *plan)
 		return;
 	chunks_fini(&plan->chunks);
 	free(plan->group_of);
+	free(plan->order);
+	free(plan->seat_of);
 	free(plan->owner);
 	free(plan->global_group);
 	free(plan->local_master);
@@ -162,6 +192,26 @@ static void stored_row(const struct plan *plan, uint32_t node, uint64_t chunk, s
 	}
 }
 
+struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk)
+{
+	struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
+
+	piece.from = plan_seat(plan, piece.from); /* PLAN_ALL is beyond all workers */
+	piece.to = plan_seat(plan, piece.to);
+	return piece;
+}
+
+/* The row of a seat becomes that of the worker who has it. */
+static void unseat(const struct plan *plan, struct plan_row *row)
+{
+	for (uint32_t i = 0; i < row->count; i++) {
+		struct plan_step *step = &row->steps[i];
+
+		if (step->verb == PLAN_SEND || step->verb == PLAN_RECV || step->verb == PLAN_TERM)
+			step->node = plan_seated(plan, step->node);
+	}
+}
+
 enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row)
 {
 	const struct planner *planner = plan->planner;
@@ -170,14 +220,17 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 	if (plan->row_at) {
 		stored_row(plan, node, chunk, row);
 	} else {
+		uint32_t seat = plan_seat(plan, node);
 		bool done = false;
 
 		if (planner->row) {
-			struct plan_piece piece = chunks_piece(&plan->chunks, chunk);
-			done = planner->row(plan, node, &piece, row);
+			struct plan_piece piece = plan_seated_piece(plan, chunk);
+			done = planner->row(plan, seat, &piece, row);
 		}
 		if (!done)
-			route_row(planner, plan, node, chunk, row);
+			route_row(planner, plan, seat, chunk, row);
+		if (plan->order)
+			unseat(plan, row);
 	}
 	return row->failed ? ESP_ENOMEM : ESP_OK;
 }
@@ -189,7 +242,7 @@ uint32_t plan_lap(const struct plan *plan)
 
 uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
 {
-	return plan->lap > 1 ? plan->planner->turn(plan, chunk, from, nth) : 0;
+	return plan->lap > 1 ? plan->planner->turn(plan, chunk, plan_seat(plan, from), nth) : 0;
 }
 
 /* The first block from `block` on with node on one of its two sides; blocks are those of a pairwise collective. */
@@ -292,7 +345,7 @@ enum esp_status plan_move_owner(struct plan *plan, uint64_t chunk, uint32_t node
 {
 	if (!plan->owner || !plan->planner->movable || chunk >= plan->chunks.chunk_count || node >= plan->workers)
 		return ESP_EINVAL;
-	plan->owner[chunk] = node;
+	plan->owner[chunk] = plan_seat(plan, node);
 	return ESP_OK;
 }
 

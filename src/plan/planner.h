@@ -6,7 +6,8 @@
  * chunk flow up a tree to its owner, are complete there, and flow down a tree to those who
  * want them. A planner only says what the two trees look like; route.c turns that into
  * rows for every collective, leaving out what a piece with one contributor or one receiver
- * does not need.
+ * does not need. Where workers are taken in an order of their own, the nodes that a planner
+ * is asked about, and answers with, are seats; plan.c translates.
  */
 #ifndef PLAN_PLANNER_H
 #define PLAN_PLANNER_H
@@ -65,7 +66,20 @@ void fold_pair(struct route_builder *builder, uint32_t self, uint32_t other);
 /* spread() calls this, nearest or heaviest child first. */
 void fan_to(struct route_builder *builder, uint32_t node);
 
-/* The row of node by its planner's trees. */
+/* The piece of a chunk as planners see it: with seats in place of workers (plan->order). */
+struct plan_piece plan_seated_piece(const struct plan *plan, uint64_t chunk);
+
+static inline uint32_t plan_seat(const struct plan *plan, uint32_t node)
+{
+	return plan->seat_of && node < plan->workers ? plan->seat_of[node] : node;
+}
+
+static inline uint32_t plan_seated(const struct plan *plan, uint32_t seat)
+{
+	return plan->order && seat < plan->workers ? plan->order[seat] : seat;
+}
+
+/* The row of a seat by its planner's trees. */
 void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
                struct plan_row *row);
 

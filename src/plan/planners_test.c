@@ -202,12 +202,24 @@ static void one_round(void)
 	}
 }
 
+static void shuffle(struct rng *rng, uint32_t *list, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		list[i] = i;
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t other = (uint32_t)rng_below(rng, i), kept = list[i - 1];
+
+		list[i - 1] = list[other];
+		list[other] = kept;
+	}
+}
+
 /* Everything else, at random, with what can vary varied. */
 static void any_plan(struct rng *rng)
 {
 	unsigned planner_count = 0;
 	uint64_t counts[24 * 24];
-	uint32_t group_of[24];
+	uint32_t group_of[24], order[24];
 
 	while (plan_planner(planner_count))
 		planner_count++;
@@ -239,11 +251,51 @@ static void any_plan(struct rng *rng)
 			.servers = (uint32_t)rng_below(rng, 4),
 			.leaves = rng_chance(rng, 1, 3),
 		};
+		shuffle(rng, order, n);
+		if (!planner_needs_groups(planner) && !planner_has_extra(planner) && rng_chance(rng, 1, 2))
+			spec.order = order;
 		if (spec.leaves && spec.fanout == 1)
 			spec.fanout = 2;
 		struct plan *plan = open_plan(planner_name(planner), &spec);
 		check_plan(plan);
 		plan_close(plan);
+	}
+}
+
+/* In the order of their groups, a ring leaves each group once, and halving-doubling crosses as seldom as two levels do. */
+static void order_by_groups(struct rng *rng)
+{
+	for (int i = 0; i < 200; i++) {
+		uint32_t racks = 1u << rng_below(rng, 3), per_rack = 1u << rng_below(rng, 3), n = racks * per_rack;
+		uint32_t seats[64], group_of[64], order[64], at = 0;
+		struct plan_spec spec = {
+			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * n, .chunk_bytes = 64, .align = 4},
+			.in_place = i % 2,
+			.group_of = group_of,
+		};
+
+		shuffle(rng, seats, n);
+		for (uint32_t k = 0; k < n; k++)
+			group_of[seats[k]] = k / per_rack;
+		for (uint32_t g = 0; g < racks; g++) {
+			for (uint32_t k = 0; k < n; k++) {
+				if (group_of[k] == g)
+					order[at++] = k;
+			}
+		}
+		struct plan *two = open_plan("two-level", &spec);
+		spec.order = order;
+		struct plan *ring = open_plan("ring", &spec), *halving = open_plan("halving-doubling", &spec);
+		struct plan_report around = check_plan(ring), halved = check_plan(halving);
+
+		CHECK_U64(around.wire_bytes, 2 * (n - 1) * 64 * n);
+		CHECK_U64(around.rounds, 2 * (n - 1));
+		if (racks > 1) /* n chunks; each passes all links but one, twice, and the one that it leaves out is another for each */
+			CHECK_U64(around.cross_bytes, 2 * racks * (n - 1) * 64);
+		CHECK_U64(halved.cross_bytes, check_plan(two).cross_bytes);
+		plan_close(two);
+		plan_close(ring);
+		plan_close(halving);
 	}
 }
 
@@ -348,6 +400,13 @@ static void refusals(void)
 	refuse("tree", bad, "too many");
 	bad = spec, bad.chunks.collective = PLAN_BARRIER;
 	refuse("tree", bad, "barrier");
+	static const uint32_t twice[] = {0, 1, 1}, beyond[] = {0, 1, 3}, good[] = {2, 0, 1}, groups[] = {0, 0, 1};
+	bad = spec, bad.order = twice;
+	refuse("ring", bad, "node 1 is in the order twice");
+	bad.order = beyond;
+	refuse("ring", bad, "the order has node 3");
+	bad.order = good, bad.group_of = groups;
+	refuse("two-level", bad, "takes no order");
 	CHECK(!plan_planner_find("rings"));
 }
 
@@ -384,7 +443,7 @@ static void moving_keeps_the_order(struct rng *rng)
 	static const char *const planners[] = {"flat", "halving-doubling", "two-level"};
 
 	for (int i = 0; i < 300; i++) {
-		uint32_t n = 1 + (uint32_t)rng_below(rng, 20), group_of[20];
+		uint32_t n = 1 + (uint32_t)rng_below(rng, 20), group_of[20], seats[20];
 		struct plan_spec spec = {
 			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 400, .chunk_bytes = 40},
 			.in_place = i % 2,
@@ -395,6 +454,9 @@ static void moving_keeps_the_order(struct rng *rng)
 			group_of[k] = k == 0 ? 0 : (uint32_t)rng_below(rng, group_of[k - 1] + 2) % (k + 1);
 		for (uint32_t k = 1, most = 0; k < n; k++) /* without gaps */
 			most = group_of[k] > most ? (group_of[k] = most + 1) : most;
+		shuffle(rng, seats, n);
+		if (i % 3 != 2 && i % 5 < 2)
+			spec.order = seats;
 		struct plan *plan = open_plan(planners[i % 3], &spec);
 		uint64_t order = check_plan(plan).order;
 
@@ -460,6 +522,7 @@ int main(int argc, char **argv)
 	refusals();
 	moving();
 	moving_keeps_the_order(&rng);
+	order_by_groups(&rng);
 	full_rounds();
 	any_plan(&rng);
 	return 0;

@@ -59,7 +59,7 @@ static uint32_t ring_owner(const struct route *route)
 /* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
 static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
 {
-	struct route route = {.plan = plan, .chunk = chunk, .piece = chunks_piece(&plan->chunks, chunk)};
+	struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};
 	uint32_t workers = plan->workers, hops = (from + workers - ring_owner(&route)) % workers;
 
 	if (plan->chunks.collective == PLAN_ALLGATHER)

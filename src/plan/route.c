@@ -248,7 +248,7 @@ static void deliver(struct route_builder *builder)
 void route_row(const struct planner *planner, const struct plan *plan, uint32_t node, uint64_t chunk,
                struct plan_row *row)
 {
-	struct route route = {.plan = plan, .chunk = chunk, .piece = chunks_piece(&plan->chunks, chunk)};
+	struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};
 	bool wants = piece_wants(&plan->chunks, &route.piece, node);
 	struct route_builder builder = {
 		.route = &route,

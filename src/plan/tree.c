@@ -119,7 +119,7 @@ static enum esp_status leaf_prepare(struct plan *plan, struct error *err)
 		uint32_t first_child, end;
 
 		leaf_children(plan, node, &first_child, &end);
-		group_of[node] = group_of[first_child];
+		group_of[node] = group_of[plan_seated(plan, first_child)];
 	}
 	return ESP_OK;
 }

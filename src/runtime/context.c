@@ -516,19 +516,22 @@ static bool has_met_all_the_same(struct context *context)
 	return is_by_another;
 }
 
-/* A meeting of all ranks, at which they agree on how fast rails are if there are several. */
-static enum esp_status meet_all(struct context *context, struct failure *failure)
+/*
+ * A meeting of all ranks, at which they agree on how fast rails are if there are several, and hear whether rank 0 knows the
+ * network. *out_says: what it says of that.
+ */
+static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t *out_says, struct failure *failure)
 {
-	struct call meet = {.collective = PLAN_BARRIER};
-	uint64_t rates[RAILS_MOST];
+	uint64_t least[1 + RAILS_MOST] = {~own_says};
 	bool measures = context->rails.count > 1 && context->conf.rail_weights[0] == '\0';
 	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
+	struct call meet = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN,
+	                    .count = 1 + (measures ? context->rails.count : 0), .in = least, .out = least};
+	const uint64_t *rates = least + 1;
 
 	if (measures) {
 		gauge_measure(context);
-		memcpy(rates, context->gauge.rates, sizeof(rates));
-		meet = (struct call){.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = context->rails.count,
-		                     .in = rates, .out = rates};
+		memcpy(least + 1, context->gauge.rates, context->rails.count * sizeof(*least));
 	}
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 	pthread_mutex_lock(&context->world->lock); /* others may have asked already how far we are */
@@ -536,6 +539,7 @@ static enum esp_status meet_all(struct context *context, struct failure *failure
 	pthread_mutex_unlock(&context->world->lock);
 	if (status == ESP_OK)
 		status = group_run(context->world, &meet, &options, failure);
+	*out_says = status == ESP_OK ? ~least[0] : 0;
 	/* Who joins a job that grows has another meeting to come. */
 	if (status != ESP_OK && !measures && !context->entry && has_met_all_the_same(context))
 		status = ESP_OK;
@@ -545,6 +549,20 @@ static enum esp_status meet_all(struct context *context, struct failure *failure
 		status = gauge_settle_as_set(context, failure);
 	else if (status == ESP_OK)
 		gauge_settle_alone(context);
+	return status;
+}
+
+static enum esp_status meet_all(struct context *context, struct failure *failure)
+{
+	char *text = NULL;
+	uint64_t own = site_ask(context, &text), all = 0;
+	enum esp_status status = meet(context, own, &all, failure);
+
+	if (status == ESP_OK && all == 0 && context->conf.topology[0])
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");
+	if (status == ESP_OK && all != 0)
+		status = site_tell(context, all, text, failure);
+	free(text);
 	return status;
 }
 
@@ -626,6 +644,7 @@ static void context_free(struct context *context)
 	roster_fini(&context->roster);
 	detour_close(context);
 	rails_fini(&context->rails);
+	site_fini(&context->site);
 	free(context->drivers);
 	free(context->is_local);
 	free(context->local_of);

@@ -27,6 +27,7 @@
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
 #include "runtime/recorder.h"
+#include "runtime/site.h"
 #include "runtime/stall.h"
 #include "runtime/steward.h"
 #include "runtime/tracer.h"
@@ -57,6 +58,7 @@ struct context {
 	struct gauge gauge;       /* and how fast they are */
 	struct stall stall;       /* the steward's alone   */
 	struct detour detour;     /* likewise              */
+	struct site site;         /* where the ranks' hosts are in the network */
 	uint32_t rank, size;
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 	void (*idle)(void *);    /* of the host: see context_idle(); NULL: none      */

@@ -58,6 +58,7 @@ struct group {
 	uint32_t mark;          /* of them: groups with other members are others, whatever their channel */
 	struct layout layout;
 	uint32_t *host_of;
+	uint32_t *place;        /* see layout; NULL: not known                     */
 	struct board *board;    /* NULL: the members do not all share this host     */
 	uint32_t board_bytes;   /* most data of a call on it, the same on all members; without a board: the setting */
 	uint64_t board_memory;  /* that it takes here; guarded by context->lock     */
@@ -103,6 +104,8 @@ ESP_CHECKED enum esp_status group_open(struct context *context, uint16_t channel
  * to be agreed upon with the others. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status group_open_board(struct group *group);
+/* The topology of the context is another now: plans follow it. No call is under way. False: no memory. */
+bool group_use_site(struct group *group);
 /* Collective calls on the parent. *out is NULL if we are not in it. */
 ESP_CHECKED enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out,
                                         struct failure *failure);

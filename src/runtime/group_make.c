@@ -22,6 +22,26 @@
 
 /* ---- open and close ---- */
 
+bool group_use_site(struct group *group)
+{
+	const struct site *site = &group->context->site;
+
+	plans_fini(&group->plans);
+	group->layout.topology = NULL;
+	free(group->place);
+	group->place = NULL;
+	if (!site->topology)
+		return true;
+	group->place = calloc(group->size, sizeof(*group->place));
+	if (!group->place)
+		return false;
+	for (uint32_t i = 0; i < group->size; i++)
+		group->place[i] = site->place[group->ranks[i]];
+	group->layout.topology = site->topology;
+	group->layout.place = group->place;
+	return true;
+}
+
 /* False: no memory. */
 static bool find_hosts(struct group *group)
 {
@@ -57,7 +77,7 @@ static bool find_hosts(struct group *group)
 	};
 	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
 		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
-	return true;
+	return group_use_site(group);
 }
 
 static bool can_have_board(const struct group *group)
@@ -208,6 +228,7 @@ static void group_release(struct group *group)
 	pthread_mutex_destroy(&group->lock);
 	free(group->fail_mail);
 	free(group->host_of);
+	free(group->place);
 	free(group->ranks);
 	free(group);
 }

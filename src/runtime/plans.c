@@ -169,6 +169,50 @@ static uint32_t choose_window(uint64_t chunk_bytes)
 	return chunks < WINDOW_LEAST ? WINDOW_LEAST : (uint32_t)chunks;
 }
 
+/* ---- by what the network is ---- */
+
+struct request {
+	const struct layout *layout;
+	const struct call *call;
+	uint64_t bytes;
+};
+
+static uint64_t chunk_by_way(void *context, const struct tune_way *way)
+{
+	const struct request *request = context;
+
+	return choose_chunk(request->layout, request->call, way->planner, request->bytes);
+}
+
+/* Is there a choice, and something to base it on? Blocks of different sizes are left to what needs no ring. */
+static bool has_choice(const struct plans *plans, const struct layout *layout, const struct call *call)
+{
+	return plans && layout->topology && layout->hosts > 1 && !layout->one_machine && !call->counts;
+}
+
+/* *out NULL: the network has no say. */
+static enum esp_status choose_way(struct plans *plans, const struct request *request, const struct tune_way **out,
+                                  struct failure *failure)
+{
+	const struct layout *layout = request->layout;
+	enum plan_collective collective = request->call->collective;
+	const struct planner *only = request->call->planner;
+	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
+	struct error err;
+
+	*out = NULL;
+	if (!has_choice(plans, layout, request->call))
+		return ESP_OK;
+	struct tune_network network = {.nodes = layout->members, .topology = layout->topology, .place = layout->place};
+	if (!plans->menus[collective] && tune_menu_open(&network, collective, &plans->menus[collective], &err) != ESP_OK)
+		return failure_set(failure, err.status, -1, "%s", err.text);
+	if (!only && layout->hosts < layout->members)
+		only = plan_planner_find("two-level"); /* inside of each host first */
+	*out = tune_choose(plans->menus[collective], only, has_blocks ? request->bytes * layout->members : request->bytes, chunk_by_way,
+	                   (void *)(uintptr_t)request, NULL);
+	return ESP_OK;
+}
+
 /* ---- making and keeping ---- */
 
 static void planned_free(struct planned *planned)
@@ -192,11 +236,15 @@ void plans_fini(struct plans *plans)
 		plans_put(plans->kept[i]);
 		plans->kept[i] = NULL;
 	}
+	for (uint32_t i = 0; i < PLAN_COLLECTIVE_COUNT; i++) {
+		tune_menu_close(plans->menus[i]);
+		plans->menus[i] = NULL;
+	}
 }
 
 static bool is_for(const struct planned *kept, const struct planned *wanted)
 {
-	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->root == wanted->root &&
+	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->way == wanted->way && kept->root == wanted->root &&
 	       kept->align == wanted->align && kept->bytes == wanted->bytes && kept->chunk_bytes == wanted->chunk_bytes &&
 	       kept->in_place == wanted->in_place;
 }
@@ -245,7 +293,8 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 		},
 		.in_place = planned->in_place,
 		.lap_chunks = layout->one_machine ? 1 : RING_CHUNKS,
-		.group_of = planner_needs_groups(planned->planner) ? layout->host_of : NULL,
+		.group_of = planned->way ? planned->way->group_of : planner_needs_groups(planned->planner) ? layout->host_of : NULL,
+		.order = planned->way ? planned->way->order : NULL,
 	};
 	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
 	free(counts);
@@ -277,12 +326,20 @@ static void keep(struct plans *plans, struct planned *planned)
 enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
                           bool in_place, struct planned **out, struct failure *failure)
 {
-	const struct planner *planner = call->planner ? call->planner : plan_planner_find(choose(layout, call, bytes));
+	const struct tune_way *way;
+	enum esp_status status = choose_way(plans, &(struct request){layout, call, bytes}, &way, failure);
+
+	if (status != ESP_OK)
+		return status;
+	const struct planner *planner = way           ? way->planner
+	                                : call->planner ? call->planner
+	                                                : plan_planner_find(choose(layout, call, bytes));
 	uint64_t chunk_bytes = choose_chunk(layout, call, planner, bytes);
 	struct planned wanted = {
 		.window = layout->hosts == 1 ? choose_window(chunk_bytes) : 0,
 		.collective = call->collective,
 		.planner = planner,
+		.way = way,
 		.root = call->root,
 		.align = LINE,
 		.bytes = bytes,
@@ -306,7 +363,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	*planned = wanted;
 	atomic_init(&planned->references, 1);
-	enum esp_status status = make(planned, layout, call, failure);
+	status = make(planned, layout, call, failure);
 	if (status != ESP_OK) {
 		planned_free(planned);
 		return status;

@@ -2,7 +2,7 @@
  * plans.h - which plan a call runs by, made once and kept.
  *
  * The choice follows from what all ranks of a group know alike: the collective, its size, who
- * shares a host with whom. A group keeps its latest plans, so a call that is made again finds its
+ * shares a host with whom and, where there is a topology, what each plan would cost on it. A group keeps its latest plans, so a call that is made again finds its
  * plan ready. Used under the group's lock, but for plans_put().
  */
 #ifndef RUNTIME_PLANS_H
@@ -12,6 +12,7 @@
 
 #include "plan/plan.h"
 #include "runtime/call.h"
+#include "tune/choose.h"
 
 /* Where the members of a group are. */
 struct layout {
@@ -19,6 +20,8 @@ struct layout {
 	uint32_t hosts;          /* that are told apart; 1: all share memory   */
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
 	bool one_machine;        /* they are on one host, told apart or not    */
+	const struct topology *topology; /* of the network; NULL: not known    */
+	const uint32_t *place;   /* by member: the vertex of its host          */
 	uint64_t chunk_bytes;    /* the usual size of chunks                   */
 	bool chunk_is_set;       /* by a setting: so large in every plan       */
 	uint64_t buffer_bytes;   /* most that may be under way, on each lane   */
@@ -40,6 +43,7 @@ struct planned {
 	/* What it was made for. */
 	enum plan_collective collective;
 	const struct planner *planner;
+	const struct tune_way *way; /* as it was chosen by the topology; NULL: otherwise */
 	uint32_t root, align;
 	uint64_t bytes, chunk_bytes;
 	bool in_place;
@@ -51,6 +55,7 @@ struct planned {
 
 struct plans {
 	struct planned *kept[PLANS_KEPT];
+	struct tune_menu *menus[PLAN_COLLECTIVE_COUNT]; /* by collective, made when it is first called; NULL: not yet */
 	uint64_t calls;
 };
 

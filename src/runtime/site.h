@@ -33,7 +33,7 @@ bool context_wants_probe(const struct context *context);
 
 /*
  * For joining. What rank 0 has to say: 0: nothing; site_tell() is then not called. Others say 0.
- * *out_text: the file, or the reason why it cannot be read; to be freed.
+ * *out_text: the name of the file and, behind a NUL, what is in it or why it cannot be read; to be freed.
  */
 uint64_t site_ask(struct context *context, char **out_text);
 /* all: the most that a rank has said. Hands out the text and uses it. */

@@ -31,7 +31,7 @@
 #include "base/error.h"
 
 #define TOPOLOGY_NONE UINT32_MAX
-#define TOPOLOGY_NAME 32        /* with the NUL */
+#define TOPOLOGY_NAME 64        /* with the NUL, as in gethostname() */
 #define TOPOLOGY_DEPTH_MAX 5u   /* vertices from the root down to a host */
 #define TOPOLOGY_HOPS_MAX 8u    /* links of a path */
 #define TOPOLOGY_VERTICES_MAX (1u << 20)

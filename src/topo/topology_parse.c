@@ -9,7 +9,7 @@
 #include "topo/topology_build.h"
 
 #define WORDS_MAX 24u
-#define WORD_MAX 31u
+#define WORD_MAX (TOPOLOGY_NAME - 1u)
 
 struct line {
 	uint32_t number;

@@ -1,0 +1,203 @@
+#include "runtime/site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/infile.h"
+#include "runtime/context.h"
+#include "runtime/group.h"
+
+#define TEXT_MOST (16u << 20) /* bytes of a topology: a hundred thousand hosts */
+#define PROBE "probe"
+#define NAMES_SHOWN 8u
+
+/* What rank 0 says at the meeting: 0 is nothing. */
+#define SAYS_PROBE 1u
+#define SAYS_REASON (UINT64_C(1) << 40) /* and the bytes of the reason */
+#define SAYS_TEXT (UINT64_C(2) << 40)   /* and the bytes of the text   */
+#define SAYS_BYTES ((UINT64_C(1) << 40) - 1)
+
+/* ---- finding hosts ---- */
+
+static uint32_t find_host(const struct topology *topology, const char *name, size_t length)
+{
+	uint32_t vertex = topology_find(topology, name, length);
+
+	return vertex != TOPOLOGY_NONE && topology->vertices[vertex].is_host ? vertex : TOPOLOGY_NONE;
+}
+
+/* The one host whose name begins with this and a dot; TOPOLOGY_NONE: there is none, or several. */
+static uint32_t find_longer(const struct topology *topology, const char *name)
+{
+	uint32_t found = TOPOLOGY_NONE;
+	size_t length = strlen(name);
+
+	for (uint32_t i = 0; i < topology->host_count; i++) {
+		const char *other = topology->vertices[topology->hosts[i]].name;
+
+		if (strncmp(other, name, length) != 0 || other[length] != '.')
+			continue;
+		if (found != TOPOLOGY_NONE)
+			return TOPOLOGY_NONE;
+		found = topology->hosts[i];
+	}
+	return found;
+}
+
+/* By its name, its name without the domain or with one, or one of its addresses. */
+static uint32_t find_card(const struct topology *topology, const struct card *card)
+{
+	size_t length = strlen(card->host_name), head = strcspn(card->host_name, ".");
+	uint32_t vertex = find_host(topology, card->host_name, length);
+
+	if (vertex == TOPOLOGY_NONE && head < length)
+		vertex = find_host(topology, card->host_name, head);
+	for (uint32_t i = 0; vertex == TOPOLOGY_NONE && i < card->address_count; i++) {
+		char text[CARD_ADDRESS_TEXT];
+
+		card_address_text(&card->addresses[i], text);
+		vertex = find_host(topology, text, strlen(text));
+	}
+	return vertex == TOPOLOGY_NONE && head == length ? find_longer(topology, card->host_name) : vertex;
+}
+
+/* "a, b, c and 5 more" */
+static void list_hosts(const struct topology *topology, char *text, size_t size)
+{
+	size_t used = 0;
+	uint32_t count = topology->host_count, shown = count > NAMES_SHOWN ? NAMES_SHOWN : count;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < shown && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", topology->vertices[topology->hosts[i]].name);
+	if (count > shown && used < size)
+		snprintf(text + used, size - used, " and %u more", count - shown);
+}
+
+static enum esp_status place_ranks(const struct context *context, const struct topology *topology, const char *source,
+                                   uint32_t *out_place, struct failure *failure)
+{
+	const struct roster *roster = &context->roster;
+	char names[256];
+
+	for (uint32_t rank = 0; rank < context->size; rank++) {
+		out_place[rank] = find_card(topology, &roster->cards[rank]);
+		if (out_place[rank] != TOPOLOGY_NONE)
+			continue;
+		list_hosts(topology, names, sizeof(names));
+		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s", source,
+		                   roster->cards[rank].host_name, rank, names);
+	}
+	return ESP_OK;
+}
+
+/* ---- using it ---- */
+
+static void tell(struct context *context, const struct topology *topology, const char *source)
+{
+	uint32_t hosts = context->roster.hosts;
+
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source,
+	          topology->host_count, hosts);
+}
+
+enum esp_status context_use_topology(struct context *context, const char *text, size_t length, const char *source,
+                                     struct failure *failure)
+{
+	struct site site = {.wants_probe = context->site.wants_probe};
+	struct error err;
+
+	if (topology_parse(text, length, &site.topology, &err) != ESP_OK)
+		return failure_set(failure, err.status, -1, "topology %s: %s", source, err.text);
+	site.place = calloc(context->size, sizeof(*site.place));
+	enum esp_status status = site.place ? place_ranks(context, site.topology, source, site.place, failure)
+	                                    : failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+	if (status != ESP_OK) {
+		site_fini(&site);
+		return status;
+	}
+	tell(context, site.topology, source);
+	struct site before = context->site;
+	context->site = site;
+	bool has_memory = true;
+	for (struct group *group = context->groups; group; group = group->next)
+		has_memory = group_use_site(group) && has_memory;
+	site_fini(&before);
+	return has_memory ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+}
+
+bool context_wants_probe(const struct context *context)
+{
+	return context->site.wants_probe;
+}
+
+void site_fini(struct site *site)
+{
+	topology_close(site->topology);
+	free(site->place);
+	*site = (struct site){0};
+}
+
+/* ---- joining ---- */
+
+uint64_t site_ask(struct context *context, char **out_text)
+{
+	const char *name = context->conf.topology;
+	struct infile file;
+	struct error err;
+
+	*out_text = NULL;
+	if (context->rank != 0 || name[0] == '\0')
+		return 0;
+	if (strcmp(name, PROBE) == 0)
+		return SAYS_PROBE;
+	enum esp_status status = infile_open(&file, name, &err);
+	if (status == ESP_OK && file.length > TEXT_MOST)
+		status = error_set(&err, ESP_ELIMIT, "%s has %zu bytes: a topology has %u at most", name, file.length, TEXT_MOST);
+	const char *text = status == ESP_OK ? file.text : err.text;
+	size_t length = status == ESP_OK ? file.length : strlen(err.text), head = strlen(name) + 1;
+	*out_text = malloc(head + length);
+	if (*out_text) {
+		memcpy(*out_text, name, head);
+		memcpy(*out_text + head, text, length);
+	}
+	if (file.text)
+		infile_close(&file);
+	return *out_text ? (status == ESP_OK ? SAYS_TEXT : SAYS_REASON) + head + length : SAYS_REASON;
+}
+
+static enum esp_status hand_out(struct context *context, char *text, uint64_t length, struct failure *failure)
+{
+	struct call call = {.collective = PLAN_BROADCAST, .type = ESP_BYTES, .count = length, .in = text, .out = text};
+	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
+	enum esp_status status = call_check(&call, context->rank, context->size, failure);
+
+	pthread_mutex_lock(&context->world->lock);
+	context->world->calls = UINT64_MAX; /* number 0, as the meeting: the caller's are counted from 1 */
+	pthread_mutex_unlock(&context->world->lock);
+	return status == ESP_OK ? group_run(context->world, &call, &options, failure) : status;
+}
+
+enum esp_status site_tell(struct context *context, uint64_t all, char *text, struct failure *failure)
+{
+	uint64_t length = all & SAYS_BYTES;
+
+	if (all == SAYS_REASON)
+		return failure_set(failure, ESP_ENOMEM, -1, "topology: rank 0 has no memory for it");
+	if (all == SAYS_PROBE) {
+		context->site.wants_probe = true;
+		return ESP_OK;
+	}
+	char *copy = context->rank == 0 ? text : malloc(length);
+	if (!copy)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes", (unsigned long long)length);
+	enum esp_status status = context->size > 1 ? hand_out(context, copy, length, failure) : ESP_OK;
+	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
+	if (status == ESP_OK && all < SAYS_TEXT)
+		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 %.*s", (int)(length - head), copy + head);
+	else if (status == ESP_OK)
+		status = context_use_topology(context, copy + head, length - head, copy, failure);
+	if (copy != text)
+		free(copy);
+	return status;
+}

@@ -1,0 +1,299 @@
+#include "tune/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES 65536u /* of a call that is compared, unless every node then has less than one */
+#define NEAR 1.01          /* costs that differ by less are the same */
+
+/* ---- the order of the nodes, and their groups ---- */
+
+/* A node and what is above it, from the root down; then TOPOLOGY_NONE. */
+struct standing {
+	uint32_t chain[TOPOLOGY_DEPTH_MAX + 1];
+	uint32_t node;
+};
+
+static void stand(const struct topology *topology, uint32_t vertex, uint32_t node, struct standing *out)
+{
+	memset(out->chain, 0xff, sizeof(out->chain));
+	out->node = node;
+	for (uint32_t at = vertex; at != TOPOLOGY_NONE; at = topology->vertices[at].parent)
+		out->chain[topology->vertices[at].depth] = at;
+}
+
+static int compare_standings(const void *left, const void *right)
+{
+	const struct standing *a = left, *b = right;
+
+	for (uint32_t i = 0; i <= TOPOLOGY_DEPTH_MAX; i++) {
+		if (a->chain[i] != b->chain[i])
+			return a->chain[i] < b->chain[i] ? -1 : 1;
+	}
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+/* Below which vertex of that depth it stands; one that is not so deep, below its own. */
+static uint32_t above(const struct topology *topology, uint32_t vertex, uint32_t depth)
+{
+	while (topology->vertices[vertex].depth > depth)
+		vertex = topology->vertices[vertex].parent;
+	return vertex;
+}
+
+/* Groups the nodes by what they stand below; returns the number of groups, numbered as they first appear. */
+static uint32_t group_at(const struct tune_network *network, uint32_t depth, uint32_t *number_of, uint32_t *out_group_of)
+{
+	const struct topology *topology = network->topology;
+	uint32_t count = 0;
+
+	memset(number_of, 0xff, topology->vertex_count * sizeof(*number_of));
+	for (uint32_t i = 0; i < network->nodes; i++) {
+		uint32_t *number = &number_of[above(topology, network->place[i], depth)];
+
+		if (*number == TOPOLOGY_NONE)
+			*number = count++;
+		out_group_of[i] = *number;
+	}
+	return count;
+}
+
+static enum esp_status menu_levels(struct tune_menu *menu, const struct tune_network *network)
+{
+	uint32_t *number_of = calloc(network->topology->vertex_count, sizeof(*number_of));
+	uint32_t *group_of = calloc(menu->nodes, sizeof(*group_of)), before = menu->nodes;
+
+	/* The finest first; those that tell nobody apart, or everybody, are no groups. */
+	for (uint32_t depth = TOPOLOGY_DEPTH_MAX; number_of && group_of && depth-- > 1;) {
+		uint32_t count = group_at(network, depth, number_of, group_of);
+
+		if (count < 2 || count == before || menu->levels == TOPOLOGY_DEPTH_MAX)
+			continue;
+		menu->group_count[menu->levels] = before = count;
+		menu->group_of[menu->levels++] = group_of;
+		group_of = calloc(menu->nodes, sizeof(*group_of));
+	}
+	bool has_memory = number_of && group_of;
+	free(number_of);
+	free(group_of);
+	return has_memory ? ESP_OK : ESP_ENOMEM;
+}
+
+static enum esp_status menu_order(struct tune_menu *menu, const struct tune_network *network)
+{
+	struct standing *standings = calloc(menu->nodes, sizeof(*standings));
+
+	menu->order = calloc(menu->nodes, sizeof(*menu->order));
+	if (!standings || !menu->order) {
+		free(standings);
+		return ESP_ENOMEM;
+	}
+	for (uint32_t i = 0; i < menu->nodes; i++)
+		stand(network->topology, network->place[i], i, &standings[i]);
+	qsort(standings, menu->nodes, sizeof(*standings), compare_standings);
+	for (uint32_t i = 0; i < menu->nodes; i++)
+		menu->order[i] = standings[i].node;
+	free(standings);
+	return ESP_OK;
+}
+
+/* ---- the menu ---- */
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (; *names; names++) {
+		if (strcmp(name, *names) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Planners that are worth a thought; those with groups are added for every level. */
+static bool suits(const char *name, enum plan_collective collective)
+{
+	static const char *const sums[] = {"central", "tree", "halving-doubling", "flat", "ring", NULL};
+	static const char *const rooted[] = {"tree", "double-tree", NULL};
+	static const char *const blocks[] = {"flat", "ring", NULL};
+
+	switch (collective) {
+	case PLAN_ALLREDUCE:
+	case PLAN_BARRIER:
+		return is_one_of(name, sums);
+	case PLAN_BROADCAST:
+	case PLAN_REDUCE:
+		return is_one_of(name, rooted);
+	case PLAN_ALLGATHER:
+	case PLAN_REDUCE_SCATTER:
+		return is_one_of(name, blocks);
+	default:
+		return false;
+	}
+}
+
+/* Do neighbours in order matter to it? */
+static bool takes_order(const char *name)
+{
+	static const char *const names[] = {"tree", "double-tree", "halving-doubling", "ring", NULL};
+
+	return is_one_of(name, names);
+}
+
+static enum esp_status menu_add(struct tune_menu *menu, const struct tune_network *network, enum plan_collective collective,
+                                const char *name, uint32_t level, struct error *err)
+{
+	bool has_groups = level < menu->levels;
+	struct tune_way way = {
+		.planner = plan_planner_find(name),
+		.order = !has_groups && takes_order(name) ? menu->order : NULL,
+		.group_of = has_groups ? menu->group_of[level] : NULL,
+		.groups = has_groups ? menu->group_count[level] : 0,
+	};
+	if (menu->count == TUNE_WAYS_MOST)
+		return ESP_OK;
+	enum esp_status status = tune_sample(way.planner, collective, way.order, way.group_of, network, &way.load, err);
+
+	if (status == ESP_OK)
+		menu->ways[menu->count++] = way;
+	return status;
+}
+
+static enum esp_status menu_fill(struct tune_menu *menu, const struct tune_network *network,
+                                 enum plan_collective collective, struct error *err)
+{
+	bool moves_sums = suits("flat", collective) || suits("tree", collective);
+	enum esp_status status = ESP_OK;
+
+	for (unsigned i = 0; status == ESP_OK && plan_planner(i); i++) {
+		const char *name = planner_name(plan_planner(i));
+
+		if (suits(name, collective))
+			status = menu_add(menu, network, collective, name, UINT32_MAX, err);
+	}
+	for (uint32_t level = 0; moves_sums && status == ESP_OK && level < menu->levels; level++)
+		status = menu_add(menu, network, collective, "two-level", level, err);
+	return status;
+}
+
+enum esp_status tune_menu_open(const struct tune_network *network, enum plan_collective collective, struct tune_menu **out,
+                               struct error *err)
+{
+	struct tune_menu *menu = calloc(1, sizeof(*menu));
+
+	if (!menu)
+		return error_set(err, ESP_ENOMEM, "no memory for a menu of plans");
+	menu->nodes = network->nodes;
+	enum esp_status status = menu_order(menu, network);
+	if (status == ESP_OK)
+		status = menu_levels(menu, network);
+	if (status != ESP_OK)
+		error_set(err, status, "no memory for the order of %u nodes", network->nodes);
+	else
+		status = menu_fill(menu, network, collective, err);
+	if (status != ESP_OK) {
+		tune_menu_close(menu);
+		return status;
+	}
+	*out = menu;
+	return ESP_OK;
+}
+
+void tune_menu_close(struct tune_menu *menu)
+{
+	if (!menu)
+		return;
+	for (uint32_t i = 0; i < menu->levels; i++)
+		free(menu->group_of[i]);
+	free(menu->order);
+	free(menu);
+}
+
+const struct tune_way *tune_choose(const struct tune_menu *menu, const struct planner *only, uint64_t bytes,
+                                   tune_chunk_fn *chunk, void *context, double *out_seconds)
+{
+	const struct tune_way *best = NULL;
+	double best_seconds = 0;
+
+	for (uint32_t i = 0; i < menu->count; i++) {
+		const struct tune_way *way = &menu->ways[i];
+
+		if (only && way->planner != only)
+			continue;
+		double seconds = tune_seconds(&way->load, bytes, chunk(context, way));
+		if (!best || seconds < best_seconds) {
+			best = way;
+			best_seconds = seconds;
+		}
+	}
+	if (out_seconds)
+		*out_seconds = best_seconds;
+	return best;
+}
+
+/* ---- groupings ---- */
+
+/* The nodes group by group. */
+static void order_by_groups(const uint32_t *group_of, uint32_t nodes, uint32_t groups, uint32_t *first, uint32_t *out_order)
+{
+	memset(first, 0, (nodes + 1) * sizeof(*first));
+	for (uint32_t i = 0; i < nodes; i++)
+		first[group_of[i] + 1]++;
+	for (uint32_t g = 1; g < groups; g++)
+		first[g] += first[g - 1];
+	for (uint32_t i = 0; i < nodes; i++)
+		out_order[first[group_of[i]]++] = i;
+}
+
+/* The fastest plan that the groups allow. */
+static enum esp_status cost_grouping(const struct tune_network *network, const uint32_t *group_of, uint64_t bytes,
+                                     const uint32_t *order, double *out_seconds, struct error *err)
+{
+	static const char *const names[] = {"two-level", "ring", "halving-doubling"};
+	uint64_t share = bytes / network->nodes, chunk = share > CHUNK_BYTES ? CHUNK_BYTES : share ? share : 1;
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t i = 0; status == ESP_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+		struct tune_load load;
+
+		status = tune_sample(plan_planner_find(names[i]), PLAN_ALLREDUCE, i == 0 ? NULL : order, i == 0 ? group_of : NULL,
+		                     network, &load, err);
+		double seconds = status == ESP_OK ? tune_seconds(&load, bytes, chunk) : 0;
+		if (i == 0 || seconds < *out_seconds)
+			*out_seconds = seconds;
+	}
+	return status;
+}
+
+enum esp_status tune_choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
+                                     uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
+{
+	uint32_t nodes = network->nodes, best_groups = 0;
+	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
+	double best = 0;
+	enum esp_status status = order && first ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
+
+	*out_best = 0;
+	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
+		uint32_t groups = 0;
+		double seconds = 0;
+
+		for (uint32_t node = 0; node < nodes; node++)
+			groups = groupings[i][node] >= groups ? groupings[i][node] + 1 : groups;
+		if (groups > nodes) {
+			status = error_set(err, ESP_EINVAL, "grouping %u has %u groups of %u nodes", i, groups, nodes);
+			break;
+		}
+		order_by_groups(groupings[i], nodes, groups, first, order);
+		status = cost_grouping(network, groupings[i], bytes, order, &seconds, err);
+		if (out_seconds)
+			out_seconds[i] = seconds;
+		bool is_better = i == 0 || seconds * NEAR < best || (seconds < best * NEAR && groups < best_groups);
+		if (status == ESP_OK && is_better) {
+			best = seconds;
+			best_groups = groups;
+			*out_best = i;
+		}
+	}
+	free(order);
+	free(first);
+	return status;
+}

@@ -1,0 +1,174 @@
+/*
+ * choose_test.c - the way that is chosen on networks where it is plain which one it must be.
+ */
+#include "tune/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+#define MBIT UINT64_C(1000000)
+#define CHUNK (64u << 10)
+
+static uint64_t chunk_of(void *context, const struct tune_way *way)
+{
+	uint64_t share = *(uint64_t *)context / 8;
+	(void)way;
+
+	return share < CHUNK ? share : CHUNK;
+}
+
+static const char *choose(const struct tune_menu *menu, uint64_t bytes, double *out_seconds)
+{
+	return planner_name(tune_choose(menu, NULL, bytes, chunk_of, &bytes, out_seconds)->planner);
+}
+
+static struct tune_menu *menu_of(const struct topology_spec *spec, uint32_t nodes, bool interleaved,
+                                 enum plan_collective collective, struct topology **out_topology)
+{
+	struct tune_menu *menu;
+	struct error err;
+	uint32_t *place = calloc(nodes, sizeof(*place));
+
+	CHECK(place && topology_make(spec, out_topology, NULL) == ESP_OK);
+	CHECK(topology_place(*out_topology, nodes, interleaved, place, NULL) == ESP_OK);
+	struct tune_network network = {.nodes = nodes, .topology = *out_topology, .place = place};
+	CHECK_MSG(tune_menu_open(&network, collective, &menu, &err) == ESP_OK, "%s", err.text);
+	free(place);
+	return menu;
+}
+
+/* Where uplinks are scarce, two levels or what sends as little over them; where they are not, rank order is as good. */
+static void racks(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct topology *topology;
+		struct topology_spec spec = {.racks = 2, .hosts = 8, .rate_bits = 1000 * MBIT, .oversubscribe = 16};
+		struct tune_menu *menu = menu_of(&spec, 8, i == 1, PLAN_ALLREDUCE, &topology);
+		double scarce, plenty;
+		const char *name = choose(menu, 100 << 20, &scarce);
+
+		CHECK_MSG(strcmp(name, "two-level") == 0 || strcmp(name, "halving-doubling") == 0, "%s", name);
+		CHECK_U64(menu->levels, 1);
+		CHECK_U64(menu->group_count[0], 2);
+		tune_menu_close(menu);
+		topology_close(topology);
+		spec.oversubscribe = 1;
+		menu = menu_of(&spec, 8, i == 1, PLAN_ALLREDUCE, &topology);
+		choose(menu, 100 << 20, &plenty);
+		CHECK(plenty < scarce);
+		CHECK(strcmp(choose(menu, 64, NULL), "central") == 0);
+		tune_menu_close(menu);
+		topology_close(topology);
+	}
+}
+
+/* Ranks in any order cost what ranks rack by rack do. */
+static void any_placement(void)
+{
+	for (uint64_t bytes = 64; bytes <= 64 << 20; bytes *= 8) {
+		struct topology *topologies[2];
+		struct topology_spec spec = {.racks = 4, .hosts = 16, .rate_bits = 200 * MBIT, .oversubscribe = 4};
+		struct tune_menu *near = menu_of(&spec, 16, false, PLAN_ALLREDUCE, &topologies[0]);
+		struct tune_menu *far = menu_of(&spec, 16, true, PLAN_ALLREDUCE, &topologies[1]);
+		double contiguous, interleaved;
+
+		CHECK(strcmp(choose(near, bytes, &contiguous), choose(far, bytes, &interleaved)) == 0);
+		CHECK(contiguous > interleaved * 0.999 && contiguous < interleaved * 1.001);
+		tune_menu_close(near);
+		tune_menu_close(far);
+		topology_close(topologies[0]);
+		topology_close(topologies[1]);
+	}
+}
+
+/* Several ranks on a host: hosts are the finest groups. */
+static void shared_hosts(void)
+{
+	struct topology *topology;
+	struct topology_spec spec = {.racks = 2, .hosts = 4, .rate_bits = 1000 * MBIT, .oversubscribe = 4};
+	struct tune_menu *menu = menu_of(&spec, 16, false, PLAN_ALLREDUCE, &topology);
+
+	CHECK_U64(menu->levels, 2);
+	CHECK_U64(menu->group_count[0], 4);
+	CHECK_U64(menu->group_count[1], 2);
+	tune_menu_close(menu);
+	topology_close(topology);
+}
+
+/* Every collective has a menu or none, and the order is one of all nodes. */
+static void collectives(void)
+{
+	for (int i = 0; i < PLAN_COLLECTIVE_COUNT; i++) {
+		enum plan_collective collective = (enum plan_collective)i;
+		bool pairwise = collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL;
+		struct topology *topology;
+		struct topology_spec spec = {.racks = 3, .hosts = 7, .rate_bits = 1000 * MBIT, .oversubscribe = 4};
+		struct tune_menu *menu = menu_of(&spec, 7, true, collective, &topology);
+		uint64_t bytes = 1 << 20, seen = 0;
+
+		CHECK((menu->count == 0) == pairwise);
+		CHECK((tune_choose(menu, NULL, bytes, chunk_of, &bytes, NULL) == NULL) == pairwise);
+		for (uint32_t k = 0; k < 7; k++)
+			seen |= 1u << menu->order[k];
+		CHECK_U64(seen, 127);
+		tune_menu_close(menu);
+		topology_close(topology);
+	}
+}
+
+/* Of groupings of a measured network, the one that is there. */
+static void groupings(struct rng *rng)
+{
+	for (int round = 0; round < 20; round++) {
+		double bytes[64], latency[64];
+		uint32_t truth[8], candidates[6][8], best;
+		const uint32_t *list[6];
+		struct error err;
+		struct tune_network network = {.nodes = 8, .seconds_per_byte = round % 2 ? bytes : NULL, .latency = round % 2 ? NULL : latency};
+
+		/* Two racks of four in any order; what lies between them is four times as far, more or less. */
+		uint32_t left = 3, right = 4;
+		truth[0] = 0;
+		for (uint32_t i = 1; i < 8; i++) {
+			truth[i] = rng_below(rng, left + right) < left ? 0 : 1;
+			(*(truth[i] == 0 ? &left : &right))--;
+		}
+		for (uint32_t i = 0; i < 8; i++) {
+			for (uint32_t k = 0; k <= i; k++) {
+				double noise = 0.9 + 0.2 * (double)rng_below(rng, 1000) / 1000;
+				double far = i == k ? 0 : (truth[i] == truth[k] ? 1 : 4) * noise;
+
+				bytes[8 * i + k] = bytes[8 * k + i] = far * 1e-8;
+				latency[8 * i + k] = latency[8 * k + i] = far * 1e-5;
+			}
+		}
+		for (uint32_t i = 0; i < 8; i++) {
+			candidates[0][i] = 0;
+			candidates[1][i] = truth[i];
+			candidates[2][i] = i % 2;
+			candidates[3][i] = i / 2;
+			candidates[4][i] = i / 4;
+			candidates[5][i] = i % 4;
+		}
+		for (uint32_t i = 0; i < 6; i++)
+			list[i] = candidates[i];
+		CHECK(tune_choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK_MSG(memcmp(candidates[best], truth, sizeof(truth)) == 0, "%u in round %d", best, round);
+	}
+}
+
+int main(void)
+{
+	struct rng rng;
+
+	rng_init(&rng, 11);
+	racks();
+	any_placement();
+	shared_hosts();
+	collectives();
+	groupings(&rng);
+	return 0;
+}
