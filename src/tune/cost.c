@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/check.h"
 
@@ -21,6 +22,8 @@ struct walk {
 	double **seconds;  /* by round and resource    */
 	double *delay;     /* by round: the longest    */
 	uint64_t *messages; /* by node, out and in     */
+	uint64_t *of_chunk; /* the same, of the chunk  */
+	uint64_t chunk, peak;
 	bool failed;       /* out of memory            */
 };
 
@@ -104,6 +107,17 @@ static double load_pair(struct walk *walk, uint32_t from, uint32_t to, uint64_t 
 	return network->latency ? distance(network, network->latency, from, to) : 0;
 }
 
+static void count_message(struct walk *walk, uint64_t chunk, uint32_t node)
+{
+	if (chunk != walk->chunk) {
+		memset(walk->of_chunk, 0, walk->network->nodes * sizeof(*walk->of_chunk));
+		walk->chunk = chunk;
+	}
+	walk->messages[node]++;
+	if (++walk->of_chunk[node] > walk->peak)
+		walk->peak = walk->of_chunk[node];
+}
+
 static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to, uint32_t round, uint64_t bytes,
                        bool reduced)
 {
@@ -119,8 +133,8 @@ static void on_message(void *context, uint64_t chunk, uint32_t from, uint32_t to
 	                                       : load_pair(walk, from, to, bytes, row);
 	if (delay > walk->delay[round])
 		walk->delay[round] = delay;
-	walk->messages[from]++;
-	walk->messages[to]++;
+	count_message(walk, chunk, from);
+	count_message(walk, chunk, to);
 }
 
 static bool walk_init(struct walk *walk, const struct tune_network *network)
@@ -128,7 +142,8 @@ static bool walk_init(struct walk *walk, const struct tune_network *network)
 	*walk = (struct walk){.network = network};
 	walk->resources = network->topology ? network->topology->link_count : 2 * network->nodes;
 	walk->messages = calloc(network->nodes, sizeof(*walk->messages));
-	return walk->messages;
+	walk->of_chunk = calloc(network->nodes, sizeof(*walk->of_chunk));
+	return walk->messages && walk->of_chunk;
 }
 
 static void walk_fini(struct walk *walk)
@@ -138,6 +153,7 @@ static void walk_fini(struct walk *walk)
 	free(walk->seconds);
 	free(walk->delay);
 	free(walk->messages);
+	free(walk->of_chunk);
 }
 
 /* ---- what it adds up to ---- */
@@ -156,7 +172,7 @@ static void sum_up(const struct walk *walk, const struct chunks *chunks, struct 
 	double bytes = (double)buffer_bytes(chunks);
 	uint64_t busiest = 0;
 
-	*out = (struct tune_load){.wave = (uint32_t)chunks->chunk_count};
+	*out = (struct tune_load){.wave = (uint32_t)chunks->chunk_count, .peak = (double)walk->peak};
 	for (uint32_t round = 1; round < walk->rounds; round++) { /* the checker counts them from 1 */
 		double most = 0;
 
@@ -230,5 +246,5 @@ double tune_seconds(const struct tune_load *load, uint64_t bytes, uint64_t chunk
 	double waves = load->wave && chunks > load->wave ? chunks / load->wave : 1;
 
 	return (double)bytes * (load->overlapped + (load->apart - load->overlapped) / waves) + load->latency +
-	       TUNE_MESSAGE * load->messages * chunks;
+	       TUNE_MESSAGE * fmax(load->messages * chunks, load->peak);
 }

@@ -42,6 +42,7 @@ struct tune_load {
 	double overlapped, apart; /* seconds for each byte of the buffer                                  */
 	double latency;           /* seconds, of all rounds                                               */
 	double messages;          /* that the busiest node sends or receives, for each chunk of the buffer */
+	double peak;              /* the same of the busiest node of one chunk: a call of few chunks      */
 	uint32_t wave;            /* chunks that keep every node busy: as many as were walked               */
 };
 
