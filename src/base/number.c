@@ -111,14 +111,23 @@ static void write_point(char *text)
 	*to = '\0';
 }
 
+/* Numbers that people read without an exponent; beyond, zeros would have to be counted. */
+#define PLAIN_LEAST 1e-6
+#define PLAIN_END 1e21
+
 const char *number_format_double(double value, char text[NUMBER_DOUBLE_TEXT])
 {
 	if (!isfinite(value))
 		return strcpy(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-	for (int digits = 1; digits <= 17; digits++) {
+	int digits = 0;
+	do {
+		digits++;
 		snprintf(text, NUMBER_DOUBLE_TEXT, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
+	} while (digits < 17 && strtod(text, NULL) != value);
+	const char *exponent = strchr(text, 'e');
+	if (exponent && fabs(value) >= PLAIN_LEAST && fabs(value) < PLAIN_END) {
+		int behind = digits - 1 - (int)strtol(exponent + 1, NULL, 10); /* the same digits, behind the point */
+		snprintf(text, NUMBER_DOUBLE_TEXT, "%.*f", behind > 0 ? behind : 0, value);
 	}
 	write_point(text);
 	return text;

@@ -24,7 +24,10 @@ bool number_parse_double(const char *text, size_t length, double *out);
 #define NUMBER_BYTES_TEXT 24
 const char *number_format_bytes(uint64_t bytes, char text[NUMBER_BYTES_TEXT]);
 
-/* The shortest text that reads back as the same double, with a point in every locale; "nan", "inf", "-inf". */
+/*
+ * The fewest digits that read back as the same double, with a point in every locale; an exponent only below 0.000001 and from
+ * 1e21 on; "nan", "inf", "-inf".
+ */
 #define NUMBER_DOUBLE_TEXT 40
 const char *number_format_double(double value, char text[NUMBER_DOUBLE_TEXT]);
 

@@ -76,6 +76,13 @@ static void test_format_double(struct rng *rng)
 	char text[NUMBER_DOUBLE_TEXT];
 	CHECK_STR(number_format_double(0.1, text), "0.1");
 	CHECK_STR(number_format_double(3, text), "3");
+	CHECK_STR(number_format_double(10, text), "10");
+	CHECK_STR(number_format_double(-2500, text), "-2500");
+	CHECK_STR(number_format_double(1e20, text), "100000000000000000000");
+	CHECK_STR(number_format_double(1e21, text), "1e+21");
+	CHECK_STR(number_format_double(5e-6, text), "0.000005");
+	CHECK_STR(number_format_double(-1.25e-5, text), "-0.0000125");
+	CHECK_STR(number_format_double(9e-7, text), "9e-07");
 	CHECK_STR(number_format_double(-1e300, text), "-1e+300");
 	CHECK_STR(number_format_double(1.0 / 3, text), "0.3333333333333333");
 	CHECK_STR(number_format_double(nan(""), text), "nan");

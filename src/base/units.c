@@ -64,6 +64,17 @@ bool units_parse_time(const char *text, uint64_t *out_ns)
 	return true;
 }
 
+bool units_parse_delay(const char *text, uint64_t *out_ns)
+{
+	double us;
+	if (!number_parse_double(text, strlen(text), &us))
+		return units_parse_time(text, out_ns);
+	if (!(us >= 0 && us * 1e3 <= TIME_MAX))
+		return false;
+	*out_ns = (uint64_t)(us * 1e3 + 0.5);
+	return true;
+}
+
 bool units_parse_share(const char *text, uint32_t *out)
 {
 	static const struct unit percent[] = {{"%", 0.01 * UNITS_SHARE_ALL}, {NULL, 0}};

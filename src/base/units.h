@@ -17,6 +17,8 @@ bool units_parse_rate(const char *text, uint64_t *out_bits);
 
 /* Nanoseconds: 5ms, 100us, 1.5s, 250ns, 0; up to an hour. */
 bool units_parse_time(const char *text, uint64_t *out_ns);
+/* The same; a number alone counts microseconds. */
+bool units_parse_delay(const char *text, uint64_t *out_ns);
 
 /* Millionths: 1%, 0.1%, 100%. */
 bool units_parse_share(const char *text, uint32_t *out);
