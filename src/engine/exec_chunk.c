@@ -6,11 +6,11 @@
 
 #include "engine/exec_state.h"
 
-/* ---- the memory of ops, by power of two ---- */
+/* ---- the memory of ops, in four sizes from each power of two to the next ---- */
 
 static size_t block_bytes(uint32_t class)
 {
-	return (size_t)256 << class;
+	return (size_t)(4 + class % 4) * 64 << class / 4;
 }
 
 static void *block_get(struct exec *exec, size_t bytes, uint32_t *out_class)
@@ -124,6 +124,12 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 		run_advance(exec, run);
 }
 
+static void run_drop_scratch(struct exec *exec, struct run *run)
+{
+	for (uint32_t i = 0; i < run->tmp_count; i++)
+		pool_put(&exec->pool, run->tmp[i]);
+}
+
 /* Gives back what a chunk holds beside its ops. */
 void run_drop_buffers(struct exec *exec, struct run *run)
 {
@@ -131,15 +137,14 @@ void run_drop_buffers(struct exec *exec, struct run *run)
 		if (run->ops[i].slotted)
 			pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
 	}
-	for (uint32_t i = 0; i < run->tmp_count; i++)
-		pool_put(&exec->pool, run->tmp[i]);
+	run_drop_scratch(exec, run);
 }
 
 void run_retire(struct exec *exec, struct run *run)
 {
 	struct instance *instance = run->instance;
 
-	run_drop_buffers(exec, run);
+	run_drop_scratch(exec, run); /* there are no slots: all that came was consumed */
 	block_put(exec, run->ops, run->block_class);
 	run->instance = NULL;
 	run->next_free = exec->run_free;

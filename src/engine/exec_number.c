@@ -27,6 +27,10 @@ static bool lap_grow(struct lap *lap)
 	if (!order)
 		return false;
 	lap->order = order;
+	uint64_t *spare = realloc(lap->spare, capacity * sizeof(*spare));
+	if (!spare)
+		return false;
+	lap->spare = spare;
 	lap->capacity = capacity;
 	return true;
 }
@@ -35,6 +39,7 @@ void lap_close(struct exec *exec)
 {
 	free(exec->lap.messages);
 	free(exec->lap.order);
+	free(exec->lap.spare);
 }
 
 /* Of the messages of the row that go the same way between the same nodes, which is this? */
@@ -56,17 +61,32 @@ static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, 
 
 	if (!peer || (lap->count == lap->capacity && !lap_grow(lap)))
 		return false;
-	uint64_t turn = plan_turn(plan, chunk, sends ? exec->config.node : step->node, nth_of(&exec->row, at));
-	lap->order[lap->count] = turn << 32 | lap->count;
+	uint32_t turn = plan_turn(plan, chunk, sends ? exec->config.node : step->node, nth_of(&exec->row, at));
+	lap->order[lap->count] = (uint64_t)turn << 32 | lap->count;
+	lap->most = turn > lap->most ? turn : lap->most;
 	lap->messages[lap->count++] = (struct lap_message){.peer = peer, .sends = sends};
 	return true;
 }
 
-static int compare(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+#define DIGIT_BITS 6u
+#define DIGITS (1u << DIGIT_BITS)
 
-	return (a > b) - (a < b);
+/* By turn, in one pass for every digit of it: turns are small numbers, and what has the same turn stays as it was put down. */
+static void lap_sort(struct lap *lap)
+{
+	for (uint32_t shift = 0; shift < 32 && lap->most >> shift != 0; shift += DIGIT_BITS) {
+		uint32_t first[DIGITS + 1] = {0};
+		uint64_t *sorted = lap->spare;
+
+		for (uint32_t i = 0; i < lap->count; i++)
+			first[(lap->order[i] >> (32 + shift)) % DIGITS + 1]++;
+		for (uint32_t i = 1; i < DIGITS; i++)
+			first[i] += first[i - 1];
+		for (uint32_t i = 0; i < lap->count; i++)
+			sorted[first[(lap->order[i] >> (32 + shift)) % DIGITS]++] = lap->order[i];
+		lap->spare = lap->order;
+		lap->order = sorted;
+	}
 }
 
 bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
@@ -75,7 +95,7 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 	uint64_t end = (chunk / plan_lap(plan) + 1) * plan_lap(plan);
 	struct lap *lap = &exec->lap;
 
-	lap->count = lap->next = 0;
+	lap->count = lap->next = lap->most = 0;
 	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
 		if (plan_row(plan, exec->config.node, chunk, &exec->row) != ESP_OK)
 			return false;
@@ -84,8 +104,7 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 				return false;
 		}
 	}
-	if (lap->count > 0)
-		qsort(lap->order, lap->count, sizeof(*lap->order), compare);
+	lap_sort(lap);
 	for (uint32_t i = 0; i < lap->count; i++) {
 		struct lap_message *message = &lap->messages[(uint32_t)lap->order[i]];
 
@@ -146,8 +165,8 @@ bool number_messages(struct exec *exec, struct run *run)
 		if (sends) {
 			op->content = reading_sent(&reading, exec, op->step.place);
 			run->sends_left++;
-		} else {
-			peer_expect(exec, op);
+		} else if (!peer_expect(exec, op)) {
+			return false;
 		}
 	}
 	return true;

@@ -114,6 +114,7 @@ void peers_close(struct exec *exec)
 			continue;
 		early_close(exec, exec->peers[i].peer);
 		free(exec->peers[i].peer->incoming);
+		free(exec->peers[i].peer->later);
 	}
 	free(exec->peers);
 	while (exec->slabs) {
@@ -156,27 +157,20 @@ static bool may_send(const struct exec *exec, const struct peer *peer)
 	return peer->send_first && is_below(peer->send_first->index, peer->send_acked + exec->config.credits);
 }
 
-/* Mostly at the end. */
-void ops_insert(struct op **first, struct op **last, struct op *op)
+/* Ready ops are sent lowest number first: what everybody waits for is in the oldest chunks. Mostly it is the last. */
+void peer_queue_send(struct exec *exec, struct op *op)
 {
-	struct op **at = first;
+	struct peer *peer = op->peer;
+	struct op **at = &peer->send_first;
 
-	if (*first && is_below((*last)->index, op->index))
-		at = &(*last)->next;
+	if (*at && is_below(peer->send_last->index, op->index))
+		at = &peer->send_last->next;
 	while (*at && is_below((*at)->index, op->index))
 		at = &(*at)->next;
 	op->next = *at;
 	*at = op;
 	if (!op->next)
-		*last = op;
-}
-
-/* Ready ops are sent lowest number first: what everybody waits for is in the oldest chunks. */
-void peer_queue_send(struct exec *exec, struct op *op)
-{
-	struct peer *peer = op->peer;
-
-	ops_insert(&peer->send_first, &peer->send_last, op);
+		peer->send_last = op;
 	if (may_send(exec, peer))
 		peer_list(exec, peer);
 }

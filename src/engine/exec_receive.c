@@ -26,13 +26,15 @@ static bool belongs(const struct op *op, uint32_t call, uint32_t bytes)
 	return op->run->instance->call.digest == call && op->run->piece.bytes == bytes;
 }
 
-/* The peer may send the message of op now; it may have come already, before the call was started here. */
-static void open_window(struct exec *exec, struct op *op)
+/*
+ * The peer may send the message of op, which has this index, now; it may have come already, before the call was started here. In
+ * general op is not looked at: it was made long ago, and is far from the processor.
+ */
+static void open_window(struct exec *exec, struct peer *peer, uint32_t index, struct op *op)
 {
-	struct peer *peer = op->peer;
-	struct early *early = early_at(exec, peer, op->index);
+	struct early *early = early_at(exec, peer, index);
 
-	peer->window[op->index % exec->config.credits] = op;
+	peer->window[index % exec->config.credits] = op;
 	if (!early || early->state == OP_WAITING)
 		return;
 	if (!belongs(op, early->call, early->bytes)) {
@@ -47,15 +49,50 @@ static void open_window(struct exec *exec, struct op *op)
 	*early = (struct early){0};
 }
 
-void peer_expect(struct exec *exec, struct op *op)
+/* Room for all numbers that are planned. */
+static bool later_grow(struct peer *peer)
+{
+	uint32_t room = peer->later_room ? peer->later_room : 16;
+
+	while (room < peer->recv_next - peer->recv_done)
+		room *= 2;
+	struct op **later = calloc(room, sizeof(struct op *));
+	if (!later)
+		return false;
+	for (uint32_t i = 0; i < peer->later_room; i++) {
+		if (peer->later[i])
+			later[peer->later[i]->index & (room - 1)] = peer->later[i];
+	}
+	free(peer->later);
+	peer->later = later;
+	peer->later_room = room;
+	return true;
+}
+
+bool peer_expect(struct exec *exec, struct op *op)
 {
 	struct peer *peer = op->peer;
 
 	if (in_window(exec, peer, op->index)) {
-		open_window(exec, op);
-		return;
+		open_window(exec, peer, op->index, op);
+		return true;
 	}
-	ops_insert(&peer->later_first, &peer->later_last, op);
+	if (op->index - peer->recv_done >= peer->later_room && !later_grow(peer))
+		return false;
+	peer->later[op->index & (peer->later_room - 1)] = op;
+	return true;
+}
+
+/* The number at the far end has just come into the window; its op may have waited for that. */
+static void later_take(struct exec *exec, struct peer *peer)
+{
+	uint32_t edge = peer->recv_done + exec->config.credits - 1;
+	struct op **place = &peer->later[edge & (peer->later_room - 1)], *op = *place;
+
+	if (!op)
+		return;
+	*place = NULL;
+	open_window(exec, peer, edge, op);
 }
 
 /* Moves recv_done over what was consumed, and the window with it. */
@@ -68,11 +105,8 @@ static void move_window(struct exec *exec, struct peer *peer)
 			break;
 		peer->consumed &= ~low;
 		peer->recv_done++;
-		struct op *op = peer->later_first;
-		if (op && in_window(exec, peer, op->index)) {
-			peer->later_first = op->next;
-			open_window(exec, op);
-		}
+		if (peer->later)
+			later_take(exec, peer);
 	}
 }
 

@@ -27,7 +27,7 @@ struct op {
 	struct plan_step step;
 	struct run *run;
 	struct peer *peer;
-	struct op *next;  /* among the ops that wait for the same window, by index */
+	struct op *next;  /* among the ops that are ready to be sent, by index */
 	uint32_t index;   /* of the message                                        */
 	uint8_t state;
 	bool slotted;     /* data is a slot of the pool                            */
@@ -102,7 +102,8 @@ struct incoming {
 /*
  * The two ends of a connection. Ops that receive are found by the number of their message:
  * window[index modulo credits] for those that the peer may send now, which is all that can
- * arrive; the others wait in a list until the window reaches them.
+ * arrive; the others wait in a ring, later[index modulo later_room], until the window reaches them. The ring is as
+ * long as what is planned beyond, so every number has a place of its own there, in whatever order they come.
  */
 struct peer {
 	uint32_t node;
@@ -113,11 +114,11 @@ struct peer {
 	uint32_t recv_told;  /* the peer has been told so much of it            */
 	uint64_t consumed;   /* bits by index modulo credits, from recv_done on */
 	struct op *send_first, *send_last; /* ready to be sent, by index        */
-	struct op *later_first;            /* to be received, beyond the window */
+	struct op **later;   /* to be received, beyond the window; NULL: none ever was */
+	uint32_t later_room; /* a power of two, or 0                            */
 	bool listed; /* in exec->ready_first */
 	/* What every message touches is above, in one cache line. */
 	struct incoming *incoming; /* the message that is arriving, or NULL */
-	struct op *later_last;
 	struct peer *next_listed;
 	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
 	struct early *early; /* by index modulo credits; NULL until needed      */
@@ -138,6 +139,8 @@ struct lap_message {
 struct lap {
 	struct lap_message *messages;
 	uint64_t *order; /* by turn: turn << 32 | place in messages */
+	uint64_t *spare; /* as much again, to sort it */
+	uint32_t most;   /* the latest turn */
 	uint32_t count, capacity;
 	uint32_t next;   /* whose number is asked for next */
 };
@@ -166,7 +169,7 @@ struct peer_entry {
 	struct peer *peer; /* NULL: free */
 };
 
-#define BLOCK_CLASSES 32u
+#define BLOCK_CLASSES 128u
 
 struct exec {
 	struct exec_config config;
@@ -182,7 +185,7 @@ struct exec {
 	uint32_t active; /* chunks in flight */
 	struct run *run_free;
 	struct lap lap;
-	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by power of two */
+	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by size */
 	struct plan_row row;
 
 	struct instance *queue_first, *queue_last; /* to be activated */
@@ -205,15 +208,13 @@ struct exec {
 struct peer *peer_find(struct exec *exec, uint32_t node);
 struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
 void peer_list(struct exec *exec, struct peer *peer);
-/* Into a list that is in order of numbers. */
-void ops_insert(struct op **first, struct op **last, struct op *op);
 void peer_queue_send(struct exec *exec, struct op *op);
 bool peer_owes_credit(const struct exec *exec, const struct peer *peer);
 enum esp_status peer_acked(struct exec *exec, struct peer *peer, uint32_t ack);
 void peers_close(struct exec *exec);
 
 /* exec_receive.c */
-void peer_expect(struct exec *exec, struct op *op);
+bool peer_expect(struct exec *exec, struct op *op); /* false: out of memory */
 void peer_consume(struct exec *exec, struct op *op);
 
 static inline bool has_failed(const struct exec *exec)

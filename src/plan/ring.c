@@ -59,9 +59,16 @@ static uint32_t ring_owner(const struct route *route)
 /* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
 static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
 {
-	struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};
-	uint32_t workers = plan->workers, hops = (from + workers - ring_owner(&route)) % workers;
+	uint32_t workers = plan->workers, owner;
 
+	if (plan->chunks.collective == PLAN_ALLREDUCE) { /* asked for every message of a lap, and nothing fixes the owner */
+		owner = plan->owner[chunk];
+	} else {
+		struct route route = {.plan = plan, .chunk = chunk, .piece = plan_seated_piece(plan, chunk)};
+
+		owner = ring_owner(&route);
+	}
+	uint32_t hops = from >= owner ? from - owner : from + workers - owner;
 	if (plan->chunks.collective == PLAN_ALLGATHER)
 		return hops;
 	return hops == 0 ? workers - 1 : hops - 1 + nth * workers;
