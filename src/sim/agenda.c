@@ -3,65 +3,92 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define CHILDREN 4u /* of an entry of the heap: fewer levels, and siblings lie together */
+#define CHILDREN 4u /* of a moment in the heap: fewer levels, and siblings lie together */
+#define SLAB_ENTRIES 256u
+
+struct agenda_slab {
+	struct agenda_slab *next;
+	struct agenda_entry entries[SLAB_ENTRIES];
+};
 
 void agenda_fini(struct agenda *agenda)
 {
-	free(agenda->entries);
-	free(agenda->last);
+	while (agenda->slabs) {
+		struct agenda_slab *slab = agenda->slabs;
+
+		agenda->slabs = slab->next;
+		free(slab);
+	}
+	free(agenda->moments);
 	*agenda = (struct agenda){0};
 }
 
-static bool make_room(struct agenda *agenda, struct agenda_entry **entries, size_t count, size_t *capacity)
+/* ---- entries ---- */
+
+static bool add_slab(struct agenda *agenda)
 {
-	if (count < *capacity)
-		return true;
-	size_t wanted = *capacity ? *capacity * 2 : 64;
-	struct agenda_entry *larger = realloc(*entries, wanted * sizeof(*larger));
-	if (!larger) {
-		agenda->failed = true;
+	struct agenda_slab *slab = malloc(sizeof(*slab));
+
+	if (!slab)
 		return false;
+	slab->next = agenda->slabs;
+	agenda->slabs = slab;
+	for (uint32_t i = SLAB_ENTRIES; i-- > 0;) {
+		slab->entries[i].next = agenda->free;
+		agenda->free = &slab->entries[i];
 	}
-	*entries = larger;
-	*capacity = wanted;
 	return true;
 }
 
-static bool is_before(const struct agenda_entry *a, const struct agenda_entry *b)
+/* NULL: no memory, and the agenda knows. */
+static struct agenda_entry *entry_get(struct agenda *agenda, agenda_fn *call, void *user)
+{
+	if (!agenda->free && !add_slab(agenda)) {
+		agenda->failed = true;
+		return NULL;
+	}
+	struct agenda_entry *entry = agenda->free;
+	agenda->free = entry->next;
+	*entry = (struct agenda_entry){call, user, NULL};
+	return entry;
+}
+
+/* ---- moments ---- */
+
+static bool is_before(const struct agenda_moment *a, const struct agenda_moment *b)
 {
 	return a->at < b->at || (a->at == b->at && a->order < b->order);
 }
 
-void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
+static void push(struct agenda *agenda, struct agenda_moment moment)
 {
-	struct agenda_entry entry = {at, agenda->order++, call, user};
+	if (agenda->count == agenda->capacity) {
+		size_t capacity = agenda->capacity ? agenda->capacity * 2 : 64;
+		struct agenda_moment *moments = realloc(agenda->moments, capacity * sizeof(*moments));
 
-	assert(at >= agenda->now);
-	if (!make_room(agenda, &agenda->entries, agenda->count, &agenda->capacity))
-		return;
+		if (!moments) {
+			agenda->failed = true;
+			return;
+		}
+		agenda->moments = moments;
+		agenda->capacity = capacity;
+	}
 	size_t place = agenda->count++;
 	while (place > 0) {
 		size_t parent = (place - 1) / CHILDREN;
 
-		if (!is_before(&entry, &agenda->entries[parent]))
+		if (!is_before(&moment, &agenda->moments[parent]))
 			break;
-		agenda->entries[place] = agenda->entries[parent];
+		agenda->moments[place] = agenda->moments[parent];
 		place = parent;
 	}
-	agenda->entries[place] = entry;
+	agenda->moments[place] = moment;
 }
 
-void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
+static void pop(struct agenda *agenda)
 {
-	if (make_room(agenda, &agenda->last, agenda->last_count, &agenda->last_capacity))
-		agenda->last[agenda->last_count++] = (struct agenda_entry){agenda->now, agenda->order++, call, user};
-}
-
-static struct agenda_entry take_first(struct agenda *agenda)
-{
-	struct agenda_entry *entries = agenda->entries, first = entries[0], moved = entries[--agenda->count];
+	struct agenda_moment *moments = agenda->moments, moved = moments[--agenda->count];
 	size_t place = 0, count = agenda->count;
 
 	for (;;) {
@@ -71,42 +98,87 @@ static struct agenda_entry take_first(struct agenda *agenda)
 		if (child >= count)
 			break;
 		for (size_t i = child + 1; i < end; i++) {
-			if (is_before(&entries[i], &entries[least]))
+			if (is_before(&moments[i], &moments[least]))
 				least = i;
 		}
-		if (!is_before(&entries[least], &moved))
+		if (!is_before(&moments[least], &moved))
 			break;
-		entries[place] = entries[least];
+		moments[place] = moments[least];
 		place = least;
 	}
-	entries[place] = moved;
-	return first;
+	moments[place] = moved;
 }
 
-static struct agenda_entry take_last(struct agenda *agenda)
-{
-	struct agenda_entry entry = agenda->last[0];
+/* ---- what is put down, and what happens ---- */
 
-	agenda->last_count--;
-	memmove(agenda->last, agenda->last + 1, agenda->last_count * sizeof(entry));
+void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
+{
+	struct agenda_entry *entry = entry_get(agenda, call, user);
+
+	assert(at >= agenda->now);
+	if (!entry)
+		return;
+	if (agenda->newest && agenda->newest_at == at)
+		agenda->newest->next = entry;
+	else
+		push(agenda, (struct agenda_moment){at, agenda->order++, entry});
+	agenda->newest = entry;
+	agenda->newest_at = at;
+}
+
+void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
+{
+	struct agenda_entry *entry = entry_get(agenda, call, user);
+
+	if (!entry)
+		return;
+	if (agenda->last_first)
+		agenda->last_newest->next = entry;
+	else
+		agenda->last_first = entry;
+	agenda->last_newest = entry;
+}
+
+static struct agenda_entry *take_first(struct agenda *agenda)
+{
+	struct agenda_moment *moment = &agenda->moments[0];
+	struct agenda_entry *entry = moment->first;
+
+	agenda->now = moment->at;
+	if (entry == agenda->newest)
+		agenda->newest = NULL;
+	moment->first = entry->next;
+	if (!moment->first)
+		pop(agenda);
+	return entry;
+}
+
+static struct agenda_entry *take_last(struct agenda *agenda)
+{
+	struct agenda_entry *entry = agenda->last_first;
+
+	agenda->last_first = entry->next;
 	return entry;
 }
 
 enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err)
 {
 	while (!agenda->failed) {
-		bool is_due_now = agenda->count > 0 && agenda->entries[0].at == agenda->now;
-		struct agenda_entry entry;
+		bool is_due_now = agenda->count > 0 && agenda->moments[0].at == agenda->now;
+		struct agenda_entry *entry;
 
-		if (!is_due_now && agenda->last_count > 0)
+		if (!is_due_now && agenda->last_first)
 			entry = take_last(agenda);
-		else if (is_due_now || (agenda->count > 0 && agenda->entries[0].at <= until))
+		else if (is_due_now || (agenda->count > 0 && agenda->moments[0].at <= until))
 			entry = take_first(agenda);
 		else
 			break;
-		agenda->now = entry.at;
+		agenda_fn *call = entry->call;
+		void *user = entry->user;
+		entry->next = agenda->free;
+		agenda->free = entry;
 		agenda->happened++;
-		entry.call(entry.user);
+		call(user);
 	}
 	if (agenda->failed)
 		return error_set(err, ESP_ENOMEM, "no memory for what is under way in the simulation");

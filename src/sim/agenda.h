@@ -21,19 +21,33 @@
 typedef void agenda_fn(void *user);
 
 struct agenda_entry {
-	double at;
-	uint64_t order;
 	agenda_fn *call;
 	void *user;
+	struct agenda_entry *next; /* of the same moment, or free */
 };
+
+/*
+ * Entries of one time that were put down one after the other, with none of another time in between: one place in the heap for all
+ * of them. What happens to many nodes at once, such as the messages of a round, is a moment or a few.
+ */
+struct agenda_moment {
+	double at;
+	uint64_t order; /* of those of one time, the one that was begun first comes first */
+	struct agenda_entry *first;
+};
+
+struct agenda_slab;
 
 struct agenda {
 	double now;
-	uint64_t order; /* of the next entry */
-	struct agenda_entry *entries; /* a heap by (at, order) */
+	uint64_t order; /* of the next moment */
+	struct agenda_moment *moments; /* a heap by (at, order) */
 	size_t count, capacity;
-	struct agenda_entry *last; /* what waits for the end of this instant, in order */
-	size_t last_count, last_capacity;
+	struct agenda_entry *newest; /* the entry that was put down last; NULL: it has happened */
+	double newest_at;
+	struct agenda_entry *free;
+	struct agenda_slab *slabs;
+	struct agenda_entry *last_first, *last_newest; /* what waits for the end of this instant, in order */
 	uint64_t happened; /* entries that were called */
 	bool failed;   /* an entry was lost for want of memory */
 };

@@ -1,5 +1,6 @@
 #include "sim/share.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define SLACK 1e-9     /* what counts as equal, relative: far above rounding, far below what anybody sees */
@@ -173,11 +174,9 @@ static struct share_slot heap_pop(struct share *share)
 	return first;
 }
 
-/* What a touched link has for the flows of the set, the others left as they are. */
-static void prepare_link(struct share *share, uint32_t number)
+/* What a touched link has for the flows of the set, the others left as they are. Returns what each could have. */
+static double prepare_link(struct share *share, struct share_link *link)
 {
-	struct share_link *link = &share->links[number];
-
 	link->open = 0;
 	link->left = link->capacity;
 	for (uint32_t i = 0; i < link->count; i++) {
@@ -187,10 +186,10 @@ static void prepare_link(struct share *share, uint32_t number)
 			link->left -= link->flows[i].flow->rate;
 	}
 	share->flows_seen += link->count;
+	link->inside = link->open;
 	if (link->left < 0)
 		link->left = 0;
-	if (link->open > 0)
-		heap_push(share, (struct share_slot){link->left / link->open, number});
+	return link->open > 0 ? link->left / link->open : INFINITY;
 }
 
 static void freeze(struct share *share, struct share_flow *flow, uint32_t bottleneck, double rate)
@@ -206,31 +205,60 @@ static void freeze(struct share *share, struct share_flow *flow, uint32_t bottle
 	}
 }
 
-static void fill(struct share *share)
+static void freeze_all(struct share *share, uint32_t number, double rate)
 {
-	share->heap_count = 0;
+	const struct share_link *link = &share->links[number];
+
+	for (uint32_t i = 0; i < link->count; i++) {
+		struct share_flow *flow = link->flows[i].flow;
+
+		if (is_in(share, flow) && !flow->frozen)
+			freeze(share, flow, number, rate);
+	}
+}
+
+/* Where all links are alike, all have as little: that needs no heap. Those that have more are left for it. */
+static void fill_first(struct share *share)
+{
+	double least = INFINITY;
+
 	for (uint32_t i = 0; i < share->flow_count; i++)
 		share->flows[i]->frozen = false;
-	for (uint32_t i = 0; i < share->touched_count; i++)
-		prepare_link(share, share->touched[i]);
+	for (uint32_t i = 0; i < share->touched_count; i++) {
+		double each = prepare_link(share, &share->links[share->touched[i]]);
+
+		least = each < least ? each : least;
+	}
+	for (uint32_t i = 0; i < share->touched_count; i++) {
+		const struct share_link *link = &share->links[share->touched[i]];
+
+		if (link->open > 0 && link->left <= link->open * least * (1 + SAME))
+			freeze_all(share, share->touched[i], least);
+	}
+}
+
+static void fill(struct share *share)
+{
+	fill_first(share);
+	share->heap_count = 0;
+	for (uint32_t i = 0; i < share->touched_count; i++) {
+		const struct share_link *link = &share->links[share->touched[i]];
+
+		if (link->open > 0)
+			heap_push(share, (struct share_slot){link->left / link->open, share->touched[i]});
+	}
 	while (share->heap_count > 0) {
 		struct share_slot slot = heap_pop(share);
-		struct share_link *link = &share->links[slot.link];
+		const struct share_link *link = &share->links[slot.link];
 
 		if (link->open == 0)
 			continue;
 		/* Since it was put there, flows have got their rates from other links; there may be more for the rest. */
 		double least = link->left / link->open;
-		if (share->heap_count > 0 && least > share->heap[0].least) {
+		if (share->heap_count > 0 && least > share->heap[0].least)
 			heap_push(share, (struct share_slot){least, slot.link});
-			continue;
-		}
-		for (uint32_t i = 0; i < link->count; i++) {
-			struct share_flow *flow = link->flows[i].flow;
-
-			if (is_in(share, flow) && !flow->frozen)
-				freeze(share, flow, slot.link, least);
-		}
+		else
+			freeze_all(share, slot.link, least);
 	}
 }
 
@@ -241,6 +269,8 @@ static void review_link(struct share *share, uint32_t number)
 	struct share_link *link = &share->links[number];
 	double total = 0, most = 0, least_here = -1; /* of the set's flows that have their bottleneck here */
 
+	if (link->inside == link->count)
+		return; /* nobody was left as he was */
 	for (uint32_t i = 0; i < link->count; i++) {
 		const struct share_flow *flow = link->flows[i].flow;
 

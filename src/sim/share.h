@@ -43,7 +43,8 @@ struct share_link {
 	uint32_t count, room;
 	bool changed;      /* since the last solve                   */
 	uint32_t set;      /* the solve that has touched it          */
-	uint32_t open;     /* while filling: flows without a rate yet */
+	uint32_t inside;   /* flows that are solved for               */
+	uint32_t open;     /* while filling: those without a rate yet */
 	double left;       /* while filling: capacity for those       */
 };
 
