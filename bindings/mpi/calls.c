@@ -36,6 +36,19 @@ static bool begin_sum(struct trip *trip, MPI_Comm comm, enum esp_collective coll
 	return true;
 }
 
+/*
+ * Are these counts? Not every MPI looks at all of them, and some die of a negative one. It is trouble rather than MPI's to report, as
+ * the other ranks wait.
+ */
+static bool are_counts(struct trip *trip, const int *counts, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (counts[i] < 0)
+			trip_trouble(trip, "rank %u gives a count of %d", trip->known->rank, counts[i]);
+	}
+	return !trip->trouble[0];
+}
+
 static uint64_t guess_bytes(int count, MPI_Datatype datatype)
 {
 	int bytes = 0;
@@ -50,8 +63,10 @@ static bool try_allreduce(struct trip *trip, const void *sendbuf, void *recvbuf,
 {
 	struct type type;
 
-	if (count < 0 || !begin_sum(trip, comm, ESP_ALLREDUCE, datatype, op, &type))
+	if (!begin_sum(trip, comm, ESP_ALLREDUCE, datatype, op, &type))
 		return false;
+	if (!are_counts(trip, &count, 1))
+		return true;
 	trip->call.count = (uint64_t)count;
 	trip->call.in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
 	trip->call.out = recvbuf;
@@ -83,8 +98,10 @@ static bool try_reduce(struct trip *trip, const void *sendbuf, void *recvbuf, in
 {
 	struct type type;
 
-	if (count < 0 || !begin_sum(trip, comm, ESP_REDUCE, datatype, op, &type) || root < 0 || (uint32_t)root >= trip->known->size)
+	if (!begin_sum(trip, comm, ESP_REDUCE, datatype, op, &type) || root < 0 || (uint32_t)root >= trip->known->size)
 		return false;
+	if (!are_counts(trip, &count, 1))
+		return true;
 	trip->call.root = (uint32_t)root;
 	trip->call.count = (uint64_t)count;
 	trip->call.in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
@@ -112,6 +129,7 @@ int MPI_Ireduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype data
 	return go(&trip, F_REDUCE, guess_bytes(count, datatype), "MPI_Ireduce", request);
 }
 
+
 /* counts: elements per rank, or NULL: `count` each. */
 static bool try_reduce_scatter(struct trip *trip, const void *sendbuf, void *recvbuf, const int *counts, int count,
                                MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, uint64_t *out_bytes)
@@ -119,10 +137,12 @@ static bool try_reduce_scatter(struct trip *trip, const void *sendbuf, void *rec
 	struct type type;
 	size_t before = 0, mine = (size_t)count;
 
-	if ((!counts && count < 0) || !begin_sum(trip, comm, ESP_REDUCE_SCATTER, datatype, op, &type))
+	if (!begin_sum(trip, comm, ESP_REDUCE_SCATTER, datatype, op, &type))
 		return false;
 	struct comm *known = trip->known;
 	size_t all = (size_t)count * known->size;
+	if (!are_counts(trip, counts ? counts : &count, counts ? known->size : 1))
+		return true;
 	if (counts) {
 		all = 0;
 		for (uint32_t i = 0; i < known->size; i++) {
@@ -209,17 +229,17 @@ static bool begin_move(struct trip *trip, MPI_Comm comm, enum esp_collective col
  * Whether a rank carries such a call may not depend on how it describes its memory: another rank may describe the same bytes
  * otherwise. So all types are carried; a handle that is none is a mistake, which MPI shall report.
  */
-static bool find_layout(void *base, MPI_Datatype datatype, int count, struct layout *out)
+static bool find_layout(struct trip *trip, void *base, MPI_Datatype datatype, int count, struct layout *out)
 {
-	*out = (struct layout){.base = base, .count = count > 0 ? (size_t)count : 0};
-	return count >= 0 && type_find(datatype, &out->type);
+	*out = (struct layout){.base = base, .count = are_counts(trip, &count, 1) ? (size_t)count : 0};
+	return type_find(datatype, &out->type);
 }
 
 static bool try_bcast(struct trip *trip, void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm)
 {
 	struct layout layout;
 
-	if (!begin_move(trip, comm, ESP_BROADCAST) || !find_layout(buffer, datatype, count, &layout) || root < 0 ||
+	if (!begin_move(trip, comm, ESP_BROADCAST) || !find_layout(trip, buffer, datatype, count, &layout) || root < 0 ||
 	    (uint32_t)root >= trip->known->size)
 		return false;
 	trip->call.root = (uint32_t)root;
@@ -266,9 +286,11 @@ static bool try_allgather(struct trip *trip, const void *sendbuf, int sendcount,
 {
 	struct layout from, to;
 
-	if (!begin_move(trip, comm, ESP_ALLGATHER) || !find_layout(recvbuf, recvtype, counts ? 0 : recvcount, &to))
+	if (!begin_move(trip, comm, ESP_ALLGATHER) || !find_layout(trip, recvbuf, recvtype, counts ? 0 : recvcount, &to))
 		return false;
 	struct comm *known = trip->known;
+	if (counts && !are_counts(trip, counts, known->size))
+		return true;
 	if (counts) {
 		to.blocks = (int)known->size;
 		to.counts = counts;
@@ -276,13 +298,16 @@ static bool try_allgather(struct trip *trip, const void *sendbuf, int sendcount,
 	}
 	if (sendbuf == MPI_IN_PLACE)
 		from = own_block(&to, known->rank);
-	else if (!find_layout((void *)(uintptr_t)sendbuf, sendtype, sendcount, &from))
+	else if (!find_layout(trip, (void *)(uintptr_t)sendbuf, sendtype, sendcount, &from))
 		return false;
+	size_t gives = from.count * from.type.bytes, room = (counts ? (size_t)counts[known->rank] : to.count) * to.type.bytes;
+	if (gives != room)
+		trip_trouble(trip, "rank %u gives %zu bytes and expects %zu of itself", known->rank, gives, room);
 	if (counts)
 		trip_counts(trip, counts, known->size, to.type.bytes);
 	else
 		to.count *= known->size;
-	trip->call.count = from.count * from.type.bytes;
+	trip->call.count = gives;
 	trip->call.in = trip_source(trip, &from);
 	trip->call.out = trip_target(trip, &to);
 	*out_bytes = layout_elements(&to) * to.type.bytes;
@@ -341,15 +366,18 @@ static bool try_alltoall(struct trip *trip, const void *sendbuf, int sendcount, 
 {
 	struct layout from, to;
 
-	if (!begin_move(trip, comm, ESP_ALLTOALL) || !find_layout(recvbuf, recvtype, recvcount, &to))
+	if (!begin_move(trip, comm, ESP_ALLTOALL) || !find_layout(trip, recvbuf, recvtype, recvcount, &to))
 		return false;
 	trip->call.count = to.count * to.type.bytes;
 	to.count *= trip->known->size;
 	if (sendbuf == MPI_IN_PLACE) {
 		trip->call.in = trip_put_aside(trip, &to) /* an alltoall cannot be in place */;
 	} else {
-		if (!find_layout((void *)(uintptr_t)sendbuf, sendtype, sendcount, &from))
+		if (!find_layout(trip, (void *)(uintptr_t)sendbuf, sendtype, sendcount, &from))
 			return false;
+		if (from.count * from.type.bytes != trip->call.count)
+			trip_trouble(trip, "rank %u gives %zu bytes to each and expects %zu of each", trip->known->rank, from.count * from.type.bytes,
+			             (size_t)trip->call.count);
 		from.count *= trip->known->size;
 		trip->call.in = trip_source(trip, &from);
 	}
@@ -379,6 +407,18 @@ int MPI_Ialltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, voi
 	return go(&trip, F_ALLTOALL, trip.call.count * trip.known->size, "MPI_Ialltoall", request);
 }
 
+/* Bytes of each block, from malloc; NULL, with trouble: no memory. */
+static uint64_t *row_of(struct trip *trip, const struct layout *layout)
+{
+	uint64_t *row = malloc((size_t)layout->blocks * sizeof(*row));
+
+	if (!row)
+		trip_trouble(trip, "no memory for the counts of an alltoall");
+	for (int i = 0; row && i < layout->blocks; i++)
+		row[i] = (uint64_t)layout->counts[i] * layout->type.bytes;
+	return row;
+}
+
 /* bytes: gets this rank's row of the table, from malloc. */
 static bool try_alltoallv(struct trip *trip, const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
                           void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm,
@@ -386,9 +426,12 @@ static bool try_alltoallv(struct trip *trip, const void *sendbuf, const int send
 {
 	struct layout from, to;
 
-	if (!begin_move(trip, comm, ESP_ALLTOALL) || !find_layout(recvbuf, recvtype, 0, &to))
+	if (!begin_move(trip, comm, ESP_ALLTOALL) || !find_layout(trip, recvbuf, recvtype, 0, &to))
 		return false;
 	uint32_t size = trip->known->size;
+	*bytes = NULL;
+	if (!are_counts(trip, recvcounts, size) || (sendbuf != MPI_IN_PLACE && !are_counts(trip, sendcounts, size)))
+		return true;
 	to.blocks = (int)size;
 	to.counts = recvcounts;
 	to.displs = rdispls;
@@ -396,7 +439,7 @@ static bool try_alltoallv(struct trip *trip, const void *sendbuf, const int send
 		from = to;
 		trip->call.in = trip_put_aside(trip, &to) /* an alltoall cannot be in place */;
 	} else {
-		if (!find_layout((void *)(uintptr_t)sendbuf, sendtype, 0, &from))
+		if (!find_layout(trip, (void *)(uintptr_t)sendbuf, sendtype, 0, &from))
 			return false;
 		from.blocks = (int)size;
 		from.counts = sendcounts;
@@ -404,10 +447,8 @@ static bool try_alltoallv(struct trip *trip, const void *sendbuf, const int send
 		trip->call.in = trip_source(trip, &from);
 	}
 	trip->call.out = trip_target(trip, &to);
-	*bytes = malloc(size * sizeof(**bytes));
-	trip->failed = trip->failed || !*bytes;
-	for (uint32_t i = 0; *bytes && i < size; i++)
-		(*bytes)[i] = (uint64_t)from.counts[i] * from.type.bytes;
+	*bytes = row_of(trip, &from);
+	trip->expected = row_of(trip, &to);
 	*out_bytes = layout_elements(&to) * to.type.bytes;
 	return true;
 }

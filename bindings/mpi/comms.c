@@ -1,20 +1,27 @@
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "shim.h"
 
 static int keyval = MPI_KEYVAL_INVALID;
+/* Of what follows: threads may make, free and use communicators at once. Nothing waits while it is held. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Those that are jobs of their own: programs need not free them, but jobs are left in good order. */
 static struct comm *alone;
+/* What MPI_Error_string() says of the last failure. One code for all, as MPI never forgets one. */
+static int failure_code;
 
 static void leave_alone(struct comm *comm)
 {
 	struct comm **at = &alone;
 
+	pthread_mutex_lock(&lock);
 	while (*at && *at != comm)
 		at = &(*at)->next_alone;
 	if (*at)
 		*at = comm->next_alone;
+	pthread_mutex_unlock(&lock);
 	esp_fini(comm->context);
 	comm->context = NULL;
 	comm->group = NULL;
@@ -63,8 +70,10 @@ static void keep(MPI_Comm handle, struct esp_group *group, struct esp_context *c
 	}
 	*comm = (struct comm){.group = group, .context = context, .rank = esp_rank(group), .size = esp_size(group)};
 	if (context) {
+		pthread_mutex_lock(&lock);
 		comm->next_alone = alone;
 		alone = comm;
+		pthread_mutex_unlock(&lock);
 	}
 }
 
@@ -81,14 +90,40 @@ void comms_close(void)
 	PMPI_Comm_delete_attr(MPI_COMM_WORLD, keyval);
 }
 
+/* An error code of MPI's whose text is this sentence. */
+static int code_of(const char *function, const struct esp_error *error)
+{
+	char text[sizeof(error->text) + 64];
+	int class, code;
+
+	(void)snprintf(text, sizeof(text), "espalier: %s: %s", function, error->text);
+	text[MPI_MAX_ERROR_STRING < sizeof(text) ? MPI_MAX_ERROR_STRING - 1 : sizeof(text) - 1] = '\0';
+	pthread_mutex_lock(&lock);
+	if (failure_code == 0 && PMPI_Add_error_class(&class) == MPI_SUCCESS && PMPI_Add_error_code(class, &code) == MPI_SUCCESS)
+		failure_code = code;
+	if (failure_code == 0 || PMPI_Add_error_string(failure_code, text) != MPI_SUCCESS)
+		code = MPI_ERR_OTHER;
+	else
+		code = failure_code;
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+int comm_fail_as(MPI_Comm comm, const char *function, const struct esp_error *error)
+{
+	int code = code_of(function, error);
+
+	fprintf(stderr, "espalier: %s: %s\n", function, error->text);
+	PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}
+
 int comm_fail(MPI_Comm comm, const char *function)
 {
 	struct esp_error error = ESP_ERROR_INIT;
 
 	esp_last_error(&error);
-	fprintf(stderr, "espalier: %s: %s\n", function, error.text);
-	PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
-	return MPI_ERR_OTHER;
+	return comm_fail_as(comm, function, &error);
 }
 
 /* ---- new communicators ---- */

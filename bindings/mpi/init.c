@@ -14,13 +14,22 @@ bool shim_is_on(void)
 	return shim.world != NULL;
 }
 
+static _Thread_local bool is_idle;
+
+bool shim_is_idle(void)
+{
+	return is_idle;
+}
+
 /* Messages of MPI move only while somebody is in it; a rank that waits in Espalier stays in. */
 static void go_on(void *context)
 {
 	int found;
 
 	(void)context;
+	is_idle = true;
 	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, shim.inner, &found, MPI_STATUS_IGNORE);
+	is_idle = false;
 }
 
 /*
@@ -103,8 +112,10 @@ static void open_shim(void)
 		return;
 	PMPI_Comm_set_errhandler(shim.inner, MPI_ERRORS_RETURN);
 	shim.world = shim_join(shim.inner);
-	if (shim.world)
+	if (shim.world) {
+		requests_open();
 		comms_open(shim.world);
+	}
 }
 
 int MPI_Init(int *argc, char ***argv)

@@ -3,8 +3,10 @@
  *
  * It is one of MPI's generalized requests, so it may be mixed with any others. They are completed from within MPI: by the
  * functions here that wait or test, which look after Espalier's work first. Nothing depends on how soon that is, as the work
- * itself goes on in Espalier's threads.
+ * itself goes on in Espalier's threads. Somebody may wait past these functions (PMPI_Wait() of another tool, Fortran's in Open MPI):
+ * there MPI's own progress looks after it. MPICH polls such requests itself; Open MPI calls whoever has registered with it.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -87,12 +89,10 @@ static int land(struct flight *flight)
 	if (look(flight) == ESP_OK) {
 		flight->code = trip_arrive(&flight->trip) ? MPI_SUCCESS : MPI_ERR_TYPE;
 	} else {
-		flight->code = MPI_ERR_OTHER;
 		esp_work_error(work ? work : flight->counting, &error);
 		if (error.status == ESP_OK)
 			esp_group_error(flight->trip.known->group, &error);
-		fprintf(stderr, "espalier: %s: %s\n", flight->function, error.text);
-		PMPI_Comm_call_errhandler(flight->trip.comm, MPI_ERR_OTHER);
+		flight->code = comm_fail_as(flight->trip.comm, flight->function, &error);
 	}
 	esp_work_free(flight->counting);
 	esp_work_free(work);
@@ -135,22 +135,86 @@ static void settle(void)
 
 /* ---- starting ---- */
 
-static struct flight *take_off(struct trip *trip, const char *function, MPI_Request *request)
+#ifdef MPICH_NUMVERSION
+static struct flight *claim(MPI_Request request);
+static int wait_for_claimed(struct flight *flight);
+
+static int poll_one(void *extra, MPI_Status *status)
+{
+	(void)extra, (void)status;
+	settle();
+	return MPI_SUCCESS;
+}
+
+/* Ends when all of them have. */
+static int wait_for_all(int count, void **flights_of_all, double timeout, MPI_Status *status)
+{
+	(void)timeout, (void)status;
+	for (int i = 0; i < count; i++) {
+		MPI_Request request = ((struct flight *)flights_of_all[i])->request;
+		struct flight *flight = claim(request);
+		int is_over = 0;
+
+		if (flight)
+			(void)wait_for_claimed(flight);
+		else /* another thread lands it */
+			while (!is_over && PMPI_Request_get_status(request, &is_over, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+				sched_yield();
+	}
+	return MPI_SUCCESS;
+}
+
+static int start_request(struct flight *flight)
+{
+	return PMPIX_Grequest_start(query, release, cancel, poll_one, wait_for_all, flight, &flight->request);
+}
+
+void requests_open(void) {}
+#else
+static int start_request(struct flight *flight)
+{
+	return PMPI_Grequest_start(query, release, cancel, flight, &flight->request);
+}
+
+/* Called by Open MPI while it waits for anything. Not while we wait in Espalier, which calls MPI then and is not to be called back. */
+static int progress(void)
+{
+	if (!shim_is_idle())
+		settle();
+	return 0;
+}
+
+void requests_open(void)
+{
+	/* Of its library opal; one that does not have it waits through our functions only. */
+	int (*enlist)(int (*)(void)) = (int (*)(int (*)(void)))dlsym(RTLD_DEFAULT, "opal_progress_register");
+
+	if (enlist)
+		(void)enlist(progress);
+}
+#endif
+
+/* NULL: the call cannot be made; *out_code says how the caller hears of it. */
+static struct flight *take_off(struct trip *trip, const char *function, MPI_Request *request, int *out_code)
 {
 	struct flight *flight = calloc(1, sizeof(*flight));
 
-	if (!flight || trip->failed) {
-		free(flight);
-		trip_end(trip);
-		esp_abort(trip->known->group, "no memory for a non-blocking call");
-		comm_fail(trip->comm, function);
-		return NULL;
+	if (!flight)
+		trip_trouble(trip, "no memory for a non-blocking call");
+	if (flight && !trip->trouble[0]) {
+		flight->trip = *trip;
+		flight->function = function;
+		if (start_request(flight) == MPI_SUCCESS) {
+			*request = flight->request;
+			return flight;
+		}
+		trip_trouble(trip, "MPI gives no request");
 	}
-	flight->trip = *trip;
-	flight->function = function;
-	PMPI_Grequest_start(query, release, cancel, flight, &flight->request);
-	*request = flight->request;
-	return flight;
+	free(flight);
+	*out_code = trip_refuse(trip, function);
+	trip_end(trip);
+	*request = MPI_REQUEST_NULL;
+	return NULL;
 }
 
 static void list(struct flight *flight)
@@ -178,11 +242,12 @@ static int give_up(struct flight *flight, MPI_Request *request)
 
 int trip_start(struct trip *trip, const char *function, MPI_Request *request)
 {
-	struct flight *flight = take_off(trip, function, request);
+	int code;
+	struct flight *flight = take_off(trip, function, request, &code);
 	struct esp_work *work;
 
 	if (!flight)
-		return MPI_ERR_NO_MEM;
+		return code;
 	if (esp_start(trip->known->group, &flight->trip.call, &work) != ESP_OK)
 		return give_up(flight, request);
 	atomic_store(&flight->work, work);
@@ -202,6 +267,21 @@ static void count_call(struct trip *trip, uint64_t *row, uint64_t *table, struct
 	out->out = table;
 }
 
+/* Does everybody send what this rank expects? Otherwise their blocks would not fit. */
+static bool is_expected(struct trip *trip, const uint64_t *table)
+{
+	const struct comm *known = trip->known;
+
+	for (uint32_t i = 0; i < known->size; i++) {
+		uint64_t sent = table[(size_t)i * known->size + known->rank];
+
+		if (sent != trip->expected[i])
+			trip_trouble(trip, "rank %u sends %llu bytes to rank %u, which expects %llu", i, (unsigned long long)sent, known->rank,
+			             (unsigned long long)trip->expected[i]);
+	}
+	return !trip->trouble[0];
+}
+
 /* The table is there, told by a thread of Espalier: now the data. Other ranks may make other calls first, so it has a key. */
 static void counted(void *context, struct esp_work *work, enum esp_status status)
 {
@@ -209,11 +289,12 @@ static void counted(void *context, struct esp_work *work, enum esp_status status
 	struct esp_work *second;
 
 	(void)work;
-	if (status == ESP_OK && esp_start(flight->trip.known->group, &flight->trip.call, &second) == ESP_OK)
+	bool fits = status == ESP_OK && is_expected(&flight->trip, flight->table);
+	if (fits && esp_start(flight->trip.known->group, &flight->trip.call, &second) == ESP_OK)
 		atomic_store(&flight->work, second);
 	else {
 		if (status == ESP_OK) /* the others have started it, and wait */
-			esp_abort(flight->trip.known->group, "no memory for an alltoall");
+			esp_abort(flight->trip.known->group, fits ? "no memory for an alltoall" : flight->trip.trouble);
 		atomic_store(&flight->failed, true);
 	}
 }
@@ -224,11 +305,12 @@ static int run_alltoallv(struct trip *trip, uint64_t *row, uint64_t *table, cons
 	int code;
 
 	count_call(trip, row, table, &counting);
-	trip->failed = trip->failed || !table;
-	if (!trip->failed && esp_run(trip->known->group, &counting) != ESP_OK) {
+	if (!trip->trouble[0] && esp_run(trip->known->group, &counting) != ESP_OK) {
 		code = comm_fail(trip->comm, function);
 		trip_end(trip);
 	} else {
+		if (!trip->trouble[0])
+			(void)is_expected(trip, table);
 		trip->call.counts = table;
 		code = trip_run(trip, function);
 	}
@@ -242,18 +324,20 @@ int trip_alltoallv(struct trip *trip, uint64_t *row, const char *function, MPI_R
 	size_t size = trip->known->size;
 	uint64_t *table = malloc(size * size * sizeof(*table));
 	struct esp_call counting;
+	int code;
 
+	if (!table)
+		trip_trouble(trip, "no memory for the counts of an alltoall");
 	if (!request)
 		return run_alltoallv(trip, row, table, function);
-	trip->failed = trip->failed || !table;
 	trip->call.counts = table;
 	trip->call.flags = ESP_KEYED;
 	trip->call.key = trip->known->keys++;
-	struct flight *flight = take_off(trip, function, request);
+	struct flight *flight = take_off(trip, function, request, &code);
 	if (!flight) {
 		free(row);
 		free(table);
-		return MPI_ERR_NO_MEM;
+		return code;
 	}
 	flight->row = row;
 	flight->table = table;

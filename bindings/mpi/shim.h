@@ -38,6 +38,9 @@ void *next_find(const char *name);
 /* Is there a job? Not before MPI_Init(), not after MPI_Finalize(), and not if joining failed on any rank. */
 bool shim_is_on(void);
 
+/* Has Espalier called MPI in this thread, to move messages on while it waits? Then it is not to be called. */
+bool shim_is_idle(void);
+
 /* Joins a job of the ranks of comm, all or none: NULL: none. */
 struct esp_context *shim_join(MPI_Comm comm);
 
@@ -57,7 +60,11 @@ struct comm *comm_find(MPI_Comm handle);
 void comms_open(struct esp_context *world);
 void comms_close(void);
 
-/* A call on comm has failed: says so, and does what the communicator's error handler wants. */
+/*
+ * A call on comm has failed: says so, and does what the communicator's error handler wants. Returns a code of which
+ * MPI_Error_string() says the sentence. comm_fail(): it is this thread's last error.
+ */
+int comm_fail_as(MPI_Comm comm, const char *function, const struct esp_error *error);
 int comm_fail(MPI_Comm comm, const char *function);
 
 /* ---- types.c ---- */
@@ -66,7 +73,7 @@ struct type {
 	MPI_Datatype handle;
 	size_t bytes;       /* of one element's data                       */
 	MPI_Aint extent;    /* from one element to the next in memory      */
-	bool dense;         /* a named type: elements lie side by side     */
+	bool dense;         /* its data lies in one piece and in order, and elements side by side */
 	bool reduces;       /* it can be computed with:                    */
 	enum esp_type type; /* ... as this                                 */
 };
@@ -77,6 +84,8 @@ bool op_find(MPI_Op op, const struct type *type, enum esp_op *out);
 
 /* ---- requests.c ---- */
 
+/* Before the first: has MPI look after them while it waits for anything. */
+void requests_open(void);
 /* Waits for those whose requests were freed and never waited for. */
 void requests_drain(void);
 /* The communicator is being freed: waits for all calls that are under way on it. */

@@ -1,6 +1,8 @@
 #include "trip.h"
 
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,26 @@ void trip_begin(struct trip *trip, MPI_Comm comm, struct comm *known, enum esp_c
 	trip->call.type = ESP_BYTES;
 	trip->comm = comm;
 	trip->known = known;
+}
+
+void trip_trouble(struct trip *trip, const char *format, ...)
+{
+	va_list arguments;
+
+	if (trip->trouble[0])
+		return;
+	va_start(arguments, format);
+	(void)vsnprintf(trip->trouble, sizeof(trip->trouble), format, arguments);
+	va_end(arguments);
+}
+
+int trip_refuse(struct trip *trip, const char *function)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+
+	(void)snprintf(error.text, sizeof(error.text), "%s", trip->trouble);
+	esp_abort(trip->known->group, trip->trouble);
+	return comm_fail_as(trip->comm, function, &error);
 }
 
 size_t layout_elements(const struct layout *layout)
@@ -106,8 +128,18 @@ static void *take_memory(struct trip *trip, size_t bytes)
 {
 	void *memory = malloc(bytes > 0 ? bytes : 1);
 
-	trip->failed = trip->failed || !memory;
+	if (!memory)
+		trip_trouble(trip, "no memory for %zu bytes of a call", bytes);
 	return memory;
+}
+
+/* MPI takes elements apart whose size is an int, and no others. */
+static bool can_pack(struct trip *trip, const struct layout *layout)
+{
+	if (layout->type.dense || layout->type.bytes <= INT_MAX)
+		return true;
+	trip_trouble(trip, "elements of %zu bytes with gaps cannot be packed", layout->type.bytes);
+	return false;
 }
 
 const void *trip_source(struct trip *trip, const struct layout *layout)
@@ -119,9 +151,11 @@ const void *trip_source(struct trip *trip, const struct layout *layout)
 
 const void *trip_put_aside(struct trip *trip, const struct layout *layout)
 {
+	if (!can_pack(trip, layout))
+		return NULL;
 	trip->source = take_memory(trip, layout_elements(layout) * layout->type.bytes);
 	if (trip->source && !copy_all(layout, trip->source, false, trip->comm))
-		trip->failed = true;
+		trip_trouble(trip, "MPI cannot pack this type");
 	return trip->source;
 }
 
@@ -138,14 +172,14 @@ void *trip_target(struct trip *trip, const struct layout *layout)
 {
 	void *piece = find_piece(layout);
 
-	if (piece || layout_elements(layout) == 0)
+	if (piece || layout_elements(layout) == 0 || !can_pack(trip, layout))
 		return piece;
 	trip->target = take_memory(trip, layout_elements(layout) * layout->type.bytes);
 	trip->result = *layout;
 	/* Types, like arrays, may be freed before a non-blocking call has ended. */
 	if (!layout->type.dense && PMPI_Type_dup(layout->type.handle, &trip->result.type.handle) != MPI_SUCCESS) {
 		trip->result.type.dense = true; /* nothing to free */
-		trip->failed = true;
+		trip_trouble(trip, "MPI cannot copy this type");
 	}
 	if (layout->blocks > 0) { /* the caller's arrays may go before a non-blocking call has ended */
 		trip->result.counts = copy_numbers(trip, layout->counts, layout->blocks);
@@ -175,6 +209,7 @@ void trip_end(struct trip *trip)
 {
 	free(trip->source);
 	free(trip->counts);
+	free(trip->expected);
 	if (trip->target && !trip->result.type.dense)
 		PMPI_Type_free(&trip->result.type.handle);
 	free(trip->target);
@@ -188,10 +223,8 @@ int trip_run(struct trip *trip, const char *function)
 {
 	int code = MPI_SUCCESS;
 
-	if (trip->failed) {
-		/* The others wait for this rank. */
-		esp_abort(trip->known->group, "no memory for the blocks of a call");
-		code = comm_fail(trip->comm, function);
+	if (trip->trouble[0]) {
+		code = trip_refuse(trip, function);
 	} else if (esp_run(trip->known->group, &trip->call) != ESP_OK) {
 		code = comm_fail(trip->comm, function);
 	} else if (!trip_arrive(trip)) {

@@ -31,13 +31,19 @@ struct trip {
 	const void *move_from;
 	size_t move_bytes;
 	uint64_t *counts;      /* call.counts, ours */
-	bool failed;           /* no memory        */
+	uint64_t *expected;    /* alltoallv: bytes from each rank, ours; or NULL */
+	char trouble[160];     /* why the call cannot be made, although the others make it; "": nothing */
 };
+
+/* The first trouble counts. */
+void trip_trouble(struct trip *trip, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* There was trouble: the others, who wait for this rank, are told why, and so is the caller. */
+int trip_refuse(struct trip *trip, const char *function);
 
 /* A zeroed trip for a call on comm. */
 void trip_begin(struct trip *trip, MPI_Comm comm, struct comm *known, enum esp_collective collective);
 
-/* The layout's data in one piece, for the call to read; NULL with trip->failed: no memory. */
+/* The layout's data in one piece, for the call to read. */
 const void *trip_source(struct trip *trip, const struct layout *layout);
 /* The same as a copy in any case, for a call whose result goes to the same memory. */
 const void *trip_put_aside(struct trip *trip, const struct layout *layout);
@@ -63,7 +69,8 @@ int trip_start(struct trip *trip, const char *function, MPI_Request *request);
 
 /*
  * An alltoall whose blocks differ: every rank knows its own row and column of the table of counts, and the call wants all of
- * it. row: bytes to each rank, from malloc; taken over. Blocking if request is NULL.
+ * it. row: bytes to each rank, from malloc; taken over. Blocking if request is NULL. What the table says that others send is
+ * compared with what this rank expects before anything is written.
  */
 int trip_alltoallv(struct trip *trip, uint64_t *row, const char *function, MPI_Request *request);
 

@@ -41,9 +41,39 @@ static bool find_number(MPI_Datatype handle, enum esp_type *out)
 	return false;
 }
 
+/* How many types deep is looked for one piece; what is deeper is packed. */
+#define DEPTH_MAX 4
+
+/*
+ * Is the data of one element in one piece, in the order of the type? Named types are, and what is made of such by repetition
+ * without gaps: large transfers are described so, as counts are ints. Any other is packed, whatever its size says: a type may list
+ * the same bytes in another order.
+ */
+static bool is_one_piece(MPI_Datatype handle, int depth)
+{
+	int integers, addresses, datatypes, combiner, numbers[3];
+	MPI_Aint lower, extent, places[1];
+	MPI_Count bytes;
+	MPI_Datatype inner;
+
+	if (PMPI_Type_get_envelope(handle, &integers, &addresses, &datatypes, &combiner) != MPI_SUCCESS ||
+	    PMPI_Type_size_x(handle, &bytes) != MPI_SUCCESS || PMPI_Type_get_extent(handle, &lower, &extent) != MPI_SUCCESS ||
+	    lower != 0 || (MPI_Count)extent != bytes)
+		return false;
+	if (combiner == MPI_COMBINER_NAMED)
+		return true;
+	if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || depth == DEPTH_MAX || datatypes != 1 || addresses != 0 ||
+	    integers > 3 || PMPI_Type_get_contents(handle, integers, addresses, 1, numbers, places, &inner) != MPI_SUCCESS)
+		return false;
+	bool found = is_one_piece(inner, depth + 1);
+	if (PMPI_Type_get_envelope(inner, &integers, &addresses, &datatypes, &combiner) == MPI_SUCCESS && combiner != MPI_COMBINER_NAMED)
+		PMPI_Type_free(&inner); /* a handle of our own */
+	return found;
+}
+
 bool type_find(MPI_Datatype handle, struct type *out)
 {
-	int integers, addresses, datatypes, combiner, bytes;
+	MPI_Count bytes;
 	MPI_Aint lower;
 
 	if (handle == MPI_DATATYPE_NULL)
@@ -56,12 +86,10 @@ bool type_find(MPI_Datatype handle, struct type *out)
 		out->dense = true;
 		return true;
 	}
-	if (PMPI_Type_size(handle, &bytes) != MPI_SUCCESS || bytes < 0 ||
-	    PMPI_Type_get_extent(handle, &lower, &out->extent) != MPI_SUCCESS ||
-	    PMPI_Type_get_envelope(handle, &integers, &addresses, &datatypes, &combiner) != MPI_SUCCESS)
+	if (PMPI_Type_size_x(handle, &bytes) != MPI_SUCCESS || bytes < 0 || PMPI_Type_get_extent(handle, &lower, &out->extent) != MPI_SUCCESS)
 		return false;
 	out->bytes = (size_t)bytes;
-	out->dense = combiner == MPI_COMBINER_NAMED && out->extent == (MPI_Aint)bytes && lower == 0;
+	out->dense = is_one_piece(handle, 0);
 	return true;
 }
 

@@ -1,28 +1,65 @@
 /*
- * loop.c - a plain MPI program: loop BYTES TIMES [VICTIM]: sums floats TIMES times and checks them; rank VICTIM kills itself
- * half-way. Prints microseconds per call.
+ * loop.c - a plain MPI program: loop BYTES TIMES [VICTIM [FOLDER]]: sums floats TIMES times and checks them; rank VICTIM kills itself
+ * half-way. Prints microseconds per call. With FOLDER, errors are returned, and every rank leaves a file there: when it was killed, or
+ * when it was told of that, and what.
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+static void leave(const char *folder, const char *name, const char *text)
+{
+	char path[4096];
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+	if (!file)
+		abort();
+	fprintf(file, "%lld.%09ld\n%s", (long long)now.tv_sec, now.tv_nsec, text);
+	(void)fclose(file);
+}
+
+/* The call has failed, and was not fatal. */
+static void tell(const char *folder, int rank, int code)
+{
+	char said[MPI_MAX_ERROR_STRING + 1] = "", text[MPI_MAX_ERROR_STRING + 32], name[32];
+	int length;
+
+	MPI_Error_string(code, said, &length);
+	(void)snprintf(text, sizeof(text), "MPI_Error_string\n%s\n", said);
+	(void)snprintf(name, sizeof(name), "rank%d", rank);
+	leave(folder, name, text);
+	_exit(3);
+}
 
 int main(int argc, char **argv)
 {
 	int rank, size, count = argc > 1 ? atoi(argv[1]) / 4 : 1, times = argc > 2 ? atoi(argv[2]) : 1, victim = argc > 3 ? atoi(argv[3]) : -1;
+	const char *folder = argc > 4 ? argv[4] : NULL;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (folder)
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	float *in = malloc((size_t)count * sizeof(*in)), *out = malloc((size_t)count * sizeof(*out));
 	for (int i = 0; i < count; i++)
 		in[i] = (float)(rank + i % 5);
 	double began = MPI_Wtime();
 	for (int i = 0; i < times; i++) {
-		if (rank == victim && i == (times < 20 ? times / 2 : 10))
+		if (rank == victim && i == (times < 20 ? times / 2 : 10)) {
+			if (folder)
+				leave(folder, "killed", "");
 			kill(getpid(), SIGKILL);
-		MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		}
+		int code = MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		if (code != MPI_SUCCESS && folder)
+			tell(folder, rank, code);
 	}
 	double took = MPI_Wtime() - began;
 	for (int i = 0; i < count; i++) {

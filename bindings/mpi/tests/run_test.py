@@ -1,4 +1,4 @@
-"""The shim under a real mpirun: run_test.py openmpi|mpich MPIRUN SHIM SAME_TEST LOOP
+"""The shim under a real mpirun: run_test.py openmpi|mpich MPIRUN SHIM SAME_TEST LOOP ERRORS_TEST
 
 Every collective against the library's own, several seeds; who carries what; a rank that dies is named by the others.
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-FLAVOUR, MPIRUN, SHIM, SAME, LOOP = sys.argv[1:6]
+FLAVOUR, MPIRUN, SHIM, SAME, LOOP, ERRORS = sys.argv[1:7]
 SKIP = 77
 
 
@@ -49,6 +49,12 @@ class Shim(unittest.TestCase):
             if "educe" not in name:
                 self.assertEqual((theirs, share), ("0", "100.0"), name)
             self.assertGreater(int(ours) + int(theirs), 0)
+
+    def test_mistakes_are_reported(self):
+        for ranks in (2, 3):
+            done = mpirun(ranks, ERRORS)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("errors: all reported", done.stdout)
 
     def test_off(self):
         done = mpirun(2, LOOP, "4", "10", ESP_MPI="off", ESP_MPI_SUMMARY="1")

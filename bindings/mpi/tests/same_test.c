@@ -100,7 +100,7 @@ static void wait_in_some_way(MPI_Request *request)
 	MPI_Status status;
 	MPI_Request two[2] = {MPI_REQUEST_NULL, *request};
 
-	switch (pick(5)) {
+	switch (pick(8)) {
 	case 0: MPI_Wait(request, &status); break;
 	case 1:
 		while (!flag)
@@ -108,6 +108,13 @@ static void wait_in_some_way(MPI_Request *request)
 		break;
 	case 2: MPI_Waitall(2, two, MPI_STATUSES_IGNORE); break;
 	case 3: MPI_Waitany(2, two, &index, MPI_STATUS_IGNORE); break;
+	/* Past the shim, as other tools do, and Fortran in Open MPI. */
+	case 4: PMPI_Wait(request, &status); break;
+	case 5: PMPI_Waitall(2, two, MPI_STATUSES_IGNORE); break;
+	case 6:
+		while (!flag)
+			PMPI_Test(request, &flag, MPI_STATUS_IGNORE);
+		break;
 	default: MPI_Waitsome(2, two, &out, &index, MPI_STATUSES_IGNORE); break;
 	}
 }
@@ -185,14 +192,20 @@ static void sums(MPI_Comm comm, int blocking)
 	free(counts);
 }
 
-/* Every second int, or two of three: a type with holes. Ranks differ in how they describe the same bytes. */
+/* Ranks differ in how they describe the same bytes: every second int, in one piece of one piece, or as ints. */
 static MPI_Datatype describe(int odd, int *count)
 {
-	MPI_Datatype made;
+	MPI_Datatype made, copy;
 
 	if (!odd)
 		return MPI_INT;
-	PMPI_Type_vector(*count, 1, 2, MPI_INT, &made);
+	if (odd == 1) {
+		PMPI_Type_vector(*count, 1, 2, MPI_INT, &made);
+	} else {
+		PMPI_Type_contiguous(*count, MPI_INT, &copy);
+		PMPI_Type_dup(copy, &made);
+		PMPI_Type_free(&copy);
+	}
 	PMPI_Type_commit(&made);
 	*count = 1;
 	return made;
@@ -201,7 +214,7 @@ static MPI_Datatype describe(int odd, int *count)
 static void moves(MPI_Comm comm, int blocking)
 {
 	size_t n = (size_t)comm_size, count = pick_count() % 5000, room = 0;
-	int root = (int)pick((uint32_t)comm_size), odd = (int)(pick(2) && (comm_rank & 1)), in_place = (int)pick(2), gap = (int)pick(3);
+	int root = (int)pick((uint32_t)comm_size), odd = pick(2) ? comm_rank % 3 : 0, in_place = (int)pick(2), gap = (int)pick(3);
 	int *counts = malloc(n * sizeof(int)), *displs = malloc(n * sizeof(int)), *rcounts = malloc(n * sizeof(int)),
 	    *rdispls = malloc(n * sizeof(int));
 	MPI_Request request;
