@@ -43,9 +43,12 @@ check-python: ## the Python package with numpy and PyTorch, its types, and a whe
 	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'
 
 .PHONY: check-launchers
-check-launchers: $(BUILD)/build.ninja ## jobs under both mpiruns, a Slurm and a Redis of their own, and others' variables
+check-launchers: $(BUILD)/build.ninja ## jobs under torchrun, both mpiruns, ssh, a Slurm and a Redis of their own; ranks that are killed there; examples
 	@scripts/bootstrap launchers
-	@scripts/run-tests $(BUILD) --suite launchers --num-processes 1
+	@scripts/bootstrap python
+	@meson setup --reconfigure $(BUILD) >/dev/null
+	@ninja -C $(BUILD) >/dev/null && /usr/bin/python3 bindings/torch/build.py --build $(BUILD) >/dev/null
+	@scripts/run-tests $(BUILD) --setup all --suite launchers --suite launchers-long --suite examples --suite bindings --num-processes 1
 
 .PHONY: check-asan
 check-asan: bootstrap-check ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer

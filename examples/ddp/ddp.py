@@ -1,6 +1,6 @@
 """Trains a small convolutional network with DistributedDataParallel, on data that it makes itself.
 
-    espalier run -n 4 -- python3 examples/ddp.py --with gloo|hook|bf16|backend
+    espalier run -n 4 -- python3 examples/ddp/ddp.py --with gloo|hook|bf16|backend
 
 gloo is PyTorch's own way; hook and bf16 average gradients through Espalier, the latter with half as many bytes; backend
 replaces Gloo as a whole (bindings/torch/build.py compiles it). Also under torchrun. Every rank has its own part of the data.
