@@ -75,6 +75,13 @@ const Tensors &only(const std::vector<Tensors> &lists)
 	return lists[0];
 }
 
+/* Lists of which one entry belongs to one of the other. */
+void check_lists(const Tensors &outputs, const Tensors &inputs)
+{
+	TORCH_CHECK(!inputs.empty(), "espalier: a list of tensors is empty");
+	TORCH_CHECK(outputs.size() == inputs.size(), "espalier: ", inputs.size(), " tensors are given, and ", outputs.size(), " wanted");
+}
+
 /* ---- joining ---- */
 
 struct Meeting {
@@ -104,7 +111,7 @@ esp_status meet(void *context, const void *mine, void *all, size_t bytes)
 }
 
 std::mutex backends_lock;
-std::unordered_set<Backend *> backends; /* all that there are */
+std::vector<c10::weak_intrusive_ptr<Backend>> backends; /* all that there are, and some that are gone */
 
 } // namespace
 
@@ -120,41 +127,53 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int siz
 	options.allgather_context = &meeting;
 	check(esp_init(&options, &context_));
 	world_ = esp_world(context_);
-	{
-		std::unique_lock<std::mutex> guard(backends_lock);
-		backends.insert(this);
-	}
 	thread_ = std::thread([this] { run(); });
 }
 
 Backend::~Backend()
 {
-	{
-		std::unique_lock<std::mutex> guard(backends_lock);
-		backends.erase(this);
-	}
 	close();
+}
+
+void Backend::release_resources()
+{
+	close();
+}
+
+c10::intrusive_ptr<Backend> Backend::create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, std::chrono::milliseconds timeout)
+{
+	auto made = c10::make_intrusive<Backend>(store, rank, size, timeout);
+	std::unique_lock<std::mutex> guard(backends_lock);
+
+	backends.erase(std::remove_if(backends.begin(), backends.end(), [](const auto &one) { return one.expired(); }), backends.end());
+	backends.emplace_back(made);
+	return made;
 }
 
 void Backend::close()
 {
 	/* Whoever waits for Python's lock in a callback must get it, or it never ends. */
 	std::unique_ptr<pybind11::gil_scoped_release> without_python;
+	/* A callback of one of the calls, in the backend's own thread, may be who closes it. */
+	bool inside = std::this_thread::get_id() == thread_.get_id();
 
 	if (Py_IsInitialized() && PyGILState_Check())
 		without_python = std::make_unique<pybind11::gil_scoped_release>();
 	{
 		std::unique_lock<std::mutex> guard(lock_);
-		if (quits_) { /* another thread closes it, or has */
+		if (quits_) { /* another thread closes it, or has; it waits for this one, if that is the backend's */
 			guard.unlock();
-			while (!closed_)
+			while (!closed_ && !inside)
 				std::this_thread::yield();
 			return;
 		}
 		quits_ = true;
 	}
 	wake_.notify_all();
-	thread_.join();
+	if (inside)
+		thread_.detach(); /* it ends by itself: see run() */
+	else
+		thread_.join();
 	/* What has not ended is dropped by the library; then nobody uses its memory any more. */
 	*open_ = false;
 	esp_fini(context_);
@@ -170,14 +189,16 @@ void Backend::close()
 
 void Backend::close_all()
 {
-	std::unordered_set<Backend *> open;
+	std::vector<c10::weak_intrusive_ptr<Backend>> open;
 
 	{
 		std::unique_lock<std::mutex> guard(backends_lock);
-		open = backends;
+		open.swap(backends);
 	}
-	for (Backend *backend : open)
-		backend->close();
+	for (auto &one : open) {
+		if (auto backend = one.lock())
+			backend->close();
+	}
 }
 
 int64_t Backend::deadline_ns(std::chrono::milliseconds wish) const
@@ -189,7 +210,7 @@ int64_t Backend::deadline_ns(std::chrono::milliseconds wish) const
 
 void Backend::stop(const std::string &reason)
 {
-	if (context_)
+	if (*open_)
 		esp_abort(world_, reason.c_str());
 }
 
@@ -202,8 +223,10 @@ uint64_t Backend::getSequenceNumberForGroup()
 
 c10::intrusive_ptr<Call> Backend::begin(c10d::OpType kind)
 {
-	TORCH_CHECK(context_, "espalier: the process group has been closed");
-	sequence_++;
+	TORCH_CHECK(*open_, "espalier: the process group has been closed");
+	/* Ranks compare these numbers, and messages are not made by all of them. */
+	if (kind != c10d::OpType::SEND && kind != c10d::OpType::RECV && kind != c10d::OpType::RECVANYSOURCE)
+		sequence_++;
 	return c10::make_intrusive<Call>(this, kind, getRank());
 }
 
@@ -323,6 +346,7 @@ bool Backend::look_around()
 
 void Backend::run()
 {
+	auto open = open_; /* there, even if a callback has closed the backend and let go of it */
 	std::unique_lock<std::mutex> guard(lock_);
 
 	while (!quits_ || !ended_.empty()) {
@@ -334,6 +358,8 @@ void Backend::run()
 			ended_.pop_front();
 			guard.unlock();
 			settle(call);
+			if (!*open)
+				return;
 			guard.lock();
 		} else if (soon) {
 			wake_.wait_for(guard, std::chrono::microseconds(staging_.empty() ? 500 : 20));
@@ -416,6 +442,7 @@ static std::vector<esp_buffer> buffers_of(const Tensors &tensors)
 Backend::Works Backend::blocks(c10d::OpType kind, esp_collective collective, const Tensors &in, const Tensors &out, int root,
                                const c10d::ReduceOp *op, std::chrono::milliseconds timeout)
 {
+	TORCH_CHECK(!in.empty() || !out.empty(), "espalier: a list of tensors is empty");
 	auto call = begin(kind);
 	esp_call request = ESP_CALL_INIT;
 	bool in_place = in.size() == out.size() && !in.empty() && in[0].is_same(out[0]);
@@ -569,10 +596,12 @@ Backend::Works Backend::allgather_coalesced(std::vector<Tensors> &outputs, Tenso
 	Works last;
 
 	TORCH_CHECK(outputs.size() == static_cast<size_t>(getSize()), "espalier: a list of tensors for every rank");
+	for (Tensors &list : outputs)
+		check_lists(list, inputs);
 	for (size_t i = 0; i < inputs.size(); i++) {
 		Tensors row;
 		for (Tensors &list : outputs)
-			row.push_back(list.at(i));
+			row.push_back(list[i]);
 		Works next = blocks(c10d::OpType::ALLGATHER_COALESCED, ESP_ALLGATHER, {inputs[i]}, row, 0, nullptr, opts.timeout);
 		if (last)
 			last->wait();
@@ -586,8 +615,9 @@ Backend::Works Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensor
 {
 	Works last;
 
+	check_lists(outputs, inputs);
 	for (size_t i = 0; i < inputs.size(); i++) {
-		Works next = _allgather_base(outputs.at(i), inputs[i], opts);
+		Works next = _allgather_base(outputs[i], inputs[i], opts);
 		if (last)
 			last->wait();
 		last = next;
@@ -599,8 +629,9 @@ Backend::Works Backend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensor
 {
 	Works last;
 
+	check_lists(outputs, inputs);
 	for (size_t i = 0; i < inputs.size(); i++) {
-		Works next = _reduce_scatter_base(outputs.at(i), inputs[i], opts);
+		Works next = _reduce_scatter_base(outputs[i], inputs[i], opts);
 		if (last)
 			last->wait();
 		last = next;

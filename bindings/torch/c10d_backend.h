@@ -88,8 +88,12 @@ private:
 
 class Backend : public Base {
 public:
+	/* One that close_all() knows of. */
+	static c10::intrusive_ptr<Backend> create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+	                                          std::chrono::milliseconds timeout);
 	Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, std::chrono::milliseconds timeout);
 	~Backend() override;
+	void release_resources() override; /* the last who held it has let go; close_all() may still know of it */
 
 	using Works = c10::intrusive_ptr<c10d::Work>;
 

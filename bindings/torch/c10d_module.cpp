@@ -14,7 +14,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
 	module.def(
 		"create",
 		[](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, std::chrono::milliseconds timeout) {
-			return c10::make_intrusive<espalier::Backend>(store, rank, size, timeout);
+			return espalier::Backend::create(store, rank, size, timeout);
 		},
 		py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"), py::call_guard<py::gil_scoped_release>());
 	module.def("close_all", &espalier::Backend::close_all, py::call_guard<py::gil_scoped_release>());

@@ -116,7 +116,7 @@ class _Starting(_Collectives):
         view, _ = _calls.message(data, False)
         handle = ctypes.c_void_p()
         group.job._sweep()
-        errors.check(lib.esp_send_start(group._handle(), view.address, view.bytes, to, tag, _calls.nanoseconds(timeout), handle))
+        errors.check(group._call(lib.esp_send_start, view.address, view.bytes, to, tag, _calls.nanoseconds(timeout), handle))
         return Work(group.job._flying(Flight(group.job, handle.value or 0, [view], None)))
 
     def recv(self, data: Data, source: Optional[int] = None, *, tag: int = 0, timeout: Optional[float] = None) -> Received:
@@ -126,7 +126,7 @@ class _Starting(_Collectives):
         handle = ctypes.c_void_p()
         sender = _native.ANY_RANK if source is None else source
         group.job._sweep()
-        errors.check(lib.esp_recv_start(group._handle(), view.address, view.bytes, sender, tag, _calls.nanoseconds(timeout), handle))
+        errors.check(group._call(lib.esp_recv_start, view.address, view.bytes, sender, tag, _calls.nanoseconds(timeout), handle))
         return Received(group.job._flying(Flight(group.job, handle.value or 0, [view], None)))
 
 
@@ -141,7 +141,7 @@ class _Preparing(_Collectives):
 
     def _make(self, built: Built) -> Prepared[Any]:
         handle = ctypes.c_void_p()
-        errors.check(lib.esp_prepare(self._group._handle(), built.call, handle))
+        errors.check(self._group._call(lib.esp_prepare, built.call, handle))
         return Prepared(Flight(self._group.job, handle.value or 0, built.held, built.result), keep=True)
 
 
@@ -178,10 +178,15 @@ class Group(_Collectives):
     def __repr__(self) -> str:
         return f"<espalier.Group rank {self.rank} of {self.size}>"
 
-    def _handle(self) -> int:
-        if self._pointer is None or not self.job.is_open:
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        """A function of the library on this group, whose job nobody leaves meanwhile."""
+        pointer = self._pointer
+        if pointer is None or not self.job._enter():
             raise errors.StateError("the group has been freed, or the job left")
-        return self._pointer
+        try:
+            return function(pointer, *arguments)
+        finally:
+            self.job._leave()
 
     def _build(self, collective: str, data: Data, out: Data, extras: Extras) -> Built:
         return _calls.build(collective, self.rank, self.size, data, out, extras)
@@ -189,7 +194,7 @@ class Group(_Collectives):
     def _start(self, built: Built) -> Work[Any]:
         handle = ctypes.c_void_p()
         self.job._sweep()
-        errors.check(lib.esp_start(self._handle(), built.call, handle))
+        errors.check(self._call(lib.esp_start, built.call, handle))
         return Work(self.job._flying(Flight(self.job, handle.value or 0, built.held, built.result)))
 
     def _make(self, built: Built) -> Any:
@@ -198,7 +203,7 @@ class Group(_Collectives):
         if built.bytes > SMALL_BYTES and threading.current_thread() is threading.main_thread():
             return self._start(built).wait()
         self.job._sweep()
-        errors.check(lib.esp_run(self._handle(), built.call))
+        errors.check(self._call(lib.esp_run, built.call))
         return built.result
 
     def send(self, data: Data, to: int, *, tag: int = 0, timeout: Optional[float] = None) -> None:
@@ -212,12 +217,12 @@ class Group(_Collectives):
 
     def host(self, rank: int) -> str:
         """The name of the host of this place."""
-        name = lib.esp_host(self._handle(), self._place(rank))
+        name = self._call(lib.esp_host, self._place(rank))
         return _native.text(name)
 
     def world_rank(self, rank: int) -> int:
         """Who has this place: a rank of the world."""
-        found: int = lib.esp_world_rank(self._handle(), self._place(rank))
+        found: int = self._call(lib.esp_world_rank, self._place(rank))
         return found
 
     def _place(self, rank: int) -> int:
@@ -229,7 +234,7 @@ class Group(_Collectives):
         """A new group of some places of this one, in this order. Called by all, alike; None on those who are not in it."""
         array = (ctypes.c_uint32 * len(ranks))(*[self._place(rank) for rank in ranks])
         handle = ctypes.c_void_p()
-        errors.check(lib.esp_group_create(self._handle(), array, len(ranks), handle))
+        errors.check(self._call(lib.esp_group_create, array, len(ranks), handle))
         return Group(self.job, handle.value) if handle.value else None
 
     def split(self, color: Optional[int], key: int = 0) -> Optional[Group]:
@@ -237,31 +242,31 @@ class Group(_Collectives):
         if color is not None and color < 0:
             raise errors.InvalidError("a color is not negative; None is no group at all")
         handle = ctypes.c_void_p()
-        errors.check(lib.esp_group_split(self._handle(), -1 if color is None else color, key, handle))
+        errors.check(self._call(lib.esp_group_split, -1 if color is None else color, key, handle))
         return Group(self.job, handle.value) if handle.value else None
 
     def free(self) -> None:
         """Frees the group: called by all its ranks, after all calls on it have ended."""
         if self._pointer is None or not self.job.is_open:
             return
-        errors.check(lib.esp_group_free(self._pointer))
+        errors.check(self._call(lib.esp_group_free))
         self._pointer = None
 
     def abort(self, reason: str = "") -> None:
         """Ends every call of the group, now and later, on all its ranks with AbortedError."""
-        errors.check(lib.esp_abort(self._handle(), reason.encode() or None))
+        errors.check(self._call(lib.esp_abort, reason.encode() or None))
 
     @property
     def error(self) -> Optional[errors.EspalierError]:
         """Why the group has failed; None: it has not."""
         error = _native.Error()
-        errors.check(lib.esp_group_error(self._handle(), error))
+        errors.check(self._call(lib.esp_group_error, error))
         return None if error.status == _native.OK else errors.from_native(error.status, error)
 
     @property
     def calls(self) -> int:
         """How many collectives without a key were made on the group here; the last one has this number."""
-        count: int = lib.esp_group_calls(self._handle())
+        count: int = self._call(lib.esp_group_calls)
         return count
 
     def shrink(self, timeout: Optional[float] = None) -> Shrunk:
@@ -271,7 +276,7 @@ class Group(_Collectives):
         report.deadline_ns = _calls.nanoseconds(timeout)
         report.lost, report.lost_room = lost, self.size
         handle = ctypes.c_void_p()
-        errors.check(lib.esp_group_shrink(self._handle(), report, handle))
+        errors.check(self._call(lib.esp_group_shrink, report, handle))
         return Shrunk(
             Group(self.job, handle.value or 0),
             list(lost[: report.lost_count]),
@@ -282,7 +287,7 @@ class Group(_Collectives):
     def grow(self, most: int = 0, timeout: Optional[float] = None) -> Optional[Job]:
         """Lets in whoever waits at a door of the group's ranks: a new Job, or None if nobody waits. Called by all ranks."""
         handle = ctypes.c_void_p()
-        errors.check(lib.esp_grow(self._handle(), most, _calls.nanoseconds(timeout), handle))
+        errors.check(self._call(lib.esp_grow, most, _calls.nanoseconds(timeout), handle))
         if not handle.value:
             return None
         from .job import Job

@@ -38,10 +38,17 @@ class Job:
     """This process's membership in a job; made by `espalier.init()`, left with `close()` or at the end of `with`."""
 
     def __init__(self, handle: int, held: Optional[list[Any]] = None) -> None:
+        # None: the job has been left, or is about to be. Who has entered uses the other, which stays as it is.
         self._pointer: Optional[int] = handle
+        self._context = handle
         self._held = held or []
         # Works are collected anywhere, also while this thread has the lock.
         self._lock = threading.RLock()
+        # Threads that are in the library with something of this job's: leaving waits for them.
+        self._users = 0
+        self._quiet = threading.Condition(self._lock)
+        self._left = threading.Event()
+        self._leaver: Optional[threading.Thread] = None
         self._flights: set[Flight] = set()
         self._watch: Optional[Watcher] = None
         # The library uses memory and functions of ours until the job is left, whoever has forgotten it here.
@@ -57,6 +64,15 @@ class Job:
         if self._pointer is None:
             raise errors.StateError("the job has been left")
         return self._pointer
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        """A function of the library on the job, which nobody leaves meanwhile."""
+        if not self._enter():
+            raise errors.StateError("the job has been left")
+        try:
+            return function(self._context, *arguments)
+        finally:
+            self._leave()
 
     def __repr__(self) -> str:
         return f"<espalier.Job rank {self.rank} of {self.size}{'' if self.is_open else ', left'}>"
@@ -76,20 +92,50 @@ class Job:
 
         Memory from alloc() is gone afterwards: what still refers to it must not be used.
         """
-        if self._pointer is None:
-            return
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
-        handle, self._pointer = self._pointer, None
         with self._lock:
-            flights, self._flights = self._flights, set()
-        status = lib.esp_fini(handle)
-        # Work that had not ended was dropped by now, so its memory may go.
-        for flight in flights:
-            flight.handle = None
-        _open.discard(self)
+            handle, self._pointer = self._pointer, None
+            watch, self._watch = self._watch, None
+            if handle is not None:
+                self._leaver = threading.current_thread()
+        if handle is None:  # somebody has left it, or is about to
+            if self._leaver is not threading.current_thread():
+                self._left.wait()
+            return
+        try:
+            if watch is not None:
+                watch.close()
+            self._wait_for_users()
+            with self._lock:
+                flights, self._flights = self._flights, set()
+            status = lib.esp_fini(handle)
+            # Work that had not ended was dropped by now, so its memory may go.
+            for flight in flights:
+                flight.handle = None
+        finally:
+            _open.discard(self)
+            self._left.set()
         errors.check(status)
+
+    def _enter(self) -> bool:
+        """This thread is about to call the library; False: the job has been left, and it must not."""
+        with self._lock:
+            if self._pointer is None:
+                return False
+            self._users += 1
+            return True
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._pointer is None:
+                self._quiet.notify_all()
+
+    def _wait_for_users(self) -> None:
+        """Nobody can enter any more. Who waits for work looks up soon; who is in a blocking call is ended."""
+        with self._lock:
+            if not self._quiet.wait_for(lambda: self._users == 0, 0.5):
+                lib.esp_abort(self.world._pointer, b"another thread has left the job")
+                self._quiet.wait_for(lambda: self._users == 0)
 
     def __enter__(self) -> Job:
         return self
@@ -105,7 +151,7 @@ class Job:
 
     def setting(self, name: str) -> str:
         """A setting's value, by its name in `espalier conf`."""
-        value = lib.esp_setting(self._handle(), name.encode())
+        value = self._call(lib.esp_setting, name.encode())
         if value is None:
             raise KeyError(name)
         return _native.text(value)
@@ -113,18 +159,18 @@ class Job:
     def stats(self) -> dict[str, int]:
         """What this rank has moved so far."""
         stats = _native.Stats()
-        errors.check(lib.esp_get_stats(self._handle(), stats))
+        errors.check(self._call(lib.esp_get_stats, stats))
         return {name: getattr(stats, name) for name, _ in _native.Stats._fields_[1:]}
 
     def call_stats(self) -> list[dict[str, Any]]:
         """Per kind of call and class of size: how many, how many bytes, how long."""
         count = ctypes.c_uint32()
-        errors.check(lib.esp_get_call_stats(self._handle(), None, 0, count))
+        errors.check(self._call(lib.esp_get_call_stats, None, 0, count))
         room = count.value + 16
         array = (_native.CallStats * room)()
         for entry in array:
             entry.struct_size = ctypes.sizeof(_native.CallStats)
-        errors.check(lib.esp_get_call_stats(self._handle(), array, room, count))
+        errors.check(self._call(lib.esp_get_call_stats, array, room, count))
         found = []
         for entry in array[: min(room, count.value)]:
             row = {name: getattr(entry, name) for name, _ in _native.CallStats._fields_[1:]}
@@ -139,7 +185,7 @@ class Job:
         """
         number = type_number(type)
         pointer = ctypes.c_void_p()
-        errors.check(lib.esp_alloc(self._handle(), max(1, count) * TYPE_BYTES[number], pointer))
+        errors.check(self._call(lib.esp_alloc, max(1, count) * TYPE_BYTES[number], pointer))
         memory = (ctypes.c_uint8 * (count * TYPE_BYTES[number])).from_address(pointer.value or 0)
         weakref.finalize(memory, _free, weakref.ref(self), pointer.value or 0).atexit = False
         view = memoryview(memory).cast("B")
@@ -150,13 +196,13 @@ class Job:
     def door(self) -> str:
         """Where newcomers come in through this rank, as ESP_DOOR wants it."""
         text = ctypes.create_string_buffer(256)
-        errors.check(lib.esp_door(self._handle(), text, len(text)))
+        errors.check(self._call(lib.esp_door, text, len(text)))
         return _native.text(text.value)
 
     @property
     def newcomers(self) -> int:
         """How many wait at the door of this rank; Group.grow() lets them in."""
-        count: int = lib.esp_newcomers(self._handle())
+        count: int = self._call(lib.esp_newcomers)
         return count
 
     # ---- work in the background ----
@@ -191,8 +237,8 @@ class Job:
             flight.free()
 
     def _watcher(self) -> Watcher:
-        self._handle()
         with self._lock:
+            self._handle()
             if self._watch is None:
                 self._watch = Watcher()
             return self._watch
@@ -200,8 +246,11 @@ class Job:
 
 def _free(job: weakref.ref[Job], pointer: int) -> None:
     owner = job()
-    if owner is not None and owner.is_open:
-        lib.esp_free(owner._pointer, pointer)
+    if owner is not None and owner._enter():
+        try:
+            lib.esp_free(owner._context, pointer)
+        finally:
+            owner._leave()
 
 
 def init(

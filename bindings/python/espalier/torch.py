@@ -82,16 +82,20 @@ class State:
         self.group = group
         self.op = "avg" if average else "sum"
         self.timeout = timeout
+        self._lock = threading.Lock()
+        self._closed = False
         self._stager: Optional[_Stager] = None
 
     def close(self) -> None:
-        """Leaves the job, if this joined one."""
-        if self._stager is not None:
-            self._stager.close()
-            self._stager = None
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        """Leaves the job, if this joined one. Buckets that are under way fail."""
+        with self._lock:
+            self._closed = True
+            stager, self._stager = self._stager, None
+            own, self._own = self._own, None
+        if stager is not None:
+            stager.close()
+        if own is not None:
+            own.close()
 
     # ---- one bucket ----
 
@@ -114,26 +118,42 @@ class State:
 
     def _start(self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor]) -> None:
         def called(work: Work[Any]) -> None:
-            failure = work.exception()
+            failure: Optional[Exception] = work.exception()
+            result = None
+            if failure is None:
+                try:
+                    result = finish()
+                except Exception as wrong:
+                    failure = wrong
             if failure is not None:
-                ended.set_exception(failure)
-                return
-            ended.set_result(finish())
+                self._fail(ended, failure)
+            else:
+                ended.set_result(result)
 
+        # The hook must return a future whatever happens; backward() raises what is in it.
         try:
-            work = self.group.start.allreduce(tensor, op=self.op, timeout=self.timeout)
-        except errors.EspalierError as failure:
-            # The hook must return a future whatever happens; backward() raises what is in it.
-            ended.set_exception(failure)
-            return
-        work.add_done_callback(called)
+            self.group.start.allreduce(tensor, op=self.op, timeout=self.timeout).add_done_callback(called)
+        except Exception as failure:
+            self._fail(ended, failure)
+
+    def _fail(self, ended: torch.futures.Future[torch.Tensor], failure: Exception) -> None:
+        """Nobody waits for this bucket: neither whoever has the future, nor the other ranks, who may be at the same one."""
+        if not isinstance(failure, errors.EspalierError):
+            try:
+                self.group.abort(f"rank {self.group.rank}: {type(failure).__name__}: {failure}"[:200])
+            except errors.EspalierError:
+                pass
+        ended.set_exception(failure)
 
     def _staging(self, device: torch.device) -> _Stager:
-        if self._stager is None:
-            self._stager = _Stager(self, device)
-        if self._stager.device != device:
-            raise errors.UnsupportedError(f"a State is for one device; it has {self._stager.device} and was given {device}")
-        return self._stager
+        with self._lock:
+            if self._closed:
+                raise errors.StateError("the State has been closed")
+            if self._stager is None:
+                self._stager = _Stager(self, device)
+            if self._stager.device != device:
+                raise errors.UnsupportedError(f"a State is for one device; it has {self._stager.device} and was given {device}")
+            return self._stager
 
 
 class _Stager:
@@ -149,6 +169,7 @@ class _Stager:
         self._up = torch.cuda.Stream(device)
         self._free: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
         self._lock = threading.Lock()
+        self._closed = False
         self._copied: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="espalier-stager", daemon=True)
         self._thread.start()
@@ -174,7 +195,10 @@ class _Stager:
             host.copy_(tensor.view(-1) if wire is None else tensor.view(-1).to(wire), non_blocking=True)
             copied.record(self._down)
         tensor.record_stream(self._down)
-        self._copied.put((copied, host, tensor, ended))
+        with self._lock:
+            if self._closed:  # nobody would take it out again
+                raise errors.StateError("the State has been closed")
+            self._copied.put((copied, host, tensor, ended))
         return ended
 
     def _run(self) -> None:
@@ -184,36 +208,42 @@ class _Stager:
             if item is None:
                 return
             copied, host, tensor, ended = item
-            # The host reads this memory next: it has to wait itself, an event between streams would not do.
-            copied.synchronize()
-            self._combine(host, tensor, ended)
+            try:
+                # The host reads this memory next: it has to wait itself, an event between streams would not do.
+                copied.synchronize()
+                self._combine(host, tensor, ended)
+            except Exception as failure:  # the thread lives on for the others
+                self._state._fail(ended, failure)
 
     def _combine(self, host: torch.Tensor, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor]) -> None:
         def called(work: Work[Any]) -> None:
-            failure = work.exception()
+            failure: Optional[Exception] = work.exception()
             if failure is not None:
-                ended.set_exception(failure)
+                self._state._fail(ended, failure)
+                return
+            try:
+                with torch.cuda.stream(self._up):
+                    tensor.view(-1).copy_(host, non_blocking=True)
+                    event = torch.cuda.Event()
+                    event.record(self._up)
+            except Exception as wrong:
+                self._state._fail(ended, wrong)
                 return
             with torch.cuda.stream(self._up):
-                tensor.view(-1).copy_(host, non_blocking=True)
                 # Consumers' streams wait for what is in this one now.
                 ended.set_result(tensor)
-                event = torch.cuda.Event()
-                event.record(self._up)
             tensor.record_stream(self._up)
             event.synchronize()
             self._give(host)
 
-        try:
-            work = self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout)
-        except errors.EspalierError as failure:
-            ended.set_exception(failure)
-            return
-        work.add_done_callback(called)
+        self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout).add_done_callback(called)
 
     def close(self) -> None:
-        self._copied.put(None)
-        self._thread.join()
+        with self._lock:
+            self._closed = True
+            self._copied.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
 
 def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
 import select
 import threading
 import time
@@ -34,9 +35,12 @@ class Flight:
         self.result = result
 
     def free(self) -> None:
-        if self.handle is not None and self.job.is_open:
-            lib.esp_work_free(self.handle)
-        self.handle = None
+        handle, self.handle = self.handle, None
+        if handle is not None and self.job._enter():
+            try:
+                lib.esp_work_free(handle)
+            finally:
+                self.job._leave()
 
 
 class Work(Generic[T]):
@@ -52,14 +56,19 @@ class Work(Generic[T]):
         # Persistent: the memory is needed again.
         self._keep = keep
 
-    def _handle(self) -> int:
-        if self._flight.handle is None or not self._flight.job.is_open:
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        """A function of the library on this work, which stays there meanwhile, whoever leaves the job."""
+        job, handle = self._flight.job, self._flight.handle
+        if handle is None or not job._enter():
             raise errors.StateError("the job has been left, and its work with it")
-        return self._flight.handle
+        try:
+            return function(handle, *arguments)
+        finally:
+            job._leave()
 
     def done(self) -> bool:
         """Has it ended, well or not?"""
-        status = lib.esp_test(self._handle())
+        status = self._call(lib.esp_test)
         if status in (_native.PENDING, _native.ESTATE):
             return False
         self._landed()
@@ -76,11 +85,10 @@ class Work(Generic[T]):
         return self._end(status)
 
     def _wait(self, timeout: Optional[float]) -> int:
-        handle = self._handle()
         ends = None if timeout is None else time.monotonic() + timeout
         while True:
             left = _SLICE_NS if ends is None else int((ends - time.monotonic()) * 1e9)
-            status: int = lib.esp_wait(handle, max(0, min(left, _SLICE_NS)))
+            status: int = self._call(lib.esp_wait, max(0, min(left, _SLICE_NS)))
             if status != _native.PENDING or (ends is not None and time.monotonic() >= ends):
                 return status
 
@@ -88,18 +96,21 @@ class Work(Generic[T]):
         """The result of work that has ended; raises what went wrong. StateError: it has not ended."""
         if not self.done():
             raise errors.StateError("the work has not ended")
-        return self._end(lib.esp_test(self._handle()))
+        return self._end(self._call(lib.esp_test))
 
     def exception(self) -> Optional[errors.EspalierError]:
         """What went wrong; None: nothing, or it has not ended."""
-        status = lib.esp_test(self._handle())
-        if status in (_native.OK, _native.PENDING, _native.ESTATE):
-            return None
-        return self._exception(status)
+        try:
+            status = self._call(lib.esp_test)
+            if status in (_native.OK, _native.PENDING, _native.ESTATE):
+                return None
+            return self._exception(status)
+        except errors.StateError as left:
+            return left
 
     def _exception(self, status: int) -> errors.EspalierError:
         error = _native.Error()
-        lib.esp_work_error(self._handle(), error)
+        self._call(lib.esp_work_error, error)
         return errors.from_native(status, error)
 
     def _end(self, status: int) -> T:
@@ -121,16 +132,19 @@ class Work(Generic[T]):
     @property
     def plan(self) -> str:
         """The planner that was used: "ring", "flat" ...; "" if none was needed."""
-        return _native.text(lib.esp_work_plan(self._handle()))
+        return _native.text(self._call(lib.esp_work_plan))
 
     def fileno(self) -> int:
         """A descriptor that becomes readable when it has ended; never read from it."""
         descriptor = ctypes.c_int()
-        errors.check(lib.esp_work_descriptor(self._handle(), descriptor))
+        errors.check(self._call(lib.esp_work_descriptor, descriptor))
         return descriptor.value
 
     def add_done_callback(self, callback: Callable[[Work[T]], object]) -> None:
-        """Calls callback(work) when it has ended, from a thread of the job, which it should not keep for long."""
+        """Calls callback(work) when it has ended, from a thread of the job, which it should not keep for long.
+
+        Also when the job is left before: work.exception() is a StateError then. A callback may leave the job itself.
+        """
         self._flight.job._watcher().watch(self, callback)
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -165,7 +179,7 @@ class Prepared(Work[T]):
     def restart(self) -> Prepared[T]:
         """Starts it, again once it has ended."""
         self._flight.job._sweep()
-        errors.check(lib.esp_restart(self._handle()))
+        errors.check(self._call(lib.esp_restart))
         self._flight.job._flying(self._flight)
         return self
 
@@ -181,7 +195,7 @@ class Received(Work[Any]):
 
     def _value(self) -> tuple[int, int]:
         size, source = ctypes.c_uint64(), ctypes.c_uint32()
-        errors.check(lib.esp_work_received(self._handle(), size, source))
+        errors.check(self._call(lib.esp_work_received, size, source))
         return size.value, source.value
 
 
@@ -192,6 +206,7 @@ class Watcher:
         self._epoll = select.epoll()
         self._lock = threading.Lock()
         self._watched: dict[int, tuple[Work[Any], list[Callable[[Work[Any]], object]]]] = {}
+        self._quits = False
         self._wake_read, self._wake_write = _pipe()
         self._epoll.register(self._wake_read, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="espalier-watcher", daemon=True)
@@ -200,39 +215,56 @@ class Watcher:
     def watch(self, work: Work[Any], callback: Callable[[Work[Any]], object]) -> None:
         descriptor = work.fileno()
         with self._lock:
+            if self._quits:
+                raise errors.StateError("the job has been left, and its work with it")
             if descriptor in self._watched:
                 self._watched[descriptor][1].append(callback)
                 return
             self._watched[descriptor] = (work, [callback])
             self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
 
+    def _take(self, descriptor: int) -> Optional[tuple[Work[Any], list[Callable[[Work[Any]], object]]]]:
+        with self._lock:
+            # Once the job is being left, descriptors may be closed, and be somebody else's.
+            if self._quits or descriptor == self._wake_read:
+                return None
+            self._epoll.unregister(descriptor)
+            return self._watched.pop(descriptor)
+
     def _run(self) -> None:
-        while True:
+        while not self._quits:
             for descriptor, _ in self._epoll.poll():
-                if descriptor == self._wake_read:
-                    return
-                with self._lock:
-                    work, callbacks = self._watched.pop(descriptor)
-                    self._epoll.unregister(descriptor)
-                work.done()
-                for callback in callbacks:
-                    _call_back(callback, work)
-
-    def close(self) -> None:
-        """Before the context goes: the thread must not touch works any more."""
-        import os
-
-        os.write(self._wake_write, b"x")
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+                taken = self._take(descriptor)
+                if taken is not None:
+                    self._tell(*taken)
+        # What has not ended never will: whoever waits for it is told.
+        with self._lock:
+            left, self._watched = list(self._watched.values()), {}
+        for taken in left:
+            self._tell(*taken)
         self._epoll.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
 
+    def _tell(self, work: Work[Any], callbacks: list[Callable[[Work[Any]], object]]) -> None:
+        try:
+            work.done()
+        except errors.StateError:
+            pass
+        for callback in callbacks:
+            _call_back(callback, work)
+
+    def close(self) -> None:
+        """Before the context goes: the thread does not touch descriptors any more. One of its callbacks may be who calls this."""
+        with self._lock:
+            self._quits = True
+        if threading.current_thread() is self._thread:
+            return
+        os.write(self._wake_write, b"x")
+        self._thread.join()
+
 
 def _pipe() -> tuple[int, int]:
-    import os
-
     return os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
 

@@ -104,10 +104,47 @@ def test_a_rank_that_dies_ends_backward(command, environment, tmp_path):
     assert done.stdout.count("told: True") == 2, done.stdout
 
 
+def test_whatever_goes_wrong_is_in_the_future(ranks):
+    """A hook whose future never ends would hang backward() here, and the other ranks too."""
+    import espalier.torch
+
+    def body(job):
+        state = espalier.torch.State(job.world)
+        ended = torch.futures.Future()
+
+        def finish():
+            raise ZeroDivisionError("not the library's fault")
+
+        state._start(torch.ones(10), ended, finish)
+        with pytest.raises(Exception, match="not the library's fault"):
+            ended.wait()
+        with pytest.raises(Exception, match="sparse|cannot|neither|memory|layout"):
+            state.allreduce(torch.ones(4, 4).to_sparse()).wait()
+        state.close()
+        with pytest.raises(Exception, match="not the library's fault|aborted"):
+            state.allreduce(torch.ones(10)).wait()
+
+    ranks.run(2, body)
+
+
+def test_closing_ends_what_is_under_way(ranks):
+    import espalier.torch
+
+    def body(job):
+        state = espalier.torch.State(job.world)
+        ended = state.allreduce(torch.ones(10)) if job.rank == 0 else None
+        job.close()
+        if ended is not None:
+            with pytest.raises(Exception, match="left"):
+                ended.wait()
+
+    ranks.run(2, body, settings={"linger_seconds": 1})
+
+
 @pytest.mark.parametrize("how", ["gloo", "hook"])
 def test_the_example(command, environment, how):
     """What README's "PyTorch in five minutes" says."""
-    example = pathlib.Path(__file__).resolve().parents[3] / "examples" / "ddp.py"
+    example = pathlib.Path(__file__).resolve().parents[3] / "examples" / "ddp" / "ddp.py"
     done = subprocess.run(
         [command, "run", "-n", "2", "--", sys.executable, str(example), "--with", how, "--steps", "5", "--width", "8"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,

@@ -166,3 +166,100 @@ def test_a_job_that_is_forgotten_keeps_its_memory():
     assert job is not None and job in espalier.job._open
     job.close()
     assert job not in espalier.job._open
+
+
+def test_a_callback_may_leave_the_job(alone):
+    """It is called by the thread that leaving has to end; what has not ended by then is told, too."""
+    left, told = threading.Event(), threading.Event()
+    said = []
+
+    def leave(work):
+        alone.close()
+        left.set()
+
+    def never(work):
+        said.append(work.exception())
+        told.set()
+
+    # A receive that nobody sends to.
+    alone.world.start.recv(bytearray(1), 0).add_done_callback(never)
+    alone.world.start.barrier().add_done_callback(leave)
+    assert left.wait(30) and told.wait(30)
+    assert not alone.is_open and isinstance(said[0], espalier.StateError)
+
+
+def test_leaving_tells_who_waits_for_what_never_ends(ranks):
+    def body(job):
+        told = []
+        if job.rank == 0:
+            job.world.start.allreduce(array.array("i", [1])).add_done_callback(lambda work: told.append(work.exception()))
+        job.close()
+        return told
+
+    told = ranks.run(2, body, settings={"linger_seconds": 1})
+    assert len(told[0]) == 1 and isinstance(told[0][0], espalier.StateError)
+
+
+def test_leaving_while_another_thread_waits(ranks):
+    """In the background, and in a blocking call: neither hangs, and neither touches what is gone."""
+
+    def body(job):
+        if job.rank == 1:
+            with pytest.raises(espalier.EspalierError):
+                job.world.recv(bytearray(1), 0)
+            return []
+        began, said = threading.Barrier(3), []
+
+        def waits(call):
+            began.wait()
+            try:
+                call()
+            except espalier.EspalierError as error:
+                said.append(type(error).__name__)
+
+        work = job.world.start.allreduce(array.array("i", [1]))
+        threads = [threading.Thread(target=waits, args=(call,)) for call in (work.wait, lambda: job.world.allreduce(array.array("i", [2])))]
+        for thread in threads:
+            thread.start()
+        began.wait()
+        job.close()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        return said
+
+    said = ranks.run(2, body)[0]
+    assert len(said) == 2 and set(said) <= {"StateError", "AbortedError"}
+
+
+def test_many_threads_leave_at_once():
+    for _ in range(20):
+        job = espalier.init(0, 1)
+        works = [job.world.start.barrier() for _ in range(10)]
+        start, failures = threading.Barrier(4), []
+
+        def leave():
+            start.wait()
+            try:
+                job.close()
+                assert not job.is_open
+            except BaseException as failure:  # noqa: BLE001: it is looked at by the test
+                failures.append(failure)
+
+        def use():
+            start.wait()
+            for work in works:
+                try:
+                    work.done()
+                    job.stats()
+                except espalier.StateError:
+                    pass
+                except BaseException as failure:  # noqa: BLE001
+                    failures.append(failure)
+
+        threads = [threading.Thread(target=one) for one in (leave, leave, use, use)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not failures and not any(thread.is_alive() for thread in threads)

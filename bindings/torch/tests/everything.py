@@ -114,6 +114,19 @@ if size > 1 and (not on_gpu or backend == "espalier"):
         assert senders == list(range(1, size)), senders
     else:
         dist.send(numbers(1000), 0)
+if backend == "espalier":
+    # Not made by all ranks alike, so messages do not count.
+    group = dist.distributed_c10d._get_default_group()
+    numbers_of_all = [None] * size
+    dist.all_gather_object(numbers_of_all, group._get_sequence_number_for_group() if hasattr(group, "_get_sequence_number_for_group") else 0)
+    assert len(set(numbers_of_all)) == 1, numbers_of_all
+    for call in (lambda: dist.all_reduce_coalesced([]), lambda: dist.all_gather_coalesced([[] for _ in range(size)], [])):
+        try:
+            call()
+        except (RuntimeError, ValueError, IndexError) as error:
+            assert "empty" in str(error) or int(torch.__version__.partition(".")[0]) >= 2, error
+        else:
+            raise AssertionError("an empty list was accepted")
 pair = dist.new_group([0, size - 1])
 if rank in (0, size - 1):
     tensor = numbers(10)

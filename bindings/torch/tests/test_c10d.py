@@ -64,3 +64,8 @@ def test_leaving_without_a_word(tmp_path):
 def test_a_rank_that_dies(tmp_path):
     done = run(tmp_path, "espalier", 3, script="dying.py", lose=1)
     assert done.stdout.count("told: True") == 2, done.stdout
+
+
+def test_a_callback_leaves(tmp_path):
+    done = run(tmp_path, "espalier", 2, script="leaving.py")
+    assert done.returncode == 0 and done.stdout.count("left: True") == 2, done.stdout
