@@ -132,11 +132,8 @@ static enum esp_status model_init(struct model *model, const struct affinity *af
 	*model = (struct model){.matrix = affinity->matrix};
 	model->own = calloc(n, sizeof(*model->own));
 	model->scratch = calloc((size_t)n * n / 2 + 1, sizeof(*model->scratch));
-	if (!model->own || !model->scratch) {
-		free(model->own);
-		free(model->scratch);
+	if (!model->own || !model->scratch)
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
-	}
 	memcpy(model->own, affinity->own, n * sizeof(*model->own));
 	return ESP_OK;
 }
@@ -152,12 +149,12 @@ enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err)
 	struct model model;
 	enum esp_status status = model_init(&model, affinity, err);
 
-	if (status != ESP_OK)
-		return status;
-	affinity->likelihood = fit(&model, 0);
-	affinity->noise = model.noise;
+	if (status == ESP_OK) {
+		affinity->likelihood = fit(&model, 0);
+		affinity->noise = model.noise;
+	}
 	model_fini(&model);
-	return ESP_OK;
+	return status;
 }
 
 /* Which of all groupings it is: how many groups, up to half of the nodes, and who is in which; groups have no names. */
@@ -170,20 +167,34 @@ static double description(uint32_t count, uint32_t nodes)
 	return length;
 }
 
-/* Where the model begins: the mean of what is left between groups less that inside of them. */
-static double first_gap(const struct affinity *affinity, const struct grouping *grouping)
+/*
+ * Where the fit begins, as the gap and the own parts are slow to find each other: least squares over all pairs. The pattern
+ * of pairs apart has own parts, too: with r_i nodes in other groups than node i's, R = sum r_i, they are
+ * (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's square is R / 2 - sum r_i own_i.
+ */
+static enum esp_status begin(struct model *model, const struct affinity *affinity, const struct grouping *grouping, struct error *err)
 {
-	double sum[2] = {0}, count[2] = {0};
+	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
+	double n = affinity->nodes, all = 0, apart = 0;
 
+	if (!sizes)
+		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", affinity->nodes);
+	grouping_sizes(grouping, sizes);
+	for (uint32_t group = 0; group < grouping->count; group++)
+		all += sizes[group] * (n - sizes[group]);
+	double square = all / 2;
 	for (uint32_t i = 0; i < affinity->nodes; i++) {
-		for (uint32_t j = 0; j < i; j++) {
-			bool is_apart = grouping->group_of[i] != grouping->group_of[j];
+		double others = n - sizes[grouping->group_of[i]];
 
-			sum[is_apart] -= affinity->of[(size_t)i * affinity->nodes + j];
-			count[is_apart]++;
-		}
+		square -= others * (others - all / (2 * (n - 1))) / (n - 2);
+		for (uint32_t j = 0; j < i; j++)
+			apart -= grouping->group_of[i] != grouping->group_of[j] ? affinity->of[(size_t)i * affinity->nodes + j] : 0;
 	}
-	return count[0] > 0 && count[1] > 0 ? sum[1] / count[1] - sum[0] / count[0] : 0;
+	model->gap = square > 1e-9 ? apart / square : 0;
+	for (uint32_t i = 0; i < affinity->nodes; i++)
+		model->own[i] -= model->gap * (n - sizes[grouping->group_of[i]] - all / (2 * (n - 1))) / (n - 2);
+	free(sizes);
+	return ESP_OK;
 }
 
 enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
@@ -196,12 +207,13 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
 	if (grouping->count == 1 || affinity->nodes < AFFINITY_NODES_LEAST || freedom <= 1)
 		return ESP_OK;
 	enum esp_status status = model_init(&model, affinity, err);
-	if (status != ESP_OK)
+	if (status == ESP_OK)
+		status = begin(&model, affinity, grouping, err);
+	if (status != ESP_OK) {
+		model_fini(&model);
 		return status;
+	}
 	model.group_of = grouping->group_of;
-	model.gap = first_gap(affinity, grouping);
-	for (uint32_t i = 0; i < affinity->nodes; i++)
-		model.own[i] -= model.gap / 4; /* about half of the pairs have it */
 	double gained = fit(&model, EXACT * affinity->noise) - affinity->likelihood;
 	/* the nodes' own parts are fitted as well, and take their share; the gap costs a number */
 	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 - description(grouping->count, affinity->nodes);
