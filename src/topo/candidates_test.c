@@ -1,0 +1,152 @@
+#include "topo/candidates.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "topo/cluster.h"
+#include "topo/quality.h"
+#include "topo/silhouette.h"
+
+#define NODES_MAX 24u
+
+static void make(struct rng *rng, uint32_t nodes, uint32_t racks, double jitter, struct matrix *matrix)
+{
+	struct error err;
+
+	CHECK(matrix_init(matrix, nodes, &err) == ESP_OK);
+	for (uint32_t i = 0; i < nodes; i++) {
+		for (uint32_t j = 0; j < i; j++)
+			matrix_set(matrix, i, j, (i % racks == j % racks ? 30e-6 : 36e-6) + rng_unit(rng) * jitter);
+	}
+}
+
+static void check_same(const struct candidates *a, const struct candidates *b)
+{
+	CHECK_U64(a->count, b->count);
+	for (uint32_t i = 0; i < a->count; i++) {
+		CHECK(grouping_equal(&a->list[i].grouping, &b->list[i].grouping));
+		CHECK(memcmp(&a->list[i].evidence, &b->list[i].evidence, sizeof(double)) == 0 && a->list[i].silhouette == b->list[i].silhouette);
+	}
+}
+
+/* Every number of groups is there, no grouping twice, none with too small groups, the same for the same seed. */
+static void test_list(struct rng *rng)
+{
+	uint32_t sizes[NODES_MAX];
+	struct matrix matrix;
+	struct error err;
+
+	for (uint32_t nodes = 1; nodes <= NODES_MAX; nodes += nodes < 6 ? 1 : 6) {
+		struct candidates_options options = {.seed = nodes, .elasticity = nodes % 2 ? 1 : 2};
+		struct candidates one, two;
+		uint32_t expected = 1;
+
+		make(rng, nodes, 2, 20e-6, &matrix);
+		CHECK(candidates_make(&matrix, &options, &one, &err) == ESP_OK && candidates_make(&matrix, &options, &two, &err) == ESP_OK);
+		check_same(&one, &two);
+		for (uint32_t i = 0; i < one.count; i++) {
+			const struct candidate *candidate = &one.list[i];
+
+			expected += candidate->grouping.count > expected;
+			CHECK_U64(candidate->grouping.count, expected);
+			grouping_sizes(&candidate->grouping, sizes);
+			for (uint32_t group = 0; group < candidate->grouping.count; group++)
+				CHECK(sizes[group] >= cluster_least(nodes, expected, options.elasticity));
+			CHECK(candidate->silhouette >= -1 && candidate->silhouette <= 1 && candidate->agreement <= 1 + 1e-9 && !isnan(candidate->evidence));
+			for (uint32_t j = 0; j < i; j++)
+				CHECK(!grouping_equal(&one.list[j].grouping, &candidate->grouping));
+		}
+		CHECK_U64(expected, nodes > 1 ? nodes / 2 : 1);
+		CHECK(one.list[0].evidence == 0 && one.list[0].silhouette == 0 && one.list[0].gap == 0);
+		candidates_fini(&one);
+		candidates_fini(&one);
+		candidates_fini(&two);
+		matrix_fini(&matrix);
+	}
+}
+
+/* What clear racks look like to whoever reports it, and what none look like. */
+static void test_choice(struct rng *rng)
+{
+	struct candidates_options options = {0};
+	struct candidates_choice choice;
+	struct candidates candidates;
+	struct matrix matrix;
+	struct error err;
+
+	for (uint32_t racks = 1; racks <= 4; racks++) {
+		make(rng, 16, racks, 1e-6, &matrix);
+		matrix_set(&matrix, 3, 4, NAN);
+		matrix_set(&matrix, 1, 9, 1e-3);
+		CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+		CHECK(candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
+		const struct candidate *chosen = &candidates.list[choice.index];
+		CHECK_MSG(chosen->grouping.count == racks, "%u groups for %u racks", chosen->grouping.count, racks);
+		for (uint32_t i = 0; i < 16; i++)
+			CHECK_U64(chosen->grouping.group_of[i], i % racks);
+		CHECK_MSG(choice.sure > 0.95 && choice.agreement > 0.99, "sure %g, agreement %g", choice.sure, choice.agreement);
+		CHECK(fabs(choice.within - 30.5e-6) < 0.3e-6);
+		if (racks == 1)
+			CHECK(isnan(choice.across));
+		else
+			CHECK(fabs(choice.across - 36.5e-6) < 0.3e-6 && fabs(chosen->gap - 6e-6) < 0.6e-6 && chosen->silhouette > 0.6);
+		candidates_fini(&candidates);
+		matrix_fini(&matrix);
+	}
+}
+
+static void test_silhouette(void)
+{
+	static const double line[] = {0, 1, 10, 11};
+	struct grouping grouping;
+	struct matrix matrix;
+	struct error err;
+
+	CHECK(matrix_init(&matrix, 4, &err) == ESP_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		for (uint32_t j = 0; j < i; j++)
+			matrix_set(&matrix, i, j, line[i] - line[j]);
+	}
+	/* inside 1; outside 10.5 for the outer two, 9.5 for the inner two */
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 1, 1}, 4, &err) == ESP_OK);
+	CHECK(fabs(silhouette(&matrix, &grouping) - (2 * 9.5 / 10.5 + 2 * 8.5 / 9.5) / 4) < 1e-12);
+	grouping_fini(&grouping);
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 0, 1}, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) < 0);
+	grouping_fini(&grouping);
+	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0);
+	grouping_fini(&grouping);
+	matrix_fini(&matrix);
+}
+
+static void test_options(void)
+{
+	struct candidates candidates;
+	struct matrix matrix;
+	struct error err;
+
+	CHECK(matrix_init(&matrix, 4, &err) == ESP_OK); /* nothing is known: that is not an error, and says nothing */
+	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_OK && candidates.list[1].evidence <= 0);
+	candidates_fini(&candidates);
+	CHECK(candidates_make(&matrix, &(struct candidates_options){.elasticity = 3}, &candidates, &err) == ESP_EINVAL);
+	CHECK_STR(err.text, "a balance elasticity of 3: it is from 1 to 2");
+	CHECK(candidates_make(&matrix, &(struct candidates_options){.groups_most = 5}, &candidates, &err) == ESP_EINVAL);
+	CHECK(candidates_make(&matrix, &(struct candidates_options){.tries = 2000}, &candidates, &err) == ESP_EINVAL);
+	CHECK(candidates_make(&matrix, &(struct candidates_options){.embed.alpha = 3}, &candidates, &err) == ESP_EINVAL);
+	matrix_set(&matrix, 0, 1, -1);
+	CHECK(candidates_make(&matrix, &(struct candidates_options){0}, &candidates, &err) == ESP_EINVAL);
+	matrix_fini(&matrix);
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
+	test_list(&rng);
+	test_choice(&rng);
+	test_silhouette();
+	test_options();
+	return 0;
+}
