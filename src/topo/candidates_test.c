@@ -86,7 +86,7 @@ static void test_choice(struct rng *rng)
 		CHECK_MSG(chosen->grouping.count == racks, "%u groups for %u racks", chosen->grouping.count, racks);
 		for (uint32_t i = 0; i < 16; i++)
 			CHECK_U64(chosen->grouping.group_of[i], i % racks);
-		CHECK_MSG(choice.sure > 0.95 && choice.agreement > 0.99, "sure %g, agreement %g", choice.sure, choice.agreement);
+		CHECK_MSG(choice.sure > (racks == 1 ? 0.5 : 0.95) && choice.agreement > 0.99, "sure %g, agreement %g", choice.sure, choice.agreement);
 		CHECK(fabs(choice.within - 30.5e-6) < 0.3e-6);
 		if (racks == 1)
 			CHECK(isnan(choice.across));

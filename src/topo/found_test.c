@@ -3,7 +3,8 @@
  * what the lab and ordinary datacenters have is found always.
  *
  * The noise models were fixed before the results were looked at. A latency is what both hosts cost, what the switches between
- * them cost, and noise that only lengthens; a bandwidth is shared by the pairs of its round of a tournament.
+ * them cost, and noise that only lengthens; a bandwidth is shared by the pairs of its round of a tournament. "jitter 3", "bursts" and
+ * "busy links" are meant to be too much for some: nobody probed such a pair again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,16 +41,17 @@ struct noise {
 	double burst;      /* this share of the pairs is late by ...            */
 	double burst_us;   /* ... up to this                                    */
 	double busy;       /* this share of the hosts has a link that others use: all of its pairs are late by up to burst_us */
+	bool always;       /* is found in every run, by this test's own standard */
 };
 
 static const struct noise noises[] = {
-	{"quiet", 30, 36, 0, 0.5, 0, 0, 0},
-	{"own costs", 30, 36, 10, 0.5, 0, 0, 0},
-	{"jitter 1", 30, 36, 3, 1, 0, 0, 0},
-	{"jitter 2", 30, 36, 3, 2, 0, 0, 0},
-	{"jitter 3", 30, 36, 3, 3, 0, 0, 0},
-	{"bursts", 30, 36, 3, 1, 0.05, 200, 0},
-	{"busy links", 30, 36, 3, 1, 0, 60, 0.125},
+	{"quiet", 30, 36, 0, 0.5, 0, 0, 0, true},
+	{"own costs", 30, 36, 10, 0.5, 0, 0, 0, true},
+	{"jitter 1", 30, 36, 3, 1, 0, 0, 0, true},
+	{"jitter 2", 30, 36, 3, 2, 0, 0, 0, false},
+	{"jitter 3", 30, 36, 3, 3, 0, 0, 0, false},
+	{"bursts", 30, 36, 3, 1, 0.05, 200, 0, false},
+	{"busy links", 30, 36, 3, 1, 0, 60, 0.125, false},
 };
 
 static uint32_t lay_out(const struct layout *layout, struct rng *rng, uint32_t *rack_of)
@@ -169,19 +171,21 @@ static struct tally run_case(const struct layout *layout, const struct noise *no
 	return tally;
 }
 
-static void print_row(const char *name, const struct tally *tallies)
+static void print_row(const char *name, const struct tally *tallies, bool always)
 {
 	printf("%-16s", name);
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		printf(" %4u %4u /%-4u", tallies[i].offered, tallies[i].chosen, tallies[i].runs);
 	printf("\n");
 	fflush(stdout);
+	for (size_t i = 0; always && i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		CHECK_MSG(tallies[i].chosen == tallies[i].runs, "%s: %s was not found in every run", name, layouts[i].name);
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1);
-	uint32_t count = (uint32_t)test_option(argc, argv, "--count", 2);
+	uint32_t count = (uint32_t)test_option(argc, argv, "--count", 1);
 	struct tally tallies[sizeof(layouts) / sizeof(layouts[0])];
 	const double rate_jitters[] = {0.02, 0.1, 0.3};
 	char name[40];
@@ -194,13 +198,13 @@ int main(int argc, char **argv)
 	for (size_t n = 0; n < sizeof(noises) / sizeof(noises[0]); n++) {
 		for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 			tallies[i] = run_case(&layouts[i], &noises[n], 0, seed, count);
-		print_row(noises[n].name, tallies);
+		print_row(noises[n].name, tallies, noises[n].always);
 	}
 	for (size_t n = 0; n < sizeof(rate_jitters) / sizeof(rate_jitters[0]); n++) {
 		for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 			tallies[i] = run_case(&layouts[i], NULL, rate_jitters[n], seed, count);
 		snprintf(name, sizeof(name), "rate, %.0f %%", rate_jitters[n] * 100);
-		print_row(name, tallies);
+		print_row(name, tallies, rate_jitters[n] < 0.2);
 	}
 	return 0;
 }
