@@ -188,6 +188,17 @@ static enum esp_status search_count(struct search *search, uint32_t groups)
 	return status;
 }
 
+/* Logarithms, of which the shortest is 0. A distance of 0 counts as the shortest other one. */
+static void take_logarithms(struct matrix *matrix)
+{
+	double least = INFINITY;
+
+	for (size_t i = 0; i < (size_t)matrix->size * matrix->size; i++)
+		least = matrix->at[i] > 0 ? fmin(least, matrix->at[i]) : least;
+	for (size_t i = 0; i < (size_t)matrix->size * matrix->size; i++)
+		matrix->at[i] = matrix->at[i] > 0 ? log(matrix->at[i] / least) : matrix->at[i]; /* 0 and NAN stay */
+}
+
 /* The distances that are grouped: cleaned, then as affinities and as points. */
 static enum esp_status prepare(struct search *search, const struct matrix *matrix)
 {
@@ -195,6 +206,8 @@ static enum esp_status prepare(struct search *search, const struct matrix *matri
 	struct embedding *embedding = &search->out->embedding;
 	enum esp_status status = matrix_copy(&search->cleaned, matrix, search->err);
 
+	if (status == ESP_OK && search->options.ratios)
+		take_logarithms(&search->cleaned);
 	if (status == ESP_OK && !search->options.keep_outliers)
 		status = clean_fence(&search->cleaned, NULL, search->err);
 	if (status == ESP_OK)

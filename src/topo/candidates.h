@@ -22,6 +22,9 @@ struct candidates_options {
 	uint32_t groups_least;      /* 0: 1                                                      */
 	uint32_t groups_most;       /* 0: half of the nodes                                      */
 	bool every;                 /* every number of groups also beyond 64; otherwise steps of a sixteenth there */
+	bool ratios;                /* what counts is how many times as far, not how much further: for inverse bandwidths, where two
+	                             * or four pairs on one link are both far. Distances are then logarithms of the measured ones over
+	                             * the shortest, in the embedding and as the gap */
 	bool keep_outliers;         /* no clean_fence()                                          */
 	uint64_t seed;
 };
@@ -50,14 +53,14 @@ void candidates_fini(struct candidates *candidates);
 struct candidates_choice {
 	uint32_t index;    /* into the list                                                                           */
 	double sure;       /* 0 .. 1: its share of the evidence for all candidates                                     */
-	double within;     /* median of the measured distances inside groups; NAN: there is none                      */
+	double within;     /* median of the distances inside groups, as measured; NAN: there is none                  */
 	double across;     /* and between groups; NAN                                                                 */
 	double agreement;  /* mean adjusted mutual information with what other seeds find, from the embedding on       */
 };
 
 /*
- * The candidate with the most evidence: one group if nothing else is worth its description. candidates come from this matrix
- * and these options, with one group among them. Takes as long as four embeddings with one restart, for the agreement. ESP_ENOMEM.
+ * The candidate with the most evidence, or one group unless that is above 3 (odds of twenty to one). candidates come from this
+ * matrix and these options, with one group among them. Takes as long as four embeddings with one restart, for the agreement. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
                                               const struct candidates *candidates, struct candidates_choice *out,

@@ -10,6 +10,8 @@
 #include "topo/quality.h"
 
 #define AGREEING_RUNS 4u
+/* Odds of twenty to one: of 300 matrices of one rack of 8, up to 6 have a grouping with evidence above 0, and none above 3. */
+#define EVIDENCE_LEAST 3.0
 
 static uint32_t strongest(const struct candidates *candidates)
 {
@@ -19,16 +21,16 @@ static uint32_t strongest(const struct candidates *candidates)
 		if (candidates->list[i].evidence > candidates->list[best].evidence)
 			best = i;
 	}
-	return best;
+	return candidates->list[best].evidence > EVIDENCE_LEAST ? best : 0;
 }
 
-/* Odds are powers of the evidence: what the best has of their sum. */
-static double share_of_evidence(const struct candidates *candidates, uint32_t best)
+/* Odds are powers of the evidence: what one has of their sum. */
+static double share_of_evidence(const struct candidates *candidates, uint32_t index)
 {
 	double sum = 0;
 
 	for (uint32_t i = 0; i < candidates->count; i++)
-		sum += exp(candidates->list[i].evidence - candidates->list[best].evidence);
+		sum += exp(candidates->list[i].evidence - candidates->list[index].evidence);
 	return 1 / sum;
 }
 

@@ -97,6 +97,34 @@ static void test_choice(struct rng *rng)
 	}
 }
 
+/* Two racks in which two or four pairs share the uplink: with ratios both are far, and the gap is a logarithm. */
+static void test_ratios(struct rng *rng)
+{
+	struct candidates_options options = {.ratios = true};
+	struct candidates_choice choice;
+	struct candidates candidates;
+	struct matrix matrix;
+	struct error err;
+
+	CHECK(matrix_init(&matrix, 8, &err) == ESP_OK);
+	for (uint32_t i = 0; i < 8; i++) {
+		for (uint32_t j = 0; j < i; j++)
+			matrix_set(&matrix, i, j, (i % 2 == j % 2 ? 1 : (i + j) % 3 == 0 ? 2 : 4) * (8e-9 + 1e-10 * rng_unit(rng)));
+	}
+	CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+	CHECK(candidates_choose(&matrix, &options, &candidates, &choice, &err) == ESP_OK);
+	const struct candidate *chosen = &candidates.list[choice.index];
+	CHECK(chosen->grouping.count == 2 && chosen->grouping.group_of[7] == 1 && chosen->grouping.group_of[6] == 0);
+	CHECK_MSG(chosen->gap > log(2) && chosen->gap < log(4) + 0.1 && choice.within < 9e-9 && choice.across > 15e-9, "gap %g", chosen->gap);
+	matrix_set(&matrix, 0, 2, 0); /* faster than can be measured */
+	candidates_fini(&candidates);
+	CHECK(candidates_make(&matrix, &options, &candidates, &err) == ESP_OK);
+	for (uint32_t i = 0; i < candidates.count; i++)
+		CHECK(isfinite(candidates.list[i].evidence));
+	candidates_fini(&candidates);
+	matrix_fini(&matrix);
+}
+
 static void test_silhouette(void)
 {
 	static const double line[] = {0, 1, 10, 11};
@@ -146,6 +174,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	test_list(&rng);
 	test_choice(&rng);
+	test_ratios(&rng);
 	test_silhouette();
 	test_options();
 	return 0;

@@ -127,9 +127,9 @@ struct tally {
 };
 
 /* Whether the truth is among the candidates, and whether it is what the distances alone speak for. */
-static void run(const struct matrix *matrix, const uint32_t *rack_of, uint64_t seed, struct tally *tally)
+static void run(const struct matrix *matrix, bool is_rate, const uint32_t *rack_of, uint64_t seed, struct tally *tally)
 {
-	struct candidates_options options = {.seed = seed};
+	struct candidates_options options = {.ratios = is_rate, .seed = seed};
 	struct candidates candidates;
 	struct candidates_choice choice;
 	struct grouping truth;
@@ -165,7 +165,7 @@ static struct tally run_case(const struct layout *layout, const struct noise *no
 			make_latencies(noise, rack_of, &rng, &matrix);
 		else
 			make_bandwidths(layout->racks, rack_of, rate_jitter, &rng, &matrix);
-		run(&matrix, rack_of, seed + i, &tally);
+		run(&matrix, !noise, rack_of, seed + i, &tally);
 		matrix_fini(&matrix);
 	}
 	return tally;
