@@ -8,7 +8,7 @@
 
 static const struct planner *const planners[] = {
 	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
-	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level, &planner_hub,
+	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level, &planner_three_level, &planner_hub,
 	&planner_switch,      &planner_switch_sum,       &planner_switch_copy, &planner_ring_switch,
 };
 
@@ -169,6 +169,11 @@ void plan_close(struct plan *plan)
 	free(plan->local_master);
 	free(plan->member);
 	free(plan->member_first);
+	free(plan->zone_of);
+	free(plan->zone_group);
+	free(plan->zone_first);
+	free(plan->zone_top);
+	free(plan->owner_zone);
 	free(plan->steps);
 	free(plan->row_at);
 	free(plan);

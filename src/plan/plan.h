@@ -25,6 +25,7 @@ struct plan_spec {
 	 * neighbours in it first. NULL: by rank. Copied. Not for planners that need groups.
 	 */
 	const uint32_t *order;
+	const uint32_t *zone_of;  /* three-level: zone of each group, numbered from 0 without gaps; NULL: each its own. Copied */
 	uint32_t fanout;          /* tree: children per node; 0: 2 */
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
 	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
@@ -60,6 +61,12 @@ struct plan {
 	uint32_t *local_master;   /* by group and chunk                           */
 	uint32_t *member;         /* the workers, group by group, ascending       */
 	uint32_t *member_first;   /* group_count + 1 entries into member          */
+	uint32_t zone_count;
+	uint32_t *zone_of;        /* by group                                     */
+	uint32_t *zone_group;     /* the groups, zone by zone, ascending          */
+	uint32_t *zone_first;     /* zone_count + 1 entries into zone_group       */
+	uint32_t *zone_top;       /* by zone and chunk: the group of its master   */
+	uint32_t *owner_zone;     /* by chunk                                     */
 
 	/*
 	 * A plan read from a file holds its rows: the row of each node, chunk by chunk, is at
@@ -72,7 +79,7 @@ struct plan {
 
 /*
  * The planners, by name: ring, halving-doubling, butterfly, exchange, tree, double-tree,
- * flat, central, two-level, hub, switch, switch-sum, switch-copy, ring-switch. plan_planner(i)
+ * flat, central, two-level, three-level, hub, switch, switch-sum, switch-copy, ring-switch. plan_planner(i)
  * walks them until NULL.
  */
 const struct planner *plan_planner(unsigned index);

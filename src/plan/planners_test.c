@@ -219,7 +219,7 @@ static void any_plan(struct rng *rng)
 {
 	unsigned planner_count = 0;
 	uint64_t counts[24 * 24];
-	uint32_t group_of[24], order[24];
+	uint32_t group_of[24], order[24], zone_of[24];
 
 	while (plan_planner(planner_count))
 		planner_count++;
@@ -251,6 +251,11 @@ static void any_plan(struct rng *rng)
 			.servers = (uint32_t)rng_below(rng, 4),
 			.leaves = rng_chance(rng, 1, 3),
 		};
+		uint32_t zones = 1 + (uint32_t)rng_below(rng, groups);
+		for (uint32_t k = 0; k < groups; k++)
+			zone_of[k] = k < zones ? zones - 1 - k : (uint32_t)rng_below(rng, zones);
+		if (rng_chance(rng, 1, 2))
+			spec.zone_of = zone_of;
 		shuffle(rng, order, n);
 		if (!planner_needs_groups(planner) && !planner_has_extra(planner) && rng_chance(rng, 1, 2))
 			spec.order = order;
@@ -259,6 +264,52 @@ static void any_plan(struct rng *rng)
 		struct plan *plan = open_plan(planner_name(planner), &spec);
 		check_plan(plan);
 		plan_close(plan);
+	}
+}
+
+/*
+ * Three levels: what leaves a host, and what leaves a rack, is what two levels by hosts and by racks let out. Without zones
+ * it is two levels, added up in the same order.
+ */
+static void three_levels(void)
+{
+	for (uint32_t i = 0; i < 64; i++) {
+		uint32_t racks = 1 + i % 4, hosts = 1 + i / 4 % 4, each = 1 + i / 16, n = racks * hosts * each;
+		uint32_t host_of[64], rack_of[64], zone_of[16];
+		struct plan_spec spec = {
+			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * n, .chunk_bytes = 64, .align = 4},
+			.group_of = host_of,
+		};
+
+		for (uint32_t k = 0; k < n; k++) {
+			host_of[k] = k % (racks * hosts);
+			rack_of[k] = host_of[k] % racks;
+		}
+		for (uint32_t k = 0; k < racks * hosts; k++)
+			zone_of[k] = k % racks;
+		struct plan *by_hosts = open_plan("two-level", &spec), *plain = open_plan("three-level", &spec);
+		spec.zone_of = zone_of;
+		struct plan *three = open_plan("three-level", &spec);
+		struct plan_report report = check_plan(three);
+
+		CHECK_U64(check_plan(plain).order, check_plan(by_hosts).order);
+		CHECK_U64(report.wire_bytes, 2 * (n - 1) * 64 * n);
+		CHECK_U64(report.cross_bytes, 2 * (racks * hosts - 1) * 64 * n);
+		CHECK_U64(report.rounds, 2 * ((racks > 1) + (hosts > 1) + (each > 1)));
+		uint64_t cross = 0; /* messages between racks */
+		struct plan_row row = {0};
+		for (uint64_t at = 0; at < (uint64_t)n * three->chunks.chunk_count; at++) {
+			uint32_t node = (uint32_t)(at % n);
+
+			CHECK(plan_row(three, node, at / n, &row) == ESP_OK);
+			for (uint32_t s = 0; s < row.count; s++)
+				cross += row.steps[s].verb == PLAN_SEND && rack_of[node] != rack_of[row.steps[s].node];
+		}
+		CHECK_U64(cross, 2 * (racks - 1) * n);
+		plan_row_fini(&row);
+		plan_close(by_hosts);
+		plan_close(plain);
+		plan_close(three);
 	}
 }
 
@@ -523,6 +574,7 @@ int main(int argc, char **argv)
 	moving();
 	moving_keeps_the_order(&rng);
 	order_by_groups(&rng);
+	three_levels();
 	full_rounds();
 	any_plan(&rng);
 	return 0;

@@ -89,7 +89,7 @@ static bool is_one_of(const struct planner *planner, const char *const *names, s
 /* Does the planner give every member a share of the chunks to sum, or to hand out? */
 static bool spreads_owners(const struct planner *planner)
 {
-	static const char *const names[] = {"ring", "halving-doubling", "flat", "two-level"};
+	static const char *const names[] = {"ring", "halving-doubling", "flat", "two-level", "three-level"};
 
 	return is_one_of(planner, names, sizeof(names) / sizeof(names[0]));
 }
@@ -197,6 +197,9 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	const struct layout *layout = request->layout;
 	enum plan_collective collective = request->call->collective;
 	const struct planner *only = request->call->planner;
+	/* With several ranks on a host, inside of each host first. */
+	const struct planner *const fitting[] = {plan_planner_find("two-level"), plan_planner_find("three-level")};
+	bool is_shared = !only && layout->hosts < layout->members;
 	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
 	struct error err;
 
@@ -206,10 +209,18 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	struct tune_network network = {.nodes = layout->members, .topology = layout->topology, .place = layout->place};
 	if (!plans->menus[collective] && tune_menu_open(&network, collective, &plans->menus[collective], &err) != ESP_OK)
 		return failure_set(failure, err.status, -1, "%s", err.text);
-	if (!only && layout->hosts < layout->members)
-		only = plan_planner_find("two-level"); /* inside of each host first */
-	*out = tune_choose(plans->menus[collective], only, has_blocks ? request->bytes * layout->members : request->bytes, chunk_by_way,
-	                   (void *)(uintptr_t)request, NULL);
+	double least = 0;
+	for (uint32_t i = 0; i < (is_shared ? 2 : 1); i++) {
+		double seconds;
+		const struct tune_way *way = tune_choose(plans->menus[collective], is_shared ? fitting[i] : only,
+		                                         has_blocks ? request->bytes * layout->members : request->bytes, chunk_by_way,
+		                                         (void *)(uintptr_t)request, &seconds);
+
+		if (way && (!*out || seconds < least)) {
+			*out = way;
+			least = seconds;
+		}
+	}
 	return ESP_OK;
 }
 
@@ -295,6 +306,7 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 		.lap_chunks = layout->one_machine ? 1 : RING_CHUNKS,
 		.group_of = planned->way ? planned->way->group_of : planner_needs_groups(planned->planner) ? layout->host_of : NULL,
 		.order = planned->way ? planned->way->order : NULL,
+		.zone_of = planned->way ? planned->way->zone_of : NULL,
 	};
 	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
 	free(counts);

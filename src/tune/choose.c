@@ -58,6 +58,19 @@ static uint32_t group_at(const struct tune_network *network, uint32_t depth, uin
 	return count;
 }
 
+/* What each of the finest groups is in, at every other level. */
+static bool menu_zones(struct tune_menu *menu)
+{
+	for (uint32_t level = 1; level < menu->levels; level++) {
+		menu->zone_of[level] = calloc(menu->group_count[0], sizeof(*menu->zone_of[level]));
+		if (!menu->zone_of[level])
+			return false;
+		for (uint32_t i = 0; i < menu->nodes; i++)
+			menu->zone_of[level][menu->group_of[0][i]] = menu->group_of[level][i];
+	}
+	return true;
+}
+
 static enum esp_status menu_levels(struct tune_menu *menu, const struct tune_network *network)
 {
 	uint32_t *number_of = calloc(network->topology->vertex_count, sizeof(*number_of));
@@ -73,7 +86,7 @@ static enum esp_status menu_levels(struct tune_menu *menu, const struct tune_net
 		menu->group_of[menu->levels++] = group_of;
 		group_of = calloc(menu->nodes, sizeof(*group_of));
 	}
-	bool has_memory = number_of && group_of;
+	bool has_memory = number_of && group_of && menu_zones(menu);
 	free(number_of);
 	free(group_of);
 	return has_memory ? ESP_OK : ESP_ENOMEM;
@@ -139,21 +152,41 @@ static bool takes_order(const char *name)
 }
 
 static enum esp_status menu_add(struct tune_menu *menu, const struct tune_network *network, enum plan_collective collective,
-                                const char *name, uint32_t level, struct error *err)
+                                struct tune_way way, struct error *err)
 {
-	bool has_groups = level < menu->levels;
-	struct tune_way way = {
-		.planner = plan_planner_find(name),
-		.order = !has_groups && takes_order(name) ? menu->order : NULL,
-		.group_of = has_groups ? menu->group_of[level] : NULL,
-		.groups = has_groups ? menu->group_count[level] : 0,
+	struct plan_spec how = {
+		.chunks = {.collective = collective}, .order = way.order, .group_of = way.group_of, .zone_of = way.zone_of,
 	};
+
 	if (menu->count == TUNE_WAYS_MOST)
 		return ESP_OK;
-	enum esp_status status = tune_sample(way.planner, collective, way.order, way.group_of, network, &way.load, err);
-
+	enum esp_status status = tune_load_planner(way.planner, &how, network, &way.load, err);
 	if (status == ESP_OK)
 		menu->ways[menu->count++] = way;
+	return status;
+}
+
+/* Two levels by every level of the tree; three, the finest groups in those of every other. */
+static enum esp_status menu_add_levels(struct tune_menu *menu, const struct tune_network *network,
+                                       enum plan_collective collective, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t level = 0; status == ESP_OK && level < menu->levels; level++) {
+		struct tune_way way = {
+			.planner = plan_planner_find("two-level"), .group_of = menu->group_of[level], .groups = menu->group_count[level],
+		};
+
+		status = menu_add(menu, network, collective, way, err);
+	}
+	for (uint32_t level = 1; status == ESP_OK && level < menu->levels; level++) {
+		struct tune_way way = {
+			.planner = plan_planner_find("three-level"), .group_of = menu->group_of[0], .zone_of = menu->zone_of[level],
+			.groups = menu->group_count[0],
+		};
+
+		status = menu_add(menu, network, collective, way, err);
+	}
 	return status;
 }
 
@@ -167,11 +200,10 @@ static enum esp_status menu_fill(struct tune_menu *menu, const struct tune_netwo
 		const char *name = planner_name(plan_planner(i));
 
 		if (suits(name, collective))
-			status = menu_add(menu, network, collective, name, UINT32_MAX, err);
+			status = menu_add(menu, network, collective,
+			                  (struct tune_way){.planner = plan_planner(i), .order = takes_order(name) ? menu->order : NULL}, err);
 	}
-	for (uint32_t level = 0; moves_sums && status == ESP_OK && level < menu->levels; level++)
-		status = menu_add(menu, network, collective, "two-level", level, err);
-	return status;
+	return status == ESP_OK && moves_sums ? menu_add_levels(menu, network, collective, err) : status;
 }
 
 enum esp_status tune_menu_open(const struct tune_network *network, enum plan_collective collective, struct tune_menu **out,
@@ -201,8 +233,10 @@ void tune_menu_close(struct tune_menu *menu)
 {
 	if (!menu)
 		return;
-	for (uint32_t i = 0; i < menu->levels; i++)
+	for (uint32_t i = 0; i < menu->levels; i++) {
 		free(menu->group_of[i]);
+		free(menu->zone_of[i]);
+	}
 	free(menu->order);
 	free(menu);
 }
@@ -254,8 +288,11 @@ static enum esp_status cost_grouping(const struct tune_network *network, const u
 	for (uint32_t i = 0; status == ESP_OK && i < sizeof(names) / sizeof(names[0]); i++) {
 		struct tune_load load;
 
-		status = tune_sample(plan_planner_find(names[i]), PLAN_ALLREDUCE, i == 0 ? NULL : order, i == 0 ? group_of : NULL,
-		                     network, &load, err);
+		struct plan_spec how = {
+			.chunks = {.collective = PLAN_ALLREDUCE}, .order = i == 0 ? NULL : order, .group_of = i == 0 ? group_of : NULL,
+		};
+
+		status = tune_load_planner(plan_planner_find(names[i]), &how, network, &load, err);
 		double seconds = status == ESP_OK ? tune_seconds(&load, bytes, chunk) : 0;
 		if (i == 0 || seconds < *out_seconds)
 			*out_seconds = seconds;

@@ -13,6 +13,7 @@ struct tune_way {
 	const struct planner *planner;
 	const uint32_t *order;    /* plan_spec.order; NULL: by rank      */
 	const uint32_t *group_of; /* plan_spec.group_of; NULL: none      */
+	const uint32_t *zone_of;  /* plan_spec.zone_of; NULL: none       */
 	uint32_t groups;          /* how many; 0: none                   */
 	struct tune_load load;
 };
@@ -27,6 +28,7 @@ struct tune_menu {
 	uint32_t *order;                          /* the nodes as they stand in the tree, neighbours side by side */
 	uint32_t *group_of[TOPOLOGY_DEPTH_MAX];   /* by level, the finest first */
 	uint32_t group_count[TOPOLOGY_DEPTH_MAX];
+	uint32_t *zone_of[TOPOLOGY_DEPTH_MAX];    /* by level: what the finest groups are in */
 	uint32_t levels;
 };
 

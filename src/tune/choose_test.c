@@ -99,6 +99,13 @@ static void shared_hosts(void)
 	CHECK_U64(menu->levels, 2);
 	CHECK_U64(menu->group_count[0], 4);
 	CHECK_U64(menu->group_count[1], 2);
+	uint64_t bytes = 100 << 20;
+	const struct tune_way *two = tune_choose(menu, plan_planner_find("two-level"), bytes, chunk_of, &bytes, NULL);
+	const struct tune_way *three = tune_choose(menu, plan_planner_find("three-level"), bytes, chunk_of, &bytes, NULL);
+	CHECK(two && three && three->groups == 4 && three->zone_of);
+	/* An uplink has half of a host's rate. The buffer leaves each rack once, and not once for each of its two hosts. */
+	CHECK(three->load.overlapped * 125e6 < 2.01 && three->load.overlapped * 125e6 > 1.99);
+	CHECK(two->load.overlapped * 125e6 > 3.99);
 	tune_menu_close(menu);
 	topology_close(topology);
 }

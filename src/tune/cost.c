@@ -215,10 +215,10 @@ enum esp_status tune_load_of(const struct plan *plan, const struct tune_network 
 	return status;
 }
 
-enum esp_status tune_sample(const struct planner *planner, enum plan_collective collective, const uint32_t *order,
-                            const uint32_t *group_of, const struct tune_network *network, struct tune_load *out,
-                            struct error *err)
+enum esp_status tune_load_planner(const struct planner *planner, const struct plan_spec *how,
+                                  const struct tune_network *network, struct tune_load *out, struct error *err)
 {
+	enum plan_collective collective = how->chunks.collective;
 	bool has_blocks = collective == PLAN_REDUCE_SCATTER || collective == PLAN_ALLGATHER;
 	uint64_t chunk = collective == PLAN_BARRIER ? 0 : SAMPLE_CHUNK;
 	struct plan_spec spec = {
@@ -228,8 +228,9 @@ enum esp_status tune_sample(const struct planner *planner, enum plan_collective 
 			.bytes = has_blocks ? chunk : chunk * network->nodes,
 			.chunk_bytes = chunk,
 		},
-		.order = order,
-		.group_of = group_of,
+		.order = how->order,
+		.group_of = how->group_of,
+		.zone_of = how->zone_of,
 	};
 	struct plan *plan = NULL;
 	enum esp_status status = plan_open(planner, &spec, &plan, err);

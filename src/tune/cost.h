@@ -48,15 +48,15 @@ struct tune_load {
 
 /*
  * Walks a plan, of a call of `bytes` bytes for each block. Use one of as many small chunks as there are workers (or a
- * few times as many): tune_sample() makes it. ESP_ENOMEM; ESP_EPLAN: it is no plan.
+ * few times as many): tune_load_planner() makes it. ESP_ENOMEM; ESP_EPLAN: it is no plan.
  */
 ESP_CHECKED enum esp_status tune_load_of(const struct plan *plan, const struct tune_network *network,
                                          struct tune_load *out, struct error *err);
 
-/* The load of what a planner makes of the collective; order and group_of as in struct plan_spec, or NULL. */
-ESP_CHECKED enum esp_status tune_sample(const struct planner *planner, enum plan_collective collective,
-                                        const uint32_t *order, const uint32_t *group_of,
-                                        const struct tune_network *network, struct tune_load *out, struct error *err);
+/* The load of what a planner makes of a collective. how: its chunks.collective, order, group_of and zone_of; the rest is ours. */
+ESP_CHECKED enum esp_status tune_load_planner(const struct planner *planner, const struct plan_spec *how,
+                                              const struct tune_network *network, struct tune_load *out,
+                                              struct error *err);
 
 /* Seconds that a call of so many bytes (in all blocks), cut into such chunks, takes. */
 double tune_seconds(const struct tune_load *load, uint64_t bytes, uint64_t chunk_bytes);

@@ -48,8 +48,12 @@ static struct tune_load load_of(const struct stage *stage, const char *planner, 
 	struct error err;
 	const struct planner *found = plan_planner_find(planner);
 
-	CHECK_MSG(tune_sample(found, PLAN_ALLREDUCE, ordered ? stage->order : NULL, planner_needs_groups(found) ? stage->group_of : NULL,
-	                      &stage->network, &load, &err) == ESP_OK, "%s", err.text);
+	struct plan_spec how = {
+		.chunks = {.collective = PLAN_ALLREDUCE},
+		.order = ordered ? stage->order : NULL,
+		.group_of = planner_needs_groups(found) ? stage->group_of : NULL,
+	};
+	CHECK_MSG(tune_load_planner(found, &how, &stage->network, &load, &err) == ESP_OK, "%s", err.text);
 	return load;
 }
 
@@ -118,8 +122,11 @@ static void matrices(struct rng *rng)
 			order[other] = kept;
 		}
 		if (n > 3) { /* with fewer a row may be all unknown */
-			CHECK(tune_sample(plan_planner_find("flat"), PLAN_ALLREDUCE, NULL, NULL, &network, &flat, &err) == ESP_OK);
-			CHECK(tune_sample(plan_planner_find("ring"), PLAN_ALLREDUCE, order, NULL, &network, &ring, &err) == ESP_OK);
+			struct plan_spec how = {.chunks = {.collective = PLAN_ALLREDUCE}};
+
+			CHECK(tune_load_planner(plan_planner_find("flat"), &how, &network, &flat, &err) == ESP_OK);
+			how.order = order;
+			CHECK(tune_load_planner(plan_planner_find("ring"), &how, &network, &ring, &err) == ESP_OK);
 			CHECK(is_near(flat.overlapped * 1e6, 2.0 * (n - 1) / n));
 			CHECK(is_near(ring.overlapped * 1e6, 2.0 * (n - 1) / n));
 			CHECK(is_near(ring.latency, 2 * (n - 1) * (1e-3 + TUNE_ROUND)));
