@@ -15,7 +15,8 @@ import xml.etree.ElementTree as xml
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = sys.argv[1]
-PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "two-level"]
+PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "two-level",
+            "three-level"]
 BESIDE = ["hub", "switch", "switch-sum", "switch-copy", "ring-switch"]  # need nodes beside the workers: not compared by cost
 SERVED = ["central", "switch", "switch-sum", "switch-copy"]
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter", "alltoall",

@@ -43,6 +43,8 @@ size_t plan_request_options(struct plan_request *request, struct cli_option *opt
 		{"counts", 0, CLI_STRING, &request->counts, "LIST",
 		 "bytes of each block, as in 4K,0,8K or @FILE, in place of --bytes", 0, 0, NULL},
 		{"ordered", 0, CLI_FLAG, &request->ordered, NULL, "the planner takes the nodes group by group, not by rank", 0, 0, NULL},
+		{"zones", 0, CLI_U64, &request->zones, "Z", "three-level: the groups stand in Z equal zones (default: each in its own)", 1,
+		 PLAN_NODES_MAX, NULL},
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) == PLAN_OPTION_PLANNER, "in the order of enum plan_option");
 	memcpy(options, all, sizeof(all));
@@ -137,6 +139,8 @@ enum esp_status plan_request_check(const struct plan_request *request, struct er
 	if (request->ordered && planner && (planner_needs_groups(planner) || planner_has_extra(planner)))
 		return error_set(err, ESP_EINVAL, "--ordered means nothing to %s: its groups say who is near whom", request->planner);
 	status = only_for(request, PLAN_OPTION_FANOUT, "fanout", "tree", err);
+	if (status == ESP_OK)
+		status = only_for(request, PLAN_OPTION_ZONES, "zones", "three-level", err);
 	if (status == ESP_OK)
 		status = only_for(request, PLAN_OPTION_LEAVES, "leaves", "tree", err);
 	if (status == ESP_OK)

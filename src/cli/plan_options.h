@@ -38,9 +38,10 @@ enum plan_option {
 	PLAN_OPTION_IN_PLACE,
 	PLAN_OPTION_COUNTS,
 	PLAN_OPTION_ORDERED,
+	PLAN_OPTION_ZONES,
 	PLAN_OPTION_PLANNER,
 };
-#define PLAN_OPTION_COUNT 16
+#define PLAN_OPTION_COUNT 17
 
 /* What was asked for, as it was typed. */
 struct plan_request {
@@ -52,7 +53,7 @@ struct plan_request {
 	const char *groups;  /* file name, or NULL                           */
 	uint64_t racks;      /* 0: not given                                 */
 	int place;           /* enum placement                          */
-	uint64_t root, fanout, servers;
+	uint64_t root, fanout, servers, zones;
 	bool leaves, dedicated, in_place, ordered;
 	const char *counts; /* list, or @FILE; or NULL                      */
 	bool given[PLAN_OPTION_COUNT]; /* by enum plan_option: stood on the command line */

@@ -250,6 +250,23 @@ static enum esp_status fill_order(struct plan_setup *setup, struct error *err)
 	return ESP_OK;
 }
 
+static enum esp_status fill_zones(struct plan_setup *setup, uint64_t zones, struct error *err)
+{
+	uint32_t groups = 0;
+
+	for (uint32_t i = 0; i < setup->spec.chunks.workers; i++)
+		groups = setup->group_of[i] >= groups ? setup->group_of[i] + 1 : groups;
+	if (zones > groups)
+		return error_set(err, ESP_EINVAL, "--zones: %llu zones are too many for %u group%s", (unsigned long long)zones, groups,
+		                 cli_plural(groups));
+	setup->zone_of = calloc(groups, sizeof(*setup->zone_of));
+	if (!setup->zone_of)
+		return error_set(err, ESP_ENOMEM, "no memory for the zones of %u groups", groups);
+	groups_racks(groups, (uint32_t)zones, PLACE_CONTIGUOUS, setup->zone_of);
+	setup->spec.zone_of = setup->zone_of;
+	return ESP_OK;
+}
+
 /* ---- limits ---- */
 
 static unsigned log2_above(uint64_t value)
@@ -359,6 +376,8 @@ enum esp_status plan_setup_init(struct plan_setup *setup, const struct plan_requ
 	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
 	if (status == ESP_OK && request->ordered && setup->group_of && takes_order)
 		status = fill_order(setup, err);
+	if (status == ESP_OK && request->zones && setup->group_of)
+		status = fill_zones(setup, request->zones, err);
 	if (status == ESP_OK)
 		status = request->counts ? size_blocks(setup, request, err) : size_buffer(setup, request, planner, err);
 	if (status == ESP_OK)
@@ -374,6 +393,7 @@ void plan_setup_fini(struct plan_setup *setup)
 {
 	free(setup->group_of);
 	free(setup->order);
+	free(setup->zone_of);
 	free(setup->counts);
 	*setup = (struct plan_setup){0};
 }

@@ -10,7 +10,7 @@
 struct plan_setup {
 	struct plan_spec spec;
 	uint64_t chunk_count; /* that the plan will have */
-	uint32_t *group_of, *order;
+	uint32_t *group_of, *order, *zone_of;
 	uint64_t *counts;
 };
 
