@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 OK, NO, USAGE, SKIPPED = 0, 1, 2, 77
@@ -209,14 +210,14 @@ def test_usage():
 
 
 def test_without_a_lab():
-    for words in (["status"], ["down"], ["check"], ["set", "all", "cut"], ["run", "--", "true"], ["exec", "node0", "--", "true"]):
+    for words in (["status"], ["topology"], ["down"], ["check"], ["set", "all", "cut"], ["run", "--", "true"], ["exec", "node0", "--", "true"]):
         code, _, err = call(words[0], "--name", NAME, *words[1:])
         assert code == NO and f"no lab {NAME}: espalier lab up --name {NAME}" in err, (words, code, err)
 
 
 def test_help():
     page = MAN_PAGE.read_text()
-    for name in ("up", "run", "exec", "set", "check", "status", "list", "down"):
+    for name in ("up", "run", "exec", "set", "check", "status", "topology", "list", "down"):
         code, out, _ = call(name, "--help")
         assert code == OK and f"usage: espalier lab {name}" in out
         for option in re.findall(r"--([a-z0-9-]+)", out.split("options:")[1]):
@@ -235,6 +236,7 @@ def test_a_small_lab():
         assert {link["rate_bits_per_second"] for link in uplinks} == {200_000_000}
         hello_and_errors(hosts)
         hosts_are_hosts(hosts)
+        a_topology(hosts)
         cut_and_heal()
         processes_end_with_the_lab()
 
@@ -267,6 +269,32 @@ def hosts_are_hosts(hosts):
     name, where, rest = run.stdout.split(" ", 2)
     assert (name, where) == (link["host"], link["address"]) and rest.startswith("[]")
     assert "e0" in rest or os.geteuid() != 0, rest  # a container may forbid another /sys to users
+
+
+def a_topology(hosts):
+    """What the lab is, as a file; a job that is given it follows the racks, wherever its ranks are."""
+    text = lab("topology")
+    assert text.startswith("topology 1\n") and "switch rack1 under core rate 200mbit\n" in text, text
+    for link in hosts:
+        assert f"host {link['host']} under rack{link['rack']} rate 200mbit\n" in text, text
+    assert call("topology", "--name", NAME, "--interface", "1")[0] == USAGE
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "net"
+        file.write_text(text)
+        for place, more, plans in (("contiguous", [], None), ("interleaved", [], None),
+                                   ("random:3", ["--per-host", "2"], ["two-level", "three-level", "ring"])):
+            for plan in plans or ["two-level", "ring", "halving-doubling", None]:
+                words = ["--plan", plan] if plan else []
+                status, out, err = call("run", "--name", NAME, "--place", place, *more, "--topology", file, "--env", "ESP_LOG=info",
+                                        "--", ESPALIER, "bench", "allreduce", "--size", "256K", "--iters", "1", "--seconds", "0.01",
+                                        *words)
+                ranks = 8 if more else 4
+                assert status == OK and "Out of bounds values : 0 OK" in out, (status, out, err)
+                assert err.count(f"PLAN topology {file}: 4 hosts, 4 of them in this job") == ranks, err
+                said = {"two-level": r"two-level, [24] groups", "three-level": "three-level, 4 groups in 2 zones",
+                        "ring": "ring, in the order of the topology",
+                        "halving-doubling": "halving-doubling, in the order of the topology", None: "(two|ring|halv)"}[plan]
+                assert re.search(f"PLAN allreduce of blocks of 262144 bytes between {ranks} ranks: {said}", err), err
 
 
 def cut_and_heal():

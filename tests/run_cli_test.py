@@ -664,6 +664,37 @@ def join_test_settings_that_differ():
     assert status == 1 and err.count(said) == 3, err
 
 
+def join_test_topology():
+    """Rank 0 reads it; what is wrong with it is said on all ranks, with the line and the reason."""
+    host = socket.gethostname()
+    head = "topology 1\nswitch core\n"
+    good_text = f"{head}host {host} under core rate 1gbit\nhost other under core rate 1gbit\n"
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "net"
+        for text, said in [
+                (head + "host a under nowhere rate 1gbit\n", f"topology {file}: line 3: there is no host or switch nowhere above"),
+                (head + "host a under core rate 1gbit\nhost b under core rate 1gbit\n",
+                 f"topology {file} has no host {host}, where rank 0 is; its hosts are a, b"),
+                (head + "host a under core rate fast\n", f"topology {file}: line 3: rate wants a rate, such as 25gbit"),
+                ("", f"topology {file}: line 1: a topology begins with the line: topology 1")]:
+            file.write_text(text)
+            status, out, err = joining(env={"ESP_TOPOLOGY": str(file)})
+            assert status == 1 and out == "" and err.count(said) == 3, (status, out, err)
+        # Only rank 0 reads it; others need not have the setting, and need not have the file.
+        file.write_text(good_text)
+        for condition in ("[ $ESP_RANK = 0 ] || unset ESP_TOPOLOGY", "[ $ESP_RANK = 0 ] || export ESP_TOPOLOGY=/nowhere"):
+            status, out, err = joining(condition, env={"ESP_TOPOLOGY": str(file), "ESP_LOG": "info"})
+            assert status == OK and len(out.splitlines()) == 3, (status, out, err)
+            assert err.count(f"PLAN topology {file}: 2 hosts, 1 of them in this job") == 3, err
+        status, out, err = joining("[ $ESP_RANK != 0 ] || unset ESP_TOPOLOGY", env={"ESP_TOPOLOGY": str(file)})
+        assert status == OK and err.count("topology is set here and not on rank 0, who would read it: it is not used") == 2, err
+        out = good("--topology", os.path.relpath(file), "-n", 2, "--cwd", folder, *sh('echo "$ESP_TOPOLOGY"'))
+        assert by_rank(out) == {rank: [os.path.realpath(file)] for rank in range(2)}, out
+    status, out, err = joining(env={"ESP_TOPOLOGY": "/nowhere/net"})
+    assert status == 1 and err.count("topology: rank 0 cannot read /nowhere/net: No such file or directory") == 3, err
+    refused("--topology", "/nowhere/net", "-n", 2, "--", "true", says="--topology: cannot read /nowhere/net: No such file")
+
+
 def join_test_log():
     status, out, err = joining(env={"ESP_LOG": "info", "ESP_LANS": "4"})
     assert status == OK and len(out.splitlines()) == 3, (status, err)

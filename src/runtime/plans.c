@@ -1,6 +1,7 @@
 #include "runtime/plans.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,14 +132,16 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 
 /*
  * Between machines a chunk's way to the next rank takes time in which the link must have others to carry: everybody has several,
- * unless they would be tiny. Within one, ranks take turns on the cores, and large chunks mean fewer turns.
+ * unless they would be tiny. Within one, ranks take turns on the cores, and large chunks mean fewer turns. So too between the
+ * levels of a hierarchy, where uplinks idle while hosts add up and the other way round: in the simulator 16 ranks in four racks
+ * take 10 to 15 % less for 1 MiB in four chunks each than in one. That it is a hierarchy of the network only a topology says.
  */
-static uint64_t choose_ring_share(const struct layout *layout, const struct planner *planner, uint64_t share)
+static uint64_t choose_part_of_share(const struct layout *layout, const struct planner *planner, uint64_t share)
 {
-	static const char *const names[] = {"ring"};
+	static const char *const names[] = {"ring", "two-level", "three-level"};
 	uint64_t part = share / RING_CHUNKS;
 
-	if (layout->one_machine || !is_one_of(planner, names, 1) || share <= RING_CHUNK_LEAST)
+	if (layout->one_machine || !is_one_of(planner, names, layout->topology ? 3 : 1) || share <= RING_CHUNK_LEAST)
 		return share;
 	return part < RING_CHUNK_LEAST ? RING_CHUNK_LEAST : part;
 }
@@ -153,7 +156,7 @@ static uint64_t choose_chunk(const struct layout *layout, const struct call *cal
 	if (is_vector && spreads_owners(planner))
 		share = bytes / layout->members + (bytes % layout->members != 0);
 	if (!layout->chunk_is_set)
-		share = choose_ring_share(layout, planner, share);
+		share = choose_part_of_share(layout, planner, share);
 	share = (share + LINE - 1) / LINE * LINE;
 	return share > most || share == 0 ? most : share;
 }
@@ -315,6 +318,22 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 	if (assign_lanes(planned, layout->lanes, layout->lane_weights) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
 	return ESP_OK;
+}
+
+const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT])
+{
+	const struct plan *plan = planned->plan;
+	const char *name = planner_name(planned->planner);
+
+	if (plan->order)
+		snprintf(text, PLANNED_TEXT, "%s, in the order of the topology", name);
+	else if (plan->zone_count > 0)
+		snprintf(text, PLANNED_TEXT, "%s, %u groups in %u zones", name, plan->group_count, plan->zone_count);
+	else if (plan->group_count > 0)
+		snprintf(text, PLANNED_TEXT, "%s, %u groups", name, plan->group_count);
+	else
+		snprintf(text, PLANNED_TEXT, "%s", name);
+	return text;
 }
 
 /* In place of one that is free or, else, of the one that was used least recently. */

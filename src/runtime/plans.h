@@ -65,6 +65,10 @@ ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *
 void plans_put(struct planned *planned);
 void plans_fini(struct plans *plans);
 
+/* "ring, in the order of the topology" */
+#define PLANNED_TEXT 96u
+const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
+
 /* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
 uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours);
 

@@ -113,9 +113,10 @@ static void tell_plan(const struct work *work, const struct stretch *stretch, un
 
 	if (planned->is_told || stream == STREAM_LETTERS)
 		return;
+	char how[PLANNED_TEXT];
 	planned->is_told = true;
 	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
-	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planner_name(planned->planner),
+	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planned_describe(planned, how),
 	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
 }
 

@@ -38,6 +38,32 @@ static uint32_t *draw_groups(struct rng *rng, uint32_t workers)
 	return group_of;
 }
 
+/* Every worker once, in any order. */
+static uint32_t *draw_order(struct rng *rng, uint32_t workers)
+{
+	uint32_t *order = calloc(workers, sizeof(*order));
+
+	CHECK(order);
+	for (uint32_t i = 0; i < workers; i++) {
+		uint32_t j = (uint32_t)rng_below(rng, i + 1);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+	return order;
+}
+
+/* The groups two by two. */
+static uint32_t *draw_zones(const uint32_t *group_of, uint32_t workers)
+{
+	uint32_t *zones = calloc(workers, sizeof(*zones));
+
+	CHECK(zones);
+	for (uint32_t i = 0; i < workers; i++)
+		zones[group_of[i]] = group_of[i] / 2;
+	return zones;
+}
+
 static uint64_t *draw_counts(struct rng *rng, enum plan_collective collective, uint32_t workers, uint32_t element_bytes)
 {
 	bool is_one_block = collective == PLAN_ALLREDUCE || collective == PLAN_BROADCAST || collective == PLAN_REDUCE ||
@@ -57,7 +83,8 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
                                uint32_t workers, uint32_t element_bytes)
 {
 	static const uint32_t fanouts[] = {0, 1, 2, 3, 4, 16};
-	uint32_t *groups = draw_groups(rng, workers);
+	uint32_t *groups = draw_groups(rng, workers), *order = draw_order(rng, workers), *zones = draw_zones(groups, workers);
+	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
 	uint64_t *counts = draw_counts(rng, collective, workers, element_bytes);
 	uint64_t most = collective == PLAN_ALLTOALL ? 400 / workers : workers > 20 ? 30 : 300;
 	uint64_t elements = rng_chance(rng, 1, 10) ? 0 : 1 + rng_below(rng, most);
@@ -74,6 +101,8 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 		},
 		.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 3),
 		.group_of = planner_needs_groups(planner) || rng_chance(rng, 1, 2) ? groups : NULL,
+		.order = takes_order && rng_chance(rng, 1, 2) ? order : NULL,
+		.zone_of = rng_chance(rng, 2, 3) ? zones : NULL,
 		.leaves = leaves,
 		.fanout = leaves ? 2 + (uint32_t)rng_below(rng, 4) : pick(rng, fanouts, 6),
 		.servers = (uint32_t)rng_below(rng, 4),
@@ -86,6 +115,8 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 	CHECK_MSG(plan_check(plan, NULL, &report, NULL, &err) == ESP_OK, "%s %s: %s", planner_name(planner),
 	          plan_collective_name(collective), err.text);
 	free(groups);
+	free(order);
+	free(zones);
 	free(counts);
 	return plan;
 }
