@@ -1,0 +1,92 @@
+#include "probe/timing.h"
+
+#include "base/clock.h"
+
+/*
+ * Shares of the time. A latency is known after some dozen packets, a bandwidth only after TCP has found it: so most goes there. What
+ * is kept back is for pairs that have to be probed again, the last rounds and meeting.
+ */
+#define LATENCY_SHARE 0.18
+#define BANDWIDTH_SHARE 0.60
+#define ALONE_SHARE 0.70 /* of the one kind that is wanted */
+#define FINAL_SHARE 0.10
+#define AGAIN_SHARE 0.12
+
+#define LATENCY_SLOT_LEAST (12 * NS_PER_MS)
+#define LATENCY_SLOT_MOST (60 * NS_PER_MS)
+#define LATENCY_PASSES_MOST 8u
+#define LATENCY_AGAIN (250 * NS_PER_MS)
+#define BANDWIDTH_SLOT_LEAST (70 * NS_PER_MS)
+#define BANDWIDTH_SLOT_MOST (500 * NS_PER_MS)
+#define BANDWIDTH_SLOT_WANTED (110 * NS_PER_MS)
+#define BANDWIDTH_PASSES_MOST 6u
+#define FINAL_SLOT_LEAST (120 * NS_PER_MS)
+#define FINAL_SLOT_MOST (500 * NS_PER_MS)
+#define FINAL_ROUNDS 2u
+#define ASKS 40u
+
+static uint64_t clamp(double ns, uint64_t least, uint64_t most)
+{
+	if (ns < (double)least)
+		return least;
+	return ns > (double)most ? most : (uint64_t)ns;
+}
+
+static uint32_t passes(double budget_ns, uint32_t rounds, uint64_t slot_ns, uint32_t most)
+{
+	return (uint32_t)clamp(budget_ns / ((double)rounds * (double)slot_ns), 1, most);
+}
+
+static void plan_latency(struct timing *timing, double budget_ns)
+{
+	timing->latency_passes = passes(budget_ns, timing->rounds, 2 * LATENCY_SLOT_LEAST, LATENCY_PASSES_MOST);
+	timing->latency_slot_ns = clamp(budget_ns / ((double)timing->rounds * timing->latency_passes), LATENCY_SLOT_LEAST, LATENCY_SLOT_MOST);
+	timing->asks = ASKS;
+	timing->patience_ns = timing->latency_slot_ns / 2;
+	timing->latency_again_ns = LATENCY_AGAIN;
+}
+
+static void plan_bandwidth(struct timing *timing, double budget_ns)
+{
+	timing->bandwidth_passes = passes(budget_ns, timing->rounds, BANDWIDTH_SLOT_WANTED, BANDWIDTH_PASSES_MOST);
+	timing->bandwidth_slot_ns =
+		clamp(budget_ns / ((double)timing->rounds * timing->bandwidth_passes), BANDWIDTH_SLOT_LEAST, BANDWIDTH_SLOT_MOST);
+}
+
+void timing_make(const struct timing_wish *wish, struct timing *out)
+{
+	double ns = wish->seconds * (double)NS_PER_S;
+	bool both = wish->latency && wish->bandwidth;
+
+	*out = (struct timing){.rounds = wish->hosts - 1 + wish->hosts % 2, .final_rounds = FINAL_ROUNDS};
+	if (wish->latency)
+		plan_latency(out, ns * (both ? LATENCY_SHARE : ALONE_SHARE));
+	if (wish->bandwidth)
+		plan_bandwidth(out, ns * (both ? BANDWIDTH_SHARE : ALONE_SHARE));
+	out->final_slot_ns = clamp(ns * FINAL_SHARE / (2 * FINAL_ROUNDS), FINAL_SLOT_LEAST, FINAL_SLOT_MOST);
+	double again = ns * AGAIN_SHARE / (both ? 2 : 1);
+	if (wish->latency)
+		out->latency_again = (uint32_t)clamp(again / (double)out->latency_again_ns, 1, 64);
+	if (wish->bandwidth)
+		out->bandwidth_again = (uint32_t)clamp(again / (double)out->bandwidth_slot_ns, 1, 64);
+	out->seconds = 1e-9 * ((double)out->rounds * out->latency_passes * (double)out->latency_slot_ns +
+	                       (double)out->rounds * out->bandwidth_passes * (double)out->bandwidth_slot_ns +
+	                       (double)out->latency_again * (double)out->latency_again_ns +
+	                       (double)out->bandwidth_again * (double)out->bandwidth_slot_ns +
+	                       2.0 * FINAL_ROUNDS * (double)out->final_slot_ns);
+}
+
+/* A round trip or two, of packets that may stand behind what is left of the round before. */
+uint64_t timing_connect_ns(uint64_t slot_ns)
+{
+	uint64_t part = slot_ns / 6;
+
+	return part < 15 * NS_PER_MS ? 15 * NS_PER_MS : part;
+}
+
+uint64_t timing_warm_ns(uint64_t slot_ns)
+{
+	uint64_t connect_ns = timing_connect_ns(slot_ns);
+
+	return connect_ns + (slot_ns - connect_ns) / 3;
+}

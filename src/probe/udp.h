@@ -1,0 +1,22 @@
+/*
+ * udp.h - the driver of echo.h: one socket, and the kernel's times of what goes through it.
+ */
+#ifndef PROBE_UDP_H
+#define PROBE_UDP_H
+
+#include "probe/echo.h"
+#include "probe/place.h"
+
+struct udp {
+	int fd; /* -1: none */
+	uint16_t port;
+};
+
+/* Ports as in place_open(). */
+ESP_CHECKED enum esp_status udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err);
+void udp_close(struct udp *udp);
+
+/* Asks and answers until then; what goes wrong on the way is a packet that is lost. places: by host. */
+void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns);
+
+#endif
