@@ -1,0 +1,30 @@
+/*
+ * probing.h - the network of a job measured by its own ranks: src/probe over a context.
+ *
+ * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job: when a rank dies the rest
+ * shrinks the group, and goes on without its host; the context itself is as it is after such a death. Private to src/api and
+ * src/cli.
+ */
+#ifndef API_PROBING_H
+#define API_PROBING_H
+
+#include "espalier/espalier.h"
+#include "probe/probe.h"
+
+struct probing_options {
+	bool latency, bandwidth;
+	bool each_rank;   /* every rank stands for a host: to try it out on one machine */
+	double seconds;   /* 0: PROBE_SECONDS */
+	uint32_t streams; /* 0: PROBE_STREAMS */
+	uint64_t seed;
+	probe_group_fn *group;
+	void *group_context;
+	probe_progress_fn *progress; /* may be NULL */
+	void *progress_context;
+};
+
+/* Called by all ranks with equal options. All who get *out get the same. Errors as of probe_run(), and of calls. */
+ESP_CHECKED enum esp_status probing_run(struct esp_context *context, const struct probing_options *options, struct found *out,
+                                        struct error *err);
+
+#endif

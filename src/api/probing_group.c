@@ -1,0 +1,229 @@
+#include "api/probing_group.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "topo/quality.h"
+
+#define ACCIDENT 0.05 /* a grouping that shuffled distances give as often is none */
+#define SURE_SILHOUETTE 0.5
+#define SURE_AGREEMENT 0.95
+#define LIKELY_SILHOUETTE 0.25
+#define LIKELY_AGREEMENT 0.7
+
+const char *verdict_word_text(enum verdict_word word)
+{
+	static const char *const texts[] = {
+		[VERDICT_NONE] = "no groups", [VERDICT_UNSURE] = "unsure", [VERDICT_LIKELY] = "likely",
+		[VERDICT_SURE] = "sure",      [VERDICT_TOLD] = "as told",
+	};
+	return texts[word];
+}
+
+void verdict_fini(struct verdict *verdict)
+{
+	grouping_fini(&verdict->grouping);
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
+		candidates_fini(&verdict->kinds[k].candidates);
+	free(verdict->belonging);
+	*verdict = (struct verdict){0};
+}
+
+/* ---- what each kind says ---- */
+
+static enum esp_status ask_kind(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
+{
+	const struct candidates_options options = {
+		.seed = wish->seed,
+		.groups_most = wish->groups,
+	};
+
+	if (matrix->size == 0)
+		return ESP_OK;
+	enum esp_status status = candidates_make(matrix, &options, &out->candidates, err);
+	if (status == ESP_OK)
+		status = candidates_choose(matrix, &options, &out->candidates, 0, &out->choice, err);
+	out->measured = status == ESP_OK;
+	return status;
+}
+
+static bool shows_groups(const struct verdict_kind *kind)
+{
+	return kind->measured && kind->choice.chance < ACCIDENT && kind->candidates.list[kind->choice.index].grouping.count > 1;
+}
+
+/* ---- the choice ---- */
+
+/* The candidate of so many groups that is the tightest. NULL: there is none. */
+static const struct candidate *find_told(const struct verdict_kind *kind, uint32_t groups)
+{
+	for (uint32_t i = 0; kind->measured && i < kind->candidates.count; i++)
+		if (kind->candidates.list[i].grouping.count == groups)
+			return &kind->candidates.list[i];
+	return NULL;
+}
+
+static enum esp_status take(struct verdict *verdict, enum survey_kind kind, const struct candidate *candidate, struct error *err)
+{
+	verdict->kind = kind;
+	return grouping_from(&verdict->grouping, candidate->grouping.group_of, candidate->grouping.nodes, err);
+}
+
+static enum esp_status choose_told(struct verdict *verdict, uint32_t groups, struct error *err)
+{
+	const struct candidate *best = NULL;
+	uint32_t best_kind = 0;
+
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
+		const struct candidate *told = find_told(&verdict->kinds[k], groups);
+		if (told && (!best || told->silhouette > best->silhouette)) {
+			best = told;
+			best_kind = k;
+		}
+	}
+	verdict->word = VERDICT_TOLD;
+	if (!best)
+		return error_set(err, ESP_EINVAL, "the hosts cannot be cut into %u groups", groups);
+	return take(verdict, (enum survey_kind)best_kind, best, err);
+}
+
+static enum verdict_word judge(const struct verdict_kind *kind, const struct candidate *chosen)
+{
+	if (!shows_groups(kind) || chosen->grouping.count < 2)
+		return VERDICT_NONE;
+	if (chosen->silhouette >= SURE_SILHOUETTE && chosen->agreement >= SURE_AGREEMENT)
+		return VERDICT_SURE;
+	return chosen->silhouette >= LIKELY_SILHOUETTE && chosen->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
+}
+
+/* Of the kinds that show groups, that which shows them more clearly. */
+static enum esp_status choose_free(struct verdict *verdict, struct error *err)
+{
+	uint32_t best = SURVEY_KINDS;
+
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
+		const struct verdict_kind *kind = &verdict->kinds[k];
+		if (!kind->measured)
+			continue;
+		if (best == SURVEY_KINDS || (shows_groups(kind) && (!shows_groups(&verdict->kinds[best]) ||
+		                                                     kind->choice.silhouette > verdict->kinds[best].choice.silhouette)))
+			best = k;
+	}
+	if (best == SURVEY_KINDS)
+		return error_set(err, ESP_EINVAL, "nothing was measured");
+	const struct verdict_kind *kind = &verdict->kinds[best];
+	const struct candidate *chosen = &kind->candidates.list[shows_groups(kind) ? kind->choice.index : 0];
+	verdict->word = judge(kind, chosen);
+	return take(verdict, (enum survey_kind)best, chosen, err);
+}
+
+/* ---- how sure ---- */
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t count)
+{
+	if (count == 0)
+		return NAN;
+	qsort(values, count, sizeof(*values), compare);
+	return values[count / 2];
+}
+
+static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *verdict, struct error *err)
+{
+	uint32_t n = matrix->size, inside = 0, outside = 0;
+	double *values = calloc((size_t)n * n, sizeof(*values)), *others = values ? values + (size_t)n * (n - 1) / 2 : NULL;
+
+	if (!values)
+		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			double each = matrix_get(matrix, i, j);
+			if (!isfinite(each))
+				continue;
+			if (verdict->grouping.group_of[i] == verdict->grouping.group_of[j])
+				values[inside++] = each;
+			else
+				others[outside++] = each;
+		}
+	verdict->within = median(values, inside);
+	verdict->across = median(others, outside);
+	free(values);
+	return ESP_OK;
+}
+
+/* The mean distance of a host to the hosts of a group; NAN: none is known. */
+static double mean_to(const struct matrix *matrix, const struct grouping *grouping, uint32_t host, uint32_t group)
+{
+	double sum = 0;
+	uint32_t known = 0;
+
+	for (uint32_t j = 0; j < matrix->size; j++)
+		if (j != host && grouping->group_of[j] == group && isfinite(matrix_get(matrix, host, j))) {
+			sum += matrix_get(matrix, host, j);
+			known++;
+		}
+	return known ? sum / known : NAN;
+}
+
+static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host)
+{
+	double own = mean_to(matrix, grouping, host, grouping->group_of[host]), next = INFINITY;
+
+	for (uint32_t g = 0; g < grouping->count; g++)
+		if (g != grouping->group_of[host])
+			next = fmin(next, mean_to(matrix, grouping, host, g)); /* fmin passes over NAN */
+	if (!isfinite(own) || !isfinite(next) || fmax(own, next) <= 0)
+		return 0;
+	return (next - own) / fmax(own, next);
+}
+
+static enum esp_status measure_belonging(const struct matrix *matrix, struct verdict *verdict, struct error *err)
+{
+	verdict->belonging = calloc(matrix->size, sizeof(*verdict->belonging));
+	if (!verdict->belonging)
+		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", matrix->size);
+	verdict->doubtful = 0;
+	for (uint32_t i = 0; i < matrix->size; i++) {
+		verdict->belonging[i] = belonging_of(matrix, &verdict->grouping, i);
+		if (verdict->belonging[i] < verdict->belonging[verdict->doubtful])
+			verdict->doubtful = i;
+	}
+	return ESP_OK;
+}
+
+static double compare_kinds(const struct verdict *verdict)
+{
+	const struct verdict_kind *a = &verdict->kinds[SURVEY_LATENCY], *b = &verdict->kinds[SURVEY_INVERSE_BANDWIDTH];
+
+	if (!a->measured || !b->measured)
+		return NAN;
+	return quality_ami(&a->candidates.list[a->choice.index].grouping, &b->candidates.list[b->choice.index].grouping);
+}
+
+enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out, struct error *err)
+{
+	struct verdict verdict = {0};
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
+		status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
+	if (status == ESP_OK)
+		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(&verdict, err);
+	if (status == ESP_OK)
+		status = measure_gap(&survey->matrices[verdict.kind], &verdict, err);
+	if (status == ESP_OK)
+		status = measure_belonging(&survey->matrices[verdict.kind], &verdict, err);
+	if (status != ESP_OK) {
+		verdict_fini(&verdict);
+		return status;
+	}
+	verdict.kinds_agree = compare_kinds(&verdict);
+	*out = verdict;
+	return ESP_OK;
+}
