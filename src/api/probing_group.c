@@ -5,11 +5,14 @@
 
 #include "topo/quality.h"
 
-#define ACCIDENT 0.05 /* a grouping that shuffled distances give as often is none */
-#define SURE_SILHOUETTE 0.5
+/* Of the evidence for all candidates, and of the agreement with what other seeds find: from 0 to 1. */
+#define SURE_SHARE 0.95
 #define SURE_AGREEMENT 0.95
-#define LIKELY_SILHOUETTE 0.25
+#define LIKELY_SHARE 0.7
 #define LIKELY_AGREEMENT 0.7
+
+/* Groups that are less apart than that are of no use to anybody, however clearly they show. */
+#define APART 1.05
 
 const char *verdict_word_text(enum verdict_word word)
 {
@@ -42,14 +45,27 @@ static enum esp_status ask_kind(const struct matrix *matrix, const struct verdic
 		return ESP_OK;
 	enum esp_status status = candidates_make(matrix, &options, &out->candidates, err);
 	if (status == ESP_OK)
-		status = candidates_choose(matrix, &options, &out->candidates, 0, &out->choice, err);
+		status = candidates_choose(matrix, &options, &out->candidates, &out->choice, err);
 	out->measured = status == ESP_OK;
 	return status;
 }
 
+static const struct candidate *chosen_of(const struct verdict_kind *kind)
+{
+	return &kind->candidates.list[kind->choice.index];
+}
+
 static bool shows_groups(const struct verdict_kind *kind)
 {
-	return kind->measured && kind->choice.chance < ACCIDENT && kind->candidates.list[kind->choice.index].grouping.count > 1;
+	const struct candidates_choice *choice = &kind->choice;
+
+	return kind->measured && chosen_of(kind)->grouping.count > 1 && (isnan(choice->within) || choice->across > choice->within * APART);
+}
+
+/* Of the evidence, what stays whatever the seed. */
+static double weight_of(const struct verdict_kind *kind)
+{
+	return shows_groups(kind) ? kind->choice.sure * kind->choice.agreement : 0;
 }
 
 /* ---- the choice ---- */
@@ -87,34 +103,32 @@ static enum esp_status choose_told(struct verdict *verdict, uint32_t groups, str
 	return take(verdict, (enum survey_kind)best_kind, best, err);
 }
 
-static enum verdict_word judge(const struct verdict_kind *kind, const struct candidate *chosen)
+static enum verdict_word judge(const struct verdict_kind *kind)
 {
-	if (!shows_groups(kind) || chosen->grouping.count < 2)
+	const struct candidates_choice *choice = &kind->choice;
+
+	if (!shows_groups(kind))
 		return VERDICT_NONE;
-	if (chosen->silhouette >= SURE_SILHOUETTE && chosen->agreement >= SURE_AGREEMENT)
+	if (choice->sure >= SURE_SHARE && choice->agreement >= SURE_AGREEMENT)
 		return VERDICT_SURE;
-	return chosen->silhouette >= LIKELY_SILHOUETTE && chosen->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
+	return choice->sure >= LIKELY_SHARE && choice->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
 }
 
-/* Of the kinds that show groups, that which shows them more clearly. */
+/* Of the kinds that show groups, that which shows them more clearly; latency, if both do. */
 static enum esp_status choose_free(struct verdict *verdict, struct error *err)
 {
 	uint32_t best = SURVEY_KINDS;
 
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
 		const struct verdict_kind *kind = &verdict->kinds[k];
-		if (!kind->measured)
-			continue;
-		if (best == SURVEY_KINDS || (shows_groups(kind) && (!shows_groups(&verdict->kinds[best]) ||
-		                                                     kind->choice.silhouette > verdict->kinds[best].choice.silhouette)))
+		if (kind->measured && (best == SURVEY_KINDS || weight_of(kind) > weight_of(&verdict->kinds[best])))
 			best = k;
 	}
 	if (best == SURVEY_KINDS)
 		return error_set(err, ESP_EINVAL, "nothing was measured");
+	verdict->word = judge(&verdict->kinds[best]);
 	const struct verdict_kind *kind = &verdict->kinds[best];
-	const struct candidate *chosen = &kind->candidates.list[shows_groups(kind) ? kind->choice.index : 0];
-	verdict->word = judge(kind, chosen);
-	return take(verdict, (enum survey_kind)best, chosen, err);
+	return take(verdict, (enum survey_kind)best, shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
 }
 
 /* ---- how sure ---- */
@@ -203,7 +217,7 @@ static double compare_kinds(const struct verdict *verdict)
 
 	if (!a->measured || !b->measured)
 		return NAN;
-	return quality_ami(&a->candidates.list[a->choice.index].grouping, &b->candidates.list[b->choice.index].grouping);
+	return quality_ami(&chosen_of(a)->grouping, &chosen_of(b)->grouping);
 }
 
 enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out, struct error *err)

@@ -16,6 +16,7 @@ static const struct cli_command *const commands[] = {
 	&cli_doctor,
 	&cli_lab,
 	&cli_plan,
+	&cli_probe,
 	&cli_run,
 	&cli_sim,
 	&cli_status,

@@ -33,14 +33,13 @@ enum esp_status found_rates_init(struct found *found, struct error *err)
 	return ESP_OK;
 }
 
-void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, uint32_t rounds, double *out_out,
-                   double *out_in)
+void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out, double *out_in)
 {
 	memset(out_out, 0, grouping->count * sizeof(*out_out));
 	memset(out_in, 0, grouping->count * sizeof(*out_in));
 	for (uint32_t to = 0; to < hosts; to++)
 		for (uint32_t from = 0; from < hosts; from++) {
-			double rate = rows[(size_t)to * hosts + from].rate_sum / (rounds ? rounds : 1);
+			double rate = rows[(size_t)to * hosts + from].rate_sum;
 			if (grouping->group_of[to] == grouping->group_of[from])
 				continue;
 			out_in[grouping->group_of[to]] += rate;

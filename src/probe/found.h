@@ -40,9 +40,8 @@ ESP_CHECKED enum esp_status found_rates_init(struct found *found, struct error *
  */
 void found_estimate_rates(struct found *found);
 
-/* Rates out of and into the groups from rounds in which all send to other groups at once: rows by reporter and host. */
-void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, uint32_t rounds, double *out_out,
-                   double *out_in);
+/* Rates out of and into the groups from a round in which all send to other groups at once: rows by reporter and host. */
+void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct grouping *grouping, double *out_out, double *out_in);
 
 /*
  * The text of a topology (topo/topology.h): a root, a switch for each group, the hosts by name. comments: lines that are put

@@ -91,8 +91,8 @@ static void test_uplinks(void)
 	rows[0 * 3 + 2].rate_sum = 20;
 	rows[2 * 3 + 0].rate_sum = 6;
 	rows[2 * 3 + 1].rate_sum = 1000; /* stays in group 1 */
-	found_uplinks(rows, 3, &grouping, 2, out, in);
-	CHECK(out[0] == 3 && in[0] == 15 && out[1] == 15 && in[1] == 3);
+	found_uplinks(rows, 3, &grouping, out, in);
+	CHECK(out[0] == 6 && in[0] == 30 && out[1] == 30 && in[1] == 6);
 }
 
 static void test_long_names(void)

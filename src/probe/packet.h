@@ -3,7 +3,7 @@
  *
  *     magic 4   kind 1   0 3   session 8   from 4   to 4   round 4   sequence 4   before 4   0 4   turnaround 8   tag 16
  *
- * The same 64 bytes go in datagrams (echo.h) and open a stream (stream.h). The tag is a keyed hash (BLAKE2b) of what stands before it,
+ * The same 64 bytes go in datagrams (echo.h) and open a stream (burst.h). The tag is a keyed hash (BLAKE2b) of what stands before it,
  * under a key that is made from the job's key and what one host drew for this probing: a stranger's packet, one of another
  * job or of an earlier probing has another tag, and a late one another round or sequence. All numbers are little endian.
  *

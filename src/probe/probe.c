@@ -57,7 +57,7 @@ static void open_ports(struct prober *prober)
 
 	prober->measures = config->self != PROBE_OBSERVER &&
 	                   udp_open(&prober->udp, family, config->port_first, config->port_last, NULL) == ESP_OK &&
-	                   stream_open(&prober->port, family, config->port_first, config->port_last, NULL) == ESP_OK;
+	                   burst_open(&prober->port, family, config->port_first, config->port_last, NULL) == ESP_OK;
 }
 
 static void finish(struct prober *prober)
@@ -65,7 +65,7 @@ static void finish(struct prober *prober)
 	for (uint32_t i = 0; i < prober->config->hosts && prober->samples; i++)
 		samples_fini(&prober->samples[i]);
 	udp_close(&prober->udp);
-	stream_close(&prober->port);
+	burst_close(&prober->port);
 	packet_session_wipe(&prober->session);
 	free(prober->samples);
 	free(prober->rows);
@@ -259,6 +259,19 @@ static bool read_suspects(const uint8_t *said, uint32_t most, uint32_t hosts, st
 	return true;
 }
 
+static uint32_t streams_of(const struct prober *prober)
+{
+	return prober->config->streams ? prober->config->streams : PROBE_STREAMS;
+}
+
+/* A schedule from its first round on. */
+static void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
+{
+	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns, streams_of(prober), what};
+
+	play_bandwidth(prober, &play);
+}
+
 static enum esp_status play_again(struct prober *prober, const struct schedule_pair *pairs, uint32_t count, bool latency, struct error *err)
 {
 	const struct timing *timing = &prober->timing;
@@ -278,7 +291,7 @@ static enum esp_status play_again(struct prober *prober, const struct schedule_p
 	if (latency)
 		play_latency(prober, &schedule, rounds, timing->latency_again_ns, timing->latency_again_ns / 2);
 	else
-		play_bandwidth(prober, target_by_schedule, &schedule, rounds, timing->bandwidth_slot_ns, "bandwidth again");
+		play_schedule(prober, &schedule, rounds, "bandwidth again");
 	schedule_fini(&schedule);
 	return ESP_OK;
 }
@@ -315,7 +328,7 @@ static enum esp_status probe_pass(struct prober *prober, bool latency, uint32_t 
 	if (status == ESP_OK && latency)
 		play_latency(prober, &schedule, schedule.rounds, timing->latency_slot_ns, timing->patience_ns);
 	else if (status == ESP_OK)
-		play_bandwidth(prober, target_by_schedule, &schedule, schedule.rounds, timing->bandwidth_slot_ns, "bandwidth");
+		play_schedule(prober, &schedule, schedule.rounds, "bandwidth");
 	schedule_fini(&schedule);
 	return status;
 }
@@ -427,32 +440,85 @@ static double most_of(const struct prober *prober, uint32_t from, uint32_t to, d
 	return rate > least ? rate : least;
 }
 
-/* The most that each host has sent to, and received from, another one. */
+/* The most that each host has sent to, and received from, another one. Longer rounds than before count in their place. */
 static void note_rates(const struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found)
 {
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		double out = 0, in = 0;
 		for (uint32_t j = 0; j < count; j++) {
-			found->rate_out[i] = most_of(prober, kept[i], kept[j], found->rate_out[i]);
-			found->rate_in[i] = most_of(prober, kept[j], kept[i], found->rate_in[i]);
+			out = most_of(prober, kept[i], kept[j], out);
+			in = most_of(prober, kept[j], kept[i], in);
 		}
+		found->rate_out[i] = out > 0 ? out : found->rate_out[i];
+		found->rate_in[i] = in > 0 ? in : found->rate_in[i];
+	}
 }
 
+/* Of several rounds the best counts: what TCP does not fill in one of them is no limit of the network. */
 static enum esp_status note_uplinks(const struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
 {
-	uint32_t hosts = prober->config->hosts;
+	uint32_t hosts = prober->config->hosts, groups = found->grouping.count;
 	struct report_row *rows = calloc((size_t)count * count, sizeof(*rows));
+	double *rates = calloc(2 * (size_t)groups, sizeof(*rates));
+	enum esp_status status = rows && rates ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u hosts", hosts);
 
-	if (!rows)
-		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", hosts);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && status == ESP_OK; i++)
 		for (uint32_t j = 0; j < count; j++)
 			rows[(size_t)i * count + j] = prober->all_rows[(size_t)kept[i] * hosts + kept[j]];
-	found_uplinks(rows, count, &found->grouping, prober->timing.final_rounds, found->uplink_out, found->uplink_in);
+	if (status == ESP_OK)
+		found_uplinks(rows, count, &found->grouping, rates, rates + groups);
+	for (uint32_t g = 0; g < groups && status == ESP_OK; g++) {
+		found->uplink_out[g] = fmax(found->uplink_out[g], rates[g]);
+		found->uplink_in[g] = fmax(found->uplink_in[g], rates[groups + g]);
+	}
 	free(rows);
-	return ESP_OK;
+	free(rates);
+	return status;
 }
 
-/* All hosts within their groups, then all of them to other groups. */
+/* What was reported so far is in `found`; the next report is of the next rounds alone. */
+static void forget_rows(struct prober *prober)
+{
+	memset(prober->rows, 0, prober->config->hosts * sizeof(*prober->rows));
+	for (uint32_t i = 0; i < prober->config->hosts; i++)
+		prober->samples[i].count = 0;
+}
+
+/* From meeting to report. */
+static enum esp_status play_and_report(struct prober *prober, const struct play *play, struct error *err)
+{
+	forget_rows(prober);
+	enum esp_status status = line_up(prober, err);
+	if (status == ESP_OK)
+		play_bandwidth(prober, play);
+	return status == ESP_OK ? hand_in(prober, err) : status;
+}
+
+/*
+ * All hosts within their groups, then all of them to other groups: there with one connection each, as many of them on one
+ * way push each other out of its queue, but once with as many as elsewhere, for networks that bound single ones.
+ */
+static enum esp_status play_rates(struct prober *prober, const struct target_groups *groups, const uint32_t *kept, uint32_t count,
+                                  struct found *found, struct error *err)
+{
+	const struct timing *timing = &prober->timing;
+	struct play play = {target_within, groups, 0, timing->within_rounds, timing->final_slot_ns, streams_of(prober), "rates of hosts"};
+
+	note_rates(prober, kept, count, found);
+	enum esp_status status = play_and_report(prober, &play, err);
+	if (status == ESP_OK)
+		note_rates(prober, kept, count, found);
+	for (uint32_t r = 0; r < timing->between_rounds && status == ESP_OK; r++) {
+		play = (struct play){target_between, groups, r, 1, timing->final_slot_ns, r == 1 ? streams_of(prober) : 1, "rates of groups"};
+		status = play_and_report(prober, &play, err);
+		if (status == ESP_OK)
+			status = note_uplinks(prober, kept, count, found, err);
+	}
+	if (status == ESP_OK)
+		found_estimate_rates(found);
+	return status;
+}
+
 static enum esp_status probe_rates(struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, *group_of = calloc(hosts, sizeof(*group_of));
@@ -465,26 +531,7 @@ static enum esp_status probe_rates(struct prober *prober, const uint32_t *kept, 
 		group_of[kept[i]] = found->grouping.group_of[i];
 	enum esp_status status = found_rates_init(found, err);
 	if (status == ESP_OK)
-		note_rates(prober, kept, count, found);
-	memset(prober->rows, 0, hosts * sizeof(*prober->rows));
-	for (uint32_t i = 0; i < hosts; i++)
-		prober->samples[i].count = 0;
-	if (status == ESP_OK)
-		status = line_up(prober, err);
-	if (status == ESP_OK)
-		play_bandwidth(prober, target_within, &groups, prober->timing.final_rounds, prober->timing.final_slot_ns, "rates of hosts");
-	if (status == ESP_OK)
-		status = line_up(prober, err);
-	if (status == ESP_OK)
-		play_bandwidth(prober, target_between, &groups, prober->timing.final_rounds, prober->timing.final_slot_ns, "rates of groups");
-	if (status == ESP_OK)
-		status = hand_in(prober, err);
-	if (status == ESP_OK) {
-		note_rates(prober, kept, count, found);
-		status = note_uplinks(prober, kept, count, found, err);
-	}
-	if (status == ESP_OK)
-		found_estimate_rates(found);
+		status = play_rates(prober, &groups, kept, count, found, err);
 	free(group_of);
 	return status;
 }
@@ -517,7 +564,7 @@ static void count_steps(struct prober *prober)
 {
 	const struct timing *timing = &prober->timing;
 
-	prober->steps_all = timing->rounds * (timing->latency_passes + timing->bandwidth_passes) + 2 * timing->final_rounds;
+	prober->steps_all = timing->rounds * (timing->latency_passes + timing->bandwidth_passes) + timing->within_rounds + timing->between_rounds;
 }
 
 enum esp_status probe_run(const struct probe_config *config, struct found *out, struct error *err)

@@ -6,7 +6,7 @@
 
 #include "probe/probe.h"
 #include "probe/schedule.h"
-#include "probe/stream.h"
+#include "probe/burst.h"
 #include "probe/udp.h"
 
 struct prober {
@@ -14,7 +14,7 @@ struct prober {
 	struct timing timing;
 	bool measures;             /* is no observer, and has its ports */
 	struct udp udp;
-	struct stream_port port;
+	struct burst_port port;
 	struct packet_session session;
 	struct echo echo;
 	struct samples *samples;   /* by host */
@@ -34,7 +34,16 @@ typedef uint32_t target_fn(const void *context, uint32_t round, uint32_t host);
 
 /* Rounds of latency and of bandwidth, from now on by the clock. */
 void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns, uint64_t patience_ns);
-void play_bandwidth(struct prober *prober, target_fn *target, const void *context, uint32_t rounds, uint64_t slot_ns, const char *what);
+struct play {
+	target_fn *target;
+	const void *context; /* of target */
+	uint32_t first;      /* round, as target counts them */
+	uint32_t rounds;
+	uint64_t slot_ns;
+	uint32_t streams;
+	const char *what;    /* for people */
+};
+void play_bandwidth(struct prober *prober, const struct play *play);
 
 /* A tournament, or given pairs. */
 uint32_t target_by_schedule(const void *schedule, uint32_t round, uint32_t host);

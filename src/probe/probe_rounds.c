@@ -54,20 +54,19 @@ void play_latency(struct prober *prober, const struct schedule *schedule, uint32
 /* ---- bandwidth ---- */
 
 /* A round in which something was to come and nothing did counts as 0. */
-static void note(struct prober *prober, uint32_t target, const struct stream_result *result, target_fn *target_of, const void *context,
-                 uint32_t round)
+static void note(struct prober *prober, uint32_t target, const struct burst_result *result, const struct play *play, uint32_t round)
 {
 	uint32_t self = prober->config->self;
 
 	if (target != SCHEDULE_NOBODY)
 		prober->rows[target].sent += result->sent;
 	for (uint32_t host = 0; host < prober->config->hosts; host++)
-		if (host != self && prober->fates[host] == PROBE_IN && target_of(context, round, host) == self)
+		if (host != self && prober->fates[host] == PROBE_IN && play->target(play->context, round, host) == self)
 			prober->rows[host].rate_count++;
 	for (uint32_t i = 0; i < result->count; i++) {
-		const struct stream_from *from = &result->from[i];
+		const struct burst_from *from = &result->from[i];
 		struct report_row *row = &prober->rows[from->host];
-		if (from->host == self || prober->fates[from->host] != PROBE_IN || target_of(context, round, from->host) != self)
+		if (from->host == self || prober->fates[from->host] != PROBE_IN || play->target(play->context, round, from->host) != self)
 			continue;
 		row->received += from->bytes;
 		row->rate_sum += from->rate;
@@ -75,28 +74,29 @@ static void note(struct prober *prober, uint32_t target, const struct stream_res
 	}
 }
 
-void play_bandwidth(struct prober *prober, target_fn *target_of, const void *context, uint32_t rounds, uint64_t slot_ns, const char *what)
+void play_bandwidth(struct prober *prober, const struct play *play)
 {
 	const struct probe_config *config = prober->config;
+	uint64_t slot_ns = play->slot_ns;
 	uint64_t begin_ns = clock_now_ns() + LEAD_NS;
-	struct stream_result result;
+	struct burst_result result;
 
 	double window = (double)(slot_ns - timing_warm_ns(slot_ns)) * 1e-9;
 	prober->window = window > prober->window ? window : prober->window;
-	for (uint32_t r = 0; r < rounds; r++, begin_ns += slot_ns) {
+	for (uint32_t r = play->first; r < play->first + play->rounds; r++, begin_ns += slot_ns) {
 		uint32_t number = prober->round++;
-		tell(prober, what);
+		tell(prober, play->what);
 		if (!prober->measures)
 			continue;
-		uint32_t target = living(prober, target_of(context, r, config->self));
-		const struct stream_round round = {
+		uint32_t target = living(prober, play->target(play->context, r, config->self));
+		const struct burst_round round = {
 			.session = &prober->session,
 			.places = config->places,
 			.hosts = config->hosts,
 			.self = config->self,
 			.round = number,
 			.target = target,
-			.streams = config->streams ? config->streams : PROBE_STREAMS,
+			.streams = play->streams,
 			.start_ns = begin_ns + timing_connect_ns(slot_ns),
 			.count_ns = begin_ns + timing_warm_ns(slot_ns),
 			.end_ns = begin_ns + slot_ns,
@@ -104,8 +104,8 @@ void play_bandwidth(struct prober *prober, target_fn *target_of, const void *con
 		if (clock_now_ns() > round.count_ns) /* we were stopped: that round is over */
 			continue;
 		sleep_until(begin_ns);
-		stream_run(&prober->port, &round, &result);
-		note(prober, target, &result, target_of, context, r);
+		burst_run(&prober->port, &round, &result);
+		note(prober, target, &result, play, r);
 	}
 }
 

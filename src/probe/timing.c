@@ -9,8 +9,8 @@
 #define LATENCY_SHARE 0.18
 #define BANDWIDTH_SHARE 0.60
 #define ALONE_SHARE 0.70 /* of the one kind that is wanted */
-#define FINAL_SHARE 0.10
-#define AGAIN_SHARE 0.12
+#define FINAL_SHARE 0.13
+#define AGAIN_SHARE 0.09
 
 #define LATENCY_SLOT_LEAST (12 * NS_PER_MS)
 #define LATENCY_SLOT_MOST (60 * NS_PER_MS)
@@ -20,9 +20,10 @@
 #define BANDWIDTH_SLOT_MOST (500 * NS_PER_MS)
 #define BANDWIDTH_SLOT_WANTED (110 * NS_PER_MS)
 #define BANDWIDTH_PASSES_MOST 6u
-#define FINAL_SLOT_LEAST (120 * NS_PER_MS)
+#define FINAL_SLOT_LEAST (150 * NS_PER_MS)
 #define FINAL_SLOT_MOST (500 * NS_PER_MS)
-#define FINAL_ROUNDS 2u
+#define WITHIN_ROUNDS 2u
+#define BETWEEN_ROUNDS 3u
 #define ASKS 40u
 
 static uint64_t clamp(double ns, uint64_t least, uint64_t most)
@@ -58,12 +59,12 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	double ns = wish->seconds * (double)NS_PER_S;
 	bool both = wish->latency && wish->bandwidth;
 
-	*out = (struct timing){.rounds = wish->hosts - 1 + wish->hosts % 2, .final_rounds = FINAL_ROUNDS};
+	*out = (struct timing){.rounds = wish->hosts - 1 + wish->hosts % 2, .within_rounds = WITHIN_ROUNDS, .between_rounds = BETWEEN_ROUNDS};
 	if (wish->latency)
 		plan_latency(out, ns * (both ? LATENCY_SHARE : ALONE_SHARE));
 	if (wish->bandwidth)
 		plan_bandwidth(out, ns * (both ? BANDWIDTH_SHARE : ALONE_SHARE));
-	out->final_slot_ns = clamp(ns * FINAL_SHARE / (2 * FINAL_ROUNDS), FINAL_SLOT_LEAST, FINAL_SLOT_MOST);
+	out->final_slot_ns = clamp(ns * FINAL_SHARE / (WITHIN_ROUNDS + BETWEEN_ROUNDS), FINAL_SLOT_LEAST, FINAL_SLOT_MOST);
 	double again = ns * AGAIN_SHARE / (both ? 2 : 1);
 	if (wish->latency)
 		out->latency_again = (uint32_t)clamp(again / (double)out->latency_again_ns, 1, 64);
@@ -73,7 +74,7 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	                       (double)out->rounds * out->bandwidth_passes * (double)out->bandwidth_slot_ns +
 	                       (double)out->latency_again * (double)out->latency_again_ns +
 	                       (double)out->bandwidth_again * (double)out->bandwidth_slot_ns +
-	                       2.0 * FINAL_ROUNDS * (double)out->final_slot_ns);
+	                       (double)(WITHIN_ROUNDS + BETWEEN_ROUNDS) * (double)out->final_slot_ns);
 }
 
 /* A round trip or two, of packets that may stand behind what is left of the round before. */

@@ -21,7 +21,7 @@ struct timing {
 	uint64_t patience_ns;      /* for each answer          */
 	uint32_t latency_again, bandwidth_again; /* rounds of those who are probed again, at most */
 	uint64_t latency_again_ns; /* longer: perhaps they are far */
-	uint32_t final_rounds;     /* of each kind: within groups, and between them */
+	uint32_t within_rounds, between_rounds; /* of groups that were found */
 	uint64_t final_slot_ns;
 	double seconds;            /* that it takes at the most, without grouping */
 };

@@ -1,4 +1,4 @@
-#include "probe/stream.h"
+#include "probe/burst.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,9 +32,9 @@ struct dial {
 };
 
 struct run {
-	struct stream_port *port;
-	const struct stream_round *round;
-	struct dial dials[STREAM_EACH_MOST];
+	struct burst_port *port;
+	const struct burst_round *round;
+	struct dial dials[BURST_EACH_MOST];
 	uint32_t dial_count;
 	uint64_t sent;
 	bool reached;
@@ -43,14 +43,14 @@ struct run {
 
 /* ---- the port ---- */
 
-enum esp_status stream_open(struct stream_port *port, int family, uint16_t first, uint16_t last, struct error *err)
+enum esp_status burst_open(struct burst_port *port, int family, uint16_t first, uint16_t last, struct error *err)
 {
 	struct rng rng;
 
 	port->fd = -1;
 	port->next_order = 0;
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++)
-		port->guests[i] = (struct stream_guest){.fd = -1};
+	for (uint32_t i = 0; i < BURST_GUESTS; i++)
+		port->guests[i] = (struct burst_guest){.fd = -1};
 	port->data = malloc(DATA_BYTES);
 	if (!port->data)
 		return error_set(err, ESP_ENOMEM, "no memory for probing");
@@ -59,7 +59,7 @@ enum esp_status stream_open(struct stream_port *port, int family, uint16_t first
 		port->data[i] = (uint8_t)rng_next(&rng);
 	enum esp_status status = place_open(family, PLACE_STREAMS, first, last, &port->fd, &port->port, err);
 	if (status != ESP_OK)
-		stream_close(port);
+		burst_close(port);
 	return status;
 }
 
@@ -72,16 +72,16 @@ static void drop(int fd)
 	close(fd);
 }
 
-static void dismiss(struct stream_guest *guest)
+static void dismiss(struct burst_guest *guest)
 {
 	if (guest->fd >= 0)
 		drop(guest->fd);
 	guest->fd = -1;
 }
 
-void stream_close(struct stream_port *port)
+void burst_close(struct burst_port *port)
 {
-	for (uint32_t i = 0; i < STREAM_GUESTS && port->data; i++)
+	for (uint32_t i = 0; i < BURST_GUESTS && port->data; i++)
 		dismiss(&port->guests[i]);
 	if (port->fd >= 0)
 		close(port->fd);
@@ -93,12 +93,12 @@ void stream_close(struct stream_port *port)
 /* ---- guests ---- */
 
 /* A free place, or that of the stranger who has been here the longest. */
-static struct stream_guest *seat(struct stream_port *port)
+static struct burst_guest *seat(struct burst_port *port)
 {
-	struct stream_guest *oldest = NULL;
+	struct burst_guest *oldest = NULL;
 
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++) {
-		struct stream_guest *guest = &port->guests[i];
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
+		struct burst_guest *guest = &port->guests[i];
 		if (guest->fd == -1)
 			return guest;
 		if (!guest->proved && (!oldest || guest->order < oldest->order))
@@ -109,23 +109,23 @@ static struct stream_guest *seat(struct stream_port *port)
 	return oldest;
 }
 
-static void let_in(struct stream_port *port)
+static void let_in(struct burst_port *port)
 {
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++) {
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
 		int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			return;
-		struct stream_guest *guest = seat(port);
+		struct burst_guest *guest = seat(port);
 		if (!guest) {
 			drop(fd);
 			continue;
 		}
-		*guest = (struct stream_guest){.fd = fd, .order = port->next_order++};
+		*guest = (struct burst_guest){.fd = fd, .order = port->next_order++};
 	}
 }
 
 /* True: something has come, and there may be more to do. */
-static bool hear_packet(struct run *run, struct stream_guest *guest)
+static bool hear_packet(struct run *run, struct burst_guest *guest)
 {
 	struct packet packet, answer;
 	ssize_t n = recv(guest->fd, guest->packet + guest->have, PACKET_BYTES - guest->have, 0);
@@ -156,7 +156,7 @@ static bool hear_packet(struct run *run, struct stream_guest *guest)
 }
 
 /* Those who come early wait for their round, those who come late have missed it. */
-static void greet(struct run *run, struct stream_guest *guest)
+static void greet(struct run *run, struct burst_guest *guest)
 {
 	if (guest->round < run->round->round) {
 		dismiss(guest);
@@ -174,7 +174,7 @@ static void greet(struct run *run, struct stream_guest *guest)
 }
 
 /* The kernel throws away what it has: nobody wants to look at it. */
-static void take_data(struct run *run, struct stream_guest *guest)
+static void take_data(struct run *run, struct burst_guest *guest)
 {
 	ssize_t n = recv(guest->fd, NULL, TAKE_BYTES, MSG_TRUNC);
 
@@ -195,7 +195,7 @@ static void take_data(struct run *run, struct stream_guest *guest)
 	guest->last_ns = run->now_ns;
 }
 
-static void serve(struct run *run, struct stream_guest *guest)
+static void serve(struct run *run, struct burst_guest *guest)
 {
 	if (!guest->proved && !hear_packet(run, guest))
 		return;
@@ -268,7 +268,7 @@ static void say(struct dial *dial)
 
 static void hear_answer(struct run *run, struct dial *dial)
 {
-	const struct stream_round *round = run->round;
+	const struct burst_round *round = run->round;
 	struct packet packet;
 	ssize_t n = recv(dial->fd, dial->packet + dial->done, PACKET_BYTES - dial->done, 0);
 
@@ -328,19 +328,19 @@ static void push(struct run *run, struct dial *dial)
 
 /* ---- a slot ---- */
 
-#define POLLS (1u + STREAM_GUESTS + STREAM_EACH_MOST)
+#define POLLS (1u + BURST_GUESTS + BURST_EACH_MOST)
 
 static void wait_and_serve(struct run *run)
 {
 	struct pollfd polls[POLLS];
-	struct stream_port *port = run->port;
+	struct burst_port *port = run->port;
 	uint32_t count = 0;
 	uint64_t left = run->round->end_ns - run->now_ns, nap = left < NAP_NS ? left : NAP_NS;
 	struct timespec time = {0, (long)nap};
 
 	polls[count++] = (struct pollfd){port->fd, POLLIN, 0};
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++) {
-		const struct stream_guest *guest = &port->guests[i];
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
+		const struct burst_guest *guest = &port->guests[i];
 		bool early = guest->proved && guest->round > run->round->round;
 		short wants = guest->proved && !guest->welcome ? POLLOUT : POLLIN;
 		polls[count++] = (struct pollfd){early ? -1 : guest->fd, wants, 0};
@@ -354,49 +354,49 @@ static void wait_and_serve(struct run *run)
 		return;
 	}
 	run->now_ns = clock_now_ns();
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++)
+	for (uint32_t i = 0; i < BURST_GUESTS; i++)
 		if (polls[1 + i].revents && port->guests[i].fd >= 0)
 			serve(run, &port->guests[i]);
 	for (uint32_t i = 0; i < run->dial_count; i++)
-		if (polls[1 + STREAM_GUESTS + i].revents)
+		if (polls[1 + BURST_GUESTS + i].revents)
 			push(run, &run->dials[i]);
 	if (polls[0].revents)
 		let_in(port);
 }
 
-/* What came in the time that counts. A sender that went away early, or that came in jerks, is not flattered. */
-static double rate_of(const struct stream_guest *guest, const struct stream_round *round)
+/* What came in the time that counts, which begins and ends with a read. A sender that went away early is not flattered by that. */
+static double rate_of(const struct burst_guest *guest, const struct burst_round *round)
 {
 	uint64_t window = round->end_ns - round->count_ns;
 	uint64_t span = guest->last_ns - guest->first_ns;
 
 	if (guest->counted == 0)
 		return 0;
-	if (span < window - window / 4)
+	if (span < window - window / 10)
 		span = window;
 	return (double)guest->counted * 1e9 / (double)span;
 }
 
-static struct stream_from *find_from(struct stream_result *out, uint32_t host)
+static struct burst_from *find_from(struct burst_result *out, uint32_t host)
 {
 	for (uint32_t i = 0; i < out->count; i++)
 		if (out->from[i].host == host)
 			return &out->from[i];
-	out->from[out->count] = (struct stream_from){.host = host};
+	out->from[out->count] = (struct burst_from){.host = host};
 	return &out->from[out->count++];
 }
 
-static void finish(struct run *run, struct stream_result *out)
+static void finish(struct run *run, struct burst_result *out)
 {
-	*out = (struct stream_result){.reached = run->reached, .sent = run->sent};
+	*out = (struct burst_result){.reached = run->reached, .sent = run->sent};
 	for (uint32_t i = 0; i < run->dial_count; i++)
 		hang_up(&run->dials[i]);
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++) {
-		struct stream_guest *guest = &run->port->guests[i];
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) {
+		struct burst_guest *guest = &run->port->guests[i];
 		if (guest->fd == -1 || !guest->proved || guest->round > run->round->round)
 			continue; /* it may be for the next round */
 		if (guest->welcome) {
-			struct stream_from *from = find_from(out, guest->from);
+			struct burst_from *from = find_from(out, guest->from);
 			from->bytes += guest->bytes;
 			from->rate += rate_of(guest, run->round);
 		}
@@ -406,15 +406,15 @@ static void finish(struct run *run, struct stream_result *out)
 	}
 }
 
-void stream_run(struct stream_port *port, const struct stream_round *round, struct stream_result *out)
+void burst_run(struct burst_port *port, const struct burst_round *round, struct burst_result *out)
 {
 	struct run run = {.port = port, .round = round, .now_ns = clock_now_ns()};
 
-	if (round->target != STREAM_NOBODY)
-		run.dial_count = round->streams < STREAM_EACH_MOST ? round->streams : STREAM_EACH_MOST;
+	if (round->target != BURST_NOBODY)
+		run.dial_count = round->streams < BURST_EACH_MOST ? round->streams : BURST_EACH_MOST;
 	for (uint32_t i = 0; i < run.dial_count; i++)
 		call_up(&run, &run.dials[i]);
-	for (uint32_t i = 0; i < STREAM_GUESTS; i++) /* who came early */
+	for (uint32_t i = 0; i < BURST_GUESTS; i++) /* who came early */
 		if (port->guests[i].fd >= 0 && port->guests[i].proved)
 			serve(&run, &port->guests[i]);
 	while (run.now_ns < round->end_ns)

@@ -1,0 +1,378 @@
+/*
+ * probe.c - espalier probe: how are the hosts connected?
+ *
+ * Under a launcher it joins the job, and the ranks probe the network between them; rank 0 prints. By itself it starts the
+ * ranks through `espalier run`, or groups what was measured before.
+ */
+#include "cli/probe.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/probing.h"
+#include "base/conf.h"
+#include "base/infile.h"
+#include "base/number.h"
+#include "base/outfile.h"
+#include "cli/cli.h"
+#include "espalier/espalier.h"
+#include "group/launch.h"
+#include "topo/quality.h"
+
+/* Tells ranks that were started here the descriptor of a terminal for their progress. */
+#define PROGRESS_VARIABLE "ESP_PROBE_PROGRESS"
+#define BAR 30u
+
+/* The command line as it was typed. */
+struct typed {
+	int argc;
+	char **argv;
+};
+
+/* ---- starting ranks ---- */
+
+static void offer_terminal(void)
+{
+	char number[24];
+	int terminal = isatty(STDERR_FILENO) == 1 ? dup(STDERR_FILENO) : -1; /* one that exec leaves open */
+
+	snprintf(number, sizeof(number), "%d", terminal);
+	if (terminal >= 0)
+		setenv(PROGRESS_VARIABLE, number, 1);
+}
+
+/* espalier run --prefix=none [--hosts ...] -- espalier probe ..., without leaving this process. */
+static int start_ranks(const struct probe_options *options, const struct typed *typed)
+{
+	char self[4096], number[24];
+	char name[] = "run", plain[] = "--prefix=none", hosts[] = "--hosts", hostfile[] = "--hostfile", ranks[] = "-n", end[] = "--";
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char **argv = calloc(10 + (size_t)typed->argc, sizeof(*argv));
+	int count = 0;
+
+	if (!argv || length < 0) {
+		free(argv);
+		return cli_fail("probe: cannot find out which program this is");
+	}
+	self[length] = '\0';
+	snprintf(number, sizeof(number), "%" PRIu64, options->ranks);
+	argv[count++] = name;
+	argv[count++] = plain;
+	if (options->hosts || options->hostfile) {
+		argv[count++] = options->hosts ? hosts : hostfile;
+		argv[count++] = (char *)(uintptr_t)(options->hosts ? options->hosts : options->hostfile);
+	}
+	if (options->ranks) {
+		argv[count++] = ranks;
+		argv[count++] = number;
+	}
+	argv[count++] = end;
+	argv[count++] = self;
+	for (int i = 0; i < typed->argc; i++)
+		argv[count++] = typed->argv[i];
+	offer_terminal();
+	int status = cli_run.run(count, argv);
+	free(argv);
+	return status;
+}
+
+/* ---- progress ---- */
+
+struct progress {
+	int terminal; /* -1: none */
+	char line[80];
+};
+
+static int progress_terminal(void)
+{
+	const char *text = conf_environment(NULL, PROGRESS_VARIABLE);
+	uint64_t number;
+
+	if (isatty(STDERR_FILENO) == 1)
+		return STDERR_FILENO;
+	if (!text || !number_parse_u64(text, strlen(text), &number) || number > INT_MAX || isatty((int)number) != 1)
+		return -1;
+	return (int)number;
+}
+
+static void show_progress(void *context, const char *what, uint32_t done, uint32_t all)
+{
+	struct progress *progress = context;
+	char line[sizeof(progress->line)], bar[BAR + 1];
+	uint32_t filled = (uint32_t)((uint64_t)done * BAR / (all ? all : 1));
+
+	if (progress->terminal < 0)
+		return;
+	memset(bar, '.', BAR);
+	memset(bar, '#', filled < BAR ? filled : BAR);
+	bar[BAR] = '\0';
+	snprintf(line, sizeof(line), "[%s] %3u %%  %s", bar, done * 100 / (all ? all : 1), what);
+	if (strcmp(line, progress->line) == 0)
+		return;
+	memcpy(progress->line, line, sizeof(line));
+	dprintf(progress->terminal, "\r\033[K%s", line);
+}
+
+static void end_progress(const struct progress *progress)
+{
+	if (progress->terminal >= 0 && progress->line[0])
+		dprintf(progress->terminal, "\r\033[K");
+}
+
+/* ---- what follows from a survey ---- */
+
+static enum esp_status compare(struct probe_outcome *outcome, const char *text, size_t length, struct error *err)
+{
+	const struct survey *survey = &outcome->found.survey;
+	struct probe_truth *truth = &outcome->truth;
+
+	enum esp_status status = racks_read(text, length, NULL, (const char *const *)survey->names, survey->count, &truth->racks, err);
+	if (status == ESP_OK)
+		status = racks_grouping(&truth->racks, &truth->grouping, err);
+	if (status != ESP_OK)
+		return status;
+	truth->known = true;
+	truth->ami = quality_ami(&outcome->verdict.grouping, &truth->grouping);
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
+		truth->paia[k] = survey->matrices[k].size ? quality_paia(&survey->matrices[k], &truth->racks, NULL) : NAN;
+	return ESP_OK;
+}
+
+enum esp_status probe_compare(struct probe_outcome *outcome, struct error *err)
+{
+	struct infile file;
+	struct error reason = {0};
+
+	if (!outcome->options->racks)
+		return ESP_OK;
+	enum esp_status status = infile_open(&file, outcome->options->racks, err);
+	if (status != ESP_OK)
+		return status;
+	status = compare(outcome, file.text, file.length, &reason);
+	infile_close(&file);
+	return status == ESP_OK ? ESP_OK : error_set(err, status, "%s: %.200s", outcome->options->racks, reason.text);
+}
+
+/* What a rate is missing for is known when a topology is tried. */
+static void try_topology(struct probe_outcome *outcome)
+{
+	struct topology *topology;
+	struct error err = {0};
+
+	outcome->has_rates = probe_topology(&outcome->found, &topology, &err) == ESP_OK;
+	if (outcome->has_rates)
+		topology_close(topology);
+	snprintf(outcome->rates_missing, sizeof(outcome->rates_missing), "%s", outcome->has_rates ? "" : err.text);
+}
+
+/* ---- files ---- */
+
+typedef enum esp_status write_fn(const struct probe_outcome *outcome, FILE *file, struct error *err);
+
+static enum esp_status write_topology(const struct probe_outcome *outcome, FILE *file, struct error *err)
+{
+	char sure[PROBE_SENTENCE], how[PROBE_SENTENCE];
+	const char *const comments[] = {how, sure, NULL};
+
+	probe_say_sure(outcome, sure);
+	if (outcome->stored)
+		snprintf(how, sizeof(how), "made by espalier probe from a stored measurement: rates are estimates");
+	else
+		snprintf(how, sizeof(how), "made by espalier probe in %.1f s; rates are what TCP carried", outcome->found.seconds);
+	return found_print_topology(&outcome->found, comments, file, err);
+}
+
+static enum esp_status write_survey(const struct probe_outcome *outcome, FILE *file, struct error *err)
+{
+	return survey_print(&outcome->found.survey, file, err);
+}
+
+static int write_file(const struct probe_outcome *outcome, const char *path, write_fn *write)
+{
+	struct outfile file;
+	struct error err = {0};
+
+	if (!path)
+		return CLI_EXIT_OK;
+	if (outfile_open(&file, path, &err) != ESP_OK)
+		return cli_fail("probe: %s", err.text);
+	if (write(outcome, file.file, &err) != ESP_OK) {
+		outfile_abandon(&file);
+		return cli_fail("probe: %s: %s", path, err.text);
+	}
+	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+}
+
+static int show(const struct probe_outcome *outcome)
+{
+	const struct probe_options *options = outcome->options;
+	char text[PROBE_SENTENCE];
+	struct error err = {0};
+
+	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
+		cli_note("probe: %s", probe_say_lost(outcome, i, text));
+	int status = write_file(outcome, options->save_matrix, write_survey);
+	if (status == CLI_EXIT_OK)
+		status = write_file(outcome, options->out, write_topology);
+	if (status == CLI_EXIT_OK)
+		status = write_file(outcome, options->html, probe_print_html);
+	enum esp_status printed = options->json ? probe_print_json(outcome, stdout) : probe_print(outcome, stdout, &err);
+	if (printed != ESP_OK)
+		return cli_fail("probe: cannot write to the standard output");
+	return status;
+}
+
+static void outcome_fini(struct probe_outcome *outcome)
+{
+	found_fini(&outcome->found);
+	verdict_fini(&outcome->verdict);
+	racks_fini(&outcome->truth.racks);
+	grouping_fini(&outcome->truth.grouping);
+}
+
+/* found and verdict are there. */
+static int conclude(struct probe_outcome *outcome)
+{
+	struct error err = {0};
+
+	try_topology(outcome);
+	if (probe_compare(outcome, &err) != ESP_OK)
+		return cli_fail("probe: %s", err.text);
+	return show(outcome);
+}
+
+/* ---- as a rank of a job ---- */
+
+/* What the callback that groups is given, and leaves behind. */
+struct grouper {
+	const struct probe_options *options;
+	struct verdict verdict;
+};
+
+static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
+{
+	struct grouper *grouper = context;
+	const struct verdict_wish wish = {(uint32_t)grouper->options->groups, grouper->options->seed};
+
+	verdict_fini(&grouper->verdict);
+	enum esp_status status = verdict_make(survey, &wish, &grouper->verdict, err);
+	return status == ESP_OK ? grouping_from(out, grouper->verdict.grouping.group_of, survey->count, err) : status;
+}
+
+static int complain(uint32_t rank, const char *text)
+{
+	return rank == 0 ? cli_fail("probe: %s", text) : CLI_EXIT_NO;
+}
+
+/* Rank 0 prints; if it has died, whoever has grouped in its place. */
+static int probe_job(struct esp_context *context, const struct probe_options *options)
+{
+	uint32_t rank = esp_rank(esp_world(context));
+	struct grouper grouper = {.options = options};
+	struct progress progress = {.terminal = rank == 0 ? progress_terminal() : -1};
+	struct probe_outcome outcome = {.options = options};
+	const struct probing_options how = {
+		.latency = options->latency,
+		.bandwidth = options->bandwidth,
+		.each_rank = options->each_rank,
+		.seconds = options->seconds,
+		.streams = (uint32_t)options->streams,
+		.seed = options->seed,
+		.group = group,
+		.group_context = &grouper,
+		.progress = show_progress,
+		.progress_context = &progress,
+	};
+	struct error err = {0};
+	int exit_status = CLI_EXIT_OK;
+
+	enum esp_status status = probing_run(context, &how, &outcome.found, &err);
+	end_progress(&progress);
+	outcome.verdict = grouper.verdict;
+	if (status != ESP_OK)
+		exit_status = complain(rank, err.text);
+	else if (outcome.verdict.grouping.count > 0)
+		exit_status = conclude(&outcome);
+	outcome_fini(&outcome);
+	return exit_status;
+}
+
+static int take_part(const struct probe_options *options)
+{
+	struct esp_options how = ESP_OPTIONS_INIT;
+	struct esp_error err = ESP_ERROR_INIT;
+	struct esp_context *context;
+
+	if (esp_init(&how, &context) != ESP_OK) {
+		(void)esp_last_error(&err);
+		return cli_fail("probe: %s", err.text);
+	}
+	int exit_status = probe_job(context, options);
+	(void)esp_fini(context);
+	return exit_status;
+}
+
+/* ---- what was measured before ---- */
+
+static int group_stored(const struct probe_options *options)
+{
+	struct probe_outcome outcome = {.options = options, .stored = true};
+	const struct verdict_wish wish = {(uint32_t)options->groups, options->seed};
+	struct infile file;
+	struct error err = {0};
+
+	if (infile_open(&file, options->matrix, &err) != ESP_OK)
+		return cli_fail("probe: %s", err.text);
+	enum esp_status status = survey_parse(file.text, file.length, &outcome.found.survey, &err);
+	infile_close(&file);
+	if (status != ESP_OK)
+		return cli_fail("probe: %s: %s", options->matrix, err.text);
+	if (outcome.found.survey.count < 2)
+		status = error_set(&err, ESP_EINVAL, "%.100s: a measurement of one host says nothing", options->matrix);
+	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
+		if (!(k == SURVEY_LATENCY ? options->latency : options->bandwidth))
+			matrix_fini(&outcome.found.survey.matrices[k]);
+	if (status == ESP_OK)
+		status = verdict_make(&outcome.found.survey, &wish, &outcome.verdict, &err);
+	if (status == ESP_OK)
+		status = grouping_from(&outcome.found.grouping, outcome.verdict.grouping.group_of, outcome.found.survey.count, &err);
+	if (status == ESP_OK)
+		status = found_rates_init(&outcome.found, &err);
+	if (status == ESP_OK)
+		found_estimate_rates(&outcome.found);
+	int exit_status = status == ESP_OK ? conclude(&outcome) : cli_fail("probe: %s", err.text);
+	outcome_fini(&outcome);
+	return exit_status;
+}
+
+static int run_typed(const struct probe_options *options, const struct typed *typed)
+{
+	if (options->matrix)
+		return group_stored(options);
+	if (launch_is_told(conf_environment, NULL))
+		return take_part(options);
+	if (options->hosts || options->hostfile || options->ranks)
+		return start_ranks(options, typed);
+	return cli_usage_error("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
+}
+
+static int run(int argc, char **argv)
+{
+	struct probe_options options;
+	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};
+
+	if (!typed.argv)
+		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+	memcpy(typed.argv, argv, (size_t)argc * sizeof(*argv));
+	int exit_status = probe_options_parse(&options, argc, argv);
+	if (exit_status < 0)
+		exit_status = run_typed(&options, &typed);
+	free(typed.argv);
+	return exit_status;
+}
+
+const struct cli_command cli_probe = {"probe", "finds out how hosts are connected", run};

@@ -1,0 +1,71 @@
+/*
+ * probe.h - espalier probe: what was asked for, what came out, and the ways to show it.
+ */
+#ifndef CLI_PROBE_H
+#define CLI_PROBE_H
+
+#include <stdio.h>
+
+#include "api/probing_group.h"
+#include "probe/found.h"
+#include "topo/racks.h"
+
+#define PROBE_TABLE_HOSTS 16u /* a larger matrix is summed up */
+
+struct probe_options {
+	bool latency, bandwidth; /* one at least */
+	const char *hosts, *hostfile;
+	uint64_t ranks;
+	double seconds;
+	uint64_t streams, seed, groups; /* 0: the usual number */
+	const char *out, *html, *matrix, *save_matrix, *racks;
+	bool json, each_rank;
+};
+
+/* Returns -1 to go on, otherwise the exit status. */
+int probe_options_parse(struct probe_options *options, int argc, char **argv);
+
+/* How it compares with what somebody wrote down. */
+struct probe_truth {
+	bool known;
+	struct racks racks;
+	struct grouping grouping;
+	double ami;                 /* of the groups */
+	double paia[SURVEY_KINDS];  /* of the distances; NAN */
+};
+
+struct probe_outcome {
+	const struct probe_options *options;
+	struct found found;
+	struct verdict verdict;
+	struct probe_truth truth;
+	bool stored;           /* nothing was probed: from --matrix */
+	bool has_rates;        /* there is a topology to be written */
+	char rates_missing[256]; /* otherwise: why not              */
+};
+
+/* The same things for people, for programs and for a browser. ESP_EIO. */
+ESP_CHECKED enum esp_status probe_print(const struct probe_outcome *outcome, FILE *file, struct error *err);
+ESP_CHECKED enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file);
+ESP_CHECKED enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err);
+
+/* Sentences that all of them have. Each returns text. */
+#define PROBE_SENTENCE 400u
+/* "sure: hosts of one group are 3.1 times nearer to each other than to others." */
+const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
+/* What to do about host i of those that were lost. */
+const char *probe_say_lost(const struct probe_outcome *outcome, uint32_t i, char text[PROBE_SENTENCE]);
+/* What the uplinks say; "" for one group. */
+const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE]);
+/* "37.2 us", "941 Mbit/s" as this kind of distance is read; "-" for NAN. */
+#define PROBE_NUMBER 24u
+const char *probe_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER]);
+const char *probe_rate_text(double rate, char text[PROBE_NUMBER]);
+
+/* The hosts in the order of their groups: found.survey.count of them. */
+void probe_order(const struct probe_outcome *outcome, uint32_t *out);
+
+/* All of found, verdict and truth from what is in them; racks: the name of a file or NULL. For whoever has a survey. */
+ESP_CHECKED enum esp_status probe_compare(struct probe_outcome *outcome, struct error *err);
+
+#endif
