@@ -1,7 +1,432 @@
+/*
+ * probe_html.c - what espalier probe has found, for a browser: one file, without scripts and without a network.
+ *
+ * Groups are told by colour and by number, and every picture has the same in words or in a table.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/svg.h"
+#include "cli/cli.h"
 #include "cli/probe.h"
+#include "cli/probe_map.h"
+
+#define COLOURS 8u
+#define SHADES 9u
+#define CELLS_MOST 96u  /* of a heat map: more hosts share cells */
+#define NAMES_MOST 48u  /* beside a heat map, and in the map     */
+#define HEAT 640.0
+#define MAP 560.0
+#define MAP_EDGE 40.0
+
+static const char head[] =
+	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+	"<meta name=\"color-scheme\" content=\"light dark\">\n<title>The network between ";
+
+static const char style[] =
+	"<style>\n"
+	":root{--page:#fbfaf7;--card:#fff;--ink:#1d2424;--soft:#5b6766;--line:#dcdfda;--warn:#8a4b00;--warnback:#fff4e0;"
+	"--h0:#f3f6ec;--h1:#e0ebd3;--h2:#c3dcbc;--h3:#9fcaa9;--h4:#77b49b;--h5:#51998f;--h6:#357c82;--h7:#235c70;--h8:#173c57;--none:#e9e6df}\n"
+	"@media (prefers-color-scheme:dark){:root{--page:#131716;--card:#1b2120;--ink:#e6ebe6;--soft:#9aa6a2;--line:#333c3a;--warn:#ffc46b;"
+	"--warnback:#33260f;--h0:#1c2a26;--h1:#1d3a34;--h2:#1e4c43;--h3:#236052;--h4:#2f7762;--h5:#4a9073;--h6:#73a986;--h7:#a5c4a0;--h8:#dde3c3;"
+	"--none:#262b2a}}\n"
+	"*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.55 system-ui,sans-serif}\n"
+	"main{max-width:78rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}\n"
+	"h1{font-size:2rem;line-height:1.2;margin:0 0 .5rem}h2{font-size:1.25rem;margin:0 0 .75rem}p{margin:.4rem 0;max-width:70ch}\n"
+	".lead{font-size:1.15rem}.soft{color:var(--soft)}.warn{background:var(--warnback);color:var(--warn);border-radius:.5rem;"
+	"padding:.75rem 1rem;margin:1rem 0}\n"
+	".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.75rem;margin:1.5rem 0;padding:0;list-style:none}\n"
+	".facts li,section{background:var(--card);border:1px solid var(--line);border-radius:.75rem}.facts li{padding:.8rem 1rem}\n"
+	".facts b{display:block;font-size:1.5rem;line-height:1.2;font-weight:650}section{padding:1.25rem;margin:1rem 0;overflow-x:auto}\n"
+	".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem}.pair section{margin:0}\n"
+	"svg{display:block;width:100%;height:auto;max-width:46rem}svg text{fill:var(--ink);font:11px system-ui,sans-serif}\n"
+	"table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--line)}\n"
+	"th:first-child,td:first-child,td.names,th.names{text-align:left}td.names{max-width:40rem;overflow-wrap:anywhere}\n"
+	".chip{display:inline-block;min-width:1.7em;padding:0 .45em;border-radius:1em;color:#fff;text-align:center;font-weight:650}\n"
+	".g0{--g:#0067a5}.g1{--g:#b3460b}.g2{--g:#007a5a}.g3{--g:#8e3c8b}.g4{--g:#7a6200}.g5{--g:#b02a4c}.g6{--g:#4a5a9e}.g7{--g:#4f6b1f}\n"
+	".chip{background:var(--g)}.dot circle{fill:var(--g);stroke:var(--card);stroke-width:1.5}svg .dot text.in{fill:#fff;font-weight:650}\n"
+	".bar{display:inline-block;height:.7em;background:var(--g);border-radius:.35em;vertical-align:baseline}\n"
+	".h0{fill:var(--h0)}.h1{fill:var(--h1)}.h2{fill:var(--h2)}.h3{fill:var(--h3)}.h4{fill:var(--h4)}.h5{fill:var(--h5)}.h6{fill:var(--h6)}"
+	".h7{fill:var(--h7)}.h8{fill:var(--h8)}.hn{fill:var(--none)}.cut{stroke:var(--card);stroke-width:3}\n"
+	"pre{background:var(--page);border:1px solid var(--line);border-radius:.5rem;padding:.8rem 1rem;overflow-x:auto;font-size:.9rem}\n"
+	"summary{cursor:pointer}details{margin-top:1rem}\n"
+	"@media print{body{background:#fff;font-size:11pt}main{padding:0;max-width:none}section,.facts li{break-inside:avoid;border-color:#999}"
+	"details:not([open])>*:not(summary){display:none}svg{max-width:16cm}rect,circle,.chip,.bar{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
+	"</style>\n</head>\n<body>\n<main>\n";
+
+struct page {
+	const struct probe_outcome *outcome;
+	FILE *file;
+	uint32_t *order;
+	double *x, *y;
+};
+
+static const char *name_of(const struct page *page, uint32_t host)
+{
+	return page->outcome->found.survey.names[host];
+}
+
+static uint32_t group_of(const struct page *page, uint32_t host)
+{
+	return page->outcome->found.grouping.group_of[host];
+}
+
+/* ---- the beginning ---- */
+
+static void fact(FILE *file, const char *value, const char *what)
+{
+	fputs("<li><b>", file);
+	svg_escaped(file, value);
+	fputs("</b>", file);
+	svg_escaped(file, what);
+	fputs("</li>\n", file);
+}
+
+static void write_facts(const struct page *page)
+{
+	const struct probe_outcome *outcome = page->outcome;
+	const struct verdict *verdict = &outcome->verdict;
+	char text[PROBE_NUMBER];
+
+	fputs("<ul class=\"facts\">\n", page->file);
+	snprintf(text, sizeof(text), "%u", outcome->found.survey.count);
+	fact(page->file, text, "hosts");
+	snprintf(text, sizeof(text), "%u", outcome->found.grouping.count);
+	fact(page->file, text, outcome->found.grouping.count == 1 ? "group" : "groups");
+	fact(page->file, verdict_word_text(verdict->word), "is the verdict");
+	if (isfinite(verdict->within) && isfinite(verdict->across)) {
+		fact(page->file, probe_distance_text(verdict->kind, verdict->within, text), "within groups");
+		fact(page->file, probe_distance_text(verdict->kind, verdict->across, text), "between groups");
+	}
+	if (!outcome->stored) {
+		snprintf(text, sizeof(text), "%.1f s", outcome->found.seconds);
+		fact(page->file, text, "of probing");
+	}
+	fputs("</ul>\n", page->file);
+}
+
+static void write_paragraph(const struct page *page, const char *css, const char *text)
+{
+	if (!text[0])
+		return;
+	fprintf(page->file, "<p class=\"%s\">%c", css, text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0]);
+	svg_escaped(page->file, text + 1);
+	fputs(".</p>\n", page->file);
+}
+
+static void write_beginning(const struct page *page)
+{
+	const struct probe_outcome *outcome = page->outcome;
+	uint32_t hosts = outcome->found.survey.count;
+	char text[PROBE_SENTENCE];
+
+	fprintf(page->file, "%s%u hosts</title>\n%s", head, hosts, style);
+	fprintf(page->file, "<h1>The network between %u hosts</h1>\n", hosts);
+	write_paragraph(page, "lead", probe_say_sure(outcome, text));
+	write_paragraph(page, "lead", probe_say_uplinks(outcome, text));
+	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
+		write_paragraph(page, "warn", probe_say_lost(outcome, i, text));
+	write_facts(page);
+}
+
+/* ---- the map ---- */
+
+static void write_dot(const struct page *page, uint32_t host)
+{
+	double x = MAP_EDGE + page->x[host] * (MAP - 2 * MAP_EDGE), y = MAP_EDGE + page->y[host] * (MAP - 2 * MAP_EDGE);
+	uint32_t group = group_of(page, host);
+	bool named = page->outcome->found.survey.count <= NAMES_MOST;
+
+	fprintf(page->file, "<g class=\"dot g%u\"><title>", group % COLOURS);
+	svg_escaped(page->file, name_of(page, host));
+	fprintf(page->file, ", group %u</title><circle cx=\"%.1f\" cy=\"%.1f\" r=\"9\"/><text class=\"in\" x=\"%.1f\" y=\"%.1f\" "
+	        "text-anchor=\"middle\">%u</text>", group, x, y, x, y + 4, group);
+	if (named) {
+		bool left = x > MAP / 2;
+		fprintf(page->file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", left ? x - 13 : x + 13, y + 4, left ? "end" : "start");
+		svg_escaped(page->file, name_of(page, host));
+		fputs("</text>", page->file);
+	}
+	fputs("</g>\n", page->file);
+}
+
+static void write_map(const struct page *page)
+{
+	fprintf(page->file, "<section><h2>Map</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Hosts as points; near in the network is "
+	        "near in the picture. The groups are listed below.\">\n", MAP, MAP);
+	for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
+		write_dot(page, i);
+	fputs("</svg>\n<p class=\"soft\">Every host as a point, such that what was measured to be near is near. The number is its group. Only "
+	      "distances mean something, not directions.</p></section>\n", page->file);
+}
+
+/* ---- the heat map ---- */
+
+/* The mean of the distances between two stretches of hosts; NAN: none is known. */
+static double mean_between(const struct page *page, const struct matrix *matrix, uint32_t cells, uint32_t row, uint32_t column)
+{
+	uint32_t n = matrix->size, known = 0;
+	double sum = 0;
+
+	for (uint32_t i = row * n / cells; i < (row + 1) * n / cells; i++)
+		for (uint32_t j = column * n / cells; j < (column + 1) * n / cells; j++) {
+			double each = matrix_get(matrix, page->order[i], page->order[j]);
+			if (i == j || !isfinite(each))
+				continue;
+			sum += each;
+			known++;
+		}
+	return known ? sum / known : NAN;
+}
+
+static void find_range(const struct matrix *matrix, double *out_least, double *out_most)
+{
+	*out_least = INFINITY;
+	*out_most = 0;
+	for (uint32_t i = 0; i < matrix->size; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			double each = matrix_get(matrix, i, j);
+			if (!isfinite(each) || each <= 0)
+				continue;
+			*out_least = fmin(*out_least, each);
+			*out_most = fmax(*out_most, each);
+		}
+}
+
+/* By ratios, as distances differ by factors. */
+static uint32_t shade(double value, double least, double most)
+{
+	double place = most > least * 1.0001 ? log(value / least) / log(most / least) : 0;
+
+	return (uint32_t)fmin(fmax(place * SHADES, 0), SHADES - 1);
+}
+
+static void write_cell(const struct page *page, enum survey_kind kind, uint32_t cells, uint32_t row, uint32_t column, const double *range)
+{
+	const struct matrix *matrix = &page->outcome->found.survey.matrices[kind];
+	double value = mean_between(page, matrix, cells, row, column), side = HEAT / cells;
+	char text[PROBE_NUMBER], css[8] = "hn";
+
+	if (isfinite(value))
+		snprintf(css, sizeof(css), "h%u", shade(value, range[0], range[1]));
+	fprintf(page->file, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">", css, 100 + column * side, row * side,
+	        side + 0.05, side + 0.05);
+	if (row != column && cells <= NAMES_MOST) {
+		fputs("<title>", page->file);
+		svg_escaped(page->file, name_of(page, page->order[row * matrix->size / cells]));
+		fputs(" – ", page->file);
+		svg_escaped(page->file, name_of(page, page->order[column * matrix->size / cells]));
+		fprintf(page->file, ": %s</title>", probe_distance_text(kind, value, text));
+	}
+	fputs("</rect>\n", page->file);
+}
+
+/* Lines between the groups, and who is who. */
+static void write_frame(const struct page *page, uint32_t hosts)
+{
+	double side = HEAT / hosts;
+
+	for (uint32_t i = 0; i < hosts; i++) {
+		if (i > 0 && group_of(page, page->order[i]) != group_of(page, page->order[i - 1]))
+			fprintf(page->file, "<path class=\"cut\" d=\"M100 %.2fh%.0fM%.2f 0v%.0f\"/>\n", i * side, HEAT, 100 + i * side, HEAT);
+		if (hosts > NAMES_MOST)
+			continue;
+		fprintf(page->file, "<text x=\"94\" y=\"%.2f\" text-anchor=\"end\">", (i + 0.5) * side + 4);
+		svg_escaped(page->file, name_of(page, page->order[i]));
+		fputs("</text>\n", page->file);
+	}
+}
+
+static void write_legend(const struct page *page, enum survey_kind kind, const double *range)
+{
+	char text[PROBE_NUMBER];
+
+	fputs("<svg viewBox=\"0 0 740 34\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
+	for (uint32_t s = 0; s < SHADES; s++)
+		fprintf(page->file, "<rect class=\"h%u\" x=\"%.0f\" y=\"2\" width=\"40.5\" height=\"14\"/>\n", s, 100 + s * 40.0);
+	fprintf(page->file, "<text x=\"100\" y=\"30\">near: %s</text>", probe_distance_text(kind, range[0], text));
+	fprintf(page->file, "<text x=\"460\" y=\"30\" text-anchor=\"end\">far: %s</text>", probe_distance_text(kind, range[1], text));
+	fputs("<rect class=\"hn\" x=\"490\" y=\"2\" width=\"40\" height=\"14\"/><text x=\"536\" y=\"14\">not known</text></svg>\n", page->file);
+}
+
+static void write_numbers(const struct page *page, enum survey_kind kind)
+{
+	const struct survey *survey = &page->outcome->found.survey;
+	char text[PROBE_NUMBER];
+
+	if (survey->count > PROBE_TABLE_HOSTS)
+		return;
+	fputs("<details><summary>The same as numbers</summary><table><thead><tr><th scope=\"col\">from</th>", page->file);
+	for (uint32_t j = 0; j < survey->count; j++) {
+		fputs("<th scope=\"col\">", page->file);
+		svg_escaped(page->file, name_of(page, page->order[j]));
+		fputs("</th>", page->file);
+	}
+	fputs("</tr></thead><tbody>\n", page->file);
+	for (uint32_t i = 0; i < survey->count; i++) {
+		fputs("<tr><th scope=\"row\">", page->file);
+		svg_escaped(page->file, name_of(page, page->order[i]));
+		fputs("</th>", page->file);
+		for (uint32_t j = 0; j < survey->count; j++)
+			fprintf(page->file, "<td>%s</td>",
+			        i == j ? "" : probe_distance_text(kind, matrix_get(&survey->matrices[kind], page->order[i], page->order[j]), text));
+		fputs("</tr>\n", page->file);
+	}
+	fputs("</tbody></table></details>\n", page->file);
+}
+
+static void write_heat(const struct page *page, enum survey_kind kind)
+{
+	const struct matrix *matrix = &page->outcome->found.survey.matrices[kind];
+	uint32_t cells = matrix->size < CELLS_MOST ? matrix->size : CELLS_MOST;
+	double range[2];
+
+	if (matrix->size == 0)
+		return;
+	find_range(matrix, &range[0], &range[1]);
+	fprintf(page->file, "<section><h2>%s</h2>\n<svg viewBox=\"0 0 740 %.0f\" role=\"img\" aria-label=\"Matrix of all pairs of hosts, ordered by "
+	        "groups\">\n", kind == SURVEY_LATENCY ? "Latency, there and back" : "Bandwidth, with all hosts sending", HEAT);
+	for (uint32_t row = 0; row < cells; row++)
+		for (uint32_t column = 0; column < cells; column++)
+			write_cell(page, kind, cells, row, column, range);
+	write_frame(page, matrix->size);
+	fputs("</svg>\n", page->file);
+	write_legend(page, kind, range);
+	fputs("<p class=\"soft\">Hosts are ordered by their groups. Where groups are real, squares along the diagonal stand out.</p>\n", page->file);
+	write_numbers(page, kind);
+	fputs("</section>\n", page->file);
+}
+
+/* ---- groups, and how sure ---- */
+
+static void write_group(const struct page *page, uint32_t group)
+{
+	const struct found *found = &page->outcome->found;
+	char out[PROBE_NUMBER], in[PROBE_NUMBER];
+	uint32_t size = 0;
+	double least = INFINITY, most = 0;
+
+	for (uint32_t i = 0; i < found->survey.count; i++)
+		if (found->grouping.group_of[i] == group) {
+			size++;
+			least = fmin(least, found->rate_out[i]);
+			most = fmax(most, found->rate_out[i]);
+		}
+	fprintf(page->file, "<tr><td><span class=\"chip g%u\">%u</span></td><td>%u</td><td>%s</td><td>%s</td>", group % COLOURS, group, size,
+	        probe_rate_text(found->grouping.count > 1 ? found->uplink_out[group] : 0, out),
+	        probe_rate_text(found->grouping.count > 1 ? found->uplink_in[group] : 0, in));
+	fprintf(page->file, "<td>%s to %s</td><td class=\"names\">", probe_rate_text(least, out), probe_rate_text(most, in));
+	for (uint32_t i = 0; i < found->survey.count; i++) {
+		if (found->grouping.group_of[i] != group)
+			continue;
+		svg_escaped(page->file, found->survey.names[i]);
+		fputc(' ', page->file);
+	}
+	fputs("</td></tr>\n", page->file);
+}
+
+static void write_groups(const struct page *page)
+{
+	fputs("<section><h2>Groups</h2>\n<table><thead><tr><th scope=\"col\">group</th><th scope=\"col\">hosts</th><th scope=\"col\">out together</th>"
+	      "<th scope=\"col\">in together</th><th scope=\"col\">each host</th><th scope=\"col\" class=\"names\">members</th></tr></thead><tbody>\n",
+	      page->file);
+	for (uint32_t g = 0; g < page->outcome->found.grouping.count; g++)
+		write_group(page, g);
+	fputs("</tbody></table>\n<p class=\"soft\">Rates are what TCP carried, in the best of a few rounds; a dash was not measured.</p></section>\n",
+	      page->file);
+}
+
+static void write_belonging(const struct page *page, uint32_t host)
+{
+	double value = page->outcome->verdict.belonging[host];
+
+	fputs("<tr><td>", page->file);
+	svg_escaped(page->file, name_of(page, host));
+	fprintf(page->file, "</td><td>%.2f</td><td class=\"names\"><span class=\"bar g%u\" style=\"width:%.1fem\"></span></td></tr>\n", value,
+	        group_of(page, host) % COLOURS, 12 * fmin(fmax(value, 0.02), 1));
+}
+
+static void write_sure(const struct page *page)
+{
+	const struct verdict *verdict = &page->outcome->verdict;
+	const struct candidates_choice *choice = &verdict->kinds[verdict->kind].choice;
+
+	fputs("<section><h2>How sure</h2>\n", page->file);
+	fprintf(page->file, "<p>Of the evidence for all groupings that were looked at, this one has %.1f %%. Groupings from other random starts agree with "
+	        "it to %.2f (adjusted mutual information: 1 is the same, 0 is chance).</p>\n", choice->sure * 100, choice->agreement);
+	if (isfinite(verdict->kinds_agree))
+		fprintf(page->file, "<p>Latency and bandwidth were grouped separately, too: their groups agree to %.2f.</p>\n", verdict->kinds_agree);
+	if (page->outcome->truth.known)
+		fprintf(page->file, "<p>Against the racks that were given, the groups agree to %.3f.</p>\n", page->outcome->truth.ami);
+	if (verdict->grouping.count > 1 && page->outcome->found.survey.count <= CELLS_MOST) {
+		fputs("<details open><summary>How much each host belongs to its group: 1 is entirely, 0 as much as to the next one, below 0 "
+		      "less</summary>\n<table><tbody>\n", page->file);
+		for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
+			write_belonging(page, page->order[i]);
+		fputs("</tbody></table></details>\n", page->file);
+	}
+	fputs("</section>\n", page->file);
+}
+
+static void write_end(const struct page *page)
+{
+	const char *path = page->outcome->options->out ? page->outcome->options->out : "topology.txt";
+
+	fputs("<section><h2>What to do with it</h2>\n", page->file);
+	if (!page->outcome->has_rates) {
+		write_paragraph(page, "warn", page->outcome->rates_missing);
+	} else {
+		fprintf(page->file, "<p>The topology%s says all this to the library, so that plans keep traffic within groups:</p>\n<pre>",
+		        page->outcome->options->out ? "" : " (written with <code>--out</code>)");
+		fputs("espalier run --topology ", page->file);
+		svg_escaped(page->file, path);
+		fputs(" --hosts ... -- ./train\nESP_TOPOLOGY=", page->file);
+		svg_escaped(page->file, path);
+		fputs(" torchrun ... train.py\nespalier sim run --topology ", page->file);
+		svg_escaped(page->file, path);
+		fputs(" ...     # what would another plan take?</pre>\n", page->file);
+	}
+	fputs("<p class=\"soft\">Networks change: probe again when hosts do, or when steps take longer than they did.</p></section>\n"
+	      "</main>\n</body>\n</html>\n", page->file);
+}
+
+static void write_page(const struct page *page)
+{
+	write_beginning(page);
+	fputs("<div class=\"pair\">\n", page->file);
+	write_map(page);
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
+		write_heat(page, (enum survey_kind)k);
+	fputs("</div>\n", page->file);
+	write_groups(page);
+	write_sure(page);
+	write_end(page);
+}
 
 enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
 {
-	(void)outcome; (void)file;
-	return error_set(err, ESP_EUNSUPPORTED, "not yet");
+	uint32_t hosts = outcome->found.survey.count;
+	struct page page = {
+		.outcome = outcome,
+		.file = file,
+		.order = calloc(hosts, sizeof(uint32_t)),
+		.x = calloc(hosts, sizeof(double)),
+		.y = calloc(hosts, sizeof(double)),
+	};
+	enum esp_status status = page.order && page.x && page.y ? ESP_OK : ESP_ENOMEM;
+
+	if (status == ESP_OK)
+		status = probe_map(&outcome->verdict.kinds[outcome->verdict.kind].candidates.embedding, page.x, page.y);
+	if (status == ESP_OK) {
+		probe_order(outcome, page.order);
+		write_page(&page);
+		status = ferror(file) ? ESP_EIO : ESP_OK;
+	}
+	free(page.order);
+	free(page.x);
+	free(page.y);
+	return status == ESP_OK ? ESP_OK : error_set(err, status, "the report cannot be written");
 }

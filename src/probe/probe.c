@@ -502,14 +502,14 @@ static enum esp_status play_rates(struct prober *prober, const struct target_gro
                                   struct found *found, struct error *err)
 {
 	const struct timing *timing = &prober->timing;
-	struct play play = {target_within, groups, 0, timing->within_rounds, timing->final_slot_ns, streams_of(prober), "rates of hosts"};
+	struct play play = {target_within, groups, 0, timing->within_rounds, timing->within_slot_ns, streams_of(prober), "rates of hosts"};
 
 	note_rates(prober, kept, count, found);
 	enum esp_status status = play_and_report(prober, &play, err);
 	if (status == ESP_OK)
 		note_rates(prober, kept, count, found);
 	for (uint32_t r = 0; r < timing->between_rounds && status == ESP_OK; r++) {
-		play = (struct play){target_between, groups, r, 1, timing->final_slot_ns, r == 1 ? streams_of(prober) : 1, "rates of groups"};
+		play = (struct play){target_between, groups, r, 1, timing->between_slot_ns, r == 1 ? streams_of(prober) : 1, "rates of groups"};
 		status = play_and_report(prober, &play, err);
 		if (status == ESP_OK)
 			status = note_uplinks(prober, kept, count, found, err);

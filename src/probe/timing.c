@@ -6,11 +6,12 @@
  * Shares of the time. A latency is known after some dozen packets, a bandwidth only after TCP has found it: so most goes there. What
  * is kept back is for pairs that have to be probed again, the last rounds and meeting.
  */
-#define LATENCY_SHARE 0.18
-#define BANDWIDTH_SHARE 0.60
-#define ALONE_SHARE 0.70 /* of the one kind that is wanted */
-#define FINAL_SHARE 0.13
-#define AGAIN_SHARE 0.09
+#define LATENCY_SHARE 0.15
+#define BANDWIDTH_SHARE 0.53
+#define ALONE_SHARE 0.65 /* of the one kind that is wanted */
+#define WITHIN_SHARE 0.04
+#define BETWEEN_SHARE 0.16
+#define AGAIN_SHARE 0.08
 
 #define LATENCY_SLOT_LEAST (12 * NS_PER_MS)
 #define LATENCY_SLOT_MOST (60 * NS_PER_MS)
@@ -18,10 +19,11 @@
 #define LATENCY_AGAIN (250 * NS_PER_MS)
 #define BANDWIDTH_SLOT_LEAST (70 * NS_PER_MS)
 #define BANDWIDTH_SLOT_MOST (500 * NS_PER_MS)
-#define BANDWIDTH_SLOT_WANTED (110 * NS_PER_MS)
+#define BANDWIDTH_SLOT_WANTED (150 * NS_PER_MS)
 #define BANDWIDTH_PASSES_MOST 6u
-#define FINAL_SLOT_LEAST (150 * NS_PER_MS)
-#define FINAL_SLOT_MOST (500 * NS_PER_MS)
+#define WITHIN_SLOT_LEAST (120 * NS_PER_MS)
+#define BETWEEN_SLOT_LEAST (250 * NS_PER_MS) /* many flows have to share a way, and lose while they find out how */
+#define FINAL_SLOT_MOST (1000 * NS_PER_MS)
 #define WITHIN_ROUNDS 2u
 #define BETWEEN_ROUNDS 3u
 #define ASKS 40u
@@ -64,7 +66,8 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 		plan_latency(out, ns * (both ? LATENCY_SHARE : ALONE_SHARE));
 	if (wish->bandwidth)
 		plan_bandwidth(out, ns * (both ? BANDWIDTH_SHARE : ALONE_SHARE));
-	out->final_slot_ns = clamp(ns * FINAL_SHARE / (WITHIN_ROUNDS + BETWEEN_ROUNDS), FINAL_SLOT_LEAST, FINAL_SLOT_MOST);
+	out->within_slot_ns = clamp(ns * WITHIN_SHARE / WITHIN_ROUNDS, WITHIN_SLOT_LEAST, FINAL_SLOT_MOST);
+	out->between_slot_ns = clamp(ns * BETWEEN_SHARE / BETWEEN_ROUNDS, BETWEEN_SLOT_LEAST, FINAL_SLOT_MOST);
 	double again = ns * AGAIN_SHARE / (both ? 2 : 1);
 	if (wish->latency)
 		out->latency_again = (uint32_t)clamp(again / (double)out->latency_again_ns, 1, 64);
@@ -74,7 +77,7 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	                       (double)out->rounds * out->bandwidth_passes * (double)out->bandwidth_slot_ns +
 	                       (double)out->latency_again * (double)out->latency_again_ns +
 	                       (double)out->bandwidth_again * (double)out->bandwidth_slot_ns +
-	                       (double)(WITHIN_ROUNDS + BETWEEN_ROUNDS) * (double)out->final_slot_ns);
+	                       (double)WITHIN_ROUNDS * (double)out->within_slot_ns + (double)BETWEEN_ROUNDS * (double)out->between_slot_ns);
 }
 
 /* A round trip or two, of packets that may stand behind what is left of the round before. */

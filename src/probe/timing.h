@@ -22,7 +22,7 @@ struct timing {
 	uint32_t latency_again, bandwidth_again; /* rounds of those who are probed again, at most */
 	uint64_t latency_again_ns; /* longer: perhaps they are far */
 	uint32_t within_rounds, between_rounds; /* of groups that were found */
-	uint64_t final_slot_ns;
+	uint64_t within_slot_ns, between_slot_ns;
 	double seconds;            /* that it takes at the most, without grouping */
 };
 
