@@ -14,6 +14,8 @@
 /* Groups that are less apart than that are of no use to anybody, however clearly they show. */
 #define APART 1.05
 
+#define FAR 2.0 /* medians */
+
 const char *verdict_word_text(enum verdict_word word)
 {
 	static const char *const texts[] = {
@@ -32,21 +34,75 @@ void verdict_fini(struct verdict *verdict)
 	*verdict = (struct verdict){0};
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t count)
+{
+	if (count == 0)
+		return NAN;
+	qsort(values, count, sizeof(*values), compare);
+	return values[count / 2];
+}
+
 /* ---- what each kind says ---- */
 
-static enum esp_status ask_kind(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
+/*
+ * Where flows share a way, one of them may get a tenth of its share in its short time: its inverse is ten times too far, and nothing
+ * errs as much in the other direction. So nothing counts as further than twice the median. In equal groups most pairs are
+ * of different ones, and that is beyond what they should be; otherwise it is at least beyond what hosts of one group are.
+ */
+static enum esp_status tame(const struct matrix *matrix, struct matrix *out, struct error *err)
+{
+	uint32_t n = matrix->size, known = 0;
+	double *values = calloc((size_t)n * n, sizeof(*values));
+	enum esp_status status = values ? matrix_copy(out, matrix, err) : error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
+
+	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (isfinite(matrix_get(matrix, i, j)))
+				values[known++] = matrix_get(matrix, i, j);
+	double most = status == ESP_OK ? FAR * median(values, known) : NAN;
+	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (matrix_get(matrix, i, j) > most)
+				matrix_set(out, i, j, most);
+	free(values);
+	return status;
+}
+
+static enum esp_status ask(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
 {
 	const struct candidates_options options = {
 		.seed = wish->seed,
 		.groups_most = wish->groups,
 	};
 
-	if (matrix->size == 0)
-		return ESP_OK;
 	enum esp_status status = candidates_make(matrix, &options, &out->candidates, err);
 	if (status == ESP_OK)
 		status = candidates_choose(matrix, &options, &out->candidates, &out->choice, err);
 	out->measured = status == ESP_OK;
+	return status;
+}
+
+static enum esp_status ask_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish, struct verdict_kind *out,
+                                struct error *err)
+{
+	const struct matrix *matrix = &survey->matrices[kind];
+	struct matrix tamed = {0};
+
+	if (matrix->size == 0)
+		return ESP_OK;
+	if (kind == SURVEY_LATENCY)
+		return ask(matrix, wish, out, err);
+	enum esp_status status = tame(matrix, &tamed, err);
+	if (status == ESP_OK)
+		status = ask(&tamed, wish, out, err);
+	matrix_fini(&tamed);
 	return status;
 }
 
@@ -133,21 +189,6 @@ static enum esp_status choose_free(struct verdict *verdict, struct error *err)
 
 /* ---- how sure ---- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, uint32_t count)
-{
-	if (count == 0)
-		return NAN;
-	qsort(values, count, sizeof(*values), compare);
-	return values[count / 2];
-}
-
 static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *verdict, struct error *err)
 {
 	uint32_t n = matrix->size, inside = 0, outside = 0;
@@ -226,7 +267,7 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
-		status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
+		status = ask_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
 		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(&verdict, err);
 	if (status == ESP_OK)

@@ -19,7 +19,7 @@
 #define LATENCY_AGAIN (250 * NS_PER_MS)
 #define BANDWIDTH_SLOT_LEAST (70 * NS_PER_MS)
 #define BANDWIDTH_SLOT_MOST (500 * NS_PER_MS)
-#define BANDWIDTH_SLOT_WANTED (150 * NS_PER_MS)
+#define BANDWIDTH_SLOT_WANTED (130 * NS_PER_MS)
 #define BANDWIDTH_PASSES_MOST 6u
 #define WITHIN_SLOT_LEAST (120 * NS_PER_MS)
 #define BETWEEN_SLOT_LEAST (250 * NS_PER_MS) /* many flows have to share a way, and lose while they find out how */
