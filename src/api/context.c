@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/exit.h"
+#include "api/probing_start.h"
 #include "runtime/grow.h"
 
 static void log_line(void *argument, enum log_level level, const char *line)
@@ -58,6 +59,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 	}
 	exit_watch(context);
 	*out = (struct esp_context *)(void *)context;
+	probing_at_start(*out);
 	return ESP_OK;
 }
 

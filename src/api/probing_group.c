@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "topo/quality.h"
+#include "tune/choose.h"
 
 /* Of the evidence for all candidates, and of the agreement with what other seeds find: from 0 to 1. */
 #define SURE_SHARE 0.95
@@ -15,6 +16,11 @@
 #define APART 1.05
 
 #define FAR 2.0 /* medians */
+
+/* Who is let to the cost model, and the call that it is asked about. */
+#define EVIDENCE_SHARE 0.9
+#define SHORTLIST 16u
+#define CALL_BYTES (UINT64_C(100) << 20)
 
 const char *verdict_word_text(enum verdict_word word)
 {
@@ -170,8 +176,8 @@ static enum verdict_word judge(const struct verdict_kind *kind)
 	return choice->sure >= LIKELY_SHARE && choice->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
 }
 
-/* Of the kinds that show groups, that which shows them more clearly; latency, if both do. */
-static enum esp_status choose_free(struct verdict *verdict, struct error *err)
+/* Of the kinds that show groups, that which shows them more clearly; latency, if both do. SURVEY_KINDS: nothing was measured. */
+static uint32_t clearest(const struct verdict *verdict)
 {
 	uint32_t best = SURVEY_KINDS;
 
@@ -180,10 +186,65 @@ static enum esp_status choose_free(struct verdict *verdict, struct error *err)
 		if (kind->measured && (best == SURVEY_KINDS || weight_of(kind) > weight_of(&verdict->kinds[best])))
 			best = k;
 	}
+	return best;
+}
+
+/* The candidates that the distances speak for about as much as for the best one. Returns how many. */
+static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **groupings, uint32_t *indices)
+{
+	double least = EVIDENCE_SHARE * chosen_of(kind)->evidence;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < kind->candidates.count && count < SHORTLIST; i++) {
+		const struct candidate *candidate = &kind->candidates.list[i];
+		if (candidate->grouping.count < 2 || candidate->evidence < least)
+			continue;
+		indices[count] = i;
+		groupings[count++] = candidate->grouping.group_of;
+	}
+	return count;
+}
+
+/*
+ * Of those the one whose fastest plan is the fastest, by the distances as they were measured. Without bandwidths the cost model has
+ * nothing to go by but that latency is like them: the evidence decides then.
+ */
+static enum esp_status choose_by_cost(const struct survey *survey, struct verdict_kind *kind, struct error *err)
+{
+	const struct matrix *inverse = &survey->matrices[SURVEY_INVERSE_BANDWIDTH], *rtt = &survey->matrices[SURVEY_LATENCY];
+	const uint32_t *groupings[SHORTLIST];
+	uint32_t indices[SHORTLIST], best = 0, count = shortlist(kind, groupings, indices);
+	struct matrix latency = {0};
+	struct tune_network network = {.nodes = survey->count, .seconds_per_byte = inverse->at};
+	enum esp_status status = ESP_OK;
+
+	if (inverse->size == 0 || count < 2)
+		return ESP_OK;
+	if (rtt->size > 0) {
+		status = matrix_copy(&latency, rtt, err);
+		for (size_t i = 0; i < (size_t)latency.size * latency.size && status == ESP_OK; i++)
+			latency.at[i] /= 2; /* one way */
+		network.latency = latency.at;
+	}
+	if (status == ESP_OK)
+		status = tune_choose_grouping(&network, groupings, count, CALL_BYTES, &best, NULL, err);
+	matrix_fini(&latency);
+	if (status == ESP_OK)
+		kind->choice.index = indices[best];
+	return status;
+}
+
+static enum esp_status choose_free(const struct survey *survey, struct verdict *verdict, struct error *err)
+{
+	uint32_t best = clearest(verdict);
+
 	if (best == SURVEY_KINDS)
-		return error_set(err, ESP_EINVAL, "nothing was measured");
-	verdict->word = judge(&verdict->kinds[best]);
-	const struct verdict_kind *kind = &verdict->kinds[best];
+		return error_set(err, ESP_EINVAL, "nothing of that kind was measured");
+	struct verdict_kind *kind = &verdict->kinds[best];
+	verdict->word = judge(kind);
+	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, kind, err) : ESP_OK;
+	if (status != ESP_OK)
+		return status;
 	return take(verdict, (enum survey_kind)best, shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
 }
 
@@ -269,7 +330,7 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
 		status = ask_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
-		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(&verdict, err);
+		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, &verdict, err);
 	if (status == ESP_OK)
 		status = measure_gap(&survey->matrices[verdict.kind], &verdict, err);
 	if (status == ESP_OK)

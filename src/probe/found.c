@@ -269,6 +269,24 @@ enum esp_status found_print_topology(const struct found *found, const char *cons
 	return ferror(file) ? error_set(err, ESP_EIO, "cannot write the topology") : ESP_OK;
 }
 
+enum esp_status found_print_lost(const struct found *found, FILE *file, struct error *err)
+{
+	char root[TOPOLOGY_NAME], name[TOPOLOGY_NAME];
+	double rate = INFINITY;
+
+	for (uint32_t i = 0; i < found->survey.count; i++)
+		rate = fmin(rate, fmin(found->rate_out[i], found->rate_in[i]));
+	switch_name(found, "core", UINT32_MAX, root);
+	for (uint32_t i = 0; i < found->lost_count; i++) {
+		enum esp_status status = host_name(found->lost[i].name, name, err);
+		if (status != ESP_OK)
+			return status;
+		fprintf(file, "host %s under %s", name, root);
+		print_link(file, rate, rate, 0);
+	}
+	return ferror(file) ? error_set(err, ESP_EIO, "cannot write the topology") : ESP_OK;
+}
+
 enum esp_status probe_topology(const struct found *found, struct topology **out, struct error *err)
 {
 	char *text = NULL;

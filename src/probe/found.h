@@ -49,6 +49,9 @@ void found_uplinks(const struct report_row *rows, uint32_t hosts, const struct g
  */
 ESP_CHECKED enum esp_status found_print_topology(const struct found *found, const char *const *comments, FILE *file, struct error *err);
 
+/* Lines behind that for hosts that were lost: beside all groups, with the rate of the slowest host. For jobs that have them all the same. */
+ESP_CHECKED enum esp_status found_print_lost(const struct found *found, FILE *file, struct error *err);
+
 /* The same, made. */
 ESP_CHECKED enum esp_status probe_topology(const struct found *found, struct topology **out, struct error *err);
 

@@ -97,7 +97,9 @@ static void test_uplinks(void)
 
 static void test_long_names(void)
 {
-	static const char *const list[] = {"a.very.long.domain.name.that.no.topology.takes", "a-host-name-that-no-topology-takes-as-it-is"};
+	static const char *const list[] = {
+		"a.very.long.domain.name.that.no.topology.takes.because.it.goes.on.and.on",
+		"a-host-name-that-no-topology-takes-as-it-is-and-that-goes-on-and-on"};
 	struct found found = {0};
 	struct topology *topology;
 	struct error err = {0};
@@ -114,11 +116,38 @@ static void test_long_names(void)
 	found_fini(&found);
 }
 
+/* A job has the hosts that could not be probed all the same: they stand apart. */
+static void test_lost(void)
+{
+	struct topology *topology;
+	struct found found;
+	struct error err = {0};
+	char *text;
+	size_t length;
+
+	build(&found);
+	found_estimate_rates(&found);
+	found.lost = calloc(1, sizeof(*found.lost));
+	CHECK(found.lost);
+	found.lost_count = 1;
+	snprintf(found.lost[0].name, sizeof(found.lost[0].name), "lost");
+	FILE *file = open_memstream(&text, &length);
+	CHECK(file && found_print_topology(&found, (const char *const[]){"a comment", NULL}, file, &err) == ESP_OK);
+	CHECK(found_print_lost(&found, file, &err) == ESP_OK && fclose(file) == 0);
+	CHECK_MSG(topology_parse(text, length, &topology, &err) == ESP_OK, "%s", err.text);
+	CHECK_U64(topology->host_count, 6);
+	CHECK(topology_rack(topology, topology_find(topology, "lost", 4)) == topology_root(topology));
+	topology_close(topology);
+	free(text);
+	found_fini(&found);
+}
+
 int main(void)
 {
 	test_topology();
 	test_estimates();
 	test_uplinks();
 	test_long_names();
+	test_lost();
 	return 0;
 }
