@@ -191,6 +191,11 @@ bool plan_masters_fit(const struct plan_masters *masters, const uint32_t *group_
 	return true;
 }
 
+bool plan_masters_are_of(const struct plan_masters *masters, const uint32_t *group_of, uint32_t workers)
+{
+	return masters->workers == workers && memcmp(masters->group_of, group_of, workers * sizeof(*group_of)) == 0;
+}
+
 bool plan_masters_same(const struct plan_masters *a, const struct plan_masters *b)
 {
 	return a->slots == b->slots && a->groups == b->groups && a->workers == b->workers &&

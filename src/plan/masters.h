@@ -48,6 +48,8 @@ void plan_masters_fini(struct plan_masters *masters);
 
 /* Does every slot name a group that there is and, in each group, one of its members? */
 bool plan_masters_fit(const struct plan_masters *masters, const uint32_t *group_of, uint32_t workers, uint32_t groups);
+/* Is it for these groups? */
+bool plan_masters_are_of(const struct plan_masters *masters, const uint32_t *group_of, uint32_t workers);
 bool plan_masters_same(const struct plan_masters *a, const struct plan_masters *b);
 
 static inline uint32_t plan_masters_local(const struct plan_masters *masters, uint32_t group, uint32_t slot)

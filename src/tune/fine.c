@@ -164,8 +164,8 @@ static bool move_one(struct plan_masters *masters, struct tune_view *view, struc
 	return true;
 }
 
-/* The first pair between which something can be moved. */
-static bool begin(struct plan_masters *masters, struct tune_view *view, uint64_t unit, const uint32_t *blame, bool *tried,
+/* One master, between the first pair for which that can be. */
+static bool move_worst(struct plan_masters *masters, struct tune_view *view, uint64_t unit, const uint32_t *blame, bool *tried,
                   struct tune_move *out)
 {
 	struct pair pair;
@@ -199,20 +199,24 @@ void tune_fine_step(struct tune_fine *fine, struct plan_masters *masters, const 
 	}
 	uint64_t unit = unit_of(masters, &view);
 	tune_blame(&view, scratch->blame);
-	if (unit == 0 || !begin(masters, &view, unit, scratch->blame, scratch->tried, out)) {
+	if (unit == 0 || !move_worst(masters, &view, unit, scratch->blame, scratch->tried, out)) {
 		fine->streak = 0;
 		return;
 	}
-	fine->streak = fine->streak > 0 && fine->worst == out->from ? fine->streak + 1 : 1;
+	bool is_same = fine->streak > 0 && (fine->worst == out->from || fine->best == out->to);
+	fine->streak = is_same ? fine->streak + 1 : 1;
 	fine->streak = fine->streak > STREAK_MOST ? STREAK_MOST : fine->streak;
 	fine->worst = out->from;
+	fine->best = out->to;
 	for (uint32_t i = 1; i < 1u << (fine->streak - 1); i++) {
-		struct pair pair = {out->from, NOBODY};
+		struct tune_move first = *out;
 
 		tune_blame(&view, scratch->blame);
-		pair.taker = find_taker(masters, pair.giver, scratch->blame, find_slot(masters, pair.giver, true) != NOBODY);
-		if (pair.taker == NOBODY || (uint64_t)scratch->blame[pair.giver] * 100 <= (uint64_t)scratch->blame[pair.taker] * TUNE_EPSILON_PERCENT ||
-		    !move_one(masters, &view, pair, unit, out))
+		if (!move_worst(masters, &view, unit, scratch->blame, scratch->tried, out))
 			return;
+		out->from = first.from; /* what is told is the first one */
+		out->to = first.to;
+		out->from_blame = first.from_blame;
+		out->to_blame = first.to_blame;
 	}
 }

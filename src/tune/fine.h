@@ -14,7 +14,8 @@
  * own group or, if there are more than two groups and the worst is a global master, in any. If that pair is not to be moved
  * between, the next worst is looked at: a node that is slow and has no master left is nobody's business any more. Nothing
  * is moved that would make the taker's time longer than the giver's was, so nothing is moved to and fro. If the same node
- * stays the worst, twice as much is moved each time.
+ * stays the worst, twice as much is moved each time; and likewise if the same node stays the best, which is how one that
+ * has recovered gets its share back from all the others.
  */
 #ifndef TUNE_FINE_H
 #define TUNE_FINE_H
@@ -29,12 +30,12 @@
 #define TUNE_EPSILON_PERCENT 110u
 
 struct tune_fine {
-	uint32_t worst;  /* of the step before       */
-	uint32_t streak; /* steps in a row; 0: none  */
+	uint32_t worst, best; /* giver and taker of the step before */
+	uint32_t streak;      /* steps in a row with one of them; 0: none */
 };
 
 struct tune_move {
-	uint32_t from, to;
+	uint32_t from, to;   /* of the first one: later ones of the step go from whoever is the worst then */
 	uint32_t moved;      /* masters; 0: nothing is to be moved          */
 	uint32_t global;     /* of these, global ones                       */
 	uint32_t from_blame, to_blame; /* in thousandths of beta + gamma    */

@@ -7,7 +7,7 @@
 
 #define ONE 1000u           /* the median, in weights                                       */
 #define SHIFTED_PERCENT 25u /* a weight that differs so much from the one dealt by          */
-#define WORTH_PERCENT 10u   /* and so much, once steps have changed: less is not worth it   */
+#define WORTH_PERCENT 10u   /* and so much, once steps have changed; half of it in bytes: less is not worth it */
 #define WORSE_PERCENT 10u   /* steps that are so much longer than before: Quicktune was wrong */
 #define COST_BYTES (UINT64_C(1) << 20)
 
@@ -17,6 +17,8 @@ static bool allocate(struct tuner *tuner, uint32_t workers)
 {
 	tuner->rates = calloc(workers, sizeof(*tuner->rates));
 	tuner->cross = calloc(workers, sizeof(*tuner->cross));
+	tuner->doubted = calloc(workers, sizeof(*tuner->doubted));
+	tuner->doubted_cross = calloc(workers, sizeof(*tuner->doubted_cross));
 	tuner->dealt = calloc(workers, sizeof(*tuner->dealt));
 	tuner->weights = calloc(workers, sizeof(*tuner->weights));
 	tuner->cross_weights = calloc(workers, sizeof(*tuner->cross_weights));
@@ -24,7 +26,7 @@ static bool allocate(struct tuner *tuner, uint32_t workers)
 	tuner->scratch.bytes = calloc(workers, sizeof(*tuner->scratch.bytes));
 	tuner->scratch.blame = calloc(workers, sizeof(*tuner->scratch.blame));
 	tuner->scratch.tried = calloc(workers, sizeof(*tuner->scratch.tried));
-	return tuner->rates && tuner->cross && tuner->dealt && tuner->weights && tuner->cross_weights && tuner->sorted &&
+	return tuner->rates && tuner->cross && tuner->doubted && tuner->doubted_cross && tuner->dealt && tuner->weights && tuner->cross_weights && tuner->sorted &&
 	       tuner->scratch.bytes && tuner->scratch.blame && tuner->scratch.tried;
 }
 
@@ -52,6 +54,8 @@ void tuner_fini(struct tuner *tuner)
 	plan_masters_fini(&tuner->before);
 	free(tuner->rates);
 	free(tuner->cross);
+	free(tuner->doubted);
+	free(tuner->doubted_cross);
 	free(tuner->dealt);
 	free(tuner->weights);
 	free(tuner->cross_weights);
@@ -64,21 +68,42 @@ void tuner_fini(struct tuner *tuner)
 
 /* ---- rates ---- */
 
-static uint64_t mean(uint64_t before, uint64_t now)
+/* The mean of what was known, `weight` times, and what is new. 0: not known. */
+static uint64_t mix(uint64_t before, uint64_t now, unsigned weight)
 {
-	return before == 0 || now == 0 ? before + now : before / 2 + now / 2;
+	if (before == 0 || now == 0)
+		return before + now;
+	return (uint64_t)(((wide)before * weight + now) / (weight + 1));
 }
 
-/* Smoothed over windows; afresh after one that was unlike those before. */
-static void take_rates(struct tuner *tuner, const struct tune_sample *sample, bool afresh)
+static void mix_rates(uint64_t *rates, uint64_t *cross, const struct tune_sample *sample, bool afresh, unsigned weight)
 {
 	for (uint32_t i = 0; i < sample->nodes; i++) {
-		uint64_t rate = tune_node_rate(&sample->at[i]), cross = sample->at[i].cross_rate;
-
-		tuner->rates[i] = afresh && rate > 0 ? rate : mean(tuner->rates[i], rate);
-		tuner->cross[i] = afresh && cross > 0 ? cross : mean(tuner->cross[i], cross);
+		rates[i] = mix(afresh ? 0 : rates[i], tune_node_rate(&sample->at[i]), weight);
+		cross[i] = mix(afresh ? 0 : cross[i], sample->at[i].cross_rate, weight);
 	}
-	tuner->has_rates = true;
+}
+
+static bool is_trigger(enum tune_verdict verdict)
+{
+	return verdict == TUNE_SLOWER || verdict == TUNE_FASTER || verdict == TUNE_SHIFTED;
+}
+
+/* Windows in doubt are kept apart: they are all that counts if the change lasts, and forgotten if not. */
+static void take_rates(struct tuner *tuner, const struct tune_sample *sample, enum tune_verdict verdict, bool was_in_doubt)
+{
+	size_t bytes = sample->nodes * sizeof(*tuner->rates);
+
+	if (verdict == TUNE_STEADY || verdict == TUNE_PAUSED) {
+		mix_rates(tuner->rates, tuner->cross, sample, !tuner->has_rates, 3);
+		tuner->has_rates = true;
+	}
+	if (verdict != TUNE_STEADY)
+		mix_rates(tuner->doubted, tuner->doubted_cross, sample, !was_in_doubt, 1);
+	if (is_trigger(verdict)) {
+		memcpy(tuner->rates, tuner->doubted, bytes);
+		memcpy(tuner->cross, tuner->doubted_cross, bytes);
+	}
 }
 
 static bool differs(uint64_t a, uint64_t b, unsigned percent)
@@ -165,6 +190,15 @@ static void remember_masters(struct tuner *tuner)
 	memcpy(tuner->before.local_master, from->local_master, (size_t)from->slots * from->groups * sizeof(*from->local_master));
 }
 
+static bool loads_differ(const struct plan_masters *a, const struct plan_masters *b)
+{
+	for (uint32_t i = 0; i < a->workers; i++) {
+		if (differs(plan_masters_load(a, i), plan_masters_load(b, i), WORTH_PERCENT / 2))
+			return true;
+	}
+	return false;
+}
+
 static enum tune_act deal_anew(struct tuner *tuner, struct tune_report *out)
 {
 	if (!weights_differ(tuner, WORTH_PERCENT)) {
@@ -179,12 +213,13 @@ static enum tune_act deal_anew(struct tuner *tuner, struct tune_report *out)
 		return TUNE_NOTHING;
 	}
 	memcpy(tuner->dealt, tuner->weights, tuner->masters.workers * sizeof(*tuner->dealt));
-	out->moved = count_moved(&tuner->masters, &tuner->before);
-	tuner->fine = (struct tune_fine){0};
-	if (out->moved == 0) {
+	if (!loads_differ(&tuner->masters, &tuner->before)) { /* others would be master of the same number of slots */
+		swap_masters(tuner);
 		tune_watch_accept(&tuner->watch);
 		return TUNE_NOTHING;
 	}
+	out->moved = count_moved(&tuner->masters, &tuner->before);
+	tuner->fine = (struct tune_fine){0};
 	tuner->cost_before = out->cost;
 	tune_watch_changed(&tuner->watch);
 	return TUNE_QUICK;
@@ -239,8 +274,9 @@ bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tu
 	out->verdict = tune_watch_step(&tuner->watch, out->cost, has_shifted(tuner, sample));
 	if (out->verdict == TUNE_SETTLING)
 		return false;
-	/* The first window in doubt, and the first with new masters, have nothing in common with those before. */
-	take_rates(tuner, sample, !tuner->has_rates || (out->verdict == TUNE_DOUBT && !was_in_doubt));
+	take_rates(tuner, sample, out->verdict, was_in_doubt);
+	if (out->verdict == TUNE_DOUBT)
+		return false;
 	out->median_rate = weigh(tuner);
 	describe_rates(tuner, out);
 
@@ -248,9 +284,9 @@ bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tu
 	tuner->cost_before = is_worse ? tuner->cost_before : 0;
 	if (is_worse)
 		out->act = take_back(tuner, out);
-	else if (out->verdict == TUNE_SLOWER || out->verdict == TUNE_FASTER || out->verdict == TUNE_SHIFTED)
+	else if (is_trigger(out->verdict))
 		out->act = deal_anew(tuner, out);
-	else if (out->verdict == TUNE_STEADY)
+	else
 		out->act = move_few(tuner, sample, out->median_rate, out);
 	if (out->act != TUNE_NOTHING)
 		tuner->has_rates = false;

@@ -40,8 +40,9 @@ struct tuner {
 	uint64_t cost_before;  /* Quicktune's last change; 0: nothing to compare with  */
 	bool has_rates;
 	bool broken;           /* memory ran out: nothing is changed any more, and whoever installs masters must say so */
-	uint64_t *rates;       /* measured, bytes per second, smoothed since the last doubt */
+	uint64_t *rates;       /* measured, bytes per second, smoothed over windows without doubt */
 	uint64_t *cross;       /* the same, to other groups                            */
+	uint64_t *doubted, *doubted_cross; /* the same, of the windows in doubt: what they make of it if it lasts */
 	uint64_t *dealt;       /* weights that masters were dealt by                   */
 	uint64_t *weights, *cross_weights, *sorted; /* scratch                         */
 	struct tune_scratch scratch;

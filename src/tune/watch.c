@@ -52,7 +52,9 @@ enum tune_verdict tune_watch_step(struct tune_watch *watch, uint64_t cost, bool 
 	bool is_other = (now == TUNE_SLOWER && watch->doubt == TUNE_FASTER) || (now == TUNE_FASTER && watch->doubt == TUNE_SLOWER);
 	watch->doubts = watch->doubts > 0 && is_other ? 1 : watch->doubts + 1;
 	watch->doubt = now;
-	if (watch->doubts < TUNE_CONFIRM || watch->since < watch->pause)
+	if (watch->since < watch->pause)
+		return TUNE_PAUSED;
+	if (watch->doubts < TUNE_CONFIRM)
 		return TUNE_DOUBT;
 	note_trigger(watch);
 	return now;

@@ -21,6 +21,7 @@ enum tune_verdict {
 	TUNE_SETTLING, /* right after a change: nothing is known yet */
 	TUNE_STEADY,
 	TUNE_DOUBT,    /* something has changed, in this window      */
+	TUNE_PAUSED,   /* the same, so soon after the last trigger that nothing is made of it */
 	TUNE_SLOWER,   /* it has lasted: steps take longer           */
 	TUNE_FASTER,   /* they take less                             */
 	TUNE_SHIFTED,  /* they take as long, but nodes' rates have changed */

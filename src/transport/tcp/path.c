@@ -16,6 +16,9 @@ void tcp_path(int fd, struct tcp_stats *out)
 	out->rtt_us = info.tcpi_rtt;
 	out->rtt_var_us = info.tcpi_rttvar;
 	out->delivery_bytes_per_s = info.tcpi_delivery_rate;
+	out->is_app_limited = info.tcpi_delivery_rate_app_limited;
+	out->busy_us = info.tcpi_busy_time;
+	out->blocked_us = info.tcpi_rwnd_limited;
 	out->retransmits = info.tcpi_total_retrans;
 	out->timeouts = info.tcpi_retransmits;
 	out->unacked = info.tcpi_unacked;

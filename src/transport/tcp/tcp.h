@@ -119,6 +119,12 @@ struct tcp_stats {
 	bool has_path;                       /* the rest is known: it is TCP      */
 	uint32_t rtt_us, rtt_var_us;
 	uint64_t delivery_bytes_per_s;       /* the kernel's latest estimate      */
+	bool is_app_limited;                 /* ... of a time when we had no more to send: no capacity */
+	/*
+	 * Since the connection stands: the time in which something was sent and not yet acknowledged, and the part of it in
+	 * which the other end had no room. What is left is the time that the network took.
+	 */
+	uint64_t busy_us, blocked_us;
 	uint32_t retransmits;
 	uint32_t timeouts;                   /* of the oldest segment under way: since when nothing was acknowledged */
 	uint32_t unacked;                    /* segments under way                */
