@@ -203,6 +203,8 @@ struct esp_stats {
 	uint64_t shared_bytes;     /* of sent_bytes: read by others where they lay (esp_alloc)    */
 	uint64_t network_bytes;    /* of sent_bytes: through sockets                              */
 	uint64_t small_calls;      /* of calls: in one round through shared memory                */
+	uint64_t retunes;          /* times that masters of two-level plans were moved (autotune) */
+	uint64_t moved_masters;    /* how many, together                                          */
 };
 #define ESP_STATS_INIT ESP_INIT(struct esp_stats)
 ESP_API enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats);

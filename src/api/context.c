@@ -184,6 +184,8 @@ enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *sta
 		.shared_bytes = inner.shared_bytes,
 		.network_bytes = inner.network_bytes,
 		.small_calls = inner.small_calls,
+		.retunes = inner.retunes,
+		.moved_masters = inner.moved_masters,
 	};
 	return api_write(__func__, stats, &full, sizeof(full));
 }

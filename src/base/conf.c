@@ -18,6 +18,7 @@
 
 static const char *const transports[] = {"auto", "shm", "tcp", NULL}; /* enum conf_transport */
 static const char *const families[] = {"any", "ipv4", "ipv6", NULL}; /* enum conf_family */
+static const char *const autotunes[] = {"auto", "on", "off", NULL}; /* enum conf_autotune */
 static const char *const log_levels[] = {"off", "error", "warn", "info", "trace", NULL};
 
 #define AT(field) offsetof(struct conf, field)
@@ -61,6 +62,9 @@ static const struct conf_setting settings[] = {
 	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},
 	{"topology", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
 	 "file that says where hosts are in the network, read by rank 0; probe: measured at start", AT(topology), .strict = true},
+	{"autotune", CONF_CHOICE, "auto", 0, 0, autotunes,
+	 "masters of two-level plans follow the network; auto: where a topology has groups", AT(autotune), true},
+	{"autotune_ms", CONF_UINT, "500", 1, 600000, NULL, "how long calls are measured before masters are looked at again", AT(autotune_ms), true},
 	{"log_subsystems", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
 	 "whose lines below warn are written: CONF, JOIN, NET, PLAN, CALL, WATCH; ^ in front: all others", AT(log_subsystems)},
 	{"log_file", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,

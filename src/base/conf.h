@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 29            /* settings in the table */
+#define CONF_COUNT 31            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -41,6 +41,12 @@ enum conf_family {
 	CONF_FAMILY_ANY,
 	CONF_FAMILY_IPV4,
 	CONF_FAMILY_IPV6,
+};
+
+enum conf_autotune {
+	CONF_AUTOTUNE_AUTO, /* where a topology has groups, and plans use them */
+	CONF_AUTOTUNE_ON,   /* wherever plans have two levels                  */
+	CONF_AUTOTUNE_OFF,
 };
 
 /* Of whole numbers, both ends included; both 0: left to us. */
@@ -74,6 +80,8 @@ struct conf {
 	uint32_t segment_bytes;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
+	uint32_t autotune;           /* enum conf_autotune */
+	uint32_t autotune_ms;
 	char log_subsystems[CONF_TEXT_MAX];
 	char log_file[CONF_TEXT_MAX];
 	char dump_dir[CONF_TEXT_MAX];

@@ -19,6 +19,7 @@
 #include "runtime/elder.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
+#include "runtime/retune.h"
 #include "runtime/shrink.h"
 
 #define LANES_MOST 4u /* unless the settings say otherwise */
@@ -707,6 +708,7 @@ void context_close(struct context *context)
 	bool has_failed = !somebody_needs_us(context);
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
 
+	retune_settle_all(context);
 	context_end_work(context);
 	if (context->size > 1)
 		context_leave(context, has_failed && linger > patience ? patience : linger);

@@ -122,6 +122,7 @@ struct context {
 	atomic_bool ticking;
 	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see chores.h */
 	_Atomic uint64_t board_calls;
+	_Atomic uint64_t retunes, moved_masters; /* see retune.h */
 };
 
 struct context_options {
@@ -157,6 +158,7 @@ struct context_stats {
 	uint64_t sent_messages;
 	uint64_t sent_bytes, received_bytes;
 	uint64_t shared_bytes, network_bytes; /* of those sent: read where they lay, through sockets */
+	uint64_t retunes, moved_masters;
 };
 void context_stats(struct context *context, struct context_stats *out);
 /* The same, but lanes that do not answer until then count as they did the last time. */

@@ -83,6 +83,8 @@ void context_stats_until(struct context *context, uint64_t until_ns, struct cont
 	pthread_mutex_unlock(&context->lock);
 	out->small_calls = atomic_load(&context->board_calls);
 	out->calls += out->small_calls;
+	out->retunes = atomic_load(&context->retunes);
+	out->moved_masters = atomic_load(&context->moved_masters);
 }
 
 void context_poke(struct context *context)

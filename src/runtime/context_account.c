@@ -381,6 +381,8 @@ void context_metrics(struct context *context, const struct account *account, uin
 		.sent_messages = stats.sent_messages,
 		.shared_bytes = stats.shared_bytes,
 		.network_bytes = stats.network_bytes,
+		.retunes = stats.retunes,
+		.moved_masters = stats.moved_masters,
 		.groups = account->group_count,
 		.trace_lost = tracer_lost(context->tracer),
 	};

@@ -6,6 +6,7 @@
 
 #include "runtime/chores.h"
 #include "runtime/rest.h"
+#include "runtime/retune.h"
 #include "runtime/stretch.h"
 
 #define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a board that somebody else has */
@@ -101,10 +102,15 @@ static enum esp_status failed_status(const struct group *group)
 
 static void lanes_turn(struct group *group)
 {
-	while (group->lane_queue.first && gate_is_open(group->lane_queue.first)) {
+	while (group->lane_queue.first && gate_is_open(group->lane_queue.first) && retune_admits(group, group->lane_queue.first)) {
 		struct work *work = queue_pop(group, &group->lane_queue);
 
-		work_launch(work, work->helped);
+		enum esp_status status = retune_before(group, work);
+
+		if (status == ESP_OK)
+			work_launch(work, work->helped);
+		else
+			work_end(work, status);
 	}
 	while (group->lane_queue.first && failed_status(group) != ESP_OK)
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));

@@ -27,6 +27,7 @@ enum group_stream {
 	STREAM_CALLS,   /* collectives in the order of calls            */
 	STREAM_KEYED,   /* those with a key, in the order that the first rank gives (keyed.h) */
 	STREAM_LETTERS, /* messages between two ranks (letters.h)       */
+	STREAM_TUNE,    /* sums of what was measured (retune.h)         */
 	STREAMS,
 };
 #define GROUP_CHANNELS 4u /* channels that a group takes up */
@@ -41,6 +42,7 @@ struct absence {
 	uint64_t sequence, heard_ns;
 };
 
+struct retune;
 struct shrink;
 
 /* A call on the board that somebody sleeps over: for people. */
@@ -67,6 +69,7 @@ struct group {
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	_Atomic uint64_t calls; /* that were started; written under the lock        */
 	struct plans plans;
+	struct retune *retune;  /* NULL: no call has had masters that could be moved */
 	struct work_queue lane_queue, board_queue;
 	struct board_call board_call; /* of the first in the board's queue          */
 	bool board_begun;

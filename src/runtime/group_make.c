@@ -12,6 +12,7 @@
 
 #include "runtime/group.h"
 #include "runtime/membership.h"
+#include "runtime/retune.h"
 #include "runtime/shrink.h"
 #include "wire/crc32c.h"
 
@@ -197,13 +198,15 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 	};
 	struct error err;
 
+	unsigned streams = retune_can(group) ? STREAMS : STREAM_TUNE; /* the last one */
+
 	for (uint32_t i = 0; i < group->context->lanes; i++) {
 		struct driver *driver = &group->context->drivers[i];
 
 		enum esp_status status = ESP_OK;
 
 		driver_acquire(driver);
-		for (unsigned stream = 0; stream < STREAMS && status == ESP_OK; stream++) {
+		for (unsigned stream = 0; stream < streams && status == ESP_OK; stream++) {
 			config.channel = (uint16_t)(group->channel + stream);
 			status = lane_stream_open(driver->lane, &config, &err);
 		}
@@ -223,6 +226,7 @@ static void group_release(struct group *group)
 	board_close(group->board);
 	free(group->recorder_queue);
 	plans_fini(&group->plans);
+	retune_fini(group);
 	keyed_fini(&group->keyed);
 	letters_fini(&group->letters);
 	pthread_mutex_destroy(&group->lock);
@@ -586,6 +590,7 @@ enum esp_status group_free(struct group *group, struct failure *failure)
 		return failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
 	if (group_is_busy(group))
 		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
+	retune_settle(group);
 	status = call_check(&meet, group->rank, group->size, failure);
 	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
 	if (status == ESP_OK)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/lane.h"
+#include "plan/masters.h"
 
 #define LINE 64u /* chunks begin at multiples of a cache line */
 
@@ -260,7 +261,12 @@ static bool is_for(const struct planned *kept, const struct planned *wanted)
 {
 	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->way == wanted->way && kept->root == wanted->root &&
 	       kept->align == wanted->align && kept->bytes == wanted->bytes && kept->chunk_bytes == wanted->chunk_bytes &&
-	       kept->in_place == wanted->in_place;
+	       kept->in_place == wanted->in_place && kept->masters_version == wanted->masters_version;
+}
+
+bool plans_is_stale(const struct layout *layout, const struct planned *planned)
+{
+	return planner_needs_groups(planned->planner) && planned->masters_version != layout->masters_version;
 }
 
 static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes, const uint64_t *weights)
@@ -311,6 +317,9 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 		.order = planned->way ? planned->way->order : NULL,
 		.zone_of = planned->way ? planned->way->zone_of : NULL,
 	};
+	/* The topology may have several levels of groups; masters are those of one of them. */
+	if (spec.group_of && layout->masters && plan_masters_are_of(layout->masters, spec.group_of, layout->members))
+		spec.masters = layout->masters;
 	enum esp_status status = plan_open(planned->planner, &spec, &planned->plan, &err);
 	free(counts);
 	if (status != ESP_OK)
@@ -376,6 +385,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		.bytes = bytes,
 		.chunk_bytes = chunk_bytes,
 		.in_place = in_place,
+		.masters_version = planner_needs_groups(planner) ? layout->masters_version : 0,
 		.used = plans ? ++plans->calls : 0,
 	};
 

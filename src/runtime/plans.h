@@ -26,6 +26,8 @@ struct layout {
 	bool chunk_is_set;       /* by a setting: so large in every plan       */
 	uint64_t buffer_bytes;   /* most that may be under way, on each lane   */
 	uint32_t credits, lanes;
+	const struct plan_masters *masters; /* of plans of two levels with these groups; NULL: spread evenly */
+	uint64_t masters_version;     /* counts their changes */
 	const uint64_t *lane_weights; /* by lane, in the order in which calls take them; NULL: all alike */
 };
 
@@ -47,6 +49,7 @@ struct planned {
 	uint32_t root, align;
 	uint64_t bytes, chunk_bytes;
 	bool in_place;
+	uint64_t masters_version;
 	uint64_t used; /* when, in calls */
 	bool is_told;  /* the log has a line about it */
 };
@@ -62,6 +65,8 @@ struct plans {
 /* bytes: of one block; the call's own block size unless it was cut into stretches. */
 ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call,
                                       uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
+/* Has it other masters than such a plan would have now? */
+bool plans_is_stale(const struct layout *layout, const struct planned *planned);
 void plans_put(struct planned *planned);
 void plans_fini(struct plans *plans);
 

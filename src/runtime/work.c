@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/group.h"
+#include "runtime/retune.h"
 #include "runtime/stretch.h"
 
 #define BOARD_LOOK (50 * NS_PER_US)
@@ -106,12 +107,12 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 	return part;
 }
 
-/* Once for each plan that is made. Letters have so many, and always the same. */
+/* Once for each plan that is made. Letters have so many, and always the same; nobody has asked for sums of measurements. */
 static void tell_plan(const struct work *work, const struct stretch *stretch, unsigned stream)
 {
 	struct planned *planned = stretch->planned;
 
-	if (planned->is_told || stream == STREAM_LETTERS)
+	if (planned->is_told || stream == STREAM_LETTERS || stream == STREAM_TUNE)
 		return;
 	char how[PLANNED_TEXT];
 	planned->is_told = true;
@@ -124,12 +125,19 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 {
 	struct group *group = work->group;
 	uint16_t channel = (uint16_t)(group->channel + stream);
+	struct layout layout = group->layout;
 	enum esp_status status = ESP_OK;
+
+	/* Masters change at a call of the one order that all members have: other streams know nothing of it. */
+	if (stream != STREAM_CALLS) {
+		layout.masters = NULL;
+		layout.masters_version = 0;
+	}
 
 	for (uint32_t i = 0; i < work->stretch_count && status == ESP_OK; i++) {
 		struct stretch *stretch = &work->stretches[i];
 
-		status = plans_get(plans, &group->layout, &work->call, stretch->block_bytes, stretch->in_place,
+		status = plans_get(plans, &layout, &work->call, stretch->block_bytes, stretch->in_place,
 		                   &stretch->planned, failure);
 		if (status != ESP_OK)
 			break;
@@ -145,6 +153,30 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 	for (uint32_t i = 0; i < work->stretch_count; i++)
 		part = add_parts(work, part, &work->stretches[i], channel);
 	return ESP_OK;
+}
+
+bool work_is_stale(const struct work *work)
+{
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		if (plans_is_stale(&work->group->layout, work->stretches[i].planned))
+			return true;
+	}
+	return false;
+}
+
+enum esp_status work_plan_anew(struct work *work, struct failure *failure)
+{
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		plans_put(work->stretches[i].planned);
+		work->stretches[i].planned = NULL;
+	}
+	free(work->parts);
+	work->parts = NULL;
+	work->part_count = 0;
+	enum esp_status status = work_plan_parts(work, &work->group->plans, STREAM_CALLS, failure);
+	if (status != ESP_OK)
+		work->part_count = 0;
+	return status;
 }
 
 struct work *work_new(struct group *group, const struct call *call, const struct work_options *options)
@@ -327,6 +359,10 @@ void work_part_done(struct work_part *part, enum esp_status status)
 	if (atomic_fetch_sub(&work->parts_left, 1) != 1)
 		return;
 	status = (enum esp_status)atomic_load(&work->worst);
+	if (work->kind == WORK_TUNE) {
+		retune_exchanged(work, status);
+		return;
+	}
 	if (status == ESP_OK && work->kind != WORK_CALL) {
 		letters_piece_done(work);
 		return;
@@ -370,6 +406,7 @@ void work_end(struct work *work, enum esp_status status)
 	}
 	pthread_mutex_lock(&context->lock);
 	remove_live(work);
+	retune_landed(work);
 	if (work->kind != WORK_CALL)
 		letters_forget(&work->group->letters, work);
 	if (work->board_rounds > 0)

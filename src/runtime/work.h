@@ -40,6 +40,7 @@ enum work_kind {
 	WORK_CALL,    /* a collective           */
 	WORK_SEND,
 	WORK_RECEIVE,
+	WORK_TUNE,    /* a sum of what was measured: the library's own (retune.h) */
 };
 
 struct work {
@@ -65,6 +66,7 @@ struct work {
 	uint32_t part_count;
 	unsigned board_rounds;     /* 0: on lanes                                    */
 	bool persistent;
+	bool is_counted;           /* by retune.h, until it ends; guarded by context->lock */
 	uint64_t started_ns;
 	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
 	uint64_t idle_ns;          /* driver_idle_ns() when it was started              */
@@ -120,6 +122,10 @@ void work_free(struct work *work);
 /* Makes the parts of what is to run by a plan, on a stream of the group (enum group_stream). plans: NULL: none is kept. */
 ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream,
                                             struct failure *failure);
+/* Was it planned with other masters than its group has now? Under the group's lock; work that is not under way. */
+bool work_is_stale(const struct work *work);
+/* Then it is planned again. */
+ESP_CHECKED enum esp_status work_plan_anew(struct work *work, struct failure *failure);
 /* It is its turn on the lanes. */
 void work_launch(struct work *work, bool helped);
 /* The same with context->lock held, of work that has parts. */

@@ -149,6 +149,8 @@ enum esp_status metrics_write(const struct metrics *metrics, FILE *out)
 	put_count(&writer, "sent_messages_total", "Messages to other ranks.", metrics->sent_messages);
 	put_count(&writer, "shared_bytes_total", "Of the bytes sent: read by others where they lay.", metrics->shared_bytes);
 	put_count(&writer, "network_bytes_total", "Of the bytes sent: through sockets.", metrics->network_bytes);
+	put_count(&writer, "retunes_total", "Times that masters of two-level plans were moved.", metrics->retunes);
+	put_count(&writer, "moved_masters_total", "How many of them.", metrics->moved_masters);
 	put_number(&writer, "groups", "gauge", "Groups that this rank is in.", metrics->groups);
 	put_number(&writer, "groups_failed", "gauge", "Of those: that have failed.", metrics->failed_groups);
 	put_number(&writer, "ranks_left", "gauge", "Ranks of the job that have left in good order.", metrics->left);

@@ -20,6 +20,7 @@ struct metrics {
 	double oldest_seconds;     /* how long the oldest of those has taken so far */
 	uint32_t groups, failed_groups;
 	uint32_t left, died;       /* ranks of the job                              */
+	uint64_t retunes, moved_masters; /* of two-level plans                      */
 	uint64_t trace_lost;       /* events that the trace has no room for         */
 };
 

@@ -23,6 +23,7 @@ struct trial {
 	bool in_background;    /* the victim dies with a call under way      */
 	bool exits;            /* it is not killed, but exits                */
 	const char *transport;
+	bool retunes;          /* calls run by two-level plans whose masters are moved meanwhile */
 };
 
 static void start_call(struct esp_group *world, const struct trial *trial, int32_t *data, struct esp_work **out)
@@ -32,7 +33,28 @@ static void start_call(struct esp_group *world, const struct trial *trial, int32
 	call.type = ESP_I32;
 	call.count = trial->count;
 	call.in = call.out = data;
+	call.plan = trial->retunes ? "two-level" : NULL;
 	OK(esp_start(world, &call, out));
+}
+
+static enum esp_status make_call(struct esp_group *world, const struct trial *trial, int32_t *data)
+{
+	struct esp_work *work;
+	enum esp_status status;
+
+	if (!trial->retunes)
+		return esp_allreduce(world, data, data, trial->count, ESP_I32, ESP_SUM);
+	struct esp_call call = ESP_CALL_INIT;
+	call.type = ESP_I32;
+	call.count = trial->count;
+	call.in = call.out = data;
+	call.plan = "two-level";
+	status = esp_start(world, &call, &work);
+	if (status == ESP_OK) {
+		status = esp_wait(work, -1);
+		esp_work_free(work);
+	}
+	return status;
 }
 
 static void survive(struct esp_group *world, const struct trial *trial, int32_t *data)
@@ -41,7 +63,7 @@ static void survive(struct esp_group *world, const struct trial *trial, int32_t 
 	enum esp_status status = ESP_OK;
 
 	while (status == ESP_OK)
-		status = esp_allreduce(world, data, data, trial->count, ESP_I32, ESP_SUM);
+		status = make_call(world, trial, data);
 	job_expect(status, ESP_EPEER, "a call with a rank that was killed");
 	OK(esp_last_error(&error));
 	CHECK_MSG(error.rank == (int32_t)trial->victim, "the wrong one is named: %s", error.text);
@@ -52,7 +74,7 @@ static void survive(struct esp_group *world, const struct trial *trial, int32_t 
 static int be_rank(uint32_t rank, const struct trial *trial, const char *leader)
 {
 	struct esp_options options = ESP_OPTIONS_INIT;
-	const char *settings[] = {"linger_seconds=0", "log=off", trial->transport, NULL};
+	const char *settings[] = {"linger_seconds=0", "log=off", trial->transport, "autotune=on", "autotune_ms=1", NULL};
 	struct esp_context *context;
 	int32_t *data = calloc(trial->count + 1, sizeof(*data));
 	struct esp_work *work;
@@ -65,7 +87,7 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader)
 	struct esp_group *world = esp_world(context);
 	if (rank == trial->victim) {
 		for (uint64_t i = 0; i < trial->calls_before; i++)
-			OK(esp_allreduce(world, data, data, trial->count, ESP_I32, ESP_SUM));
+			OK(make_call(world, trial, data));
 		if (trial->in_background)
 			start_call(world, trial, data, &work);
 		if (trial->exits)
@@ -119,6 +141,9 @@ static void kill_at_random(uint64_t seed)
 	trial.in_background = rng_chance(&rng, 1, 2);
 	trial.transport = transports[rng_below(&rng, 2)];
 	trial.exits = rng_chance(&rng, 1, 3);
+	trial.retunes = strstr(trial.transport, "tcp") && rng_chance(&rng, 1, 2);
+	if (trial.retunes) /* some windows */
+		trial.calls_before += 100;
 	run_trial(&trial);
 }
 

@@ -104,6 +104,8 @@ class Stats(Sized):
         ("shared_bytes", c_uint64),
         ("network_bytes", c_uint64),
         ("small_calls", c_uint64),
+        ("retunes", c_uint64),
+        ("moved_masters", c_uint64),
     ]
 
 
