@@ -19,8 +19,8 @@ import espalier.torch
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--with", dest="how", choices=["gloo", "hook", "bf16", "backend"], default="hook", help="who moves the gradients (hook)")
-parser.add_argument("--steps", type=int, default=60)
-parser.add_argument("--width", type=int, default=32, help="channels: more of them are more to move")
+parser.add_argument("--steps", type=int, default=100)
+parser.add_argument("--width", type=int, default=1024, help="of the last layers: wider ones are more to move")
 options = parser.parse_args()
 
 rank = int(os.environ.get("RANK", os.environ.get("ESP_RANK", "0")))
@@ -38,7 +38,7 @@ def batch(count, source):
     """Pictures of a bright bar, upright or lying, in one of two halves, in noise: four classes."""
     kind = torch.randint(4, (count,), generator=source)
     place = torch.randint(0, 6, (count,), generator=source)
-    pictures = torch.randn(count, 1, 16, 16, generator=source) * 0.5
+    pictures = torch.randn(count, 1, 16, 16, generator=source)
     for one in range(count):
         at = int(place[one]) + (8 if kind[one] >= 2 else 1)
         if kind[one] % 2:
@@ -51,28 +51,29 @@ def batch(count, source):
 torch.manual_seed(0)
 width = options.width
 model = torch.nn.Sequential(
-    torch.nn.Conv2d(1, width, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
-    torch.nn.Conv2d(width, 2 * width, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
-    torch.nn.Flatten(), torch.nn.Linear(2 * width * 16, 128), torch.nn.ReLU(), torch.nn.Linear(128, 4),
+    torch.nn.Conv2d(1, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+    torch.nn.Conv2d(8, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+    torch.nn.Flatten(), torch.nn.Linear(16 * 16, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4),
 )  # fmt: skip
 ddp = DistributedDataParallel(model)
 state = None
 if options.how in ("hook", "bf16"):
     state = espalier.torch.State()
     ddp.register_comm_hook(state, espalier.torch.allreduce_hook if options.how == "hook" else espalier.torch.bf16_hook)
-optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.03, momentum=0.9)
 source = torch.Generator().manual_seed(1000 + rank)
-began = None
+began, losses = None, []
 for step in range(options.steps):
-    pictures, kinds = batch(32, source)
+    pictures, kinds = batch(8, source)
     if step == 2:  # the first steps set things up
         began = time.perf_counter()
     optimizer.zero_grad()
     loss = torch.nn.functional.cross_entropy(ddp(pictures), kinds)
     loss.backward()
     optimizer.step()
+    losses.append(loss.item())
     if rank == 0 and (step + 1) % 20 == 0:
-        print(f"step {step + 1:4}  loss {loss.item():.3f}", flush=True)
+        print(f"step {step + 1:4}  loss {sum(losses[-20:]) / 20:.3f}", flush=True)
 took = time.perf_counter() - (began or 0)
 with torch.no_grad():
     pictures, kinds = batch(500, torch.Generator().manual_seed(7))
