@@ -66,8 +66,10 @@ static enum esp_status tame(const struct matrix *matrix, struct matrix *out, str
 {
 	uint32_t n = matrix->size, known = 0;
 	double *values = calloc((size_t)n * n, sizeof(*values));
-	enum esp_status status = values ? matrix_copy(out, matrix, err) : error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
 
+	if (!values)
+		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
+	enum esp_status status = matrix_copy(out, matrix, err);
 	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
 		for (uint32_t j = 0; j < i; j++)
 			if (isfinite(matrix_get(matrix, i, j)))

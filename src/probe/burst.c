@@ -364,17 +364,19 @@ static void wait_and_serve(struct run *run)
 		let_in(port);
 }
 
-/* What came in the time that counts, which begins and ends with a read. A sender that went away early is not flattered by that. */
+/*
+ * What came in the time that counts. That begins with our first read in it, which is late if we are not let to run, and ends with the last,
+ * unless nothing came for so long that the sender must have stopped.
+ */
 static double rate_of(const struct burst_guest *guest, const struct burst_round *round)
 {
 	uint64_t window = round->end_ns - round->count_ns;
-	uint64_t span = guest->last_ns - guest->first_ns;
+	uint64_t end_ns = guest->last_ns + window / 4 < round->end_ns ? round->end_ns : guest->last_ns;
+	uint64_t span = end_ns - guest->first_ns;
 
 	if (guest->counted == 0)
 		return 0;
-	if (span < window - window / 10)
-		span = window;
-	return (double)guest->counted * 1e9 / (double)span;
+	return (double)guest->counted * 1e9 / (double)(span < window / 3 ? window : span);
 }
 
 static struct burst_from *find_from(struct burst_result *out, uint32_t host)

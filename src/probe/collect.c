@@ -8,7 +8,7 @@
  */
 #define RTT_RATIO 8.0
 #define RTT_SLACK 500e-6
-#define RATE_SLACK 2.1 /* a rate is taken over three quarters of the window at least, over what was received in all of the slot */
+#define RATE_SLACK 3.1 /* a rate is taken over a third of the window at least (burst.c), of no more than was received in all of the slot */
 
 const char *probe_fate_text(enum probe_fate fate)
 {

@@ -89,22 +89,24 @@ static int new_socket(int family, enum place_kind kind)
 
 static bool bind_to(int fd, int family, enum place_kind kind, uint16_t port)
 {
-	struct sockaddr_storage any = {0};
+	static const uint8_t anywhere[16] = {0};
+	struct place place = {0};
 
-	any.ss_family = (sa_family_t)family; /* all else zero: any address */
+	place_set(&place, anywhere, family == AF_INET6 ? 16 : 4, 0);
+	struct sockaddr_storage any = place.address;
 	set_port(&any, port);
-	socklen_t length = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	return bind(fd, (const struct sockaddr *)(const void *)&any, length) == 0 && (kind == PLACE_DATAGRAMS || listen(fd, BACKLOG) == 0);
+	return bind(fd, (const struct sockaddr *)(const void *)&any, place.length) == 0 && (kind == PLACE_DATAGRAMS || listen(fd, BACKLOG) == 0);
 }
 
 static uint16_t bound_port(int fd)
 {
-	struct sockaddr_storage name = {0};
+	struct sockaddr_storage name;
 	socklen_t length = sizeof(name);
 
+	memset(&name, 0, sizeof(name));
 	if (getsockname(fd, (struct sockaddr *)(void *)&name, &length) != 0)
 		return 0;
-	return ntohs(name.ss_family == AF_INET6 ? as_v6(&name)->sin6_port : as_v4(&name)->sin_port);
+	return name.ss_family == AF_INET6 ? ntohs(as_v6(&name)->sin6_port) : ntohs(as_v4(&name)->sin_port);
 }
 
 enum esp_status place_open(int family, enum place_kind kind, uint16_t first, uint16_t last, int *out_fd, uint16_t *out_port,

@@ -109,12 +109,24 @@ void play_bandwidth(struct prober *prober, const struct play *play)
 	}
 }
 
-/* ---- whom to send to ---- */
-
-uint32_t target_by_schedule(const void *schedule, uint32_t round, uint32_t host)
+static uint32_t target_by_schedule(const void *schedule, uint32_t round, uint32_t host)
 {
 	return schedule_partner(schedule, round, host);
 }
+
+uint32_t streams_of(const struct prober *prober)
+{
+	return prober->config->streams ? prober->config->streams : PROBE_STREAMS;
+}
+
+void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
+{
+	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns, streams_of(prober), what};
+
+	play_bandwidth(prober, &play);
+}
+
+/* ---- whom to send to ---- */
 
 /* The place of a host in its group, and the size of that. */
 static uint32_t place_in_group(const struct target_groups *groups, uint32_t group, uint32_t host, uint32_t *out_size)

@@ -36,10 +36,10 @@ static void test_sixteen_hosts(void)
 int main(void)
 {
 	for (uint32_t hosts = 2; hosts <= 300; hosts++)
-		for (double seconds = 0.5; seconds < 100; seconds *= 2) {
-			check(hosts, true, false, seconds);
-			check(hosts, false, true, seconds);
-			check(hosts, true, true, seconds);
+		for (uint32_t half = 1; half < 200; half *= 2) {
+			check(hosts, true, false, half / 2.0);
+			check(hosts, false, true, half / 2.0);
+			check(hosts, true, true, half / 2.0);
 		}
 	test_sixteen_hosts();
 	return 0;
