@@ -42,7 +42,7 @@ static const char style[] =
 	".facts li,section{background:var(--card);border:1px solid var(--line);border-radius:.75rem}.facts li{padding:.8rem 1rem}\n"
 	".facts b{display:block;font-size:1.5rem;line-height:1.2;font-weight:650}section{padding:1.25rem;margin:1rem 0;overflow-x:auto}\n"
 	".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1rem}.pair section{margin:0}\n"
-	"svg{display:block;width:100%;height:auto;max-width:46rem}svg text{fill:var(--ink);font:11px system-ui,sans-serif}\n"
+	"svg{display:block;width:100%;height:auto;max-width:46rem}svg text{fill:var(--ink);font:12px system-ui,sans-serif}\n"
 	"table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--line)}\n"
 	"th:first-child,td:first-child,td.names,th.names{text-align:left}td.names{max-width:40rem;overflow-wrap:anywhere}\n"
 	".chip{display:inline-block;min-width:1.7em;padding:0 .45em;border-radius:1em;color:#fff;text-align:center;font-weight:650}\n"
@@ -136,7 +136,7 @@ static void write_beginning(const struct page *page)
 
 static void write_dot(const struct page *page, uint32_t host)
 {
-	double x = MAP_EDGE + page->x[host] * (MAP - 2 * MAP_EDGE), y = MAP_EDGE + page->y[host] * (MAP - 2 * MAP_EDGE);
+	double x = page->x[host], y = page->y[host];
 	uint32_t group = group_of(page, host);
 	bool named = page->outcome->found.survey.count <= NAMES_MOST;
 
@@ -153,10 +153,37 @@ static void write_dot(const struct page *page, uint32_t host)
 	fputs("</g>\n", page->file);
 }
 
+/* From the unit square to the picture; names need room beside the dots. */
+static void place_dots(const struct page *page)
+{
+	uint32_t hosts = page->outcome->found.survey.count;
+
+	for (uint32_t i = 0; i < hosts; i++) {
+		page->x[i] = MAP_EDGE + page->x[i] * (MAP - 2 * MAP_EDGE);
+		page->y[i] = MAP_EDGE + page->y[i] * (MAP - 2 * MAP_EDGE);
+	}
+	probe_map_spread(page->x, page->y, hosts, 19, hosts <= NAMES_MOST ? 4 : 1);
+}
+
+/* All dots and the names beside them. */
+static void write_view(const struct page *page)
+{
+	double left = 0, right = MAP, top = 0, bottom = MAP;
+
+	for (uint32_t i = 0; i < page->outcome->found.survey.count; i++) {
+		left = fmin(left, page->x[i] - MAP_EDGE);
+		right = fmax(right, page->x[i] + MAP_EDGE);
+		top = fmin(top, page->y[i] - MAP_EDGE);
+		bottom = fmax(bottom, page->y[i] + MAP_EDGE);
+	}
+	fprintf(page->file, "<section><h2>Map</h2>\n<svg viewBox=\"%.0f %.0f %.0f %.0f\" role=\"img\" aria-label=\"Hosts as points; near in the network "
+	        "is near in the picture. The groups are listed below.\">\n", left, top, right - left, bottom - top);
+}
+
 static void write_map(const struct page *page)
 {
-	fprintf(page->file, "<section><h2>Map</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Hosts as points; near in the network is "
-	        "near in the picture. The groups are listed below.\">\n", MAP, MAP);
+	place_dots(page);
+	write_view(page);
 	for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
 		write_dot(page, i);
 	fputs("</svg>\n<p class=\"soft\">Every host as a point, such that what was measured to be near is near. The number is its group. Only "
@@ -244,12 +271,12 @@ static void write_legend(const struct page *page, enum survey_kind kind, const d
 {
 	char text[PROBE_NUMBER];
 
-	fputs("<svg viewBox=\"0 0 740 34\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
+	fputs("<svg viewBox=\"0 0 740 50\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
 	for (uint32_t s = 0; s < SHADES; s++)
-		fprintf(page->file, "<rect class=\"h%u\" x=\"%.0f\" y=\"2\" width=\"40.5\" height=\"14\"/>\n", s, 100 + s * 40.0);
-	fprintf(page->file, "<text x=\"100\" y=\"30\">near: %s</text>", probe_distance_text(kind, range[0], text));
-	fprintf(page->file, "<text x=\"460\" y=\"30\" text-anchor=\"end\">far: %s</text>", probe_distance_text(kind, range[1], text));
-	fputs("<rect class=\"hn\" x=\"490\" y=\"2\" width=\"40\" height=\"14\"/><text x=\"536\" y=\"14\">not known</text></svg>\n", page->file);
+		fprintf(page->file, "<rect class=\"h%u\" x=\"%.0f\" y=\"14\" width=\"40.5\" height=\"14\"/>\n", s, 100 + s * 40.0);
+	fprintf(page->file, "<text x=\"100\" y=\"43\">near: %s</text>", probe_distance_text(kind, range[0], text));
+	fprintf(page->file, "<text x=\"460\" y=\"43\" text-anchor=\"end\">far: %s</text>", probe_distance_text(kind, range[1], text));
+	fputs("<rect class=\"hn\" x=\"490\" y=\"14\" width=\"40\" height=\"14\"/><text x=\"536\" y=\"25\">not known</text></svg>\n", page->file);
 }
 
 static void write_numbers(const struct page *page, enum survey_kind kind)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define ITERATIONS 300u
+#define SPREADS 200u
+#define SPREAD_MOST 256u /* points; among more of them nobody reads single ones */
 
 struct scatter {
 	uint32_t nodes, dimensions;
@@ -129,4 +131,36 @@ enum esp_status probe_map(const struct embedding *embedding, double *out_x, doub
 	}
 	scatter_fini(&scatter);
 	return fine ? ESP_OK : ESP_ENOMEM;
+}
+
+/* True: they were too near. */
+static bool part(double *x, double *y, uint32_t a, uint32_t b, double least, double wider)
+{
+	double dx = (x[b] - x[a]) / wider, dy = y[b] - y[a], distance = hypot(dx, dy);
+
+	if (distance >= least)
+		return false;
+	double push = 0.51 * (least - distance);
+	if (distance < least * 1e-6) { /* one upon the other: apart in height */
+		dx = 0;
+		dy = distance = 1;
+	}
+	double step = push / distance;
+	x[a] -= dx * wider * step;
+	x[b] += dx * wider * step;
+	y[a] -= dy * step;
+	y[b] += dy * step;
+	return true;
+}
+
+void probe_map_spread(double *x, double *y, uint32_t count, double least, double wider)
+{
+	bool moved = count <= SPREAD_MOST;
+
+	for (uint32_t i = 0; i < SPREADS && moved; i++) {
+		moved = false;
+		for (uint32_t a = 0; a < count; a++)
+			for (uint32_t b = a + 1; b < count; b++)
+				moved = part(x, y, a, b, least, wider) || moved;
+	}
 }

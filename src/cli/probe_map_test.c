@@ -48,12 +48,35 @@ static void test_one_point(void)
 	CHECK(x[0] == 0.5 && y[1] == 0.5);
 }
 
+/* Afterwards nobody hides anybody, and whoever was far away has not moved. */
+static void test_spread(uint64_t seed)
+{
+	enum { POINTS = 24 };
+	double x[POINTS], y[POINTS];
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	for (int i = 0; i < POINTS; i++) {
+		x[i] = i < 20 ? (i % 4) * 200 + rng_unit(&rng) : 2000;
+		y[i] = i < 20 ? 100 : 1000.0 * i;
+	}
+	x[3] = x[7];
+	probe_map_spread(x, y, POINTS, 14, 4);
+	for (int i = 0; i < POINTS; i++)
+		for (int j = 0; j < i; j++)
+			CHECK_MSG(hypot((x[i] - x[j]) / 4, y[i] - y[j]) > 13.9, "%d and %d", i, j);
+	for (int i = 20; i < POINTS; i++)
+		CHECK(x[i] == 2000 && y[i] == 1000.0 * i);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	for (uint64_t i = 0; i < 20; i++)
 		test_plane(seed + i);
+	for (uint64_t i = 0; i < 20; i++)
+		test_spread(seed + i);
 	test_one_point();
 	return 0;
 }
