@@ -15,7 +15,7 @@
 /* Groups that are less apart than that are of no use to anybody, however clearly they show. */
 #define APART 1.05
 
-#define FAR 2.0 /* medians */
+#define FAR 2.0 /* quartiles */
 
 /* Who is let to the cost model, and the call that it is asked about. */
 #define EVIDENCE_SHARE 0.9
@@ -47,20 +47,21 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double *values, uint32_t count)
+/* Sorts them. NAN: there are none. */
+static double quantile(double *values, uint32_t count, double share)
 {
 	if (count == 0)
 		return NAN;
 	qsort(values, count, sizeof(*values), compare);
-	return values[count / 2];
+	return values[(uint32_t)(share * count)];
 }
 
 /* ---- what each kind says ---- */
 
 /*
- * Where flows share a way, one of them may get a tenth of its share in its short time: its inverse is ten times too far, and nothing
- * errs as much in the other direction. So nothing counts as further than twice the median. In equal groups most pairs are
- * of different ones, and that is beyond what they should be; otherwise it is at least beyond what hosts of one group are.
+ * What disturbs a probe only makes it look further: a queue that is full of others' packets is a thousand times a latency, and a flow
+ * may get a tenth of its share in its short time. It does that to pairs across groups the most, as those share ways. So nothing counts as further
+ * than so many times the lower quartile: that is a distance within groups, or one across them that nobody disturbed.
  */
 static enum esp_status tame(const struct matrix *matrix, struct matrix *out, struct error *err)
 {
@@ -74,7 +75,7 @@ static enum esp_status tame(const struct matrix *matrix, struct matrix *out, str
 		for (uint32_t j = 0; j < i; j++)
 			if (isfinite(matrix_get(matrix, i, j)))
 				values[known++] = matrix_get(matrix, i, j);
-	double most = status == ESP_OK ? FAR * median(values, known) : NAN;
+	double most = status == ESP_OK ? FAR * quantile(values, known, 0.25) : NAN;
 	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
 		for (uint32_t j = 0; j < i; j++)
 			if (matrix_get(matrix, i, j) > most)
@@ -88,6 +89,7 @@ static enum esp_status ask(const struct matrix *matrix, const struct verdict_wis
 	const struct candidates_options options = {
 		.seed = wish->seed,
 		.groups_most = wish->groups,
+		.ratios = true,
 	};
 
 	enum esp_status status = candidates_make(matrix, &options, &out->candidates, err);
@@ -97,16 +99,12 @@ static enum esp_status ask(const struct matrix *matrix, const struct verdict_wis
 	return status;
 }
 
-static enum esp_status ask_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish, struct verdict_kind *out,
-                                struct error *err)
+static enum esp_status ask_kind(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
 {
-	const struct matrix *matrix = &survey->matrices[kind];
 	struct matrix tamed = {0};
 
 	if (matrix->size == 0)
 		return ESP_OK;
-	if (kind == SURVEY_LATENCY)
-		return ask(matrix, wish, out, err);
 	enum esp_status status = tame(matrix, &tamed, err);
 	if (status == ESP_OK)
 		status = ask(&tamed, wish, out, err);
@@ -269,8 +267,8 @@ static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *
 			else
 				others[outside++] = each;
 		}
-	verdict->within = median(values, inside);
-	verdict->across = median(others, outside);
+	verdict->within = quantile(values, inside, 0.5);
+	verdict->across = quantile(others, outside, 0.5);
 	free(values);
 	return ESP_OK;
 }
@@ -330,7 +328,7 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
-		status = ask_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
+		status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
 		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, &verdict, err);
 	if (status == ESP_OK)

@@ -16,7 +16,7 @@ const char *probe_fate_text(enum probe_fate fate)
 		[PROBE_IN] = "takes part",
 		[PROBE_ABSENT] = "vanished while it was probed",
 		[PROBE_NONSENSE] = "reported what cannot be read",
-		[PROBE_SILENT] = "does not answer the probes of most other hosts: is there a firewall?",
+		[PROBE_SILENT] = "does not answer the probes of most other hosts (a firewall?)",
 		[PROBE_LIES] = "reported what contradicts most other hosts",
 	};
 	return texts[fate];
