@@ -1,7 +1,8 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+
+#include "base/clip.h"
 
 enum esp_status error_set(struct error *err, enum esp_status status, const char *format, ...)
 {
@@ -10,7 +11,7 @@ enum esp_status error_set(struct error *err, enum esp_status status, const char 
 	err->status = status;
 	va_list args;
 	va_start(args, format);
-	vsnprintf(err->text, sizeof err->text, format, args);
+	clip_list(err->text, sizeof err->text, format, args);
 	va_end(args);
 	return status;
 }

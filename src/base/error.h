@@ -14,7 +14,7 @@
 
 struct error {
 	enum esp_status status;
-	char text[256]; /* one line without a newline; cut off if longer */
+	char text[256]; /* one line without a newline; ends with "..." if it is longer */
 };
 
 /*

@@ -1,7 +1,8 @@
 #include "runtime/failure.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+
+#include "base/clip.h"
 
 enum esp_status failure_set(struct failure *failure, enum esp_status status, int32_t rank, const char *format, ...)
 {
@@ -13,7 +14,7 @@ enum esp_status failure_set(struct failure *failure, enum esp_status status, int
 	failure->status = status;
 	failure->rank = rank;
 	va_start(arguments, format);
-	vsnprintf(failure->text, sizeof(failure->text), format, arguments);
+	clip_list(failure->text, sizeof(failure->text), format, arguments);
 	va_end(arguments);
 	return status;
 }
