@@ -97,11 +97,18 @@ void job_run(uint32_t size, const char *const *settings, job_fn *function, void 
 uint16_t job_free_port(void)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	static int held[8];
+	static unsigned next;
 	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0);
+	/* A socket that is bound and does not listen: the kernel gives the port to nobody else, and whoever asks for it by number gets it. */
+	CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
+	CHECK(bind(fd, (struct sockaddr *)&name, length) == 0);
 	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
-	close(fd);
+	if (held[next] > 0)
+		close(held[next]);
+	held[next] = fd;
+	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
 	return ntohs(name.sin_port);
 }
