@@ -350,7 +350,15 @@ def test_killed_keeper():
     lab("up", "--no-check", "--racks", "2", "--hosts", "1")
     lab("set", "rack0/0", "delay", "1ms", "background", "1")
     networks = networks_of_lab(["rack0/0", "rack0", "core"])
+    status_, _, err = call("set", "core", "cut", "--name", NAME)
+    assert status_ == USAGE and "racks is all of them" in err, (status_, err)
+    job = subprocess.Popen([ESPALIER, "lab", "run", "--name", NAME, "--", "sh", "-c", "echo here; exec sleep 1000"], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, env=CLEAN, text=True)
+    for _ in range(2):
+        assert "here" in job.stdout.readline()
     os.kill(status()["process"], signal.SIGKILL)
+    _, err = job.communicate(timeout=PATIENCE)  # its ranks end with the lab
+    assert job.returncode == NO and "the lab has ended" in err, (job.returncode, err)
     wait_until(lambda: NAME not in labs(), "the name is free")
     check_nothing_left(networks)
 

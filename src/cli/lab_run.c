@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "cli/lab.h"
@@ -26,6 +28,7 @@ struct seats {
 	const struct lab *lab;
 	uint32_t *hosts; /* the first hosts of the placement */
 	uint32_t per_host;
+	int keeper_fd; /* -1: none */
 };
 
 static enum esp_status enter(void *context, uint32_t rank, struct error *err)
@@ -101,12 +104,14 @@ static int take_seats(const struct given *given, struct seats *seats, struct run
 static int understand(const struct given *given, struct seats *seats, struct run_request *request)
 {
 	char address[LAB_ADDRESS_TEXT];
-	*seats = (struct seats){.name = given->name, .per_host = (uint32_t)given->per_host};
+	*seats = (struct seats){.name = given->name, .per_host = (uint32_t)given->per_host, .keeper_fd = -1};
 	int taken = take_seats(given, seats, request);
 	if (taken != RUN_GO_ON)
 		return taken;
 	run_group_leader(lab_address(seats->lab, seats->hosts[0], 0, address), LEADER_PORT, request->leader);
-	request->place = (struct run_place){enter, seats, seats->per_host};
+	/* If the keeper is killed the network of the ranks is gone, but for what they hold of it themselves. */
+	seats->keeper_fd = (int)syscall(SYS_pidfd_open, seats->lab->keeper, 0);
+	request->place = (struct run_place){enter, seats, seats->per_host, seats->keeper_fd};
 	return run_given_understand(&given->common, request);
 }
 
@@ -114,7 +119,7 @@ static int run(int argc, char **argv)
 {
 	struct given given = {.common = {.command = COMMAND, .grace = 5}, .name = CLIENT_DEFAULT, .per_host = 1};
 	struct run_request request = {0};
-	struct seats seats = {0};
+	struct seats seats = {.keeper_fd = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == RUN_GO_ON)
 		status = understand(&given, &seats, &request);
@@ -123,6 +128,8 @@ static int run(int argc, char **argv)
 	run_given_forget(&request);
 	client_unmap(seats.lab);
 	free(seats.hosts);
+	if (seats.keeper_fd >= 0)
+		close(seats.keeper_fd);
 	return status;
 }
 

@@ -358,6 +358,16 @@ static void on_broken_pipe(struct run_job *job, uint64_t now_ns)
 	tell_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
+/* Where the ranks run is no more. */
+static void on_no_place(struct run_job *job, uint64_t now_ns)
+{
+	job->has_no_place = true;
+	job->stopped = true;
+	job->start_status = CLI_EXIT_NO;
+	run_output_say(&job->output, "the lab has ended, so its ranks are ended too");
+	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+}
+
 /* ---- the loop ---- */
 
 static int timeout_ms(const struct run_job *job, uint64_t now_ns)
@@ -375,10 +385,11 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 
 static void turn(struct run_job *job)
 {
-	enum { SIGNALS, ENDED, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	enum { SIGNALS, ENDED, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
 	struct pollfd polls[COUNT] = {
 		[SIGNALS] = {job->signals, POLLIN, 0},
 		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
+		[PLACE] = {job->request->place.enter && !job->has_no_place ? job->request->place.gone_fd : -1, POLLIN, 0},
 		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
 		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
 	};
@@ -393,6 +404,8 @@ static void turn(struct run_job *job)
 	for (int i = 0; i < RUN_EPOLLS; i++)
 		if (polls[RANKS + i].revents)
 			on_ranks(job, (enum run_epoll)i);
+	if (polls[PLACE].revents)
+		on_no_place(job, now_ns);
 	run_input_move(&job->input, polls + INPUT);
 	look_at_groups(job, now_ns);
 	on_time(job, now_ns);

@@ -50,7 +50,8 @@ struct run_job {
 	bool drained;                  /* all that the ranks have printed was read */
 	bool deaf;                     /* somebody wants us to end, and there was nothing left to do but print */
 	bool broken_pipe;              /* nobody reads what we print */
-	int start_status;              /* exit status if a rank could not be started; 0: all could */
+	int start_status;              /* exit status if a rank could not be started, or had no place any more; 0: neither */
+	bool has_no_place;             /* run_place.gone_fd */
 
 	uint32_t cut_off; /* ranks that did not fail but were ended by the time limit */
 

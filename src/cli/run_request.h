@@ -18,6 +18,7 @@ struct run_place {
 	enum esp_status (*enter)(void *context, uint32_t rank, struct error *err);
 	void *context;
 	uint32_t per_host; /* ranks that share a place */
+	int gone_fd;       /* readable when the places are no more: then the ranks end as well. -1: that cannot be known */
 };
 
 struct run_request {

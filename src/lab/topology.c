@@ -327,6 +327,9 @@ enum esp_status lab_targets(const struct lab *lab, const char *target, uint32_t 
 	if (status != ESP_OK)
 		return status;
 	uint32_t space = lab_find_space(lab, name);
+	if (strcmp(name, "core") == 0 && lab_has_core(lab))
+		return error_set(err, ESP_EINVAL, "core is a switch, and has no link of its own: what leads there are the uplinks of the racks; racks is "
+		                 "all of them, rack0 one");
 	if (space == LAB_NOBODY && strcmp(name, "all") != 0 && strcmp(name, "racks") != 0)
 		return error_set(err, ESP_EINVAL, "there is no '%.40s' in this lab; espalier lab status shows the hosts; all is "
 		                 "every host, rack0 an uplink, racks every uplink", name);

@@ -157,6 +157,8 @@ static void test_targets(void)
 	CHECK_U64(links[0], lab_host_link(lab, 5, 0));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CHECK_MSG(lab_targets(lab, bad[i], links, &count, &err) == ESP_EINVAL, "'%s' was taken", bad[i]);
+	/* A switch that there is: what to name instead. */
+	CHECK(lab_targets(lab, "core", links, &count, &err) == ESP_EINVAL && strstr(err.text, "racks is all of them"));
 	free(lab);
 }
 
