@@ -125,7 +125,9 @@ def test_status_of_a_stopped_rank():
         os.kill(pid, signal.SIGSTOP)
         try:
             assert ask_until(job, lambda it: it["silent"] == [2])
-            assert re.search(r"^ +2 .*no answer", good("status", "-t", "300"), re.MULTILINE)
+            text = good("status", "-t", "300")
+            assert re.search(rf"^ +2 +{re.escape(socket.gethostname())} +{pid} +does not answer ", text, re.MULTILINE), text
+            assert ask_until(job, lambda it: it["silent"] == [2])["silent_processes"] == [pid]
         finally:
             os.kill(pid, signal.SIGCONT)
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "base/table.h"
@@ -141,29 +142,40 @@ static void put_rank(struct table *table, const struct account *account)
 	put_seconds(table, call->record.waits_for == RECORD_NONE ? 0 : call->record.since_ns, until);
 }
 
-static void put_silent(struct table *table, uint32_t rank)
+/* Whoever listens at a socket of this host is on this host, and the kernel knows which process it is. */
+static const char *own_host(char text[ACCOUNT_HOST])
 {
-	table_cell(table, "%u", rank);
-	table_cell(table, "-");
-	table_cell(table, "-");
-	table_cell(table, "no answer");
+	memset(text, 0, ACCOUNT_HOST);
+	return gethostname(text, ACCOUNT_HOST - 1) == 0 ? text : "?";
+}
+
+static void put_silent(struct table *table, const struct accounts_silent *silent)
+{
+	char host[ACCOUNT_HOST];
+	table_cell(table, "%u", silent->rank);
+	table_cell(table, "%s", own_host(host));
+	if (silent->pid > 0)
+		table_cell(table, "%u", silent->pid);
+	else
+		table_cell(table, "-");
+	table_cell(table, "does not answer");
 	for (int i = 0; i < 4; i++)
 		table_cell(table, "-");
 }
 
-enum esp_status accounts_print(const struct accounts_job *job, const uint32_t *silent, uint32_t silent_count)
+enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
 {
 	static const char *const headers[] = {"rank", "host", "pid", "state", "call", "for", "waits for", "since", NULL};
 	struct table table;
 	table_init(&table, headers);
 	uint32_t at = 0;
 	for (uint32_t i = 0; i < job->count; i++) {
-		for (; at < silent_count && silent[at] < job->list[i].rank; at++)
-			put_silent(&table, silent[at]);
+		for (; at < silent_count && silent[at].rank < job->list[i].rank; at++)
+			put_silent(&table, &silent[at]);
 		put_rank(&table, &job->list[i]);
 	}
 	for (; at < silent_count; at++)
-		put_silent(&table, silent[at]);
+		put_silent(&table, &silent[at]);
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
 	return status;
@@ -234,7 +246,7 @@ static void print_verdict(const struct verdict *verdict, struct json *json)
 	json_object_end(json);
 }
 
-void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const uint32_t *silent,
+void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const struct accounts_silent *silent,
                          uint32_t silent_count, struct json *json)
 {
 	char instance[20];
@@ -253,7 +265,12 @@ void accounts_print_json(const struct accounts_job *job, const struct verdict *v
 	json_key(json, "silent");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < silent_count; i++)
-		json_u64(json, silent[i]);
+		json_u64(json, silent[i].rank);
+	json_array_end(json);
+	json_key(json, "silent_processes"); /* in the same order */
+	json_array_begin(json);
+	for (uint32_t i = 0; i < silent_count; i++)
+		json_u64(json, silent[i].pid);
 	json_array_end(json);
 	json_object_end(json);
 }

@@ -35,10 +35,15 @@ bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_
 #define ACCOUNTS_TITLE 200u
 const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE]);
 
-/* A row per rank. silent: ranks that did not answer, in order, silent_count of them. */
-ESP_CHECKED enum esp_status accounts_print(const struct accounts_job *job, const uint32_t *silent, uint32_t silent_count);
+/* A rank of this host that does not answer. */
+struct accounts_silent {
+	uint32_t rank, pid; /* pid 0: not known */
+};
+
+/* A row per rank. silent: those that did not answer, in order, silent_count of them. */
+ESP_CHECKED enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count);
 /* The same, and the verdict, as an object. */
-void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const uint32_t *silent,
+void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const struct accounts_silent *silent,
                          uint32_t silent_count, struct json *json);
 
 #endif

@@ -17,23 +17,23 @@
 
 static int compare_ranks(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
+	const struct accounts_silent *x = a, *y = b;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 /* Ranks of this job that did not answer. */
-static uint32_t list_silent(const struct status_answers *answers, uint64_t instance, uint32_t *out)
+static uint32_t list_silent(const struct status_answers *answers, uint64_t instance, struct accounts_silent *out)
 {
 	uint32_t count = 0;
 	for (size_t i = 0; i < answers->silent_count; i++)
 		if (answers->silent[i].instance == instance)
-			out[count++] = answers->silent[i].rank;
+			out[count++] = answers->silent[i].who;
 	if (count > 0)
 		qsort(out, count, sizeof(*out), compare_ranks);
 	return count;
 }
 
-static enum esp_status print_job(const struct accounts_job *job, const uint32_t *silent, uint32_t silent_count)
+static enum esp_status print_job(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
 {
 	struct verdict verdict = verdict_find(job->list, job->count, true);
 	char title[ACCOUNTS_TITLE];
@@ -44,15 +44,19 @@ static enum esp_status print_job(const struct accounts_job *job, const uint32_t 
 	return status;
 }
 
-/* Those that nobody of the same job has answered for. */
-static size_t count_orphans(const struct status_answers *answers)
+/* Those that nobody of the same job has answered for. How many. */
+static size_t print_orphans(const struct status_answers *answers)
 {
 	size_t orphans = 0;
 	for (size_t i = 0; i < answers->silent_count; i++) {
+		const struct accounts_silent *who = &answers->silent[i].who;
 		bool has_job = false;
 		for (size_t k = 0; k < answers->accounts.count; k++)
 			has_job |= answers->accounts.list[k].instance == answers->silent[i].instance;
-		orphans += !has_job;
+		if (has_job)
+			continue;
+		orphans++;
+		printf("process %u, rank %u of a job in which nobody answers: stopped?\n", who->pid, who->rank);
 	}
 	return orphans;
 }
@@ -66,9 +70,9 @@ static bool is_meant(const struct accounts_job *job, const char *name)
 static enum esp_status print_all(const struct status_answers *answers, const char *name)
 {
 	struct accounts_job job;
-	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
+	struct accounts_silent *silent = calloc(answers->silent_count + 1, sizeof(*silent));
 	enum esp_status status = silent ? ESP_OK : ESP_ENOMEM;
-	size_t at = 0, orphans = name ? 0 : count_orphans(answers), shown = 0;
+	size_t at = 0, orphans, shown = 0;
 	while (status == ESP_OK && accounts_next(&answers->accounts, &at, &job)) {
 		if (!is_meant(&job, name))
 			continue;
@@ -76,8 +80,7 @@ static enum esp_status print_all(const struct status_answers *answers, const cha
 			putchar('\n');
 		status = print_job(&job, silent, list_silent(answers, job.list->instance, silent));
 	}
-	if (orphans > 0)
-		printf("%zu rank%s of jobs in which nobody answers: stopped?\n", orphans, cli_plural(orphans));
+	orphans = name ? 0 : print_orphans(answers);
 	if (shown == 0 && name)
 		printf("No rank of the job %s answers on this host.\n", name);
 	else if (shown == 0 && orphans == 0)
@@ -89,7 +92,7 @@ static enum esp_status print_all(const struct status_answers *answers, const cha
 static enum esp_status print_json(const struct status_answers *answers, const char *name)
 {
 	struct accounts_job job;
-	uint32_t *silent = calloc(answers->silent_count + 1, sizeof(*silent));
+	struct accounts_silent *silent = calloc(answers->silent_count + 1, sizeof(*silent));
 	struct json json;
 	size_t at = 0;
 	if (!silent)

@@ -22,6 +22,7 @@
 
 struct inquiry {
 	uint32_t user, rank;
+	uint32_t pid; /* as the kernel has it; 0: not known */
 	uint64_t instance;
 	int fd; /* -1: it is over */
 	bool answered;
@@ -92,11 +93,14 @@ static void end(struct inquiry *inquiry)
 }
 
 /* Whoever listens there must be whom the name says. */
-static bool is_trusted(const struct inquiry *inquiry)
+static bool is_trusted(struct inquiry *inquiry)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
-	return getsockopt(inquiry->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == inquiry->user;
+	if (getsockopt(inquiry->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != inquiry->user)
+		return false;
+	inquiry->pid = (uint32_t)peer.pid;
+	return true;
 }
 
 static void begin(struct inquiry *inquiry)
@@ -182,7 +186,7 @@ static enum esp_status ask_ranks(struct inquiry *list, size_t count, unsigned pa
 		if (status == ESP_OK)
 			status = take_answer(&list[i], &out->accounts);
 		if (!list[i].answered && out->silent)
-			out->silent[out->silent_count++] = (struct status_silent){list[i].instance, list[i].rank};
+			out->silent[out->silent_count++] = (struct status_silent){list[i].instance, {list[i].rank, list[i].pid}};
 		end(&list[i]);
 		free(list[i].in);
 	}

@@ -9,7 +9,7 @@
 /* A rank that listens and does not answer. */
 struct status_silent {
 	uint64_t instance;
-	uint32_t rank;
+	struct accounts_silent who;
 };
 
 struct status_answers {
