@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import netns
 
@@ -150,10 +151,40 @@ def test_no_leader():
         find(json.loads(ranks[1][1])["findings"], "fail", "joining", "could not join at the leader 10.0.0.1:7000")
 
 
+def doctors(size, **env):
+    """As ranks of one host; (status, out) by rank."""
+    ranks = [subprocess.Popen(DOCTOR, env={**netns.CLEAN, "ESP_RANK": str(rank), "ESP_SIZE": str(size), "ESP_LOCAL_RANK": str(rank), **env},
+                              stdout=subprocess.PIPE, text=True) for rank in range(size)]
+    return [(rank.wait(), out) for rank in ranks for out, _ in [rank.communicate()]]
+
+
+def test_through_a_store():
+    """Rank 0 is found in a folder, and takes the reports of the others at a port that is posted there; nothing stays behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = doctors(3, ESP_STORE=f"file:{folder}")
+        find(json.loads(ranks[0][1])["findings"], "ok", "joining", "3 ranks on 1 host")
+        assert ranks[1:] == [(OK, "")] * 2 and os.listdir(folder) == [], (ranks, os.listdir(folder))
+
+
+def test_who_speaks():
+    """If one never comes rank 0 says so for all who have; if there is no rank 0, all say it, and one of them what the host is like."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = doctors(3, ESP_STORE=f"file:{folder}", ESP_JOIN_SECONDS="2", ESP_SIZE="4")
+        find(json.loads(ranks[0][1])["findings"], "fail", "joining", "1 of 4 ranks have not arrived: 3; here: 0-2 on ")
+        assert ranks[1:] == [(OK, "")] * 2, ranks
+    for local in range(2):
+        status, out, _ = alone("--json", ESP_RANK="1", ESP_SIZE="4", ESP_LOCAL_RANK=str(local), ESP_LEADER="127.0.0.1:1", ESP_JOIN_SECONDS="1")
+        findings = json.loads(out)["findings"]
+        find(findings, "fail", "joining", "could not join at the leader 127.0.0.1:1")
+        assert status == NO and (len(findings) == 1) == (local == 1), findings
+
+
 def main():
     test_usage()
     test_alone()
     test_bad_settings()
+    test_through_a_store()
+    test_who_speaks()
     netns.skip_unless_possible("nft", "unshare")
     for test in (test_job_and_firewall, test_black_hole, test_jumbo_and_rails, test_no_leader):
         netns.timed(test)

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +18,7 @@
 
 #define ONE_PATIENCE (5 * NS_PER_S) /* for one rank to prove itself and to leave its report */
 #define GOODBYE_BYTES 4u
+#define NOTICE_SECONDS 600u /* for which a store that forgets keeps the notice */
 #define SEGMENT_BYTES 500u /* reports arrive where large packets do not */
 
 /* A session's messages have the types of joining: a report is an arrival here, and the answer to it a roster. */
@@ -78,6 +81,45 @@ static bool talk(int fd, struct session *session, bool awaits, uint64_t until_ns
 		if (status != ESP_OK && status != ESP_PENDING)
 			return false;
 	}
+}
+
+/* ---- where ---- */
+
+static bool has_store(const struct join_config *join)
+{
+	return join->launch.place.kind != NOTICE_NOWHERE;
+}
+
+/* The doctors' own notice: that of joining has been taken down when all had come. */
+static const char *own_name(const struct join_config *join, char name[NOTICE_NAME])
+{
+	char job[LAUNCH_JOB + 8];
+	snprintf(job, sizeof(job), "%s.doctor", join->launch.job);
+	return notice_name(job, join->launch.epoch, name);
+}
+
+enum esp_status doctor_porch_open(const struct join_config *join, struct porch *porch, struct notice *out_notice, struct error *err)
+{
+	const struct porch_options usual = {0};
+	char name[NOTICE_NAME];
+	*out_notice = (struct notice){.at_s = (uint64_t)time(NULL), .pid = join->card.pid, .address_count = join->card.address_count};
+	if (!has_store(join))
+		return porch_open(porch, &join->launch.leader, &usual, join->deadline_ns, err);
+	enum esp_status status = porch_open_anywhere(porch, &usual, &out_notice->port, err);
+	if (status != ESP_OK)
+		return status;
+	randombytes_buf(out_notice->nonce, sizeof(out_notice->nonce));
+	memcpy(out_notice->host_name, join->card.host_name, sizeof(out_notice->host_name));
+	memcpy(out_notice->addresses, join->card.addresses, sizeof(out_notice->addresses));
+	return notice_post(&join->launch.place, own_name(join, name), out_notice, NOTICE_SECONDS, join->deadline_ns, err);
+}
+
+void doctor_porch_close(const struct join_config *join, struct porch *porch, const struct notice *notice)
+{
+	char name[NOTICE_NAME];
+	if (has_store(join) && notice->port != 0)
+		notice_remove(&join->launch.place, own_name(join, name), notice->nonce, clock_now_ns() + NS_PER_S);
+	porch_close(porch);
 }
 
 /* ---- rank 0 ---- */
@@ -192,8 +234,26 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 	return done;
 }
 
-enum esp_status doctor_hand_in(const struct join_config *join, const struct doctor_report *report, uint64_t deadline_ns,
-                               struct error *err)
+/* Where rank 0 takes reports. False: not known yet. */
+static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
+{
+	const struct card *first = &roster->cards[0];
+	char name[NOTICE_NAME];
+	struct notice notice;
+	struct error unused;
+	*out = (struct resolved){0};
+	if (!has_store(join))
+		return resolve(&join->launch.leader, deadline_ns, out, &unused) == ESP_OK;
+	if (notice_look(&join->launch.place, own_name(join, name), deadline_ns, &notice, &unused) != ESP_OK || notice.port == 0)
+		return false;
+	for (; out->count < first->address_count && out->count < RESOLVE_MAX; out->count++)
+		out->lengths[out->count] =
+			card_address_to(&first->addresses[out->count], notice.port, 0, &out->addresses[out->count].storage);
+	return true;
+}
+
+enum esp_status doctor_hand_in(const struct join_config *join, const struct roster *roster, const struct doctor_report *report,
+                               uint64_t deadline_ns, struct error *err)
 {
 	uint8_t *body = malloc(doctor_report_bytes(join->launch.size));
 	struct backoff backoff;
@@ -204,7 +264,7 @@ enum esp_status doctor_hand_in(const struct join_config *join, const struct doct
 	backoff_init(&backoff, join->launch.rank);
 	while (!done && clock_now_ns() < deadline_ns) {
 		struct resolved found;
-		if (resolve(&join->launch.leader, deadline_ns, &found, err) != ESP_OK)
+		if (!find_leader(join, roster, deadline_ns, &found))
 			found.count = 0;
 		for (uint32_t i = 0; i < found.count && !done; i++)
 			done = hand_in_at(join, &found.addresses[i].any, found.lengths[i], body, deadline_ns);

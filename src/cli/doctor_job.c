@@ -22,6 +22,7 @@ struct doctor_job {
 	struct roster roster;
 	struct doctor_server *server;
 	struct porch porch;             /* of rank 0 */
+	struct notice notice;           /* of rank 0, with a store: where that is */
 	struct doctor_report *reports;  /* by rank on rank 0, one elsewhere */
 	uint32_t report_count;
 };
@@ -40,8 +41,10 @@ static enum esp_status find_key(struct doctor_job *job, bool loopback, struct er
 	enum esp_status status = key_find(conf_environment, NULL, &key, err);
 	if (status != ESP_OK)
 		return status;
-	struct key_situation situation = {key.origin, loopback, job->join.launch.size == 1, job->conf.insecure, false};
+	struct key_situation situation = {key.origin, loopback, job->join.launch.size == 1, job->conf.insecure,
+	                                  notice_keeps_secrets(&job->join.launch.place)};
 	status = key_settle(&key, &situation, &policy, err);
+	job->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
 	memcpy(job->join.key, key.bytes, sizeof(job->join.key));
 	key_wipe(&key);
 	return status;
@@ -62,15 +65,11 @@ static enum esp_status listen_as_a_job(struct doctor_job *job, bool loopback, st
 static enum esp_status join(struct doctor_job *job, struct error *err)
 {
 	const struct launch_surroundings around = {conf_environment, NULL, launch_system_fact, NULL, NULL};
-	const struct porch_options usual = {0};
 	enum esp_status status = conf_load(&job->conf, NULL, NULL, err);
 	if (status == ESP_OK)
 		status = launch_find(&LAUNCH_NO_ARGUMENTS, &around, &job->join.launch, err);
 	if (status != ESP_OK)
 		return status;
-	if (job->join.launch.size > 1 && job->join.launch.leader.port == 0) /* reports come to the leader's port */
-		return error_set(err, ESP_EUNSUPPORTED, "the doctor does not find the leader through a store: set ESP_LEADER to its "
-		                 "host:port, and leave out ESP_STORE");
 	bool loopback = job->join.launch.leader.port != 0 && address_is_loopback(&job->join.launch.leader);
 	status = find_key(job, loopback, err);
 	if (status != ESP_OK)
@@ -84,7 +83,7 @@ static enum esp_status join(struct doctor_job *job, struct error *err)
 	job->join.segment_bytes = JOIN_SEGMENT;
 	status = join_run(&job->join, &job->roster, NULL, err);
 	if (status == ESP_OK && job->join.launch.rank == 0 && job->join.launch.size > 1)
-		status = porch_open(&job->porch, &job->join.launch.leader, &usual, job->join.deadline_ns, err);
+		status = doctor_porch_open(&job->join, &job->porch, &job->notice, err);
 	return status;
 }
 
@@ -186,7 +185,7 @@ static bool lead(struct doctor_job *job, struct doctor_findings *out)
 static bool follow(struct doctor_job *job, struct doctor_findings *out)
 {
 	struct error err;
-	if (doctor_hand_in(&job->join, &job->reports[0], clock_now_ns() + GATHER_PATIENCE, &err) == ESP_OK)
+	if (doctor_hand_in(&job->join, &job->roster, &job->reports[0], clock_now_ns() + GATHER_PATIENCE, &err) == ESP_OK)
 		return false;
 	doctor_say(out, DOCTOR_FAIL, "report", "%.200s", err.text);
 	doctor_advise(out, "rank 0 may have ended before: see what it printed");
@@ -196,7 +195,7 @@ static bool follow(struct doctor_job *job, struct doctor_findings *out)
 static void finish(struct doctor_job *job)
 {
 	doctor_server_stop(job->server);
-	porch_close(&job->porch);
+	doctor_porch_close(&job->join, &job->porch, &job->notice);
 	listener_close(&job->listener);
 	for (uint32_t i = 0; i < job->report_count; i++)
 		free(job->reports[i].ways);
@@ -217,17 +216,32 @@ static void look_alone(struct doctor_findings *out)
 	free(facts);
 }
 
+/* Of the ranks of this host that know it, the first one looks at it. */
+static bool is_first_here(void)
+{
+	static const char *const names[] = {"ESP_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = conf_environment(NULL, names[i]);
+		if (text && text[0])
+			return strcmp(text, "0") == 0;
+	}
+	return true;
+}
+
 bool doctor_run_job(struct doctor_findings *out)
 {
 	struct doctor_job *job = calloc(1, sizeof(*job));
-	struct error err;
+	struct error err = {0};
 	bool prints = true;
 	if (!job) {
 		doctor_say(out, DOCTOR_FAIL, "memory", "no memory");
 		return true;
 	}
-	if (join(job, &err) != ESP_OK) {
-		look_alone(out);
+	if (join(job, &err) != ESP_OK && job->join.is_told) {
+		prints = false; /* rank 0 says the same, and what its host is like */
+	} else if (err.status != ESP_OK) {
+		if (is_first_here())
+			look_alone(out);
 		doctor_say(out, DOCTOR_FAIL, "joining", "%.230s", err.text);
 		doctor_advise(out, "every rank must reach the leader's address and port, with the same key (ESP_KEY, ESP_KEY_FILE), version and settings");
 	} else if (!make_reports(job)) {

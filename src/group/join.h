@@ -42,6 +42,7 @@ struct join_config {
 	bool (*is_called_off)(void *context, int32_t *out_culprit, struct error *why);
 	void *called_off_context;
 	uint32_t kin;
+	bool is_told;             /* written: joining has failed, and all ranks that have come have heard the same from the leader */
 };
 
 /* The cards of all ranks, by rank, and who shares a host with whom. */

@@ -39,10 +39,10 @@ static enum join_outcome again(struct join_dial *dial, const char *what)
 	return JOIN_AGAIN;
 }
 
-static enum join_outcome no_answer(struct join_dial *dial)
+static enum join_outcome no_answer(struct join_dial *dial, const char *why)
 {
 	dial->patience_ns = earlier(2 * dial->patience_ns, ATTEMPT_MOST_NS);
-	error_set(dial->err, ESP_ETIMEOUT, "it does not answer");
+	error_set(dial->err, ESP_ETIMEOUT, "%s", why);
 	return JOIN_AGAIN;
 }
 
@@ -51,7 +51,7 @@ static enum join_outcome finish_connect(struct join_dial *dial, int fd, uint64_t
 	int why = 0;
 	socklen_t length = sizeof(why);
 	if (!ready_by(fd, POLLOUT, until_ns))
-		return no_answer(dial);
+		return no_answer(dial, "nobody answers: does a firewall drop it, or is the host down? espalier doctor tells more");
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) == 0 && why == 0)
 		return JOIN_ARRIVED;
 	errno = why ? why : errno;
@@ -95,8 +95,10 @@ static enum join_outcome read_answer(struct join_dial *dial)
 	} else {
 		error_set(dial->err, ESP_ECORRUPT, "the leader's reason for failing cannot be read");
 	}
-	if (dial->session.type != STORE_AWAY)
+	if (dial->session.type != STORE_AWAY) {
+		dial->is_told = true;
 		return JOIN_OVER;
+	}
 	dial->away = *dial->err;
 	return JOIN_AGAIN;
 }
@@ -173,7 +175,7 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 			return JOIN_OVER;
 		if (waited != ESP_OK) {
 			if (!session->proved)
-				return no_answer(dial);
+				return no_answer(dial, "its host answers, and the process there does not");
 			error_set(dial->err, ESP_ETIMEOUT, "other ranks did not arrive");
 			return JOIN_AGAIN;
 		}

@@ -56,7 +56,7 @@ static enum join_outcome try_notice(struct follower *follower)
 	struct notice notice;
 	struct resolved found;
 	enum esp_status status = notice_look(&config->launch.place, follower->name, config->deadline_ns, &notice, follower->err);
-	if (status == ESP_EUNSUPPORTED)
+	if (status == ESP_EUNSUPPORTED || status == ESP_EINVAL) /* no such store, or it does not let us in */
 		return JOIN_OVER;
 	if (status != ESP_OK)
 		return JOIN_AGAIN;
@@ -175,6 +175,7 @@ enum esp_status join_follow(struct join_config *config, struct roster *out, int3
 	else
 		error_set(err, status, "%s", reason.text);
 	*out_culprit = follower.dial->culprit;
+	config->is_told = follower.dial->is_told;
 	join_dial_free(follower.dial);
 	return status;
 }

@@ -50,6 +50,7 @@ struct join_dial {
 	struct roster *roster;
 	struct error *err;         /* the reason, if there is one: the last one counts at the deadline */
 	int32_t culprit;
+	bool is_told;              /* the leader has said why joining has failed, to this rank as to all that have come */
 	bool nobody_there;         /* the last attempt: nobody listens at that port */
 	struct error away;         /* why somebody with the key has turned us away; ESP_OK: nobody has */
 	uint8_t *inbox;

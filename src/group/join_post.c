@@ -1,9 +1,11 @@
+#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "group/backoff.h"
 #include "group/join_parts.h"
 
 #define LOOK_NS (2 * NS_PER_S)      /* between looks whether the notice is still there */
@@ -63,6 +65,32 @@ static enum esp_status post_notice(struct join_post *post, uint64_t deadline_ns,
 	return notice_post(&post->config->launch.place, post->name, &post->notice, seconds_to_keep(post->config), deadline_ns, err);
 }
 
+/* A server may be started with the job, and a folder be mounted a little later: the other ranks wait for them as well. */
+static enum esp_status post_until_deadline(struct join_post *post, struct error *err)
+{
+	const struct join_config *config = post->config;
+	struct backoff backoff;
+	char where[NOTICE_PLACE_TEXT];
+	uint64_t begin = clock_now_ns();
+	enum esp_status status = post_notice(post, config->deadline_ns, err);
+	if (status == ESP_EIO)
+		log_write(config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; trying again for %.0f s (join_seconds)", err->text,
+		          config->deadline_ns > begin ? (double)(config->deadline_ns - begin) / (double)NS_PER_S : 0.0);
+	backoff_init(&backoff, begin ^ config->card.pid);
+	while (status == ESP_EIO) {
+		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
+		if (next >= config->deadline_ns) {
+			struct error last = *err;
+			notice_place_describe(&config->launch.place, where);
+			return error_set(err, ESP_EIO, "rank 0 could not use the job's store, %.80s, for %.1f s: %.140s", where,
+			                 (double)(now - begin) / (double)NS_PER_S, last.text);
+		}
+		poll(NULL, 0, join_wait_ms(now, next));
+		status = post_notice(post, config->deadline_ns, err);
+	}
+	return status;
+}
+
 enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port, struct error *err)
 {
 	*post = (struct join_post){.config = config, .next_ns = UINT64_MAX};
@@ -72,7 +100,7 @@ enum esp_status join_post_open(struct join_post *post, const struct join_config 
 	write_notice(post, port);
 	enum esp_status status = ask_who_was_there(post, err);
 	if (status == ESP_OK)
-		status = post_notice(post, config->deadline_ns, err);
+		status = post_until_deadline(post, err);
 	post->posted = status == ESP_OK;
 	if (post->posted)
 		post->next_ns = clock_now_ns() + LOOK_NS;

@@ -253,8 +253,36 @@ static void keys_and_folders(void)
 	snprintf(ranks[1].config.launch.place.path, NOTICE_PATH, "%s/none", folder);
 	run_rank(&ranks[0]);
 	run_rank(&ranks[1]);
-	CHECK(ranks[0].status == ESP_EIO && strstr(ranks[0].err.text, "No such file or directory"));
+	CHECK_MSG(ranks[0].status == ESP_EIO && strstr(ranks[0].err.text, "rank 0 could not use the job's store, file:") &&
+	          strstr(ranks[0].err.text, "No such file or directory"), "%s", ranks[0].err.text);
 	CHECK(ranks[1].status == ESP_ETIMEOUT && strstr(ranks[1].err.text, "No such file or directory"));
+}
+
+/* The folder is made when rank 0 has said that there is none: nobody but the log is told. */
+static void make_folder(void *context, enum log_level level, const char *line)
+{
+	CHECK(level == LOG_LEVEL_WARN && strstr(line, "trying again"));
+	CHECK(mkdir(context, 0700) == 0);
+}
+
+static void comes_later(void)
+{
+	char path[NOTICE_PATH];
+	struct log log;
+
+	snprintf(path, sizeof(path), "%s/later", folder);
+	ranks_init(2, 60000);
+	log_init(&log, LOG_LEVEL_WARN);
+	log.sink = make_folder;
+	log.context = path;
+	ranks[0].config.log = &log;
+	for (uint32_t i = 0; i < 2; i++) {
+		memcpy(ranks[i].config.launch.place.path, path, sizeof(path));
+		start(&ranks[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		finish(&ranks[i]);
+	check_joined(2);
 }
 
 int main(void)
@@ -270,6 +298,7 @@ int main(void)
 	replaced();
 	tidied();
 	keys_and_folders();
+	comes_later();
 	char command[64];
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	CHECK(system(command) == 0);

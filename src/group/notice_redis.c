@@ -23,6 +23,7 @@ struct conversation {
 	uint64_t deadline_ns;
 	redisContext *redis;
 	struct error *err;
+	bool is_barred; /* it answers, and does not let us in: there is no use in trying again */
 };
 
 static struct timeval time_left(uint64_t deadline_ns)
@@ -67,13 +68,16 @@ static bool connect_to(struct conversation *with, const struct sockaddr *address
 	return false;
 }
 
-static bool log_in(const struct conversation *with)
+static bool log_in(struct conversation *with)
 {
 	const struct notice_place *place = with->place;
-	if (place->user[0] && !is_fine(with, redisCommand(with->redis, "AUTH %s %s", place->user, place->password), "log in at"))
-		return false;
-	if (!place->user[0] && place->password[0] &&
-	    !is_fine(with, redisCommand(with->redis, "AUTH %s", place->password), "log in at"))
+	redisReply *reply = NULL;
+	if (place->user[0])
+		reply = redisCommand(with->redis, "AUTH %s %s", place->user, place->password);
+	else if (place->password[0])
+		reply = redisCommand(with->redis, "AUTH %s", place->password);
+	with->is_barred = reply && reply->type == REDIS_REPLY_ERROR;
+	if ((place->user[0] || place->password[0]) && !is_fine(with, reply, "log in at"))
 		return false;
 	return place->database == 0 || is_fine(with, redisCommand(with->redis, "SELECT %u", place->database), "select");
 }
@@ -98,14 +102,21 @@ static void end(struct conversation *with)
 		redisFree(with->redis);
 }
 
+static enum esp_status trouble(const struct conversation *with)
+{
+	if (with->err)
+		with->err->status = with->is_barred ? ESP_EINVAL : ESP_EIO;
+	return with->is_barred ? ESP_EINVAL : ESP_EIO;
+}
+
 enum esp_status notice_redis_post(const struct notice_place *place, const char *name, const char *text, size_t length,
                                   uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
 {
-	struct conversation with = {place, deadline_ns, NULL, err};
+	struct conversation with = {place, deadline_ns, NULL, err, false};
 	bool done = begin(&with) &&
 	            is_fine(&with, redisCommand(with.redis, "SET %s %b EX %u", name, text, length, keep_seconds), "write to");
 	end(&with);
-	return done ? ESP_OK : ESP_EIO;
+	return done ? ESP_OK : trouble(&with);
 }
 
 static enum esp_status read_reply(const struct conversation *with, const char *name, redisReply *reply,
@@ -128,12 +139,14 @@ static enum esp_status read_reply(const struct conversation *with, const char *n
 enum esp_status notice_redis_look(const struct notice_place *place, const char *name, uint64_t deadline_ns,
                                   char text[NOTICE_BYTES], size_t *out_length, struct error *err)
 {
-	struct conversation with = {place, deadline_ns, NULL, err};
-	enum esp_status status = ESP_EIO;
+	struct conversation with = {place, deadline_ns, NULL, err, false};
+	enum esp_status status;
 	if (begin(&with)) {
 		redisReply *reply = redisCommand(with.redis, "GET %s", name);
 		status = read_reply(&with, name, reply, text, out_length);
 		freeReplyObject(reply);
+	} else {
+		status = trouble(&with);
 	}
 	end(&with);
 	return status;
@@ -141,7 +154,7 @@ enum esp_status notice_redis_look(const struct notice_place *place, const char *
 
 void notice_redis_remove(const struct notice_place *place, const char *name, uint64_t deadline_ns)
 {
-	struct conversation with = {place, deadline_ns, NULL, NULL};
+	struct conversation with = {place, deadline_ns, NULL, NULL, false};
 	if (begin(&with))
 		(void)is_fine(&with, redisCommand(with.redis, "DEL %s", name), "remove from");
 	end(&with);

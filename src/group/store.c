@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/quote.h"
 
 /* A rank is told this long before it gives up by itself, so that the reason reaches it. */
 #define MARGIN_NS (500 * NS_PER_MS)
@@ -27,7 +28,8 @@ enum esp_status store_init(struct store *store, const struct card *own, const ch
 		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
 	store->cards = calloc(own->size, sizeof(*store->cards));
 	store->seats = calloc(own->size, 1);
-	if (!store->cards || !store->seats) {
+	store->elsewhere = calloc(own->size, 1);
+	if (!store->cards || !store->seats || !store->elsewhere) {
 		store_fini(store);
 		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
 	}
@@ -90,6 +92,25 @@ enum esp_status store_check_card(const struct card *card, const char *settings, 
 	if (memcmp(card->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
 		return other_settings(card, settings, first, first_settings, err);
 	return ESP_OK;
+}
+
+static const char *name_job(const char *job, char text[QUOTE_TEXT])
+{
+	return job[0] ? quote(job, strlen(job), text) : "without a name";
+}
+
+enum esp_status store_explain_newcomer(const struct store_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+                                       struct error *err)
+{
+	const struct card *card = &newcomer->card;
+	char one[QUOTE_TEXT], other[QUOTE_TEXT], own[64], ranks[64];
+	if (strcmp(newcomer->job, job) != 0)
+		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at the door to the job %s: set "
+		                 "ESP_JOB to that (espalier run --job)", card->pid, card->host_name, name_job(newcomer->job, one), rank,
+		                 name_job(job, other));
+	find_differences(newcomer->settings, settings, own, ranks, sizeof(own));
+	return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, has %s, but rank %u at the door has %s: they must be the same on all "
+	                 "ranks", card->pid, card->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
 }
 
 static enum esp_status twice(const struct card *one, const struct card *other, struct error *err)
@@ -222,15 +243,16 @@ static int32_t only_missing(const struct store *store)
 void store_on_tick(struct store *store, uint64_t now_ns)
 {
 	struct error reason;
-	char missing[72], refused[144] = "";
+	char missing[72], here[104], refused[144] = "";
 	if (store->state != STORE_GATHERS || now_ns < store->deadline_ns)
 		return;
 	uint32_t absent = store->size - store->present;
 	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
 	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
-	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %u of %u ranks have not arrived: %s%s",
+	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %u of %u ranks have not arrived: %s%s; here: %s",
 	          (double)(now_ns - store->begin_ns) / (double)NS_PER_S, absent, store->size,
-	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused);
+	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused,
+	          store_here_text(store, here, sizeof(here)));
 	fail(store, only_missing(store), &reason);
 }
 
@@ -245,6 +267,7 @@ void store_fini(struct store *store)
 {
 	free(store->cards);
 	free(store->seats);
+	free(store->elsewhere);
 	*store = (struct store){0};
 }
 
@@ -269,6 +292,41 @@ const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, 
 		memcpy(text + used, item, (size_t)length + 1);
 		used += (size_t)length;
 		i = end;
+	}
+	return text;
+}
+
+static bool shares_host(const struct store *store, uint32_t one, uint32_t other)
+{
+	return strcmp(store->cards[one].host_name, store->cards[other].host_name) == 0;
+}
+
+/* Has the host of this rank been listed with one before it? Neighbours mostly share a host, so the nearest is asked first. */
+static bool is_listed(const struct store *store, uint32_t rank)
+{
+	for (uint32_t i = rank; i-- > 0;)
+		if (store->seats[i] && shares_host(store, i, rank))
+			return true;
+	return false;
+}
+
+const char *store_here_text(const struct store *store, char *text, size_t text_size)
+{
+	char ranks[40];
+	size_t used = 0;
+	text[0] = '\0';
+	for (uint32_t i = 0; i < store->size; i++) {
+		if (!store->seats[i] || is_listed(store, i))
+			continue;
+		for (uint32_t k = 0; k < store->size; k++)
+			store->elsewhere[k] = !store->seats[k] || !shares_host(store, i, k);
+		store_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
+		size_t length = strlen(ranks) + strlen(store->cards[i].host_name) + sizeof(",  on ");
+		if (used + length + sizeof(" ...") > text_size) {
+			snprintf(text + used, text_size - used, " ...");
+			break;
+		}
+		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->cards[i].host_name);
 	}
 	return text;
 }

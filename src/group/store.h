@@ -41,6 +41,7 @@ struct store {
 	struct card *cards;    /* by rank */
 	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
+	uint8_t *elsewhere;    /* by rank, for a list: not on the host that it is about */
 	uint64_t begin_ns, deadline_ns;
 	struct store_refused strangers; /* did not prove that they have the job's key   */
 	struct store_refused others;    /* have the key, but are of another job or start */
@@ -87,9 +88,19 @@ void store_fini(struct store *store);
 /* Ranks of a list that are not in it: "1, 3-5, 9"; "..." where the text ends. marks[i] != 0: i is there. */
 const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size);
 
+/* Those who have come, by host: "0-3 on node1, 4 on node2"; "..." where the text ends. Returns text. */
+const char *store_here_text(const struct store *store, char *text, size_t text_size);
+
 /* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
 ESP_CHECKED enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
                                              const char *first_settings, struct error *err);
+
+/*
+ * Why a newcomer is not let in at the door of a rank, of which these are the job and the settings: names what differs, and both
+ * values. ESP_EMISMATCH.
+ */
+enum esp_status store_explain_newcomer(const struct store_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+                                       struct error *err);
 
 /* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
 ESP_CHECKED enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err);

@@ -76,7 +76,7 @@ static void missing(void)
 	CHECK(store.state == STORE_GATHERS);
 	store_on_tick(&store, 40 * NS_PER_S);
 	CHECK(store.culprit == -1);
-	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 2 of 4 ranks have not arrived: 1, 3");
+	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 2 of 4 ranks have not arrived: 1, 3; here: 0 on node0, 2 on node2");
 
 	begin(&store);
 	CHECK(store_on_stranger(&store, "10.0.0.7") && !store_on_stranger(&store, "10.0.0.8") && !store_on_stranger(&store, "10.0.0.7"));
@@ -85,14 +85,14 @@ static void missing(void)
 	store_on_tick(&store, 40 * NS_PER_S);
 	CHECK(store.culprit == 2);
 	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 1 of 4 ranks have not arrived: 2; refused: 3 connections from 10.0.0.7 "
-	             "10.0.0.8 without the job's key");
+	             "10.0.0.8 without the job's key; here: 0 on node0, 1 on node1, 3 on node3");
 
 	begin(&store);
 	CHECK(store_on_other(&store, "node3"));
 	CHECK(store_on_stranger(&store, "::1"));
 	store_on_tick(&store, 40 * NS_PER_S);
 	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; refused: 1 connection from ::1 without "
-	             "the job's key, 1 connection from node3 of another job");
+	             "the job's key, 1 connection from node3 of another job; here: 0 on node0");
 }
 
 /* However many places refused connections come from, what is said of them has an end and all of it can be read. */
@@ -110,7 +110,42 @@ static void many_refused(void)
 	store_on_tick(&store, 40 * NS_PER_S);
 	CHECK_U64(store.strangers.count, 100000);
 	check_broken(&store, ESP_ETIMEOUT, "after 30.0 s 3 of 4 ranks have not arrived: 1-3; refused: 100000 connections from ... "
-	             "without the job's key, 100000 connections from ... of another job");
+	             "without the job's key, 100000 connections from ... of another job; here: 0 on node0");
+}
+
+/* By host, as far as there is room. */
+static void here(void)
+{
+	struct store store;
+	char text[64];
+
+	begin(&store);
+	arrive(&store, 1);
+	arrive(&store, 3);
+	CHECK_STR(store_here_text(&store, text, sizeof(text)), "0 on node0, 1 on node1, 3 on node3");
+	snprintf(store.cards[1].host_name, sizeof(store.cards[1].host_name), "node0");
+	CHECK_STR(store_here_text(&store, text, sizeof(text)), "0, 1 on node0, 3 on node3");
+	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "node0");
+	CHECK_STR(store_here_text(&store, text, sizeof(text)), "0, 1, 3 on node0");
+	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "a-host-with-a-very-long-name-indeed-yes");
+	CHECK_STR(store_here_text(&store, text, 48), "0, 1 on node0 ...");
+	for (size_t size = 8; size < sizeof(text); size++)
+		CHECK(strlen(store_here_text(&store, text, size)) < size);
+	store_fini(&store);
+}
+
+/* Why a newcomer is not let in, with both values. */
+static void newcomer(void)
+{
+	struct store_arrival arrival = {.card = {.pid = 71, .host_name = "b"}, .job = "rose", .settings = "chunk_bytes=256K credits=16"};
+	struct error err;
+
+	CHECK(store_explain_newcomer(&arrival, 2, "rose", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
+	CHECK_STR(err.text, "the newcomer, process 71 on b, has chunk_bytes=256K, but rank 2 at the door has chunk_bytes=64K: they must be the same on all "
+	          "ranks");
+	CHECK(store_explain_newcomer(&arrival, 2, "tulip", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
+	CHECK_STR(err.text, "the newcomer, process 71 on b, belongs to the job 'rose', but rank 2 at the door to the job 'tulip': set ESP_JOB to that "
+	          "(espalier run --job)");
 }
 
 static void rivals(void)
@@ -146,7 +181,7 @@ static void impatient(void)
 	store_on_arrival(&store, 2, &arrival, 12 * NS_PER_S);
 	CHECK_U64(store.deadline_ns, 12 * NS_PER_S + 750 * NS_PER_MS);
 	store_on_tick(&store, 13 * NS_PER_S);
-	check_broken(&store, ESP_ETIMEOUT, "after 3.0 s 1 of 4 ranks have not arrived: 3");
+	check_broken(&store, ESP_ETIMEOUT, "after 3.0 s 1 of 4 ranks have not arrived: 3; here: 0 on node0, 1 on node1, 2 on node2");
 	begin(&store);
 	arrival.patience_ms = 0;
 	store_on_arrival(&store, 2, &arrival, 12 * NS_PER_S);
@@ -306,6 +341,8 @@ int main(int argc, char **argv)
 	complete(&rng);
 	missing();
 	many_refused();
+	here();
+	newcomer();
 	rivals();
 	impatient();
 	unfit();

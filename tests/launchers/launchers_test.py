@@ -131,13 +131,16 @@ def test_folder():
 class Redis:
     """A server of our own; what it is asked here it is asked in its own words."""
 
-    def __init__(self, path, password):
+    def __init__(self, password):
         self.port = free_port()
         self.password = password
+
+    def start(self, path):
         config = path / "redis.conf"
-        config.write_text(f"port {self.port}\nbind 127.0.0.1\nsave \"\"\nappendonly no\nrequirepass {password}\ndir {path}\n")
+        config.write_text(f"port {self.port}\nbind 127.0.0.1\nsave \"\"\nappendonly no\nrequirepass {self.password}\ndir {path}\n")
         self.process = subprocess.Popen(["redis-server", config], stdout=subprocess.DEVNULL)
         wait_until(self.answers)
+        return self
 
     def answers(self):
         with contextlib.suppress(OSError):
@@ -162,7 +165,7 @@ class Redis:
 
 def test_redis():
     need("redis-server")
-    with temporary() as path, Redis(path, "s3cret") as redis:
+    with temporary() as path, Redis("s3cret").start(path) as redis:
         store = f"redis://:s3cret@127.0.0.1:{redis.port}/2"
         results = run_ranks(ranks_of(3, ESP_STORE=store, ESP_KEY=KEY))
         if "built without hiredis" in results[0][2]:
@@ -190,9 +193,27 @@ def test_redis():
             assert status == 1 and "1 of 3 ranks have not arrived: 2" in err, err
         status, _, err = run([HELLO], ranks_of(3, ESP_STORE=store, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[2])
         assert status == 1 and "the job failed without this rank on " in err, err
-        for wrong, said in [(store.replace("s3cret", "guess"), "cannot log in at"), (f"redis://127.0.0.1:{free_port()}", "cannot reach")]:
-            status, _, err = run([HELLO], ranks_of(2, ESP_STORE=wrong, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[0])
-            assert status == 1 and said in err and "guess" not in err, err
+        # a wrong password is told at once, and a server that is not there is waited for
+        for env in ranks_of(2, ESP_STORE=store.replace("s3cret", "guess"), ESP_KEY=KEY, ESP_JOIN_SECONDS="1000"):
+            status, _, err = run([HELLO], env)
+            assert status == 1 and "cannot log in at" in err and "guess" not in err, err
+        nowhere = f"redis://127.0.0.1:{free_port()}"
+        status, _, err = run([HELLO], ranks_of(2, ESP_STORE=nowhere, ESP_KEY=KEY, ESP_JOIN_SECONDS="1")[0])
+        assert status == 1 and f"rank 0 could not use the job's store, {nowhere}" in err and "trying again" in err, err
+        # the doctors find rank 0 there, too
+        results = [finish(process) for process in [start([ESPALIER, "doctor"], env) for env in ranks_of(2, ESP_STORE=store, ESP_KEY=KEY)]]
+        assert "2 ranks on 1 host, with one version, key and settings" in results[0][1] and results[1][1] == "", results
+        assert redis.ask("DBSIZE") == ":0"
+    # it comes later: rank 0 says that it is not there, then it is started
+    with temporary() as path:
+        redis = Redis("s3cret")
+        processes = [start([HELLO], env) for env in ranks_of(2, ESP_STORE=f"redis://:s3cret@127.0.0.1:{redis.port}/2", ESP_KEY=KEY)]
+        for line in processes[0].stderr:
+            if "trying again" in line:
+                break
+        redis.start(path)
+        with redis:
+            check_ranks([finish(process) for process in processes])
 
 
 def redis_keys(redis):
