@@ -136,7 +136,7 @@ def dead_rail(network):
     with network.firewall("b", "iifname eth1 drop"):
         found, log = shares(network, "eth0", "eth1")()
     assert found[0] > 0.98, found
-    assert "weight 0" in log and "cannot be reached: no answer to 10.1.0.1 through eth1" in log, log
+    assert "weight 0" in log and "cannot be reached: no answer to 10.1.0.1 port" in log, log
 
 
 def black_hole_on_a_rail(network):
@@ -275,6 +275,24 @@ def link_local_only():
         check_hello(network.job("abab", "[fe80::a%eth0]:7000", HELLO, interfaces="=eth0"))
 
 
+def firewalled():
+    """What asks for a connection is dropped without a word: who cannot be reached is named with address and port, and what to do."""
+    with netns.Network() as network:
+        network.host("a", "b")
+        network.cable("a", "b", "eth0", ("10.0.0.1/24", "10.0.0.2/24"))
+        drop = "add table inet t; add chain inet t in { type filter hook input priority 0; }; add rule inet t in tcp dport %s drop"
+        network.run("b", "nft", drop % "7100")
+        said = "rank 0 on a gets no answer from rank 1 on b at 10.0.0.2 port 7100: does a firewall drop it? Let the port through"
+        ranks = check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, port="7100", join_seconds=3))
+        assert all("gets no answer from" in err and "port 7100" in err for _, _, err in ranks), ranks
+        assert said in ranks[0][2] and "espalier doctor" in ranks[0][2], ranks
+        # Both ways, and where ranks talk to the leader.
+        network.run("a", "nft", drop % "{ 7000, 7100 }")
+        (_, _, first), (_, _, second) = check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, port="7100", join_seconds=2))
+        assert "have not arrived: 1; here: 0 on a" in first, first
+        assert "could not join at the leader 10.0.0.1:7000" in second and "nobody answers: does a firewall drop it" in second, second
+
+
 def jumbo_frames():
     with netns.Network() as network:
         network.host("a", "b")
@@ -292,7 +310,7 @@ def main():
                      black_hole_on_a_rail):
             netns.timed(test, network)
     for test in (black_hole, one_network_twice, routed, names_of_loopback, ipv4_only, ipv6_only,
-                 one_port_on_two_addresses, both_families, link_local_only, jumbo_frames):
+                 one_port_on_two_addresses, both_families, link_local_only, firewalled, jumbo_frames):
         netns.timed(test)
 
 

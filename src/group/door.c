@@ -12,9 +12,10 @@
 #include "base/ready.h"
 #include "group/backoff.h"
 #include "group/join_parts.h"
-#include "wire/control_msg.h"
+#include "group/judge.h"
 
 #define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
+#define WORD_NS NS_PER_S        /* to say a word while we join: nobody is kept waiting for room in a socket */
 
 enum esp_status doors_parse(const char *text, struct doors *out, struct error *err)
 {
@@ -127,15 +128,10 @@ static enum esp_status read_message(int fd, uint64_t until, struct control_msg *
 	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT, "the rank there says what makes no sense");
 }
 
-/* The ranks are about to let us in, if we are there. */
-static enum esp_status say_here(int fd, uint32_t as, uint64_t until, struct error *err)
+static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uint64_t until, struct error *err)
 {
-	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
-	uint8_t bytes[CONTROL_BYTES];
-
-	control_encode(&msg, bytes);
-	for (size_t at = 0; at < sizeof(bytes);) {
-		ssize_t sent = send(fd, bytes + at, sizeof(bytes) - at, MSG_NOSIGNAL);
+	for (size_t at = 0; at < count;) {
+		ssize_t sent = send(fd, bytes + at, count - at, MSG_NOSIGNAL);
 
 		if (sent > 0)
 			at += (size_t)sent;
@@ -147,16 +143,43 @@ static enum esp_status say_here(int fd, uint32_t as, uint64_t until, struct erro
 	return ESP_OK;
 }
 
+/* The ranks are about to let us in, if we are there. */
+static enum esp_status say_here(const struct door *door, uint32_t as, uint64_t until, struct error *err)
+{
+	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
+	uint8_t bytes[CONTROL_BYTES];
+
+	memcpy(msg.text, door->who, sizeof(msg.text));
+	control_encode(&msg, bytes);
+	return write_all(door->fd, bytes, sizeof(bytes), until, err);
+}
+
+/* We do not fit: the rank there says why, in words that it has in its log as well. */
+static enum esp_status hear_why_not(int fd, const struct join_config *config, uint64_t until, struct error *err)
+{
+	struct store_arrival arrival = {.card = config->card};
+	uint8_t bytes[STORE_ARRIVAL_BYTES];
+	struct control_msg msg;
+
+	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
+	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
+	store_arrival_encode(&arrival, bytes);
+	if (write_all(fd, bytes, sizeof(bytes), until, err) != ESP_OK || read_message(fd, until, &msg, err) != ESP_OK ||
+	    msg.type != CONTROL_REFUSE)
+		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what `espalier conf` prints on both hosts");
+	return error_set(err, ESP_EMISMATCH, "%s", msg.text);
+}
+
 /* A newcomer is asked whether it is there, perhaps several times, and is then invited. */
-static enum esp_status read_invitation(int fd, uint64_t until, struct launch *launch, struct error *err)
+static enum esp_status read_invitation(const struct door *door, uint64_t until, struct launch *launch, struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT};
-	enum esp_status status = read_message(fd, until, &msg, err);
+	enum esp_status status = read_message(door->fd, until, &msg, err);
 
 	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
-		status = say_here(fd, UINT32_MAX, until, err);
+		status = say_here(door, UINT32_MAX, until, err);
 		if (status == ESP_OK)
-			status = read_message(fd, until, &msg, err);
+			status = read_message(door->fd, until, &msg, err);
 	}
 	if (status != ESP_OK)
 		return status;
@@ -171,10 +194,11 @@ static enum esp_status read_invitation(int fd, uint64_t until, struct launch *la
 	return ESP_OK;
 }
 
-static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, int *out_fd, struct error *err)
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct door *out, struct error *err)
 {
 	struct handshake_config dialer;
 	struct handshake handshake;
+	bool is_unfit = false;
 	uint64_t until = clock_now_ns() + PROOF_NS;
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -186,27 +210,29 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
 		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
 		status = prove(fd, &handshake, until, err);
+		is_unfit = status == ESP_OK && judge_is_unfit(&dialer.hello, &handshake.peer);
 		handshake_fini(&handshake);
 	}
+	if (is_unfit)
+		status = hear_why_not(fd, config, until, err);
 	if (status == ESP_OK && config->log)
 		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
+	out->fd = fd;
 	if (status == ESP_OK)
-		status = read_invitation(fd, config->deadline_ns, &config->launch, err);
-	if (status == ESP_OK)
-		*out_fd = fd;
-	else
+		status = read_invitation(out, config->deadline_ns, &config->launch, err);
+	if (status != ESP_OK)
 		close(fd);
 	return status;
 }
 
 /* All addresses of a door in turn. */
-static enum esp_status try_door(const struct address *door, struct join_config *config, int *out_fd, struct error *err)
+static enum esp_status try_door(const struct address *door, struct join_config *config, struct door *out, struct error *err)
 {
 	struct resolved found;
 	enum esp_status status = resolve(door, config->deadline_ns, &found, err);
 
 	for (uint32_t i = 0; status == ESP_OK && i < found.count; i++) {
-		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, out_fd, err);
+		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, out, err);
 
 		if (tried == ESP_OK || tried == ESP_EMISMATCH || i + 1 == found.count)
 			return tried;
@@ -214,15 +240,17 @@ static enum esp_status try_door(const struct address *door, struct join_config *
 	return status == ESP_OK ? error_set(err, ESP_ELINK, "it has no address") : status;
 }
 
-enum esp_status doors_wait(const struct doors *doors, struct join_config *config, int *out_fd, struct error *err)
+enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err)
 {
 	struct backoff backoff;
 	struct error why = {0};
 	char text[ADDRESS_TEXT];
 
+	*out = (struct door){.fd = -1};
+	snprintf(out->who, sizeof(out->who), "process %u on %s", config->card.pid, config->card.host_name);
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
 	for (uint32_t i = 0;; i = (i + 1) % doors->count) {
-		enum esp_status status = try_door(&doors->all[i], config, out_fd, &why);
+		enum esp_status status = try_door(&doors->all[i], config, out, &why);
 
 		if (status == ESP_OK)
 			return ESP_OK;
@@ -241,11 +269,46 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 	}
 }
 
-void door_leave(int fd, bool has_joined, uint32_t rank, uint64_t deadline_ns)
+/* True: the connection has ended. */
+static bool answer_all(struct door *door, struct error *err)
+{
+	struct control_msg msg;
+
+	for (;;) {
+		ssize_t got = recv(door->fd, door->in + door->have, sizeof(door->in) - door->have, MSG_DONTWAIT);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return false;
+		if (got <= 0)
+			return true;
+		door->have += (size_t)got;
+		if (door->have < sizeof(door->in))
+			continue;
+		door->have = 0;
+		if (control_decode(door->in, &msg) && msg.type == CONTROL_BEAT &&
+		    say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, err) != ESP_OK)
+			return true;
+	}
+}
+
+bool door_is_shut(void *argument, int32_t *out_culprit, struct error *why)
+{
+	struct door *door = argument;
+	struct error unused;
+
+	*out_culprit = -1;
+	if (!answer_all(door, &unused))
+		return false;
+	error_set(why, ESP_EPEER, "the rank that has let this process in went away, or has given it up, before all had joined");
+	return true;
+}
+
+void door_leave(struct door *door, bool has_joined, uint32_t rank, uint64_t deadline_ns)
 {
 	struct error unused;
 
 	if (has_joined)
-		(void)say_here(fd, rank, deadline_ns, &unused); /* if nobody is there any more, nobody is missed */
-	close(fd);
+		(void)say_here(door, rank, deadline_ns, &unused); /* if nobody is there any more, nobody is missed */
+	close(door->fd);
+	door->fd = -1;
 }

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "group/join.h"
+#include "wire/control_msg.h"
 
 #define DOORS_MOST 16u
 
@@ -24,16 +25,29 @@ ESP_CHECKED enum esp_status doors_parse(const char *text, struct doors *out, str
 bool doors_are_loopback(const struct doors *doors);
 
 /*
- * Waits until config->deadline_ns. config->launch.job and config->key are set; rank, size, leader and epoch of
- * config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or settings). With another key
- * nobody answers, and it is ESP_ETIMEOUT.
+ * The connection at the door, of one who has been let in. It is kept until we have joined, or could not: who has let us in asks there
+ * whether we are still there, or sees that we are gone, and does not wait for us.
  */
-ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, int *out_fd, struct error *err);
+struct door {
+	int fd;
+	size_t have; /* of a message that is coming */
+	uint8_t in[CONTROL_BYTES];
+	char who[CONTROL_TEXT]; /* "process 71 on node3", for the others to name us by */
+};
 
 /*
- * The connection at the door, which doors_wait() gives, is kept until we have joined, or could not: who has let us in sees by
- * it that we are gone, and does not wait for us.
+ * Waits until config->deadline_ns. config->launch.job, config->key and the host of config->card are set; rank, size, leader and epoch
+ * of config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or settings: both ends name both). With another
+ * key nobody answers, and it is ESP_ETIMEOUT.
  */
-void door_leave(int fd, bool has_joined, uint32_t rank, uint64_t deadline_ns);
+ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err);
+
+/*
+ * Answers who asks there; to be called several times within the liveness interval. True: the rank that has let us in has given us up, or is
+ * gone itself. For struct join_config.
+ */
+bool door_is_shut(void *door, int32_t *out_culprit, struct error *why);
+
+void door_leave(struct door *door, bool has_joined, uint32_t rank, uint64_t deadline_ns);
 
 #endif

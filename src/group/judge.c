@@ -14,10 +14,10 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 	 * digests cannot. What else is wrong with one of another job is nobody's business here.
 	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
-		return joins ? HELLO_WELCOME : HELLO_OTHER_JOB;
-	/* Is nobody yet, and comes when it will; but one whose settings do not fit would spoil it for all who are let in with it. */
+		return joins || theirs->purpose == HELLO_DOOR ? HELLO_WELCOME : HELLO_OTHER_JOB;
+	/* Is nobody yet, and comes when it will; if its job or its settings do not fit, it hands them in, too: judge_is_unfit(). */
 	if (theirs->purpose == HELLO_DOOR)
-		return memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) == 0 ? HELLO_WELCOME : HELLO_OTHER_SETTINGS;
+		return HELLO_WELCOME;
 	if (theirs->epoch != mine->epoch)
 		return HELLO_OTHER_EPOCH;
 	if (theirs->to != mine->from)
@@ -59,6 +59,12 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 	return HELLO_WELCOME;
 }
 
+bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener)
+{
+	return memcmp(newcomer->job, listener->job, HELLO_JOB_BYTES) != 0 ||
+	       memcmp(newcomer->settings, listener->settings, HELLO_DIGEST_BYTES) != 0;
+}
+
 static const char *purpose_name(uint8_t purpose)
 {
 	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
@@ -75,12 +81,6 @@ static enum esp_status explain_newcomer(enum hello_verdict verdict, const struct
 	if (verdict == HELLO_OTHER_VERSION)
 		return error_set(err, status, "the newcomer speaks version %u of the protocol, rank %u at the door version %u: install the same release on all "
 		                 "hosts", newcomer->version, l, listener->version);
-	if (verdict == HELLO_OTHER_JOB)
-		return error_set(err, status, "the newcomer and rank %u at the door have the same key but belong to different jobs: set ESP_JOB to the name of the "
-		                 "job (espalier run --job)", l);
-	if (verdict == HELLO_OTHER_SETTINGS)
-		return error_set(err, status, "the newcomer has other settings than rank %u at the door: compare what `espalier conf` prints on both, of those that "
-		                 "must be the same on all ranks", l);
 	return error_set(err, status, "rank %u lets nobody in at its door", l);
 }
 

@@ -12,4 +12,7 @@ enum hello_verdict judge_dialer(const struct handshake_config *own, const struct
 /* The dialer's view of a listener that said welcome. */
 enum hello_verdict judge_listener(const struct handshake_config *own, const struct hello *theirs);
 
+/* Of a newcomer at a door that is welcome, as far as a handshake goes: is its job another, or its settings? Both ends see the same. */
+bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener);
+
 #endif

@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "wire/control_msg.h"
 
-#define PRESENCE_HOW 96u        /* with the NUL */
+#define PRESENCE_HOW 192u       /* with the NUL */
 #define PRESENCE_EXCLUDED "the others agreed to go on without it"
 #define PRESENCE_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
 

@@ -204,11 +204,11 @@ bool route_find(const struct rails *rails, const struct roster *roster, const st
 	return true;
 }
 
-const char *route_text(const struct route *route, const struct interfaces *own, char text[ROUTE_TEXT])
+const char *route_text(const struct route *route, uint16_t port, const struct interfaces *own, char text[ROUTE_TEXT])
 {
 	char address[CARD_ADDRESS_TEXT];
 	const struct interface *interface = route->has_source ? interfaces_find(own, &route->source) : NULL;
-	snprintf(text, ROUTE_TEXT, "%s%s%s", card_address_text(&route->to, address), interface ? " through " : "",
+	snprintf(text, ROUTE_TEXT, "%s port %u%s%s", card_address_text(&route->to, address), port, interface ? " through " : "",
 	         interface ? interface->name : "");
 	return text;
 }

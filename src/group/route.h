@@ -59,8 +59,8 @@ struct route {
 bool route_find(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self, uint32_t rank,
                 uint32_t rail, uint32_t attempt, struct route *out);
 
-/* "10.0.0.2 through eth1" */
-#define ROUTE_TEXT 80u
-const char *route_text(const struct route *route, const struct interfaces *own, char text[ROUTE_TEXT]);
+/* "10.0.0.2 port 4711 through eth1" */
+#define ROUTE_TEXT 96u
+const char *route_text(const struct route *route, uint16_t port, const struct interfaces *own, char text[ROUTE_TEXT]);
 
 #endif

@@ -174,7 +174,7 @@ static void ways(void)
 	CHECK(card_address_same(&route.to, &cards[2].addresses[1]) && route.has_source);
 	CHECK(card_address_same(&route.source, &cards[0].addresses[1]));
 	CHECK_STR(route.device, "eth1");
-	CHECK_STR(route_text(&route, &own, text), "10.1.0.3 through eth1");
+	CHECK_STR(route_text(&route, 4711, &own, text), "10.1.0.3 port 4711 through eth1");
 	/* It has been tried: then anywhere. */
 	bool seen[2] = {false, false};
 	for (uint32_t attempt = 3; attempt < 6; attempt++) {
@@ -183,7 +183,7 @@ static void ways(void)
 	}
 	CHECK(seen[0] && seen[1]);
 	CHECK(route_find(&rails, &roster, &own, 0, 2, ROUTE_ANY, 0, &route) && !route.has_source);
-	CHECK_STR(route_text(&route, &own, text), "10.0.0.3");
+	CHECK_STR(route_text(&route, 4711, &own, text), "10.0.0.3 port 4711");
 	rails_fini(&rails);
 
 	/* A link-local address, through each of our interfaces in turn. */

@@ -46,6 +46,13 @@ const char *context_rank_text(const struct context *context, uint32_t rank, char
 	return text;
 }
 
+const char *context_unreached_text(const struct context *context, const struct unreached *unreached, char text[CONTROL_TEXT])
+{
+	char by[RANK_TEXT], who[RANK_TEXT];
+
+	return unreached_text(unreached, context_rank_text(context, context->rank, by), context_rank_text(context, unreached->rank, who), text);
+}
+
 /* ---- settings ---- */
 
 static void complain(void *argument, const struct error *complaint)
@@ -123,9 +130,10 @@ static enum esp_status wait_at_door(struct context *context, const struct contex
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
+	group_describe_host(&context->join.card);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (doors_wait(&doors, &context->join, &context->door_fd, &err) != ESP_OK)
+	if (doors_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
 		return pass(failure, &err);
 	context->is_newcomer = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
@@ -269,8 +277,9 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 	context->fates = calloc(size, sizeof(*context->fates));
 	context->fates_ns = calloc(size, sizeof(*context->fates_ns));
 	context->has_met = calloc(size, sizeof(*context->has_met));
+	context->has_reached = calloc(size, sizeof(*context->has_reached));
 	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
-	    !context->fates_ns || !context->has_met)
+	    !context->fates_ns || !context->has_met || !context->has_reached)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->local_of[i] = NO_RANK;
@@ -450,6 +459,9 @@ static enum esp_status join(struct context *context, const struct context_option
 		join->is_called_off = elder_has_failed;
 		join->called_off_context = (void *)(uintptr_t)options->elder;
 		join->kin = options->elder->group->size;
+	} else if (context->is_newcomer) {
+		join->is_called_off = door_is_shut;
+		join->called_off_context = &context->door;
 	}
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
@@ -510,7 +522,7 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = join(context, options, local_fd, failure);
 	if (context->is_newcomer)
-		door_leave(context->door_fd, status == ESP_OK, context->rank, context->join.deadline_ns);
+		door_leave(&context->door, status == ESP_OK, context->rank, context->join.deadline_ns);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
 	if (status == ESP_OK)
@@ -585,6 +597,7 @@ static void context_free(struct context *context)
 	free(context->fates);
 	free(context->fates_ns);
 	free(context->has_met);
+	free(context->has_reached);
 	context_log_close(context);
 	if (context->alive)
 		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));

@@ -21,6 +21,7 @@
 #include "base/conf.h"
 #include "base/log_file.h"
 #include "base/log_limit.h"
+#include "group/door.h"
 #include "group/presence.h"
 #include "runtime/detour.h"
 #include "runtime/dump.h"
@@ -31,6 +32,7 @@
 #include "runtime/stall.h"
 #include "runtime/steward.h"
 #include "runtime/tracer.h"
+#include "runtime/unreached.h"
 #include "transport/shm/segment.h"
 
 #define NO_RANK UINT32_MAX
@@ -81,7 +83,7 @@ struct context {
 	struct group *world;
 	struct group *entry;      /* all ranks once more; NULL: this is no job that has grown. See grow_end.h */
 	bool is_newcomer;         /* was let in at a door                               */
-	int door_fd;              /* the connection there, until it has joined          */
+	struct door door;         /* the connection there, until it has joined          */
 	struct recorder recorder;
 	struct dump dump;
 	struct tracer *tracer;       /* NULL: nobody wants one   */
@@ -102,6 +104,8 @@ struct context {
 	uint32_t next_channel;
 	uint32_t neighbours_missing, controls_missing; /* while opening                 */
 	bool *has_met;            /* by rank: it has connected to us, or we to it       */
+	bool *has_reached;        /* by rank: we have, where we dial it while opening   */
+	struct unreached_list unreached;
 	struct failure open_failure;
 	struct control_msg off;   /* CONTROL_OFF, the last of them                      */
 	const struct elder *elder; /* while we are opened; the lock of its context comes after ours */
@@ -212,6 +216,9 @@ void context_cond_init(pthread_cond_t *cond);
 /* "rank 3 on node7" */
 #define RANK_TEXT 96u
 const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT]);
+
+/* With the lock held: as unreached_text(). */
+const char *context_unreached_text(const struct context *context, const struct unreached *unreached, char text[CONTROL_TEXT]);
 
 /* Was this word of a group not passed on yet? It counts as passed on from now on. The steward's thread alone. */
 bool context_is_news(struct context *context, const struct control_msg *msg);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "runtime/desk.h"
 #include "runtime/elder.h"
@@ -15,12 +16,20 @@
 
 /* ---- connections ---- */
 
+static void answered(struct context *context, uint32_t peer)
+{
+	pthread_mutex_lock(&context->lock);
+	unreached_forget(&context->unreached, peer);
+	pthread_mutex_unlock(&context->lock);
+}
+
 static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again)
 {
 	struct context *context = argument;
 
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
+	answered(context, peer);
 	driver_mail(&context->drivers[lane],
 	            &(struct mail){.kind = again ? MAIL_REPLACED : MAIL_CONNECTED, .peer = peer, .fd = fd});
 	detour_connected(context, peer, lane, rail, again);
@@ -45,6 +54,8 @@ static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int
 {
 	struct context *context = argument;
 
+	if (dialled)
+		answered(context, peer);
 	if (!dialled || !context->gauge.settled) {
 		gauge_connected(context, rail, fd, dialled);
 		return;
@@ -65,12 +76,14 @@ static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, c
 
 static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
 {
-	char who[RANK_TEXT];
+	char who[RANK_TEXT], text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	if (context->open_failure.status == ESP_OK)
-		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who),
-		            why->text);
+	const struct unreached *unreached = unreached_find(&context->unreached, peer);
+	if (context->open_failure.status == ESP_OK && unreached && why->status == ESP_ETIMEOUT)
+		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", context_unreached_text(context, unreached, text));
+	else if (context->open_failure.status == ESP_OK)
+		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who), why->text);
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -108,8 +121,9 @@ static void on_control_connected(void *argument, uint32_t peer)
 {
 	struct context *context = argument;
 
-	(void)peer;
 	pthread_mutex_lock(&context->lock);
+	unreached_forget(&context->unreached, peer);
+	context->has_reached[peer] = true;
 	context->controls_missing--; /* perhaps before it was counted: they are compared when all are dialled */
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
@@ -122,7 +136,7 @@ static void on_control_unreachable(void *argument, uint32_t peer, const struct e
 }
 
 /* Others are connected with it, or with somebody who is. */
-static void on_unanswered(void *argument, uint32_t peer)
+static void on_unanswered(void *argument, uint32_t peer, const char *way, bool by_kernel)
 {
 	struct context *context = argument;
 	struct control_msg msg = {
@@ -134,6 +148,9 @@ static void on_unanswered(void *argument, uint32_t peer)
 		.peer = UINT32_MAX,
 	};
 
+	pthread_mutex_lock(&context->lock);
+	unreached_note(&context->unreached, peer, way, by_kernel);
+	pthread_mutex_unlock(&context->lock);
 	if (context_is_news(context, &msg))
 		steward_send_all(context->steward, &msg);
 }
@@ -358,10 +375,22 @@ static uint32_t find_missing(const struct context *context, const struct work *w
 	return NO_RANK;
 }
 
+/* With the lock held: a member that we dial and that does not answer. */
+static uint32_t find_unreached(const struct group *group)
+{
+	const struct unreached_list *list = &group->context->unreached;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (group_has(group, list->all[i].rank))
+			return list->all[i].rank;
+	}
+	return NO_RANK;
+}
+
 /* With the lock held: its deadline has passed. */
 static void on_late(struct work *work, uint64_t now, struct concern *concern)
 {
-	char who[RANK_TEXT], limit[DEADLINE_TEXT];
+	char who[RANK_TEXT], limit[DEADLINE_TEXT], text[CONTROL_TEXT];
 
 	work_deadline_text(work->context, work->options.deadline_ns, limit);
 	concern->what = CONCERN_LATE;
@@ -370,6 +399,9 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 	if (concern->rank != NO_RANK) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed, and %s had not made this call: is it "
 		         "computing, or stopped?", work->context->rank, limit, context_rank_text(work->context, concern->rank, who));
+	} else if (work->kind == WORK_CALL && (concern->rank = find_unreached(work->group)) != NO_RANK) {
+		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed: %s", work->context->rank, limit,
+		     context_unreached_text(work->context, unreached_find(&work->context->unreached, concern->rank), text));
 	} else if (work->kind == WORK_CALL) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank, limit);
 	} else if (letters_give_up(work, concern->text)) {
@@ -594,17 +626,48 @@ static uint32_t find_first_missing(const struct context *context, uint32_t *out_
 	return first;
 }
 
+/* With the lock held: the first of those that we dial and do not reach; NULL: there is none, or nobody can say where it was tried. */
+static const struct unreached *find_first_unreached(const struct context *context)
+{
+	for (uint64_t step = 1; step < context->size; step *= 2) {
+		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
+
+		if (!context->has_reached[peer] && unreached_find(&context->unreached, peer))
+			return unreached_find(&context->unreached, peer);
+	}
+	return NULL;
+}
+
 static enum esp_status name_first_missing(const struct context *context, struct failure *failure)
 {
-	char who[RANK_TEXT], others[32] = "";
+	char who[RANK_TEXT], others[32] = "", text[CONTROL_TEXT];
+	const struct unreached *unreached = find_first_unreached(context);
 	uint32_t missing, first = find_first_missing(context, &missing);
 
+	if (unreached && !unreached->by_kernel)
+		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", context_unreached_text(context, unreached, text));
 	if (first == NO_RANK)
 		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
 	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first, "%s%s joined, but did not connect in time: stopped, or cut off",
 	                   context_rank_text(context, first, who), others);
+}
+
+/* With the lock held: one does not answer, and not as it is busy or stopped. */
+static bool knows_culprit(const struct context *context)
+{
+	const struct unreached *unreached = find_first_unreached(context);
+
+	return unreached && !unreached->by_kernel;
+}
+
+/* Who knows more than that somebody is missing gives up a little before the others would, so that they hear of it. */
+static uint64_t meet_until(uint64_t now, uint64_t deadline)
+{
+	uint64_t left = deadline > now ? deadline - now : 0;
+
+	return deadline - (left / 4 < NS_PER_S / 2 ? left / 4 : NS_PER_S / 2);
 }
 
 enum esp_status context_meet(struct context *context, struct failure *failure)
@@ -617,13 +680,16 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	uint32_t dialled = dial_overlay(context);
 	pthread_mutex_lock(&context->lock);
 	context->controls_missing += dialled;
-	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
-	       clock_now_ns() < context->join.deadline_ns)
-		context_wait(context, context->join.deadline_ns);
+	uint64_t deadline = context->join.deadline_ns, early = meet_until(clock_now_ns(), deadline);
+	for (uint64_t now = clock_now_ns(); now < deadline; now = clock_now_ns()) {
+		if (all_met(context) || context->open_failure.status != ESP_OK || context->gone > 0 || (now >= early && knows_culprit(context)))
+			break;
+		context_wait(context, now < early ? early : deadline);
+	}
 	/* If it is nobody that we know, as all descriptors wait for one rank, others will tell us who. */
 	uint64_t until = clock_now_ns() + context_patience_ns(context);
 	uint32_t missing;
-	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 &&
+	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 && !knows_culprit(context) &&
 	       find_first_missing(context, &missing) == NO_RANK && clock_now_ns() < until)
 		context_wait(context, until);
 	enum esp_status status = context->open_failure.status;
@@ -633,7 +699,10 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 		status = name_first_gone(context, failure);
 	else if (!all_met(context))
 		status = name_first_missing(context, failure);
+	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
+	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */
+		group_fail(context->world, status, failure->rank, failure->text, true);
 	return status;
 }
 

@@ -1,7 +1,5 @@
 #include "runtime/elder.h"
 
-#include <stdio.h>
-
 #include "runtime/group.h"
 
 #define ELDER_LOOK (20 * NS_PER_MS)
@@ -29,7 +27,7 @@ static bool is_off(const struct elder *elder, struct error *why)
 	pthread_mutex_unlock(&context->lock);
 	if (is_told || steward_lost_newcomers(context->steward) == elder->lost)
 		return is_told;
-	snprintf(msg.text, sizeof(msg.text), "a newcomer that rank %u has let in went away before it had joined", context->rank);
+	steward_lost_text(context->steward, msg.text);
 	steward_send_all(context->steward, &msg);
 	error_set(why, ESP_EPEER, "%s", msg.text);
 	return true;

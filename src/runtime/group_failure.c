@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "runtime/chores.h"
 #include "runtime/group.h"
@@ -63,7 +64,7 @@ static struct control_msg new_reason(const struct group *group, enum esp_status 
 		.peer = UINT32_MAX,
 	};
 
-	snprintf(reason.text, sizeof(reason.text), "%s", why);
+	clip(reason.text, sizeof(reason.text), "%s", why);
 	return reason;
 }
 
@@ -231,10 +232,13 @@ static void await_verdict(struct group *group, const struct exec_failure *why)
 void group_pass_verdict(struct group *group)
 {
 	struct context *context = group->context;
-	char text[CONTROL_TEXT], who[RANK_TEXT];
+	char text[CONTROL_TEXT], who[RANK_TEXT], self[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
 	struct exec_failure why = group->suspicion;
+	const struct unreached *found = unreached_find(&context->unreached, why.node);
+	struct unreached unreached = found ? *found : (struct unreached){0};
+	bool is_unreached = found != NULL;
 	bool has_left = context->fates[why.node] == FATE_LEFT, is_here = context->fates[why.node] == FATE_HERE;
 	pthread_mutex_unlock(&context->lock);
 	if (has_left && why.status != ESP_EMISMATCH) {
@@ -245,6 +249,8 @@ void group_pass_verdict(struct group *group)
 		snprintf(text, sizeof(text), "%s shrinks the group", context_rank_text(context, why.node, who));
 	else if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
 		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
+	else if (is_here && is_unreached)
+		unreached_text(&unreached, context_rank_text(context, context->rank, self), context_rank_text(context, why.node, who), text);
 	else if (is_here)
 		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there", context->rank,
 		         context_rank_text(context, why.node, who));
@@ -393,7 +399,7 @@ void group_explain(struct group *group, const struct call_note *note, enum esp_s
 	/* A sentence about this very call says which it is. */
 	if (!is_in_reason(&group->reason, note))
 		snprintf(which, sizeof(which), "%s%s: ", number, call_describe(note, call));
-	snprintf(out->text, sizeof(out->text), "%s%s%s", which, group->reason.text[0] ? group->reason.text : "failed", wait);
+	clip(out->text, sizeof(out->text), "%s%s%s", which, group->reason.text[0] ? group->reason.text : "failed", wait);
 }
 
 /* ---- calls that do not fit ---- */
@@ -422,7 +428,7 @@ void group_mismatch(struct group *group, uint32_t one, const struct call_note *o
 	/* One number for both, unless one of them has made another kind of call before. */
 	describe_made(a, sizeof(a), one, ones, ones->sequence > 0);
 	describe_made(b, sizeof(b), other, others, others->sequence != ones->sequence);
-	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : "");
+	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : ""); /* new_reason() clips it */
 	struct control_msg reason = new_reason(group, ESP_EMISMATCH, (int32_t)other, why);
 	reason.peer = one;
 	reason.sequence = ones->sequence;

@@ -1,8 +1,8 @@
 #include "runtime/grow_end.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clip.h"
 #include "runtime/shrink.h"
 
 /* How one member has fared. */
@@ -53,7 +53,7 @@ static void call_off(struct context *grown, const struct failure *failure)
 	if (!grown)
 		return;
 	context_forget_elder(grown);
-	snprintf(why, sizeof(why), "the job lets nobody in now: %.200s", failure->text);
+	clip(why, sizeof(why), "the job lets nobody in now: %s", failure->text);
 	group_fail(grown->entry, ESP_EABORTED, -1, why, true);
 	group_fail(grown->world, ESP_EABORTED, -1, why, true);
 	context_close(grown);
@@ -81,7 +81,7 @@ static enum esp_status agree(struct group *group, const struct failure *why, uin
 	struct shrink_report report = {0};
 	char text[CONTROL_TEXT];
 
-	snprintf(text, sizeof(text), "%.*s", (int)CONTROL_TEXT - 1, why->text);
+	clip(text, sizeof(text), "%s", why->text);
 	if (atomic_load(&group->failed) == ESP_OK)
 		group_fail(group, why->status, why->rank, text, true);
 	enum esp_status status = group_agree(group, (int64_t)patience_ns, &report, failure);
@@ -137,7 +137,7 @@ enum esp_status grow_end(const struct elder *elder, struct context *grown, uint6
 
 	mine.is_cause = !grown && steward_lost_newcomers(group->context->steward) != elder->lost;
 	if (!grown)
-		snprintf(mine.text, sizeof(mine.text), "%.*s", (int)CONTROL_TEXT - 1, failure->text);
+		clip(mine.text, sizeof(mine.text), "%s", failure->text);
 	enum esp_status status = all ? hold_vote(group, &mine, all, patience_ns, &voting)
 	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
 	bool is_counted = status == ESP_OK;

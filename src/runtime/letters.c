@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clip.h"
 #include "runtime/group.h"
 #include "runtime/stretch.h"
 
@@ -529,8 +530,7 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 		hint = ": start the receive before";
 		is_ours = true;
 	} else {
-		snprintf(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit,
-		         letters_describe(work, text));
+		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit, letters_describe(work, text));
 	}
 	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
 	set_failure(work, ESP_ETIMEOUT, peer, own);

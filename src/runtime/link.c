@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/judge.h"
 
 #define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
 #define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
@@ -39,7 +40,7 @@ void link_free(struct link *link)
 	free(link);
 }
 
-/* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 through eth1: No route to host" */
+/* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 port 4711 through eth1: No route to host" */
 static bool broke(struct link *link, enum esp_status status, const char *what, int error)
 {
 	bool has_way = link->way[0] && link->handshake.state != HANDSHAKE_DONE;
@@ -159,7 +160,7 @@ void link_dial(struct link *link, const struct link_ways *ways)
 		broke(link, ESP_ELINK, "the rank has no address", 0);
 		return;
 	}
-	route_text(&route, ways->own, link->way);
+	route_text(&route, card->port, ways->own, link->way);
 	link->fd = open_for(&route, ways->segment_bytes, &what);
 	if (link->fd < 0) {
 		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
@@ -265,6 +266,7 @@ static void proved(struct link *link)
 	link->lane = said->lane;
 	if (!link->dialled)
 		link->peer = link->handshake.peer.from;
+	link->is_unfit = link->purpose == HELLO_DOOR && judge_is_unfit(&link->handshake.peer, &link->handshake.config.hello);
 	if (link->purpose == HELLO_LANE || link->purpose == HELLO_AGAIN || link->purpose == HELLO_PROBE)
 		link->state = LINK_DONE;
 	else if (link->purpose == HELLO_SHELF)
@@ -331,6 +333,8 @@ uint64_t link_due(const struct link *link, const struct link_ways *ways)
 
 	if (link->state == LINK_WAITING)
 		return link->retry_ns;
+	if (link->state == LINK_DOOR && link->retry_ns > 0)
+		return link->retry_ns;
 	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < due)
 		due = link->connect_ns;
 	if (link->state == LINK_HANDING && link->retry_ns > 0 && link->retry_ns < due)
@@ -353,13 +357,13 @@ void link_late(struct link *link)
 
 /* ---- messages ---- */
 
-bool link_receive(struct link *link, struct control_msg *out)
+bool link_receive_bytes(struct link *link, uint32_t count, const uint8_t **out)
 {
 	if (!link->in)
 		link->in = malloc(IN_MOST * CONTROL_BYTES);
 	if (!link->in)
 		return broke(link, ESP_ENOMEM, "no memory for its messages", 0);
-	while (link->in_bytes - link->in_at < CONTROL_BYTES) {
+	while (link->in_bytes - link->in_at < count) {
 		memmove(link->in, link->in + link->in_at, link->in_bytes - link->in_at);
 		link->in_bytes -= link->in_at;
 		link->in_at = 0;
@@ -376,10 +380,25 @@ bool link_receive(struct link *link, struct control_msg *out)
 		else
 			return broke(link, errno == ECONNRESET ? ESP_EPEER : ESP_ELINK, "its connection broke", errno);
 	}
-	link->in_at += CONTROL_BYTES;
-	if (!control_decode(link->in + link->in_at - CONTROL_BYTES, out))
+	*out = link->in + link->in_at;
+	link->in_at += count;
+	return true;
+}
+
+bool link_receive(struct link *link, struct control_msg *out)
+{
+	const uint8_t *bytes;
+
+	if (!link_receive_bytes(link, CONTROL_BYTES, &bytes))
+		return false;
+	if (!control_decode(bytes, out))
 		return broke(link, ESP_ECORRUPT, "it sent a control message that is none", 0);
 	return true;
+}
+
+void link_silent(struct link *link)
+{
+	broke(link, ESP_ETIMEOUT, "it does not answer", 0);
 }
 
 void link_overflows(struct link *link)

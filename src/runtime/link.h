@@ -25,6 +25,8 @@ enum link_state {
 	LINK_BROKEN,     /* err says why                                       */
 };
 
+#define RANK_WHO 96u
+
 struct link {
 	struct link *next, *before;
 	int fd;
@@ -36,6 +38,11 @@ struct link {
 	bool is_invited;        /* a newcomer that has been let in                     */
 	bool is_sure;           /* a newcomer that has answered since it was last asked */
 	bool has_joined;        /* a newcomer that has been let in, and has come       */
+	bool is_unfit;          /* one whose job or settings are others: it is told why it is not let in */
+	bool is_refused;        /* and has been                                        */
+	uint32_t invited_as;    /* a newcomer that has been let in: the rank it is to be */
+	uint64_t asked_ns;      /* the same: since when it owes an answer; 0: it does not */
+	char who[RANK_WHO];     /* a newcomer: what it calls itself, "process 71 on node3" */
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */
@@ -61,7 +68,7 @@ struct link {
 	struct error err;
 	struct error doubt;     /* of a check: why there is doubt                      */
 	struct card_address far; /* of a control connection through TCP that was proved: where the other end is */
-	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 through eth1"              */
+	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 port 4711 through eth1"    */
 	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
 	uint32_t in_at, in_bytes;
 	uint8_t *out; /* queued messages */
@@ -99,12 +106,16 @@ bool link_is_unanswered(const struct link *link, uint64_t now_ns);
 void link_broke(struct link *link, const struct error *why);
 /* It has taken too long. */
 void link_late(struct link *link);
+/* The other end was asked, and has not answered for long. */
+void link_silent(struct link *link);
 
 /* Moves what can be moved up to the next state. True: something more may be moved. */
 bool link_shake(struct link *link);
 /* A message of a control connection, or of a newcomer: true, into *out. */
 bool link_receive(struct link *link, struct control_msg *out);
-/* Is somebody still there who has nothing to say, at a shelf? */
+/* So many bytes, at most CONTROL_BYTES * 16, that are no message: true: they are here, at *out until something else is received. */
+bool link_receive_bytes(struct link *link, uint32_t count, const uint8_t **out);
+/* Is somebody still there who has nothing to say, at a shelf or a door? */
 void link_look_at_door(struct link *link);
 void link_queue(struct link *link, const struct control_msg *msg);
 /* What it should carry is more than anybody keeps. What came on it cannot be. */

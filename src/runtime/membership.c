@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clip.h"
 #include "runtime/group.h"
 #include "runtime/shrink.h"
 
@@ -90,7 +91,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		if (by == rank)
 			snprintf(why, sizeof(why), "%s exited without esp_fini()", who);
 		else
-			snprintf(why, sizeof(why), "%s %s: %s", who, presence_verb(fate, how), how);
+			clip(why, sizeof(why), "%s %s: %s", who, presence_verb(fate, how), how);
 		/*
 		 * Who leaves has no calls any more, and the others go as soon as they have heard of all: a connection that was made
 		 * meanwhile may end before word of that comes.
@@ -110,7 +111,7 @@ static void on_accused(void *argument, uint32_t by, const char *how)
 	struct context *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
-	snprintf(why, sizeof(why), "the others go on without this rank: %s (told by %s)", how, context_rank_text(context, by, who));
+	clip(why, sizeof(why), "the others go on without this rank (told by %s): %s", context_rank_text(context, by, who), how);
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 	fail_groups(context, NO_RANK, context->rank, why);
 }
@@ -191,7 +192,7 @@ void membership_blame(struct context *context, int32_t rank, const char *why)
 	if (!errand)
 		return;
 	errand->rank = (uint32_t)rank;
-	snprintf(errand->why, sizeof(errand->why), "rank %u gave up: %.70s", context->rank, why);
+	clip(errand->why, sizeof(errand->why), "rank %u gave up: %s", context->rank, why);
 	if (!steward_run(context->steward, blame, errand))
 		free(errand);
 }
@@ -227,11 +228,13 @@ void membership_exit(struct context *context)
 
 /* ---- events ---- */
 
-void membership_opened(void *argument, uint32_t peer)
+void membership_opened(void *argument, uint32_t peer, bool dialled)
 {
 	struct context *context = argument;
 
 	pthread_mutex_lock(&context->lock);
+	if (dialled)
+		unreached_forget(&context->unreached, peer);
 	context->has_met[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 	presence_connected(&context->presence, peer, clock_now_ns());
@@ -258,7 +261,7 @@ void membership_unreachable(struct context *context, uint32_t peer, const struct
 
 	if (!context->presence.has_begun) /* then joining fails, for another reason to be told */
 		return;
-	snprintf(how, sizeof(how), "rank %u cannot reach it: %.60s", context->rank, why->text);
+	clip(how, sizeof(how), "rank %u cannot reach it: %s", context->rank, why->text);
 	presence_accuse(&context->presence, peer, how, clock_now_ns());
 }
 

@@ -23,7 +23,7 @@ void membership_exit(struct context *context);
 void membership_part(struct context *context, uint32_t peer);
 
 /* For the steward's thread: its events. */
-void membership_opened(void *argument, uint32_t peer);
+void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);
 void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);

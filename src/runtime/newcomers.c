@@ -1,8 +1,13 @@
 /*
  * newcomers.c - who waits at the door of a rank: how many they are, whether they are there still, and who is let in.
  */
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clip.h"
+#include "base/clock.h"
+#include "group/store.h"
 #include "runtime/steward_parts.h"
 
 /* Has it answered? */
@@ -15,22 +20,109 @@ static void set_sure(struct steward *steward, struct link *link, bool is_sure)
 	link->is_sure = is_sure;
 }
 
-/* All that it can say is that it is there; and, once it is let in, as which rank it has joined. */
+static void tell(struct steward *steward, struct link *link, const struct control_msg *msg)
+{
+	link_queue(link, msg);
+	link_flush(link);
+	steward_watch(steward, link, EPOLL_CTL_MOD);
+}
+
+/* ---- who does not fit ---- */
+
+static void refuse(struct steward *steward, struct link *link, const uint8_t *bytes)
+{
+	const struct join_config *join = steward->config.join;
+	struct control_msg msg = {.type = CONTROL_REFUSE, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
+	struct store_arrival arrival;
+	struct error why;
+
+	if (store_arrival_decode(bytes, &arrival))
+		store_explain_newcomer(&arrival, steward->ways.self, join->launch.job, join->settings, &why);
+	else
+		error_set(&why, ESP_EMISMATCH, "a newcomer of another job, or with other settings, handed in a damaged card");
+	log_write(join->log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
+	clip(msg.text, sizeof(msg.text), "%s", why.text);
+	link->is_refused = true;
+	tell(steward, link, &msg);
+}
+
+/* It hands in what it is, hears what does not fit, and goes. */
+static void turn_away(struct steward *steward, struct link *link)
+{
+	const uint8_t *bytes;
+
+	if (link->retry_ns == 0)
+		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 2;
+	if (!link->is_refused && link_receive_bytes(link, STORE_ARRIVAL_BYTES, &bytes))
+		refuse(steward, link, bytes);
+	else if (link->is_refused)
+		link_look_at_door(link);
+}
+
+/* ---- who waits ---- */
+
+/* It is there, and says who it is; and, once it is let in, as which rank it has joined. */
+static void on_echo(struct steward *steward, struct link *link, const struct control_msg *msg)
+{
+	link->asked_ns = 0;
+	snprintf(link->who, sizeof(link->who), "%.*s", (int)sizeof(link->who) - 1, msg->text);
+	if (!link->is_invited) {
+		set_sure(steward, link, true);
+	} else if (msg->about != UINT32_MAX) {
+		link->has_joined = true;
+		link->retry_ns = 0;
+	}
+}
+
 void newcomers_turn(struct steward *steward, struct link *link)
 {
 	struct control_msg msg;
 
+	if (link->is_unfit) {
+		turn_away(steward, link);
+		return;
+	}
 	if (!link->is_announced) {
 		link->is_announced = true;
 		atomic_fetch_add(&steward->newcomers, 1);
 		set_sure(steward, link, true);
 	}
 	while (link->state == LINK_DOOR && link_receive(link, &msg)) {
-		if (msg.type == CONTROL_ECHO && !link->is_invited)
-			set_sure(steward, link, true);
-		else if (msg.type == CONTROL_ECHO && msg.about != UINT32_MAX)
-			link->has_joined = true;
+		if (msg.type == CONTROL_ECHO)
+			on_echo(steward, link, &msg);
 	}
+}
+
+void newcomers_due(struct steward *steward, struct link *link, uint64_t now)
+{
+	struct control_msg msg = {.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
+	uint64_t interval = steward->config.interval_ns;
+
+	newcomers_turn(steward, link); /* it may have answered while we did not look, or were stopped ourselves */
+	if (link->state != LINK_DOOR || link->has_joined)
+		return;
+	if (link->is_unfit || (link->asked_ns > 0 && now >= link->asked_ns + interval / 8 * 6)) {
+		link_silent(link);
+		return;
+	}
+	link->retry_ns = now + interval / 8;
+	if (link->asked_ns == 0) {
+		link->asked_ns = now;
+		tell(steward, link, &msg);
+	}
+}
+
+/* One that was let in has not joined, and is not waited for any longer. */
+static void lose(struct steward *steward, const struct link *link)
+{
+	const char *how = link->err.status == ESP_ETIMEOUT ? "has not answered since, and has not joined: it is stopped, or cut off"
+	                                                   : "went away before it had joined";
+
+	pthread_mutex_lock(&steward->lock);
+	clip(steward->lost_text, sizeof(steward->lost_text), "%s, whom rank %u has let in to become rank %u, %s",
+	     link->who[0] ? link->who : "a newcomer", steward->ways.self, link->invited_as, how);
+	pthread_mutex_unlock(&steward->lock);
+	atomic_fetch_add(&steward->lost, 1);
 }
 
 void newcomers_gone(struct steward *steward, struct link *link)
@@ -39,18 +131,11 @@ void newcomers_gone(struct steward *steward, struct link *link)
 		return;
 	if (link->is_invited) {
 		if (!link->has_joined)
-			atomic_fetch_add(&steward->lost, 1);
+			lose(steward, link);
 		return;
 	}
 	set_sure(steward, link, false);
 	atomic_fetch_sub(&steward->newcomers, 1);
-}
-
-static void tell(struct steward *steward, struct link *link, const struct control_msg *msg)
-{
-	link_queue(link, msg);
-	link_flush(link);
-	steward_watch(steward, link, EPOLL_CTL_MOD);
 }
 
 uint32_t steward_newcomers(const struct steward *steward)
@@ -68,16 +153,34 @@ uint32_t steward_lost_newcomers(const struct steward *steward)
 	return atomic_load(&steward->lost);
 }
 
+void steward_lost_text(struct steward *steward, char text[CONTROL_TEXT])
+{
+	pthread_mutex_lock(&steward->lock);
+	memcpy(text, steward->lost_text, CONTROL_TEXT);
+	pthread_mutex_unlock(&steward->lock);
+}
+
 void steward_ask_newcomers(struct steward *steward)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
 
 	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->state != LINK_DOOR || link->is_invited)
+		if (link->state != LINK_DOOR || link->is_invited || link->is_unfit)
 			continue;
 		set_sure(steward, link, false);
 		tell(steward, link, &msg);
 	}
+}
+
+/* ---- letting in ---- */
+
+static void miss(struct steward *steward, uint32_t count)
+{
+	pthread_mutex_lock(&steward->lock);
+	snprintf(steward->lost_text, sizeof(steward->lost_text), "%u newcomer%s at the door of rank %u went away before %s let in", count,
+	         count == 1 ? "" : "s", steward->ways.self, count == 1 ? "it was" : "they were");
+	pthread_mutex_unlock(&steward->lock);
+	atomic_fetch_add(&steward->lost, count);
 }
 
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count)
@@ -93,11 +196,15 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 			continue;
 		set_sure(steward, link, false);
 		link->is_invited = true;
+		link->invited_as = msg.about;
+		link->asked_ns = 0;
+		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 8;
 		atomic_fetch_sub(&steward->newcomers, 1);
 		tell(steward, link, &msg);
 		msg.about++;
 		invited++;
 	}
-	atomic_fetch_add(&steward->lost, count - invited);
+	if (invited < count)
+		miss(steward, count - invited);
 	return invited;
 }

@@ -117,6 +117,8 @@ static void link_ended(struct steward *steward, struct link *link)
 		controls_ended(steward, link);
 		return;
 	}
+	if (!link->dialled && link->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
+		log_write(steward->config.join->log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", link->err.text);
 	bool was_shelf = is_proved && link->purpose == HELLO_SHELF;
 	uint32_t peer = link->peer;
 	struct error why = link->err;
@@ -153,7 +155,7 @@ static void opened(struct steward *steward, struct link *link)
 	controls_opened(steward, link);
 	if (link->dialled && link->lane == 0)
 		events->control_connected(steward->config.context, link->peer);
-	events->opened(steward->config.context, link->peer);
+	events->opened(steward->config.context, link->peer, link->dialled);
 }
 
 void steward_turn_link(struct steward *steward, struct link *link)
@@ -420,7 +422,7 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 		following = link->next;
 		if (link_is_unanswered(link, now)) {
 			link->is_reported = true;
-			steward->config.events->unanswered(steward->config.context, link->peer);
+			steward->config.events->unanswered(steward->config.context, link->peer, link->way, link->state == LINK_SHAKING);
 		}
 		uint64_t when = link_due(link, &steward->ways);
 		if (when <= now && link->state == LINK_WAITING) {
@@ -428,6 +430,11 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 			return now; /* the list may have changed */
 		}
 		if (when <= now && link->state == LINK_HANDING && when == link->retry_ns) {
+			steward_turn_link(steward, link);
+			return now;
+		}
+		if (when <= now && link->state == LINK_DOOR) {
+			newcomers_due(steward, link, now);
 			steward_turn_link(steward, link);
 			return now;
 		}

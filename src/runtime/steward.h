@@ -38,13 +38,16 @@ struct steward_events {
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
-	/* A control connection stands, whoever dialled it. */
-	void (*opened)(void *context, uint32_t peer);
+	/* A control connection stands; dialled: by this rank. */
+	void (*opened)(void *context, uint32_t peer, bool dialled);
 	/* The first control connection that this rank dialled stands, or one cannot be made. */
 	void (*control_connected)(void *context, uint32_t peer);
 	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
-	/* A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (turnstile.h). */
-	void (*unanswered)(void *context, uint32_t peer);
+	/*
+	 * A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (turnstile.h). way: where,
+	 * as route_text(); by_kernel: its host does, and the process does not.
+	 */
+	void (*unanswered)(void *context, uint32_t peer, const char *way, bool by_kernel);
 	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
 	/* A control connection was closed by the other end, or broke, and the rank does not answer elsewhere either. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
@@ -124,6 +127,8 @@ uint32_t steward_newcomers(const struct steward *steward);
 uint32_t steward_sure_newcomers(const struct steward *steward);
 /* Those who were let in, and went away before they had joined: counted since the steward was opened. Any thread. */
 uint32_t steward_lost_newcomers(const struct steward *steward);
+/* Which one was the last of them, and how: one sentence. Any thread. */
+void steward_lost_text(struct steward *steward, char text[CONTROL_TEXT]);
 /* By the steward's thread alone: asks all of them whether they are there. */
 void steward_ask_newcomers(struct steward *steward);
 /*

@@ -41,6 +41,7 @@ struct steward {
 	int door_free_fd;      /* readable once this steward is closed; -1: nobody shares its door. Guarded by the lock */
 	atomic_uint newcomers; /* who wait at the door */
 	atomic_uint lost;      /* who were let in, and went away before they had joined: since there is a steward */
+	char lost_text[CONTROL_TEXT]; /* the last of them, and how. Guarded by the lock */
 	atomic_uint sure;      /* of them: have answered since they were last asked */
 	pthread_t self;        /* of the thread, once it runs */
 	atomic_bool runs;
@@ -104,6 +105,8 @@ bool check_goes_on(const struct steward *steward, struct link *link, uint64_t no
 void newcomers_turn(struct steward *steward, struct link *link);
 /* A link goes away; it may have been one at the door. */
 void newcomers_gone(struct steward *steward, struct link *link);
+/* Time to look after a link at the door: one that was let in is asked whether it is still there, one that does not fit has had its time. */
+void newcomers_due(struct steward *steward, struct link *link, uint64_t now_ns);
 
 /* ---- handing.c ---- */
 

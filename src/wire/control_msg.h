@@ -45,8 +45,9 @@ enum control_type {
 	CONTROL_HEARD = 17, /* nothing but `heard`; it has no number itself                            */
 	CONTROL_DIAL = 18,  /* where connections may be replaced, to the lower of two ranks, who makes them: I need lane `sequence` */
 	CONTROL_MOVE = 19,  /* to the same: nothing gets through on rail `sequence` between us, replace what goes there */
+	CONTROL_REFUSE = 20, /* to somebody at the door: you do not fit, text says why                 */
 };
-#define CONTROL_TYPE_LAST CONTROL_MOVE
+#define CONTROL_TYPE_LAST CONTROL_REFUSE
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes

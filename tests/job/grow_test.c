@@ -123,13 +123,21 @@ static void knock_with_other_settings(const char *door)
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_error error = ESP_ERROR_INIT;
 	struct esp_context *context;
+	char self[64];
 
 	CHECK(setenv("ESP_DOOR", door, 1) == 0);
 	options.job = "growing";
 	options.settings = settings;
 	EXPECT(esp_init(&options, &context), ESP_EMISMATCH);
 	OK(esp_last_error(&error));
-	CHECK_MSG(strstr(error.text, "settings") != NULL, "%s", error.text);
+	snprintf(self, sizeof(self), "process %d on ", (int)getpid());
+	CHECK_MSG(strstr(error.text, self) && strstr(error.text, " has chunk_bytes=64K") && strstr(error.text, ", but rank ") && strstr(error.text, " has chunk_bytes=0"),
+	          "%s", error.text);
+	options.settings = NULL;
+	options.job = "shrinking";
+	EXPECT(esp_init(&options, &context), ESP_EMISMATCH);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, self) && strstr(error.text, "'shrinking'") && strstr(error.text, "'growing'"), "%s", error.text);
 	exit(0);
 }
 
@@ -268,6 +276,104 @@ static void be_left_waiting(const char *door)
 	options.settings = settings;
 	EXPECT(esp_init(&options, &context), ESP_ETIMEOUT);
 	exit(0);
+}
+
+/* ---- one that is let in, and stops ---- */
+
+/* The key is mentioned once when a newcomer comes to a door, and once more when it is invited and begins to join. */
+static void stop_when_invited(void *context, int level, const char *line)
+{
+	unsigned *mentions = context;
+
+	(void)level;
+	if (strstr(line, "the job's key") && ++*mentions == 2)
+		raise(SIGSTOP);
+}
+
+static void be_stopped(const char *door)
+{
+	static const char *const settings[] = {"log=info", "join_seconds=1000", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context;
+	unsigned mentions = 0;
+
+	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	options.log = stop_when_invited;
+	options.log_context = &mentions;
+	/* When it goes on it finds that it has been given up, and does not wait for its time to be over. */
+	EXPECT(esp_init(&options, &context), ESP_EPEER);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "has given it up"), "%s", error.text);
+	exit(0);
+}
+
+/* All members name it when the interval is over, long before join_seconds are, and go on. */
+static void be_left_alone(uint32_t rank, const char *leader, struct board *board, int ready_fd, int pid_fd)
+{
+	static const char *const settings[] = {"linger_seconds=1", "log=off", "join_seconds=1000", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context, *grown = NULL;
+	char expected[64];
+	pid_t newcomer = 0;
+
+	options.rank = rank;
+	options.size = 2;
+	options.leader = leader;
+	options.job = "growing";
+	options.settings = settings;
+	OK(esp_init(&options, &context));
+	if (rank == 1) {
+		OK(esp_door(context, board->doors[0], sizeof(board->doors[0])));
+		CHECK(write(ready_fd, "r", 1) == 1);
+		while (esp_newcomers(context) == 0)
+			sched_yield();
+	}
+	CHECK(read(pid_fd, &newcomer, sizeof(newcomer)) == sizeof(newcomer));
+	OK(esp_barrier(esp_world(context)));
+	EXPECT(esp_grow(esp_world(context), 0, 0, &grown), ESP_EPEER);
+	OK(esp_last_error(&error));
+	snprintf(expected, sizeof(expected), "process %d on ", (int)newcomer);
+	CHECK_MSG(strstr(error.text, expected) && strstr(error.text, "whom rank 1 has let in to become rank 2, has not answered since"), "%s",
+	          error.text);
+	OK(esp_barrier(esp_world(context)));
+	OK(esp_fini(context));
+	exit(0);
+}
+
+static void stopped_when_let_in(struct board *board)
+{
+	char leader[32], byte;
+	pid_t hosts[2], newcomer;
+	int ready[2], pids[2], status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	CHECK(pipe(ready) == 0 && pipe(pids) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		hosts[i] = fork();
+		CHECK(hosts[i] >= 0);
+		if (hosts[i] == 0)
+			be_left_alone(i, leader, board, ready[1], pids[0]);
+	}
+	CHECK(read(ready[0], &byte, 1) == 1);
+	newcomer = fork();
+	CHECK(newcomer >= 0);
+	if (newcomer == 0)
+		be_stopped(board->doors[0]);
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK(write(pids[1], &newcomer, sizeof(newcomer)) == sizeof(newcomer));
+	CHECK(waitpid(newcomer, &status, WUNTRACED) == newcomer && WIFSTOPPED(status));
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK(waitpid(hosts[i], &status, 0) == hosts[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(kill(newcomer, SIGCONT) == 0 && waitpid(newcomer, &status, 0) == newcomer && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		close(ready[i]);
+		close(pids[i]);
+	}
 }
 
 /* One that may listen on one port alone, or on a range, which is enough. */
@@ -413,6 +519,7 @@ int main(int argc, char **argv)
 	}
 	in_line(false, board);
 	in_line(true, board);
+	stopped_when_let_in(board);
 	fixed_port(false);
 	fixed_port(true);
 	munmap(board, sizeof(*board));
