@@ -7,6 +7,7 @@ Hosts are network namespaces (tests/netns.py) at two bridges, one for each rail.
 """
 import contextlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -46,7 +47,7 @@ class Job:
             os.remove(self.file)
         self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
                                    **{"log": "info", "rail_weights": "1:1", **settings})
-        for rail in (0, 1):
+        for rail in range(int(settings.get("rails", 2))):
             self.at_work("a", rail)
 
     def at_work(self, host, rail, enough=ENOUGH):
@@ -68,7 +69,7 @@ class Job:
 def check_right(ended, *texts):
     rounds = set()
     for status, out, err in ended:
-        assert status == 0 and "WRONG" not in err, (status, out, err)
+        assert status == 0 and "WRONG" not in err, ended
         rounds.add(re.fullmatch(r"(\d+) rounds, all right\n", out).group(1))
     assert len(rounds) == 1, ended
     for text in texts:
@@ -143,23 +144,53 @@ def both_are_cut(fast):
         check_error(job.wait(), r"nothing gets through to rank \d on [ab] any more|is given up")
 
 
-def quiet_connections(network, host):
-    """(own end, other end) of each on which little was sent: the control connections."""
+def connections(network, host, is_quiet):
+    """(own end, other end) of each on which little was sent, the control connections, or much."""
     words = network.run(host, "ss", "-HtniO", "state", "established", stdout=subprocess.PIPE).stdout.decode().splitlines()
     found = [re.search(r"(\S+:\d+)\s+(\S+:\d+) .*bytes_sent:(\d+) ", line) for line in words]
-    return [(at.group(1), at.group(2)) for at in found if at and int(at.group(3)) < ENOUGH / 4]
+    return [(at.group(1), at.group(2)) for at in found if at and (int(at.group(3)) < ENOUGH / 4) == is_quiet]
+
+
+def reset(network, host, own, other):
+    """Both ends learn that it is no more, as from something in between. One that has gone already is none."""
+    own = re.sub("%[^:]*", "", own)  # the device that it is bound to
+    network.run(host, "ss", "-K", "src", own, "dst", other, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def controls_are_reset():
     """By something in between: others take their place, on any rail, and nobody notices."""
     with hosts("ab") as network:
         job = Job(network, "ab", liveness_ms=10000)
-        for own, other in quiet_connections(network, "b"):
-            # Its other end may have gone with one before; then it says so.
-            network.run("b", "ss", "-K", "src", own, "dst", other, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for own, other in connections(network, "b", True):
+            reset(network, "b", own, other)
         for rail in (0, 1):
             job.at_work("a", rail)
         check_right(job.end(), "although it is there; another connection stands")
+
+
+def data_is_reset(rails, ranks, times, seed):
+    """At any moment of any call, one connection after the other, at either end: it goes on where it was, and every result is right."""
+    chance = random.Random(seed)
+    with hosts("ab") as network:
+        job = Job(network, ranks, rails=rails, resume="yes", liveness_ms=2000, rail_weights="1:1" if rails > 1 else None)
+        for _ in range(times):
+            found = []
+            while not found and all(rank.poll() is None for rank in job.ranks):
+                host = chance.choice("ab")
+                found = connections(network, host, False)
+                time.sleep(chance.random() / 100)
+            if found:
+                reset(network, host, *chance.choice(found))
+            job.at_work("a", 0, ENOUGH // 2)
+        check_right(job.end(), "was reset, although it is there; another one has taken its place")
+
+
+def data_is_reset_for_good():
+    """Without the setting it is an error as ever, and never a wrong result."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", rails=1, liveness_ms=2000, rail_weights=None)
+        reset(network, "b", *connections(network, "b", False)[0])
+        check_error(job.wait(), "the connection for data between rank . and rank . on . broke, although both are there")
 
 
 def rank_is_killed(is_cut):
@@ -186,6 +217,10 @@ def main():
     for fast in True, False:
         netns.timed(both_are_cut, fast)
     netns.timed(controls_are_reset)
+    netns.timed(data_is_reset, 1, "ab", 6, 1)
+    netns.timed(data_is_reset, 1, "aabb", 4, 2)
+    netns.timed(data_is_reset, 2, "ab", 4, 3)
+    netns.timed(data_is_reset_for_good)
     for is_cut in False, True:
         netns.timed(rank_is_killed, is_cut)
 

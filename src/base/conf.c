@@ -57,6 +57,8 @@ static const struct conf_setting settings[] = {
 	 AT(port), .strict = true},
 	{"segment_bytes", CONF_UINT, "0", 88, 65495, NULL,
 	 "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
+	{"resume", CONF_BOOL, "no", 0, 0, NULL,
+	 "connections for data that are reset are made again, and no call notices; costs a copy of what is sent", AT(resume), true},
 	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
 	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
 	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},

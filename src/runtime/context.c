@@ -488,6 +488,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.local_self = context->local_self,
 		.local_count = context->local_count,
 		.lanes = context->lanes,
+		.replaces = context_resumes(context),
 		.rails = &context->rails,
 		.listener = &context->listener,
 		.local_fd = *local_fd,

@@ -200,6 +200,12 @@ static inline uint64_t context_patience_ns(const struct context *context)
 	return context_interval_ns(context) / 10;
 }
 
+/* Can connections for data be replaced? Then one rank of two makes them, the lower one, and what is sent is kept until it has arrived. */
+static inline bool context_resumes(const struct context *context)
+{
+	return context->rails.count > 1 || context->conf.resume;
+}
+
 /* For whoever holds the lock: wakes those who wait for `changed`. */
 static inline void context_changed(struct context *context)
 {

@@ -81,7 +81,7 @@ enum esp_status detour_open(struct context *context, struct failure *failure)
 	struct detour *detour = &context->detour;
 
 	detour->link_fd = -1;
-	if (context->rails.count < 2)
+	if (!context_resumes(context))
 		return ESP_OK;
 	detour->lanes = calloc((size_t)context->size * context->lanes, sizeof(*detour->lanes));
 	detour->bad = calloc(context->roster.hosts, 1);
@@ -90,7 +90,8 @@ enum esp_status detour_open(struct context *context, struct failure *failure)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size * context->lanes; i++)
 		detour->lanes[i].rail = DETOUR_NONE;
-	detour->link_fd = open_links();
+	if (context->rails.count > 1)
+		detour->link_fd = open_links();
 	return ESP_OK;
 }
 
@@ -219,8 +220,13 @@ static void look_at_lane(struct context *context, uint32_t lane, uint64_t now)
 		struct tcp_stats stats;
 		bool known = tcp_stats(driver->tcp, peer, &stats);
 
-		at->is_stuck = known && (tcp_waits_in_vain(&at->patience, &stats, now, context_interval_ns(context) / 4) || stats.is_severed);
-		if (known && !at->is_stuck && stats.acked_bytes > PROGRESS)
+		bool has_others = context->rails.count > 1; /* a way that is dead is left for another only where there is one */
+
+		at->is_severed = known && (stats.is_reset || (stats.is_severed && !has_others));
+		at->is_stuck = known && has_others &&
+		               (tcp_waits_in_vain(&at->patience, &stats, now, context_interval_ns(context) / 4) || stats.is_severed);
+		at->has_carried = known && stats.acked_bytes > PROGRESS;
+		if (known && !at->is_stuck && !at->is_severed && stats.acked_bytes > PROGRESS)
 			at->tries = 0;
 	}
 	driver_release(driver);
@@ -241,6 +247,43 @@ static void on_stuck(struct context *context, uint32_t peer, uint32_t lane, uint
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: neither through %s nor another way",
 	         context_rank_text(context, peer, who), rail_name(context, at->rail, name));
 	stall_fail(context, peer, text);
+}
+
+/* It cannot be replaced: the lane loses the rank, and what that means is settled as ever. */
+static void give_up(struct context *context, uint32_t peer, uint32_t lane, const char *why)
+{
+	char who[RANK_TEXT];
+
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s", lane,
+	          context_rank_text(context, peer, who), why);
+	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+}
+
+/* It was reset, or has no way: another one takes its place. Of a rank that is gone everybody learns by other means. */
+static void on_severed(struct context *context, uint32_t peer, uint32_t lane, uint64_t now)
+{
+	struct detour_lane *at = lane_of(context, peer, lane);
+
+	if (context->fates[peer] != FATE_HERE || context->presence.is_leaving || at->has_given_up)
+		return;
+	if (at->moves && now < at->stuck_ns + context_interval_ns(context) / 2)
+		return;
+	if (!at->moves && at->has_carried) /* however often that is: something gets through in between */
+		at->tries = 0;
+	if (detour_has_given_up(context, peer, lane)) {
+		at->has_given_up = true;
+		give_up(context, peer, lane, "so are those that are made in its place");
+		return;
+	}
+	at->stuck_ns = now;
+	at->was_reset = true;
+	if (context->rank < peer) {
+		move_lane(context, peer, lane);
+	} else {
+		at->moves = true;
+		at->tries = (uint8_t)(at->tries < UINT8_MAX ? at->tries + 1 : UINT8_MAX);
+		ask(context, peer, CONTROL_RENEW, lane);
+	}
 }
 
 static void on_control_stuck(void *argument, uint32_t peer, uint32_t rail)
@@ -266,12 +309,16 @@ uint64_t detour_turn(struct context *context, uint64_t now)
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
 		look_at_lane(context, lane, now);
 		for (uint32_t peer = 0; peer < context->size; peer++) {
-			if (lane_of(context, peer, lane)->is_stuck && !detour_has_given_up(context, peer, lane))
+			if (lane_of(context, peer, lane)->is_severed)
+				on_severed(context, peer, lane, now);
+			else if (lane_of(context, peer, lane)->is_stuck && !detour_has_given_up(context, peer, lane))
 				on_stuck(context, peer, lane, now);
 			else
 				lane_of(context, peer, lane)->stuck_ns = 0;
 		}
 	}
+	if (context->rails.count < 2)
+		return now + pause;
 	steward_find_stuck(context->steward, now, context_interval_ns(context) / 4, on_control_stuck);
 	return now + pause;
 }
@@ -300,6 +347,9 @@ void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uin
 		return;
 	struct detour_lane *at = lane_of(context, peer, lane);
 	uint32_t before = at->rail;
+	if (again && at->was_reset)
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, although it is there; another one "
+		          "has taken its place", lane, context_rank_text(context, peer, who));
 	*at = (struct detour_lane){.rail = rail < context->rails.count ? (uint8_t)rail : DETOUR_NONE, .tries = at->tries};
 	if (rail < context->rails.count) {
 		*bits_of(context, detour->bad, peer) &= (uint8_t)~(1u << rail);
@@ -320,6 +370,11 @@ void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, c
 	char who[RANK_TEXT], name[INTERFACE_NAME], text[CONTROL_TEXT];
 
 	at->moves = false;
+	if (context->rails.count < 2) {
+		if (context->fates[peer] == FATE_HERE)
+			give_up(context, peer, lane, why->text);
+		return;
+	}
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: not through %s, and another way failed: %.100s",
 	         context_rank_text(context, peer, who), rail_name(context, at->rail, name), why->text);
 	stall_fail(context, peer, text);
@@ -327,8 +382,13 @@ void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, c
 
 bool detour_message(struct context *context, uint32_t peer, const struct control_msg *msg)
 {
-	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE)
+	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
 		return false;
+	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
+	    !detour_has_given_up(context, peer, (uint32_t)msg->sequence)) {
+		lane_of(context, peer, (uint32_t)msg->sequence)->was_reset = true;
+		move_lane(context, peer, (uint32_t)msg->sequence);
+	}
 	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->sequence < context->lanes)
 		steward_dial_lane(context->steward, peer, (uint32_t)msg->sequence);
 	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->sequence < context->rails.count)

@@ -1,7 +1,7 @@
 /*
  * detour.h - when an interface, or the path behind it, dies: what went there goes another way.
  *
- * For jobs with several rails. Every lane has one connection to each rank that it talks to, on the lane's rail. If that rail
+ * For jobs with several rails, and for those that want connections which are reset to be made again (the setting resume). Every lane has one connection to each rank that it talks to, on the lane's rail. If that rail
  * does not carry it any more, it is replaced by one on another rail, which goes on at the very byte where the old one ended
  * (transport/tcp/resume.h); a control connection likewise (talk.h). Nobody above notices but by the clock: no call fails,
  * and shares need not be cut anew, as a lane takes its share along to the rail that it moves to.
@@ -32,13 +32,17 @@ struct detour_lane {
 	uint8_t rail;
 	bool moves;        /* another one is being made                               */
 	bool is_stuck;
+	bool is_severed;   /* it is to be replaced, on whatever rail                   */
+	bool has_carried;  /* more than a greeting                                    */
+	bool was_reset;    /* the one that is being replaced                          */
+	bool has_given_up; /* the lane was told that it will not be replaced          */
 	struct tcp_patience patience;
 	uint8_t tries;     /* how often it was replaced since something got through   */
 	uint64_t stuck_ns; /* since when we know; 0: it is not                        */
 };
 
 struct detour {
-	struct detour_lane *lanes; /* by rank and lane; NULL: there is one rail */
+	struct detour_lane *lanes; /* by rank and lane; NULL: nothing is replaced */
 	uint8_t *bad;              /* by host: rails that did not get through to it, a bit each   */
 	uint8_t *told;             /* the same: the log knows */
 	uint8_t down;              /* own interfaces without a link, a bit for each rail          */
@@ -57,7 +61,7 @@ void detour_links(void *argument);
 /* Looks at all connections once in a while; when it wants to be called again. */
 uint64_t detour_turn(struct context *context, uint64_t now);
 
-/* CONTROL_DIAL and CONTROL_MOVE; false: it is of another kind. */
+/* CONTROL_DIAL, CONTROL_MOVE and CONTROL_RENEW; false: it is of another kind. */
 bool detour_message(struct context *context, uint32_t peer, const struct control_msg *msg);
 /* Any thread: a lane needs a connection. */
 void detour_dial(struct context *context, uint32_t peer, uint32_t lane);

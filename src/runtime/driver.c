@@ -38,7 +38,7 @@ static enum esp_status open_transports(struct driver *driver, struct error *err)
 	if (others > 0) {
 		struct tcp_config config = {
 			.peers = context->size,
-			.resumes = context->rails.count > 1,
+			.resumes = context_resumes(context),
 			.dial = dial,
 			.dial_context = driver,
 		};
@@ -221,7 +221,7 @@ static void adopt_socket(struct driver *driver, struct mail *mail)
 		close(fd);
 		return;
 	}
-	enum esp_status status = mail->kind == MAIL_REPLACED && context->rails.count > 1
+	enum esp_status status = mail->kind == MAIL_REPLACED && context_resumes(context)
 	                                 ? tcp_replace(driver->tcp, mail->peer, fd, crosses_network, &err)
 	                                 : tcp_adopt(driver->tcp, mail->peer, fd, crosses_network, &err);
 	if (status != ESP_OK && status != ESP_EPEER)

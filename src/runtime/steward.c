@@ -262,7 +262,7 @@ static void dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
 {
 	uint64_t bit = UINT64_C(1) << lane;
 
-	if (steward->config.rails->count > 1 && steward->dialled[peer] & bit)
+	if (steward->config.replaces && steward->dialled[peer] & bit)
 		return; /* the other end asks for it, and so did we */
 	steward->dialled[peer] |= bit;
 	steward_dial(steward, peer, HELLO_LANE, lane, steward->config.patience_ns);

@@ -76,6 +76,7 @@ struct steward_config {
 	const uint32_t *local_of, *rank_of; /* such ranks are numbered: by rank, by number; borrowed */
 	uint32_t local_self, local_count;
 	uint32_t lanes;
+	bool replaces;                  /* connections of lanes may be replaced: each is dialled once */
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
 	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
@@ -102,7 +103,7 @@ ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, st
 /* Sends what is queued, for a tenth of the interval at most, and closes all connections. No event comes any more. NULL is fine. */
 void steward_close(struct steward *steward);
 
-/* With several rails, nothing if it has been done before: connections are then replaced, one by one, by the lower of two ranks. */
+/* Where connections are replaced, nothing if it has been done before: that is done one by one, by the lower of two ranks. */
 void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
 /* A connection in place of the one that there is, trying all rails for so long. */
 void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, uint64_t patience_ns);

@@ -46,8 +46,9 @@ enum control_type {
 	CONTROL_DIAL = 18,  /* where connections may be replaced, to the lower of two ranks, who makes them: I need lane `sequence` */
 	CONTROL_MOVE = 19,  /* to the same: nothing gets through on rail `sequence` between us, replace what goes there */
 	CONTROL_REFUSE = 20, /* to somebody at the door: you do not fit, text says why                 */
+	CONTROL_RENEW = 21, /* as CONTROL_MOVE: our connection for lane `sequence` was reset, make another */
 };
-#define CONTROL_TYPE_LAST CONTROL_REFUSE
+#define CONTROL_TYPE_LAST CONTROL_RENEW
 
 /*
  * CONTROL_PIECE: sequence is where the piece begins, note.count how long the whole is; it is as long as fits. The text is bytes

@@ -105,11 +105,22 @@ static void gather_settle(const struct gather *gather, struct conn *conn, uint32
 }
 
 /* The other end may be well, and come to be reached another way. */
+static bool has_no_way(int error)
+{
+	return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN || error == EHOSTDOWN || error == ENODEV;
+}
+
+/* By something in between, perhaps; whether the other end has ended, others will know. */
+static bool is_reset(int error)
+{
+	return error == ECONNRESET || error == ECONNABORTED || error == EPIPE || error == ENOTCONN;
+}
+
 bool conn_severed(struct conn *conn, int error)
 {
-	if (conn->keeps && (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
-	                    error == EHOSTDOWN || error == ENODEV))
+	if (conn->keeps && (has_no_way(error) || is_reset(error)))
 		conn->severed = true;
+	conn->reset = conn->severed && is_reset(error);
 	return conn->severed;
 }
 
@@ -120,7 +131,7 @@ bool conn_severed(struct conn *conn, int error)
  */
 static enum esp_status write_failed(struct conn *conn, int error)
 {
-	if (conn_severed(conn, error))
+	if (has_no_way(error) && conn_severed(conn, error))
 		return ESP_PENDING;
 	conn->mute = true;
 	conn->writable = false;
@@ -303,6 +314,10 @@ static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
 	bool is_between = conn->reader.body_left == 0 && conn->reader.header_have == 0;
 
 	conn->readable = false;
+	if (conn->mute && conn->keeps) { /* all that had come is read */
+		conn->severed = conn->reset = true;
+		return ESP_PENDING;
+	}
 	if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
 		return conn->mute ? ESP_ELINK : ESP_PENDING;
 	if (got < 0 && conn_severed(conn, error))

@@ -50,6 +50,7 @@ struct conn {
 	bool closed;
 	bool retired; /* another one has taken its place: it is read to the end once, and closed */
 	bool severed; /* the network says that there is no way; another one may take its place   */
+	bool reset;   /* severed, as it was reset: the way is there                              */
 	struct conn *next_listed;
 	struct conn *next; /* of the same peer, or to be freed */
 

@@ -187,8 +187,8 @@ enum esp_status resume_read(struct tcp *tcp, struct conn *conn)
 	struct frame frame;
 	enum esp_status status = hear(conn, &frame);
 
-	if (conn->phase == CONN_SWITCHES && (status == ESP_EPEER || status == ESP_ELINK)) {
-		conn->severed = true; /* the other end may never have got hold of it, and try again */
+	if (status == ESP_EPEER || status == ESP_ELINK) {
+		conn->severed = true; /* the other end may never have got hold of it, and try again; or it was reset, too */
 		return ESP_PENDING;
 	}
 	if (status != ESP_OK)

@@ -432,5 +432,6 @@ bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
 	}
 	tcp_path(first->fd, out);
 	out->is_severed = first->severed;
+	out->is_reset = first->reset;
 	return true;
 }

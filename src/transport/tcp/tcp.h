@@ -25,7 +25,8 @@
  *     ESP_ELINK     the connection was reset, timed out, or ended within a message (a peer that
  *                   closes while it is being sent to may show as this or as the one above)
  *     ESP_ECORRUPT  what came is no frame, is not what was sent, or came on a second connection
- * If connections can be replaced, one that the network reports to be without a way (no route, no answer) ends nothing: it waits.
+ * If connections can be replaced, one that the network reports to be without a way (no route, no answer), or that was reset, ends
+ * nothing: it waits.
  *     another       what the user answered to begin() or credit(), or was given to tcp_drop()
  * Messages that the user answers with ESP_PENDING are read and dropped.
  * Whether an orderly end is a failure is the user's to say: the transport cannot know whether
@@ -131,6 +132,7 @@ struct tcp_stats {
 	bool awaits_ack;                     /* something was sent, or tried to be */
 	uint32_t last_ack_ms;                /* since the other end was heard of  */
 	bool is_severed;                     /* the network says that there is no way */
+	bool is_reset;                       /* the same, as it was reset             */
 	uint32_t segment_bytes, path_mtu;    /* most in one packet                */
 	uint64_t acked_bytes;                /* that the other end has            */
 };
