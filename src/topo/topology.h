@@ -32,8 +32,8 @@
 
 #define TOPOLOGY_NONE UINT32_MAX
 #define TOPOLOGY_NAME 64        /* with the NUL, as in gethostname() */
-#define TOPOLOGY_DEPTH_MAX 5u   /* vertices from the root down to a host */
-#define TOPOLOGY_HOPS_MAX 8u    /* links of a path */
+#define TOPOLOGY_DEPTH_MAX 6u   /* vertices from the root down to a host */
+#define TOPOLOGY_HOPS_MAX 10u   /* links of a path */
 #define TOPOLOGY_VERTICES_MAX (1u << 20)
 #define TOPOLOGY_NICS_MAX 16u
 
