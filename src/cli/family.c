@@ -14,9 +14,16 @@ static const char *name_at(const void *list, size_t index)
 
 static void print_help(const struct cli_family *family, FILE *out)
 {
+	int width = 8;
+
+	for (size_t i = 0; i < family->count; i++) {
+		int length = (int)strlen(family->commands[i]->name);
+
+		width = length > width ? length : width;
+	}
 	fprintf(out, "usage: espalier %s COMMAND [options]\n\n%s\ncommands:\n", family->name, family->about);
 	for (size_t i = 0; i < family->count; i++)
-		fprintf(out, "  %-8s  %s\n", family->commands[i]->name, family->commands[i]->summary);
+		fprintf(out, "  %-*s  %s\n", width, family->commands[i]->name, family->commands[i]->summary);
 	fprintf(out, "\n%s", family->more);
 }
 
