@@ -172,7 +172,11 @@ static void sum_up(const struct walk *walk, const struct chunks *chunks, struct 
 	double bytes = (double)buffer_bytes(chunks);
 	uint64_t busiest = 0;
 
-	*out = (struct tune_load){.wave = (uint32_t)chunks->chunk_count, .peak = (double)walk->peak};
+	*out = (struct tune_load){
+		.wave = (uint32_t)chunks->chunk_count,
+		.rounds = walk->rounds > 0 ? walk->rounds - 1 : 0,
+		.peak = (double)walk->peak,
+	};
 	for (uint32_t round = 1; round < walk->rounds; round++) { /* the checker counts them from 1 */
 		double most = 0;
 
@@ -246,6 +250,8 @@ double tune_seconds(const struct tune_load *load, uint64_t bytes, uint64_t chunk
 	double chunks = chunk_bytes && bytes ? ceil((double)bytes / (double)chunk_bytes) : 1;
 	double waves = load->wave && chunks > load->wave ? chunks / load->wave : 1;
 
-	return (double)bytes * (load->overlapped + (load->apart - load->overlapped) / waves) + load->latency +
+	double lag = load->rounds > 2 ? TUNE_LAG * (load->rounds - 2) : 0, share = fmin(1, 1 / waves + lag);
+
+	return (double)bytes * (load->overlapped + (load->apart - load->overlapped) * share) + load->latency +
 	       TUNE_MESSAGE * fmax(load->messages * chunks, load->peak);
 }

@@ -22,6 +22,11 @@
 /* What a node spends on a message, on each end, and what a round takes beside the delays of its links. Seconds. */
 #define TUNE_MESSAGE 4e-6
 #define TUNE_ROUND 30e-6
+/*
+ * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when they come one
+ * after the other, so much stays for each beyond the second. In the simulator it is 0.03 to 0.16 (docs/discovery.md).
+ */
+#define TUNE_LAG 0.1
 
 struct tune_network {
 	uint32_t nodes; /* of the plans: workers */
@@ -44,6 +49,7 @@ struct tune_load {
 	double messages;          /* that the busiest node sends or receives, for each chunk of the buffer */
 	double peak;              /* the same of the busiest node of one chunk: a call of few chunks      */
 	uint32_t wave;            /* chunks that keep every node busy: as many as were walked               */
+	uint32_t rounds;
 };
 
 /*

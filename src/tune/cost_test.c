@@ -146,6 +146,11 @@ static void sizes(void)
 	CHECK(is_near(tune_seconds(&load, 8000, 1000), 8000 * 3e-6 + 1e-3 + 2 * 8 * TUNE_MESSAGE));
 	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * (1e-6 + 2e-6 / 10) + 1e-3 + 2 * 80 * TUNE_MESSAGE));
 	CHECK(is_near(tune_seconds(&load, 0, 1000), 1e-3 + 2 * TUNE_MESSAGE));
+	load.rounds = 4;
+	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * (1e-6 + 2e-6 * (0.1 + 2 * TUNE_LAG)) + 1e-3 + 2 * 80 * TUNE_MESSAGE));
+	load.rounds = 30; /* one after the other, and no worse */
+	CHECK(is_near(tune_seconds(&load, 80000, 1000), 80000 * 3e-6 + 1e-3 + 2 * 80 * TUNE_MESSAGE));
+	load.rounds = 4;
 	for (uint64_t bytes = 0; bytes < 200000; bytes += 997) {
 		double seconds = tune_seconds(&load, bytes, 1000);
 
