@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "plan/check.h"
 
 #define BUFFER (UINT64_C(8) << 20) /* small, so that some dozen members feel it */
 #define CREDITS 16u
@@ -91,11 +92,77 @@ static void as_set(void)
 	}
 }
 
+static struct planned *plan_on(struct plans *plans, const struct layout *layout, const char *planner, uint64_t bytes)
+{
+	struct call call = {
+		.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4,
+		.planner = planner ? plan_planner_find(planner) : NULL,
+	};
+	struct planned *planned;
+	struct failure failure = {0};
+
+	CHECK_MSG(plans_get(plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK, "%s", failure.text);
+	return planned;
+}
+
+/* Racks whose uplinks are scarce: the plan follows them, whatever the order of the ranks; a plan that was asked for is that one. */
+static void by_topology(uint32_t each)
+{
+	struct topology_spec spec = {.racks = 2, .hosts = 8, .rate_bits = 1000000000, .oversubscribe = 16};
+	struct topology *topology;
+	uint32_t place[32], members = 8 * each;
+
+	CHECK(topology_make(&spec, &topology, NULL) == ESP_OK);
+	for (uint32_t i = 0; i < members; i++) {
+		host_of[i] = i % 8;
+		place[i] = topology->hosts[i % 8 / 2 + i % 2 * 4]; /* even ranks in one rack, odd ones in the other */
+	}
+	struct layout layout = {
+		.members = members, .hosts = 8, .host_of = host_of, .chunk_bytes = PLANS_CHUNK, .buffer_bytes = BUFFER,
+		.credits = CREDITS, .lanes = 1, .topology = topology, .place = place,
+	};
+	for (uint64_t bytes = 64; bytes <= 64 << 20; bytes *= 4) {
+		struct plans plans = {0};
+		struct planned *chosen = plan_on(&plans, &layout, NULL, bytes), *again = plan_on(&plans, &layout, NULL, bytes);
+		struct planned *two = plan_on(&plans, &layout, "two-level", bytes);
+		struct planned *blind = plan_on(&plans, &layout, "flat", bytes);
+		struct plan_report report;
+
+		CHECK(chosen == again); /* kept */
+		CHECK(strcmp(planner_name(two->planner), "two-level") == 0 && strcmp(planner_name(blind->planner), "flat") == 0);
+		if (each == 1)
+			for (uint32_t i = 0; i < members; i++)
+				CHECK_U64(two->plan->group_of[i], i % 2);
+		else
+			CHECK_MSG(strstr(planner_name(chosen->planner), "-level"), "%s", planner_name(chosen->planner));
+		if (bytes >= 4 << 20) { /* as little as can be passes between the racks */
+			CHECK_MSG(strcmp(planner_name(chosen->planner), each > 1 ? "three-level" : "two-level") == 0, "%s",
+			          planner_name(chosen->planner));
+			CHECK(plan_check(chosen->plan, NULL, &report, NULL, NULL) == ESP_OK);
+		}
+		plans_put(chosen);
+		plans_put(again);
+		plans_put(two);
+		plans_put(blind);
+		plans_fini(&plans);
+	}
+	/* On one machine, however its ranks are told apart, there is no network. */
+	layout.one_machine = true;
+	struct plans plans = {0};
+	struct planned *planned = plan_on(&plans, &layout, NULL, 64 << 20);
+	CHECK(!planned->way);
+	plans_put(planned);
+	plans_fini(&plans);
+	topology_close(topology);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	room(seed, 400);
 	as_set();
+	by_topology(1);
+	by_topology(4);
 	return 0;
 }

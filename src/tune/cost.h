@@ -8,7 +8,7 @@
  *                  rounds at a time
  *     apart        the busiest link of each round, one round after the other: a call of few chunks
  *
- * Latency is that of the longest way of each round, one after the other. docs/discovery.md has the formula.
+ * Latency is that of the longest way of each round, one after the other. docs/topology.md has the formula.
  *
  * The network is a topology, whose links are shared by all that pass them, or what was measured between pairs of nodes.
  * Pure, and the same on all machines: ranks that choose by it choose alike.
@@ -24,7 +24,7 @@
 #define TUNE_ROUND 30e-6
 /*
  * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when they come one
- * after the other, so much stays for each beyond the second. In the simulator it is 0.03 to 0.16 (docs/discovery.md).
+ * after the other, so much stays for each beyond the second. In the simulator it is 0.03 to 0.16 (docs/topology.md).
  */
 #define TUNE_LAG 0.1
 
