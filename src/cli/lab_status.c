@@ -40,7 +40,7 @@ static int run(int argc, char **argv)
 	const struct cli_usage usage = {
 		COMMAND, "",
 		"Shows the links of a lab: whose they are, where that is, their address and rate, what has been set on them,\n"
-		"and what their relays have done. Names and places stand beside each other here, and nowhere else.",
+		"and what their relays have done. Names and places stand beside each other here and in espalier lab topology.",
 		options, 0, 0};
 	int parsed = cli_parse(&usage, &argc, argv);
 	if (parsed >= 0)

@@ -556,7 +556,7 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* nobody leaves before all are here */
-		status = meet_all(context, failure);
+		status = meeting_hold(context, failure);
 	if (status == ESP_OK && context->is_newcomer)
 		status = context_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;

@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/context.h"
-#include "runtime/context_log.h"
 #include "runtime/group.h"
-#include "runtime/site.h"
 
 /*
  * The meeting has failed because another rank has died, or has shrunk or failed the world already. It may have done so when the meeting was
@@ -65,13 +62,15 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 	return status;
 }
 
-enum esp_status meet_all(struct context *context, struct failure *failure)
+enum esp_status meeting_hold(struct context *context, struct failure *failure)
 {
 	char *text = NULL;
 	uint64_t own = site_ask(context, &text), all = 0;
 	enum esp_status status = meet(context, own, &all, failure);
 
-	if (status == ESP_OK && all == 0 && context->conf.topology[0])
+	bool has_met = status == ESP_OK && atomic_load(&context->world->failed) == ESP_OK;
+
+	if (has_met && all == 0 && context->conf.topology[0])
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");
 	if (status == ESP_OK && all != 0)
 		status = site_tell(context, all, text, failure);

@@ -1,16 +1,15 @@
 /*
- * meeting.h - the first call of all ranks, with which joining ends.
- *
- * When it is over everybody is connected; all have agreed on how fast their rails are, and know what rank 0 knows of the
- * network (site.h).
+ * meeting.h - the meeting of all ranks that joining ends with. Private to src/runtime.
  */
 #ifndef RUNTIME_MEETING_H
 #define RUNTIME_MEETING_H
 
-#include "runtime/failure.h"
+#include "runtime/context.h"
 
-struct context;
-
-ESP_CHECKED enum esp_status meet_all(struct context *context, struct failure *failure);
+/*
+ * All ranks are here when it returns. They agree on how fast rails are, if there are several, and have the topology, if rank 0
+ * knows one (site.h). It is call number 0 of the world.
+ */
+ESP_CHECKED enum esp_status meeting_hold(struct context *context, struct failure *failure);
 
 #endif

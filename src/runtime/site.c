@@ -188,10 +188,14 @@ enum esp_status site_tell(struct context *context, uint64_t all, char *text, str
 		context->site.wants_probe = true;
 		return ESP_OK;
 	}
+	if (length == 0 || length > TEXT_MOST + CONF_TEXT_MAX || all >= SAYS_TEXT + SAYS_REASON)
+		return failure_set(failure, ESP_ECORRUPT, 0, "rank 0 has a topology that cannot be");
 	char *copy = context->rank == 0 ? text : malloc(length);
 	if (!copy)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes", (unsigned long long)length);
 	enum esp_status status = context->size > 1 ? hand_out(context, copy, length, failure) : ESP_OK;
+	if (status == ESP_OK && !memchr(copy, '\0', length))
+		status = failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
 	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
 	if (status == ESP_OK && all < SAYS_TEXT)
 		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 %.*s", (int)(length - head), copy + head);

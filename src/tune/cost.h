@@ -24,7 +24,7 @@
 #define TUNE_ROUND 30e-6
 /*
  * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when they come one
- * after the other, so much stays for each beyond the second. In the simulator it is 0.03 to 0.16 (docs/topology.md).
+ * after the other, so much stays for each beyond the second. In the simulator it is 0.01 to 0.15 (docs/topology.md).
  */
 #define TUNE_LAG 0.1
 
