@@ -90,10 +90,8 @@ static void runs_close(struct exec *exec)
 		struct run_slab *slab = exec->runs;
 
 		for (uint32_t i = 0; i < slab->count; i++) {
-			if (slab->runs[i].instance) {
+			if (slab->runs[i].instance)
 				run_drop_buffers(exec, &slab->runs[i]);
-				free(slab->runs[i].ops);
-			}
 		}
 		exec->runs = slab->next;
 		free(slab);
@@ -263,7 +261,7 @@ static const struct run *oldest_run(const struct exec *exec)
 
 bool exec_waits(const struct exec *exec, struct exec_wait *out)
 {
-	const struct run *oldest = has_failed(exec) ? NULL : oldest_run(exec);
+	const struct run *oldest = has_failed(exec) || exec->active == 0 ? NULL : oldest_run(exec);
 
 	if (!oldest)
 		return false;

@@ -6,11 +6,36 @@
 
 #include "engine/exec_state.h"
 
-/* ---- the memory of ops, in four sizes from each power of two to the next ---- */
+/* ---- the memory of ops, by size ---- */
+
+#define CLASSES_FINE 8u /* most rows are short, and there may be many of them: four sizes to each power of two up to a kilobyte */
 
 static size_t block_bytes(uint32_t class)
 {
-	return (size_t)(4 + class % 4) * 64 << class / 4;
+	return class < CLASSES_FINE ? (size_t)(4 + class % 4) * 64 << class / 4 : (size_t)1024 << (class - CLASSES_FINE);
+}
+
+/* Memory for several at a time, the more the more there are; that of large ones one by one. */
+static bool add_blocks(struct exec *exec, uint32_t class)
+{
+	size_t bytes = block_bytes(class);
+	uint32_t count = exec->block_slab_count < BLOCKS_MOST ? exec->block_slab_count + 1 : BLOCKS_MOST;
+
+	if (bytes > BLOCK_SHARED)
+		count = 1;
+	struct block_slab *slab = malloc(sizeof(*slab) + count * bytes);
+	if (!slab)
+		return false;
+	slab->next = exec->block_slabs;
+	exec->block_slabs = slab;
+	exec->block_slab_count++;
+	for (uint32_t i = count; i-- > 0;) {
+		void *block = slab->blocks + i * bytes;
+
+		*(void **)block = exec->blocks[class];
+		exec->blocks[class] = block;
+	}
+	return true;
 }
 
 static void *block_get(struct exec *exec, size_t bytes, uint32_t *out_class)
@@ -20,10 +45,10 @@ static void *block_get(struct exec *exec, size_t bytes, uint32_t *out_class)
 	while (block_bytes(class) < bytes)
 		class ++;
 	assert(class < BLOCK_CLASSES);
-	void *block = exec->blocks[class];
 	*out_class = class;
-	if (!block)
-		return malloc(block_bytes(class));
+	if (!exec->blocks[class] && !add_blocks(exec, class))
+		return NULL;
+	void *block = exec->blocks[class];
 	exec->blocks[class] = *(void **)block;
 	return block;
 }
@@ -36,13 +61,11 @@ static void block_put(struct exec *exec, void *block, uint32_t class)
 
 void blocks_close(struct exec *exec)
 {
-	for (uint32_t class = 0; class < BLOCK_CLASSES; class++) {
-		while (exec->blocks[class]) {
-			void *block = exec->blocks[class];
+	while (exec->block_slabs) {
+		struct block_slab *slab = exec->block_slabs;
 
-			exec->blocks[class] = *(void **)block;
-			free(block);
-		}
+		exec->block_slabs = slab->next;
+		free(slab);
 	}
 }
 

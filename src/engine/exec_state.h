@@ -169,7 +169,13 @@ struct peer_entry {
 	struct peer *peer; /* NULL: free */
 };
 
-#define BLOCK_CLASSES 128u
+#define BLOCK_CLASSES 32u
+#define BLOCKS_MOST 32u     /* that are made at a time */
+#define BLOCK_SHARED 4096u  /* larger ones are made one by one */
+struct block_slab {
+	struct block_slab *next;
+	_Alignas(16) uint8_t blocks[];
+};
 
 struct exec {
 	struct exec_config config;
@@ -186,6 +192,8 @@ struct exec {
 	struct run *run_free;
 	struct lap lap;
 	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by size */
+	struct block_slab *block_slabs;
+	uint32_t block_slab_count;
 	struct plan_row row;
 
 	struct instance *queue_first, *queue_last; /* to be activated */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHILDREN 4u /* of a moment in the heap: fewer levels, and siblings lie together */
 #define SLAB_ENTRIES 256u
@@ -56,9 +57,21 @@ static struct agenda_entry *entry_get(struct agenda *agenda, agenda_fn *call, vo
 
 /* ---- moments ---- */
 
-static bool is_before(const struct agenda_moment *a, const struct agenda_moment *b)
+static agenda_key key_of(double at, uint64_t order)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
+	uint64_t bits;
+
+	memcpy(&bits, &at, sizeof(bits));
+	return (agenda_key)bits << 64 | order;
+}
+
+static double time_of(agenda_key key)
+{
+	uint64_t bits = (uint64_t)(key >> 64);
+	double at;
+
+	memcpy(&at, &bits, sizeof(at));
+	return at;
 }
 
 static void push(struct agenda *agenda, struct agenda_moment moment)
@@ -78,7 +91,7 @@ static void push(struct agenda *agenda, struct agenda_moment moment)
 	while (place > 0) {
 		size_t parent = (place - 1) / CHILDREN;
 
-		if (!is_before(&moment, &agenda->moments[parent]))
+		if (moment.key > agenda->moments[parent].key)
 			break;
 		agenda->moments[place] = agenda->moments[parent];
 		place = parent;
@@ -98,10 +111,10 @@ static void pop(struct agenda *agenda)
 		if (child >= count)
 			break;
 		for (size_t i = child + 1; i < end; i++) {
-			if (is_before(&moments[i], &moments[least]))
+			if (moments[i].key < moments[least].key)
 				least = i;
 		}
-		if (!is_before(&moments[least], &moved))
+		if (moments[least].key > moved.key)
 			break;
 		moments[place] = moments[least];
 		place = least;
@@ -115,13 +128,14 @@ void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
 {
 	struct agenda_entry *entry = entry_get(agenda, call, user);
 
-	assert(at >= agenda->now);
+	assert(at >= agenda->now && at >= 0);
+	at += 0.0; /* there are two zeros, of which one has the sign of negative numbers */
 	if (!entry)
 		return;
 	if (agenda->newest && agenda->newest_at == at)
 		agenda->newest->next = entry;
 	else
-		push(agenda, (struct agenda_moment){at, agenda->order++, entry});
+		push(agenda, (struct agenda_moment){key_of(at, agenda->order++), entry});
 	agenda->newest = entry;
 	agenda->newest_at = at;
 }
@@ -144,7 +158,7 @@ static struct agenda_entry *take_first(struct agenda *agenda)
 	struct agenda_moment *moment = &agenda->moments[0];
 	struct agenda_entry *entry = moment->first;
 
-	agenda->now = moment->at;
+	agenda->now = time_of(moment->key);
 	if (entry == agenda->newest)
 		agenda->newest = NULL;
 	moment->first = entry->next;
@@ -164,12 +178,13 @@ static struct agenda_entry *take_last(struct agenda *agenda)
 enum esp_status agenda_run(struct agenda *agenda, double until, struct error *err)
 {
 	while (!agenda->failed) {
-		bool is_due_now = agenda->count > 0 && agenda->moments[0].at == agenda->now;
+		double next = agenda->count > 0 ? time_of(agenda->moments[0].key) : INFINITY;
+		bool is_due_now = agenda->count > 0 && next == agenda->now;
 		struct agenda_entry *entry;
 
 		if (!is_due_now && agenda->last_first)
 			entry = take_last(agenda);
-		else if (is_due_now || (agenda->count > 0 && agenda->moments[0].at <= until))
+		else if (is_due_now || (agenda->count > 0 && next <= until))
 			entry = take_first(agenda);
 		else
 			break;

@@ -20,6 +20,9 @@
 
 typedef void agenda_fn(void *user);
 
+/* The bits of a time that is not negative, which are in the order of times, and behind them a number: compared at once. */
+__extension__ typedef unsigned __int128 agenda_key;
+
 struct agenda_entry {
 	agenda_fn *call;
 	void *user;
@@ -31,8 +34,7 @@ struct agenda_entry {
  * of them. What happens to many nodes at once, such as the messages of a round, is a moment or a few.
  */
 struct agenda_moment {
-	double at;
-	uint64_t order; /* of those of one time, the one that was begun first comes first */
+	agenda_key key; /* the time, and of those of one time, which was begun first */
 	struct agenda_entry *first;
 };
 
@@ -41,7 +43,7 @@ struct agenda_slab;
 struct agenda {
 	double now;
 	uint64_t order; /* of the next moment */
-	struct agenda_moment *moments; /* a heap by (at, order) */
+	struct agenda_moment *moments; /* a heap by key */
 	size_t count, capacity;
 	struct agenda_entry *newest; /* the entry that was put down last; NULL: it has happened */
 	double newest_at;

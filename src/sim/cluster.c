@@ -25,6 +25,9 @@ void cluster_fail(struct cluster *cluster, enum esp_status status, const char *w
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 {
 	const struct cluster_config *config = &cluster->config;
+
+	if (seat->exec)
+		return seat->exec;
 	struct exec_config exec = {
 		.node = seat->member,
 		.credits = config->credits ? config->credits : CREDITS_MOST,
@@ -35,7 +38,7 @@ struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 
 	if (is_at_switch(cluster, seat) && exec.active_chunks < ACTIVE_CHUNKS_SWITCH)
 		exec.active_chunks = ACTIVE_CHUNKS_SWITCH;
-	if (!seat->exec && exec_open(&exec, &seat->exec, NULL) != ESP_OK)
+	if (exec_open(&exec, &seat->exec, NULL) != ESP_OK)
 		config->agenda->failed = true;
 	return seat->exec;
 }
