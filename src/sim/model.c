@@ -10,6 +10,7 @@
 
 #include "base/infile.h"
 #include "base/quote.h"
+#include "base/word.h"
 #include "sim/accelerator.h"
 
 #define FORMAT "espalier-model-1"
@@ -43,6 +44,39 @@ static void wrong(struct reader *reader, enum esp_status status, const char *for
 	vsnprintf(reason, sizeof reason, format, args);
 	va_end(args);
 	reader->status = error_set(reader->err, status, "%.100s: %s%s", reader->file, reader->place, reason);
+}
+
+/* ---- keys ---- */
+
+static const char *const root_keys[] = {"format", "name", "about", "provenance", "batch", "value_bytes", "size_scale", "times", "accelerator",
+                                        "parameters", "moving_averages", "factors", "calibrated", NULL};
+static const char *const parameter_keys[] = {"name", "count", "macs", "forward_order", "variable", "forward_share", "grad_ready", NULL};
+static const char *const average_keys[] = {"name", "count", "variable", NULL};
+static const char *const times_keys[] = {"forward_s", "backward_s", "source", NULL};
+static const char *const factors_keys[] = {"slowest_worker", "distribution_one_server", NULL};
+static const char *const calibrated_keys[] = {"worker_factors", "distribution_order", NULL};
+
+static const char *key_at(const void *list, size_t index)
+{
+	return ((const char *const *)list)[index];
+}
+
+/* What is misspelt must not pass for what is left out. Nothing is said of what is no object. */
+static void only(struct reader *reader, const json_t *object, const char *const *known)
+{
+	char shown[QUOTE_TEXT];
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+		size_t i = 0;
+		while (known[i] && strcmp(known[i], key) != 0)
+			i++;
+		if (known[i])
+			continue;
+		const char *near = word_nearest(key, key_at, known);
+		wrong(reader, ESP_EPARSE, "there is no key %s%s%s%s", quote(key, strlen(key), shown), near ? "; did you mean \"" : "", near ? near : "",
+		      near ? "\"?" : "");
+	}
 }
 
 /* ---- values ---- */
@@ -147,6 +181,7 @@ static uint64_t bytes_of(struct reader *reader, const json_t *from, double scale
 
 static void read_parameter(struct reader *reader, const json_t *from, double scale, struct model_parameter *out)
 {
+	only(reader, from, parameter_keys);
 	out->name = text(reader, from, "name", true);
 	out->bytes = bytes_of(reader, from, scale);
 	out->macs = (uint64_t)(json_object_get(from, "macs") ? integer(reader, from, "macs", 0, MACS_MOST) : 0);
@@ -219,6 +254,7 @@ static void read_averages(struct reader *reader, const json_t *root, double scal
 		const json_t *entry = json_array_get(from, i);
 		struct model_average *out = &model->averages[i];
 		stand_at(reader, "moving_averages", i, entry);
+		only(reader, entry, average_keys);
 		out->name = text(reader, entry, "name", true);
 		out->bytes = bytes_of(reader, entry, scale);
 		out->variable = (uint32_t)integer(reader, entry, "variable", 0, INDEX_MOST);
@@ -347,6 +383,11 @@ static void read_root(struct reader *reader, const json_t *root, const struct mo
 		wrong(reader, ESP_EPARSE, "it is no model: an object with \"format\": \"" FORMAT "\"");
 		return;
 	}
+	only(reader, root, root_keys);
+	only(reader, json_object_get(root, "times"), times_keys);
+	/* Also where other sets are asked for. */
+	only(reader, json_object_get(root, "factors"), factors_keys);
+	only(reader, json_object_get(root, "calibrated"), calibrated_keys);
 	model->name = text(reader, root, "name", true);
 	model->about = text(reader, root, "about", false);
 	int64_t value_bytes = integer(reader, root, "value_bytes", 1, 64);

@@ -145,6 +145,18 @@ static const struct {
 	 "\"distribution_order\" has 2 entries for 1 parameters"},
 	{HEAD TIMES "\"factors\": {}, \"calibrated\": {\"worker_factors\": [1, 0]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
 	 "\"worker_factors\"[1] is no number above 0"},
+	{HEAD TIMES "\"batch\": 64, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json:1:"},
+	{HEAD TIMES "\"size_scal\": 2, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: there is no key 'size_scal'; did you mean \"size_scale\"?"},
+	{HEAD TIMES "\"parameters\": [{\"name\": \"fc\", \"count\": 10, \"forwardorder\": 0}]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: parameters[0] ('fc'): there is no key 'forwardorder'; did you mean \"forward_order\"?"},
+	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 1, \"macs\": 1}], \"parameters\": [" FC "]}", MODEL_PUBLIC,
+	 ESP_EPARSE, "m.json: moving_averages[0] ('mean'): there is no key 'macs'"},
+	{HEAD "\"times\": {\"forward_s\": 1, \"backward_s\": 2, \"source\": \"\", \"backwards_s\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC,
+	 ESP_EPARSE, "there is no key 'backwards_s'; did you mean \"backward_s\"?"},
+	/* Also of sets that are not asked for. */
+	{HEAD TIMES "\"factors\": {\"slowest\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "there is no key 'slowest'"},
+	{HEAD TIMES "\"calibrated\": {\"workers\": 2}, \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "there is no key 'workers'"},
 	{HEAD TIMES "\"size_scale\": 1e6, \"parameters\": [{\"name\": \"fc\", \"count\": 281474976710656}]}", MODEL_PUBLIC, ESP_EPARSE,
 	 "bytes are too many"},
 };

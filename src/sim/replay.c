@@ -16,6 +16,7 @@ struct item {
 	const char *gradient; /* as its gradient is called; NULL: it has none */
 	uint64_t bytes;
 	uint32_t server;
+	uint32_t line;  /* of the distribution file; 0: there is none */
 	uint32_t layer; /* place in the forward order; NONE: nobody knows */
 };
 
@@ -81,13 +82,13 @@ static void take_distribution(struct matching *matching)
 	for (uint32_t s = 0; s < traces->server_count; s++)
 		for (uint32_t i = 0; i < traces->servers[s].trace.count; i++) {
 			const struct trace_event *event = &traces->servers[s].trace.events[i];
-			matching->items[matching->count++] = (struct item){event->parameter, NULL, event->bytes, s, NONE};
+			matching->items[matching->count++] = (struct item){event->parameter, NULL, event->bytes, s, event->line, NONE};
 		}
 	if (traces->server_count > 0)
 		return;
 	const struct trace *first = &traces->workers[0].trace;
 	for (uint32_t i = first->count; i-- > 0;)
-		matching->items[matching->count++] = (struct item){first->events[i].parameter, NULL, first->events[i].bytes, 0, NONE};
+		matching->items[matching->count++] = (struct item){first->events[i].parameter, NULL, first->events[i].bytes, 0, 0, NONE};
 }
 
 /* The forward order of what is distributed, before gradients are matched by it. */
@@ -143,42 +144,79 @@ static uint32_t match_by_size(const struct matching *matching, uint32_t distribu
 	return best;
 }
 
+/* Both sides know the parameter by this name, so they have to agree about it. */
+static enum esp_status check_namesake(const struct matching *matching, const struct trace_event *event, const struct item *item, struct error *err)
+{
+	const struct traces *traces = matching->traces;
+	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
+	if (traces->server_count == 0)
+		return ESP_OK;
+	traces_worker_file(&traces->workers[0], file);
+	traces_server_file(&traces->servers[item->server], other);
+	quote(event->parameter, strlen(event->parameter), shown);
+	if (item->bytes != event->bytes)
+		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s has %" PRIu64 " bytes here and %" PRIu64 " in %s:%" PRIu32, file, event->line, shown,
+		                 event->bytes, item->bytes, other, item->line);
+	if (item->server != find_server(matching, event->destination))
+		return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s goes to another server than that which sends it in %s:%" PRIu32, file, event->line,
+		                 shown, other, item->line);
+	return ESP_OK;
+}
+
+static enum esp_status check_destination(const struct matching *matching, const struct trace_event *event, struct error *err)
+{
+	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
+	if (find_server(matching, event->destination) != NONE)
+		return ESP_OK;
+	return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the destination %s is no server of the distribution files: its own is missing",
+	                 traces_worker_file(&matching->traces->workers[0], file), event->line,
+	                 quote(event->destination, strlen(event->destination), shown));
+}
+
+/* Gradients that are called as their parameters. *out_count: how many. */
+static enum esp_status match_by_name(struct matching *matching, uint32_t *out_count, struct error *err)
+{
+	const struct trace *first = &matching->traces->workers[0].trace;
+	uint32_t distributed = matching->count;
+	struct named *names = names_of_items(matching);
+	enum esp_status status = names ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for traces");
+	*out_count = 0;
+	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
+		const struct trace_event *event = &first->events[i];
+		uint32_t at = find(names, distributed, event->parameter);
+		status = check_destination(matching, event, err);
+		if (at != NONE && status == ESP_OK)
+			status = check_namesake(matching, event, &matching->items[at], err);
+		matching->gradient_item[i] = at;
+		if (at != NONE)
+			matching->items[at].gradient = event->parameter;
+		*out_count += at != NONE;
+	}
+	free(names);
+	return status;
+}
+
+/* The names of the two kinds of file match, or they do not; if they do, one without its namesake has lost it. */
 static enum esp_status take_gradients(struct matching *matching, struct error *err)
 {
 	const struct traces *traces = matching->traces;
 	const struct trace *first = &traces->workers[0].trace;
-	uint32_t distributed = matching->count;
-	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
-	struct named *names = names_of_items(matching);
-	enum esp_status status = ESP_OK;
-	if (!names)
-		return error_set(err, ESP_ENOMEM, "no memory for traces");
-	/* Names first: what has its namesake must not be taken by another for its size. */
-	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
-		const struct trace_event *event = &first->events[i];
-		uint32_t at = find(names, distributed, event->parameter);
-		if (find_server(matching, event->destination) == NONE)
-			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the destination %s is no server of the distribution files: its own is missing",
-			                   traces_worker_file(&traces->workers[0], file), event->line,
-			                   quote(event->destination, strlen(event->destination), shown));
-		bool fits = at != NONE && matching->items[at].bytes == event->bytes && !matching->items[at].gradient;
-		matching->gradient_item[i] = fits ? at : NONE;
-		if (fits)
-			matching->items[at].gradient = event->parameter;
-	}
+	uint32_t distributed = matching->count, named;
+	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
+	enum esp_status status = match_by_name(matching, &named, err);
 	for (uint32_t i = 0; i < first->count && status == ESP_OK; i++) {
 		const struct trace_event *event = &first->events[i];
 		uint32_t server = find_server(matching, event->destination), at = matching->gradient_item[i];
-		if (at == NONE)
+		if (at == NONE && named == 0)
 			at = match_by_size(matching, distributed, server, event->bytes);
-		if (at == NONE) {
-			at = matching->count++;
-			matching->items[at] = (struct item){NULL, NULL, event->bytes, server, NONE};
-		}
+		if (at == NONE)
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s of %" PRIu64 " bytes has no parameter in %s: a server sends what it sums up",
+			                 traces_worker_file(&traces->workers[0], file), event->line,
+			                 quote(event->parameter, strlen(event->parameter), shown), event->bytes,
+			                 traces_server_file(&traces->servers[server], other));
 		matching->items[at].gradient = event->parameter;
 		matching->gradient_item[i] = at;
 	}
-	free(names);
 	return status;
 }
 
@@ -347,6 +385,29 @@ static uint32_t first_of(const struct replay *replay, uint64_t iteration)
 			high = middle;
 	}
 	return low;
+}
+
+static bool was_recorded(const struct replay *replay, uint32_t worker, uint32_t iteration)
+{
+	for (uint32_t i = first_of(replay, iteration); i < replay->file_count && replay->files[i].iteration == iteration; i++)
+		if (replay->files[i].rank == worker)
+			return true;
+	return false;
+}
+
+struct replay_coverage replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations)
+{
+	struct replay_coverage found = {0};
+	for (uint32_t k = 0; k < iterations; k++)
+		found.iterations += first_of(replay, k) != first_of(replay, (uint64_t)k + 1);
+	for (uint32_t w = 0; w < workers; w++) {
+		uint32_t own = 0;
+		for (uint32_t k = 0; k < iterations; k++)
+			own += was_recorded(replay, w, k);
+		found.workers += own > 0;
+		found.drawn += iterations - own;
+	}
+	return found;
 }
 
 const struct replay_file *replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration, uint64_t seed)

@@ -2,8 +2,8 @@
  * replay.h - traces as the simulator uses them: a model, and when each worker had each gradient.
  *
  * Parameters are found again among the gradients by their names, and where those differ by their server and their size, in the
- * reverse of the forward order. What is left over of either kind is only distributed, or only aggregated. Round-robin over as many
- * servers as the traces have gives each parameter to the server that had it.
+ * reverse of the forward order. What has no gradient is only distributed; a gradient without its parameter is refused. Round-robin
+ * over as many servers as the traces have gives each parameter to the server that had it.
  *
  * Pure, plain data of one thread.
  */
@@ -25,7 +25,7 @@ struct replay {
 	uint32_t server_count; /* at least 1 */
 };
 
-/* ESP_EPARSE: a destination is no server, or a layer is no parameter: with file and line. ESP_ENOMEM. Either way replay_fini() is allowed. */
+/* ESP_EPARSE: a destination is no server, a gradient has no parameter, a layer is none: with file and line. ESP_ENOMEM. Either way replay_fini() is allowed. */
 ESP_CHECKED enum esp_status replay_init(struct replay *replay, const struct traces *traces, struct error *err);
 void replay_fini(struct replay *replay);
 
@@ -34,5 +34,12 @@ void replay_fini(struct replay *replay);
  * same iteration if there are any.
  */
 const struct replay_file *replay_pick(const struct replay *replay, uint32_t worker, uint32_t iteration, uint64_t seed);
+
+/* How much of so many workers and iterations was recorded. */
+struct replay_coverage {
+	uint32_t workers, iterations; /* of which there is something       */
+	uint64_t drawn;               /* iterations of a worker that are not its own */
+};
+struct replay_coverage replay_coverage(const struct replay *replay, uint32_t workers, uint32_t iterations);
 
 #endif

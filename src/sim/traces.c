@@ -208,6 +208,17 @@ static enum esp_status check_same(const struct traces_worker *worker, const stru
 	return ESP_OK;
 }
 
+/* All lines of a file are of one source. */
+static enum esp_status check_source(const char *file, const struct trace *trace, const char *rule, struct error *err)
+{
+	char shown[QUOTE_TEXT];
+	for (uint32_t i = 1; i < trace->count; i++)
+		if (strcmp(trace->events[i].source, trace->events[0].source) != 0)
+			return error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the source %s is not that of the line before; %s", file, trace->events[i].line,
+			                 quote(trace->events[i].source, strlen(trace->events[i].source), shown), rule);
+	return ESP_OK;
+}
+
 static enum esp_status check_worker(const struct traces *traces, uint32_t index, const struct trace_event *const *firsts, struct error *err)
 {
 	const struct traces_worker *worker = &traces->workers[index];
@@ -219,6 +230,8 @@ static enum esp_status check_worker(const struct traces *traces, uint32_t index,
 	if (status == ESP_OK && worker->trace.events[0].time_s != 0)
 		status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the first event is at %g, not at 0: times count from it", file,
 		                   worker->trace.events[0].line, worker->trace.events[0].time_s);
+	if (status == ESP_OK)
+		status = check_source(file, &worker->trace, "one worker per file", err);
 	if (status == ESP_OK)
 		status = check_same(worker, list, &traces->workers[0], firsts, err);
 	free(list);
@@ -246,17 +259,51 @@ static enum esp_status check_workers(const struct traces *traces, struct error *
 /* One source per file, and nothing twice on any server. */
 static enum esp_status check_server(const struct traces_server *server, struct error *err)
 {
-	char file[TRACES_FILE_NAME], shown[QUOTE_TEXT];
+	char file[TRACES_FILE_NAME];
 	const struct trace *trace = &server->trace;
 	const struct trace_event **list = sorted_names(trace);
 	if (!list)
 		return error_set(err, ESP_ENOMEM, "no memory to check traces");
 	enum esp_status status = check_once(traces_server_file(server, file), list, trace->count, err);
 	free(list);
-	for (uint32_t i = 1; i < trace->count && status == ESP_OK; i++)
-		if (strcmp(trace->events[i].source, trace->events[0].source) != 0)
-			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": the source %s is not that of the line before; one server per file", file,
-			                   trace->events[i].line, quote(trace->events[i].source, strlen(trace->events[i].source), shown));
+	return status == ESP_OK ? check_source(file, trace, "one server per file", err) : status;
+}
+
+struct owned {
+	const struct trace_event *event;
+	uint32_t server;
+};
+
+static int by_owned_name(const void *a, const void *b)
+{
+	const struct owned *x = a, *y = b;
+	int names = strcmp(x->event->parameter, y->event->parameter);
+	return names ? names : x->server < y->server ? -1 : x->server > y->server;
+}
+
+/* A parameter is on one server. */
+static enum esp_status check_owners(const struct traces *traces, struct error *err)
+{
+	char file[TRACES_FILE_NAME], other[TRACES_FILE_NAME], shown[QUOTE_TEXT];
+	size_t count = 0;
+	for (uint32_t s = 0; s < traces->server_count; s++)
+		count += traces->servers[s].trace.count;
+	struct owned *all = calloc(count + 1, sizeof(*all));
+	if (!all)
+		return error_set(err, ESP_ENOMEM, "no memory to check traces");
+	count = 0;
+	for (uint32_t s = 0; s < traces->server_count; s++)
+		for (uint32_t i = 0; i < traces->servers[s].trace.count; i++)
+			all[count++] = (struct owned){&traces->servers[s].trace.events[i], s};
+	qsort(all, count, sizeof(*all), by_owned_name);
+	enum esp_status status = ESP_OK;
+	for (size_t i = 1; i < count && status == ESP_OK; i++)
+		if (strcmp(all[i - 1].event->parameter, all[i].event->parameter) == 0)
+			status = error_set(err, ESP_EPARSE, "%s:%" PRIu32 ": %s is sent by two servers, see %s:%" PRIu32,
+			                   traces_server_file(&traces->servers[all[i].server], file), all[i].event->line,
+			                   quote(all[i].event->parameter, strlen(all[i].event->parameter), shown),
+			                   traces_server_file(&traces->servers[all[i - 1].server], other), all[i - 1].event->line);
+	free(all);
 	return status;
 }
 
@@ -281,5 +328,5 @@ enum esp_status traces_finish(struct traces *traces, struct error *err)
 		if (i > 0 && status == ESP_OK && strcmp(traces->servers[i - 1].name, traces->servers[i].name) == 0)
 			status = error_set(err, ESP_EPARSE, "%s is there twice", traces_server_file(&traces->servers[i], file));
 	}
-	return status;
+	return status == ESP_OK ? check_owners(traces, err) : status;
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,8 @@
 #include "base/infile.h"
 #include "base/json.h"
 #include "base/outfile.h"
+#include "base/quote.h"
+#include "base/word.h"
 #include "sim/traces.h"
 
 #define SECONDS_MOST 1e9
@@ -20,6 +23,55 @@
 #define SHARE_SLACK 1e-6
 
 /* ---- model.json ---- */
+
+static const char *const model_keys[] = {"name", "forward_s", "first_gradient_s", "forward_order", "forward_share", NULL};
+
+static const char *key_at(const void *list, size_t index)
+{
+	return ((const char *const *)list)[index];
+}
+
+/* The text while it is read: what is wrong is said with the line in which its key stands. */
+struct document {
+	const char *file, *text;
+	size_t size;
+	struct error *err;
+};
+
+/* Of a key of the outermost object; 1: it is not there. */
+static int line_of(const struct document *document, const char *key)
+{
+	int line = 1, depth = 0;
+	size_t length = strlen(key);
+	for (const char *at = document->text, *end = at + document->size; at < end; at++) {
+		if (*at == '"') {
+			const char *from = at + 1;
+			for (at = from; at < end && *at != '"'; at++)
+				at += *at == '\\';
+			const char *behind = at + 1;
+			while (behind < end && strchr(" \t\r\n", *behind))
+				behind++;
+			if (depth == 1 && at < end && behind < end && *behind == ':' && (size_t)(at - from) == length && memcmp(from, key, length) == 0)
+				return line;
+		}
+		if (at < end) {
+			line += *at == '\n';
+			depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+		}
+	}
+	return 1;
+}
+
+__attribute__((format(printf, 3, 4)))
+static enum esp_status wrong(const struct document *document, const char *key, const char *format, ...)
+{
+	char reason[160];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(reason, sizeof reason, format, args);
+	va_end(args);
+	return error_set(document->err, ESP_EPARSE, "%.80s:%d: %s", document->file, line_of(document, key), reason);
+}
 
 static bool seconds(const json_t *value, double *out)
 {
@@ -29,57 +81,81 @@ static bool seconds(const json_t *value, double *out)
 	return true;
 }
 
+static enum esp_status check_keys(const struct document *document, const json_t *root)
+{
+	char shown[QUOTE_TEXT];
+	const char *key;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)root, key, value) {
+		bool is_known = false;
+		for (size_t i = 0; model_keys[i]; i++)
+			is_known = is_known || strcmp(model_keys[i], key) == 0;
+		if (is_known)
+			continue;
+		const char *near = word_nearest(key, key_at, model_keys);
+		return wrong(document, key, "there is no key %s%s%s%s", quote(key, strlen(key), shown), near ? "; did you mean \"" : "", near ? near : "",
+		             near ? "\"?" : "");
+	}
+	return ESP_OK;
+}
+
 /* "forward_order": names; "forward_share": as many numbers that sum up to 1. */
-static enum esp_status read_layers(struct traces *traces, const char *file, const json_t *root, struct error *err)
+static enum esp_status read_layers(struct traces *traces, const struct document *document, const json_t *root)
 {
 	const json_t *order = json_object_get(root, "forward_order"), *shares = json_object_get(root, "forward_share");
 	double sum = 0;
 	if (!order)
-		return shares ? error_set(err, ESP_EPARSE, "%.80s: \"forward_share\" without \"forward_order\"", file) : ESP_OK;
+		return shares ? wrong(document, "forward_share", "\"forward_share\" without \"forward_order\"") : ESP_OK;
 	if (!json_is_array(order) || json_array_size(order) > LAYERS_MOST)
-		return error_set(err, ESP_EPARSE, "%.80s: \"forward_order\" is no list of names", file);
+		return wrong(document, "forward_order", "\"forward_order\" is no list of names");
 	if (shares && (!json_is_array(shares) || json_array_size(shares) != json_array_size(order)))
-		return error_set(err, ESP_EPARSE, "%.80s: \"forward_share\" is no list as long as \"forward_order\"", file);
+		return wrong(document, "forward_share", "\"forward_share\" is no list as long as \"forward_order\"");
 	for (size_t i = 0; i < json_array_size(order); i++) {
 		const char *name = json_string_value(json_array_get(order, i));
 		const json_t *value = json_array_get(shares, i);
 		double share = json_number_value(value);
 		if (!name || !*name || strpbrk(name, "\n\r"))
-			return error_set(err, ESP_EPARSE, "%.80s: \"forward_order\"[%zu] is no name", file, i);
+			return wrong(document, "forward_order", "\"forward_order\"[%zu] is no name", i);
 		if (shares && (!json_is_number(value) || !(share >= 0 && share <= 1)))
-			return error_set(err, ESP_EPARSE, "%.80s: \"forward_share\"[%zu] is no share from 0 to 1", file, i);
+			return wrong(document, "forward_share", "\"forward_share\"[%zu] is no share from 0 to 1", i);
 		if (!traces_add_layer(traces, name, shares ? share : -1))
-			return error_set(err, ESP_ENOMEM, "no memory for %.80s", file);
+			return error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 		sum += share;
 	}
 	if (shares && fabs(sum - 1) > SHARE_SLACK + 1e-9 * traces->layer_count)
-		return error_set(err, ESP_EPARSE, "%.80s: \"forward_share\" sums up to %.9g, not to 1", file, sum);
+		return wrong(document, "forward_share", "\"forward_share\" sums up to %.9g, not to 1", sum);
 	return ESP_OK;
+}
+
+static enum esp_status read_model(struct traces *traces, const struct document *document, const json_t *root)
+{
+	const json_t *name = json_object_get(root, "name"), *first = json_object_get(root, "first_gradient_s");
+	if (!json_is_object(root))
+		return wrong(document, "", "it is no object");
+	enum esp_status status = check_keys(document, root);
+	if (status != ESP_OK)
+		return status;
+	if (!seconds(json_object_get(root, "forward_s"), &traces->forward_s))
+		return wrong(document, "forward_s", "\"forward_s\", the seconds of a forward pass, is missing or no number from 0 on");
+	if (first && !seconds(first, &traces->first_gradient_s))
+		return wrong(document, "first_gradient_s", "\"first_gradient_s\" is no number of seconds from 0 on");
+	if (name && !json_is_string(name))
+		return wrong(document, "name", "\"name\" is no text");
+	traces->name = strdup(name ? json_string_value(name) : "");
+	return traces->name ? read_layers(traces, document, root) : error_set(document->err, ESP_ENOMEM, "no memory for %.80s", document->file);
 }
 
 enum esp_status traces_parse_model(struct traces *traces, const char *file, const char *text, size_t size, struct error *err)
 {
+	const struct document document = {file, text, size, err};
 	json_error_t where;
+	if (traces->name)
+		return error_set(err, ESP_EPARSE, "%.80s is there twice", file);
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 	if (!root)
 		return error_set(err, json_error_code(&where) == json_error_out_of_memory ? ESP_ENOMEM : ESP_EPARSE, "%.80s:%d:%d: %s", file, where.line,
 		                 where.column, where.text);
-	const json_t *name = json_object_get(root, "name"), *first = json_object_get(root, "first_gradient_s");
-	enum esp_status status = ESP_OK;
-	if (traces->name)
-		status = error_set(err, ESP_EPARSE, "%.80s is there twice", file);
-	else if (!json_is_object(root))
-		status = error_set(err, ESP_EPARSE, "%.80s: it is no object", file);
-	else if (!seconds(json_object_get(root, "forward_s"), &traces->forward_s))
-		status = error_set(err, ESP_EPARSE, "%.80s: \"forward_s\", the seconds of a forward pass, is missing or no number from 0 on", file);
-	else if (first && !seconds(first, &traces->first_gradient_s))
-		status = error_set(err, ESP_EPARSE, "%.80s: \"first_gradient_s\" is no number of seconds from 0 on", file);
-	else if (name && !json_is_string(name))
-		status = error_set(err, ESP_EPARSE, "%.80s: \"name\" is no text", file);
-	else if (!(traces->name = strdup(name ? json_string_value(name) : "")))
-		status = error_set(err, ESP_ENOMEM, "no memory for %.80s", file);
-	else
-		status = read_layers(traces, file, root, err);
+	enum esp_status status = read_model(traces, &document, root);
 	json_decref(root);
 	return status;
 }

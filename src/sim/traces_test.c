@@ -235,10 +235,15 @@ static void test_wrong(void)
 	} cases[] = {
 		{{{"worker-0-0.csv", HEADER "0,a,8,w,s\n"}}, "there is no model.json"},
 		{{{"model.json", MODEL}}, "there is no worker-RANK-ITERATION.csv"},
-		{{{"model.json", "{}"}}, "model.json: \"forward_s\", the seconds"},
+		{{{"model.json", "{}"}}, "model.json:1: \"forward_s\", the seconds"},
 		{{{"model.json", "{\"forward_s\": 1,\n}"}}, "model.json:2:"},
-		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [7]}"}}, "model.json: \"forward_order\"[0] is no name"},
+		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [7]}"}}, "model.json:1: \"forward_order\"[0] is no name"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\"], \"forward_share\": [0.5]}"}}, "sums up to 0.5, not to 1"},
+		{{{"model.json", "{\n \"name\": \"forward_ordr\",\n \"forward_s\": 1,\n \"forward_ordr\": []}"}},
+		 "model.json:4: there is no key 'forward_ordr'; did you mean \"forward_order\"?"},
+		{{{"model.json", "{\"forward_s\": 1, \"colour\": [{\"forward_s\": 1}]}"}}, "model.json:1: there is no key 'colour'"},
+		{{{"model.json", "{\"forward_s\": 1,\n \"forward_s\": 2}"}}, "model.json:2:"},
+		{{{"model.json", "{\"name\": \"a \\\"name\\\"\",\n\n \"forward_s\": -1}"}}, "model.json:3: \"forward_s\", the seconds"},
 		{{{"worker-1.csv", HEADER "0,a,8,w,s\n"}}, "'worker-1.csv' is not named worker-RANK-ITERATION.csv"},
 		{{{"worker-01-0.csv", HEADER "0,a,8,w,s\n"}}, "is not named worker-"},
 		{{{"distribution-a b.csv", HEADER "0,a,8,w,s\n"}}, "'distribution-a b.csv' is not named distribution-SERVER.csv"},
@@ -254,6 +259,9 @@ static void test_wrong(void)
 		 "distribution-0.csv:3: the source 's1' is not that of the line before"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"distribution-0.csv", HEADER "0,a,8,s0,w\n1,a,8,s0,w\n"}},
 		 "distribution-0.csv:3: 'a' stands in line 2 already"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s\n1,b,8,v,s\n"}}, "worker-0-0.csv:3: the source 'v' is not that of the line before"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,s0\n"}, {"distribution-0.csv", HEADER "0,a,8,s0,w\n"},
+		  {"distribution-1.csv", HEADER "0,b,8,s1,w\n1,a,8,s1,w\n"}}, "distribution-1.csv:3: 'a' is sent by two servers, see distribution-0.csv:2"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct traces traces;
@@ -275,6 +283,15 @@ static void test_wrong_together(void)
 		/* One distribution file is not that of every server. */
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n0,b,8,w,ps1\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
 		 "worker-0-0.csv:3: the destination 'ps1' is no server"},
+		/* A line of a distribution file that was lost, another size, another server. */
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n1,b,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n1,mean,8,ps0,w\n"}},
+		 "worker-0-0.csv:3: 'b' of 8 bytes has no parameter in distribution-0.csv"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,grad_a,8,w,ps0\n1,grad_b,4,w,ps0\n"}, {"distribution-0.csv", HEADER "0,a,8,ps0,w\n"}},
+		 "worker-0-0.csv:3: 'grad_b' of 4 bytes has no parameter in distribution-0.csv"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,b,8,ps0,w\n1,a,4,ps0,w\n"}},
+		 "worker-0-0.csv:2: 'a' has 8 bytes here and 4 in distribution-0.csv:3"},
+		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,b,8,ps0,w\n"},
+		  {"distribution-1.csv", HEADER "0,a,8,ps1,w\n"}}, "worker-0-0.csv:2: 'a' goes to another server than that which sends it in distribution-1.csv:2"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"z\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
 		 "model.json: \"forward_order\"[0] 'z' is in no trace"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\", \"a\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
@@ -309,6 +326,9 @@ static void test_pick(void)
 		seen[file->rank]++;
 		CHECK(replay_pick(&replay, worker, 9, 42)->rank < 4);
 	}
+	struct replay_coverage all = replay_coverage(&replay, 4, 2), more = replay_coverage(&replay, 6, 10);
+	CHECK(all.workers == 4 && all.iterations == 2 && all.drawn == 0);
+	CHECK(more.workers == 4 && more.iterations == 2 && more.drawn == 6 * 10 - 4 * 2);
 	for (unsigned rank = 0; rank < 4; rank++)
 		CHECK_MSG(seen[rank] > 50, "file %u was drawn %u times of 400", rank, seen[rank]);
 	replay_fini(&replay);
