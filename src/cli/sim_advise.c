@@ -1,8 +1,8 @@
 /*
  * sim_advise.c - espalier sim advise: which mechanism for this model on this cluster, and why.
  *
- * Every mechanism is run; who carried how much is counted on the way (sim/advice.h makes words of it). The best one is then run on a network and
- * with accelerators twice as fast: what to buy next.
+ * Every mechanism is run, and sim/advice.h makes words of what its links carried. The best one is then run on a network and with
+ * accelerators twice as fast: what to buy next.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -39,54 +39,15 @@ struct advise {
 
 /* ---- running ---- */
 
-/* Bytes by node: workers, servers, and what comes behind them. */
-struct counter {
-	struct advice_traffic *nodes;
-	uint32_t count;
-};
-
-static void count_message(void *user, const struct cluster_message *message, const struct train_cargo *cargo)
+static enum esp_status run_one(struct advise *advise, const struct mechanism *mechanism, struct error *err)
 {
-	struct counter *counter = user;
-	(void)cargo;
-	if (message->from >= counter->count || message->to >= counter->count)
-		return;
-	counter->nodes[message->from].out += message->bytes;
-	counter->nodes[message->to].in += message->bytes;
-}
-
-static struct advice_traffic most(const struct counter *counter, uint32_t from, uint32_t to, uint32_t iterations)
-{
-	struct advice_traffic traffic = {0};
-	for (uint32_t i = from; i < to; i++) {
-		traffic.out = counter->nodes[i].out > traffic.out ? counter->nodes[i].out : traffic.out;
-		traffic.in = counter->nodes[i].in > traffic.in ? counter->nodes[i].in : traffic.in;
-	}
-	return (struct advice_traffic){traffic.out / iterations, traffic.in / iterations};
-}
-
-static enum esp_status run_counted(struct advise *advise, const struct mechanism *mechanism, struct counter *counter, struct error *err)
-{
-	const struct sim_case *c = &advise->c;
 	struct train_result result;
-	struct trial trial = sim_case_trial(c, &advise->source, &advise->load, mechanism);
-	uint32_t workers = advise->load.workers, servers = mechanism->spread ? (uint32_t)c->servers : 0;
-	uint32_t iterations = c->iterations ? (uint32_t)c->iterations : c->no_barrier ? 3 : 1;
-	memset(counter->nodes, 0, counter->count * sizeof(*counter->nodes));
-	trial.train.watch = (struct train_watch){.user = counter, .moved = count_message};
+	const struct trial trial = sim_case_trial(&advise->c, &advise->source, &advise->load, mechanism);
 	enum esp_status status = trial_run(&trial, &result, err);
 	if (status != ESP_OK)
 		return status;
-	uint64_t up = result.class_bytes[TOPOLOGY_RACK_OUT], down = result.class_bytes[TOPOLOGY_RACK_IN];
-	advise->entries[advise->count++] = (struct advice_entry){
-		.mechanism = mechanism,
-		.iteration_s = result.iteration_s,
-		.worker = most(counter, 0, workers, iterations),
-		.server = most(counter, workers, workers + servers, iterations),
-		/* Behind them stand hubs, or switches, which have no link of their own. */
-		.hub = mechanism->uses_hubs ? most(counter, workers + servers, counter->count, iterations) : (struct advice_traffic){0},
-		.uplink_bytes = (double)(up > down ? up : down) / (double)c->racks,
-	};
+	advise->entries[advise->count++] =
+		(struct advice_entry){.mechanism = mechanism, .iteration_s = result.iteration_s, .busiest = result.busiest};
 	if (mechanism == mechanism_at(0))
 		advise->server_s = result.iteration_s;
 	return ESP_OK;
@@ -95,20 +56,15 @@ static enum esp_status run_counted(struct advise *advise, const struct mechanism
 /* Those that the cluster has no place for are left out, with the reason. */
 static enum esp_status run_all(struct advise *advise, const struct mechanism *const *mechanisms, size_t count, struct error *err)
 {
-	struct counter counter = {.count = advise->load.workers + (uint32_t)advise->c.servers + 2 * (uint32_t)advise->c.racks + 64};
 	enum esp_status status = ESP_OK;
-	counter.nodes = calloc(counter.count, sizeof(*counter.nodes));
-	if (!counter.nodes)
-		return error_set(err, ESP_ENOMEM, "no memory for the results");
 	for (size_t i = 0; i < count && status == ESP_OK; i++) {
-		status = run_counted(advise, mechanisms[i], &counter, err);
+		status = run_one(advise, mechanisms[i], err);
 		if (status != ESP_EINVAL)
 			continue;
 		if (!advise->left_out[0])
 			snprintf(advise->left_out, sizeof advise->left_out, "%.40s: %.200s", mechanisms[i]->name, err->text);
 		status = ESP_OK;
 	}
-	free(counter.nodes);
 	if (status == ESP_OK && advise->count == 0)
 		return error_set(err, ESP_EINVAL, "%.240s", advise->left_out);
 	return status;
@@ -143,7 +99,7 @@ static enum esp_status think(struct advise *advise, const struct mechanism *cons
 	struct sim_case *c = &advise->c;
 	enum esp_status status = sim_source_open(&advise->source, c, err);
 	if (status == ESP_OK)
-		status = sim_source_load(&advise->source, (uint32_t)c->workers, c->seed, &advise->load, err);
+		status = sim_source_load(&advise->source, c, &advise->load, err);
 	if (status == ESP_OK)
 		status = run_all(advise, mechanisms, count, err);
 	if (status != ESP_OK)
@@ -155,8 +111,6 @@ static enum esp_status think(struct advise *advise, const struct mechanism *cons
 		.racks = (uint32_t)c->racks,
 		.compute_s = compute_time(c, &advise->load),
 		.gbps = is_made ? c->gbps : 0,
-		.server_gbps = is_made ? (c->server_gbps > 0 ? c->server_gbps : c->gbps) : 0,
-		.uplink_gbps = is_made && c->racks > 1 ? c->gbps * (double)c->workers / (double)c->racks / c->oversubscribe : 0,
 		.oversubscribe = fmax(c->oversubscribe, 1),
 		.batch = advise->source.replay.model.batch,
 		.prices = with_prices ? &advise->prices : NULL,
@@ -185,7 +139,10 @@ static enum esp_status print_text(const struct advise *advise)
 	static const char *const priced[] = {"", "mechanism", "iteration s", "speedup", "cost", "samples/s for 1000", "needs", NULL};
 	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
 	struct table table;
-	printf("%s\n\n%s\n", sim_case_text(&advise->c, &advise->source, about), advice_summary(advise->entries, advise->count, text));
+	puts(sim_case_text(&advise->c, &advise->source, about));
+	if (sim_case_notes(&advise->c, &advise->source, about)[0])
+		puts(about);
+	printf("\n%s\n", advice_summary(advise->entries, advise->count, text));
 	if (!isnan(advise->network_s))
 		printf("With a network twice as fast: %.4g s; ", advise->network_s);
 	printf("with accelerators twice as fast: %.4g s.\n\n", advise->compute_s);
@@ -212,12 +169,21 @@ static enum esp_status print_text(const struct advise *advise)
 	return status;
 }
 
-static void put_traffic(struct json *json, const char *key, const struct advice_traffic *traffic)
+static void put_link(struct json *json, const struct train_link *link)
 {
-	json_key(json, key);
+	static const char *const kinds[] = {"worker", "server", "hub", "switch"};
+	json_key(json, "busiest_link");
 	json_object_begin(json);
-	json_put_u64(json, "out", traffic->out);
-	json_put_u64(json, "in", traffic->in);
+	json_put_string(json, "name", link->name);
+	json_put_string(json, "kind", kinds[link->kind]);
+	if (link->kind != TRAIN_SWITCH)
+		json_put_u64(json, "number", link->number);
+	json_put_u64(json, "alike", link->alike);
+	json_put_u64(json, "out_bytes", link->out_bytes);
+	json_put_u64(json, "in_bytes", link->in_bytes);
+	json_put_double(json, "out_s", link->out_s);
+	json_put_double(json, "in_s", link->in_s);
+	json_put_double(json, "busy_s", train_link_busy_s(link));
 	json_object_end(json);
 }
 
@@ -230,11 +196,7 @@ static void put_entry(struct json *json, const struct advise *advise, const stru
 	json_put_bool(json, "tie", entry->is_tie);
 	json_put_string(json, "needs", entry->needs);
 	json_put_string(json, "reason", entry->reason);
-	put_traffic(json, "busiest_worker_bytes", &entry->worker);
-	if (entry->mechanism->spread)
-		put_traffic(json, "busiest_server_bytes", &entry->server);
-	if (entry->mechanism->uses_hubs)
-		put_traffic(json, "busiest_hub_bytes", &entry->hub);
+	put_link(json, &entry->busiest);
 	if (advise->about.prices) {
 		json_put_double(json, "cost", entry->cost);
 		json_put_double(json, "extra_cost", entry->extra_cost);

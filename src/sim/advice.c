@@ -1,7 +1,7 @@
 #include "sim/advice.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,47 +71,73 @@ static void say_cost(struct advice_entry *entry, const struct advice_case *about
 
 /* ---- why it takes so long ---- */
 
-struct link {
-	const char *whose, *way;
-	double bytes, gbps;
-};
+#define LINK_TEXT 96
 
-static double link_s(const struct link *link)
+/* "the link of server 0 (node32)", "each of 32 workers' links", "the uplink of rack1" */
+static const char *whose(const struct train_link *link, char text[LINK_TEXT])
 {
-	return link->gbps > 0 ? link->bytes * 8e-9 / link->gbps : 0;
+	static const char *const kinds[] = {"worker", "server", "hub"};
+	if (link->kind == TRAIN_SWITCH && link->alike > 1)
+		snprintf(text, LINK_TEXT, "each of %" PRIu32 " uplinks", link->alike);
+	else if (link->kind == TRAIN_SWITCH)
+		snprintf(text, LINK_TEXT, "the uplink of %s", link->name);
+	else if (link->alike > 1)
+		snprintf(text, LINK_TEXT, "each of %" PRIu32 " %ss' links", link->alike, kinds[link->kind]);
+	else
+		snprintf(text, LINK_TEXT, "the link of %s %" PRIu32 " (%s)", kinds[link->kind], link->number, link->name);
+	return text;
 }
 
-/* The link that is busy the longest; by bytes where rates differ. */
-static struct link busiest(const struct advice_entry *entry, const struct advice_case *about)
+static bool is_compute_bound(const struct advice_entry *entry, const struct advice_case *about)
 {
-	const struct link links[] = {
-		{"a worker", "out", (double)entry->worker.out, about->gbps}, {"a worker", "in", (double)entry->worker.in, about->gbps},
-		{"a server", "out", (double)entry->server.out, about->server_gbps}, {"a server", "in", (double)entry->server.in, about->server_gbps},
-		{"a hub", "out", (double)entry->hub.out, about->server_gbps},       {"a hub", "in", (double)entry->hub.in, about->server_gbps},
-		{"a rack", "up or down", entry->uplink_bytes, about->uplink_gbps},
-	};
-	struct link most = links[0];
-	for (size_t i = 1; i < sizeof links / sizeof links[0]; i++)
-		if (about->gbps > 0 ? link_s(&links[i]) > link_s(&most) : links[i].bytes > most.bytes)
-			most = links[i];
-	return most;
+	return entry->iteration_s <= (1 + ADVICE_TIE) * about->compute_s;
+}
+
+/* What a link carries: both ways where one follows the other, otherwise the busier one. */
+static int say_load(const struct train_link *link, char *text, size_t room)
+{
+	char name[LINK_TEXT];
+	bool is_out = link->out_s >= link->in_s;
+	whose(link, name);
+	if (!link->in_turn)
+		return snprintf(text, room, "%s %s %.4g GB: %.4g s", name, is_out ? "sends" : "takes in", (double)(is_out ? link->out_bytes : link->in_bytes) / 1e9,
+		                is_out ? link->out_s : link->in_s);
+	if (link->kind == TRAIN_WORKER)
+		return snprintf(text, room, "%s takes in %.4g GB (%.4g s) and then sends %.4g GB (%.4g s)", name, (double)link->in_bytes / 1e9, link->in_s,
+		                (double)link->out_bytes / 1e9, link->out_s);
+	return snprintf(text, room, "%s sends %.4g GB (%.4g s) and then takes in %.4g GB (%.4g s)", name, (double)link->out_bytes / 1e9, link->out_s,
+	                (double)link->in_bytes / 1e9, link->in_s);
 }
 
 static void say_reason(struct advice_entry *entry, const struct advice_case *about)
 {
-	struct link link = busiest(entry, about);
-	double over = entry->iteration_s - about->compute_s, busy = link_s(&link);
-	if (entry->iteration_s <= (1 + ADVICE_TIE) * about->compute_s)
+	char name[LINK_TEXT];
+	double busy = train_link_busy_s(&entry->busiest), over = entry->iteration_s - about->compute_s, rest = over - busy;
+	if (is_compute_bound(entry, about)) {
 		snprintf(entry->reason, sizeof entry->reason, "computing takes %.4g s of it; the network hides behind that", about->compute_s);
-	else if (busy == 0)
-		snprintf(entry->reason, sizeof entry->reason, "computing takes %.4g s of it; most bytes, %.4g GB, go through the link of %s (%s)", about->compute_s,
-		         link.bytes / 1e9, link.whose, link.way);
-	else if (busy >= 0.5 * over)
-		snprintf(entry->reason, sizeof entry->reason, "the link of %s carries %.4g GB %s: %.4g s; computing takes %.4g s", link.whose, link.bytes / 1e9, link.way,
-		         busy, about->compute_s);
+		return;
+	}
+	if (busy < 0.5 * over) {
+		snprintf(entry->reason, sizeof entry->reason, "no link is busy for most of it (%s for %.4g s): messages wait for one another; computing takes %.4g s",
+		         whose(&entry->busiest, name), busy, about->compute_s);
+		return;
+	}
+	size_t used = (size_t)say_load(&entry->busiest, entry->reason, sizeof entry->reason);
+	used += (size_t)snprintf(entry->reason + used, sizeof entry->reason - used, "; computing takes %.4g s", about->compute_s);
+	if (rest > 0.1 * entry->iteration_s && used < sizeof entry->reason)
+		snprintf(entry->reason + used, sizeof entry->reason - used, ", and for %.4g s messages wait for one another", rest);
+}
+
+/* Why it is behind the best: what that one is spared. */
+static void say_against(struct advice_entry *entry, const struct advice_entry *best, const struct advice_case *about)
+{
+	size_t used = strlen(entry->reason);
+	char name[LINK_TEXT];
+	if (is_compute_bound(best, about))
+		snprintf(entry->reason + used, sizeof entry->reason - used, "; with %s the network hides behind computing", best->mechanism->name);
 	else
-		snprintf(entry->reason, sizeof entry->reason, "no link is busy for most of it (%s's for %.4g s): messages wait for one another; computing takes %.4g s",
-		         link.whose, busy, about->compute_s);
+		snprintf(entry->reason + used, sizeof entry->reason - used, "; with %s no link is busy for longer than %.4g s (%s)", best->mechanism->name,
+		         train_link_busy_s(&best->busiest), whose(&best->busiest, name));
 }
 
 /* ---- the order ---- */
@@ -173,22 +199,39 @@ enum esp_status advice_rank(struct advice_entry *entries, size_t count, const st
 	}
 	qsort(list, count, sizeof(*list), by_score);
 	sort_ties(list, count);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		entries[i] = list[i].entry;
+		if (entries[i].iteration_s > entries[0].iteration_s * (1 + ADVICE_TIE))
+			say_against(&entries[i], &entries[0], about);
+	}
 	free(list);
 	return ESP_OK;
 }
 
+__attribute__((format(printf, 2, 3)))
+static void add(char text[ADVICE_SUMMARY], const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text + used, ADVICE_SUMMARY - used, format, args);
+	va_end(args);
+}
+
 const char *advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY])
 {
-	const struct advice_entry *best = &entries[0], *other = NULL;
-	size_t used = (size_t)snprintf(text, ADVICE_SUMMARY, "Use %s: %.4g s an iteration. It needs %s; %s.", best->mechanism->name, best->iteration_s,
-	                               best->needs, best->reason);
+	const struct advice_entry *best = &entries[0], *next = NULL, *other = NULL;
+	text[0] = '\0';
+	add(text, "Use %s: %.4g s an iteration. It needs %s; %s.", best->mechanism->name, best->iteration_s, best->needs, best->reason);
+	/* The first that is no tie. */
+	for (size_t i = 1; i < count && !next; i++)
+		next = entries[i].is_tie ? NULL : &entries[i];
+	if (next)
+		add(text, " The next best, %s, takes %.4g s: %s.", next->mechanism->name, next->iteration_s, next->reason);
 	/* What would change the network, if this one does not. */
 	for (size_t i = 1; i < count && burden(best->mechanism) < 2 && !other; i++)
 		other = burden(entries[i].mechanism) >= 2 ? &entries[i] : NULL;
-	if (other && used < ADVICE_SUMMARY)
-		snprintf(text + used, ADVICE_SUMMARY - used, " The best that changes the network is %s, at %.4g s: not worth %s.", other->mechanism->name,
-		         other->iteration_s, other->needs);
+	if (other)
+		add(text, " The best that changes the network is %s, at %.4g s: not worth %s.", other->mechanism->name, other->iteration_s, other->needs);
 	return text;
 }

@@ -2,7 +2,7 @@
  * advice.h - which mechanism for a model and a cluster, and why: ranks what has been simulated, and puts it into words.
  *
  * Times within a few percent of each other are ties: then what needs less comes first. What bounds a mechanism is read off the run itself, from
- * the bytes that each node's link carried and the time that computing takes; nothing is known of a mechanism but what it needs.
+ * the link that was busy for the longest and the time that computing takes; nothing is known of a mechanism but what it needs.
  *
  * Pure.
  */
@@ -13,33 +13,25 @@
 #include "sim/train.h"
 
 #define ADVICE_TIE 0.04 /* what the network operators' paper counts as equal, too */
-#define ADVICE_TEXT 256
-
-/* What the links of one kind of node carried in an iteration, at the busiest of them. */
-struct advice_traffic {
-	uint64_t out, in;
-};
+#define ADVICE_TEXT 384
 
 struct advice_entry {
 	const struct mechanism *mechanism;
 	double iteration_s;
-	struct advice_traffic worker, server, hub; /* 0 where there are none */
-	double uplink_bytes; /* of a rack's uplink, the fuller way, in an iteration; 0: one rack */
+	struct train_link busiest;
 	/* Written by advice_rank(). */
 	double extra_cost;   /* beyond workers and their network */
 	double cost;         /* of the cluster */
 	double per_1000;     /* samples per second for 1000 of the currency */
 	bool is_tie;         /* with the one before it: as good within ADVICE_TIE, but needs more or as much */
 	char needs[ADVICE_TEXT];
-	char reason[ADVICE_TEXT];
+	char reason[ADVICE_TEXT]; /* what it waits for, and, if it is worse than the best, what that one does not wait for */
 };
 
 struct advice_case {
 	uint32_t workers, servers, racks;
 	double compute_s;     /* of the slowest worker, without any network */
 	double gbps;          /* of a host's link; 0: the topology has several */
-	double server_gbps;   /* of a server's or hub's */
-	double uplink_gbps;   /* of a rack; 0: one rack, or nobody knows */
 	double oversubscribe; /* at least 1 */
 	uint32_t batch;       /* samples of a worker and an iteration */
 	const struct money_prices *prices; /* NULL: nothing is said about money */
@@ -49,8 +41,8 @@ struct advice_case {
 /* Sorts the entries, the best one first, and fills them in. ESP_EINVAL: with these prices nothing can be compared. */
 ESP_CHECKED enum esp_status advice_rank(struct advice_entry *entries, size_t count, const struct advice_case *about, struct error *err);
 
-/* The whole in two or three sentences; count > 0. */
-#define ADVICE_SUMMARY 768
+/* The whole in a few sentences; count > 0. */
+#define ADVICE_SUMMARY 1536
 const char *advice_summary(const struct advice_entry *entries, size_t count, char text[ADVICE_SUMMARY]);
 
 #endif

@@ -315,6 +315,7 @@ static void report(const struct train *train, struct train_result *out)
 	                                            : train->last_s / train->iterations;
 	for (unsigned class = 0; class < TOPOLOGY_CLASSES; class++)
 		out->class_bytes[class] = network_class_bytes(network, (enum topology_class)class) / train->iterations;
+	out->busiest = train_busiest(train);
 }
 
 static void drop(struct train *train)

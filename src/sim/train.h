@@ -55,6 +55,19 @@ struct train_config {
 	struct train_watch watch;
 };
 
+enum train_kind { TRAIN_WORKER, TRAIN_SERVER, TRAIN_HUB, TRAIN_SWITCH };
+
+/* The links of one host, or those of a switch to what is above it. Bytes and seconds are per iteration. */
+struct train_link {
+	enum train_kind kind;
+	uint32_t number;          /* of its kind; of a switch: nothing                     */
+	char name[TOPOLOGY_NAME]; /* in the topology                                       */
+	uint64_t out_bytes, in_bytes;
+	double out_s, in_s;       /* how long that takes at the rates of the beginning     */
+	bool in_turn;             /* one way after the other, as distribution and aggregation are; otherwise both at once */
+	uint32_t alike;           /* how many of its kind are as busy within 1 %, itself included */
+};
+
 struct train_result {
 	/*
 	 * Of one iteration, on average. Without the barrier: from the moment when the first layer's parameters were summed
@@ -63,7 +76,16 @@ struct train_result {
 	double iteration_s;
 	uint64_t class_bytes[TOPOLOGY_CLASSES]; /* per iteration */
 	uint64_t messages;                      /* per iteration */
+	struct train_link busiest;              /* the one that is busy for the longest */
 };
+
+/* For how long a link is busy in an iteration. */
+static inline double train_link_busy_s(const struct train_link *link)
+{
+	double longer = link->out_s > link->in_s ? link->out_s : link->in_s;
+
+	return link->in_turn ? link->out_s + link->in_s : longer;
+}
 
 /* ESP_EINVAL with what does not fit; ESP_ESTATE: a worker waits for what nobody sends; ESP_ENOMEM. */
 ESP_CHECKED enum esp_status train_run(const struct train_config *config, struct train_result *out, struct error *err);

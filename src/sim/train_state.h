@@ -103,6 +103,9 @@ void worker_begin(struct train_worker *worker);
 /* Something of this layer has come. */
 void worker_got(struct train_worker *worker, uint32_t layer);
 
+/* train_links.c: which link was busy for the longest. */
+struct train_link train_busiest(const struct train *train);
+
 /* train.c: starts a call on a member; remembers if that fails. */
 void train_start(struct train *train, struct train_call *call, uint32_t member);
 
