@@ -83,6 +83,25 @@ def test_plan_closed_forms():
     assert "8 nodes, 8 chunks: 0.0117440512 s; 112 messages, 112M" in good("sim", "plan", "-", text=text)
 
 
+def test_table_1():
+    """Rounds and bytes of PLink's table 1 when the plans are run: with a second for each way, seconds are rounds."""
+    words = {"flat": [], "halving-doubling": [], "ring": [], "two-level": [], "tree": ["--chunks", 1]}
+    for size, racks in ((4, 4), (4, 2), (8, 4), (3, 3)):
+        nodes = size * racks
+        table = document("plan", "table1", "--nodes-per-rack", size, "--racks", racks)["rows"]
+        assert len(table) == 6, table
+        for row in table:
+            leaves = ["--leaves"] if row["algorithm"] == "Tree, workers as leaves" else []
+            more = [*words[row["planner"]], "--fanout", racks, *leaves] if row["planner"] == "tree" else ["--chunks", nodes]
+            length = nodes << 16
+            ran = document("sim", "plan", "--planner", row["planner"], "--nodes", nodes, "--racks", racks, "--bytes", length, *more,
+                           "--gbps", 1e6, "--delay", "500ms", "--credits", 64)
+            assert abs(ran["seconds"] - row["rounds"]["counted"]) < 1e-3, (row, ran)
+            assert close(ran["wire_bytes"] / length, row["wire"]["counted"]), (row, ran)
+            assert close(ran["link_bytes"]["rack_out"] / length, row["cross"]["counted"]), (row, ran)
+            assert ran["link_bytes"]["rack_out"] == ran["link_bytes"]["rack_in"]
+
+
 def test_plan_refusals():
     refused("sim", "plan", says="which plan?")
     refused("sim", "plan", "no/such/file", says="cannot read no/such/file")
@@ -91,7 +110,9 @@ def test_plan_refusals():
     refused("sim", "plan", "-", status=NO, says="updated twice", text=text.replace("; update out", "; update out; update out"))
     refused("sim", "plan", "-", "--nodes", 4, says="holds its plan already", text=text)
     refused("sim", "plan", "-", "--gbps", 0, says="--gbps", text=text)
-    refused("sim", "plan", "-", "--delay", 5, says="such as 5us", text=text)
+    refused("sim", "plan", "-", "--delay", "5", "--uplink-delay", "5parsec", says="such as 5us", text=text)
+    refused("sim", "plan", "-", "--delay", "1e9", says="a number alone counts microseconds", text=text)
+    assert document("sim", "plan", "-", "--delay", 5, text=text) == document("sim", "plan", "-", "--delay", "5us", text=text)
     refused("sim", "plan", "-", "--mtu", 100, says="--mtu", text=text)
     refused("sim", "plan", "-", "--trace", "no/such/folder/t.json", status=NO, says="no/such/folder", text=text)
 
@@ -127,7 +148,8 @@ def test_topology(folder):
     shared = document(*words)
     assert result["results"][1]["seconds"] < shared["results"][1]["seconds"] < slow["results"][1]["seconds"]
     refused(*words, "--network", "fifo", says="give the background a rate")
-    refused(*words, "--gbps", 10, says="--topology FILE says")
+    for option in ("--gbps", "--server-gbps", "--oversubscribe", "--delay", "--uplink-delay", "--nics", "--racks"):
+        refused(*words, option, 1, says=f"--topology FILE says what the network is; {option} is for one that is made")
     open(path, "w").write(TOPOLOGY + "hosts many\n")
     refused(*words, status=NO, says=f"{path}: line 7: hosts wants")
 

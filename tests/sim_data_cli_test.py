@@ -117,7 +117,13 @@ def check_advise(folder):
     advice = json.loads(run("advise", "--model", "vgg-16", "--gbps", "10", "--json"))
     first, last = advice["results"][0], advice["results"][-1]
     assert first["mechanism"] == "ring" and first["needs"] == "nothing but software", first
-    assert last["mechanism"] == "server" and "the link of a server carries 26.3 GB" in last["reason"], last
+    assert last["mechanism"] == "server" and last["reason"].startswith("the link of server 0 (node32) sends 26.3 GB (21.04 s) and then takes in 26.3 GB (21.04 s)"), last
+    assert "; with ring no link is busy for longer than" in last["reason"] and last["busiest_link"]["kind"] == "server", last
+    assert all(entry["reason"] in advice["advice"] for entry in advice["results"][:1]) and "The next best, " in advice["advice"]
+    racks = json.loads(run("advise", "--model", "vgg-16", "--workers", "16", "--racks", "4", "--oversubscribe", "4", "--gbps", "10", "--json"))
+    busiest = {entry["mechanism"]: entry["busiest_link"] for entry in racks["results"]}
+    assert busiest["butterfly"]["kind"] == "switch" and busiest["butterfly"]["alike"] == 4, busiest["butterfly"]
+    assert busiest["hub"]["kind"] == "hub", busiest["hub"]
     assert advice["twice_network_s"] < advice["twice_compute_s"] < first["iteration_s"]
     prices = os.path.join(folder, "free.json")
     with open(prices, "w", encoding="utf-8") as file:

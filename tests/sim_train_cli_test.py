@@ -5,6 +5,7 @@ sim_train_cli_test.py ESPALIER
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,8 @@ def test_options():
     assert seconds("--set", "public") < plain
     assert near(seconds("--fluid"), plain, 0.1)
     assert near(seconds("--split", 8), plain, 0.04)
+    late = seconds("--delay", "50us")
+    assert late > plain and seconds("--delay", 50) == seconds("--delay", "0.05ms") == late
     assert seconds("--cut-through", mechanism="aggregation") <= seconds(mechanism="aggregation")
     assert seconds(model="bert-large", mechanism="ring") < seconds(model="bert-large")
     assert document("run", "--model", "bert-large", "--workers", 2, "--mechanism", "ring")["times_assumed"] is True
@@ -105,11 +108,56 @@ def test_what_of():
         assert said["fluid"] is True and said["barrier"] is False
 
 
+def test_notes():
+    """What a seed does and does not, what was not recorded; numbers as people write them."""
+    def text(*words):
+        return good("run", "--workers", 4, "--mechanism", "server", *words)
+    assert "The seed changes nothing" in text("--model", "resnet-50", "--seed", 3)
+    assert "The seed changes nothing" not in text("--model", "resnet-101", "--seed", 3)
+    assert "seed" not in text("--model", "resnet-50")
+    drawn = [document("run", "--model", "resnet-50", "--workers", 4, "--mechanism", "ring", "--jitter", 0.5, "--seed", seed) for seed in (1, 2)]
+    assert "notes" not in drawn[0] and drawn[0]["results"][0]["iteration_s"] != drawn[1]["results"][0]["iteration_s"]
+    plain = document("run", "--model", "resnet-50", "--workers", 4, "--mechanism", "ring", "--seed", 1)
+    assert "notes" in plain and plain["results"][0]["iteration_s"] < min(said["results"][0]["iteration_s"] for said in drawn)
+    assert not re.search(r"\de[-+]", good("run", "--model", "vgg-16", "--workers", 4, "--gbps", 10, "--json"))
+    with tempfile.TemporaryDirectory() as folder:
+        traces = pathlib.Path(folder, "t")
+        good("traces", "make", "vgg-16", traces, "--workers", 2)
+        assert "Recorded" not in good("run", "--traces", traces, "--workers", 2, "--mechanism", "ring")
+        more = good("run", "--traces", traces, "--workers", 3, "--iterations", 10, "--mechanism", "ring")
+        assert "Recorded are 2 of 3 workers and 1 of 10 iterations; 28 of 30 iterations of a worker are drawn" in more, more
+        said = document("run", "--traces", traces, "--workers", 3, "--mechanism", "ring")
+        assert (said["recorded_workers"], said["recorded_iterations"], said["drawn"]) == (2, 1, 1) and "drawn" in said["notes"]
+        assert "changes nothing" in good("run", "--traces", traces, "--workers", 2, "--mechanism", "ring", "--seed", 5)
+        lines = (traces / "distribution-0.csv").read_text().splitlines(keepends=True)
+        (traces / "distribution-0.csv").write_text("".join(lines[:5] + lines[6:]))
+        refused("run", "--traces", traces, status=NO, says="has no parameter in distribution-0.csv")
+        (traces / "distribution-0.csv").write_text("".join(lines))
+        (traces / "model.json").write_text((traces / "model.json").read_text().replace('"forward_share"', '"forward_shares"'))
+        refused("run", "--traces", traces, status=NO, says="there is no key 'forward_shares'; did you mean")
+
+
 def test_same_bytes():
     words = ("run", "--model", "inception-v3", "--workers", 16, "--seed", 5, "--json")
     assert good(*words) == good(*words)
     assert good(*words) != good("run", "--model", "inception-v3", "--workers", 16, "--seed", 6, "--json")
     assert good("paper", "table4", "--json") == good("paper", "table4", "--json")
+
+
+def check_arrows(events, slices):
+    """Every message has an arrow, from a slice on its way out to one on its way in, not backwards in time."""
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    begins = {(e["pid"], e["tid"], e["ts"]) for e in slices}
+    starts, ends = ({e["id"]: e for e in events if e["ph"] == ph} for ph in "sf")
+    assert starts.keys() == ends.keys() and len(starts) == sum(e["ph"] == "s" for e in events)
+    for number, start in starts.items():
+        end = ends[number]
+        assert names[start["pid"], start["tid"]].startswith("out") and names[end["pid"], end["tid"]].startswith("in"), (start, end)
+        assert {(e["pid"], e["tid"], e["ts"]) for e in (start, end)} <= begins and end["ts"] >= start["ts"], (start, end)
+        assert start["pid"] != end["pid"], start
+    led_to = {(e["pid"], e["tid"], e["ts"]) for e in ends.values()}
+    came = {(e["pid"], e["tid"], e["ts"]) for e in slices if names[e["pid"], e["tid"]].startswith("in")}
+    assert led_to == came
 
 
 def test_trace():
@@ -128,6 +176,7 @@ def test_trace():
             for spans in tracks.values():
                 spans.sort()
                 assert all(a[1] <= b[0] + 1e-3 for a, b in zip(spans, spans[1:]))
+            check_arrows(events, slices)
             processes = {event["args"]["name"] for event in events if event["name"] == "process_name"}
             assert {"worker 0", "worker 3"} <= processes and not any("switch" in name for name in processes)
         # A NIC sends one message at a time at its rate, whoever gets it first: out tracks are as exact as the network.
@@ -201,6 +250,8 @@ def test_paper():
         assert near(entry["error"] + 1, entry["value"] / entry["paper"], 1e-9)
     unknown = document("paper", "table9", "--set", "calibrated")["results"]
     assert len(unknown) == 12 and all("paper" not in entry and entry["value"] > 0 for entry in unknown)
+    both = document("paper", "figure8")["results"]
+    assert {entry["set"] for entry in both} == {"public", "factors", "calibrated"} and len(both) == 3 * 28
     figure = document("paper", "figure8", "--set", "public")["results"]
     assert {entry["x"] for entry in figure} == {4, 8, 16, 32} and all(entry["figure"] == 8 for entry in figure)
     text = good("paper", "table4", "--set", "calibrated")
@@ -209,6 +260,12 @@ def test_paper():
 
 def test_refused():
     refused("run", says="--model")
+    for option in ("--gbps", "--server-gbps", "--racks", "--oversubscribe", "--delay"):
+        for command in ("run", "advise", "sweep"):
+            refused(command, "--model", "vgg-16", "--topology", "x", option, 2, says=option + " is for one that is made")
+    refused("run", "--model", "vgg-16", "--delay", "5parsecs", says="--delay is a time such as 5us")
+    refused("run", "--model", "vgg-16", "--delay", "-5", says="--delay is a time such as 5us")
+    refused("run", "--model", "vgg-16", "--jitter", "-1", says="--jitter")
     refused("run", "--model", "vgg-16", "--traces", "x", says="--model")
     refused("run", "--traces", "x", "--batch", 3, says="--batch")
     refused("run", "--model", "vgg-16", "--mechanism", "rng", says="ring")

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/infile.h"
+#include "base/units.h"
 #include "base/word.h"
 #include "cli/cli.h"
 #include "cli/sim_model.h"
@@ -23,7 +24,18 @@ static bool is_rate(double gbps)
 	return gbps >= 1e-6 && gbps <= 1e6;
 }
 
-int sim_case_check(const struct sim_case *c)
+/* The first option of those that a topology takes the place of; NULL: none was given. */
+static const char *made_network(const struct sim_case *c)
+{
+	return c->gbps_given          ? "--gbps"
+	       : c->server_gbps_given ? "--server-gbps"
+	       : c->racks_given       ? "--racks"
+	       : c->oversubscribe_given ? "--oversubscribe"
+	       : c->delay_given       ? "--delay"
+	                              : NULL;
+}
+
+int sim_case_check(struct sim_case *c)
 {
 	double flops;
 	struct error err = {0};
@@ -37,8 +49,14 @@ int sim_case_check(const struct sim_case *c)
 		return cli_usage_error("%s: --server-gbps is a rate from 0.000001 to 1000000", c->command);
 	if (!is_positive(c->compute) || !is_positive(c->oversubscribe))
 		return cli_usage_error("%s: --compute and --oversubscribe must be above 0", c->command);
-	if (!(c->delay_us >= 0 && c->delay_us <= 1e9))
-		return cli_usage_error("%s: --delay is no time from 0 to 1e9 microseconds", c->command);
+	if (!units_parse_delay(c->delay, &c->delay_ns))
+		return cli_usage_error("%s: --delay is a time such as 5us, up to an hour; a number alone counts microseconds", c->command);
+	if (c->topology && made_network(c))
+		return cli_usage_error("%s: --topology FILE says what the network is; %s is for one that is made", c->command, made_network(c));
+	if (!(c->jitter >= 0 && c->jitter <= 1e3))
+		return cli_usage_error("%s: --jitter is a share such as 0.1, from 0 to 1000", c->command);
+	if (c->traces && c->jitter > 0)
+		return cli_usage_error("%s: --jitter is for models; traces have the times that were recorded", c->command);
 	if (c->no_barrier && c->iterations == 1)
 		return cli_usage_error("%s: --no-barrier needs at least two iterations: what is measured lies between them", c->command);
 	if (c->accelerator && accelerator_rate(c->accelerator, &flops, &err) != ESP_OK)
@@ -100,10 +118,15 @@ void sim_source_close(struct sim_source *source)
 	*source = (struct sim_source){0};
 }
 
-enum esp_status sim_source_load(const struct sim_source *source, uint32_t workers, uint64_t seed, struct load *load, struct error *err)
+enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load, struct error *err)
 {
-	return source->is_replay ? load_init_replay(load, &source->replay, workers, seed, err)
-	                         : load_init(load, &source->replay.model, workers, seed, err);
+	uint32_t workers = (uint32_t)c->workers;
+	if (source->is_replay)
+		return load_init_replay(load, &source->replay, workers, c->seed, err);
+	enum esp_status status = load_init(load, &source->replay.model, workers, c->seed, err);
+	if (status == ESP_OK && c->jitter > 0)
+		load_jitter(load, c->jitter, c->seed);
+	return status;
 }
 
 /* ---- running and saying ---- */
@@ -127,7 +150,7 @@ struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *s
 		.server_gbps = c->server_gbps,
 		.racks = (uint32_t)c->racks,
 		.oversubscribe = c->oversubscribe,
-		.delay_s = c->delay_us * 1e-6,
+		.delay_s = (double)c->delay_ns * 1e-9,
 	};
 }
 
@@ -150,8 +173,8 @@ static void add_unusual(const struct sim_case *c, char text[SIM_CASE_TEXT])
 		add(text, ", %llu racks", (unsigned long long)c->racks);
 	if (!c->topology && c->oversubscribe != 1)
 		add(text, ", oversubscribed %g:1", c->oversubscribe);
-	if (!c->topology && c->delay_us > 0)
-		add(text, ", %g us", c->delay_us);
+	if (!c->topology && c->delay_ns > 0)
+		add(text, ", %g us", (double)c->delay_ns * 1e-3);
 	if (c->servers != 1)
 		add(text, ", %llu servers", (unsigned long long)c->servers);
 	if (c->compute != 1)
@@ -160,6 +183,8 @@ static void add_unusual(const struct sim_case *c, char text[SIM_CASE_TEXT])
 		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, cli_plural(c->split));
 	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "", c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "",
 	    c->cut_through ? ", cut through" : "");
+	if (c->jitter > 0)
+		add(text, ", jitter %g", c->jitter);
 	if (c->seed)
 		add(text, ", seed %llu", (unsigned long long)c->seed);
 }
@@ -181,9 +206,40 @@ const char *sim_case_text(const struct sim_case *c, const struct sim_source *sou
 	return text;
 }
 
+/* ---- what is to be known about it ---- */
+
+static uint32_t iterations_of(const struct sim_case *c)
+{
+	return c->iterations ? (uint32_t)c->iterations : c->no_barrier ? 3 : 1;
+}
+
+static void note_coverage(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
+{
+	uint32_t iterations = iterations_of(c);
+	struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations);
+	if (found.drawn > 0)
+		add(text, "Recorded are %u of %llu worker%s and %u of %u iteration%s; %llu of %llu iterations of a worker are drawn from these.", found.workers,
+		    (unsigned long long)c->workers, cli_plural(c->workers), found.iterations, iterations, cli_plural(iterations), (unsigned long long)found.drawn,
+		    (unsigned long long)c->workers * iterations);
+	else if (c->seed)
+		add(text, "The seed changes nothing: every worker and iteration was recorded.");
+}
+
+const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
+{
+	const struct model *model = &source->replay.model;
+	text[0] = '\0';
+	if (source->is_replay)
+		note_coverage(c, source, text);
+	else if (c->seed && c->jitter == 0 && !model->distribution_order && model->slowest_factor == 1 && model->worker_factor_count == 0)
+		add(text, "The seed changes nothing: the model has neither an order of sending nor speeds of workers to draw; --jitter X makes some.");
+	return text;
+}
+
 void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source)
 {
 	const struct model *model = &source->replay.model;
+	char text[SIM_CASE_TEXT];
 	json_put_string(json, "model", model->name);
 	if (c->traces)
 		json_put_string(json, "traces", c->traces);
@@ -199,7 +255,7 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 		json_put_double(json, "server_gbps", c->server_gbps > 0 ? c->server_gbps : c->gbps);
 		json_put_u64(json, "racks", c->racks);
 		json_put_double(json, "oversubscribe", c->oversubscribe);
-		json_put_double(json, "delay_us", c->delay_us);
+		json_put_double(json, "delay_us", (double)c->delay_ns * 1e-3);
 	}
 	json_put_double(json, "compute", c->compute);
 	if (c->split)
@@ -209,7 +265,16 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 	json_put_bool(json, "barrier", !c->no_barrier);
 	json_put_bool(json, "fluid", c->fluid);
 	json_put_bool(json, "cut_through", c->cut_through);
+	json_put_double(json, "jitter", c->jitter);
 	json_put_u64(json, "seed", c->seed);
+	if (source->is_replay) {
+		struct replay_coverage found = replay_coverage(&source->replay, (uint32_t)c->workers, iterations_of(c));
+		json_put_u64(json, "recorded_workers", found.workers);
+		json_put_u64(json, "recorded_iterations", found.iterations);
+		json_put_u64(json, "drawn", found.drawn);
+	}
+	if (sim_case_notes(c, source, text)[0])
+		json_put_string(json, "notes", text);
 }
 
 static const char *mechanism_name(const void *list, size_t index)

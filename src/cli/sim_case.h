@@ -11,31 +11,38 @@
 
 struct sim_case {
 	const char *command; /* for messages */
-	const char *model, *traces, *topology, *accelerator;
+	const char *model, *traces, *topology, *accelerator, *delay;
 	uint64_t workers, servers, iterations, seed, batch, value_bytes, split, racks;
-	double gbps, server_gbps, compute, oversubscribe, delay_us;
+	double gbps, server_gbps, compute, oversubscribe, jitter;
+	uint64_t delay_ns; /* as --delay was understood */
 	int set;
 	bool set_given, servers_given, even_split, block, no_barrier, fluid, cut_through;
+	bool gbps_given, server_gbps_given, racks_given, oversubscribe_given, delay_given; /* what a topology says */
 };
 
 #define SIM_CASE_INIT(name) \
-	{.command = (name), .workers = 32, .servers = 1, .gbps = 25, .compute = 1, .oversubscribe = 1, .racks = 1}
+	{.command = (name), .workers = 32, .servers = 1, .gbps = 25, .compute = 1, .oversubscribe = 1, .racks = 1, .delay = "0"}
 
 /* The rows of a table of options that all of them have; c is a struct sim_case *. */
 #define SIM_CASE_OPTIONS(c) \
 	{"model", 'm', CLI_STRING, &(c)->model, "MODEL", "a name of espalier sim models, or a file"}, \
 	{"traces", 0, CLI_STRING, &(c)->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"}, \
 	{"workers", 'w', CLI_U64, &(c)->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX}, \
-	{"gbps", 'g', CLI_DOUBLE, &(c)->gbps, "G", "rate of a host's link, each way (default 25)"}, \
-	{"server-gbps", 0, CLI_DOUBLE, &(c)->server_gbps, "G", "rate of a server's or hub's link (default: as --gbps)"}, \
+	{"gbps", 'g', CLI_DOUBLE, &(c)->gbps, "G", "Gbit/s of a host's link, each way (default 25)", .given = &(c)->gbps_given}, \
+	{"server-gbps", 0, CLI_DOUBLE, &(c)->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)", \
+	 .given = &(c)->server_gbps_given}, \
 	{"servers", 'p', CLI_U64, &(c)->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1, \
 	 .max = LOAD_WORKERS_MAX, .given = &(c)->servers_given}, \
-	{"topology", 0, CLI_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps and --racks"}, \
-	{"racks", 0, CLI_U64, &(c)->racks, "N", "racks, with the workers spread over them in order (default 1)", .min = 1, .max = LOAD_WORKERS_MAX}, \
-	{"oversubscribe", 0, CLI_DOUBLE, &(c)->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)"}, \
-	{"delay", 0, CLI_DOUBLE, &(c)->delay_us, "US", "of a host's link, one way, in microseconds (default 0)"}, \
+	{"topology", 0, CLI_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps, --server-gbps and the next three"}, \
+	{"racks", 0, CLI_U64, &(c)->racks, "N", "racks, with the workers spread over them in order (default 1)", .min = 1, .max = LOAD_WORKERS_MAX, \
+	 .given = &(c)->racks_given}, \
+	{"oversubscribe", 0, CLI_DOUBLE, &(c)->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", \
+	 .given = &(c)->oversubscribe_given}, \
+	{"delay", 0, CLI_STRING, &(c)->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)", \
+	 .given = &(c)->delay_given}, \
 	{"iterations", 'i', CLI_U64, &(c)->iterations, "N", "iterations (default 1, without the barrier 3)", .min = 1, .max = 10000}, \
 	{"seed", 's', CLI_U64, &(c)->seed, "S", "draws the order of sending and the workers' speeds (default 0: the model's)"}, \
+	{"jitter", 0, CLI_DOUBLE, &(c)->jitter, "X", "a worker's gradients come up to 1 + X times as late, as the seed draws (default 0)"}, \
 	{"compute", 'c', CLI_DOUBLE, &(c)->compute, "X", "all computing is X times as fast (default 1)"}, \
 	{"set", 0, CLI_CHOICE, &(c)->set, "SET", "which of the model's values: public, factors, calibrated (default: the last it has)", \
 	 .choices = model_set_names, .given = &(c)->set_given}, \
@@ -50,7 +57,7 @@ struct sim_case {
 	{"cut-through", 0, CLI_FLAG, &(c)->cut_through, NULL, "switches add while data streams in; otherwise when a parameter is there"}
 
 /* -1: it makes sense; otherwise the exit status, and the reason has been said. */
-int sim_case_check(const struct sim_case *c);
+int sim_case_check(struct sim_case *c);
 
 /* What a case is about, once it is read; what it is made of does not depend on the number of workers. */
 struct sim_source {
@@ -63,8 +70,8 @@ struct sim_source {
 ESP_CHECKED enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err);
 void sim_source_close(struct sim_source *source);
 
-/* For so many workers. As load_init(). */
-ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, uint32_t workers, uint64_t seed, struct load *load, struct error *err);
+/* For as many workers as c has, which may be others than at the start. As load_init(). */
+ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load, struct error *err);
 
 struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism);
 
@@ -72,7 +79,10 @@ struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *s
 #define SIM_CASE_TEXT 800
 const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
 
-/* The same as members of the object that is open. */
+/* What is to be known about it: times that were drawn as they were not recorded, a seed that changes nothing. "": nothing. Returns text. */
+const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
+
+/* Both as members of the object that is open. */
 void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source);
 
 #define SIM_MECHANISMS_MAX 32u

@@ -46,7 +46,7 @@ struct given {
 	const char *mechanism, *trace;
 	int collective;
 	uint64_t bytes, chunk, workers, servers, racks, root;
-	bool json;
+	bool json, racks_given;
 };
 
 struct outcome {
@@ -90,7 +90,7 @@ static int parse(struct given *given, int *argc, char **argv)
 		{"chunk", 0, CLI_BYTES, &given->chunk, "B", "most bytes of a chunk (default 1M)", .min = 1, .max = 1u << 30},
 		{"workers", 'w', CLI_U64, &given->workers, "N", "workers (default 32; --topology: a host each)", .min = 1, .max = WORKERS_MAX},
 		{"servers", 'p', CLI_U64, &given->servers, "N", "servers of those mechanisms that have them (default 1)", .min = 1, .max = WORKERS_MAX},
-		{"racks", 0, CLI_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX},
+		{"racks", 0, CLI_U64, &given->racks, "N", "racks that the workers are spread over (default 1)", .min = 1, .max = WORKERS_MAX, .given = &given->racks_given},
 		{"root", 'r', CLI_U64, &given->root, "R", "root of broadcast, reduce, gather and scatter (default 0)", .max = WORKERS_MAX},
 		{"mechanism", 0, CLI_STRING, &given->mechanism, "NAME|all", "one of those below (default all)"},
 		{"trace", 't', CLI_STRING, &given->trace, "FILE", "write every message for Perfetto or chrome://tracing; one mechanism only"},
@@ -317,6 +317,8 @@ static int run(int argc, char **argv)
 		return exit_status;
 	if (given.collective < 0)
 		return cli_usage_error(COMMAND ": which collective? Give --collective NAME");
+	if (given.network.file && given.racks_given)
+		return cli_usage_error(COMMAND ": --topology FILE says what the network is; --racks is for one that is made");
 	exit_status = sim_network_take(&given.network, COMMAND);
 	if (exit_status < 0 && given.workers == 0)
 		given.workers = given.network.topology ? given.network.topology->host_count : 32;

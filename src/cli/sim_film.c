@@ -71,10 +71,8 @@ void sim_film_message(void *user, const struct cluster_message *message)
 	uint32_t in_track = take_track(out, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
 	slice(out, message, message->from, out_track, "to", message->to, message->begun, message->left);
 	slice(out, message, message->to, in_track, "from", message->from, came, message->arrived);
-	fprintf(out, ",\n{\"ph\":\"s\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}",
-	        (unsigned long long)film->arrows, message->from, out_track, message->begun * 1e6);
-	fprintf(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}",
-	        (unsigned long long)film->arrows++, message->to, in_track, message->arrived * 1e6);
+	sim_arrow_draw(&film->arrows, out, (struct sim_point){message->from, out_track, message->begun},
+	               (struct sim_point){message->to, in_track, came});
 }
 
 enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *err)

@@ -8,6 +8,7 @@
 #define CLI_SIM_FILM_H
 
 #include "base/outfile.h"
+#include "cli/sim_arrows.h"
 #include "plan/plan.h"
 #include "sim/cluster.h"
 
@@ -17,7 +18,7 @@ struct sim_film {
 	struct outfile file;
 	const struct plan *plan; /* borrowed */
 	struct film_node *nodes;
-	uint64_t arrows;
+	struct sim_arrows arrows;
 };
 
 ESP_CHECKED enum esp_status sim_film_open(struct sim_film *film, const char *path, const struct plan *plan,

@@ -20,11 +20,16 @@ size_t sim_network_options(struct sim_network *network, struct cli_option *optio
 	const struct cli_option all[] = {
 		{"topology", 'T', CLI_STRING, &network->file, "FILE", "hosts, switches and links, as docs/sim.md describes; in place of the next six"},
 		{"gbps", 0, CLI_DOUBLE, &network->gbps, "G", "Gbit/s of a host's link, each way (default 10)", .given = &network->gbps_given},
-		{"server-gbps", 0, CLI_DOUBLE, &network->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)"},
-		{"oversubscribe", 0, CLI_DOUBLE, &network->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)"},
-		{"delay", 0, CLI_STRING, &network->delay, "TIME", "of each host's link, one way, such as 5us (default 0)"},
-		{"uplink-delay", 0, CLI_STRING, &network->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)"},
-		{"nics", 0, CLI_U64, &network->nics, "N", "links of a host (default 1)", .min = 1, .max = TOPOLOGY_NICS_MAX},
+		{"server-gbps", 0, CLI_DOUBLE, &network->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)",
+		 .given = &network->server_gbps_given},
+		{"oversubscribe", 0, CLI_DOUBLE, &network->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)",
+		 .given = &network->oversubscribe_given},
+		{"delay", 0, CLI_STRING, &network->delay, "TIME", "of each host's link, one way, such as 5us; a number alone counts microseconds (default 0)",
+		 .given = &network->delay_given},
+		{"uplink-delay", 0, CLI_STRING, &network->uplink_delay, "TIME", "of each rack's uplink, one way (default 0)",
+		 .given = &network->uplink_delay_given},
+		{"nics", 0, CLI_U64, &network->nics, "N", "links of a host (default 1)", .min = 1, .max = TOPOLOGY_NICS_MAX,
+		 .given = &network->nics_given},
 		{"place", 0, CLI_CHOICE, &network->place, "HOW", "how workers fill the racks (default contiguous)", .choices = places},
 		{"network", 0, CLI_CHOICE, &network->model, "MODEL",
 		 "fluid: flows share links fairly; fifo: links carry a message at a time (default fluid)", .choices = models},
@@ -56,6 +61,18 @@ static enum esp_status read_topology(struct sim_network *network, struct error *
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "%.100s: %.140s", network->file, why.text);
 }
 
+/* The first option of those that a topology takes the place of; NULL: none was given. */
+static const char *made_network(const struct sim_network *network)
+{
+	return network->gbps_given            ? "--gbps"
+	       : network->server_gbps_given   ? "--server-gbps"
+	       : network->oversubscribe_given ? "--oversubscribe"
+	       : network->delay_given         ? "--delay"
+	       : network->uplink_delay_given  ? "--uplink-delay"
+	       : network->nics_given          ? "--nics"
+	                                      : NULL;
+}
+
 int sim_network_take(struct sim_network *network, const char *command)
 {
 	struct topology_spec *spec = &network->spec;
@@ -71,13 +88,13 @@ int sim_network_take(struct sim_network *network, const char *command)
 	spec->server_bits = (uint64_t)llround(network->server_gbps * 1e9);
 	spec->oversubscribe = network->oversubscribe;
 	spec->nics = (uint32_t)network->nics;
-	if (!units_parse_time(network->delay, &spec->delay_ns) ||
-	    !units_parse_time(network->uplink_delay, &spec->uplink_delay_ns))
-		return cli_usage_error("%s: a delay is a time, such as 5us", command);
+	if (!units_parse_delay(network->delay, &spec->delay_ns) ||
+	    !units_parse_delay(network->uplink_delay, &spec->uplink_delay_ns))
+		return cli_usage_error("%s: a delay is a time such as 5us, up to an hour; a number alone counts microseconds", command);
 	if (network->mtu && network->mtu < 576)
 		return cli_usage_error("%s: --mtu is 576 to 65535, or 0 for no headers", command);
-	if (network->file && network->gbps_given)
-		return cli_usage_error("%s: --topology FILE says how fast links are; --gbps is for a network that is made", command);
+	if (network->file && made_network(network))
+		return cli_usage_error("%s: --topology FILE says what the network is; %s is for one that is made", command, made_network(network));
 	if (!network->file)
 		return -1;
 	enum esp_status status = read_topology(network, &err);

@@ -25,7 +25,7 @@ struct sim_network {
 	uint64_t nics, mtu, credits, active_chunks;
 	int model, order, place;
 	bool cut_through;
-	bool gbps_given;
+	bool gbps_given, server_gbps_given, oversubscribe_given, delay_given, uplink_delay_given, nics_given; /* what a topology says */
 	/* as it was taken */
 	struct topology *topology; /* of the file; NULL: made for each plan */
 	struct topology_spec spec;

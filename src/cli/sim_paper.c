@@ -308,11 +308,8 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	if (only_name && !only)
 		return cli_usage_error(COMMAND ": '%s' is none of table1, table4, table6 to table10, figure3 to figure12", only_name);
 	for (int i = 0; i < SETS && status == ESP_OK; i++) {
-		/* Figures have nothing to be compared with: one set of them, unless others are asked for. */
-		struct paper_request request = {.seed = seed, .only = only, .no_figures = set < 0 && i != MODEL_CALIBRATED};
-
 		if (set < 0 || set == i)
-			status = compute_set((enum model_set)i, request, &results, &err);
+			status = compute_set((enum model_set)i, (struct paper_request){.seed = seed, .only = only}, &results, &err);
 	}
 	if (status == ESP_OK && results.failed)
 		status = error_set(&err, ESP_ENOMEM, "no memory for the results");
@@ -338,8 +335,7 @@ static int run(int argc, char **argv)
 		"Computes the tables and the series behind the figures of \"How to Train your DNN: The Network Operator Edition\"\n"
 		"(Chang et al.), with the paper's value and the distance from it where the paper gives one. Three sets of values:\n"
 		"public (architectures and measured times), factors (and a factor or two per network, read back from the paper's\n"
-		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6). Figures are\n"
-		"computed of the last one, unless --set or the name of a figure says otherwise.",
+		"results), calibrated (and an order of sending and workers' speeds that fit its tables 4 and 6).",
 		options, 0, 1};
 	int parsed = cli_parse(&usage, &argc, argv);
 

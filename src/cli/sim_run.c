@@ -51,7 +51,7 @@ static int parse(struct given *given, int *argc, char **argv)
 	return cli_parse(&usage, argc, argv);
 }
 
-static int check(const struct given *given)
+static int check(struct given *given)
 {
 	if (!given->c.model == !given->c.traces)
 		return cli_usage_error(COMMAND ": name a model with --model (espalier sim models lists them), or a folder with --traces; "
@@ -186,17 +186,19 @@ static void put_bytes(struct table *table, uint64_t bytes)
 
 static enum esp_status print_table(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
 {
-	static const char *const headers[] = {"mechanism", "iteration s", "speedup", "host out MB", "host in MB", "between racks MB", NULL};
+	static const char *const headers[] = {"mechanism", "iteration s", "speedup", "host out MB", "host in MB", "rack out MB", "rack in MB", NULL};
 	struct table table;
 	char text[SIM_CASE_TEXT];
 
 	puts(sim_case_text(&given->c, source, text));
+	if (sim_case_notes(&given->c, source, text)[0])
+		puts(text);
 	table_init(&table, headers);
 	for (size_t i = first; i < count; i++) {
 		const uint64_t *bytes = outcomes[i].result.class_bytes;
 
 		table_cell(&table, "%s", outcomes[i].mechanism->name);
-		for (int c = 1; c < 6 && outcomes[i].reason[0]; c++)
+		for (int c = 1; c < 7 && outcomes[i].reason[0]; c++)
 			table_cell(&table, "-");
 		if (outcomes[i].reason[0])
 			continue;
@@ -205,6 +207,7 @@ static enum esp_status print_table(const struct given *given, const struct sim_s
 		put_bytes(&table, bytes[TOPOLOGY_HOST_OUT]);
 		put_bytes(&table, bytes[TOPOLOGY_HOST_IN]);
 		put_bytes(&table, bytes[TOPOLOGY_RACK_OUT]);
+		put_bytes(&table, bytes[TOPOLOGY_RACK_IN]);
 	}
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
@@ -223,7 +226,7 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count)
 	enum esp_status status = sim_source_open(&source, &given->c, &err);
 
 	if (status == ESP_OK)
-		status = sim_source_load(&source, (uint32_t)given->c.workers, given->c.seed, &load, &err);
+		status = sim_source_load(&source, &given->c, &load, &err);
 	if (status == ESP_OK)
 		status = run_all(given, &source, &load, outcomes, count, &err);
 	size_t first = strcmp(given->mechanism, "all") == 0 ? 0 : count - 1;

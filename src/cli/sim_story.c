@@ -157,20 +157,21 @@ static void slice_end(struct sim_story *story, const struct cluster_message *mes
 }
 
 /* When and how long it left is known, in whichever order messages arrive. */
-static void draw_out(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static struct sim_point draw_out(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	uint32_t track;
 
 	(void)lane_of(story, message, WAY_OUT, &track);
 	slice_begin(story, message->from, track, message->begun, message->left);
 	slice_end(story, message, cargo);
+	return (struct sim_point){message->from, track, message->begun};
 }
 
 /*
  * It takes as long to come in as to go out, and may have waited in between. We are told in the order of arrival: what seems to begin
  * before the one before it is there was queueing until then.
  */
-static void draw_in(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static struct sim_point draw_in(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	uint32_t track;
 	struct lane *lane = lane_of(story, message, WAY_IN, &track);
@@ -183,16 +184,25 @@ static void draw_in(struct sim_story *story, const struct cluster_message *messa
 	}
 	slice_begin(story, message->to, track, from, message->arrived);
 	slice_end(story, message, cargo);
+	return (struct sim_point){message->to, track, from};
 }
 
 static void on_moved(void *user, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	struct sim_story *story = user;
+	bool from_host = is_host(&story->cast, message->from), to_host = is_host(&story->cast, message->to);
+	struct sim_point from = {0}, to = {0};
 
-	if (is_host(&story->cast, message->from))
-		draw_out(story, message, cargo);
-	if (is_host(&story->cast, message->to))
-		draw_in(story, message, cargo);
+	if (from_host)
+		from = draw_out(story, message, cargo);
+	if (to_host)
+		to = draw_in(story, message, cargo);
+	if (from_host && to_host)
+		sim_arrow_draw(&story->arrows, story->file.file, from, to);
+	else if (from_host)
+		sim_arrows_leave(&story->arrows, message, from);
+	else if (to_host)
+		sim_arrows_arrive(&story->arrows, story->file.file, message, to);
 }
 
 enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err)
@@ -218,6 +228,7 @@ enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error
 		free(story->nodes[i].lanes[WAY_IN]);
 	}
 	free(story->nodes);
+	sim_arrows_fini(&story->arrows);
 	if (keep) {
 		fputs("]\n", story->file.file);
 		status = outfile_commit(&story->file, err);

@@ -3,12 +3,14 @@
  *
  * One process per worker, server and hub; its tracks are "compute", "out" for each NIC, and "in"; where links are
  * shared, one out and one in for each connection. A switch has none: what it passes on stands where it comes from and where it goes.
+ * Arrows go from where a message leaves to where it arrives (sim_arrows.h).
  * Opens in Perfetto and chrome://tracing.
  */
 #ifndef CLI_SIM_STORY_H
 #define CLI_SIM_STORY_H
 
 #include "base/outfile.h"
+#include "cli/sim_arrows.h"
 #include "sim/train.h"
 
 /* Who plays: nodes up to workers are workers, then come servers, then hubs or switches. */
@@ -26,6 +28,7 @@ struct sim_story {
 	struct sim_story_cast cast;
 	struct sim_story_node *nodes;
 	uint32_t node_count;
+	struct sim_arrows arrows;
 };
 
 ESP_CHECKED enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err);

@@ -117,7 +117,7 @@ static enum esp_status run_value(struct sweep *sweep, const struct sim_source *s
 	struct sim_case c = sweep->base;
 	struct load load;
 	set_value(&c, sweep->over, sweep->values[v]);
-	enum esp_status status = sim_source_load(source, (uint32_t)c.workers, c.seed, &load, err);
+	enum esp_status status = sim_source_load(source, &c, &load, err);
 	for (size_t m = 0; m < sweep->mechanism_count && status == ESP_OK; m++)
 		status = run_one(sweep, &c, source, &load, sweep->mechanisms[m], &sweep->seconds[m * sweep->value_count + v], err);
 	if (status == ESP_OK)
@@ -283,6 +283,10 @@ static enum esp_status show(const struct sweep *sweep, const struct sim_source *
 	if (json)
 		return print_json(sweep, source, text);
 	printf("%s: %s\n", text, sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
+	struct sim_case most = sweep->base;
+	set_value(&most, sweep->over, sweep->values[sweep->value_count - 1]);
+	if (sim_case_notes(&most, source, text)[0])
+		puts(text);
 	return print_table(sweep);
 }
 

@@ -59,6 +59,15 @@ static void draw_factors(struct load *load, const struct model *model, struct rn
 	}
 }
 
+void load_jitter(struct load *load, double most, uint64_t seed)
+{
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	for (uint32_t i = 0; i < load->workers; i++)
+		load->worker_factor[i] *= 1 + most * rng_unit(&rng);
+}
+
 /* ---- the order of sending ---- */
 
 /* The largest parameter of the last layer: its weights. */

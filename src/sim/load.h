@@ -65,6 +65,9 @@ struct load {
 ESP_CHECKED enum esp_status load_init(struct load *load, const struct model *model, uint32_t workers, uint64_t seed, struct error *err);
 void load_fini(struct load *load);
 
+/* Every worker is slower by a factor of its own, drawn evenly from 1 to 1 + most; beside those it has already. */
+void load_jitter(struct load *load, double most, uint64_t seed);
+
 /* Seconds from the start of a worker's backward pass until a gradient is ready. */
 static inline double load_ready_s(const struct load *load, uint32_t worker, uint32_t iteration, uint32_t gradient)
 {
