@@ -111,7 +111,7 @@ def test_plan_refusals():
     refused("sim", "plan", "-", "--nodes", 4, says="holds its plan already", text=text)
     refused("sim", "plan", "-", "--gbps", 0, says="--gbps", text=text)
     refused("sim", "plan", "-", "--delay", "5", "--uplink-delay", "5parsec", says="such as 5us", text=text)
-    refused("sim", "plan", "-", "--delay", "1e9", says="a number alone counts microseconds", text=text)
+    refused("sim", "plan", "-", "--delay", "1e10", says="a number alone counts microseconds", text=text)
     assert document("sim", "plan", "-", "--delay", 5, text=text) == document("sim", "plan", "-", "--delay", "5us", text=text)
     refused("sim", "plan", "-", "--mtu", 100, says="--mtu", text=text)
     refused("sim", "plan", "-", "--trace", "no/such/folder/t.json", status=NO, says="no/such/folder", text=text)
