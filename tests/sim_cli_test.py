@@ -83,6 +83,29 @@ def test_plan_closed_forms():
     assert "8 nodes, 8 chunks: 0.0117440512 s; 112 messages, 112M" in good("sim", "plan", "-", text=text)
 
 
+def test_halving_doubling():
+    """One message at a time fills the links, however many nodes: the default window is no smaller than what is on its way."""
+    for nodes in (8, 32, 64):
+        size, rate = 16 << 20, 10e9 / 8
+        words = ["sim", "plan", "--planner", "halving-doubling", "--nodes", nodes, "--chunks", nodes, "--bytes", size]
+        least = 2 * (nodes - 1) / nodes * size / rate
+        ready = document(*words, "--order", "ready")
+        assert ready["network"]["order"] == "ready" and 0.999999 <= ready["seconds"] / least < 1.001, (nodes, ready["seconds"], least)
+        assert close(document(*words, "--order", "ready", "--credits", 64)["seconds"], ready["seconds"])
+        shared, block = document(*words), document(*words, "--order", "block")
+        assert 1.1 < shared["seconds"] / least < 1.6 and block["seconds"] > ready["seconds"], (nodes, shared["seconds"], block["seconds"])
+
+
+def test_hub():
+    """Hubs of several racks are as fast as their links, unless what queues at them is never held back."""
+    size, rate = 100 << 20, 25e9 / 8
+    words = ["sim", "run", "--collective", "allreduce", "--bytes", size, "--workers", 32, "--racks", 4, "--gbps", 25, "--mechanism", "hub"]
+    least = (8 + 2 * 3 / 4) * size / rate  # a hub sends to its 8 workers, a quarter to 3 hubs, three quarters to their owners
+    fluid = document(*words)["results"][1]["seconds"]
+    queued, held = (document(*words, "--network", "fifo", "--credits", n)["results"][1]["seconds"] for n in (64, 4))
+    assert 1 <= fluid / least < 1.05 and held / least < 1.1 and queued / least > 1.15, (least, fluid, queued, held)
+
+
 def test_table_1():
     """Rounds and bytes of PLink's table 1 when the plans are run: with a second for each way, seconds are rounds."""
     for size, racks in ((4, 4), (4, 2), (8, 4), (3, 3)):

@@ -10,6 +10,7 @@
 
 static const char *const models[] = {"fluid", "fifo", NULL};
 static const char *const orders[] = {"shared", "ready", "block", NULL};
+static const enum cluster_order order_of[] = {CLUSTER_SHARED, CLUSTER_READY, CLUSTER_BLOCK}; /* by those names */
 static const char *const places[] = {"contiguous", "interleaved", NULL};
 
 size_t sim_network_options(struct sim_network *network, struct cli_option *options)
@@ -149,7 +150,7 @@ enum esp_status sim_network_run(const struct sim_network *network, const struct 
 		status = once_run(plan, &(struct once_config){
 			.topology = topology, .place = place, .model = (enum network_model)network->model,
 			.cut_through_sums = network->cut_through, .mtu = (uint32_t)network->mtu,
-			.order = (enum cluster_order)network->order, .credits = (uint32_t)network->credits,
+			.order = order_of[network->order], .credits = (uint32_t)network->credits,
 			.active_chunks = (uint32_t)network->active_chunks, .user = user, .message = message}, out, err);
 	topology_close(made);
 	free(place);

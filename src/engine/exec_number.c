@@ -61,7 +61,8 @@ static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, 
 
 	if (!peer || (lap->count == lap->capacity && !lap_grow(lap)))
 		return false;
-	uint32_t turn = plan_turn(plan, chunk, sends ? exec->config.node : step->node, nth_of(&exec->row, at));
+	uint32_t self = exec->config.node, from = sends ? self : step->node, to = sends ? step->node : self;
+	uint32_t turn = plan_turn(plan, chunk, from, to, nth_of(&exec->row, at));
 	lap->order[lap->count] = (uint64_t)turn << 32 | lap->count;
 	lap->most = turn > lap->most ? turn : lap->most;
 	lap->messages[lap->count++] = (struct lap_message){.peer = peer, .sends = sends};

@@ -107,7 +107,7 @@ enum esp_status mail_send(struct check_run *run, uint32_t from, uint32_t to, str
 		return error_set(run->err, ESP_ENOMEM, "no memory for %u messages", run->message_count);
 	uint64_t key = (uint64_t)from << 32 | to;
 	const struct check_pair *pair = pair_find(run, key);
-	uint32_t turn = plan_turn(run->plan, run->chunk, from, pair->epoch == run->epoch ? pair->count : 0);
+	uint32_t turn = plan_turn(run->plan, run->chunk, from, to, pair->epoch == run->epoch ? pair->count : 0);
 	enum esp_status status = plan_lap(run->plan) > 1 ? check_turn(run, from, pair, turn) : ESP_OK;
 	if (status != ESP_OK)
 		return status;

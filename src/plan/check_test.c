@@ -223,29 +223,29 @@ static void reports(void)
 /* ---- turns ---- */
 
 /* What follows from a message leaves in the same turn. */
-static uint32_t same_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t same_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
-	(void)plan, (void)chunk, (void)from, (void)nth;
+	(void)plan, (void)chunk, (void)from, (void)to, (void)nth;
 	return 0;
 }
 
 /* A node's second message to another comes before its first. */
-static uint32_t second_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t second_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
-	(void)plan, (void)chunk, (void)from;
+	(void)plan, (void)chunk, (void)from, (void)to;
 	return 1 - nth;
 }
 
 /* An owner takes the parts of the others by rank, but they leave the other way round; sums leave last. */
-static uint32_t last_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t last_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
-	(void)nth;
+	(void)to, (void)nth;
 	return from == plan->owner[chunk] ? plan->workers : plan->workers - 1 - from;
 }
 
-static uint32_t first_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t first_first(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
-	(void)nth;
+	(void)to, (void)nth;
 	return from == plan->owner[chunk] ? plan->workers : from;
 }
 
@@ -268,7 +268,7 @@ static bool twice(const struct plan *plan, uint32_t node, const struct plan_piec
 
 /* Two chunks are numbered together, by a planner with these turns. */
 static void check_turns(const struct planner *like, enum plan_collective collective, uint32_t workers,
-                        uint32_t (*turn)(const struct plan *, uint64_t, uint32_t, uint32_t), const char *why)
+                        uint32_t (*turn)(const struct plan *, uint64_t, uint32_t, uint32_t, uint32_t), const char *why)
 {
 	struct planner planner = *like;
 	struct plan_spec spec = {.chunks = {.collective = collective, .workers = workers, .bytes = 16, .chunk_bytes = 8, .align = 8}};
@@ -293,6 +293,9 @@ static void turns(void)
 
 	check_turns(&planner_ring, PLAN_ALLREDUCE, 4, planner_ring.turn, NULL);
 	check_turns(&planner_ring, PLAN_ALLREDUCE, 4, same_turn, "what the row waited for before has turn 0");
+	check_turns(&planner_halving_doubling, PLAN_ALLREDUCE, 4, planner_halving_doubling.turn, NULL);
+	check_turns(&planner_halving_doubling, PLAN_ALLREDUCE, 11, planner_halving_doubling.turn, NULL);
+	check_turns(&planner_halving_doubling, PLAN_ALLREDUCE, 4, same_turn, "what the row waited for before has turn 0");
 	check_turns(&planner_flat, PLAN_ALLREDUCE, 4, first_first, NULL);
 	check_turns(&planner_flat, PLAN_ALLREDUCE, 4, last_first, "after one of a later turn");
 	check_turns(&sends_twice, PLAN_BROADCAST, 2, same_turn, NULL);

@@ -15,10 +15,27 @@
 #include "plan/hypercube.h"
 #include "plan/planner.h"
 
+/*
+ * Neighbours exchange one half of the chunks in the halving and the other half in the doubling, which is last for those in bit 0.
+ * Numbered chunk by chunk, a message of the halving would have to wait until some of the doubling were consumed, as soon as there
+ * are more of them than a window has. So many chunks that any window has room for all between two neighbours are numbered one by one.
+ */
+#define LAP_FROM 16u
+
+static uint32_t halving_lap(const struct plan *plan, struct hypercube cube, uint32_t each)
+{
+	uint64_t lap = (uint64_t)(each ? each : LAP_CHUNKS) * cube.vertices, count = plan->chunks.chunk_count;
+
+	if (plan->chunks.collective != PLAN_ALLREDUCE || count <= LAP_FROM)
+		return 1;
+	return (uint32_t)(lap < count ? lap : count);
+}
+
 static enum esp_status halving_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	struct hypercube cube = hypercube_of(plan->workers);
-	(void)spec;
+
+	plan->lap = halving_lap(plan, cube, spec->lap_chunks);
 	enum esp_status status = plan_spread_owners(plan, cube.vertices, err);
 
 	/* Chunks are spread over vertices; the table holds ranks. */
@@ -81,6 +98,22 @@ void hypercube_spread(const struct route *route, uint32_t node, struct route_bui
 		fan_to(builder, node + 1);
 }
 
+/* The round in which a message leaves if all chunks of the lap start at once: guests, halving from bit 0 up, doubling back, guests. */
+static uint32_t halving_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
+{
+	struct hypercube cube = hypercube_of(plan->workers);
+	uint32_t rounds = (uint32_t)__builtin_ctz(cube.vertices), owner = hypercube_rank(cube, hypercube_vertex(cube, plan->owner[chunk]));
+	(void)nth;
+
+	if (hypercube_is_guest(cube, from))
+		return 0;
+	if (hypercube_is_guest(cube, to))
+		return 2 * rounds + 1;
+	uint32_t vertex = hypercube_vertex(cube, from), bit = vertex ^ hypercube_vertex(cube, to);
+	uint32_t round = (uint32_t)__builtin_ctz(bit);
+	return bit == leaving_bit(cube, vertex, owner) ? 1 + round : 2 * rounds - round;
+}
+
 const struct planner planner_halving_doubling = {
 	.name = "halving-doubling",
 	.summary = "halve the buffer and add, log N times, then double it back: least bytes, 2 log N rounds",
@@ -91,4 +124,5 @@ const struct planner planner_halving_doubling = {
 	.down = hypercube_up,
 	.gather = hypercube_gather,
 	.spread = hypercube_spread,
+	.turn = halving_turn,
 };

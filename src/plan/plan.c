@@ -245,9 +245,9 @@ uint32_t plan_lap(const struct plan *plan)
 	return plan->lap > 1 ? plan->lap : 1;
 }
 
-uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
-	return plan->lap > 1 ? plan->planner->turn(plan, chunk, plan_seat(plan, from), nth) : 0;
+	return plan->lap > 1 ? plan->planner->turn(plan, chunk, plan_seat(plan, from), plan_seat(plan, to), nth) : 0;
 }
 
 /* The first block from `block` on with node on one of its two sides; blocks are those of a pairwise collective. */

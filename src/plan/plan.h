@@ -30,7 +30,7 @@ struct plan_spec {
 	bool leaves;              /* tree: the workers are the leaves, inner nodes are extra nodes */
 	uint32_t servers;         /* central, switch, switch-sum, switch-copy: so many extra nodes own the chunks, in turn. 0: workers do */
 	const struct plan_masters *masters; /* two-level: who sums what, for these groups; NULL: spread by size over all. Copied */
-	uint32_t lap_chunks;      /* ring: chunks of each owner that are numbered together; 0: 4 */
+	uint32_t lap_chunks;      /* ring, halving-doubling: chunks of each owner that are numbered together; 0: 4 */
 };
 
 struct plan {
@@ -111,7 +111,7 @@ uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk)
  * a later turn than every receive before it; the checker sees to that (docs/plans.md).
  */
 uint32_t plan_lap(const struct plan *plan);
-uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth);
+uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth);
 
 /*
  * The nodes that take part in a piece, where that is known to be at most the worker that gives

@@ -49,7 +49,7 @@ struct planner {
 	void (*spread)(const struct route *route, uint32_t node, struct route_builder *builder);
 
 	/* plan_turn(), of a planner that makes laps of more than one chunk (plan->lap). NULL: it makes none. */
-	uint32_t (*turn)(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth);
+	uint32_t (*turn)(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth);
 
 	/* Writes the row itself instead of the five above, and returns true; or returns false. May be NULL. */
 	bool (*row)(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row);
@@ -97,6 +97,9 @@ enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *
 uint32_t star_up(const struct route *route, uint32_t node);
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);
+
+/* Chunks of each owner that a lap has, if nobody says otherwise. */
+#define LAP_CHUNKS 4u
 
 /* The ring, shared by ring and ring-switch. */
 uint32_t ring_lap(const struct chunks *chunks, uint32_t each);

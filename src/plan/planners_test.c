@@ -547,7 +547,7 @@ static void full_rounds(void)
 			for (uint32_t s = 0; s < row.count; s++) {
 				if (row.steps[s].verb != PLAN_SEND)
 					continue;
-				uint32_t turn = plan_turn(plan, lap + i / n, node, nth++);
+				uint32_t turn = plan_turn(plan, lap + i / n, node, row.steps[s].node, nth++);
 				CHECK(turn < turns);
 				count[node * turns + turn]++;
 			}

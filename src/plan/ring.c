@@ -25,7 +25,6 @@ static uint32_t ring_before(const struct route *route, uint32_t node)
  * apart. So there is no order of chunks that suits all links: each has its own, round by round. Several chunks of every
  * owner make a lap, so that a link has something to carry while one of them is on its way to the next node.
  */
-#define LAP_CHUNKS 4u   /* of each owner, if nobody says otherwise */
 #define LAP_SCRATCH 64u /* all chunks of a lap may be in flight: no more of them where they have scratch places */
 
 uint32_t ring_lap(const struct chunks *chunks, uint32_t each)
@@ -57,9 +56,10 @@ static uint32_t ring_owner(const struct route *route)
 }
 
 /* The round in which a message leaves if all chunks of the lap start at once: the sum goes around first, then the result. */
-static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t ring_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	uint32_t workers = plan->workers, owner;
+	(void)to;
 
 	if (plan->chunks.collective == PLAN_ALLREDUCE) { /* asked for every message of a lap, and nothing fixes the owner */
 		owner = plan->owner[chunk];

@@ -214,11 +214,11 @@ static uint32_t ring_switch_up(const struct route *route, uint32_t node)
 }
 
 /* As in a ring, and then from switch to switch. */
-static uint32_t ring_switch_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t nth)
+static uint32_t ring_switch_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	uint32_t workers = plan->workers, owner = plan->owner[chunk], hops = (from + workers - owner) % workers;
 
-	(void)nth;
+	(void)to, (void)nth;
 	if (from < workers)
 		return hops == 0 ? workers - 1 : hops - 1;
 	if (from == switch_of(plan, owner))
