@@ -118,7 +118,7 @@ static enum esp_status seconds_by(const struct search *search, const struct grou
 	return find_seconds(search->topology, is_flat ? NULL : groups->group_of, search->config->find.bytes, search->config->chunk_bytes, out, err);
 }
 
-static enum esp_status compare(struct search *search, const struct found *found, const struct grouping *racks, struct best_result *out,
+static enum esp_status compare(struct search *search, const struct discovered *found, const struct grouping *racks, struct best_result *out,
                                struct error *err)
 {
 	enum esp_status status = seconds_by(search, &found->chosen, &out->chosen, err);
@@ -149,7 +149,7 @@ enum esp_status best_run(const struct best_config *config, struct best_result *o
 {
 	struct discover_case made = {0};
 	struct topology *topology = NULL;
-	struct found found = {0};
+	struct discovered found = {0};
 	struct grouping racks = {0};
 
 	*out = (struct best_result){0};
@@ -169,7 +169,7 @@ enum esp_status best_run(const struct best_config *config, struct best_result *o
 		status = compare(&search, &found, &racks, out, err);
 	free(search.seconds);
 	grouping_fini(&racks);
-	found_fini(&found);
+	discovered_fini(&found);
 	topology_close(topology);
 	discover_close(&made);
 	return status;

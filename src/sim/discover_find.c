@@ -5,7 +5,7 @@
 #include "sim/once.h"
 #include "tune/choose.h"
 
-void found_fini(struct found *found)
+void discovered_fini(struct discovered *found)
 {
 	grouping_fini(&found->root);
 	grouping_fini(&found->chosen);
@@ -53,7 +53,7 @@ static enum esp_status read_both(const struct discover_case *made, const struct 
 	return status;
 }
 
-enum esp_status find_groups(const struct discover_case *made, const struct find_config *config, uint64_t seed, struct found *out,
+enum esp_status find_groups(const struct discover_case *made, const struct find_config *config, uint64_t seed, struct discovered *out,
                             struct error *err)
 {
 	struct matrix latency = {0}, rates = {0};
@@ -62,7 +62,7 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 	uint32_t machines = made->region.spec.machines;
 	enum esp_status status = read_both(made, config, seed, &latency, &rates, err);
 
-	*out = (struct found){0};
+	*out = (struct discovered){0};
 	options.seed = seed;
 	if (status == ESP_OK)
 		status = candidates_make(config->by == FIND_BY_BANDWIDTH ? &rates : &latency, &options, &candidates, err);
@@ -77,7 +77,7 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 	matrix_fini(&latency);
 	matrix_fini(&rates);
 	if (status != ESP_OK)
-		found_fini(out);
+		discovered_fini(out);
 	return status;
 }
 

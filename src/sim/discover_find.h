@@ -17,15 +17,15 @@ struct find_config {
 	uint64_t bytes;             /* of the allreduce that groups are chosen for */
 };
 
-struct found {
+struct discovered {
 	struct grouping root;   /* as the paper has it: round(sqrt(n)) groups         */
 	struct grouping chosen; /* of any number, by the cost model fed with the readings */
 };
 
 /* Reads by the seed and groups. ESP_ENOMEM and what the parts say. */
 ESP_CHECKED enum esp_status find_groups(const struct discover_case *made, const struct find_config *config, uint64_t seed,
-                                        struct found *out, struct error *err);
-void found_fini(struct found *found); /* of zeros: nothing happens */
+                                        struct discovered *out, struct error *err);
+void discovered_fini(struct discovered *found); /* of zeros: nothing happens */
 
 /*
  * Seconds of an allreduce on the topology of a region (host i is worker i), every worker starting at once: two-level by

@@ -32,7 +32,7 @@ static void test_found(void)
 	const struct region_spec spec = racks_of_four(4);
 	const struct find_config config = {.noise = READING_QUIET, .bytes = 100000000};
 	struct discover_case made;
-	struct found found;
+	struct discovered found;
 	struct grouping racks;
 	struct error err = {0};
 
@@ -43,10 +43,10 @@ static void test_found(void)
 		CHECK_MSG(grouping_equal(&found.root, &racks), "seed %llu: adjusted mutual information %g", (unsigned long long)seed, quality_ami(&found.root, &racks));
 		CHECK_U64(found.chosen.nodes, 16);
 		grouping_fini(&racks);
-		found_fini(&found);
+		discovered_fini(&found);
 		discover_close(&made);
 	}
-	found_fini(&(struct found){0});
+	discovered_fini(&(struct discovered){0});
 }
 
 /* Uplinks of one host's rate: two-level by racks is bound by hosts or uplinks, flat by what crosses; both bounds hold, and nearly are met. */

@@ -47,7 +47,7 @@ static enum esp_status summarise(const double *seconds, uint32_t runs, struct sp
 struct run {
 	struct discover_case made;
 	struct topology *topology;
-	struct found found;
+	struct discovered found;
 	struct grouping random, truth;
 	const struct grouping *by[SPEED_WAYS];
 };
@@ -77,7 +77,7 @@ static enum esp_status run_open(struct run *run, const struct speed_config *conf
 
 static void run_close(struct run *run)
 {
-	found_fini(&run->found);
+	discovered_fini(&run->found);
 	grouping_fini(&run->random);
 	grouping_fini(&run->truth);
 	topology_close(run->topology);
