@@ -13,6 +13,7 @@
 #include "group/listen.h"
 #include "group/notice.h"
 #include "runtime/context_account.h"
+#include "runtime/context_ends.h"
 #include "runtime/context_events.h"
 #include "runtime/context_log.h"
 #include "runtime/desk.h"

@@ -8,13 +8,4 @@
 
 extern const struct steward_events context_events;
 
-/* Connects to the ranks of this host, and to those that word is passed on by. */
-ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure *failure);
-
-/* Ends what is unfinished, here only: ESP_EABORTED. */
-void context_end_work(struct context *context);
-
-/* Says good-bye and waits until all have, or for so long. */
-void context_leave(struct context *context, uint64_t patience_ns);
-
 #endif

@@ -38,7 +38,7 @@ int main(void)
 #define CELL BOTH ",operation=\"allreduce\",size=\"16K\""
 	static const char *const lines[] = {
 		"\nespalier_info{" BOTH ",ranks=\"8\",host=\"node7\",version=\"1.2\"} 1\n",
-		"\nespalier_call_seconds_bucket{" CELL ",le=\"1.024e-06\"} 1\n",
+		"\nespalier_call_seconds_bucket{" CELL ",le=\"0.000001024\"} 1\n",
 		"\nespalier_call_seconds_bucket{" CELL ",le=\"0.004194304\"} 1\n",
 		"\nespalier_call_seconds_bucket{" CELL ",le=\"0.016777216\"} 2\n",
 		"\nespalier_call_seconds_bucket{" CELL ",le=\"+Inf\"} 2\n",

@@ -1,0 +1,211 @@
+#include "runtime/context_ends.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clip.h"
+#include "base/clock.h"
+#include "runtime/group.h"
+#include "runtime/membership.h"
+
+/* Those that are powers of two ahead: word reaches all in few hops, and each rank knows few. */
+static uint32_t dial_overlay(struct context *context)
+{
+	uint32_t dialled = 0;
+
+	for (uint64_t step = 1; step < context->size; step *= 2) {
+		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
+
+		steward_dial_control(context->steward, peer);
+		dialled++;
+	}
+	return dialled;
+}
+
+static bool all_met(const struct context *context)
+{
+	return context->neighbours_missing == 0 && context->controls_missing == 0;
+}
+
+void context_wait(struct context *context, uint64_t until_ns)
+{
+	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	context->sleepers++;
+	pthread_cond_timedwait(&context->changed, &context->lock, &at);
+	context->sleepers--;
+}
+
+/* With the lock held: the first rank of that fate; NO_RANK: there is none. */
+static uint32_t find_fate(const struct context *context, enum fate fate)
+{
+	for (uint32_t i = 0; i < context->size; i++) {
+		if (context->fates[i] == fate)
+			return i;
+	}
+	return NO_RANK;
+}
+
+/*
+ * With the lock held: somebody is gone. Who has died is the cause, or who is not heard of; who has left may have given up for the same
+ * reason as we do.
+ */
+static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
+{
+	char who[RANK_TEXT];
+	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT), left = find_fate(context, FATE_LEFT);
+	uint32_t rank = dead != NO_RANK ? dead : silent != NO_RANK ? silent : left;
+
+	if (rank == left)
+		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
+		                   context_rank_text(context, rank, who));
+	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died, or cannot be reached, while the ranks connected to each other",
+	                   context_rank_text(context, rank, who));
+}
+
+/*
+ * With the lock held: the first of those with whom we should be connected and are not, whoever dials, and how many there are. All
+ * ranks that are there connect to each other by themselves, so whoever has not is to blame if time is over.
+ */
+static uint32_t find_first_missing(const struct context *context, uint32_t *out_count)
+{
+	uint32_t first = NO_RANK;
+
+	*out_count = 0;
+	for (uint32_t i = 0; i < context->size; i++) {
+		uint32_t ahead = (i + context->size - context->rank) % context->size, behind = context->size - ahead;
+		bool is_expected = i != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
+
+		if (is_expected && !context->has_met[i] && (*out_count)++ == 0)
+			first = i;
+	}
+	return first;
+}
+
+/* With the lock held: the first of those that we dial and do not reach; NULL: there is none, or nobody can say where it was tried. */
+static const struct unreached *find_first_unreached(const struct context *context)
+{
+	for (uint64_t step = 1; step < context->size; step *= 2) {
+		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
+
+		if (!context->has_reached[peer] && unreached_find(&context->unreached, peer))
+			return unreached_find(&context->unreached, peer);
+	}
+	return NULL;
+}
+
+static enum esp_status name_first_missing(const struct context *context, struct failure *failure)
+{
+	char who[RANK_TEXT], others[32] = "", text[CONTROL_TEXT];
+	const struct unreached *unreached = find_first_unreached(context);
+	uint32_t missing, first = find_first_missing(context, &missing);
+
+	if (unreached && !unreached->by_kernel)
+		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", context_unreached_text(context, unreached, text));
+	if (first == NO_RANK)
+		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
+	if (missing > 1)
+		snprintf(others, sizeof(others), " and %u more", missing - 1);
+	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first, "%s%s joined, but did not connect in time: stopped, or cut off",
+	                   context_rank_text(context, first, who), others);
+}
+
+/* With the lock held: one does not answer, and not as it is busy or stopped. */
+static bool knows_culprit(const struct context *context)
+{
+	const struct unreached *unreached = find_first_unreached(context);
+
+	return unreached && !unreached->by_kernel;
+}
+
+/* Who knows more than that somebody is missing gives up a little before the others would, so that they hear of it. */
+static uint64_t meet_until(uint64_t now, uint64_t deadline)
+{
+	uint64_t left = deadline > now ? deadline - now : 0;
+
+	return deadline - (left / 4 < NS_PER_S / 2 ? left / 4 : NS_PER_S / 2);
+}
+
+enum esp_status context_meet(struct context *context, struct failure *failure)
+{
+	pthread_mutex_lock(&context->lock);
+	context->neighbours_missing += context->local_count - 1;
+	pthread_mutex_unlock(&context->lock);
+	if (context->local_self > 0)
+		steward_dial_shelf(context->steward);
+	uint32_t dialled = dial_overlay(context);
+	pthread_mutex_lock(&context->lock);
+	context->controls_missing += dialled;
+	uint64_t deadline = context->join.deadline_ns, early = meet_until(clock_now_ns(), deadline);
+	for (uint64_t now = clock_now_ns(); now < deadline; now = clock_now_ns()) {
+		if (all_met(context) || context->open_failure.status != ESP_OK || context->gone > 0 || (now >= early && knows_culprit(context)))
+			break;
+		context_wait(context, now < early ? early : deadline);
+	}
+	/* If it is nobody that we know, as all descriptors wait for one rank, others will tell us who. */
+	uint64_t until = clock_now_ns() + context_patience_ns(context);
+	uint32_t missing;
+	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 && !knows_culprit(context) &&
+	       find_first_missing(context, &missing) == NO_RANK && clock_now_ns() < until)
+		context_wait(context, until);
+	enum esp_status status = context->open_failure.status;
+	if (status != ESP_OK)
+		*failure = context->open_failure;
+	else if (!all_met(context) && context->gone > 0)
+		status = name_first_gone(context, failure);
+	else if (!all_met(context))
+		status = name_first_missing(context, failure);
+	bool tells = status != ESP_OK && knows_culprit(context);
+	pthread_mutex_unlock(&context->lock);
+	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */
+		group_fail(context->world, status, failure->rank, failure->text, true);
+	return status;
+}
+
+void context_end_work(struct context *context)
+{
+	uint64_t until = clock_now_ns() + context_patience_ns(context);
+
+	pthread_mutex_lock(&context->lock);
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (group->unfinished == 0)
+			continue;
+		group_visit(group);
+		pthread_mutex_unlock(&context->lock);
+		group_fail(group, ESP_EABORTED, (int32_t)context->rank, "the context was closed with calls unfinished", false);
+		pthread_mutex_lock(&context->lock);
+		group_depart(group);
+	}
+	while (context->live && clock_now_ns() < until)
+		context_wait(context, until);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* Nobody who is still here may need what we have sent: most likely they do not come to esp_fini() at all. */
+static void tell_given_up(struct context *context, uint32_t missing)
+{
+	char who[RANK_TEXT], others[32] = "";
+	uint32_t rank = 0;
+
+	while (rank + 1 < context->size && (rank == context->rank || context->fates[rank] != FATE_HERE))
+		rank++;
+	if (missing > 1)
+		snprintf(others, sizeof(others), " and %u more", missing - 1);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
+	          "this rank any more", context_rank_text(context, rank, who), others, context->conf.linger_seconds);
+}
+
+void context_leave(struct context *context, uint64_t patience_ns)
+{
+	uint64_t until = clock_now_ns() + patience_ns;
+
+	membership_leave(context);
+	pthread_mutex_lock(&context->lock);
+	while (context->gone < context->size - 1 && clock_now_ns() < until)
+		context_wait(context, until);
+	uint32_t missing = context->size - 1 - context->gone;
+	/* Not of a job that has failed, nor where nobody is to be waited for. */
+	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)
+		tell_given_up(context, missing);
+	pthread_mutex_unlock(&context->lock);
+}
