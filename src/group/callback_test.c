@@ -2,9 +2,11 @@
  * Joining through somebody else's all-gather: here, one among threads.
  */
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/check.h"
 #include "group/join.h"
+#include "wire/hello.h"
 
 #define SIZE 4u
 
@@ -107,8 +109,10 @@ static void unfit(void)
 	ranks[2].config.card.rank = 1;
 	check_all_failed("the card of rank 1 stands where that of rank 2 should");
 	ranks_init();
-	ranks[2].config.card.version = 9;
-	check_all_failed("rank 2 speaks version 9 of the protocol, rank 0 version 6");
+	char text[128];
+	ranks[2].config.card.version = HELLO_VERSION + 1;
+	snprintf(text, sizeof(text), "rank 2 speaks version %u of the protocol, rank 0 version %u", HELLO_VERSION + 1, HELLO_VERSION);
+	check_all_failed(text);
 }
 
 static enum esp_status no_gather(void *context, const void *mine, void *all, size_t bytes)

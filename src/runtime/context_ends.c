@@ -1,9 +1,7 @@
 #include "runtime/context_ends.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/clip.h"
 #include "base/clock.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"

@@ -1,7 +1,6 @@
 #include "runtime/context_events.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clip.h"
