@@ -62,6 +62,7 @@ static void measure(uint32_t nodes)
 		exit(1);
 	printf(" %10.3f %10.3f %10u %10u\n", made - start, user_seconds() - made, candidates.count,
 	       candidates.list[choice.index].grouping.count);
+	fflush(stdout);
 	candidates_fini(&candidates);
 	matrix_fini(&matrix);
 }

@@ -247,24 +247,32 @@ static enum esp_status renumber(struct grouping *grouping, struct error *err)
 	return status;
 }
 
+static uint32_t run_polish(struct polish *polish)
+{
+	uint32_t moves = 0, more = 1;
+
+	begin_polish(polish);
+	for (uint32_t sweep = 0; more > 0 && sweep < SWEEPS; sweep++) {
+		more = sweep_moves(polish) + sweep_exchanges(polish);
+		moves += more;
+	}
+	return moves;
+}
+
 enum esp_status affinity_polish(const struct affinity *affinity, uint32_t least, struct grouping *grouping, uint32_t *out_moves,
                                 struct error *err)
 {
 	struct polish polish = {.affinity = affinity, .grouping = grouping, .least = least > 0 ? least : 1};
-	uint32_t moves = 0, more = 1;
+	bool is_worth = affinity->nodes >= AFFINITY_NODES_LEAST && grouping->count > 1;
+	uint32_t moves = 0;
 	enum esp_status status = ESP_OK;
 
 	polish.sizes = calloc(grouping->count, sizeof(*polish.sizes));
 	polish.towards = calloc((size_t)affinity->nodes * grouping->count, sizeof(*polish.towards));
 	if (!polish.sizes || !polish.towards)
 		status = error_set(err, ESP_ENOMEM, "no memory to polish the groups of %u nodes", affinity->nodes);
-	if (status == ESP_OK && affinity->nodes >= AFFINITY_NODES_LEAST && grouping->count > 1) {
-		begin_polish(&polish);
-		for (uint32_t sweep = 0; more > 0 && sweep < SWEEPS; sweep++) {
-			more = sweep_moves(&polish) + sweep_exchanges(&polish);
-			moves += more;
-		}
-	}
+	else if (is_worth)
+		moves = run_polish(&polish);
 	if (status == ESP_OK && moves > 0)
 		status = renumber(grouping, err);
 	free(polish.sizes);

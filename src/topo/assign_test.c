@@ -41,8 +41,8 @@ static double brute_force(const double *cost, uint32_t nodes, uint32_t groups, u
 
 int main(int argc, char **argv)
 {
-	double cost[NODES_MAX * GROUPS_MAX];
-	uint32_t group_of[NODES_MAX];
+	double cost[NODES_MAX * GROUPS_MAX] = {0};
+	uint32_t group_of[NODES_MAX] = {0};
 	struct error err;
 	struct rng rng;
 
