@@ -1,7 +1,6 @@
 #include "topo/candidates.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -27,7 +26,7 @@ static void check_same(const struct candidates *a, const struct candidates *b)
 	CHECK_U64(a->count, b->count);
 	for (uint32_t i = 0; i < a->count; i++) {
 		CHECK(grouping_equal(&a->list[i].grouping, &b->list[i].grouping));
-		CHECK(memcmp(&a->list[i].evidence, &b->list[i].evidence, sizeof(double)) == 0 && a->list[i].silhouette == b->list[i].silhouette);
+		CHECK(a->list[i].evidence == b->list[i].evidence && a->list[i].silhouette == b->list[i].silhouette);
 	}
 }
 

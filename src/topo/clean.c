@@ -28,11 +28,15 @@ static size_t gather_row(const struct matrix *matrix, uint32_t i, const double *
 enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct error *err)
 {
 	double *next = calloc(matrix->size, sizeof(*next)), *row = calloc(matrix->size, sizeof(*row));
-	enum esp_status status = next && row ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the medians of %u nodes", matrix->size);
 
+	if (!next || !row) {
+		free(next);
+		free(row);
+		return error_set(err, ESP_ENOMEM, "no memory for the medians of %u nodes", matrix->size);
+	}
 	for (uint32_t i = 0; i < matrix->size; i++)
 		out_own[i] = 0;
-	for (int round = 0; status == ESP_OK && round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS; round++) {
 		for (uint32_t i = 0; i < matrix->size; i++) {
 			size_t count = gather_row(matrix, i, out_own, row);
 
@@ -43,7 +47,7 @@ enum esp_status clean_own(const struct matrix *matrix, double *out_own, struct e
 	}
 	free(next);
 	free(row);
-	return status;
+	return ESP_OK;
 }
 
 /* All known distances without the nodes' own parts; *out_count of them. NULL: no memory. */
@@ -143,11 +147,15 @@ enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix 
 	size_t pairs = (size_t)matrix->size * (matrix->size - 1) / 2;
 	double *all = calloc(pairs + 1, sizeof(*all));
 	struct suspect *found = calloc(pairs + 1, sizeof(*found));
-	enum esp_status status = all && found ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the distances of %u nodes", matrix->size);
 	uint32_t count = 0;
 
-	double usual = status == ESP_OK ? usual_deviation(matrix, model, all) : 0;
-	for (uint32_t b = 0; status == ESP_OK && b < matrix->size; b++) {
+	if (!all || !found) {
+		free(all);
+		free(found);
+		return error_set(err, ESP_ENOMEM, "no memory for the distances of %u nodes", matrix->size);
+	}
+	double usual = usual_deviation(matrix, model, all);
+	for (uint32_t b = 0; b < matrix->size; b++) {
 		for (uint32_t a = 0; a < b; a++) {
 			struct suspect one = {.a = a, .b = b, .expected = matrix_get(model, a, b), .measured = matrix_get(matrix, a, b)};
 			double off = fabs(one.measured - one.expected);
@@ -158,13 +166,11 @@ enum esp_status clean_suspects(const struct matrix *matrix, const struct matrix 
 				found[count++] = one;
 		}
 	}
-	if (status == ESP_OK) {
-		qsort(found, count, sizeof(*found), compare_suspects);
-		*out_count = count < room ? count : room;
-		for (uint32_t i = 0; i < *out_count; i++)
-			out[i] = found[i];
-	}
+	qsort(found, count, sizeof(*found), compare_suspects);
+	*out_count = count < room ? count : room;
+	for (uint32_t i = 0; i < *out_count; i++)
+		out[i] = found[i];
 	free(all);
 	free(found);
-	return status;
+	return ESP_OK;
 }

@@ -190,7 +190,7 @@ enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t di
 	enum esp_status status = ESP_OK;
 	if (!means.centres || !means.cost || !means.nearest || !means.group_of || !means.before)
 		status = error_set(err, ESP_ENOMEM, "no memory to group %u nodes", nodes);
-	if (status == ESP_OK)
+	else
 		status = run(&means, options, &inertia, err);
 	if (status == ESP_OK)
 		status = grouping_from(out, means.group_of, nodes, err);

@@ -117,7 +117,8 @@ static enum esp_status embedding_init(struct embedding *embedding, uint32_t node
 	if (embedding->points && embedding->startup)
 		return ESP_OK;
 	embedding_fini(embedding);
-	return error_set(err, ESP_ENOMEM, "no memory for an embedding of %u nodes", nodes);
+	(void)error_set(err, ESP_ENOMEM, "no memory for an embedding of %u nodes", nodes);
+	return ESP_ENOMEM;
 }
 
 void embedding_fini(struct embedding *embedding)

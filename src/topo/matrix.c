@@ -6,11 +6,15 @@
 
 enum esp_status matrix_init(struct matrix *matrix, uint32_t size, struct error *err)
 {
-	if (size == 0 || size > MATRIX_SIZE_MAX)
-		return error_set(err, ESP_ELIMIT, "distances between %u nodes: there can be 1 to %u", size, MATRIX_SIZE_MAX);
+	if (size == 0 || size > MATRIX_SIZE_MAX) {
+		(void)error_set(err, ESP_ELIMIT, "distances between %u nodes: there can be 1 to %u", size, MATRIX_SIZE_MAX);
+		return ESP_ELIMIT;
+	}
 	double *at = malloc((size_t)size * size * sizeof(*at));
-	if (!at)
-		return error_set(err, ESP_ENOMEM, "no memory for the distances of %u nodes", size);
+	if (!at) {
+		(void)error_set(err, ESP_ENOMEM, "no memory for the distances of %u nodes", size);
+		return ESP_ENOMEM;
+	}
 	for (size_t i = 0; i < (size_t)size * size; i++)
 		at[i] = i % (size + 1) == 0 ? 0 : NAN;
 	*matrix = (struct matrix){.size = size, .at = at};

@@ -166,9 +166,11 @@ enum esp_status racks_read_kubernetes(const char *text, size_t length, const cha
 	if (!document)
 		return error_set(err, ESP_EPARSE, "line %d: no JSON: %s", reason.line, quote(reason.text, strlen(reason.text), shown));
 	enum esp_status status = racks_hosts_init(&nodes.hosts, hosts, count, err);
-	if (status == ESP_OK && !(nodes.labels = calloc(count, sizeof(*nodes.labels))))
-		status = error_set(err, ESP_ENOMEM, "no memory for the racks of %u hosts", count);
 	if (status == ESP_OK)
+		nodes.labels = calloc(count, sizeof(const json_t *)); /* NOLINT(bugprone-sizeof-expression): pointers are meant */
+	if (status == ESP_OK && !nodes.labels)
+		status = error_set(err, ESP_ENOMEM, "no memory for the racks of %u hosts", count);
+	else if (status == ESP_OK)
 		status = take_document(&nodes, document, label, out);
 	free(nodes.labels);
 	racks_hosts_fini(&nodes.hosts);

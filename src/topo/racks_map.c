@@ -129,8 +129,12 @@ enum esp_status racks_read_map(const char *text, size_t length, const char *cons
 	const char *end = text + length;
 	enum esp_status status = racks_hosts_init(&map.hosts, hosts, count, err);
 
-	if (status == ESP_OK && !(map.cells = calloc((size_t)count * RACKS_LEVELS_MAX, sizeof(*map.cells))))
-		status = error_set(err, ESP_ENOMEM, "no memory for a rack map");
+	if (status == ESP_OK)
+		map.cells = calloc((size_t)count * RACKS_LEVELS_MAX, sizeof(*map.cells));
+	if (status == ESP_OK && !map.cells) {
+		(void)error_set(err, ESP_ENOMEM, "no memory for a rack map");
+		status = ESP_ENOMEM;
+	}
 	while (status == ESP_OK && text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 

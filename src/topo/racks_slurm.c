@@ -158,8 +158,10 @@ static enum esp_status take_words(struct slurm *slurm, const char *at, const cha
 static enum esp_status take_lines(struct slurm *slurm, const char *text, size_t length)
 {
 	char *copy = malloc(length + 1);
-	enum esp_status status = copy ? ESP_OK : error_set(slurm->err, ESP_ENOMEM, "no memory for a topology.conf");
+	enum esp_status status = ESP_OK;
 
+	if (!copy)
+		return error_set(slurm->err, ESP_ENOMEM, "no memory for a topology.conf");
 	for (size_t at = 0; status == ESP_OK && at < length;) {
 		size_t used = 0;
 		uint32_t lines = 0;

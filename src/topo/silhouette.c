@@ -38,10 +38,13 @@ static double of_node(const struct matrix *distances, const struct grouping *gro
 double silhouette(const struct matrix *distances, const struct grouping *grouping)
 {
 	struct means means = {.sum = calloc(grouping->count, sizeof(*means.sum)), .count = calloc(grouping->count, sizeof(*means.count))};
-	double sum = means.sum && means.count ? 0 : NAN;
+	double sum = NAN;
 
-	for (uint32_t node = 0; node < grouping->nodes && !isnan(sum); node++)
-		sum += of_node(distances, grouping, node, &means);
+	if (means.sum && means.count) {
+		sum = 0;
+		for (uint32_t node = 0; node < grouping->nodes; node++)
+			sum += of_node(distances, grouping, node, &means);
+	}
 	free(means.sum);
 	free(means.count);
 	return sum / grouping->nodes;

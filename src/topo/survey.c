@@ -43,7 +43,7 @@ static int compare_names(const void *a, const void *b)
 /* A name that stands there twice, or NULL; *out_status ESP_ENOMEM. */
 static const char *twin(const struct survey *survey, enum esp_status *out_status)
 {
-	char **sorted = malloc(survey->count * sizeof(*sorted));
+	char **sorted = calloc((size_t)survey->count + 1, sizeof(*sorted));
 	const char *found = NULL;
 
 	*out_status = sorted ? ESP_OK : ESP_ENOMEM;
@@ -67,7 +67,9 @@ enum esp_status survey_init(struct survey *survey, const char *const *names, uin
 	if (count == 0 || count > MATRIX_SIZE_MAX)
 		return error_set(err, ESP_ELIMIT, "a survey of %u hosts: there can be 1 to %u", count, MATRIX_SIZE_MAX);
 	survey->names = calloc(count, sizeof(*survey->names));
-	enum esp_status status = survey->names ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
+	if (!survey->names)
+		return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
+	enum esp_status status = ESP_OK;
 	for (uint32_t i = 0; i < count && status == ESP_OK; i++) {
 		size_t length = strlen(names[i]);
 
@@ -233,8 +235,8 @@ static enum esp_status read_matrix(struct reader *reader, struct survey *survey,
 	uint32_t row = 0;
 
 	do {
-		const char *word;
-		size_t length;
+		const char *word = NULL;
+		size_t length = 0;
 
 		if (status == ESP_OK && !next_line(reader, &word, &length))
 			status = error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts", reader->number + 1,
