@@ -138,6 +138,24 @@ static void test_order(uint64_t seed)
 	matrix_fini(&turned);
 }
 
+/* Squares of distances on a line, fitted as distances: only costs below 0 would make the short ones short enough. */
+static void test_never_negative(uint64_t seed)
+{
+	struct embed_options options = {.dimensions = 1, .alpha = 1, .seed = seed};
+	struct embedding embedding;
+	struct matrix matrix;
+	struct error err;
+	struct rng rng;
+
+	rng_init(&rng, seed);
+	plant(&rng, NODES, 1, 2, 0, 1, &matrix);
+	CHECK(embed(&matrix, &options, &embedding, &err) == ESP_OK);
+	for (uint32_t i = 0; i < NODES; i++)
+		CHECK_MSG(embedding.startup[i] >= 0, "node %u costs %g", i, embedding.startup[i]);
+	embedding_fini(&embedding);
+	matrix_fini(&matrix);
+}
+
 /* Nothing to go by: one node, nothing known, all distances 0, all equal. */
 static void test_corners(void)
 {
@@ -188,6 +206,7 @@ int main(int argc, char **argv)
 	test_recovers(seed);
 	test_seeds(seed);
 	test_order(seed);
+	test_never_negative(seed);
 	test_corners();
 	test_options();
 	return 0;
