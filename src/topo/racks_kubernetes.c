@@ -123,7 +123,7 @@ static enum esp_status number_hosts(const struct nodes *nodes, const char *label
 	if (all_have(nodes, ZONE) && strcmp(rack, ZONE) != 0)
 		keys[levels++] = ZONE;
 	keys[levels++] = rack;
-	const char **cells = calloc((size_t)nodes->hosts.count * levels, sizeof(*cells));
+	const char **cells = calloc((size_t)nodes->hosts.count * levels + 1, sizeof(*cells));
 	if (!cells)
 		return error_set(nodes->err, ESP_ENOMEM, "no memory for the racks of %u hosts", nodes->hosts.count);
 	for (size_t i = 0; i < (size_t)nodes->hosts.count * levels; i++)

@@ -188,12 +188,16 @@ static enum esp_status begin_hosts(struct reader *reader, struct survey *survey,
 {
 	uint32_t count = count_words(*reader);
 
-	if (count == 0 || count > MATRIX_SIZE_MAX)
-		return error_set(reader->err, ESP_EPARSE, "line %u: a host has a value for each of 1 to %u hosts", reader->number,
-		                 MATRIX_SIZE_MAX);
+	if (count == 0 || count > MATRIX_SIZE_MAX) {
+		(void)error_set(reader->err, ESP_EPARSE, "line %u: a host has a value for each of 1 to %u hosts", reader->number,
+		                MATRIX_SIZE_MAX);
+		return ESP_EPARSE;
+	}
 	survey->names = calloc(count, sizeof(*survey->names));
-	if (!survey->names)
-		return error_set(reader->err, ESP_ENOMEM, "no memory for the names of hosts");
+	if (!survey->names) {
+		(void)error_set(reader->err, ESP_ENOMEM, "no memory for the names of hosts");
+		return ESP_ENOMEM;
+	}
 	return matrix_init(matrix, count, reader->err);
 }
 
