@@ -39,14 +39,18 @@ static bool is_blank(char c)
 
 static enum esp_status add_leaf(struct slurm *slurm)
 {
-	if (slurm->count == SWITCHES_MAX)
-		return error_set(slurm->err, ESP_EPARSE, "line %u: more than %u switches", slurm->line, SWITCHES_MAX);
+	if (slurm->count == SWITCHES_MAX) {
+		(void)error_set(slurm->err, ESP_EPARSE, "line %u: more than %u switches", slurm->line, SWITCHES_MAX);
+		return ESP_EPARSE;
+	}
 	if (slurm->count == slurm->capacity) {
 		uint32_t capacity = slurm->capacity > 0 ? 2 * slurm->capacity : 16;
 		struct leaf *all = realloc(slurm->all, capacity * sizeof(*all));
 
-		if (!all)
-			return error_set(slurm->err, ESP_ENOMEM, "no memory for the switches of a topology.conf");
+		if (!all) {
+			(void)error_set(slurm->err, ESP_ENOMEM, "no memory for the switches of a topology.conf");
+			return ESP_ENOMEM;
+		}
 		slurm->all = all;
 		slurm->capacity = capacity;
 	}

@@ -242,9 +242,11 @@ static enum esp_status read_matrix(struct reader *reader, struct survey *survey,
 		const char *word = NULL;
 		size_t length = 0;
 
-		if (status == ESP_OK && !next_line(reader, &word, &length))
-			status = error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts", reader->number + 1,
-			                   kind_names[kind], row, matrix->size);
+		if (status == ESP_OK && !next_line(reader, &word, &length)) {
+			(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts", reader->number + 1,
+			                kind_names[kind], row, matrix->size);
+			status = ESP_EPARSE;
+		}
 		if (status == ESP_OK && !matrix->at)
 			status = begin_hosts(reader, survey, matrix);
 		if (status == ESP_OK)
