@@ -315,8 +315,9 @@ enum esp_status survey_print(const struct survey *survey, FILE *file, struct err
 	for (int kind = 0; kind < SURVEY_KINDS; kind++) {
 		const struct matrix *matrix = &survey->matrices[kind];
 
-		if (matrix->at)
-			fprintf(file, "%s\n", kind_names[kind]);
+		if (!matrix->at)
+			continue;
+		fprintf(file, "%s\n", kind_names[kind]);
 		for (uint32_t i = 0; i < matrix->size; i++) {
 			fputs(survey->names[i], file);
 			for (uint32_t j = 0; j < matrix->size; j++) {
