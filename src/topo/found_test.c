@@ -2,7 +2,7 @@
  * How often racks are found, from matrices as probes would give them: a table with --count N runs of each case, and a check that
  * what the lab and ordinary datacenters have is found always.
  *
- * The noise models were fixed before the results were looked at. A latency is what both hosts cost, what the switches between
+ * The noise models were fixed before the results were looked at, the method was not (docs/discovery.md). A latency is what both hosts cost, what the switches between
  * them cost, and noise that only lengthens; a bandwidth is shared by the pairs of its round of a tournament. "jitter 3", "bursts" and
  * "busy links" are meant to be too much for some.
  */
