@@ -226,9 +226,9 @@ enum esp_status probe_run(const struct probe_config *config, struct found *out, 
 	timing_make(&wish, &prober.timing);
 	count_steps(&prober);
 	uint32_t *kept = calloc(config->hosts, sizeof(*kept));
+	if (!kept)
+		return error_set(err, ESP_ENOMEM, "no memory to probe %u hosts", config->hosts);
 	enum esp_status status = allocate(&prober, err);
-	if (status == ESP_OK && !kept)
-		status = error_set(err, ESP_ENOMEM, "no memory to probe %u hosts", config->hosts);
 	if (status == ESP_OK) {
 		open_ports(&prober);
 		status = run(&prober, kept, &found, err);

@@ -32,8 +32,8 @@ static void note_rates(const struct prober *prober, const uint32_t *kept, uint32
 static enum esp_status note_uplinks(const struct prober *prober, const uint32_t *kept, uint32_t count, struct found *found, struct error *err)
 {
 	uint32_t hosts = prober->config->hosts, groups = found->grouping.count;
-	struct report_row *rows = calloc((size_t)count * count, sizeof(*rows));
-	double *rates = calloc(2 * (size_t)groups, sizeof(*rates));
+	struct report_row *rows = calloc((size_t)count * count + 1, sizeof(*rows));
+	double *rates = calloc(2 * (size_t)groups + 1, sizeof(*rates));
 
 	if (!rows || !rates) {
 		free(rows);
