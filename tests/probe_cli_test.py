@@ -167,6 +167,13 @@ def test_ranks_of_this_machine(folder):
     assert status == NO and "one host" in err and out == "", (status, out, err)
 
 
+def test_alone_at_start():
+    """A job on one host has no network to probe, and runs."""
+    done = subprocess.run([ESPALIER, "run", "-n", "2", "--env", "ESP_TOPOLOGY=probe", "--", ESPALIER, "bench", "barrier", "--iters", "2"], env=CLEAN,
+                          capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    assert done.returncode == OK, (done.returncode, done.stderr)
+
+
 VICTIM = """
 import os, subprocess, sys, time
 words = sys.argv[1:]
@@ -225,6 +232,14 @@ def find_racks(seed, folder):
     return found["truth"]["adjusted_mutual_information"]
 
 
+def probe_at_start():
+    """A job that probes its own network when it starts, and plans by what it finds."""
+    done = lab("run", "--no-prefix", "--env", "ESP_TOPOLOGY=probe", "--env", "ESP_LOG=info", "--", ESPALIER, "bench", "allreduce", "--size", "64K",
+               "--iters", 2)
+    said = done.stdout + done.stderr
+    assert said.count("topology that was probed: 4 hosts, 4 of them in this job") == 4 and "not probed" not in said, said
+
+
 def test_lab(folder):
     up = lab("up", "--racks", 2, "--hosts", 2, "--rate", "50mbit", "--oversubscribe", 2, "--seed", 3, check=False)
     if up.returncode != OK:
@@ -235,6 +250,7 @@ def test_lab(folder):
         while not tries or (tries[-1] < 0.999 and len(tries) < 3):
             tries.append(find_racks(len(tries), folder))
         assert tries[-1] > 0.999, f"the racks were not found: adjusted mutual information {tries}"
+        probe_at_start()
     finally:
         lab("down")
 
@@ -250,6 +266,7 @@ def main():
             test_malformed(folder)
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)
+            test_alone_at_start()
             test_vanishing()
         else:
             test_lab(folder)

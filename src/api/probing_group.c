@@ -112,6 +112,25 @@ static enum esp_status ask_kind(const struct matrix *matrix, const struct verdic
 	return status;
 }
 
+/* Is there a host of which less than half is known? Nobody can say where that is. */
+static bool is_sketchy(const struct matrix *matrix)
+{
+	for (uint32_t i = 0; i < matrix->size; i++) {
+		uint32_t known = 0;
+		for (uint32_t j = 0; j < matrix->size; j++)
+			known += j != i && isfinite(matrix_get(matrix, i, j));
+		if (2 * known < matrix->size - 1)
+			return true;
+	}
+	return matrix->size == 0;
+}
+
+/* Is this kind left aside, as the other one is better known? */
+static bool is_left_aside(const struct survey *survey, uint32_t kind)
+{
+	return is_sketchy(&survey->matrices[kind]) && !is_sketchy(&survey->matrices[SURVEY_KINDS - 1 - kind]);
+}
+
 static const struct candidate *chosen_of(const struct verdict_kind *kind)
 {
 	return &kind->candidates.list[kind->choice.index];
@@ -328,7 +347,8 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
-		status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
+		if (!is_left_aside(survey, k))
+			status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
 		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, &verdict, err);
 	if (status == ESP_OK)

@@ -62,14 +62,10 @@ static bool is_bandwidth_known(const struct collect_input *input, uint32_t a, ui
 
 typedef bool pair_fn(const struct collect_input *input, uint32_t a, uint32_t b);
 
-static bool is_deaf_to_latency(const struct collect_input *input, uint32_t a, uint32_t b)
+/* Neither of what was measured is known. */
+static bool is_unknown(const struct collect_input *input, uint32_t a, uint32_t b)
 {
-	return !is_latency_known(input, a, b);
-}
-
-static bool is_deaf_to_bandwidth(const struct collect_input *input, uint32_t a, uint32_t b)
-{
-	return !is_bandwidth_known(input, a, b);
+	return !(input->latency && is_latency_known(input, a, b)) && !(input->bandwidth && is_bandwidth_known(input, a, b));
 }
 
 /*
@@ -96,27 +92,11 @@ static void expel(const struct collect_input *input, enum probe_fate *fates, pai
 	}
 }
 
-/* Where nobody gets an answer the way of asking is closed (UDP, say), and that is no host's fault. */
-static bool is_known_at_all(const struct collect_input *input, const enum probe_fate *fates, pair_fn *is_unknown)
-{
-	uint64_t pairs = 0, unknown = 0;
-
-	for (uint32_t a = 0; a < input->hosts; a++)
-		for (uint32_t b = 0; b < a; b++)
-			if (fates[a] == PROBE_IN && fates[b] == PROBE_IN) {
-				pairs++;
-				unknown += is_unknown(input, a, b);
-			}
-	return pairs > 0 && unknown < pairs;
-}
-
+/* A host that answers one kind of probe is there. Where UDP does not pass, say, all are known by bandwidth alone. */
 void collect_expel(const struct collect_input *input, enum probe_fate *fates)
 {
 	expel(input, fates, collect_contradicts, PROBE_LIES);
-	if (input->latency && is_known_at_all(input, fates, is_deaf_to_latency))
-		expel(input, fates, is_deaf_to_latency, PROBE_SILENT);
-	if (input->bandwidth && is_known_at_all(input, fates, is_deaf_to_bandwidth))
-		expel(input, fates, is_deaf_to_bandwidth, PROBE_SILENT);
+	expel(input, fates, is_unknown, PROBE_SILENT);
 }
 
 /* ---- distances ---- */

@@ -146,7 +146,7 @@ static void *take_part(void *argument)
 		.key = "the key of a job ..............",
 		.latency = true,
 		.bandwidth = true,
-		.seconds = 1,
+		.seconds = 2,
 		.streams = 2,
 		.seed = 7,
 		.exchange = exchange,
