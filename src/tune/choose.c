@@ -306,9 +306,14 @@ enum esp_status tune_choose_grouping(const struct tune_network *network, const u
 	uint32_t nodes = network->nodes, best_groups = 0;
 	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
 	double best = 0;
-	enum esp_status status = order && first ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
+	enum esp_status status = ESP_OK;
 
 	*out_best = 0;
+	if (!order || !first) {
+		free(order);
+		free(first);
+		return error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
+	}
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
 		uint32_t groups = 0;
 		double seconds = 0;
