@@ -318,7 +318,7 @@ static void order_by_groups(struct rng *rng)
 {
 	for (int i = 0; i < 200; i++) {
 		uint32_t racks = 1u << rng_below(rng, 3), per_rack = 1u << rng_below(rng, 3), n = racks * per_rack;
-		uint32_t seats[64], group_of[64], order[64], at = 0;
+		uint32_t seats[64], group_of[64] = {0}, order[64], at = 0;
 		struct plan_spec spec = {
 			.chunks = {.collective = PLAN_ALLREDUCE, .workers = n, .bytes = 64 * n, .chunk_bytes = 64, .align = 4},
 			.in_place = i % 2,
