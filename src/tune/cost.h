@@ -24,9 +24,9 @@
 #define TUNE_ROUND 30e-6
 /*
  * Rounds never overlap wholly: later ones wait behind earlier ones on the same links. Of what rounds cost more when they come one
- * after the other, so much stays for each beyond the second. In the simulator it is 0.01 to 0.15 (docs/topology.md).
+ * after the other, so much stays for each beyond the second. In the simulator it is 0.01 to 0.15, mostly below 0.05 (docs/topology.md).
  */
-#define TUNE_LAG 0.1
+#define TUNE_LAG 0.05
 
 struct tune_network {
 	uint32_t nodes; /* of the plans: workers */
