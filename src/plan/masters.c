@@ -1,5 +1,6 @@
 #include "plan/masters.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 		a = b;
 		b = rest;
 	}
+	assert(a > 0);
 	return a;
 }
 
@@ -50,6 +52,7 @@ static uint32_t suit_slots(const uint32_t *sizes, uint32_t groups, uint32_t work
 		round = longer <= ROUND_MOST ? longer : round;
 		largest = size > largest ? size : largest;
 	}
+	assert(round > 0); /* there are workers */
 	uint64_t wanted = SLOTS_PER_MEMBER * largest, slots = (wanted + round - 1) / round * round;
 	return slots <= PLAN_SLOTS_MAX ? (uint32_t)slots : PLAN_SLOTS_MAX;
 }

@@ -3,7 +3,7 @@
  *
  * Blame of node i is beta l(i) + gamma t(i): t(i), how long its bytes take (longest round trip plus bytes over rate), as a
  * fraction of the longest; l(i), how much it moves beyond what the least loaded node moves, as a fraction of the spread. The
- * paper gives no weights, no threshold, and no l(i) when all loads are equal. Chosen here (docs/discovery.md says why):
+ * paper gives no weights, no threshold, and no l(i) when all loads are equal. Chosen here (docs/retuning.md says why):
  *
  *     gamma 8, beta 1     time is what is to be short; balance decides between nodes whose times are alike
  *     spread              at least a twentieth of the largest load: so l(i) is 0 when all are equal, and small

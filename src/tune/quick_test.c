@@ -28,6 +28,8 @@ static double best_from(struct plan_masters *masters, const uint64_t *rates, enu
 	uint32_t slots = masters->slots, all = slots * (1 + masters->groups);
 	double best = INFINITY;
 
+	CHECK(slots > 0);
+
 	if (at == all)
 		return longest(masters, rates, count);
 	for (uint32_t choice = 0; choice < (at < slots ? masters->groups : masters->workers); choice++) {
@@ -53,7 +55,7 @@ static void compare(struct rng *rng, enum tune_count count, struct ratios *ratio
 	static const uint32_t sizes[] = {4, 4, 5, 3, 4};
 	uint32_t which = (uint32_t)rng_below(rng, 5), workers = sizes[which];
 	uint32_t slots = 1 + (uint32_t)rng_below(rng, workers == 5 ? 3 : SLOTS);
-	uint64_t rates[NODES];
+	uint64_t rates[NODES] = {0};
 	struct plan_masters masters, tried = {0};
 	struct error err;
 

@@ -8,6 +8,7 @@
 #define OWN_BELOW 667u
 #define OWN_ABOVE 1500u
 #define ONE 1000u
+#define BUSY_LEAST 500u
 
 uint64_t tune_sample_time(const struct tune_sample *sample)
 {
@@ -31,11 +32,24 @@ uint64_t tune_sample_bytes(const struct tune_sample *sample)
 	return sum;
 }
 
-uint64_t tune_node_rate(const struct tune_node *node)
+/* What the rate would be without the time in which connections were idle. */
+static uint64_t stretch(uint64_t rate, uint64_t busy, uint64_t bytes)
 {
-	if (node->send_rate == 0 || node->receive_rate == 0)
-		return node->send_rate + node->receive_rate;
-	return node->send_rate < node->receive_rate ? node->send_rate : node->receive_rate;
+	uint64_t share = busy > 0 && bytes > 0 ? busy / bytes : ONE;
+
+	share = share < BUSY_LEAST ? BUSY_LEAST : share > ONE ? ONE : share;
+	return rate / share * ONE + rate % share * ONE / share;
+}
+
+uint64_t tune_node_rate(const struct tune_sample *sample, uint32_t node)
+{
+	const struct tune_node *at = &sample->at[node];
+	uint64_t out = stretch(at->send_rate, at->send_busy, at->sent_bytes);
+	uint64_t in = stretch(at->receive_rate, at->receive_busy, at->received_bytes);
+
+	if (out == 0 || in == 0)
+		return out + in;
+	return (out < in) != sample->is_chain ? out : in;
 }
 
 static int compare(const void *a, const void *b)

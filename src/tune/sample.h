@@ -8,6 +8,7 @@
 #ifndef TUNE_SAMPLE_H
 #define TUNE_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tune_node {
@@ -16,6 +17,11 @@ struct tune_node {
 	uint64_t send_rate;      /* sum of BW(i, j), bytes per second while there was something to send; 0: unknown */
 	uint64_t receive_rate;   /* sum of BW(j, i); 0: unknown                                          */
 	uint64_t cross_rate;     /* the part of send_rate that goes to other groups; 0: unknown          */
+	/*
+	 * For how much of the window there was something under way, in thousandths, times the bytes, of each connection, added up;
+	 * 0: unknown. Who had something under way all the time is at its limit; who had not could have carried more.
+	 */
+	uint64_t send_busy, receive_busy;
 	uint64_t rtt_ns;         /* the longest round trip to a peer; 0: unknown                         */
 	uint64_t time_ns;        /* in which calls were under way, as this node saw it                   */
 };
@@ -23,6 +29,11 @@ struct tune_node {
 struct tune_sample {
 	uint32_t nodes;
 	const struct tune_node *at;
+	/*
+	 * Calls ran by a plan without masters, in which a node has one peer to send to and one to receive from, as around a ring.
+	 * A slow node then makes one direction of each of its neighbours slow, and both of its own.
+	 */
+	bool is_chain;
 };
 
 /*
@@ -32,8 +43,11 @@ struct tune_sample {
 uint64_t tune_sample_time(const struct tune_sample *sample);
 /* Bytes that all nodes sent. */
 uint64_t tune_sample_bytes(const struct tune_sample *sample);
-/* What a node can move: the slower of its two directions. 0: unknown. */
-uint64_t tune_node_rate(const struct tune_node *node);
+/*
+ * What a node can move: the slower of its two directions; in a chain the faster. 0: unknown. A node whose connections were
+ * idle for a while is taken to be as much faster, twice at the most.
+ */
+uint64_t tune_node_rate(const struct tune_sample *sample, uint32_t node);
 
 /* The middle one of those that are known; 0: none is. scratch: as many. */
 uint64_t tune_median(const uint64_t *rates, uint32_t count, uint64_t *scratch);

@@ -9,13 +9,20 @@ static void test_sums(void)
 		{.sent_bytes = 20, .send_rate = 9, .time_ns = 100},
 		{.sent_bytes = 30},
 	};
-	struct tune_sample sample = {3, nodes};
+	struct tune_sample sample = {.nodes = 3, .at = nodes};
 
 	CHECK_U64(tune_sample_bytes(&sample), 60);
 	CHECK_U64(tune_sample_time(&sample), 100); /* the one without is no zero */
-	CHECK_U64(tune_node_rate(&nodes[0]), 5);
-	CHECK_U64(tune_node_rate(&nodes[1]), 9);
-	CHECK_U64(tune_node_rate(&nodes[2]), 0);
+	CHECK_U64(tune_node_rate(&sample, 0), 5);
+	CHECK_U64(tune_node_rate(&sample, 1), 9);
+	CHECK_U64(tune_node_rate(&sample, 2), 0);
+	nodes[1].sent_bytes = 100; /* idle for a quarter of the time */
+	nodes[1].send_busy = 100 * 750;
+	CHECK_U64(tune_node_rate(&sample, 1), 12);
+	nodes[1].send_busy = 100 * 10;
+	CHECK_U64(tune_node_rate(&sample, 1), 18);
+	sample.is_chain = true;
+	CHECK_U64(tune_node_rate(&sample, 0), 7);
 }
 
 static void test_level(void)

@@ -8,6 +8,11 @@
 #define ONE 1000u           /* the median, in weights                                       */
 #define SHIFTED_PERCENT 25u /* a weight that differs so much from the one dealt by          */
 #define WORTH_PERCENT 10u   /* and so much, once steps have changed; half of it in bytes: less is not worth it */
+#define WEIGHT_LEAST 400u   /* a node that is slower than this has no master in any case */
+#define DOUBTFUL 500u       /* a weight below this is that of a slow node whatever the time */
+#define FAST 1500u          /* and one above this that of a fast one */
+#define EXPLAINED_PERCENT 135u
+#define DISTRUST 64u        /* windows */
 #define WORSE_PERCENT 10u   /* steps that are so much longer than before: Quicktune was wrong */
 #define COST_BYTES (UINT64_C(1) << 20)
 
@@ -23,10 +28,11 @@ static bool allocate(struct tuner *tuner, uint32_t workers)
 	tuner->weights = calloc(workers, sizeof(*tuner->weights));
 	tuner->cross_weights = calloc(workers, sizeof(*tuner->cross_weights));
 	tuner->sorted = calloc(workers, sizeof(*tuner->sorted));
+	tuner->is_light = calloc(workers, sizeof(*tuner->is_light));
 	tuner->scratch.bytes = calloc(workers, sizeof(*tuner->scratch.bytes));
 	tuner->scratch.blame = calloc(workers, sizeof(*tuner->scratch.blame));
 	tuner->scratch.tried = calloc(workers, sizeof(*tuner->scratch.tried));
-	return tuner->rates && tuner->cross && tuner->doubted && tuner->doubted_cross && tuner->dealt && tuner->weights && tuner->cross_weights && tuner->sorted &&
+	return tuner->rates && tuner->cross && tuner->doubted && tuner->doubted_cross && tuner->dealt && tuner->weights && tuner->cross_weights && tuner->sorted && tuner->is_light &&
 	       tuner->scratch.bytes && tuner->scratch.blame && tuner->scratch.tried;
 }
 
@@ -60,6 +66,7 @@ void tuner_fini(struct tuner *tuner)
 	free(tuner->weights);
 	free(tuner->cross_weights);
 	free(tuner->sorted);
+	free(tuner->is_light);
 	free(tuner->scratch.bytes);
 	free(tuner->scratch.blame);
 	free(tuner->scratch.tried);
@@ -79,7 +86,7 @@ static uint64_t mix(uint64_t before, uint64_t now, unsigned weight)
 static void mix_rates(uint64_t *rates, uint64_t *cross, const struct tune_sample *sample, bool afresh, unsigned weight)
 {
 	for (uint32_t i = 0; i < sample->nodes; i++) {
-		rates[i] = mix(afresh ? 0 : rates[i], tune_node_rate(&sample->at[i]), weight);
+		rates[i] = mix(afresh ? 0 : rates[i], tune_node_rate(sample, i), weight);
 		cross[i] = mix(afresh ? 0 : cross[i], sample->at[i].cross_rate, weight);
 	}
 }
@@ -117,17 +124,64 @@ static bool differs(uint64_t a, uint64_t b, unsigned percent)
 static bool weights_differ(const struct tuner *tuner, unsigned percent)
 {
 	for (uint32_t i = 0; i < tuner->masters.workers; i++) {
-		if (differs(tuner->weights[i], tuner->dealt[i], percent))
+		uint64_t now = tuner->weights[i] > WEIGHT_LEAST ? tuner->weights[i] : WEIGHT_LEAST;
+		uint64_t then = tuner->dealt[i] > WEIGHT_LEAST ? tuner->dealt[i] : WEIGHT_LEAST;
+
+		if (differs(now, then, percent))
 			return true;
 	}
 	return false;
 }
 
+/*
+ * How long should a window have taken, if no node was slow? As long as its busiest node needs. If it did not take much longer,
+ * low rates are no sign of a slow node: who has few masters has few connections, whose other ends are busy, and shows less than it
+ * can. Without this a node that has lost its masters once would look slow for ever. A node that has as much to do as the
+ * others is believed.
+ */
+static void judge_time(struct tuner *tuner, const struct tune_sample *sample, uint64_t time)
+{
+	uint64_t most = 1;
+
+	for (uint32_t i = 0; i < sample->nodes; i++) {
+		const struct tune_node *node = &sample->at[i];
+
+		most = node->sent_bytes > most ? node->sent_bytes : most;
+		most = node->received_bytes > most ? node->received_bytes : most;
+	}
+	wide wide_now = (wide)time * COST_BYTES / most;
+	uint64_t now = wide_now > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : (uint64_t)wide_now, known = tuner->scale + tuner->scale / 100;
+	/* The best that was seen, but it may become worse in time. */
+	tuner->scale = tuner->scale == 0 || now < known ? now : known;
+	tuner->distrust -= tuner->distrust > 0;
+	tuner->is_explained = tuner->distrust == 0 && now <= tuner->scale / 100 * EXPLAINED_PERCENT;
+	for (uint32_t i = 0; i < sample->nodes; i++) {
+		uint64_t sent = sample->at[i].sent_bytes, received = sample->at[i].received_bytes;
+
+		tuner->is_light[i] = (sent > received ? sent : received) < most / 10 * 9;
+	}
+}
+
+/* Rates into weights; returns the median. */
+static uint64_t level(struct tuner *tuner)
+{
+	uint64_t median = tune_level(tuner->weights, tuner->masters.workers, tuner->sorted);
+
+	for (uint32_t i = 0; tuner->is_explained && i < tuner->masters.workers; i++) {
+		bool seems_slow = tuner->weights[i] >= DOUBTFUL && tuner->weights[i] < ONE && tuner->is_light[i];
+		bool seems_fast = tuner->weights[i] > ONE && tuner->weights[i] <= FAST;
+
+		if (seems_slow || seems_fast)
+			tuner->weights[i] = ONE;
+	}
+	return median;
+}
+
 static bool has_shifted(struct tuner *tuner, const struct tune_sample *sample)
 {
 	for (uint32_t i = 0; i < sample->nodes; i++)
-		tuner->weights[i] = tune_node_rate(&sample->at[i]);
-	(void)tune_level(tuner->weights, sample->nodes, tuner->sorted);
+		tuner->weights[i] = tune_node_rate(sample, i);
+	(void)level(tuner);
 	return weights_differ(tuner, SHIFTED_PERCENT);
 }
 
@@ -137,7 +191,7 @@ static uint64_t weigh(struct tuner *tuner)
 	uint32_t nodes = tuner->masters.workers;
 
 	memcpy(tuner->weights, tuner->rates, nodes * sizeof(*tuner->rates));
-	return tune_level(tuner->weights, nodes, tuner->sorted);
+	return level(tuner);
 }
 
 /*
@@ -199,6 +253,21 @@ static bool loads_differ(const struct plan_masters *a, const struct plan_masters
 	return false;
 }
 
+/*
+ * A node that has recovered has few masters, and who has little to send shows less than it can: its peers are busy with each
+ * other. So what it shows is a lower bound, and it is given half of what is missing to the median on trust. If that is too much,
+ * steps become longer, and it is taken back.
+ */
+static void trust_risen(struct tuner *tuner)
+{
+	for (uint32_t i = 0; i < tuner->masters.workers; i++) {
+		uint64_t weight = tuner->weights[i];
+
+		if (weight < ONE && weight > tuner->dealt[i] && differs(weight, tuner->dealt[i], SHIFTED_PERCENT))
+			tuner->weights[i] = (weight + ONE) / 2;
+	}
+}
+
 static enum tune_act deal_anew(struct tuner *tuner, struct tune_report *out)
 {
 	if (!weights_differ(tuner, WORTH_PERCENT)) {
@@ -206,6 +275,7 @@ static enum tune_act deal_anew(struct tuner *tuner, struct tune_report *out)
 		return TUNE_NOTHING;
 	}
 	remember_masters(tuner);
+	trust_risen(tuner);
 	weigh_groups(tuner);
 	/* The node's own memory ran out: its table would be another than that of the others. */
 	if (tune_quick(&tuner->masters, tuner->weights, tuner->cross_weights, TUNE_COUNT_ALL) != ESP_OK) {
@@ -230,6 +300,7 @@ static enum tune_act take_back(struct tuner *tuner, struct tune_report *out)
 	swap_masters(tuner);
 	out->moved = count_moved(&tuner->masters, &tuner->before);
 	tuner->cost_before = 0;
+	tuner->distrust = DISTRUST;
 	tune_watch_changed(&tuner->watch);
 	return TUNE_TAKEN_BACK;
 }
@@ -271,6 +342,8 @@ bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tu
 	tuner->steps++;
 	out->cost = (uint64_t)cost;
 	bool was_in_doubt = tuner->watch.doubts > 0;
+	if (tuner->watch.skip == 0)
+		judge_time(tuner, sample, time);
 	out->verdict = tune_watch_step(&tuner->watch, out->cost, has_shifted(tuner, sample));
 	if (out->verdict == TUNE_SETTLING)
 		return false;
@@ -286,7 +359,7 @@ bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tu
 		out->act = take_back(tuner, out);
 	else if (is_trigger(out->verdict))
 		out->act = deal_anew(tuner, out);
-	else
+	else if (!sample->is_chain)
 		out->act = move_few(tuner, sample, out->median_rate, out);
 	if (out->act != TUNE_NOTHING)
 		tuner->has_rates = false;
@@ -296,6 +369,22 @@ bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tu
 uint64_t tuner_rate(const struct tuner *tuner, uint32_t node)
 {
 	return tuner->rates[node];
+}
+
+bool tuner_needs_masters(const struct tuner *tuner)
+{
+	const struct plan_masters *masters = &tuner->masters;
+	uint64_t nodes = masters->workers, least = ONE, with = 0;
+
+	/* In thousandths of what a node of weight 1000 takes for one chunk of every slot. */
+	for (uint32_t i = 0; i < nodes; i++) {
+		uint64_t time = plan_masters_load(masters, i) * ONE / tuner->dealt[i];
+
+		least = tuner->dealt[i] < least ? tuner->dealt[i] : least;
+		with = time > with ? time : with;
+	}
+	uint64_t without = 2 * (nodes - 1) * masters->slots * ONE / nodes / least;
+	return with + with / 100 * WORTH_PERCENT < without;
 }
 
 /* ---- words ---- */

@@ -38,6 +38,10 @@ struct tuner {
 	struct tune_fine fine;
 	uint64_t steps;
 	uint64_t cost_before;  /* Quicktune's last change; 0: nothing to compare with  */
+	uint64_t scale;        /* ns in which the busiest node moved 2^20 bytes when all was well; 0: not known yet */
+	bool is_explained;     /* the last window took as long as its busiest node needs when all is well */
+	uint32_t distrust;     /* windows for which nothing is made of that: it was wrong */
+	bool *is_light;        /* by node: it had less to do than the busiest             */
 	bool has_rates;
 	bool broken;           /* memory ran out: nothing is changed any more, and whoever installs masters must say so */
 	uint64_t *rates;       /* measured, bytes per second, smoothed over windows without doubt */
@@ -57,8 +61,14 @@ void tuner_fini(struct tuner *tuner);
 bool tuner_step(struct tuner *tuner, const struct tune_sample *sample, struct tune_report *out);
 
 /*
+ * A plan without masters, a ring, has every node move the same, as fast as the slowest. By the rates that masters were dealt
+ * by: would a plan with these masters be faster by more than a tenth? False while all nodes are alike.
+ */
+bool tuner_needs_masters(const struct tuner *tuner);
+
+/*
  * The measured rate of a node, bytes per second; 0: not known yet. For a topology that says what the network is like now
- * (choose.h): a host's rate, where a plan other than one of two levels is in use.
+ * (choose.h): a host's rate.
  */
 uint64_t tuner_rate(const struct tuner *tuner, uint32_t node);
 
