@@ -205,7 +205,11 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	const struct planner *const fitting[] = {plan_planner_find("two-level"), plan_planner_find("three-level")};
 	bool is_shared = !only && layout->hosts < layout->members;
 	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
+	bool spares = layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLANS_BY_MASTERS;
 	struct error err;
+
+	if (!only && !is_shared && spares) /* masters can be where it is fast */
+		only = fitting[0];
 
 	*out = NULL;
 	if (!has_choice(plans, layout, request->call))
@@ -226,6 +230,20 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 		}
 	}
 	return ESP_OK;
+}
+
+const uint32_t *plans_groups(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes)
+{
+	struct layout with_masters = *layout;
+	struct call free_call = *call;
+	const struct tune_way *way;
+	struct failure failure;
+
+	with_masters.by_masters = true;
+	free_call.planner = NULL;
+	if (choose_way(plans, &(struct request){&with_masters, &free_call, bytes}, &way, &failure) != ESP_OK || !way)
+		return NULL;
+	return way->group_of;
 }
 
 /* ---- making and keeping ---- */
@@ -257,6 +275,12 @@ void plans_fini(struct plans *plans)
 	}
 }
 
+/* What a plan of this planner depends on beside the call. */
+static uint64_t version_for(const struct layout *layout, const struct planner *planner)
+{
+	return planner_needs_groups(planner) ? layout->masters_version : layout->choice_version;
+}
+
 static bool is_for(const struct planned *kept, const struct planned *wanted)
 {
 	return kept->collective == wanted->collective && kept->planner == wanted->planner && kept->way == wanted->way && kept->root == wanted->root &&
@@ -266,7 +290,7 @@ static bool is_for(const struct planned *kept, const struct planned *wanted)
 
 bool plans_is_stale(const struct layout *layout, const struct planned *planned)
 {
-	return planner_needs_groups(planned->planner) && planned->masters_version != layout->masters_version;
+	return planned->masters_version != version_for(layout, planned->planner);
 }
 
 static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes, const uint64_t *weights)
@@ -385,7 +409,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		.bytes = bytes,
 		.chunk_bytes = chunk_bytes,
 		.in_place = in_place,
-		.masters_version = planner_needs_groups(planner) ? layout->masters_version : 0,
+		.masters_version = version_for(layout, planner),
 		.used = plans ? ++plans->calls : 0,
 	};
 

@@ -28,6 +28,8 @@ struct layout {
 	uint32_t credits, lanes;
 	const struct plan_masters *masters; /* of plans of two levels with these groups; NULL: spread evenly */
 	uint64_t masters_version;     /* counts their changes */
+	bool by_masters;              /* a node is slow: large allreduces run by a plan that can spare it (retune.h) */
+	uint64_t choice_version;      /* counts changes of that */
 	const uint64_t *lane_weights; /* by lane, in the order in which calls take them; NULL: all alike */
 };
 
@@ -67,6 +69,10 @@ ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *
                                       uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
 /* Has it other masters than such a plan would have now? */
 bool plans_is_stale(const struct layout *layout, const struct planned *planned);
+/* The groups that a plan with masters would have, where the topology says so; NULL: there is none. Valid as long as the plans. */
+const uint32_t *plans_groups(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes);
+/* Allreduces above this may be given to a plan with masters. */
+#define PLANS_BY_MASTERS (64u << 10)
 void plans_put(struct planned *planned);
 void plans_fini(struct plans *plans);
 

@@ -1,5 +1,7 @@
 #include "runtime/retune.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@
 #include "runtime/stretch.h"
 #include "tune/tuner.h"
 
-#define WINDOW_FIRST (UINT64_C(8) << 20)  /* bytes of calls */
+#define WINDOW_FIRST (UINT64_C(1) << 20)  /* bytes of calls */
 #define WINDOW_LEAST (UINT64_C(64) << 10)
 #define WINDOW_MOST (UINT64_C(1) << 50)
 #define LANE_PATIENCE (5 * NS_PER_MS)     /* for a lane that is being driven; its numbers come with the next window otherwise */
@@ -26,6 +28,7 @@ struct retune {
 	uint64_t bytes;        /* of calls in this one                  */
 	uint64_t closed_bytes; /* of the one that is being summed       */
 	uint64_t windows;
+	bool is_chain, was_chain; /* the latest call, and that of the window that is being summed, had no masters */
 	struct work *exchange; /* NULL: none                            */
 	struct tune_node *sum; /* by member                             */
 	struct flow *flows;    /* by lane and member                    */
@@ -38,9 +41,16 @@ struct retune {
 
 /* ---- which calls ---- */
 
+/* The first of its plans, it may have several stretches of memory, that has masters; NULL: none has. */
 static const struct plan *plan_of(const struct work *work)
 {
-	return work->stretch_count > 0 && work->stretches[0].planned ? work->stretches[0].planned->plan : NULL;
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		const struct plan *plan = work->stretches[i].planned->plan;
+
+		if (plan->local_master && strcmp(planner_name(plan->planner), "two-level") == 0)
+			return plan;
+	}
+	return NULL;
 }
 
 /* Is a group of the plan more than one host? Otherwise its members share a link, and it is all the same which of them uses it. */
@@ -54,16 +64,26 @@ bool retune_can(const struct group *group)
 	return group->context->conf.autotune != CONF_AUTOTUNE_OFF && group->layout.hosts > 1 && group->size > 2;
 }
 
-static bool is_counted(const struct group *group, const struct work *work)
+/* Is it large, and run by a plan that was chosen for it, so that another could be? */
+static bool has_choice(const struct group *group, const struct work *work)
+{
+	return group->layout.topology && group->layout.hosts == group->layout.members && !work->call.planner && work->call.collective == PLAN_ALLREDUCE &&
+	       work->call.block_bytes > PLANS_BY_MASTERS;
+}
+
+/* The groups that masters of the call have, or would have; NULL: it is not counted. */
+static const uint32_t *find_groups(struct group *group, const struct work *work)
 {
 	const struct plan *plan = plan_of(work);
+	const struct plan_masters *masters = group->retune ? &group->retune->tuner.masters : NULL;
 
-	if (!retune_can(group) || work->kind != WORK_CALL || work->call.keyed || work->part_count == 0 || !plan ||
-	    !plan->local_master)
-		return false;
-	if (group->retune && !plan_masters_are_of(&group->retune->tuner.masters, plan->group_of, plan->workers))
-		return false;
-	return group->retune || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan);
+	if (!retune_can(group) || work->kind != WORK_CALL || work->call.keyed || work->part_count == 0)
+		return NULL;
+	if (!plan && has_choice(group, work))
+		return masters ? masters->group_of : plans_groups(&group->plans, &group->layout, &work->call, work->call.block_bytes);
+	if (!plan || (masters && !plan_masters_are_of(masters, plan->group_of, plan->workers)))
+		return NULL;
+	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of : NULL;
 }
 
 /* ---- what was measured ---- */
@@ -92,12 +112,13 @@ static uint64_t rate_of(const struct flow *since, const struct tcp_stats *stats)
 	return stats->busy_us == 0 && !stats->is_app_limited ? stats->delivery_bytes_per_s : 0;
 }
 
-static void add_flow(struct group *group, uint32_t member, const struct flow *since, const struct tcp_stats *stats)
+static void add_flow(struct group *group, uint32_t member, const struct flow *since, const struct tcp_stats *stats, uint64_t time_us)
 {
 	struct retune *retune = group->retune;
 	const uint32_t *group_of = retune->tuner.masters.group_of;
 	struct tune_node *own = &retune->sum[group->rank], *other = &retune->sum[member];
 	uint64_t rate = rate_of(since, stats), rtt_ns = (uint64_t)stats->rtt_us * NS_PER_US;
+	uint64_t share = since->network_us < time_us ? since->network_us * 1000 / time_us : 1000, busy = since->acked_bytes * share;
 
 	own->sent_bytes += since->acked_bytes;
 	own->send_rate += rate;
@@ -105,6 +126,25 @@ static void add_flow(struct group *group, uint32_t member, const struct flow *si
 	own->rtt_ns = rtt_ns > own->rtt_ns ? rtt_ns : own->rtt_ns;
 	other->received_bytes += since->acked_bytes;
 	other->receive_rate += rate;
+	own->send_busy += busy;
+	other->receive_busy += busy;
+}
+
+/* The time of this window in which calls were under way; the next one begins. */
+static uint64_t take_time(struct group *group)
+{
+	struct retune *retune = group->retune;
+
+	pthread_mutex_lock(&group->context->lock);
+	uint64_t now = clock_now_ns();
+	if (retune->flying > 0) {
+		retune->time_ns += now - retune->flying_ns;
+		retune->flying_ns = now;
+	}
+	uint64_t time_ns = retune->time_ns;
+	retune->time_ns = 0;
+	pthread_mutex_unlock(&group->context->lock);
+	return time_ns;
 }
 
 /* What this rank knows: of itself, and of what it sent to each of the others. The rest is left 0, so that all can be added up. */
@@ -115,6 +155,8 @@ static void measure(struct group *group)
 	struct tcp_stats stats;
 
 	memset(retune->sum, 0, group->size * sizeof(*retune->sum));
+	uint64_t time_ns = take_time(group);
+	retune->sum[group->rank].time_ns = time_ns;
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
 		struct driver *driver = &context->drivers[lane];
 
@@ -125,19 +167,10 @@ static void measure(struct group *group)
 				continue;
 			struct flow since = advance(&retune->flows[lane * group->size + i], &stats);
 
-			add_flow(group, i, &since, &stats);
+			add_flow(group, i, &since, &stats, time_ns / 1000);
 		}
 		driver_release(driver);
 	}
-	pthread_mutex_lock(&context->lock);
-	uint64_t now = clock_now_ns();
-	if (retune->flying > 0) {
-		retune->time_ns += now - retune->flying_ns;
-		retune->flying_ns = now;
-	}
-	retune->sum[group->rank].time_ns = retune->time_ns;
-	retune->time_ns = 0;
-	pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- the sum ---- */
@@ -224,6 +257,22 @@ static void tell(struct group *group, const struct tune_report *report)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "group %u of %u ranks, %s", group->channel, group->size, text);
 }
 
+/* Every window, for those who want to know why nothing is moved. */
+static void tell_window(const struct group *group, const struct tune_sample *sample, const struct tune_report *report)
+{
+	static const char *const verdicts[] = {"settling", "steady", "doubt", "paused", "slower", "faster", "shifted"};
+	const struct context *context = group->context;
+	char rates[400] = "";
+	int length = 0;
+
+	if (group->rank != 0 || context->log.level < LOG_LEVEL_TRACE)
+		return;
+	for (uint32_t i = 0; i < sample->nodes && length < (int)sizeof(rates) - 24; i++)
+		length += snprintf(rates + length, sizeof(rates) - (size_t)length, " %.1f", (double)tune_node_rate(sample, i) / 1e6);
+	log_write(&context->log, LOG_LEVEL_TRACE, LOG_PLAN, "window %" PRIu64 " of group %u: %s, %.3f ms for a MiB, rates in MB/s:%s",
+	          group->retune->windows, group->channel, verdicts[report->verdict], (double)report->cost / 1e6, rates);
+}
+
 /* Windows are to take as long as all members have agreed that the last one did, or should have. */
 static void fit_window(struct retune *retune, uint64_t wanted_ns, uint64_t time_ns)
 {
@@ -241,7 +290,7 @@ static void fit_window(struct retune *retune, uint64_t wanted_ns, uint64_t time_
 static enum esp_status take_sum(struct group *group)
 {
 	struct retune *retune = group->retune;
-	struct tune_sample sample = {group->size, retune->sum};
+	struct tune_sample sample = {group->size, retune->sum, retune->was_chain};
 	struct tune_report report;
 	enum esp_status status = (enum esp_status)atomic_load_explicit(&retune->exchange->status, memory_order_acquire);
 
@@ -251,12 +300,16 @@ static enum esp_status take_sum(struct group *group)
 		return ESP_OK;
 	fit_window(retune, group->context->conf.autotune_ms * NS_PER_MS, tune_sample_time(&sample));
 	bool has_changed = tuner_step(&retune->tuner, &sample, &report);
+	tell_window(group, &sample, &report);
 	if (retune->tuner.broken)
 		return give_up(group, "no memory to move masters");
 	if (!has_changed)
 		return ESP_OK;
+	bool by_masters = tuner_needs_masters(&retune->tuner);
 	group->layout.masters = &retune->tuner.masters;
 	group->layout.masters_version++;
+	group->layout.choice_version += by_masters != group->layout.by_masters;
+	group->layout.by_masters = by_masters;
 	tell(group, &report);
 	return ESP_OK;
 }
@@ -269,6 +322,7 @@ static enum esp_status close_window(struct group *group, bool helped)
 		return ESP_ENOMEM;
 	retune->windows++;
 	retune->closed_bytes = retune->bytes;
+	retune->was_chain = retune->is_chain;
 	retune->bytes = 0;
 	measure(group);
 	return start_exchange(group, helped);
@@ -276,7 +330,7 @@ static enum esp_status close_window(struct group *group, bool helped)
 
 /* ---- calls ---- */
 
-static bool make_retune(struct group *group, const struct plan *plan)
+static bool make_retune(struct group *group, const uint32_t *group_of)
 {
 	struct context *context = group->context;
 	struct retune *retune = calloc(1, sizeof(*retune));
@@ -287,7 +341,7 @@ static bool make_retune(struct group *group, const struct plan *plan)
 	retune->window_bytes = WINDOW_FIRST;
 	retune->sum = calloc(group->size, sizeof(*retune->sum));
 	retune->flows = calloc((size_t)context->lanes * group->size, sizeof(*retune->flows));
-	bool has_tuner = retune->sum && retune->flows && tuner_init(&retune->tuner, plan->group_of, plan->workers, &err) == ESP_OK;
+	bool has_tuner = retune->sum && retune->flows && tuner_init(&retune->tuner, group_of, group->size, &err) == ESP_OK;
 	if (!has_tuner) {
 		free(retune->sum);
 		free(retune->flows);
@@ -300,13 +354,13 @@ static bool make_retune(struct group *group, const struct plan *plan)
 	return true;
 }
 
-bool retune_admits(const struct group *group, const struct work *work)
+bool retune_admits(struct group *group, const struct work *work)
 {
 	const struct retune *retune = group->retune;
 
 	if (!retune || retune->bytes < retune->window_bytes || !retune->exchange)
 		return true;
-	return !is_counted(group, work) || work_is_done(retune->exchange);
+	return !find_groups(group, work) || work_is_done(retune->exchange);
 }
 
 enum esp_status retune_before(struct group *group, struct work *work)
@@ -314,9 +368,10 @@ enum esp_status retune_before(struct group *group, struct work *work)
 	struct context *context = group->context;
 	struct failure failure;
 
-	if (!is_counted(group, work))
+	const uint32_t *group_of = find_groups(group, work);
+	if (!group_of)
 		return ESP_OK;
-	if (!group->retune && !make_retune(group, plan_of(work)))
+	if (!group->retune && !make_retune(group, group_of))
 		return give_up(group, "no memory to retune");
 	struct retune *retune = group->retune;
 	if (retune->bytes >= retune->window_bytes && close_window(group, work->helped) != ESP_OK)
@@ -325,6 +380,7 @@ enum esp_status retune_before(struct group *group, struct work *work)
 		retune->bytes += work->stretches[i].block_bytes;
 	if (work_is_stale(work) && work_plan_anew(work, &failure) != ESP_OK)
 		return give_up(group, "no memory for a plan with other masters");
+	retune->is_chain = !plan_of(work);
 	pthread_mutex_lock(&context->lock);
 	work->is_counted = true;
 	if (retune->flying++ == 0)

@@ -131,7 +131,8 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 	/* Masters change at a call of the one order that all members have: other streams know nothing of it. */
 	if (stream != STREAM_CALLS) {
 		layout.masters = NULL;
-		layout.masters_version = 0;
+		layout.by_masters = false;
+		layout.masters_version = layout.choice_version = 0;
 	}
 
 	for (uint32_t i = 0; i < work->stretch_count && status == ESP_OK; i++) {
