@@ -52,7 +52,7 @@ def is_balanced(step):
 
 
 def run(topology, plan):
-    words = [ESPALIER, "lab", "run", "--name", NAME, "--env", f"ESP_TOPOLOGY={topology}", "--env", "ESP_AUTOTUNE_MS=200", "--env", "ESP_LOG=trace", "--env", "ESP_LOG_SUBSYSTEMS=PLAN", "--",
+    words = [ESPALIER, "lab", "run", "--name", NAME, "--env", f"ESP_TOPOLOGY={topology}", "--env", "ESP_AUTOTUNE_MS=200", "--",
              STEPS, "--steps", str(MOST_STEPS), "--bytes", str(512 << 10), *plan]
     with subprocess.Popen(words, env=CLEAN, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
         try:

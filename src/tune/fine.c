@@ -70,8 +70,20 @@ struct pair {
 	uint32_t giver, taker;
 };
 
+/* Two nodes that move the same are left so, unless one of them is clearly slower. */
+static uint64_t epsilon_of(const struct tune_view *view, uint32_t one, uint32_t other)
+{
+	uint64_t more = view->bytes[one], less = view->bytes[other];
+
+	if (more < less) {
+		more = view->bytes[other];
+		less = view->bytes[one];
+	}
+	return more - less < more / SPREAD_LEAST / 2 ? TUNE_EPSILON_EVEN_PERCENT : TUNE_EPSILON_PERCENT;
+}
+
 /* The worst node, of those not tried, from which something is to be moved, and who takes it. */
-static struct pair find_pair(const struct plan_masters *masters, const uint32_t *blame, const bool *tried)
+static struct pair find_pair(const struct plan_masters *masters, const struct tune_view *view, const uint32_t *blame, const bool *tried)
 {
 	struct pair pair = {NOBODY, NOBODY};
 
@@ -84,7 +96,7 @@ static struct pair find_pair(const struct plan_masters *masters, const uint32_t 
 			continue;
 		uint32_t taker = find_taker(masters, i, blame, has_global);
 
-		if (taker != NOBODY && (uint64_t)blame[i] * 100 > (uint64_t)blame[taker] * TUNE_EPSILON_PERCENT)
+		if (taker != NOBODY && (uint64_t)blame[i] * 100 > (uint64_t)blame[taker] * epsilon_of(view, i, taker))
 			pair = (struct pair){i, taker};
 	}
 	return pair;
@@ -171,7 +183,7 @@ static bool move_worst(struct plan_masters *masters, struct tune_view *view, uin
 	struct pair pair;
 
 	memset(tried, 0, view->nodes * sizeof(*tried));
-	while ((pair = find_pair(masters, blame, tried)).giver != NOBODY) {
+	while ((pair = find_pair(masters, view, blame, tried)).giver != NOBODY) {
 		uint32_t from_blame = blame[pair.giver], to_blame = blame[pair.taker];
 
 		tried[pair.giver] = true;

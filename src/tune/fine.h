@@ -8,7 +8,8 @@
  *     gamma 8, beta 1     time is what is to be short; balance decides between nodes whose times are alike
  *     spread              at least a twentieth of the largest load: so l(i) is 0 when all are equal, and small
  *                         where differences are
- *     epsilon 1.1         the worst is left alone unless its blame is a tenth above the best's
+ *     epsilon 1.1         the worst is left alone unless its blame is a tenth above the best's; 1.3 if both move the same,
+ *                         so that scatter does not unbalance what is even
  *
  * A move goes from the worst node that has a master to the node with the least blame that can take it off its hands: in its
  * own group or, if there are more than two groups and the worst is a global master, in any. If that pair is not to be moved
@@ -28,6 +29,7 @@
 #define TUNE_BETA 1u
 #define TUNE_GAMMA 8u
 #define TUNE_EPSILON_PERCENT 110u
+#define TUNE_EPSILON_EVEN_PERCENT 130u
 
 struct tune_fine {
 	uint32_t worst, best; /* giver and taker of the step before */
