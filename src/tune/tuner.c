@@ -1,5 +1,6 @@
 #include "tune/tuner.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -375,6 +376,8 @@ bool tuner_needs_masters(const struct tuner *tuner)
 {
 	const struct plan_masters *masters = &tuner->masters;
 	uint64_t nodes = masters->workers, least = ONE, with = 0;
+
+	assert(nodes > 0);
 
 	/* In thousandths of what a node of weight 1000 takes for one chunk of every slot. */
 	for (uint32_t i = 0; i < nodes; i++) {
