@@ -117,7 +117,7 @@ static enum esp_status bad_list(const char *text, const char *what, struct error
 /* Goes over the items: counts all names and finds the item with an index, which becomes one within the item. */
 static bool walk(const char *text, uint64_t *index, struct item *found, uint64_t *out_count)
 {
-	struct item item;
+	struct item item = {0};
 	uint64_t count = 0;
 	bool seen = false;
 	for (;;) {
@@ -191,7 +191,7 @@ static size_t write_name(const struct item *item, const uint64_t picks[NODELIST_
 enum esp_status nodelist_name(const char *text, const char *what, uint64_t index, char *out, size_t size,
                               struct error *err)
 {
-	struct item item;
+	struct item item = {0};
 	uint64_t count, wanted = index, picks[NODELIST_BRACKETS] = {0};
 	if (!walk(text, &index, &item, &count))
 		return bad_list(text, what, err);
@@ -250,7 +250,7 @@ static bool item_has(const struct item *item, const char *name, size_t length)
 
 bool nodelist_has(const char *text, const char *name, size_t length)
 {
-	struct item item;
+	struct item item = {0};
 	while (length > 0 && length <= NODELIST_NAME && read_item(text, &item)) {
 		if (item_has(&item, name, length))
 			return true;

@@ -146,7 +146,7 @@ static bool next_line(struct reader *reader, const char **out_word, size_t *out_
 
 static uint32_t count_words(struct reader rest)
 {
-	const char *word;
+	const char *word = NULL;
 	size_t length;
 	uint32_t count = 0;
 
