@@ -159,7 +159,7 @@ static enum esp_status hear_why_not(int fd, const struct join_config *config, ui
 {
 	struct store_arrival arrival = {.card = config->card};
 	uint8_t bytes[STORE_ARRIVAL_BYTES];
-	struct control_msg msg;
+	struct control_msg msg = {0};
 
 	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
 	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));

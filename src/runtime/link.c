@@ -387,7 +387,7 @@ bool link_receive_bytes(struct link *link, uint32_t count, const uint8_t **out)
 
 bool link_receive(struct link *link, struct control_msg *out)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL;
 
 	if (!link_receive_bytes(link, CONTROL_BYTES, &bytes))
 		return false;

@@ -49,7 +49,7 @@ static void refuse(struct steward *steward, struct link *link, const uint8_t *by
 /* It hands in what it is, hears what does not fit, and goes. */
 static void turn_away(struct steward *steward, struct link *link)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL;
 
 	if (link->retry_ns == 0)
 		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 2;
