@@ -172,7 +172,7 @@ def data_is_reset(rails, ranks, times, seed):
     """At any moment of any call, one connection after the other, at either end: it goes on where it was, and every result is right."""
     chance = random.Random(seed)
     with hosts("ab") as network:
-        job = Job(network, ranks, rails=rails, resume="yes", liveness_ms=2000, rail_weights="1:1" if rails > 1 else None)
+        job = Job(network, ranks, rails=rails, resume="yes", liveness_ms=10000, rail_weights="1:1" if rails > 1 else None)
         for _ in range(times):
             found = []
             while not found and all(rank.poll() is None for rank in job.ranks):
@@ -188,7 +188,7 @@ def data_is_reset(rails, ranks, times, seed):
 def data_is_reset_for_good():
     """Without the setting it is an error as ever, and never a wrong result."""
     with hosts("ab") as network:
-        job = Job(network, "ab", rails=1, liveness_ms=2000, rail_weights=None)
+        job = Job(network, "ab", rails=1, liveness_ms=10000, rail_weights=None)
         reset(network, "b", *connections(network, "b", False)[0])
         check_error(job.wait(), "the connection for data between rank . and rank . on . broke, although both are there")
 

@@ -10,6 +10,9 @@
  *        many bytes of the stream it has: FRAME_COUNT.
  *     3. An end that hears that sends what it kept from there on, and goes on.
  *
+ * After a reset, 2 holds as well: Linux keeps what has arrived for whoever reads, and an end reads before it takes a connection for
+ * broken. If ever it did not, the count would be below what the other still has: then the peer is lost, and nothing is made up.
+ *
  * Neither waits for the other in 1; both directions are independent. If this connection is replaced in turn, it is read
  * like the others, wherever it has come to.
  */
