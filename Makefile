@@ -39,6 +39,7 @@ check-python: ## the Python package with numpy and PyTorch, its types, and a whe
 	@$(call setup,$(BUILD)) && meson setup --reconfigure $(BUILD) >/dev/null
 	@ninja -C $(BUILD) >/dev/null && /usr/bin/python3 bindings/torch/build.py --build $(BUILD)
 	@scripts/run-tests $(BUILD) --suite bindings
+	@scripts/compare-torch --build $(BUILD) --check
 	@mypy --config-file bindings/python/pyproject.toml bindings/python/espalier
 	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'
 

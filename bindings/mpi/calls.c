@@ -410,7 +410,7 @@ int MPI_Ialltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, voi
 /* Bytes of each block, from malloc; NULL, with trouble: no memory. */
 static uint64_t *row_of(struct trip *trip, const struct layout *layout)
 {
-	uint64_t *row = malloc((size_t)layout->blocks * sizeof(*row));
+	uint64_t *row = malloc(((size_t)layout->blocks + 1) * sizeof(*row));
 
 	if (!row)
 		trip_trouble(trip, "no memory for the counts of an alltoall");
