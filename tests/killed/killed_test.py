@@ -11,12 +11,13 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "launchers"))
-from launching import CLEAN, finish, free_port, map_names, need, need_namespace, run, skip, slurm, start, temporary, wait_until  # noqa: E402
+from launching import CLEAN, bind_below_free, finish, free_port, map_names, need, need_namespace, run, skip, slurm, start, temporary, wait_until  # noqa: E402
 
 NAME, ESPALIER, LIBRARY = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 SHIMS = {sys.argv[i]: tuple(map(os.path.abspath, sys.argv[i + 1 : i + 3])) for i in range(4, len(sys.argv), 3)}
@@ -45,6 +46,12 @@ def ways(*more):
         yield "hook", [torch, training, "hook"]
         if "backend" in more and any(BACKEND.glob("espalier_c10d*.so")):
             yield "backend", [torch, training, "backend"]
+
+
+def quiet_port():
+    """One that nobody is given by chance while torch is still being loaded."""
+    with socket.socket() as probe:
+        return bind_below_free(probe)
 
 
 def check(way, folder, output):
@@ -76,7 +83,7 @@ def test_variables():
     """ESP_RANK, ESP_SIZE and ESP_LEADER, set by hand."""
     for way, words in ways():
         with temporary() as folder:
-            told = {**ENVIRONMENT, "ESP_SIZE": SIZE, "ESP_LEADER": f"127.0.0.1:{free_port()}"}
+            told = {**ENVIRONMENT, "ESP_SIZE": SIZE, "ESP_LEADER": f"127.0.0.1:{quiet_port()}"}
             ranks = [start([*words, folder], {name: str(value) for name, value in {**told, "ESP_RANK": rank}.items()}) for rank in range(SIZE)]
             check(way, folder, "".join(out + err for _, out, err in map(finish, ranks)))
 
@@ -91,7 +98,7 @@ def test_torchrun():
         skip("there is no Python with torch: scripts/bootstrap python installs it")
 
     def launch(words):
-        where = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "--rdzv_id", f"killed-{os.getpid()}"]
+        where = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{quiet_port()}", "--rdzv_id", f"killed-{os.getpid()}"]
         return [words[0], "-m", "torch.distributed.run", "--nnodes", 1, "--nproc_per_node", SIZE, *where, "--monitor_interval", 10,
                 # Without these, torch 1.13 under Python 3.11 fails by itself.
                 "--redirects", "0:1", "--tee", "0:1", *words[1:]]

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (folder)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	float *in = malloc((size_t)count * sizeof(*in)), *out = malloc((size_t)count * sizeof(*out));
+	float *in = malloc((size_t)count * sizeof(*in)), *out = calloc((size_t)count, sizeof(*out));
 	for (int i = 0; i < count; i++)
 		in[i] = (float)(rank + i % 5);
 	double began = MPI_Wtime();
@@ -63,7 +63,9 @@ int main(int argc, char **argv)
 	}
 	double took = MPI_Wtime() - began;
 	for (int i = 0; i < count; i++) {
-		if (out[i] != (float)(size * (i % 5) + size * (size - 1) / 2)) {
+		int expected = size * (i % 5) + size * (size - 1) / 2;
+
+		if (out[i] != (float)expected) {
 			fprintf(stderr, "loop: rank %d: a wrong sum\n", rank);
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}
