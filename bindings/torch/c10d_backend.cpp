@@ -174,10 +174,17 @@ void Backend::close()
 		thread_.detach(); /* it ends by itself: see run() */
 	else
 		thread_.join();
-	/* What has not ended is dropped by the library; then nobody uses its memory any more. */
-	*open_ = false;
-	esp_fini(context_);
-	context_ = nullptr;
+	{
+		/* Nobody comes in any more, and who is in comes out soon; but for whoever waits for a call, which is ended then. */
+		std::unique_lock<std::shared_timed_mutex> alone(door_->lock, std::chrono::milliseconds(500));
+		if (!alone) {
+			esp_abort(world_, "the process group was closed");
+			alone.lock();
+		}
+		/* What has not ended is dropped by the library; then nobody uses its memory any more. */
+		door_->open = false;
+		esp_fini(context_);
+	}
 	for (Call *call : live_) {
 		if (!call->claimed_.exchange(true))
 			call->end(std::make_exception_ptr(std::runtime_error("espalier: the process group was closed before the call had ended")));
@@ -210,8 +217,7 @@ int64_t Backend::deadline_ns(std::chrono::milliseconds wish) const
 
 void Backend::stop(const std::string &reason)
 {
-	if (*open_)
-		esp_abort(world_, reason.c_str());
+	esp_abort(world_, reason.c_str());
 }
 
 uint64_t Backend::getSequenceNumberForGroup()
@@ -223,11 +229,13 @@ uint64_t Backend::getSequenceNumberForGroup()
 
 c10::intrusive_ptr<Call> Backend::begin(c10d::OpType kind)
 {
-	TORCH_CHECK(*open_, "espalier: the process group has been closed");
+	TORCH_CHECK(!quits_, "espalier: the process group has been closed");
 	/* Ranks compare these numbers, and messages are not made by all of them. */
 	if (kind != c10d::OpType::SEND && kind != c10d::OpType::RECV && kind != c10d::OpType::RECVANYSOURCE)
 		sequence_++;
-	return c10::make_intrusive<Call>(this, kind, getRank());
+	auto call = c10::make_intrusive<Call>(this, kind, getRank());
+	TORCH_CHECK(door_->open, "espalier: the process group has been closed"); /* meanwhile */
+	return call;
 }
 
 /* By a thread of the library, which is not to be kept: the backend's own goes on from here. */
@@ -288,6 +296,7 @@ Backend::Works Backend::launch(c10::intrusive_ptr<Call> call, bool is_message)
 		wake_.notify_one();
 	if (!is_message)
 		ended(call.get(), nullptr, ESP_OK);
+	call->starting_.unlock();
 	return call;
 }
 
@@ -346,7 +355,7 @@ bool Backend::look_around()
 
 void Backend::run()
 {
-	auto open = open_; /* there, even if a callback has closed the backend and let go of it */
+	auto door = door_; /* there, even if a callback has closed the backend and let go of it */
 	std::unique_lock<std::mutex> guard(lock_);
 
 	while (!quits_ || !ended_.empty()) {
@@ -358,7 +367,7 @@ void Backend::run()
 			ended_.pop_front();
 			guard.unlock();
 			settle(call);
-			if (!*open)
+			if (!door->open) /* by this thread: whoever else closes it waits for this one first */
 				return;
 			guard.lock();
 		} else if (soon) {

@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <unordered_set>
 
@@ -33,6 +34,16 @@ using Base = c10d::ProcessGroup;
 using Tensors = std::vector<at::Tensor>;
 
 class Backend;
+
+/*
+ * Who is in the library with something of a backend's holds the lock, shared; who closes the backend waits until nobody does. It
+ * is there as long as anybody has a call.
+ */
+struct Door {
+	std::shared_timed_mutex lock;
+	bool open = true;
+};
+using Inside = std::shared_lock<std::shared_timed_mutex>;
 
 /*
  * One call. It lives in its backend's list until it has ended, whoever holds it: the library uses its memory. What is left to do
@@ -56,14 +67,16 @@ public:
 private:
 	friend class Backend;
 
+	std::exception_ptr ask();
 	void complete();
 	void restore();
 	void end(std::exception_ptr failure);
-	bool has_ended() const;
+	bool has_ended() const; /* inside */
 	void open_gate();
 
 	Backend *backend_;
-	std::shared_ptr<std::atomic<bool>> open_; /* the backend's context, to which works_ belong           */
+	std::shared_ptr<Door> door_;           /* of the context, to which works_ belong                 */
+	Inside starting_;                      /* held while it is made                                  */
 	std::vector<esp_work *> works_;        /* all must end; no more are added once the first could   */
 	std::atomic<unsigned> unfinished_{0};
 	std::atomic<bool> claimed_{false};
@@ -135,7 +148,7 @@ public:
 	void close();
 	static void close_all();
 
-	/* Ends every call, here and on the other ranks. */
+	/* Ends every call, here and on the other ranks. From inside, or by the backend's own thread. */
 	void stop(const std::string &reason);
 
 	int64_t deadline_ns(std::chrono::milliseconds wish) const;
@@ -163,14 +176,14 @@ private:
 	std::chrono::milliseconds timeout_;
 	esp_context *context_ = nullptr;
 	esp_group *world_ = nullptr;
-	std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(true);
+	std::shared_ptr<Door> door_ = std::make_shared<Door>();
 	std::mutex lock_;
 	std::condition_variable wake_;
 	std::unordered_set<Call *> live_;                 /* each holds a reference */
 	std::deque<Call *> ended_;                        /* of live_: to be completed */
 	std::deque<Call *> staging_;                      /* of live_: their copies to the host are under way */
 	std::deque<Call *> messages_;                     /* of live_: nobody tells of their end */
-	bool quits_ = false;
+	std::atomic<bool> quits_{false};                  /* set while lock_ is held */
 	std::thread thread_;
 	std::atomic<bool> closed_{false};
 	std::atomic<uint64_t> sequence_{0}, keys_{0};

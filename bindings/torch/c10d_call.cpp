@@ -7,15 +7,16 @@
 namespace espalier {
 
 Call::Call(Backend *backend, c10d::OpType kind, int rank)
-	: c10d::Work(rank, kind), backend_(backend), open_(backend->open_) {}
+	: c10d::Work(rank, kind), backend_(backend), door_(backend->door_), starting_(door_->lock) {}
 
 Call::~Call()
 {
-	/* Leaving the job has freed them. */
-	if (!*open_)
-		return;
-	for (esp_work *work : works_)
-		esp_work_free(work);
+	Inside inside = starting_ ? std::move(starting_) : Inside(door_->lock);
+
+	for (esp_work *work : works_) {
+		if (door_->open) /* otherwise leaving the job has freed them */
+			esp_work_free(work);
+	}
 }
 
 bool Call::has_ended() const
@@ -27,6 +28,28 @@ bool Call::has_ended() const
 	return true;
 }
 
+/* How its works have ended. Not while callbacks are made, one of which may close the backend. */
+std::exception_ptr Call::ask()
+{
+	Inside inside(door_->lock);
+
+	if (!door_->open)
+		return std::make_exception_ptr(std::runtime_error("espalier: the process group was closed before the call had ended"));
+	for (esp_work *work : works_) {
+		if (esp_test(work) == ESP_OK)
+			continue;
+		esp_error error = ESP_ERROR_INIT;
+		esp_work_error(work, &error);
+		return std::make_exception_ptr(std::runtime_error(std::string("espalier: ") + error.text));
+	}
+	if (!failure_ && opType_ == c10d::OpType::RECVANYSOURCE) {
+		uint32_t from = 0;
+		esp_work_received(works_[0], nullptr, &from);
+		source_ = static_cast<int>(from);
+	}
+	return failure_;
+}
+
 /* Called by all who find that the library has done its part; the first does the rest. */
 void Call::complete()
 {
@@ -35,21 +58,8 @@ void Call::complete()
 		cv_.wait(guard, [this] { return completed_; });
 		return;
 	}
-	std::exception_ptr failure = failure_;
-	for (esp_work *work : works_) {
-		if (esp_test(work) == ESP_OK)
-			continue;
-		esp_error error = ESP_ERROR_INIT;
-		esp_work_error(work, &error);
-		failure = std::make_exception_ptr(std::runtime_error(std::string("espalier: ") + error.text));
-		break;
-	}
+	std::exception_ptr failure = ask();
 	try {
-		if (!failure && opType_ == c10d::OpType::RECVANYSOURCE) {
-			uint32_t from = 0;
-			esp_work_received(works_[0], nullptr, &from);
-			source_ = static_cast<int>(from);
-		}
 		if (!failure && device_)
 			restore();
 		else if (!failure && finish_)
@@ -121,7 +131,6 @@ bool Call::wait(std::chrono::milliseconds timeout)
 	while (!isCompleted()) {
 		auto left = std::chrono::nanoseconds(ends - std::chrono::steady_clock::now());
 
-		TORCH_CHECK(*open_, "espalier: the process group has been closed, and its calls with it");
 		TORCH_CHECK(!limited || left.count() > 0, "espalier: not finished within ", timeout.count(), " ms; it goes on");
 		if (chained_) {
 			std::unique_lock<std::mutex> guard(mutex_);
@@ -133,10 +142,17 @@ bool Call::wait(std::chrono::milliseconds timeout)
 				cv_.wait(guard, is_over);
 			continue;
 		}
-		/* What the library has to do is done in this thread. */
-		for (esp_work *work : works_)
-			(void)esp_wait(work, limited ? left.count() : -1);
-		if (has_ended())
+		bool ended = false;
+		{
+			Inside inside(door_->lock);
+
+			TORCH_CHECK(door_->open, "espalier: the process group has been closed, and its calls with it");
+			/* What the library has to do is done in this thread. */
+			for (esp_work *work : works_)
+				(void)esp_wait(work, limited ? left.count() : -1);
+			ended = has_ended();
+		}
+		if (ended)
 			complete();
 	}
 	{
@@ -186,7 +202,9 @@ Tensors Call::result()
 
 void Call::abort()
 {
-	if (*open_)
+	Inside inside(door_->lock);
+
+	if (door_->open)
 		backend_->stop("aborted");
 }
 

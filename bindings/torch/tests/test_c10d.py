@@ -69,3 +69,8 @@ def test_a_rank_that_dies(tmp_path):
 def test_a_callback_leaves(tmp_path):
     done = run(tmp_path, "espalier", 2, script="leaving.py")
     assert done.returncode == 0 and done.stdout.count("left: True") == 2, done.stdout
+
+
+def test_closing_tells_who_waits(tmp_path):
+    done = run(tmp_path, "espalier", 2, script="closing.py")
+    assert done.returncode == 0 and done.stdout.count("told: True") == 2, done.stdout
