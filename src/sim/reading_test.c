@@ -123,6 +123,28 @@ static void test_startup(void)
 	release(&it);
 }
 
+/* The way out of a hot rack is hot in every round: a pair reads 4 us for each of its two ends that is in one, unless they share it. */
+static void test_hot(void)
+{
+	struct fixture it;
+	const double each = 3 * 4e-6;
+	uint32_t ends[3] = {0};
+
+	take(&it, "datacenter", READING_HOT, 3, 4);
+	for (uint32_t a = 0; a < 64; a++) {
+		for (uint32_t b = 0; b < a; b++) {
+			double hot = (matrix_get(&it.read, a, b) - region_round_trip(&it.made.region, a, b)) / each;
+			uint32_t count = (uint32_t)lround(hot);
+
+			CHECK_MSG(fabs(hot - count) < 1e-6 && count <= 2, "%g hot ends", hot);
+			CHECK(count == 0 || it.made.region.rack_of[a] != it.made.region.rack_of[b]);
+			ends[count]++;
+		}
+	}
+	CHECK(ends[0] > 0 && ends[1] > 0 && ends[2] > 0);
+	release(&it);
+}
+
 static void test_bandwidth(void)
 {
 	const struct region_spec spec = discover_spec(discover_setting_find("job"));
@@ -152,12 +174,37 @@ static void test_bandwidth(void)
 	discover_close(&made);
 }
 
+/* In one rack, with nobody else there, every pair has its hosts' whole links, in the last round as in the first. */
+static void test_undisturbed(void)
+{
+	struct region_spec spec = discover_spec(discover_setting_find("corner"));
+	struct discover_case made;
+	struct matrix read;
+	struct error err = {0};
+	uint32_t far = 0;
+
+	spec.count[REGION_RACK] = 1;
+	spec.count[REGION_HOST] = spec.machines = 16;
+	CHECK(discover_open(&made, &spec, 1, 1, &err) == ESP_OK);
+	crowd_clear_hosts(&made.crowd);
+	CHECK(reading_bandwidth(&made.region, &made.crowd, 1, &read, &err) == ESP_OK);
+	for (uint32_t a = 0; a < 16; a++) {
+		for (uint32_t b = 0; b < a; b++)
+			far += fabs(log(matrix_get(&read, a, b) * spec.host_rate)) > 0.45; /* three deviations of the measurement's own */
+	}
+	CHECK_MSG(far <= 6, "%u of 120 readings are off", far); /* one in fifty has an outlier on one of its ways */
+	matrix_fini(&read);
+	discover_close(&made);
+}
+
 int main(void)
 {
 	test_tournament();
 	test_quiet();
 	test_noise();
 	test_startup();
+	test_hot();
 	test_bandwidth();
+	test_undisturbed();
 	return 0;
 }
