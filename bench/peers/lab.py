@@ -1,7 +1,9 @@
 """An emulated cluster (docs/lab.md) for as long as a benchmark needs it."""
 import json
 import shlex
+import signal
 import subprocess
+import sys
 
 
 class Lab:
@@ -14,6 +16,7 @@ class Lab:
 
     def __enter__(self):
         """Where the kernel does not let namespaces choose the congestion control that is wanted, reno is taken."""
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through __exit__(), as Ctrl-C
         for name in dict.fromkeys((self.congestion, "reno")):
             run = subprocess.run(self.words("up", "--json", *self.options, "--congestion", name), capture_output=True, text=True)
             if run.returncode == 0:
