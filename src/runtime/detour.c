@@ -14,6 +14,7 @@
 #include "runtime/driver.h"
 
 #define PROGRESS 4096u /* bytes that got through: more than the greeting of a connection */
+#define RESETS_MOST 8u /* in a row, of connections on the only rail there is, without progress */
 
 /* ---- pure ---- */
 
@@ -155,7 +156,10 @@ static void leave(struct context *context, uint32_t peer, uint32_t rail, const c
 
 bool detour_has_given_up(const struct context *context, uint32_t peer, uint32_t lane)
 {
-	return context->detour.lanes && lane_of(context, peer, lane)->tries > 2 * context->rails.count;
+	/* Each rail is tried twice; where there is but one, a middlebox may well reset a few that have carried little. */
+	uint32_t most = context->rails.count > 1 ? 2 * context->rails.count : RESETS_MOST;
+
+	return context->detour.lanes && lane_of(context, peer, lane)->tries > most;
 }
 
 /* ---- the own interfaces ---- */
