@@ -304,7 +304,8 @@ enum esp_status probing_run(struct esp_context *given, const struct probing_opti
 
 	enum esp_status status = find_hosts(context, options->each_rank, &hosts, err);
 	if (status == ESP_OK && hosts.count < 2)
-		status = error_set(err, ESP_EINVAL, "all ranks of the job are on one host: there is no network to probe");
+		status = error_set(err, ESP_EINVAL, "all ranks of the job are on one host: there is no network to probe; "
+		                   "name others with --hosts, or try it on a lab (espalier lab)");
 	if (status == ESP_OK) {
 		struct meeting meeting = {
 			.context = given,

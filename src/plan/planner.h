@@ -106,6 +106,11 @@ uint32_t ring_lap(const struct chunks *chunks, uint32_t each);
 uint32_t ring_after(const struct route *route, uint32_t node);
 void ring_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 
+static inline uint32_t plan_group_size(const struct plan *plan, uint32_t group)
+{
+	return plan->member_first[group + 1] - plan->member_first[group];
+}
+
 /* The hierarchy, shared by two-level and hub. members fills plan->member and member_first. */
 enum esp_status two_level_members(struct plan *plan, struct error *err);
 uint32_t two_level_up(const struct route *route, uint32_t node);

@@ -16,11 +16,6 @@
 
 /* ---- tables ---- */
 
-static uint32_t group_size(const struct plan *plan, uint32_t group)
-{
-	return plan->member_first[group + 1] - plan->member_first[group];
-}
-
 static enum esp_status no_memory(const struct plan *plan, struct error *err)
 {
 	return error_set(err, ESP_ENOMEM, "no memory for the masters of %u groups", plan->group_count);
@@ -63,7 +58,7 @@ static uint64_t zone_size(const struct plan *plan, uint32_t zone)
 	uint64_t size = 0;
 
 	for (uint32_t i = plan->zone_first[zone]; i < plan->zone_first[zone + 1]; i++)
-		size += group_size(plan, plan->zone_group[i]);
+		size += plan_group_size(plan, plan->zone_group[i]);
 	return size;
 }
 
@@ -87,7 +82,7 @@ static enum esp_status spread_tops(struct plan *plan, uint32_t zone, uint64_t *s
 	uint32_t *top = &plan->zone_top[zone * count];
 
 	for (uint32_t i = 0; i < groups; i++)
-		weights[i] = group_size(plan, plan->zone_group[first + i]);
+		weights[i] = plan_group_size(plan, plan->zone_group[first + i]);
 	for (uint64_t c = 0; c < count; c++) {
 		uint64_t peers = groups - 1 + (plan->owner_zone[c] == zone ? plan->zone_count - 1 : 1);
 
@@ -106,11 +101,11 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 
 	for (uint64_t c = 0; c < count; c++) {
 		bool is_top = plan->zone_top[zone * count + c] == group;
-		uint64_t peers = group_size(plan, group) - 1 + (is_top ? plan->zone_first[zone + 1] - plan->zone_first[zone] : 1);
+		uint64_t peers = plan_group_size(plan, group) - 1 + (is_top ? plan->zone_first[zone + 1] - plan->zone_first[zone] : 1);
 
 		sizes[c] = chunks_piece(&plan->chunks, c).bytes * peers;
 	}
-	enum esp_status status = partition_lpt(sizes, count, NULL, group_size(plan, group), master);
+	enum esp_status status = partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		master[c] = plan->member[plan->member_first[group] + master[c]];
 	return status;

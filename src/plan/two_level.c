@@ -18,11 +18,6 @@
 #include "plan/masters.h"
 #include "plan/planner.h"
 
-static uint32_t group_size(const struct plan *plan, uint32_t group)
-{
-	return plan->member_first[group + 1] - plan->member_first[group];
-}
-
 enum esp_status two_level_members(struct plan *plan, struct error *err)
 {
 	plan->member = malloc(plan->workers * sizeof(*plan->member));
@@ -48,7 +43,7 @@ static enum esp_status spread_global(struct plan *plan, uint64_t *sizes, uint64_
 	uint64_t count = plan->chunks.chunk_count;
 
 	for (uint32_t g = 0; g < plan->group_count; g++)
-		weights[g] = group_size(plan, g);
+		weights[g] = plan_group_size(plan, g);
 	for (uint64_t c = 0; c < count; c++)
 		sizes[c] = chunks_piece(&plan->chunks, c).bytes;
 	return partition_lpt(sizes, count, weights, plan->group_count, plan->global_group);
@@ -65,12 +60,12 @@ static enum esp_status spread_local(struct plan *plan, uint32_t group, uint64_t 
 
 	for (uint64_t c = 0; c < count; c++) {
 		bool is_global = plan->global_group[c] == group;
-		uint64_t peers = group_size(plan, group) - 1 + (is_global ? plan->group_count - 1 : 1);
+		uint64_t peers = plan_group_size(plan, group) - 1 + (is_global ? plan->group_count - 1 : 1);
 		uint64_t bytes = chunks_piece(&plan->chunks, c).bytes;
 
 		sizes[c] = bytes * peers + (is_global ? (bytes + 7) / 8 : 0);
 	}
-	enum esp_status status = partition_lpt(sizes, count, NULL, group_size(plan, group), master);
+	enum esp_status status = partition_lpt(sizes, count, NULL, plan_group_size(plan, group), master);
 	for (uint64_t c = 0; status == ESP_OK && c < count; c++)
 		master[c] = plan->member[plan->member_first[group] + master[c]];
 	return status;
