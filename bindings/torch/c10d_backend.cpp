@@ -113,6 +113,42 @@ esp_status meet(void *context, const void *mine, void *all, size_t bytes)
 std::mutex backends_lock;
 std::vector<c10::weak_intrusive_ptr<Backend>> backends; /* all that there are, and some that are gone */
 
+/* The backends' own threads. One whose callback has closed its backend is nobody's to join, and is waited for here. */
+class Threads {
+public:
+	void enter()
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		count_++;
+	}
+	void leave()
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		if (--count_ == 0)
+			none_.notify_all();
+	}
+	void wait_for_none()
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		none_.wait(guard, [this] { return count_ == 0; });
+	}
+
+private:
+	std::mutex lock_;
+	std::condition_variable none_;
+	unsigned count_ = 0;
+};
+
+Threads &threads()
+{
+	static auto *all = new Threads; /* never gone: a thread may outlive this library's static objects */
+
+	return *all;
+}
+
 } // namespace
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, std::chrono::milliseconds timeout)
@@ -127,7 +163,11 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int siz
 	options.allgather_context = &meeting;
 	check(esp_init(&options, &context_));
 	world_ = esp_world(context_);
-	thread_ = std::thread([this] { run(); });
+	threads().enter();
+	thread_ = std::thread([this] {
+		run();
+		threads().leave(); /* nothing of the backend is used from here on: it may be gone */
+	});
 }
 
 Backend::~Backend()
@@ -206,6 +246,7 @@ void Backend::close_all()
 		if (auto backend = one.lock())
 			backend->close();
 	}
+	threads().wait_for_none();
 }
 
 int64_t Backend::deadline_ns(std::chrono::milliseconds wish) const

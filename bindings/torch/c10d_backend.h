@@ -143,7 +143,7 @@ public:
 
 	/*
 	 * Leaves the job; calls are refused from then on. close_all() is for the end of Python: whoever lets go of a tensor may
-	 * need Python's lock, and a thread that wants it once Python has gone is ended by force.
+	 * need Python's lock, and a thread that wants it once Python has gone is ended by force. So it also waits for the threads.
 	 */
 	void close();
 	static void close_all();

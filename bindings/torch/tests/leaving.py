@@ -10,8 +10,8 @@ import torch.distributed as dist
 import espalier.torch  # noqa: F401
 
 dist.init_process_group("espalier", init_method=f"file://{sys.argv[2]}", rank=int(os.environ["ESP_RANK"]), world_size=int(os.environ["ESP_SIZE"]))
-left, told = threading.Event(), []
-start = threading.Event()
+start, left, told = threading.Event(), threading.Event(), []
+other = (dist.get_rank() + 1) % dist.get_world_size()
 
 
 def leave(future):
@@ -20,14 +20,21 @@ def leave(future):
         dist.destroy_process_group()
     finally:
         left.set()
+    # Python is about to go, and this thread is still in it: whoever ends Python must wait for it.
+    threading.main_thread().join()
+    for _ in range(1_000_000):
+        pass
 
 
 # A message that never comes: its future ends as the group is left.
-never = dist.irecv(torch.zeros(1), (dist.get_rank() + 1) % dist.get_world_size(), tag=9).get_future()
+never = dist.irecv(torch.zeros(1), other, tag=9).get_future()
 never.add_done_callback(lambda future: told.append(future))
-work = dist.all_reduce(torch.ones(10), async_op=True)
+work = dist.irecv(torch.zeros(1), other, tag=1)
 work.get_future().add_done_callback(leave)
 del work
+# It ends only now, as both have a callback, and so in the backend's thread.
+dist.barrier()
+dist.send(torch.ones(1), other, tag=1)
 start.set()
 assert left.wait(60)
 assert not dist.is_initialized()
