@@ -77,6 +77,7 @@ def main():
             topology = pathlib.Path(folder) / "topology"
             topology.write_text(lab("topology", stdout=subprocess.PIPE, check=True).stdout, encoding="utf-8")
             run(topology, ["--plan", "two-level"])
+            run(topology, [])  # a ring or the like, until a host is slow
     finally:
         lab("down", stdout=subprocess.DEVNULL)
     return 0

@@ -194,6 +194,22 @@ static bool has_choice(const struct plans *plans, const struct layout *layout, c
 	return plans && layout->topology && layout->hosts > 1 && !layout->one_machine && !call->counts;
 }
 
+/* The fastest of the wished ways, if it is faster than *least, or *out is NULL. */
+static void look_for_way(const struct tune_menu *menu, struct tune_wish wish, const struct request *request, const struct tune_way **out,
+                         double *least)
+{
+	enum plan_collective collective = request->call->collective;
+	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
+	uint64_t bytes = has_blocks ? request->bytes * request->layout->members : request->bytes;
+	double seconds;
+	const struct tune_way *way = tune_choose(menu, wish, bytes, chunk_by_way, (void *)(uintptr_t)request, &seconds);
+
+	if (way && (!*out || seconds < *least)) {
+		*out = way;
+		*least = seconds;
+	}
+}
+
 /* *out NULL: the network has no say. */
 static enum esp_status choose_way(struct plans *plans, const struct request *request, const struct tune_way **out,
                                   struct failure *failure)
@@ -201,15 +217,11 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	const struct layout *layout = request->layout;
 	enum plan_collective collective = request->call->collective;
 	const struct planner *only = request->call->planner;
-	/* With several ranks on a host, inside of each host first. */
-	const struct planner *const fitting[] = {plan_planner_find("two-level"), plan_planner_find("three-level")};
+	const struct planner *two_level = plan_planner_find("two-level"), *three_level = plan_planner_find("three-level");
 	bool is_shared = !only && layout->hosts < layout->members;
-	bool has_blocks = collective == PLAN_ALLGATHER || collective == PLAN_REDUCE_SCATTER;
-	bool spares = layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLANS_BY_MASTERS;
+	bool spares = !only && layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLANS_BY_MASTERS;
 	struct error err;
-
-	if (!only && !is_shared && spares) /* masters can be where it is fast */
-		only = fitting[0];
+	double least = 0;
 
 	*out = NULL;
 	if (!has_choice(plans, layout, request->call))
@@ -217,18 +229,16 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	struct tune_network network = {.nodes = layout->members, .topology = layout->topology, .place = layout->place};
 	if (!plans->menus[collective] && tune_menu_open(&network, collective, &plans->menus[collective], &err) != ESP_OK)
 		return failure_set(failure, err.status, -1, "%s", err.text);
-	double least = 0;
-	for (uint32_t i = 0; i < (is_shared ? 2 : 1); i++) {
-		double seconds;
-		const struct tune_way *way = tune_choose(plans->menus[collective], is_shared ? fitting[i] : only,
-		                                         has_blocks ? request->bytes * layout->members : request->bytes, chunk_by_way,
-		                                         (void *)(uintptr_t)request, &seconds);
-
-		if (way && (!*out || seconds < least)) {
-			*out = way;
-			least = seconds;
-		}
+	const struct tune_menu *menu = plans->menus[collective];
+	if (is_shared) { /* with several ranks on a host, inside of each host first */
+		look_for_way(menu, (struct tune_wish){two_level, NULL}, request, out, &least);
+		look_for_way(menu, (struct tune_wish){three_level, NULL}, request, out, &least);
+		return ESP_OK;
 	}
+	if (spares && layout->masters) /* masters can be where it is fast: those that there are, not other groups that have none */
+		look_for_way(menu, (struct tune_wish){two_level, layout->masters->group_of}, request, out, &least);
+	if (!*out)
+		look_for_way(menu, (struct tune_wish){spares ? two_level : only, NULL}, request, out, &least);
 	return ESP_OK;
 }
 

@@ -71,13 +71,39 @@ static bool has_choice(const struct group *group, const struct work *work)
 	       work->call.block_bytes > PLANS_BY_MASTERS;
 }
 
-/* The groups that masters of the call have, or would have; NULL: it is not counted. */
+/* Is it one of those that are made in the same order by all members, and run by a plan? */
+static bool is_in_order(const struct work *work)
+{
+	return work->kind == WORK_CALL && !work->call.keyed && work->part_count > 0;
+}
+
+/*
+ * Does it end here only after all members have launched it? Windows close at such calls alone: a root would wait for the others
+ * where it need not, and whoever frees a group could not know that the sum will end.
+ */
+static bool waits_for_all(const struct call *call)
+{
+	switch (call->collective) {
+	case PLAN_ALLREDUCE:
+	case PLAN_ALLGATHER:
+	case PLAN_REDUCE_SCATTER:
+	case PLAN_ALLTOALL:
+		return !call->counts; /* of which some may be 0 */
+	default:
+		return false;
+	}
+}
+
+/*
+ * The groups that masters of the call have, or would have; NULL: it is not counted. Its plan must be one that is made now: which one it had
+ * when it was prepared differs from rank to rank.
+ */
 static const uint32_t *find_groups(struct group *group, const struct work *work)
 {
 	const struct plan *plan = plan_of(work);
 	const struct plan_masters *masters = group->retune ? &group->retune->tuner.masters : NULL;
 
-	if (!retune_can(group) || work->kind != WORK_CALL || work->call.keyed || work->part_count == 0)
+	if (!retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
 		return NULL;
 	if (!plan && has_choice(group, work))
 		return masters ? masters->group_of : plans_groups(&group->plans, &group->layout, &work->call, work->call.block_bytes);
@@ -358,28 +384,39 @@ bool retune_admits(struct group *group, const struct work *work)
 {
 	const struct retune *retune = group->retune;
 
-	if (!retune || retune->bytes < retune->window_bytes || !retune->exchange)
+	if (!retune || retune->bytes < retune->window_bytes || !retune->exchange || work_is_done(retune->exchange))
 		return true;
-	return !find_groups(group, work) || work_is_done(retune->exchange);
+	return !is_in_order(work) || !waits_for_all(&work->call) || (!work_is_stale(work) && !find_groups(group, work));
+}
+
+/* By the plan that it would have if it were made now: all members have made the same changes by this call, but may have prepared it before or after. */
+static enum esp_status plan_as_of_now(struct group *group, struct work *work)
+{
+	struct failure failure;
+
+	if (work_is_stale(work) && work_plan_anew(work, &failure) != ESP_OK)
+		return give_up(group, "no memory for a plan with other masters");
+	return ESP_OK;
 }
 
 enum esp_status retune_before(struct group *group, struct work *work)
 {
 	struct context *context = group->context;
-	struct failure failure;
 
+	if (group->retune && is_in_order(work) && plan_as_of_now(group, work) != ESP_OK)
+		return ESP_ENOMEM;
 	const uint32_t *group_of = find_groups(group, work);
 	if (!group_of)
 		return ESP_OK;
 	if (!group->retune && !make_retune(group, group_of))
 		return give_up(group, "no memory to retune");
 	struct retune *retune = group->retune;
-	if (retune->bytes >= retune->window_bytes && close_window(group, work->helped) != ESP_OK)
-		return ESP_ENOMEM;
+	if (retune->bytes >= retune->window_bytes) {
+		if (close_window(group, work->helped) != ESP_OK || plan_as_of_now(group, work) != ESP_OK)
+			return ESP_ENOMEM;
+	}
 	for (uint32_t i = 0; i < work->stretch_count; i++)
 		retune->bytes += work->stretches[i].block_bytes;
-	if (work_is_stale(work) && work_plan_anew(work, &failure) != ESP_OK)
-		return give_up(group, "no memory for a plan with other masters");
 	retune->is_chain = !plan_of(work);
 	pthread_mutex_lock(&context->lock);
 	work->is_counted = true;
@@ -414,11 +451,11 @@ static void settle(struct group *group, uint64_t until_ns)
 
 void retune_settle(struct group *group)
 {
-	/* All members have begun it, or are gone. */
-	settle(group, clock_now_ns() + context_interval_ns(group->context));
+	/* All members have begun it, as the call at which it was begun has ended here, or are gone, of which the group is told. */
+	settle(group, clock_now_ns() + group->context->conf.deadline_seconds * NS_PER_S);
 	if (!group->retune || !group->retune->exchange)
 		return;
-	group_fail(group, ESP_ETIMEOUT, -1, "what members had measured did not reach all of them", false);
+	group_fail(group, ESP_ETIMEOUT, -1, "what members had measured did not reach all of them", true);
 	settle(group, UINT64_MAX);
 }
 

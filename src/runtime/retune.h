@@ -12,7 +12,8 @@
  *               | calls n, n + 1 ... |                              |
  *
  * The sum is a call of its own, on a stream of its own; nobody waits for it but a call that would be launched at the end of the
- * next window before the sum is known. Such a call has to wait for all members to come to call n anyway. What it gives goes into tune/tuner.h, alike
+ * next window before the sum is known. Such a call has to wait for all members to come to call n anyway: those that need not, of which
+ * only a root knows the end, are planned with the same masters and not counted. What it gives goes into tune/tuner.h, alike
  * on all members; so all have the same masters from call m on, without anybody telling anybody. Plans are made anew when
  * they are next used. Where a plan without masters was the fastest, a ring perhaps, and a host becomes slow, large
  * allreduces are given to a plan with masters until it has recovered: a ring is as fast as its slowest host. A window takes as long as the setting autotune_ms says, half a second, or one call.

@@ -241,7 +241,14 @@ void tune_menu_close(struct tune_menu *menu)
 	free(menu);
 }
 
-const struct tune_way *tune_choose(const struct tune_menu *menu, const struct planner *only, uint64_t bytes,
+static bool is_wished(const struct tune_menu *menu, const struct tune_way *way, struct tune_wish wish)
+{
+	if (wish.planner && way->planner != wish.planner)
+		return false;
+	return !wish.group_of || (way->group_of && memcmp(way->group_of, wish.group_of, menu->nodes * sizeof(*wish.group_of)) == 0);
+}
+
+const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes,
                                    tune_chunk_fn *chunk, void *context, double *out_seconds)
 {
 	const struct tune_way *best = NULL;
@@ -250,7 +257,7 @@ const struct tune_way *tune_choose(const struct tune_menu *menu, const struct pl
 	for (uint32_t i = 0; i < menu->count; i++) {
 		const struct tune_way *way = &menu->ways[i];
 
-		if (only && way->planner != only)
+		if (!is_wished(menu, way, wish))
 			continue;
 		double seconds = tune_seconds(&way->load, bytes, chunk(context, way));
 		if (!best || seconds < best_seconds) {

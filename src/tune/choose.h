@@ -40,11 +40,14 @@ void tune_menu_close(struct tune_menu *menu); /* NULL is fine */
 /* The chunk that a call by this way would be cut into. */
 typedef uint64_t tune_chunk_fn(void *context, const struct tune_way *way);
 
-/*
- * The fastest way for so many bytes, of those of `only` if that is not NULL; NULL: there is none. The first of two that
- * cost the same.
- */
-const struct tune_way *tune_choose(const struct tune_menu *menu, const struct planner *only, uint64_t bytes,
+/* Which ways are asked for. */
+struct tune_wish {
+	const struct planner *planner; /* NULL: any                                           */
+	const uint32_t *group_of;      /* by node: with these groups; NULL: any, or none      */
+};
+
+/* The fastest way for so many bytes, of those that are wished for; NULL: there is none. The first of two that cost the same. */
+const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes,
                                    tune_chunk_fn *chunk, void *context, double *out_seconds);
 
 /*

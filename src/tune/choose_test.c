@@ -26,7 +26,7 @@ static uint64_t chunk_of(void *context, const struct tune_way *way)
 
 static const char *choose(const struct tune_menu *menu, uint64_t bytes, double *out_seconds)
 {
-	return planner_name(tune_choose(menu, NULL, bytes, chunk_of, &bytes, out_seconds)->planner);
+	return planner_name(tune_choose(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, out_seconds)->planner);
 }
 
 static struct tune_menu *menu_of(const struct topology_spec *spec, uint32_t nodes, bool interleaved,
@@ -100,8 +100,8 @@ static void shared_hosts(void)
 	CHECK_U64(menu->group_count[0], 4);
 	CHECK_U64(menu->group_count[1], 2);
 	uint64_t bytes = 100 << 20;
-	const struct tune_way *two = tune_choose(menu, plan_planner_find("two-level"), bytes, chunk_of, &bytes, NULL);
-	const struct tune_way *three = tune_choose(menu, plan_planner_find("three-level"), bytes, chunk_of, &bytes, NULL);
+	const struct tune_way *two = tune_choose(menu, (struct tune_wish){plan_planner_find("two-level"), NULL}, bytes, chunk_of, &bytes, NULL);
+	const struct tune_way *three = tune_choose(menu, (struct tune_wish){plan_planner_find("three-level"), NULL}, bytes, chunk_of, &bytes, NULL);
 	CHECK(two && three && three->groups == 4 && three->zone_of);
 	/* An uplink has half of a host's rate. The buffer leaves each rack once, and not once for each of its two hosts. */
 	CHECK(three->load.overlapped * 125e6 < 2.01 && three->load.overlapped * 125e6 > 1.99);
@@ -122,7 +122,7 @@ static void collectives(void)
 		uint64_t bytes = 1 << 20, seen = 0;
 
 		CHECK((menu->count == 0) == pairwise);
-		CHECK((tune_choose(menu, NULL, bytes, chunk_of, &bytes, NULL) == NULL) == pairwise);
+		CHECK((tune_choose(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, NULL) == NULL) == pairwise);
 		for (uint32_t k = 0; k < 7; k++)
 			seen |= 1u << menu->order[k];
 		CHECK_U64(seen, 127);

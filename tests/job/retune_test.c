@@ -6,8 +6,10 @@
  * Ranks are told apart as hosts, so two-level plans have groups of one, whose global masters can be moved. Windows are a
  * millisecond, and what threads of one machine measure in that scatters so much that masters are moved every now and then.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -138,13 +140,62 @@ static void mix(struct job_rank *rank)
 		OK(esp_group_free(part));
 	run(rank->world, in, outs[0], MOST);
 	check_bits(outs[0], expected, MOST);
-	if (rank->rank == 0)
-		printf("masters were moved %" PRIu64 " times\n", moved);
+	CHECK(moved > 0);
 	esp_work_free(prepared);
 	for (uint32_t i = 0; i <= WORKS; i++)
 		free(outs[i]);
 	free(in);
 	free(expected);
+}
+
+/*
+ * A root is through with its broadcast before the last has come to it, and frees the group: it waits for that one, however long
+ * beyond the interval of liveness it takes, and so do the others.
+ */
+struct lateness {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool is_freed; /* by the root */
+};
+
+static void frees_early(struct job_rank *rank)
+{
+	struct lateness *lateness = rank->argument;
+	float *in = new_floats(), *out = new_floats();
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_group *group;
+
+	fill(in, rank->rank, MOST);
+	OK(esp_group_split(rank->world, 0, 0, &group));
+	for (uint64_t i = 0; i < 20; i++)
+		run(group, in, out, MOST);
+	if (rank->rank == 2) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 3;
+		pthread_mutex_lock(&lateness->lock);
+		while (!lateness->is_freed && pthread_cond_timedwait(&lateness->changed, &lateness->lock, &until) == 0)
+			;
+		CHECK(!lateness->is_freed);
+		pthread_mutex_unlock(&lateness->lock);
+	}
+	call.collective = ESP_BROADCAST;
+	call.type = ESP_F32;
+	call.count = MOST;
+	call.in = call.out = rank->rank == 0 ? in : out;
+	call.plan = "two-level";
+	OK(esp_run(group, &call));
+	OK(esp_group_free(group));
+	if (rank->rank == 0) {
+		pthread_mutex_lock(&lateness->lock);
+		lateness->is_freed = true;
+		pthread_cond_signal(&lateness->changed);
+		pthread_mutex_unlock(&lateness->lock);
+	}
+	OK(esp_barrier(rank->world));
+	free(in);
+	free(out);
 }
 
 /* Nothing is measured where it is off, or where calls have no masters. */
@@ -166,9 +217,12 @@ int main(int argc, char **argv)
 {
 	static const char *const off[] = {"transport=tcp", "autotune=off", "autotune_ms=1", NULL};
 	static const char *const by_itself[] = {"transport=tcp", "autotune_ms=1", NULL}; /* each host is a group: nothing to choose */
+	static const char *const short_interval[] = {"transport=tcp", "autotune=on", "autotune_ms=1", "liveness_ms=1000", "deadline_seconds=30", NULL};
 	uint64_t seed = test_seed(argc, argv, 1);
+	struct lateness lateness = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 
 	job_run(RANKS, settings, mix, &seed);
+	job_run(3, short_interval, frees_early, &lateness);
 	job_run(3, off, stays_off, NULL);
 	job_run(3, by_itself, stays_off, NULL);
 	return 0;
