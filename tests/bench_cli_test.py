@@ -77,6 +77,8 @@ def test_refused():
         ("--check", "2"): "--check: '2' is not",
         ("--memory", "gpu"): "is not one of alloc, malloc",
         ("--async", "--persistent"): "choose one",
+        ("alltoall", "--in-place"): "--in-place: alltoall cannot be in place",
+        ("barrier", "--in-place"): "--in-place: barrier cannot be in place",
         ("--set", "lanes"): "--set: expected NAME=VALUE, not 'lanes'",
         ("--set", "lanes=1", "--set", "lanes=65"): "lanes is 0 or a number from 1 to 64",
         ("--set", "lane=1"): "did you mean lanes?",
@@ -179,6 +181,16 @@ def test_ways_to_call():
         row = json.loads(out)["results"][0]
         assert row["in_place"]["nwrong"] == (None if words[0] == "--check" else 0), words
         assert (len(row["in_place"]["samples"]) > 3) == (words[0] == "--seconds"), words
+
+
+def test_in_place_alone():
+    for collective in ("allreduce", "broadcast"):
+        got = run_json(collective, "-n", "2", "--size", "20K", "--in-place")
+        row = got["results"][0]
+        assert row["out_of_place"] is None and row["in_place"]["nwrong"] == 0 and len(row["in_place"]["samples"]) == 3, row
+    status, out, err = run("-n", "2", "--size", "1K", "--in-place", *QUICK)
+    row = [line for line in out.splitlines() if not line.startswith("#")][0].split()
+    assert status == OK and row[5:9] == ["N/A"] * 4 and row[12] == "0", (status, out, err)
 
 
 def free_port():

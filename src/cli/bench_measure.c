@@ -77,6 +77,11 @@ static enum esp_status learn_plan(struct bench_job *job, const struct caller *ca
 
 /* ---- measuring ---- */
 
+static bool is_wanted(const struct bench_job *job, enum esp_collective collective, enum bench_mode mode)
+{
+	return bench_has_mode(collective, mode) && (mode == BENCH_IN_PLACE || !job->options->in_place);
+}
+
 /* A call on fresh data, made as the timed ones are, whose result is checked. *wrong rises to the number of wrong elements on all ranks. */
 static enum esp_status check_call(struct bench_job *job, const struct bench_shape *shape, struct bench_place place,
                                   const struct caller *caller, uint64_t *wrong)
@@ -128,12 +133,12 @@ static enum esp_status measure_mode(struct bench_job *job, const struct bench_sh
                                     double *samples_us, struct bench_result *out)
 {
 	const struct bench_options *options = job->options;
-	int modes = bench_has_mode(shape->collective, BENCH_OUT_OF_PLACE) + bench_has_mode(shape->collective, BENCH_IN_PLACE);
+	bool both = is_wanted(job, shape->collective, BENCH_OUT_OF_PLACE) && is_wanted(job, shape->collective, BENCH_IN_PLACE);
 	double *slowest_us = samples_us + job->capacity;
 	enum esp_status status = ESP_OK;
 	struct bench_pace pace;
 
-	bench_pace_init(&pace, options->iters, (uint64_t)(options->seconds * 1e9) / (unsigned)modes, samples_us, slowest_us,
+	bench_pace_init(&pace, options->iters, (uint64_t)(options->seconds * 1e9) / (both ? 2 : 1), samples_us, slowest_us,
 	                job->capacity);
 	status = call_often(caller, options->warmup);
 	uint64_t start_ns = clock_now_ns();
@@ -190,7 +195,7 @@ enum esp_status bench_measure(struct bench_job *job, const struct bench_shape *s
 		.plan = job->plan,
 	};
 	for (int mode = 0; mode < BENCH_MODE_COUNT && status == ESP_OK; mode++)
-		if (bench_has_mode(shape->collective, (enum bench_mode)mode))
+		if (is_wanted(job, shape->collective, (enum bench_mode)mode))
 			status = check_and_measure(job, shape, plan, (enum bench_mode)mode, &out->results[mode]);
 	return status;
 }

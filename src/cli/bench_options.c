@@ -207,6 +207,15 @@ static bool any(const struct bench_options *options, bool (*is_so)(enum esp_coll
 	return false;
 }
 
+/* The first of the chosen that has no such mode; NULL: all have it. */
+static const char *lacks_mode(const struct bench_options *options, enum bench_mode mode)
+{
+	for (uint32_t i = 0; i < options->collective_count; i++)
+		if (!bench_has_mode(options->collectives[i], mode))
+			return esp_collective_name(options->collectives[i]);
+	return NULL;
+}
+
 static bool is_only_barrier(const struct bench_options *options)
 {
 	return options->collective_count == 1 && options->collectives[0] == ESP_BARRIER;
@@ -239,6 +248,8 @@ static int check_sense(const struct bench_options *options, const struct words *
 		                       esp_type_name(options->type));
 	if (is_only_barrier(options) && meaningless_to_barrier(words))
 		return cli_usage_error("bench: --%s means nothing to barrier, which moves no data", meaningless_to_barrier(words));
+	if (options->in_place && lacks_mode(options, BENCH_IN_PLACE))
+		return cli_usage_error("bench: --in-place: %s cannot be in place", lacks_mode(options, BENCH_IN_PLACE));
 	if (words->async && words->persistent)
 		return cli_usage_error("bench: --async and --persistent are two ways to make a call: choose one");
 	if (!(options->seconds >= 0 && options->seconds <= 86400))
@@ -298,6 +309,7 @@ static int parse(struct bench_options *options, struct words *words, int argc, c
 		{"check", 'c', CLI_U64, &words->check, "0|1", "check every element of the results (default 1)", 0, 1, NULL},
 		{"memory", 0, CLI_CHOICE, &words->memory, "HOW", "where buffers come from (default alloc: esp_alloc)",
 		 .choices = memories, .given = &words->memory_given},
+		{"in-place", 0, CLI_FLAG, &options->in_place, NULL, "measure nothing out of place"},
 		{"async", 0, CLI_FLAG, &words->async, NULL, "start each call, then wait for it"},
 		{"persistent", 0, CLI_FLAG, &words->persistent, NULL, "prepare each call once, then start it again and again"},
 		{"set", 0, CLI_STRING, &words->set, "NAME=VALUE", "a setting of the ranks; may stand there more than once"},

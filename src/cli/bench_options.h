@@ -36,6 +36,7 @@ struct bench_options {
 	uint64_t iters, warmup;
 	double seconds;
 	bool check;
+	bool in_place; /* nothing is measured out of place */
 	bool malloced; /* buffers from malloc(), not esp_alloc() */
 	enum bench_calls calls;
 	bool json;
