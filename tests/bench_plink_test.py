@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 BENCH, RESULTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 sys.dont_write_bytecode = True
@@ -93,7 +94,7 @@ class World:
 
     def run(self, *words, status=0, **variables):
         done = subprocess.run([sys.executable, BENCH, "--build", self.folder, *map(str, words)], capture_output=True, text=True,
-                              env={**os.environ, **{name: str(value) for name, value in variables.items()}})
+                              env={**os.environ, "TMPDIR": str(self.folder), **{name: str(value) for name, value in variables.items()}})
         assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
         return done
 
@@ -217,6 +218,26 @@ def test_groups(world):
     text = report.markdown(world.document())
     assert "mean of 20 random groupings / two-level | at least 1.80 | 1.49 (1.49 .. 1.49)" in text and "**missed**" in text
     assert "flat / two-level | at least 2.80 | 2.50" in text and "racks were found in 5 of 5, in 7.5 s" in text
+
+
+def test_page(world):
+    """Into its place in a page, and nothing else of it changes; pictures have a line for each plan."""
+    world.run("--only", "groups-2x4", "--rounds", "1", "--out", world.out)
+    page, text = world.folder / "page.md", report.markdown(world.document())
+    show = lambda *words: subprocess.run([sys.executable, RESULTS, world.out, *words], capture_output=True, text=True)
+    for before in ("", "old\\1 text\n"):
+        page.write_text(f"a\n<!-- results-plink: begin -->\n{before}<!-- results-plink: end -->\nb\n")
+        assert show("--into", page).returncode == 0
+        assert page.read_text() == f"a\n<!-- results-plink: begin -->\n\n{text}\n<!-- results-plink: end -->\nb\n"
+    page.write_text("no place\n")
+    done = show("--into", page)
+    assert done.returncode == 1 and "results-plink: begin" in done.stderr and page.read_text() == "no place\n"
+    assert show("--pictures", world.folder).returncode == 0
+    picture = xml.etree.ElementTree.parse(world.folder / "groups-2x4.svg").getroot()
+    assert len(picture.findall("{http://www.w3.org/2000/svg}path")) == 5
+    assert show("--pictures", world.folder / "nowhere").returncode == 1
+    aims = show("--aims").stdout
+    assert aims.startswith("Measured: groups-2x4 (1 round)") and "| at least 2.00 | 2.50" in aims and "###" not in aims
 
 
 def test_list(world):

@@ -11,7 +11,7 @@ import tempfile
 
 from contestants import CORES, mca, parse_espalier, parse_lines
 from lab import Lab
-from sections import is_ours, needs_probe, probe_seed
+from sections import is_ours, job_seconds, needs_probe, probe_seed
 
 MPI_ALGORITHMS = {"ring": 4, "rabenseifner": 6}  # of Open MPI's component tuned
 
@@ -25,7 +25,7 @@ class Ground:
 
     def __init__(self, section, store, arguments):
         self.section, self.network, self.store = section.name, section.network, store
-        self.program, self.peers, self.limit = arguments.build / "espalier", arguments.build / "peers", str(arguments.limit)
+        self.program, self.peers, self.limit = arguments.build / "espalier", arguments.build / "peers", arguments.limit
         self.congestion, self.seed = arguments.congestion, arguments.seed
         self.placed, self.probed, self.agent = {}, {}, None
 
@@ -44,9 +44,13 @@ class Ground:
     def __exit__(self, *what):
         return self.stack.__exit__(*what)
 
-    def start(self, place, options, command):
-        """Runs a job, one rank on each host, and returns what it printed."""
-        return finish(self.lab.words("run", "--place", place, "--no-prefix", "--timeout", self.limit, *options, "--", *command))
+    def time_for(self, job):
+        """Far more than it should take: only for what hangs."""
+        return self.limit or 60 + 4 * job_seconds(job)
+
+    def start(self, place, options, command, limit=120):
+        """Runs a command on each host as a rank, and returns what it printed. limit: seconds."""
+        return finish(self.lab.words("run", "--place", place, "--no-prefix", "--timeout", f"{limit:.0f}", *options, "--", *command))
 
     # ---- topologies for Espalier ----
 
@@ -150,7 +154,7 @@ def run_espalier(ground, job):
     topology = ground.topology(job)
     settings = [*job.settings, *([f"ESP_TOPOLOGY={topology}"] if topology else [])]
     options = [word for setting in settings for word in ("--env", setting)]
-    text = ground.start(job.place, options, words)
+    text = ground.start(job.place, options, words, ground.time_for(job))
     with contextlib.suppress(ValueError, KeyError):
         return parse_espalier(text), {row["size"]: row["plan"] for row in json.loads(text)["results"]}
     raise Failed(f"espalier bench printed what makes no sense: {text[-500:]}")
@@ -160,7 +164,7 @@ def run_gloo(ground, job):
     variant = job.contestant.split(" ", 1)[1]
     with tempfile.TemporaryDirectory(prefix="bench-plink-") as folder:
         words = [ground.peers / "allreduce.gloo", "--ranks", job.network.ranks, *contest_words(job, "gloo", variant)]
-        return parse_lines(ground.start(job.place, ["--env", f"GLOO_FOLDER={folder}"], words)), {}
+        return parse_lines(ground.start(job.place, ["--env", f"GLOO_FOLDER={folder}"], words, ground.time_for(job))), {}
 
 
 def run_openmpi(ground, job):
@@ -172,7 +176,7 @@ def run_openmpi(ground, job):
         settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_allreduce_algorithm": MPI_ALGORITHMS[variant]}
     words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", len(hosts), "--host", ",".join(hosts), "--map-by", "node",
              "--bind-to", "none", *mca(**settings), ground.peers / "allreduce.openmpi", *contest_words(job, "openmpi", variant)]
-    return parse_lines(finish(ground.lab.words("exec", hosts[0], "--", "timeout", ground.limit, *words))), {}
+    return parse_lines(finish(ground.lab.words("exec", hosts[0], "--", "timeout", f"{ground.time_for(job):.0f}", *words))), {}
 
 
 def run_job(ground, job):

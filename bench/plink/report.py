@@ -4,9 +4,10 @@ Pure: a document (store.py) goes in, text comes out. Times are milliseconds.
 """
 import dataclasses
 
-from sections import CONTEST, KIB, MIB, SECTIONS, Job, Network, bound_seconds, flat_over_bound
+from sections import CONTEST, GROUPS, KIB, MIB, SECTIONS, Job, Network, bound_seconds, flat_over_bound
 
 OURS = "espalier"
+LATENCY_US = 100  # a bound below that says nothing: latency does
 
 
 # ---- numbers ----
@@ -104,6 +105,10 @@ def peers_of(cells, prefix=("gloo", "openmpi")):
     return {name: cell for name, cell in cells.items() if name.startswith(prefix)}
 
 
+def fastest(cells):
+    return min(cells.items(), key=lambda item: median(item[1].samples))
+
+
 # ---- aims ----
 
 
@@ -147,7 +152,7 @@ def as_fast_as_best_peer(place):
     def aims(table, _):
         for (where, size), cells in ordered_cells(table):
             if where == place and peers_of(cells) and OURS in cells:
-                name, best = min(peers_of(cells).items(), key=lambda item: median(item[1].samples))
+                name, best = fastest(peers_of(cells))
                 yield Aim(f"{where_text(table, place, size)}: best peer ({name}) / {OURS}", ">=", 1.0, over(best.samples, cells[OURS].samples))
     return aims
 
@@ -184,10 +189,12 @@ def two_level_over_random(aim):
 
 
 def every_gloo(table, _):
+    """Than every algorithm of Gloo: than the best."""
     for (place, size), cells in ordered_cells(table):
-        if OURS in cells:
-            for name, cell in peers_of(cells, ("gloo",)).items():
-                yield Aim(f"{where_text(table, place, size)}: {name} / {OURS}", ">", 1.0, over(cell.samples, cells[OURS].samples))
+        gloo = peers_of(cells, ("gloo",))
+        if gloo and OURS in cells:
+            name, best = fastest(gloo)
+            yield Aim(f"{where_text(table, place, size)}: best of Gloo ({name}) / {OURS}", ">", 1.0, over(best.samples, cells[OURS].samples))
 
 
 def wider_gap_than(section):
@@ -240,6 +247,8 @@ def aims_of(tables):
 
 # ---- text ----
 
+AIMS_HEAD = ["what", "aim", "reached", ""]
+
 
 def size_text(size):
     for unit, name in ((MIB, "MiB"), (1_000_000, "MB"), (KIB, "KiB")):
@@ -250,7 +259,9 @@ def size_text(size):
 
 def ratio_text(ratio):
     """Near 1 a thousandth may decide."""
-    return f"{ratio:.3f}" if 0.99 < ratio < 1.01 and ratio != 1 else f"{ratio:.2f}" if ratio < 100 else f"{ratio:.0f}"
+    if 0.99 < ratio < 1.01 and ratio != 1:
+        return f"{ratio:.3f}"
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
 def ms(microseconds):
@@ -283,12 +294,13 @@ def contest_text(table):
     rows, below = [], False
     for (place, size), cells in ordered_cells(table):
         for name, cell in cells.items():
-            share = cell.of_bound()
-            below |= share.value < 1
+            share, bound = cell.of_bound().value, mean(cell.bounds)
+            counts = bound >= LATENCY_US
+            below |= counts and share < 0.99
             versus = over(cell.samples, cells[first].samples).text() if first in cells and name != first else ""
-            rows.append([place, size_text(size), ms(mean(cell.bounds)), name_text(name, cell), str(len(cell.samples)),
+            rows.append([place, size_text(size), ms(bound) if counts else "", name_text(name, cell), str(len(cell.samples)),
                          f"{ms(median(cell.samples))} ({ms(min(cell.samples))} .. {ms(max(cell.samples))})", ms(mean(cell.samples)),
-                         ratio_text(share.value), versus])
+                         ratio_text(share) if counts else "", versus])
     head = ["placement", "buffer", "bound", "contestant", "samples", "median (least .. most)", "mean", "of the bound", f"over {first}"]
     note = "\n\nBelow the bound: what the links' buckets hold passes at once after a pause (docs/lab.md)." if below else ""
     return as_table(head, rows) + note
@@ -333,7 +345,7 @@ def probes_text(document, table):
 def table_text(document, table):
     section = next((section for section in SECTIONS if section.name == table.section), None)
     labs = [checks_text(document["labs"][number]) for number in sorted(table.labs)]
-    what = f"{section.title}: " if section else ""
+    what = f"{section.title[0].upper()}{section.title[1:]}: " if section else ""
     body = contest_text(table) if not section or section.kind == CONTEST else groups_text(table)
     return (f"### {table.section}\n\n{what}{table.network.text()}. Measured: {'; and '.join(labs)}.{probes_text(document, table)}"
             f"\n\n{body}")
@@ -365,15 +377,31 @@ def about_text(document):
     return "\n".join(dict.fromkeys(lines)) + f"\n\n{told}; load before {loads}; {dates}." if starts else ""
 
 
+def aims_text(document):
+    tables = tables_of(document)
+    return sections_text(document, tables) + "\n\n" + as_table(AIMS_HEAD, [aim.row() for aim in aims_of(tables)]) + "\n"
+
+
+def distributions(document):
+    """(section, what the picture shows, {plan: samples}) of each that is about groups: its largest buffer."""
+    kinds = {section.name: section.kind for section in SECTIONS}
+    for table in tables_of(document):
+        if kinds.get(table.section) == GROUPS and largest_cells(table, "random"):
+            size = max(size for _, size in table.cells)
+            lines = {GROUPED.get(name, name): cell.samples for name, cell in largest_cells(table, "random").items()}
+            yield table.section, f"{size_text(size)}, {table.network.text()}: share of the runs that took at most so long", lines
+
+
 def markdown(document):
     tables = tables_of(document)
-    parts = [about_text(document), sections_text(document, tables),
-             "Milliseconds, in place, results checked. The bound is the larger of what the link of a host and what the uplink of a rack must "
-             "carry, in frames, over its measured rate. Behind a ratio: what eight in ten of the samples span, fast ones of one over slow "
-             "ones of the other."]
+    parts = [about_text(document), sections_text(document, tables)]
+    if tables:
+        parts.append("Milliseconds, in place, results checked. The bound is the larger of what the link of a host and what the uplink of a rack "
+                     "must carry, in frames, over its measured rate. Behind a ratio: what eight in ten of the samples span, fast ones of "
+                     "one over slow ones of the other.")
     aims = aims_of(tables)
     if aims:
-        parts += ["### Aims", as_table(["what", "aim", "reached", ""], [aim.row() for aim in aims])]
+        parts += ["### Aims", as_table(AIMS_HEAD, [aim.row() for aim in aims])]
     parts += [table_text(document, table) for table in tables]
     if document["failed"]:
         parts += ["### What did not work", "\n".join(failures_text(document))]

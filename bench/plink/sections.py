@@ -72,7 +72,9 @@ def uplink_share(network, contestant, place):
     n, h = network.ranks, network.hosts
     ring, apart, even = 2 * (n - 1) / n, h * 2 * (n - 1) / n, h * 2 * (n - h) / n
     together = place == "contiguous"
-    if contestant in ("espalier", "two-level", "two-level true", "ring by groups"):
+    if contestant in ("espalier", "two-level", "two-level true"):
+        return bound_shares(network)[1]
+    if contestant == "ring by groups":
         return ring
     if contestant in ("flat", "two-level random", "blind"):
         return even
@@ -116,16 +118,16 @@ FIFTY = {"contestants": BY_GROUPS, "places": ("random",), "rounds": 5, "iters": 
          "settings": ("ESP_AUTOTUNE=off",)}
 
 SECTIONS = (
-    Section("2x4", "2 racks, large buffers", CONTEST, TWO, (100 * MIB,), LARGE),
-    Section("4x4", "4 racks, large buffers", CONTEST, FOUR, (16 * MIB,), LARGE),
-    Section("2x4-8", "2 racks, uplinks twice as scarce", CONTEST, TWO_8, (16 * MIB,), LARGE),
-    Section("2x4-small", "2 racks, small buffers", CONTEST, TWO, **SMALL),
-    Section("groups-2x4", "what groups are worth, 2 racks", GROUPS, TWO, (16 * MIB,), **FIFTY),
-    Section("groups-4x4", "what groups are worth, 4 racks", GROUPS, FOUR, (4 * MIB,), **FIFTY),
+    Section("2x4", "large buffers", CONTEST, TWO, (100 * MIB,), LARGE),
+    Section("4x4", "large buffers", CONTEST, FOUR, (16 * MIB,), LARGE),
+    Section("2x4-8", "uplinks twice as scarce", CONTEST, TWO_8, (16 * MIB,), LARGE),
+    Section("2x4-small", "small buffers", CONTEST, TWO, **SMALL),
+    Section("groups-2x4", "what groups are worth", GROUPS, TWO, (16 * MIB,), **FIFTY),
+    Section("groups-4x4", "what groups are worth", GROUPS, FOUR, (4 * MIB,), **FIFTY),
     Section("uniform", "a uniform network, one connection to each peer", CONTEST, Network(1, 8, "1gbit", 1), (128_000_000, 4),
             ("flat", "espalier", *GLOO, "openmpi default", "openmpi ring"), ("contiguous",), iters=5, settings=("ESP_LANES=1",)),
-    Section("4x4-8", "4 racks, uplinks twice as scarce", CONTEST, FOUR_8, (4 * MIB,), LARGE),
-    Section("4x4-small", "4 racks, small buffers", CONTEST, FOUR, **SMALL),
+    Section("4x4-8", "uplinks twice as scarce", CONTEST, FOUR_8, (4 * MIB,), LARGE),
+    Section("4x4-small", "small buffers", CONTEST, FOUR, **SMALL),
 )
 
 
