@@ -10,7 +10,6 @@
 Each change is written to another file that then gets the name, so that a script which is killed loses only what it was at.
 """
 import json
-import os
 import pathlib
 
 from sections import Job, Network
@@ -83,10 +82,7 @@ class Store:
         if not self.path:
             return
         unfinished = self.path.with_name(self.path.name + ".new")
-        with open(unfinished, "w", encoding="utf-8") as out:
-            out.write(as_lines(self.document))
-            out.flush()
-            os.fsync(out.fileno())
+        unfinished.write_text(as_lines(self.document), encoding="utf-8")
         unfinished.replace(self.path)
 
     # ---- what is kept ----
