@@ -17,7 +17,11 @@ MPI_ALGORITHMS = {"ring": 4, "rabenseifner": 6}  # of Open MPI's component tuned
 
 
 class Failed(Exception):
-    """A job that gave no result, or a wrong one."""
+    """A job that gave no result, or a wrong one: why, and what else may help."""
+
+    def __init__(self, reason, details=""):
+        super().__init__(reason)
+        self.details = details
 
 
 class Ground:
@@ -48,9 +52,16 @@ class Ground:
         """Far more than it should take: only for what hangs."""
         return self.limit or 60 + 4 * job_seconds(job)
 
+    def words(self, place, options, command, limit):
+        """That start a command on each host as a rank. limit: seconds."""
+        return self.lab.words("run", "--place", place, "--no-prefix", "--timeout", f"{limit:.0f}", *options, "--", *command)
+
     def start(self, place, options, command, limit=120):
-        """Runs a command on each host as a rank, and returns what it printed. limit: seconds."""
-        return finish(self.lab.words("run", "--place", place, "--no-prefix", "--timeout", f"{limit:.0f}", *options, "--", *command))
+        """What it printed."""
+        text, trouble = finish(self.words(place, options, command, limit))
+        if trouble:
+            raise trouble
+        return text
 
     # ---- topologies for Espalier ----
 
@@ -70,7 +81,7 @@ class Ground:
                                                    "verdict": facts["verdict"]["word"],
                                                    "ami": facts["truth"]["adjusted_mutual_information"]})
             except (ValueError, KeyError) as error:
-                raise Failed(f"espalier probe printed what makes no sense ({error}): {text[-500:]}") from None
+                raise Failed(f"espalier probe printed what makes no sense ({error})", text[-1000:]) from None
             self.probed[seed] = found
         return self.probed[seed]
 
@@ -130,12 +141,14 @@ def regrouped(topology, seed):
 
 
 def finish(words):
-    """What it printed."""
+    """What it printed, and how it failed, or None."""
     words = [str(word) for word in words]
     run = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if run.returncode != 0:
-        raise Failed(f"{shlex.join(words)} ended with {run.returncode}: {run.stderr.strip()[-1000:]}")
-    return run.stdout
+    if run.returncode == 0:
+        return run.stdout, None
+    said = [line for line in run.stderr.strip().splitlines() if line.strip(" -")]
+    reason = f"exit status {run.returncode}" + (f": {said[-1][:300]}" if said else "")
+    return run.stdout, Failed(reason, f"{shlex.join(words)}\n{run.stderr.strip()[-2000:]}")
 
 
 # ---- starting one ----
@@ -157,14 +170,23 @@ def run_espalier(ground, job):
     text = ground.start(job.place, options, words, ground.time_for(job))
     with contextlib.suppress(ValueError, KeyError):
         return parse_espalier(text), {row["size"]: row["plan"] for row in json.loads(text)["results"]}
-    raise Failed(f"espalier bench printed what makes no sense: {text[-500:]}")
+    raise Failed("espalier bench printed what makes no sense", text[-1000:])
+
+
+def run_peer(job, words):
+    """One that has measured everything has done its part, however it ends: Open MPI may not find an end where cores are few."""
+    text, trouble = finish(words)
+    found = parse_lines(text)
+    if trouble and any((size, "in") not in found for size in job.sizes):
+        raise trouble
+    return found, {}
 
 
 def run_gloo(ground, job):
     variant = job.contestant.split(" ", 1)[1]
     with tempfile.TemporaryDirectory(prefix="bench-plink-") as folder:
         words = [ground.peers / "allreduce.gloo", "--ranks", job.network.ranks, *contest_words(job, "gloo", variant)]
-        return parse_lines(ground.start(job.place, ["--env", f"GLOO_FOLDER={folder}"], words, ground.time_for(job))), {}
+        return run_peer(job, ground.words(job.place, ["--env", f"GLOO_FOLDER={folder}"], words, ground.time_for(job)))
 
 
 def run_openmpi(ground, job):
@@ -176,7 +198,7 @@ def run_openmpi(ground, job):
         settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_allreduce_algorithm": MPI_ALGORITHMS[variant]}
     words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", len(hosts), "--host", ",".join(hosts), "--map-by", "node",
              "--bind-to", "none", *mca(**settings), ground.peers / "allreduce.openmpi", *contest_words(job, "openmpi", variant)]
-    return parse_lines(finish(ground.lab.words("exec", hosts[0], "--", "timeout", f"{ground.time_for(job):.0f}", *words))), {}
+    return run_peer(job, ground.lab.words("exec", hosts[0], "--", "timeout", f"{ground.time_for(job):.0f}", *words))
 
 
 def run_job(ground, job):
