@@ -53,11 +53,12 @@ static struct control_msg new_message(const struct presence *presence, enum cont
 	};
 }
 
-static void send_beat(struct presence *presence, uint32_t to, enum control_type type, bool is_last)
+static void send_beat(struct presence *presence, uint32_t to, enum control_type type, bool is_last, uint64_t now)
 {
 	struct control_msg msg = new_message(presence, type, to);
 
 	msg.sequence = is_last;
+	presence->all[to].told_ns = now;
 	presence->events->send(presence->context, to, &msg);
 }
 
@@ -173,13 +174,13 @@ static void find_neighbours(struct presence *presence, uint64_t now)
 		if (is_next && !member->is_next) {
 			member->is_next = true;
 			member->heard_ns = now > member->heard_ns ? now : member->heard_ns;
-			member->beaten_ns = 0;
+			member->told_ns = 0;
 			presence->events->dial(presence->context, i);
 			tell_news(presence, i);
 		} else if (!is_next && member->is_next) {
 			member->is_next = false;
 			if (member->fate == FATE_HERE)
-				send_beat(presence, i, CONTROL_BEAT, true);
+				send_beat(presence, i, CONTROL_BEAT, true, now);
 		}
 	}
 	presence->due_ns = now;
@@ -308,7 +309,7 @@ void presence_heard(struct presence *presence, uint32_t rank, uint64_t now)
 	member->heard_ns = now > member->heard_ns ? now : member->heard_ns;
 }
 
-static void on_beat(struct presence *presence, uint32_t from, bool is_last)
+static void on_beat(struct presence *presence, uint32_t from, bool is_last, uint64_t now)
 {
 	struct member *member = &presence->all[from];
 
@@ -316,7 +317,7 @@ static void on_beat(struct presence *presence, uint32_t from, bool is_last)
 		tell_news(presence, from); /* word did not go this way until now */
 	member->is_before = !is_last;
 	if (!is_last)
-		send_beat(presence, from, CONTROL_ECHO, false);
+		send_beat(presence, from, CONTROL_ECHO, false, now);
 	if (presence->due_ns > member->heard_ns + silence_ns(presence))
 		presence->due_ns = member->heard_ns + silence_ns(presence);
 }
@@ -339,7 +340,7 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 		take_accusation(presence, (struct accusation){.by = msg->from, .about = msg->about}, msg->text, now);
 		return true;
 	case CONTROL_BEAT:
-		on_beat(presence, from, msg->sequence != 0);
+		on_beat(presence, from, msg->sequence != 0, now);
 		return true;
 	case CONTROL_ECHO:
 		return true;
@@ -373,6 +374,29 @@ static void forgive_all(struct presence *presence, uint64_t now)
 		presence_heard(presence, i, now);
 }
 
+/* We were late, and with us what we had to ask: others have had as much less time to answer. */
+static void forgive_delay(struct presence *presence, uint64_t late_ns, uint64_t now)
+{
+	for (uint32_t i = 0; i < presence->size; i++) {
+		uint64_t heard_ns = presence->all[i].heard_ns + late_ns;
+
+		presence_heard(presence, i, heard_ns < now ? heard_ns : now);
+	}
+}
+
+/* Has nothing come from it for too long, in any way? */
+static bool is_silent(struct presence *presence, uint32_t rank, uint64_t now)
+{
+	const struct member *member = &presence->all[rank];
+
+	if (now >= member->heard_ns + silence_ns(presence) && presence->events->last_sign) {
+		uint64_t sign_ns = presence->events->last_sign(presence->context, rank);
+
+		presence_heard(presence, rank, sign_ns < now ? sign_ns : now);
+	}
+	return now >= member->heard_ns + silence_ns(presence);
+}
+
 /* Returns when to look at it next. */
 static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 {
@@ -382,21 +406,18 @@ static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 
 	if (member->fate != FATE_HERE || (!member->is_next && !member->is_before))
 		return next;
-	uint64_t end_ns = member->heard_ns + silence_ns(presence);
-	if (now >= end_ns) {
+	if (is_silent(presence, rank, now)) {
 		snprintf(how, sizeof(how), "rank %u has heard nothing of it for %.1f s: it is stopped, or cut off", presence->self,
 		         (double)(now - member->heard_ns) / (double)NS_PER_S);
 		presence_accuse(presence, rank, how, now);
 		return next;
 	}
-	next = end_ns;
-	if (member->is_next) {
-		if (member->beaten_ns == 0 || now >= member->beaten_ns + beat_ns(presence)) {
-			member->beaten_ns = now;
-			send_beat(presence, rank, CONTROL_BEAT, false);
-		}
-		next = member->beaten_ns + beat_ns(presence) < next ? member->beaten_ns + beat_ns(presence) : next;
-	}
+	/* Half a beat more for one that beats us: as long as its beats come they are echoed, and there is nothing to be added. */
+	uint64_t pause = member->is_next ? beat_ns(presence) : beat_ns(presence) + beat_ns(presence) / 2;
+	if (member->told_ns == 0 || now >= member->told_ns + pause)
+		send_beat(presence, rank, member->is_next ? CONTROL_BEAT : CONTROL_ECHO, false, now);
+	next = member->heard_ns + silence_ns(presence);
+	next = member->told_ns + pause < next ? member->told_ns + pause : next;
 	return next;
 }
 
@@ -409,6 +430,8 @@ uint64_t presence_turn(struct presence *presence, uint64_t now)
 	/* It was due at most an eighth after the last time: anything beyond that is our own absence. */
 	if (now > presence->turned_ns + 2 * beat_ns(presence))
 		forgive_all(presence, now);
+	else
+		forgive_delay(presence, now - presence->due_ns, now);
 	presence->turned_ns = now;
 	presence->due_ns = UINT64_MAX;
 	uint64_t due = now + beat_ns(presence);

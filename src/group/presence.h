@@ -4,10 +4,16 @@
  * Pure: it is told what happened and what time it is, and tells its owner what to send. One for
  * each rank; the steward's thread drives it, and tests drive hundreds in virtual time.
  *
- * A rank beats its neighbours, those 1, 2, 4 ... ahead that are still there; they echo. So every rank is listened to
+ * A rank beats its neighbours, those 1, 2, 4 ... ahead that are still there; they echo, and say the same by themselves if no beat comes: what
+ * is lost one way does not make the other silent. So every rank is listened to
  * by a few others in both directions, and whoever hears nothing for seven eighths of the interval accuses it. A
  * beat goes out every eighth, so a rank that was stopped for less than three quarters of the interval is never accused, and
- * one that stays away is accused before the interval is over. Who was stopped itself forgives everybody first.
+ * one that stays away is accused before the interval is over.
+ *
+ * Silence is what was not heard by somebody who listened. The time by which a rank itself is late, as it gets no processor, counts against
+ * nobody, and if it was stopped it forgives everybody first. And beats are small messages on a connection of their own, which
+ * a network that others fill may hold up for long although both ends are there; so before a rank is accused its owner is asked whether
+ * anything else has come from it.
  *
  * There are two kinds of bad news, and both are passed on by all to all, once: a rank is *gone* (its connection was closed: the
  * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Who is gone
@@ -45,6 +51,11 @@ struct presence_events {
 	void (*accused)(void *context, uint32_t by, const char *how);
 	/* Somebody is accused, perhaps not for the first time. */
 	void (*accusation)(void *context, uint32_t rank, uint32_t by);
+	/*
+	 * This rank is about to be accused of silence: when did anything come from it last that was not told here, as data, or as word
+	 * that nobody has read yet? 0: never. NULL: there is nothing else.
+	 */
+	uint64_t (*last_sign)(void *context, uint32_t rank);
 };
 
 struct member {
@@ -55,7 +66,7 @@ struct member {
 	bool is_accused_by_us;
 	bool is_excluded;   /* by what was agreed upon: its word counts no more      */
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
-	uint64_t beaten_ns; /* when we last did                                      */
+	uint64_t told_ns;   /* when it was last told that we are here, by a beat or an echo */
 	char how[PRESENCE_HOW];
 	uint32_t by;
 };

@@ -10,6 +10,8 @@
 /* Counts what it is told. */
 struct owner {
 	uint32_t accused, fates;
+	uint64_t sign_ns;      /* what else has come */
+	uint32_t signs_wanted; /* how often that was asked for */
 };
 
 static void send(void *context, uint32_t to, const struct control_msg *msg)
@@ -43,7 +45,16 @@ static void accusation(void *context, uint32_t rank, uint32_t by)
 	(void)context, (void)rank, (void)by;
 }
 
-static const struct presence_events events = {send, dial, fate, accused, accusation};
+static uint64_t last_sign(void *context, uint32_t rank)
+{
+	struct owner *owner = context;
+
+	(void)rank;
+	owner->signs_wanted++;
+	return owner->sign_ns;
+}
+
+static const struct presence_events events = {send, dial, fate, accused, accusation, last_sign};
 
 static struct control_msg message(enum control_type type, uint32_t from, uint32_t about)
 {
@@ -112,6 +123,104 @@ static void does_not_listen_to_who_was_left_out(void)
 	presence_fini(&presence);
 }
 
+/* ---- silence ---- */
+
+#define MS NS_PER_MS
+
+/* Of two ranks, with an interval of a second: a beat every 125 ms, and 875 ms are silence. */
+static void begin_pair(struct presence *presence, struct owner *owner, uint64_t now)
+{
+	CHECK(presence_init(presence, 0, 2, NS_PER_S, now, &events, owner) == ESP_OK);
+	presence_begin(presence, now);
+	presence_connected(presence, 1, now);
+}
+
+/* Turns whenever it wants to, from one moment to another, both included. */
+static void listen_until(struct presence *presence, uint64_t from, uint64_t until)
+{
+	for (uint64_t now = from; now <= until;) {
+		uint64_t next = presence_turn(presence, now);
+
+		if (next == UINT64_MAX)
+			return;
+		now = next > now ? next : now + 1;
+	}
+}
+
+static bool is_given_up(const struct presence *presence)
+{
+	return presence->all[1].fate == FATE_SILENT;
+}
+
+/* Who is silent in every way is given up when it is time, and not before. */
+static void accuses_in_time(void)
+{
+	struct presence presence;
+	struct owner owner = {.sign_ns = NS_PER_S}; /* as old as the last word: it says nothing */
+
+	begin_pair(&presence, &owner, NS_PER_S);
+	listen_until(&presence, NS_PER_S, NS_PER_S + 874 * MS);
+	CHECK(!is_given_up(&presence) && owner.signs_wanted == 0);
+	listen_until(&presence, NS_PER_S + 875 * MS, NS_PER_S + 875 * MS);
+	CHECK(is_given_up(&presence) && owner.signs_wanted == 1);
+	presence_fini(&presence);
+}
+
+/* Beats are held up, and data comes: as long as it does nobody is accused; when it ends, silence counts from its end. */
+static void believes_data(void)
+{
+	struct presence presence;
+	struct owner owner = {0};
+	uint64_t now = NS_PER_S;
+
+	begin_pair(&presence, &owner, now);
+	for (; now < 20 * NS_PER_S; now += 50 * MS) {
+		owner.sign_ns = now - 20 * MS;
+		(void)presence_turn(&presence, now);
+		CHECK(!is_given_up(&presence));
+	}
+	uint64_t end = owner.sign_ns + 875 * MS;
+	listen_until(&presence, now, end - 1);
+	CHECK(!is_given_up(&presence));
+	listen_until(&presence, end, end + 1);
+	CHECK(is_given_up(&presence));
+	presence_fini(&presence);
+}
+
+/* A sign from the time to come, as two clocks may have it, is one from now. */
+static void believes_no_future(void)
+{
+	struct presence presence;
+	struct owner owner = {.sign_ns = 100 * NS_PER_S};
+
+	begin_pair(&presence, &owner, NS_PER_S);
+	listen_until(&presence, NS_PER_S, NS_PER_S + 875 * MS);
+	CHECK(!is_given_up(&presence));
+	owner.sign_ns = 0;
+	listen_until(&presence, NS_PER_S + 875 * MS, NS_PER_S + 1750 * MS);
+	CHECK(is_given_up(&presence));
+	presence_fini(&presence);
+}
+
+/* The time by which we are late ourselves counts against nobody; what is left of the others' does. */
+static void does_not_count_own_delay(void)
+{
+	const uint64_t begin = NS_PER_S;
+	struct presence presence;
+	struct owner owner = {0};
+	uint64_t due = 0, late = 0, now = begin;
+
+	begin_pair(&presence, &owner, begin);
+	/* Every turn comes 60 ms after it was due. */
+	for (; !is_given_up(&presence); now = due + 60 * MS) {
+		late += due ? now - due : 0;
+		CHECK(now <= begin + 875 * MS + late);
+		due = presence_turn(&presence, now);
+	}
+	CHECK(late >= 7 * 60 * MS && now >= begin + 875 * MS + 6 * 60 * MS);
+	presence_fini(&presence);
+}
+
 /* ---- and then it does not go on alone ---- */
 
 static bool prepare(void *context, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
@@ -164,6 +273,10 @@ int main(void)
 	knows_that_it_was_given_up();
 	may_leave_after_silence();
 	does_not_listen_to_who_was_left_out();
+	accuses_in_time();
+	believes_data();
+	believes_no_future();
+	does_not_count_own_delay();
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));
 	return 0;

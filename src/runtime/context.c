@@ -571,6 +571,7 @@ static void context_free(struct context *context)
 	steward_close(context->steward);
 	if (context->steward)
 		gauge_fini(context);
+	stall_fini(&context->stall);
 	desk_close(context->desk);
 	tracer_close(context->tracer, context);
 	context->tracer = NULL;

@@ -44,7 +44,13 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bo
 		return;
 	}
 
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
+	bool tries_again = !context_resumes(context) && membership_hears(context, peer);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s%s", context_rank_text(context, peer, who), why->text,
+	          tries_again ? "; but it is there, so it is tried again" : "");
+	if (tries_again) {
+		steward_dial_lane(context->steward, peer, lane);
+		return;
+	}
 	driver_mail(&context->drivers[lane],
 	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
 }
@@ -59,8 +65,7 @@ static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int
 		gauge_connected(context, rail, fd, dialled);
 		return;
 	}
-	close(fd);
-	stall_answered(context, peer, rail, NULL);
+	stall_answered(context, peer, rail, fd, NULL);
 }
 
 static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, const struct error *why)
@@ -68,7 +73,7 @@ static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, c
 	struct context *context = argument;
 
 	if (context->gauge.settled)
-		stall_answered(context, peer, rail, why);
+		stall_answered(context, peer, rail, -1, why);
 	else
 		gauge_unreachable(context, peer, rail, why);
 }

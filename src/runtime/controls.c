@@ -159,6 +159,21 @@ void controls_send(struct steward *steward, uint32_t peer, const struct control_
 	steward->has_queued = true;
 }
 
+/* The kernel has what came, also what this thread had no time to read. */
+uint64_t steward_last_sign(const struct steward *steward, uint32_t peer, uint64_t now)
+{
+	uint64_t latest = 0;
+
+	for (const struct link *link = steward->links; link; link = link->next) {
+		if (is_control_to(link, peer) && link->state == LINK_OPEN) {
+			uint64_t sign = link_last_sign(link, now);
+
+			latest = sign > latest ? sign : latest;
+		}
+	}
+	return latest;
+}
+
 /* ---- rails ---- */
 
 void steward_leave_rail(struct steward *steward, uint32_t peer, uint32_t rail)

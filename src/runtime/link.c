@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -199,6 +200,13 @@ uint32_t link_rail(const struct link *link, const struct link_ways *ways)
 	return ROUTE_ANY;
 }
 
+void link_keep_pace(int fd, bool on)
+{
+	int value = on;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &value, sizeof(value));
+}
+
 void link_greet(struct link *link, const struct handshake_config *config)
 {
 	int one = 1;
@@ -206,6 +214,7 @@ void link_greet(struct link *link, const struct handshake_config *config)
 	if (link->dialled && !link->local) { /* what was accepted has it from its port; a Unix socket needs none of it */
 		(void)setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		(void)setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+		link_keep_pace(link->fd, true);
 	}
 	handshake_init(&link->handshake, link->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
 	link->state = LINK_SHAKING;
@@ -275,6 +284,8 @@ static void proved(struct link *link)
 		link->state = link->purpose == HELLO_DOOR ? LINK_DOOR : LINK_OPEN;
 	if (link->state == LINK_OPEN && !link->local)
 		note_far_end(link);
+	if (link->state == LINK_DONE && !link->local)
+		link_keep_pace(link->fd, false); /* what carries data slows down where others do */
 }
 
 bool link_shake(struct link *link)
@@ -480,4 +491,16 @@ bool link_wants_to_write(const struct link *link)
 	default:
 		return false;
 	}
+}
+
+uint64_t link_last_sign(const struct link *link, uint64_t now_ns)
+{
+	struct tcp_stats stats = {0};
+	int unread = 0;
+
+	if (ioctl(link->fd, FIONREAD, &unread) == 0 && unread > 0)
+		return now_ns;
+	tcp_path(link->fd, &stats);
+	uint64_t ago_ns = stats.last_data_ms * NS_PER_MS;
+	return stats.has_path && ago_ns < now_ns ? now_ns - ago_ns : 0;
 }

@@ -93,6 +93,12 @@ void link_dial(struct link *link, const struct link_ways *ways);
 void link_pin(struct link *link, const struct interfaces *own);
 /* The rail that it goes on, by its own address; ROUTE_ANY: none. */
 uint32_t link_rail(const struct link *link, const struct link_ways *ways);
+/*
+ * A word that gets lost is all that is under way on a control connection, or in a handshake, so nothing but the retransmission timer brings
+ * it back, and that doubles each time: five losses in a row on a link that others fill are six seconds of silence. Where as little as this is
+ * under way the kernel can be asked to try again at an even pace first. What is accepted has it from its port.
+ */
+void link_keep_pace(int fd, bool on);
 /* The connection stands, or was accepted: the handshake begins. */
 void link_greet(struct link *link, const struct handshake_config *config);
 /* connect() has come to an end. */
@@ -124,5 +130,7 @@ void link_nonsense(struct link *link);
 void link_flush(struct link *link);
 
 bool link_wants_to_write(const struct link *link);
+/* When bytes came last, by the kernel's account, read or not; 0: that is not known, and none wait to be read. */
+uint64_t link_last_sign(const struct link *link, uint64_t now_ns);
 
 #endif

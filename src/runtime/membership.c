@@ -122,12 +122,42 @@ static void on_accusation(void *argument, uint32_t rank, uint32_t by)
 	shrink_hear(argument);
 }
 
+/* When data came last from it, on any lane; 0: never, or not over TCP. */
+static uint64_t last_data(struct context *context, uint32_t rank, uint64_t now)
+{
+	uint64_t latest = 0;
+
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		struct driver *driver = &context->drivers[i];
+		struct tcp_stats stats;
+
+		if (!driver->tcp)
+			continue;
+		driver_acquire(driver);
+		bool is_known = tcp_stats(driver->tcp, rank, &stats) && stats.has_path;
+		driver_release(driver);
+		uint64_t ago_ns = is_known ? stats.last_data_ms * NS_PER_MS : now;
+		if (ago_ns < now && now - ago_ns > latest)
+			latest = now - ago_ns;
+	}
+	return latest;
+}
+
+static uint64_t last_sign(void *argument, uint32_t rank)
+{
+	struct context *context = argument;
+	uint64_t now = clock_now_ns(), word = steward_last_sign(context->steward, rank, now), data = last_data(context, rank, now);
+
+	return word > data ? word : data;
+}
+
 static const struct presence_events events = {
 	.send = send_one,
 	.dial = dial,
 	.fate = on_fate,
 	.accused = on_accused,
 	.accusation = on_accusation,
+	.last_sign = last_sign,
 };
 
 /* ---- life ---- */
@@ -255,12 +285,26 @@ void membership_closed(void *argument, uint32_t peer, const struct error *why)
 	presence_closed(&context->presence, peer, why->text, clock_now_ns());
 }
 
+bool membership_hears(struct context *context, uint32_t peer)
+{
+	uint64_t now = clock_now_ns();
+
+	return context->presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + context_interval_ns(context);
+}
+
 void membership_unreachable(struct context *context, uint32_t peer, const struct error *why)
 {
-	char how[PRESENCE_HOW];
+	char how[PRESENCE_HOW], who[RANK_TEXT];
 
 	if (!context->presence.has_begun) /* then joining fails, for another reason to be told */
 		return;
+	/* A network that is so full that no connection comes about in a minute may still carry data: then it is there, and tried again. */
+	if (membership_hears(context, peer)) {
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s is there, but cannot be reached anew: %s; trying again",
+		          context_rank_text(context, peer, who), why->text);
+		steward_dial_control(context->steward, peer);
+		return;
+	}
 	clip(how, sizeof(how), "rank %u cannot reach it: %s", context->rank, why->text);
 	presence_accuse(&context->presence, peer, how, clock_now_ns());
 }

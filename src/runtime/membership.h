@@ -22,6 +22,9 @@ void membership_exit(struct context *context);
 /* Its data does not reach us any more, although it is there: it is accused of that, unless more is known of it. */
 void membership_part(struct context *context, uint32_t peer);
 
+/* For the steward's thread: has anything come from this rank within the interval, on any connection? Then it is there. */
+bool membership_hears(struct context *context, uint32_t peer);
+
 /* For the steward's thread: its events. */
 void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);

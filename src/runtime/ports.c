@@ -104,6 +104,7 @@ static void prepare_port(int fd)
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	link_keep_pace(fd, true);
 }
 
 bool ports_watch(struct steward *steward)

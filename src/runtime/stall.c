@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "runtime/group.h"
@@ -12,6 +14,8 @@
 #define SMALL_SEGMENT 600u         /* that passes everywhere                 */
 #define KNOCK_PATIENCE (4 * NS_PER_S)
 #define KNOCKS_MOST 3u
+#define SOUNDINGS 2u               /* lost in a row, each some times over: that is no bad luck */
+#define SOUNDING_MOST 65536u
 #define NO_PEER UINT32_MAX
 
 bool stall_is_stuck(const struct tcp_stats *stats)
@@ -19,9 +23,23 @@ bool stall_is_stuck(const struct tcp_stats *stats)
 	return stats->has_path && stats->unacked > 0 && stats->timeouts >= TIMEOUTS;
 }
 
-bool stall_is_about_size(const struct tcp_stats *stats)
+bool stall_may_be_about_size(const struct tcp_stats *stats)
 {
 	return stall_is_stuck(stats) && stats->segment_bytes > SMALL_SEGMENT;
+}
+
+enum stall_sounding stall_sounding(const struct tcp_stats *stats)
+{
+	if (stats->unacked == 0)
+		return SOUNDING_ARRIVED;
+	return stats->timeouts >= TIMEOUTS ? SOUNDING_LOST : SOUNDING_UNDER_WAY;
+}
+
+void stall_fini(struct stall *stall)
+{
+	if (stall->sounds)
+		close(stall->fd);
+	stall->sounds = false;
 }
 
 /* With the token of the lane: the connection to a peer; false: there is none. */
@@ -68,6 +86,8 @@ static bool has_old_work(struct context *context, uint64_t now)
 	return found;
 }
 
+static void look_at_sounding(struct context *context);
+
 void stall_look(struct context *context, uint64_t now)
 {
 	struct stall *stall = &context->stall;
@@ -75,6 +95,10 @@ void stall_look(struct context *context, uint64_t now)
 	if (stall->knocks || now < stall->looked_ns + LOOK_EVERY || context->local_count == context->size)
 		return;
 	stall->looked_ns = now;
+	if (stall->sounds) {
+		look_at_sounding(context);
+		return;
+	}
 	if (!has_old_work(context, now))
 		return;
 	for (uint32_t lane = 0; lane < context->lanes && !stall->knocks; lane++) {
@@ -83,7 +107,7 @@ void stall_look(struct context *context, uint64_t now)
 		if (peer == NO_PEER)
 			continue;
 		if (peer != stall->peer || lane != stall->lane)
-			stall->unanswered = 0;
+			stall->unanswered = stall->lost = 0;
 		stall->knocks = true;
 		stall->peer = peer;
 		stall->lane = lane;
@@ -135,23 +159,72 @@ static void on_silence(struct context *context, const struct error *why)
 	stall->was_told = true;
 }
 
-void stall_answered(struct context *context, uint32_t peer, uint32_t rail, const struct error *why)
+/* ---- is it the size? ---- */
+
+/* As much as fits into one packet. False: it does not leave, so nothing is learned. */
+static bool send_large(int fd)
+{
+	static const uint8_t nothing[SOUNDING_MOST];
+	struct tcp_stats stats = {0};
+
+	tcp_path(fd, &stats);
+	size_t n = stats.segment_bytes < sizeof(nothing) ? stats.segment_bytes : sizeof(nothing);
+	return n > 0 && send(fd, nothing, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+}
+
+static void on_lost(struct context *context, const struct tcp_stats *stats)
+{
+	struct stall *stall = &context->stall;
+	char who[RANK_TEXT], text[CONTROL_TEXT];
+
+	if (++stall->lost < SOUNDINGS)
+		return;
+	stall->lost = 0;
+	snprintf(text, sizeof(text), "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
+	         "segment_bytes=%u, or the MTU of the interface; espalier doctor finds the largest that passes",
+	         context_rank_text(context, stall->peer, who), stats->path_mtu, stats->segment_bytes > 1200 ? 1200u : 500u);
+	stall_fail(context, stall->peer, text);
+}
+
+static void look_at_sounding(struct context *context)
+{
+	struct stall *stall = &context->stall;
+	struct tcp_stats stats, sounding = {0};
+	bool is_stuck = read_stats(context, stall->lane, stall->peer, &stats) && stall_may_be_about_size(&stats) &&
+	                stats.acked_bytes == stall->acked_bytes;
+
+	tcp_path(stall->fd, &sounding);
+	enum stall_sounding what = is_stuck ? stall_sounding(&sounding) : SOUNDING_ARRIVED;
+	if (what == SOUNDING_UNDER_WAY)
+		return;
+	stall_fini(stall);
+	if (what == SOUNDING_LOST)
+		on_lost(context, &stats);
+	else
+		stall->lost = 0;
+}
+
+void stall_answered(struct context *context, uint32_t peer, uint32_t rail, int fd, const struct error *why)
 {
 	struct stall *stall = &context->stall;
 	struct tcp_stats stats;
-	char who[RANK_TEXT], text[CONTROL_TEXT];
 
-	if (!stall->knocks || peer != stall->peer || rail != stall->lane % context->rails.count)
+	if (!stall->knocks || peer != stall->peer || rail != stall->lane % context->rails.count) {
+		if (fd >= 0)
+			close(fd);
 		return;
+	}
 	stall->knocks = false;
-	if (!read_stats(context, stall->lane, peer, &stats) || !stall_is_stuck(&stats))
-		return; /* it moves again, or is gone */
-	if (why) {
+	bool is_stuck = read_stats(context, stall->lane, peer, &stats) && stall_is_stuck(&stats); /* or it moves again, or is gone */
+	if (is_stuck && why)
 		on_silence(context, why);
-	} else if (stall_is_about_size(&stats)) {
-		snprintf(text, sizeof(text), "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
-		         "segment_bytes=%u, or the MTU of the interface; espalier doctor finds the largest that passes",
-		         context_rank_text(context, peer, who), stats.path_mtu, stats.segment_bytes > 1200 ? 1200u : 500u);
-		stall_fail(context, peer, text);
+	if (is_stuck && fd >= 0 && stall_may_be_about_size(&stats) && send_large(fd)) {
+		if (stats.acked_bytes != stall->acked_bytes)
+			stall->lost = 0;
+		stall->acked_bytes = stats.acked_bytes;
+		stall->sounds = true;
+		stall->fd = fd;
+	} else if (fd >= 0) {
+		close(fd);
 	}
 }

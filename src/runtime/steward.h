@@ -158,6 +158,9 @@ void steward_leave_rail(struct steward *steward, uint32_t peer, uint32_t rail);
 /* By the steward's thread alone: tells of each control connection of whose sending nothing has arrived for so long. */
 void steward_find_stuck(struct steward *steward, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail));
 
+/* By the steward's thread alone: when anything came last on control connections to this rank, read or not; 0: there is none. */
+uint64_t steward_last_sign(const struct steward *steward, uint32_t peer, uint64_t now);
+
 /* From now on tick() is wanted, or not. */
 void steward_tick(struct steward *steward, bool wanted);
 

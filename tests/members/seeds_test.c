@@ -220,6 +220,22 @@ static void calm(void)
 	}
 }
 
+/* Nor if they are slow: their words are held up while data comes, or they get no processor for a while, they and those who listen to them. */
+static void slow(uint64_t seeds)
+{
+	for (uint64_t seed = 1; seed <= seeds; seed++) {
+		struct world_options options = {.size = 2 + (uint32_t)(seed % 15), .interval_ns = NS_PER_S, .starves = seed % 2, .naps = !(seed % 2)};
+
+		world_play(&world, &options, seed);
+		for (uint32_t i = 0; i < options.size; i++) {
+			if (world.ranks[i].has_failed)
+				FAIL(seed, "rank %u of %u says that somebody is gone, and all are there: they are %s", i, options.size,
+				     options.naps ? "stopped for moments" : "heard in other ways");
+		}
+		world_fini(&world);
+	}
+}
+
 static void play(uint64_t seed, bool is_verbose)
 {
 	struct world_options options;
@@ -252,6 +268,7 @@ int main(int argc, char **argv)
 			is_verbose = strcmp(argv[i], "--verbose") == 0;
 	}
 	calm();
+	slow(seeds / 10);
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		play(kept[i], false);
 	for (uint64_t seed = first; seed < first + seeds; seed++)

@@ -165,12 +165,24 @@ static void on_accusation(void *context, uint32_t who, uint32_t by)
 		agreement_accused(&rank->agreement, who, by, rank->world->now_ns);
 }
 
+/* What has arrived, and was not read; and data. */
+static uint64_t last_sign(void *context, uint32_t of)
+{
+	const struct world_rank *rank = context, *other = &rank->world->ranks[of];
+	const struct world_pipe *pipe = &rank->world->pipes[of][rank->number];
+	bool has_data = pipe->is_starved && !other->is_dead && !other->is_stopped;
+	bool has_word = pipe->first && !pipe->is_starved && pipe->first->due_ns <= rank->world->now_ns;
+
+	return (has_data || has_word) && !pipe->is_cut ? rank->world->now_ns : 0;
+}
+
 static const struct presence_events presence_events = {
 	.send = send,
 	.dial = dial,
 	.fate = on_fate,
 	.accused = on_accused,
 	.accusation = on_accusation,
+	.last_sign = last_sign,
 };
 
 /* One rank hears nothing of the others and they nothing of it, from then on, perhaps for a while. */
@@ -382,7 +394,8 @@ static void happen(struct world *world, const struct world_fault *fault)
 	case FAULT_THAW:
 		rank->is_stopped = false;
 		/* Its timers may be looked at before its messages, or after. */
-		rank->due_ns = world->now_ns + rng_below(&world->rng, 2 * DELAY_MOST);
+		rank->due_ns = rng_below(&world->rng, 2 * DELAY_MOST);
+		rank->due_ns = world->options.naps && rank->due_ns % 2 ? 0 : world->now_ns + rank->due_ns;
 		break;
 	case FAULT_CUT:
 		world->pipes[fault->rank][fault->other].is_cut = true;
@@ -390,6 +403,10 @@ static void happen(struct world *world, const struct world_fault *fault)
 		break;
 	case FAULT_HEAL:
 		world->pipes[fault->rank][fault->other].is_cut = false;
+		break;
+	case FAULT_STARVE:
+	case FAULT_FEED:
+		world->pipes[fault->rank][fault->other].is_starved = fault->kind == FAULT_STARVE;
 		break;
 	case FAULT_RESET:
 		reset(world, fault->rank, fault->other);
@@ -440,9 +457,54 @@ static void plan_cut(struct world *world, bool heals)
 	}
 }
 
+/* Some words of a rank to another are late by up to three intervals. */
+static void plan_hunger(struct world *world)
+{
+	uint32_t size = world->options.size;
+
+	for (uint32_t i = 0; i < size * size; i++) {
+		struct world_fault starve = {draw_time(world), FAULT_STARVE, i / size, i % size};
+
+		if (i / size == i % size || !rng_chance(&world->rng, 1, 2))
+			continue;
+		plan_fault(world, starve);
+		starve.kind = FAULT_FEED;
+		starve.due_ns += 1 + rng_below(&world->rng, 3 * world->options.interval_ns);
+		plan_fault(world, starve);
+	}
+}
+
+/*
+ * A rank may be stopped for three quarters of the interval, less the time that words take; and be kept from
+ * running for less than a quarter, which is too short to be noticed as that.
+ */
+static void plan_naps(struct world *world)
+{
+	uint64_t interval = world->options.interval_ns;
+
+	for (uint32_t i = 0; i < world->options.size; i++) {
+		uint64_t at = rng_below(&world->rng, interval);
+
+		while (at < (INTERVALS_PLAYED - 1) * interval) {
+			uint64_t most = rng_chance(&world->rng, 1, 2) ? interval / 4 : interval * 3 / 4 - 5 * DELAY_MOST;
+			struct world_fault stop = {at, FAULT_STOP, i, 0};
+
+			plan_fault(world, stop);
+			at += 1 + rng_below(&world->rng, most);
+			plan_fault(world, (struct world_fault){at, FAULT_THAW, i, 0});
+			at += interval / 2 + rng_below(&world->rng, interval);
+		}
+	}
+}
+
 static void plan_faults(struct world *world)
 {
 	const struct world_options *options = &world->options;
+
+	if (options->starves)
+		plan_hunger(world);
+	if (options->naps)
+		plan_naps(world);
 
 	for (uint64_t i = options->kills ? rng_below(&world->rng, options->kills + 1) : 0; i > 0; i--)
 		plan_fault(world, (struct world_fault){draw_time(world), FAULT_KILL, (uint32_t)rng_below(&world->rng, options->size), 0});
@@ -499,7 +561,7 @@ static struct next find_next(struct world *world)
 		for (uint32_t k = 0; k < world->options.size; k++) {
 			const struct world_pipe *pipe = &world->pipes[k][i];
 
-			if (pipe->first && !pipe->is_cut)
+			if (pipe->first && !pipe->is_cut && !pipe->is_starved)
 				consider(&next, pipe->first->due_ns, (struct next){.rank = i, .from = k, .is_message = true});
 		}
 	}

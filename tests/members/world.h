@@ -24,6 +24,8 @@ struct world_options {
 	uint32_t slanders;           /* at most so many ranks are accused by one that hears them well enough */
 	uint32_t resets;             /* at most so many connections break, and are made anew */
 	bool frees;                  /* some callers free the group, instead of shrinking it or while they do */
+	bool starves;                /* words are held up for long again and again, while data of the same ranks comes */
+	bool naps;                   /* every rank is stopped again and again, for as long as nobody may mind; then it may look at the clock before it reads */
 	bool is_calm;                /* nothing happens at all               */
 };
 
@@ -42,6 +44,7 @@ struct world_pipe {
 	struct world_message *first, *last;
 	uint64_t last_due_ns;
 	bool is_cut;
+	bool is_starved; /* as if it were cut, but data comes */
 	bool was_cut;
 	bool is_open; /* somebody has dialled */
 };
@@ -68,8 +71,8 @@ struct world_rank {
 /* Something that will happen to a rank, or to a pair. */
 struct world_fault {
 	uint64_t due_ns;
-	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL, FAULT_SLANDER, FAULT_RESET } kind;
-	uint32_t rank, other; /* cuts: from rank to other; slander: by rank, of other; resets: between the two */
+	enum { FAULT_KILL, FAULT_STOP, FAULT_THAW, FAULT_CUT, FAULT_HEAL, FAULT_SLANDER, FAULT_RESET, FAULT_STARVE, FAULT_FEED } kind;
+	uint32_t rank, other; /* cuts, starving: from rank to other; slander: by rank, of other; resets: between the two */
 };
 #define WORLD_FAULTS 2048u
 

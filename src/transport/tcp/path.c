@@ -26,6 +26,7 @@ void tcp_path(int fd, struct tcp_stats *out)
 	out->path_mtu = info.tcpi_pmtu;
 	out->acked_bytes = info.tcpi_bytes_acked;
 	out->last_ack_ms = info.tcpi_last_ack_recv;
+	out->last_data_ms = info.tcpi_last_data_recv;
 	/* Where nothing is under way probes are sent: the other end takes nothing now, but answers; or the own host lets nothing out. */
 	out->awaits_ack = info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 && info.tcpi_probes > 0);
 }

@@ -431,6 +431,12 @@ bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
 		out->receive_calls += conn->receive_calls;
 	}
 	tcp_path(first->fd, out);
+	for (const struct conn *conn = first->next; conn; conn = conn->next) {
+		struct tcp_stats other = {.last_data_ms = UINT32_MAX};
+
+		tcp_path(conn->fd, &other);
+		out->last_data_ms = other.last_data_ms < out->last_data_ms ? other.last_data_ms : out->last_data_ms;
+	}
 	out->is_severed = first->severed;
 	out->is_reset = first->reset;
 	return true;

@@ -130,7 +130,8 @@ struct tcp_stats {
 	uint32_t timeouts;                   /* of the oldest segment under way: since when nothing was acknowledged */
 	uint32_t unacked;                    /* segments under way                */
 	bool awaits_ack;                     /* something was sent, or tried to be */
-	uint32_t last_ack_ms;                /* since the other end was heard of  */
+	uint32_t last_ack_ms;                /* since the other end's kernel was heard of */
+	uint32_t last_data_ms;               /* since bytes came, over all connections of the peer */
 	bool is_severed;                     /* the network says that there is no way */
 	bool is_reset;                       /* the same, as it was reset             */
 	uint32_t segment_bytes, path_mtu;    /* most in one packet                */
