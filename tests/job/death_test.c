@@ -108,8 +108,7 @@ static void run_trial(const struct trial *trial)
 	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			exit(be_rank(i, trial, leader));
 	}

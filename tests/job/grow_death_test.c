@@ -202,8 +202,7 @@ static void run_trial(const struct trial *trial)
 	for (uint32_t i = 0; i < people; i++) {
 		if (i == trial->size)
 			CHECK(read(ready[0], &byte, 1) == 1);
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0 && i < trial->size)
 			be_member(i, trial, leader, ready[1]);
 		else if (children[i] == 0)

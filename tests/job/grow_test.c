@@ -168,17 +168,14 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 	CHECK(pipe(ready) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_rank(i, trial, leader, ready[1]);
 	}
 	for (uint32_t i = 0; i < trial->size; i++)
 		CHECK(read(ready[0], &byte, 1) == 1);
 	for (unsigned i = 0; i < 2; i++) {
-		pid_t stranger = fork();
-
-		CHECK(stranger >= 0);
+		pid_t stranger = job_fork();
 		if (stranger == 0)
 			(i ? knock_with_other_settings : knock_with_other_key)(trial->board->doors[trial->victim == 0]);
 		CHECK(waitpid(stranger, &status, 0) == stranger && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -188,8 +185,7 @@ static void run_trial(const struct trial *trial, struct rng *rng)
 		uint32_t one = (uint32_t)rng_below(rng, trial->size), other = (one + 1) % trial->size;
 
 		snprintf(doors[i], sizeof(doors[i]), "%s,%s", trial->board->doors[one], trial->board->doors[other]);
-		children[trial->size + i] = fork();
-		CHECK(children[trial->size + i] >= 0);
+		children[trial->size + i] = job_fork();
 		if (children[trial->size + i] == 0)
 			be_newcomer(trial, doors[i]);
 	}
@@ -354,14 +350,12 @@ static void stopped_when_let_in(struct board *board)
 	CHECK(pipe(ready) == 0 && pipe(pids) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < 2; i++) {
-		hosts[i] = fork();
-		CHECK(hosts[i] >= 0);
+		hosts[i] = job_fork();
 		if (hosts[i] == 0)
 			be_left_alone(i, leader, board, ready[1], pids[0]);
 	}
 	CHECK(read(ready[0], &byte, 1) == 1);
-	newcomer = fork();
-	CHECK(newcomer >= 0);
+	newcomer = job_fork();
 	if (newcomer == 0)
 		be_stopped(board->doors[0]);
 	for (uint32_t i = 0; i < 2; i++)
@@ -425,14 +419,12 @@ static void fixed_port(bool is_range)
 	CHECK(pipe(doors) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < 2; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_fixed(i, leader, port, is_range, doors[1]);
 	}
 	CHECK(read(doors[0], door, sizeof(door)) == sizeof(door));
-	children[2] = fork();
-	CHECK(children[2] >= 0);
+	children[2] = job_fork();
 	if (children[2] == 0 && is_range)
 		be_in_line(0, door, 0);
 	if (children[2] == 0)
@@ -454,15 +446,13 @@ static void in_line(bool is_stopped, struct board *board)
 	CHECK(pipe(ready) == 0 && pipe(go) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < 2; i++) {
-		hosts[i] = fork();
-		CHECK(hosts[i] >= 0);
+		hosts[i] = job_fork();
 		if (hosts[i] == 0)
 			be_host(i, leader, is_stopped, board, ready[1], go[0]);
 	}
 	CHECK(read(ready[0], &byte, 1) == 1);
 	for (int32_t i = 0; i < IN_LINE; i++) {
-		line[i] = fork();
-		CHECK(line[i] >= 0);
+		line[i] = job_fork();
 		if (line[i] == 0)
 			be_in_line(i, board->doors[0], is_stopped);
 		CHECK(read(ready[0], &byte, 1) == 1);

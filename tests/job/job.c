@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -92,6 +94,39 @@ void job_run(uint32_t size, const char *const *settings, job_fn *function, void 
 		pthread_join(seats[i].thread, NULL);
 	pthread_barrier_destroy(&job.barrier);
 	free(seats);
+}
+
+/* 1: a CHECK, or a sanitizer. What a trial does to its processes, or asks of them, ends them in other ways. */
+static void on_child(int number, siginfo_t *info, void *unused)
+{
+	static const char text[] = "a process of the test has failed: so has the test\n";
+	bool has_failed = info->si_code == CLD_EXITED ? info->si_status == 1
+	                                              : info->si_status == SIGABRT || info->si_status == SIGSEGV || info->si_status == SIGBUS;
+
+	(void)number, (void)unused;
+	if (!has_failed || info->si_code == CLD_STOPPED || info->si_code == CLD_CONTINUED)
+		return;
+	ssize_t said = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)said;
+	_exit(1);
+}
+
+pid_t job_fork(void)
+{
+	struct sigaction watch = {.sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP};
+	pid_t parent = getpid();
+
+	CHECK(sigaction(SIGCHLD, &watch, NULL) == 0);
+	fflush(NULL);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child != 0)
+		return child;
+	signal(SIGCHLD, SIG_DFL);
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+	if (getppid() != parent) /* before it was asked for */
+		_exit(1);
+	return 0;
 }
 
 uint16_t job_free_port(void)

@@ -7,6 +7,8 @@
 #ifndef TESTS_JOB_JOB_H
 #define TESTS_JOB_JOB_H
 
+#include <sys/types.h>
+
 #include "espalier/espalier.h"
 
 struct job_rank {
@@ -28,6 +30,12 @@ void job_expect(enum esp_status status, enum esp_status expected, const char *wh
 
 /* All ranks of the job wait for each other, without the library. */
 void job_meet(struct job_rank *rank);
+
+/*
+ * As fork(), for a process that is a rank of a test. It does not outlive this one; and if a CHECK fails in it, or it crashes, this
+ * one ends as well, and the others with it, which might wait for it for ever.
+ */
+pid_t job_fork(void);
 
 /* A port of the loopback that nobody listens on now. */
 uint16_t job_free_port(void);

@@ -231,8 +231,7 @@ static void run_trial(const struct trial *trial)
 	CHECK(pipe(ready) == 0);
 	fflush(NULL);
 	for (uint32_t i = 0; i < trial->size; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			exit(be_rank(i, trial, leader, ready[1]));
 	}
