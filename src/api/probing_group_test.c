@@ -44,7 +44,7 @@ static void measure(const struct network *network, const uint32_t *rack_of, stru
 
 static void make_survey(const struct network *network, enum survey_kind kind, struct rng *rng, struct survey *out, struct grouping *truth)
 {
-	static char names[HOSTS_MOST][8];
+	static char names[HOSTS_MOST][12];
 	const char *list[HOSTS_MOST];
 	uint32_t rack_of[HOSTS_MOST], n = network->racks * network->hosts;
 	struct error err;
