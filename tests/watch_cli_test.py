@@ -120,7 +120,7 @@ def test_status_says_for_whom():
 
 def test_status_of_a_stopped_rank():
     with running("stop", deadline_seconds=10 * PATIENCE) as job:
-        found = ask_until(job, lambda it: len(it["ranks"]) == RANKS)
+        found = ask_until(job, lambda it: len(it["ranks"]) == RANKS and all(rank["state"] != "joins" for rank in it["ranks"]))
         pid = next(rank["pid"] for rank in found["ranks"] if rank["rank"] == 2)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -130,6 +130,61 @@ def test_status_of_a_stopped_rank():
             assert ask_until(job, lambda it: it["silent"] == [2])["silent_processes"] == [pid]
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def by_hand(ranks=RANKS, **settings):
+    """A job whose ranks are started one by one: what starts them, and a thing with its name."""
+    job = type("Job", (), {"name": f"watch-{os.getpid()}-by-hand"})
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        leader = f"127.0.0.1:{listener.getsockname()[1]}"
+    started = []
+
+    def start(rank):
+        env = {**CLEAN, "ESP_JOB": job.name, "ESP_RANK": str(rank), "ESP_SIZE": str(ranks), "ESP_LEADER": leader,
+               **{f"ESP_{name.upper()}": str(value) for name, value in settings.items()}}
+        started.append(subprocess.Popen([PROGRAM, "work", "1"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True))
+        return started[-1]
+    try:
+        yield job, start, leader
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def test_status_of_ranks_that_join():
+    """Who has not come is named by rank 0; who cannot reach that says why; who has joined is not said to join any more."""
+    with by_hand() as (job, start, leader):
+        processes = [start(1)]
+        found = ask_until(job, lambda it: "Connection refused" in it["ranks"][0].get("joins_waits_for", ""))
+        assert [rank["rank"] for rank in found["ranks"]] == [1] and found["size"] == RANKS, found
+        assert found["ranks"][0]["state"] == "joins" and found["ranks"][0]["joins_waits_for"].startswith("rank 0: "), found
+        processes.append(start(0))
+        found = ask_until(job, lambda it: len(it["ranks"]) == 2 and all("here" in rank.get("joins_waits_for", "") for rank in it["ranks"]) and
+                          f"here: 0, 1 on {socket.gethostname()}" in it["ranks"][0]["joins_waits_for"])
+        assert found["ranks"][0]["joins_waits_for"].startswith("1 of 3 ranks have not arrived: 2; "), found
+        assert f"rank 0 at {leader} knows" in found["ranks"][1]["joins_waits_for"], found
+        assert found["ranks"][0]["joins_seconds"] > 0 and found["verdict"]["kind"] == "none", found
+        text = ask_until_text(job, "have not arrived: 2")
+        assert re.search(rf"^ +0 .* {processes[1].pid} +joins +- +[0-9.]+ s +1 of 3 ranks ", text, re.MULTILINE), text
+        processes.append(start(2))
+        for process in processes:
+            _, err = process.communicate(timeout=PATIENCE)
+            assert process.returncode == OK and err == "", err
+        assert all(it["job"] != job.name for it in json.loads(good("status", "--json")))
+
+
+def test_leader_stops_while_all_join():
+    """A rank that was heard by rank 0, and then hears nothing, says so."""
+    with by_hand(join_seconds=3) as (job, start, _):
+        leader, other = start(0), start(1)
+        ask_until(job, lambda it: "here: 0, 1 on" in it["ranks"][0].get("joins_waits_for", ""))
+        leader.send_signal(signal.SIGSTOP)
+        _, err = other.communicate(timeout=PATIENCE)
+        assert other.returncode == NO and "has not said who is missing: is it stopped?" in err, err
 
 
 def test_status_can_be_switched_off():

@@ -84,6 +84,8 @@ const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TI
 static const char *state_of(const struct account *account)
 {
 	const struct account_call *call = verdict_current(account);
+	if (account->joins_since_ns)
+		return "joins";
 	for (uint32_t i = 0; i < account->group_count; i++)
 		if (account->groups[i].failed != ESP_OK)
 			return "failed";
@@ -128,6 +130,13 @@ static void put_rank(struct table *table, const struct account *account)
 	table_cell(table, "%s", account->host);
 	table_cell(table, "%u", account->pid);
 	table_cell(table, "%s", state_of(account));
+	if (account->joins_since_ns) {
+		table_cell(table, "-");
+		put_seconds(table, account->joins_since_ns, account->now_ns);
+		table_cell(table, "%s", account->joins_words);
+		table_cell(table, "-");
+		return;
+	}
 	if (!call) {
 		table_cell(table, "-");
 		table_cell(table, "-");
@@ -215,6 +224,11 @@ static void print_rank(const struct account *account, struct json *json)
 	json_put_string(json, "host", account->host);
 	json_put_u64(json, "pid", account->pid);
 	json_put_string(json, "state", state_of(account));
+	if (account->joins_since_ns) {
+		json_put_double(json, "joins_seconds",
+		                account->now_ns > account->joins_since_ns ? (double)(account->now_ns - account->joins_since_ns) / 1e9 : 0);
+		json_put_string(json, "joins_waits_for", account->joins_words);
+	}
 	json_key(json, "calls");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < account->call_count; i++) {

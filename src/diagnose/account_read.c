@@ -215,6 +215,8 @@ static void read_all(struct reader *reader, const json_t *from, struct account *
 	out->pid = (uint32_t)needed(reader, from, "pid", UINT32_MAX);
 	out->now_ns = needed(reader, from, "now_ns", INT64_MAX);
 	out->real_ns = needed(reader, from, "real_ns", INT64_MAX);
+	out->joins_since_ns = wished(reader, from, "joins_since_ns", INT64_MAX, 0);
+	text(reader, from, "joins_waits_for", false, out->joins_words, sizeof out->joins_words);
 	out->forgotten = wished(reader, from, "forgotten", INT64_MAX, 0);
 	out->gone = array(reader, from, "gone", sizeof(*out->gone), &list, &out->gone_count);
 	for (uint32_t i = 0; i < out->gone_count; i++)

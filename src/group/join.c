@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -105,6 +107,18 @@ enum esp_status join_run(struct join_config *config, struct roster *out, int32_t
 static const char *job_text(const char *job, char text[QUOTE_TEXT])
 {
 	return job[0] ? quote(job, strlen(job), text) : "without a name";
+}
+
+void join_tell(const struct join_config *config, const char *format, ...)
+{
+	char words[STORE_WAIT_TEXT];
+	va_list arguments;
+	if (!config->progress)
+		return;
+	va_start(arguments, format);
+	vsnprintf(words, sizeof(words), format, arguments);
+	va_end(arguments);
+	config->progress(config->progress_context, words);
 }
 
 enum esp_status join_other_job(uint32_t rank, const char *job, const char *leaders, struct error *err)

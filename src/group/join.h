@@ -42,6 +42,9 @@ struct join_config {
 	bool (*is_called_off)(void *context, int32_t *out_culprit, struct error *why);
 	void *called_off_context;
 	uint32_t kin;
+	/* Told whenever it changes, where it is not NULL: whom this rank waits for now. Called by the thread that joins. */
+	void (*progress)(void *context, const char *words);
+	void *progress_context;
 	bool is_told;             /* written: joining has failed, and all ranks that have come have heard the same from the leader */
 };
 

@@ -163,6 +163,8 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 			dial->refusals = 0;
 			post_arrival(dial, fd);
 			posted = true;
+			char leader[ADDRESS_TEXT];
+			join_tell(&dial->config, "the others; rank 0 at %s knows that this rank is here", address_format(&dial->leader, leader));
 		}
 		enum esp_status sent = join_send(fd, session, dial->err);
 		if (sent < 0 && join_receive(fd, session, dial->err) == ESP_OK)
@@ -176,7 +178,7 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 		if (waited != ESP_OK) {
 			if (!session->proved)
 				return no_answer(dial, "its host answers, and the process there does not");
-			error_set(dial->err, ESP_ETIMEOUT, "other ranks did not arrive");
+			error_set(dial->err, ESP_ETIMEOUT, "the leader, rank 0, has this rank's card and has not said who is missing: is it stopped?");
 			return JOIN_AGAIN;
 		}
 	}

@@ -148,6 +148,7 @@ static enum esp_status follow_with(struct follower *follower, struct launcher *l
 		if (now >= deadline)
 			return give_up(follower);
 		log_write(follower->dial->config.log, LOG_LEVEL_TRACE, LOG_JOIN, "%s; trying again", follower->err->text);
+		join_tell(&follower->dial->config, "rank 0: %s", follower->err->text);
 		if (!pause_until(follower, earlier(now + backoff_next_ns(&backoff), deadline)))
 			return follower->err->status;
 	}

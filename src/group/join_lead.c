@@ -48,6 +48,7 @@ struct leader {
 	struct session_message answer;
 	bool has_answer;
 	bool is_called_off;
+	uint64_t told;        /* what was known when somebody was last told whom we wait for */
 	uint64_t broken_until_ns, pause_until_ns;
 };
 
@@ -405,6 +406,18 @@ static void look_if_called_off(struct leader *leader, uint64_t now_ns)
 		leader->broken_until_ns = now_ns + FAREWELL_NS;
 }
 
+/* Who has come, and who was turned away. */
+static void tell_progress(struct leader *leader)
+{
+	const struct store *store = &leader->store;
+	uint64_t known = store->present + store->strangers.count + store->others.count;
+	char text[STORE_WAIT_TEXT];
+	if (!leader->config->progress || store->state != STORE_GATHERS || known == leader->told)
+		return;
+	leader->told = known;
+	join_tell(leader->config, "%s", store_wait_text(store, text));
+}
+
 static void lead(struct leader *leader)
 {
 	for (;;) {
@@ -419,6 +432,7 @@ static void lead(struct leader *leader)
 			make_answer(leader, now);
 		if (is_over(leader, now))
 			return;
+		tell_progress(leader);
 		turn(leader, now);
 	}
 }

@@ -27,6 +27,9 @@ enum esp_status join_receive(int fd, struct session *session, struct error *err)
 /* The time until a moment as poll(2) wants it, rounded up; 0 if it has passed. */
 int join_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
+/* Tells config->progress, if somebody wants to know. */
+void join_tell(const struct join_config *config, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Names both jobs: ESP_EMISMATCH. */
 enum esp_status join_other_job(uint32_t rank, const char *job, const char *leaders, struct error *err);
 

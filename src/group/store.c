@@ -240,19 +240,24 @@ static int32_t only_missing(const struct store *store)
 	return found;
 }
 
+const char *store_wait_text(const struct store *store, char text[STORE_WAIT_TEXT])
+{
+	char missing[72], here[104], refused[144] = "";
+	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
+	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
+	snprintf(text, STORE_WAIT_TEXT, "%u of %u ranks have not arrived: %s%s; here: %s", store->size - store->present, store->size,
+	         store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused, store_here_text(store, here, sizeof(here)));
+	return text;
+}
+
 void store_on_tick(struct store *store, uint64_t now_ns)
 {
 	struct error reason;
-	char missing[72], here[104], refused[144] = "";
+	char text[STORE_WAIT_TEXT];
 	if (store->state != STORE_GATHERS || now_ns < store->deadline_ns)
 		return;
-	uint32_t absent = store->size - store->present;
-	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
-	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
-	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %u of %u ranks have not arrived: %s%s; here: %s",
-	          (double)(now_ns - store->begin_ns) / (double)NS_PER_S, absent, store->size,
-	          store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused,
-	          store_here_text(store, here, sizeof(here)));
+	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %s", (double)(now_ns - store->begin_ns) / (double)NS_PER_S,
+	          store_wait_text(store, text));
 	fail(store, only_missing(store), &reason);
 }
 

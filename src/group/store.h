@@ -91,6 +91,10 @@ const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, 
 /* Those who have come, by host: "0-3 on node1, 4 on node2"; "..." where the text ends. Returns text. */
 const char *store_here_text(const struct store *store, char *text, size_t text_size);
 
+/* STORE_GATHERS: "2 of 8 ranks have not arrived: 3, 5; here: 0-2 on a, 4, 6, 7 on b", and who was refused. Returns text. */
+#define STORE_WAIT_TEXT 384u
+const char *store_wait_text(const struct store *store, char text[STORE_WAIT_TEXT]);
+
 /* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
 ESP_CHECKED enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
                                              const char *first_settings, struct error *err);

@@ -18,6 +18,7 @@
 #include "runtime/context_log.h"
 #include "runtime/desk.h"
 #include "runtime/elder.h"
+#include "runtime/foyer.h"
 #include "runtime/group.h"
 #include "runtime/meeting.h"
 #include "runtime/membership.h"
@@ -456,6 +457,8 @@ static enum esp_status join(struct context *context, const struct context_option
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
+	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
+		foyer_open(context);
 	if (options->elder) {
 		join->is_called_off = elder_has_failed;
 		join->called_off_context = (void *)(uintptr_t)options->elder;
@@ -544,6 +547,7 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
 	if (status == ESP_OK) {
+		foyer_close(context);
 		context->instance = context_instance(context);
 		dump_open(context);
 		context->desk = desk_open(context);
@@ -568,6 +572,7 @@ static void context_free(struct context *context)
 	/* Drivers ask things of the steward, and the steward leaves mail for them: first nobody drives, then nobody writes. */
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_stop(&context->drivers[i]);
+	foyer_close(context);
 	steward_close(context->steward);
 	if (context->steward)
 		gauge_fini(context);
@@ -621,6 +626,7 @@ enum esp_status context_open(const struct context_options *options, struct conte
 	context->elder = options->elder;
 	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
 	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;
+	context->opened_ns = clock_now_ns();
 	enum esp_status status = open_all(context, options, &local_fd, failure);
 	listener_close(&context->listener);
 	if (local_fd >= 0)
@@ -634,6 +640,9 @@ enum esp_status context_open(const struct context_options *options, struct conte
 		context_free(context);
 		return status;
 	}
+	pthread_mutex_lock(&context->lock);
+	context->opened_ns = 0;
+	pthread_mutex_unlock(&context->lock);
 	*out = context;
 	return ESP_OK;
 }

@@ -39,6 +39,7 @@
 #define NEWS_KEPT 64u
 
 struct desk;
+struct foyer;
 struct driver;
 struct group;
 struct work;
@@ -88,6 +89,8 @@ struct context {
 	struct dump dump;
 	struct tracer *tracer;       /* NULL: nobody wants one   */
 	struct desk *desk;           /* NULL: nobody is answered */
+	struct foyer *foyer;         /* the same, while it joins */
+	uint64_t opened_ns;          /* when it began to, until context_open() is over; 0: it is. Guarded by the lock */
 	uint64_t instance;           /* see context_account.h */
 	const _Atomic uint32_t *alive; /* 1; reads as 0 in a child after fork */
 

@@ -26,11 +26,12 @@ uint64_t context_instance(const struct context *context)
 	return hash;
 }
 
-static void tell_who(const struct context *context, struct account *out)
+void context_account_who(const struct context *context, struct account *out)
 {
-	const struct card *card = &context->roster.cards[context->rank];
+	const struct card *card = &context->join.card;
 	struct timespec real;
 
+	*out = (struct account){0};
 	snprintf(out->job, sizeof(out->job), "%s", context->join.launch.job);
 	snprintf(out->host, sizeof(out->host), "%s", card->host_name);
 	out->instance = context->instance;
@@ -40,6 +41,19 @@ static void tell_who(const struct context *context, struct account *out)
 	out->now_ns = clock_now_ns();
 	clock_gettime(CLOCK_REALTIME, &real);
 	out->real_ns = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec;
+}
+
+/* All have come, and connect with each other. */
+static void tell_opening(struct context *context, struct account *out)
+{
+	pthread_mutex_lock(&context->lock);
+	uint32_t missing = context->neighbours_missing + context->controls_missing;
+	out->joins_since_ns = context->opened_ns;
+	pthread_mutex_unlock(&context->lock);
+	if (out->joins_since_ns > 0 && missing > 0 && missing <= 2 * context->size)
+		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; %u connection%s to others", missing, missing == 1 ? "" : "s");
+	else if (out->joins_since_ns > 0)
+		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; those who have not connected yet");
 }
 
 /* ---- words ---- */
@@ -354,8 +368,8 @@ enum esp_status context_account(struct context *context, const struct account_wi
 {
 	struct ring *ring = malloc(sizeof(*ring));
 
-	*out = (struct account){0};
-	tell_who(context, out);
+	context_account_who(context, out);
+	tell_opening(context, out);
 	enum esp_status status = ring ? take_account(context, wishes, ring, out) : ESP_ENOMEM;
 	if (status != ESP_OK)
 		account_fini(out);

@@ -19,6 +19,9 @@ struct account_wishes {
  */
 ESP_CHECKED enum esp_status context_account(struct context *context, const struct account_wishes *wishes, struct account *out);
 
+/* Its first part: who this rank is, and what time it is. Also before there is a roster. */
+void context_account_who(const struct context *context, struct account *out);
+
 /* A number that all ranks of this run of the job have, and no others. */
 uint64_t context_instance(const struct context *context);
 

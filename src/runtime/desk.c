@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "runtime/context_account.h"
 #include "runtime/context_log.h"
+#include "runtime/foyer.h"
 #include "watch/request.h"
 
 #define VISITORS 8u
@@ -74,8 +75,12 @@ static enum esp_status write_account(struct context *context, uint32_t ended, FI
 {
 	struct account_wishes wishes = {.ended = ended, .patience_ns = LANES_PATIENCE};
 	struct account account;
-	enum esp_status status = context_account(context, &wishes, &account);
+	enum esp_status status = ESP_OK;
 
+	if (context->foyer)
+		foyer_account(context, &account);
+	else
+		status = context_account(context, &wishes, &account);
 	if (status == ESP_OK) {
 		status = account_write(&account, out);
 		account_fini(&account);
@@ -94,6 +99,8 @@ static const char *write_body(struct context *context, enum request_verdict verd
 		return "400 Bad Request";
 	if (verdict == REQUEST_OTHER)
 		return "405 Method Not Allowed";
+	if (strcmp(path, "/metrics") == 0 && context->foyer)
+		return "503 Service Unavailable"; /* nothing is counted before it has joined */
 	if (strcmp(path, "/metrics") == 0) {
 		*out_type = "text/plain; version=0.0.4; charset=utf-8";
 		status = write_metrics(context, out);
@@ -348,10 +355,10 @@ static void open_places(struct desk *desk)
 
 	if (context->conf.status) {
 		desk->listen_fds[AT_NAME] = listen_at_name(context);
-		if (desk->listen_fds[AT_NAME] < 0)
+		if (desk->listen_fds[AT_NAME] < 0 && !context->foyer) /* two that say they are one rank have one name, and hear of that */
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s", strerror(errno));
 	}
-	if (context->conf.metrics[0]) {
+	if (context->conf.metrics[0] && !context->foyer) {
 		desk->listen_fds[AT_PATH] = listen_at_path(desk, &err);
 		if (desk->listen_fds[AT_PATH] < 0) {
 			desk->path[0] = '\0';

@@ -131,6 +131,10 @@ enum esp_status account_write(const struct account *account, FILE *out)
 	json_put_u64(&json, "pid", account->pid);
 	json_put_u64(&json, "now_ns", account->now_ns);
 	json_put_u64(&json, "real_ns", account->real_ns);
+	if (account->joins_since_ns) {
+		json_put_u64(&json, "joins_since_ns", account->joins_since_ns);
+		json_put_string(&json, "joins_waits_for", account->joins_words);
+	}
 	json_put_u64(&json, "forgotten", account->forgotten);
 	write_gone(&json, account);
 	json_key(&json, "groups");

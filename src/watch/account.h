@@ -57,6 +57,8 @@ struct account {
 	char host[ACCOUNT_HOST];
 	uint64_t now_ns;          /* as the times of calls                                  */
 	uint64_t real_ns;         /* the same moment since 1970                             */
+	uint64_t joins_since_ns;  /* it has not joined yet, and has tried since; 0: it has  */
+	char joins_words[ACCOUNT_REASON]; /* whom it waits for meanwhile                    */
 	uint64_t forgotten;       /* calls before those below                               */
 	struct account_gone *gone; /* ranks that have left or died                          */
 	uint32_t gone_count;
