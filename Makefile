@@ -22,7 +22,11 @@ quick = --ranks 2,4 --sizes 4,64K,16M --rounds 2 --seconds 0.5
 fuzz = -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 
 .PHONY: all
-all: $(BUILD)/build.ninja ## build build/espalier and build/libespalier.so
+all: $(BUILD)/build.ninja ## build build/espalier, build/libespalier.so, the examples, and the library for MPI programs if an MPI is installed
+	@ninja -C $(BUILD) product
+
+.PHONY: everything
+everything: $(BUILD)/build.ninja ## the same, and all tests, benchmarks and fuzzers
 	@ninja -C $(BUILD)
 
 .PHONY: test
@@ -88,8 +92,7 @@ check-fuzz: bootstrap-check ## every fuzzer for FUZZ_SECONDS
 	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 .PHONY: soak
-soak: $(BUILD)/build.ninja ## random seeds for SOAK_SECONDS
-	@ninja -C $(BUILD)
+soak: everything ## random seeds for SOAK_SECONDS
 	@scripts/soak $(BUILD) $(SOAK_SECONDS)
 
 .PHONY: demo
@@ -97,26 +100,25 @@ demo: all ## eight workers on this machine train a small network, under several 
 	@$(BUILD)/espalier demo
 
 .PHONY: bench bench-peers
-bench bench-peers: all ## allreduce beside Open MPI, MPICH, Gloo and PyTorch (bench/peers); QUICK=1: a smaller table
+bench bench-peers: everything ## allreduce beside Open MPI, MPICH, Gloo and PyTorch (bench/peers); QUICK=1: a smaller table
 	@scripts/bootstrap bench
 	@scripts/bench-peers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),$(quick)) $(PEERS_FLAGS)
 
 .PHONY: bench-faults
-bench-faults: all ## ranks that are killed and stopped, beside Gloo and Open MPI, and strangers at the ports; QUICK=1: few runs
+bench-faults: everything ## ranks that are killed and stopped, beside Gloo and Open MPI, and strangers at the ports; QUICK=1: few runs
 	@scripts/bootstrap bench
 	@scripts/bench-faults --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--quick,--phases)
 	@scripts/bench-strangers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--rounds 3 --seconds 2)
 
 .PHONY: bench-sim
-bench-sim: all ## what the simulator predicts beside SimGrid and beside jobs on emulated racks; QUICK=1: fewer rounds
+bench-sim: everything ## what the simulator predicts beside SimGrid and beside jobs on emulated racks; QUICK=1: fewer rounds
 	@scripts/bootstrap bench
 	@scripts/bootstrap lab
 	@scripts/bench-simgrid --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--race 128 --rounds 1)
 	@scripts/bench-sim-lab --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--sizes 4M --rounds 1)
 
 .PHONY: bench-micro
-bench-micro: $(BUILD)/build.ninja ## benchmarks of single parts: kernels, executor, transports
-	@ninja -C $(BUILD)
+bench-micro: everything ## benchmarks of single parts: kernels, executor, transports
 	@meson test -C $(BUILD) --benchmark --no-rebuild --verbose --num-processes 1
 
 .PHONY: golden
@@ -131,7 +133,8 @@ pictures: all ## draw docs/pictures anew
 .PHONY: install
 install: all ## install under PREFIX (and DESTDIR)
 	@meson configure $(BUILD) --prefix $(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@ninja -C $(BUILD) product
+	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(BUILD)
 
 .PHONY: clean
 clean: ## remove the build folders
