@@ -14,6 +14,11 @@ bool shim_is_on(void)
 	return shim.world != NULL;
 }
 
+struct esp_context *shim_world(void)
+{
+	return shim.world;
+}
+
 static _Thread_local bool is_idle;
 
 bool shim_is_idle(void)

@@ -6,6 +6,7 @@
  * mpi.h of one MPI, as their handles differ.
  *
  *     init.c       MPI_Init, MPI_Finalize: joins a job of the ranks of MPI_COMM_WORLD
+ *     memory.c     MPI_Alloc_mem: memory that ranks of a host share
  *     comms.c      a group for each communicator, kept as its attribute
  *     types.c      types and operations in Espalier's terms; data that lies scattered
  *     trip.c       one call: from MPI's arguments to struct esp_call and back
@@ -37,6 +38,8 @@ void *next_find(const char *name);
 
 /* Is there a job? Not before MPI_Init(), not after MPI_Finalize(), and not if joining failed on any rank. */
 bool shim_is_on(void);
+/* The job; NULL: there is none. */
+struct esp_context *shim_world(void);
 
 /* Has Espalier called MPI in this thread, to move messages on while it waits? Then it is not to be called. */
 bool shim_is_idle(void);

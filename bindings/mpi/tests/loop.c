@@ -1,12 +1,14 @@
 /*
- * loop.c - a plain MPI program: loop BYTES TIMES [VICTIM [FOLDER]]: sums floats TIMES times and checks them; rank VICTIM kills itself
- * half-way. Prints microseconds per call. With FOLDER, errors are returned, and every rank leaves a file there: when it was killed, or
+ * loop.c - a plain MPI program: loop [-a] BYTES TIMES [VICTIM [FOLDER]]: sums floats TIMES times and checks them; rank VICTIM kills itself
+ * half-way. Prints microseconds per call, without the first, in which MPI makes its connections and memory is touched for the first time.
+ * -a: in memory from MPI_Alloc_mem instead of malloc. With FOLDER, errors are returned, and every rank leaves a file there: when it was killed, or
  * when it was told of that, and what.
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,8 +39,25 @@ static void tell(const char *folder, int rank, int code)
 	_exit(3);
 }
 
+static float *take(size_t count, int from_mpi)
+{
+	float *memory = NULL;
+
+	if (!from_mpi)
+		memory = malloc(count * sizeof(*memory));
+	else if (MPI_Alloc_mem((MPI_Aint)(count * sizeof(*memory)), MPI_INFO_NULL, &memory) != MPI_SUCCESS)
+		memory = NULL;
+	if (!memory)
+		abort();
+	memset(memory, 0, count * sizeof(*memory));
+	return memory;
+}
+
 int main(int argc, char **argv)
 {
+	int from_mpi = argc > 1 && strcmp(argv[1], "-a") == 0;
+	argc -= from_mpi;
+	argv += from_mpi;
 	int rank, size, count = argc > 1 ? atoi(argv[1]) / 4 : 1, times = argc > 2 ? atoi(argv[2]) : 1, victim = argc > 3 ? atoi(argv[3]) : -1;
 	const char *folder = argc > 4 ? argv[4] : NULL;
 
@@ -47,11 +66,13 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (folder)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	float *in = malloc((size_t)count * sizeof(*in)), *out = calloc((size_t)count, sizeof(*out));
+	float *in = take((size_t)count, from_mpi), *out = take((size_t)count, from_mpi);
 	for (int i = 0; i < count; i++)
 		in[i] = (float)(rank + i % 5);
 	double began = MPI_Wtime();
-	for (int i = 0; i < times; i++) {
+	for (int i = 0; i < times + 1; i++) {
+		if (i == 1)
+			began = MPI_Wtime();
 		if (rank == victim && i == (times < 20 ? times / 2 : 10)) {
 			if (folder)
 				leave(folder, "killed", "");
@@ -72,8 +93,13 @@ int main(int argc, char **argv)
 	}
 	if (rank == 0)
 		printf("%d bytes: %.2f us\n", count * 4, took / times * 1e6);
-	free(in);
-	free(out);
+	if (from_mpi) {
+		MPI_Free_mem(in);
+		MPI_Free_mem(out);
+	} else {
+		free(in);
+		free(out);
+	}
 	MPI_Finalize();
 	return 0;
 }
