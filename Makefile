@@ -45,6 +45,7 @@ check-python: ## the Python package with numpy and PyTorch, its types, and a whe
 	@scripts/run-tests $(BUILD) --suite bindings
 	@scripts/compare-torch --build $(BUILD) --check
 	@mypy --config-file bindings/python/pyproject.toml bindings/python/espalier
+	@MYPYPATH=bindings/python mypy --strict bindings/python/tests/typed.py
 	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'
 
 .PHONY: check-launchers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Optional, Sequence, TypeVar
 
 from . import _calls, _native, errors
 from ._calls import Built, Extras
@@ -22,10 +22,13 @@ Data = Any
 SMALL_BYTES = 65536
 
 
-class _Collectives:
-    """The collectives, made in one way: at once, in the background, or prepared."""
+R = TypeVar("R")
 
-    def _make(self, built: Built) -> Any:
+
+class _Collectives(Generic[R]):
+    """The collectives, made in one way: at once, in the background, or prepared. R: what a call gives, accordingly."""
+
+    def _make(self, built: Built) -> R:
         raise NotImplementedError
 
     def _build(self, collective: str, data: Data, out: Data, extras: Extras) -> Built:
@@ -34,7 +37,7 @@ class _Collectives:
     def allreduce(
         self, data: Data, out: Data = None, *, op: str = "sum", factor: Optional[float] = None, type: Optional[str] = None,
         plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """The combination of all ranks' data, on all ranks, in `out`; without `out` in place.
 
         op: sum, avg, prod, min, max, band, bor, bxor, land, lor, lxor, or scaled (the sum times `factor`).
@@ -47,58 +50,58 @@ class _Collectives:
     def reduce(
         self, data: Data, out: Data = None, *, root: int = 0, op: str = "sum", factor: Optional[float] = None,
         type: Optional[str] = None, plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """As allreduce, on `root` only; the others get None."""
         return self._make(self._build("reduce", data, out, Extras(type, op, factor, root, None, plan, key, timeout)))
 
     def broadcast(
         self, data: Data, *, root: int = 0, type: Optional[str] = None, plan: Optional[str] = None, key: Optional[int] = None,
         timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """root's data, in the data of all ranks."""
         return self._make(self._build("broadcast", data, None, Extras(type, "sum", None, root, None, plan, key, timeout)))
 
     def reduce_scatter(
         self, data: Data, out: Data = None, *, op: str = "sum", factor: Optional[float] = None, counts: Optional[Sequence[int]] = None,
         type: Optional[str] = None, plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """The combination, cut into one block per rank: this rank's block. counts: elements per rank, where they differ."""
         return self._make(self._build("reduce-scatter", data, out, Extras(type, op, factor, 0, counts, plan, key, timeout)))
 
     def allgather(
         self, data: Data, out: Data = None, *, counts: Optional[Sequence[int]] = None, type: Optional[str] = None,
         plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """All ranks' data one behind the other, on all ranks. counts: elements per rank, where they differ."""
         return self._make(self._build("allgather", data, out, Extras(type, "sum", None, 0, counts, plan, key, timeout)))
 
     def gather(
         self, data: Data, out: Data = None, *, root: int = 0, counts: Optional[Sequence[int]] = None, type: Optional[str] = None,
         plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """As allgather, on `root` only; the others get None."""
         return self._make(self._build("gather", data, out, Extras(type, "sum", None, root, counts, plan, key, timeout)))
 
     def scatter(
         self, data: Data = None, out: Data = None, *, root: int = 0, counts: Optional[Sequence[int]] = None,
         type: Optional[str] = None, plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """root's data, cut into one block per rank: this rank's block. Ranks other than root give `out` only."""
         return self._make(self._build("scatter", data, out, Extras(type, "sum", None, root, counts, plan, key, timeout)))
 
     def alltoall(
         self, data: Data, out: Data = None, *, counts: Optional[Sequence[int]] = None, type: Optional[str] = None,
         plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None,
-    ) -> Any:  # fmt: skip
+    ) -> R:  # fmt: skip
         """Block i of the data goes to rank i. counts: size x size elements by sender and receiver, the same on all ranks."""
         return self._make(self._build("alltoall", data, out, Extras(type, "sum", None, 0, counts, plan, key, timeout)))
 
-    def barrier(self, *, plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None) -> Any:
+    def barrier(self, *, plan: Optional[str] = None, key: Optional[int] = None, timeout: Optional[float] = None) -> R:
         """Ends when all ranks have called it."""
         return self._make(_calls.barrier(Extras(plan=plan, key=key, timeout=timeout)))
 
 
-class _Starting(_Collectives):
+class _Starting(_Collectives[Work[Any]]):
     """group.start: the same calls in the background; each returns a Work."""
 
     def __init__(self, group: Group) -> None:
@@ -130,7 +133,7 @@ class _Starting(_Collectives):
         return Received(group.job._flying(Flight(group.job, handle.value or 0, [view], None)))
 
 
-class _Preparing(_Collectives):
+class _Preparing(_Collectives[Prepared[Any]]):
     """group.prepare: the same calls, planned now and started by restart(), as often as wanted."""
 
     def __init__(self, group: Group) -> None:
@@ -158,7 +161,7 @@ class Shrunk:
     """No call beyond this number has ended well on anybody who was heard."""
 
 
-class Group(_Collectives):
+class Group(_Collectives[Any]):
     """Some ranks of the job, in some order.
 
     Calls on one group are made in the same order on all its ranks, or carry a key. Methods block; `group.start` has
@@ -212,8 +215,7 @@ class Group(_Collectives):
 
     def recv(self, data: Data, source: Optional[int] = None, *, tag: int = 0, timeout: Optional[float] = None) -> tuple[int, int]:
         """Receives a message with this tag into `data`, from `source` or from anybody; returns (bytes, rank of the sender)."""
-        result: tuple[int, int] = self.start.recv(data, source, tag=tag, timeout=timeout).wait()
-        return result
+        return self.start.recv(data, source, tag=tag, timeout=timeout).wait()
 
     def host(self, rank: int) -> str:
         """The name of the host of this place."""

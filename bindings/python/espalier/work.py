@@ -188,7 +188,7 @@ class Prepared(Work[T]):
         return self.restart().wait()
 
 
-class Received(Work[Any]):
+class Received(Work[tuple[int, int]]):
     """A receive: its result is (bytes, rank of the sender)."""
 
     __slots__ = ()
