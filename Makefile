@@ -25,6 +25,11 @@ fuzz = -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 all: $(BUILD)/build.ninja ## build build/espalier, build/libespalier.so, the examples, and the library for MPI programs if an MPI is installed
 	@ninja -C $(BUILD) product
 
+.PHONY: reconfigure
+reconfigure: $(BUILD)/build.ninja ## look again for what was installed since (an MPI, pytest), and build as make does
+	@meson setup --reconfigure $(BUILD) >/dev/null
+	@ninja -C $(BUILD) product
+
 .PHONY: everything
 everything: $(BUILD)/build.ninja ## the same, and all tests, benchmarks and fuzzers
 	@ninja -C $(BUILD)
