@@ -51,7 +51,7 @@ check-python: ## the Python package with numpy and PyTorch, its types, and a whe
 	@scripts/compare-torch --build $(BUILD) --check
 	@mypy --config-file bindings/python/pyproject.toml bindings/python/espalier
 	@MYPYPATH=bindings/python mypy --strict bindings/python/tests/typed.py
-	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel >/dev/null && echo 'check-python: made a wheel'
+	@scripts/wheel --bundle $(BUILD) $(BUILD)/wheel
 
 .PHONY: check-launchers
 check-launchers: $(BUILD)/build.ninja ## jobs under torchrun, both mpiruns, ssh, a Slurm and a Redis of their own; ranks that are killed there; examples

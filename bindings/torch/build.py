@@ -17,6 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NAME = "espalier_c10d"
 SOURCES = ["c10d_backend.cpp", "c10d_call.cpp", "c10d_module.cpp"]
+# What it takes, and Debian's packages for that; torch from elsewhere brings the first two along.
+HEADERS = {"torch/version.h": "libtorch-dev", "pybind11/pybind11.h": "pybind11-dev", "Python.h": "python3-dev"}
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--build", type=pathlib.Path, required=True, help="a build folder of the project")
@@ -41,6 +43,19 @@ for path in [ROOT / "include", *cpp_extension.include_paths(), sysconfig.get_pat
 compiler = os.environ.get("CXX", "c++")
 
 
+def look_for_headers():
+    """One sentence instead of the compiler's hundreds."""
+    asked = "".join(f"#if !__has_include(<{header}>)\n{header}\n#endif\n" for header in HEADERS)
+    try:
+        done = subprocess.run([compiler, *flags, "-E", "-P", "-x", "c++", "-"], input=asked, stdout=subprocess.PIPE, text=True, check=True)
+    except FileNotFoundError:
+        sys.exit(f"build.py: there is no compiler {compiler}; on Debian: sudo apt-get install g++")
+    missing = [header for header in HEADERS if header in done.stdout.split()]
+    if missing:
+        packages = " ".join(HEADERS[header] for header in missing)
+        sys.exit(f"build.py: not found: {', '.join(missing)}; on Debian: sudo apt-get install --no-install-recommends {packages}")
+
+
 def newest(paths):
     return max(path.stat().st_mtime for path in paths)
 
@@ -53,6 +68,7 @@ def compile(source):
 
 
 try:
+    look_for_headers()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile, SOURCES))
     libraries = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch", "-ltorch_cpu", "-lc10", "-ltorch_python"]

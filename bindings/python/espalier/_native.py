@@ -43,7 +43,7 @@ def _load() -> ctypes.CDLL:
         except OSError as error:
             reasons.append(str(error))
     raise ImportError(
-        "the shared library of Espalier was not found: " + "; ".join(reasons) + ". Install it (meson install), build it in "
+        "the shared library of Espalier was not found: " + "; ".join(reasons) + ". Install it (make install), build it in "
         "the checkout (make), or name it in the variable ESPALIER_LIBRARY"
     )
 

@@ -142,6 +142,20 @@ def test_closing_ends_what_is_under_way(ranks):
     ranks.run(2, body, settings={"linger_seconds": 1})
 
 
+def test_what_the_backend_is_compiled_with_is_named_if_it_is_missing(environment, tmp_path):
+    if not torch.__file__.startswith("/usr/lib/python3"):
+        pytest.skip("this torch brings all headers along; Debian's does not")
+    blind = tmp_path / "c++"
+    blind.write_text('#!/bin/sh\nexec c++ -nostdinc "$@"\n')
+    blind.chmod(0o755)
+    script = EXAMPLE.parents[1] / "bindings" / "torch" / "build.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--build", str(tmp_path)], env={**environment, "CXX": str(blind)}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1, done
+    assert done.stderr.splitlines()[-1].startswith("build.py: not found: ") and "pybind11-dev" in done.stderr, done.stderr
+
+
 EXAMPLE = pathlib.Path(__file__).resolve().parents[3] / "examples" / "ddp"
 
 
