@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/outfile.h"
 #include "base/svg.h"
 
 #define WIDTH 860.0
@@ -312,4 +313,17 @@ enum esp_status chart_write(const struct chart *chart, FILE *out, struct error *
 	paint_legend(&painter);
 	svg_end(out);
 	return ferror(out) ? error_set(err, ESP_EIO, "a chart could not be written") : ESP_OK;
+}
+
+enum esp_status chart_save(const struct chart *chart, const char *path, struct error *err)
+{
+	struct outfile out;
+	enum esp_status status = outfile_open(&out, path, err);
+	if (status != ESP_OK)
+		return status;
+	status = chart_write(chart, out.file, err);
+	if (status == ESP_OK)
+		return outfile_commit(&out, err);
+	outfile_abandon(&out);
+	return status;
 }

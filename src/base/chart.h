@@ -33,5 +33,7 @@ struct chart {
 
 /* ESP_EINVAL: too many lines, or nothing to draw; ESP_EIO. */
 ESP_CHECKED enum esp_status chart_write(const struct chart *chart, FILE *out, struct error *err);
+/* The same into a file, which is there whole or not at all. */
+ESP_CHECKED enum esp_status chart_save(const struct chart *chart, const char *path, struct error *err);
 
 #endif

@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
+
 enum cli_exit {
 	CLI_EXIT_OK = 0,
 	CLI_EXIT_NO = 1,    /* the thing asked about is not so, or the work failed */
@@ -31,6 +33,8 @@ extern const struct cli_command cli_bench, cli_conf, cli_demo, cli_diagnose, cli
 /* "espalier: TEXT" on stderr, for every subcommand alike; returns CLI_EXIT_USAGE or CLI_EXIT_NO. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* How a command ends that made a result and printed it: what went wrong is in err, or else it was the printing. Returns the exit status. */
+int cli_end(const char *command, enum esp_status status, const struct error *err);
 /* The same, of something that is no failure. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

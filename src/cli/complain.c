@@ -30,6 +30,13 @@ int cli_fail(const char *format, ...)
 	return CLI_EXIT_NO;
 }
 
+int cli_end(const char *command, enum esp_status status, const struct error *err)
+{
+	if (status == ESP_OK)
+		return CLI_EXIT_OK;
+	return cli_fail("%s: %s", command, err->text[0] ? err->text : "cannot write to the standard output");
+}
+
 void cli_note(const char *format, ...)
 {
 	va_list args;

@@ -19,13 +19,13 @@
 #include "sim/advice.h"
 
 #define COMMAND "sim advise"
-#define GO_ON (-1)
 
 enum by { BY_TIME, BY_MONEY };
 static const char *const by_names[] = {"time", "money", NULL};
 
 struct advise {
 	struct sim_case c;
+	struct sim_choice choice;
 	struct sim_source source;
 	struct load load;
 	struct money_prices prices;
@@ -34,7 +34,6 @@ struct advise {
 	size_t count;
 	double server_s;    /* of the mechanism that speedups are relative to; NAN: it has no place */
 	double network_s, compute_s; /* the best one on twice the network, with twice the accelerators; NAN: not asked */
-	char left_out[ADVICE_TEXT];
 };
 
 /* ---- running ---- */
@@ -43,8 +42,8 @@ static enum esp_status run_one(struct advise *advise, const struct mechanism *me
 {
 	struct train_result result;
 	const struct trial trial = sim_case_trial(&advise->c, &advise->source, &advise->load, mechanism);
-	enum esp_status status = trial_run(&trial, &result, err);
-	if (status != ESP_OK)
+	enum esp_status status = sim_case_try(&trial, &advise->choice, &result, err);
+	if (status != ESP_OK || isnan(result.iteration_s))
 		return status;
 	advise->entries[advise->count++] =
 		(struct advice_entry){.mechanism = mechanism, .iteration_s = result.iteration_s, .busiest = result.busiest};
@@ -53,20 +52,13 @@ static enum esp_status run_one(struct advise *advise, const struct mechanism *me
 	return ESP_OK;
 }
 
-/* Those that the cluster has no place for are left out, with the reason. */
-static enum esp_status run_all(struct advise *advise, const struct mechanism *const *mechanisms, size_t count, struct error *err)
+static enum esp_status run_all(struct advise *advise, struct error *err)
 {
 	enum esp_status status = ESP_OK;
-	for (size_t i = 0; i < count && status == ESP_OK; i++) {
-		status = run_one(advise, mechanisms[i], err);
-		if (status != ESP_EINVAL)
-			continue;
-		if (!advise->left_out[0])
-			snprintf(advise->left_out, sizeof advise->left_out, "%.40s: %.200s", mechanisms[i]->name, err->text);
-		status = ESP_OK;
-	}
+	for (size_t i = 0; i < advise->choice.count && status == ESP_OK; i++)
+		status = run_one(advise, advise->choice.list[i], err);
 	if (status == ESP_OK && advise->count == 0)
-		return error_set(err, ESP_EINVAL, "%.240s", advise->left_out);
+		return error_set(err, ESP_EINVAL, "%.240s", advise->choice.left_out);
 	return status;
 }
 
@@ -94,14 +86,14 @@ static double what_if(struct advise *advise, double network, double compute)
 	return trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
 }
 
-static enum esp_status think(struct advise *advise, const struct mechanism *const *mechanisms, size_t count, bool by_money, bool with_prices, struct error *err)
+static enum esp_status think(struct advise *advise, bool by_money, bool with_prices, struct error *err)
 {
 	struct sim_case *c = &advise->c;
 	enum esp_status status = sim_source_open(&advise->source, c, err);
 	if (status == ESP_OK)
 		status = sim_source_load(&advise->source, c, &advise->load, err);
 	if (status == ESP_OK)
-		status = run_all(advise, mechanisms, count, err);
+		status = run_all(advise, err);
 	if (status != ESP_OK)
 		return status;
 	bool is_made = !c->topology;
@@ -247,25 +239,21 @@ static int finish(struct advise *advise, enum esp_status status, bool json, cons
 {
 	if (status == ESP_OK)
 		status = json ? print_json(advise) : print_text(advise);
-	if (status == ESP_OK && advise->left_out[0])
-		cli_note(COMMAND ": some are left out; %s", advise->left_out);
 	load_fini(&advise->load);
 	sim_source_close(&advise->source);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err->text[0] ? err->text : "the result could not be written");
+	return sim_case_end(&advise->c, &advise->choice, status, err);
 }
 
 static int run(int argc, char **argv)
 {
 	static struct advise advise; /* large */
-	advise = (struct advise){.c = SIM_CASE_INIT(COMMAND), .server_s = NAN, .network_s = NAN, .compute_s = NAN};
-	const char *mechanisms = "all", *prices = NULL;
-	const struct mechanism *chosen[SIM_MECHANISMS_MAX];
-	size_t count = 0;
+	advise = (struct advise){.c = SIM_CASE_INIT(COMMAND), .choice = SIM_CHOICE_INIT, .server_s = NAN, .network_s = NAN, .compute_s = NAN};
+	const char *prices = NULL;
 	int by = BY_TIME;
 	bool json = false, by_given = false;
 	struct error err = {0};
 	const struct cli_option options[] = {
-		{"mechanism", 0, CLI_STRING, &mechanisms, "A,B,...|all", "those that come into question (default all)"},
+		SIM_CHOICE_OPTION(&advise.choice, "those that come into question"),
 		{"prices", 0, CLI_STRING, &prices, "FILE", "prices as JSON (docs/money.md); ranks by money then"},
 		{"by", 0, CLI_CHOICE, &by, "WHAT", "rank by time (default) or by money", .choices = by_names, .given = &by_given},
 		SIM_CASE_OPTIONS(&advise.c),
@@ -278,17 +266,13 @@ static int run(int argc, char **argv)
 	                                "  espalier sim advise --model vgg-16 --workers 32 --gbps 10\n"
 	                                "  espalier sim advise --model resnet-50 --racks 4 --workers 64 --oversubscribe 4 --by money",
 	                                options, 0, 0};
-	int parsed = cli_parse(&usage, &argc, argv);
-	if (parsed == GO_ON)
-		parsed = sim_case_check(&advise.c);
-	if (parsed == GO_ON)
-		parsed = sim_case_mechanisms(&advise.c, mechanisms, chosen, &count);
-	if (parsed != GO_ON)
+	int parsed = sim_case_parse(&usage, &argc, argv, &advise.c, &advise.choice);
+	if (parsed >= 0)
 		return parsed;
 	bool by_money = by_given ? by == BY_MONEY : prices != NULL;
 	enum esp_status status = load_prices(prices, &advise.prices, &err);
 	if (status == ESP_OK)
-		status = think(&advise, chosen, count, by_money, by_money || prices, &err);
+		status = think(&advise, by_money, by_money || prices, &err);
 	return finish(&advise, status, json, &err);
 }
 

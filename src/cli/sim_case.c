@@ -277,35 +277,68 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 		json_put_string(json, "notes", text);
 }
 
+/* ---- mechanisms ---- */
+
 static const char *mechanism_name(const void *list, size_t index)
 {
 	(void)list;
 	return mechanism_at(index) ? mechanism_at(index)->name : NULL;
 }
 
-int sim_case_mechanisms(const struct sim_case *c, const char *names, const struct mechanism *out[SIM_MECHANISMS_MAX], size_t *out_count)
+int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out)
+{
+	*out = mechanism_find(name);
+	if (*out)
+		return GO_ON;
+	const char *near = word_nearest(name, mechanism_name, NULL);
+	return near ? cli_usage_error("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
+	            : cli_usage_error("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
+}
+
+static int choose(const struct sim_case *c, struct sim_choice *choice)
 {
 	char text[512];
 	char *rest = text;
-	*out_count = 0;
-	if (strcmp(names, "all") == 0) {
-		for (; *out_count < SIM_MECHANISMS_MAX && mechanism_at(*out_count); (*out_count)++)
-			out[*out_count] = mechanism_at(*out_count);
+	if (strcmp(choice->names, "all") == 0) {
+		for (; choice->count < SIM_MECHANISMS_MAX && mechanism_at(choice->count); choice->count++)
+			choice->list[choice->count] = mechanism_at(choice->count);
 		return GO_ON;
 	}
-	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
+	if ((size_t)snprintf(text, sizeof text, "%s", choice->names) >= sizeof text)
 		return cli_usage_error("%s: --mechanism: too many names", c->command);
 	while (rest) {
-		const char *name = strsep(&rest, ",");
-		const struct mechanism *mechanism = mechanism_find(name);
-		if (!mechanism) {
-			const char *near = word_nearest(name, mechanism_name, NULL);
-			return near ? cli_usage_error("%s: there is no mechanism '%s'; did you mean '%s'?", c->command, name, near)
-			            : cli_usage_error("%s: there is no mechanism '%s'; see espalier sim run --help", c->command, name);
-		}
-		if (*out_count == SIM_MECHANISMS_MAX)
+		if (choice->count == SIM_MECHANISMS_MAX)
 			return cli_usage_error("%s: --mechanism: too many names", c->command);
-		out[(*out_count)++] = mechanism;
+		int status = sim_case_mechanism(c, strsep(&rest, ","), &choice->list[choice->count++]);
+		if (status != GO_ON)
+			return status;
 	}
 	return GO_ON;
+}
+
+int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice)
+{
+	int status = cli_parse(usage, argc, argv);
+	if (status == GO_ON)
+		status = sim_case_check(c);
+	return status == GO_ON ? choose(c, choice) : status;
+}
+
+enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out, struct error *err)
+{
+	enum esp_status status = trial_run(trial, out, err);
+	if (status != ESP_EINVAL)
+		return status;
+	if (!choice->left_out[0])
+		snprintf(choice->left_out, sizeof choice->left_out, "%.40s: %.200s", trial->train.mechanism->name, err->text);
+	error_clear(err);
+	*out = (struct train_result){.iteration_s = NAN};
+	return ESP_OK;
+}
+
+int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err)
+{
+	if (status == ESP_OK && choice->left_out[0])
+		cli_note("%s: some are left out; %s", c->command, choice->left_out);
+	return cli_end(c->command, status, err);
 }

@@ -59,6 +59,22 @@ struct sim_case {
 /* -1: it makes sense; otherwise the exit status, and the reason has been said. */
 int sim_case_check(struct sim_case *c);
 
+/* Several mechanisms to choose from, and those that found no place. */
+#define SIM_MECHANISMS_MAX 32u
+struct sim_choice {
+	const char *names; /* as they were typed: "all", or names with commas between them */
+	const struct mechanism *list[SIM_MECHANISMS_MAX];
+	size_t count;
+	char left_out[256]; /* the first one that the cluster has no place for, and why; "": all have one */
+};
+#define SIM_CHOICE_INIT {.names = "all"}
+#define SIM_CHOICE_OPTION(choice, help_text) {"mechanism", 0, CLI_STRING, &(choice)->names, "A,B,...|all", help_text " (default all)"}
+
+/* cli_parse(), sim_case_check(), and the names. -1 to go on; otherwise the exit status, and the reason has been said. */
+int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice) __attribute__((warn_unused_result));
+/* The mechanism of that name, into *out; returns as above. */
+int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out) __attribute__((warn_unused_result));
+
 /* What a case is about, once it is read; what it is made of does not depend on the number of workers. */
 struct sim_source {
 	struct replay replay; /* replay.model is the model in both cases */
@@ -74,6 +90,10 @@ void sim_source_close(struct sim_source *source);
 ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load, struct error *err);
 
 struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism);
+/* trial_run(), and where the cluster has no place for the mechanism: ESP_OK, no time (NAN), and the choice knows. */
+ESP_CHECKED enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out, struct error *err);
+/* cli_end(), which also says what was left out. */
+int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err);
 
 /* "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of, with all that is not as usual. Returns text. */
 #define SIM_CASE_TEXT 800
@@ -84,11 +104,5 @@ const char *sim_case_notes(const struct sim_case *c, const struct sim_source *so
 
 /* Both as members of the object that is open. */
 void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source);
-
-#define SIM_MECHANISMS_MAX 32u
-/*
- * "all", or names with commas between them, as they were typed. -1 to go on; otherwise the exit status, and the reason has been said.
- */
-int sim_case_mechanisms(const struct sim_case *c, const char *names, const struct mechanism *out[SIM_MECHANISMS_MAX], size_t *out_count);
 
 #endif

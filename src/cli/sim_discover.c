@@ -3,7 +3,6 @@
  */
 #include "cli/sim_discover.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/family.h"
@@ -12,6 +11,7 @@
 const char *const sim_discover_settings[] = {"region", "datacenter", "job", "hall", "corner", NULL};
 const char *const sim_discover_noises[] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet", NULL};
 const char *const sim_discover_allocations[] = {"spread", "packed", NULL};
+const char *const sim_discover_bys[] = {"latency", "bandwidth", NULL};
 
 static void take_count(uint32_t *out, uint64_t given)
 {
@@ -19,7 +19,7 @@ static void take_count(uint32_t *out, uint64_t given)
 		*out = (uint32_t)given;
 }
 
-int sim_discover_take(struct sim_discover *common, const char *command)
+static int take(struct sim_discover *common, const char *command)
 {
 	struct region_spec *spec = &common->spec;
 	struct region tried;
@@ -53,16 +53,27 @@ int sim_discover_take(struct sim_discover *common, const char *command)
 	return -1;
 }
 
-enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, double *out_raw,
-                                   struct error *err)
+int sim_discover_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_discover *common)
+{
+	int exit_status = cli_parse(usage, argc, argv);
+
+	return exit_status < 0 ? take(common, usage->command) : exit_status;
+}
+
+enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, struct error *err)
 {
 	const struct region_spec spec = discover_spec(discover_setting_at(SIM_SETTING_DATACENTER));
+	double raw;
 
-	*out_raw = NAN;
 	*out_level = common->level;
 	if (common->level >= 0)
 		return ESP_OK;
-	return discover_calibrate(&spec, noise, common->raw, 1, DISCOVER_CASES, out_level, out_raw, err);
+	return discover_calibrate(&spec, noise, common->raw, 1, DISCOVER_CASES, out_level, &raw, err);
+}
+
+enum esp_status sim_discover_calibrate(struct sim_discover *common, struct error *err)
+{
+	return sim_discover_level(common, (enum reading_noise)common->noise, &common->taken_level, err);
 }
 
 struct embed_options sim_discover_embed(const struct sim_discover *common)
@@ -71,10 +82,24 @@ struct embed_options sim_discover_embed(const struct sim_discover *common)
 	                              .steps = (uint32_t)common->steps, .no_startup = common->no_startup};
 }
 
-void sim_discover_json(const struct sim_discover *common, struct json *json)
+struct find_config sim_discover_find(const struct sim_discover *common)
+{
+	return (struct find_config){
+		.by = (enum find_by)common->by,
+		.noise = (enum reading_noise)common->noise,
+		.level = common->taken_level,
+		.candidates = {.embed = sim_discover_embed(common), .keep_outliers = common->keep_outliers},
+		.bytes = common->bytes,
+	};
+}
+
+void sim_discover_json_begin(const struct sim_discover *common, struct json *json, unsigned flat_depth)
 {
 	const struct region_spec *spec = &common->spec;
 
+	json_init(json, stdout);
+	json->flat_depth = flat_depth;
+	json_object_begin(json);
 	json_put_string(json, "setting", sim_discover_settings[common->setting]);
 	json_put_u64(json, "machines", spec->machines);
 	json_put_u64(json, "datacenters", spec->count[REGION_DATACENTER]);
@@ -86,6 +111,20 @@ void sim_discover_json(const struct sim_discover *common, struct json *json)
 	json_put_double(json, "gbps", spec->host_rate * 8e-9);
 	json_put_double(json, "oversubscribe", spec->share[REGION_RACK]);
 	json_put_u64(json, "seed", common->seed);
+}
+
+void sim_discover_json_noise(const struct sim_discover *common, struct json *json)
+{
+	json_put_string(json, "noise", sim_discover_noises[common->noise]);
+	json_put_double(json, "level", common->taken_level);
+}
+
+void sim_discover_json_find(const struct sim_discover *common, struct json *json)
+{
+	json_put_string(json, "by", sim_discover_bys[common->by]);
+	sim_discover_json_noise(common, json);
+	json_put_u64(json, "bytes", common->bytes);
+	json_put_u64(json, "chunk_bytes", common->chunk_bytes);
 }
 
 const char *sim_discover_text(const struct sim_discover *common, char text[SIM_DISCOVER_TEXT])

@@ -3,8 +3,7 @@
  *
  *     struct sim_discover common = SIM_DISCOVER_INIT;
  *     const struct cli_option options[] = {SIM_DISCOVER_OPTIONS(&common), ... , {0}};
- *     ... cli_parse() ...
- *     int exit_status = sim_discover_take(&common, COMMAND);
+ *     int exit_status = sim_discover_parse(&usage, &argc, argv, &common);
  */
 #ifndef CLI_SIM_DISCOVER_H
 #define CLI_SIM_DISCOVER_H
@@ -12,13 +11,13 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "sim/discover.h"
+#include "sim/discover_find.h"
 #include "topo/embed.h"
 
 extern const struct cli_command cli_discover_accuracy, cli_discover_agreement, cli_discover_autotune, cli_discover_best, cli_discover_calibrate,
 	cli_discover_network, cli_discover_speed;
 
-extern const char *const sim_discover_settings[], *const sim_discover_noises[], *const sim_discover_allocations[];
+extern const char *const sim_discover_settings[], *const sim_discover_noises[], *const sim_discover_allocations[], *const sim_discover_bys[];
 
 struct sim_discover {
 	/* as it was typed; 0 or less: as the setting has it */
@@ -30,11 +29,14 @@ struct sim_discover {
 	double raw;
 	uint64_t seed, dimensions, restarts, steps;
 	bool no_startup, keep_outliers, json;
+	int by; /* enum find_by */
+	uint64_t bytes, chunk_bytes;
 	/* as it was taken */
 	struct region_spec spec;
+	double taken_level; /* of the noise, once sim_discover_calibrate() was called */
 };
 
-#define SIM_DISCOVER_INIT(of) {.setting = (of), .allocation = -1, .level = -1, .raw = DISCOVER_RAW, .seed = 1}
+#define SIM_DISCOVER_INIT(of) {.setting = (of), .allocation = -1, .level = -1, .raw = DISCOVER_RAW, .seed = 1, .bytes = 100000000, .chunk_bytes = 1 << 20}
 
 enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_HALL, SIM_SETTING_CORNER }; /* as discover_setting_at() has them */
 
@@ -64,17 +66,28 @@ enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_
 	{"no-startup", 0, CLI_FLAG, &(common)->no_startup, NULL, "embed without start-up costs of hosts"}, \
 	{"keep-outliers", 0, CLI_FLAG, &(common)->keep_outliers, NULL, "embed readings as they are; by default those beyond all others are brought back first, as espalier probe does"}
 
-/* Returns -1 to go on, or the exit status after having said what is wrong. */
-int sim_discover_take(struct sim_discover *common, const char *command);
+#define SIM_DISCOVER_FIND(common, chunk_text) \
+	{"by", 0, CLI_CHOICE, &(common)->by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = sim_discover_bys}, \
+	{"bytes", 'b', CLI_BYTES, &(common)->bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40}, \
+	{"chunk", 0, CLI_BYTES, &(common)->chunk_bytes, "B", "the most of it that travels in one piece (default " chunk_text ")", .min = 4}
 
-/* The level of the noise: as given, or calibrated on the setting datacenter. *out_raw: the PAIA there; NAN: it was given. */
-ESP_CHECKED enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, double *out_raw,
-                                               struct error *err);
+/* cli_parse(), and then what makes no sense together. Returns -1 to go on, or the exit status after having said what is wrong. */
+int sim_discover_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_discover *common) __attribute__((warn_unused_result));
+
+/* The level of a noise: as given, or calibrated on the setting datacenter. */
+ESP_CHECKED enum esp_status sim_discover_level(const struct sim_discover *common, enum reading_noise noise, double *out_level, struct error *err);
+/* That of the noise that was asked for, into taken_level. */
+ESP_CHECKED enum esp_status sim_discover_calibrate(struct sim_discover *common, struct error *err);
 
 struct embed_options sim_discover_embed(const struct sim_discover *common);
+/* How groups are found, at the level that was taken. */
+struct find_config sim_discover_find(const struct sim_discover *common);
 
-/* Keys that say what region it was, and the noise. */
-void sim_discover_json(const struct sim_discover *common, struct json *json);
+/* Begins an object on the standard output, with keys that say what region it was. */
+void sim_discover_json_begin(const struct sim_discover *common, struct json *json, unsigned flat_depth);
+/* More keys: the noise that was taken; and how groups are found, with the noise. */
+void sim_discover_json_noise(const struct sim_discover *common, struct json *json);
+void sim_discover_json_find(const struct sim_discover *common, struct json *json);
 
 /* "64 machines, spread over 683 racks of 20 hosts, 15 rows, 7 clusters, 2 datacenters". Returns text. */
 #define SIM_DISCOVER_TEXT 200

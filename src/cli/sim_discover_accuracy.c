@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/chart.h"
-#include "base/outfile.h"
 #include "base/table.h"
 #include "cli/sim_discover.h"
 #include "sim/discover_accuracy.h"
@@ -42,8 +41,7 @@ static struct accuracy_config config_of(const struct given *given, enum reading_
 static enum esp_status run_latency(struct given *given, enum reading_noise noise, struct error *err)
 {
 	struct row *row = &given->rows[given->row_count++];
-	double raw;
-	enum esp_status status = sim_discover_level(&given->common, noise, &row->level, &raw, err);
+	enum esp_status status = sim_discover_level(&given->common, noise, &row->level, err);
 
 	row->name = reading_noise_name(noise);
 	if (status != ESP_OK)
@@ -130,10 +128,7 @@ static enum esp_status print_json(const struct given *given)
 	const struct accuracy_result *first = &given->rows[0].result;
 	struct json json;
 
-	json_init(&json, stdout);
-	json.flat_depth = 3;
-	json_object_begin(&json);
-	sim_discover_json(&given->common, &json);
+	sim_discover_json_begin(&given->common, &json, 3);
 	json_put_u64(&json, "cases", given->cases);
 	json_put_double(&json, "triplets", first->triplets);
 	json_key(&json, "held");
@@ -153,11 +148,10 @@ static enum esp_status print_json(const struct given *given)
 /* PAIA over the level of the noise, raw and embedded. */
 static enum esp_status write_chart(const struct given *given, struct error *err)
 {
-	double level, calibrated, x[CHART_LEVELS], y[3][CHART_LEVELS];
+	double level, x[CHART_LEVELS], y[3][CHART_LEVELS];
 	enum reading_noise noise = (enum reading_noise)given->common.noise;
 	char text[SIM_DISCOVER_TEXT];
-	struct outfile out;
-	enum esp_status status = sim_discover_level(&given->common, noise, &level, &calibrated, err);
+	enum esp_status status = sim_discover_level(&given->common, noise, &level, err);
 
 	for (size_t i = 0; i < CHART_LEVELS && status == ESP_OK; i++) {
 		struct accuracy_result result;
@@ -168,19 +162,13 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 		y[1][i] = 100 * result.alpha1.mean;
 		y[2][i] = 100 * result.alpha2.mean;
 	}
-	if (status == ESP_OK)
-		status = outfile_open(&out, given->svg, err);
 	if (status != ESP_OK)
 		return status;
 	const struct chart_line lines[] = {{"raw", y[0]}, {"embedded, alpha 1", y[1]}, {"embedded, alpha 2", y[2]}};
 	const struct chart chart = {
 		.title = "Latency readings: which of two machines is nearer?", .note = sim_discover_text(&given->common, text),
 		.x_label = "level of the noise", .y_label = "PAIA (%)", .x = x, .count = CHART_LEVELS, .lines = lines, .line_count = 3, .log_x = true};
-	status = chart_write(&chart, out.file, err);
-	if (status == ESP_OK)
-		return outfile_commit(&out, err);
-	outfile_abandon(&out);
-	return status;
+	return chart_save(&chart, given->svg, err);
 }
 
 static enum esp_status show(const struct given *given)
@@ -215,18 +203,16 @@ static int run(int argc, char **argv)
 	                                "  espalier sim discover accuracy --all-noises\n"
 	                                "  espalier sim discover accuracy --setting region",
 	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
-	if (exit_status < 0)
-		exit_status = sim_discover_take(&given.common, COMMAND);
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status status = run_rows(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
-	if (status != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
-	return show(&given) == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	if (status == ESP_OK)
+		status = show(&given);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_accuracy = {"accuracy", "how well readings tell what is near, raw and embedded (section 5.5)", run};

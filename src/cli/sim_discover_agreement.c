@@ -13,16 +13,14 @@ struct given {
 	struct sim_discover common;
 	uint64_t runs;
 	double elasticity;
-	double level;
 	struct agreement_result same, fresh;
 };
 
 static enum esp_status run_both(struct given *given, struct error *err)
 {
-	double raw;
-	enum esp_status status = sim_discover_level(&given->common, (enum reading_noise)given->common.noise, &given->level, &raw, err);
+	enum esp_status status = sim_discover_calibrate(&given->common, err);
 	struct agreement_config config = {
-		.spec = given->common.spec, .noise = (enum reading_noise)given->common.noise, .level = given->level,
+		.spec = given->common.spec, .noise = (enum reading_noise)given->common.noise, .level = given->common.taken_level,
 		.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers, .elasticity = given->elasticity, .seed = given->common.seed, .runs = (uint32_t)given->runs};
 
 	if (status == ESP_OK)
@@ -69,12 +67,8 @@ static enum esp_status print_json(const struct given *given)
 {
 	struct json json;
 
-	json_init(&json, stdout);
-	json.flat_depth = 2;
-	json_object_begin(&json);
-	sim_discover_json(&given->common, &json);
-	json_put_string(&json, "noise", sim_discover_noises[given->common.noise]);
-	json_put_double(&json, "level", given->level);
+	sim_discover_json_begin(&given->common, &json, 2);
+	sim_discover_json_noise(&given->common, &json);
 	json_put_u64(&json, "runs", given->runs);
 	json_put_u64(&json, "groups", given->same.groups);
 	json_key(&json, "results");
@@ -104,21 +98,19 @@ static int run(int argc, char **argv)
 	                                "groupings agree: adjusted mutual information, mean over all pairs of runs. Runs differ in the seeds of\n"
 	                                "embedding and grouping, or in traffic and readings too. Figure 5 of PLink.",
 	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
-	if (exit_status < 0)
-		exit_status = sim_discover_take(&given.common, COMMAND);
 	if (exit_status < 0 && !(given.elasticity >= 1 && given.elasticity <= 2))
 		exit_status = cli_usage_error(COMMAND ": --elasticity is from 1 to 2");
 	if (exit_status >= 0)
 		return exit_status;
-	if (run_both(&given, &err) != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
-	if (!given.common.json)
+	enum esp_status status = run_both(&given, &err);
+	if (status == ESP_OK && !given.common.json)
 		printf("%s; %llu runs into %u groups, noise %s at level %.4f\n", sim_discover_text(&given.common, text), (unsigned long long)given.runs,
-		       given.same.groups, sim_discover_noises[given.common.noise], given.level);
-	enum esp_status status = given.common.json ? print_json(&given) : print_table(&given);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+		       given.same.groups, sim_discover_noises[given.common.noise], given.common.taken_level);
+	if (status == ESP_OK)
+		status = given.common.json ? print_json(&given) : print_table(&given);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_agreement = {"agreement", "do different runs find the same groups? (figure 5)", run};

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/chart.h"
-#include "base/outfile.h"
 #include "base/table.h"
 #include "cli/sim_discover.h"
 #include "sim/discover_tune.h"
@@ -106,11 +105,7 @@ static enum esp_status draw(const struct given *given, double *x, double *tuned,
 {
 	const struct chart_line lines[] = {{"retuned", tuned}, {"even masters", even}};
 	char note[160];
-	struct outfile out;
-	enum esp_status status = outfile_open(&out, given->svg, err);
 
-	if (status != ESP_OK)
-		return status;
 	for (uint64_t i = 0; i < given->steps; i++) {
 		x[i] = (double)i;
 		tuned[i] = gbps_of(given, given->result[i].tuned);
@@ -120,11 +115,7 @@ static enum esp_status draw(const struct given *given, double *x, double *tuned,
 	         100 * given->slow, (unsigned long long)given->slow_from, (unsigned long long)given->slow_to - 1);
 	const struct chart chart = {.title = "A host slows down and recovers", .note = note, .x_label = "step", .y_label = "buffer over time (Gbit/s)",
 	                            .x = x, .count = given->steps, .lines = lines, .line_count = 2};
-	status = chart_write(&chart, out.file, err);
-	if (status == ESP_OK)
-		return outfile_commit(&out, err);
-	outfile_abandon(&out);
-	return status;
+	return chart_save(&chart, given->svg, err);
 }
 
 static enum esp_status write_chart(const struct given *given, struct error *err)
@@ -195,13 +186,10 @@ static int run(int argc, char **argv)
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
-	if (status == ESP_OK) {
+	if (status == ESP_OK)
 		status = given.json ? print_json(&given) : print_table(&given);
-		if (status != ESP_OK)
-			(void)error_set(&err, status, "cannot write to the standard output");
-	}
 	free(given.result);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_autotune = {"autotune", "a host slows down and recovers, masters move (figure 10)", run};

@@ -10,25 +10,19 @@
 
 #define COMMAND "sim discover best"
 
-static const char *const by_names[] = {"latency", "bandwidth", NULL};
-
 struct given {
 	struct sim_discover common;
-	uint64_t cases, bytes, chunk_bytes;
-	int by;
-	double level;
+	uint64_t cases;
 	struct best_result *results;
 };
 
 static enum esp_status measure(struct given *given, struct error *err)
 {
-	double raw;
-	enum esp_status status = sim_discover_level(&given->common, (enum reading_noise)given->common.noise, &given->level, &raw, err);
+	enum esp_status status = sim_discover_calibrate(&given->common, err);
 	struct best_config config = {
 		.spec = given->common.spec,
-		.find = {.by = (enum find_by)given->by, .noise = (enum reading_noise)given->common.noise, .level = given->level,
-		         .candidates = {.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers}, .bytes = given->bytes},
-		.chunk_bytes = given->chunk_bytes,
+		.find = sim_discover_find(&given->common),
+		.chunk_bytes = given->common.chunk_bytes,
 	};
 
 	for (uint64_t i = 0; i < given->cases && status == ESP_OK; i++) {
@@ -77,15 +71,8 @@ static enum esp_status print_json(const struct given *given)
 {
 	struct json json;
 
-	json_init(&json, stdout);
-	json.flat_depth = 2;
-	json_object_begin(&json);
-	sim_discover_json(&given->common, &json);
-	json_put_string(&json, "by", by_names[given->by]);
-	json_put_string(&json, "noise", sim_discover_noises[given->common.noise]);
-	json_put_double(&json, "level", given->level);
-	json_put_u64(&json, "bytes", given->bytes);
-	json_put_u64(&json, "chunk_bytes", given->chunk_bytes);
+	sim_discover_json_begin(&given->common, &json, 2);
+	sim_discover_json_find(&given->common, &json);
 	json_key(&json, "cases");
 	json_array_begin(&json);
 	for (uint64_t i = 0; i < given->cases; i++) {
@@ -114,17 +101,15 @@ static enum esp_status print_json(const struct given *given)
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_CORNER), .cases = DISCOVER_CASES, .bytes = 100000000, .chunk_bytes = 1 << 20};
+	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_CORNER), .cases = DISCOVER_CASES};
 	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
-		{"by", 0, CLI_CHOICE, &given.by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = by_names},
+		SIM_DISCOVER_FIND(&given.common, "1M"),
 		{"cases", 'c', CLI_U64, &given.cases, "N", "made-up regions (default 20)", .min = 1, .max = 10000},
-		{"bytes", 'b', CLI_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40},
-		{"chunk", 0, CLI_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 1M)", .min = 4},
 		{0},
 	};
 	const struct cli_usage usage = {COMMAND, "",
@@ -133,10 +118,8 @@ static int run(int argc, char **argv)
 	                                "  espalier sim discover best\n"
 	                                "  espalier sim discover best --machines 10 --racks 3 --cases 3",
 	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
-	if (exit_status < 0)
-		exit_status = sim_discover_take(&given.common, COMMAND);
 	if (exit_status < 0 && given.common.spec.machines > BEST_MACHINES_MOST)
 		exit_status = cli_usage_error(COMMAND ": %u machines have too many groupings to try them all: %u at most", given.common.spec.machines, BEST_MACHINES_MOST);
 	if (exit_status >= 0)
@@ -144,15 +127,12 @@ static int run(int argc, char **argv)
 	given.results = calloc(given.cases, sizeof(*given.results));
 	enum esp_status status = given.results ? measure(&given, &err) : error_set(&err, ESP_ENOMEM, "no memory for the results");
 	if (status == ESP_OK && !given.common.json)
-		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text), by_names[given.by],
-		       sim_discover_noises[given.common.noise], given.level);
-	if (status == ESP_OK) {
+		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text), sim_discover_bys[given.common.by],
+		       sim_discover_noises[given.common.noise], given.common.taken_level);
+	if (status == ESP_OK)
 		status = given.common.json ? print_json(&given) : print_table(&given);
-		if (status != ESP_OK)
-			(void)error_set(&err, status, "cannot write to the standard output");
-	}
 	free(given.results);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_best = {"best", "what was found against every balanced grouping", run};

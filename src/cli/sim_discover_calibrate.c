@@ -38,10 +38,7 @@ static enum esp_status print_json(const struct sim_discover *common, const doubl
 {
 	struct json json;
 
-	json_init(&json, stdout);
-	json.flat_depth = 2;
-	json_object_begin(&json);
-	sim_discover_json(common, &json);
+	sim_discover_json_begin(common, &json, 2);
 	json_put_double(&json, "wanted", common->raw);
 	json_put_u64(&json, "cases", DISCOVER_CASES);
 	json_key(&json, "noises");
@@ -73,18 +70,16 @@ static int run(int argc, char **argv)
 	                                "Finds for each model of noise the level at which raw latency readings have a given PAIA: the mean over\n"
 	                                "20 made-up regions, by bisection. The embedding has no part in it.",
 	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &common);
 
-	if (exit_status < 0)
-		exit_status = sim_discover_take(&common, COMMAND);
 	if (exit_status >= 0)
 		return exit_status;
-	if (calibrate_all(&common, level, raw, &err) != ESP_OK)
-		return cli_fail(COMMAND ": %s", err.text);
-	if (!common.json)
+	enum esp_status status = calibrate_all(&common, level, raw, &err);
+	if (status == ESP_OK && !common.json)
 		printf("%s; mean of %u\n", sim_discover_text(&common, text), DISCOVER_CASES);
-	enum esp_status status = common.json ? print_json(&common, level, raw) : print_table(level, raw);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+	if (status == ESP_OK)
+		status = common.json ? print_json(&common, level, raw) : print_table(level, raw);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_calibrate = {"calibrate", "how much noise raw readings need to be as good as the paper's", run};

@@ -38,8 +38,8 @@ static enum esp_status write_racks(const struct region *region, const char *path
 static enum esp_status read_survey(const struct given *given, const struct discover_case *made, struct survey *survey, struct error *err)
 {
 	uint64_t seed = given->common.seed;
-	double level, raw;
-	enum esp_status status = sim_discover_level(&given->common, (enum reading_noise)given->common.noise, &level, &raw, err);
+	double level;
+	enum esp_status status = sim_discover_level(&given->common, (enum reading_noise)given->common.noise, &level, err);
 
 	if (status == ESP_OK)
 		status = reading_latency(&made->region, &made->crowd, (enum reading_noise)given->common.noise, level, seed,
@@ -128,15 +128,13 @@ static int run(int argc, char **argv)
 	                                "  espalier sim discover network --setting job > job.topology\n"
 	                                "  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
 	                                options, 0, 0};
-	int status = cli_parse(&usage, &argc, argv);
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 
-	if (status < 0 && given.common.json)
-		status = cli_usage_error(COMMAND ": a topology is text; there is no --json of it");
-	if (status < 0)
-		status = sim_discover_take(&given.common, COMMAND);
-	if (status >= 0)
-		return status;
-	return make(&given, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	if (exit_status < 0 && given.common.json)
+		exit_status = cli_usage_error(COMMAND ": a topology is text; there is no --json of it");
+	if (exit_status >= 0)
+		return exit_status;
+	return cli_end(COMMAND, make(&given, &err), &err);
 }
 
 const struct cli_command cli_discover_network = {"network", "prints a made-up region as a topology", run};

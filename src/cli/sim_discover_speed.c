@@ -8,21 +8,16 @@
 #include <unistd.h>
 
 #include "base/chart.h"
-#include "base/outfile.h"
 #include "base/table.h"
 #include "cli/sim_discover.h"
 #include "sim/discover_speed.h"
 
 #define COMMAND "sim discover speed"
 
-static const char *const by_names[] = {"latency", "bandwidth", NULL};
-
 struct given {
 	struct sim_discover common;
-	uint64_t runs, bytes, chunk_bytes;
-	int by;
+	uint64_t runs;
 	bool whole_hosts;
-	double level;
 	const char *svg;
 	struct speed_result result;
 };
@@ -36,13 +31,11 @@ static void on_progress(void *user, uint32_t run)
 
 static enum esp_status measure(struct given *given, struct error *err)
 {
-	double raw;
-	enum esp_status status = sim_discover_level(&given->common, (enum reading_noise)given->common.noise, &given->level, &raw, err);
+	enum esp_status status = sim_discover_calibrate(&given->common, err);
 	const struct speed_config config = {
 		.spec = given->common.spec,
-		.find = {.by = (enum find_by)given->by, .noise = (enum reading_noise)given->common.noise, .level = given->level,
-		         .candidates = {.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers}, .bytes = given->bytes},
-		.chunk_bytes = given->chunk_bytes,
+		.find = sim_discover_find(&given->common),
+		.chunk_bytes = given->common.chunk_bytes,
 		.whole_hosts = given->whole_hosts,
 		.seed = given->common.seed,
 		.runs = (uint32_t)given->runs,
@@ -106,15 +99,8 @@ static enum esp_status print_json(const struct given *given)
 {
 	struct json json;
 
-	json_init(&json, stdout);
-	json.flat_depth = 3;
-	json_object_begin(&json);
-	sim_discover_json(&given->common, &json);
-	json_put_string(&json, "by", by_names[given->by]);
-	json_put_string(&json, "noise", sim_discover_noises[given->common.noise]);
-	json_put_double(&json, "level", given->level);
-	json_put_u64(&json, "bytes", given->bytes);
-	json_put_u64(&json, "chunk_bytes", given->chunk_bytes);
+	sim_discover_json_begin(&given->common, &json, 3);
+	sim_discover_json_find(&given->common, &json);
 	json_put_bool(&json, "whole_hosts", given->whole_hosts);
 	json_put_u64(&json, "runs", given->runs);
 	json_put_u64(&json, "racks_held", given->result.held[REGION_RACK]);
@@ -167,11 +153,7 @@ static enum esp_status draw(const struct given *given, const double *x, size_t c
 {
 	struct chart_line lines[SPEED_WAYS];
 	char text[SIM_DISCOVER_TEXT];
-	struct outfile out;
-	enum esp_status status = outfile_open(&out, given->svg, err);
 
-	if (status != ESP_OK)
-		return status;
 	for (unsigned way = 0; way < SPEED_WAYS; way++) {
 		shares_below(&given->result, way, x, count, &y[way * count]);
 		lines[way] = (struct chart_line){speed_way_name((enum speed_way)way), &y[way * count]};
@@ -179,11 +161,7 @@ static enum esp_status draw(const struct given *given, const double *x, size_t c
 	const struct chart chart = {
 		.title = "An allreduce by several groupings", .note = sim_discover_text(&given->common, text), .x_label = "at most so many ms",
 		.y_label = "runs (%)", .x = x, .count = count, .lines = lines, .line_count = SPEED_WAYS};
-	status = chart_write(&chart, out.file, err);
-	if (status == ESP_OK)
-		return outfile_commit(&out, err);
-	outfile_abandon(&out);
-	return status;
+	return chart_save(&chart, given->svg, err);
 }
 
 static enum esp_status write_chart(const struct given *given, struct error *err)
@@ -201,17 +179,15 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .bytes = 100000000, .chunk_bytes = 512 << 10};
+	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50};
 	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
-		{"by", 0, CLI_CHOICE, &given.by, "PROBE", "what machines are grouped by: latency (default) or bandwidth", .choices = by_names},
+		SIM_DISCOVER_FIND(&given.common, "512K"),
 		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
-		{"bytes", 'b', CLI_BYTES, &given.bytes, "B", "of the buffer (default 100000000)", .min = 4, .max = UINT64_C(1) << 40},
-		{"chunk", 0, CLI_BYTES, &given.chunk_bytes, "B", "the most of it that travels in one piece (default 512K)", .min = 4},
 		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
 		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},
@@ -223,10 +199,9 @@ static int run(int argc, char **argv)
 	                                "and 9 of PLink.\n\n"
 	                                "  espalier sim discover speed --svg speed.svg",
 	                                options, 0, 0};
-	int exit_status = cli_parse(&usage, &argc, argv);
 
-	if (exit_status < 0)
-		exit_status = sim_discover_take(&given.common, COMMAND);
+	given.common.chunk_bytes = 512 << 10;
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status status = measure(&given, &err);
@@ -234,14 +209,12 @@ static int run(int argc, char **argv)
 		status = write_chart(&given, &err);
 	if (status == ESP_OK && !given.common.json)
 		printf("%s, in %u of the racks; %llu runs, grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text),
-		       given.result.held[REGION_RACK], (unsigned long long)given.runs, by_names[given.by], sim_discover_noises[given.common.noise], given.level);
-	if (status == ESP_OK) {
+		       given.result.held[REGION_RACK], (unsigned long long)given.runs, sim_discover_bys[given.common.by],
+		       sim_discover_noises[given.common.noise], given.common.taken_level);
+	if (status == ESP_OK)
 		status = given.common.json ? print_json(&given) : print_table(&given);
-		if (status != ESP_OK)
-			(void)error_set(&err, status, "cannot write to the standard output");
-	}
 	speed_fini(&given.result);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text);
+	return cli_end(COMMAND, status, &err);
 }
 
 const struct cli_command cli_discover_speed = {"speed", "two-level by found groups against flat, over many runs (figures 8 and 9)", run};

@@ -103,7 +103,7 @@ static int list(char *const *names, const struct model_options *options, bool as
 			accelerators(stdout);
 	}
 	table_fini(&table);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+	return cli_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)

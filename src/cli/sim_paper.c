@@ -316,7 +316,7 @@ static int compute(const char *only_name, int set, uint64_t seed, bool as_json)
 	if (status == ESP_OK)
 		status = as_json ? print_json(&results, seed) : print_text(&results);
 	free(results.cells);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+	return cli_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)

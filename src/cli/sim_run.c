@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "base/table.h"
-#include "base/word.h"
 #include "cli/sim.h"
 #include "cli/sim_case.h"
 #include "cli/sim_story.h"
@@ -61,30 +60,24 @@ static int check(struct given *given)
 
 /* ---- what is to be run ---- */
 
-static const char *mechanism_name(const void *list, size_t index)
-{
-	(void)list;
-	return mechanism_at(index) ? mechanism_at(index)->name : NULL;
-}
-
 /* The first one is what the others are compared with, asked for or not. */
 static int choose(const struct given *given, struct outcome *outcomes, size_t *out_count)
 {
 	const char *name = given->mechanism;
+	const struct mechanism *named = NULL;
 
 	*out_count = 1;
 	outcomes[0].mechanism = mechanism_at(0);
 	if (strcmp(name, "all") == 0) {
 		for (; mechanism_at(*out_count); (*out_count)++)
 			outcomes[*out_count].mechanism = mechanism_at(*out_count);
-	} else if (!mechanism_find(name)) {
-		const char *near = word_nearest(name, mechanism_name, NULL);
+	} else {
+		int status = sim_case_mechanism(&given->c, name, &named);
 
-		return cli_usage_error(near ? COMMAND ": there is no mechanism '%s'; did you mean '%s'?"
-		                            : COMMAND ": there is no mechanism '%s'; see espalier sim run --help",
-		                       name, near);
-	} else if (mechanism_find(name) != mechanism_at(0)) {
-		outcomes[(*out_count)++].mechanism = mechanism_find(name);
+		if (status != GO_ON)
+			return status;
+		if (named != mechanism_at(0))
+			outcomes[(*out_count)++].mechanism = named;
 	}
 	if (given->trace && strcmp(name, "all") == 0)
 		return cli_usage_error(COMMAND ": --trace shows one mechanism; name it with --mechanism");
@@ -130,9 +123,11 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
 
 		if (status != ESP_OK && (status != ESP_EINVAL || (is_one && is_asked)))
 			return status;
-		if (status != ESP_OK)
+		if (status != ESP_OK) {
 			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err->text);
-		failed += status != ESP_OK;
+			error_clear(err);
+			failed++;
+		}
 	}
 	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run: %.220s", outcomes[0].reason);
 }
@@ -234,7 +229,7 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count)
 		status = (given->json ? print_json : print_table)(given, &source, outcomes, first, count);
 	load_fini(&load);
 	sim_source_close(&source);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+	return cli_end(COMMAND, status, &err);
 }
 
 static int run(int argc, char **argv)

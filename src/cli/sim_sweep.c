@@ -10,14 +10,12 @@
 #include "base/chart.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "base/outfile.h"
 #include "base/table.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
 #include "cli/sim_case.h"
 
 #define COMMAND "sim sweep"
-#define GO_ON (-1)
 #define VALUES_MAX 256u
 
 enum over { OVER_WORKERS, OVER_GBPS, OVER_SERVERS, OVER_COMPUTE };
@@ -35,11 +33,9 @@ struct sweep {
 	enum show show;
 	double values[VALUES_MAX];
 	size_t value_count;
-	const struct mechanism *mechanisms[SIM_MECHANISMS_MAX];
-	size_t mechanism_count;
+	struct sim_choice choice;
 	double *seconds; /* by mechanism and value; NAN: it does not fit there */
 	double *server;  /* by value: the mechanism that speedups are relative to */
-	char reason[256]; /* why the first one that did not fit did not */
 };
 
 /* ---- the values ---- */
@@ -103,13 +99,9 @@ static enum esp_status run_one(struct sweep *sweep, const struct sim_case *c, co
 {
 	struct train_result result;
 	const struct trial trial = sim_case_trial(c, source, load, mechanism);
-	enum esp_status status = trial_run(&trial, &result, err);
+	enum esp_status status = sim_case_try(&trial, &sweep->choice, &result, err);
 	*out_seconds = status == ESP_OK ? result.iteration_s : NAN;
-	if (status != ESP_EINVAL)
-		return status;
-	if (!sweep->reason[0])
-		snprintf(sweep->reason, sizeof sweep->reason, "%.40s: %.200s", mechanism->name, err->text);
-	return ESP_OK; /* it has no place in this cluster */
+	return status;
 }
 
 static enum esp_status run_value(struct sweep *sweep, const struct sim_source *source, size_t v, struct error *err)
@@ -118,8 +110,8 @@ static enum esp_status run_value(struct sweep *sweep, const struct sim_source *s
 	struct load load;
 	set_value(&c, sweep->over, sweep->values[v]);
 	enum esp_status status = sim_source_load(source, &c, &load, err);
-	for (size_t m = 0; m < sweep->mechanism_count && status == ESP_OK; m++)
-		status = run_one(sweep, &c, source, &load, sweep->mechanisms[m], &sweep->seconds[m * sweep->value_count + v], err);
+	for (size_t m = 0; m < sweep->choice.count && status == ESP_OK; m++)
+		status = run_one(sweep, &c, source, &load, sweep->choice.list[m], &sweep->seconds[m * sweep->value_count + v], err);
 	if (status == ESP_OK)
 		status = run_one(sweep, &c, source, &load, mechanism_at(0), &sweep->server[v], err);
 	load_fini(&load);
@@ -138,12 +130,12 @@ static enum esp_status print_table(const struct sweep *sweep)
 {
 	const char *headers[SIM_MECHANISMS_MAX + 2] = {over_names[sweep->over]};
 	struct table table;
-	for (size_t m = 0; m < sweep->mechanism_count; m++)
-		headers[1 + m] = sweep->mechanisms[m]->name;
+	for (size_t m = 0; m < sweep->choice.count; m++)
+		headers[1 + m] = sweep->choice.list[m]->name;
 	table_init(&table, headers);
 	for (size_t v = 0; v < sweep->value_count; v++) {
 		table_cell(&table, "%g", sweep->values[v]);
-		for (size_t m = 0; m < sweep->mechanism_count; m++)
+		for (size_t m = 0; m < sweep->choice.count; m++)
 			isnan(shown(sweep, m, v)) ? table_cell(&table, "-") : table_cell(&table, sweep->show == SHOW_TIME ? "%.4g" : "%.2f", shown(sweep, m, v));
 	}
 	enum esp_status status = table_print(&table, stdout);
@@ -185,9 +177,9 @@ static enum esp_status print_json(const struct sweep *sweep, const struct sim_so
 	json_array_end(&json);
 	json_key(&json, "results");
 	json_array_begin(&json);
-	for (size_t m = 0; m < sweep->mechanism_count; m++) {
+	for (size_t m = 0; m < sweep->choice.count; m++) {
 		json_object_begin(&json);
-		json_put_string(&json, "mechanism", sweep->mechanisms[m]->name);
+		json_put_string(&json, "mechanism", sweep->choice.list[m]->name);
 		put_row(&json, "iteration_s", sweep, m, SHOW_TIME);
 		put_row(&json, "speedup", sweep, m, SHOW_SPEEDUP);
 		json_object_end(&json);
@@ -212,14 +204,13 @@ static bool is_wide(const double *values, size_t count, double factor)
 static enum esp_status write_chart(const struct sweep *sweep, const char *text, const char *path, struct error *err)
 {
 	struct chart_line lines[SIM_MECHANISMS_MAX];
-	struct outfile out;
-	size_t cells = sweep->mechanism_count * sweep->value_count;
+	size_t cells = sweep->choice.count * sweep->value_count;
 	double *y = calloc(cells + 1, sizeof(*y));
 	char title[128];
 	if (!y)
 		return error_set(err, ESP_ENOMEM, "no memory for a chart");
-	for (size_t m = 0; m < sweep->mechanism_count; m++) {
-		lines[m] = (struct chart_line){sweep->mechanisms[m]->name, &y[m * sweep->value_count]};
+	for (size_t m = 0; m < sweep->choice.count; m++) {
+		lines[m] = (struct chart_line){sweep->choice.list[m]->name, &y[m * sweep->value_count]};
 		for (size_t v = 0; v < sweep->value_count; v++)
 			y[m * sweep->value_count + v] = shown(sweep, m, v);
 	}
@@ -232,18 +223,11 @@ static enum esp_status write_chart(const struct sweep *sweep, const char *text, 
 		.x = sweep->values,
 		.count = sweep->value_count,
 		.lines = lines,
-		.line_count = sweep->mechanism_count,
+		.line_count = sweep->choice.count,
 		.log_x = is_wide(sweep->values, sweep->value_count, 5),
 		.log_y = is_wide(y, cells, 20),
 	};
-	enum esp_status status = outfile_open(&out, path, err);
-	if (status == ESP_OK) {
-		status = chart_write(&chart, out.file, err);
-		if (status == ESP_OK)
-			status = outfile_commit(&out, err);
-		else
-			outfile_abandon(&out);
-	}
+	enum esp_status status = chart_save(&chart, path, err);
 	free(y);
 	return status;
 }
@@ -296,7 +280,7 @@ static int simulate(struct sweep *sweep, const char *svg, bool json)
 {
 	struct sim_source source = {0};
 	struct error err = {0};
-	sweep->seconds = calloc(sweep->mechanism_count * sweep->value_count + 1, sizeof(*sweep->seconds));
+	sweep->seconds = calloc(sweep->choice.count * sweep->value_count + 1, sizeof(*sweep->seconds));
 	sweep->server = calloc(sweep->value_count + 1, sizeof(*sweep->server));
 	enum esp_status status = ESP_OK;
 	if (!sweep->seconds || !sweep->server)
@@ -307,25 +291,23 @@ static int simulate(struct sweep *sweep, const char *svg, bool json)
 		status = run_value(sweep, &source, v, &err);
 	if (status == ESP_OK)
 		status = show(sweep, &source, svg, json, &err);
-	if (status == ESP_OK && sweep->reason[0])
-		cli_note(COMMAND ": some are left out; %s", sweep->reason);
 	sim_source_close(&source);
 	free(sweep->seconds);
 	free(sweep->server);
-	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": %s", err.text[0] ? err.text : "the result could not be written");
+	return sim_case_end(&sweep->base, &sweep->choice, status, &err);
 }
 
 static int run(int argc, char **argv)
 {
-	struct sweep sweep = {.base = SIM_CASE_INIT(COMMAND)};
-	const char *mechanisms = "all", *values = NULL, *svg = NULL;
+	struct sweep sweep = {.base = SIM_CASE_INIT(COMMAND), .choice = SIM_CHOICE_INIT};
+	const char *values = NULL, *svg = NULL;
 	int over = OVER_WORKERS, shows = SHOW_TIME;
 	bool json = false;
 	const struct cli_option options[] = {
 		{"over", 'o', CLI_CHOICE, &over, "WHAT", "what varies: workers (default), gbps, servers or compute", .choices = over_names},
 		{"values", 'v', CLI_STRING, &values, "A,B,...|A:B", "its values; A:B doubles from A to B"},
 		{"show", 0, CLI_CHOICE, &shows, "WHAT", "time (default), or speedup over the mechanism server", .choices = show_names},
-		{"mechanism", 0, CLI_STRING, &mechanisms, "A,B,...|all", "mechanisms of espalier sim run (default all)"},
+		SIM_CHOICE_OPTION(&sweep.choice, "mechanisms of espalier sim run"),
 		{"svg", 0, CLI_STRING, &svg, "FILE", "draw a chart too"},
 		SIM_CASE_OPTIONS(&sweep.base),
 		{"json", 0, CLI_FLAG, &json, NULL, "print JSON"},
@@ -337,12 +319,8 @@ static int run(int argc, char **argv)
 	                                "  espalier sim sweep --model vgg-16 --over gbps --values 5,10,25,50,100 --svg vgg.svg\n"
 	                                "  espalier sim sweep --model resnet-200 --over compute --values 1:4 --show speedup",
 	                                options, 0, 0};
-	int status = cli_parse(&usage, &argc, argv);
-	if (status == GO_ON)
-		status = sim_case_check(&sweep.base);
-	if (status == GO_ON)
-		status = sim_case_mechanisms(&sweep.base, mechanisms, sweep.mechanisms, &sweep.mechanism_count);
-	if (status != GO_ON)
+	int status = sim_case_parse(&usage, &argc, argv, &sweep.base, &sweep.choice);
+	if (status >= 0)
 		return status;
 	sweep.over = (enum over)over;
 	sweep.show = (enum show)shows;
