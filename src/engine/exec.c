@@ -35,52 +35,21 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	return ESP_OK;
 }
 
-static bool add_runs(struct exec *exec, uint32_t count)
-{
-	struct run_slab *slab = calloc(1, sizeof(*slab) + count * sizeof(struct run));
-
-	if (!slab)
-		return false;
-	slab->count = count;
-	slab->next = exec->runs;
-	exec->runs = slab;
-	exec->run_count += count;
-	for (uint32_t i = count; i-- > 0;) {
-		slab->runs[i].next_free = exec->run_free;
-		exec->run_free = &slab->runs[i];
-	}
-	return true;
-}
-
 /* What only an executor with calls needs: most groups of a large job never make one. */
-static bool make_room(struct exec *exec, const struct plan *plan)
+static bool make_room(struct exec *exec)
 {
-	uint32_t lap = plan_lap(plan), wanted = lap < exec->config.active_chunks ? exec->config.active_chunks : lap;
-
 	if (!exec->staging && !exec->config.dry)
 		exec->staging = aligned_alloc(64, STAGING_BYTES);
-	if (!exec->staging && !exec->config.dry)
-		return false;
-	return exec->run_count >= wanted || add_runs(exec, wanted - exec->run_count);
+	return exec->staging || exec->config.dry;
 }
 
-static void instances_free(struct instance *first)
+static void instances_close(struct exec *exec)
 {
-	while (first) {
-		struct instance *next = first->next;
+	while (exec->instances) {
+		struct instance_slab *slab = exec->instances;
 
-		free(first);
-		first = next;
-	}
-}
-
-static void live_free(struct instance *first)
-{
-	while (first) {
-		struct instance *next = first->live_next;
-
-		free(first);
-		first = next;
+		exec->instances = slab->next;
+		free(slab);
 	}
 }
 
@@ -106,9 +75,7 @@ void exec_close(struct exec *exec)
 	peers_close(exec);
 	blocks_close(exec);
 	lap_close(exec);
-	instances_free(exec->done_first);
-	instances_free(exec->instance_free);
-	live_free(exec->live);
+	instances_close(exec);
 	plan_row_fini(&exec->row);
 	pool_fini(&exec->pool);
 	free(exec->staging);
@@ -140,12 +107,29 @@ void instance_finish(struct exec *exec, struct instance *instance, enum esp_stat
 	instance_append(&exec->done_first, &exec->done_last, instance);
 }
 
+/* As many again as there are. */
+static bool add_instances(struct exec *exec)
+{
+	uint32_t count = exec->instance_count ? exec->instance_count : 1;
+	struct instance_slab *slab = malloc(sizeof(*slab) + count * sizeof(struct instance));
+
+	if (!slab)
+		return false;
+	slab->next = exec->instances;
+	exec->instances = slab;
+	exec->instance_count += count;
+	for (uint32_t i = count; i-- > 0;) {
+		slab->instances[i].next = exec->instance_free;
+		exec->instance_free = &slab->instances[i];
+	}
+	return true;
+}
+
 static struct instance *instance_get(struct exec *exec)
 {
+	if (!exec->instance_free && !add_instances(exec))
+		return NULL;
 	struct instance *instance = exec->instance_free;
-
-	if (!instance)
-		return malloc(sizeof(*instance));
 	exec->instance_free = instance->next;
 	return instance;
 }
@@ -186,7 +170,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 
 	if (status != ESP_OK)
 		return status;
-	struct instance *instance = make_room(exec, call->plan) ? instance_get(exec) : NULL;
+	struct instance *instance = make_room(exec) ? instance_get(exec) : NULL;
 	if (!instance) {
 		/* The peers count this call: without it, all that follow would be taken for another. */
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
@@ -209,6 +193,11 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance_append(&exec->queue_first, &exec->queue_last, instance);
 	exec_fill(exec);
 	return ESP_OK;
+}
+
+bool exec_has_news(const struct exec *exec)
+{
+	return exec->done_first || (exec->ready_first && !has_failed(exec));
 }
 
 bool exec_take_done(struct exec *exec, struct exec_done *out)

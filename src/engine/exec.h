@@ -93,6 +93,8 @@ void exec_close(struct exec *exec); /* NULL is fine */
  */
 ESP_CHECKED enum esp_status exec_start(struct exec *exec, const struct exec_call *call, struct error *err);
 
+/* Is there anything for exec_ready() or exec_take_done() to hand out? */
+bool exec_has_news(const struct exec *exec);
 /* The next finished call, in the order in which they finished; false: none. */
 bool exec_take_done(struct exec *exec, struct exec_done *out);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/exec_state.h"
+#include "plan/rows.h"
 
 /* ---- the memory of ops, by size ---- */
 
@@ -71,6 +72,28 @@ void blocks_close(struct exec *exec)
 
 /* ---- chunks ---- */
 
+/* As many again as there are, but no more than may be in flight. */
+static bool add_runs(struct exec *exec, uint32_t lap)
+{
+	uint32_t most = lap < exec->config.active_chunks ? exec->config.active_chunks : lap;
+	uint32_t count = exec->run_count ? exec->run_count : RUNS_FIRST;
+
+	if (exec->run_count + count > most && most > exec->run_count)
+		count = most - exec->run_count;
+	struct run_slab *slab = calloc(1, sizeof(*slab) + count * sizeof(struct run));
+	if (!slab)
+		return false;
+	slab->count = count;
+	slab->next = exec->runs;
+	exec->runs = slab;
+	exec->run_count += count;
+	for (uint32_t i = count; i-- > 0;) {
+		slab->runs[i].next_free = exec->run_free;
+		exec->run_free = &slab->runs[i];
+	}
+	return true;
+}
+
 static bool run_load(struct exec *exec, struct run *run, const struct plan_row *row)
 {
 	size_t ops_bytes = row->count * sizeof(struct op);
@@ -105,21 +128,46 @@ static enum esp_status piece_check(const struct exec *exec, const struct instanc
 	return is_one_place == call->plan->in_place ? ESP_OK : ESP_EINVAL;
 }
 
-/* Starts a chunk of the call; exec->run_free is not NULL. */
+bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out)
+{
+	if (plan->rows) {
+		*out = plan_rows_at(plan->rows, exec->config.node, chunk);
+		return true;
+	}
+	bool is_made = plan_row(plan, exec->config.node, chunk, &exec->row) == ESP_OK;
+	*out = exec->row;
+	return is_made;
+}
+
+/* The same, of a chunk that is activated: that of a lap is kept already. */
+static bool row_of(struct exec *exec, struct instance *instance, uint64_t chunk, struct plan_row *out)
+{
+	const struct plan *plan = instance->call.plan;
+
+	if (plan_lap(plan) > 1) {
+		if (chunk >= instance->numbered && !number_lap(exec, instance, chunk))
+			return false;
+		*out = lap_row(&exec->lap);
+		return true;
+	}
+	return row_compute(exec, plan, chunk, out);
+}
+
+/* Starts a chunk of the call. */
 static void activate(struct exec *exec, struct instance *instance, uint64_t chunk)
 {
-	struct plan_row *row = &exec->row;
+	struct plan_row made, *row = &made;
 
-	if (plan_lap(instance->call.plan) > 1 && chunk >= instance->numbered && !number_lap(exec, instance, chunk)) {
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
-		return;
-	}
-	if (plan_row(instance->call.plan, exec->config.node, chunk, row) != ESP_OK) {
+	if (!row_of(exec, instance, chunk, row)) {
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return;
 	}
 	if (row->count == 0)
 		return;
+	if (!exec->run_free && !add_runs(exec, plan_lap(instance->call.plan))) {
+		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+		return;
+	}
 	struct run *run = exec->run_free;
 	*run = (struct run){
 		.chunk = chunk,

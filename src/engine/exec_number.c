@@ -5,6 +5,7 @@
  * this order needs a window no larger than what is under way, however many chunks are (docs/plans.md).
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/exec_state.h"
 
@@ -35,8 +36,39 @@ static bool lap_grow(struct lap *lap)
 	return true;
 }
 
+/* Keeps a row: its chunk is activated later, and need not be asked for again. */
+static bool lap_keep(struct lap *lap, const struct plan_row *row)
+{
+	uint32_t needed = lap->step_count + row->count + 1;
+
+	if (needed > lap->step_capacity) {
+		uint32_t capacity = lap->step_capacity * 2 > needed ? lap->step_capacity * 2 : needed + 64;
+		struct plan_step *steps = realloc(lap->steps, capacity * sizeof(*steps));
+
+		if (!steps)
+			return false;
+		lap->steps = steps;
+		lap->step_capacity = capacity;
+	}
+	struct plan_step *head = &lap->steps[lap->step_count];
+	*head = (struct plan_step){.verb = PLAN_ROW, .place = (uint8_t)row->tmp_count, .count = row->count};
+	if (row->count > 0)
+		memcpy(head + 1, row->steps, row->count * sizeof(*row->steps));
+	lap->step_count = needed;
+	return true;
+}
+
+struct plan_row lap_row(struct lap *lap)
+{
+	struct plan_step *head = &lap->steps[lap->step_next];
+
+	lap->step_next += head->count + 1;
+	return (struct plan_row){.steps = head + 1, .count = head->count, .tmp_count = head->place};
+}
+
 void lap_close(struct exec *exec)
 {
+	free(exec->lap.steps);
 	free(exec->lap.messages);
 	free(exec->lap.order);
 	free(exec->lap.spare);
@@ -52,9 +84,9 @@ static uint32_t nth_of(const struct plan_row *row, uint32_t at)
 	return count;
 }
 
-static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, uint32_t at)
+static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, const struct plan_row *row, uint32_t at)
 {
-	const struct plan_step *step = &exec->row.steps[at];
+	const struct plan_step *step = &row->steps[at];
 	struct lap *lap = &exec->lap;
 	struct peer *peer = peer_get(exec, step->node);
 	bool sends = 1u << step->verb & VERBS_SEND;
@@ -62,7 +94,7 @@ static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, 
 	if (!peer || (lap->count == lap->capacity && !lap_grow(lap)))
 		return false;
 	uint32_t self = exec->config.node, from = sends ? self : step->node, to = sends ? step->node : self;
-	uint32_t turn = plan_turn(plan, chunk, from, to, nth_of(&exec->row, at));
+	uint32_t turn = plan_turn(plan, chunk, from, to, nth_of(row, at));
 	lap->order[lap->count] = (uint64_t)turn << 32 | lap->count;
 	lap->most = turn > lap->most ? turn : lap->most;
 	lap->messages[lap->count++] = (struct lap_message){.peer = peer, .sends = sends};
@@ -97,11 +129,14 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 	struct lap *lap = &exec->lap;
 
 	lap->count = lap->next = lap->most = 0;
+	lap->step_count = lap->step_next = 0;
 	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
-		if (plan_row(plan, exec->config.node, chunk, &exec->row) != ESP_OK)
+		struct plan_row row;
+
+		if (!row_compute(exec, plan, chunk, &row) || !lap_keep(lap, &row))
 			return false;
-		for (uint32_t i = 0; i < exec->row.count; i++) {
-			if (1u << exec->row.steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, i))
+		for (uint32_t i = 0; i < row.count; i++) {
+			if (1u << row.steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, &row, i))
 				return false;
 		}
 	}

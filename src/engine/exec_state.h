@@ -137,6 +137,9 @@ struct lap_message {
 };
 
 struct lap {
+	struct plan_step *steps; /* the rows of its chunks, each behind a PLAN_ROW that has the number of its scratch places in place */
+	uint32_t step_count, step_capacity;
+	uint32_t step_next; /* the row of the chunk that is activated next */
 	struct lap_message *messages;
 	uint64_t *order; /* by turn: turn << 32 | place in messages */
 	uint64_t *spare; /* as much again, to sort it */
@@ -150,6 +153,12 @@ struct run_slab {
 	struct run_slab *next;
 	uint32_t count;
 	struct run runs[];
+};
+#define RUNS_FIRST 4u
+
+struct instance_slab {
+	struct instance_slab *next;
+	struct instance instances[];
 };
 
 /*
@@ -186,7 +195,7 @@ struct exec {
 
 	/* Made by the first call. */
 	uint8_t *staging; /* where bytes land that are added as they come */
-	struct run_slab *runs;
+	struct run_slab *runs; /* as many as were ever in flight at a time, and up to as many again */
 	uint32_t run_count;
 	uint32_t active; /* chunks in flight */
 	struct run *run_free;
@@ -199,6 +208,8 @@ struct exec {
 	struct instance *queue_first, *queue_last; /* to be activated */
 	struct instance *done_first, *done_last;
 	struct instance *instance_free;
+	struct instance_slab *instances;
+	uint32_t instance_count;
 	struct instance *live; /* all that are not done */
 
 	struct peer_entry *peers; /* open addressing by node number */
@@ -237,11 +248,15 @@ void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
 
 /* exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory. */
 bool number_messages(struct exec *exec, struct run *run);
-/* The lap that begins with the chunk gets its numbers. */
+/* The lap that begins with the chunk gets its numbers, and its rows are kept. */
 bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
+/* The row of its next chunk; borrowed until the next lap. */
+struct plan_row lap_row(struct lap *lap);
 void lap_close(struct exec *exec);
 
-/* exec_chunk.c: the first chunk from this one on that is this lane's, or the number of chunks. */
+/* exec_chunk.c: what this node does with the chunk, borrowed until it is asked again; false: out of memory. */
+bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, struct plan_row *out);
+/* The first chunk from this one on that is this lane's, or the number of chunks. */
 uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk);
 /* Activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);

@@ -236,7 +236,9 @@ void chunks_fini(struct chunks *chunks)
 /* Piece `index` of `count` nearly equal, aligned pieces of a block. */
 static struct plan_piece cut(struct plan_piece block, uint32_t align, uint64_t index, uint64_t count)
 {
-	uint64_t units = block.bytes / align, share = units / count, rest = units % count;
+	if (count == 1)
+		return block;
+	uint64_t units = align == 1 ? block.bytes : block.bytes / align, share = units / count, rest = units % count;
 	uint64_t begin = (share * index + (index < rest ? index : rest)) * align;
 	uint64_t end = (share * (index + 1) + (index + 1 < rest ? index + 1 : rest)) * align;
 
@@ -267,10 +269,9 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 {
 	assert(chunk < chunks->chunk_count);
 	if (!chunks->blocks) {
-		uint64_t block = chunk / chunks->equal_pieces;
+		uint64_t block = chunks->block_count == 1 ? 0 : chunk / chunks->equal_pieces;
 
-		return cut(equal_block(chunks, block), chunks->align, chunk % chunks->equal_pieces,
-		           chunks->equal_pieces);
+		return cut(equal_block(chunks, block), chunks->align, chunk - block * chunks->equal_pieces, chunks->equal_pieces);
 	}
 	if (!chunks->first_chunk)
 		return chunks->blocks[chunk];

@@ -5,6 +5,7 @@
 
 #include "base/partition.h"
 #include "plan/planner.h"
+#include "plan/rows.h"
 
 static const struct planner *const planners[] = {
 	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
@@ -217,12 +218,21 @@ static void unseat(const struct plan *plan, struct plan_row *row)
 	}
 }
 
+static void row_copy_steps(struct plan_row *row, struct plan_row kept)
+{
+	for (uint32_t i = 0; i < kept.count; i++)
+		row_step(row, kept.steps[i]);
+	row->tmp_count = kept.tmp_count;
+}
+
 enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk, struct plan_row *row)
 {
 	const struct planner *planner = plan->planner;
 
 	plan_row_clear(row);
-	if (plan->row_at) {
+	if (plan->rows) {
+		row_copy_steps(row, plan_rows_at(plan->rows, node, chunk));
+	} else if (plan->row_at) {
 		stored_row(plan, node, chunk, row);
 	} else {
 		uint32_t seat = plan_seat(plan, node);
@@ -238,11 +248,6 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 			unseat(plan, row);
 	}
 	return row->failed ? ESP_ENOMEM : ESP_OK;
-}
-
-uint32_t plan_lap(const struct plan *plan)
-{
-	return plan->lap > 1 ? plan->lap : 1;
 }
 
 uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
@@ -351,6 +356,7 @@ enum esp_status plan_move_owner(struct plan *plan, uint64_t chunk, uint32_t node
 	if (!plan->owner || !plan->planner->movable || chunk >= plan->chunks.chunk_count || node >= plan->workers)
 		return ESP_EINVAL;
 	plan->owner[chunk] = plan_seat(plan, node);
+	plan->rows = NULL;
 	return ESP_OK;
 }
 
@@ -360,6 +366,7 @@ enum esp_status plan_move_local(struct plan *plan, uint64_t chunk, uint32_t grou
 	    node >= plan->workers || plan->group_of[node] != group)
 		return ESP_EINVAL;
 	plan->local_master[group * plan->chunks.chunk_count + chunk] = node;
+	plan->rows = NULL;
 	return ESP_OK;
 }
 
@@ -368,5 +375,6 @@ enum esp_status plan_move_global(struct plan *plan, uint64_t chunk, uint32_t gro
 	if (!plan->global_group || chunk >= plan->chunks.chunk_count || group >= plan->group_count)
 		return ESP_EINVAL;
 	plan->global_group[chunk] = group;
+	plan->rows = NULL;
 	return ESP_OK;
 }

@@ -14,6 +14,7 @@
 #include "plan/step.h"
 
 struct plan_masters; /* masters.h */
+struct plan_rows;    /* rows.h    */
 struct planner;
 
 struct plan_spec {
@@ -51,6 +52,7 @@ struct plan {
 	uint32_t *seat_of; /* by worker           */
 
 	uint32_t lap; /* plan_lap(); 0: 1 */
+	const struct plan_rows *rows; /* rows.h; NULL: rows are computed */
 
 	/* The planners' tables; each uses what it needs. */
 	uint32_t fanout;
@@ -110,7 +112,10 @@ uint64_t plan_next_chunk(const struct plan *plan, uint32_t node, uint64_t chunk)
  * other, in one chunk, counted from 0. Along every row turns do not fall from one receive to the next, and a send has
  * a later turn than every receive before it; the checker sees to that (docs/plans.md).
  */
-uint32_t plan_lap(const struct plan *plan);
+static inline uint32_t plan_lap(const struct plan *plan)
+{
+	return plan->lap > 1 ? plan->lap : 1;
+}
 uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth);
 
 /*

@@ -51,7 +51,9 @@ static struct agenda_entry *entry_get(struct agenda *agenda, agenda_fn *call, vo
 	}
 	struct agenda_entry *entry = agenda->free;
 	agenda->free = entry->next;
-	*entry = (struct agenda_entry){call, user, NULL};
+	entry->call = call;
+	entry->user = user;
+	entry->next = NULL;
 	return entry;
 }
 
@@ -99,9 +101,10 @@ static void push(struct agenda *agenda, struct agenda_moment moment)
 	agenda->moments[place] = moment;
 }
 
-static void pop(struct agenda *agenda)
+/* Puts a moment in the place of the first one, or as far down as it belongs. */
+static void replace_first(struct agenda *agenda, struct agenda_moment moved)
 {
-	struct agenda_moment *moments = agenda->moments, moved = moments[--agenda->count];
+	struct agenda_moment *moments = agenda->moments;
 	size_t place = 0, count = agenda->count;
 
 	for (;;) {
@@ -124,7 +127,37 @@ static void pop(struct agenda *agenda)
 
 /* ---- what is put down, and what happens ---- */
 
-void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
+static void wait_in(struct agenda_queue *queue, agenda_key key, struct agenda_entry *entry)
+{
+	entry->key = key;
+	entry->behind = NULL;
+	if (queue->first)
+		queue->last->behind = entry;
+	else
+		queue->first = entry;
+	queue->last = entry;
+}
+
+/* A new moment: in its queue, if that has one in the heap and none that is later, or in the heap. */
+static void begin_moment(struct agenda *agenda, struct agenda_queue *queue, double at, struct agenda_entry *entry)
+{
+	agenda_key key = key_of(at, agenda->order++);
+
+	if (queue && queue->is_busy && at >= queue->latest) {
+		queue->latest = at;
+		wait_in(queue, key, entry);
+		return;
+	}
+	if (queue && queue->is_busy)
+		queue = NULL;
+	if (queue) {
+		queue->latest = at;
+		queue->is_busy = true;
+	}
+	push(agenda, (struct agenda_moment){key, entry, queue});
+}
+
+void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user)
 {
 	struct agenda_entry *entry = entry_get(agenda, call, user);
 
@@ -135,9 +168,14 @@ void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
 	if (agenda->newest && agenda->newest_at == at)
 		agenda->newest->next = entry;
 	else
-		push(agenda, (struct agenda_moment){key_of(at, agenda->order++), entry});
+		begin_moment(agenda, queue, at, entry);
 	agenda->newest = entry;
 	agenda->newest_at = at;
+}
+
+void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user)
+{
+	agenda_at_queue(agenda, NULL, at, call, user);
 }
 
 void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
@@ -153,6 +191,24 @@ void agenda_at_last(struct agenda *agenda, agenda_fn *call, void *user)
 	agenda->last_newest = entry;
 }
 
+/* The first moment is over. */
+static void drop_first(struct agenda *agenda)
+{
+	struct agenda_queue *queue = agenda->moments[0].queue;
+
+	if (queue && queue->first) {
+		struct agenda_entry *next = queue->first;
+
+		queue->first = next->behind;
+		replace_first(agenda, (struct agenda_moment){next->key, next, queue});
+		return;
+	}
+	if (queue)
+		queue->is_busy = false;
+	agenda->count--;
+	replace_first(agenda, agenda->moments[agenda->count]);
+}
+
 static struct agenda_entry *take_first(struct agenda *agenda)
 {
 	struct agenda_moment *moment = &agenda->moments[0];
@@ -163,7 +219,7 @@ static struct agenda_entry *take_first(struct agenda *agenda)
 		agenda->newest = NULL;
 	moment->first = entry->next;
 	if (!moment->first)
-		pop(agenda);
+		drop_first(agenda);
 	return entry;
 }
 

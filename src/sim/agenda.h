@@ -23,19 +23,32 @@ typedef void agenda_fn(void *user);
 /* The bits of a time that is not negative, which are in the order of times, and behind them a number: compared at once. */
 __extension__ typedef unsigned __int128 agenda_key;
 
+/*
+ * Entries of one time that were put down one after the other, with none of another time in between, are a *moment*: one place in
+ * the heap for all of them. What happens to many nodes at once, such as the messages of a round, is a moment or a few.
+ */
 struct agenda_entry {
+	agenda_key key; /* of the first of a moment that waits in a queue */
 	agenda_fn *call;
 	void *user;
-	struct agenda_entry *next; /* of the same moment, or free */
+	struct agenda_entry *next;   /* of the same moment, or free         */
+	struct agenda_entry *behind; /* the first of the next moment in its queue */
 };
 
 /*
- * Entries of one time that were put down one after the other, with none of another time in between: one place in the heap for all
- * of them. What happens to many nodes at once, such as the messages of a round, is a moment or a few.
+ * Moments that come one after the other, such as those at which messages have passed a link. Only the first of them has a
+ * place in the heap, which stays small then, however much is under way. Zeroed is empty.
  */
+struct agenda_queue {
+	struct agenda_entry *first, *last; /* of those that wait behind the one in the heap */
+	double latest;                     /* of them and that one                          */
+	bool is_busy;                      /* there is one in the heap                      */
+};
+
 struct agenda_moment {
 	agenda_key key; /* the time, and of those of one time, which was begun first */
 	struct agenda_entry *first;
+	struct agenda_queue *queue; /* whose next one takes its place; NULL: none */
 };
 
 struct agenda_slab;
@@ -59,6 +72,8 @@ void agenda_fini(struct agenda *agenda);
 
 /* Calls at that time, which is not before now. */
 void agenda_at(struct agenda *agenda, double at, agenda_fn *call, void *user);
+/* The same, in the same order among all others; cheaper where times in the queue do not fall. The queue stays where it is. */
+void agenda_at_queue(struct agenda *agenda, struct agenda_queue *queue, double at, agenda_fn *call, void *user);
 
 /*
  * Calls when everything else that is due now has happened, but before time goes on: for work that is

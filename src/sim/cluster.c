@@ -59,6 +59,8 @@ static void settle(struct cluster *cluster, struct seat *seat)
 /* One after the other, whoever stirs whom meanwhile: what is called back may start calls. */
 void cluster_stir(struct cluster *cluster, struct seat *seat)
 {
+	if (!cluster->is_settling && !exec_has_news(seat->exec))
+		return;
 	if (!seat->stirred) {
 		seat->stirred = true;
 		seat->next_stirred = NULL;

@@ -3,7 +3,8 @@
  *
  * A link is reserved when the first byte of a transfer is there; so the time at which it is free again is all that it needs to
  * know. What happens to a transfer at one moment takes one entry of the agenda: on idle links without delay it is at all of them
- * when it begins, and it has arrived when it has left.
+ * when it begins, and it has arrived when it has left. Transfers leave a link in the order in which they came: when is a queue of
+ * its own.
  */
 #include "sim/network_state.h"
 
@@ -25,6 +26,14 @@ static double reserve(struct transfer *transfer)
 	transfer->tail = end + delay;
 	transfer->hop++;
 	return network->config.cut_through ? begin + delay : transfer->tail;
+}
+
+/* Calls at that time, at which the transfer has passed this one of its links. */
+static void when_past(struct transfer *transfer, uint32_t hop, double at, agenda_fn *call)
+{
+	struct network *network = transfer->network;
+
+	agenda_at_queue(network->config.agenda, &network->links[transfer->flow.link[hop]].queue, at, call, transfer);
 }
 
 static void head_at_link(void *user);
@@ -53,20 +62,19 @@ static void head_at_link(void *user)
 	double head = agenda->now;
 
 	if (advance(transfer, &head))
-		agenda_at(agenda, transfer->tail, network_arrived, transfer);
+		when_past(transfer, transfer->flow.hops - 1, transfer->tail, network_arrived);
 }
 
 void fifo_start(struct transfer *transfer)
 {
-	struct agenda *agenda = transfer->network->config.agenda;
 	double head = reserve(transfer), left = transfer->network->links[transfer->flow.link[0]].free_at;
 	bool is_through = advance(transfer, &head);
 
 	if (is_through && transfer->tail == left) {
-		agenda_at(agenda, left, network_passed, transfer);
+		when_past(transfer, transfer->flow.hops - 1, left, network_passed);
 		return;
 	}
-	agenda_at(agenda, left, network_left, transfer);
+	when_past(transfer, 0, left, network_left);
 	if (is_through)
-		agenda_at(agenda, transfer->tail, network_arrived, transfer);
+		when_past(transfer, transfer->flow.hops - 1, transfer->tail, network_arrived);
 }

@@ -5,8 +5,6 @@
 
 #include "sim/network_state.h"
 
-#define RATE_LEAST 0.01 /* of a link, that traffic of others leaves us */
-
 /* ---- transfers ---- */
 
 static bool add_slab(struct network *network)
@@ -32,7 +30,10 @@ static struct transfer *transfer_get(struct network *network)
 	}
 	struct transfer *transfer = network->free;
 	network->free = transfer->next_free;
-	*transfer = (struct transfer){.network = network, .place = UINT32_MAX};
+	/* What else it has, fluid_start() and fifo_start() set. */
+	transfer->wire = transfer->delay = transfer->tail = 0;
+	transfer->is_background = transfer->tells_head = false;
+	transfer->hop = 0;
 	return transfer;
 }
 
@@ -120,14 +121,6 @@ void network_send(struct network *network, uint32_t from, uint32_t to, uint32_t 
 }
 
 /* ---- rates ---- */
-
-double network_rate(const struct network *network, uint32_t link)
-{
-	const struct link_state *state = &network->links[link];
-	double left = state->rate - state->taken, least = state->rate * RATE_LEAST;
-
-	return left > least ? left : least;
-}
 
 static void rate_changed(struct network *network, uint32_t link)
 {

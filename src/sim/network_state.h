@@ -49,6 +49,7 @@ struct link_state {
 	double rate;  /* as it was set              */
 	double taken; /* by traffic of a given rate */
 	double free_at; /* FIFO: when its last transfer will have passed */
+	struct agenda_queue queue; /* FIFO: when transfers have passed it  */
 	uint64_t bytes;
 };
 
@@ -69,8 +70,16 @@ struct network {
 	bool solve_due;
 };
 
+#define NETWORK_RATE_LEAST 0.01 /* of a link, that traffic of others leaves us */
+
 /* What a link has for us. */
-double network_rate(const struct network *network, uint32_t link);
+static inline double network_rate(const struct network *network, uint32_t link)
+{
+	const struct link_state *state = &network->links[link];
+	double left = state->rate - state->taken, least = state->rate * NETWORK_RATE_LEAST;
+
+	return left > least ? left : least;
+}
 
 /* Tell the user of a transfer: its first byte is there; its last has left; its last is there, which ends the transfer. */
 void network_headed(void *user);

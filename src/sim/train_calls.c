@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/rows.h"
 #include "sim/train_state.h"
 
 /* Bytes; smaller pieces make the paper's rings less than 0.2 % faster, and five times as many messages. */
@@ -13,6 +14,7 @@
 
 struct train_plan {
 	struct plan *plan;
+	struct plan_rows *rows; /* of this plan, which others share; NULL: it shares another's */
 	const struct planner *planner;
 	enum plan_collective collective;
 	uint64_t bytes;
@@ -46,6 +48,19 @@ static enum esp_status plan_make(struct train *train, const struct train_plan *w
 	return plan_open(wanted->planner, &spec, out, err);
 }
 
+/* Layers have plans that differ in their bytes: who sends what to whom is worked out once for all of them. */
+static enum esp_status rows_get(struct train *train, struct train_plan *wanted, struct error *err)
+{
+	for (const struct train_plan *kept = train->plans; kept; kept = kept->next) {
+		if (kept->rows && plan_rows_share(wanted->plan, kept->rows))
+			return ESP_OK;
+	}
+	enum esp_status status = plan_rows_open(wanted->plan, &wanted->rows, err);
+	if (status == ESP_OK)
+		(void)plan_rows_share(wanted->plan, wanted->rows);
+	return status;
+}
+
 static enum esp_status plan_get(struct train *train, struct train_plan wanted, const struct plan **out, struct error *err)
 {
 	for (const struct train_plan *kept = train->plans; kept; kept = kept->next) {
@@ -56,10 +71,15 @@ static enum esp_status plan_get(struct train *train, struct train_plan wanted, c
 		}
 	}
 	enum esp_status status = plan_make(train, &wanted, &wanted.plan, err);
-	if (status != ESP_OK)
+	if (status == ESP_OK)
+		status = rows_get(train, &wanted, err);
+	if (status != ESP_OK) {
+		plan_close(wanted.plan);
 		return status;
+	}
 	struct train_plan *kept = malloc(sizeof(*kept));
 	if (!kept) {
+		plan_rows_close(wanted.rows);
 		plan_close(wanted.plan);
 		return error_set(err, ESP_ENOMEM, "no memory for a plan");
 	}
@@ -367,6 +387,7 @@ void train_drop_calls(struct train *train)
 		struct train_plan *kept = train->plans;
 
 		train->plans = kept->next;
+		plan_rows_close(kept->rows);
 		plan_close(kept->plan);
 		free(kept);
 	}
