@@ -110,7 +110,7 @@ void instance_finish(struct exec *exec, struct instance *instance, enum esp_stat
 /* As many again as there are. */
 static bool add_instances(struct exec *exec)
 {
-	uint32_t count = exec->instance_count ? exec->instance_count : 1;
+	uint32_t count = exec->instance_count ? exec->instance_count : INSTANCES_FIRST;
 	struct instance_slab *slab = malloc(sizeof(*slab) + count * sizeof(struct instance));
 
 	if (!slab)
@@ -254,8 +254,9 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 
 	if (!oldest)
 		return false;
-	*out = (struct exec_wait){oldest->instance->number, oldest->chunk, oldest->at, PLAN_NONE};
+	*out = (struct exec_wait){oldest->instance->number, oldest->chunk, oldest->row_count, PLAN_NONE};
 	if (oldest->at < oldest->op_count) {
+		out->step = oldest->row_first + oldest->at;
 		const struct op *op = &oldest->ops[oldest->at];
 
 		if (op->step.verb == PLAN_FOLD)

@@ -20,7 +20,7 @@ static size_t block_bytes(uint32_t class)
 static bool add_blocks(struct exec *exec, uint32_t class)
 {
 	size_t bytes = block_bytes(class);
-	uint32_t count = exec->block_slab_count < BLOCKS_MOST ? exec->block_slab_count + 1 : BLOCKS_MOST;
+	uint32_t count = exec->block_count < BLOCKS_FIRST ? BLOCKS_FIRST : exec->block_count < BLOCKS_MOST ? exec->block_count : BLOCKS_MOST;
 
 	if (bytes > BLOCK_SHARED)
 		count = 1;
@@ -29,7 +29,7 @@ static bool add_blocks(struct exec *exec, uint32_t class)
 		return false;
 	slab->next = exec->block_slabs;
 	exec->block_slabs = slab;
-	exec->block_slab_count++;
+	exec->block_count += count;
 	for (uint32_t i = count; i-- > 0;) {
 		void *block = slab->blocks + i * bytes;
 
@@ -94,19 +94,28 @@ static bool add_runs(struct exec *exec, uint32_t lap)
 	return true;
 }
 
+/* The memory is the caller's before and after: fetch and deliver, which begin and end most rows, are nothing to do. */
 static bool run_load(struct exec *exec, struct run *run, const struct plan_row *row)
 {
-	size_t ops_bytes = row->count * sizeof(struct op);
+	uint32_t first = 0, end = row->count;
+
+	while (end > 0 && row->steps[end - 1].verb == PLAN_DELIVER)
+		end--;
+	while (first < end && row->steps[first].verb == PLAN_FETCH)
+		first++;
+	size_t ops_bytes = (end - first) * sizeof(struct op);
 	uint8_t *block = block_get(exec, ops_bytes + row->tmp_count * sizeof(void *), &run->block_class);
 
 	if (!block)
 		return false;
 	run->ops = (struct op *)(void *)block;
 	run->tmp = (void **)(void *)(block + ops_bytes);
-	run->op_count = row->count;
+	run->op_count = end - first;
+	run->row_first = first;
+	run->row_count = row->count;
 	run->tmp_count = row->tmp_count;
-	for (uint32_t i = 0; i < row->count; i++)
-		run->ops[i] = (struct op){.step = row->steps[i], .run = run};
+	for (uint32_t i = 0; i < run->op_count; i++)
+		run->ops[i] = (struct op){.step = row->steps[first + i], .run = run};
 	for (uint32_t i = 0; i < row->tmp_count; i++)
 		run->tmp[i] = NULL;
 	return true;

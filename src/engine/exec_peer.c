@@ -17,14 +17,10 @@ static struct peer_entry *peer_slot(const struct exec *exec, uint32_t node)
 	return &exec->peers[at];
 }
 
-/* Calls about one peer come several in a row. */
-struct peer *peer_find(struct exec *exec, uint32_t node)
+struct peer *peer_seek(struct exec *exec, uint32_t node)
 {
-	if (!exec->recent || exec->recent->node != node) {
-		if (exec->peer_capacity == 0)
-			return NULL;
+	if (exec->peer_capacity > 0)
 		exec->recent = peer_slot(exec, node)->peer;
-	}
 	return exec->recent;
 }
 
@@ -68,7 +64,7 @@ static bool slab_add(struct exec *exec)
 	return true;
 }
 
-static struct peer *peer_make(struct exec *exec, uint32_t node)
+static struct peer *slab_take(struct exec *exec, uint32_t node)
 {
 	uint32_t first = exec->config.first_index;
 
@@ -81,15 +77,11 @@ static struct peer *peer_make(struct exec *exec, uint32_t node)
 	return peer;
 }
 
-struct peer *peer_get(struct exec *exec, uint32_t node)
+struct peer *peer_make(struct exec *exec, uint32_t node)
 {
-	struct peer *peer = peer_find(exec, node);
-
-	if (peer)
-		return peer;
 	if (exec->peer_count * 2 >= exec->peer_capacity && !peers_grow(exec))
 		return NULL;
-	peer = peer_make(exec, node);
+	struct peer *peer = slab_take(exec, node);
 	if (!peer)
 		return NULL;
 	*peer_slot(exec, node) = (struct peer_entry){node, peer};

@@ -45,6 +45,7 @@ struct run {
 	struct op *ops;
 	void **tmp; /* scratch places: buffers of the pool, taken when first written */
 	uint32_t op_count, tmp_count;
+	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what stands for nothing to do at both ends */
 	uint32_t at;         /* the op that is next, or waits                             */
 	uint32_t term;       /* in a fold: the term that is next                          */
 	uint32_t sends_left; /* messages that have not left                               */
@@ -154,7 +155,8 @@ struct run_slab {
 	uint32_t count;
 	struct run runs[];
 };
-#define RUNS_FIRST 4u
+#define RUNS_FIRST 8u
+#define INSTANCES_FIRST 2u
 
 struct instance_slab {
 	struct instance_slab *next;
@@ -179,7 +181,8 @@ struct peer_entry {
 };
 
 #define BLOCK_CLASSES 32u
-#define BLOCKS_MOST 32u     /* that are made at a time */
+#define BLOCKS_FIRST 4u     /* that are made at a time */
+#define BLOCKS_MOST 32u
 #define BLOCK_SHARED 4096u  /* larger ones are made one by one */
 struct block_slab {
 	struct block_slab *next;
@@ -202,7 +205,7 @@ struct exec {
 	struct lap lap;
 	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by size */
 	struct block_slab *block_slabs;
-	uint32_t block_slab_count;
+	uint32_t block_count;
 	struct plan_row row;
 
 	struct instance *queue_first, *queue_last; /* to be activated */
@@ -224,8 +227,8 @@ struct exec {
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
 
 /* exec_peer.c */
-struct peer *peer_find(struct exec *exec, uint32_t node);
-struct peer *peer_get(struct exec *exec, uint32_t node); /* NULL: out of memory */
+struct peer *peer_seek(struct exec *exec, uint32_t node);
+struct peer *peer_make(struct exec *exec, uint32_t node); /* NULL: out of memory */
 void peer_list(struct exec *exec, struct peer *peer);
 void peer_queue_send(struct exec *exec, struct op *op);
 bool peer_owes_credit(const struct exec *exec, const struct peer *peer);
@@ -235,6 +238,20 @@ void peers_close(struct exec *exec);
 /* exec_receive.c */
 bool peer_expect(struct exec *exec, struct op *op); /* false: out of memory */
 void peer_consume(struct exec *exec, struct op *op);
+
+/* Calls about one peer come several in a row. */
+static inline struct peer *peer_find(struct exec *exec, uint32_t node)
+{
+	return exec->recent && exec->recent->node == node ? exec->recent : peer_seek(exec, node);
+}
+
+/* NULL: out of memory. */
+static inline struct peer *peer_get(struct exec *exec, uint32_t node)
+{
+	struct peer *peer = peer_find(exec, node);
+
+	return peer ? peer : peer_make(exec, node);
+}
 
 static inline bool has_failed(const struct exec *exec)
 {

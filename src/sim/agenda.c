@@ -101,22 +101,35 @@ static void push(struct agenda *agenda, struct agenda_moment moment)
 	agenda->moments[place] = moment;
 }
 
+static size_t lesser(const struct agenda_moment *moments, size_t a, size_t b)
+{
+	return moments[b].key < moments[a].key ? b : a;
+}
+
+static size_t least_of_four(const struct agenda_moment *moments, size_t first)
+{
+	static_assert(CHILDREN == 4, "two pairs");
+	return lesser(moments, lesser(moments, first, first + 1), lesser(moments, first + 2, first + 3));
+}
+
+static size_t least_of(const struct agenda_moment *moments, size_t first, size_t end)
+{
+	size_t least = first;
+
+	for (size_t i = first + 1; i < end; i++)
+		least = lesser(moments, least, i);
+	return least;
+}
+
 /* Puts a moment in the place of the first one, or as far down as it belongs. */
 static void replace_first(struct agenda *agenda, struct agenda_moment moved)
 {
 	struct agenda_moment *moments = agenda->moments;
 	size_t place = 0, count = agenda->count;
 
-	for (;;) {
-		size_t child = place * CHILDREN + 1, end = child + CHILDREN < count ? child + CHILDREN : count;
-		size_t least = child;
+	for (size_t child; (child = place * CHILDREN + 1) < count;) {
+		size_t least = child + CHILDREN <= count ? least_of_four(moments, child) : least_of(moments, child, count);
 
-		if (child >= count)
-			break;
-		for (size_t i = child + 1; i < end; i++) {
-			if (moments[i].key < moments[least].key)
-				least = i;
-		}
 		if (moments[least].key > moved.key)
 			break;
 		moments[place] = moments[least];
