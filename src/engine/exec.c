@@ -176,17 +176,20 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 		return error_set(err, ESP_ENOMEM, "no memory for a call");
 	}
-	*instance = (struct instance){
-		.call = *call,
-		.number = exec->stats.calls++,
-		.fold = reduces ? math_fold(call->type, call->op) : fold_nothing,
-		.element_bytes = (uint32_t)math_type_bytes(call->type),
-		.reduces = reduces,
-		.finishes = reduces && math_finish_needed(call->op),
-		.streams = chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM,
-		.status = ESP_PENDING,
-		.live_next = exec->live,
-	};
+	/* One by one: clearing it first takes as long as filling it. */
+	instance->call = *call;
+	instance->number = exec->stats.calls++;
+	instance->fold = reduces ? math_fold(call->type, call->op) : fold_nothing;
+	instance->element_bytes = (uint32_t)math_type_bytes(call->type);
+	instance->reduces = reduces;
+	instance->finishes = reduces && math_finish_needed(call->op);
+	instance->streams = chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
+	instance->all_active = false;
+	instance->active = 0;
+	instance->next_chunk = instance->numbered = 0;
+	instance->status = ESP_PENDING;
+	instance->live_next = exec->live;
+	instance->live_before = NULL;
 	if (exec->live)
 		exec->live->live_before = instance;
 	exec->live = instance;

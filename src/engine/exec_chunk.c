@@ -80,7 +80,7 @@ static bool add_runs(struct exec *exec, uint32_t lap)
 
 	if (exec->run_count + count > most && most > exec->run_count)
 		count = most - exec->run_count;
-	struct run_slab *slab = calloc(1, sizeof(*slab) + count * sizeof(struct run));
+	struct run_slab *slab = malloc(sizeof(*slab) + count * sizeof(struct run));
 	if (!slab)
 		return false;
 	slab->count = count;
@@ -88,6 +88,7 @@ static bool add_runs(struct exec *exec, uint32_t lap)
 	exec->runs = slab;
 	exec->run_count += count;
 	for (uint32_t i = count; i-- > 0;) {
+		slab->runs[i].instance = NULL;
 		slab->runs[i].next_free = exec->run_free;
 		exec->run_free = &slab->runs[i];
 	}
@@ -178,11 +179,9 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 		return;
 	}
 	struct run *run = exec->run_free;
-	*run = (struct run){
-		.chunk = chunk,
-		.piece = chunks_piece(&instance->call.plan->chunks, chunk),
-		.next_free = run->next_free,
-	};
+	run->chunk = chunk;
+	run->piece = chunks_piece(&instance->call.plan->chunks, chunk);
+	run->at = run->term = run->sends_left = 0;
 	enum esp_status status = piece_check(exec, instance, &run->piece);
 	if (status != ESP_OK) {
 		exec_fail(exec, PLAN_NONE, status);

@@ -101,23 +101,21 @@ static void push(struct agenda *agenda, struct agenda_moment moment)
 	agenda->moments[place] = moment;
 }
 
-static size_t lesser(const struct agenda_moment *moments, size_t a, size_t b)
+static const struct agenda_moment *lesser(const struct agenda_moment *a, const struct agenda_moment *b)
 {
-	return moments[b].key < moments[a].key ? b : a;
+	return b->key < a->key ? b : a;
 }
 
-static size_t least_of_four(const struct agenda_moment *moments, size_t first)
+/* Of so many next to each other: all children, or those that there are. */
+static const struct agenda_moment *least_of(const struct agenda_moment *first, size_t count)
 {
+	const struct agenda_moment *least = first;
+
 	static_assert(CHILDREN == 4, "two pairs");
-	return lesser(moments, lesser(moments, first, first + 1), lesser(moments, first + 2, first + 3));
-}
-
-static size_t least_of(const struct agenda_moment *moments, size_t first, size_t end)
-{
-	size_t least = first;
-
-	for (size_t i = first + 1; i < end; i++)
-		least = lesser(moments, least, i);
+	if (count >= CHILDREN)
+		return lesser(lesser(first, first + 1), lesser(first + 2, first + 3));
+	for (size_t i = 1; i < count; i++)
+		least = lesser(least, first + i);
 	return least;
 }
 
@@ -128,12 +126,12 @@ static void replace_first(struct agenda *agenda, struct agenda_moment moved)
 	size_t place = 0, count = agenda->count;
 
 	for (size_t child; (child = place * CHILDREN + 1) < count;) {
-		size_t least = child + CHILDREN <= count ? least_of_four(moments, child) : least_of(moments, child, count);
+		const struct agenda_moment *least = least_of(&moments[child], count - child);
 
-		if (moments[least].key > moved.key)
+		if (least->key > moved.key)
 			break;
-		moments[place] = moments[least];
-		place = least;
+		moments[place] = *least;
+		place = (size_t)(least - moments);
 	}
 	moments[place] = moved;
 }

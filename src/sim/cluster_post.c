@@ -102,20 +102,22 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 		return;
 	struct exec_chunk chunk = exec_chunk_out(given);
 	uint32_t nics = cluster->config.topology->vertices[cluster->place[from->node]].nics;
-	*message = (struct message){
-		.cluster = cluster,
-		.from = from,
-		.to = to,
-		.cookie = given->cookie,
-		.chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL,
-		.index = given->index,
-		.bytes = given->bytes,
-		.nic = nics > 1 ? given->index % nics : 0,
-		.call = chunk.call,
-		.chunk = chunk.chunk,
-		.holders = 1,
-		.ready = cluster->config.agenda->now,
-	};
+	/* One by one: what is not here is set before it is read, and clearing a message takes as long as filling it. */
+	message->cluster = cluster;
+	message->from = from;
+	message->to = to;
+	message->cookie = given->cookie;
+	message->chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL;
+	message->shown_id = NULL;
+	message->index = given->index;
+	message->bytes = given->bytes;
+	message->nic = nics > 1 ? given->index % nics : 0;
+	message->call = chunk.call;
+	message->chunk = chunk.chunk;
+	message->is_held = false;
+	message->holders = 1;
+	message->ready = cluster->config.agenda->now;
+	message->major = 0;
 	cluster->stats.messages++;
 	cluster->stats.bytes += given->bytes;
 	if (!choose_outbox(cluster, message, &message->outbox)) {
@@ -159,7 +161,10 @@ static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to
 
 	if (!ack)
 		return;
-	*ack = (struct message){.cluster = cluster, .from = from, .to = to, .holders = 1};
+	ack->cluster = cluster;
+	ack->from = from;
+	ack->to = to;
+	ack->holders = 1;
 	cluster->stats.credits++;
 	agenda_at(agenda, agenda->now + topology_delay(topology, links, hops), ack_arrived, ack);
 }
