@@ -53,27 +53,12 @@ static void instances_close(struct exec *exec)
 	}
 }
 
-static void runs_close(struct exec *exec)
-{
-	while (exec->runs) {
-		struct run_slab *slab = exec->runs;
-
-		for (uint32_t i = 0; i < slab->count; i++) {
-			if (slab->runs[i].instance)
-				run_drop_buffers(exec, &slab->runs[i]);
-		}
-		exec->runs = slab->next;
-		free(slab);
-	}
-}
-
 void exec_close(struct exec *exec)
 {
 	if (!exec)
 		return;
 	runs_close(exec);
 	peers_close(exec);
-	blocks_close(exec);
 	lap_close(exec);
 	instances_close(exec);
 	plan_row_fini(&exec->row);
@@ -239,14 +224,11 @@ static bool is_older(const struct run *run, const struct run *other)
 static const struct run *oldest_run(const struct exec *exec)
 {
 	const struct run *oldest = NULL;
+	struct run_walk walk = {0};
 
-	for (const struct run_slab *slab = exec->runs; slab; slab = slab->next) {
-		for (uint32_t i = 0; i < slab->count; i++) {
-			const struct run *run = &slab->runs[i];
-
-			if (run->instance && (!oldest || is_older(run, oldest)))
-				oldest = run;
-		}
+	for (const struct run *run; (run = run_each(exec, &walk));) {
+		if (!oldest || is_older(run, oldest))
+			oldest = run;
 	}
 	return oldest;
 }

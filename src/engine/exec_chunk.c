@@ -7,96 +7,119 @@
 #include "engine/exec_state.h"
 #include "plan/rows.h"
 
-/* ---- the memory of ops, by size ---- */
+/* ---- the memory of chunks in flight, by size ---- */
 
 #define CLASSES_FINE 8u /* most rows are short, and there may be many of them: four sizes to each power of two up to a kilobyte */
 
-static size_t block_bytes(uint32_t class)
+static size_t class_bytes(uint32_t class)
 {
 	return class < CLASSES_FINE ? (size_t)(4 + class % 4) * 64 << class / 4 : (size_t)1024 << (class - CLASSES_FINE);
 }
 
-/* Memory for several at a time, the more the more there are; that of large ones one by one. */
-static bool add_blocks(struct exec *exec, uint32_t class)
+static struct run *slab_run(const struct run_slab *slab, uint32_t index)
 {
-	size_t bytes = block_bytes(class);
-	uint32_t count = exec->block_count < BLOCKS_FIRST ? BLOCKS_FIRST : exec->block_count < BLOCKS_MOST ? exec->block_count : BLOCKS_MOST;
+	return (struct run *)(void *)((uint8_t *)(uintptr_t)slab->runs + index * slab->run_bytes);
+}
 
-	if (bytes > BLOCK_SHARED)
+/* Memory for several at a time, the more the more there are; that of large ones one by one. */
+static bool add_runs(struct exec *exec, uint32_t class)
+{
+	size_t bytes = class_bytes(class);
+	uint32_t count = exec->run_count < RUNS_FIRST ? RUNS_FIRST : exec->run_count < RUNS_MOST ? exec->run_count : RUNS_MOST;
+
+	if (bytes > RUN_SHARED)
 		count = 1;
-	struct block_slab *slab = malloc(sizeof(*slab) + count * bytes);
+	struct run_slab *slab = aligned_alloc(64, sizeof(*slab) + count * bytes);
 	if (!slab)
 		return false;
-	slab->next = exec->block_slabs;
-	exec->block_slabs = slab;
-	exec->block_count += count;
+	slab->run_bytes = bytes;
+	slab->count = count;
+	slab->next = exec->slabs_of_runs;
+	exec->slabs_of_runs = slab;
+	exec->run_count += count;
 	for (uint32_t i = count; i-- > 0;) {
-		void *block = slab->blocks + i * bytes;
+		struct run *run = slab_run(slab, i);
 
-		*(void **)block = exec->blocks[class];
-		exec->blocks[class] = block;
+		run->instance = NULL;
+		run->next_free = exec->run_free[class];
+		exec->run_free[class] = run;
 	}
 	return true;
 }
 
-static void *block_get(struct exec *exec, size_t bytes, uint32_t *out_class)
+static struct run *run_get(struct exec *exec, size_t bytes)
 {
 	uint32_t class = 0;
 
-	while (block_bytes(class) < bytes)
+	while (class_bytes(class) < bytes)
 		class ++;
-	assert(class < BLOCK_CLASSES);
-	*out_class = class;
-	if (!exec->blocks[class] && !add_blocks(exec, class))
+	assert(class < RUN_CLASSES);
+	if (!exec->run_free[class] && !add_runs(exec, class))
 		return NULL;
-	void *block = exec->blocks[class];
-	exec->blocks[class] = *(void **)block;
-	return block;
+	struct run *run = exec->run_free[class];
+	exec->run_free[class] = run->next_free;
+	run->class = class;
+	return run;
 }
 
-static void block_put(struct exec *exec, void *block, uint32_t class)
+static void run_put(struct exec *exec, struct run *run)
 {
-	*(void **)block = exec->blocks[class];
-	exec->blocks[class] = block;
+	run->instance = NULL;
+	run->next_free = exec->run_free[run->class];
+	exec->run_free[run->class] = run;
 }
 
-void blocks_close(struct exec *exec)
+const struct run *run_each(const struct exec *exec, struct run_walk *walk)
 {
-	while (exec->block_slabs) {
-		struct block_slab *slab = exec->block_slabs;
+	if (!walk->slab)
+		walk->slab = exec->slabs_of_runs;
+	while (walk->slab) {
+		while (walk->index < walk->slab->count) {
+			const struct run *run = slab_run(walk->slab, walk->index++);
 
-		exec->block_slabs = slab->next;
+			if (run->instance)
+				return run;
+		}
+		walk->slab = walk->slab->next;
+		walk->index = 0;
+	}
+	return NULL;
+}
+
+static void run_drop_scratch(struct exec *exec, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->tmp_count; i++)
+		pool_put(&exec->pool, run->tmp[i]);
+}
+
+/* Gives back what a chunk holds beside itself. */
+static void run_drop_buffers(struct exec *exec, const struct run *run)
+{
+	for (uint32_t i = 0; i < run->op_count; i++) {
+		if (run->ops[i].slotted)
+			pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
+	}
+	run_drop_scratch(exec, run);
+}
+
+void runs_close(struct exec *exec)
+{
+	struct run_walk walk = {0};
+
+	for (const struct run *run; exec->slabs_of_runs && (run = run_each(exec, &walk));)
+		run_drop_buffers(exec, run);
+	while (exec->slabs_of_runs) {
+		struct run_slab *slab = exec->slabs_of_runs;
+
+		exec->slabs_of_runs = slab->next;
 		free(slab);
 	}
 }
 
 /* ---- chunks ---- */
 
-/* As many again as there are, but no more than may be in flight. */
-static bool add_runs(struct exec *exec, uint32_t lap)
-{
-	uint32_t most = lap < exec->config.active_chunks ? exec->config.active_chunks : lap;
-	uint32_t count = exec->run_count ? exec->run_count : RUNS_FIRST;
-
-	if (exec->run_count + count > most && most > exec->run_count)
-		count = most - exec->run_count;
-	struct run_slab *slab = malloc(sizeof(*slab) + count * sizeof(struct run));
-	if (!slab)
-		return false;
-	slab->count = count;
-	slab->next = exec->runs;
-	exec->runs = slab;
-	exec->run_count += count;
-	for (uint32_t i = count; i-- > 0;) {
-		slab->runs[i].instance = NULL;
-		slab->runs[i].next_free = exec->run_free;
-		exec->run_free = &slab->runs[i];
-	}
-	return true;
-}
-
-/* The memory is the caller's before and after: fetch and deliver, which begin and end most rows, are nothing to do. */
-static bool run_load(struct exec *exec, struct run *run, const struct plan_row *row)
+/* The memory is the caller's before and after: fetch and deliver, which begin and end most rows, are nothing to do. NULL: no memory. */
+static struct run *run_load(struct exec *exec, const struct plan_row *row)
 {
 	uint32_t first = 0, end = row->count;
 
@@ -104,22 +127,21 @@ static bool run_load(struct exec *exec, struct run *run, const struct plan_row *
 		end--;
 	while (first < end && row->steps[first].verb == PLAN_FETCH)
 		first++;
-	size_t ops_bytes = (end - first) * sizeof(struct op);
-	uint8_t *block = block_get(exec, ops_bytes + row->tmp_count * sizeof(void *), &run->block_class);
-
-	if (!block)
-		return false;
-	run->ops = (struct op *)(void *)block;
-	run->tmp = (void **)(void *)(block + ops_bytes);
+	size_t bytes = sizeof(struct run) + (end - first) * sizeof(struct op);
+	struct run *run = run_get(exec, bytes + row->tmp_count * sizeof(void *));
+	if (!run)
+		return NULL;
+	run->at = run->term = run->sends_left = 0;
 	run->op_count = end - first;
 	run->row_first = first;
 	run->row_count = row->count;
+	run->tmp = (void **)(void *)((uint8_t *)run + bytes);
 	run->tmp_count = row->tmp_count;
 	for (uint32_t i = 0; i < run->op_count; i++)
 		run->ops[i] = (struct op){.step = row->steps[first + i], .run = run};
 	for (uint32_t i = 0; i < row->tmp_count; i++)
 		run->tmp[i] = NULL;
-	return true;
+	return run;
 }
 
 /* Can this chunk be run with these buffers? */
@@ -174,24 +196,15 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	}
 	if (row->count == 0)
 		return;
-	if (!exec->run_free && !add_runs(exec, plan_lap(instance->call.plan))) {
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+	struct plan_piece piece = chunks_piece(&instance->call.plan->chunks, chunk);
+	enum esp_status status = piece_check(exec, instance, &piece);
+	struct run *run = status == ESP_OK ? run_load(exec, row) : NULL;
+	if (!run) {
+		exec_fail(exec, PLAN_NONE, status == ESP_OK ? ESP_ENOMEM : status);
 		return;
 	}
-	struct run *run = exec->run_free;
 	run->chunk = chunk;
-	run->piece = chunks_piece(&instance->call.plan->chunks, chunk);
-	run->at = run->term = run->sends_left = 0;
-	enum esp_status status = piece_check(exec, instance, &run->piece);
-	if (status != ESP_OK) {
-		exec_fail(exec, PLAN_NONE, status);
-		return;
-	}
-	if (!run_load(exec, run, row)) {
-		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
-		return;
-	}
-	exec->run_free = run->next_free;
+	run->piece = piece;
 	run->instance = instance;
 	instance->active++;
 	exec->active++;
@@ -199,24 +212,11 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	exec->stats.steps += row->count;
 	if (!number_messages(exec, run))
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
+	/* A simulation has thousands of executors, and what one of them numbers its laps with is warm for the next one. */
+	if (exec->config.dry && exec->lap.steps && exec->lap.step_next == exec->lap.step_count)
+		lap_close(exec);
 	if (!has_failed(exec))
 		run_advance(exec, run);
-}
-
-static void run_drop_scratch(struct exec *exec, struct run *run)
-{
-	for (uint32_t i = 0; i < run->tmp_count; i++)
-		pool_put(&exec->pool, run->tmp[i]);
-}
-
-/* Gives back what a chunk holds beside its ops. */
-void run_drop_buffers(struct exec *exec, struct run *run)
-{
-	for (uint32_t i = 0; i < run->op_count; i++) {
-		if (run->ops[i].slotted)
-			pool_put(&exec->pool, (void *)(uintptr_t)run->ops[i].data);
-	}
-	run_drop_scratch(exec, run);
 }
 
 void run_retire(struct exec *exec, struct run *run)
@@ -224,10 +224,7 @@ void run_retire(struct exec *exec, struct run *run)
 	struct instance *instance = run->instance;
 
 	run_drop_scratch(exec, run); /* there are no slots: all that came was consumed */
-	block_put(exec, run->ops, run->block_class);
-	run->instance = NULL;
-	run->next_free = exec->run_free;
-	exec->run_free = run;
+	run_put(exec, run);
 	instance->active--;
 	exec->active--;
 	if (instance->all_active && instance->active == 0)

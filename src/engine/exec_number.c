@@ -72,6 +72,7 @@ void lap_close(struct exec *exec)
 	free(exec->lap.messages);
 	free(exec->lap.order);
 	free(exec->lap.spare);
+	exec->lap = (struct lap){0};
 }
 
 /* Of the messages of the row that go the same way between the same nodes, which is this? */

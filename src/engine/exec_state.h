@@ -37,20 +37,22 @@ struct op {
 	};
 };
 
-/* A chunk in flight. */
+/* A chunk in flight, and the ops of its row: what a message needs of both lies together. */
 struct run {
-	struct instance *instance;
-	uint64_t chunk;
-	struct plan_piece piece;
-	struct op *ops;
-	void **tmp; /* scratch places: buffers of the pool, taken when first written */
-	uint32_t op_count, tmp_count;
-	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what stands for nothing to do at both ends */
+	struct instance *instance; /* NULL: it is free */
 	uint32_t at;         /* the op that is next, or waits                             */
 	uint32_t term;       /* in a fold: the term that is next                          */
 	uint32_t sends_left; /* messages that have not left                               */
-	uint32_t block_class;
-	struct run *next_free;
+	uint32_t op_count, tmp_count;
+	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what is nothing to do at both ends */
+	uint32_t class;
+	uint64_t chunk;
+	union {
+		void **tmp; /* scratch places: buffers of the pool, taken when first written */
+		struct run *next_free;
+	};
+	struct plan_piece piece;
+	struct op ops[];
 };
 
 /* A call in flight. */
@@ -149,15 +151,25 @@ struct lap {
 	uint32_t next;   /* whose number is asked for next */
 };
 
-/* Chunks in flight come from slabs: there are more of them when a call has a longer lap. */
+/* Chunks in flight come from slabs of one size. */
+#define RUN_CLASSES 32u
+#define RUNS_FIRST 4u    /* that are made at a time */
+#define RUNS_MOST 32u
+#define RUN_SHARED 4096u /* larger ones are made one by one */
 struct run_slab {
 	struct run_slab *next;
+	size_t run_bytes;
 	uint32_t count;
-	struct run runs[];
+	_Alignas(64) uint8_t runs[];
 };
-#define RUNS_FIRST 8u
-#define INSTANCES_FIRST 2u
 
+/* Walks all chunks in flight; zeroed is at the beginning. */
+struct run_walk {
+	const struct run_slab *slab;
+	uint32_t index;
+};
+
+#define INSTANCES_FIRST 2u
 struct instance_slab {
 	struct instance_slab *next;
 	struct instance instances[];
@@ -180,15 +192,6 @@ struct peer_entry {
 	struct peer *peer; /* NULL: free */
 };
 
-#define BLOCK_CLASSES 32u
-#define BLOCKS_FIRST 4u     /* that are made at a time */
-#define BLOCKS_MOST 32u
-#define BLOCK_SHARED 4096u  /* larger ones are made one by one */
-struct block_slab {
-	struct block_slab *next;
-	_Alignas(16) uint8_t blocks[];
-};
-
 struct exec {
 	struct exec_config config;
 	struct exec_failure failure;
@@ -198,14 +201,11 @@ struct exec {
 
 	/* Made by the first call. */
 	uint8_t *staging; /* where bytes land that are added as they come */
-	struct run_slab *runs; /* as many as were ever in flight at a time, and up to as many again */
-	uint32_t run_count;
+	struct run_slab *slabs_of_runs;
+	uint32_t run_count; /* that were made */
 	uint32_t active; /* chunks in flight */
-	struct run *run_free;
+	struct run *run_free[RUN_CLASSES]; /* by size */
 	struct lap lap;
-	void *blocks[BLOCK_CLASSES]; /* free memory for ops, by size */
-	struct block_slab *block_slabs;
-	uint32_t block_count;
 	struct plan_row row;
 
 	struct instance *queue_first, *queue_last; /* to be activated */
@@ -277,9 +277,10 @@ bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, str
 uint64_t next_chunk(const struct exec *exec, const struct instance *instance, uint64_t chunk);
 /* Activates chunks, oldest call first, while there is room. At the end of whatever may have made room. */
 void exec_fill(struct exec *exec);
-void run_drop_buffers(struct exec *exec, struct run *run);
 void run_retire(struct exec *exec, struct run *run);
-void blocks_close(struct exec *exec);
+/* The next chunk in flight, in no order; NULL: that was all. */
+const struct run *run_each(const struct exec *exec, struct run_walk *walk);
+void runs_close(struct exec *exec);
 
 /* exec_run.c */
 uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place);
