@@ -11,6 +11,8 @@
 
 #define CLASSES_FINE 8u /* most rows are short, and there may be many of them: four sizes to each power of two up to a kilobyte */
 
+#define CACHE_LINE 64u
+
 static size_t class_bytes(uint32_t class)
 {
 	return class < CLASSES_FINE ? (size_t)(4 + class % 4) * 64 << class / 4 : (size_t)1024 << (class - CLASSES_FINE);
@@ -18,7 +20,7 @@ static size_t class_bytes(uint32_t class)
 
 static struct run *slab_run(const struct run_slab *slab, uint32_t index)
 {
-	return (struct run *)(void *)((uint8_t *)(uintptr_t)slab->runs + index * slab->run_bytes);
+	return (struct run *)(void *)(slab->runs + index * slab->run_bytes);
 }
 
 /* Memory for several at a time, the more the more there are; that of large ones one by one. */
@@ -29,9 +31,11 @@ static bool add_runs(struct exec *exec, uint32_t class)
 
 	if (bytes > RUN_SHARED)
 		count = 1;
-	struct run_slab *slab = aligned_alloc(64, sizeof(*slab) + count * bytes);
+	struct run_slab *slab = malloc(sizeof(*slab) + CACHE_LINE + count * bytes);
 	if (!slab)
 		return false;
+	slab->runs = (uint8_t *)slab + sizeof(*slab);
+	slab->runs += -(uintptr_t)slab->runs % CACHE_LINE;
 	slab->run_bytes = bytes;
 	slab->count = count;
 	slab->next = exec->slabs_of_runs;

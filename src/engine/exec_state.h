@@ -160,7 +160,7 @@ struct run_slab {
 	struct run_slab *next;
 	size_t run_bytes;
 	uint32_t count;
-	_Alignas(64) uint8_t runs[];
+	uint8_t *runs; /* behind this, at the beginning of a cache line */
 };
 
 /* Walks all chunks in flight; zeroed is at the beginning. */

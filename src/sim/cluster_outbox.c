@@ -105,18 +105,22 @@ static bool pairs_grow(struct cluster *cluster)
 	return true;
 }
 
-struct outbox *outbox_of_pair(struct cluster *cluster, uint32_t from, uint32_t to, uint32_t nic)
+/* Most messages go to the node to which the one before went. */
+struct outbox *outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic)
 {
+	if (from->recent && from->recent->to == to && from->recent->nic == nic)
+		return from->recent;
 	if (cluster->pair_count * 2 >= cluster->pair_room && !pairs_grow(cluster))
 		return NULL;
-	struct outbox **slot = pair_slot(cluster, from, to, nic);
+	struct outbox **slot = pair_slot(cluster, from->node, to, nic);
 	if (!*slot) {
 		*slot = malloc(sizeof(**slot));
 		if (!*slot)
 			return NULL;
-		**slot = (struct outbox){.from = from, .to = to, .nic = nic};
+		**slot = (struct outbox){.from = from->node, .to = to, .nic = nic};
 		cluster->pair_count++;
 	}
+	from->recent = *slot;
 	return *slot;
 }
 

@@ -89,7 +89,7 @@ static bool choose_outbox(struct cluster *cluster, struct message *message, stru
 		order = CLUSTER_SHARED;
 	message->major = order == CLUSTER_SHARED ? message->index : order == CLUSTER_BLOCK ? message->to->node : 0;
 	*out = order == CLUSTER_SHARED || order == CLUSTER_SHARED_READY
-	               ? outbox_of_pair(cluster, message->from->node, message->to->node, message->nic)
+	               ? outbox_of_pair(cluster, message->from, message->to->node, message->nic)
 	               : outbox_of_nic(cluster, vertex, message->nic);
 	return *out != NULL;
 }

@@ -16,6 +16,7 @@ struct seat {
 	struct exec *exec; /* NULL until it is needed */
 	uint32_t stream, member;
 	uint32_t node;
+	struct outbox *recent; /* that a message of it left through; NULL: none has */
 	bool stirred;
 	struct seat *next_stirred;
 };
@@ -116,7 +117,7 @@ void post_close(struct cluster *cluster);
 
 /* The outbox through which a message from one node to another leaves. cluster_outbox.c; NULL: no memory. */
 struct outbox *outbox_of_nic(struct cluster *cluster, uint32_t vertex, uint32_t nic);
-struct outbox *outbox_of_pair(struct cluster *cluster, uint32_t from, uint32_t to, uint32_t nic);
+struct outbox *outbox_of_pair(struct cluster *cluster, struct seat *from, uint32_t to, uint32_t nic);
 void outbox_push(struct outbox *outbox, struct message *message);
 struct message *outbox_pop(struct outbox *outbox);
 void outboxes_close(struct cluster *cluster);
