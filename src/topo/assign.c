@@ -21,47 +21,70 @@ struct assignment {
 	double slack;
 	uint32_t *sizes;
 	struct move *moves; /* groups * groups */
+	uint32_t *members;  /* all nodes, group by group         */
+	uint32_t *end;      /* where those of each group end     */
+	double *cheapest;   /* of each node: the cost of where it is */
 	double *reach;      /* what the cheapest chain to each group adds */
+	bool *changed;      /* groups that the last chain went through    */
 	uint32_t *before;   /* the group before it in that chain; NONE: it begins there */
 };
 
-static double cost_of(const struct assignment *all, uint32_t node, uint32_t group)
+static const double *costs_of(const struct assignment *all, uint32_t group)
 {
-	return all->cost[(size_t)node * all->groups + group];
+	return all->cost + (size_t)group * all->nodes;
 }
 
 static void go_to_cheapest(struct assignment *all)
 {
-	for (uint32_t node = 0; node < all->nodes; node++) {
-		uint32_t best = 0;
+	double most = 0;
 
-		for (uint32_t group = 1; group < all->groups; group++) {
-			if (cost_of(all, node, group) < cost_of(all, node, best))
-				best = group;
+	for (uint32_t group = 0; group < all->groups; group++) {
+		const double *cost = costs_of(all, group);
+
+		for (uint32_t node = 0; node < all->nodes; node++) {
+			most = fmax(most, fabs(cost[node]));
+			if (group == 0 || cost[node] < all->cheapest[node]) {
+				all->cheapest[node] = cost[node];
+				all->group_of[node] = group;
+			}
 		}
-		for (uint32_t group = 0; group < all->groups; group++)
-			all->slack = fmax(all->slack, fabs(cost_of(all, node, group)) * SLACK);
-		all->group_of[node] = best;
-		all->sizes[best]++;
 	}
+	all->slack = most * SLACK;
+	for (uint32_t node = 0; node < all->nodes; node++)
+		all->sizes[all->group_of[node]]++;
+}
+
+static void list_members(struct assignment *all)
+{
+	uint32_t start = 0;
+
+	for (uint32_t group = 0; group < all->groups; group++) {
+		all->end[group] = start;
+		start += all->sizes[group];
+	}
+	for (uint32_t node = 0; node < all->nodes; node++)
+		all->members[all->end[all->group_of[node]]++] = node;
 }
 
 /* The cheapest moves out of the groups that changed, NULL: all. */
 static void find_moves(struct assignment *all, const bool *changed)
 {
+	list_members(all);
 	for (uint32_t from = 0; from < all->groups; from++) {
-		for (uint32_t to = 0; to < all->groups && (!changed || changed[from]); to++)
-			all->moves[(size_t)from * all->groups + to] = (struct move){.cost = INFINITY, .node = NONE};
-	}
-	for (uint32_t node = 0; node < all->nodes; node++) {
-		uint32_t from = all->group_of[node];
-		struct move *moves = all->moves + (size_t)from * all->groups;
+		const double *here = costs_of(all, from);
 
 		for (uint32_t to = 0; to < all->groups && (!changed || changed[from]); to++) {
-			double cost = cost_of(all, node, to) - cost_of(all, node, from);
+			const double *there = costs_of(all, to);
+			struct move best = {.cost = INFINITY, .node = NONE};
 
-			if (cost < moves[to].cost)
-				moves[to] = (struct move){.cost = cost, .node = node};
+			for (uint32_t i = all->end[from] - all->sizes[from]; i < all->end[from]; i++) {
+				uint32_t node = all->members[i];
+				double cost = there[node] - here[node];
+
+				if (cost < best.cost)
+					best = (struct move){.cost = cost, .node = node};
+			}
+			all->moves[(size_t)from * all->groups + to] = best;
 		}
 	}
 }
@@ -101,16 +124,16 @@ static uint32_t find_chain(struct assignment *all)
 }
 
 /* Moves one node along each link of the chain that ends in group to. */
-static void follow_chain(struct assignment *all, uint32_t to, bool *changed)
+static void follow_chain(struct assignment *all, uint32_t to)
 {
-	memset(changed, 0, all->groups * sizeof(*changed));
+	memset(all->changed, 0, all->groups * sizeof(*all->changed));
 	all->sizes[to]++;
-	changed[to] = true;
+	all->changed[to] = true;
 	while (all->before[to] != NONE) {
 		uint32_t from = all->before[to];
 
 		all->group_of[all->moves[(size_t)from * all->groups + to].node] = to;
-		changed[from] = true;
+		all->changed[from] = true;
 		to = from;
 	}
 	all->sizes[to]--;
@@ -125,32 +148,56 @@ static bool is_short(const struct assignment *all)
 	return false;
 }
 
+static enum esp_status assignment_init(struct assignment *all)
+{
+	all->sizes = calloc(all->groups, sizeof(*all->sizes));
+	all->before = calloc(all->groups, sizeof(*all->before));
+	all->reach = calloc(all->groups, sizeof(*all->reach));
+	all->end = calloc(all->groups, sizeof(*all->end));
+	all->changed = calloc(all->groups, sizeof(*all->changed));
+	all->members = calloc(all->nodes, sizeof(*all->members));
+	all->cheapest = calloc(all->nodes, sizeof(*all->cheapest));
+	return all->sizes && all->before && all->reach && all->end && all->changed && all->members && all->cheapest ? ESP_OK : ESP_ENOMEM;
+}
+
+static void assignment_fini(struct assignment *all)
+{
+	free(all->sizes);
+	free(all->before);
+	free(all->reach);
+	free(all->end);
+	free(all->changed);
+	free(all->members);
+	free(all->cheapest);
+	free(all->moves);
+}
+
+/* As long as a group has too few. */
+static enum esp_status fill(struct assignment *all)
+{
+	all->moves = calloc((size_t)all->groups * all->groups, sizeof(*all->moves));
+	if (!all->moves)
+		return ESP_ENOMEM;
+	find_moves(all, NULL);
+	while (is_short(all)) {
+		follow_chain(all, find_chain(all));
+		find_moves(all, all->changed);
+	}
+	return ESP_OK;
+}
+
 enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least, uint32_t *group_of,
                              struct error *err)
 {
 	if (groups == 0 || (uint64_t)groups * least > nodes)
 		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, groups, least);
 	struct assignment all = {.cost = cost, .nodes = nodes, .groups = groups, .least = least, .group_of = group_of};
-	bool *changed = calloc(groups, sizeof(*changed));
-	all.sizes = calloc(groups, sizeof(*all.sizes));
-	all.before = calloc(groups, sizeof(*all.before));
-	all.reach = calloc(groups, sizeof(*all.reach));
-	enum esp_status status = changed && all.sizes && all.before && all.reach ? ESP_OK : ESP_ENOMEM;
+	enum esp_status status = assignment_init(&all);
 
 	if (status == ESP_OK)
 		go_to_cheapest(&all);
-	if (status == ESP_OK && is_short(&all)) {
-		all.moves = calloc((size_t)groups * groups, sizeof(*all.moves));
-		status = all.moves ? ESP_OK : ESP_ENOMEM;
-		for (const bool *which = NULL; status == ESP_OK && is_short(&all); which = changed) {
-			find_moves(&all, which);
-			follow_chain(&all, find_chain(&all), changed);
-		}
-	}
-	free(changed);
-	free(all.sizes);
-	free(all.moves);
-	free(all.before);
-	free(all.reach);
+	if (status == ESP_OK && is_short(&all))
+		status = fill(&all);
+	assignment_fini(&all);
 	return status == ESP_OK ? ESP_OK : error_set(err, status, "no memory to assign %u nodes to %u groups", nodes, groups);
 }

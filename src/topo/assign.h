@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 /*
- * cost is node by node, nodes * groups, finite. group_of[] gets each node's group, such that every group has at least least
+ * cost is group by group, groups * nodes, finite. group_of[] gets each node's group, such that every group has at least least
  * members and the sum of the costs is the smallest there is; of equal costs the group with the lower number is taken first. ESP_EINVAL, ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status assign_least(const double *cost, uint32_t nodes, uint32_t groups, uint32_t least,

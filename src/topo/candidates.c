@@ -14,7 +14,8 @@
 #define TRIES_DEFAULT_MANY 3u
 #define MANY_NODES 128u
 #define TRIES_MOST 1000u
-#define EVERY_UP_TO 64u /* groups; beyond, steps of a sixteenth */
+#define EVERY_UP_TO 64u      /* groups of not so many nodes; beyond, steps of a sixteenth */
+#define EVERY_UP_TO_MANY 16u /* of many: beyond, steps of an eighth, and then every number around the best */
 #define NEARLY 1.05     /* as tight as the tightest: of its sum of squares */
 #define ROUNDING 1e-9   /* and of the sum with one group, where the tightest is 0 */
 
@@ -58,9 +59,18 @@ static enum esp_status settle(const struct candidates_options *options, uint32_t
 	return ESP_OK;
 }
 
+static bool is_coarse(const struct search *search)
+{
+	return search->out->embedding.nodes > MANY_NODES && !search->options.every;
+}
+
 static uint32_t next_count(const struct search *search, uint32_t groups)
 {
-	return groups < EVERY_UP_TO || search->options.every ? groups + 1 : groups + groups / 16;
+	if (search->options.every)
+		return groups + 1;
+	if (is_coarse(search))
+		return groups < EVERY_UP_TO_MANY ? groups + 1 : groups + groups / 8;
+	return groups < EVERY_UP_TO ? groups + 1 : groups + groups / 16;
 }
 
 static void drop_attempts(struct search *search)
@@ -188,6 +198,65 @@ static enum esp_status search_count(struct search *search, uint32_t groups)
 	return status;
 }
 
+/* What was found stands by number of groups, and for each as it was found: the first is the tight one. */
+static int compare_counts(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->grouping.count != y->grouping.count)
+		return x->grouping.count < y->grouping.count ? -1 : 1;
+	return (x->nth > y->nth) - (x->nth < y->nth);
+}
+
+static const struct candidate *strongest(const struct candidates *candidates)
+{
+	const struct candidate *best = &candidates->list[0];
+
+	for (uint32_t i = 1; i < candidates->count; i++)
+		best = candidates->list[i].evidence > best->evidence ? &candidates->list[i] : best;
+	return best;
+}
+
+static bool has_count(const struct candidates *candidates, uint32_t groups)
+{
+	for (uint32_t i = 0; i < candidates->count; i++) {
+		if (candidates->list[i].grouping.count == groups)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * From the first number of groups to the last; of many nodes in steps, and then all numbers between the neighbours of the one with the most
+ * evidence, and again if that has moved. The evidence rises towards the racks from both sides: a group too many splits one, a group
+ * too few joins two.
+ */
+static enum esp_status search_counts(struct search *search)
+{
+	const struct candidates_options *options = &search->options;
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t groups = options->groups_least; status == ESP_OK && groups <= options->groups_most; groups = next_count(search, groups))
+		status = search_count(search, groups);
+	for (bool again = is_coarse(search); again && status == ESP_OK;) {
+		uint32_t best = strongest(search->out)->grouping.count, reach = best / 8 > 0 ? best / 8 - 1 : 0;
+		uint32_t first = best - reach > options->groups_least ? best - reach : options->groups_least;
+
+		again = false;
+		for (uint32_t groups = first; status == ESP_OK && groups <= best + reach && groups <= options->groups_most; groups++) {
+			if (has_count(search->out, groups))
+				continue;
+			status = search_count(search, groups);
+			again = true;
+		}
+	}
+	for (uint32_t i = 0; i < search->out->count; i++)
+		search->out->list[i].nth = i;
+	if (status == ESP_OK)
+		qsort(search->out->list, search->out->count, sizeof(*search->out->list), compare_counts);
+	return status;
+}
+
 /* Logarithms, of which the shortest is 0. A distance of 0 counts as the shortest other one. */
 static void take_logarithms(struct matrix *matrix)
 {
@@ -233,9 +302,8 @@ enum esp_status candidates_make(const struct matrix *matrix, const struct candid
 		status = prepare(&search, matrix);
 	if (status == ESP_OK && !(search.attempts = calloc(search.options.tries, sizeof(*search.attempts))))
 		status = error_set(err, ESP_ENOMEM, "no memory for candidates");
-	for (uint32_t groups = search.options.groups_least; status == ESP_OK && groups <= search.options.groups_most;
-	     groups = next_count(&search, groups))
-		status = search_count(&search, groups);
+	if (status == ESP_OK)
+		status = search_counts(&search);
 	matrix_fini(&search.distances);
 	matrix_fini(&search.cleaned);
 	affinity_fini(&search.affinity);

@@ -21,7 +21,8 @@ struct candidates_options {
 	uint32_t tries;             /* seeds for each number of groups; 0: 8, above 128 nodes 3  */
 	uint32_t groups_least;      /* 0: 1                                                      */
 	uint32_t groups_most;       /* 0: half of the nodes                                      */
-	bool every;                 /* every number of groups also beyond 64; otherwise steps of a sixteenth there */
+	bool every;                 /* every number of groups; otherwise beyond 64 in steps of a sixteenth, and of more than 128 nodes beyond
+	                             * 16 in steps of an eighth, and all numbers around that with the most evidence */
 	bool ratios;                /* what counts is how many times as far, not how much further: for inverse bandwidths, where two
 	                             * or four pairs on one link are both far. Distances are then logarithms of the measured ones over
 	                             * the shortest, in the embedding and as the gap */
@@ -36,6 +37,7 @@ struct candidate {
 	double agreement;  /* mean adjusted mutual information of the k-means runs for this number of groups with it */
 	double gap;        /* how much further other groups are, in the matrix's unit (affinity.h); 0 for one group */
 	double evidence;   /* for the grouping against one group, in nats; 0 for one group                */
+	uint32_t nth;      /* when it was found */
 };
 
 struct candidates {
@@ -60,7 +62,7 @@ struct candidates_choice {
 
 /*
  * The candidate with the most evidence, or one group unless that is above 3 (odds of twenty to one). candidates come from this
- * matrix and these options, with one group among them. Takes as long as four embeddings with one restart, for the agreement. ESP_ENOMEM.
+ * matrix and these options, with one group among them. Takes as long as four embeddings with one restart (two of more than 256 nodes), for the agreement. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status candidates_choose(const struct matrix *matrix, const struct candidates_options *options,
                                               const struct candidates *candidates, struct candidates_choice *out,

@@ -124,6 +124,44 @@ static void test_ratios(struct rng *rng)
 	matrix_fini(&matrix);
 }
 
+static const struct candidate *strongest(const struct candidates *candidates)
+{
+	const struct candidate *best = &candidates->list[0];
+
+	for (uint32_t i = 1; i < candidates->count; i++) {
+		CHECK(candidates->list[i].grouping.count >= candidates->list[i - 1].grouping.count);
+		best = candidates->list[i].evidence > best->evidence ? &candidates->list[i] : best;
+	}
+	return best;
+}
+
+/* Of many nodes some numbers of groups are passed over, 35 among them; what is found is as good as if all were tried, but for the luck of seeds. */
+static void test_steps(struct rng *rng)
+{
+	struct candidates_options options = {.embed.restarts = 1, .groups_most = 50};
+	struct candidates some, all;
+	struct grouping truth;
+	uint32_t racks[140];
+	struct matrix matrix;
+	struct error err;
+
+	make(rng, 140, 35, 1e-6, &matrix);
+	CHECK(candidates_make(&matrix, &options, &some, &err) == ESP_OK);
+	options.every = true;
+	CHECK(candidates_make(&matrix, &options, &all, &err) == ESP_OK);
+	for (uint32_t i = 0; i < 140; i++)
+		racks[i] = i % 35;
+	CHECK(grouping_from(&truth, racks, 140, &err) == ESP_OK);
+	const struct candidate *best = strongest(&some), *of_all = strongest(&all);
+	CHECK_MSG(best->evidence > 0.97 * of_all->evidence && quality_ami(&best->grouping, &truth) > 0.95, "%u groups, evidence %g, AMI %g; of all %u, %g",
+	          best->grouping.count, best->evidence, quality_ami(&best->grouping, &truth), of_all->grouping.count, of_all->evidence);
+	CHECK(best->grouping.count != 33 && best->grouping.count != 37 && some.count < all.count);
+	grouping_fini(&truth);
+	candidates_fini(&some);
+	candidates_fini(&all);
+	matrix_fini(&matrix);
+}
+
 static void test_silhouette(void)
 {
 	static const double line[] = {0, 1, 10, 11};
@@ -139,10 +177,18 @@ static void test_silhouette(void)
 	/* inside 1; outside 10.5 for the outer two, 9.5 for the inner two */
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 1, 1}, 4, &err) == ESP_OK);
 	CHECK(fabs(silhouette(&matrix, &grouping) - (2 * 9.5 / 10.5 + 2 * 8.5 / 9.5) / 4) < 1e-12);
+	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - silhouette(&matrix, &grouping)) < 1e-12);
+	grouping_fini(&grouping);
+	/* 0, 1 and 10 together: inside 5.5, 5 and 9.5, which is 20 / 3 on average; outside 11, 10 and 1. The one alone, at 11, is 22 / 3 away from them. */
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 0, 0, 1}, 4, &err) == ESP_OK);
+	CHECK(fabs(silhouette_of_groups(&matrix, &grouping) - ((5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 3 + 2.0 / 22) / 2) < 1e-12);
+	CHECK(fabs(silhouette(&matrix, &grouping) - (5.5 / 11 + 5.0 / 10 - 8.5 / 9.5) / 4) < 1e-12);
+	grouping_fini(&grouping);
+	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 2, 3}, 4, &err) == ESP_OK && silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
 	CHECK(grouping_from(&grouping, (uint32_t[]){0, 1, 0, 1}, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) < 0);
 	grouping_fini(&grouping);
-	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0);
+	CHECK(grouping_init(&grouping, 4, &err) == ESP_OK && silhouette(&matrix, &grouping) == 0 && silhouette_of_groups(&matrix, &grouping) == 0);
 	grouping_fini(&grouping);
 	matrix_fini(&matrix);
 }
@@ -174,6 +220,7 @@ int main(int argc, char **argv)
 	test_list(&rng);
 	test_choice(&rng);
 	test_ratios(&rng);
+	test_steps(&rng);
 	test_silhouette();
 	test_options();
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "topo/assign.h"
+#include "topo/loops.h"
 
 #define ROUNDS_DEFAULT 50u
 
@@ -13,8 +14,9 @@
 struct means {
 	const double *points;
 	uint32_t nodes, dimensions, groups;
+	double *columns;    /* the points, dimension by dimension */
 	double *centres;    /* groups * dimensions     */
-	double *cost;       /* nodes * groups: squares */
+	double *cost;       /* groups * nodes: squares */
 	uint32_t *group_of, *before;
 	double *nearest;    /* nodes: the square of the distance to the nearest centre so far */
 };
@@ -45,6 +47,19 @@ static double *centre(const struct means *means, uint32_t group)
 	return means->centres + (size_t)group * means->dimensions;
 }
 
+static double *costs(const struct means *means, uint32_t group)
+{
+	return means->cost + (size_t)group * means->nodes;
+}
+
+static void turn_columns(struct means *means)
+{
+	for (uint32_t i = 0; i < means->nodes; i++) {
+		for (uint32_t k = 0; k < means->dimensions; k++)
+			means->columns[(size_t)k * means->nodes + i] = point(means, i)[k];
+	}
+}
+
 /* A node with probability in proportion to weight[]; if all weights are 0, any. */
 static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
 {
@@ -67,35 +82,24 @@ static uint32_t draw(struct rng *rng, const double *weight, uint32_t nodes)
 	return last;
 }
 
-/* What the sum of nearest[] would be with one more centre at a node. */
-static double if_centre(const struct means *means, uint32_t node)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < means->nodes; i++) {
-		double distance = square(point(means, i), point(means, node), means->dimensions);
-
-		sum += distance < means->nearest[i] ? distance : means->nearest[i];
-	}
-	return sum;
-}
-
 /*
  * k-means++: each centre is a point, drawn in proportion to the square of its distance from the centres before. Of a few that are
- * drawn the best is taken, as one draw for each of many groups leaves some group without a centre nearly always.
+ * drawn the best is taken, as one draw for each of many groups leaves some group without a centre nearly always. The row of
+ * costs of the group is where distances from what was drawn are kept.
  */
-static uint32_t draw_centre(struct rng *rng, const struct means *means)
+static uint32_t draw_centre(struct rng *rng, const struct means *means, uint32_t group)
 {
-	uint32_t best = draw(rng, means->nearest, means->nodes), draws = 2;
-	double least = if_centre(means, best);
+	uint32_t best = 0, draws = 2;
+	double least = INFINITY;
 
 	for (uint32_t groups = means->groups; groups > 2; groups /= 3)
 		draws++;
-	for (uint32_t i = 1; i < draws; i++) {
+	for (uint32_t i = 0; i < draws; i++) {
 		uint32_t other = draw(rng, means->nearest, means->nodes);
-		double sum = if_centre(means, other);
 
-		if (sum < least) {
+		loops_squares(means->columns, means->nodes, means->dimensions, point(means, other), costs(means, group));
+		double sum = loops_sum_lesser(costs(means, group), means->nearest, means->nodes);
+		if (i == 0 || sum < least) {
 			least = sum;
 			best = other;
 		}
@@ -111,20 +115,20 @@ static void seed_centres(struct means *means, uint64_t seed)
 	for (uint32_t i = 0; i < means->nodes; i++)
 		means->nearest[i] = INFINITY;
 	for (uint32_t group = 0; group < means->groups; group++) {
-		uint32_t chosen = group == 0 ? (uint32_t)rng_below(&rng, means->nodes) : draw_centre(&rng, means);
+		uint32_t chosen = group == 0 ? (uint32_t)rng_below(&rng, means->nodes) : draw_centre(&rng, means, group);
+		const double *distance = costs(means, group);
 
 		memcpy(centre(means, group), point(means, chosen), means->dimensions * sizeof(double));
+		loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group), costs(means, group));
 		for (uint32_t i = 0; i < means->nodes; i++)
-			means->nearest[i] = fmin(means->nearest[i], square(point(means, i), centre(means, group), means->dimensions));
+			means->nearest[i] = distance[i] < means->nearest[i] ? distance[i] : means->nearest[i];
 	}
 }
 
 static void take_costs(struct means *means)
 {
-	for (uint32_t i = 0; i < means->nodes; i++) {
-		for (uint32_t group = 0; group < means->groups; group++)
-			means->cost[(size_t)i * means->groups + group] = square(point(means, i), centre(means, group), means->dimensions);
-	}
+	for (uint32_t group = 0; group < means->groups; group++)
+		loops_squares(means->columns, means->nodes, means->dimensions, centre(means, group), costs(means, group));
 }
 
 static void move_centres(struct means *means)
@@ -159,6 +163,7 @@ static enum esp_status run(struct means *means, const struct cluster_options *op
 	uint32_t rounds = options->rounds > 0 ? options->rounds : ROUNDS_DEFAULT;
 	enum esp_status status = ESP_OK;
 
+	turn_columns(means);
 	seed_centres(means, options->seed);
 	for (uint32_t round = 0; round < rounds; round++) {
 		memcpy(means->before, means->group_of, means->nodes * sizeof(*means->before));
@@ -182,18 +187,20 @@ enum esp_status cluster_points(const double *points, uint32_t nodes, uint32_t di
 
 	if (options->groups == 0 || options->groups > nodes || (uint64_t)options->groups * options->least > nodes)
 		return error_set(err, ESP_EINVAL, "%u nodes do not make %u groups of at least %u", nodes, options->groups, options->least);
+	means.columns = calloc((size_t)nodes * dimensions, sizeof(*means.columns));
 	means.centres = calloc((size_t)means.groups * dimensions, sizeof(*means.centres));
 	means.cost = calloc((size_t)means.groups * nodes, sizeof(*means.cost));
 	means.nearest = calloc(nodes, sizeof(*means.nearest));
 	means.group_of = calloc(nodes, sizeof(*means.group_of));
 	means.before = calloc(nodes, sizeof(*means.before));
 	enum esp_status status = ESP_OK;
-	if (!means.centres || !means.cost || !means.nearest || !means.group_of || !means.before)
+	if (!means.columns || !means.centres || !means.cost || !means.nearest || !means.group_of || !means.before)
 		status = error_set(err, ESP_ENOMEM, "no memory to group %u nodes", nodes);
 	else
 		status = run(&means, options, &inertia, err);
 	if (status == ESP_OK)
 		status = grouping_from(out, means.group_of, nodes, err);
+	free(means.columns);
 	free(means.centres);
 	free(means.cost);
 	free(means.nearest);

@@ -41,6 +41,7 @@ struct meeting {
 	uint32_t *row, *column; /* sizes of the groups           */
 	uint32_t *both;         /* nodes in both: rows * columns */
 	double *log_factorial;  /* of 0 .. nodes                 */
+	uint32_t *scratch;      /* zeros: twice rows, twice columns, nodes + 1 */
 };
 
 static double entropy(const uint32_t *sizes, uint32_t count, uint32_t nodes)
@@ -91,13 +92,35 @@ static double expected_share(const struct meeting *meeting, uint32_t a, uint32_t
 	return sum;
 }
 
+/* Sizes that occur and how often, as many groups have the same: into sizes[] and counts[]; returns how many there are. */
+static uint32_t distinct(const uint32_t *list, uint32_t count, uint32_t *often, uint32_t *sizes, uint32_t *counts)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		often[list[i]]++;
+	for (uint32_t i = 0; i < count; i++) {
+		if (often[list[i]] == 0)
+			continue;
+		sizes[found] = list[i];
+		counts[found++] = often[list[i]];
+		often[list[i]] = 0;
+	}
+	return found;
+}
+
 static double expected_information(const struct meeting *meeting)
 {
+	uint32_t *row_sizes = meeting->scratch, *row_counts = row_sizes + meeting->rows;
+	uint32_t *column_sizes = row_counts + meeting->rows, *column_counts = column_sizes + meeting->columns;
+	uint32_t *often = column_counts + meeting->columns; /* zeros, and zeros again */
+	uint32_t rows = distinct(meeting->row, meeting->rows, often, row_sizes, row_counts);
+	uint32_t columns = distinct(meeting->column, meeting->columns, often, column_sizes, column_counts);
 	double sum = 0;
 
-	for (uint32_t i = 0; i < meeting->rows; i++) {
-		for (uint32_t j = 0; j < meeting->columns; j++)
-			sum += expected_share(meeting, meeting->row[i], meeting->column[j]);
+	for (uint32_t i = 0; i < rows; i++) {
+		for (uint32_t j = 0; j < columns; j++)
+			sum += (double)row_counts[i] * column_counts[j] * expected_share(meeting, row_sizes[i], column_sizes[j]);
 	}
 	return sum;
 }
@@ -123,7 +146,8 @@ double quality_ami(const struct grouping *a, const struct grouping *b)
 	meeting.column = calloc(b->count, sizeof(*meeting.column));
 	meeting.both = calloc((size_t)a->count * b->count, sizeof(*meeting.both));
 	meeting.log_factorial = calloc((size_t)a->nodes + 1, sizeof(*meeting.log_factorial));
-	if (meeting.row && meeting.column && meeting.both && meeting.log_factorial) {
+	meeting.scratch = calloc(2 * ((size_t)a->count + b->count) + a->nodes + 1, sizeof(*meeting.scratch));
+	if (meeting.row && meeting.column && meeting.both && meeting.log_factorial && meeting.scratch) {
 		grouping_sizes(a, meeting.row);
 		grouping_sizes(b, meeting.column);
 		for (uint32_t node = 0; node < a->nodes; node++)
@@ -136,5 +160,6 @@ double quality_ami(const struct grouping *a, const struct grouping *b)
 	free(meeting.column);
 	free(meeting.both);
 	free(meeting.log_factorial);
+	free(meeting.scratch);
 	return result;
 }

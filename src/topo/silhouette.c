@@ -10,10 +10,15 @@ struct means {
 	uint32_t *count;
 };
 
-static double of_node(const struct matrix *distances, const struct grouping *grouping, uint32_t node, const struct means *means)
+/* How far a node is from its own group and from the nearest other; INFINITY: nothing is known of any, or there is none. */
+struct sides {
+	double inside, nearest;
+};
+
+static struct sides sides_of(const struct matrix *distances, const struct grouping *grouping, uint32_t node, const struct means *means)
 {
 	uint32_t own = grouping->group_of[node];
-	double nearest = INFINITY;
+	struct sides sides = {INFINITY, INFINITY};
 
 	memset(means->sum, 0, grouping->count * sizeof(*means->sum));
 	memset(means->count, 0, grouping->count * sizeof(*means->count));
@@ -26,26 +31,83 @@ static double of_node(const struct matrix *distances, const struct grouping *gro
 		means->count[grouping->group_of[other]]++;
 	}
 	for (uint32_t group = 0; group < grouping->count; group++) {
-		if (group != own && means->count[group] > 0)
-			nearest = fmin(nearest, means->sum[group] / means->count[group]);
+		if (means->count[group] == 0)
+			continue;
+		double mean = means->sum[group] / means->count[group];
+		if (group == own)
+			sides.inside = mean;
+		else
+			sides.nearest = fmin(sides.nearest, mean);
 	}
-	if (means->count[own] == 0 || isinf(nearest))
+	return sides;
+}
+
+static double between(struct sides sides)
+{
+	if (isinf(sides.inside) || isinf(sides.nearest) || sides.inside == sides.nearest)
 		return 0;
-	double inside = means->sum[own] / means->count[own];
-	return inside == nearest ? 0 : (nearest - inside) / fmax(nearest, inside);
+	return (sides.nearest - sides.inside) / fmax(sides.nearest, sides.inside);
+}
+
+static bool means_init(struct means *means, uint32_t groups)
+{
+	means->sum = calloc(groups, sizeof(*means->sum));
+	means->count = calloc(groups, sizeof(*means->count));
+	return means->sum && means->count;
+}
+
+static void means_fini(struct means *means)
+{
+	free(means->sum);
+	free(means->count);
 }
 
 double silhouette(const struct matrix *distances, const struct grouping *grouping)
 {
-	struct means means = {.sum = calloc(grouping->count, sizeof(*means.sum)), .count = calloc(grouping->count, sizeof(*means.count))};
-	double sum = NAN;
+	struct means means;
+	double sum = means_init(&means, grouping->count) ? 0 : NAN;
 
-	if (means.sum && means.count) {
-		sum = 0;
-		for (uint32_t node = 0; node < grouping->nodes; node++)
-			sum += of_node(distances, grouping, node, &means);
-	}
-	free(means.sum);
-	free(means.count);
+	for (uint32_t node = 0; node < grouping->nodes && !isnan(sum); node++)
+		sum += between(sides_of(distances, grouping, node, &means));
+	means_fini(&means);
 	return sum / grouping->nodes;
+}
+
+/* Of all nodes, those first that have others in their group: how near these usually are is what a node alone is measured by. */
+static double mean_of_groups(const struct matrix *distances, const struct grouping *grouping, const struct means *means, const uint32_t *sizes)
+{
+	double sum = 0, inside = 0;
+	uint32_t counted = 0;
+
+	for (uint32_t node = 0; node < grouping->nodes; node++) {
+		struct sides sides = sides_of(distances, grouping, node, means);
+
+		if (isinf(sides.inside))
+			continue;
+		sum += between(sides) / sizes[grouping->group_of[node]];
+		inside += sides.inside;
+		counted++;
+	}
+	for (uint32_t node = 0; node < grouping->nodes && counted > 0; node++) {
+		struct sides sides = sides_of(distances, grouping, node, means);
+
+		if (sizes[grouping->group_of[node]] == 1)
+			sum += between((struct sides){inside / counted, sides.nearest});
+	}
+	return sum / grouping->count;
+}
+
+double silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping)
+{
+	struct means means;
+	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
+	double mean = NAN;
+
+	if (means_init(&means, grouping->count) && sizes) {
+		grouping_sizes(grouping, sizes);
+		mean = mean_of_groups(distances, grouping, &means, sizes);
+	}
+	means_fini(&means);
+	free(sizes);
+	return mean;
 }

@@ -14,4 +14,11 @@
  */
 double silhouette(const struct matrix *distances, const struct grouping *grouping);
 
+/*
+ * The same as a mean over groups, of which each counts as much as another: one group that holds what does not belong together shows, however
+ * small it is. A node alone has nothing inside of its group: what is usual inside of groups takes the place, so that who was cut off from its neighbours
+ * counts 0 and who really stands alone counts much. 0: all are alone, or there is one group; NAN: no memory.
+ */
+double silhouette_of_groups(const struct matrix *distances, const struct grouping *grouping);
+
 #endif
