@@ -126,6 +126,78 @@ static void test_polish(struct rng *rng, uint64_t seed)
 	CHECK_MSG(found >= 15, "%u of 30 random groupings were polished to the truth", found);
 }
 
+/*
+ * How much of the measurement a grouping explains, from its definition: the pattern of pairs inside of groups, less what own
+ * parts of it explain (found by turns, not by the formula), is what the affinities are projected on.
+ */
+static double projection(const struct affinity *affinity, const uint32_t *group_of)
+{
+	uint32_t n = affinity->nodes;
+	double own[NODES] = {0}, length = 0, sum = 0;
+
+	for (int turn = 0; turn < 40; turn++) {
+		for (uint32_t i = 0; i < n; i++) {
+			double rest = 0;
+
+			for (uint32_t j = 0; j < n; j++)
+				rest += j == i ? 0 : (group_of[i] == group_of[j]) - own[j];
+			own[i] = rest / (n - 1);
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			double pattern = (group_of[i] == group_of[j]) - own[i] - own[j];
+
+			length += pattern * pattern;
+			sum += pattern * affinity->of[i * n + j];
+		}
+	}
+	return length > 1e-9 ? sum / sqrt(length) : 0;
+}
+
+/* Distances without any structure, too: polishing explains more than before, and no exchange, nor a move that sizes allow, would explain more still. */
+static void test_polish_climbs(struct rng *rng, uint64_t seed)
+{
+	struct affinity affinity;
+	struct matrix matrix;
+	struct error err;
+
+	for (uint64_t turn = 0; turn < 40; turn++) {
+		uint32_t racks = 2 + (uint32_t)rng_below(rng, 4), moves, sizes[NODES];
+		struct grouping grouping;
+
+		make(rng, turn % 2 ? racks : 1, 3, 10, &matrix);
+		CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK);
+		CHECK(grouping_random(&grouping, NODES, racks, seed + turn, &err) == ESP_OK);
+		double before = projection(&affinity, grouping.group_of);
+		CHECK(affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK);
+		double after = projection(&affinity, grouping.group_of);
+		CHECK_MSG(moves == 0 ? after == before : after > before, "turn %llu: %u moves from %g to %g", (unsigned long long)turn, moves, before, after);
+		grouping_sizes(&grouping, sizes);
+		for (uint32_t i = 0; i < NODES; i++) {
+			uint32_t from = grouping.group_of[i];
+
+			for (uint32_t to = 0; to < grouping.count && sizes[from] > 2; to++) {
+				grouping.group_of[i] = to;
+				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after), "turn %llu: node %u to group %u", (unsigned long long)turn, i, to);
+			}
+			grouping.group_of[i] = from;
+			for (uint32_t j = 0; j < i; j++) {
+				uint32_t other = grouping.group_of[j];
+
+				grouping.group_of[i] = other;
+				grouping.group_of[j] = from;
+				CHECK_MSG(projection(&affinity, grouping.group_of) < after + 1e-6 * fabs(after), "turn %llu: %u and %u", (unsigned long long)turn, i, j);
+				grouping.group_of[i] = from;
+				grouping.group_of[j] = other;
+			}
+		}
+		grouping_fini(&grouping);
+		affinity_fini(&affinity);
+		matrix_fini(&matrix);
+	}
+}
+
 /* Too few nodes to say anything. */
 static void test_few(void)
 {
@@ -154,6 +226,7 @@ int main(int argc, char **argv)
 	test_judge(&rng);
 	test_exact(&rng);
 	test_polish(&rng, seed);
+	test_polish_climbs(&rng, seed);
 	test_few();
 	return 0;
 }
