@@ -64,6 +64,7 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 
 	*out = (struct discovered){0};
 	options.seed = seed;
+	options.ratios = true; /* as espalier probe has it */
 	if (status == ESP_OK)
 		status = candidates_make(config->by == FIND_BY_BANDWIDTH ? &rates : &latency, &options, &candidates, err);
 	if (status == ESP_OK)

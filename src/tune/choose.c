@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES 65536u /* of a call that is compared, unless every node then has less than one */
-#define NEAR 1.01          /* costs that differ by less are the same */
-
 /* ---- the order of the nodes, and their groups ---- */
 
 /* A node and what is above it, from the root down; then TOPOLOGY_NONE. */
@@ -268,81 +265,4 @@ const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wis
 	if (out_seconds)
 		*out_seconds = best_seconds;
 	return best;
-}
-
-/* ---- groupings ---- */
-
-/* The nodes group by group. */
-static void order_by_groups(const uint32_t *group_of, uint32_t nodes, uint32_t groups, uint32_t *first, uint32_t *out_order)
-{
-	memset(first, 0, (nodes + 1) * sizeof(*first));
-	for (uint32_t i = 0; i < nodes; i++)
-		first[group_of[i] + 1]++;
-	for (uint32_t g = 1; g < groups; g++)
-		first[g] += first[g - 1];
-	for (uint32_t i = 0; i < nodes; i++)
-		out_order[first[group_of[i]]++] = i;
-}
-
-/* The fastest plan that the groups allow. */
-static enum esp_status cost_grouping(const struct tune_network *network, const uint32_t *group_of, uint64_t bytes,
-                                     const uint32_t *order, double *out_seconds, struct error *err)
-{
-	static const char *const names[] = {"two-level", "ring", "halving-doubling"};
-	uint64_t share = bytes / network->nodes, chunk = share > CHUNK_BYTES ? CHUNK_BYTES : share ? share : 1;
-	enum esp_status status = ESP_OK;
-
-	for (uint32_t i = 0; status == ESP_OK && i < sizeof(names) / sizeof(names[0]); i++) {
-		struct tune_load load;
-
-		struct plan_spec how = {
-			.chunks = {.collective = PLAN_ALLREDUCE}, .order = i == 0 ? NULL : order, .group_of = i == 0 ? group_of : NULL,
-		};
-
-		status = tune_load_planner(plan_planner_find(names[i]), &how, network, &load, err);
-		double seconds = status == ESP_OK ? tune_seconds(&load, bytes, chunk) : 0;
-		if (i == 0 || seconds < *out_seconds)
-			*out_seconds = seconds;
-	}
-	return status;
-}
-
-enum esp_status tune_choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
-                                     uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
-{
-	uint32_t nodes = network->nodes, best_groups = 0;
-	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
-	double best = 0;
-	enum esp_status status = ESP_OK;
-
-	*out_best = 0;
-	if (!order || !first) {
-		free(order);
-		free(first);
-		return error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
-	}
-	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
-		uint32_t groups = 0;
-		double seconds = 0;
-
-		for (uint32_t node = 0; node < nodes; node++)
-			groups = groupings[i][node] >= groups ? groupings[i][node] + 1 : groups;
-		if (groups > nodes) {
-			status = error_set(err, ESP_EINVAL, "grouping %u has %u groups of %u nodes", i, groups, nodes);
-			break;
-		}
-		order_by_groups(groupings[i], nodes, groups, first, order);
-		status = cost_grouping(network, groupings[i], bytes, order, &seconds, err);
-		if (out_seconds)
-			out_seconds[i] = seconds;
-		bool is_better = i == 0 || seconds * NEAR < best || (seconds < best * NEAR && groups < best_groups);
-		if (status == ESP_OK && is_better) {
-			best = seconds;
-			best_groups = groups;
-			*out_best = i;
-		}
-	}
-	free(order);
-	free(first);
-	return status;
 }

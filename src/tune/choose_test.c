@@ -172,6 +172,49 @@ static void groupings(struct rng *rng)
 	}
 }
 
+#define MANY 24u
+
+/*
+ * Latency alone: 24 nodes in two rows of three racks of four, 10 inside of a rack, 14 in a row, 30 beyond. Racks, not rows, whose gap is the
+ * widest, and not halves of racks, which would be near each other in the most pairs; the finest is not the best. Without any structure: as few groups as there are to choose from.
+ */
+static void groupings_by_latency(struct rng *rng)
+{
+	for (int round = 0; round < 20; round++) {
+		double latency[MANY * MANY], seconds[6];
+		uint32_t place[MANY], candidates[6][MANY], best, again;
+		const uint32_t *list[6];
+		struct error err;
+		struct tune_network network = {.nodes = MANY, .latency = latency};
+		bool is_flat = round % 4 == 3;
+
+		for (uint32_t i = 0; i < MANY; i++) { /* any order */
+			uint32_t other = (uint32_t)rng_below(rng, i + 1);
+
+			place[i] = place[other];
+			place[other] = i;
+		}
+		for (uint32_t i = 0; i < MANY; i++) {
+			for (uint32_t k = 0; k <= i; k++) {
+				double far = is_flat || place[i] / 4 == place[k] / 4 ? 10 : place[i] / 12 == place[k] / 12 ? 14 : 30;
+
+				latency[MANY * i + k] = latency[MANY * k + i] = i == k ? 0 : (far + 2 * rng_unit(rng)) * 1e-6;
+			}
+			candidates[0][i] = place[i] / 12;
+			candidates[1][i] = place[i] / 4;
+			candidates[2][i] = place[i] / 2;
+			candidates[3][i] = place[i] % 6;
+			candidates[4][i] = place[i] / 8;
+			candidates[5][i] = 0;
+		}
+		for (uint32_t i = 0; i < 6; i++)
+			list[i] = candidates[i];
+		CHECK(tune_choose_grouping(&network, list, 6, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK_MSG(best == (is_flat ? 5 : 1), "%u in round %d", best, round);
+		CHECK(tune_choose_grouping(&network, list, 6, 100 << 20, &again, seconds, &err) == ESP_OK && again == best && seconds[best] > 0);
+	}
+}
+
 int main(void)
 {
 	struct rng rng;
@@ -182,5 +225,6 @@ int main(void)
 	shared_hosts();
 	collectives();
 	groupings(&rng);
+	groupings_by_latency(&rng);
 	return 0;
 }
