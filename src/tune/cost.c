@@ -23,6 +23,7 @@ struct walk {
 	double *delay;     /* by round: the longest    */
 	uint64_t *messages; /* by node, out and in     */
 	uint64_t *of_chunk; /* the same, of the chunk  */
+	double *byte_means, *latency_means; /* of the rows of what was measured, for pairs that are not known; NULL: a topology */
 	uint64_t chunk, peak;
 	bool failed;       /* out of memory            */
 };
@@ -43,18 +44,35 @@ static double row_mean(const double *row, uint32_t nodes, uint32_t self)
 	return count ? sum / count : 0;
 }
 
-static double distance(const struct tune_network *network, const double *matrix, uint32_t from, uint32_t to)
+/* NULL: no memory. */
+static double *row_means(const double *matrix, uint32_t nodes)
 {
-	const double *row = &matrix[(size_t)from * network->nodes];
+	double *means = calloc(nodes, sizeof(*means));
 
-	return isnan(row[to]) ? row_mean(row, network->nodes, from) : row[to];
+	for (uint32_t i = 0; means && i < nodes; i++)
+		means[i] = row_mean(&matrix[(size_t)i * nodes], nodes, i);
+	return means;
 }
 
-static double byte_distance(const struct tune_network *network, uint32_t from, uint32_t to)
+static double distance(const double *matrix, const double *means, uint32_t nodes, uint32_t from, uint32_t to)
 {
+	double known = matrix[(size_t)from * nodes + to];
+
+	return isnan(known) ? means[from] : known;
+}
+
+static double latency_between(const struct walk *walk, uint32_t from, uint32_t to)
+{
+	return distance(walk->network->latency, walk->latency_means, walk->network->nodes, from, to);
+}
+
+static double byte_distance(const struct walk *walk, uint32_t from, uint32_t to)
+{
+	const struct tune_network *network = walk->network;
+
 	if (network->seconds_per_byte)
-		return distance(network, network->seconds_per_byte, from, to);
-	return 2 * distance(network, network->latency, from, to) / WINDOW_BYTES;
+		return distance(network->seconds_per_byte, walk->byte_means, network->nodes, from, to);
+	return 2 * latency_between(walk, from, to) / WINDOW_BYTES;
 }
 
 /* ---- the walk ---- */
@@ -100,11 +118,11 @@ static double load_links(struct walk *walk, uint64_t chunk, uint32_t from, uint3
 static double load_pair(struct walk *walk, uint32_t from, uint32_t to, uint64_t bytes, double *row)
 {
 	const struct tune_network *network = walk->network;
-	double seconds = (double)bytes * byte_distance(network, from, to);
+	double seconds = (double)bytes * byte_distance(walk, from, to);
 
 	row[from] += seconds;
 	row[network->nodes + to] += seconds;
-	return network->latency ? distance(network, network->latency, from, to) : 0;
+	return network->latency ? latency_between(walk, from, to) : 0;
 }
 
 static void count_message(struct walk *walk, uint64_t chunk, uint32_t node)
@@ -143,7 +161,12 @@ static bool walk_init(struct walk *walk, const struct tune_network *network)
 	walk->resources = network->topology ? network->topology->link_count : 2 * network->nodes;
 	walk->messages = calloc(network->nodes, sizeof(*walk->messages));
 	walk->of_chunk = calloc(network->nodes, sizeof(*walk->of_chunk));
-	return walk->messages && walk->of_chunk;
+	bool has_bytes = !network->topology && network->seconds_per_byte, has_latency = !network->topology && network->latency;
+	if (has_bytes)
+		walk->byte_means = row_means(network->seconds_per_byte, network->nodes);
+	if (has_latency)
+		walk->latency_means = row_means(network->latency, network->nodes);
+	return walk->messages && walk->of_chunk && (walk->byte_means || !has_bytes) && (walk->latency_means || !has_latency);
 }
 
 static void walk_fini(struct walk *walk)
@@ -154,6 +177,8 @@ static void walk_fini(struct walk *walk)
 	free(walk->delay);
 	free(walk->messages);
 	free(walk->of_chunk);
+	free(walk->byte_means);
+	free(walk->latency_means);
 }
 
 /* ---- what it adds up to ---- */
