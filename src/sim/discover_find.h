@@ -19,7 +19,7 @@ struct find_config {
 
 struct discovered {
 	struct grouping root;   /* as the paper has it: round(sqrt(n)) groups         */
-	struct grouping chosen; /* of any number, by the cost model fed with the readings */
+	struct grouping chosen; /* of any number, by what the readings say (tune/choose.h) */
 };
 
 /* Reads by the seed and groups. ESP_ENOMEM and what the parts say. */
