@@ -23,11 +23,11 @@ static struct run *slab_run(const struct run_slab *slab, uint32_t index)
 	return (struct run *)(void *)(slab->runs + index * slab->run_bytes);
 }
 
-/* Memory for several at a time, the more the more there are; that of large ones one by one. */
+/* As many again as there are of this size; large ones one by one. */
 static bool add_runs(struct exec *exec, uint32_t class)
 {
 	size_t bytes = class_bytes(class);
-	uint32_t count = exec->run_count < RUNS_FIRST ? RUNS_FIRST : exec->run_count < RUNS_MOST ? exec->run_count : RUNS_MOST;
+	uint32_t made = exec->run_made[class], count = made == 0 ? RUNS_FIRST : made < RUNS_MOST ? made : RUNS_MOST;
 
 	if (bytes > RUN_SHARED)
 		count = 1;
@@ -40,7 +40,7 @@ static bool add_runs(struct exec *exec, uint32_t class)
 	slab->count = count;
 	slab->next = exec->slabs_of_runs;
 	exec->slabs_of_runs = slab;
-	exec->run_count += count;
+	exec->run_made[class] += count;
 	for (uint32_t i = count; i-- > 0;) {
 		struct run *run = slab_run(slab, i);
 

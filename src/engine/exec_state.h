@@ -153,7 +153,7 @@ struct lap {
 
 /* Chunks in flight come from slabs of one size. */
 #define RUN_CLASSES 32u
-#define RUNS_FIRST 4u    /* that are made at a time */
+#define RUNS_FIRST 2u    /* that are made at a time */
 #define RUNS_MOST 32u
 #define RUN_SHARED 4096u /* larger ones are made one by one */
 struct run_slab {
@@ -202,9 +202,9 @@ struct exec {
 	/* Made by the first call. */
 	uint8_t *staging; /* where bytes land that are added as they come */
 	struct run_slab *slabs_of_runs;
-	uint32_t run_count; /* that were made */
 	uint32_t active; /* chunks in flight */
 	struct run *run_free[RUN_CLASSES]; /* by size */
+	uint32_t run_made[RUN_CLASSES];
 	struct lap lap;
 	struct plan_row row;
 
