@@ -384,17 +384,20 @@ static void forgive_delay(struct presence *presence, uint64_t late_ns, uint64_t 
 	}
 }
 
-/* Has nothing come from it for too long, in any way? */
-static bool is_silent(struct presence *presence, uint32_t rank, uint64_t now)
+/* Of one without a word for too long: if something else comes from it, it has as much time again. Returns when that is over. */
+static uint64_t silent_at(struct presence *presence, uint32_t rank, uint64_t now, bool *out_has_signs)
 {
-	const struct member *member = &presence->all[rank];
+	uint64_t heard_ns = presence->all[rank].heard_ns, silence = silence_ns(presence);
 
-	if (now >= member->heard_ns + silence_ns(presence) && presence->events->last_sign) {
-		uint64_t sign_ns = presence->events->last_sign(presence->context, rank);
-
-		presence_heard(presence, rank, sign_ns < now ? sign_ns : now);
-	}
-	return now >= member->heard_ns + silence_ns(presence);
+	*out_has_signs = false;
+	if (now < heard_ns + silence || !presence->events->last_sign)
+		return heard_ns + silence;
+	uint64_t sign_ns = presence->events->last_sign(presence->context, rank);
+	sign_ns = sign_ns < now ? sign_ns : now;
+	*out_has_signs = sign_ns > heard_ns;
+	if (!*out_has_signs)
+		return heard_ns + silence;
+	return sign_ns < heard_ns + silence ? sign_ns + silence : heard_ns + 2 * silence;
 }
 
 /* Returns when to look at it next. */
@@ -406,9 +409,11 @@ static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 
 	if (member->fate != FATE_HERE || (!member->is_next && !member->is_before))
 		return next;
-	if (is_silent(presence, rank, now)) {
-		snprintf(how, sizeof(how), "rank %u has heard nothing of it for %.1f s: it is stopped, or cut off", presence->self,
-		         (double)(now - member->heard_ns) / (double)NS_PER_S);
+	bool has_signs;
+	uint64_t end_ns = silent_at(presence, rank, now, &has_signs);
+	if (now >= end_ns) {
+		snprintf(how, sizeof(how), "rank %u has heard %s of it for %.1f s: it is stopped%s", presence->self, has_signs ? "no word" : "nothing",
+		         (double)(now - member->heard_ns) / (double)NS_PER_S, has_signs ? "" : ", or cut off");
 		presence_accuse(presence, rank, how, now);
 		return next;
 	}
@@ -416,7 +421,7 @@ static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 	uint64_t pause = member->is_next ? beat_ns(presence) : beat_ns(presence) + beat_ns(presence) / 2;
 	if (member->told_ns == 0 || now >= member->told_ns + pause)
 		send_beat(presence, rank, member->is_next ? CONTROL_BEAT : CONTROL_ECHO, false, now);
-	next = member->heard_ns + silence_ns(presence);
+	next = end_ns;
 	next = member->told_ns + pause < next ? member->told_ns + pause : next;
 	return next;
 }

@@ -13,7 +13,7 @@
  * Silence is what was not heard by somebody who listened. The time by which a rank itself is late, as it gets no processor, counts against
  * nobody, and if it was stopped it forgives everybody first. And beats are small messages on a connection of their own, which
  * a network that others fill may hold up for long although both ends are there; so before a rank is accused its owner is asked whether
- * anything else has come from it.
+ * anything else has come from it. If so it has twice the time, and no more: what the kernel of a stopped process still had to send comes too.
  *
  * There are two kinds of bad news, and both are passed on by all to all, once: a rank is *gone* (its connection was closed: the
  * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Who is gone

@@ -166,38 +166,47 @@ static void accuses_in_time(void)
 	presence_fini(&presence);
 }
 
-/* Beats are held up, and data comes: as long as it does nobody is accused; when it ends, silence counts from its end. */
+/* Words are held up for 1.7 s each time, and data comes: that is slow, and no more. */
 static void believes_data(void)
 {
+	struct control_msg beat = message(CONTROL_BEAT, 1, 0);
 	struct presence presence;
 	struct owner owner = {0};
-	uint64_t now = NS_PER_S;
+	uint64_t now = NS_PER_S, word = now;
 
 	begin_pair(&presence, &owner, now);
 	for (; now < 20 * NS_PER_S; now += 50 * MS) {
 		owner.sign_ns = now - 20 * MS;
+		if (now - word >= 1700 * MS) {
+			CHECK(presence_message(&presence, 1, &beat, now));
+			word = now;
+		}
 		(void)presence_turn(&presence, now);
 		CHECK(!is_given_up(&presence));
 	}
-	uint64_t end = owner.sign_ns + 875 * MS;
-	listen_until(&presence, now, end - 1);
-	CHECK(!is_given_up(&presence));
-	listen_until(&presence, end, end + 1);
-	CHECK(is_given_up(&presence));
 	presence_fini(&presence);
 }
 
-/* A sign from the time to come, as two clocks may have it, is one from now. */
-static void believes_no_future(void)
+/* If data ends, silence counts from its end; if it comes for ever, and no word, it is what was sent before a stop. */
+static void believes_data_for_a_while(void)
 {
 	struct presence presence;
-	struct owner owner = {.sign_ns = 100 * NS_PER_S};
+	struct owner owner = {0};
 
 	begin_pair(&presence, &owner, NS_PER_S);
-	listen_until(&presence, NS_PER_S, NS_PER_S + 875 * MS);
+	owner.sign_ns = NS_PER_S + 300 * MS;
+	listen_until(&presence, NS_PER_S, NS_PER_S + 1174 * MS);
 	CHECK(!is_given_up(&presence));
-	owner.sign_ns = 0;
-	listen_until(&presence, NS_PER_S + 875 * MS, NS_PER_S + 1750 * MS);
+	listen_until(&presence, NS_PER_S + 1175 * MS, NS_PER_S + 1176 * MS);
+	CHECK(is_given_up(&presence));
+	CHECK(strstr(presence.all[1].how, "no word of it for 1.2 s: it is stopped") != NULL);
+	presence_fini(&presence);
+
+	begin_pair(&presence, &owner, NS_PER_S);
+	owner.sign_ns = UINT64_MAX;
+	listen_until(&presence, NS_PER_S, NS_PER_S + 1749 * MS);
+	CHECK(!is_given_up(&presence));
+	listen_until(&presence, NS_PER_S + 1750 * MS, NS_PER_S + 1751 * MS);
 	CHECK(is_given_up(&presence));
 	presence_fini(&presence);
 }
@@ -275,7 +284,7 @@ int main(void)
 	does_not_listen_to_who_was_left_out();
 	accuses_in_time();
 	believes_data();
-	believes_no_future();
+	believes_data_for_a_while();
 	does_not_count_own_delay();
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));

@@ -16,6 +16,10 @@
 
 #define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
 #define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
+#define PACE_MS 1000 /* the least that the kernel takes */
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* of Linux; the C library's header may not have it yet */
+#endif
 #define IN_MOST 16u /* messages that are received at a time: when all leave there are thousands */
 /* More than this queued for one peer: it does not read, and is given up. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
@@ -205,6 +209,8 @@ void link_keep_pace(int fd, bool on)
 	int value = on;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &value, sizeof(value));
+	value = on ? PACE_MS : 120000; /* the kernel's own limit. One before 6.15 does not know this */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, sizeof(value));
 }
 
 void link_greet(struct link *link, const struct handshake_config *config)

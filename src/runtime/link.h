@@ -96,7 +96,8 @@ uint32_t link_rail(const struct link *link, const struct link_ways *ways);
 /*
  * A word that gets lost is all that is under way on a control connection, or in a handshake, so nothing but the retransmission timer brings
  * it back, and that doubles each time: five losses in a row on a link that others fill are six seconds of silence. Where as little as this is
- * under way the kernel can be asked to try again at an even pace first. What is accepted has it from its port.
+ * under way the kernel can be asked to try again at an even pace, some times or, from Linux 6.15 on, for ever. What is accepted has it from
+ * its port.
  */
 void link_keep_pace(int fd, bool on);
 /* The connection stands, or was accepted: the handshake begins. */

@@ -457,7 +457,7 @@ static void plan_cut(struct world *world, bool heals)
 	}
 }
 
-/* Some words of a rank to another are late by up to three intervals. */
+/* Some words of a rank to another are late by up to one and a half intervals. */
 static void plan_hunger(struct world *world)
 {
 	uint32_t size = world->options.size;
@@ -469,7 +469,7 @@ static void plan_hunger(struct world *world)
 			continue;
 		plan_fault(world, starve);
 		starve.kind = FAULT_FEED;
-		starve.due_ns += 1 + rng_below(&world->rng, 3 * world->options.interval_ns);
+		starve.due_ns += 1 + rng_below(&world->rng, 3 * world->options.interval_ns / 2);
 		plan_fault(world, starve);
 	}
 }
