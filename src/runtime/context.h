@@ -122,6 +122,7 @@ struct context {
 	/* The steward's alone. */
 	struct presence presence;
 	bool shrink_has_news;     /* see shrink_hear()                                  */
+	uint64_t *dials_heard;    /* by rank: the last word of it that it dials somebody, by its own clock. The steward's alone */
 	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
 	uint32_t news_next;
 

@@ -154,8 +154,9 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 
 	pthread_mutex_lock(&context->lock);
 	unreached_note(&context->unreached, peer, way, by_kernel);
+	bool tells = unreached_tells(&context->unreached, peer, msg.sequence);
 	pthread_mutex_unlock(&context->lock);
-	if (context_is_news(context, &msg))
+	if (tells && context_is_news(context, &msg))
 		steward_send_all(context->steward, &msg);
 }
 
@@ -165,13 +166,14 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 bool context_is_news(struct context *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
-	bool is_moment = is_absence || msg->type == CONTROL_DIALS;
 	uint8_t name[36];
 
+	if (msg->type == CONTROL_DIALS) /* there may be more than are kept here */
+		return unreached_is_news(context->dials_heard, context->size, msg->first, msg->sequence);
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
-	bytes_put64(name + 12, is_moment ? msg->sequence : 0);
+	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
 	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
 	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
 	uint32_t digest = crc32c(msg->type, name, sizeof(name));
@@ -264,9 +266,11 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 			steward_send_all(context->steward, msg);
 		break;
 	case CONTROL_DIALS:
+		if (!context_is_news(context, msg))
+			break;
 		if (msg->about == context->rank)
 			on_dialled(context, msg->from);
-		else if (context_is_news(context, msg))
+		else
 			steward_send_all(context->steward, msg);
 		break;
 	case CONTROL_OFF:

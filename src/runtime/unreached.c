@@ -26,6 +26,33 @@ void unreached_note(struct unreached_list *list, uint32_t rank, const char *way,
 	snprintf(at->way, sizeof(at->way), "%s", way);
 }
 
+bool unreached_tells(struct unreached_list *list, uint32_t rank, uint64_t now_ns)
+{
+	uint32_t recent = 0;
+
+	for (uint32_t i = 0; i < UNREACHED_WORDS; i++) {
+		bool is_recent = list->told_ns[i] != 0 && now_ns < list->told_ns[i] + UNREACHED_HOLDS_NS;
+
+		if (is_recent && list->told[i] == rank)
+			return false;
+		recent += is_recent;
+	}
+	if (recent == UNREACHED_WORDS) /* others have as much to say of it */
+		return false;
+	list->told[list->next] = rank;
+	list->told_ns[list->next] = now_ns;
+	list->next = (list->next + 1) % UNREACHED_WORDS;
+	return true;
+}
+
+bool unreached_is_news(uint64_t *heard, uint32_t size, uint32_t by, uint64_t at_ns)
+{
+	if (by >= size || at_ns <= heard[by])
+		return false;
+	heard[by] = at_ns;
+	return true;
+}
+
 void unreached_forget(struct unreached_list *list, uint32_t rank)
 {
 	struct unreached *at = find(list, rank);

@@ -5,11 +5,57 @@
 
 #include "base/check.h"
 
+/* Word of a rank once in a while, and not of too many: whatever happens, so many words in so long a time at the most. */
+static void tells_seldom(void)
+{
+	struct unreached_list list = {0};
+	uint32_t told = 0;
+
+	CHECK(unreached_tells(&list, 3, NS_PER_S));
+	CHECK(!unreached_tells(&list, 3, NS_PER_S) && !unreached_tells(&list, 3, NS_PER_S + UNREACHED_HOLDS_NS - 1));
+	CHECK(unreached_tells(&list, 3, NS_PER_S + UNREACHED_HOLDS_NS) && unreached_tells(&list, 4, NS_PER_S + UNREACHED_HOLDS_NS));
+	list = (struct unreached_list){0};
+	for (uint64_t now = NS_PER_S; now < NS_PER_S + 10 * UNREACHED_HOLDS_NS; now += 7 * NS_PER_MS)
+		told += unreached_tells(&list, (uint32_t)(now / NS_PER_MS % 31), now);
+	CHECK_MSG(told >= 9 * UNREACHED_WORDS && told <= 10 * UNREACHED_WORDS, "%u words", told);
+}
+
+/* Sixteen ranks in a ring and across pass all words on, and there are many under way: each word is passed on by each of them once at the most. */
+static void passes_on_once(void)
+{
+	enum { RANKS = 16, WORDS = 200, ROOM = 1 << 18 };
+	static struct { uint32_t to, by; uint64_t at; } queue[ROOM];
+	static uint64_t heard[RANKS][RANKS];
+	uint32_t first = 0, last = 0, passed = 0;
+
+	for (uint32_t i = 0; i < RANKS * WORDS; i++) { /* all at once, as on a network where words take long */
+		queue[last].to = queue[last].by = i % RANKS;
+		queue[last++].at = 1 + i / RANKS;
+	}
+	for (; first < last; first++) {
+		if (!unreached_is_news(heard[queue[first].to], RANKS, queue[first].by, queue[first].at))
+			continue;
+		passed++;
+		for (uint32_t step = 1; step < RANKS; step *= 2) {
+			CHECK(last < ROOM);
+			queue[last].to = (queue[first].to + step) % RANKS;
+			queue[last].by = queue[first].by;
+			queue[last++].at = queue[first].at;
+		}
+	}
+	CHECK(passed <= RANKS * RANKS * WORDS);
+	for (uint32_t i = 0; i < RANKS; i++)
+		CHECK_U64(heard[i][(i + 5) % RANKS], WORDS); /* the last one has come everywhere */
+	CHECK(!unreached_is_news(heard[0], RANKS, RANKS, 1000)); /* no such rank */
+}
+
 int main(void)
 {
 	struct unreached_list list = {0};
 	char text[CONTROL_TEXT], way[ROUTE_TEXT];
 
+	tells_seldom();
+	passes_on_once();
 	CHECK(!unreached_find(&list, 3));
 	unreached_forget(&list, 3);
 	unreached_note(&list, 3, "10.0.0.2 port 4711", false);
