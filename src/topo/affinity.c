@@ -68,11 +68,11 @@ static void take_rest(struct affinity *affinity, const struct matrix *matrix, do
 	}
 }
 
-enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, struct error *err)
+enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways, struct error *err)
 {
 	uint32_t n = matrix->size;
 
-	*affinity = (struct affinity){.nodes = n, .matrix = matrix};
+	*affinity = (struct affinity){.nodes = n, .matrix = matrix, .ways = ways};
 	affinity->of = calloc((size_t)n * n, sizeof(*affinity->of));
 	affinity->own = calloc(n, sizeof(*affinity->own));
 	if (!affinity->own || !affinity->of) {

@@ -19,14 +19,20 @@ struct affinity {
 	double *own;     /* what was taken out: the nodes' own parts */
 	double noise;    /* the deviation of single pairs with one group, and the logarithm of the likelihood with it */
 	double likelihood;
+	bool ways;       /* see affinity_init()                      */
 };
 
-/* matrix passes matrix_check() and outlives it. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, struct error *err);
+/*
+ * matrix passes matrix_check() and outlives it. ways: for what was measured on a network that others use. Every group has a way out of its own then,
+ * and the gap between two groups is the sum of their ways: where others fill the uplink of one rack, all is far from it. And noise
+ * is not the same in both directions: what is disturbed looks further than it is, and hardly anything looks nearer, so that two nodes that are
+ * near each other weigh more than two that are far; what is as far as anything may have been cut off there, and be further. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status affinity_init(struct affinity *affinity, const struct matrix *matrix, bool ways, struct error *err);
 void affinity_fini(struct affinity *affinity); /* of zeros: nothing happens */
 
 struct affinity_verdict {
-	double gap;      /* how much further other groups are; 0 for one group                                            */
+	double gap;      /* how much further other groups are, in the mean; 0 for one group                               */
 	double noise;    /* the deviation of single pairs that is left                                                    */
 	double evidence; /* how much shorter the description of the measurement becomes by the grouping, in nats (the natural
 	                  * logarithm of odds), its own description paid for; 0 for one group, below 0: it is not worth it */
@@ -38,6 +44,14 @@ struct affinity_verdict {
  */
 ESP_CHECKED enum esp_status affinity_judge(const struct affinity *affinity, const struct grouping *grouping,
                                            struct affinity_verdict *out, struct error *err);
+
+/*
+ * What speaks for other groupings, those in which one node is somewhere else: in another group, or alone. *out_odds: the sum of their odds
+ * against this one, by the own parts, gaps and noise that fit this one: 0 if every node is certain, more than 1 if some are likely to be
+ * wrong; 0 for one group. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status affinity_rivals(const struct affinity *affinity, const struct grouping *grouping, double *out_odds,
+                                            struct error *err);
 
 /*
  * Moves single nodes to other groups, and exchanges two, as long as that explains more and no group gets fewer than least

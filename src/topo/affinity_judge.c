@@ -179,6 +179,9 @@ static void model_fini(struct model *model)
 enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err)
 {
 	struct model model;
+
+	if (affinity->ways)
+		return affinity_ways_one(affinity, err);
 	enum esp_status status = model_init(&model, affinity, NULL, err);
 
 	if (status == ESP_OK) {
@@ -235,6 +238,8 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
 	struct model model;
 	double known = (double)matrix_known(affinity->matrix), freedom = known - affinity->nodes;
 
+	if (affinity->ways)
+		return affinity_ways_judge(affinity, grouping, out, err);
 	*out = (struct affinity_verdict){.noise = affinity->noise};
 	if (grouping->count == 1 || affinity->nodes < AFFINITY_NODES_LEAST || freedom <= 1)
 		return ESP_OK;

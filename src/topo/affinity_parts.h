@@ -1,5 +1,5 @@
 /*
- * affinity_parts.h - what affinity.c and affinity_judge.c share.
+ * affinity_parts.h - what affinity.c, affinity_judge.c and affinity_ways.c share.
  */
 #ifndef TOPO_AFFINITY_PARTS_H
 #define TOPO_AFFINITY_PARTS_H
@@ -10,5 +10,10 @@
 
 /* Fills noise and likelihood: what all other groupings are compared with. */
 ESP_CHECKED enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err);
+
+/* The same, and affinity_judge(), for what was measured on a network that others use. */
+ESP_CHECKED enum esp_status affinity_ways_one(struct affinity *affinity, struct error *err);
+ESP_CHECKED enum esp_status affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
+                                                struct error *err);
 
 #endif

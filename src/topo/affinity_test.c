@@ -46,7 +46,7 @@ static void test_judge(struct rng *rng)
 		matrix_set(&matrix, 2, 3, 500);
 		matrix_set(&matrix, 8, 12, 100);
 		matrix_set(&matrix, 1, 5, NAN);
-		CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK);
+		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		for (uint32_t count = 1; count <= 8; count *= 2) {
 			struct grouping grouping = racks_of(count);
 
@@ -74,7 +74,7 @@ static void test_exact(struct rng *rng)
 	struct error err;
 
 	make(rng, 4, 6, 0, &matrix);
-	CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 	CHECK_MSG(isfinite(verdict.evidence) && verdict.evidence > 100 && fabs(verdict.gap - 6) < 0.1, "evidence %g, gap %g", verdict.evidence,
 	          verdict.gap);
 	affinity_fini(&affinity);
@@ -82,7 +82,7 @@ static void test_exact(struct rng *rng)
 		for (uint32_t j = 0; j < i; j++)
 			matrix_set(&matrix, i, j, 7); /* all the same */
 	}
-	CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+	CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 	CHECK_MSG(verdict.evidence < 0, "%g", verdict.evidence);
 	affinity_fini(&affinity);
 	matrix_fini(&matrix);
@@ -102,7 +102,7 @@ static void test_polish(struct rng *rng, uint64_t seed)
 		struct grouping truth = racks_of(racks), grouping;
 
 		make(rng, racks, 6, 3, &matrix);
-		CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK);
+		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		CHECK(grouping_random(&grouping, NODES, racks, seed + turn, &err) == ESP_OK);
 		CHECK(affinity_polish(&affinity, 1, &grouping, &moves, &err) == ESP_OK);
 		found += grouping_equal(&grouping, &truth);
@@ -167,7 +167,7 @@ static void test_polish_climbs(struct rng *rng, uint64_t seed)
 		struct grouping grouping;
 
 		make(rng, turn % 2 ? racks : 1, 3, 10, &matrix);
-		CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK);
+		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK);
 		CHECK(grouping_random(&grouping, NODES, racks, seed + turn, &err) == ESP_OK);
 		double before = projection(&affinity, grouping.group_of);
 		CHECK(affinity_polish(&affinity, 2, &grouping, &moves, &err) == ESP_OK);
@@ -209,7 +209,7 @@ static void test_few(void)
 		struct error err;
 
 		CHECK(matrix_init(&matrix, nodes, &err) == ESP_OK && grouping_random(&grouping, nodes, nodes > 1 ? 2 : 1, 1, &err) == ESP_OK);
-		CHECK(affinity_init(&affinity, &matrix, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
+		CHECK(affinity_init(&affinity, &matrix, false, &err) == ESP_OK && affinity_judge(&affinity, &grouping, &verdict, &err) == ESP_OK);
 		CHECK(verdict.evidence <= 0 && affinity_polish(&affinity, 1, &grouping, NULL, &err) == ESP_OK);
 		grouping_fini(&grouping);
 		affinity_fini(&affinity);

@@ -1,4 +1,4 @@
-#include "topo/candidates.h"
+#include "topo/candidates_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -268,19 +268,26 @@ static void take_logarithms(struct matrix *matrix)
 		matrix->at[i] = matrix->at[i] > 0 ? log(matrix->at[i] / least) : matrix->at[i]; /* 0 and NAN stay */
 }
 
+enum esp_status candidates_clean(const struct matrix *matrix, const struct candidates_options *options, struct matrix *out, struct error *err)
+{
+	enum esp_status status = matrix_copy(out, matrix, err);
+
+	if (status == ESP_OK && options->ratios)
+		take_logarithms(out);
+	if (status == ESP_OK && !options->keep_outliers)
+		status = clean_fence(out, NULL, err);
+	return status;
+}
+
 /* The distances that are grouped: cleaned, then as affinities and as points. */
 static enum esp_status prepare(struct search *search, const struct matrix *matrix)
 {
 	struct embed_options how = search->options.embed;
 	struct embedding *embedding = &search->out->embedding;
-	enum esp_status status = matrix_copy(&search->cleaned, matrix, search->err);
+	enum esp_status status = candidates_clean(matrix, &search->options, &search->cleaned, search->err);
 
-	if (status == ESP_OK && search->options.ratios)
-		take_logarithms(&search->cleaned);
-	if (status == ESP_OK && !search->options.keep_outliers)
-		status = clean_fence(&search->cleaned, NULL, search->err);
 	if (status == ESP_OK)
-		status = affinity_init(&search->affinity, &search->cleaned, search->err);
+		status = affinity_init(&search->affinity, &search->cleaned, search->options.ways, search->err);
 	how.seed = search->options.seed;
 	if (status == ESP_OK)
 		status = embed(&search->cleaned, &how, embedding, search->err);

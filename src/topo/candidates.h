@@ -27,6 +27,7 @@ struct candidates_options {
 	                             * or four pairs on one link are both far. Distances are then logarithms of the measured ones over
 	                             * the shortest, in the embedding and as the gap */
 	bool keep_outliers;         /* no clean_fence()                                          */
+	bool ways;                  /* groups have ways out of their own, which may differ (affinity.h) */
 	uint64_t seed;
 };
 
@@ -54,11 +55,18 @@ void candidates_fini(struct candidates *candidates);
 /* What the distances alone say for a choice. */
 struct candidates_choice {
 	uint32_t index;    /* into the list                                                                           */
-	double sure;       /* 0 .. 1: its share of the evidence for all candidates                                     */
+	double sure;       /* candidates_sure() of it                                                                 */
 	double within;     /* median of the distances inside groups, as measured; NAN: there is none                  */
 	double across;     /* and between groups; NAN                                                                 */
 	double agreement;  /* mean adjusted mutual information with what other seeds find, from the embedding on       */
 };
+
+/*
+ * *out, from 0 to 1: what a candidate has of the evidence for all of them and for all groupings that differ from it by one node, whether they are
+ * candidates or not. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options,
+                                            const struct candidates *candidates, uint32_t index, double *out, struct error *err);
 
 /*
  * The candidate with the most evidence, or one group unless that is above 3 (odds of twenty to one). candidates come from this

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "topo/candidates.h"
+#include "topo/affinity.h"
+#include "topo/candidates_parts.h"
 #include "topo/median.h"
 #include "topo/quality.h"
 
@@ -26,14 +27,33 @@ static uint32_t strongest(const struct candidates *candidates)
 	return candidates->list[best].evidence > EVIDENCE_LEAST ? best : 0;
 }
 
-/* Odds are powers of the evidence: what one has of their sum. */
-static double share_of_evidence(const struct candidates *candidates, uint32_t index)
+static enum esp_status weigh_rivals(const struct matrix *matrix, const struct candidates_options *options, const struct grouping *grouping,
+                                    double *out, struct error *err)
 {
-	double sum = 0;
+	struct affinity affinity = {0};
+	struct matrix cleaned = {0};
+	enum esp_status status = candidates_clean(matrix, options, &cleaned, err);
+
+	if (status == ESP_OK)
+		status = affinity_init(&affinity, &cleaned, options->ways, err);
+	if (status == ESP_OK)
+		status = affinity_rivals(&affinity, grouping, out, err);
+	affinity_fini(&affinity);
+	matrix_fini(&cleaned);
+	return status;
+}
+
+/* Odds are powers of the evidence. A rival that is a candidate itself counts twice, which is on the safe side. */
+enum esp_status candidates_sure(const struct matrix *matrix, const struct candidates_options *options, const struct candidates *candidates,
+                                uint32_t index, double *out, struct error *err)
+{
+	double rivals = 0, sum = 0;
+	enum esp_status status = weigh_rivals(matrix, options, &candidates->list[index].grouping, &rivals, err);
 
 	for (uint32_t i = 0; i < candidates->count; i++)
 		sum += exp(candidates->list[i].evidence - candidates->list[index].evidence);
-	return 1 / sum;
+	*out = 1 / (sum + rivals);
+	return status;
 }
 
 /* Medians of the measured distances, inside groups and between them. */
@@ -94,7 +114,8 @@ enum esp_status candidates_choose(const struct matrix *matrix, const struct cand
 	const struct grouping *chosen = &candidates->list[choice.index].grouping;
 	enum esp_status status = measure_sides(matrix, chosen, &choice, err);
 
-	choice.sure = share_of_evidence(candidates, choice.index);
+	if (status == ESP_OK)
+		status = candidates_sure(matrix, options, candidates, choice.index, &choice.sure, err);
 	if (status == ESP_OK)
 		status = measure_agreement(matrix, options, chosen, &choice.agreement, err);
 	if (status == ESP_OK)

@@ -148,7 +148,7 @@ static enum esp_status choose_by_latency(const struct tune_network *network, con
 		return error_set(err, ESP_ENOMEM, "no memory for %u groupings", count);
 	enum esp_status status = take_distances(network, &distances, err);
 	if (status == ESP_OK)
-		status = affinity_init(&affinity, &distances, err);
+		status = affinity_init(&affinity, &distances, false, err);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++)
 		status = grouping_from(&list[i], groupings[i], network->nodes, err);
 	if (status == ESP_OK)
