@@ -34,7 +34,7 @@ static void as_insider(const struct packet_session *session, const uint8_t *data
 	uint64_t wake, now = 1000;
 
 	echo_init(&echo, session, HOSTS, 1);
-	echo_begin(&echo, 1, 2, 5, 100, &samples);
+	echo_begin(&echo, 1, 2, &(struct echo_pace){.asks = 5, .patience_ns = 100}, &samples);
 	for (; size >= 16; data += 16, size -= 16) {
 		now += data[14];
 		(void)echo_ask(&echo, now, now, out, &wake);

@@ -12,18 +12,37 @@ void echo_init(struct echo *echo, const struct packet_session *session, uint32_t
 		echo->askers[i].host = UINT32_MAX;
 }
 
-void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, uint32_t most, uint64_t patience_ns, struct samples *samples)
+void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace, struct samples *samples)
 {
 	echo->round = round;
 	echo->partner = partner;
-	echo->left_to_ask = partner == UINT32_MAX ? 0 : most;
-	echo->patience_ns = patience_ns;
+	if (partner != UINT32_MAX)
+		echo->pace = *pace;
+	echo->left_to_ask = partner != UINT32_MAX ? pace->asks : 0;
+	echo->left_of_train = 0;
+	echo->next_train_ns = 0;
 	echo->waits = false;
 	echo->has_half = false;
 	echo->samples = samples;
 }
 
 /* ---- asking ---- */
+
+/* Is it time for one more? If not, *out_wake_ns says when. */
+static bool go_on(struct echo *echo, uint64_t now_ns, uint64_t *out_wake_ns)
+{
+	if (echo->left_of_train == 0 && now_ns < echo->next_train_ns) {
+		*out_wake_ns = echo->next_train_ns;
+		return false;
+	}
+	if (echo->left_of_train == 0) {
+		echo->left_of_train = echo->pace.train > 0 ? echo->pace.train : echo->left_to_ask;
+		echo->next_train_ns = now_ns + echo->pace.gap_ns;
+	}
+	echo->left_of_train--;
+	echo->left_to_ask--;
+	return true;
+}
 
 bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES], uint64_t *out_wake_ns)
 {
@@ -39,10 +58,11 @@ bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PA
 		*out_wake_ns = ECHO_NEVER;
 		return false;
 	}
-	echo->left_to_ask--;
+	if (!go_on(echo, now_ns, out_wake_ns))
+		return false;
 	echo->sequence++;
 	echo->waits = true;
-	echo->until_ns = now_ns + echo->patience_ns;
+	echo->until_ns = now_ns + echo->pace.patience_ns;
 	echo->left = stamp;
 	const struct packet packet = {
 		.kind = PACKET_REQUEST,

@@ -26,6 +26,8 @@ struct world {
 	uint64_t one_way, jitter;
 	uint32_t loss, twice; /* of 100 */
 	bool kernel_stamps;
+	uint32_t train;
+	uint64_t gap_ns;
 };
 
 static const uint8_t key[PACKET_KEY_BYTES] = {1};
@@ -118,8 +120,10 @@ static void start(struct world *world, uint64_t seed)
 
 static void play(struct world *world, uint32_t round, uint32_t most)
 {
+	const struct echo_pace pace = {.asks = most, .train = world->train, .gap_ns = world->gap_ns, .patience_ns = 10000000};
+
 	for (uint32_t h = 0; h < 2; h++)
-		echo_begin(&world->hosts[h], round, 1 - h, most, 10000000, &world->samples[h]);
+		echo_begin(&world->hosts[h], round, 1 - h, &pace, &world->samples[h]);
 	for (uint32_t i = 0; turn(world); i++)
 		CHECK_MSG(i < 100000, "it never ends");
 }
@@ -142,6 +146,29 @@ static void test_exact(uint64_t seed)
 		for (uint32_t i = 0; i < world.samples[h].count; i++)
 			CHECK_MSG(fabs(world.samples[h].at[i] - 40e-6) < 1e-9, "%.9f", world.samples[h].at[i]);
 	}
+	stop(&world);
+}
+
+/* Trains are so far apart as they are told, also when packets are lost; each sample is as good as without a pause. */
+static void test_trains(uint64_t seed)
+{
+	struct world world;
+
+	start(&world, seed);
+	world.train = 4;
+	world.gap_ns = 50000000;
+	uint64_t begin = world.now;
+	play(&world, 1, 40);
+	CHECK_MSG(world.now - begin >= 9 * world.gap_ns && world.now - begin < 10 * world.gap_ns, "%llu ns", (unsigned long long)(world.now - begin));
+	for (uint32_t h = 0; h < 2; h++) {
+		CHECK_U64(world.samples[h].count, 39);
+		for (uint32_t i = 0; i < world.samples[h].count; i++)
+			CHECK_MSG(fabs(world.samples[h].at[i] - 40e-6) < 1e-9, "%.9f", world.samples[h].at[i]);
+	}
+	world.loss = 30;
+	begin = world.now;
+	play(&world, 2, 40);
+	CHECK(world.now - begin >= 9 * world.gap_ns && world.samples[0].count > 39);
 	stop(&world);
 }
 
@@ -181,19 +208,53 @@ static void test_rough(uint64_t seed)
 	stop(&world);
 }
 
+/* A host that has the key may still say anything about how long it has kept a request: no sample is 0, below, or longer than what was really waited. */
+static void test_lies(struct rng *rng)
+{
+	static const uint64_t lies[] = {0, 1, 39999, 40000, 40001, UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX};
+	struct world world;
+	uint8_t request[PACKET_BYTES], reply[PACKET_BYTES], out[PACKET_BYTES];
+	const struct echo_pace pace = {.asks = 1000, .patience_ns = 1000000};
+	struct packet packet;
+	uint64_t wake;
+
+	start(&world, 1);
+	echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
+	for (uint64_t now = 1000000;; now += 50000) {
+		if (!echo_ask(&world.hosts[0], now, now, request, &wake)) {
+			if (wake == ECHO_NEVER)
+				break;
+			now = wake; /* an answer that makes no sense is none */
+			continue;
+		}
+		CHECK(echo_receive(&world.hosts[1], request, PACKET_BYTES, now, now, reply));
+		CHECK(packet_decode(&session, reply, PACKET_BYTES, HOSTS, &packet));
+		packet.turnaround_ns = rng_chance(rng, 1, 4) ? rng_next(rng) : lies[rng_below(rng, sizeof(lies) / sizeof(lies[0]))];
+		if (rng_chance(rng, 1, 4))
+			packet.before = (uint32_t)rng_next(rng);
+		packet_encode(&session, &packet, reply);
+		CHECK(!echo_receive(&world.hosts[0], reply, PACKET_BYTES, now + 40000, now + 40000, out));
+	}
+	CHECK_MSG(world.samples[0].count > 0 && world.samples[0].count < 1000, "%u samples", world.samples[0].count);
+	for (uint32_t i = 0; i < world.samples[0].count; i++)
+		CHECK_MSG(world.samples[0].at[i] > 0 && world.samples[0].at[i] < 40e-6 + 1e-12, "%g", world.samples[0].at[i]);
+	stop(&world);
+}
+
 /* A reply that comes when its round is over, or from somebody who was not asked. */
 static void test_late(void)
 {
 	struct world world;
 	uint8_t request[PACKET_BYTES], reply[PACKET_BYTES], out[PACKET_BYTES];
+	const struct echo_pace pace = {.asks = 5, .patience_ns = 1000};
 	uint64_t wake;
 
 	start(&world, 1);
-	echo_begin(&world.hosts[0], 1, 1, 5, 1000, &world.samples[0]);
+	echo_begin(&world.hosts[0], 1, 1, &pace, &world.samples[0]);
 	CHECK(echo_ask(&world.hosts[0], 10, 10, request, &wake));
 	CHECK(!echo_receive(&world.hosts[2], request, PACKET_BYTES, 10, 10, out)); /* for host 1 */
 	CHECK(echo_receive(&world.hosts[1], request, PACKET_BYTES, 10, 10, reply));
-	echo_begin(&world.hosts[0], 2, 2, 5, 1000, &world.samples[0]);
+	echo_begin(&world.hosts[0], 2, 2, &pace, &world.samples[0]);
 	CHECK(echo_ask(&world.hosts[0], 20, 20, request, &wake));
 	CHECK(!echo_receive(&world.hosts[0], reply, PACKET_BYTES, 30, 30, out));
 	CHECK(world.hosts[0].waits && !world.hosts[0].has_half);
@@ -220,8 +281,12 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < 50; i++) {
 		test_exact(seed + i);
 		test_process_stamps(seed + i);
+		test_trains(seed + i);
 		test_rough(seed + i);
 	}
+	struct rng rng;
+	rng_init(&rng, seed);
+	test_lies(&rng);
 	test_late();
 	test_quantiles();
 	return 0;

@@ -5,7 +5,7 @@
 #include "probe/probe_parts.h"
 #include "wire/bytes.h"
 
-#define RTT_LOW 0.1 /* quantile of the samples that counts as the distance */
+#define RTT_LOW 0.05 /* quantile of the samples that counts as the distance */
 
 const uint8_t *said_by(const struct prober *prober, uint32_t host, size_t bytes)
 {

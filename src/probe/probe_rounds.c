@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "probe/probe_parts.h"
 
+#define TRAIN 4u /* requests that follow each other; the next ones meet other queues */
 #define LEAD_NS (4 * NS_PER_MS) /* after a meeting: all are back from it */
 
 static void tell(struct prober *prober, const char *what)
@@ -32,6 +33,12 @@ static uint32_t living(const struct prober *prober, uint32_t host)
 
 void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns, uint64_t patience_ns)
 {
+	const struct echo_pace pace = {
+		.asks = prober->timing.asks,
+		.train = TRAIN,
+		.gap_ns = slot_ns / ((uint64_t)prober->timing.asks / TRAIN + 1),
+		.patience_ns = patience_ns,
+	};
 	uint64_t start_ns = clock_now_ns() + LEAD_NS;
 	uint32_t self = prober->config->self;
 
@@ -45,10 +52,10 @@ void play_latency(struct prober *prober, const struct schedule *schedule, uint32
 			continue;
 		uint32_t partner = living(prober, schedule_partner(schedule, r, self));
 		struct samples *samples = partner == SCHEDULE_NOBODY ? NULL : &prober->samples[partner];
-		echo_begin(&prober->echo, round, partner, prober->timing.asks, patience_ns, samples);
+		echo_begin(&prober->echo, round, partner, &pace, samples);
 		udp_run(&prober->udp, &prober->echo, prober->config->places, end_ns);
 	}
-	echo_begin(&prober->echo, prober->round, SCHEDULE_NOBODY, 0, 0, NULL);
+	echo_begin(&prober->echo, prober->round, SCHEDULE_NOBODY, NULL, NULL);
 }
 
 /* ---- bandwidth ---- */

@@ -27,6 +27,11 @@ enum trick {
 	TRICK_VANISH,   /* leaves in the middle                     */
 	TRICK_NONSENSE, /* its reports are bytes of no sense        */
 	TRICK_LIE,      /* its latencies are a thousand times others' */
+	TRICK_NAN,
+	TRICK_NEGATIVE,
+	TRICK_HUGE,     /* more bytes than were sent to it          */
+	TRICK_ZERO,     /* it has measured nothing, it says         */
+	TRICK_HALF,     /* half of its report is missing            */
 };
 
 struct member {
@@ -53,6 +58,14 @@ static void close_meeting(struct hall *hall)
 	pthread_cond_broadcast(&hall->changed);
 }
 
+static void falsify_row(enum trick trick, struct report_row *row)
+{
+	row->rtt_count = row->rtt_count ? row->rtt_count : 1;
+	row->rtt_low = row->rtt_median = trick == TRICK_NAN ? NAN : trick == TRICK_NEGATIVE ? -1e-6 : 50;
+	if (trick == TRICK_HUGE)
+		row->received = UINT64_C(1) << 50;
+}
+
 /* What a host that plays a trick says in place of its report. */
 static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 {
@@ -62,11 +75,13 @@ static void falsify(const struct member *member, uint8_t *said, size_t bytes)
 		return;
 	if (member->trick == TRICK_NONSENSE)
 		memset(said, 0xff, bytes);
-	if (member->trick != TRICK_LIE || !report_decode(said, HOSTS, member->host, rows))
+	if (member->trick == TRICK_ZERO || member->trick == TRICK_HALF)
+		memset(said + (member->trick == TRICK_HALF ? bytes / 2 : 0), 0, bytes - (member->trick == TRICK_HALF ? bytes / 2 : 0));
+	if (member->trick < TRICK_LIE || member->trick > TRICK_HUGE || !report_decode(said, HOSTS, member->host, rows))
 		return;
 	for (uint32_t i = 0; i < HOSTS; i++)
-		if (rows[i].rtt_count)
-			rows[i].rtt_low = rows[i].rtt_median = 50;
+		if (i != member->host)
+			falsify_row(member->trick, &rows[i]);
 	report_encode(rows, HOSTS, said);
 }
 
@@ -146,7 +161,7 @@ static void *take_part(void *argument)
 		.key = "the key of a job ..............",
 		.latency = true,
 		.bandwidth = true,
-		.seconds = 2,
+		.seconds = 1,
 		.streams = 2,
 		.seed = 7,
 		.exchange = exchange,
@@ -209,9 +224,9 @@ static void test(enum trick trick, enum probe_fate fate)
 		CHECK(members[i].told == members[i].told_all && members[i].told > 0);
 		check_same(&members[0].found, &members[i].found);
 	}
-	CHECK_U64(members[0].found.survey.count, trick == TRICK_NONE ? HOSTS : HOSTS - 1);
-	CHECK_U64(members[0].found.lost_count, trick != TRICK_NONE);
-	if (trick != TRICK_NONE) {
+	CHECK_U64(members[0].found.survey.count, fate == PROBE_IN ? HOSTS : HOSTS - 1);
+	CHECK_U64(members[0].found.lost_count, fate != PROBE_IN);
+	if (fate != PROBE_IN) {
 		CHECK_STR(members[0].found.lost[0].name, "d");
 		CHECK_STR(probe_fate_text(members[0].found.lost[0].fate), probe_fate_text(fate));
 	}
@@ -238,5 +253,10 @@ int main(void)
 	test(TRICK_VANISH, PROBE_ABSENT);
 	test(TRICK_NONSENSE, PROBE_NONSENSE);
 	test(TRICK_LIE, PROBE_LIES);
+	test(TRICK_NAN, PROBE_NONSENSE);
+	test(TRICK_NEGATIVE, PROBE_NONSENSE);
+	test(TRICK_HUGE, PROBE_LIES);
+	test(TRICK_ZERO, PROBE_LIES); /* the others have got something of it */
+	test(TRICK_HALF, PROBE_NONSENSE);
 	return 0;
 }

@@ -21,7 +21,7 @@
 #define REPORT_BYTES_MAX (UINT64_C(1) << 56)
 
 struct report_row {
-	double rtt_low, rtt_median; /* seconds there and back: what a tenth, and half, of the samples do not exceed */
+	double rtt_low, rtt_median; /* seconds there and back: what one in twenty, and half, of the samples do not exceed */
 	double rate_sum, rate_best; /* bytes per second from that host: over all rounds, of the best round */
 	uint64_t received, sent;    /* bytes, in all */
 	uint32_t rtt_count;         /* samples; 0: all of the first line are 0 */
