@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "api/probing_parts.h"
 #include "topo/quality.h"
 #include "tune/choose.h"
 
@@ -15,10 +16,9 @@
 /* Groups that are less apart than that are of no use to anybody, however clearly they show. */
 #define APART 1.05
 
-#define FAR 2.0 /* quartiles */
-
 /* Who is let to the cost model, and the call that it is asked about. */
-#define EVIDENCE_SHARE 0.9
+#define EVIDENCE_LESS 3.0 /* nats: odds of twenty to one against the best */
+#define COMPANY_SHARE 0.8
 #define SHORTLIST 16u
 #define CALL_BYTES (UINT64_C(100) << 20)
 
@@ -34,81 +34,37 @@ const char *verdict_word_text(enum verdict_word word)
 void verdict_fini(struct verdict *verdict)
 {
 	grouping_fini(&verdict->grouping);
-	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
 		candidates_fini(&verdict->kinds[k].candidates);
+		matrix_fini(&verdict->kinds[k].tamed);
+	}
 	free(verdict->belonging);
 	*verdict = (struct verdict){0};
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts them. NAN: there are none. */
-static double quantile(double *values, uint32_t count, double share)
-{
-	if (count == 0)
-		return NAN;
-	qsort(values, count, sizeof(*values), compare);
-	return values[(uint32_t)(share * count)];
-}
-
 /* ---- what each kind says ---- */
 
-/*
- * What disturbs a probe only makes it look further: a queue that is full of others' packets is a thousand times a latency, and a flow
- * may get a tenth of its share in its short time. It does that to pairs across groups the most, as those share ways. So nothing counts as further
- * than so many times the lower quartile: that is a distance within groups, or one across them that nobody disturbed.
- */
-static enum esp_status tame(const struct matrix *matrix, struct matrix *out, struct error *err)
+/* Latencies add up; of bandwidths it counts how many times as far a pair is. */
+static struct candidates_options options_of(const struct verdict_wish *wish, enum survey_kind kind)
 {
-	uint32_t n = matrix->size, known = 0;
-	double *values = calloc((size_t)n * n, sizeof(*values));
-
-	if (!values)
-		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", n);
-	enum esp_status status = matrix_copy(out, matrix, err);
-	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
-		for (uint32_t j = 0; j < i; j++)
-			if (isfinite(matrix_get(matrix, i, j)))
-				values[known++] = matrix_get(matrix, i, j);
-	double most = status == ESP_OK ? FAR * quantile(values, known, 0.25) : NAN;
-	for (uint32_t i = 0; i < n && status == ESP_OK; i++)
-		for (uint32_t j = 0; j < i; j++)
-			if (matrix_get(matrix, i, j) > most)
-				matrix_set(out, i, j, most);
-	free(values);
-	return status;
+	return (struct candidates_options){
+		.seed = wish->seed, .groups_most = wish->groups, .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
 }
 
-static enum esp_status ask(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
+static enum esp_status ask_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish, struct verdict_kind *out,
+                                struct error *err)
 {
-	const struct candidates_options options = {
-		.seed = wish->seed,
-		.groups_most = wish->groups,
-		.ratios = true,
-	};
-
-	enum esp_status status = candidates_make(matrix, &options, &out->candidates, err);
-	if (status == ESP_OK)
-		status = candidates_choose(matrix, &options, &out->candidates, &out->choice, err);
-	out->measured = status == ESP_OK;
-	return status;
-}
-
-static enum esp_status ask_kind(const struct matrix *matrix, const struct verdict_wish *wish, struct verdict_kind *out, struct error *err)
-{
-	struct matrix tamed = {0};
+	const struct candidates_options options = options_of(wish, kind);
+	const struct matrix *matrix = &survey->matrices[kind];
 
 	if (matrix->size == 0)
 		return ESP_OK;
-	enum esp_status status = tame(matrix, &tamed, err);
+	enum esp_status status = probing_tame(matrix, &out->tamed, err);
 	if (status == ESP_OK)
-		status = ask(&tamed, wish, out, err);
-	matrix_fini(&tamed);
+		status = candidates_make(&out->tamed, &options, &out->candidates, err);
+	if (status == ESP_OK)
+		status = candidates_choose(&out->tamed, &options, &out->candidates, &out->choice, err);
+	out->measured = status == ESP_OK;
 	return status;
 }
 
@@ -184,12 +140,14 @@ static enum esp_status choose_told(struct verdict *verdict, uint32_t groups, str
 	return take(verdict, (enum survey_kind)best_kind, best, err);
 }
 
-static enum verdict_word judge(const struct verdict_kind *kind)
+static enum verdict_word judge(const struct verdict_kind *kind, bool apart)
 {
 	const struct candidates_choice *choice = &kind->choice;
 
 	if (!shows_groups(kind))
 		return VERDICT_NONE;
+	if (is_sketchy(&kind->tamed) || !apart)
+		return VERDICT_UNSURE;
 	if (choice->sure >= SURE_SHARE && choice->agreement >= SURE_AGREEMENT)
 		return VERDICT_SURE;
 	return choice->sure >= LIKELY_SHARE && choice->agreement >= LIKELY_AGREEMENT ? VERDICT_LIKELY : VERDICT_UNSURE;
@@ -211,12 +169,13 @@ static uint32_t clearest(const struct verdict *verdict)
 /* The candidates that the distances speak for about as much as for the best one. Returns how many. */
 static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **groupings, uint32_t *indices)
 {
-	double least = EVIDENCE_SHARE * chosen_of(kind)->evidence;
+	double least = chosen_of(kind)->evidence - EVIDENCE_LESS;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < kind->candidates.count && count < SHORTLIST; i++) {
 		const struct candidate *candidate = &kind->candidates.list[i];
-		if (candidate->grouping.count < 2 || candidate->evidence < least)
+		bool passed_over = candidate->evidence > chosen_of(kind)->evidence; /* prefer_company() */
+		if (candidate->grouping.count < 2 || candidate->evidence < least || passed_over)
 			continue;
 		indices[count] = i;
 		groupings[count++] = candidate->grouping.group_of;
@@ -228,7 +187,8 @@ static uint32_t shortlist(const struct verdict_kind *kind, const uint32_t **grou
  * Of those the one whose fastest plan is the fastest, by the distances as they were measured. Without bandwidths the cost model has
  * nothing to go by but that latency is like them: the evidence decides then.
  */
-static enum esp_status choose_by_cost(const struct survey *survey, struct verdict_kind *kind, struct error *err)
+static enum esp_status choose_by_cost(const struct survey *survey, const struct verdict_wish *wish, enum survey_kind which,
+                                      struct verdict_kind *kind, struct error *err)
 {
 	const struct matrix *inverse = &survey->matrices[SURVEY_INVERSE_BANDWIDTH], *rtt = &survey->matrices[SURVEY_LATENCY];
 	const uint32_t *groupings[SHORTLIST];
@@ -237,7 +197,7 @@ static enum esp_status choose_by_cost(const struct survey *survey, struct verdic
 	struct tune_network network = {.nodes = survey->count, .seconds_per_byte = inverse->at};
 	enum esp_status status = ESP_OK;
 
-	if (inverse->size == 0 || count < 2)
+	if (inverse->size == 0)
 		return ESP_OK;
 	if (rtt->size > 0) {
 		status = matrix_copy(&latency, rtt, err);
@@ -248,22 +208,51 @@ static enum esp_status choose_by_cost(const struct survey *survey, struct verdic
 	if (status == ESP_OK)
 		status = tune_choose_grouping(&network, groupings, count, CALL_BYTES, &best, NULL, err);
 	matrix_fini(&latency);
-	if (status == ESP_OK)
-		kind->choice.index = indices[best];
-	return status;
+	if (status != ESP_OK)
+		return status;
+	const struct candidates_options options = options_of(wish, which);
+	kind->choice.index = indices[best];
+	return candidates_sure(&kind->tamed, &options, &kind->candidates, indices[best], &kind->choice.sure, err);
 }
 
-static enum esp_status choose_free(const struct survey *survey, struct verdict *verdict, struct error *err)
+/*
+ * By bandwidth a host with a slower or a busy link looks like one in a rack of its own, and the former is more usual: if so much of the evidence is for
+ * a grouping in which nobody stands alone, that one is taken. Nobody is sure of it then: the host that was moved is a rival.
+ */
+static uint32_t prefer_company(const struct verdict_kind *kind)
+{
+	uint32_t best = kind->choice.index;
+	double least = COMPANY_SHARE * chosen_of(kind)->evidence;
+
+	if (!probing_has_lonely(&chosen_of(kind)->grouping))
+		return best;
+	for (uint32_t i = 0; i < kind->candidates.count; i++) {
+		const struct candidate *candidate = &kind->candidates.list[i];
+		if (candidate->grouping.count < 2 || candidate->evidence < least || probing_has_lonely(&candidate->grouping))
+			continue;
+		best = i;
+		least = candidate->evidence;
+	}
+	return best;
+}
+
+static enum esp_status choose_free(const struct survey *survey, const struct verdict_wish *wish, struct verdict *verdict, struct error *err)
 {
 	uint32_t best = clearest(verdict);
 
 	if (best == SURVEY_KINDS)
 		return error_set(err, ESP_EINVAL, "nothing of that kind was measured");
 	struct verdict_kind *kind = &verdict->kinds[best];
-	verdict->word = judge(kind);
-	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, kind, err) : ESP_OK;
+	bool apart = false;
+	if (shows_groups(kind) && best == SURVEY_INVERSE_BANDWIDTH)
+		kind->choice.index = prefer_company(kind);
+	enum esp_status status = shows_groups(kind) ? choose_by_cost(survey, wish, (enum survey_kind)best, kind, err) : ESP_OK;
+	if (status == ESP_OK)
+		status = probing_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best], &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
+	apart = apart && (best == SURVEY_LATENCY || !probing_has_lonely(&chosen_of(kind)->grouping));
+	verdict->word = judge(kind, apart); /* of what is taken, not of what has the most evidence */
 	return take(verdict, (enum survey_kind)best, shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
 }
 
@@ -286,8 +275,8 @@ static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *
 			else
 				others[outside++] = each;
 		}
-	verdict->within = quantile(values, inside, 0.5);
-	verdict->across = quantile(others, outside, 0.5);
+	verdict->within = probing_quantile(values, inside, 0.5);
+	verdict->across = probing_quantile(others, outside, 0.5);
 	free(values);
 	return ESP_OK;
 }
@@ -348,9 +337,9 @@ enum esp_status verdict_make(const struct survey *survey, const struct verdict_w
 
 	for (uint32_t k = 0; k < SURVEY_KINDS && status == ESP_OK; k++)
 		if (!is_left_aside(survey, k))
-			status = ask_kind(&survey->matrices[k], wish, &verdict.kinds[k], err);
+			status = ask_kind(survey, (enum survey_kind)k, wish, &verdict.kinds[k], err);
 	if (status == ESP_OK)
-		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, &verdict, err);
+		status = wish->groups ? choose_told(&verdict, wish->groups, err) : choose_free(survey, wish, &verdict, err);
 	if (status == ESP_OK)
 		status = measure_gap(&survey->matrices[verdict.kind], &verdict, err);
 	if (status == ESP_OK)

@@ -30,6 +30,7 @@ const char *verdict_word_text(enum verdict_word word);
 /* What one kind of distance says. */
 struct verdict_kind {
 	bool measured;
+	struct matrix tamed; /* what is grouped: nothing in it is far beyond the rest */
 	struct candidates candidates;
 	struct candidates_choice choice;
 };
