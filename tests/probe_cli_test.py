@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """espalier probe from outside: stored measurements, ranks of this machine, ranks that die, and racks of a lab.
 
-probe_cli_test.py ESPALIER MAN_PAGE stored|job|lab
+probe_cli_test.py ESPALIER MAN_PAGE stored|job|lab SURVIVOR
 
+SURVIVOR is examples/survivor.c.
 Nothing here depends on how fast anything is, but for the lab, where racks have to be found by their latency: that has three tries.
 """
 import html.parser
 import json
 import os
 import pathlib
+import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +20,7 @@ import tempfile
 OK, NO, USAGE, SKIPPED = 0, 1, 2, 77
 ESPALIER = os.path.abspath(sys.argv[1])
 MAN_PAGE = pathlib.Path(sys.argv[2]).read_text(encoding="utf-8")
+SURVIVOR = os.path.abspath(sys.argv[4])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 PATIENCE = 120
 WILD = 'n<b>&"0'  # a name that a browser should not take for anything else
@@ -174,10 +178,11 @@ def test_alone_at_start():
     assert done.returncode == OK, (done.returncode, done.stderr)
 
 
+# Starts a rank; one of them it kills, or stops, some time after it has opened its ports for probing. A rank that was stopped goes on when the file is there.
 VICTIM = """
-import os, subprocess, sys, time
-words = sys.argv[1:]
-if os.environ["ESP_RANK"] != "2":
+import os, pathlib, signal, subprocess, sys, time
+victim, number, delay, file, *words = sys.argv[1:]
+if os.environ["ESP_RANK"] != victim:
     os.execv(words[0], words)
 child = subprocess.Popen(words)
 
@@ -196,22 +201,97 @@ def probes():
 
 while child.poll() is None and not probes():
     time.sleep(0.005)
-child.kill()
-child.wait()
-sys.exit(1)
+time.sleep(float(delay))
+child.send_signal(int(number))
+while int(number) == signal.SIGSTOP and not pathlib.Path(file).exists():
+    time.sleep(0.05)
+child.send_signal(signal.SIGCONT)
+status = child.wait()
+sys.exit(status if status >= 0 else 1)
 """
+RANKS = 4
 
 
-def test_vanishing():
-    """A rank that is killed while it probes is named and left out; the others come to an end."""
-    words = [ESPALIER, "run", "-n", "4", "--lose", "1", "--prefix", "none", "--", sys.executable, "-c", VICTIM, ESPALIER, "probe",
-             "--each-rank", "--seconds", "3", "--json"]
-    done = subprocess.run(words, env=CLEAN, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
-    assert done.returncode == OK, (done.returncode, done.stderr)
-    found = json.loads(done.stdout)
-    assert len(found["hosts"]) == 3 and len(found["left_out"]) == 1, found
-    assert found["left_out"][0]["name"].endswith("/2") and "vanished" in found["left_out"][0]["why"], found["left_out"]
-    assert "left out" in done.stderr, done.stderr
+def probe_with_victim(victim, number, delay, folder):
+    """What is told, and the warnings. Nothing is told twice, and the others come to their end, whoever dies and when."""
+    file = folder / "go-on"
+    file.unlink(missing_ok=True)
+    words = [ESPALIER, "run", "-n", RANKS, "--lose", "1", "--prefix", "none", "--", sys.executable, "-c", VICTIM, victim, int(number), delay, file,
+             ESPALIER, "probe", "--each-rank", "--seconds", 1, "--json"]
+    job = subprocess.Popen(list(map(str, words)), env={**CLEAN, "ESP_LIVENESS_MS": "5000"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    try:
+        out = ""
+        for line in job.stdout:
+            out += line
+            if line.startswith("}"):  # all of it has been told: who was stopped may go on, and is late
+                file.touch()
+        err = job.stderr.read()
+        status = job.wait(timeout=PATIENCE)
+    finally:
+        file.touch()
+        job.kill()
+        job.wait()
+    assert status == OK, (victim, number, delay, status, out, err)
+    return json.loads(out), err
+
+
+def check_vanished(found, err, victim):
+    assert len(found["hosts"]) == RANKS - 1 and len(found["left_out"]) == 1, found
+    assert found["left_out"][0]["name"].endswith(f"/{victim}") and "vanished" in found["left_out"][0]["why"], found["left_out"]
+    assert "left out" in err, err
+    assert all(not host["name"].endswith(f"/{victim}") for host in found["hosts"]), found["hosts"]
+
+
+def test_vanishing(folder):
+    """A rank that is killed while it probes, or stopped, is named and left out; the others come to an end. Rank 0 is one like any other."""
+    for victim, number in ((2, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGSTOP)):
+        check_vanished(*probe_with_victim(victim, number, 0, folder), victim)
+
+
+def test_vanishing_any_time(folder):
+    """The same at times that a seed chooses: before a meeting, in one, between two. Who dies at the very end has taken part, or has not."""
+    rng = random.Random(int(os.environ.get("PROBE_TEST_SEED", "1")))
+    for _ in range(int(os.environ.get("PROBE_TEST_COUNT", "3"))):
+        victim, delay = rng.randrange(RANKS), rng.uniform(0, 3)
+        try:
+            found, err = probe_with_victim(victim, signal.SIGKILL, delay, folder)
+        except json.JSONDecodeError:
+            assert victim == 0, "only the one who tells can take it into the grave"
+            continue
+        if found["left_out"]:
+            check_vanished(found, err, victim)
+        else:
+            assert len(found["hosts"]) == RANKS, found
+
+
+def test_vanishing_at_start(folder):
+    """A job that probes when it starts loses a rank meanwhile: one warning names the host, and the program goes on as after any death."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-u", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("no host names of their own for ranks here: jobs that probe when they start are not tested")
+        return
+    shell = 'hostname "host$ESP_RANK" && exec "$@"'
+    for victim, delay in ((2, 0), (0, 0), (3, 1)):
+        words = [ESPALIER, "run", "-n", RANKS + 1, "--lose", "3", "--prefix", "none", "--", "unshare", "-u", "sh", "-c", shell, "sh", sys.executable, "-c",
+                 VICTIM, victim, int(signal.SIGKILL), delay, folder / "none", SURVIVOR]
+        done = subprocess.run(list(map(str, words)), env={**CLEAN, "ESP_TOPOLOGY": "probe", "ESP_LOG": "warn"}, capture_output=True, text=True,
+                              timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        assert done.returncode == OK, (victim, done.returncode, done.stdout, done.stderr)
+        assert done.stderr.count(f"probing: host host{victim} vanished while it was probed") == 1, (victim, done.stderr)
+        left = RANKS + 1 - len({1, 2, victim})  # the program kills ranks 1 and 2 itself, later
+        assert f"{left} of {RANKS + 1} ranks are left after 60 steps, and agree" in done.stdout, (victim, done.stdout, done.stderr)
+
+
+def test_calls_are_the_programs(folder):
+    """Probing at the start takes none of the numbers by which a program knows its calls."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-u", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        return
+    words = [ESPALIER, "run", "-n", "4", "--lose", "2", "--prefix", "none", "--", "unshare", "-u", "sh", "-c", 'hostname "host$ESP_RANK" && exec "$0"',
+             SURVIVOR]
+    done = subprocess.run(words, env={**CLEAN, "ESP_TOPOLOGY": "probe", "ESP_LOG": "warn"}, capture_output=True, text=True, timeout=PATIENCE,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == OK and "2 of 4 ranks are left after 60 steps, and agree" in done.stdout, (done.stdout, done.stderr)
+    assert re.search(r"^step (19: call 2[01]|20: call 21), ", done.stdout), done.stdout  # rank 1 dies after 20 steps
 
 
 def lab(command, *words, check=True):
@@ -267,7 +347,10 @@ def main():
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)
             test_alone_at_start()
-            test_vanishing()
+            test_vanishing(folder)
+            test_vanishing_any_time(folder)
+            test_calls_are_the_programs(folder)
+            test_vanishing_at_start(folder)
         else:
             test_lab(folder)
 

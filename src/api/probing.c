@@ -4,28 +4,81 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/probing_hall.h"
 #include "base/clock.h"
 #include "runtime/context.h"
-#include "wire/bytes.h"
 
-#define NUMBER_BYTES 8u
 #define PATIENCE_S 60.0 /* for a meeting, beside the time that is measured before it */
 #define SHRINK_S 30
-#define DEATHS_MOST 64u
 
-/* Where the hosts meet. */
-struct meeting {
-	struct esp_context *context;
-	struct esp_group *group;    /* those who are left                             */
-	bool owns;                  /* it is not the world                            */
-	uint32_t hosts;
-	const uint32_t *host_of;    /* by rank of the world                           */
-	const uint32_t *speaker;    /* by host: the rank that measures                */
-	uint64_t number;            /* of meetings that have ended here               */
-	uint8_t *last;              /* what was said at the last one, with its number */
-	size_t last_bytes;
+/* ---- meetings, as calls of the job ---- */
+
+struct circle {
+	struct esp_group *group; /* those who are left          */
+	bool owns;               /* it was made here, by shrinking */
 	int64_t deadline_ns;
+	struct hall hall;
 };
+
+static uint32_t size(void *context)
+{
+	const struct circle *circle = context;
+
+	return esp_size(circle->group);
+}
+
+static uint32_t rank_at(void *context, uint32_t place)
+{
+	const struct circle *circle = context;
+
+	return esp_world_rank(circle->group, place);
+}
+
+static enum esp_status call(const struct circle *circle, struct esp_call *how, size_t bytes)
+{
+	how->type = ESP_U8;
+	how->count = bytes;
+	how->deadline_ns = circle->deadline_ns;
+	return esp_run(circle->group, how);
+}
+
+static enum esp_status gather(void *context, const void *mine, void *all, size_t bytes)
+{
+	struct esp_call how = ESP_CALL_INIT;
+
+	how.collective = ESP_ALLGATHER;
+	how.in = mine;
+	how.out = all;
+	return call(context, &how, bytes);
+}
+
+static enum esp_status broadcast(void *context, void *data, size_t bytes, uint32_t place)
+{
+	struct esp_call how = ESP_CALL_INIT;
+
+	how.collective = ESP_BROADCAST;
+	how.root = place;
+	how.out = data;
+	return call(context, &how, bytes);
+}
+
+static enum esp_status shrink(void *context)
+{
+	struct circle *circle = context;
+	struct esp_group *left = NULL, *before = circle->group;
+	struct esp_shrink how = ESP_SHRINK_INIT;
+
+	how.deadline_ns = (int64_t)(SHRINK_S * NS_PER_S);
+	enum esp_status status = esp_group_shrink(before, &how, &left);
+
+	if (status != ESP_OK)
+		return status;
+	if (circle->owns)
+		(void)esp_group_free(before);
+	circle->group = left;
+	circle->owns = true;
+	return ESP_OK;
+}
 
 static enum esp_status failed(enum esp_status status, struct error *err)
 {
@@ -36,135 +89,10 @@ static enum esp_status failed(enum esp_status status, struct error *err)
 	return error_set(err, status, "%s", esp_status_text(status));
 }
 
-static enum esp_status gather(struct meeting *meeting, const void *mine, void *all, size_t bytes)
-{
-	struct esp_call call = ESP_CALL_INIT;
-
-	call.collective = ESP_ALLGATHER;
-	call.type = ESP_U8;
-	call.count = bytes;
-	call.in = mine;
-	call.out = all;
-	call.deadline_ns = meeting->deadline_ns;
-	return esp_run(meeting->group, &call);
-}
-
-/* ---- when somebody has died ---- */
-
-static enum esp_status shrink(struct meeting *meeting)
-{
-	struct esp_group *left = NULL, *before = meeting->group;
-	struct esp_shrink how = ESP_SHRINK_INIT;
-
-	how.deadline_ns = (int64_t)(SHRINK_S * NS_PER_S);
-	enum esp_status status = esp_group_shrink(before, &how, &left);
-
-	if (status != ESP_OK)
-		return status;
-	if (meeting->owns)
-		(void)esp_group_free(before);
-	meeting->group = left;
-	meeting->owns = true;
-	return ESP_OK;
-}
-
-/*
- * Some may have been at the meeting that failed for the others: it is held once more for those, and whoever was there says the same again. Nobody is
- * further ahead than that, as the next meeting needs all.
- */
-static enum esp_status catch_up(struct meeting *meeting)
-{
-	uint32_t size = esp_size(meeting->group);
-	uint8_t mine[NUMBER_BYTES], *numbers = malloc((size_t)size * NUMBER_BYTES);
-	uint64_t least = meeting->number;
-
-	if (!numbers)
-		return ESP_ENOMEM;
-	bytes_put64(mine, meeting->number);
-	enum esp_status status = gather(meeting, mine, numbers, NUMBER_BYTES);
-	for (uint32_t i = 0; i < size && status == ESP_OK; i++)
-		least = bytes_get64(numbers + (size_t)i * NUMBER_BYTES) < least ? bytes_get64(numbers + (size_t)i * NUMBER_BYTES) : least;
-	free(numbers);
-	if (status != ESP_OK || least == meeting->number)
-		return status;
-	uint8_t *again = least + 1 == meeting->number ? malloc(size * meeting->last_bytes) : NULL;
-	status = again ? gather(meeting, meeting->last, again, meeting->last_bytes) : ESP_ENOMEM;
-	free(again);
-	return status;
-}
-
-/* Can it go on after that? */
-static bool is_death(enum esp_status status)
-{
-	return status == ESP_EPEER || status == ESP_EJOB || status == ESP_ELINK || status == ESP_EABORTED || status == ESP_ETIMEOUT;
-}
-
-/* ---- a meeting ---- */
-
-static bool share_out(const struct meeting *meeting, const uint8_t *heard, size_t bytes, uint8_t *all, bool *present)
-{
-	size_t each = NUMBER_BYTES + bytes;
-
-	memset(all, 0, meeting->hosts * bytes);
-	memset(present, 0, meeting->hosts * sizeof(*present));
-	for (uint32_t i = 0; i < esp_size(meeting->group); i++) {
-		uint32_t rank = esp_world_rank(meeting->group, i), host = meeting->host_of[rank];
-		if (bytes_get64(heard + i * each) != meeting->number)
-			return false;
-		if (meeting->speaker[host] != rank)
-			continue;
-		present[host] = true;
-		memcpy(all + host * bytes, heard + i * each + NUMBER_BYTES, bytes);
-	}
-	return true;
-}
-
-static enum esp_status hold_once(struct meeting *meeting, const uint8_t *mine, size_t bytes, uint8_t *all, bool *present)
-{
-	size_t each = NUMBER_BYTES + bytes;
-	uint8_t *heard = malloc(esp_size(meeting->group) * each);
-
-	if (!heard)
-		return ESP_ENOMEM;
-	enum esp_status status = gather(meeting, mine, heard, each);
-	if (status == ESP_OK && !share_out(meeting, heard, bytes, all, present))
-		status = ESP_EMISMATCH;
-	free(heard);
-	return status;
-}
-
-/* With those who are left, as often as somebody dies. */
-static enum esp_status hold(struct meeting *meeting, const uint8_t *mine, size_t bytes, uint8_t *all, bool *present)
-{
-	enum esp_status status = hold_once(meeting, mine, bytes, all, present);
-
-	for (uint32_t deaths = 0; is_death(status) && deaths < DEATHS_MOST; deaths++) {
-		status = shrink(meeting);
-		if (status != ESP_OK)
-			return status;
-		status = catch_up(meeting);
-		if (status == ESP_OK)
-			status = hold_once(meeting, mine, bytes, all, present);
-	}
-	return status;
-}
-
 static enum esp_status exchange(void *context, const void *mine, size_t bytes, void *all, bool *present, struct error *err)
 {
-	struct meeting *meeting = context;
-	size_t each = NUMBER_BYTES + bytes;
-	uint8_t *said = calloc(1, each);
+	enum esp_status status = hall_hold(context, mine, bytes, all, present);
 
-	if (!said)
-		return error_set(err, ESP_ENOMEM, "no memory for a meeting of %u hosts", meeting->hosts);
-	bytes_put64(said, meeting->number);
-	if (mine)
-		memcpy(said + NUMBER_BYTES, mine, bytes);
-	enum esp_status status = hold(meeting, said, bytes, all, present);
-	free(meeting->last);
-	meeting->last = said;
-	meeting->last_bytes = each;
-	meeting->number++;
 	return status == ESP_OK ? ESP_OK : failed(status, err);
 }
 
@@ -258,7 +186,7 @@ static enum esp_status find_hosts(struct context *context, bool each_rank, struc
 
 /* ---- all of it ---- */
 
-static enum esp_status run(struct context *context, struct meeting *meeting, struct hosts *hosts, const struct probing_options *options,
+static enum esp_status run(struct context *context, struct circle *circle, struct hosts *hosts, const struct probing_options *options,
                            struct found *out, struct error *err)
 {
 	uint32_t host = hosts->host_of[context->rank];
@@ -275,7 +203,7 @@ static enum esp_status run(struct context *context, struct meeting *meeting, str
 		.streams = options->streams,
 		.seed = options->seed,
 		.exchange = exchange,
-		.exchange_context = meeting,
+		.exchange_context = &circle->hall,
 		.group = options->group,
 		.group_context = options->group_context,
 		.progress = options->progress,
@@ -297,28 +225,43 @@ static int64_t patience(const struct probing_options *options, uint32_t hosts)
 	return (int64_t)((PATIENCE_S + timing.seconds) * (double)NS_PER_S);
 }
 
-enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out, struct error *err)
+/* Of those who were at the last meeting, is this rank the one that speaks for the first host? */
+static bool is_first(const struct hall *hall, uint32_t rank)
+{
+	uint32_t host = 0;
+
+	while (host < hall->hosts && !hall->last[host])
+		host++;
+	return host < hall->hosts && hall->speaker[host] == rank;
+}
+
+enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out, bool *out_tells,
+                            struct error *err)
 {
 	struct context *context = api_context(given);
 	struct hosts hosts = {0};
 
+	*out_tells = false;
 	enum esp_status status = find_hosts(context, options->each_rank, &hosts, err);
 	if (status == ESP_OK && hosts.count < 2)
 		status = error_set(err, ESP_EINVAL, "all ranks of the job are on one host: there is no network to probe; "
 		                   "name others with --hosts, or try it on a lab (espalier lab)");
 	if (status == ESP_OK) {
-		struct meeting meeting = {
-			.context = given,
-			.group = esp_world(given),
+		struct circle circle = {.group = options->circle ? options->circle : esp_world(given), .deadline_ns = patience(options, hosts.count)};
+		circle.hall = (struct hall){
+			.calls = {&circle, size, rank_at, gather, broadcast, shrink},
 			.hosts = hosts.count,
 			.host_of = hosts.host_of,
 			.speaker = hosts.speaker,
-			.deadline_ns = patience(options, hosts.count),
 		};
-		status = run(context, &meeting, &hosts, options, out, err);
-		if (meeting.owns)
-			(void)esp_group_free(meeting.group);
-		free(meeting.last);
+		status = run(context, &circle, &hosts, options, out, err);
+		if (status == ESP_OK) {
+			hall_leave(&circle.hall);
+			*out_tells = is_first(&circle.hall, context->rank);
+		}
+		if (circle.owns)
+			(void)esp_group_free(circle.group);
+		hall_fini(&circle.hall);
 	}
 	hosts_fini(&hosts);
 	return status;

@@ -1,8 +1,8 @@
 /*
  * probing.h - the network of a job measured by its own ranks: src/probe over a context.
  *
- * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job: when a rank dies the rest
- * shrinks the group, and goes on without its host; the context itself is as it is after such a death. Private to src/api and
+ * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job (probing_hall.h): when a rank
+ * dies the rest shrinks the group, and goes on without its host; the context itself is as it is after such a death. Private to src/api and
  * src/cli.
  */
 #ifndef API_PROBING_H
@@ -12,6 +12,7 @@
 #include "probe/probe.h"
 
 struct probing_options {
+	struct esp_group *circle; /* of all ranks of the job, for the meetings; it has failed, and was shrunk, if somebody died. NULL: the world */
 	bool latency, bandwidth;
 	bool each_rank;   /* every rank stands for a host: to try it out on one machine */
 	double seconds;   /* 0: PROBE_SECONDS */
@@ -23,8 +24,11 @@ struct probing_options {
 	void *progress_context;
 };
 
-/* Called by all ranks with equal options. All who get *out get the same. Errors as of probe_run(), and of calls. */
+/*
+ * Called by all ranks with equal options. All who get *out get the same. *out_tells: true on one rank of those who are left, for those who print.
+ * Errors as of probe_run(), and of calls.
+ */
 ESP_CHECKED enum esp_status probing_run(struct esp_context *context, const struct probing_options *options, struct found *out,
-                                        struct error *err);
+                                        bool *out_tells, struct error *err);
 
 #endif

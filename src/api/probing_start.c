@@ -7,6 +7,7 @@
 #include "api/probing.h"
 #include "api/probing_group.h"
 #include "runtime/context.h"
+#include "runtime/group.h"
 #include "runtime/site.h"
 
 #define START_SECONDS 3.0
@@ -42,70 +43,82 @@ static enum esp_status write_text(const struct found *found, char **out_text, si
 }
 
 /*
- * All ranks have measured the same, unless somebody died in the middle: so what rank 0 has counts. Length 0: it has nothing. *text is replaced, and freed
- * by the caller.
+ * A group of all ranks for the meetings: when somebody dies it is this one that is shrunk, and the world is left to the program, which may
+ * want to do that itself, by the numbers of its own calls. NULL: there is none, as somebody has died already.
  */
-static enum esp_status hand_out(struct esp_context *context, char **text, uint64_t *length)
+static struct esp_group *make_group(struct esp_context *context, struct error *err)
 {
-	uint64_t said = *length;
-	enum esp_status status = esp_broadcast(esp_world(context), &said, 1, ESP_U64, 0);
+	struct esp_group *group = NULL, *world = esp_world(context);
+	uint32_t size = esp_size(world), *ranks = calloc(size, sizeof(*ranks));
+	struct esp_error last = ESP_ERROR_INIT;
 
-	if (status != ESP_OK || said == 0 || said > TEXT_MOST) {
-		*length = 0;
-		return status;
-	}
-	char *room = realloc(*text, said); /* ours, where we are rank 0 */
-	if (!room) {
-		(void)esp_abort(esp_world(context), "no memory for the topology that was probed");
-		return ESP_ENOMEM;
-	}
-	*text = room;
-	*length = said;
-	return esp_broadcast(esp_world(context), room, said, ESP_U8, 0);
+	for (uint32_t i = 0; i < size && ranks; i++)
+		ranks[i] = i;
+	group_begin_aside(api_group(world));
+	enum esp_status status = ranks ? esp_group_create(world, ranks, size, &group) : ESP_ENOMEM;
+	group_end_aside(api_group(world));
+	free(ranks);
+	if (status == ESP_OK)
+		return group;
+	(void)esp_last_error(&last);
+	(void)error_set(err, status, "%.250s", last.status == status ? last.text : esp_status_text(status));
+	return NULL;
 }
 
-static void warn(struct context *context, const char *what)
+static void warn(struct context *context, bool tells, const char *what)
 {
-	if (context->rank == 0)
+	if (tells)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the network is not probed, and plans do without: %s", what);
 }
 
-static void tell(struct context *context, const struct found *found)
+static void tell(struct context *context, bool tells, const struct found *found)
 {
-	for (uint32_t i = 0; i < found->lost_count && context->rank == 0; i++)
+	for (uint32_t i = 0; i < found->lost_count && tells; i++)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "probing: host %s %s", found->lost[i].name, probe_fate_text(found->lost[i].fate));
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: %u hosts in %u groups, in %.1f s", found->survey.count, found->grouping.count,
 	          found->seconds);
 }
 
+/* All have the same, whoever died: so all make the same of it. */
+static void use(struct context *context, bool tells, const struct found *found)
+{
+	struct failure failure = FAILURE_NONE;
+	struct error err = {0};
+	char *text = NULL;
+	size_t length = 0;
+
+	tell(context, tells, found);
+	if (write_text(found, &text, &length, &err) != ESP_OK)
+		warn(context, tells, err.text);
+	else if (context_use_topology(context, text, length, "that was probed", &failure) != ESP_OK)
+		warn(context, tells, failure.text);
+	free(text);
+}
+
 static void probe(struct esp_context *given)
 {
 	struct context *context = api_context(given);
+	struct error err = {0};
 	const struct probing_options options = {
+		.circle = make_group(given, &err),
 		.latency = true,
 		.bandwidth = context->roster.hosts <= BANDWIDTH_HOSTS,
 		.seconds = START_SECONDS,
 		.seed = SEED,
 		.group = group,
 	};
-	struct failure failure = FAILURE_NONE;
 	struct found found = {0};
-	struct error err = {0};
-	char *text = NULL;
-	size_t bytes = 0;
+	bool tells = false;
 
-	enum esp_status status = probing_run(given, &options, &found, &err);
-	if (status == ESP_OK) {
-		tell(context, &found);
-		status = write_text(&found, &text, &bytes, &err);
+	if (!options.circle) {
+		warn(context, context->rank == 0, err.text);
+		return;
 	}
-	if (status != ESP_OK)
-		warn(context, err.text);
-	uint64_t length = status == ESP_OK ? bytes : 0;
-	if (hand_out(given, &text, &length) == ESP_OK && length > 0 &&
-	    context_use_topology(context, text, length, "that was probed", &failure) != ESP_OK)
-		warn(context, failure.text);
-	free(text);
+	if (probing_run(given, &options, &found, &tells, &err) == ESP_OK)
+		use(context, tells, &found);
+	else
+		warn(context, context->rank == 0, err.text);
+	(void)esp_group_free(options.circle);
 	found_fini(&found);
 }
 

@@ -49,9 +49,9 @@ static void offer_terminal(void)
 static int start_ranks(const struct probe_options *options, const struct typed *typed)
 {
 	char self[4096], number[24];
-	char name[] = "run", plain[] = "--prefix=none", hosts[] = "--hosts", hostfile[] = "--hostfile", ranks[] = "-n", end[] = "--";
+	char name[] = "run", plain[] = "--prefix=none", hosts[] = "--hosts", hostfile[] = "--hostfile", rsh[] = "--rsh", ranks[] = "-n", end[] = "--";
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char **argv = calloc(10 + (size_t)typed->argc, sizeof(*argv));
+	char **argv = calloc(12 + (size_t)typed->argc, sizeof(*argv));
 	int count = 0;
 
 	if (!argv || length < 0) {
@@ -65,6 +65,10 @@ static int start_ranks(const struct probe_options *options, const struct typed *
 	if (options->hosts || options->hostfile) {
 		argv[count++] = options->hosts ? hosts : hostfile;
 		argv[count++] = (char *)(uintptr_t)(options->hosts ? options->hosts : options->hostfile);
+	}
+	if (options->rsh) {
+		argv[count++] = rsh;
+		argv[count++] = (char *)(uintptr_t)options->rsh;
 	}
 	if (options->ranks) {
 		argv[count++] = ranks;
@@ -268,7 +272,20 @@ static int complain(uint32_t rank, const char *text)
 	return rank == 0 ? cli_fail("probe: %s", text) : CLI_EXIT_NO;
 }
 
-/* Rank 0 prints; if it has died, whoever has grouped in its place. */
+/* Whoever tells may not have grouped, if that one has died since: the survey is the same, and so are the groups. */
+static enum esp_status take_verdict(struct grouper *grouper, const struct found *found, struct verdict *out, struct error *err)
+{
+	struct grouping again = {0};
+	enum esp_status status = ESP_OK;
+
+	if (grouper->verdict.grouping.count == 0)
+		status = group(grouper, &found->survey, &again, err);
+	grouping_fini(&again);
+	*out = grouper->verdict;
+	return status;
+}
+
+/* Rank 0 prints; if it has died, the first of those who are left. */
 static int probe_job(struct esp_context *context, const struct probe_options *options)
 {
 	uint32_t rank = esp_rank(esp_world(context));
@@ -290,12 +307,16 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	struct error err = {0};
 	int exit_status = CLI_EXIT_OK;
 
-	enum esp_status status = probing_run(context, &how, &outcome.found, &err);
+	bool tells = false;
+	enum esp_status status = probing_run(context, &how, &outcome.found, &tells, &err);
 	end_progress(&progress);
-	outcome.verdict = grouper.verdict;
+	if (status == ESP_OK && tells)
+		status = take_verdict(&grouper, &outcome.found, &outcome.verdict, &err);
+	else
+		verdict_fini(&grouper.verdict);
 	if (status != ESP_OK)
 		exit_status = complain(rank, err.text);
-	else if (outcome.verdict.grouping.count > 0)
+	else if (tells)
 		exit_status = conclude(&outcome);
 	outcome_fini(&outcome);
 	return exit_status;

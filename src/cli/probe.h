@@ -14,7 +14,7 @@
 
 struct probe_options {
 	bool latency, bandwidth; /* one at least */
-	const char *hosts, *hostfile;
+	const char *hosts, *hostfile, *rsh;
 	uint64_t ranks;
 	double seconds;
 	uint64_t streams, seed, groups; /* 0: the usual number */

@@ -17,6 +17,8 @@ static int check(const struct probe_options *options)
 	if (options->matrix && (starts || options->save_matrix))
 		return cli_usage_error("probe: --matrix groups what was measured before: no host is probed, and --hosts, --hostfile, -n and "
 		                       "--save-matrix have no place");
+	if (options->rsh && !options->hosts && !options->hostfile)
+		return cli_usage_error("probe: --rsh means nothing without --hosts or --hostfile");
 	if (options->hosts && options->hostfile)
 		return cli_usage_error("probe: --hosts or --hostfile, not both");
 	return -1;
@@ -31,6 +33,7 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		{"seconds", 's', CLI_DOUBLE, &options->seconds, "S", "time for probing (default 8; many hosts take longer)"},
 		{"hosts", 0, CLI_STRING, &options->hosts, "LIST", "hosts to be probed, as in a,b,user@c: started like espalier run"},
 		{"hostfile", 0, CLI_STRING, &options->hostfile, "FILE", "the same from a file, a line for each"},
+		{"rsh", 0, CLI_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh -o BatchMode=yes)"},
 		{"ranks", 'n', CLI_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2, .max = RANKS_MAX},
 		{"each-rank", 0, CLI_FLAG, &options->each_rank, NULL, "every rank stands for a host, also those of one machine"},
 		{"out", 'o', CLI_STRING, &options->out, "FILE", "write the topology there, for --topology of run and sim"},

@@ -157,6 +157,12 @@ static inline uint32_t group_digest(const struct group *group, const struct call
 }
 /* How many were started here. */
 uint64_t group_calls(struct group *group);
+/*
+ * For calls of the library itself before the first one of the program, by all members, between two of these: they have numbers that no call of the program
+ * has, and the program's are counted from 1 all the same. No call is under way at either.
+ */
+void group_begin_aside(struct group *group);
+void group_end_aside(struct group *group);
 /* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */
 enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure);
 /* Runs a checked call and waits for it: what the collective functions do. */

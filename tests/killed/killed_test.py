@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "launchers"))
-from launching import CLEAN, bind_below_free, finish, free_port, map_names, need, need_namespace, run, skip, slurm, start, temporary, wait_until  # noqa: E402
+from launching import CLEAN, bind_below_free, finish, free_port, map_names, need, need_namespace, prepare_sshd, run, skip, slurm, sshd, start, temporary, wait_until  # noqa: E402
 
 NAME, ESPALIER, LIBRARY = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 SHIMS = {sys.argv[i]: tuple(map(os.path.abspath, sys.argv[i + 1 : i + 3])) for i in range(4, len(sys.argv), 3)}
@@ -141,50 +141,12 @@ def test_slurm():
             train(lambda words: ["srun", "-N2", f"-n{SIZE}", *words], env={**env, "ESP_KEY": "a passphrase that is long enough"})
 
 
-SSHD_CONFIG = """
-ListenAddress 127.0.0.1:{port}
-HostKey {path}/host
-AuthorizedKeysFile {path}/user.pub
-PidFile none
-PasswordAuthentication no
-StrictModes no
-UsePAM no
-PermitRootLogin prohibit-password
-MaxStartups 100
-"""
-
-
-@contextlib.contextmanager
-def sshd(path):
-    """A server with keys of its own on the loopback. Yields the words that reach it."""
-    port = free_port()
-    for name in ["host", "user"]:
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path / name], check=True)
-    config, log = path / "sshd_config", path / "log"
-    config.write_text(SSHD_CONFIG.format(port=port, path=path))
-    host = (path / "host.pub").read_text().split()
-    (path / "known").write_text(f"[127.0.0.1]:{port} {host[0]} {host[1]}\n")
-    with open(log, "w") as errors:
-        server = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", config], stdout=errors, stderr=errors)
-    words = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={path}/known", "-o", "IdentitiesOnly=yes",
-             "-i", str(path / "user"), "-p", str(port)]
-    try:
-        wait_until(lambda: server.poll() is not None or run([*words, "127.0.0.1", "true"])[0] == 0)
-        assert server.poll() is None, log.read_text()
-        yield words
-    finally:
-        server.terminate()
-        server.wait()
-
-
 def test_ssh():
     """Through a real server, to this host by its address."""
     need("ssh", "ssh-keygen", "/usr/sbin/sshd")
     need_namespace(network=True)
     with temporary() as path:
-        privileges = pathlib.Path("/run/sshd")  # it insists on this folder; what is mounted here is this test's own
-        subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-        privileges.mkdir(mode=0o755)
+        prepare_sshd()
         with sshd(path) as words:
             env = [word for name, value in ENVIRONMENT.items() if not name.startswith("ESP_") for word in ["--env", f"{name}={value}"]]
 

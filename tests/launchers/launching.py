@@ -97,6 +97,50 @@ def wait_until(condition):
         time.sleep(0.05)
 
 
+# ---- ssh ----
+
+SSHD_CONFIG = """
+ListenAddress {address}:{port}
+HostKey {path}/host
+AuthorizedKeysFile {path}/user.pub
+PidFile none
+PasswordAuthentication no
+StrictModes no
+UsePAM no
+PermitRootLogin prohibit-password
+MaxStartups 100
+"""
+
+
+def prepare_sshd():
+    """It insists on a folder; what is mounted here is this test's own (need_namespace())."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+    pathlib.Path("/run/sshd").mkdir(mode=0o755)
+
+
+@contextlib.contextmanager
+def sshd(path, address="127.0.0.1", prefix=()):
+    """A server with keys of its own. Yields the words that reach it. prefix: words that start it somewhere else."""
+    port = free_port()
+    for name in ["host", "user"]:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path / name], check=True)
+    config, log = path / "sshd_config", path / "log"
+    config.write_text(SSHD_CONFIG.format(address=address, port=port, path=path))
+    host = (path / "host.pub").read_text().split()
+    (path / "known").write_text(f"[{address}]:{port} {host[0]} {host[1]}\n")
+    with open(log, "w") as errors:
+        server = subprocess.Popen([*prefix, "/usr/sbin/sshd", "-D", "-e", "-f", config], stdout=errors, stderr=errors)
+    words = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={path}/known", "-o", "IdentitiesOnly=yes",
+             "-i", str(path / "user"), "-p", str(port)]
+    try:
+        wait_until(lambda: server.poll() is not None or run([*words, address, "true"])[0] == 0)
+        assert server.poll() is None, log.read_text()
+        yield words
+    finally:
+        server.terminate()
+        server.wait()
+
+
 # ---- Slurm ----
 
 SLURM_CONF = """

@@ -1,0 +1,165 @@
+#include "api/probing_hall.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+
+#define NUMBER_BYTES 8u
+#define DEATHS_MOST 64u
+
+void hall_fini(struct hall *hall)
+{
+	free(hall->last);
+	hall->last = NULL;
+}
+
+/* Can it go on after that? */
+static bool is_death(enum esp_status status)
+{
+	return status == ESP_EPEER || status == ESP_EJOB || status == ESP_ELINK || status == ESP_EABORTED || status == ESP_ETIMEOUT;
+}
+
+/* ---- how a meeting ends ---- */
+
+/* By host: whether it was there, then what each said. */
+static size_t outcome_bytes(const struct hall *hall, size_t bytes)
+{
+	return hall->hosts * (1 + bytes);
+}
+
+/* False: somebody is at another meeting. */
+static bool note(const struct hall *hall, const uint8_t *heard, size_t bytes, uint8_t *outcome)
+{
+	const struct hall_calls *calls = &hall->calls;
+	size_t each = NUMBER_BYTES + bytes;
+
+	memset(outcome, 0, outcome_bytes(hall, bytes));
+	for (uint32_t i = 0; i < calls->size(calls->context); i++) {
+		uint32_t rank = calls->rank_at(calls->context, i), host = hall->host_of[rank];
+		if (bytes_get64(heard + i * each) != hall->number)
+			return false;
+		if (hall->speaker[host] != rank)
+			continue;
+		outcome[host] = 1;
+		memcpy(outcome + hall->hosts + host * bytes, heard + i * each + NUMBER_BYTES, bytes);
+	}
+	return true;
+}
+
+static enum esp_status hold_once(struct hall *hall, const void *mine, size_t bytes, uint8_t *outcome)
+{
+	const struct hall_calls *calls = &hall->calls;
+	size_t each = NUMBER_BYTES + bytes;
+	uint8_t *said = calloc(1, each), *heard = malloc(calls->size(calls->context) * each);
+	enum esp_status status = ESP_ENOMEM;
+
+	if (said && heard) {
+		bytes_put64(said, hall->number);
+		if (mine)
+			memcpy(said + NUMBER_BYTES, mine, bytes);
+		status = calls->gather(calls->context, said, heard, each);
+		if (status == ESP_OK && !note(hall, heard, bytes, outcome))
+			status = ESP_EMISMATCH;
+	}
+	free(said);
+	free(heard);
+	return status;
+}
+
+/* ---- when somebody has died ---- */
+
+/* How many meetings those who are left have been at: the fewest, the most, and the first who has been at the most. */
+struct standing {
+	uint64_t least, most;
+	uint32_t ahead; /* place */
+};
+
+static enum esp_status compare(struct hall *hall, struct standing *out)
+{
+	const struct hall_calls *calls = &hall->calls;
+	uint32_t size = calls->size(calls->context);
+	uint8_t mine[NUMBER_BYTES], *numbers = malloc((size_t)size * NUMBER_BYTES);
+
+	if (!numbers)
+		return ESP_ENOMEM;
+	bytes_put64(mine, hall->number);
+	enum esp_status status = calls->gather(calls->context, mine, numbers, NUMBER_BYTES);
+	*out = (struct standing){.least = hall->number, .most = 0};
+	for (uint32_t i = size; i-- > 0 && status == ESP_OK;) {
+		uint64_t number = bytes_get64(numbers + (size_t)i * NUMBER_BYTES);
+		out->least = number < out->least ? number : out->least;
+		out->ahead = number >= out->most ? i : out->ahead;
+		out->most = number > out->most ? number : out->most;
+	}
+	free(numbers);
+	if (status == ESP_OK && out->most - out->least > 1)
+		return ESP_EMISMATCH;
+	return status;
+}
+
+/* *out_caught_up: this rank had not been at the meeting, and now knows how it ended. */
+static enum esp_status catch_up(struct hall *hall, size_t bytes, uint8_t *outcome, bool *out_caught_up)
+{
+	const struct hall_calls *calls = &hall->calls;
+	struct standing standing;
+
+	*out_caught_up = false;
+	enum esp_status status = compare(hall, &standing);
+	if (status != ESP_OK || standing.least == standing.most)
+		return status;
+	if (hall->number == standing.most)
+		return calls->broadcast(calls->context, hall->last, hall->last_bytes, standing.ahead);
+	status = calls->broadcast(calls->context, outcome, outcome_bytes(hall, bytes), standing.ahead);
+	*out_caught_up = status == ESP_OK;
+	return status;
+}
+
+/* With those who are left, as often as somebody dies. */
+static enum esp_status hold(struct hall *hall, const void *mine, size_t bytes, uint8_t *outcome)
+{
+	const struct hall_calls *calls = &hall->calls;
+	enum esp_status status = hold_once(hall, mine, bytes, outcome);
+
+	for (uint32_t deaths = 0; is_death(status) && deaths < DEATHS_MOST; deaths++) {
+		bool caught_up = false;
+		status = calls->shrink(calls->context);
+		if (status != ESP_OK)
+			return status;
+		status = catch_up(hall, bytes, outcome, &caught_up);
+		if (status == ESP_OK && !caught_up)
+			status = hold_once(hall, mine, bytes, outcome);
+	}
+	return status;
+}
+
+enum esp_status hall_hold(struct hall *hall, const void *mine, size_t bytes, void *all, bool *present)
+{
+	uint8_t *outcome = calloc(1, outcome_bytes(hall, bytes) + 1);
+
+	if (!outcome)
+		return ESP_ENOMEM;
+	enum esp_status status = hold(hall, mine, bytes, outcome);
+	if (status != ESP_OK) {
+		free(outcome);
+		return status;
+	}
+	for (uint32_t i = 0; i < hall->hosts; i++)
+		present[i] = outcome[i] != 0;
+	memcpy(all, outcome + hall->hosts, hall->hosts * bytes);
+	free(hall->last);
+	hall->last = outcome;
+	hall->last_bytes = outcome_bytes(hall, bytes);
+	hall->number++;
+	return ESP_OK;
+}
+
+/* One more meeting, at which nothing is said: who gets through it knows that all have been at the one before. */
+void hall_leave(struct hall *hall)
+{
+	uint8_t *outcome = calloc(1, outcome_bytes(hall, 0) + 1);
+
+	if (outcome)
+		(void)!hold(hall, NULL, 0, outcome);
+	free(outcome);
+}
