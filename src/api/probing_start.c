@@ -7,7 +7,6 @@
 #include "api/probing.h"
 #include "api/probing_group.h"
 #include "runtime/context.h"
-#include "runtime/group.h"
 #include "runtime/site.h"
 
 #define START_SECONDS 3.0
@@ -40,29 +39,6 @@ static enum esp_status write_text(const struct found *found, char **out_text, si
 	if (fclose(file) != 0 && status == ESP_OK)
 		status = error_set(err, ESP_ENOMEM, "no memory for a topology");
 	return status;
-}
-
-/*
- * A group of all ranks for the meetings: when somebody dies it is this one that is shrunk, and the world is left to the program, which may
- * want to do that itself, by the numbers of its own calls. NULL: there is none, as somebody has died already.
- */
-static struct esp_group *make_group(struct esp_context *context, struct error *err)
-{
-	struct esp_group *group = NULL, *world = esp_world(context);
-	uint32_t size = esp_size(world), *ranks = calloc(size, sizeof(*ranks));
-	struct esp_error last = ESP_ERROR_INIT;
-
-	for (uint32_t i = 0; i < size && ranks; i++)
-		ranks[i] = i;
-	group_begin_aside(api_group(world));
-	enum esp_status status = ranks ? esp_group_create(world, ranks, size, &group) : ESP_ENOMEM;
-	group_end_aside(api_group(world));
-	free(ranks);
-	if (status == ESP_OK)
-		return group;
-	(void)esp_last_error(&last);
-	(void)error_set(err, status, "%.250s", last.status == status ? last.text : esp_status_text(status));
-	return NULL;
 }
 
 static void warn(struct context *context, bool tells, const char *what)
@@ -98,27 +74,30 @@ static void use(struct context *context, bool tells, const struct found *found)
 static void probe(struct esp_context *given)
 {
 	struct context *context = api_context(given);
+	struct failure failure = FAILURE_NONE;
+	struct group *circle = NULL;
 	struct error err = {0};
+	struct found found = {0};
+	bool tells = false;
+
+	if (context_make_circle(context, &circle, &failure) != ESP_OK) { /* somebody has died already */
+		warn(context, context->rank == 0, failure.text);
+		return;
+	}
 	const struct probing_options options = {
-		.circle = make_group(given, &err),
+		.circle = (struct esp_group *)(void *)circle,
 		.latency = true,
 		.bandwidth = context->roster.hosts <= BANDWIDTH_HOSTS,
 		.seconds = START_SECONDS,
 		.seed = SEED,
 		.group = group,
 	};
-	struct found found = {0};
-	bool tells = false;
-
-	if (!options.circle) {
-		warn(context, context->rank == 0, err.text);
-		return;
-	}
-	if (probing_run(given, &options, &found, &tells, &err) == ESP_OK)
+	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
+	(void)esp_group_free(options.circle);
+	if (status == ESP_OK)
 		use(context, tells, &found);
 	else
 		warn(context, context->rank == 0, err.text);
-	(void)esp_group_free(options.circle);
 	found_fini(&found);
 }
 

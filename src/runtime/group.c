@@ -44,7 +44,7 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 	if (status == ESP_OK)
 		return ESP_OK;
 	if (call) /* it is refused, but may tell who has made another one */
-		call_note(call, group->size, call->keyed ? 0 : group->calls + 1, &note);
+		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
 	failure_set(failure, status, group_culprit(group, &note), "the group has failed before: %s", group->reason.text);
 	pthread_mutex_unlock(&context->lock);

@@ -68,6 +68,7 @@ struct group {
 
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	_Atomic uint64_t calls; /* that were started; written under the lock        */
+	bool is_aside;          /* calls have number 0: see group_begin_aside(). Under the lock */
 	struct plans plans;
 	struct retune *retune;  /* NULL: no call has had masters that could be moved */
 	struct work_queue lane_queue, board_queue;
@@ -142,6 +143,8 @@ static inline void group_depart(struct group *group)
 /* Under the group's lock: the number of the next call. */
 static inline uint64_t group_number(struct group *group)
 {
+	if (group->is_aside)
+		return 0;
 	uint64_t number = atomic_load_explicit(&group->calls, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&group->calls, number, memory_order_relaxed);
@@ -158,8 +161,8 @@ static inline uint32_t group_digest(const struct group *group, const struct call
 /* How many were started here. */
 uint64_t group_calls(struct group *group);
 /*
- * For calls of the library itself before the first one of the program, by all members, between two of these: they have numbers that no call of the program
- * has, and the program's are counted from 1 all the same. No call is under way at either.
+ * For calls of the library itself before the first one of the program, by all members, between two of these: they all have number 0, and the
+ * program's are counted from 1 all the same. No call is under way at either.
  */
 void group_begin_aside(struct group *group);
 void group_end_aside(struct group *group);

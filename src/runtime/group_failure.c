@@ -132,28 +132,21 @@ uint64_t group_calls(struct group *group)
 	return calls;
 }
 
-#define ASIDE_FIRST (UINT64_MAX - 64) /* more than are ever made aside */
-
-static void count_from(struct group *group, uint64_t calls)
+static void set_aside(struct group *group, bool is_aside)
 {
 	pthread_mutex_lock(&group->lock);
-	group->calls = calls;
+	group->is_aside = is_aside;
 	pthread_mutex_unlock(&group->lock);
 }
 
 void group_begin_aside(struct group *group)
 {
-	count_from(group, ASIDE_FIRST);
+	set_aside(group, true);
 }
 
-/* What has failed aside is no call of the program; that the group has failed stays. */
 void group_end_aside(struct group *group)
 {
-	count_from(group, 0);
-	pthread_mutex_lock(&group->context->lock);
-	group->first_failed = 0;
-	group->failed_calls = 0;
-	pthread_mutex_unlock(&group->context->lock);
+	set_aside(group, false);
 }
 
 void group_note_failed(struct group *group, const struct call_note *note)

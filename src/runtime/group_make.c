@@ -451,14 +451,6 @@ static void settle_board(struct group *group, uint32_t bytes)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* Members that were quicker may ask about its calls already. */
-static void set_calls(struct group *group, uint64_t calls)
-{
-	pthread_mutex_lock(&group->lock);
-	group->calls = calls;
-	pthread_mutex_unlock(&group->lock);
-}
-
 /* By messages, as there is no board yet; it is call number 0. */
 enum esp_status group_settle_board(struct group *group, struct failure *failure)
 {
@@ -470,12 +462,11 @@ enum esp_status group_settle_board(struct group *group, struct failure *failure)
 		allot_board(group);
 		mine = (int32_t)group->board_bytes;
 	}
-	set_calls(group, UINT64_MAX);
+	group_begin_aside(group);
 	enum esp_status status = exchange(group, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
-	if (status != ESP_OK) {
-		set_calls(group, 0); /* it may have been refused before it was counted: a member has died meanwhile */
+	group_end_aside(group);
+	if (status != ESP_OK)
 		return status;
-	}
 	settle_board(group, (uint32_t)all);
 	if (can && open_board(group) != ESP_OK) {
 		group_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, "no memory for a board", true);

@@ -18,11 +18,6 @@ static bool has_met_all_the_same(struct context *context)
 	pthread_mutex_lock(&context->lock);
 	bool is_by_another = (failed == ESP_EPEER || failed == ESP_EABORTED) && world->reason.about != context->rank;
 	pthread_mutex_unlock(&context->lock);
-	if (is_by_another) {
-		pthread_mutex_lock(&world->lock);
-		world->calls = 0; /* it may have failed before that one was counted */
-		pthread_mutex_unlock(&world->lock);
-	}
 	return is_by_another;
 }
 
@@ -44,9 +39,6 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 		memcpy(least + 1, context->gauge.rates, context->rails.count * sizeof(*least));
 	}
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
-	pthread_mutex_lock(&context->world->lock); /* others may have asked already how far we are */
-	context->world->calls = UINT64_MAX;        /* this one is number 0: the caller's are counted from 1 */
-	pthread_mutex_unlock(&context->world->lock);
 	if (status == ESP_OK)
 		status = group_run(context->world, &meet, &options, failure);
 	*out_says = status == ESP_OK ? ~least[0] : 0;
@@ -66,6 +58,8 @@ enum esp_status meeting_hold(struct context *context, struct failure *failure)
 {
 	char *text = NULL;
 	uint64_t own = site_ask(context, &text), all = 0;
+
+	group_begin_aside(context->world);
 	enum esp_status status = meet(context, own, &all, failure);
 
 	bool has_met = status == ESP_OK && atomic_load(&context->world->failed) == ESP_OK;
@@ -74,6 +68,7 @@ enum esp_status meeting_hold(struct context *context, struct failure *failure)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");
 	if (status == ESP_OK && all != 0)
 		status = site_tell(context, all, text, failure);
+	group_end_aside(context->world);
 	free(text);
 	return status;
 }

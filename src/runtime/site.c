@@ -131,6 +131,14 @@ bool context_wants_probe(const struct context *context)
 	return context->site.wants_probe;
 }
 
+enum esp_status context_make_circle(struct context *context, struct group **out, struct failure *failure)
+{
+	group_begin_aside(context->world);
+	enum esp_status status = group_split(context->world, 0, 0, out, failure);
+	group_end_aside(context->world);
+	return status;
+}
+
 void site_fini(struct site *site)
 {
 	topology_close(site->topology);
@@ -172,9 +180,6 @@ static enum esp_status hand_out(struct context *context, char *text, uint64_t le
 	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
-	pthread_mutex_lock(&context->world->lock);
-	context->world->calls = UINT64_MAX; /* number 0, as the meeting: the caller's are counted from 1 */
-	pthread_mutex_unlock(&context->world->lock);
 	return status == ESP_OK ? group_run(context->world, &call, &options, failure) : status;
 }
 

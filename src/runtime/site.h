@@ -13,6 +13,7 @@
 #include "topo/topology.h"
 
 struct context;
+struct group;
 
 struct site {
 	struct topology *topology; /* NULL: nothing is known */
@@ -30,6 +31,11 @@ ESP_CHECKED enum esp_status context_use_topology(struct context *context, const 
 
 /* Does the job want its network measured? Then its opener does that, and calls context_use_topology(). */
 bool context_wants_probe(const struct context *context);
+/*
+ * All ranks once more, for whoever measures: when somebody dies meanwhile it is this group that is shrunk, and the world is left to the
+ * caller, who may want to do that himself. A call of all ranks that is not counted, before the caller's first one. As group_split().
+ */
+ESP_CHECKED enum esp_status context_make_circle(struct context *context, struct group **out, struct failure *failure);
 
 /*
  * For joining. What rank 0 has to say: 0: nothing; site_tell() is then not called. Others say 0.
