@@ -149,9 +149,11 @@ enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadlin
 		free(kept);
 	if (status != ESP_OK)
 		return api_refuse(__func__, api_group(group)->context, &failure);
-	if (grown)
-		exit_watch(grown);
 	*out = (struct esp_context *)(void *)grown;
+	if (grown) {
+		exit_watch(grown);
+		probing_at_start(*out); /* as newcomers do in esp_init() */
+	}
 	return ESP_OK;
 }
 

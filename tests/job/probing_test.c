@@ -96,21 +96,23 @@ static void *die_while_probing(void *argument)
 	return NULL;
 }
 
-static struct esp_context *start(uint32_t rank, struct trial *trial)
+/* size 0: a newcomer. */
+static struct esp_context *start(uint32_t rank, uint32_t size, const char *leader)
 {
 	static const char *const settings[] = {"topology=probe", "linger_seconds=2", "log=off", "join_seconds=60", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
-	pthread_t thread;
+	char name[16];
 
+	snprintf(name, sizeof(name), size ? "host%u" : "newcomer", rank);
+	CHECK(move_out(name));
 	options.rank = rank;
-	options.size = RANKS;
-	options.leader = trial->leader;
+	options.size = size;
+	options.leader = leader;
 	options.job = "probing";
 	options.settings = settings;
-	if (rank == trial->victim)
-		CHECK(pthread_create(&thread, NULL, die_while_probing, trial) == 0);
 	OK(esp_init(&options, &context));
+	CHECK_U64(esp_group_calls(esp_world(context)), 0);
 	return context;
 }
 
@@ -136,13 +138,12 @@ static void go_on(struct esp_group *world, const struct trial *trial)
 
 static void be_rank(uint32_t rank, struct trial *trial)
 {
-	char name[16];
+	pthread_t thread;
 
-	snprintf(name, sizeof(name), "host%u", rank);
-	CHECK(move_out(name));
-	struct esp_context *context = start(rank, trial);
+	if (rank == trial->victim)
+		CHECK(pthread_create(&thread, NULL, die_while_probing, trial) == 0);
+	struct esp_context *context = start(rank, RANKS, trial->leader);
 	struct esp_group *world = esp_world(context);
-	CHECK_U64(esp_group_calls(world), 0);
 	if (trial->victim < RANKS) {
 		go_on(world, trial);
 	} else {
@@ -175,6 +176,68 @@ static void run_trial(struct trial *trial)
 	}
 }
 
+/* ---- a job that grows ---- */
+
+enum { MEMBERS = 2 };
+
+static void be_member(uint32_t rank, const char *leader, int door_fd)
+{
+	struct esp_context *context = start(rank, MEMBERS, leader), *grown = NULL;
+	char door[64] = "";
+
+	if (rank == 0) {
+		OK(esp_door(context, door, sizeof(door)));
+		CHECK(write(door_fd, door, sizeof(door)) == sizeof(door));
+		while (esp_newcomers(context) == 0)
+			sched_yield();
+	}
+	OK(esp_grow(esp_world(context), 0, 0, &grown));
+	CHECK(grown != NULL);
+	CHECK_U64(esp_size(esp_world(grown)), MEMBERS + 1);
+	CHECK_U64(esp_group_calls(esp_world(grown)), 0);
+	check_sum(esp_world(grown));
+	OK(esp_fini(context));
+	OK(esp_fini(grown));
+	exit(0);
+}
+
+static void be_newcomer(const char *door)
+{
+	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	struct esp_context *context = start(0, 0, NULL);
+	CHECK_U64(esp_size(esp_world(context)), MEMBERS + 1);
+	check_sum(esp_world(context));
+	OK(esp_fini(context));
+	exit(0);
+}
+
+/* The world that has grown is probed by all who are in it, before anybody's first call. */
+static void growing(void)
+{
+	char leader[32], door[64];
+	pid_t children[MEMBERS + 1];
+	int doors[2], status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	CHECK(pipe(doors) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+			be_member(i, leader, doors[1]);
+	}
+	CHECK(read(doors[0], door, sizeof(door)) == sizeof(door));
+	children[MEMBERS] = fork();
+	CHECK(children[MEMBERS] >= 0);
+	if (children[MEMBERS] == 0)
+		be_newcomer(door);
+	for (uint32_t i = 0; i <= MEMBERS; i++)
+		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(doors[0]);
+	close(doors[1]);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 4);
@@ -192,5 +255,6 @@ int main(int argc, char **argv)
 		printf("--seed %llu --count 1: rank %u dies after %.3f s\n", (unsigned long long)seed + i, trial.victim, (double)trial.late_ns * 1e-9);
 		run_trial(&trial);
 	}
+	growing();
 	return 0;
 }
