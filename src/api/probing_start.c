@@ -55,19 +55,26 @@ static void tell(struct context *context, bool tells, const struct found *found)
 	          found->seconds);
 }
 
-/* All have the same, whoever died: so all make the same of it. */
+/* found is NULL: nothing was found here. It is used if all ranks have the same, which they have unless one had no memory, or died. */
 static void use(struct context *context, bool tells, const struct found *found)
 {
 	struct failure failure = FAILURE_NONE;
 	struct error err = {0};
 	char *text = NULL;
 	size_t length = 0;
+	bool is_used = false;
 
-	tell(context, tells, found);
-	if (write_text(found, &text, &length, &err) != ESP_OK)
-		warn(context, tells, err.text);
-	else if (context_use_topology(context, text, length, "that was probed", &failure) != ESP_OK)
-		warn(context, tells, failure.text);
+	if (found)
+		tell(context, tells, found);
+	if (found && write_text(found, &text, &length, &err) != ESP_OK) {
+		warn(context, true, err.text);
+		free(text);
+		text = NULL;
+	}
+	if (context_agree_on_topology(context, text, length, "that was probed", &is_used, &failure) != ESP_OK)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
+	else if (found && !is_used)
+		warn(context, tells, "not all ranks have found the same");
 	free(text);
 }
 
@@ -94,10 +101,9 @@ static void probe(struct esp_context *given)
 	};
 	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
 	(void)esp_group_free(options.circle);
-	if (status == ESP_OK)
-		use(context, tells, &found);
-	else
+	if (status != ESP_OK)
 		warn(context, context->rank == 0, err.text);
+	use(context, tells, status == ESP_OK ? &found : NULL);
 	found_fini(&found);
 }
 

@@ -108,7 +108,7 @@ ESP_CHECKED enum esp_status group_open(struct context *context, uint16_t channel
  * to be agreed upon with the others. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status group_open_board(struct group *group);
-/* The topology of the context is another now: plans follow it. No call is under way. False: no memory. */
+/* Plans follow the topology of the context from now on, which all members have, or do without if it has none. No call is under way. False: no memory. */
 bool group_use_site(struct group *group);
 /* Collective calls on the parent. *out is NULL if we are not in it. */
 ESP_CHECKED enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out,
@@ -123,8 +123,11 @@ void group_retire(struct group *group);
 uint32_t group_propose_channel(struct context *context, uint32_t from);
 /* Has none this one? */
 bool group_channel_is_free(struct context *context, uint32_t channel);
-/* For a new group that all members have opened: they agree on the size of its board, and open that. */
-enum esp_status group_settle_board(struct group *group, struct failure *failure);
+/*
+ * For a new group that all members have opened: they agree on the size of its board, and open that, and on the topology, which
+ * some of them may lack if somebody died at a bad moment.
+ */
+enum esp_status group_settle(struct group *group, struct failure *failure);
 /* Whatever state it is in; no driver runs any more. */
 void group_destroy(struct group *group);
 

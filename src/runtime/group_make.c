@@ -78,7 +78,7 @@ static bool find_hosts(struct group *group)
 	};
 	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
 		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
-	return group_use_site(group);
+	return true;
 }
 
 static bool can_have_board(const struct group *group)
@@ -451,28 +451,32 @@ static void settle_board(struct group *group, uint32_t bytes)
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* By messages, as there is no board yet; it is call number 0. */
-enum esp_status group_settle_board(struct group *group, struct failure *failure)
+/* By messages, as there is no board yet; it is call number 0. Its plan knows no topology, as members may have different ones. */
+enum esp_status group_settle(struct group *group, struct failure *failure)
 {
-	int32_t mine = (int32_t)group->context->conf.board_bytes, all = 0;
+	struct context *context = group->context;
+	struct site_word word = site_word(&context->site);
+	uint64_t mine[] = {context->conf.board_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
 	bool can = can_have_board(group);
 
-	group->board_bytes = (uint32_t)mine;
+	group->board_bytes = (uint32_t)mine[0];
 	if (can) {
 		allot_board(group);
-		mine = (int32_t)group->board_bytes;
+		mine[0] = group->board_bytes;
 	}
 	group_begin_aside(group);
-	enum esp_status status = exchange(group, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
+	enum esp_status status = exchange(group, PLAN_ALLREDUCE, mine, all, 3, ESP_U64, ESP_MIN, failure);
 	group_end_aside(group);
 	if (status != ESP_OK)
 		return status;
-	settle_board(group, (uint32_t)all);
-	if (can && open_board(group) != ESP_OK) {
-		group_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, "no memory for a board", true);
-		return ESP_ENOMEM;
-	}
-	return ESP_OK;
+	settle_board(group, (uint32_t)all[0]);
+	const char *lacks = can && open_board(group) != ESP_OK ? "no memory for a board" : NULL;
+	if (!lacks && !site_settle(group, (struct site_word){all[1], all[2]}))
+		lacks = "no memory for the hosts of its ranks";
+	if (!lacks)
+		return ESP_OK;
+	group_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
+	return ESP_ENOMEM;
 }
 
 /* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
@@ -492,7 +496,7 @@ static enum esp_status try_channel(struct group *parent, uint32_t channel, const
 	if (taken)
 		mine = 0;
 	else if ((count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
-	         (group && group_open_board(group) != ESP_OK))
+	         (group && group_open_board(group) != ESP_OK) || (group && parent->layout.topology && !group_use_site(group)))
 		mine = -1; /* trying again does not help */
 	else if (group)
 		mine = 1 + (int32_t)group->board_bytes;

@@ -6,11 +6,7 @@
 #include "base/clock.h"
 #include "runtime/group.h"
 
-/*
- * The meeting has failed because another rank has died, or has shrunk or failed the world already. It may have done so when the meeting was
- * over for it and for others, for whom joining has ended well; so it has here too, and the first call on the world tells.
- */
-static bool has_met_all_the_same(struct context *context)
+bool meeting_has_been(struct context *context)
 {
 	struct group *world = context->world;
 	enum esp_status failed = (enum esp_status)atomic_load(&world->failed);
@@ -43,7 +39,7 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 		status = group_run(context->world, &meet, &options, failure);
 	*out_says = status == ESP_OK ? ~least[0] : 0;
 	/* Who joins a job that grows has another meeting to come. */
-	if (status != ESP_OK && !measures && !context->entry && has_met_all_the_same(context))
+	if (status != ESP_OK && !measures && !context->entry && meeting_has_been(context))
 		status = ESP_OK;
 	if (status == ESP_OK && measures)
 		status = gauge_settle(context, rates, failure);

@@ -12,4 +12,10 @@
  */
 ESP_CHECKED enum esp_status meeting_hold(struct context *context, struct failure *failure);
 
+/*
+ * Has it failed because another rank has died, or has shrunk or failed the world already? That one may have done so when the meeting was
+ * over for it and for others, for whom joining has ended well; so it has here too, and the first call on the world tells.
+ */
+bool meeting_has_been(struct context *context);
+
 #endif

@@ -546,7 +546,7 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 		return status;
 	if (!take_result(group->shrink, out))
 		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
-	(void)group_settle_board(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
+	(void)group_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/site.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/infile.h"
 #include "runtime/context.h"
 #include "runtime/group.h"
+#include "runtime/meeting.h"
 
 #define TEXT_MOST (16u << 20) /* bytes of a topology: a hundred thousand hosts */
 #define PROBE "probe"
@@ -101,10 +103,28 @@ static void tell(struct context *context, const struct topology *topology, const
 	          topology->host_count, hosts);
 }
 
-enum esp_status context_use_topology(struct context *context, const char *text, size_t length, const char *source,
-                                     struct failure *failure)
+static void forget(struct context *context)
 {
-	struct site site = {.wants_probe = context->site.wants_probe};
+	bool wants_probe = context->site.wants_probe;
+
+	site_fini(&context->site);
+	context->site.wants_probe = wants_probe;
+}
+
+static uint64_t digest_of(const char *text, size_t length)
+{
+	uint8_t hash[crypto_generichash_BYTES_MIN];
+	uint64_t digest;
+
+	crypto_generichash(hash, sizeof(hash), (const uint8_t *)text, length, NULL, 0);
+	memcpy(&digest, hash, sizeof(digest));
+	return digest ? digest : 1;
+}
+
+/* The context has it, and no group yet. */
+static enum esp_status install(struct context *context, const char *text, size_t length, const char *source, struct failure *failure)
+{
+	struct site site = {.wants_probe = context->site.wants_probe, .digest = digest_of(text, length)};
 	struct error err;
 
 	if (topology_parse(text, length, &site.topology, &err) != ESP_OK)
@@ -116,15 +136,79 @@ enum esp_status context_use_topology(struct context *context, const char *text, 
 		site_fini(&site);
 		return status;
 	}
-	tell(context, site.topology, source);
-	struct site before = context->site;
+	forget(context);
 	context->site = site;
-	bool has_memory = true;
-	for (struct group *group = context->groups; group; group = group->next)
-		has_memory = group_use_site(group) && has_memory;
-	site_fini(&before);
-	return has_memory ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+	return ESP_OK;
 }
+
+enum esp_status context_use_topology(struct context *context, const char *text, size_t length, const char *source,
+                                     struct failure *failure)
+{
+	enum esp_status status = install(context, text, length, source, failure);
+
+	if (status != ESP_OK)
+		return status;
+	if (!group_use_site(context->world)) {
+		forget(context);
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+	}
+	tell(context, context->site.topology, source);
+	return ESP_OK;
+}
+
+/* ---- whether all have it ---- */
+
+struct site_word site_word(const struct site *site)
+{
+	return (struct site_word){site->digest, ~site->digest};
+}
+
+bool site_settle(struct group *group, struct site_word least)
+{
+	struct context *context = group->context;
+
+	if (context->site.digest == 0)
+		return true;
+	if (least.digest == ~least.inverse)
+		return group_use_site(group);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "not all ranks of a group have the topology: its plans do without");
+	return true;
+}
+
+enum esp_status context_agree_on_topology(struct context *context, const char *text, size_t length, const char *source, bool *out_used,
+                                          struct failure *failure)
+{
+	struct group *world = context->world;
+	struct failure why = FAILURE_NONE;
+	char reason[CONTROL_TEXT];
+
+	*out_used = false;
+	if (text && install(context, text, length, source, &why) != ESP_OK)
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
+	struct site_word word = site_word(&context->site), least;
+	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
+	enum esp_status status = call_check(&call, context->rank, context->size, failure);
+
+	group_begin_aside(world);
+	if (status == ESP_OK)
+		status = group_run(world, &call, &(struct work_options){0}, failure);
+	group_end_aside(world);
+	if (status != ESP_OK) /* those who are left of the world will compare what they have */
+		return status;
+	if (!site_settle(world, least)) { /* the others use it already */
+		snprintf(reason, sizeof(reason), "rank %u has no memory for the topology", context->rank);
+		group_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
+		return failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
+	}
+	*out_used = world->layout.topology != NULL;
+	if (*out_used)
+		tell(context, context->site.topology, source);
+	else
+		forget(context);
+	return ESP_OK;
+}
+
+/* ---- probing ---- */
 
 bool context_wants_probe(const struct context *context)
 {
@@ -183,6 +267,15 @@ static enum esp_status hand_out(struct context *context, char *text, uint64_t le
 	return status == ESP_OK ? group_run(context->world, &call, &options, failure) : status;
 }
 
+/* It was not heard to its end, as somebody died; that is no reason for this rank not to join. */
+static bool has_only_missed_it(struct context *context, enum esp_status status)
+{
+	if (status == ESP_OK || context->entry || !meeting_has_been(context))
+		return false;
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "somebody died before this rank knew the topology");
+	return true;
+}
+
 enum esp_status site_tell(struct context *context, uint64_t all, char *text, struct failure *failure)
 {
 	uint64_t length = all & SAYS_BYTES;
@@ -199,6 +292,11 @@ enum esp_status site_tell(struct context *context, uint64_t all, char *text, str
 	if (!copy)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a topology of %llu bytes", (unsigned long long)length);
 	enum esp_status status = context->size > 1 ? hand_out(context, copy, length, failure) : ESP_OK;
+	if (has_only_missed_it(context, status)) {
+		if (copy != text)
+			free(copy);
+		return ESP_OK;
+	}
 	if (status == ESP_OK && !memchr(copy, '\0', length))
 		status = failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
 	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
