@@ -124,11 +124,11 @@ static bool is_name_taken(const struct hosts *hosts, uint32_t host)
 	return false;
 }
 
-/* A survey has words: no blanks, nothing that starts a comment, and none twice. */
+/* A survey has words: no blanks, nothing that starts a comment, and none twice. A slash is what tells equal names from each other. */
 static void make_word(char *name)
 {
 	for (; *name; name++)
-		if (*name <= ' ' || *name == '#' || *name == 0x7f)
+		if (*name <= ' ' || *name == '#' || *name == '/' || *name == 0x7f)
 			*name = '_';
 }
 
@@ -144,7 +144,8 @@ static void name_hosts(const struct context *context, bool each_rank, struct hos
 	}
 	for (uint32_t i = hosts->count; i-- > 1;)
 		if (is_name_taken(hosts, i)) {
-			size_t length = strlen(hosts->names[i]);
+			size_t length = strlen(hosts->names[i]), most = TOPOLOGY_NAME - sizeof("/4294967295");
+			length = length < most ? length : most;
 			snprintf(hosts->names[i] + length, sizeof(hosts->names[i]) - length, "/%u", hosts->speaker[i]);
 		}
 }
@@ -182,6 +183,27 @@ static enum esp_status find_hosts(struct context *context, bool each_rank, struc
 	name_hosts(context, each_rank, hosts);
 	find_places(context, hosts);
 	return ESP_OK;
+}
+
+enum esp_status probing_names(struct esp_context *given, struct probing_names *out, struct error *err)
+{
+	struct hosts hosts = {0};
+	enum esp_status status = find_hosts(api_context(given), false, &hosts, err);
+
+	*out = (struct probing_names){0};
+	if (status == ESP_OK) {
+		*out = (struct probing_names){hosts.name_list, hosts.names};
+		hosts.name_list = NULL;
+		hosts.names = NULL;
+	}
+	hosts_fini(&hosts);
+	return status;
+}
+
+void probing_names_fini(struct probing_names *names)
+{
+	free(names->list);
+	free(names->texts);
 }
 
 /* ---- all of it ---- */

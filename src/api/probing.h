@@ -31,4 +31,13 @@ struct probing_options {
 ESP_CHECKED enum esp_status probing_run(struct esp_context *context, const struct probing_options *options, struct found *out,
                                         bool *out_tells, struct error *err);
 
+/* What is found calls hosts so, unless each rank is one: those of equal names have different ones there. */
+struct probing_names {
+	const char **list; /* by host of the roster */
+	char (*texts)[SURVEY_NAME_MAX + 1];
+};
+
+ESP_CHECKED enum esp_status probing_names(struct esp_context *context, struct probing_names *out, struct error *err);
+void probing_names_fini(struct probing_names *names);
+
 #endif

@@ -12,7 +12,6 @@
 #define START_SECONDS 3.0
 #define BANDWIDTH_HOSTS 48u /* with more of them all pairs take longer than a start should */
 #define SEED 1u
-#define TEXT_MOST (16u << 20)
 
 static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
 {
@@ -55,26 +54,34 @@ static void tell(struct context *context, bool tells, const struct found *found)
 	          found->seconds);
 }
 
-/* found is NULL: nothing was found here. It is used if all ranks have the same, which they have unless one had no memory, or died. */
-static void use(struct context *context, bool tells, const struct found *found)
+/* It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing. */
+static void use(struct context *context, bool tells, const struct site_text *text)
 {
 	struct failure failure = FAILURE_NONE;
+	bool is_used = false;
+
+	if (context_agree_on_topology(context, text, &is_used, &failure) != ESP_OK)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
+	else if (text && !is_used)
+		warn(context, tells, "not all ranks have found the same");
+}
+
+static void use_found(struct esp_context *given, bool tells, const struct found *found)
+{
+	struct context *context = api_context(given);
+	struct probing_names names = {0};
 	struct error err = {0};
 	char *text = NULL;
 	size_t length = 0;
-	bool is_used = false;
 
-	if (found)
-		tell(context, tells, found);
-	if (found && write_text(found, &text, &length, &err) != ESP_OK) {
+	tell(context, tells, found);
+	enum esp_status status = write_text(found, &text, &length, &err);
+	if (status == ESP_OK)
+		status = probing_names(given, &names, &err);
+	if (status != ESP_OK)
 		warn(context, true, err.text);
-		free(text);
-		text = NULL;
-	}
-	if (context_agree_on_topology(context, text, length, "that was probed", &is_used, &failure) != ESP_OK)
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
-	else if (found && !is_used)
-		warn(context, tells, "not all ranks have found the same");
+	use(context, tells, status == ESP_OK ? &(struct site_text){text, length, "that was probed", names.list} : NULL);
+	probing_names_fini(&names);
 	free(text);
 }
 
@@ -101,9 +108,12 @@ static void probe(struct esp_context *given)
 	};
 	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
 	(void)esp_group_free(options.circle);
-	if (status != ESP_OK)
+	if (status == ESP_OK) {
+		use_found(given, tells, &found);
+	} else {
 		warn(context, context->rank == 0, err.text);
-	use(context, tells, status == ESP_OK ? &found : NULL);
+		use(context, tells, NULL);
+	}
 	found_fini(&found);
 }
 

@@ -76,31 +76,68 @@ static void list_hosts(const struct topology *topology, char *text, size_t size)
 		snprintf(text + used, size - used, " and %u more", count - shown);
 }
 
-static enum esp_status place_ranks(const struct context *context, const struct topology *topology, const char *source,
+static uint32_t find_rank(const struct context *context, const struct topology *topology, const struct site_text *text, uint32_t rank)
+{
+	const struct roster *roster = &context->roster;
+
+	if (!text->names)
+		return find_card(topology, &roster->cards[rank]);
+	const char *name = text->names[roster->host_of[rank]];
+	return find_host(topology, name, strlen(name));
+}
+
+static enum esp_status place_ranks(const struct context *context, const struct topology *topology, const struct site_text *text,
                                    uint32_t *out_place, struct failure *failure)
 {
 	const struct roster *roster = &context->roster;
 	char names[256];
 
 	for (uint32_t rank = 0; rank < context->size; rank++) {
-		out_place[rank] = find_card(topology, &roster->cards[rank]);
+		out_place[rank] = find_rank(context, topology, text, rank);
 		if (out_place[rank] != TOPOLOGY_NONE)
 			continue;
 		list_hosts(topology, names, sizeof(names));
-		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s", source,
+		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s", text->source,
 		                   roster->cards[rank].host_name, rank, names);
 	}
 	return ESP_OK;
 }
 
+/* Hosts that share a name may be containers of one machine, or machines that nobody has named: one rank asks. */
+static void tell_shared(struct context *context, const struct site *site, const char *source)
+{
+	const struct roster *roster = &context->roster;
+	uint32_t *first = context->rank == 0 ? calloc(site->topology->vertex_count, sizeof(*first)) : NULL; /* by vertex: 1 and a rank */
+
+	for (uint32_t rank = 0; first && rank < context->size; rank++) {
+		uint32_t *one = &first[site->place[rank]];
+
+		if (*one == 0)
+			*one = rank + 1;
+		if (roster->host_of[*one - 1] == roster->host_of[rank])
+			continue;
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "topology %s: rank %u and rank %u are on different hosts, and both are taken for %s: if "
+		          "they do not share its link, give each an entry with its address", source, *one - 1, rank,
+		          site->topology->vertices[site->place[rank]].name);
+		break;
+	}
+	free(first);
+}
+
 /* ---- using it ---- */
 
-static void tell(struct context *context, const struct topology *topology, const char *source)
+static void tell(struct context *context, const char *source)
 {
-	uint32_t hosts = context->roster.hosts;
+	const struct site *site = &context->site;
+	bool *is_used = calloc(site->topology->vertex_count, sizeof(*is_used));
+	uint32_t used = 0;
 
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source,
-	          topology->host_count, hosts);
+	for (uint32_t rank = 0; is_used && rank < context->size; rank++) {
+		used += !is_used[site->place[rank]];
+		is_used[site->place[rank]] = true;
+	}
+	free(is_used);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source, site->topology->host_count, used);
 }
 
 static void forget(struct context *context)
@@ -122,29 +159,32 @@ static uint64_t digest_of(const char *text, size_t length)
 }
 
 /* The context has it, and no group yet. */
-static enum esp_status install(struct context *context, const char *text, size_t length, const char *source, struct failure *failure)
+static enum esp_status install(struct context *context, const struct site_text *text, struct failure *failure)
 {
-	struct site site = {.wants_probe = context->site.wants_probe, .digest = digest_of(text, length)};
+	struct site site = {.wants_probe = context->site.wants_probe, .digest = digest_of(text->text, text->length)};
 	struct error err;
 
-	if (topology_parse(text, length, &site.topology, &err) != ESP_OK)
-		return failure_set(failure, err.status, -1, "topology %s: %s", source, err.text);
+	if (topology_parse(text->text, text->length, &site.topology, &err) != ESP_OK)
+		return failure_set(failure, err.status, -1, "topology %s: %s", text->source, err.text);
 	site.place = calloc(context->size, sizeof(*site.place));
-	enum esp_status status = site.place ? place_ranks(context, site.topology, source, site.place, failure)
-	                                    : failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+	if (!site.place) {
+		site_fini(&site);
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
+	}
+	enum esp_status status = place_ranks(context, site.topology, text, site.place, failure);
 	if (status != ESP_OK) {
 		site_fini(&site);
 		return status;
 	}
+	tell_shared(context, &site, text->source);
 	forget(context);
 	context->site = site;
 	return ESP_OK;
 }
 
-enum esp_status context_use_topology(struct context *context, const char *text, size_t length, const char *source,
-                                     struct failure *failure)
+enum esp_status context_use_topology(struct context *context, const struct site_text *text, struct failure *failure)
 {
-	enum esp_status status = install(context, text, length, source, failure);
+	enum esp_status status = install(context, text, failure);
 
 	if (status != ESP_OK)
 		return status;
@@ -152,7 +192,7 @@ enum esp_status context_use_topology(struct context *context, const char *text, 
 		forget(context);
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
 	}
-	tell(context, context->site.topology, source);
+	tell(context, text->source);
 	return ESP_OK;
 }
 
@@ -175,17 +215,16 @@ bool site_settle(struct group *group, struct site_word least)
 	return true;
 }
 
-enum esp_status context_agree_on_topology(struct context *context, const char *text, size_t length, const char *source, bool *out_used,
-                                          struct failure *failure)
+enum esp_status context_agree_on_topology(struct context *context, const struct site_text *text, bool *out_used, struct failure *failure)
 {
 	struct group *world = context->world;
 	struct failure why = FAILURE_NONE;
 	char reason[CONTROL_TEXT];
 
 	*out_used = false;
-	if (text && install(context, text, length, source, &why) != ESP_OK)
+	if (text && install(context, text, &why) != ESP_OK)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
-	struct site_word word = site_word(&context->site), least;
+	struct site_word word = site_word(&context->site), least = {0};
 	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
@@ -200,9 +239,9 @@ enum esp_status context_agree_on_topology(struct context *context, const char *t
 		group_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
 		return failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
 	}
-	*out_used = world->layout.topology != NULL;
+	*out_used = text && world->layout.topology;
 	if (*out_used)
-		tell(context, context->site.topology, source);
+		tell(context, text->source);
 	else
 		forget(context);
 	return ESP_OK;
@@ -303,7 +342,7 @@ enum esp_status site_tell(struct context *context, uint64_t all, char *text, str
 	if (status == ESP_OK && all < SAYS_TEXT)
 		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 %.*s", (int)(length - head), copy + head);
 	else if (status == ESP_OK)
-		status = context_use_topology(context, copy + head, length - head, copy, failure);
+		status = context_use_topology(context, &(struct site_text){copy + head, length - head, copy, NULL}, failure);
 	if (copy != text)
 		free(copy);
 	return status;

@@ -26,22 +26,27 @@ struct site {
 	bool wants_probe;          /* rank 0 has topology=probe: the same on all ranks */
 };
 
+struct site_text {
+	const char *text; /* a topology (topo/topology.h) */
+	size_t length;
+	const char *source;       /* for messages: a file's name, or what made the text */
+	const char *const *names; /* by host of the roster: what the text calls it. NULL: hosts are found by their own names and addresses */
+};
+
 /*
- * From now on plans are chosen by this topology, as text (topo/topology.h). On all ranks of the job, with the same
- * text, while no call is under way. source is for messages: a file's name, or what made the text. ESP_EPARSE: it is no
- * topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the same.
+ * From now on plans are chosen by this topology. On all ranks of the job, with the same text, while no call is under way. ESP_EPARSE: it is
+ * no topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the same.
  */
-ESP_CHECKED enum esp_status context_use_topology(struct context *context, const char *text, size_t length,
-                                                 const char *source, struct failure *failure);
+ESP_CHECKED enum esp_status context_use_topology(struct context *context, const struct site_text *text, struct failure *failure);
 
 /* Does the job want its network measured? Then its opener does that, and calls context_use_topology(). */
 bool context_wants_probe(const struct context *context);
 /*
- * What this rank has found, or nothing (text is NULL): all ranks tell each other, in a call that is not counted, and if all have the
+ * What this rank has found, or nothing (NULL): all ranks tell each other, in a call that is not counted, and if all have the
  * same text plans are chosen by it, as with context_use_topology(). *out_used: they are. If it is not ESP_OK the world has failed.
  */
-ESP_CHECKED enum esp_status context_agree_on_topology(struct context *context, const char *text, size_t length, const char *source,
-                                                      bool *out_used, struct failure *failure);
+ESP_CHECKED enum esp_status context_agree_on_topology(struct context *context, const struct site_text *text, bool *out_used,
+                                                      struct failure *failure);
 /*
  * All ranks once more, for whoever measures: when somebody dies meanwhile it is this group that is shrunk, and the world is left to the
  * caller, who may want to do that himself. A call of all ranks that is not counted, before the caller's first one. As group_split().

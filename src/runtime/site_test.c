@@ -37,13 +37,15 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 {
 	const struct rank *rank = argument;
 
-	if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+	int turn = pthread_barrier_wait(&barrier);
+	if (turn == PTHREAD_BARRIER_SERIAL_THREAD)
 		shared = malloc(bytes * RANKS);
 	pthread_barrier_wait(&barrier);
 	memcpy(shared + bytes * rank->number, mine, bytes);
 	pthread_barrier_wait(&barrier);
 	memcpy(all, shared, bytes * RANKS);
-	if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+	turn = pthread_barrier_wait(&barrier);
+	if (turn == PTHREAD_BARRIER_SERIAL_THREAD)
 		free(shared);
 	return ESP_OK;
 }
@@ -84,17 +86,17 @@ static void check_sum(struct group *group)
 static void take_topology(struct rank *rank)
 {
 	char buffer[512];
-	const char *text = make_text(rank, buffer);
+	const struct site_text text = {make_text(rank, buffer), strlen(buffer), "of a test", NULL};
 	struct failure failure = FAILURE_NONE;
 	bool is_used;
 
 	if (rank->agrees) {
-		check_ok(context_agree_on_topology(rank->context, text, text ? strlen(text) : 0, "of a test", &is_used, &failure), &failure);
+		check_ok(context_agree_on_topology(rank->context, text.text ? &text : NULL, &is_used, &failure), &failure);
 		CHECK(is_used == (rank->context->world->layout.topology != NULL));
 		CHECK_U64(group_calls(rank->context->world), 0);
 		check_sum(rank->context->world);
-	} else if (text) {
-		check_ok(context_use_topology(rank->context, text, strlen(text), "of a test", &failure), &failure);
+	} else if (text.text) {
+		check_ok(context_use_topology(rank->context, &text, &failure), &failure);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,10 +103,7 @@ static struct esp_context *start(uint32_t rank, uint32_t size, const char *leade
 	static const char *const settings[] = {"topology=probe", "linger_seconds=2", "log=off", "join_seconds=60", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
-	char name[16];
 
-	snprintf(name, sizeof(name), size ? "host%u" : "newcomer", rank);
-	CHECK(move_out(name));
 	options.rank = rank;
 	options.size = size;
 	options.leader = leader;
@@ -139,7 +137,10 @@ static void go_on(struct esp_group *world, const struct trial *trial)
 static void be_rank(uint32_t rank, struct trial *trial)
 {
 	pthread_t thread;
+	char name[16];
 
+	snprintf(name, sizeof(name), "host%u", rank);
+	CHECK(move_out(name));
 	if (rank == trial->victim)
 		CHECK(pthread_create(&thread, NULL, die_while_probing, trial) == 0);
 	struct esp_context *context = start(rank, RANKS, trial->leader);
@@ -176,12 +177,66 @@ static void run_trial(struct trial *trial)
 	}
 }
 
+/* ---- equal names ---- */
+
+/* How many hosts it is told to be on. */
+static void hear(void *context, int level, const char *line)
+{
+	atomic_bool *is_good = context;
+
+	(void)level;
+	if (strstr(line, "topology that was probed: 4 hosts, 4 of them in this job"))
+		*is_good = true;
+}
+
+static void be_twin(uint32_t rank, const char *leader)
+{
+	static const char *const settings[] = {"topology=probe", "linger_seconds=2", "log=info", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+	atomic_bool is_good = false;
+
+	CHECK(move_out("localhost"));
+	options.rank = rank;
+	options.size = RANKS;
+	options.leader = leader;
+	options.job = "probing";
+	options.settings = settings;
+	options.log = hear;
+	options.log_context = &is_good;
+	OK(esp_init(&options, &context));
+	CHECK(is_good);
+	check_sum(esp_world(context));
+	OK(esp_fini(context));
+	exit(0);
+}
+
+/* Machines that nobody has named are several machines all the same. */
+static void twins(void)
+{
+	char leader[32];
+	pid_t children[RANKS];
+	int status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	fflush(NULL);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+			be_twin(i, leader);
+	}
+	for (uint32_t i = 0; i < RANKS; i++)
+		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* ---- a job that grows ---- */
 
 enum { MEMBERS = 2 };
 
 static void be_member(uint32_t rank, const char *leader, int door_fd)
 {
+	CHECK(move_out(rank ? "one" : "zero"));
 	struct esp_context *context = start(rank, MEMBERS, leader), *grown = NULL;
 	char door[64] = "";
 
@@ -203,7 +258,7 @@ static void be_member(uint32_t rank, const char *leader, int door_fd)
 
 static void be_newcomer(const char *door)
 {
-	CHECK(setenv("ESP_DOOR", door, 1) == 0);
+	CHECK(move_out("newcomer") && setenv("ESP_DOOR", door, 1) == 0);
 	struct esp_context *context = start(0, 0, NULL);
 	CHECK_U64(esp_size(esp_world(context)), MEMBERS + 1);
 	check_sum(esp_world(context));
@@ -255,6 +310,7 @@ int main(int argc, char **argv)
 		printf("--seed %llu --count 1: rank %u dies after %.3f s\n", (unsigned long long)seed + i, trial.victim, (double)trial.late_ns * 1e-9);
 		run_trial(&trial);
 	}
+	twins();
 	growing();
 	return 0;
 }
