@@ -98,7 +98,7 @@ static void take_departures(struct udp *udp, struct echo *echo)
 {
 	struct intake in;
 
-	while (take(udp->fd, MSG_ERRQUEUE, &in))
+	for (uint32_t i = 0; i < UDP_TAKES_MOST && take(udp->fd, MSG_ERRQUEUE, &in); i++)
 		if (in.stamp && in.length >= PACKET_BYTES)
 			echo_left(echo, in.bytes + in.length - PACKET_BYTES, PACKET_BYTES, in.stamp);
 }
@@ -118,7 +118,7 @@ static void take_arrivals(struct udp *udp, struct echo *echo)
 	uint8_t out[PACKET_BYTES];
 	struct intake in;
 
-	while (take(udp->fd, 0, &in)) {
+	for (uint32_t i = 0; i < UDP_TAKES_MOST && take(udp->fd, 0, &in); i++) {
 		uint64_t now = stamp_now();
 		if (echo_receive(echo, in.bytes, in.length, in.stamp ? in.stamp : now, now, out))
 			transmit(udp, echo, out, &in.from, in.from_length);
@@ -148,12 +148,17 @@ static void sleep_until(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
 	(void)ppoll(&poll_fd, 1, &nap, NULL);
 }
 
+uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns)
+{
+	take_departures(udp, echo);
+	take_arrivals(udp, echo);
+	return ask(udp, echo, places, now_ns);
+}
+
 void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns)
 {
 	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns; now_ns = clock_now_ns()) {
-		take_departures(udp, echo);
-		take_arrivals(udp, echo);
-		uint64_t wake_ns = ask(udp, echo, places, now_ns);
+		uint64_t wake_ns = udp_turn(udp, echo, places, now_ns);
 		wake_ns = wake_ns < until_ns ? wake_ns : until_ns;
 		if (wake_ns > now_ns + 1)
 			sleep_until(udp, now_ns, wake_ns);

@@ -16,7 +16,12 @@ struct udp {
 ESP_CHECKED enum esp_status udp_open(struct udp *udp, int family, uint16_t first, uint16_t last, struct error *err);
 void udp_close(struct udp *udp);
 
-/* Asks and answers until then; what goes wrong on the way is a packet that is lost. places: by host. */
+#define UDP_TAKES_MOST 64u /* packets in a turn: whoever sends more than we can take does not keep us from looking at the time */
+
+/* Takes what has come, but no more than that, and asks what is due. Returns when there may be something more to ask. */
+uint64_t udp_turn(struct udp *udp, struct echo *echo, const struct place *places, uint64_t now_ns);
+
+/* Turns until then: asks and answers; what goes wrong on the way is a packet that is lost. places: by host. */
 void udp_run(struct udp *udp, struct echo *echo, const struct place *places, uint64_t until_ns);
 
 #endif
