@@ -48,7 +48,7 @@ void verdict_fini(struct verdict *verdict)
 static struct candidates_options options_of(const struct verdict_wish *wish, enum survey_kind kind)
 {
 	return (struct candidates_options){
-		.seed = wish->seed, .groups_most = wish->groups, .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
+		.seed = wish->seed, .groups_least = wish->groups, .groups_most = wish->groups, .ratios = kind == SURVEY_INVERSE_BANDWIDTH, .ways = true};
 }
 
 static enum esp_status ask_kind(const struct survey *survey, enum survey_kind kind, const struct verdict_wish *wish, struct verdict_kind *out,

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-#define HOSTS_MOST 32u
+#define HOSTS_MOST 132u
 
 static void shuffle(uint32_t *list, uint32_t count, struct rng *rng)
 {
@@ -113,6 +113,26 @@ static void test_nearly_alike(void)
 	CHECK(verdict.word == VERDICT_TOLD && grouping_equal(&verdict.grouping, &truth));
 	verdict_fini(&verdict);
 	CHECK(verdict_make(&survey, &too_many, &verdict, &err) == ESP_EINVAL);
+	survey_fini(&survey);
+	grouping_fini(&truth);
+}
+
+/* As many groups as one is told, also where not every number is tried. */
+static void test_told(void)
+{
+	const struct network network = {66, 2, 4e-6, 10e-6, 0.03, 0, 0};
+	const struct verdict_wish told = {.seed = 1, .groups = 66};
+	struct grouping truth;
+	struct verdict verdict;
+	struct survey survey;
+	struct error err = {0};
+	struct rng rng;
+
+	rng_init(&rng, 1);
+	make_survey(&network, SURVEY_LATENCY, &rng, &survey, &truth);
+	CHECK_MSG(verdict_make(&survey, &told, &verdict, &err) == ESP_OK, "%s", err.text);
+	CHECK(verdict.word == VERDICT_TOLD && verdict.grouping.count == 66);
+	verdict_fini(&verdict);
 	survey_fini(&survey);
 	grouping_fini(&truth);
 }
@@ -276,5 +296,6 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < 5; i++)
 		test_racks(seed + 100 * i);
 	test_nearly_alike();
+	test_told();
 	return 0;
 }
