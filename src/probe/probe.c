@@ -146,30 +146,44 @@ static enum esp_status make_survey(struct prober *prober, const uint32_t *kept, 
 
 /* ---- groups ---- */
 
-/* Said by the host that decides: a group for each host of the survey. Anything that is none means that it could not. */
+/* Said by the host that decides: a group for each host of the survey. Anything that is none means that it could not. *out_grouped: whether this one could. */
+static enum esp_status say_groups(struct prober *prober, uint32_t count, size_t bytes, const struct survey *survey, struct error *out_grouped,
+                                  struct error *err)
+{
+	const struct probe_config *config = prober->config;
+	struct grouping mine = {0};
+
+	*out_grouped = (struct error){0};
+	memset(prober->mine, 0, bytes);
+	if (decides(prober)) {
+		enum esp_status grouped = config->group(config->group_context, survey, &mine, out_grouped);
+		bytes_put32(prober->mine, grouped == ESP_OK && mine.nodes == count ? 1 : 2);
+		for (uint32_t i = 0; i < count && grouped == ESP_OK; i++)
+			bytes_put32(prober->mine + 4 + (size_t)i * 4, mine.group_of[i]);
+		out_grouped->status = grouped;
+		grouping_fini(&mine);
+	}
+	return meet(prober, bytes, err);
+}
+
 static enum esp_status agree_on_groups(struct prober *prober, uint32_t count, struct found *found, struct error *err)
 {
 	const struct probe_config *config = prober->config;
 	size_t bytes = 4 + 4 * (size_t)config->hosts;
-	struct grouping mine = {0};
-	struct error reason = {0};
-	enum esp_status grouped = ESP_OK;
+	struct error grouped = {0};
+	enum esp_status status;
+	uint32_t first;
 
-	memset(prober->mine, 0, bytes);
-	if (decides(prober)) {
-		grouped = config->group(config->group_context, &found->survey, &mine, &reason);
-		bytes_put32(prober->mine, grouped == ESP_OK && mine.nodes == count ? 1 : 2);
-		for (uint32_t i = 0; i < count && grouped == ESP_OK; i++)
-			bytes_put32(prober->mine + 4 + (size_t)i * 4, mine.group_of[i]);
-		grouping_fini(&mine);
-	}
-	enum esp_status status = meet(prober, bytes, err);
+	do { /* if the one who decides has died over it the next one does */
+		first = first_present(prober);
+		status = first < config->hosts ? say_groups(prober, count, bytes, &found->survey, &grouped, err)
+		                               : error_set(err, ESP_EPEER, "no host is left to group the others");
+	} while (status == ESP_OK && !prober->present[first]);
 	if (status != ESP_OK)
 		return status;
-	if (grouped != ESP_OK)
-		return error_set(err, grouped, "%.200s", reason.text);
-	uint32_t first = first_present(prober);
-	if (first == config->hosts || bytes_get32(said_by(prober, first, bytes)) != 1)
+	if (grouped.status != ESP_OK)
+		return error_set(err, grouped.status, "%.200s", grouped.text);
+	if (bytes_get32(said_by(prober, first, bytes)) != 1)
 		return error_set(err, ESP_EPEER, "the first host could not group the others");
 	uint32_t *labels = calloc((size_t)count + 1, sizeof(*labels));
 	for (uint32_t i = 0; i < count && labels; i++)

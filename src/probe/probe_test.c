@@ -25,6 +25,7 @@ struct hall {
 enum trick {
 	TRICK_NONE,
 	TRICK_VANISH,   /* leaves in the middle                     */
+	TRICK_GROUPING, /* leaves when it has grouped the others    */
 	TRICK_NONSENSE, /* its reports are bytes of no sense        */
 	TRICK_LIE,      /* its latencies are a thousand times others' */
 	TRICK_NAN,
@@ -40,6 +41,7 @@ struct member {
 	bool observes;
 	enum trick trick;
 	uint32_t meetings;
+	bool has_grouped;
 	struct found found;
 	enum esp_status status;
 	struct error err;
@@ -90,7 +92,7 @@ static enum esp_status exchange(void *context, const void *mine, size_t bytes, v
 	struct member *member = context;
 	struct hall *hall = member->hall;
 
-	if (member->trick == TRICK_VANISH && member->meetings == 3)
+	if ((member->trick == TRICK_VANISH && member->meetings == 3) || (member->trick == TRICK_GROUPING && member->has_grouped))
 		return error_set(err, ESP_EPEER, "vanished");
 	member->meetings++;
 	pthread_mutex_lock(&hall->lock);
@@ -127,9 +129,10 @@ static void leave(struct member *member)
 /* The first half of those who are there, and the rest. */
 static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
 {
+	struct member *member = context;
 	uint32_t labels[HOSTS];
 
-	(void)context;
+	member->has_grouped = true;
 	for (uint32_t i = 0; i < survey->count; i++)
 		labels[i] = i >= survey->count / 2;
 	return grouping_from(out, labels, survey->count, err);
@@ -167,6 +170,7 @@ static void *take_part(void *argument)
 		.exchange = exchange,
 		.exchange_context = member,
 		.group = group,
+		.group_context = member,
 		.progress = progress,
 		.progress_context = member,
 	};
@@ -236,6 +240,31 @@ static void test(enum trick trick, enum probe_fate fate)
 	free(hall.was_all);
 }
 
+/* The first two hosts die of grouping: the third one does it, and they are in what was found, as all had been measured. */
+static void test_who_groups_vanishes(void)
+{
+	struct hall hall = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .members = HOSTS};
+	struct member members[HOSTS];
+	pthread_t threads[HOSTS];
+
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		members[i] = (struct member){.hall = &hall, .host = i, .trick = i < 2 ? TRICK_GROUPING : TRICK_NONE};
+		CHECK(pthread_create(&threads[i], NULL, take_part, &members[i]) == 0);
+	}
+	for (uint32_t i = 0; i < HOSTS; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		CHECK(members[i].has_grouped == (i <= 2));
+		CHECK_MSG(members[i].status == (i < 2 ? ESP_EPEER : ESP_OK), "host %u: %s", i, members[i].err.text);
+		if (i >= 2)
+			check_same(&members[2].found, &members[i].found);
+	}
+	CHECK_U64(members[2].found.survey.count, HOSTS);
+	for (uint32_t i = 0; i < HOSTS; i++)
+		found_fini(&members[i].found);
+	free(hall.was_all);
+}
+
 static void test_arguments(void)
 {
 	struct found found;
@@ -258,5 +287,6 @@ int main(void)
 	test(TRICK_HUGE, PROBE_LIES);
 	test(TRICK_ZERO, PROBE_LIES); /* the others have got something of it */
 	test(TRICK_HALF, PROBE_NONSENSE);
+	test_who_groups_vanishes();
 	return 0;
 }
