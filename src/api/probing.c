@@ -8,9 +8,6 @@
 #include "base/clock.h"
 #include "runtime/context.h"
 
-#define PATIENCE_S 60.0 /* for a meeting, beside the time that is measured before it */
-#define SHRINK_S 30
-
 /* ---- meetings, as calls of the job ---- */
 
 struct circle {
@@ -68,7 +65,7 @@ static enum esp_status shrink(void *context)
 	struct esp_group *left = NULL, *before = circle->group;
 	struct esp_shrink how = ESP_SHRINK_INIT;
 
-	how.deadline_ns = (int64_t)(SHRINK_S * NS_PER_S);
+	how.deadline_ns = circle->deadline_ns; /* one may be grouping the others, and learn of it when it has done so */
 	enum esp_status status = esp_group_shrink(before, &how, &left);
 
 	if (status != ESP_OK)
@@ -244,7 +241,7 @@ static int64_t patience(const struct probing_options *options, uint32_t hosts)
 	struct timing timing;
 
 	timing_make(&wish, &timing);
-	return (int64_t)((PATIENCE_S + timing.seconds) * (double)NS_PER_S);
+	return (int64_t)(timing_patience(&timing, hosts) * (double)NS_PER_S);
 }
 
 /* Of those who were at the last meeting, is this rank the one that speaks for the first host? */

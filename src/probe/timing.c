@@ -27,6 +27,8 @@
 #define WITHIN_ROUNDS 2u
 #define BETWEEN_ROUNDS 3u
 #define ASKS 40u
+#define PATIENCE_S 60.0   /* for a meeting, beside what is done before it: of a host that is busy with other things */
+#define GROUPING_S 5e-4   /* for each pair, there and back: five times what a core took for it */
 
 static uint64_t clamp(double ns, uint64_t least, uint64_t most)
 {
@@ -78,6 +80,11 @@ void timing_make(const struct timing_wish *wish, struct timing *out)
 	                       (double)out->latency_again * (double)out->latency_again_ns +
 	                       (double)out->bandwidth_again * (double)out->bandwidth_slot_ns +
 	                       (double)WITHIN_ROUNDS * (double)out->within_slot_ns + (double)BETWEEN_ROUNDS * (double)out->between_slot_ns);
+}
+
+double timing_patience(const struct timing *timing, uint32_t hosts)
+{
+	return PATIENCE_S + timing->seconds + GROUPING_S * hosts * hosts;
 }
 
 /* A round trip or two, of packets that may stand behind what is left of the round before. */

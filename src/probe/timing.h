@@ -29,6 +29,9 @@ struct timing {
 /* At least 2 hosts. */
 void timing_make(const struct timing_wish *wish, struct timing *out);
 
+/* How many seconds a host may be late for a meeting: it may have measured all the time, or group the others, which takes the longer the more they are. */
+double timing_patience(const struct timing *timing, uint32_t hosts);
+
 /* What a slot of bandwidth is cut into: connecting, warming up, counting. */
 uint64_t timing_connect_ns(uint64_t slot_ns);
 uint64_t timing_warm_ns(uint64_t slot_ns); /* connecting included */

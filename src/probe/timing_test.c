@@ -33,6 +33,23 @@ static void test_sixteen_hosts(void)
 	CHECK(timing.bandwidth_passes >= 2 && timing.latency_passes >= 2);
 }
 
+/* Grouping 256 hosts took 6 s of a core; by the square 1000 of them take a hundred. There are slower cores, and busy ones. */
+static void test_patience(void)
+{
+	static const struct {
+		uint32_t hosts;
+		double grouping;
+	} known[] = {{16, 0.1}, {256, 6}, {1000, 100}};
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct timing_wish wish = {known[i].hosts, true, false, 3};
+		struct timing timing;
+
+		timing_make(&wish, &timing);
+		CHECK(timing_patience(&timing, known[i].hosts) > timing.seconds + 4 * known[i].grouping + 30);
+	}
+}
+
 int main(void)
 {
 	for (uint32_t hosts = 2; hosts <= 300; hosts++)
@@ -42,5 +59,6 @@ int main(void)
 			check(hosts, true, true, half / 2.0);
 		}
 	test_sixteen_hosts();
+	test_patience();
 	return 0;
 }
