@@ -121,6 +121,21 @@ def test_stored(folder):
     assert again[0] == OK and page.read_text().replace(str(topology), "topology.txt") == (folder / "again.html").read_text().replace(
         " (written with <code>--out</code>)", ""), "the same measurement makes the same page"
 
+    # A file that cannot be written costs that file, and nothing is said to have been written that was not.
+    nowhere, other = folder / "missing" / "topology", folder / "other.html"
+    status, out, err = probe("--matrix", matrix, "--out", nowhere, "--html", other)
+    assert status != OK and str(nowhere) in err and str(nowhere) not in out and f"{other} has it as pictures" in out and other.exists(), (status, out, err)
+    status, out, err = probe("--matrix", matrix, "--out", folder / "here", "--html", nowhere)
+    assert status != OK and "as pictures" not in out and (folder / "here").exists(), (status, out, err)
+
+    labels = folder / "nodes.json"
+    labels.write_text(json.dumps({"kind": "List", "items": [
+        {"kind": "Node", "metadata": {"name": name, "labels": {"example.com/cabinet": f"c{number}"}}} for number, rack in enumerate(racks) for name in rack]}))
+    status, out, err = probe("--matrix", matrix, "--racks", labels)
+    assert status != OK and "--rack-label" in err, (status, err)
+    status, out, err = probe("--matrix", matrix, "--racks", labels, "--rack-label", "example.com/cabinet")
+    assert status == OK and "adjusted mutual information 1.000" in out, (status, out, err)
+
     status, out, _ = probe("--matrix", matrix, "--groups", 2, "--json")
     assert status == OK and len(json.loads(out)["groups"]) == 2 and json.loads(out)["verdict"]["word"] == "as told"
     assert probe("--matrix", matrix, "--groups", 13)[0] == NO

@@ -134,7 +134,7 @@ static enum esp_status compare(struct probe_outcome *outcome, const char *text, 
 	const struct survey *survey = &outcome->found.survey;
 	struct probe_truth *truth = &outcome->truth;
 
-	enum esp_status status = racks_read(text, length, NULL, (const char *const *)survey->names, survey->count, &truth->racks, err);
+	enum esp_status status = racks_read(text, length, outcome->options->rack_label, (const char *const *)survey->names, survey->count, &truth->racks, err);
 	if (status == ESP_OK)
 		status = racks_grouping(&truth->racks, &truth->grouping, err);
 	if (status != ESP_OK)
@@ -211,7 +211,8 @@ static int write_file(const struct probe_outcome *outcome, const char *path, wri
 	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
 }
 
-static int show(const struct probe_outcome *outcome)
+/* Each file that can be written is, whatever happens to the others. */
+static int show(struct probe_outcome *outcome)
 {
 	const struct probe_options *options = outcome->options;
 	char text[PROBE_SENTENCE];
@@ -219,15 +220,15 @@ static int show(const struct probe_outcome *outcome)
 
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
 		cli_note("probe: %s", probe_say_lost(outcome, i, text));
-	int status = write_file(outcome, options->save_matrix, write_survey);
-	if (status == CLI_EXIT_OK)
-		status = write_file(outcome, options->out, write_topology);
-	if (status == CLI_EXIT_OK)
-		status = write_file(outcome, options->html, probe_print_html);
+	int saved = write_file(outcome, options->save_matrix, write_survey);
+	int out = write_file(outcome, options->out, write_topology);
+	int html = write_file(outcome, options->html, probe_print_html);
+	outcome->has_out = options->out && out == CLI_EXIT_OK;
+	outcome->has_html = options->html && html == CLI_EXIT_OK;
 	enum esp_status printed = options->json ? probe_print_json(outcome, stdout) : probe_print(outcome, stdout, &err);
 	if (printed != ESP_OK)
 		return cli_fail("probe: cannot write to the standard output");
-	return status;
+	return saved != CLI_EXIT_OK ? saved : out != CLI_EXIT_OK ? out : html;
 }
 
 static void outcome_fini(struct probe_outcome *outcome)

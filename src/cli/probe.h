@@ -18,7 +18,7 @@ struct probe_options {
 	uint64_t ranks;
 	double seconds;
 	uint64_t streams, seed, groups; /* 0: the usual number */
-	const char *out, *html, *matrix, *save_matrix, *racks;
+	const char *out, *html, *matrix, *save_matrix, *racks, *rack_label;
 	bool json, each_rank;
 };
 
@@ -42,6 +42,7 @@ struct probe_outcome {
 	bool stored;           /* nothing was probed: from --matrix */
 	bool has_rates;        /* there is a topology to be written */
 	char rates_missing[256]; /* otherwise: why not              */
+	bool has_out, has_html;  /* these files are written          */
 };
 
 /* The same things for people, for programs and for a browser. ESP_EIO. */

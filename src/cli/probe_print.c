@@ -164,12 +164,12 @@ static void print_next(const struct probe_outcome *outcome, FILE *file)
 	fputc('\n', file);
 	if (!outcome->has_rates)
 		fprintf(file, "no topology: %s\n", outcome->rates_missing);
-	else if (options->out)
-		fprintf(file, "next: espalier run --topology %s ... (or ESP_TOPOLOGY=%s), espalier sim --topology %s\n", options->out, options->out,
-		        options->out);
+	else if (outcome->has_out)
+		fprintf(file, "next: espalier run --topology %s ... (or ESP_TOPOLOGY=%s), espalier sim run --collective allreduce --topology %s\n", options->out,
+		        options->out, options->out);
 	else
 		fputs("next: the same with --out topology.txt, then espalier run --topology topology.txt ...\n", file);
-	if (options->html)
+	if (outcome->has_html)
 		fprintf(file, "      %s has it as pictures\n", options->html);
 }
 

@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
 	};
 	const struct cli_usage usage = {COMMAND, "",
 	                                "Prints a made-up region as a topology, with the machines of a job in it and other people's traffic, for\n"
-	                                "espalier sim --topology.\n\n"
+	                                "espalier sim run --topology.\n\n"
 	                                "  espalier sim discover network --setting job > job.topology\n"
 	                                "  espalier sim run --collective allreduce --topology job.topology --mechanism flat",
 	                                options, 0, 0};

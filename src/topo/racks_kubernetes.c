@@ -96,7 +96,7 @@ static const char *choose_label(const struct nodes *nodes, const char *label)
 	if (label && all_have(nodes, label))
 		return label;
 	if (!label) {
-		(void)error_set(nodes->err, ESP_EPARSE, "the nodes have none of the labels that usually name racks, such as %s: say which one does",
+		(void)error_set(nodes->err, ESP_EPARSE, "the nodes have none of the labels that usually name racks, such as %s: say which one does (--rack-label)",
 		                usual_labels[0]);
 		return NULL;
 	}

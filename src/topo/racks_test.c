@@ -139,7 +139,7 @@ static void test_kubernetes(void)
 	check_bad(read_any, "{\"items\":[{}]}", "items[0] has no metadata.name; kubectl get nodes -o json prints what is wanted");
 	check_bad(read_any, "{\"items\":[" NODE("n0", RACK("a")) "]}", "none of Kubernetes' nodes that have labels is host 'n1'");
 	check_bad(read_any, "{\"items\":[" NODE("n0", "") "," NODE("n1", "") "," NODE("n2", "") "," NODE("n3", "") "]}",
-	          "the nodes have none of the labels that usually name racks, such as topology.kubernetes.io/rack: say which one does");
+	          "the nodes have none of the labels that usually name racks, such as topology.kubernetes.io/rack: say which one does (--rack-label)");
 	check_bad(read_kubernetes, "{\"items\":[" NODE("n0", "\"here\":\"x\"") "," NODE("n1", "\"here\":7") "," NODE("n2", "") "," NODE("n3", "") "]}",
 	          "host 'n1' has no label 'here'");
 	check_bad(read_any, "{\"items\":[" NODE("n0", RACK("a")) "," NODE("n0", RACK("b")) "]}", "two of Kubernetes' nodes are host 'n0'");
