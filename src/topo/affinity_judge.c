@@ -192,8 +192,7 @@ enum esp_status affinity_judge_one(struct affinity *affinity, struct error *err)
 	return status;
 }
 
-/* Which of all groupings it is: how many groups, up to half of the nodes, and who is in which; groups have no names. */
-static double description(uint32_t count, uint32_t nodes)
+double affinity_description(uint32_t count, uint32_t nodes)
 {
 	double length = log(nodes / 2.0) + nodes * log(count);
 
@@ -203,11 +202,10 @@ static double description(uint32_t count, uint32_t nodes)
 }
 
 /*
- * Where the fit begins, as the gap and the own parts are slow to find each other: least squares over all pairs. The pattern
- * of pairs apart has own parts, too: with r_i nodes in other groups than node i's, R = sum r_i, they are
+ * The pattern of pairs apart has own parts, too: with r_i nodes in other groups than node i's, R = sum r_i, they are
  * (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's square is R / 2 - sum r_i own_i.
  */
-static enum esp_status begin(struct model *model, const struct affinity *affinity, const struct grouping *grouping, struct error *err)
+enum esp_status affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own, double *out_gap, struct error *err)
 {
 	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
 	double n = affinity->nodes, all = 0, apart = 0;
@@ -225,9 +223,9 @@ static enum esp_status begin(struct model *model, const struct affinity *affinit
 		for (uint32_t j = 0; j < i; j++)
 			apart -= grouping->group_of[i] != grouping->group_of[j] ? affinity->of[(size_t)i * affinity->nodes + j] : 0;
 	}
-	model->gap = square > 1e-9 ? apart / square : 0;
+	*out_gap = square > 1e-9 ? apart / square : 0;
 	for (uint32_t i = 0; i < affinity->nodes; i++)
-		model->own[i] -= model->gap * (n - sizes[grouping->group_of[i]] - all / (2 * (n - 1))) / (n - 2);
+		own[i] -= *out_gap * (n - sizes[grouping->group_of[i]] - all / (2 * (n - 1))) / (n - 2);
 	free(sizes);
 	return ESP_OK;
 }
@@ -245,14 +243,14 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
 		return ESP_OK;
 	enum esp_status status = model_init(&model, affinity, grouping->group_of, err);
 	if (status == ESP_OK)
-		status = begin(&model, affinity, grouping, err);
+		status = affinity_begin(affinity, grouping, model.own, &model.gap, err);
 	if (status != ESP_OK) {
 		model_fini(&model);
 		return status;
 	}
 	double gained = fit(&model, EXACT * affinity->noise) - affinity->likelihood;
 	/* the nodes' own parts are fitted as well, and take their share; the gap costs a number */
-	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 - description(grouping->count, affinity->nodes);
+	out->evidence = (model.gap > 0 ? gained * freedom / known : 0) - log(known) / 2 - affinity_description(grouping->count, affinity->nodes);
 	out->gap = model.gap;
 	out->noise = model.noise;
 	model_fini(&model);

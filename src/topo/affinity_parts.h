@@ -16,4 +16,12 @@ ESP_CHECKED enum esp_status affinity_ways_one(struct affinity *affinity, struct 
 ESP_CHECKED enum esp_status affinity_ways_judge(const struct affinity *affinity, const struct grouping *grouping, struct affinity_verdict *out,
                                                 struct error *err);
 
+/* Of all groupings, which one it is: how many groups, up to half of the nodes, and who is in which; groups have no names. In nats. */
+double affinity_description(uint32_t count, uint32_t nodes);
+/*
+ * Where a fit begins, as the gap and the own parts are slow to find each other: least squares over all pairs. own: those of one group,
+ * and then those beside the gap. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status affinity_begin(const struct affinity *affinity, const struct grouping *grouping, double *own, double *out_gap, struct error *err);
+
 #endif

@@ -266,46 +266,6 @@ enum esp_status affinity_ways_one(struct affinity *affinity, struct error *err)
 	return status;
 }
 
-/* Which of all groupings it is: how many groups, up to half of the nodes, and who is in which; groups have no names. */
-static double description(uint32_t count, uint32_t nodes)
-{
-	double length = log(nodes / 2.0) + nodes * log(count);
-
-	for (uint32_t i = 2; i <= count; i++)
-		length -= log(i);
-	return length;
-}
-
-/*
- * Where the fit begins, as the gap and the own parts are slow to find each other: least squares over all pairs. The pattern
- * of pairs apart has own parts, too: with r_i nodes in other groups than node i's, R = sum r_i, they are
- * (r_i - R / (2 (n - 1))) / (n - 2), and without them the pattern's square is R / 2 - sum r_i own_i.
- */
-static enum esp_status begin(struct model *model, const struct affinity *affinity, const struct grouping *grouping, struct error *err)
-{
-	uint32_t *sizes = calloc(grouping->count, sizeof(*sizes));
-	double n = affinity->nodes, all = 0, apart = 0;
-
-	if (!sizes)
-		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", affinity->nodes);
-	grouping_sizes(grouping, sizes);
-	for (uint32_t group = 0; group < grouping->count; group++)
-		all += sizes[group] * (n - sizes[group]);
-	double square = all / 2;
-	for (uint32_t i = 0; i < affinity->nodes; i++) {
-		double others = n - sizes[grouping->group_of[i]];
-
-		square -= others * (others - all / (2 * (n - 1))) / (n - 2);
-		for (uint32_t j = 0; j < i; j++)
-			apart -= grouping->group_of[i] != grouping->group_of[j] ? affinity->of[(size_t)i * affinity->nodes + j] : 0;
-	}
-	model->gap = square > 1e-9 ? apart / square : 0;
-	for (uint32_t i = 0; i < affinity->nodes; i++)
-		model->own[i] -= model->gap * (n - sizes[grouping->group_of[i]] - all / (2 * (n - 1))) / (n - 2);
-	free(sizes);
-	return ESP_OK;
-}
-
 /* What counts of a gain: what else is fitted takes its share, the nodes' own parts above all. 0: there is too little to go by. */
 static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 {
@@ -317,7 +277,7 @@ static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 /* Of all that is fitted to a grouping: a gap, or ways, cost a number each. */
 static double price(const struct affinity *affinity, bool ways, uint32_t groups)
 {
-	return (ways ? groups : 1) * log((double)matrix_known(affinity->matrix)) / 2 + description(groups, affinity->nodes);
+	return (ways ? groups : 1) * log((double)matrix_known(affinity->matrix)) / 2 + affinity_description(groups, affinity->nodes);
 }
 
 /* Fits one of the two kinds of model to the grouping; *out_evidence: what it says for it. */
@@ -327,7 +287,7 @@ static enum esp_status fit_kind(struct model *model, const struct affinity *affi
 	enum esp_status status = model_init(model, affinity, err);
 
 	if (status == ESP_OK)
-		status = begin(model, affinity, grouping, err);
+		status = affinity_begin(affinity, grouping, model->own, &model->gap, err);
 	if (status == ESP_OK && ways && !(model->ways = calloc(grouping->count, sizeof(*model->ways))))
 		status = error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", affinity->nodes);
 	if (status != ESP_OK) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -127,6 +128,17 @@ pid_t job_fork(void)
 	if (getppid() != parent) /* before it was asked for */
 		_exit(1);
 	return 0;
+}
+
+void job_wait(const pid_t *children, uint32_t count, uint32_t victim)
+{
+	int status;
+
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		bool is_good = i == victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		CHECK_MSG(is_good, "rank %u, victim %u: %x", i, victim, (unsigned)status);
+	}
 }
 
 uint16_t job_free_port(void)

@@ -36,6 +36,9 @@ void job_meet(struct job_rank *rank);
  * one ends as well, and the others with it, which might wait for it for ever.
  */
 pid_t job_fork(void);
+/* All of them have ended well, but for the victim, which was killed. */
+#define JOB_NOBODY UINT32_MAX
+void job_wait(const pid_t *children, uint32_t count, uint32_t victim);
 
 /* A port of the loopback that nobody listens on now. */
 uint16_t job_free_port(void);

@@ -48,7 +48,7 @@ static bool can_move_out(void)
 /* ---- what ranks do ---- */
 
 struct trial {
-	const char *leader;
+	char leader[32];
 	uint32_t victim;  /* RANKS: nobody dies */
 	uint64_t late_ns; /* how long it probes before */
 };
@@ -157,24 +157,15 @@ static void be_rank(uint32_t rank, struct trial *trial)
 
 static void run_trial(struct trial *trial)
 {
-	char leader[32];
 	pid_t children[RANKS];
-	int status;
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	trial->leader = leader;
-	fflush(NULL);
+	snprintf(trial->leader, sizeof(trial->leader), "127.0.0.1:%u", job_free_port());
 	for (uint32_t i = 0; i < RANKS; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_rank(i, trial);
 	}
-	for (uint32_t i = 0; i < RANKS; i++) {
-		CHECK(waitpid(children[i], &status, 0) == children[i]);
-		bool is_good = i == trial->victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-		CHECK_MSG(is_good, "rank %u, victim %u: %x", i, trial->victim, (unsigned)status);
-	}
+	job_wait(children, RANKS, trial->victim);
 }
 
 /* ---- equal names ---- */
@@ -216,18 +207,14 @@ static void twins(void)
 {
 	char leader[32];
 	pid_t children[RANKS];
-	int status;
 
 	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	fflush(NULL);
 	for (uint32_t i = 0; i < RANKS; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_twin(i, leader);
 	}
-	for (uint32_t i = 0; i < RANKS; i++)
-		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	job_wait(children, RANKS, JOB_NOBODY);
 }
 
 /* ---- a job that grows ---- */
@@ -271,24 +258,20 @@ static void growing(void)
 {
 	char leader[32], door[64];
 	pid_t children[MEMBERS + 1];
-	int doors[2], status;
+	int doors[2];
 
 	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	CHECK(pipe(doors) == 0);
-	fflush(NULL);
 	for (uint32_t i = 0; i < MEMBERS; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_member(i, leader, doors[1]);
 	}
 	CHECK(read(doors[0], door, sizeof(door)) == sizeof(door));
-	children[MEMBERS] = fork();
-	CHECK(children[MEMBERS] >= 0);
+	children[MEMBERS] = job_fork();
 	if (children[MEMBERS] == 0)
 		be_newcomer(door);
-	for (uint32_t i = 0; i <= MEMBERS; i++)
-		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	job_wait(children, MEMBERS + 1, JOB_NOBODY);
 	close(doors[0]);
 	close(doors[1]);
 }

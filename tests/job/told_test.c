@@ -19,7 +19,8 @@
 enum { RANKS = 5, FILLING = 8 << 20, COUNT = 100000 };
 
 struct trial {
-	const char *leader, *topology;
+	char leader[32];
+	const char *topology;
 	uint32_t victim;
 };
 
@@ -93,24 +94,15 @@ static void be_rank(uint32_t rank, const struct trial *trial)
 
 static void run_trial(struct trial *trial)
 {
-	char leader[32];
 	pid_t children[RANKS];
-	int status;
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	trial->leader = leader;
-	fflush(NULL);
+	snprintf(trial->leader, sizeof(trial->leader), "127.0.0.1:%u", job_free_port());
 	for (uint32_t i = 0; i < RANKS; i++) {
-		children[i] = fork();
-		CHECK(children[i] >= 0);
+		children[i] = job_fork();
 		if (children[i] == 0)
 			be_rank(i, trial);
 	}
-	for (uint32_t i = 0; i < RANKS; i++) {
-		CHECK(waitpid(children[i], &status, 0) == children[i]);
-		bool is_good = i == trial->victim ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-		CHECK_MSG(is_good, "rank %u, victim %u: %x", i, trial->victim, (unsigned)status);
-	}
+	job_wait(children, RANKS, trial->victim);
 }
 
 int main(int argc, char **argv)
