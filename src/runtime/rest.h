@@ -11,7 +11,9 @@
  * the core, of whom we know nothing: another job, or ranks of this one that a lab or containers
  * show as hosts of their own. Then it neither spins nor yields for a while, but sleeps: who is
  * woken comes before those who yield (16 ranks of a lab on two busy cores took 0.6 times as long for
- * 4 MiB when they always slept).
+ * 4 MiB when they always slept). Some tens of microseconds say nothing of that kind: interrupts, and the host of a
+ * virtual machine, take as much a hundred times a second, and two ranks with a core each that slept because of
+ * it took 1.5 times as long for 100 MiB.
  */
 #ifndef RUNTIME_REST_H
 #define RUNTIME_REST_H
@@ -24,7 +26,7 @@
 
 #define REST_SPINS 300u                 /* looks around, before the first yield          */
 #define REST_YIELD_NS (300 * NS_PER_US) /* of yielding before sleep                      */
-#define REST_LONG_NS (20 * NS_PER_US)   /* a yield in which another has had the core     */
+#define REST_LONG_NS (200 * NS_PER_US)  /* a yield in which another has had the core     */
 #define REST_TAKEN_NS (20 * NS_PER_MS)  /* for so long others are believed to need it    */
 
 struct rest {
