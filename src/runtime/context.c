@@ -347,6 +347,11 @@ uint64_t context_chunk_bytes(const struct context *context)
 	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLANS_CHUNK;
 }
 
+uint32_t context_slot_bytes(const struct context *context)
+{
+	return context->conf.chunk_bytes ? (uint32_t)context->conf.chunk_bytes : PLANS_CHUNK_MOST;
+}
+
 /* ---- parts ---- */
 
 static enum esp_status open_segment(struct context *context, struct failure *failure)
@@ -355,12 +360,13 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
 	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
-	uint64_t slots = context->conf.buffer_bytes / context_chunk_bytes(context) / context->lanes;
+	uint32_t slot_bytes = context_slot_bytes(context);
+	uint64_t slots = context->conf.buffer_bytes / slot_bytes / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
 		.peers = context->local_count,
 		.self = context->local_self,
-		.slot_bytes = (uint32_t)context_chunk_bytes(context),
+		.slot_bytes = slot_bytes,
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.board_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,

@@ -158,8 +158,9 @@ void context_close(struct context *context);
 /* A setting's value as text, until the context is closed; NULL: there is none of that name. */
 const char *context_setting(struct context *context, const char *name);
 
-/* The usual size of chunks: as set, or as it suits memory that ranks of one host share. */
+/* The usual size of chunks, and the largest, for which slots must have room: as set, or as plans.h has them. */
 uint64_t context_chunk_bytes(const struct context *context);
+uint32_t context_slot_bytes(const struct context *context);
 
 struct context_stats {
 	uint64_t calls, small_calls;

@@ -43,6 +43,7 @@ struct planned {
 	uint8_t *lane_of;        /* by chunk; NULL: one lane                   */
 	uint32_t lanes;          /* that have a chunk: the first so many       */
 	uint32_t window;         /* chunks in flight on each; 0: the setting   */
+	uint32_t window_lent;    /* the same of memory from esp_alloc()        */
 	atomic_uint references;  /* whoever uses it, and the group that keeps it */
 	/* What it was made for. */
 	enum plan_collective collective;

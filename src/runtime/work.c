@@ -79,11 +79,21 @@ static bool copy_arrays(struct call *call, uint32_t size)
 	return counts && in && out;
 }
 
+/* Do others read it where it lies? */
+static bool is_lent(const struct work *work, const struct stretch *stretch)
+{
+	const struct segment *segment = work->context->segment;
+	uint64_t bytes = stretch->block_bytes;
+
+	return segment && segment_owns(segment, stretch->in, bytes) && segment_owns(segment, stretch->out, bytes);
+}
+
 static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,
                                    uint16_t channel)
 {
 	const struct planned *planned = stretch->planned;
 	const struct gauge *gauge = &work->context->gauge;
+	uint32_t window = is_lent(work, stretch) ? planned->window_lent : planned->window;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
@@ -99,7 +109,7 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 				.factor = work->call.factor,
 				.lane_of = planned->lane_of,
 				.lane = (uint8_t)lane,
-				.window = planned->window,
+				.window = window,
 				.cookie = part,
 			},
 		};
