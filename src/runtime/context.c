@@ -26,6 +26,7 @@
 #include "runtime/shrink.h"
 
 #define LANES_MOST 4u /* unless the settings say otherwise */
+#define FAIR_SLOTS 4u /* of a lane, for each rank of the host */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
 {
@@ -347,9 +348,14 @@ uint64_t context_chunk_bytes(const struct context *context)
 	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLANS_CHUNK;
 }
 
+/* With many ranks on the host smaller ones: each of them needs two, and more are better. */
 uint32_t context_slot_bytes(const struct context *context)
 {
-	return context->conf.chunk_bytes ? (uint32_t)context->conf.chunk_bytes : PLANS_CHUNK_MOST;
+	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->local_count / FAIR_SLOTS / PLANS_CHUNK * PLANS_CHUNK;
+
+	if (context->conf.chunk_bytes)
+		return (uint32_t)context->conf.chunk_bytes;
+	return fair < PLANS_CHUNK ? PLANS_CHUNK : fair < PLANS_CHUNK_MOST ? (uint32_t)fair : PLANS_CHUNK_MOST;
 }
 
 /* ---- parts ---- */

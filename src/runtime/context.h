@@ -158,7 +158,7 @@ void context_close(struct context *context);
 /* A setting's value as text, until the context is closed; NULL: there is none of that name. */
 const char *context_setting(struct context *context, const char *name);
 
-/* The usual size of chunks, and the largest, for which slots must have room: as set, or as plans.h has them. */
+/* The usual size of chunks, and the largest of those through memory, for which its slots have room: as set, or as plans.h has them. */
 uint64_t context_chunk_bytes(const struct context *context);
 uint32_t context_slot_bytes(const struct context *context);
 

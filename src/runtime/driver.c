@@ -71,7 +71,7 @@ static enum esp_status open_lane(struct driver *driver, struct error *err)
 		.exec = {
 			.credits = context->conf.credits,
 			.active_chunks = context->conf.active_chunks < 2 ? 2 : context->conf.active_chunks, /* letters.h */
-			.slot_bytes = context_slot_bytes(context),
+			.slot_bytes = context->conf.chunk_bytes ? (uint32_t)context->conf.chunk_bytes : PLANS_CHUNK_MOST,
 		},
 		.peers = context->size,
 		.ports = PORTS,

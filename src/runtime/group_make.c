@@ -70,6 +70,7 @@ static bool find_hosts(struct group *group)
 		.host_of = group->host_of,
 		.one_machine = one_machine,
 		.chunk_bytes = context_chunk_bytes(context),
+		.slot_bytes = context_slot_bytes(context),
 		.chunk_is_set = context->conf.chunk_bytes != 0,
 		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
 		.credits = exec_credits(context->conf.credits),

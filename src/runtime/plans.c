@@ -25,6 +25,8 @@
 #define RING_CHUNKS 4u
 #define RING_CHUNK_LEAST (16u << 10)
 
+#define FEW_SUMMED 8u
+
 #define WINDOW_BYTES (1u << 20)
 #define WINDOW_LEAST 4u
 #define WINDOW_LEAST_LENT 8u
@@ -114,11 +116,12 @@ uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours)
 
 /*
  * Through memory eight ranks with 100 MiB take 0.8 times as long in chunks of 256 KiB as of 64 (two cores, either kind of
- * memory). Not where it ends with the sums, as in a reduce-scatter: there malloc'd memory takes 1.4 times as long.
+ * memory). Not where it ends with the sums, as in a reduce-scatter: there malloc'd memory takes 1.4 times as long. Nor with
+ * more ranks, as the caches of a core must hold a chunk of each: sixteen with a core each take 1.3 times as long.
  */
 static bool sums_in_memory(const struct layout *layout, const struct call *call)
 {
-	return layout->hosts == 1 && call->collective == PLAN_ALLREDUCE;
+	return layout->hosts == 1 && layout->members <= FEW_SUMMED && call->collective == PLAN_ALLREDUCE;
 }
 
 /*
@@ -135,7 +138,7 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 	if (layout->chunk_is_set)
 		return layout->chunk_bytes;
 	if (sums_in_memory(layout, call))
-		return PLANS_CHUNK_MOST;
+		return layout->slot_bytes;
 	if (has_few_neighbours(planner) && layout->hosts == layout->members &&
 	    (layout->one_machine || bytes >= UINT64_C(16) * PLANS_CHUNK_MOST))
 		return PLANS_CHUNK_MOST;

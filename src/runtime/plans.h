@@ -23,6 +23,7 @@ struct layout {
 	const struct topology *topology; /* of the network; NULL: not known    */
 	const uint32_t *place;   /* by member: the vertex of its host          */
 	uint64_t chunk_bytes;    /* the usual size of chunks                   */
+	uint64_t slot_bytes;     /* the largest chunks through memory          */
 	bool chunk_is_set;       /* by a setting: so large in every plan       */
 	uint64_t buffer_bytes;   /* most that may be under way, on each lane   */
 	uint32_t credits, lanes;

@@ -27,7 +27,7 @@ static struct planned *plan(const struct layout *layout, enum plan_collective co
 static struct layout draw_layout(struct rng *rng)
 {
 	uint32_t members = 1 + (uint32_t)rng_below(rng, rng_chance(rng, 1, 4) ? MEMBERS_MOST : 40);
-	uint32_t each = 1 + (uint32_t)rng_below(rng, 3); /* members of a host */
+	uint32_t each = rng_chance(rng, 1, 4) ? members : 1 + (uint32_t)rng_below(rng, 3); /* members of a host */
 
 	for (uint32_t i = 0; i < members; i++)
 		host_of[i] = i / each;
@@ -37,9 +37,10 @@ static struct layout draw_layout(struct rng *rng)
 		.host_of = host_of,
 		.one_machine = rng_chance(rng, 1, 2),
 		.chunk_bytes = PLANS_CHUNK,
+		.slot_bytes = PLANS_CHUNK * (1 + rng_below(rng, 4)),
 		.buffer_bytes = BUFFER,
 		.credits = CREDITS,
-		.lanes = 1,
+		.lanes = 1 + (uint32_t)rng_below(rng, 2),
 	};
 }
 
@@ -68,8 +69,10 @@ static void room(uint64_t seed, uint64_t count)
 		/* On one machine no more is under way than it takes for all ranks to have something to do. */
 		if (is_ring && collective == PLAN_ALLREDUCE)
 			CHECK(plan_lap(planned->plan) <= (layout.one_machine ? 1 : 4) * layout.members);
-		/* Slots of shared memory have the usual size. */
-		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= PLANS_CHUNK);
+		/* Through shared memory chunks fit into its slots, and every lane of every rank has one to sum. */
+		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= layout.slot_bytes);
+		if (layout.hosts == 1 && layout.members <= 8 && collective == PLAN_ALLREDUCE)
+			CHECK(planned->chunk_bytes <= bytes / layout.members / layout.lanes + 64);
 		plans_put(planned);
 	}
 }
@@ -80,7 +83,7 @@ static void as_set(void)
 	for (uint32_t members = 2; members <= 8; members *= 2) {
 		struct layout layout = {
 			.members = members, .hosts = members, .host_of = host_of, .one_machine = true,
-			.chunk_bytes = 1000, .chunk_is_set = true, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+			.chunk_bytes = 1000, .slot_bytes = 1000, .chunk_is_set = true, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
 		};
 
 		for (uint64_t bytes = 1 << 16; bytes <= 1 << 26; bytes *= 4) {

@@ -60,7 +60,7 @@ enum esp_status layout_make(const struct segment_config *config, uint64_t page, 
 	layout.cell_bytes = round_up(config->board_bytes, LAYOUT_LINE);
 	layout.board_bytes = round_up(2 * layout.cell_bytes, page);
 	layout.slots_at = layout.boards_at + LAYOUT_CHANNELS * layout.board_bytes;
-	layout.slot_bytes = round_up(config->slot_bytes, LAYOUT_LINE);
+	layout.slot_bytes = layout_slot_bytes(config->slot_bytes);
 	layout.heap_at = round_up(layout_slot(&layout, config->lanes, 0), HUGE_PAGE);
 	layout.heap_bytes = config->heap_bytes / page * page;
 	layout.bytes = layout.heap_at + layout.heap_bytes;

@@ -21,6 +21,7 @@
 #define LAYOUT_LINE 64u              /* bytes that caches move at a time */
 #define LAYOUT_RING 128u             /* descriptors                      */
 #define LAYOUT_DESCRIPTOR_BYTES 32u
+#define LAYOUT_SLOT_LARGE (128u << 10)
 
 struct layout {
 	uint64_t page;
@@ -43,6 +44,17 @@ struct layout {
 /* ESP_EINVAL: nothing that fits into an address space. */
 ESP_CHECKED enum esp_status layout_make(const struct segment_config *config, uint64_t page, struct layout *out,
                                         struct error *err);
+
+/*
+ * From one slot to the next. Large ones lie a quarter of their size apart: the beginnings of slots of 256 KiB, each a multiple of it,
+ * would fall on the same few sets of a cache, and messages that do not fill them (64 KiB of a reduce-scatter) drive each other out.
+ */
+static inline uint64_t layout_slot_bytes(uint64_t message_bytes)
+{
+	uint64_t apart = message_bytes >= LAYOUT_SLOT_LARGE ? message_bytes / 4 : 0;
+
+	return (message_bytes + apart + LAYOUT_LINE - 1) / LAYOUT_LINE * LAYOUT_LINE;
+}
 
 static inline uint64_t layout_doze(const struct layout *layout, uint32_t lane)
 {

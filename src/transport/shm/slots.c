@@ -8,24 +8,24 @@
 #define STEP_MOST 16u
 #define STEP_BYTES (UINT64_C(1) << 20)
 
-static uint32_t step_of(const struct layout *layout)
+static uint32_t step_of(uint32_t slot_bytes)
 {
-	uint64_t step = STEP_BYTES / layout->slot_bytes;
+	uint64_t step = STEP_BYTES / slot_bytes;
 
 	return step == 0 ? 1 : step < STEP_MOST ? (uint32_t)step : STEP_MOST;
 }
 
-/* Gives memory to some more slots. */
+/* Gives memory to some more slots; what lies between them gets none. */
 static bool grow(struct slots *slots)
 {
-	uint32_t left = slots->limit - slots->reserved, count = slots->step < left ? slots->step : left;
+	uint32_t left = slots->limit - slots->reserved, most = slots->step < left ? slots->step : left, count = 0;
 
+	while (count < most && segment_reserve(slots->segment, slots_at(slots, slots->reserved + count), slots->segment->config.slot_bytes))
+		count++;
+	if (count < most)
+		slots->limit = slots->reserved + count;
 	if (count == 0)
 		return false;
-	if (!segment_reserve(slots->segment, slots_at(slots, slots->reserved), count * slots->segment->layout.slot_bytes)) {
-		slots->limit = slots->reserved;
-		return false;
-	}
 	for (uint32_t i = slots->reserved + count; i-- > slots->reserved;) {
 		slots->all[i].next = slots->free_first;
 		slots->free_first = i;
@@ -43,7 +43,7 @@ enum esp_status slots_init(struct slots *slots, const struct segment *segment, u
 	*slots = (struct slots){
 		.segment = segment,
 		.lane = lane,
-		.step = step_of(&segment->layout),
+		.step = step_of(segment->config.slot_bytes),
 		.limit = count,
 		.free_first = SLOT_NONE,
 		.all = calloc(count, sizeof(*slots->all)),
