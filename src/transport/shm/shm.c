@@ -310,19 +310,24 @@ static void pull(struct shm *shm)
 	}
 }
 
+void shm_hand_over(struct shm *shm)
+{
+	if (!shm->has_ended)
+		pull(shm);
+	for (uint32_t i = 0; i < shm->peer_count && !shm->has_ended; i++) {
+		if (shm->peers[i].flows.receiving)
+			peer_publish(shm, &shm->peers[i]);
+	}
+	tell_all(shm);
+}
+
 unsigned shm_poll(struct shm *shm)
 {
 	shm->moved = 0;
 	if (shm->has_ended || shm_has_ended(shm))
 		return shm->moved;
 	take_turns(shm);
-	if (!shm->has_ended)
-		pull(shm); /* what came in makes something to send */
-	for (uint32_t i = 0; i < shm->peer_count && !shm->has_ended; i++) {
-		if (shm->peers[i].flows.receiving)
-			peer_publish(shm, &shm->peers[i]);
-	}
-	tell_all(shm);
+	shm_hand_over(shm); /* what came in makes something to send */
 	return shm->moved;
 }
 

@@ -71,6 +71,8 @@ struct shm {
 
 /* Asked after calls of the user: if it has failed, all is taken back, and nothing follows. */
 bool shm_has_ended(struct shm *shm);
+/* Leaves what the user has to send, and says what was consumed. */
+void shm_hand_over(struct shm *shm);
 void peer_lose(struct shm *shm, struct peer *peer, enum esp_status why);
 static inline void peer_tell(struct shm *shm, struct peer *peer, enum doze what)
 {
