@@ -22,7 +22,8 @@
 #define RANKS 3u
 #define CHANNELS 3u
 #define WINDOW 8u
-#define BYTES_MOST 3000u
+#define BYTES_MOST 20000u /* more than what is handed over for: shm_receive.c */
+#define BYTES_OFTEN 3000u
 #define ROUNDS 3u
 #define HANG_MS 60000
 
@@ -71,7 +72,7 @@ static uint8_t byte_of(uint32_t seed, uint32_t at)
 static struct loan *loan_make(struct rank *rank)
 {
 	struct loan *loan = malloc(sizeof(*loan));
-	uint32_t bytes = rng_chance(&rank->rng, 1, 10) ? 0 : (uint32_t)rng_below(&rank->rng, BYTES_MOST);
+	uint32_t bytes = rng_chance(&rank->rng, 1, 10) ? 0 : (uint32_t)rng_below(&rank->rng, rng_chance(&rank->rng, 1, 8) ? BYTES_MOST : BYTES_OFTEN);
 
 	CHECK(loan);
 	*loan = (struct loan){.seed = (uint32_t)rng_next(&rank->rng), .bytes = bytes, .content = ++rank->contents};
