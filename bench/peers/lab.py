@@ -40,6 +40,10 @@ class Lab:
             raise SystemExit(f"{shlex.join(words)}\nhad wrong results")
         return {size: samples.microseconds for (size, way), samples in found.items() if way == "in"}
 
+    def topology_text(self):
+        """What the lab is, as a topology file."""
+        return subprocess.run(self.words("topology"), stdout=subprocess.PIPE, text=True, check=True).stdout
+
     def checks_text(self):
         return "; ".join(f"{row['link']} {row['bits_per_second'] / 1e6:.1f} of {row['asked_bits_per_second'] / 1e6:g} Mbit/s, "
                          f"rtt {row['rtt_seconds'] * 1e3:.3f} ms" for row in self.facts["checks"])

@@ -40,7 +40,7 @@ class Ground:
                        self.network.oversubscribe, "--seed", self.seed]
             self.lab = stack.enter_context(Lab(self.program, f"plink{os.getpid()}", options, self.congestion))
             self.truth = self.folder / "true"
-            self.truth.write_text(subprocess.run(self.lab.words("topology"), capture_output=True, text=True, check=True).stdout)
+            self.truth.write_text(self.lab.topology_text())
             self.number = self.store.add_lab(self.section, self.network, self.lab.facts["checks"])
             self.stack = stack.pop_all()
         return self
