@@ -18,12 +18,13 @@
 #define RIG_NUMBER 10u /* what the user calls the first; shows where numbers are mixed up */
 #define RIG_CHANNELS 8u
 #define RIG_QUEUE 4096u
-#define RIG_SLOT_BYTES 1000u
+#define RIG_SLOT_BYTES 20000u /* more than what is handed over for: shm_receive.c */
 
 /* What was offered on a channel by a peer, and what of it counts as consumed. */
 struct rig_inbox {
-	uint32_t count;     /* offers                 */
-	uint32_t consumed;  /* the answer             */
+	uint32_t count;     /* offers                        */
+	uint32_t consumed;  /* the answer                    */
+	uint32_t pulled;    /* by all, before the last offer */
 	struct transport_message last;
 };
 
@@ -36,8 +37,9 @@ struct rig_user {
 	void *sent_last;
 	struct rig_inbox inbox[RIG_RANKS][RIG_CHANNELS];
 	uint32_t credits[RIG_RANKS], ack_last;
-	enum esp_status answer; /* to offers and credits */
-	bool consumes;          /* at once               */
+	enum esp_status answer; /* to offers and credits          */
+	bool consumes;          /* at once                        */
+	bool fails_next;        /* when it is asked for a message */
 	uint64_t sum;           /* of all bytes that were offered */
 	uint32_t lost[RIG_RANKS];
 	enum esp_status why;
@@ -80,6 +82,8 @@ static bool rig_next(void *context, uint32_t number, struct transport_message *o
 	if (user->pulled[to] == user->queued[to])
 		return false;
 	*out = user->queue[to][user->pulled[to]++ % RIG_QUEUE];
+	if (user->fails_next)
+		user->failed = ESP_ENOMEM;
 	return true;
 }
 
@@ -117,6 +121,9 @@ static enum esp_status rig_offer(void *context, uint32_t number, const struct tr
 	struct rig_inbox *inbox = &user->inbox[rig_local(number)][message->channel];
 	inbox->count++;
 	inbox->last = *message;
+	inbox->pulled = 0;
+	for (uint32_t i = 0; i < RIG_RANKS; i++)
+		inbox->pulled += user->pulled[i];
 	if (user->consumes)
 		inbox->consumed = message->index + 1;
 	return ESP_OK;

@@ -190,6 +190,28 @@ static void user_fails(void)
 	rig_close(rig);
 }
 
+/* It fails when it is asked what there is for others, before a message is read: that one is not offered any more. */
+static void user_fails_handing_over(void)
+{
+	struct rig *rig = rig_open(8, false);
+	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+	uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *theirs = segment_alloc(b->segment, 4096);
+
+	for (uint32_t i = 0; i < 2; i++)
+		rig_send(a, B, (struct transport_message){.channel = 1, .index = i, .bytes = RIG_SLOT_BYTES, .data = memory});
+	shm_poll(a->shm);
+	b->user.fails_next = true;
+	rig_send(b, A, (struct transport_message){.channel = 2, .index = 0, .bytes = 10, .data = theirs});
+	CHECK(shm_poll(b->shm) > 0);
+	CHECK_U64(inbox(rig, B, A, 1)->count, 0);
+	CHECK_U64(shm_poll(b->shm), 0);
+	rig_run(rig);
+	CHECK(a->user.lost[B] == 1 && rig->ranks[C].user.lost[B] == 1 && a->user.lost[C] == 0);
+	CHECK(is_revoked(&inbox(rig, A, B, 2)->last));
+	CHECK(!a->shm->peers[B].flows.sending);
+	rig_close(rig);
+}
+
 /* Who leaves in good order says nothing; what it left can still be read. Unless its memory is on loan. */
 static void closes(bool has_lent)
 {
@@ -229,6 +251,7 @@ int main(void)
 	channel_is_used_again();
 	dropped();
 	user_fails();
+	user_fails_handing_over();
 	closes(false);
 	closes(true);
 	return 0;

@@ -233,6 +233,32 @@ static void taken(void)
 	}
 }
 
+/* A peer turns out to be broken while it is handed what there is for it, before its message is read: that one is not offered. */
+static void taken_while_handing_over(void)
+{
+	struct rig *rig = rig_open(1, false);
+	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+	const struct layout *layout = &a->segment->layout;
+	uint8_t data[10] = {0};
+
+	for (uint32_t i = 0; i < 300; i++)
+		rig_send(b, A, (struct transport_message){.channel = 3, .index = i});
+	while (shm_poll(b->shm) > 0)
+		;
+	CHECK_U64(b->user.pulled[A], LAYOUT_RING - 1);
+	for (uint32_t i = 0; i < 2; i++)
+		leave(rig, (struct ring_note){.kind = RING_HEAP, .channel = 1, .stamp = 1, .index = i, .bytes = RIG_SLOT_BYTES, .at = layout->heap_at});
+	rig_send(b, C, (struct transport_message){.channel = 2, .index = 0, .bytes = 10, .data = data});
+	atomic_store((_Atomic uint32_t *)segment_at(a->segment, layout_taken(layout, 1, B)), UINT32_MAX);
+	shm_poll(b->shm);
+	CHECK(b->user.lost[A] == 1 && b->user.why == ESP_ECORRUPT);
+	CHECK_U64(b->user.inbox[A][1].count, 0);
+	shm_poll(rig->ranks[C].shm);
+	CHECK_U64(rig->ranks[C].user.inbox[B][2].count, 1); /* the others get theirs */
+	check_innocent(rig);
+	rig_close(rig);
+}
+
 /* ---- anything ---- */
 
 /* Random bytes over what a peer shares: whatever is offered can be read. */
@@ -285,6 +311,7 @@ int main(int argc, char **argv)
 	user_refuses();
 	counters();
 	taken();
+	taken_while_handing_over();
 	for (uint64_t seed = first; seed - first < count; seed++) {
 		printf("seed %" PRIu64 "\n", seed);
 		run_seed(seed);

@@ -79,6 +79,41 @@ static void offered(void)
 	rig_close(rig);
 }
 
+/*
+ * Before a large message that lies where it was is read, the others get what there is for them, and its sender is told what was
+ * consumed so far. Before copies and small ones they do not.
+ */
+static void handed_over(void)
+{
+	static const struct {
+		uint32_t bytes;
+		bool lent, hands_over;
+	} cases[] = {{RIG_SLOT_BYTES, true, true}, {RIG_SLOT_BYTES, false, false}, {100, true, false}};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct rig *rig = rig_open(8, false);
+		struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+		uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *own = calloc(1, RIG_SLOT_BYTES), data[10] = {0};
+		const void *from = cases[i].lent ? memory : own;
+
+		CHECK(memory && own);
+		b->user.consumes = true;
+		for (uint32_t k = 0; k < 2; k++)
+			rig_send(a, B, (struct transport_message){.channel = 1, .index = k, .bytes = cases[i].bytes, .data = from});
+		shm_poll(a->shm);
+		rig_send(b, C, (struct transport_message){.channel = 2, .index = 0, .bytes = 10, .data = data});
+		shm_poll(b->shm);
+		CHECK(inbox(rig, B, A, 1)->count == 2 && b->user.pulled[C] == 1);
+		CHECK_U64(inbox(rig, B, A, 1)->pulled, cases[i].hands_over);
+		shm_poll(rig->ranks[C].shm);
+		CHECK_U64(inbox(rig, C, B, 2)->count, 1);
+		rig_run(rig);
+		CHECK(a->user.sent[B] == 2 && a->shm->slots.taken == 0);
+		rig_close(rig);
+		free(own);
+	}
+}
+
 static void without_data(void)
 {
 	struct rig *rig = rig_open(1, false);
@@ -460,6 +495,7 @@ int main(void)
 {
 	copied();
 	offered();
+	handed_over();
 	without_data();
 	shared();
 	slots_are_few();
