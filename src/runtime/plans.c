@@ -107,11 +107,16 @@ static bool has_few_neighbours(const struct planner *planner)
 	return is_one_of(planner, names, sizeof(names) / sizeof(names[0]));
 }
 
-uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours)
+static uint64_t fair_chunk(const struct layout *layout, uint64_t neighbours, uint64_t most)
 {
 	uint64_t fair = layout->buffer_bytes / layout->credits / neighbours / LINE * LINE;
 
-	return fair >= layout->chunk_bytes ? layout->chunk_bytes : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
+	return fair >= most ? most : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
+}
+
+uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours)
+{
+	return fair_chunk(layout, neighbours, layout->chunk_bytes);
 }
 
 /*
@@ -137,8 +142,8 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 
 	if (layout->chunk_is_set)
 		return layout->chunk_bytes;
-	if (sums_in_memory(layout, call))
-		return layout->slot_bytes;
+	if (sums_in_memory(layout, call)) /* where slots run short, copies are made: even one neighbour's must find room */
+		return fair_chunk(layout, 1, layout->slot_bytes);
 	if (has_few_neighbours(planner) && layout->hosts == layout->members &&
 	    (layout->one_machine || bytes >= UINT64_C(16) * PLANS_CHUNK_MOST))
 		return PLANS_CHUNK_MOST;

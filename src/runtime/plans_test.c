@@ -38,7 +38,7 @@ static struct layout draw_layout(struct rng *rng)
 		.one_machine = rng_chance(rng, 1, 2),
 		.chunk_bytes = PLANS_CHUNK,
 		.slot_bytes = PLANS_CHUNK * (1 + rng_below(rng, 4)),
-		.buffer_bytes = BUFFER,
+		.buffer_bytes = BUFFER >> rng_below(rng, 6),
 		.credits = CREDITS,
 		.lanes = 1 + (uint32_t)rng_below(rng, 2),
 	};
@@ -57,10 +57,10 @@ static void room(uint64_t seed, uint64_t count)
 		struct planned *planned = plan(&layout, collective, bytes);
 		const char *name = planner_name(planned->planner);
 		bool is_ring = strcmp(name, "ring") == 0, is_tree = strstr(name, "tree") != NULL;
-		uint64_t neighbours = is_ring || is_tree ? 0 : layout.hosts - 1; /* few */
+		uint64_t neighbours = is_ring || is_tree ? 0 : layout.hosts > 1 ? layout.hosts - 1 : 1; /* few */
 
 		CHECK_MSG(planned->chunk_bytes <= PLANS_CHUNK_MOST, "%" PRIu64, planned->chunk_bytes);
-		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= BUFFER || planned->chunk_bytes <= 4096,
+		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= layout.buffer_bytes || planned->chunk_bytes <= 4096,
 		          "%s of %u: chunks of %" PRIu64, name, layout.members, planned->chunk_bytes);
 		/* Around a ring between machines links have others to carry while a chunk is on its way to the next rank. */
 		if (is_ring && collective == PLAN_ALLREDUCE && !layout.one_machine)
