@@ -33,7 +33,7 @@ static struct layout draw_layout(struct rng *rng)
 		host_of[i] = i / each;
 	return (struct layout){
 		.members = members,
-		.hosts = (members + each - 1) / each,
+		.hosts = host_of[members - 1] + 1,
 		.host_of = host_of,
 		.one_machine = rng_chance(rng, 1, 2),
 		.chunk_bytes = PLANS_CHUNK,
@@ -72,7 +72,7 @@ static void room(uint64_t seed, uint64_t count)
 		/* Through shared memory chunks fit into its slots, and every lane of every rank has one to sum. */
 		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= layout.slot_bytes);
 		if (layout.hosts == 1 && layout.members <= 8 && collective == PLAN_ALLREDUCE)
-			CHECK(planned->chunk_bytes <= bytes / layout.members / layout.lanes + 64);
+			CHECK(planned->chunk_bytes * layout.members * layout.lanes <= bytes + UINT64_C(64) * layout.members * layout.lanes);
 		plans_put(planned);
 	}
 }
