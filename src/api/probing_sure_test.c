@@ -165,7 +165,7 @@ struct tally {
 
 static void judge(uint64_t seed, enum survey_kind kind, struct tally *tally)
 {
-	static char names[HOSTS_MOST][8];
+	static char names[HOSTS_MOST][16];
 	const char *list[HOSTS_MOST];
 	const struct verdict_wish wish = {.seed = seed};
 	struct network network;
