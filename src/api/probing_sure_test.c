@@ -58,7 +58,7 @@ static void measure_latency(const struct network *network, struct rng *rng, stru
 {
 	double near = uniform(rng, 4, 40), gap = near * uniform(rng, 0.1, 1.5), jitter = gap * pow(10, uniform(rng, -2.5, 0.2));
 	double own = near * uniform(rng, 0, 0.5), burst = rng_chance(rng, 1, 3) ? uniform(rng, 0, 0.1) : 0;
-	double late_host[HOSTS_MOST], late_rack[RACKS_MOST], own_host[HOSTS_MOST], steady = uniform(rng, 0, 1);
+	double late_host[HOSTS_MOST], late_rack[RACKS_MOST] = {0}, own_host[HOSTS_MOST], steady = uniform(rng, 0, 1);
 	uint32_t busy = rng_chance(rng, 1, 2) ? 10 : 0; /* of 100 links */
 
 	for (uint32_t i = 0; i < network->hosts; i++) {
