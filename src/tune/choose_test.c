@@ -182,7 +182,7 @@ static void groupings_by_latency(struct rng *rng)
 {
 	for (int round = 0; round < 20; round++) {
 		double latency[MANY * MANY], seconds[6];
-		uint32_t place[MANY], candidates[6][MANY], best, again;
+		uint32_t place[MANY] = {0}, candidates[6][MANY], best, again;
 		const uint32_t *list[6];
 		struct error err;
 		struct tune_network network = {.nodes = MANY, .latency = latency};
