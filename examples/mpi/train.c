@@ -64,7 +64,7 @@ static double is_in_ring(const double point[2])
 int main(int argc, char **argv)
 {
 	int rank, size;
-	struct model model = {{0}}, mean, speed = {{0}};
+	struct model model = {{0}}, mean = {{0}}, speed = {{0}};
 	static double points[POINTS][2];
 
 	MPI_Init(&argc, &argv);
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 	}
 	MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	/* The same bits everywhere? Then the least and the greatest of each weight are one. */
-	struct model least, most;
+	struct model least = {{0}}, most = {{0}};
 	MPI_Allreduce(model.w, least.w, WEIGHTS, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
 	MPI_Allreduce(model.w, most.w, WEIGHTS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 	int differ = 0;

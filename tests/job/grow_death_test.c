@@ -203,7 +203,7 @@ static void run_trial(const struct trial *trial)
 		if (i == trial->size)
 			CHECK(read(ready[0], &byte, 1) == 1);
 		children[i] = job_fork();
-		if (children[i] == 0 && i < trial->size)
+		if (i < trial->size && children[i] == 0)
 			be_member(i, trial, leader, ready[1]);
 		else if (children[i] == 0)
 			be_newcomer(i - trial->size, trial);
