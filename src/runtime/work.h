@@ -81,9 +81,9 @@ struct work {
 	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
 	struct failure failure;    /* once ended                                           */
 	int event_fd;              /* -1: nobody asked for one                             */
+	bool helped;               /* guarded by the lock of its group: in a word of its own */
 	struct work *live_next, *live_before; /* guarded by context->lock                  */
 	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
-	bool helped;
 	/* Guarded by context->lock. */
 	bool awaits_verdict;       /* ended, but for the reason                            */
 	bool is_waiting;           /* in a list of its group, until others are ready       */
