@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 		trial.delay_ns = rng_below(&rng, trial.moment == IN_GROW ? UINT64_C(1000000) << rng_below(&rng, 7) : 300000);
 		trial.transport = transports[rng_below(&rng, 2)];
 		trial.board = board;
-		printf("--seed %llu --count 1: %u members, %u newcomers, %u dies %.3f ms %s\n", (unsigned long long)(seed + i), trial.size,
+		printf("--seed %" PRIu64 " --count 1: %u members, %u newcomers, %u dies %.3f ms %s\n", seed + i, trial.size,
 		       trial.newcomers, trial.victim, (double)trial.delay_ns / 1e6, trial.moment == IN_GROW ? "into it" : "after it");
 		fflush(stdout);
 		run_trial(&trial);
