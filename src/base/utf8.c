@@ -47,6 +47,16 @@ size_t utf8_character(const char *text, size_t length)
 	return needed;
 }
 
+size_t utf8_mark(const char *text, size_t length)
+{
+	return length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+bool utf8_is_utf16(const char *text, size_t length)
+{
+	return length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+}
+
 size_t utf8_count(const char *text)
 {
 	size_t count = 0;

@@ -28,7 +28,8 @@ struct cli_command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct cli_command cli_bench, cli_conf, cli_demo, cli_diagnose, cli_doctor, cli_lab, cli_plan, cli_probe, cli_run, cli_sim, cli_status, cli_trace;
+extern const struct cli_command cli_bench, cli_conf, cli_demo, cli_diagnose, cli_doctor, cli_lab, cli_plan, cli_probe, cli_run, cli_sim, cli_status, cli_topology,
+	cli_trace;
 
 /* "espalier: TEXT" on stderr, for every subcommand alike; returns CLI_EXIT_USAGE or CLI_EXIT_NO. */
 int cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

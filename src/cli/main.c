@@ -20,6 +20,7 @@ static const struct cli_command *const commands[] = {
 	&cli_run,
 	&cli_sim,
 	&cli_status,
+	&cli_topology,
 	&cli_trace,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -174,7 +174,7 @@ enum esp_status region_init(struct region *region, const struct region_spec *spe
 	region->spec = *spec;
 	region->switches = calloc(switches_most, sizeof(*region->switches));
 	region->rack_of = calloc(spec->machines, sizeof(*region->rack_of));
-	region->truth = (struct racks){spec->machines, REGION_HOST, calloc((size_t)spec->machines * REGION_HOST, sizeof(uint32_t))};
+	region->truth = (struct racks){.nodes = spec->machines, .levels = REGION_HOST, .place = calloc((size_t)spec->machines * REGION_HOST, sizeof(uint32_t))};
 	bool has_memory = region->switches && region->rack_of && region->truth.place;
 	for (uint32_t level = REGION_DATACENTER; level <= REGION_RACK; level++)
 		has_memory = (index[level] = calloc(spec->count[level], sizeof(**index))) && has_memory;

@@ -10,6 +10,9 @@
 
 void racks_fini(struct racks *racks)
 {
+	for (size_t i = 0; racks->names && i < (size_t)racks->nodes * racks->levels; i++)
+		free(racks->names[i]);
+	free(racks->names);
 	free(racks->place);
 	*racks = (struct racks){0};
 }
@@ -39,8 +42,15 @@ uint32_t racks_common(const struct racks *racks, uint32_t a, uint32_t b)
 
 /* ---- hosts by name ---- */
 
+/* All of an address: 10.0.0.1 is no host 10 of a domain. */
 static size_t short_length(const char *name, size_t length)
 {
+	size_t digits = 0;
+
+	while (digits < length && (isdigit((unsigned char)name[digits]) || name[digits] == '.'))
+		digits++;
+	if (digits == length)
+		return length;
 	const char *dot = memchr(name, '.', length);
 
 	return dot ? (size_t)(dot - name) : length;
@@ -152,8 +162,8 @@ static int compare_cells(const void *a, const void *b)
 	return order != 0 ? order : (x->node > y->node) - (x->node < y->node);
 }
 
-/* Cells of one name below one place are one place. */
-static void number_level(struct racks *racks, const char *const *cells, uint32_t level, struct cell *sorted)
+/* Cells of one name below one place are one place. False: no memory for its name. */
+static bool number_level(struct racks *racks, const char *const *cells, uint32_t level, struct cell *sorted)
 {
 	uint32_t number = 0;
 
@@ -166,7 +176,11 @@ static void number_level(struct racks *racks, const char *const *cells, uint32_t
 		if (i > 0 && (sorted[i].above != sorted[i - 1].above || strcmp(sorted[i].name, sorted[i - 1].name) != 0))
 			number++;
 		racks->place[(size_t)sorted[i].node * racks->levels + level] = number;
+		char **name = &racks->names[(size_t)level * racks->nodes + number];
+		if (!*name && !(*name = strdup(sorted[i].name)))
+			return false;
 	}
+	return true;
 }
 
 enum esp_status racks_number(const char *const *cells, uint32_t count, uint32_t levels, struct racks *out, struct error *err)
@@ -175,14 +189,15 @@ enum esp_status racks_number(const char *const *cells, uint32_t count, uint32_t 
 	struct cell *sorted = calloc(count, sizeof(*sorted));
 
 	racks.place = calloc((size_t)count * levels, sizeof(*racks.place));
-	if (!sorted || !racks.place) {
-		free(sorted);
+	racks.names = calloc((size_t)count * levels, sizeof(*racks.names));
+	bool has_memory = sorted && racks.place && racks.names;
+	for (uint32_t level = 0; has_memory && level < levels; level++)
+		has_memory = number_level(&racks, cells, level, sorted);
+	free(sorted);
+	if (!has_memory) {
 		racks_fini(&racks);
 		return error_set(err, ESP_ENOMEM, "no memory for the racks of %u hosts", count);
 	}
-	for (uint32_t level = 0; level < levels; level++)
-		number_level(&racks, cells, level, sorted);
-	free(sorted);
 	*out = racks;
 	return ESP_OK;
 }

@@ -20,6 +20,8 @@ struct racks {
 	uint32_t nodes;
 	uint32_t levels; /* 1 .. RACKS_LEVELS_MAX                                                                */
 	uint32_t *place; /* node by node, nodes * levels, outermost first; numbers are unique within their level */
+	char **names;    /* what the file calls them: place p of level l is names[l * nodes + p]; NULL: nobody read a file */
+	const char *label; /* of Kubernetes' nodes that names the rack; NULL: another kind of file. Borrowed: the caller's, or constant */
 };
 
 void racks_fini(struct racks *racks); /* of zeros: nothing happens */
@@ -52,8 +54,22 @@ ESP_CHECKED enum esp_status racks_read_slurm(const char *text, size_t length, co
 ESP_CHECKED enum esp_status racks_read_kubernetes(const char *text, size_t length, const char *label, const char *const *hosts,
                                                   uint32_t count, struct racks *out, struct error *err);
 
-/* By what the text begins with: '{' is Kubernetes', SwitchName= or BlockName= is Slurm's, all else a rack map. */
+/*
+ * By what the text begins with: '{' is Kubernetes', SwitchName= or BlockName= is Slurm's, all else a rack map. The mark of
+ * UTF-8 before it is skipped.
+ */
 ESP_CHECKED enum esp_status racks_read(const char *text, size_t length, const char *label, const char *const *hosts,
                                        uint32_t count, struct racks *out, struct error *err);
+
+/* The hosts that a file is about, in its order, each once. */
+struct racks_names {
+	char **list;
+	uint32_t count;
+};
+
+void racks_names_fini(struct racks_names *names); /* of zeros: nothing happens */
+
+/* Of any of the three kinds. ESP_EPARSE, also where there is no host; ESP_ELIMIT, ESP_ENOMEM. */
+ESP_CHECKED enum esp_status racks_names_read(const char *text, size_t length, struct racks_names *out, struct error *err);
 
 #endif

@@ -1,12 +1,9 @@
 /*
- * racks_kubernetes.c - the labels of Kubernetes' nodes, as `kubectl get nodes -o json` prints them; and which of the three
- * kinds of files one is.
+ * racks_kubernetes.c - the labels of Kubernetes' nodes, as `kubectl get nodes -o json` prints them.
  */
-#include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/quote.h"
 #include "topo/racks_parts.h"
@@ -130,6 +127,8 @@ static enum esp_status number_hosts(const struct nodes *nodes, const char *label
 		cells[i] = json_string_value(child(nodes->labels[i / levels], keys[i % levels]));
 	enum esp_status status = racks_number(cells, nodes->hosts.count, levels, out, nodes->err);
 	free(cells);
+	if (status == ESP_OK)
+		out->label = rack;
 	return status;
 }
 
@@ -155,16 +154,42 @@ static enum esp_status take_document(struct nodes *nodes, const json_t *document
 	return status == ESP_OK ? number_hosts(nodes, label, out) : status;
 }
 
-enum esp_status racks_read_kubernetes(const char *text, size_t length, const char *label, const char *const *hosts,
-                                      uint32_t count, struct racks *out, struct error *err)
+static json_t *open_document(const char *text, size_t length, struct error *err)
 {
-	struct nodes nodes = {.err = err};
 	json_error_t reason;
 	json_t *document = json_loadb(text, length, 0, &reason);
 	char shown[QUOTE_TEXT];
 
 	if (!document)
-		return error_set(err, ESP_EPARSE, "line %d: no JSON: %s", reason.line, quote(reason.text, strlen(reason.text), shown));
+		(void)error_set(err, ESP_EPARSE, "line %d: no JSON: %s", reason.line, quote(reason.text, strlen(reason.text), shown));
+	return document;
+}
+
+enum esp_status racks_names_kubernetes(const char *text, size_t length, struct racks_names *out, struct error *err)
+{
+	json_t *document = open_document(text, length, err);
+	enum esp_status status = document ? ESP_OK : ESP_EPARSE;
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(child(document, "items"), i, item) {
+		const char *name = json_string_value(child(child(item, "metadata"), "name"));
+
+		if (status == ESP_OK && name)
+			status = racks_names_add(out, name, strlen(name), err);
+	}
+	json_decref(document);
+	return status;
+}
+
+enum esp_status racks_read_kubernetes(const char *text, size_t length, const char *label, const char *const *hosts,
+                                      uint32_t count, struct racks *out, struct error *err)
+{
+	struct nodes nodes = {.err = err};
+	json_t *document = open_document(text, length, err);
+
+	if (!document)
+		return ESP_EPARSE;
 	enum esp_status status = racks_hosts_init(&nodes.hosts, hosts, count, err);
 	if (status == ESP_OK)
 		nodes.labels = calloc(count, sizeof(const json_t *)); /* NOLINT(bugprone-sizeof-expression): pointers are meant */
@@ -176,29 +201,4 @@ enum esp_status racks_read_kubernetes(const char *text, size_t length, const cha
 	racks_hosts_fini(&nodes.hosts);
 	json_decref(document);
 	return status;
-}
-
-/* ---- which kind ---- */
-
-static bool begins_with(const char *text, size_t length, const char *word)
-{
-	return length >= strlen(word) && strncasecmp(text, word, strlen(word)) == 0;
-}
-
-enum esp_status racks_read(const char *text, size_t length, const char *label, const char *const *hosts, uint32_t count,
-                           struct racks *out, struct error *err)
-{
-	size_t at = 0;
-
-	while (at < length && (isspace((unsigned char)text[at]) || text[at] == '#')) {
-		const char *newline = text[at] == '#' ? memchr(text + at, '\n', length - at) : text + at;
-
-		at = newline ? (size_t)(newline - text) + 1 : length;
-	}
-	if (at < length && text[at] == '{')
-		return racks_read_kubernetes(text, length, label, hosts, count, out, err);
-	if (begins_with(text + at, length - at, "SwitchName=") || begins_with(text + at, length - at, "BlockName=") ||
-	    begins_with(text + at, length - at, "BlockSizes="))
-		return racks_read_slurm(text, length, hosts, count, out, err);
-	return racks_read_map(text, length, hosts, count, out, err);
 }

@@ -122,6 +122,25 @@ static void close_ranks(struct map *map)
 	}
 }
 
+enum esp_status racks_names_map(const char *text, size_t length, struct racks_names *out, struct error *err)
+{
+	const char *end = text + length, *name;
+	enum esp_status status = ESP_OK;
+
+	for (uint32_t number = 1; status == ESP_OK && text < end; number++) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
+		const char *comment = memchr(text, '#', (size_t)(stop - text));
+		size_t word = take_word(&text, comment ? comment : stop, &name);
+
+		if (word > 0 && memchr(name, 0, word))
+			return error_set(err, ESP_EPARSE, "line %u: a byte that is no text", number);
+		if (word > 0)
+			status = racks_names_add(out, name, word, err);
+		text = newline ? newline + 1 : end;
+	}
+	return status;
+}
+
 enum esp_status racks_read_map(const char *text, size_t length, const char *const *hosts, uint32_t count, struct racks *out,
                                struct error *err)
 {

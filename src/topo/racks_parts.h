@@ -36,4 +36,10 @@ ESP_CHECKED enum esp_status racks_number(const char *const *cells, uint32_t coun
 ESP_CHECKED enum esp_status racks_all_placed(const struct racks_hosts *hosts, const char *const *cells, uint32_t levels,
                                              const char *what, struct error *err);
 
+/* The names of the hosts in each kind of file, some of them more than once. What is there after a failure is the caller's as well. */
+ESP_CHECKED enum esp_status racks_names_add(struct racks_names *names, const char *name, size_t length, struct error *err);
+ESP_CHECKED enum esp_status racks_names_map(const char *text, size_t length, struct racks_names *out, struct error *err);
+ESP_CHECKED enum esp_status racks_names_slurm(const char *text, size_t length, struct racks_names *out, struct error *err);
+ESP_CHECKED enum esp_status racks_names_kubernetes(const char *text, size_t length, struct racks_names *out, struct error *err);
+
 #endif

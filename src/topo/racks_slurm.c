@@ -300,6 +300,45 @@ static enum esp_status place_host(const struct slurm *slurm, const char *name, u
 	return ESP_OK;
 }
 
+static void slurm_fini(struct slurm *slurm)
+{
+	for (uint32_t i = 0; i < slurm->count; i++) {
+		free(slurm->all[i].name);
+		free(slurm->all[i].nodes);
+		free(slurm->all[i].switches);
+	}
+	free(slurm->all);
+}
+
+static enum esp_status list_nodes(const struct slurm *slurm, const struct leaf *leaf, struct racks_names *out)
+{
+	char name[NODELIST_NAME + 1];
+	uint64_t count = 0;
+	enum esp_status status = check_list(slurm, leaf, leaf->nodes, "Nodes", &count);
+
+	if (status == ESP_OK && count > RACKS_HOSTS_MAX - out->count)
+		return error_set(slurm->err, ESP_ELIMIT, "line %u: more than %u hosts", leaf->line, RACKS_HOSTS_MAX);
+	for (uint64_t i = 0; status == ESP_OK && i < count; i++) {
+		status = nodelist_name(leaf->nodes, "Nodes", i, name, sizeof(name), slurm->err);
+		if (status == ESP_OK)
+			status = racks_names_add(out, name, strlen(name), slurm->err);
+	}
+	return status;
+}
+
+enum esp_status racks_names_slurm(const char *text, size_t length, struct racks_names *out, struct error *err)
+{
+	struct slurm slurm = {.err = err};
+	enum esp_status status = take_lines(&slurm, text, length);
+
+	for (uint32_t i = 0; status == ESP_OK && i < slurm.count; i++) {
+		if (slurm.all[i].nodes)
+			status = list_nodes(&slurm, &slurm.all[i], out);
+	}
+	slurm_fini(&slurm);
+	return status;
+}
+
 enum esp_status racks_read_slurm(const char *text, size_t length, const char *const *hosts, uint32_t count, struct racks *out,
                                  struct error *err)
 {
@@ -323,12 +362,7 @@ enum esp_status racks_read_slurm(const char *text, size_t length, const char *co
 		status = racks_all_placed(&asked, cells, levels, "topology.conf", err);
 	if (status == ESP_OK)
 		status = racks_number(cells, count, levels, out, err);
-	for (uint32_t i = 0; i < slurm.count; i++) {
-		free(slurm.all[i].name);
-		free(slurm.all[i].nodes);
-		free(slurm.all[i].switches);
-	}
-	free(slurm.all);
+	slurm_fini(&slurm);
 	free(cells);
 	racks_hosts_fini(&asked);
 	return status;

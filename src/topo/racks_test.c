@@ -77,6 +77,7 @@ static void test_names(void)
 	grouping_fini(&grouping);
 	racks_fini(&racks);
 	CHECK(racks_read_map(text, strlen(text), names, 0, &racks, &err) == ESP_ELIMIT);
+	CHECK(racks_read_map("10.0.0.1 1\n", 11, (const char *const[]){"10"}, 1, &racks, &err) == ESP_EPARSE); /* an address has no domain */
 }
 
 static void test_slurm(void)
@@ -145,8 +146,63 @@ static void test_kubernetes(void)
 	check_bad(read_any, "{\"items\":[" NODE("n0", RACK("a")) "," NODE("n0", RACK("b")) "]}", "two of Kubernetes' nodes are host 'n0'");
 }
 
+/* The names of the hosts as text, a blank between them. */
+static void check_names(const char *text, const char *wanted)
+{
+	struct racks_names names;
+	struct error err = {0};
+	char shown[128] = "";
+
+	CHECK_MSG(racks_names_read(text, strlen(text), &names, &err) == ESP_OK, "%s: %s", text, err.text);
+	for (uint32_t i = 0; i < names.count; i++)
+		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown), "%s%s", i > 0 ? " " : "", names.list[i]);
+	CHECK_STR(shown, wanted);
+	racks_names_fini(&names);
+	racks_names_fini(&names);
+}
+
+static void check_no_names(const char *text, size_t length, enum esp_status status, const char *reason)
+{
+	struct racks_names names;
+	struct error err = {0};
+
+	CHECK(racks_names_read(text, length, &names, &err) == status);
+	CHECK_STR(err.text, reason);
+}
+
+static void test_listing(void)
+{
+	static const char none[] = "there is no host in it: it is a rack map (lines such as: node7 rack3), Slurm's topology.conf, or what kubectl get nodes -o json "
+				   "prints";
+
+	check_names("# racks\nn9 a\nn10 b # b\n\n N9 a\nn1 a\n", "n9 n10 n1");
+	check_names("SwitchName=t Switches=s[1-2]\nSwitchName=s2 Nodes=n[08-10],m\nSwitchName=s1 Nodes=n0\n", "n08 n09 n10 m n0");
+	check_names("{\"items\":[" NODE("n1", RACK("a")) "," NODE("n0", "") "]}", "n1 n0");
+	check_no_names("", 0, ESP_EPARSE, none);
+	check_no_names("{}", 2, ESP_EPARSE, none);
+	check_no_names("{", 1, ESP_EPARSE, "line 1: no JSON: 'string or '}' expected near end of file'");
+	check_no_names("n0 a\nn\0 b\n", 10, ESP_EPARSE, "line 2: a byte that is no text");
+	check_no_names("SwitchName=s Nodes=n[0-65536]", 29, ESP_ELIMIT, "line 1: more than 65536 hosts");
+	check_no_names("SwitchName=s Nodes=n[0-\n", 24, ESP_EPARSE, "line 1: Nodes is a list of host names such as n[1-3,7],m2, not 'n[0-'");
+}
+
+/* What editors of Windows make of a file. */
+static void test_marks(void)
+{
+	check_good(read_any, "\xef\xbb\xbfn0 a\r\nn1 a\r\nn2 b\r\nn3 b\r\n", 1, "0 0 1 1");
+	check_good(read_any, "\xef\xbb\xbfSwitchName=s0 \\\r\n Nodes=n[0-2]\r\nSwitchName=s1 Nodes=n3\r\n", 1, "0 0 0 1");
+	check_good(read_any, "\xef\xbb\xbf{\"items\":[\r\n" NODE("n0", RACK("a")) "," NODE("n1", RACK("b")) "," NODE("n2", RACK("a")) "," NODE("n3", RACK("b")) "]}\r\n",
+	           1, "0 1 0 1");
+	check_bad(read_any, "\xff\xfen", "line 1: this text is UTF-16; save it as UTF-8");
+	check_names("\xef\xbb\xbfn0 a\r\nn1 a\r\n", "n0 n1");
+	check_names("\xef\xbb\xbfSwitchName=s0 Nodes=n[0-1]\r\n", "n0 n1");
+	check_no_names("\xfe\xff\0n", 4, ESP_EPARSE, "line 1: this text is UTF-16; save it as UTF-8");
+}
+
 int main(void)
 {
+	test_listing();
+	test_marks();
 	test_map();
 	test_names();
 	test_slurm();
