@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 /* A stretch of text. */
 struct span {
@@ -165,9 +166,12 @@ static enum esp_status decode_line(struct run_hosts *hosts, struct span line, co
 enum esp_status run_hosts_decode(struct run_hosts *hosts, const char *text, size_t length, const char *name,
                                  struct error *err)
 {
-	struct span rest = {text, length};
+	size_t mark = utf8_mark(text, length);
+	struct span rest = {text + mark, length - mark};
 	enum esp_status status = ESP_OK;
 	*hosts = (struct run_hosts){0};
+	if (utf8_is_utf16(text, length))
+		return error_set(err, ESP_EINVAL, "%.150s is UTF-16; save it as UTF-8", name);
 	for (unsigned number = 1; rest.length > 0 && status == ESP_OK; number++) {
 		char where[128];
 		struct span line = cut(&rest, '\n');

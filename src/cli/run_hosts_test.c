@@ -56,6 +56,8 @@ static void test_file(void)
 {
 	CHECK_STR(decoded("a slots=4\nb:2 # the second\n\n# nobody\nuser@c\n"), "a:4 b:2 user@c:1");
 	CHECK_STR(decoded("a\tslots=4\r\n  b  "), "a:4 b:1");
+	CHECK_STR(decoded("\xef\xbb\xbf""a\r\nb slots=2\r\n"), "a:1 b:2");
+	CHECK(strstr(decoded("\xff\xfe""a"), "hosts is UTF-16; save it as UTF-8"));
 	CHECK(strstr(decoded("# nobody\n"), "hosts names no host"));
 	CHECK(strstr(decoded(""), "hosts names no host"));
 	CHECK(strstr(decoded("a\nb max_slots=4\n"), "hosts:2: behind a host stands"));

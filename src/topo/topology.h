@@ -115,7 +115,7 @@ struct topology_spec {
 
 ESP_CHECKED enum esp_status topology_make(const struct topology_spec *spec, struct topology **out, struct error *err);
 
-/* Any bytes. ESP_EPARSE with "line 3: ..." in err; memory is bounded by TOPOLOGY_VERTICES_MAX. */
+/* Any bytes; lines may end as on Windows, and the mark of UTF-8 may stand before them. ESP_EPARSE with "line 3: ..." in err; memory is bounded by TOPOLOGY_VERTICES_MAX. */
 ESP_CHECKED enum esp_status topology_parse(const char *text, size_t length, struct topology **out, struct error *err);
 void topology_close(struct topology *topology); /* NULL is fine */
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/quote.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "topo/topology_build.h"
 
 #define WORDS_MAX 24u
@@ -27,6 +29,7 @@ static enum esp_status read_line(const char *text, size_t length, size_t *at, st
 {
 	const char *end = memchr(text + *at, '\n', length - *at);
 	size_t stop = end ? (size_t)(end - text) : length, i = *at;
+	char shown[QUOTE_TEXT];
 
 	line->number++;
 	line->count = 0;
@@ -42,7 +45,8 @@ static enum esp_status read_line(const char *text, size_t length, size_t *at, st
 		if (line->count == WORDS_MAX)
 			return error_set(err, ESP_EPARSE, "line %u: more than %u words", line->number, WORDS_MAX);
 		if (i - begin > WORD_MAX)
-			return error_set(err, ESP_EPARSE, "line %u: a word of more than %u letters", line->number, WORD_MAX);
+			return error_set(err, ESP_EPARSE, "line %u: %s has %zu letters, and %u is the most: write a host without its domain, or its address",
+			                 line->number, quote(text + begin, i - begin, shown), i - begin, WORD_MAX);
 		if (memchr(text + begin, 0, i - begin))
 			return error_set(err, ESP_EPARSE, "line %u: a byte that is no text", line->number);
 		memcpy(line->words[line->count], text + begin, i - begin);
@@ -268,8 +272,10 @@ static enum esp_status read_all(struct topology_builder *builder, const char *te
 {
 	struct line line = {0};
 	bool has_title = false;
-	size_t at = 0;
+	size_t at = utf8_mark(text, length);
 
+	if (utf8_is_utf16(text, length))
+		return error_set(err, ESP_EPARSE, "line 1: this text is UTF-16; save it as UTF-8");
 	while (at < length) {
 		enum esp_status status = read_line(text, length, &at, &line, err);
 

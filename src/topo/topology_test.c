@@ -62,6 +62,7 @@ static void test_errors(void)
 		const char *text, *why;
 	} wrong[] = {
 		{"", "line 1: a topology begins"},
+		{"\xff\xfet", "line 1: this text is UTF-16; save it as UTF-8"},
 		{"topology 2\n", "line 1: a topology begins"},
 		{"topology 1\n", "line 2: there is no host"},
 		{"topology 1\nswitch s\nhosts 2 under t rate 1gbit\n", "line 3: there is no host or switch t above this line"},
@@ -84,6 +85,36 @@ static void test_errors(void)
 		CHECK(topology_parse(wrong[i].text, strlen(wrong[i].text), &topology, &err) == ESP_EPARSE);
 		CHECK_MSG(strncmp(err.text, wrong[i].why, strlen(wrong[i].why)) == 0, "%s: %s", wrong[i].text, err.text);
 	}
+}
+
+/* What editors of Windows make of a file. */
+static void test_marks(void)
+{
+	struct topology *topology = parse("\xef\xbb\xbftopology 1\r\nswitch s\r\nhosts 2 under s rate 1gbit\r\n");
+	char *text = print(topology);
+
+	CHECK_STR(text, "topology 1\nswitch s\nhosts 2 under s rate 1gbit\n");
+	free(text);
+	topology_close(topology);
+}
+
+/* Names of up to 63 letters, the most that a label of DNS has. */
+static void test_long_names(void)
+{
+	char name[65], text[256];
+	struct topology *topology;
+	struct error err = {0};
+
+	memset(name, 'n', 64);
+	name[63] = 0;
+	snprintf(text, sizeof(text), "topology 1\nswitch s\nhost %s under s rate 1gbit\n", name);
+	topology = parse(text);
+	CHECK_STR(topology->vertices[topology->hosts[0]].name, name);
+	topology_close(topology);
+	snprintf(text, sizeof(text), "topology 1\nswitch s\nhost %sn under s rate 1gbit\n", name);
+	CHECK(topology_parse(text, strlen(text), &topology, &err) == ESP_EPARSE);
+	CHECK_STR(err.text, "line 3: 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'... has 64 letters, and 63 is the most: write a host without its "
+	                    "domain, or its address");
 }
 
 /* A path goes up to the first common switch and down from there, and its delay is that of its links. */
@@ -146,6 +177,8 @@ int main(void)
 {
 	test_text();
 	test_errors();
+	test_marks();
+	test_long_names();
 	test_paths();
 	for (uint64_t seed = 1; seed <= 50; seed++)
 		test_made(seed);
