@@ -222,10 +222,11 @@ def test_topology_and_traces():
         # A host for each worker: servers and hubs share them.
         crowded = document("run", "--model", "vgg-16", "--workers", 12, "--topology", path)
         assert all(entry["iteration_s"] > 0 for entry in crowded["results"])
-        refused("run", "--model", "vgg-16", "--workers", 13, "--topology", path, "--mechanism", "server", status=NO, says="hosts")
-        refused("run", "--model", "vgg-16", "--workers", 13, "--topology", path, status=NO, says="hosts")
+        few = "too few hosts: 13 workers need 13, and the topology has 12; take fewer workers (--workers 12) or add hosts to it"
+        refused("run", "--model", "vgg-16", "--workers", 13, "--topology", path, "--mechanism", "server", status=NO, says=few)
+        refused("run", "--model", "vgg-16", "--workers", 13, "--topology", path, status=NO, says=few)
         path.write_text("topology 1\nswitch core\nnonsense\n")
-        refused("run", "--model", "vgg-16", "--topology", path, status=NO, says="line 3")
+        refused("run", "--model", "vgg-16", "--topology", path, status=NO, says=f"{path}: line 3")
         seen = pathlib.Path(folder, "seen")
         good("traces", "make", "resnet-101", seen, "--workers", 4, "--servers", 2)
         said = document("run", "--traces", seen, "--workers", 6, "--mechanism", "server")

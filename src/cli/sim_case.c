@@ -85,12 +85,13 @@ static enum esp_status open_model(const struct sim_case *c, struct model *model,
 static enum esp_status open_topology(const char *path, struct topology **out, struct error *err)
 {
 	struct infile file;
+	struct error why = {0};
 	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
-	status = topology_parse(file.text, file.length, out, err);
+	status = topology_parse(file.text, file.length, out, &why);
 	infile_close(&file);
-	return status;
+	return status == ESP_OK ? ESP_OK : error_set(err, status, "%.100s: %.150s", path, why.text);
 }
 
 enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err)

@@ -279,8 +279,8 @@ static enum esp_status prepare(struct train *train, struct error *err)
 	if (!train->place || !train->group_of || !train->plan_group_of)
 		return error_set(err, ESP_ENOMEM, "no memory for the places of %u workers", load->workers);
 	if (!place_hosts(train))
-		return error_set(err, ESP_EINVAL, "%s on %u workers: the topology has too few hosts (%u)", train->config.mechanism->name,
-		                 load->workers, train->config.topology->host_count);
+		return error_set(err, ESP_EINVAL, "too few hosts: %u workers need %u, and the topology has %u; take fewer workers (--workers %u) or add hosts to it",
+		                 load->workers, load->workers, train->config.topology->host_count, train->config.topology->host_count);
 	enum esp_status status = find_groups(train, err);
 	if (status == ESP_OK) {
 		place_extras(train);
