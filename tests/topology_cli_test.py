@@ -124,6 +124,22 @@ def test_what_takes_it(folder):
     refused("topology", folder / "racks.txt", "--rate", "1gbit", "--out", folder / "no" / "such", says="such")
 
 
+def test_long_host_names(folder):
+    """A job on a host whose name is as long as a name of a topology can be, and one letter longer, as Linux allows it."""
+    alone = ["unshare", "--user", "--map-root-user", "--uts"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+        print("host names of 63 letters are not tried: no namespaces here")
+        return
+    racks, path = folder / "long.txt", folder / "long.topology"
+    for length, written in [(63, "h" * 63), (64, "h" * 63), (64, "h" * 20)]:
+        name = "h" * length if len(written) == 63 else written + "." + "d" * (length - len(written) - 1)
+        racks.write_text(f"{written} here\nother there\n")
+        good("topology", racks, "--rate", "1gbit", "--out", path)
+        job = [ESPALIER, "run", "-n", "2", "--topology", str(path), "--", HELLO]
+        done = subprocess.run([*alone, "sh", "-c", 'hostname "$0" && exec "$@"', name, *job], capture_output=True, text=True)
+        assert done.returncode == OK and done.stdout.count("2 ranks, their numbers add up to 1") == 2, (name, done)
+
+
 def main():
     test_help()
     test_map()
@@ -132,6 +148,7 @@ def main():
     test_bad_input()
     with tempfile.TemporaryDirectory() as name:
         test_what_takes_it(pathlib.Path(name))
+        test_long_host_names(pathlib.Path(name))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/table.h"
 #include "cli/cli.h"
+#include "group/listen.h"
 
 void accounts_fini(struct accounts *accounts)
 {
@@ -154,8 +155,8 @@ static void put_rank(struct table *table, const struct account *account)
 /* Whoever listens at a socket of this host is on this host, and the kernel knows which process it is. */
 static const char *own_host(char text[ACCOUNT_HOST])
 {
-	memset(text, 0, ACCOUNT_HOST);
-	return gethostname(text, ACCOUNT_HOST - 1) == 0 ? text : "?";
+	_Static_assert(ACCOUNT_HOST >= CARD_HOST_NAME, "the names of hosts fit");
+	return group_host_name(text);
 }
 
 static void put_silent(struct table *table, const struct accounts_silent *silent)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/listen.h"
 #include "group/resolve.h"
 
 #define NAME_PATIENCE (2 * NS_PER_S)
@@ -254,8 +255,7 @@ void doctor_facts_collect(struct doctor_facts *facts, uint32_t ranks, uint32_t s
 	if (conf_load(&facts->conf, keep_complaint, facts, &refusal) != ESP_OK)
 		keep_complaint(facts, &refusal);
 	conf_check_environment(keep_complaint, facts);
-	if (gethostname(facts->host_name, sizeof(facts->host_name) - 1) != 0)
-		snprintf(facts->host_name, sizeof(facts->host_name), "?");
+	group_host_name(facts->host_name);
 	look_up_name(facts);
 	look_at_interfaces(facts);
 	look_at_tcp(facts);

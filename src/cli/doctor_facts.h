@@ -37,7 +37,7 @@ struct doctor_facts {
 	char complaints[DOCTOR_COMPLAINTS][DOCTOR_WHAT];
 
 	/* Names and interfaces. */
-	char host_name[64];
+	char host_name[CARD_HOST_NAME];
 	bool name_resolves, name_is_slow, name_is_loopback;
 	char name_addresses[DOCTOR_TEXT];
 	struct interfaces all, chosen;

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <sodium.h>
 #include <string.h>
@@ -55,12 +56,21 @@ static uint32_t count_cores(void)
 	return online > 0 ? (uint32_t)online : 1;
 }
 
+/* gethostname() fails where a name does not fit with its NUL, and Linux has names that are a letter longer than a card has room for. */
+const char *group_host_name(char out[CARD_HOST_NAME])
+{
+	char name[HOST_NAME_MAX + 1] = "?";
+
+	if (gethostname(name, sizeof(name)) != 0)
+		memcpy(name, "?", 2);
+	memset(out, 0, CARD_HOST_NAME);
+	return memcpy(out, name, strnlen(name, CARD_HOST_NAME - 1));
+}
+
 void group_describe_host(struct card *card)
 {
 	card->cores = count_cores();
 	make_host_id(card->host_id);
 	card->pid = (uint32_t)getpid();
-	memset(card->host_name, 0, sizeof(card->host_name));
-	if (gethostname(card->host_name, sizeof(card->host_name) - 1) != 0)
-		memcpy(card->host_name, "?", 2);
+	group_host_name(card->host_name);
 }

@@ -38,6 +38,9 @@ ESP_CHECKED enum esp_status group_listen(const struct listen_config *config, str
 /* Accepts a zeroed struct. */
 void listener_close(struct listener *listener);
 
+/* What this host is called, cut off where it is longer than a card has room for; "?" if that cannot be found out. Returns out. */
+const char *group_host_name(char out[CARD_HOST_NAME]);
+
 /* Fills in who and where this process is: host id, host name, pid, cores. */
 void group_describe_host(struct card *card);
 
