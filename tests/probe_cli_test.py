@@ -186,6 +186,49 @@ def test_ranks_of_this_machine(folder):
     assert status == NO and "one host" in err and out == "", (status, out, err)
 
 
+# A remote shell to hosts that are all this machine. 127.0.0.3 is down and 127.0.0.4 does not answer; 127.0.0.5 answers once, so its rank never joins.
+RSH = """#!/bin/sh
+host=$1
+shift
+case $host in
+*.3) echo "Welcome"; echo "cannot reach $host" >&2; exit 255 ;;
+*.4) exec sleep 1000000 ;;
+*.5) [ ! -e "$0.asked" ] || exec sleep 1000000
+     : > "$0.asked" ;;
+*.6) echo "espalier 0.0.1"; exit 0 ;;
+esac
+exec env -i PATH="$PATH" /bin/sh -c "$*"
+"""
+
+
+def test_hosts_that_are_not_there(folder):
+    """They are named with the reason and left out, and the others are probed; one alone cannot be."""
+    rsh = folder / "rsh"
+    rsh.write_text(RSH)
+    rsh.chmod(0o755)
+    options = ["--rsh", rsh, "--each-rank", "--seconds", 1, "--json", "--wait", 6]
+    status, out, err = probe("--hosts", "127.0.0.3,127.0.0.1,127.0.0.4,127.0.0.2,127.0.0.5,127.0.0.6", *options)
+    assert status == OK, (status, out, err)
+    found = json.loads(out)
+    assert len(found["hosts"]) == 2 and [lost["name"] for lost in found["left_out"]] == [f"127.0.0.{i}" for i in (3, 4, 5, 6)], found
+    for host, why in ((3, "cannot reach 127.0.0.3 ("), (4, "no answer through "), (5, "did not join the others within 6 s"), (6, ": espalier 0.0.1")):
+        said = [line for line in err.splitlines() if line.startswith(f"espalier: probe: host 127.0.0.{host} is left out: ")]
+        assert len(said) == 1 and why in said[0], (host, err)
+    assert err.count("have not arrived") == 1, ("one rank says who has not come", err)
+
+    hosts = folder / "hosts"
+    hosts.write_text("127.0.0.1 # here\n127.0.0.3\n127.0.0.2\n")
+    status, out, err = probe("--hostfile", hosts, *options)
+    assert status == OK and len(json.loads(out)["hosts"]) == 2 and err.count("left out") == 1, (status, out, err)
+    status, out, err = probe("--hosts", "127.0.0.1,127.0.0.3", *options)
+    assert status == NO and out == "" and "cannot reach 127.0.0.3" in err and "1 of 2 hosts is left" in err, (status, out, err)
+    status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2", "--rsh", "no-such-shell")
+    assert status == NO and err.count("no command 'no-such-shell'") == 2 and "0 of 2 hosts are left" in err, (status, out, err)
+    # What the ranks fail of is a failure of the command, although it could do without some of them.
+    status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2,127.0.0.7", *options, "--out", folder / "missing" / "topology")
+    assert status == NO and "missing/topology" in err, (status, out, err)
+
+
 def test_alone_at_start():
     """A job on one host has no network to probe, and runs."""
     done = subprocess.run([ESPALIER, "run", "-n", "2", "--env", "ESP_TOPOLOGY=probe", "--", ESPALIER, "bench", "barrier", "--iters", "2"], env=CLEAN,
@@ -361,6 +404,7 @@ def main():
             test_malformed(folder)
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)
+            test_hosts_that_are_not_there(folder)
             test_alone_at_start()
             test_vanishing(folder)
             test_vanishing_any_time(folder)

@@ -6,7 +6,6 @@
  */
 #include "cli/probe.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "base/number.h"
 #include "base/outfile.h"
 #include "cli/cli.h"
+#include "cli/probe_start.h"
 #include "espalier/espalier.h"
 #include "group/launch.h"
 #include "topo/quality.h"
@@ -26,12 +26,6 @@
 /* Tells ranks that were started here the descriptor of a terminal for their progress. */
 #define PROGRESS_VARIABLE "ESP_PROBE_PROGRESS"
 #define BAR 30u
-
-/* The command line as it was typed. */
-struct typed {
-	int argc;
-	char **argv;
-};
 
 /* ---- starting ranks ---- */
 
@@ -43,45 +37,6 @@ static void offer_terminal(void)
 	snprintf(number, sizeof(number), "%d", terminal);
 	if (terminal >= 0)
 		setenv(PROGRESS_VARIABLE, number, 1);
-}
-
-/* espalier run --prefix=none [--hosts ...] -- espalier probe ..., without leaving this process. */
-static int start_ranks(const struct probe_options *options, const struct typed *typed)
-{
-	char self[4096], number[24];
-	char name[] = "run", plain[] = "--prefix=none", hosts[] = "--hosts", hostfile[] = "--hostfile", rsh[] = "--rsh", ranks[] = "-n", end[] = "--";
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char **argv = calloc(12 + (size_t)typed->argc, sizeof(*argv));
-	int count = 0;
-
-	if (!argv || length < 0) {
-		free(argv);
-		return cli_fail("probe: cannot find out which program this is");
-	}
-	self[length] = '\0';
-	snprintf(number, sizeof(number), "%" PRIu64, options->ranks);
-	argv[count++] = name;
-	argv[count++] = plain;
-	if (options->hosts || options->hostfile) {
-		argv[count++] = options->hosts ? hosts : hostfile;
-		argv[count++] = (char *)(uintptr_t)(options->hosts ? options->hosts : options->hostfile);
-	}
-	if (options->rsh) {
-		argv[count++] = rsh;
-		argv[count++] = (char *)(uintptr_t)options->rsh;
-	}
-	if (options->ranks) {
-		argv[count++] = ranks;
-		argv[count++] = number;
-	}
-	argv[count++] = end;
-	argv[count++] = self;
-	for (int i = 0; i < typed->argc; i++)
-		argv[count++] = typed->argv[i];
-	offer_terminal();
-	int status = cli_run.run(count, argv);
-	free(argv);
-	return status;
 }
 
 /* ---- progress ---- */
@@ -219,7 +174,8 @@ static int show(struct probe_outcome *outcome)
 	struct error err = {0};
 
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
-		cli_note("probe: %s", probe_say_lost(outcome, i, text));
+		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* whoever tried to start it has said why not */
+			cli_note("probe: %s", probe_say_lost(outcome, i, text));
 	int saved = write_file(outcome, options->save_matrix, write_survey);
 	int out = write_file(outcome, options->out, write_topology);
 	int html = write_file(outcome, options->html, probe_print_html);
@@ -239,13 +195,31 @@ static void outcome_fini(struct probe_outcome *outcome)
 	grouping_fini(&outcome->truth.grouping);
 }
 
+/* Those who were not even started are named like those who were lost. */
+static enum esp_status add_absent(struct found *found, const char *list, struct error *err)
+{
+	for (const char *at = list; at && *at;) {
+		size_t length = strcspn(at, ",");
+		struct found_lost *lost = realloc(found->lost, ((size_t)found->lost_count + 1) * sizeof(*lost));
+
+		if (!lost)
+			return error_set(err, ESP_ENOMEM, "%s", esp_status_text(ESP_ENOMEM));
+		found->lost = lost;
+		lost += found->lost_count++;
+		lost->fate = PROBE_NOT_STARTED;
+		snprintf(lost->name, sizeof(lost->name), "%.*s", (int)length, at);
+		at += length + (at[length] == ',');
+	}
+	return ESP_OK;
+}
+
 /* found and verdict are there. */
 static int conclude(struct probe_outcome *outcome)
 {
 	struct error err = {0};
 
 	try_topology(outcome);
-	if (probe_compare(outcome, &err) != ESP_OK)
+	if (add_absent(&outcome->found, outcome->options->absent, &err) != ESP_OK || probe_compare(outcome, &err) != ESP_OK)
 		return cli_fail("probe: %s", err.text);
 	return show(outcome);
 }
@@ -323,6 +297,28 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	return exit_status;
 }
 
+/* The rank that this process was told to be; -1: it was not. */
+static int64_t own_rank(void)
+{
+	const struct launch_surroundings around = {conf_environment, NULL, launch_system_fact, NULL, NULL};
+	struct launch launch;
+	struct error err;
+
+	return launch_find(&LAUNCH_NO_ARGUMENTS, &around, &launch, &err) == ESP_OK ? (int64_t)launch.rank : -1;
+}
+
+/* It was there, and others were not: that is said by rank 0 alone, which is not one of those. */
+static int not_joined(const struct probe_options *options, const struct esp_error *err)
+{
+	int64_t rank = own_rank();
+	bool is_late = err->status == ESP_ETIMEOUT || err->status == ESP_EPEER;
+	bool is_lonely = is_late && rank >= 0 && err->rank != rank && (rank == 0 || err->rank != 0);
+
+	if (!is_lonely || rank == 0)
+		cli_note("probe: %s", err->text);
+	return is_lonely && options->absent ? PROBE_EXIT_LONELY : CLI_EXIT_NO;
+}
+
 static int take_part(const struct probe_options *options)
 {
 	struct esp_options how = ESP_OPTIONS_INIT;
@@ -331,11 +327,11 @@ static int take_part(const struct probe_options *options)
 
 	if (esp_init(&how, &context) != ESP_OK) {
 		(void)esp_last_error(&err);
-		return cli_fail("probe: %s", err.text);
+		return not_joined(options, &err);
 	}
 	int exit_status = probe_job(context, options);
 	(void)esp_fini(context);
-	return exit_status;
+	return exit_status == CLI_EXIT_NO && options->absent ? PROBE_EXIT_FAILED : exit_status;
 }
 
 /* ---- what was measured before ---- */
@@ -371,29 +367,31 @@ static int group_stored(const struct probe_options *options)
 	return exit_status;
 }
 
-static int run_typed(const struct probe_options *options, const struct typed *typed)
+static int run_typed(const struct probe_options *options, int argc, char **argv)
 {
 	if (options->matrix)
 		return group_stored(options);
 	if (launch_is_told(conf_environment, NULL))
 		return take_part(options);
-	if (options->hosts || options->hostfile || options->ranks)
-		return start_ranks(options, typed);
+	if (options->hosts || options->hostfile || options->ranks) {
+		offer_terminal();
+		return probe_start(options, argc, argv);
+	}
 	return cli_usage_error("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");
 }
 
 static int run(int argc, char **argv)
 {
 	struct probe_options options;
-	struct typed typed = {argc, calloc((size_t)argc + 1, sizeof(*argv))};
+	char **typed = calloc((size_t)argc + 1, sizeof(*argv)); /* parsing changes the order */
 
-	if (!typed.argv)
+	if (!typed)
 		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
-	memcpy(typed.argv, argv, (size_t)argc * sizeof(*argv));
+	memcpy(typed, argv, (size_t)argc * sizeof(*argv));
 	int exit_status = probe_options_parse(&options, argc, argv);
 	if (exit_status < 0)
-		exit_status = run_typed(&options, &typed);
-	free(typed.argv);
+		exit_status = run_typed(&options, argc, typed);
+	free(typed);
 	return exit_status;
 }
 

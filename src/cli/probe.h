@@ -16,9 +16,10 @@ struct probe_options {
 	bool latency, bandwidth; /* one at least */
 	const char *hosts, *hostfile, *rsh;
 	uint64_t ranks;
-	double seconds;
+	double seconds, wait;
 	uint64_t streams, seed, groups; /* 0: the usual number */
 	const char *out, *html, *matrix, *save_matrix, *racks, *rack_label;
+	const char *absent; /* a,b: hosts that could not be started; NULL: the ranks were not started by espalier probe */
 	bool json, each_rank;
 };
 

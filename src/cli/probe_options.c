@@ -7,6 +7,7 @@
 
 #define RANKS_MAX 16384u
 #define SECONDS_MAX 3600.0
+#define WAIT_SECONDS 20.0
 
 static int check(const struct probe_options *options)
 {
@@ -14,6 +15,8 @@ static int check(const struct probe_options *options)
 
 	if (!(options->seconds >= 0.5 && options->seconds <= SECONDS_MAX))
 		return cli_usage_error("probe: --seconds: from 0.5 to %.0f", SECONDS_MAX);
+	if (!(options->wait > 0 && options->wait <= SECONDS_MAX))
+		return cli_usage_error("probe: --wait: more than 0, up to %.0f", SECONDS_MAX);
 	if (options->matrix && (starts || options->save_matrix))
 		return cli_usage_error("probe: --matrix groups what was measured before: no host is probed, and --hosts, --hostfile, -n and "
 		                       "--save-matrix have no place");
@@ -26,7 +29,7 @@ static int check(const struct probe_options *options)
 
 int probe_options_parse(struct probe_options *options, int argc, char **argv)
 {
-	*options = (struct probe_options){.seconds = PROBE_SECONDS, .seed = 1};
+	*options = (struct probe_options){.seconds = PROBE_SECONDS, .seed = 1, .wait = WAIT_SECONDS};
 	const struct cli_option table[] = {
 		{"latency", 0, CLI_FLAG, &options->latency, NULL, "group by latency (default: by both, as is clearer)"},
 		{"bandwidth", 0, CLI_FLAG, &options->bandwidth, NULL, "group by bandwidth"},
@@ -35,6 +38,8 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		{"hostfile", 0, CLI_STRING, &options->hostfile, "FILE", "the same from a file, a line for each"},
 		{"rsh", 0, CLI_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh -o BatchMode=yes)"},
 		{"ranks", 'n', CLI_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2, .max = RANKS_MAX},
+		{"wait", 'w', CLI_DOUBLE, &options->wait, "S", "how long a host may take to answer, and to join (default 20); it is left out then"},
+		{"absent", 0, CLI_STRING, &options->absent, "LIST", "what --hosts tells the ranks: hosts that could not be started"},
 		{"each-rank", 0, CLI_FLAG, &options->each_rank, NULL, "every rank stands for a host, also those of one machine"},
 		{"out", 'o', CLI_STRING, &options->out, "FILE", "write the topology there, for --topology of run and of sim run"},
 		{"html", 0, CLI_STRING, &options->html, "FILE", "write a report for a browser: one file that needs no network"},
@@ -58,7 +63,7 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		"  espalier probe --hosts a,b,c,d --out topology.txt --html report.html\n"
 		"  espalier lab run -- espalier probe --latency\n"
 		"  espalier probe --matrix measured.txt --groups 4\n\n"
-		"The network is busy while bandwidth is measured. Hosts that do not answer are named and left out. Returns 1 if\n"
+		"The network is busy while bandwidth is measured. Hosts that cannot be started or do not answer are named and left out. Returns 1 if\n"
 		"nothing could be found out.",
 		table,
 		0,

@@ -3,13 +3,13 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/infile.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/run.h"
 #include "cli/run_given.h"
 #include "cli/run_shell.h"
 
@@ -60,9 +60,11 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 
 /* ---- from options to a request ---- */
 
-static enum esp_status read_hosts(struct run_hosts *hosts, const char *path, struct error *err)
+enum esp_status run_hosts_given(struct run_hosts *hosts, const char *list, const char *path, struct error *err)
 {
 	struct infile file;
+	if (list)
+		return run_hosts_parse(hosts, list, err);
 	enum esp_status status = infile_open(&file, path, err);
 	if (status != ESP_OK)
 		return status;
@@ -82,8 +84,7 @@ static int take_ranks(const struct given *given, struct run_request *request)
 	request->size = (uint32_t)given->ranks;
 	if (!given->hosts && !given->hostfile)
 		return GO_ON;
-	status = given->hosts ? run_hosts_parse(&request->hosts, given->hosts, &err)
-	                      : read_hosts(&request->hosts, given->hostfile, &err);
+	status = run_hosts_given(&request->hosts, given->hosts, given->hostfile, &err);
 	if (status == ESP_OK)
 		status = run_hosts_settle(&request->hosts, request->size, &err);
 	if (status != ESP_OK)
@@ -112,26 +113,16 @@ static int take_leader(const struct given *given, struct run_request *request)
 	return status == ESP_OK ? GO_ON : status_of(status, &err);
 }
 
-/* The words of the remote shell, split at blanks; behind them the host and what its shell runs. */
 static int take_rsh(const struct given *given, struct run_request *request)
 {
-	static const char fallback[] = "ssh -o BatchMode=yes";
-	const char *text = given->rsh ? given->rsh : fallback;
+	struct error err;
 	if (given->rsh && !request->hosts.count)
 		return cli_usage_error(COMMAND ": --rsh means nothing without --hosts or --hostfile");
 	request->here = getcwd(NULL, 0);
-	request->rsh = calloc(strlen(text) / 2 + 4, sizeof(char *));
-	if (!request->here || !request->rsh)
+	if (!request->here)
 		return cli_fail(COMMAND ": cannot tell the current folder: %s", strerror(errno));
-	for (text += strspn(text, " \t"); *text; text += strspn(text, " \t")) {
-		size_t length = strcspn(text, " \t");
-		request->rsh[request->rsh_host++] = strndup(text, length);
-		text += length;
-	}
-	if (request->rsh_host == 0)
-		return cli_usage_error(COMMAND ": --rsh: the command is empty");
-	request->rsh[request->rsh_host + 1] = strdup(run_shell_bootstrap);
-	return GO_ON;
+	enum esp_status status = run_shell_words(given->rsh, &request->rsh, &request->rsh_host, &err);
+	return status == ESP_OK ? GO_ON : status_of(status, &err);
 }
 
 static int understand(const struct given *given, struct run_request *request)
@@ -144,10 +135,10 @@ static int understand(const struct given *given, struct run_request *request)
 	return status == GO_ON ? run_given_understand(&given->common, request) : status;
 }
 
-static int run(int argc, char **argv)
+int run_watched(int argc, char **argv, const struct run_watch *watch)
 {
 	struct given given = {.common = {.command = COMMAND, .grace = 5}};
-	struct run_request request = {0};
+	struct run_request request = {.watch = watch};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);
@@ -155,6 +146,11 @@ static int run(int argc, char **argv)
 		status = run_given_run(&given.common, &request);
 	run_given_forget(&request);
 	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	return run_watched(argc, argv, NULL);
 }
 
 const struct cli_command cli_run = {"run", "starts the ranks of a job, here or on other hosts", run};

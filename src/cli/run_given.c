@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/run_job.h"
 #include "cli/run_report.h"
+#include "cli/run_shell.h"
 
 #define SECONDS_MAX 1e9
 
@@ -212,12 +213,7 @@ void run_given_forget(struct run_request *request)
 {
 	run_hosts_fini(&request->hosts);
 	run_env_fini(&request->env);
-	if (request->rsh && request->rsh_host > 0) {
-		free(request->rsh[request->rsh_host + 1]);
-		for (size_t i = 0; i < request->rsh_host; i++)
-			free(request->rsh[i]);
-	}
-	free(request->rsh);
+	run_shell_words_free(request->rsh, request->rsh_host);
 	free(request->here);
 }
 
@@ -231,7 +227,10 @@ int run_given_run(const struct run_given *given, struct run_request *request)
 	if (status != ESP_OK)
 		return cli_fail("%s: %s", given->command, err.text);
 	run_job_run(&job);
-	run_report_summary(&job);
+	if (request->watch)
+		request->watch->on_over(request->watch->context, &job);
+	else
+		run_report_summary(&job);
 	int exit_status = run_report_exit_status(&job);
 	if (request->json && run_report_json(&job) != ESP_OK && exit_status == CLI_EXIT_OK)
 		exit_status = cli_fail("%s: cannot write to the standard output", given->command);

@@ -213,7 +213,8 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 	if (is_ours || job->failed || job->lost == job->request->lose)
 		return false;
 	job->lost++;
-	run_output_say(&job->output, "rank %u %s; the others go on", rank, run_report_how(job, rank, how));
+	if (!job->request->watch)
+		run_output_say(&job->output, "rank %u %s; the others go on", rank, run_report_how(job, rank, how));
 	return true;
 }
 

@@ -21,6 +21,14 @@ struct run_place {
 	int gone_fd;       /* readable when the places are no more: then the ranks end as well. -1: that cannot be known */
 };
 
+struct run_job;
+
+/* Somebody who starts a job for a purpose of his own, and says himself what its end means. */
+struct run_watch {
+	void (*on_over)(void *context, const struct run_job *job); /* nothing of the ranks is left */
+	void *context;
+};
+
 struct run_request {
 	uint32_t size;          /* ranks */
 	char *const *command;   /* ends with NULL; borrowed */
@@ -37,6 +45,7 @@ struct run_request {
 	uint32_t lose;     /* so many may fail, and the job goes on */
 	uint64_t grace_ns;
 	uint64_t limit_ns; /* 0: none */
+	const struct run_watch *watch; /* NULL: what happens is told on stderr */
 	char leader[RUN_LEADER_TEXT];
 	char job[RUN_JOB_TEXT];
 };

@@ -1,5 +1,6 @@
 #include "cli/run_shell.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,38 @@ static const char supervisor[] =
 	"\t[ \"$turn\" -lt 40 ] || kill -s KILL -- \"-$pid\"\n"
 	"\texit \"$status\"\n"
 	"}\n";
+
+enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err)
+{
+	const char *text = rsh ? rsh : "ssh -o BatchMode=yes";
+	char **words = calloc(strlen(text) / 2 + 4, sizeof(char *));
+	size_t count = 0;
+	bool has_memory = words != NULL;
+	for (text += strspn(text, " \t"); has_memory && *text; text += strspn(text, " \t")) {
+		size_t length = strcspn(text, " \t");
+		words[count] = strndup(text, length);
+		has_memory = words[count++] != NULL;
+		text += length;
+	}
+	if (has_memory && count > 0)
+		has_memory = (words[count + 1] = strdup(run_shell_bootstrap)) != NULL;
+	if (has_memory && count > 0) {
+		*out = words;
+		*out_host = count;
+		return ESP_OK;
+	}
+	run_shell_words_free(words, count);
+	return has_memory ? error_set(err, ESP_EINVAL, "--rsh: the command is empty") : error_set(err, ESP_ENOMEM, "no memory for the remote shell");
+}
+
+void run_shell_words_free(char **words, size_t host)
+{
+	for (size_t i = 0; words && i < host; i++)
+		free(words[i]);
+	if (words && host > 0)
+		free(words[host + 1]);
+	free(words);
+}
 
 void run_shell_quote(FILE *out, const char *text)
 {

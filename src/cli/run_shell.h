@@ -32,6 +32,14 @@ struct run_shell_job {
 	const char *host;     /* for complaints */
 };
 
+/*
+ * The words of a remote shell's command, split at blanks: behind them a place for the host, the bootstrap and NULL. rsh NULL: ssh.
+ * *out_host: which of them is the place. ESP_EINVAL: there is no word; ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err);
+/* host: what run_shell_words() said. What stands in that place is not freed. NULL is fine. */
+void run_shell_words_free(char **words, size_t host);
+
 /* 'text', quoted so that a POSIX shell gives back every byte. */
 void run_shell_quote(FILE *out, const char *text);
 

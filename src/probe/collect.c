@@ -17,6 +17,7 @@ const char *probe_fate_text(enum probe_fate fate)
 		[PROBE_ABSENT] = "vanished while it was probed",
 		[PROBE_NONSENSE] = "reported what cannot be read",
 		[PROBE_SILENT] = "does not answer the probes of most other hosts (a firewall?)",
+		[PROBE_NOT_STARTED] = "could not be started, or did not join",
 		[PROBE_LIES] = "reported what contradicts most other hosts",
 	};
 	return texts[fate];

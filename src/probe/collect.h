@@ -17,6 +17,7 @@ enum probe_fate {
 	PROBE_NONSENSE, /* its report cannot be read                             */
 	PROBE_SILENT,   /* does not answer most of the others                    */
 	PROBE_LIES,     /* its report contradicts those of most others           */
+	PROBE_NOT_STARTED, /* was to take part, and is no host of the job at all */
 };
 /* "does not answer the probes of the other hosts" */
 const char *probe_fate_text(enum probe_fate fate);

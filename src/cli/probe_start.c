@@ -1,0 +1,277 @@
+#include "cli/probe_start.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/probe_roll.h"
+#include "cli/run.h"
+#include "cli/run_job.h"
+#include "cli/run_report.h"
+#include "espalier/espalier.h"
+
+#define WORDS 16 /* in front of and between what was typed */
+
+struct start {
+	const struct probe_options *options;
+	int argc; /* as typed */
+	char **argv;
+	char self[4096];
+	struct run_hosts hosts; /* none: ranks of this machine */
+	bool *is_left;          /* by host of the list: it has not been left out */
+	bool *is_blamed;        /* by host of the list, after a try: it was not there */
+	bool has_failed;        /* after a try: a rank says so, and the job may well have done without it */
+	bool tries_again;       /* after a try: some hosts were there, and some were not */
+};
+
+/* ---- who is left ---- */
+
+static uint32_t count_left(const struct start *start)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < start->hosts.count; i++)
+		count += start->is_left[i] && start->hosts.list[i].slots > 0;
+	return count;
+}
+
+static void leave_out(struct start *start, uint32_t host, const char *why)
+{
+	start->is_left[host] = false;
+	cli_note("probe: host %s is left out: %s", run_host_address(&start->hosts.list[host]), why);
+}
+
+static void write_host(FILE *file, const struct run_host *host)
+{
+	const char *address = run_host_address(host);
+	bool is_v6 = strchr(address, ':') != NULL;
+
+	fprintf(file, "%.*s%s%s%s:%u", (int)(address - host->name), host->name, is_v6 ? "[" : "", address, is_v6 ? "]" : "", host->slots);
+}
+
+/* "a:1,user@[fe80::1]:2" of those who are left; the names alone of those who are not. NULL: no memory. */
+static char *list_hosts(const struct start *start, bool is_left)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *file = open_memstream(&text, &length);
+	bool is_first = true;
+
+	if (!file)
+		return NULL;
+	for (uint32_t i = 0; i < start->hosts.count; i++) {
+		const struct run_host *host = &start->hosts.list[i];
+		if (start->is_left[i] != is_left || host->slots == 0)
+			continue;
+		if (!is_first)
+			fputc(',', file);
+		is_first = false;
+		if (is_left)
+			write_host(file, host);
+		else
+			fputs(run_host_address(host), file);
+	}
+	if (fclose(file) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static uint32_t count_ranks(const struct start *start)
+{
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < start->hosts.count; i++)
+		ranks += start->is_left[i] ? start->hosts.list[i].slots : 0;
+	return ranks;
+}
+
+static uint64_t patience_ns(const struct probe_options *options)
+{
+	return (uint64_t)(options->wait * (double)NS_PER_S);
+}
+
+/* ---- the roll call ---- */
+
+static enum esp_status call_roll(struct start *start, struct error *err)
+{
+	const struct roll_question question = {&start->hosts, start->options->rsh, start->self, patience_ns(start->options)};
+	struct roll_answer *answers = calloc(start->hosts.count, sizeof(*answers));
+
+	if (!answers)
+		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", start->hosts.count);
+	enum esp_status status = roll_call(&question, answers, err);
+	for (uint32_t i = 0; i < start->hosts.count && status == ESP_OK; i++)
+		if (!answers[i].is_present && start->hosts.list[i].slots > 0)
+			leave_out(start, i, answers[i].why);
+	free(answers);
+	return status;
+}
+
+/* ---- a try ---- */
+
+/* The host of the list that has this rank, when only those who are left have ranks. */
+static uint32_t host_of(const struct start *start, uint32_t rank)
+{
+	uint32_t host = 0;
+
+	for (; host + 1 < start->hosts.count; host++) {
+		uint32_t slots = start->is_left[host] ? start->hosts.list[host].slots : 0;
+		if (rank < slots)
+			break;
+		rank -= slots;
+	}
+	return host;
+}
+
+/* Some ranks say that others have not joined: those who do not say so are meant. */
+static void on_over(void *context, const struct run_job *job)
+{
+	struct start *start = context;
+	uint32_t lonely = 0, ranks = job->request->size;
+
+	start->has_failed = false;
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		int status = run_child_exit_status(&job->children[rank]);
+		lonely += status == PROBE_EXIT_LONELY;
+		start->has_failed = start->has_failed || status == PROBE_EXIT_FAILED;
+	}
+	start->tries_again = lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
+	if (lonely == 0 && !start->has_failed) /* otherwise a rank has said what there is to say */
+		run_report_summary(job);
+	memset(start->is_blamed, 0, start->hosts.count * sizeof(*start->is_blamed));
+	for (uint32_t rank = 0; rank < ranks && start->tries_again; rank++)
+		if (run_child_exit_status(&job->children[rank]) != PROBE_EXIT_LONELY)
+			start->is_blamed[host_of(start, rank)] = true;
+}
+
+static char *word(const char *text)
+{
+	return (char *)(uintptr_t)text;
+}
+
+/* espalier run --prefix=none [--hosts ...] -- espalier probe ..., without leaving this process. */
+static int try_once(struct start *start)
+{
+	const struct probe_options *options = start->options;
+	const struct run_watch watch = {on_over, start};
+	char ranks[24], lose[24], seconds[48];
+	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
+	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
+	int count = 0, status = CLI_EXIT_NO;
+
+	if (!argv || (start->hosts.count && (!hosts || !absent))) {
+		status = cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+		goto out;
+	}
+	argv[count++] = word("run");
+	argv[count++] = word("--prefix=none");
+	if (hosts) {
+		argv[count++] = word("--hosts");
+		argv[count++] = hosts;
+		snprintf(lose, sizeof(lose), "--lose=%u", count_ranks(start) - 2); /* the rest goes on without them */
+		argv[count++] = lose;
+		argv[count++] = word("--grace=2"); /* for who has not joined: the others are not busy */
+		snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
+		argv[count++] = seconds;
+		if (options->rsh) {
+			argv[count++] = word("--rsh");
+			argv[count++] = word(options->rsh);
+		}
+	} else {
+		snprintf(ranks, sizeof(ranks), "--ranks=%" PRIu64, options->ranks);
+		argv[count++] = ranks;
+	}
+	argv[count++] = word("--");
+	argv[count++] = start->self;
+	argv[count++] = start->argv[0];
+	if (absent) {
+		argv[count++] = word("--absent");
+		argv[count++] = absent;
+	}
+	for (int i = 1; i < start->argc; i++)
+		argv[count++] = start->argv[i];
+	status = run_watched(count, argv, hosts ? &watch : NULL);
+out:
+	free(argv);
+	free(hosts);
+	free(absent);
+	return status;
+}
+
+/* ---- hosts ---- */
+
+static int too_few(const struct start *start)
+{
+	uint32_t count = count_left(start);
+
+	return cli_fail("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier doctor --hosts looks for reasons", count,
+	                start->hosts.count, count == 1 ? "is" : "are");
+}
+
+static void leave_out_blamed(struct start *start)
+{
+	char why[96];
+
+	snprintf(why, sizeof(why), "it was started, and did not join the others within %.15g s", start->options->wait);
+	for (uint32_t i = 0; i < start->hosts.count; i++)
+		if (start->is_blamed[i] && start->is_left[i])
+			leave_out(start, i, why);
+}
+
+/* Each try leaves somebody out, so there is an end. */
+static int probe_hosts(struct start *start)
+{
+	struct error err = {0};
+	int status = CLI_EXIT_NO;
+	bool needs_two = !start->options->each_rank;
+
+	if (call_roll(start, &err) != ESP_OK)
+		return cli_fail("probe: %s", err.text);
+	do {
+		if (count_left(start) < (needs_two ? 2 : 1) || count_ranks(start) < 2)
+			return too_few(start);
+		start->tries_again = false;
+		status = try_once(start);
+		leave_out_blamed(start);
+	} while (start->tries_again);
+	return start->has_failed || status == PROBE_EXIT_LONELY ? CLI_EXIT_NO : status;
+}
+
+static int take_hosts(struct start *start)
+{
+	const struct probe_options *options = start->options;
+	struct error err = {0};
+
+	enum esp_status status = run_hosts_given(&start->hosts, options->hosts, options->hostfile, &err);
+	if (status == ESP_OK)
+		status = run_hosts_settle(&start->hosts, (uint32_t)options->ranks, &err);
+	if (status == ESP_EINVAL || status == ESP_ELIMIT)
+		return cli_usage_error("probe: %s", err.text);
+	if (status != ESP_OK)
+		return cli_fail("probe: %s", err.text);
+	start->is_left = calloc(start->hosts.count, sizeof(*start->is_left));
+	start->is_blamed = calloc(start->hosts.count, sizeof(*start->is_blamed));
+	if (!start->is_left || !start->is_blamed)
+		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
+	memset(start->is_left, true, start->hosts.count * sizeof(*start->is_left));
+	return probe_hosts(start);
+}
+
+int probe_start(const struct probe_options *options, int argc, char **argv)
+{
+	struct start start = {.options = options, .argc = argc, .argv = argv};
+	ssize_t length = readlink("/proc/self/exe", start.self, sizeof(start.self) - 1);
+
+	if (length < 0)
+		return cli_fail("probe: cannot find out which program this is");
+	int status = options->hosts || options->hostfile ? take_hosts(&start) : try_once(&start);
+	run_hosts_fini(&start.hosts);
+	free(start.is_left);
+	free(start.is_blamed);
+	return status;
+}

@@ -1,0 +1,15 @@
+/*
+ * run.h - espalier run, for commands that start their ranks by it.
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include "cli/run_request.h"
+
+/* espalier run, with argv[0] = "run"; watch: who is told how it ended in place of the person, NULL: nobody. Returns the exit status. */
+int run_watched(int argc, char **argv, const struct run_watch *watch);
+
+/* The hosts of --hosts, or else of the file of --hostfile. ESP_EINVAL, ESP_ELIMIT, ESP_ENOMEM, ESP_EIO. */
+ESP_CHECKED enum esp_status run_hosts_given(struct run_hosts *hosts, const char *list, const char *path, struct error *err);
+
+#endif
