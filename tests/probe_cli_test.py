@@ -371,11 +371,20 @@ def find_racks(seed, folder):
 
 
 def probe_at_start():
-    """A job that probes its own network when it starts, and plans by what it finds."""
-    done = lab("run", "--no-prefix", "--env", "ESP_TOPOLOGY=probe", "--env", "ESP_LOG=info", "--", ESPALIER, "bench", "allreduce", "--size", "64K",
+    """A job that probes its own network when it starts, plans by what it finds, and says on one rank what that was and why it is that plan."""
+    done = lab("run", "--no-prefix", "--env", "ESP_TOPOLOGY=probe", "--env", "ESP_LOG=info", "--", ESPALIER, "bench", "allreduce", "--size", "256K",
                "--iters", 2)
     said = done.stdout + done.stderr
     assert said.count("topology that was probed: 4 hosts, 4 of them in this job") == 4 and "not probed" not in said, said
+    found = re.findall(r"NET probing: 4 hosts in (\d) groups?, in [\d.]+ s: \w", said)
+    groups = re.findall(r"NET probing: group \d has \d hosts?, each with ([\d.]+) to ([\d.]+) Mbit/s.*: (node.*)", said)
+    assert len(found) == 1 and len(groups) == int(found[0]), (found, groups, said)
+    assert sorted(name for group in groups for name in group[2].split()) == [f"node{i}" for i in range(4)], groups
+    assert all(1 < float(least) <= float(most) for least, most, _ in groups), groups
+    # In place, and out of place: the best that is compared is what is run.
+    plans = re.findall(r"PLAN allreduce of blocks of 262144 bytes between 4 ranks: (.*), chunks of .*\n.*PLAN 262144 bytes, by the topology, would take at best: "
+                       r"(.*?): [\de.-]+ s; .*; .*\n", said)
+    assert len(plans) == 2 and all(plan == best for plan, best in plans), (plans, said)
 
 
 def test_lab(folder):

@@ -1,5 +1,7 @@
 #include "api/probing_start.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,16 +14,30 @@
 #define START_SECONDS 3.0
 #define BANDWIDTH_HOSTS 48u /* with more of them all pairs take longer than a start should */
 #define SEED 1u
+#define REASON_TEXT 128u
+#define NAMES_TEXT 512u
+#define NAMES_SHOWN 16u  /* of a group's hosts, in the log */
+#define GROUPS_SHOWN 32u
+
+/* What is told of how the groups were found; is_known: by this rank. */
+struct reason {
+	bool is_known;
+	enum verdict_word word;
+	enum survey_kind kind;
+	double within, across; /* NAN */
+};
 
 static enum esp_status group(void *context, const struct survey *survey, struct grouping *out, struct error *err)
 {
 	const struct verdict_wish wish = {.seed = SEED};
 	struct verdict verdict = {0};
+	struct reason *reason = context;
 
-	(void)context;
 	enum esp_status status = verdict_make(survey, &wish, &verdict, err);
 	if (status == ESP_OK)
 		status = grouping_from(out, verdict.grouping.group_of, survey->count, err);
+	if (status == ESP_OK)
+		*reason = (struct reason){true, verdict.word, verdict.kind, verdict.within, verdict.across};
 	verdict_fini(&verdict);
 	return status;
 }
@@ -46,12 +62,58 @@ static void warn(struct context *context, bool tells, const char *what)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the network is not probed, and plans do without: %s", what);
 }
 
-static void tell(struct context *context, bool tells, const struct found *found)
+/* "latency 4.3 us within groups, 10.1 us between" */
+static const char *reason_text(const struct reason *reason, char text[REASON_TEXT])
 {
-	for (uint32_t i = 0; i < found->lost_count && tells; i++)
+	bool is_latency = reason->kind == SURVEY_LATENCY;
+	double within = is_latency ? reason->within * 1e6 : 8e-6 / reason->within, across = is_latency ? reason->across * 1e6 : 8e-6 / reason->across;
+
+	if (!reason->is_known)
+		snprintf(text, REASON_TEXT, "found by a rank that has died since");
+	else if (isfinite(within) && isfinite(across))
+		snprintf(text, REASON_TEXT, "%s, %s %.1f %s within groups, %.1f between (medians)", verdict_word_text(reason->word),
+		         is_latency ? "latency" : "bandwidth", within, is_latency ? "us" : "Mbit/s", across);
+	else
+		snprintf(text, REASON_TEXT, "%s", verdict_word_text(reason->word));
+	return text;
+}
+
+/* Its hosts by name, and what they carry alone and together: what plans are chosen by. */
+static void tell_group(struct context *context, const struct found *found, uint32_t group)
+{
+	char names[NAMES_TEXT] = "", together[96] = "";
+	double least = INFINITY, most = 0;
+	uint32_t size = 0;
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < found->survey.count; i++) {
+		if (found->grouping.group_of[i] != group)
+			continue;
+		least = fmin(least, found->rate_out[i]);
+		most = fmax(most, found->rate_out[i]);
+		if (size++ < NAMES_SHOWN && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", found->survey.names[i]);
+	}
+	if (size > NAMES_SHOWN && used < sizeof(names))
+		snprintf(names + used, sizeof(names) - used, " ...");
+	if (found->grouping.count > 1)
+		snprintf(together, sizeof(together), "; to other groups together %.1f Mbit/s out, %.1f in", found->uplink_out[group] * 8e-6,
+		         found->uplink_in[group] * 8e-6);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: group %u has %u host%s, each with %.1f to %.1f Mbit/s%s:%s", group, size,
+	          size == 1 ? "" : "s", least * 8e-6, most * 8e-6, together, names);
+}
+
+/* One rank says it for all. */
+static void tell(struct context *context, const struct found *found, const struct reason *reason)
+{
+	char why[REASON_TEXT];
+
+	for (uint32_t i = 0; i < found->lost_count; i++)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "probing: host %s %s", found->lost[i].name, probe_fate_text(found->lost[i].fate));
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: %u hosts in %u groups, in %.1f s", found->survey.count, found->grouping.count,
-	          found->seconds);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: %u hosts in %u group%s, in %.1f s: %s", found->survey.count, found->grouping.count,
+	          found->grouping.count == 1 ? "" : "s", found->seconds, reason_text(reason, why));
+	for (uint32_t g = 0; g < found->grouping.count && g < GROUPS_SHOWN; g++)
+		tell_group(context, found, g);
 }
 
 /* It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing. */
@@ -66,7 +128,7 @@ static void use(struct context *context, bool tells, const struct site_text *tex
 		warn(context, tells, "not all ranks have found the same");
 }
 
-static void use_found(struct esp_context *given, bool tells, const struct found *found)
+static void use_found(struct esp_context *given, bool tells, const struct found *found, const struct reason *reason)
 {
 	struct context *context = api_context(given);
 	struct probing_names names = {0};
@@ -74,7 +136,8 @@ static void use_found(struct esp_context *given, bool tells, const struct found 
 	char *text = NULL;
 	size_t length = 0;
 
-	tell(context, tells, found);
+	if (tells)
+		tell(context, found, reason);
 	enum esp_status status = write_text(found, &text, &length, &err);
 	if (status == ESP_OK)
 		status = probing_names(given, &names, &err);
@@ -92,6 +155,7 @@ static void probe(struct esp_context *given)
 	struct group *circle = NULL;
 	struct error err = {0};
 	struct found found = {0};
+	struct reason reason = {0};
 	bool tells = false;
 
 	if (context_make_circle(context, &circle, &failure) != ESP_OK) { /* somebody has died already */
@@ -105,11 +169,12 @@ static void probe(struct esp_context *given)
 		.seconds = START_SECONDS,
 		.seed = SEED,
 		.group = group,
+		.group_context = &reason,
 	};
 	enum esp_status status = probing_run(given, &options, &found, &tells, &err);
 	(void)esp_group_free(options.circle);
 	if (status == ESP_OK) {
-		use_found(given, tells, &found);
+		use_found(given, tells, &found, &reason);
 	} else {
 		warn(context, context->rank == 0, err.text);
 		use(context, tells, NULL);

@@ -68,6 +68,7 @@ struct group {
 
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	_Atomic uint64_t calls; /* that were started; written under the lock        */
+	bool is_circle;         /* of context_make_circle(): its calls are the library's own, and their plans not worth a line */
 	bool is_aside;          /* calls have number 0: see group_begin_aside(). Under the lock */
 	struct plans plans;
 	struct retune *retune;  /* NULL: no call has had masters that could be moved */

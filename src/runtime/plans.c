@@ -198,6 +198,8 @@ static uint32_t choose_window(uint64_t chunk_bytes, uint32_t least)
 
 /* ---- by what the network is ---- */
 
+#define COMPARED 4u /* ways that are told of; each in less than a quarter of PLANS_COMPARED_TEXT */
+
 struct request {
 	const struct layout *layout;
 	const struct call *call;
@@ -399,6 +401,44 @@ const char *planned_describe(const struct planned *planned, char text[PLANNED_TE
 		snprintf(text, PLANNED_TEXT, "%s, %u groups", name, plan->group_count);
 	else
 		snprintf(text, PLANNED_TEXT, "%s", name);
+	return text;
+}
+
+/* As planned_describe() would say it of the plan. */
+static int describe_way(const struct tune_way *way, char *text, size_t size)
+{
+	const char *name = planner_name(way->planner);
+
+	if (way->order)
+		return snprintf(text, size, "%s, in the order of the topology", name);
+	if (way->groups > 0)
+		return snprintf(text, size, "%s, %u groups", name, way->groups);
+	return snprintf(text, size, "%s", name);
+}
+
+const char *plans_compare(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+                          char text[PLANS_COMPARED_TEXT])
+{
+	const struct request request = {layout, call, bytes};
+	const char *const inside[] = {"two-level", "three-level"};
+	struct tune_offer offers[COMPARED];
+	uint32_t count = 0;
+	size_t used = 0;
+
+	text[0] = '\0';
+	if (!has_choice(plans, layout, call) || !plans->menus[call->collective] || call->planner || layout->by_masters || call->collective != PLAN_ALLREDUCE)
+		return text;
+	const struct tune_menu *menu = plans->menus[call->collective];
+	void *context = (void *)(uintptr_t)&request;
+	if (layout->hosts == layout->members)
+		count = tune_compare(menu, (struct tune_wish){0}, bytes, chunk_by_way, context, offers, 0, COMPARED);
+	for (uint32_t i = 0; i < 2 && layout->hosts < layout->members; i++)
+		count = tune_compare(menu, (struct tune_wish){plan_planner_find(inside[i]), NULL}, bytes, chunk_by_way, context, offers, count, COMPARED);
+	for (uint32_t i = 0; i < count; i++) {
+		used += (size_t)snprintf(text + used, PLANS_COMPARED_TEXT - used, "%s", i ? "; " : "");
+		used += (size_t)describe_way(offers[i].way, text + used, PLANS_COMPARED_TEXT - used);
+		used += (size_t)snprintf(text + used, PLANS_COMPARED_TEXT - used, ": %.3g s", offers[i].seconds);
+	}
 	return text;
 }
 

@@ -82,6 +82,14 @@ void plans_fini(struct plans *plans);
 #define PLANNED_TEXT 96u
 const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
 
+/*
+ * "ring, in the order of the topology: 0.52 s; two-level, 2 groups: 0.61 s": the fastest of the ways that the topology was asked for, for whoever wonders
+ * why one was taken. "": it had no say, or masters had.
+ */
+#define PLANS_COMPARED_TEXT 320u
+const char *plans_compare(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+                          char text[PLANS_COMPARED_TEXT]);
+
 /* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
 uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours);
 

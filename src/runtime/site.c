@@ -259,6 +259,8 @@ enum esp_status context_make_circle(struct context *context, struct group **out,
 	group_begin_aside(context->world);
 	enum esp_status status = group_split(context->world, 0, 0, out, failure);
 	group_end_aside(context->world);
+	if (status == ESP_OK)
+		(*out)->is_circle = true;
 	return status;
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/stretch.h"
 
 #define BOARD_LOOK (50 * NS_PER_US)
+#define COMPARED_LEAST (256u << 10) /* bytes of a block */
 
 /* ---- making ---- */
 
@@ -117,18 +118,33 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 	return part;
 }
 
-/* Once for each plan that is made. Letters have so many, and always the same; nobody has asked for sums of measurements. */
-static void tell_plan(const struct work *work, const struct stretch *stretch, unsigned stream)
+/* Why it is that plan; of small calls it is not worth a line. */
+static void tell_compared(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout)
+{
+	char text[PLANS_COMPARED_TEXT];
+
+	if (stretch->block_bytes >= COMPARED_LEAST && plans_compare(plans, layout, &work->call, stretch->block_bytes, text)[0])
+		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%" PRIu64 " bytes, by the topology, would take at best: %s", stretch->block_bytes, text);
+}
+
+/*
+ * Once for each plan that is made, by one rank for all, as they choose alike. Letters have so many, and always the same; nobody has asked for
+ * sums of measurements, nor for what the library calls before the program does: such lines would leave no room for the others (log_limit.h).
+ */
+static void tell_plan(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout, unsigned stream)
 {
 	struct planned *planned = stretch->planned;
 
-	if (planned->is_told || stream == STREAM_LETTERS || stream == STREAM_TUNE)
+	bool is_own = stream == STREAM_LETTERS || stream == STREAM_TUNE || work->group->is_aside || work->group->is_circle;
+
+	if (planned->is_told || is_own || work->group->rank != 0)
 		return;
 	char how[PLANNED_TEXT];
 	planned->is_told = true;
 	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
 	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planned_describe(planned, how),
 	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
+	tell_compared(work, stretch, plans, layout);
 }
 
 enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream, struct failure *failure)
@@ -152,7 +168,7 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 		                   &stretch->planned, failure);
 		if (status != ESP_OK)
 			break;
-		tell_plan(work, stretch, stream);
+		tell_plan(work, stretch, plans, &layout, stream);
 		work->part_count += stretch->planned->lanes;
 	}
 	if (status != ESP_OK)

@@ -245,6 +245,26 @@ static bool is_wished(const struct tune_menu *menu, const struct tune_way *way, 
 	return !wish.group_of || (way->group_of && memcmp(way->group_of, wish.group_of, menu->nodes * sizeof(*wish.group_of)) == 0);
 }
 
+uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk, void *context,
+                      struct tune_offer *offers, uint32_t count, uint32_t most)
+{
+	for (uint32_t i = 0; i < menu->count; i++) {
+		const struct tune_way *way = &menu->ways[i];
+		uint32_t place = count < most ? count : most;
+
+		if (!is_wished(menu, way, wish))
+			continue;
+		double seconds = tune_seconds(&way->load, bytes, chunk(context, way));
+		for (; place > 0 && seconds < offers[place - 1].seconds; place--)
+			if (place < most)
+				offers[place] = offers[place - 1];
+		if (place < most)
+			offers[place] = (struct tune_offer){way, seconds};
+		count += count < most;
+	}
+	return count;
+}
+
 const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes,
                                    tune_chunk_fn *chunk, void *context, double *out_seconds)
 {

@@ -50,6 +50,19 @@ struct tune_wish {
 const struct tune_way *tune_choose(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes,
                                    tune_chunk_fn *chunk, void *context, double *out_seconds);
 
+/* A way that could be taken, and what it would take. */
+struct tune_offer {
+	const struct tune_way *way;
+	double seconds;
+};
+
+/*
+ * The fastest ways for so many bytes, of those that are wished for, the fastest first and most of them at most; tune_choose() would take the first.
+ * Adds to the count offers that are there already, which may be of another wish. Returns how many there are then.
+ */
+uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint64_t bytes, tune_chunk_fn *chunk, void *context,
+                      struct tune_offer *offers, uint32_t count, uint32_t most);
+
 /*
  * Which of several groupings of the same nodes to believe: that whose fastest plan for an allreduce of so many bytes
  * is the fastest of all on the network as it was measured. Of groupings that are within a hundredth of each other the one

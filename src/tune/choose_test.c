@@ -70,6 +70,35 @@ static void racks(void)
 	}
 }
 
+/* What is compared begins with what is chosen, and goes on in order; ways of two wishes are sorted into each other. */
+static void comparing(void)
+{
+	struct topology *topology;
+	struct topology_spec spec = {.racks = 2, .hosts = 8, .rate_bits = 100 * MBIT, .oversubscribe = 4};
+	struct tune_menu *menu = menu_of(&spec, 8, true, PLAN_ALLREDUCE, &topology);
+	const struct planner *ring = plan_planner_find("ring"), *flat = plan_planner_find("flat");
+	struct tune_offer all[TUNE_WAYS_MOST], few[2];
+
+	for (uint64_t bytes = 64; bytes <= 64 << 20; bytes *= 8) {
+		double least;
+		const struct tune_way *best = tune_choose(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, &least);
+		uint32_t count = tune_compare(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, all, 0, TUNE_WAYS_MOST);
+
+		CHECK_U64(count, menu->count);
+		CHECK(all[0].way == best && !(all[0].seconds < least) && !(all[0].seconds > least));
+		for (uint32_t i = 1; i < count; i++)
+			CHECK(all[i].seconds >= all[i - 1].seconds);
+		CHECK_U64(tune_compare(menu, (struct tune_wish){0}, bytes, chunk_of, &bytes, few, 0, 2), 2);
+		CHECK(few[0].way == all[0].way && few[1].way == all[1].way);
+		count = tune_compare(menu, (struct tune_wish){ring, NULL}, bytes, chunk_of, &bytes, few, 0, 2);
+		count = tune_compare(menu, (struct tune_wish){flat, NULL}, bytes, chunk_of, &bytes, few, count, 2);
+		CHECK_U64(count, 2);
+		CHECK(few[0].way->planner != few[1].way->planner && few[0].seconds <= few[1].seconds);
+	}
+	tune_menu_close(menu);
+	topology_close(topology);
+}
+
 /* Ranks in any order cost what ranks rack by rack do. */
 static void any_placement(void)
 {
@@ -221,6 +250,7 @@ int main(void)
 
 	rng_init(&rng, 11);
 	racks();
+	comparing();
 	any_placement();
 	shared_hosts();
 	collectives();
