@@ -32,7 +32,7 @@ def probe(*words, **env):
     return done.returncode, done.stdout, done.stderr
 
 
-def survey(racks, near, far):
+def survey(racks, near, far, byte_near=8e-9, byte_far=3e-8):
     """A text in which hosts of one rack are near: racks is a list of lists of names, dealt out like cards."""
     hosts = [(name, number) for number, rack in enumerate(racks) for name in rack]
     hosts.sort(key=lambda host: (host[0][-1], host[1]))
@@ -43,7 +43,7 @@ def survey(racks, near, far):
         text += " ".join([name, *map(str, row)]) + "\n"
     text += "inverse-bandwidth\n"
     for i, (name, rack) in enumerate(hosts):
-        row = [0 if i == j else 8e-9 if rack == other else 3e-8 for j, (_, other) in enumerate(hosts)]
+        row = [0 if i == j else byte_near if rack == other else byte_far for j, (_, other) in enumerate(hosts)]
         text += " ".join([name, *map(str, row)]) + "\n"
     return text
 
@@ -147,6 +147,25 @@ def test_alike(folder):
     matrix.write_text(survey([[f"h{i}" for i in range(9)]], 1e-5, 1e-5))
     status, out, _ = probe("--matrix", matrix, "--json")
     assert status == OK and len(json.loads(out)["groups"]) == 1 and json.loads(out)["verdict"]["word"] == "no groups", out
+
+
+def test_words(folder):
+    """What is said of one measurement does not contradict itself, nor what a job would do."""
+    racks = [[f"{letter}{i}" for i in range(4)] for letter in "ab"]
+    matrix, page = folder / "words", folder / "words.html"
+    plans = set()
+    for factor in (1, 3, 6, 40):  # what a byte takes between the racks
+        matrix.write_text(survey(racks, 4e-6, 1e-5, 8e-9, 8e-9 * factor))
+        status, out, _ = probe("--matrix", matrix, "--json")
+        found = json.loads(out)
+        sentence, plan = found["verdict"]["sentence"], found["plan_of_large_sums"]
+        assert status == OK and sentence.startswith("sure: ") and len(found["groups"]) == 2, found
+        assert ("alone shows no groups" in sentence) == (factor == 1) and "agreement" not in sentence, (factor, sentence)
+        status, out, _ = probe("--matrix", matrix, "--html", page)
+        assert status == OK and f"a job sums 64 MiB by the plan {plan}\n" in out and plan in page.read_text(), (factor, plan, out)
+        assert "pay off" not in out and ("oversubscribed" in out) == (factor > 1), (factor, out)
+        plans.add(plan)
+    assert any("ring" in plan for plan in plans) and any("two-level" in plan for plan in plans), plans
 
 
 def test_large(folder):
@@ -409,6 +428,7 @@ def main():
             test_usage()
             test_stored(folder)
             test_alike(folder)
+            test_words(folder)
             test_large(folder)
             test_malformed(folder)
         elif sys.argv[3] == "job":

@@ -321,6 +321,13 @@ static enum esp_status measure_belonging(const struct matrix *matrix, struct ver
 	return ESP_OK;
 }
 
+uint32_t verdict_groups_by(const struct verdict *verdict, enum survey_kind kind)
+{
+	const struct verdict_kind *one = &verdict->kinds[kind];
+
+	return !one->measured ? 0 : shows_groups(one) ? chosen_of(one)->grouping.count : 1;
+}
+
 static double compare_kinds(const struct verdict *verdict)
 {
 	const struct verdict_kind *a = &verdict->kinds[SURVEY_LATENCY], *b = &verdict->kinds[SURVEY_INVERSE_BANDWIDTH];

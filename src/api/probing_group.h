@@ -49,6 +49,8 @@ struct verdict {
 /* The survey has at least two hosts and one kind. ESP_EINVAL (groups), ESP_ENOMEM. */
 ESP_CHECKED enum esp_status verdict_make(const struct survey *survey, const struct verdict_wish *wish, struct verdict *out,
                                          struct error *err);
+/* How many groups this kind of distance shows by itself, 1 if it shows none; 0: it was not measured. */
+uint32_t verdict_groups_by(const struct verdict *verdict, enum survey_kind kind);
 void verdict_fini(struct verdict *verdict); /* accepts a zeroed struct */
 
 #endif

@@ -123,8 +123,10 @@ static void try_topology(struct probe_outcome *outcome)
 	struct error err = {0};
 
 	outcome->has_rates = probe_topology(&outcome->found, &topology, &err) == ESP_OK;
-	if (outcome->has_rates)
+	if (outcome->has_rates) {
+		probe_find_plan(topology, outcome->plan, sizeof(outcome->plan));
 		topology_close(topology);
+	}
 	snprintf(outcome->rates_missing, sizeof(outcome->rates_missing), "%s", outcome->has_rates ? "" : err.text);
 }
 

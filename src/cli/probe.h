@@ -43,6 +43,7 @@ struct probe_outcome {
 	bool stored;           /* nothing was probed: from --matrix */
 	bool has_rates;        /* there is a topology to be written */
 	char rates_missing[256]; /* otherwise: why not              */
+	char plan[96];           /* for large sums, by that topology: "ring, in the order of the topology"; "": not known */
 	bool has_out, has_html;  /* these files are written          */
 };
 
@@ -63,6 +64,10 @@ const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PRO
 #define PROBE_NUMBER 24u
 const char *probe_distance_text(enum survey_kind kind, double distance, char text[PROBE_NUMBER]);
 const char *probe_rate_text(double rate, char text[PROBE_NUMBER]);
+
+/* Which plan a job with one rank on each of these hosts would take for a large sum: as the runtime chooses. Stays as it is if that cannot be known. */
+#define PROBE_PLAN_MIB 64u
+void probe_find_plan(const struct topology *topology, char *text, size_t size);
 
 /* The hosts in the order of their groups: found.survey.count of them. */
 void probe_order(const struct probe_outcome *outcome, uint32_t *out);

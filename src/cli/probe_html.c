@@ -382,10 +382,16 @@ static void write_sure(const struct page *page)
 	const struct candidates_choice *choice = &verdict->kinds[verdict->kind].choice;
 
 	fputs("<section><h2>How sure</h2>\n", page->file);
-	fprintf(page->file, "<p>Of the evidence for all groupings that were looked at, this one has %.1f %%. Groupings from other random starts agree with "
-	        "it to %.2f (adjusted mutual information: 1 is the same, 0 is chance).</p>\n", choice->sure * 100, choice->agreement);
-	if (isfinite(verdict->kinds_agree))
+	if (verdict->grouping.count > 1)
+		fprintf(page->file, "<p>Of the evidence for all groupings that were looked at, this one has %.1f %%. Groupings from other random starts agree with "
+		        "it to %.2f (adjusted mutual information: 1 is the same, 0 is chance).</p>\n", choice->sure * 100, choice->agreement);
+	else
+		fputs("<p>What is measured does not tell groups from each other.</p>\n", page->file);
+	uint32_t by_latency = verdict_groups_by(verdict, SURVEY_LATENCY), by_bandwidth = verdict_groups_by(verdict, SURVEY_INVERSE_BANDWIDTH);
+	if (by_latency > 1 && by_bandwidth > 1)
 		fprintf(page->file, "<p>Latency and bandwidth were grouped separately, too: their groups agree to %.2f.</p>\n", verdict->kinds_agree);
+	else if (by_latency > 1 || by_bandwidth > 1)
+		fprintf(page->file, "<p>Only %s shows groups.</p>\n", by_latency > 1 ? "latency" : "bandwidth");
 	if (page->outcome->truth.known)
 		fprintf(page->file, "<p>Against the racks that were given, the groups agree to %.3f.</p>\n", page->outcome->truth.ami);
 	if (verdict->grouping.count > 1 && page->outcome->found.survey.count <= CELLS_MOST) {

@@ -120,6 +120,7 @@ enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file
 		json_key(&json, k == SURVEY_LATENCY ? "latency_seconds" : "seconds_per_byte");
 		put_matrix(&json, &outcome->found.survey.matrices[k]);
 	}
+	json_put_string(&json, "plan_of_large_sums", outcome->plan[0] ? outcome->plan : NULL);
 	json_put_string(&json, "no_topology", outcome->has_rates ? NULL : outcome->rates_missing);
 	json_object_end(&json);
 	return json_fini(&json);

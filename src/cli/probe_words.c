@@ -48,6 +48,18 @@ static const char *say_told(const struct probe_outcome *outcome, char text[PROBE
 	return text;
 }
 
+/* What the other kind of distance says: that it shows no groups, or not these, is no reason to doubt those that the first shows. */
+static void say_other_kind(const struct verdict *verdict, char *text, size_t size)
+{
+	enum survey_kind other = verdict->kind == SURVEY_LATENCY ? SURVEY_INVERSE_BANDWIDTH : SURVEY_LATENCY;
+	uint32_t groups = verdict_groups_by(verdict, other);
+
+	if (groups == 1)
+		snprintf(text, size, "; %s alone shows no groups", kind_noun(other));
+	else if (groups > 1 && isfinite(verdict->kinds_agree) && verdict->kinds_agree < 0.999)
+		snprintf(text, size, "; %s alone, which shows groups less clearly, would make %u others", kind_noun(other), groups);
+}
+
 const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	const struct verdict *verdict = &outcome->verdict;
@@ -64,9 +76,8 @@ const char *probe_say_sure(const struct probe_outcome *outcome, char text[PROBE_
 	probe_distance_text(verdict->kind, verdict->across, across);
 	int written = snprintf(text, PROBE_SENTENCE, "%s: %s is %s within groups and %s between them (medians)", verdict_word_text(verdict->word),
 	                       kind_noun(verdict->kind), within, across);
-	if (written > 0 && (size_t)written < PROBE_SENTENCE && isfinite(verdict->kinds_agree) && verdict->kinds_agree < 0.999)
-		snprintf(text + written, PROBE_SENTENCE - (size_t)written,
-		         "; latency and bandwidth alone do not lead to the same groups (agreement %.2f)", verdict->kinds_agree);
+	if (written > 0 && (size_t)written < PROBE_SENTENCE)
+		say_other_kind(verdict, text + written, PROBE_SENTENCE - (size_t)written);
 	return text;
 }
 
@@ -92,14 +103,18 @@ static double oversubscription(const struct probe_outcome *outcome, uint32_t gro
 const char *probe_say_uplinks(const struct probe_outcome *outcome, char text[PROBE_SENTENCE])
 {
 	double worst = 0;
+	int written = 0;
 
 	text[0] = '\0';
 	for (uint32_t g = 0; outcome->has_rates && g < outcome->found.grouping.count && outcome->found.grouping.count > 1; g++)
 		worst = fmax(worst, oversubscription(outcome, g));
 	if (worst >= 1.3)
-		snprintf(text, PROBE_SENTENCE, "the ways between groups are oversubscribed %.1f to 1: plans of two levels pay off", worst);
+		written = snprintf(text, PROBE_SENTENCE, "the ways between groups are oversubscribed %.1f to 1", worst);
 	else if (worst > 0)
-		snprintf(text, PROBE_SENTENCE, "the ways between groups carry nearly all that the hosts can send: flat plans do as well");
+		written = snprintf(text, PROBE_SENTENCE, "the ways between groups carry nearly all that the hosts can send");
+	if (written > 0 && outcome->plan[0])
+		snprintf(text + written, PROBE_SENTENCE - (size_t)written, ": with one rank on each host a job sums %u MiB by the plan %s", PROBE_PLAN_MIB,
+		         outcome->plan);
 	return text;
 }
 

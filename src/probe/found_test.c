@@ -79,6 +79,16 @@ static void test_estimates(void)
 	/* Two of five: one and a half flows out in a round, each at 50 MB/s. */
 	CHECK(fabs(found.uplink_out[0] - 75e6) < 1 && fabs(found.uplink_out[1] - 75e6) < 1);
 	found_fini(&found);
+
+	/* Ways between groups that are as fast as those within: what they would carry at most nobody has seen, and nothing is scarce. */
+	build(&found);
+	for (uint32_t i = 0; i < found.survey.count; i++)
+		for (uint32_t j = 0; j < found.survey.count; j++)
+			if (i != j)
+				matrix_set(&found.survey.matrices[SURVEY_INVERSE_BANDWIDTH], i, j, 1e-8);
+	found_estimate_rates(&found);
+	CHECK(fabs(found.uplink_out[0] - 200e6) < 1 && fabs(found.uplink_out[1] - 300e6) < 1);
+	found_fini(&found);
 }
 
 static void test_uplinks(void)
