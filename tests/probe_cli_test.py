@@ -177,6 +177,36 @@ def test_large(folder):
     check_page(folder / "large.html", ["r0h0", "r5h9"])
 
 
+def test_heat_maps(folder):
+    """The diagonal is neutral, rows and columns have names; up to 31 hosts cells have numbers, and whatever the number of hosts tooltips."""
+    matrix, page = folder / "heat", folder / "heat.html"
+    for each in (10, 11, 17):
+        names = [f"rack{rack}-{'long' * 12 if i == 0 else ''}{i}" for rack in range(3) for i in range(each)]
+        text = survey([names[rack * each:(rack + 1) * each] for rack in range(3)], 4e-6, 1e-5)
+        lines = text.splitlines()
+        row = lines[2].split()  # the first host and the last have not met
+        lines[2] = " ".join([*row[:-1], "-"])
+        row = lines[1 + 3 * each].split()
+        lines[1 + 3 * each] = " ".join([row[0], "-", *row[2:]])
+        matrix.write_text("\n".join(lines) + "\n")
+        status, _, err = probe("--matrix", matrix, "--html", page)
+        assert status == OK, err
+        check_page(page, [])
+        count, text = len(names), page.read_text(encoding="utf-8")
+        cells = re.findall(r'<rect class="(\w+)"[^>]*><title>([^<]*)</title></rect>\n(<text[^>]*>[\d.]+</text>)?', text)
+        assert len(cells) == 2 * count * count, (count, len(cells))
+        for i, (css, title, number) in enumerate(cells):
+            is_itself = i % (count * count) % (count + 1) == 0
+            is_known = not title.endswith(": -")
+            assert (css == "hd") == is_itself and (css == "hn") == (not is_itself and not is_known), (count, i, css, title)
+            assert (title in names) if is_itself else re.fullmatch(r"rack\S+ – rack\S+: (-|[\d.]+ \S+)", title), (count, i, title)
+            assert bool(number) == (count < 32 and not is_itself and is_known), (count, i, title, number)
+        assert [css for css, _, _ in cells].count("hn") == 2, count
+        rows, columns = (re.findall(f'<text class="{what}"[^>]*>([^<]*)</text>', text) for what in ("row", "column"))
+        assert rows == columns and len(rows) == (2 * count if count <= 48 else 0), (count, len(rows))
+        assert all(name in names or (name.endswith("…") and len(name) == 36) for name in rows), rows
+
+
 def test_malformed(folder):
     bad = folder / "bad"
     for text, reason in (("", "line"), ("survey 1\nlatency\na 0 1\n", "line"), ("survey 1\nlatency\na 0 x\nb 1 0\n", "line 3"),
@@ -430,6 +460,7 @@ def main():
             test_alike(folder)
             test_words(folder)
             test_large(folder)
+            test_heat_maps(folder)
             test_malformed(folder)
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)

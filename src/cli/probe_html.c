@@ -11,12 +11,9 @@
 #include "cli/cli.h"
 #include "cli/probe.h"
 #include "cli/probe_map.h"
+#include "cli/probe_page.h"
 
 #define COLOURS 8u
-#define SHADES 9u
-#define CELLS_MOST 96u  /* of a heat map: more hosts share cells */
-#define NAMES_MOST 48u  /* beside a heat map, and in the map     */
-#define HEAT 640.0
 #define MAP 560.0
 #define MAP_EDGE 40.0
 
@@ -29,10 +26,10 @@ static const char head[] =
 static const char style[] =
 	"<style>\n"
 	":root{--page:#fbfaf7;--card:#fff;--ink:#1d2424;--soft:#5b6766;--line:#dcdfda;--warn:#8a4b00;--warnback:#fff4e0;"
-	"--h0:#f3f6ec;--h1:#e0ebd3;--h2:#c3dcbc;--h3:#9fcaa9;--h4:#77b49b;--h5:#51998f;--h6:#357c82;--h7:#235c70;--h8:#173c57;--none:#e9e6df}\n"
+	"--h0:#f3f6ec;--h1:#e0ebd3;--h2:#c3dcbc;--h3:#9fcaa9;--h4:#77b49b;--h5:#51998f;--h6:#357c82;--h7:#235c70;--h8:#173c57;--none:#e9e6df;--on:#fff}\n"
 	"@media (prefers-color-scheme:dark){:root{--page:#131716;--card:#1b2120;--ink:#e6ebe6;--soft:#9aa6a2;--line:#333c3a;--warn:#ffc46b;"
 	"--warnback:#33260f;--h0:#1c2a26;--h1:#1d3a34;--h2:#1e4c43;--h3:#236052;--h4:#2f7762;--h5:#4a9073;--h6:#73a986;--h7:#a5c4a0;--h8:#dde3c3;"
-	"--none:#262b2a}}\n"
+	"--none:#262b2a;--on:#131716}}\n"
 	"*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.55 system-ui,sans-serif}\n"
 	"main{max-width:78rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}\n"
 	"h1{font-size:2rem;line-height:1.2;margin:0 0 .5rem}h2{font-size:1.25rem;margin:0 0 .75rem}p{margin:.4rem 0;max-width:70ch}\n"
@@ -50,29 +47,12 @@ static const char style[] =
 	".chip{background:var(--g)}.dot circle{fill:var(--g);stroke:var(--card);stroke-width:1.5}svg .dot text.in{fill:#fff;font-weight:650}\n"
 	".bar{display:inline-block;height:.7em;background:var(--g);border-radius:.35em;vertical-align:baseline}\n"
 	".h0{fill:var(--h0)}.h1{fill:var(--h1)}.h2{fill:var(--h2)}.h3{fill:var(--h3)}.h4{fill:var(--h4)}.h5{fill:var(--h5)}.h6{fill:var(--h6)}"
-	".h7{fill:var(--h7)}.h8{fill:var(--h8)}.hn{fill:var(--none)}.cut{stroke:var(--card);stroke-width:3}\n"
+	".h7{fill:var(--h7)}.h8{fill:var(--h8)}.hn{fill:var(--none)}.hd{fill:var(--card)}svg text.far{fill:var(--on)}.cut{stroke:var(--card);stroke-width:3}\n"
 	"pre{background:var(--page);border:1px solid var(--line);border-radius:.5rem;padding:.8rem 1rem;overflow-x:auto;font-size:.9rem}\n"
 	"summary{cursor:pointer}details{margin-top:1rem}\n"
 	"@media print{body{background:#fff;font-size:11pt}main{padding:0;max-width:none}section,.facts li{break-inside:avoid;border-color:#999}"
 	"details:not([open])>*:not(summary){display:none}svg{max-width:16cm}rect,circle,.chip,.bar{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
 	"</style>\n</head>\n<body>\n<main>\n";
-
-struct page {
-	const struct probe_outcome *outcome;
-	FILE *file;
-	uint32_t *order;
-	double *x, *y;
-};
-
-static const char *name_of(const struct page *page, uint32_t host)
-{
-	return page->outcome->found.survey.names[host];
-}
-
-static uint32_t group_of(const struct page *page, uint32_t host)
-{
-	return page->outcome->found.grouping.group_of[host];
-}
 
 /* ---- the beginning ---- */
 
@@ -85,7 +65,7 @@ static void fact(FILE *file, const char *value, const char *what)
 	fputs("</li>\n", file);
 }
 
-static void write_facts(const struct page *page)
+static void write_facts(const struct probe_page *page)
 {
 	const struct probe_outcome *outcome = page->outcome;
 	const struct verdict *verdict = &outcome->verdict;
@@ -108,7 +88,7 @@ static void write_facts(const struct page *page)
 	fputs("</ul>\n", page->file);
 }
 
-static void write_paragraph(const struct page *page, const char *css, const char *text)
+static void write_paragraph(const struct probe_page *page, const char *css, const char *text)
 {
 	if (!text[0])
 		return;
@@ -117,7 +97,7 @@ static void write_paragraph(const struct page *page, const char *css, const char
 	fputs(".</p>\n", page->file);
 }
 
-static void write_beginning(const struct page *page)
+static void write_beginning(const struct probe_page *page)
 {
 	const struct probe_outcome *outcome = page->outcome;
 	uint32_t hosts = outcome->found.survey.count;
@@ -134,27 +114,27 @@ static void write_beginning(const struct page *page)
 
 /* ---- the map ---- */
 
-static void write_dot(const struct page *page, uint32_t host)
+static void write_dot(const struct probe_page *page, uint32_t host)
 {
 	double x = page->x[host], y = page->y[host];
-	uint32_t group = group_of(page, host);
-	bool named = page->outcome->found.survey.count <= NAMES_MOST;
+	uint32_t group = page_group(page, host);
+	bool named = page->outcome->found.survey.count <= PAGE_NAMES_MOST;
 
 	fprintf(page->file, "<g class=\"dot g%u\"><title>", group % COLOURS);
-	svg_escaped(page->file, name_of(page, host));
+	svg_escaped(page->file, page_name(page, host));
 	fprintf(page->file, ", group %u</title><circle cx=\"%.1f\" cy=\"%.1f\" r=\"9\"/><text class=\"in\" x=\"%.1f\" y=\"%.1f\" "
 	        "text-anchor=\"middle\">%u</text>", group, x, y, x, y + 4, group);
 	if (named) {
 		bool left = x > MAP / 2;
 		fprintf(page->file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", left ? x - 13 : x + 13, y + 4, left ? "end" : "start");
-		svg_escaped(page->file, name_of(page, host));
+		svg_escaped(page->file, page_name(page, host));
 		fputs("</text>", page->file);
 	}
 	fputs("</g>\n", page->file);
 }
 
 /* From the unit square to the picture; names need room beside the dots. */
-static void place_dots(const struct page *page)
+static void place_dots(const struct probe_page *page)
 {
 	uint32_t hosts = page->outcome->found.survey.count;
 
@@ -162,11 +142,11 @@ static void place_dots(const struct page *page)
 		page->x[i] = MAP_EDGE + page->x[i] * (MAP - 2 * MAP_EDGE);
 		page->y[i] = MAP_EDGE + page->y[i] * (MAP - 2 * MAP_EDGE);
 	}
-	probe_map_spread(page->x, page->y, hosts, 19, hosts <= NAMES_MOST ? 4 : 1);
+	probe_map_spread(page->x, page->y, hosts, 19, hosts <= PAGE_NAMES_MOST ? 4 : 1);
 }
 
 /* All dots and the names beside them. */
-static void write_view(const struct page *page)
+static void write_view(const struct probe_page *page)
 {
 	double left = 0, right = MAP, top = 0, bottom = MAP;
 
@@ -180,7 +160,7 @@ static void write_view(const struct page *page)
 	        "is near in the picture. The groups are listed below.\">\n", left, top, right - left, bottom - top);
 }
 
-static void write_map(const struct page *page)
+static void write_map(const struct probe_page *page)
 {
 	place_dots(page);
 	write_view(page);
@@ -190,146 +170,9 @@ static void write_map(const struct page *page)
 	      "distances mean something, not directions.</p></section>\n", page->file);
 }
 
-/* ---- the heat map ---- */
-
-/* The mean of the distances between two stretches of hosts; NAN: none is known. */
-static double mean_between(const struct page *page, const struct matrix *matrix, uint32_t cells, uint32_t row, uint32_t column)
-{
-	uint32_t n = matrix->size, known = 0;
-	double sum = 0;
-
-	for (uint32_t i = row * n / cells; i < (row + 1) * n / cells; i++)
-		for (uint32_t j = column * n / cells; j < (column + 1) * n / cells; j++) {
-			double each = matrix_get(matrix, page->order[i], page->order[j]);
-			if (i == j || !isfinite(each))
-				continue;
-			sum += each;
-			known++;
-		}
-	return known ? sum / known : NAN;
-}
-
-static void find_range(const struct matrix *matrix, double *out_least, double *out_most)
-{
-	*out_least = INFINITY;
-	*out_most = 0;
-	for (uint32_t i = 0; i < matrix->size; i++)
-		for (uint32_t j = 0; j < i; j++) {
-			double each = matrix_get(matrix, i, j);
-			if (!isfinite(each) || each <= 0)
-				continue;
-			*out_least = fmin(*out_least, each);
-			*out_most = fmax(*out_most, each);
-		}
-}
-
-/* By ratios, as distances differ by factors. */
-static uint32_t shade(double value, double least, double most)
-{
-	double place = most > least * 1.0001 ? log(value / least) / log(most / least) : 0;
-
-	return (uint32_t)fmin(fmax(place * SHADES, 0), SHADES - 1);
-}
-
-static void write_cell(const struct page *page, enum survey_kind kind, uint32_t cells, uint32_t row, uint32_t column, const double *range)
-{
-	const struct matrix *matrix = &page->outcome->found.survey.matrices[kind];
-	double value = mean_between(page, matrix, cells, row, column), side = HEAT / cells;
-	char text[PROBE_NUMBER], css[8] = "hn";
-
-	if (isfinite(value))
-		snprintf(css, sizeof(css), "h%u", shade(value, range[0], range[1]));
-	fprintf(page->file, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">", css, 100 + column * side, row * side,
-	        side + 0.05, side + 0.05);
-	if (row != column && cells <= NAMES_MOST) {
-		fputs("<title>", page->file);
-		svg_escaped(page->file, name_of(page, page->order[row * matrix->size / cells]));
-		fputs(" – ", page->file);
-		svg_escaped(page->file, name_of(page, page->order[column * matrix->size / cells]));
-		fprintf(page->file, ": %s</title>", probe_distance_text(kind, value, text));
-	}
-	fputs("</rect>\n", page->file);
-}
-
-/* Lines between the groups, and who is who. */
-static void write_frame(const struct page *page, uint32_t hosts)
-{
-	double side = HEAT / hosts;
-
-	for (uint32_t i = 0; i < hosts; i++) {
-		if (i > 0 && group_of(page, page->order[i]) != group_of(page, page->order[i - 1]))
-			fprintf(page->file, "<path class=\"cut\" d=\"M100 %.2fh%.0fM%.2f 0v%.0f\"/>\n", i * side, HEAT, 100 + i * side, HEAT);
-		if (hosts > NAMES_MOST)
-			continue;
-		fprintf(page->file, "<text x=\"94\" y=\"%.2f\" text-anchor=\"end\">", (i + 0.5) * side + 4);
-		svg_escaped(page->file, name_of(page, page->order[i]));
-		fputs("</text>\n", page->file);
-	}
-}
-
-static void write_legend(const struct page *page, enum survey_kind kind, const double *range)
-{
-	char text[PROBE_NUMBER];
-
-	fputs("<svg viewBox=\"0 0 740 50\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
-	for (uint32_t s = 0; s < SHADES; s++)
-		fprintf(page->file, "<rect class=\"h%u\" x=\"%.0f\" y=\"14\" width=\"40.5\" height=\"14\"/>\n", s, 100 + s * 40.0);
-	fprintf(page->file, "<text x=\"100\" y=\"43\">near: %s</text>", probe_distance_text(kind, range[0], text));
-	fprintf(page->file, "<text x=\"460\" y=\"43\" text-anchor=\"end\">far: %s</text>", probe_distance_text(kind, range[1], text));
-	fputs("<rect class=\"hn\" x=\"490\" y=\"14\" width=\"40\" height=\"14\"/><text x=\"536\" y=\"25\">not known</text></svg>\n", page->file);
-}
-
-static void write_numbers(const struct page *page, enum survey_kind kind)
-{
-	const struct survey *survey = &page->outcome->found.survey;
-	char text[PROBE_NUMBER];
-
-	if (survey->count > PROBE_TABLE_HOSTS)
-		return;
-	fputs("<details><summary>The same as numbers</summary><table><thead><tr><th scope=\"col\">from</th>", page->file);
-	for (uint32_t j = 0; j < survey->count; j++) {
-		fputs("<th scope=\"col\">", page->file);
-		svg_escaped(page->file, name_of(page, page->order[j]));
-		fputs("</th>", page->file);
-	}
-	fputs("</tr></thead><tbody>\n", page->file);
-	for (uint32_t i = 0; i < survey->count; i++) {
-		fputs("<tr><th scope=\"row\">", page->file);
-		svg_escaped(page->file, name_of(page, page->order[i]));
-		fputs("</th>", page->file);
-		for (uint32_t j = 0; j < survey->count; j++)
-			fprintf(page->file, "<td>%s</td>",
-			        i == j ? "" : probe_distance_text(kind, matrix_get(&survey->matrices[kind], page->order[i], page->order[j]), text));
-		fputs("</tr>\n", page->file);
-	}
-	fputs("</tbody></table></details>\n", page->file);
-}
-
-static void write_heat(const struct page *page, enum survey_kind kind)
-{
-	const struct matrix *matrix = &page->outcome->found.survey.matrices[kind];
-	uint32_t cells = matrix->size < CELLS_MOST ? matrix->size : CELLS_MOST;
-	double range[2];
-
-	if (matrix->size == 0)
-		return;
-	find_range(matrix, &range[0], &range[1]);
-	fprintf(page->file, "<section><h2>%s</h2>\n<svg viewBox=\"0 0 740 %.0f\" role=\"img\" aria-label=\"Matrix of all pairs of hosts, ordered by "
-	        "groups\">\n", kind == SURVEY_LATENCY ? "Latency, there and back" : "Bandwidth, with all hosts sending", HEAT);
-	for (uint32_t row = 0; row < cells; row++)
-		for (uint32_t column = 0; column < cells; column++)
-			write_cell(page, kind, cells, row, column, range);
-	write_frame(page, matrix->size);
-	fputs("</svg>\n", page->file);
-	write_legend(page, kind, range);
-	fputs("<p class=\"soft\">Hosts are ordered by their groups. Where groups are real, squares along the diagonal stand out.</p>\n", page->file);
-	write_numbers(page, kind);
-	fputs("</section>\n", page->file);
-}
-
 /* ---- groups, and how sure ---- */
 
-static void write_group(const struct page *page, uint32_t group)
+static void write_group(const struct probe_page *page, uint32_t group)
 {
 	const struct found *found = &page->outcome->found;
 	char out[PROBE_NUMBER], in[PROBE_NUMBER];
@@ -355,7 +198,7 @@ static void write_group(const struct page *page, uint32_t group)
 	fputs("</td></tr>\n", page->file);
 }
 
-static void write_groups(const struct page *page)
+static void write_groups(const struct probe_page *page)
 {
 	fputs("<section><h2>Groups</h2>\n<table><thead><tr><th scope=\"col\">group</th><th scope=\"col\">hosts</th><th scope=\"col\">out together</th>"
 	      "<th scope=\"col\">in together</th><th scope=\"col\">each host</th><th scope=\"col\" class=\"names\">members</th></tr></thead><tbody>\n",
@@ -366,17 +209,17 @@ static void write_groups(const struct page *page)
 	      page->file);
 }
 
-static void write_belonging(const struct page *page, uint32_t host)
+static void write_belonging(const struct probe_page *page, uint32_t host)
 {
 	double value = page->outcome->verdict.belonging[host];
 
 	fputs("<tr><td>", page->file);
-	svg_escaped(page->file, name_of(page, host));
+	svg_escaped(page->file, page_name(page, host));
 	fprintf(page->file, "</td><td>%.2f</td><td class=\"names\"><span class=\"bar g%u\" style=\"width:%.1fem\"></span></td></tr>\n", value,
-	        group_of(page, host) % COLOURS, 12 * fmin(fmax(value, 0.02), 1));
+	        page_group(page, host) % COLOURS, 12 * fmin(fmax(value, 0.02), 1));
 }
 
-static void write_sure(const struct page *page)
+static void write_sure(const struct probe_page *page)
 {
 	const struct verdict *verdict = &page->outcome->verdict;
 	const struct candidates_choice *choice = &verdict->kinds[verdict->kind].choice;
@@ -394,7 +237,7 @@ static void write_sure(const struct page *page)
 		fprintf(page->file, "<p>Only %s shows groups.</p>\n", by_latency > 1 ? "latency" : "bandwidth");
 	if (page->outcome->truth.known)
 		fprintf(page->file, "<p>Against the racks that were given, the groups agree to %.3f.</p>\n", page->outcome->truth.ami);
-	if (verdict->grouping.count > 1 && page->outcome->found.survey.count <= CELLS_MOST) {
+	if (verdict->grouping.count > 1 && page->outcome->found.survey.count <= PAGE_CELLS_MOST) {
 		fputs("<details open><summary>How much each host belongs to its group: 1 is entirely, 0 as much as to the next one, below 0 "
 		      "less</summary>\n<table><tbody>\n", page->file);
 		for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
@@ -404,7 +247,7 @@ static void write_sure(const struct page *page)
 	fputs("</section>\n", page->file);
 }
 
-static void write_end(const struct page *page)
+static void write_end(const struct probe_page *page)
 {
 	const char *path = page->outcome->options->out ? page->outcome->options->out : "topology.txt";
 
@@ -426,13 +269,13 @@ static void write_end(const struct page *page)
 	      "</main>\n</body>\n</html>\n", page->file);
 }
 
-static void write_page(const struct page *page)
+static void write_page(const struct probe_page *page)
 {
 	write_beginning(page);
 	fputs("<div class=\"pair\">\n", page->file);
 	write_map(page);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
-		write_heat(page, (enum survey_kind)k);
+		page_write_heat(page, (enum survey_kind)k);
 	fputs("</div>\n", page->file);
 	write_groups(page);
 	write_sure(page);
@@ -442,7 +285,7 @@ static void write_page(const struct page *page)
 enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
 {
 	uint32_t hosts = outcome->found.survey.count;
-	struct page page = {
+	struct probe_page page = {
 		.outcome = outcome,
 		.file = file,
 		.order = calloc(hosts, sizeof(uint32_t)),
@@ -455,6 +298,7 @@ enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file
 		status = probe_map(&outcome->verdict.kinds[outcome->verdict.kind].candidates.embedding, page.x, page.y);
 	if (status == ESP_OK) {
 		probe_order(outcome, page.order);
+		page.edge = page_find_edge(&page);
 		write_page(&page);
 		status = ferror(file) ? ESP_EIO : ESP_OK;
 	}

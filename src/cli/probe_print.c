@@ -40,7 +40,7 @@ static void print_matrix(const struct probe_outcome *outcome, enum survey_kind k
 		widest = (int)strlen(survey->names[i]) > widest ? (int)strlen(survey->names[i]) : widest;
 	fprintf(file, "\n%s\n\n%*s   ", kind_title[kind], widest, "");
 	for (uint32_t j = 0; j < survey->count; j++)
-		fprintf(file, "%s%5u", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "", j);
+		fprintf(file, "%s%6u", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "", j);
 	fputc('\n', file);
 	for (uint32_t i = 0; i < survey->count; i++) {
 		if (i > 0 && group_of[order[i]] != group_of[order[i - 1]])
@@ -48,7 +48,7 @@ static void print_matrix(const struct probe_outcome *outcome, enum survey_kind k
 		fprintf(file, "%*s %2u", widest, survey->names[order[i]], i);
 		for (uint32_t j = 0; j < survey->count; j++) {
 			cell(text, kind, matrix_get(&survey->matrices[kind], order[i], order[j]));
-			fprintf(file, "%s%5s", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "", i == j ? "." : text);
+			fprintf(file, "%s%6s", j > 0 && group_of[order[j]] != group_of[order[j - 1]] ? " |" : "", i == j ? "." : text);
 		}
 		fputc('\n', file);
 	}
