@@ -683,9 +683,10 @@ def join_test_topology():
         # Only rank 0 reads it; others need not have the setting, and need not have the file.
         file.write_text(good_text)
         for condition in ("[ $ESP_RANK = 0 ] || unset ESP_TOPOLOGY", "[ $ESP_RANK = 0 ] || export ESP_TOPOLOGY=/nowhere"):
-            status, out, err = joining(condition, env={"ESP_TOPOLOGY": str(file), "ESP_LOG": "info"})
+            status, out, err = joining(condition, env={"ESP_TOPOLOGY": str(file), "ESP_LOG": "trace"})
             assert status == OK and len(out.splitlines()) == 3, (status, out, err)
             assert err.count(f"PLAN topology {file}: 2 hosts, 1 of them in this job") == 3, err
+            assert err.count(f"INFO PLAN topology {file}: 2 hosts") == 1, ("one for all", err)
         status, out, err = joining("[ $ESP_RANK != 0 ] || unset ESP_TOPOLOGY", env={"ESP_TOPOLOGY": str(file)})
         assert status == OK and err.count("topology is set here and not on rank 0, who would read it: it is not used") == 2, err
         out = good("--topology", os.path.relpath(file), "-n", 2, "--cwd", folder, *sh('echo "$ESP_TOPOLOGY"'))

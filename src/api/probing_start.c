@@ -122,9 +122,10 @@ static void use(struct context *context, bool tells, const struct site_text *tex
 	struct failure failure = FAILURE_NONE;
 	bool is_used = false;
 
-	if (context_agree_on_topology(context, text, &is_used, &failure) != ESP_OK)
+	enum esp_status status = context_agree_on_topology(context, text, &is_used, &failure);
+	if (status != ESP_OK && tells)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
-	else if (text && !is_used)
+	else if (status == ESP_OK && text && !is_used)
 		warn(context, tells, "not all ranks have found the same");
 }
 
@@ -141,8 +142,8 @@ static void use_found(struct esp_context *given, bool tells, const struct found 
 	enum esp_status status = write_text(found, &text, &length, &err);
 	if (status == ESP_OK)
 		status = probing_names(given, &names, &err);
-	if (status != ESP_OK)
-		warn(context, true, err.text);
+	if (status != ESP_OK) /* a rate is not known: all say so. If only this rank has no memory, the one that tells sees that not all have it */
+		warn(context, tells, err.text);
 	use(context, tells, status == ESP_OK ? &(struct site_text){text, length, "that was probed", names.list} : NULL);
 	probing_names_fini(&names);
 	free(text);
@@ -186,8 +187,8 @@ void probing_at_start(struct esp_context *context)
 {
 	if (!context_wants_probe(api_context(context)))
 		return;
-	if (api_context(context)->roster.hosts < 2)
-		log_write(&api_context(context)->log, LOG_LEVEL_INFO, LOG_NET, "all ranks are on one host: there is no network to probe");
-	else
+	if (api_context(context)->roster.hosts >= 2)
 		probe(context);
+	else if (api_context(context)->rank == 0)
+		log_write(&api_context(context)->log, LOG_LEVEL_INFO, LOG_NET, "all ranks are on one host: there is no network to probe");
 }

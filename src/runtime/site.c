@@ -126,6 +126,7 @@ static void tell_shared(struct context *context, const struct site *site, const 
 
 /* ---- using it ---- */
 
+/* They all have the same: the others say it only to who wants to know everything. */
 static void tell(struct context *context, const char *source)
 {
 	const struct site *site = &context->site;
@@ -137,7 +138,8 @@ static void tell(struct context *context, const char *source)
 		is_used[site->place[rank]] = true;
 	}
 	free(is_used);
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source, site->topology->host_count, used);
+	log_write(&context->log, context->rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source,
+	          site->topology->host_count, used);
 }
 
 static void forget(struct context *context)
@@ -222,7 +224,7 @@ enum esp_status context_agree_on_topology(struct context *context, const struct 
 	char reason[CONTROL_TEXT];
 
 	*out_used = false;
-	if (text && install(context, text, &why) != ESP_OK)
+	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM)) /* else all say the same */
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
 	struct site_word word = site_word(&context->site), least = {0};
 	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};

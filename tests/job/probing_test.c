@@ -182,7 +182,7 @@ static void hear(void *context, int level, const char *line)
 
 static void be_twin(uint32_t rank, const char *leader)
 {
-	static const char *const settings[] = {"topology=probe", "linger_seconds=2", "log=info", NULL};
+	static const char *const settings[] = {"topology=probe", "linger_seconds=2", "log=trace", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
 	atomic_bool is_good = false;

@@ -66,7 +66,7 @@ static void check_sum(struct esp_group *group)
 static void be_rank(uint32_t rank, const struct trial *trial)
 {
 	char topology[64];
-	const char *settings[] = {"transport=tcp", "linger_seconds=2", "log=info", topology, NULL};
+	const char *settings[] = {"transport=tcp", "linger_seconds=2", "log=trace", topology, NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
 	struct esp_group *left;
