@@ -226,6 +226,8 @@ def test_collective():
     assert good(*words) == good(*words)
     assert good(*words, "--network", "fifo", "--json") == good(*words, "--network", "fifo", "--json")
     refused(*words, "--mechanism", "rign", says="did you mean 'ring'")
+    # Where nothing can be run there is nothing to print.
+    refused("sim", "run", "--collective", "broadcast", "--workers", 4, "--root", 7, says="no mechanism can be run: root 7 is not among")
     refused(*words, "--trace", "t.json", says="--trace shows one mechanism")
     refused("sim", "run", "--collective", "allreduce", "--workers", 2, "--racks", 3, says="3 racks are too many")
 

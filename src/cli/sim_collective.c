@@ -285,6 +285,7 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 {
 	uint32_t *group_of = NULL;
 	struct error err = {0};
+	size_t left_out = 0;
 	int exit_status = -1;
 
 	err.status = group_workers(given, &group_of, &err);
@@ -295,11 +296,13 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 
 		/* With all of them, what one cannot do is said and the others are compared. */
 		if (status == ESP_EINVAL && count > 2)
-			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err.text);
+			left_out += snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err.text) > 0;
 		else if (status != ESP_OK)
 			exit_status = plan_complain(COMMAND, &err);
 	}
 	free(group_of);
+	if (exit_status < 0 && left_out == count)
+		exit_status = cli_usage_error(COMMAND ": no mechanism can be run: %s", outcomes[0].reason);
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status printed = given->json ? print_json(given, outcomes, count) : print_table(outcomes, count);

@@ -61,48 +61,48 @@ static void accelerators(FILE *out)
 		        accelerator_at(i)->peak / 1e12, accelerator_at(i)->reached);
 }
 
-static enum esp_status show(char *const *names, const struct model_options *options, struct table *table, struct json *json,
-                            struct error *err)
+static enum esp_status print_json(const struct model *models, size_t count)
 {
-	for (; *names; names++) {
-		struct model model;
-		enum esp_status status = sim_model_open(&model, *names, options, err);
-		if (status == ESP_OK && json)
-			put(json, &model);
-		else if (status == ESP_OK)
-			row(table, &model);
-		model_fini(&model);
-		if (status != ESP_OK)
-			return status;
-	}
-	return ESP_OK;
+	struct json json;
+	json_init(&json, stdout);
+	json_object_begin(&json);
+	json_key(&json, "models");
+	json_array_begin(&json);
+	for (size_t i = 0; i < count; i++)
+		put(&json, &models[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
 }
 
-static int list(char *const *names, const struct model_options *options, bool as_json, bool all)
+static enum esp_status print_table(const struct model *models, size_t count)
 {
 	static const char *const headers[] = {"model",  "parameters", "MB",        "aggregated MB", "largest MB", "GMAC",
 	                                      "batch", "forward s",  "backward s", "times",         NULL};
 	struct table table;
-	struct json json;
-	struct error err = {0};
 	table_init(&table, headers);
-	json_init(&json, stdout);
-	if (as_json) {
-		json_object_begin(&json);
-		json_key(&json, "models");
-		json_array_begin(&json);
-	}
-	enum esp_status status = show(names, options, &table, as_json ? &json : NULL, &err);
-	if (status == ESP_OK && as_json) {
-		json_array_end(&json);
-		json_object_end(&json);
-		status = json_fini(&json);
-	} else if (status == ESP_OK) {
-		status = table_print(&table, stdout);
-		if (all)
-			accelerators(stdout);
-	}
+	for (size_t i = 0; i < count; i++)
+		row(&table, &models[i]);
+	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
+	return status;
+}
+
+/* All are read before anything is printed: half a list would pass for a whole one. */
+static int list(char *const *names, size_t count, const struct model_options *options, bool as_json, bool all)
+{
+	struct model *models = calloc(count, sizeof(*models));
+	struct error err = {0};
+	enum esp_status status = models ? ESP_OK : error_set(&err, ESP_ENOMEM, "no memory for %zu models", count);
+	for (size_t i = 0; i < count && status == ESP_OK; i++)
+		status = sim_model_open(&models[i], names[i], options, &err);
+	if (status == ESP_OK)
+		status = (as_json ? print_json : print_table)(models, count);
+	if (status == ESP_OK && all && !as_json)
+		accelerators(stdout);
+	for (size_t i = 0; models && i < count; i++)
+		model_fini(&models[i]);
+	free(models);
 	return cli_end(COMMAND, status, &err);
 }
 
@@ -129,14 +129,16 @@ static int run(int argc, char **argv)
 	struct model_options wanted = {.batch = (uint32_t)batch, .value_bytes = (uint32_t)value_bytes};
 	if (accelerator && accelerator_rate(accelerator, &wanted.flops, &err) != ESP_OK)
 		return cli_usage_error(COMMAND ": --accelerator: %s", err.text);
-	argv[argc] = NULL;
 	if (argc > 1)
-		return list(argv + 1, &wanted, json, false);
+		return list(argv + 1, (size_t)argc - 1, &wanted, json, false);
 	char **names = sim_model_names();
 	if (!names)
 		return cli_fail(COMMAND ": no model was found");
-	int status = list(names, &wanted, json, true);
-	for (size_t i = 0; names[i]; i++)
+	size_t count = 0;
+	while (names[count])
+		count++;
+	int status = list(names, count, &wanted, json, true);
+	for (size_t i = 0; i < count; i++)
 		free(names[i]);
 	free(names);
 	return status;
