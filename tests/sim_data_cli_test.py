@@ -25,6 +25,9 @@ def check_models():
     faster = json.loads(run("models", "resnet-50", "--accelerator", "157T", "--json"))["models"][0]
     assert abs(models["resnet-50"]["forward_s"] / faster["forward_s"] - 20) < 1e-9
     assert "did you mean vgg-16?" in run("models", "vgg-1", status=1)
+    # What cannot be shown whole is not begun.
+    done = subprocess.run([ESPALIER, "sim", "models", "vgg-16", "vgg-1", "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == "", done
     assert "neither an accelerator" in run("models", "--accelerator", "abacus", status=2)
     assert "inception-v3" in run("models")
 
@@ -108,6 +111,14 @@ def check_sweep(folder):
     titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
     assert "Iteration time over bandwidth" in titles and any(text.startswith("ring: ") for text in titles), titles
     assert len(json.loads(run("sweep", "--model", "vgg-16", "--values", "2:16", "--mechanism", "ring", "--json"))["values"]) == 4
+    # What stays the same is said, all that is not as usual; what varies is not.
+    common = ["sweep", "--model", "vgg-16", "--workers", "8", "--racks", "4", "--oversubscribe", "2", "--fluid", "--mechanism", "ring"]
+    for over, left in (("gbps", "8 workers"), ("workers", "25 Gbps"), ("compute", "8 workers, 25 Gbps"), ("servers", "8 workers, 25 Gbps")):
+        line = run(*common, "--over", over, "--values", "4,8").split("\n")[0]
+        assert line == f"vgg-16 (calibrated values), {left}, 4 racks, oversubscribed 2:1, fluid: seconds of an iteration", line
+        said = json.loads(run(*common, "--over", over, "--values", "4,8", "--json"))
+        assert over not in said and said["over"] == over and said["racks"] == 4 and said["oversubscribe"] == 2 and said["fluid"] is True, said
+    assert "from 0.000001" in run("sweep", "--model", "vgg-16", "--over", "gbps", "--values", "1e-9", status=2)
     assert "increasing numbers" in run("sweep", "--model", "vgg-16", "--values", "8,4", status=2)
     assert "all of them whole" in run("sweep", "--model", "vgg-16", "--values", "1.5", status=2)
     assert "there is no mechanism 'rong'" in run("sweep", "--model", "vgg-16", "--mechanism", "rong", status=2)
@@ -131,6 +142,17 @@ def check_advise(folder):
     priced = json.loads(run("advise", "--model", "resnet-50", "--prices", prices, "--json"))
     costs = {row["mechanism"]: row["cost"] for row in priced["results"]}
     assert priced["by"] == "money" and costs["aggregation"] - costs["server"] == 1e6, costs
+    # The same cluster, made or from a file, has the same price.
+    made = ["--racks", "4", "--gbps", "100", "--oversubscribe", "4"]
+    hall = os.path.join(folder, "hall")
+    with open(hall, "w", encoding="utf-8") as file:
+        file.write(run("topology", "--hosts", "17", *made))
+    words = ["advise", "--model", "vgg-16", "--workers", "16", "--by", "money", "--mechanism", "hub,aggregation,ring", "--json"]
+    one, other = (json.loads(run(*words, *network))["results"] for network in (made, ["--topology", hall]))
+    assert {row["mechanism"]: row["cost"] for row in one} == {row["mechanism"]: row["cost"] for row in other}, (one, other)
+    # Speedups are relative to servers, whether these come into question or not.
+    few = json.loads(run("advise", "--model", "vgg-16", "--gbps", "10", "--mechanism", "ring,hub", "--json"))["results"]
+    assert few[0]["mechanism"] == "ring" and few[0]["speedup"] == first["speedup"], few
     assert "Use ring" in run("advise", "--model", "vgg-16", "--gbps", "10")
     assert "name a model with --model" in run("advise", status=2)
 

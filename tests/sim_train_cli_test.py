@@ -103,6 +103,13 @@ def test_what_of():
         line = good(command, *model, *unusual).split("\n")[0]
         assert line == ("vgg-16 (calibrated values), 4 workers, 25 Gbps, 50 Gbps at servers, 2 racks, oversubscribed 4:1, 3 servers, computing 2x, "
                         "no barrier, fluid"), line
+        assert said["iterations"] == 1 and said["batch"] == 32 and "accelerator" not in said and "value_bytes" not in said
+        others = ("--accelerator", "v100-fp32", "--batch", 64, "--value-bytes", 2, "--iterations", 2)
+        line = good(command, *model, *others).split("\n")[0]
+        assert line == ("vgg-16 (calibrated values, times assumed), 4 workers, 25 Gbps, accelerator v100-fp32, batch 64, 2 bytes a value, "
+                        "2 iterations"), line
+        said = document(command, *model, *others)
+        assert (said["accelerator"], said["batch"], said["value_bytes"], said["iterations"]) == ("v100-fp32", 64, 2, 2)
         said = document(command, *model, *unusual)
         assert (said["racks"], said["oversubscribe"], said["servers"], said["compute"], said["server_gbps"]) == (2, 4, 3, 2, 50)
         assert said["fluid"] is True and said["barrier"] is False

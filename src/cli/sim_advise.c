@@ -52,6 +52,16 @@ static enum esp_status run_one(struct advise *advise, const struct mechanism *me
 	return ESP_OK;
 }
 
+/* What speedups are relative to, where it is not among those that come into question. */
+static void run_server(struct advise *advise)
+{
+	struct train_result result;
+	struct error err;
+	const struct trial trial = sim_case_trial(&advise->c, &advise->source, &advise->load, mechanism_at(0));
+	if (trial_run(&trial, &result, &err) == ESP_OK)
+		advise->server_s = result.iteration_s;
+}
+
 static enum esp_status run_all(struct advise *advise, struct error *err)
 {
 	enum esp_status status = ESP_OK;
@@ -59,6 +69,8 @@ static enum esp_status run_all(struct advise *advise, struct error *err)
 		status = run_one(advise, advise->choice.list[i], err);
 	if (status == ESP_OK && advise->count == 0)
 		return error_set(err, ESP_EINVAL, "%.240s", advise->choice.left_out);
+	if (status == ESP_OK && isnan(advise->server_s))
+		run_server(advise);
 	return status;
 }
 
@@ -86,6 +98,30 @@ static double what_if(struct advise *advise, double network, double compute)
 	return trial_run(&trial, &result, &err) == ESP_OK ? result.iteration_s : NAN;
 }
 
+/* What prices need to know of a cluster that a file describes: racks with workers, the fastest link of a host, the fullest uplink. */
+static enum esp_status survey(const struct topology *topology, struct advice_case *about, struct error *err)
+{
+	double *rack_rate = calloc(topology->vertex_count, sizeof(*rack_rate));
+	if (!rack_rate)
+		return error_set(err, ESP_ENOMEM, "no memory for %" PRIu32 " switches", topology->vertex_count);
+	about->racks = 0;
+	for (uint32_t i = 0; i < topology->host_count; i++) {
+		const struct topology_vertex *host = &topology->vertices[topology->hosts[i]];
+		double rate = topology->links[host->first_link].rate;
+		double *sum = &rack_rate[topology_rack(topology, topology->hosts[i])];
+		about->racks += *sum == 0 && i < about->workers;
+		about->gbps = fmax(about->gbps, rate * 8e-9);
+		*sum += host->nics * rate;
+	}
+	for (uint32_t i = 0; i < topology->vertex_count; i++) {
+		const struct topology_vertex *rack = &topology->vertices[i];
+		if (rack_rate[i] > 0 && rack->parent != TOPOLOGY_NONE)
+			about->oversubscribe = fmax(about->oversubscribe, rack_rate[i] / (rack->nics * topology->links[rack->first_link].rate));
+	}
+	free(rack_rate);
+	return ESP_OK;
+}
+
 static enum esp_status think(struct advise *advise, bool by_money, bool with_prices, struct error *err)
 {
 	struct sim_case *c = &advise->c;
@@ -108,7 +144,10 @@ static enum esp_status think(struct advise *advise, bool by_money, bool with_pri
 		.prices = with_prices ? &advise->prices : NULL,
 		.by_money = by_money,
 	};
-	status = advice_rank(advise->entries, advise->count, &advise->about, err);
+	if (!is_made)
+		status = survey(advise->source.topology, &advise->about, err);
+	if (status == ESP_OK)
+		status = advice_rank(advise->entries, advise->count, &advise->about, err);
 	advise->network_s = status == ESP_OK && is_made ? what_if(advise, 2, 1) : NAN;
 	advise->compute_s = status == ESP_OK ? what_if(advise, 1, 2) : NAN;
 	return status;
@@ -131,7 +170,7 @@ static enum esp_status print_text(const struct advise *advise)
 	static const char *const priced[] = {"", "mechanism", "iteration s", "speedup", "cost", "samples/s for 1000", "needs", NULL};
 	char text[ADVICE_SUMMARY], about[SIM_CASE_TEXT];
 	struct table table;
-	puts(sim_case_text(&advise->c, &advise->source, about));
+	puts(sim_case_text(&advise->c, &advise->source, NULL, about));
 	if (sim_case_notes(&advise->c, &advise->source, about)[0])
 		puts(about);
 	printf("\n%s\n", advice_summary(advise->entries, advise->count, text));
@@ -203,8 +242,8 @@ static enum esp_status print_json(const struct advise *advise)
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	sim_case_put(&json, &advise->c, &advise->source);
-	json_put_string(&json, "case", sim_case_text(&advise->c, &advise->source, about));
+	sim_case_put(&json, &advise->c, &advise->source, NULL);
+	json_put_string(&json, "case", sim_case_text(&advise->c, &advise->source, NULL, about));
 	json_put_string(&json, "advice", advice_summary(advise->entries, advise->count, text));
 	json_put_string(&json, "by", by_names[advise->about.by_money ? BY_MONEY : BY_TIME]);
 	json_put_double(&json, "compute_s", advise->about.compute_s);

@@ -165,8 +165,13 @@ static void add(char text[SIM_CASE_TEXT], const char *format, ...)
 	va_end(args);
 }
 
+static bool is_varied(const char *varied, const char *option)
+{
+	return varied && strcmp(varied, option) == 0;
+}
+
 /* What was asked for and changes a result. */
-static void add_unusual(const struct sim_case *c, char text[SIM_CASE_TEXT])
+static void add_unusual(const struct sim_case *c, const char *varied, char text[SIM_CASE_TEXT])
 {
 	if (!c->topology && c->server_gbps > 0)
 		add(text, ", %g Gbps at servers", c->server_gbps);
@@ -176,34 +181,43 @@ static void add_unusual(const struct sim_case *c, char text[SIM_CASE_TEXT])
 		add(text, ", oversubscribed %g:1", c->oversubscribe);
 	if (!c->topology && c->delay_ns > 0)
 		add(text, ", %g us", (double)c->delay_ns * 1e-3);
-	if (c->servers != 1)
+	if (c->servers != 1 && !is_varied(varied, "servers"))
 		add(text, ", %llu servers", (unsigned long long)c->servers);
-	if (c->compute != 1)
+	if (c->accelerator)
+		add(text, ", accelerator %.40s", c->accelerator);
+	if (c->batch)
+		add(text, ", batch %llu", (unsigned long long)c->batch);
+	if (c->value_bytes)
+		add(text, ", %llu byte%s a value", (unsigned long long)c->value_bytes, cli_plural(c->value_bytes));
+	if (c->compute != 1 && !is_varied(varied, "compute"))
 		add(text, ", computing %gx", c->compute);
 	if (c->split)
 		add(text, ", %llu message%s a parameter", (unsigned long long)c->split, cli_plural(c->split));
 	add(text, "%s%s%s%s%s", c->even_split ? ", even split" : "", c->block ? ", block" : "", c->no_barrier ? ", no barrier" : "", c->fluid ? ", fluid" : "",
 	    c->cut_through ? ", cut through" : "");
+	if (c->iterations)
+		add(text, ", %llu iteration%s", (unsigned long long)c->iterations, cli_plural(c->iterations));
 	if (c->jitter > 0)
 		add(text, ", jitter %g", c->jitter);
 	if (c->seed)
 		add(text, ", seed %llu", (unsigned long long)c->seed);
 }
 
-const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT])
+const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied, char text[SIM_CASE_TEXT])
 {
 	const struct model *model = &source->replay.model;
-	char what[200], where[160];
+	text[0] = '\0';
 	if (source->is_replay)
-		snprintf(what, sizeof what, "traces of %.60s in %.100s", model->name[0] ? model->name : "a training", c->traces);
+		add(text, "traces of %.60s in %.100s", model->name[0] ? model->name : "a training", c->traces);
 	else
-		snprintf(what, sizeof what, "%.100s (%s values%s)", model->name, model_set_names[model->set], model->times_assumed ? ", times assumed" : "");
+		add(text, "%.100s (%s values%s)", model->name, model_set_names[model->set], model->times_assumed ? ", times assumed" : "");
+	if (!is_varied(varied, "workers"))
+		add(text, ", %llu worker%s", (unsigned long long)c->workers, cli_plural(c->workers));
 	if (c->topology)
-		snprintf(where, sizeof where, "%.150s", c->topology);
-	else
-		snprintf(where, sizeof where, "%g Gbps", c->gbps);
-	snprintf(text, SIM_CASE_TEXT, "%s, %llu worker%s, %s", what, (unsigned long long)c->workers, cli_plural(c->workers), where);
-	add_unusual(c, text);
+		add(text, ", %.150s", c->topology);
+	else if (!is_varied(varied, "gbps"))
+		add(text, ", %g Gbps", c->gbps);
+	add_unusual(c, varied, text);
 	return text;
 }
 
@@ -237,7 +251,23 @@ const char *sim_case_notes(const struct sim_case *c, const struct sim_source *so
 	return text;
 }
 
-void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source)
+/* What the network is, or what it was made of. */
+static void put_network(struct json *json, const struct sim_case *c, bool with_gbps)
+{
+	if (c->topology) {
+		json_put_string(json, "topology", c->topology);
+		return;
+	}
+	if (with_gbps)
+		json_put_double(json, "gbps", c->gbps);
+	if (with_gbps || c->server_gbps > 0)
+		json_put_double(json, "server_gbps", c->server_gbps > 0 ? c->server_gbps : c->gbps);
+	json_put_u64(json, "racks", c->racks);
+	json_put_double(json, "oversubscribe", c->oversubscribe);
+	json_put_double(json, "delay_us", (double)c->delay_ns * 1e-3);
+}
+
+void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied)
 {
 	const struct model *model = &source->replay.model;
 	char text[SIM_CASE_TEXT];
@@ -247,18 +277,20 @@ void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_
 	else
 		json_put_string(json, "set", model_set_names[model->set]);
 	json_put_bool(json, "times_assumed", model->times_assumed);
-	json_put_u64(json, "workers", c->workers);
-	json_put_u64(json, "servers", c->servers);
-	if (c->topology) {
-		json_put_string(json, "topology", c->topology);
-	} else {
-		json_put_double(json, "gbps", c->gbps);
-		json_put_double(json, "server_gbps", c->server_gbps > 0 ? c->server_gbps : c->gbps);
-		json_put_u64(json, "racks", c->racks);
-		json_put_double(json, "oversubscribe", c->oversubscribe);
-		json_put_double(json, "delay_us", (double)c->delay_ns * 1e-3);
-	}
-	json_put_double(json, "compute", c->compute);
+	if (c->accelerator)
+		json_put_string(json, "accelerator", c->accelerator);
+	if (!c->traces)
+		json_put_u64(json, "batch", model->batch);
+	if (c->value_bytes)
+		json_put_u64(json, "value_bytes", c->value_bytes);
+	if (!is_varied(varied, "workers"))
+		json_put_u64(json, "workers", c->workers);
+	if (!is_varied(varied, "servers"))
+		json_put_u64(json, "servers", c->servers);
+	put_network(json, c, !is_varied(varied, "gbps"));
+	if (!is_varied(varied, "compute"))
+		json_put_double(json, "compute", c->compute);
+	json_put_u64(json, "iterations", iterations_of(c));
 	if (c->split)
 		json_put_u64(json, "split", c->split);
 	json_put_bool(json, "even_split", c->even_split);

@@ -95,14 +95,17 @@ ESP_CHECKED enum esp_status sim_case_try(const struct trial *trial, struct sim_c
 /* cli_end(), which also says what was left out. */
 int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err);
 
-/* "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of, with all that is not as usual. Returns text. */
+/*
+ * "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of, with all that is not as usual. Returns text.
+ * varied: the option that takes several values, such as "workers", and so is left out; NULL: none.
+ */
 #define SIM_CASE_TEXT 800
-const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
+const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied, char text[SIM_CASE_TEXT]);
 
 /* What is to be known about it: times that were drawn as they were not recorded, a seed that changes nothing. "": nothing. Returns text. */
 const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
 
-/* Both as members of the object that is open. */
-void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source);
+/* Both as members of the object that is open, without what is varied. */
+void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied);
 
 #endif

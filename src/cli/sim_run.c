@@ -164,7 +164,7 @@ static enum esp_status print_json(const struct given *given, const struct sim_so
 
 	json_init(&json, stdout);
 	json_object_begin(&json);
-	sim_case_put(&json, &given->c, source);
+	sim_case_put(&json, &given->c, source, NULL);
 	json_key(&json, "results");
 	json_array_begin(&json);
 	for (size_t i = first; i < count; i++)
@@ -185,7 +185,7 @@ static enum esp_status print_table(const struct given *given, const struct sim_s
 	struct table table;
 	char text[SIM_CASE_TEXT];
 
-	puts(sim_case_text(&given->c, source, text));
+	puts(sim_case_text(&given->c, source, NULL, text));
 	if (sim_case_notes(&given->c, source, text)[0])
 		puts(text);
 	table_init(&table, headers);

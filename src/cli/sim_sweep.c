@@ -1,7 +1,6 @@
 /*
  * sim_sweep.c - espalier sim sweep: one number of a case takes several values, and every mechanism is run at each of them.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ struct sweep {
 static bool add_value(struct sweep *sweep, double value)
 {
 	bool is_count = sweep->over == OVER_WORKERS || sweep->over == OVER_SERVERS;
-	if (sweep->value_count == VALUES_MAX || !(value > 0 && value <= 1e6) || (is_count && (value != floor(value) || value > LOAD_WORKERS_MAX)))
+	if (sweep->value_count == VALUES_MAX || !(value >= 1e-6 && value <= 1e6) || (is_count && (value != floor(value) || value > LOAD_WORKERS_MAX)))
 		return false;
 	if (sweep->value_count > 0 && value <= sweep->values[sweep->value_count - 1])
 		return false;
@@ -154,21 +153,13 @@ static void put_row(struct json *json, const char *key, const struct sweep *swee
 	json_array_end(json);
 }
 
-static enum esp_status print_json(const struct sweep *sweep, const struct sim_source *source, const char *text)
+static enum esp_status print_json(const struct sweep *sweep, const struct sim_case *most, const struct sim_source *source, const char *text)
 {
-	const struct sim_case *c = &sweep->base;
 	struct json json;
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	json_put_string(&json, "case", text);
-	json_put_string(&json, "model", source->replay.model.name);
-	if (!source->is_replay)
-		json_put_string(&json, "set", model_set_names[source->replay.model.set]);
-	json_put_u64(&json, "workers", c->workers);
-	json_put_double(&json, "gbps", c->gbps);
-	json_put_u64(&json, "servers", c->servers);
-	json_put_double(&json, "compute", c->compute);
-	json_put_u64(&json, "seed", c->seed);
+	sim_case_put(&json, most, source, over_names[sweep->over]);
 	json_put_string(&json, "over", over_names[sweep->over]);
 	json_key(&json, "values");
 	json_array_begin(&json);
@@ -232,43 +223,18 @@ static enum esp_status write_chart(const struct sweep *sweep, const char *text, 
 	return status;
 }
 
-/* What stays the same, for the title: without the number that varies. */
-static const char *case_text(const struct sweep *sweep, const struct sim_source *source, char text[SIM_CASE_TEXT])
-{
-	const struct sim_case *c = &sweep->base;
-	char servers[48] = "", compute[48] = "";
-	size_t used = 0;
-	sim_case_text(c, source, text);
-	char *cut = strstr(text, ", ");
-	/* "MODEL (...), 32 workers, 25 Gbps" */
-	cut = source->is_replay ? cut : strstr(text, "), ") ? strstr(text, "), ") + 1 : cut;
-	if (cut)
-		*cut = '\0';
-	used = strlen(text);
-	if (sweep->over != OVER_SERVERS)
-		snprintf(servers, sizeof servers, ", %" PRIu64 " server%s", c->servers, cli_plural(c->servers));
-	if (sweep->over != OVER_COMPUTE && c->compute != 1)
-		snprintf(compute, sizeof compute, ", computing %gx", c->compute);
-	if (sweep->over != OVER_WORKERS)
-		used += (size_t)snprintf(text + used, SIM_CASE_TEXT - used, ", %" PRIu64 " worker%s", c->workers, cli_plural(c->workers));
-	if (sweep->over != OVER_GBPS && !c->topology)
-		used += (size_t)snprintf(text + used, SIM_CASE_TEXT - used, ", %g Gbps", c->gbps);
-	snprintf(text + used, SIM_CASE_TEXT - used, "%s%s", servers, compute);
-	return text;
-}
-
 static enum esp_status show(const struct sweep *sweep, const struct sim_source *source, const char *svg, bool json, struct error *err)
 {
 	char text[SIM_CASE_TEXT];
-	case_text(sweep, source, text);
+	struct sim_case most = sweep->base; /* where the most is drawn that was not recorded */
+	set_value(&most, sweep->over, sweep->values[sweep->value_count - 1]);
+	sim_case_text(&most, source, over_names[sweep->over], text);
 	enum esp_status status = svg ? write_chart(sweep, text, svg, err) : ESP_OK;
 	if (status != ESP_OK)
 		return status;
 	if (json)
-		return print_json(sweep, source, text);
+		return print_json(sweep, &most, source, text);
 	printf("%s: %s\n", text, sweep->show == SHOW_TIME ? "seconds of an iteration" : "times as fast as the mechanism server");
-	struct sim_case most = sweep->base;
-	set_value(&most, sweep->over, sweep->values[sweep->value_count - 1]);
 	if (sim_case_notes(&most, source, text)[0])
 		puts(text);
 	return print_table(sweep);
@@ -325,7 +291,7 @@ static int run(int argc, char **argv)
 	sweep.over = (enum over)over;
 	sweep.show = (enum show)shows;
 	if (!parse_values(&sweep, values ? values : over_defaults[over]))
-		return cli_usage_error(COMMAND ": --values: not some increasing numbers above 0, such as 4,8,16 or 4:64%s",
+		return cli_usage_error(COMMAND ": --values: not some increasing numbers from 0.000001 to 1000000, such as 4,8,16 or 4:64%s",
 		                       over == OVER_WORKERS || over == OVER_SERVERS ? ", all of them whole" : "");
 	if (sweep.over == OVER_GBPS && sweep.base.topology)
 		return cli_usage_error(COMMAND ": with --topology the file says the rates; sweep over something else");

@@ -31,7 +31,7 @@ struct advice_entry {
 struct advice_case {
 	uint32_t workers, servers, racks;
 	double compute_s;     /* of the slowest worker, without any network */
-	double gbps;          /* of a host's link; 0: the topology has several */
+	double gbps;          /* of a host's link */
 	double oversubscribe; /* at least 1 */
 	uint32_t batch;       /* samples of a worker and an iteration */
 	const struct money_prices *prices; /* NULL: nothing is said about money */
