@@ -122,6 +122,8 @@ def test_notes():
     assert "The seed changes nothing" in text("--model", "resnet-50", "--seed", 3)
     assert "The seed changes nothing" not in text("--model", "resnet-101", "--seed", 3)
     assert "seed" not in text("--model", "resnet-50")
+    assert "The oversubscription changes nothing" in text("--model", "resnet-50", "--oversubscribe", 4)
+    assert "changes nothing" not in text("--model", "resnet-50", "--oversubscribe", 4, "--racks", 2)
     drawn = [document("run", "--model", "resnet-50", "--workers", 4, "--mechanism", "ring", "--jitter", 0.5, "--seed", seed) for seed in (1, 2)]
     assert "notes" not in drawn[0] and drawn[0]["results"][0]["iteration_s"] != drawn[1]["results"][0]["iteration_s"]
     plain = document("run", "--model", "resnet-50", "--workers", 4, "--mechanism", "ring", "--seed", 1)

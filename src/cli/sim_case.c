@@ -100,9 +100,10 @@ enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, s
 	enum esp_status status = ESP_OK;
 	*source = (struct sim_source){.is_replay = c->traces != NULL};
 	if (source->is_replay) {
+		struct error why = {0};
 		status = traces_load(&traces, c->traces, err);
-		if (status == ESP_OK)
-			status = replay_init(&source->replay, &traces, err);
+		if (status == ESP_OK && (status = replay_init(&source->replay, &traces, &why)) != ESP_OK)
+			(void)error_set(err, status, "%.60s: %.180s", c->traces, why.text);
 		traces_fini(&traces);
 		if (status == ESP_OK && !c->servers_given)
 			c->servers = source->replay.server_count;
@@ -248,6 +249,8 @@ const char *sim_case_notes(const struct sim_case *c, const struct sim_source *so
 		note_coverage(c, source, text);
 	else if (c->seed && c->jitter == 0 && !model->distribution_order && model->slowest_factor == 1 && model->worker_factor_count == 0)
 		add(text, "The seed changes nothing: the model has neither an order of sending nor speeds of workers to draw; --jitter X makes some.");
+	if (!c->topology && c->oversubscribe != 1 && c->racks == 1)
+		add(text, "%sThe oversubscription changes nothing: there is one rack, and so no uplink; --racks N makes more.", text[0] ? "\n" : "");
 	return text;
 }
 

@@ -291,8 +291,8 @@ static int run(int argc, char **argv)
 	sweep.over = (enum over)over;
 	sweep.show = (enum show)shows;
 	if (!parse_values(&sweep, values ? values : over_defaults[over]))
-		return cli_usage_error(COMMAND ": --values: not some increasing numbers from 0.000001 to 1000000, such as 4,8,16 or 4:64%s",
-		                       over == OVER_WORKERS || over == OVER_SERVERS ? ", all of them whole" : "");
+		return cli_usage_error(COMMAND ": --values: not some increasing numbers from %s, such as 4,8,16 or 4:64",
+		                       over == OVER_WORKERS || over == OVER_SERVERS ? "1 to 65536, all of them whole" : "0.000001 to 1000000");
 	if (sweep.over == OVER_GBPS && sweep.base.topology)
 		return cli_usage_error(COMMAND ": with --topology the file says the rates; sweep over something else");
 	if (sweep.over == OVER_SERVERS)

@@ -176,9 +176,10 @@ static int run_show(int argc, char **argv)
 	int parsed = cli_parse(&usage, &argc, argv);
 	if (parsed >= 0)
 		return parsed;
+	struct error why = {0};
 	enum esp_status status = traces_load(&traces, argv[1], &err);
-	if (status == ESP_OK)
-		status = replay_init(&replay, &traces, &err);
+	if (status == ESP_OK && (status = replay_init(&replay, &traces, &why)) != ESP_OK)
+		(void)error_set(&err, status, "%.60s: %.180s", argv[1], why.text);
 	if (status == ESP_OK && json)
 		status = show_json(&traces, &replay);
 	else if (status == ESP_OK)

@@ -263,11 +263,57 @@ static void read_averages(struct reader *reader, const json_t *root, double scal
 		reader->place[0] = '\0';
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* A name stands for one parameter in traces, a variable for one place on a server. */
+static void check_distinct(struct reader *reader, const struct model *model)
+{
+	size_t count = model->parameter_count, all = count + model->average_count;
+	const char **names = calloc(count + 1, sizeof(*names));
+	uint32_t *variables = calloc(all + 1, sizeof(*variables));
+	char shown[QUOTE_TEXT];
+	if (!names || !variables)
+		wrong(reader, ESP_ENOMEM, "no memory for a model");
+	for (size_t i = 0; i < all && reader->status == ESP_OK; i++) {
+		variables[i] = i < count ? model->parameters[i].variable : model->averages[i - count].variable;
+		if (i < count)
+			names[i] = model->parameters[i].name;
+	}
+	if (reader->status == ESP_OK) {
+		qsort(names, count, sizeof(*names), by_text);
+		qsort(variables, all, sizeof(*variables), by_number);
+	}
+	for (size_t i = 1; i < all && reader->status == ESP_OK; i++) {
+		if (i < count && strcmp(names[i - 1], names[i]) == 0)
+			wrong(reader, ESP_EPARSE, "two parameters have the name %s", quote(names[i], strlen(names[i]), shown));
+		else if (variables[i - 1] == variables[i])
+			wrong(reader, ESP_EPARSE, "two entries have \"variable\": %" PRIu32, variables[i]);
+	}
+	free(names);
+	free(variables);
+}
+
+/* As the set of that name; false: there is none. */
+static bool has_set(struct reader *reader, const json_t *root, const char *name)
+{
+	const json_t *from = json_object_get(root, name);
+	if (from && !json_is_object(from))
+		wrong(reader, ESP_EPARSE, "\"%s\" is no object", name);
+	return from != NULL;
+}
+
 static void read_factors(struct reader *reader, const json_t *root, struct model *model)
 {
 	const json_t *from = json_object_get(root, "factors");
-	if (!json_is_object(from))
-		wrong(reader, ESP_EINVAL, "the model has no values of the set 'factors'; use the set 'public'");
 	model->slowest_factor = real_or(reader, from, "slowest_worker", 1e-6, FACTOR_MOST, 1);
 	model->distribution_factor = real_or(reader, from, "distribution_one_server", 1e-6, FACTOR_MOST, 1);
 }
@@ -311,10 +357,6 @@ static void read_order(struct reader *reader, const json_t *from, struct model *
 static void read_calibrated(struct reader *reader, const json_t *root, struct model *model)
 {
 	const json_t *from = json_object_get(root, "calibrated");
-	if (!json_is_object(from)) {
-		wrong(reader, ESP_EINVAL, "the model has no values of the set 'calibrated'; use the set 'public'");
-		return;
-	}
 	read_worker_factors(reader, from, model);
 	read_order(reader, from, model);
 }
@@ -388,6 +430,7 @@ static void read_root(struct reader *reader, const json_t *root, const struct mo
 	/* Also where other sets are asked for. */
 	only(reader, json_object_get(root, "factors"), factors_keys);
 	only(reader, json_object_get(root, "calibrated"), calibrated_keys);
+	bool has_factors = has_set(reader, root, "factors"), has_calibrated = has_set(reader, root, "calibrated");
 	model->name = text(reader, root, "name", true);
 	model->about = text(reader, root, "about", false);
 	int64_t value_bytes = integer(reader, root, "value_bytes", 1, 64);
@@ -397,10 +440,15 @@ static void read_root(struct reader *reader, const json_t *root, const struct mo
 	model->slowest_factor = model->distribution_factor = 1;
 	read_parameters(reader, root, scale, model);
 	read_averages(reader, root, scale, model);
+	if (reader->status == ESP_OK)
+		check_distinct(reader, model);
 	read_times(reader, root, options, model);
-	if (options->set >= MODEL_FACTORS)
+	if ((options->set == MODEL_FACTORS && !has_factors) || (options->set == MODEL_CALIBRATED && !has_calibrated))
+		wrong(reader, ESP_EINVAL, "the model has no values of the set '%s'; use the set '%s'", model_set_names[options->set],
+		      model_set_names[options->set == MODEL_CALIBRATED && has_factors ? MODEL_FACTORS : MODEL_PUBLIC]);
+	if (options->set >= MODEL_FACTORS && has_factors)
 		read_factors(reader, root, model);
-	if (options->set >= MODEL_CALIBRATED)
+	if (options->set >= MODEL_CALIBRATED && has_calibrated)
 		read_calibrated(reader, root, model);
 }
 

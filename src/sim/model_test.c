@@ -111,6 +111,9 @@ static void test_options(void)
 #define TIMES "\"times\": {\"forward_s\": 1, \"backward_s\": 2, \"source\": \"made up\"}, "
 #define FC "{\"name\": \"fc\", \"count\": 10, \"forward_order\": 0, \"variable\": 0, \"forward_share\": 1, \"grad_ready\": 1}"
 
+#define HALF(name, variable) \
+	"{\"name\": \"" name "\", \"count\": 10, \"forward_order\": 0, \"variable\": " variable ", \"forward_share\": 0.5, \"grad_ready\": 1}"
+
 static const struct {
 	const char *text;
 	enum model_set set;
@@ -122,7 +125,19 @@ static const struct {
 	{HEAD "\"accelerator\": \"abacus\", \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: \"accelerator\": 'abacus' is neither"},
 	{HEAD "\"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: \"accelerator\" is missing"},
 	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_FACTORS, ESP_EINVAL, "no values of the set 'factors'; use the set 'public'"},
-	{HEAD TIMES "\"factors\": {}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL, "no values of the set 'calibrated'"},
+	{HEAD TIMES "\"factors\": {}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL,
+	 "no values of the set 'calibrated'; use the set 'factors'"},
+	{HEAD TIMES "\"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EINVAL, "no values of the set 'calibrated'; use the set 'public'"},
+	/* Each set may be there without the other one. */
+	{HEAD TIMES "\"calibrated\": {\"worker_factors\": [1, 2]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_OK, ""},
+	{HEAD TIMES "\"calibrated\": {\"worker_factors\": [1, 0]}, \"parameters\": [" FC "]}", MODEL_CALIBRATED, ESP_EPARSE,
+	 "\"worker_factors\"[1] is no number above 0"},
+	{HEAD TIMES "\"factors\": [2], \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE, "\"factors\" is no object"},
+	{HEAD TIMES "\"parameters\": [" HALF("a", "0") ", " HALF("b", "1") "]}", MODEL_PUBLIC, ESP_OK, ""},
+	{HEAD TIMES "\"parameters\": [" HALF("a", "0") ", " HALF("a", "1") "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: two parameters have the name 'a'"},
+	{HEAD TIMES "\"parameters\": [" HALF("a", "1") ", " HALF("b", "1") "]}", MODEL_PUBLIC, ESP_EPARSE, "m.json: two entries have \"variable\": 1"},
+	{HEAD TIMES "\"moving_averages\": [{\"name\": \"mean\", \"count\": 1, \"variable\": 0}], \"parameters\": [" FC "]}", MODEL_PUBLIC, ESP_EPARSE,
+	 "m.json: two entries have \"variable\": 0"},
 	{HEAD TIMES "\"parameters\": [\n" FC ",,]}", MODEL_PUBLIC, ESP_EPARSE, "m.json:2:"},
 	{"", MODEL_PUBLIC, ESP_EPARSE, "m.json:1:0: "},
 	{"[]", MODEL_PUBLIC, ESP_EPARSE, "m.json: it is no model"},

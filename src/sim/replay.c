@@ -105,7 +105,7 @@ static enum esp_status take_layers(struct matching *matching, bool *out_found, s
 	qsort(layers, traces->layer_count, sizeof(*layers), by_name);
 	for (uint32_t i = 1; i < traces->layer_count && status == ESP_OK; i++)
 		if (strcmp(layers[i - 1].name, layers[i].name) == 0)
-			status = error_set(err, ESP_EPARSE, "model.json: \"forward_order\" names %s twice",
+			status = error_set(err, ESP_EPARSE, "model.json:%d: \"forward_order\" names %s twice", traces->order_line,
 			                   quote(layers[i].name, strlen(layers[i].name), shown));
 	for (uint32_t i = 0; status == ESP_OK && i < matching->count; i++) {
 		struct item *item = &matching->items[i];
@@ -235,7 +235,7 @@ static enum esp_status match(struct matching *matching, struct error *err)
 		status = take_layers(matching, found, err); /* those that model.json names by their gradients */
 	for (uint32_t i = 0; i < traces->layer_count && status == ESP_OK; i++)
 		if (!found[i])
-			status = error_set(err, ESP_EPARSE, "model.json: \"forward_order\"[%" PRIu32 "] %s is in no trace", i,
+			status = error_set(err, ESP_EPARSE, "model.json:%d: \"forward_order\"[%" PRIu32 "] %s is in no trace", traces->order_line, i,
 			                   quote(traces->layers[i].name, strlen(traces->layers[i].name), shown));
 	free(found);
 	return status;

@@ -48,6 +48,7 @@ struct traces {
 	double first_gradient_s; /* from the end of the forward pass to the first event; 0 unless model.json says so */
 	struct traces_layer *layers; /* in the order of the forward pass; none: nobody knows it */
 	uint32_t layer_count;
+	int order_line; /* of model.json, where the layers are named */
 };
 
 /*

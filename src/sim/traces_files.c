@@ -104,6 +104,7 @@ static enum esp_status read_layers(struct traces *traces, const struct document 
 {
 	const json_t *order = json_object_get(root, "forward_order"), *shares = json_object_get(root, "forward_share");
 	double sum = 0;
+	traces->order_line = line_of(document, "forward_order");
 	if (!order)
 		return shares ? wrong(document, "forward_share", "\"forward_share\" without \"forward_order\"") : ESP_OK;
 	if (!json_is_array(order) || json_array_size(order) > LAYERS_MOST)
@@ -190,6 +191,15 @@ static enum esp_status write_model(const struct traces *traces, FILE *out)
 
 /* ---- the folder ---- */
 
+/* Whether it would be missed if it were left alone. */
+static bool is_named_as_trace(const char *name)
+{
+	const char *end = strrchr(name, '.');
+	bool is_csv = end && strcmp(end, ".csv") == 0;
+	return strcmp(name, "model.json") == 0 ||
+	       (is_csv && (strncmp(name, "worker-", strlen("worker-")) == 0 || strncmp(name, "distribution-", strlen("distribution-")) == 0));
+}
+
 static enum esp_status load_file(struct traces *traces, const char *folder, const char *name, struct error *err)
 {
 	char *path = NULL;
@@ -204,6 +214,8 @@ static enum esp_status load_file(struct traces *traces, const char *folder, cons
 			status = traces_parse_file(traces, name, file.text, file.length, err);
 			infile_close(&file);
 		}
+	} else if (is_named_as_trace(name)) {
+		status = error_set(err, ESP_EPARSE, "%.100s is not a file, or a link to nothing", name);
 	}
 	free(path);
 	return status;

@@ -1,6 +1,7 @@
 #include "sim/traces.h"
 
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -78,6 +79,15 @@ static void test_files(void)
 	CHECK(truncate(path, 60) == 0);
 	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
 	CHECK_MSG(strstr(err.text, "worker-1-0.csv:2: "), "%s", err.text);
+	traces_fini(&again);
+	/* What has the name of a trace and cannot be one is not left alone. */
+	CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
+	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
+	CHECK_MSG(strstr(err.text, "worker-1-0.csv is not a file"), "%s", err.text);
+	traces_fini(&again);
+	CHECK(rmdir(path) == 0 && symlink("nowhere", path) == 0);
+	CHECK(traces_load(&again, folder, &err) == ESP_EPARSE);
+	CHECK_MSG(strstr(err.text, "a link to nothing"), "%s", err.text);
 	traces_fini(&again);
 	traces_fini(&traces);
 	model_fini(&model);
@@ -292,10 +302,10 @@ static void test_wrong_together(void)
 		 "worker-0-0.csv:2: 'a' has 8 bytes here and 4 in distribution-0.csv:3"},
 		{{{"model.json", MODEL}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}, {"distribution-0.csv", HEADER "0,b,8,ps0,w\n"},
 		  {"distribution-1.csv", HEADER "0,a,8,ps1,w\n"}}, "worker-0-0.csv:2: 'a' goes to another server than that which sends it in distribution-1.csv:2"},
-		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"z\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
-		 "model.json: \"forward_order\"[0] 'z' is in no trace"},
+		{{{"model.json", "{\"forward_s\": 1, \n\"forward_order\": [\"z\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
+		 "model.json:2: \"forward_order\"[0] 'z' is in no trace"},
 		{{{"model.json", "{\"forward_s\": 1, \"forward_order\": [\"a\", \"a\"]}"}, {"worker-0-0.csv", HEADER "0,a,8,w,ps0\n"}},
-		 "model.json: \"forward_order\" names 'a' twice"},
+		 "model.json:1: \"forward_order\" names 'a' twice"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct traces traces;
