@@ -226,6 +226,11 @@ def test_collective():
     assert good(*words) == good(*words)
     assert good(*words, "--network", "fifo", "--json") == good(*words, "--network", "fifo", "--json")
     refused(*words, "--mechanism", "rign", says="did you mean 'ring'")
+    # No message has more than 1 GiB; the one mechanism whose chunk is the whole buffer is left out.
+    large = document("sim", "run", "--collective", "allreduce", "--workers", 2, "--bytes", "2G", "--chunk", "1G")["results"]
+    assert [r["mechanism"] for r in large if r["left_out"]] == ["ring-whole"], large
+    refused("sim", "run", "--collective", "allreduce", "--workers", 2, "--bytes", "2G", "--mechanism", "ring-whole", says="smaller chunks")
+    refused("sim", "plan", "--planner", "ring", "--nodes", 2, "--bytes", "4G", "--chunks", 2, status=NO, says="smaller chunks")
     # Where nothing can be run there is nothing to print.
     refused("sim", "run", "--collective", "broadcast", "--workers", 4, "--root", 7, says="no mechanism can be run: root 7 is not among")
     refused(*words, "--trace", "t.json", says="--trace shows one mechanism")

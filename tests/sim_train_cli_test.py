@@ -146,6 +146,21 @@ def test_notes():
         refused("run", "--traces", traces, status=NO, says="there is no key 'forward_shares'; did you mean")
 
 
+def test_large():
+    """A parameter of more than 1 GiB is no message: what sends it whole is left out, with the reason, and --split helps."""
+    weights = {"count": 300 << 20, "forward_order": 0, "forward_share": 1, "grad_ready": 1}
+    model = {"format": "espalier-model-1", "name": "large", "batch": 1, "value_bytes": 4,
+             "times": {"forward_s": 0.1, "backward_s": 0.2, "source": "made up"}, "parameters": [{"name": "w", "variable": 0, **weights}]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "large.json")
+        path.write_text(json.dumps(model))
+        results = document("run", "--model", path, "--workers", 4)["results"]
+        assert {r["mechanism"] for r in results if "reason" in r} == {"server", "aggregation", "multicast", "multicast+aggregation", "ring-whole", "butterfly"}
+        assert all("more messages of a parameter" in r["reason"] for r in results if "reason" in r), results
+        refused("run", "--model", path, "--workers", 4, "--mechanism", "server", status=NO, says="more messages of a parameter")
+        assert not any("reason" in r for r in document("run", "--model", path, "--workers", 4, "--split", 2)["results"])
+
+
 def test_same_bytes():
     words = ("run", "--model", "inception-v3", "--workers", 16, "--seed", 5, "--json")
     assert good(*words) == good(*words)

@@ -22,6 +22,15 @@ void cluster_fail(struct cluster *cluster, enum esp_status status, const char *w
 	         seat->node, seat->stream, what, (int)status);
 }
 
+/* What a plan asks for and an executor has no room for, as the caller can change: another size, or another mechanism. */
+static void fail_by_size(struct cluster *cluster)
+{
+	if (cluster->has_failed)
+		return;
+	cluster->has_failed = true;
+	(void)error_set(&cluster->failure, ESP_EINVAL, "a message would have more than %u bytes: use smaller chunks, or more messages of a parameter", SLOT_BYTES);
+}
+
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 {
 	const struct cluster_config *config = &cluster->config;
@@ -49,7 +58,9 @@ static void settle(struct cluster *cluster, struct seat *seat)
 
 	post_collect(cluster, seat);
 	while (exec_take_done(seat->exec, &done)) {
-		if (done.status != ESP_OK)
+		if (done.status == ESP_ELIMIT)
+			fail_by_size(cluster);
+		else if (done.status != ESP_OK)
 			cluster_fail(cluster, done.status, "a call", seat);
 		else if (cluster->config.done)
 			cluster->config.done(cluster->config.user, seat->stream, seat->member, done.cookie);
@@ -212,6 +223,8 @@ enum esp_status cluster_start(struct cluster *cluster, uint32_t stream, uint32_t
 	if (plan->nodes > cluster->streams[stream].count)
 		return error_set(err, ESP_EINVAL, "the plan has %u nodes, and the stream %u", plan->nodes,
 		                 cluster->streams[stream].count);
+	if (cluster->has_failed)
+		return error_set(err, cluster->failure.status, "%s", cluster->failure.text);
 	struct seat *seat = &cluster->streams[stream].seats[member];
 	struct exec *exec = seat_exec(cluster, seat);
 	if (!exec)
