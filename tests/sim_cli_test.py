@@ -226,6 +226,7 @@ def test_collective():
     assert good(*words) == good(*words)
     assert good(*words, "--network", "fifo", "--json") == good(*words, "--network", "fifo", "--json")
     refused(*words, "--mechanism", "rign", says="did you mean 'ring'")
+    refused("sim", "run", "--collective", "allreduce", "--model", "vgg-16", says="--collective runs one collective alone")
     # No message has more than 1 GiB; the one mechanism whose chunk is the whole buffer is left out.
     large = document("sim", "run", "--collective", "allreduce", "--workers", 2, "--bytes", "2G", "--chunk", "1G")["results"]
     assert [r["mechanism"] for r in large if r["left_out"]] == ["ring-whole"], large

@@ -70,13 +70,20 @@ static const char *const *collective_names(void)
 	return names;
 }
 
-bool sim_collective_is_meant(int argc, char **argv)
+static bool is_given(int argc, char **argv, const char *option)
 {
+	size_t length = strlen(option);
+
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--collective") == 0 || strncmp(argv[i], "--collective=", 13) == 0)
+		if (strncmp(argv[i], option, length) == 0 && (argv[i][length] == '\0' || argv[i][length] == '='))
 			return true;
 	}
 	return false;
+}
+
+bool sim_collective_is_meant(int argc, char **argv)
+{
+	return is_given(argc, argv, "--collective");
 }
 
 /* ---- what to run ---- */
@@ -314,8 +321,10 @@ static int run(int argc, char **argv)
 	struct given given = {.mechanism = "all", .bytes = 100u << 20, .chunk = CHUNK_BYTES, .servers = 1, .racks = 1, .collective = -1};
 	struct outcome outcomes[OUTCOMES_MAX] = {0};
 	size_t count = 0;
-	int exit_status = parse(&given, &argc, argv);
 
+	if (is_given(argc, argv, "--model") || is_given(argc, argv, "--traces"))
+		return cli_usage_error(COMMAND ": --collective runs one collective alone; leave it out to simulate training with --model or --traces");
+	int exit_status = parse(&given, &argc, argv);
 	if (exit_status >= 0)
 		return exit_status;
 	if (given.collective < 0)

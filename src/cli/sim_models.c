@@ -91,16 +91,18 @@ static enum esp_status print_table(const struct model *models, size_t count)
 /* All are read before anything is printed: half a list would pass for a whole one. */
 static int list(char *const *names, size_t count, const struct model_options *options, bool as_json, bool all)
 {
-	struct model *models = calloc(count, sizeof(*models));
+	struct model *models = calloc(count + 1, sizeof(*models));
 	struct error err = {0};
-	enum esp_status status = models ? ESP_OK : error_set(&err, ESP_ENOMEM, "no memory for %zu models", count);
+	enum esp_status status = ESP_OK;
+	if (!models)
+		return cli_fail(COMMAND ": no memory for %zu models", count);
 	for (size_t i = 0; i < count && status == ESP_OK; i++)
 		status = sim_model_open(&models[i], names[i], options, &err);
 	if (status == ESP_OK)
 		status = (as_json ? print_json : print_table)(models, count);
 	if (status == ESP_OK && all && !as_json)
 		accelerators(stdout);
-	for (size_t i = 0; models && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		model_fini(&models[i]);
 	free(models);
 	return cli_end(COMMAND, status, &err);

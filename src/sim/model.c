@@ -263,43 +263,23 @@ static void read_averages(struct reader *reader, const json_t *root, double scal
 		reader->place[0] = '\0';
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* A name stands for one parameter in traces, a variable for one place on a server. */
 static void check_distinct(struct reader *reader, const struct model *model)
 {
-	size_t count = model->parameter_count, all = count + model->average_count;
-	const char **names = calloc(count + 1, sizeof(*names));
-	uint32_t *variables = calloc(all + 1, sizeof(*variables));
-	char shown[QUOTE_TEXT];
-	if (!names || !variables)
-		wrong(reader, ESP_ENOMEM, "no memory for a model");
-	for (size_t i = 0; i < all && reader->status == ESP_OK; i++) {
-		variables[i] = i < count ? model->parameters[i].variable : model->averages[i - count].variable;
-		if (i < count)
-			names[i] = model->parameters[i].name;
+	json_t *names = json_object(), *variables = json_object();
+	char shown[QUOTE_TEXT], number[16];
+	for (uint32_t i = 0; i < model->parameter_count + model->average_count && reader->status == ESP_OK; i++) {
+		const char *name = i < model->parameter_count ? model->parameters[i].name : NULL;
+		snprintf(number, sizeof number, "%" PRIu32, name ? model->parameters[i].variable : model->averages[i - model->parameter_count].variable);
+		if (name && json_object_get(names, name))
+			wrong(reader, ESP_EPARSE, "two parameters have the name %s", quote(name, strlen(name), shown));
+		if (json_object_get(variables, number))
+			wrong(reader, ESP_EPARSE, "two entries have \"variable\": %s", number);
+		if ((name && json_object_set_new(names, name, json_true()) != 0) || json_object_set_new(variables, number, json_true()) != 0)
+			wrong(reader, ESP_ENOMEM, "no memory for a model");
 	}
-	if (reader->status == ESP_OK) {
-		qsort(names, count, sizeof(*names), by_text);
-		qsort(variables, all, sizeof(*variables), by_number);
-	}
-	for (size_t i = 1; i < all && reader->status == ESP_OK; i++) {
-		if (i < count && strcmp(names[i - 1], names[i]) == 0)
-			wrong(reader, ESP_EPARSE, "two parameters have the name %s", quote(names[i], strlen(names[i]), shown));
-		else if (variables[i - 1] == variables[i])
-			wrong(reader, ESP_EPARSE, "two entries have \"variable\": %" PRIu32, variables[i]);
-	}
-	free(names);
-	free(variables);
+	json_decref(names);
+	json_decref(variables);
 }
 
 /* As the set of that name; false: there is none. */
