@@ -168,7 +168,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->element_bytes = (uint32_t)math_type_bytes(call->type);
 	instance->reduces = reduces;
 	instance->finishes = reduces && math_finish_needed(call->op);
-	instance->streams = chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
+	instance->streams = !exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
 	instance->all_active = false;
 	instance->active = 0;
 	instance->next_chunk = instance->numbered = 0;

@@ -9,13 +9,23 @@
 
 /* ---- the memory of chunks in flight, by size ---- */
 
-#define CLASSES_FINE 8u /* most rows are short, and there may be many of them: four sizes to each power of two up to a kilobyte */
-
 #define CACHE_LINE 64u
+#define CLASS_LEAST 2u   /* cache lines of the smallest size */
+#define CLASSES_FINE 14u /* most rows are short, and there may be many of them: a size for each number of cache lines up to a kilobyte */
 
 static size_t class_bytes(uint32_t class)
 {
-	return class < CLASSES_FINE ? (size_t)(4 + class % 4) * 64 << class / 4 : (size_t)1024 << (class - CLASSES_FINE);
+	return class < CLASSES_FINE ? (size_t)(CLASS_LEAST + class) * CACHE_LINE : (size_t)1024 << (class - CLASSES_FINE);
+}
+
+static uint32_t class_of(size_t bytes)
+{
+	size_t lines = (bytes + CACHE_LINE - 1) / CACHE_LINE;
+	uint32_t class = lines <= CLASS_LEAST ? 0 : lines - CLASS_LEAST < CLASSES_FINE ? (uint32_t)(lines - CLASS_LEAST) : CLASSES_FINE;
+
+	while (class_bytes(class) < bytes)
+		class ++;
+	return class;
 }
 
 static struct run *slab_run(const struct run_slab *slab, uint32_t index)
@@ -53,16 +63,14 @@ static bool add_runs(struct exec *exec, uint32_t class)
 
 static struct run *run_get(struct exec *exec, size_t bytes)
 {
-	uint32_t class = 0;
+	uint32_t class = class_of(bytes);
 
-	while (class_bytes(class) < bytes)
-		class ++;
 	assert(class < RUN_CLASSES);
 	if (!exec->run_free[class] && !add_runs(exec, class))
 		return NULL;
 	struct run *run = exec->run_free[class];
 	exec->run_free[class] = run->next_free;
-	run->class = class;
+	run->class = (uint8_t)class;
 	return run;
 }
 
@@ -73,13 +81,13 @@ static void run_put(struct exec *exec, struct run *run)
 	exec->run_free[run->class] = run;
 }
 
-const struct run *run_each(const struct exec *exec, struct run_walk *walk)
+struct run *run_each(const struct exec *exec, struct run_walk *walk)
 {
 	if (!walk->slab)
 		walk->slab = exec->slabs_of_runs;
 	while (walk->slab) {
 		while (walk->index < walk->slab->count) {
-			const struct run *run = slab_run(walk->slab, walk->index++);
+			struct run *run = slab_run(walk->slab, walk->index++);
 
 			if (run->instance)
 				return run;
@@ -90,14 +98,14 @@ const struct run *run_each(const struct exec *exec, struct run_walk *walk)
 	return NULL;
 }
 
-static void run_drop_scratch(struct exec *exec, const struct run *run)
+static void run_drop_scratch(struct exec *exec, struct run *run)
 {
 	for (uint32_t i = 0; i < run->tmp_count; i++)
-		pool_put(&exec->pool, run->tmp[i]);
+		pool_put(&exec->pool, run_tmp(run)[i]);
 }
 
 /* Gives back what a chunk holds beside itself. */
-static void run_drop_buffers(struct exec *exec, const struct run *run)
+static void run_drop_buffers(struct exec *exec, struct run *run)
 {
 	for (uint32_t i = 0; i < run->op_count; i++) {
 		if (run->ops[i].slotted)
@@ -110,7 +118,7 @@ void runs_close(struct exec *exec)
 {
 	struct run_walk walk = {0};
 
-	for (const struct run *run; exec->slabs_of_runs && (run = run_each(exec, &walk));)
+	for (struct run *run; exec->active > 0 && (run = run_each(exec, &walk));)
 		run_drop_buffers(exec, run);
 	while (exec->slabs_of_runs) {
 		struct run_slab *slab = exec->slabs_of_runs;
@@ -139,12 +147,11 @@ static struct run *run_load(struct exec *exec, const struct plan_row *row)
 	run->op_count = end - first;
 	run->row_first = first;
 	run->row_count = row->count;
-	run->tmp = (void **)(void *)((uint8_t *)run + bytes);
-	run->tmp_count = row->tmp_count;
+	run->tmp_count = (uint8_t)row->tmp_count;
 	for (uint32_t i = 0; i < run->op_count; i++)
 		run->ops[i] = (struct op){.step = row->steps[first + i], .run = run};
 	for (uint32_t i = 0; i < row->tmp_count; i++)
-		run->tmp[i] = NULL;
+		run_tmp(run)[i] = NULL;
 	return run;
 }
 
@@ -175,18 +182,19 @@ bool row_compute(struct exec *exec, const struct plan *plan, uint64_t chunk, str
 	return is_made;
 }
 
-/* The same, of a chunk that is activated: that of a lap is kept already. */
+/* The same, of a chunk that is activated: that of a lap is kept already, by the lap or by the plan. */
 static bool row_of(struct exec *exec, struct instance *instance, uint64_t chunk, struct plan_row *out)
 {
 	const struct plan *plan = instance->call.plan;
 
-	if (plan_lap(plan) > 1) {
-		if (chunk >= instance->numbered && !number_lap(exec, instance, chunk))
-			return false;
-		*out = lap_row(&exec->lap);
-		return true;
-	}
-	return row_compute(exec, plan, chunk, out);
+	bool has_lap = plan_lap(plan) > 1;
+
+	if (has_lap && chunk >= instance->numbered && !number_lap(exec, instance, chunk))
+		return false;
+	if (!has_lap || plan->rows)
+		return row_compute(exec, plan, chunk, out);
+	*out = lap_row(&exec->lap);
+	return true;
 }
 
 /* Starts a chunk of the call. */
@@ -210,6 +218,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	run->chunk = chunk;
 	run->piece = piece;
 	run->instance = instance;
+	run->digest = instance->call.digest;
 	instance->active++;
 	exec->active++;
 	exec->stats.chunks++;
@@ -217,7 +226,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	if (!number_messages(exec, run))
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	/* A simulation has thousands of executors, and what one of them numbers its laps with is warm for the next one. */
-	if (exec->config.dry && exec->lap.steps && exec->lap.step_next == exec->lap.step_count)
+	if (exec->config.dry && exec->lap.messages && exec->lap.next == exec->lap.count && exec->lap.step_next == exec->lap.step_count)
 		lap_close(exec);
 	if (!has_failed(exec))
 		run_advance(exec, run);

@@ -134,7 +134,7 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
 		struct plan_row row;
 
-		if (!row_compute(exec, plan, chunk, &row) || !lap_keep(lap, &row))
+		if (!row_compute(exec, plan, chunk, &row) || (!plan->rows && !lap_keep(lap, &row)))
 			return false;
 		for (uint32_t i = 0; i < row.count; i++) {
 			if (1u << row.steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, &row, i))

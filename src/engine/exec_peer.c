@@ -187,7 +187,7 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 			peer->send_last = NULL;
 		*out = (struct transport_message){
 			.index = op->index,
-			.call = op->run->instance->call.digest,
+			.call = op->run->digest,
 			.content = op->content,
 			.bytes = (uint32_t)op->run->piece.bytes,
 			.data = run_place(exec, op->run, op->step.place),

@@ -23,7 +23,7 @@ static bool in_window(const struct exec *exec, const struct peer *peer, uint32_t
 /* Is a message with these properties that of op, as far as one can tell? Sizes are the second line. */
 static bool belongs(const struct op *op, uint32_t call, uint32_t bytes)
 {
-	return op->run->instance->call.digest == call && op->run->piece.bytes == bytes;
+	return op->run->digest == call && op->run->piece.bytes == bytes;
 }
 
 /*

@@ -21,7 +21,7 @@ uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place)
 		return buffer_at(run->instance->call.in, run->piece.in_at);
 	if (place == PLAN_OUT)
 		return buffer_at(run->instance->call.out, run->piece.out_at);
-	void **tmp = &run->tmp[place - PLAN_TMP];
+	void **tmp = &run_tmp(run)[place - PLAN_TMP];
 	if (!*tmp) {
 		*tmp = pool_get(&exec->pool);
 		if (!*tmp)

@@ -37,23 +37,33 @@ struct op {
 	};
 };
 
-/* A chunk in flight, and the ops of its row: what a message needs of both lies together. */
+/*
+ * A chunk in flight, and the ops of its row: what a message needs of both lies together. There may be a hundred thousand of them,
+ * most with one op, which are two cache lines then. Behind the ops: its scratch places.
+ */
 struct run {
 	struct instance *instance; /* NULL: it is free */
 	uint32_t at;         /* the op that is next, or waits                             */
 	uint32_t term;       /* in a fold: the term that is next                          */
 	uint32_t sends_left; /* messages that have not left                               */
-	uint32_t op_count, tmp_count;
+	uint32_t op_count;
 	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what is nothing to do at both ends */
-	uint32_t class;
-	uint64_t chunk;
+	uint8_t class, tmp_count;
+	uint32_t digest;     /* of its call: what every message that comes is compared with */
 	union {
-		void **tmp; /* scratch places: buffers of the pool, taken when first written */
+		uint64_t chunk;
 		struct run *next_free;
 	};
 	struct plan_piece piece;
 	struct op ops[];
 };
+static_assert(sizeof(struct run) + sizeof(struct op) <= 128 || sizeof(void *) != 8, "a run of one op has two cache lines");
+
+/* Buffers of the pool, taken when first written. */
+static inline void **run_tmp(struct run *run)
+{
+	return (void **)(void *)&run->ops[run->op_count];
+}
 
 /* A call in flight. */
 struct instance {
@@ -140,7 +150,7 @@ struct lap_message {
 };
 
 struct lap {
-	struct plan_step *steps; /* the rows of its chunks, each behind a PLAN_ROW that has the number of its scratch places in place */
+	struct plan_step *steps; /* the rows of its chunks, each behind a PLAN_ROW that has the number of its scratch places in place; none if the plan keeps them */
 	uint32_t step_count, step_capacity;
 	uint32_t step_next; /* the row of the chunk that is activated next */
 	struct lap_message *messages;
@@ -192,35 +202,34 @@ struct peer_entry {
 	struct peer *peer; /* NULL: free */
 };
 
+/* What every message touches comes first: a simulation has thousands of executors, and none of them is near when its turn comes. */
 struct exec {
 	struct exec_config config;
+	uint32_t active; /* chunks in flight */
+	struct instance *queue_first, *queue_last; /* to be activated */
+	struct instance *done_first, *done_last;
+	struct peer *recent; /* the one that was looked up or handed out last, or NULL */
+	struct peer *ready_first, *ready_last;
+	struct peer_entry *peers; /* open addressing by node number */
+	uint32_t peer_capacity, peer_count;
 	struct exec_failure failure;
 	struct exec_stats stats;
-	struct pool pool;
-	uint64_t contents; /* numbers of contents that were given out */
 
-	/* Made by the first call. */
-	uint8_t *staging; /* where bytes land that are added as they come */
-	struct run_slab *slabs_of_runs;
-	uint32_t active; /* chunks in flight */
+	uint64_t contents; /* numbers of contents that were given out */
+	struct instance *instance_free;
+	struct instance *live; /* all that are not done */
 	struct run *run_free[RUN_CLASSES]; /* by size */
 	uint32_t run_made[RUN_CLASSES];
 	struct lap lap;
 	struct plan_row row;
 
-	struct instance *queue_first, *queue_last; /* to be activated */
-	struct instance *done_first, *done_last;
-	struct instance *instance_free;
+	struct run_slab *slabs_of_runs;
 	struct instance_slab *instances;
 	uint32_t instance_count;
-	struct instance *live; /* all that are not done */
-
-	struct peer_entry *peers; /* open addressing by node number */
-	uint32_t peer_capacity, peer_count;
 	struct peer_slab *slabs; /* newest first */
-	struct peer *recent; /* the one that was looked up or handed out last, or NULL */
-	struct peer *ready_first, *ready_last;
 	struct incoming *incoming_free;
+	struct pool pool;
+	uint8_t *staging; /* where bytes land that are added as they come; made by the first call */
 };
 
 #define STAGING_BYTES 65536u
@@ -265,7 +274,7 @@ void exec_mismatch(struct exec *exec, uint32_t node, uint64_t call);
 
 /* exec_number.c: gives numbers to all messages of the row. The first chunk of a lap comes first. False: out of memory. */
 bool number_messages(struct exec *exec, struct run *run);
-/* The lap that begins with the chunk gets its numbers, and its rows are kept. */
+/* The lap that begins with the chunk gets its numbers, and its rows are kept unless the plan does. */
 bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk);
 /* The row of its next chunk; borrowed until the next lap. */
 struct plan_row lap_row(struct lap *lap);
@@ -279,7 +288,7 @@ uint64_t next_chunk(const struct exec *exec, const struct instance *instance, ui
 void exec_fill(struct exec *exec);
 void run_retire(struct exec *exec, struct run *run);
 /* The next chunk in flight, in no order; NULL: that was all. */
-const struct run *run_each(const struct exec *exec, struct run_walk *walk);
+struct run *run_each(const struct exec *exec, struct run_walk *walk);
 void runs_close(struct exec *exec);
 
 /* exec_run.c */

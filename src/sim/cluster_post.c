@@ -100,24 +100,28 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 
 	if (!message)
 		return;
-	struct exec_chunk chunk = exec_chunk_out(given);
 	uint32_t nics = cluster->config.topology->vertices[cluster->place[from->node]].nics;
 	/* One by one: what is not here is set before it is read, and clearing a message takes as long as filling it. */
 	message->cluster = cluster;
 	message->from = from;
 	message->to = to;
 	message->cookie = given->cookie;
-	message->chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL;
+	message->chunk_id = NULL;
 	message->shown_id = NULL;
 	message->index = given->index;
 	message->bytes = given->bytes;
 	message->nic = nics > 1 ? given->index % nics : 0;
-	message->call = chunk.call;
-	message->chunk = chunk.chunk;
 	message->is_held = false;
 	message->holders = 1;
 	message->ready = cluster->config.agenda->now;
 	message->major = 0;
+	if (cluster->config.message || is_at_switch(cluster, from)) { /* nobody else asks, and it is far from the processor */
+		struct exec_chunk chunk = exec_chunk_out(given);
+
+		message->chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL;
+		message->call = chunk.call;
+		message->chunk = chunk.chunk;
+	}
 	cluster->stats.messages++;
 	cluster->stats.bytes += given->bytes;
 	if (!choose_outbox(cluster, message, &message->outbox)) {
