@@ -1,8 +1,8 @@
 /*
  * rail_program.c - a job for rails_test.py: calls of all kinds, each result looked at, until a file is there.
  *
- * rail_program FILE [PAUSE_MS]: rank 0 looks for the file, and all end with the round after that. Pauses: between rounds, so that
- * connections are idle most of the time.
+ * rail_program FILE [PAUSE_MS [BEGIN]]: rank 0 looks for the file, and all end with the round after that. Pauses: between rounds, so that
+ * connections are idle most of the time. Begin: a file that is waited for before the first call, which makes the connections for data.
  *
  * Numbers are whole and small, so every sum is exact, and different in every round, for every element, on every rank: what is
  * lost, doubled or of another round shows.
@@ -131,6 +131,10 @@ int main(int argc, char **argv)
 	if (argc < 2 || esp_init(NULL, &job) != ESP_OK || esp_alloc(job, LARGE * sizeof(float), (void **)&in) != ESP_OK ||
 	    esp_alloc(job, LARGE * sizeof(float), (void **)&out) != ESP_OK)
 		return fail("the beginning", 0);
+	if (argc > 3)
+		fprintf(stderr, "ready\n");
+	while (argc > 3 && access(argv[3], F_OK) != 0)
+		usleep(10000);
 	while (!over) {
 		if (sum(round, LARGE) || sum_in_place(round, LARGE) || sum(round, SMALL) || sum_in_place(round, 1) || broadcast(round) ||
 		    letters(round) || is_over(argv[1], round, &over))

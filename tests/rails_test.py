@@ -38,17 +38,36 @@ def hosts(names):
 
 
 class Job:
-    """The program on some hosts, from its start until it is at work on both rails."""
+    """The program on some hosts, from its start until it is at work on both rails; is_held: until it may make its first call."""
 
-    def __init__(self, network, ranks, *words, **settings):
+    def __init__(self, network, ranks, *words, is_held=False, **settings):
         self.network = network
         self.file = os.path.join(network.folder.name, "over")
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.file)
+        if is_held:
+            words = (0, self.file + ".begin")
         self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
                                    **{"log": "info", "rail_weights": "1:1", **settings})
+        if is_held:
+            self.heard = [self.hear(rank, "ready") for rank in self.ranks]
+            return
         for rail in range(int(settings.get("rails", 2))):
             self.at_work("a", rail)
+
+    @staticmethod
+    def hear(rank, text):
+        """What it says up to the line with the text."""
+        heard = ""
+        for line in rank.stderr:
+            heard += line
+            if text in line:
+                return heard
+        raise AssertionError(heard)
+
+    def begin(self):
+        with open(self.file + ".begin", "w", encoding="utf-8"):
+            pass
 
     def at_work(self, host, rail, enough=ENOUGH):
         """Waits until so much more has left there, or a rank has ended."""
@@ -96,6 +115,21 @@ def path_is_cut(rail, ranks, liveness_ms=10000):
         cut(network, "b", rail)
         job.at_work("a", 1 - rail, 2 * ENOUGH)
         check_right(job.end(), rf"eth{rail} carries nothing to rank \d on [ab] any more: what it carried goes through eth{1 - rail}")
+
+
+def path_is_cut_before_it_is_used(rail, *rules):
+    """
+    Connections for data are made by the first call that needs them, and a rail may have died since it was measured; or it dies
+    in the midst of a handshake, when one end takes the connection for made and the other does not.
+    """
+    with hosts("ab") as network:
+        job = Job(network, "ab", is_held=True, liveness_ms=4000)
+        with network.firewall("a", *rules):
+            job.begin()
+            job.at_work("a", 1 - rail, 4 * ENOUGH)
+            ended = job.end()
+        check_right(ended)
+        assert any(re.search(rf"goes to 10.{1 - rail}.0.2 |carries nothing|is left", err) for _, _, err in ended), ended
 
 
 def link_is_down(rail, host):
@@ -210,6 +244,9 @@ def main():
     netns.timed(path_is_cut, 1, "ab")
     for rail in 0, 1:
         netns.timed(path_is_cut, rail, "aabb", 4000)
+    netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 drop")
+    netns.timed(path_is_cut_before_it_is_used, 0, "iifname eth0 drop")
+    netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 meta length > 130 drop")  # a listener's last word is 120 bytes
     for rail, host in (1, "a"), (0, "b"), (1, "c"):
         netns.timed(link_is_down, rail, host)
     netns.timed(idle_connections)

@@ -216,9 +216,13 @@ static void test_any_bytes(struct rng *rng)
 
 int main(int argc, char **argv)
 {
+	static const int told[] = {SIGINT, SIGTERM, SIGHUP};
 	struct rng rng;
+
 	rng_init(&rng, test_seed(argc, argv, 1));
 	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		signal(told[i], SIG_DFL); /* nohup, and a shell that starts us in the background, have them ignored */
 	be_init();
 	test_quote();
 	test_status();

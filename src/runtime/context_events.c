@@ -26,6 +26,10 @@ static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int 
 {
 	struct context *context = argument;
 
+	if (!detour_wants(context, peer, lane, again)) {
+		close(fd);
+		return;
+	}
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	answered(context, peer);
@@ -541,6 +545,7 @@ const struct steward_events context_events = {
 	.lane_connected = on_lane_connected,
 	.lane_unreachable = on_lane_unreachable,
 	.rail = detour_rail,
+	.rail_late = detour_late,
 	.links = detour_links,
 	.probe_connected = on_probe_connected,
 	.probe_unreachable = on_probe_unreachable,

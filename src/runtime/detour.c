@@ -18,9 +18,9 @@
 
 /* ---- pure ---- */
 
-void detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out)
+uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, good = 0;
 
 	for (uint32_t rail = 0; rail < rails; rail++) {
 		uint32_t at = count++;
@@ -36,7 +36,9 @@ void detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_
 			out[at] = (uint8_t)other;
 		}
 		out[at] = (uint8_t)rail;
+		good += !(bad >> rail & 1) && weights[rail] > 0;
 	}
+	return good;
 }
 
 /* ---- names ---- */
@@ -337,9 +339,22 @@ uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t atte
 
 	if (!context->detour.lanes || !atomic_load(&context->gauge.settled))
 		return (preferred + attempt) % context->rails.count;
-	detour_order(context->gauge.weights, context->rails.count, *bits_of(context, context->detour.bad, peer) | context->detour.down,
-	             preferred, order);
-	return order[attempt % context->rails.count];
+	uint32_t bad = *bits_of(context, context->detour.bad, peer) | context->detour.down;
+	uint32_t good = detour_order(context->gauge.weights, context->rails.count, bad, preferred, order);
+	return order[attempt % (attempt < 2 * good ? good : context->rails.count)];
+}
+
+void detour_late(void *argument, uint32_t peer, uint32_t rail)
+{
+	struct context *context = argument;
+
+	if (context->detour.lanes && rail < context->rails.count)
+		*bits_of(context, context->detour.bad, peer) |= (uint8_t)(1u << rail);
+}
+
+bool detour_wants(const struct context *context, uint32_t peer, uint32_t lane, bool again)
+{
+	return again || !context->detour.lanes || !lane_of(context, peer, lane)->is_made;
 }
 
 void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)
@@ -354,7 +369,7 @@ void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uin
 	if (again && at->was_reset)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, although it is there; another one "
 		          "has taken its place", lane, context_rank_text(context, peer, who));
-	*at = (struct detour_lane){.rail = rail < context->rails.count ? (uint8_t)rail : DETOUR_NONE, .tries = at->tries};
+	*at = (struct detour_lane){.rail = rail < context->rails.count ? (uint8_t)rail : DETOUR_NONE, .is_made = true, .tries = at->tries};
 	if (rail < context->rails.count) {
 		*bits_of(context, detour->bad, peer) &= (uint8_t)~(1u << rail);
 		*bits_of(context, detour->told, peer) &= (uint8_t)~(1u << rail);
@@ -388,8 +403,9 @@ bool detour_message(struct context *context, uint32_t peer, const struct control
 {
 	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
 		return false;
+	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
 	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
-	    !detour_has_given_up(context, peer, (uint32_t)msg->sequence)) {
+	    lane_of(context, peer, (uint32_t)msg->sequence)->is_made && !detour_has_given_up(context, peer, (uint32_t)msg->sequence)) {
 		lane_of(context, peer, (uint32_t)msg->sequence)->was_reset = true;
 		move_lane(context, peer, (uint32_t)msg->sequence);
 	}

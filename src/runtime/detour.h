@@ -30,6 +30,7 @@ struct context;
 /* The connection of a lane to a rank. */
 struct detour_lane {
 	uint8_t rail;
+	bool is_made;      /* there is one                                            */
 	bool moves;        /* another one is being made                               */
 	bool is_stuck;
 	bool is_severed;   /* it is to be replaced, on whatever rail                   */
@@ -55,6 +56,10 @@ void detour_close(struct context *context); /* accepts a zeroed context */
 
 /* The steward's events; argument: the context. */
 uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt);
+/* A connection was not made there in time: others are tried first from now on. */
+void detour_late(void *argument, uint32_t peer, uint32_t rail);
+/* One that was given up before it was proved may come after the one that took its place: that is not wanted any more. */
+bool detour_wants(const struct context *context, uint32_t peer, uint32_t lane, bool again);
 void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again);
 void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, const struct error *why);
 void detour_links(void *argument);
@@ -68,7 +73,7 @@ void detour_dial(struct context *context, uint32_t peer, uint32_t lane);
 /* Was it replaced again and again, and nothing gets through all the same? Then it is left where it is. */
 bool detour_has_given_up(const struct context *context, uint32_t peer, uint32_t lane);
 
-/* Pure: in which order rails are tried. Those that are good, the preferred one first, then by weight; then the others. */
-void detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out);
+/* Pure: in which order rails are tried. Those that are good, the preferred one first, then by weight; then the others. Returns how many are good. */
+uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out);
 
 #endif

@@ -143,6 +143,18 @@ static void dial_local(struct link *link, const struct card *card)
 		connect_to(link, (struct sockaddr *)&name, length);
 }
 
+void link_abandon(struct link *link)
+{
+	struct linger at_once = {.l_onoff = 1};
+
+	/* The other end may take it for proved, and its orderly end for that of the rank: so it is reset. */
+	if (link->fd >= 0 && !link->local)
+		(void)setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+}
+
 void link_dial(struct link *link, const struct link_ways *ways)
 {
 	const struct card *card = &ways->roster->cards[link->peer];
@@ -157,7 +169,7 @@ void link_dial(struct link *link, const struct link_ways *ways)
 	if (link->purpose == HELLO_PROBE)
 		link->attempts = 0; /* one way only */
 	link->began_ns = clock_now_ns();
-	link->connect_ns = link->began_ns + (link->rotates ? ways->hurry_ns : CONNECT_PATIENCE);
+	link->connect_ns = link->began_ns + (link->rotates ? ways->hurry_ns * (1 + link->attempts / ways->rails->count) : CONNECT_PATIENCE);
 	uint32_t attempt = link->rotates ? 0 : link->attempts;
 	link->attempts++;
 	link->is_reported = false;
@@ -352,7 +364,10 @@ uint64_t link_due(const struct link *link, const struct link_ways *ways)
 		return link->retry_ns;
 	if (link->state == LINK_DOOR && link->retry_ns > 0)
 		return link->retry_ns;
-	if (link->state == LINK_CONNECTING && has_other_ways && link->connect_ns < due)
+	/* A rail may die before its end is proved as well. To a check it is enough that a kernel answers. */
+	bool is_in_a_hurry = has_other_ways &&
+	                     (link->state == LINK_CONNECTING || (link->state == LINK_SHAKING && link->rotates && !link->is_check));
+	if (is_in_a_hurry && link->connect_ns < due)
 		due = link->connect_ns;
 	if (link->state == LINK_HANDING && link->retry_ns > 0 && link->retry_ns < due)
 		due = link->retry_ns;

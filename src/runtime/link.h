@@ -58,7 +58,7 @@ struct link {
 	struct tcp_patience patience;
 	uint64_t deadline_ns;   /* until it must be proved                             */
 	uint64_t began_ns;      /* this attempt                                        */
-	uint64_t connect_ns;    /* until it must be connected                          */
+	uint64_t connect_ns;    /* until it must be connected, and proved if it rotates */
 	uint64_t retry_ns;
 	uint64_t dialled_ns;    /* for the first time                                  */
 	uint32_t attempts;
@@ -84,9 +84,11 @@ struct link_ways {
 	const struct interfaces *own;
 	uint32_t self;
 	uint32_t segment_bytes; /* of TCP; 0: the kernel's choice */
-	uint64_t hurry_ns;      /* for one attempt of a connection that rotates */
+	uint64_t hurry_ns;      /* for one attempt of a connection that rotates: more each time that all rails were tried */
 };
 
+/* Closes one that was dialled in vain. */
+void link_abandon(struct link *link);
 /* Dials: the attempt's address, or the Unix socket of the rank. state and err are set. */
 void link_dial(struct link *link, const struct link_ways *ways);
 /* What was accepted on an interface leaves through it: two interfaces in one network would not do that by themselves. */

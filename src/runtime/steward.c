@@ -82,12 +82,15 @@ static void dial_failed(struct steward *steward, struct link *link)
 	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now) ||
 	                check_is_refused(steward, link);
 
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
+	link_abandon(link);
+	if (link->rotates && link->err.status == ESP_ETIMEOUT)
+		steward->config.events->rail_late(steward->config.context, link->peer, link->rail);
 	if (!for_good) {
 		uint64_t wait = backoff_next_ns(&link->backoff);
 
+		/* The other end may have taken it for made, and have sent on it what will never be here: what comes now is to replace that. */
+		if (link->purpose == HELLO_LANE && steward->config.replaces)
+			link->purpose = HELLO_AGAIN;
 		link->state = LINK_WAITING;
 		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
 		return;
@@ -219,9 +222,8 @@ struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello
 	link->purpose = (uint8_t)purpose;
 	link->lane = lane;
 	link->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % steward->config.rails->count : ROUTE_ANY;
-	link->rotates = steward->config.rails->count > 1 && (purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
-	if (purpose == HELLO_LANE && steward->config.rails->count > 1)
-		link->rail = steward->config.events->rail(steward->config.context, peer, lane, 0);
+	link->rotates = steward->config.rails->count > 1 &&
+	                (purpose == HELLO_LANE || purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
 	link->dialled_ns = clock_now_ns();
 	link->deadline_ns = link->dialled_ns + patience_ns;
 	backoff_init(&link->backoff, rng_next(&steward->rng));

@@ -33,6 +33,8 @@ struct steward_events {
 	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
 	/* Which rail a connection takes, if there are several. */
 	uint32_t (*rail)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
+	/* It was not made there in time. */
+	void (*rail_late)(void *context, uint32_t peer, uint32_t rail);
 	/* A connection to measure a rail with; takes the descriptor. dialled: by steward_dial_probe(), which may also be in vain. */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
