@@ -3,6 +3,8 @@
 Where the cores of a virtual machine lie is its host's business, and changes every now and then. Which contestant happens to run
 meanwhile is chance, and a median of a few starts does not even that out: what is in caches takes two to five times as long.
 """
+import os
+import pathlib
 import subprocess
 import time
 
@@ -46,3 +48,14 @@ class Cores:
             return "more than two"
         return (f"a cache line takes {self.least:.0f} ns there and back when they are near; {self.repeated} starts were repeated because they were not, "
                 f"{self.kept} count all the same")
+
+
+def find_cores(folder):
+    """The cores of this machine; what measures them is compiled into the folder."""
+    if len(os.sched_getaffinity(0)) != 2:
+        return Cores(None)
+    source, program = pathlib.Path(__file__).with_name("cores.c"), pathlib.Path(folder) / "cores"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    if not program.exists() or program.stat().st_mtime <= source.stat().st_mtime:
+        subprocess.run(["gcc", "-std=gnu11", "-O2", "-pthread", source, "-o", program], check=True)
+    return Cores(program)

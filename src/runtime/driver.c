@@ -51,6 +51,7 @@ static enum esp_status open_transports(struct driver *driver, struct error *err)
 			.lane = driver->number,
 			.peers = context->size,
 			.peer_of = context->rank_of,
+			.is_crowded = context->crowded,
 		};
 
 		status = shm_open_lane(&config, &lane_user, lane_port(driver->lane, PORT_SHM), &driver->shm, err);

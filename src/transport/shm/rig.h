@@ -25,6 +25,7 @@ struct rig_inbox {
 	uint32_t count;     /* offers                        */
 	uint32_t consumed;  /* the answer                    */
 	uint32_t pulled;    /* by all, before the last offer */
+	uint32_t sent;      /* to all, and known to be consumed, before it */
 	struct transport_message last;
 };
 
@@ -121,9 +122,11 @@ static enum esp_status rig_offer(void *context, uint32_t number, const struct tr
 	struct rig_inbox *inbox = &user->inbox[rig_local(number)][message->channel];
 	inbox->count++;
 	inbox->last = *message;
-	inbox->pulled = 0;
-	for (uint32_t i = 0; i < RIG_RANKS; i++)
+	inbox->pulled = inbox->sent = 0;
+	for (uint32_t i = 0; i < RIG_RANKS; i++) {
 		inbox->pulled += user->pulled[i];
+		inbox->sent += user->sent[i];
+	}
 	if (user->consumes)
 		inbox->consumed = message->index + 1;
 	return ESP_OK;

@@ -127,6 +127,8 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
 	shm->layout = &config->segment->layout;
 	shm->lane = config->lane;
 	shm->self = config->segment->config.self;
+	shm->is_crowded = config->is_crowded;
+	shm->is_only_lane = config->segment->config.lanes == 1;
 	shm->peer_count = config->segment->config.peers;
 	shm->user_peers = config->peers;
 	shm->doze = segment_at(shm->segment, layout_doze(shm->layout, shm->lane));
@@ -312,6 +314,14 @@ static void pull(struct shm *shm)
 
 void shm_hand_over(struct shm *shm)
 {
+	/*
+	 * What they have consumed makes room for more: without it ranks send a window at a time, and wait for each other in between (two ranks
+	 * on two cores took 1.5 times as long for 100 MiB). Where a rank has several lanes the others work meanwhile, and there is nothing to gain.
+	 */
+	for (uint32_t i = 0; i < shm->peer_count && shm->is_only_lane && !shm->has_ended; i++) {
+		if (shm->peers[i].flows.sending)
+			peer_settle(shm, &shm->peers[i]);
+	}
 	if (!shm->has_ended)
 		pull(shm);
 	for (uint32_t i = 0; i < shm->peer_count && !shm->has_ended; i++) {

@@ -34,6 +34,7 @@ struct shm_config {
 	uint32_t lane;
 	uint32_t peers;          /* as the user numbers them                                           */
 	const uint32_t *peer_of; /* by number in the segment: the user's number of that peer; copied   */
+	bool is_crowded;         /* ranks share cores: who is waited for may not be running            */
 };
 
 /*

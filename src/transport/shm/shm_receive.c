@@ -9,8 +9,9 @@
 /* Descriptors of one peer in a turn, so that all get theirs. */
 #define TAKE_MOST 64u
 /*
- * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is summed (two ranks with
- * 256 KiB or 1 MiB took twice as long). Not if what they sent are copies: so are ours then, and the more slots are taken the fewer are in a cache.
+ * Before so much is read, peers get what there is for them: else they would wait until all that lies in the ring is summed, and we for them after
+ * that (two ranks with 256 KiB or 1 MiB took twice as long). Copies, where ranks share cores, are an exception: most of those that wait do
+ * not run anyway, and the more slots are taken the fewer are in a cache.
  */
 #define HAND_OVER_BYTES (16u << 10)
 
@@ -173,7 +174,7 @@ void peer_receive(struct shm *shm, struct peer *peer)
 			break;
 		peer->from_position++;
 		shm->moved++;
-		if (note.kind == RING_HEAP && note.bytes >= HAND_OVER_BYTES) {
+		if (note.bytes >= HAND_OVER_BYTES && (note.kind == RING_HEAP || !shm->is_crowded)) {
 			shm_hand_over(shm);
 			if (shm->has_ended || peer->is_lost)
 				return;

@@ -56,6 +56,8 @@ struct shm {
 	_Atomic uint32_t *doze; /* ours */
 	bool has_ended;         /* the user has failed: nothing is done any more */
 	bool tells;             /* somebody has something to be told             */
+	bool is_crowded;        /* ranks share cores                             */
+	bool is_only_lane;      /* nobody else works for the rank while we wait  */
 	unsigned moved;         /* in this call of shm_poll()                    */
 	uint32_t stamps;        /* given out                                     */
 	struct slots slots;

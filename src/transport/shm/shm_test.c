@@ -80,17 +80,20 @@ static void offered(void)
 }
 
 /*
- * Before a large message that lies where it was is read, the others get what there is for them, and its sender is told what was
- * consumed so far. Before copies and small ones they do not.
+ * Before a large message is read the others get what there is for them, and its sender is told what was consumed so far. Not before
+ * small ones, nor, where ranks share cores, before copies.
  */
 static void handed_over(void)
 {
 	static const struct {
 		uint32_t bytes;
-		bool lent, hands_over;
-	} cases[] = {{RIG_SLOT_BYTES, true, true}, {RIG_SLOT_BYTES, false, false}, {100, true, false}};
+		bool lent, is_crowded, hands_over;
+	} cases[] = {
+		{RIG_SLOT_BYTES, true, false, true}, {RIG_SLOT_BYTES, false, false, true}, {100, true, false, false}, {100, false, false, false},
+		{RIG_SLOT_BYTES, true, true, true}, {RIG_SLOT_BYTES, false, true, false},
+	};
 
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rig *rig = rig_open(8, false);
 		struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
 		uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *own = calloc(1, RIG_SLOT_BYTES), data[10] = {0};
@@ -98,6 +101,7 @@ static void handed_over(void)
 
 		CHECK(memory && own);
 		b->user.consumes = true;
+		b->shm->is_crowded = cases[i].is_crowded;
 		for (uint32_t k = 0; k < 2; k++)
 			rig_send(a, B, (struct transport_message){.channel = 1, .index = k, .bytes = cases[i].bytes, .data = from});
 		shm_poll(a->shm);
@@ -111,6 +115,29 @@ static void handed_over(void)
 		CHECK(a->user.sent[B] == 2 && a->shm->slots.taken == 0);
 		rig_close(rig);
 		free(own);
+	}
+}
+
+/* A rank with one lane sees before the next large message what of its own was consumed, so that it can send more; one with others after all of them. */
+static void consumed_meanwhile(void)
+{
+	for (int is_only = 0; is_only < 2; is_only++) {
+		struct rig *rig = rig_open(8, false);
+		struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+		uint8_t *memory = segment_alloc(a->segment, RIG_SLOT_BYTES), *own = segment_alloc(b->segment, RIG_SLOT_BYTES);
+
+		CHECK(memory && own);
+		a->user.consumes = true;
+		b->shm->is_only_lane = is_only;
+		rig_send(b, A, (struct transport_message){.channel = 2, .index = 0, .bytes = RIG_SLOT_BYTES, .data = own});
+		shm_poll(b->shm);
+		rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = RIG_SLOT_BYTES, .data = memory});
+		shm_poll(a->shm); /* which consumes what b has sent, too */
+		CHECK_U64(b->user.sent[A], 0);
+		shm_poll(b->shm);
+		CHECK_U64(b->user.sent[A], 1);
+		CHECK_U64(inbox(rig, B, A, 1)->sent, is_only);
+		rig_close(rig);
 	}
 }
 
@@ -496,6 +523,7 @@ int main(void)
 	copied();
 	offered();
 	handed_over();
+	consumed_meanwhile();
 	without_data();
 	shared();
 	slots_are_few();
