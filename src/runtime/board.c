@@ -79,6 +79,9 @@ void board_close(struct board *board)
 {
 	if (!board)
 		return;
+	/* Whoever has slept over it and still reads notices that it reads what is not there any more: see is_pinned(). */
+	for (uint32_t c = 0; c < 2 && board->own[0]; c++)
+		atomic_store(&board->own[c]->sequence, 0);
 	if (board->own[0])
 		segment_board_clear(board->segment, board->channel, board->cell_bytes);
 	free(board->cells);
@@ -163,6 +166,44 @@ static bool is_raised(const struct board *board, uint32_t member, bool has_summe
 	return atomic_load_explicit(number_of(board, member, has_summed), memory_order_acquire) >= board->sequence;
 }
 
+/* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
+static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *out)
+{
+	uint8_t bytes[CALL_NOTE_BYTES];
+
+	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) == 0)
+		return false;
+	memcpy(bytes, (const uint8_t *)cell + NOTE_AT, sizeof(bytes));
+	uint32_t digest = cell->digest;
+	call_note_decode(bytes, out);
+	return digest == (call_note_digest(out) ^ mark);
+}
+
+/*
+ * Is what a member had pinned still there? To be asked after it was read. A member that waits for us for too long gives us up, and its
+ * board is cleared and becomes that of another group: if we were stopped just then, we have read that.
+ */
+static bool is_pinned(const struct board *board, uint32_t member)
+{
+	uint32_t place = board->sequence % 2;
+	const struct cell *cell = board->cells[member][place];
+
+	atomic_thread_fence(memory_order_acquire); /* what was read was read before */
+	return atomic_load_explicit(&cell->sequence, memory_order_relaxed) == board->sequence && cell->digest == board->digests[place];
+}
+
+/* The same of some of them. False: there is nothing more to come of this call; it waits until that is known. */
+static bool were_pinned(const struct board *board, struct board_call *op, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++) {
+		if (i != board->rank && !is_pinned(board, i)) {
+			op->seen = op->waits_for = i;
+			return false;
+		}
+	}
+	return true;
+}
+
 static enum esp_status compare(struct board *board, uint32_t member, struct call_note *out_mine, struct call_note *out_other)
 {
 	uint32_t place = board->sequence % 2;
@@ -171,7 +212,8 @@ static enum esp_status compare(struct board *board, uint32_t member, struct call
 	if (cell->digest == board->digests[place])
 		return ESP_OK;
 	*out_mine = board->notes[place];
-	call_note_decode((const uint8_t *)cell + NOTE_AT, out_other);
+	if (!read_note(cell, board->mark, out_other)) /* of another group */
+		return ESP_PENDING;
 	return ESP_EMISMATCH;
 }
 
@@ -220,9 +262,12 @@ static void copy_from(struct board *board, const struct call *call, uint32_t mem
 		memmove((uint8_t *)call->out + to, pinned_data(cell, board_bytes(call, board->size)) + from, call->block_bytes);
 }
 
-static void work_out(struct board *board, const struct call *call)
+/* False: somebody took away what was read meanwhile. */
+static bool work_out(struct board *board, struct board_call *op)
 {
+	const struct call *call = op->call;
 	uint64_t block = call->block_bytes;
+	uint32_t first = 0, end = board->size; /* those who are read from */
 
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
@@ -231,19 +276,22 @@ static void work_out(struct board *board, const struct call *call)
 	case PLAN_REDUCE:
 		if (board->rank == call->root)
 			fold_all(board, call, 0, block, call->out);
+		else
+			end = 0;
 		break;
 	case PLAN_REDUCE_SCATTER:
 		fold_all(board, call, board->rank * block, block, call->out);
 		break;
 	case PLAN_BROADCAST:
-		copy_from(board, call, call->root, 0, 0);
-		break;
 	case PLAN_SCATTER:
-		copy_from(board, call, call->root, board->rank * block, 0);
+		copy_from(board, call, call->root, call->collective == PLAN_SCATTER ? board->rank * block : 0, 0);
+		first = call->root;
+		end = first + 1;
 		break;
 	case PLAN_GATHER:
 		for (uint32_t i = 0; board->rank == call->root && i < board->size; i++)
 			copy_from(board, call, i, 0, i * block);
+		end = board->rank == call->root ? board->size : 0;
 		break;
 	case PLAN_ALLGATHER:
 		for (uint32_t i = 0; i < board->size; i++)
@@ -254,8 +302,10 @@ static void work_out(struct board *board, const struct call *call)
 			copy_from(board, call, i, board->rank * block, i * block);
 		break;
 	case PLAN_BARRIER:
+		end = 0;
 		break;
 	}
+	return were_pinned(board, op, first, end);
 }
 
 /* ---- two rounds ---- */
@@ -274,9 +324,10 @@ static struct slice slice_of(const struct call *call, uint32_t size, uint32_t me
 	return (struct slice){at, call->block_bytes - at < each ? call->block_bytes - at : each};
 }
 
-/* Sums our slice, piece by piece, and shows it in the place of what we had pinned there. */
-static void sum_slice(struct board *board, const struct call *call)
+/* Sums our slice, piece by piece, and shows it in the place of what we had pinned there. False: somebody took away what was read meanwhile. */
+static bool sum_slice(struct board *board, struct board_call *op)
 {
+	const struct call *call = op->call;
 	struct slice slice = slice_of(call, board->size, board->rank);
 	struct cell *own = board->own[board->sequence % 2];
 	uint8_t *place = (uint8_t *)(uintptr_t)pinned_data(own, board_bytes(call, board->size));
@@ -288,7 +339,10 @@ static void sum_slice(struct board *board, const struct call *call)
 		fold_all(board, call, at, bytes, sum);
 		memcpy(place + at, sum, bytes);
 	}
+	if (!were_pinned(board, op, 0, board->size))
+		return false;
 	publish(board, (_Atomic uint64_t *)(void *)((uint8_t *)own + SUMMED_AT));
+	return true;
 }
 
 /* Copies the slices that are ready, ours first; op->seen is how far we are. */
@@ -309,6 +363,8 @@ static enum esp_status collect_slices(struct board *board, struct board_call *op
 		if (slice.bytes > 0)
 			memcpy((uint8_t *)call->out + slice.at,
 			       pinned_data(board->cells[member][board->sequence % 2], pinned) + slice.at, slice.bytes);
+		if (member != board->rank && !is_pinned(board, member))
+			return ESP_PENDING;
 	}
 	return ESP_OK;
 }
@@ -334,12 +390,11 @@ enum esp_status board_go_on(struct board *board, struct board_call *op, struct c
 
 	if (status != ESP_OK)
 		return status;
-	if (op->rounds < 2) {
-		work_out(board, op->call);
-		return ESP_OK;
-	}
+	if (op->rounds < 2)
+		return work_out(board, op) ? ESP_OK : ESP_PENDING;
 	if (!op->has_summed) {
-		sum_slice(board, op->call);
+		if (!sum_slice(board, op))
+			return ESP_PENDING;
 		op->has_summed = true;
 		op->seen = 0;
 	}
@@ -375,19 +430,6 @@ void board_step_aside(struct board *board, const struct board_call *op)
 	CPU_CLR((size_t)core, &others);
 	if (sched_setaffinity(0, sizeof(others), &others) == 0)
 		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
-}
-
-/* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
-static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *out)
-{
-	uint8_t bytes[CALL_NOTE_BYTES];
-
-	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) == 0)
-		return false;
-	memcpy(bytes, (const uint8_t *)cell + NOTE_AT, sizeof(bytes));
-	uint32_t digest = cell->digest;
-	call_note_decode(bytes, out);
-	return digest == (call_note_digest(out) ^ mark);
 }
 
 bool board_other(const struct board *board, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
