@@ -1,6 +1,8 @@
 /*
  * sim_discover_best.c - espalier sim discover best: what was found against every balanced grouping there is.
  */
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,11 +40,12 @@ static enum esp_status print_table(const struct given *given)
 	double found = 0, root = 0, truth = 0, flat = 0, most = 0;
 	struct table table;
 
+	assert(given->results);
 	table_init(&table, headers);
 	for (uint64_t i = 0; i < given->cases; i++) {
 		const struct best_result *it = &given->results[i];
 
-		table_cell(&table, "%llu", (unsigned long long)(given->common.seed + i));
+		table_cell(&table, "%" PRIu64, given->common.seed + i);
 		table_cell(&table, "%u", it->racks);
 		table_cell(&table, "%u", it->groupings);
 		table_cell(&table, "%.2f", 1e3 * it->best);
@@ -75,6 +78,7 @@ static enum esp_status print_json(const struct given *given)
 	sim_discover_json_find(&given->common, &json);
 	json_key(&json, "cases");
 	json_array_begin(&json);
+	assert(given->results);
 	for (uint64_t i = 0; i < given->cases; i++) {
 		const struct best_result *it = &given->results[i];
 
