@@ -265,8 +265,8 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 		.log = grow->log,
 		.log_context = grow->log_context,
 	};
-	if (status == ESP_OK)
-		status = context_open(&options, &grown, failure);
+	if (status == ESP_OK && context_open(&options, &grown, failure) != ESP_OK)
+		grown = NULL; /* which is the vote against */
 	status = grow_end(&elder, grown, patience, failure);
 	if (status == ESP_OK)
 		*out = grown;

@@ -140,7 +140,7 @@ enum esp_status grow_end(const struct elder *elder, struct context *grown, uint6
 		clip(mine.text, sizeof(mine.text), "%s", failure->text);
 	enum esp_status status = all ? hold_vote(group, &mine, all, patience_ns, &voting)
 	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	bool is_counted = status == ESP_OK;
+	bool is_counted = all && status == ESP_OK;
 	if (is_counted)
 		status = count(all, group->size, &voting);
 	free(all);
