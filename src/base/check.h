@@ -131,6 +131,13 @@ static uint64_t test_option(int argc, char **argv, const char *name, uint64_t ot
 	return test_option_among(argc, argv, names, name, otherwise);
 }
 
+/* For what is to be the same in every run, to the last bit of a double. Structs: zeroed before they are filled in, as they have gaps. */
+__attribute__((unused))
+static bool test_same_bits(const void *a, const void *b, size_t bytes)
+{
+	return memcmp(a, b, bytes) == 0;
+}
+
 /* The number after --seed, or otherwise; printed, so that it stands in the output of a failure. */
 __attribute__((unused))
 static uint64_t test_seed(int argc, char **argv, uint64_t otherwise)

@@ -1,5 +1,6 @@
 #include "sim/discover_best.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- all balanced groupings ---- */
@@ -130,6 +131,7 @@ static enum esp_status compare(struct search *search, const struct discovered *f
 		status = seconds_by(search, racks, &out->truth, err);
 	if (status != ESP_OK)
 		return status;
+	assert(search->seconds);
 	out->flat = search->seconds[0];
 	out->groupings = search->count;
 	out->best_groups = search->best_groups;

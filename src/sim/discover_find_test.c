@@ -135,12 +135,12 @@ static void test_each(void)
 static void test_best(void)
 {
 	struct best_config config = {.spec = racks_of_four(2), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .chunk_bytes = 128 << 10, .seed = 4};
-	struct best_result result, again;
+	struct best_result result = {0}, again = {0};
 	struct error err = {0};
 
 	config.spec.machines = 6; /* of eight hosts */
 	CHECK_MSG(best_run(&config, &result, &err) == ESP_OK, "%s", err.text);
-	CHECK(best_run(&config, &again, &err) == ESP_OK && memcmp(&result, &again, sizeof result) == 0);
+	CHECK(best_run(&config, &again, &err) == ESP_OK && test_same_bits(&result, &again, sizeof result));
 	CHECK_U64(result.groupings, 1 + 10 + 15 + 45 + 15); /* flat; 2, 3, 4, 5 groups */
 	CHECK(result.best <= result.flat && result.best <= result.median && result.median <= result.worst);
 	CHECK(result.beaten >= 0 && result.beaten <= 1 && result.chosen > 0 && result.root > 0 && result.truth > 0);
@@ -165,7 +165,7 @@ static void test_speed(void)
 	struct error err = {0};
 
 	CHECK_MSG(speed_run(&config, &result, &err) == ESP_OK, "%s", err.text);
-	CHECK(speed_run(&config, &again, &err) == ESP_OK && memcmp(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS) == 0);
+	CHECK(speed_run(&config, &again, &err) == ESP_OK && test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
 	CHECK(result.groups[SPEED_TRUTH] == 3 && result.ami[SPEED_TRUTH] == 1 && isnan(result.ami[SPEED_FLAT]));
 	CHECK(result.groups[SPEED_ROOT] == 3 && result.ami[SPEED_ROOT] > result.ami[SPEED_RANDOM]);
 	CHECK(result.summary[SPEED_ROOT].mean < result.summary[SPEED_RANDOM].mean);

@@ -1,5 +1,6 @@
 #include "sim/reading.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "sim/chance.h"
@@ -64,6 +65,7 @@ static void noise_begin(struct noise *noise, const struct region *region, uint64
 {
 	struct rng rng;
 
+	assert(noise->startup && noise->hot);
 	chance_init(&rng, seed, PURPOSE_HOSTS);
 	for (uint32_t i = 0; i < region->spec.machines; i++) {
 		bool alone = noise->kind == READING_STARTUP;

@@ -1,5 +1,6 @@
 #include "sim/region.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static void allocate_packed(const struct region_spec *spec, struct rng *rng, uin
 {
 	uint32_t racks = spec->count[REGION_RACK];
 
+	assert(racks > 0);
 	for (uint32_t i = 0; i < racks; i++)
 		order[i] = i;
 	shuffle(order, racks, rng);

@@ -18,9 +18,9 @@ enum esp_status tuned_init(struct tuned *tuned, const uint32_t *group_of, uint32
 		.busy = calloc(pairs, sizeof(*tuned->busy)),
 	};
 	enum esp_status status = ESP_OK;
-	if (!tuned->group_of || !tuned->nodes || !tuned->bytes || !tuned->busy)
+	if (!tuned->group_of || !tuned->nodes || !tuned->bytes || !tuned->busy) {
 		status = error_set(err, ESP_ENOMEM, "no memory to tune %u machines", machines);
-	if (status == ESP_OK) {
+	} else {
 		memcpy(tuned->group_of, group_of, machines * sizeof(*group_of));
 		status = tuner_init(&tuned->tuner, group_of, machines, err);
 	}

@@ -1,5 +1,6 @@
 #include "tune/quick.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ enum esp_status tune_quick(struct plan_masters *masters, const uint64_t *rates, 
 		if (rates[i] == 0 || (cross && cross[i] == 0))
 			return ESP_EINVAL;
 	}
+	assert(most > 0);
 	loads = calloc(most, sizeof(*loads));
 	weights = calloc(masters->groups, sizeof(*weights));
 	if (loads && weights)
