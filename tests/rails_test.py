@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -132,6 +133,47 @@ def path_is_cut_before_it_is_used(rail, *rules):
         assert any(re.search(rf"goes to 10.{1 - rail}.0.2 |carries nothing|is left", err) for _, _, err in ended), ended
 
 
+def wait_for(network, host, pattern, holds=lambda found: True):
+    """Until a connection of the host looks like this, and what was found in the line holds."""
+    while True:
+        words = network.run(host, "ss", "-HtniO", "state", "established", stdout=subprocess.PIPE).stdout.decode()
+        found = re.search(pattern, words)
+        if found and holds(found):
+            return
+        time.sleep(0.002)
+
+
+def rank_is_stopped_in_a_handshake():
+    """
+    The listener takes a connection for made when it has sent the last word, and goes on with data. Who waits for that word, and is stopped
+    when it comes, is late: that is no rail's fault, and what its kernel has taken meanwhile is not lost.
+    """
+    with hosts("abc") as network:
+        # A kernel that takes much for a process that does not read; one that has room for little, so that its process lets go of what has arrived.
+        network.run("a", "sh", "-c", "echo 4096 4194304 6291456 > /proc/sys/net/ipv4/tcp_rmem")
+        network.run("c", "sh", "-c", "echo 4096 16384 65536 > /proc/sys/net/ipv4/tcp_wmem")
+        job = Job(network, "abc", is_held=True, liveness_ms=8000, rail_weights="1:20")
+        with network.firewall("a", "iifname eth1 meta length > 130 drop"):
+            job.begin()
+            wait_for(network, "c", r"10\.1\.0\.3\S*\s+\S*10\.1\.0\.1\S* .*unacked:")
+            job.ranks[0].send_signal(signal.SIGSTOP)
+        wait_for(network, "a", r"10\.1\.0\.1\S*\s+\S*10\.1\.0\.3\S* .*lastsnd:(\d+)", lambda found: int(found.group(1)) > 2000)
+        job.ranks[0].send_signal(signal.SIGCONT)
+        job.at_work("a", 0)
+        ended = job.end()
+        check_right(ended)
+        assert not any("is left" in err or "carries nothing" in err for _, _, err in ended), ended
+
+
+def no_rail_lets_data_in():
+    """Connections for data cannot be made at all: an error that says so, and where it was tried."""
+    with hosts("ab") as network:
+        job = Job(network, "ab", is_held=True, liveness_ms=4000, join_seconds=8)
+        with network.firewall("b", "tcp flags & (syn | ack) == syn drop"):
+            job.begin()
+            check_error(job.wait(), r"rank 1 on b cannot be reached: no answer to 10\.[01]\.0\.2 port \d+ through eth[01]")
+
+
 def link_is_down(rail, host):
     """The kernel of one host knows at once, the others are told by it. So soon that only that can be the reason."""
     with hosts("abc") as network:
@@ -247,6 +289,8 @@ def main():
     netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 drop")
     netns.timed(path_is_cut_before_it_is_used, 0, "iifname eth0 drop")
     netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 meta length > 130 drop")  # a listener's last word is 120 bytes
+    netns.timed(rank_is_stopped_in_a_handshake)
+    netns.timed(no_rail_lets_data_in)
     for rail, host in (1, "a"), (0, "b"), (1, "c"):
         netns.timed(link_is_down, rail, host)
     netns.timed(idle_connections)

@@ -26,10 +26,6 @@ static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int 
 {
 	struct context *context = argument;
 
-	if (!detour_wants(context, peer, lane, again)) {
-		close(fd);
-		return;
-	}
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	answered(context, peer);
@@ -43,7 +39,7 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bo
 	struct context *context = argument;
 	char who[RANK_TEXT];
 
-	if (again) {
+	if (again && detour_has_made(context, peer, lane)) {
 		detour_unreachable(context, peer, lane, why);
 		return;
 	}

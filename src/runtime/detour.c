@@ -352,9 +352,9 @@ void detour_late(void *argument, uint32_t peer, uint32_t rail)
 		*bits_of(context, context->detour.bad, peer) |= (uint8_t)(1u << rail);
 }
 
-bool detour_wants(const struct context *context, uint32_t peer, uint32_t lane, bool again)
+bool detour_has_made(const struct context *context, uint32_t peer, uint32_t lane)
 {
-	return again || !context->detour.lanes || !lane_of(context, peer, lane)->is_made;
+	return context->detour.lanes && lane_of(context, peer, lane)->is_made;
 }
 
 void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)

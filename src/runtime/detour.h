@@ -58,8 +58,8 @@ void detour_close(struct context *context); /* accepts a zeroed context */
 uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt);
 /* A connection was not made there in time: others are tried first from now on. */
 void detour_late(void *argument, uint32_t peer, uint32_t rail);
-/* One that was given up before it was proved may come after the one that took its place: that is not wanted any more. */
-bool detour_wants(const struct context *context, uint32_t peer, uint32_t lane, bool again);
+/* Has there been a connection yet, one that could be replaced? */
+bool detour_has_made(const struct context *context, uint32_t peer, uint32_t lane);
 void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again);
 void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, const struct error *why);
 void detour_links(void *argument);

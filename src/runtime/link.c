@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,6 +375,17 @@ uint64_t link_due(const struct link *link, const struct link_ways *ways)
 	if (awaits_answer(link) && link->began_ns + UNANSWERED < due)
 		due = link->began_ns + UNANSWERED;
 	return due;
+}
+
+bool link_has_news(struct link *link, const struct link_ways *ways, uint64_t now_ns)
+{
+	struct pollfd look = {.fd = link->fd, .events = link->state == LINK_CONNECTING ? POLLOUT : POLLIN};
+	bool is_dialled = link->dialled && (link->state == LINK_CONNECTING || link->state == LINK_SHAKING);
+
+	if (!is_dialled || (link->state == LINK_SHAKING && link_wants_to_write(link)) || poll(&look, 1, 0) <= 0)
+		return false;
+	link->connect_ns = now_ns + ways->hurry_ns;
+	return true;
 }
 
 void link_broke(struct link *link, const struct error *why)

@@ -111,6 +111,11 @@ void link_connected(struct link *link, const struct handshake_config *config);
 uint64_t link_due(const struct link *link, const struct link_ways *ways);
 /* Was it dialled over TCP, has not been answered for long, and was not reported yet? */
 bool link_is_unanswered(const struct link *link, uint64_t now_ns);
+/*
+ * Of one that is late: has it been answered all the same, and this thread had no time to look? Then it is this end that is late, which counts
+ * against no way, and it has more time.
+ */
+bool link_has_news(struct link *link, const struct link_ways *ways, uint64_t now_ns);
 /* It is over, and this is why. */
 void link_broke(struct link *link, const struct error *why);
 /* It has taken too long. */

@@ -57,8 +57,6 @@ static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose,
 {
 	const struct steward_events *events = steward->config.events;
 
-	if (purpose == HELLO_LANE)
-		steward->dialled[peer] &= ~(UINT64_C(1) << lane);
 	if (purpose == HELLO_LANE || purpose == HELLO_AGAIN)
 		events->lane_unreachable(steward->config.context, peer, lane, purpose == HELLO_AGAIN, why);
 	else if (purpose == HELLO_PROBE)
@@ -88,9 +86,6 @@ static void dial_failed(struct steward *steward, struct link *link)
 	if (!for_good) {
 		uint64_t wait = backoff_next_ns(&link->backoff);
 
-		/* The other end may have taken it for made, and have sent on it what will never be here: what comes now is to replace that. */
-		if (link->purpose == HELLO_LANE && steward->config.replaces)
-			link->purpose = HELLO_AGAIN;
 		link->state = LINK_WAITING;
 		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
 		return;
@@ -267,7 +262,12 @@ static void dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
 	if (steward->config.replaces && steward->dialled[peer] & bit)
 		return; /* the other end asks for it, and so did we */
 	steward->dialled[peer] |= bit;
-	steward_dial(steward, peer, HELLO_LANE, lane, steward->config.patience_ns);
+	/*
+	 * Where connections are replaced, the first one begins as those do that take its place: nothing is sent before each end has said what
+	 * it has. Otherwise the other end, which takes it for made first, could send what this kernel acknowledges and this thread never reads,
+	 * as it gives the attempt up.
+	 */
+	steward_dial(steward, peer, steward->config.replaces ? HELLO_AGAIN : HELLO_LANE, lane, steward->config.patience_ns);
 }
 
 static void run_errand(struct steward *steward, const struct errand *errand)
@@ -437,6 +437,10 @@ static uint64_t look_at_clock(struct steward *steward, uint64_t now)
 		}
 		if (when <= now && link->state == LINK_DOOR) {
 			newcomers_due(steward, link, now);
+			steward_turn_link(steward, link);
+			return now;
+		}
+		if (when <= now && link_has_news(link, &steward->ways, now)) {
 			steward_turn_link(steward, link);
 			return now;
 		}

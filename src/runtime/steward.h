@@ -27,9 +27,9 @@
 struct steward;
 
 struct steward_events {
-	/* A data connection; takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is. */
+	/* A data connection; takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is, if any. */
 	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
-	/* steward_dial_lane(), again: or _again(), was in vain. */
+	/* steward_dial_lane() was in vain, or, again: where connections are replaced, that or _again(). */
 	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
 	/* Which rail a connection takes, if there are several. */
 	uint32_t (*rail)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);

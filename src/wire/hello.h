@@ -43,7 +43,7 @@ enum hello_purpose {
 	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
 	HELLO_PROBE = 5,   /* how fast is this rail?         */
 	HELLO_SHELF = 6,   /* descriptors of the ranks of one host */
-	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has */
+	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has, if any */
 };
 #define HELLO_PURPOSE_LAST HELLO_AGAIN
 
