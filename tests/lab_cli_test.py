@@ -346,6 +346,30 @@ def test_killed_while_it_is_measured():
     check_nothing_left()
 
 
+def measuring():
+    """Processes that measure our lab."""
+    found = []
+    for process in processes():
+        with contextlib.suppress(OSError):
+            stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+            if "(esp-measure)" in stat and stat.rsplit(")", 1)[1].split()[1] in keepers():
+                found.append(process)
+    return found
+
+
+def test_interrupted_while_it_is_measured():
+    """When it says that nothing is left, the name is free."""
+    for _ in range(4):
+        process = subprocess.Popen([ESPALIER, "lab", "up", "--name", NAME, "--racks", "1", "--hosts", "2"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=CLEAN, text=True)
+        wait_until(measuring, "it is measured")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 128 + signal.SIGINT and out == "" and "nothing is left of the lab" in err, (out, err)
+        assert NAME not in labs()
+    check_nothing_left()
+
+
 def test_killed_keeper():
     lab("up", "--no-check", "--racks", "2", "--hosts", "1")
     lab("set", "rack0/0", "delay", "1ms", "background", "1")
@@ -488,7 +512,7 @@ def test_many_hosts():
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_while_it_is_measured,
-         test_killed_keeper, test_a_small_lab, test_relay]
+         test_interrupted_while_it_is_measured, test_killed_keeper, test_a_small_lab, test_relay]
 LONG = [test_loss_without_relay, test_job_through_faults, test_rails_and_carrier, test_check_and_rates, test_up_measures,
         test_two_labs, test_many_hosts]
 

@@ -160,6 +160,7 @@ static void fork_check(struct house *house, int fd, const struct ask *ask)
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "esp-measure");
+		close(house->listener); /* the lab's name is free when the keeper has ended, and this ends only then */
 		check(house, fd, ask);
 		_exit(0);
 	}
