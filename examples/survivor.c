@@ -40,8 +40,8 @@ static void apply(void)
 		weights[i] -= 0.01 * average[i];
 }
 
-/* Those who are left; *step: how far they all are. */
-static struct esp_group *go_on(struct esp_context *job, struct esp_group *group, uint64_t first, uint64_t *step)
+/* Those who are left; used: the number of the last call whose result is in the weights; *step: how far they all are. */
+static struct esp_group *go_on(struct esp_context *job, struct esp_group *group, uint64_t used, uint64_t *step)
 {
 	struct esp_shrink shrink = ESP_SHRINK_INIT;
 	struct esp_error error = ESP_ERROR_INIT;
@@ -49,7 +49,7 @@ static struct esp_group *go_on(struct esp_context *job, struct esp_group *group,
 
 	esp_last_error(&error);
 	must(esp_group_shrink(group, &shrink, &left));
-	if (*step > first + shrink.completed_everywhere) { /* a step that has ended well here, but not everywhere */
+	if (used > shrink.completed_everywhere) { /* a step that has ended well here, but not everywhere */
 		memcpy(weights, before, sizeof(weights));
 		--*step;
 	}
@@ -67,17 +67,18 @@ int main(void)
 	must(esp_init(NULL, &job));
 	struct esp_group *group = esp_world(job);
 	uint32_t rank = esp_rank(group), size = esp_size(group);
-	uint64_t step = 0, first = 0; /* first: the step of the group's first call */
+	uint64_t step = 0, used = 0;
 	while (step < STEPS) {
 		if ((rank == 1 && step == 20 && size > 1) || (rank == 2 && step == 40 && size > 2))
 			raise(SIGKILL); /* what may happen to anybody */
 		compute(step, rank);
 		if (esp_allreduce(group, gradient, average, COUNT, ESP_F64, ESP_AVG) == ESP_OK) {
 			apply();
+			used = esp_group_calls(group);
 			step++;
 		} else {
-			group = go_on(job, group, first, &step);
-			first = step;
+			group = go_on(job, group, used, &step);
+			used = 0; /* of the new group none */
 		}
 	}
 	double least, most, sum = 0;

@@ -285,12 +285,15 @@ ESP_API enum esp_status esp_group_error(struct esp_group *group, struct esp_erro
  */
 ESP_API enum esp_status esp_abort(struct esp_group *group, const char *reason);
 
-/* How many calls (collectives without a key) were made on the group here; the last one has this number, as in esp_error. */
+/*
+ * How many calls (collectives without a key) were made on the group here; the last one has this number, as in esp_error. Those that the
+ * library makes count too: one for esp_grow() if nobody waits, some for a group that is made.
+ */
 ESP_API uint64_t esp_group_calls(struct esp_group *group);
 
 /* ---- going on without some ---- */
 
-/* How a group was shrunk. What is zero has its default. */
+/* How a group was shrunk. What is zero has its default. Calls have the numbers that esp_group_calls() gives right after they were made. */
 struct esp_shrink {
 	size_t struct_size;
 	int64_t deadline_ns;           /* in: most time that it may take; 0: the setting deadline_seconds              */
@@ -308,6 +311,7 @@ struct esp_shrink {
  * that has not failed fails: ESP_EABORTED on the others. The old group is freed as ever, afterwards. All who get a new group get the
  * same, with the same report. A rank that dies meanwhile is left out, or fails the new group; then shrink that one. May be called again
  * if the time was too short.
+ * A launcher may end all ranks when one has died: `espalier run` does, unless --lose says how many may.
  * ESP_EEXCLUDED: the others go on without this rank, of which they had heard nothing for too long (the setting liveness_ms).
  * ESP_EQUORUM: the setting quorum asks for more than half of the group, and fewer are left. ESP_ETIMEOUT: the error names who has
  * not called. ESP_ESTATE: it was shrunk before, or another thread is in a call. shrink may be NULL.
@@ -330,7 +334,8 @@ ESP_API uint32_t esp_newcomers(struct esp_context *context);
  * Lets in whoever waits at a door of the group's ranks, `most` of them at the most (0: all). Called by all ranks of the group, in
  * order with its other calls. All join anew, in the job's next start: *out is a new context with the settings of this one, whose
  * world has the group's ranks, in their order, and behind them the newcomers, whose esp_init() returns now too. This
- * context stays as it is until esp_fini(). *out is NULL, and ESP_OK returned, if nobody waits. All members who are left get the same end,
+ * context stays as it is until esp_fini(), which also takes its memory (esp_alloc()). Nothing tells newcomers that they are new, so the first
+ * calls on a world are the same for all: broadcasts of how far rank 0 is, which was a member before, say. *out is NULL, and ESP_OK returned, if nobody waits. All members who are left get the same end,
  * whoever dies meanwhile: ESP_EPEER, and this group is to be shrunk; or ESP_OK, and if the new world has failed that one is.
  * deadline_ns: most time that joining may take; 0: the setting join_seconds. Errors as of esp_init(), and of any call.
  */
