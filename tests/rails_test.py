@@ -39,9 +39,12 @@ def hosts(names):
 
 
 class Job:
-    """The program on some hosts, from its start until it is at work on both rails; is_held: until it may make its first call."""
+    """
+    The program on some hosts, from its start until it is at work on both rails; is_held: until it may make its first call; joins: it has
+    only just been started.
+    """
 
-    def __init__(self, network, ranks, *words, is_held=False, **settings):
+    def __init__(self, network, ranks, *words, is_held=False, joins=False, **settings):
         self.network = network
         self.file = os.path.join(network.folder.name, "over")
         with contextlib.suppress(FileNotFoundError):
@@ -50,6 +53,8 @@ class Job:
             words = (0, self.file + ".begin")
         self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
                                    **{"log": "info", "rail_weights": "1:1", **settings})
+        if joins:
+            return
         if is_held:
             self.heard = [self.hear(rank, "ready") for rank in self.ranks]
             return
@@ -174,6 +179,28 @@ def no_rail_lets_data_in():
             check_error(job.wait(), r"rank 1 on b cannot be reached: no answer to 10\.[01]\.0\.2 port \d+ through eth[01]")
 
 
+def rail_loses_data_when_it_is_measured(rail):
+    """The other one is measured all the same, however long that has taken."""
+    with hosts("ab") as network, network.firewall("b", f"iifname eth{rail} meta length > 1000 drop"):
+        job = Job(network, "ab", is_held=True, rail_weights=None, liveness_ms=10000)
+        job.begin()
+        job.at_work("a", 1 - rail)
+        check_right(job.end())
+        assert any(f"through eth{rail}, but data does not arrive there" in heard for heard in job.heard), job.heard
+
+
+def rail_dies_while_the_other_is_measured():
+    """It is the one that ranks talk to each other on, and is left for the other one already then."""
+    with hosts("ab") as network:
+        with network.firewall("b", "iifname eth1 meta length > 1000 drop"):
+            job = Job(network, "ab", joins=True, rail_weights=None, liveness_ms=4000)
+            wait_for(network, "a", r"10\.1\.0\.1\S*\s+\S*10\.1\.0\.2\S* .*unacked:")
+            cut(network, "a", 0)
+            wait_for(network, "b", r"10\.1\.0\.2\S*\s+\S*10\.1\.0\.1\S* .*lastrcv:(\d+)", lambda found: int(found.group(1)) > 1500)
+        job.at_work("a", 1)
+        check_right(job.end())
+
+
 def link_is_down(rail, host):
     """The kernel of one host knows at once, the others are told by it. So soon that only that can be the reason."""
     with hosts("abc") as network:
@@ -291,6 +318,8 @@ def main():
     netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 meta length > 130 drop")  # a listener's last word is 120 bytes
     netns.timed(rank_is_stopped_in_a_handshake)
     netns.timed(no_rail_lets_data_in)
+    netns.timed(rail_loses_data_when_it_is_measured, 0)
+    netns.timed(rail_dies_while_the_other_is_measured)
     for rail, host in (1, "a"), (0, "b"), (1, "c"):
         netns.timed(link_is_down, rail, host)
     netns.timed(idle_connections)

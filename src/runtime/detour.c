@@ -307,7 +307,7 @@ uint64_t detour_turn(struct context *context, uint64_t now)
 	struct detour *detour = &context->detour;
 	uint64_t pause = context_interval_ns(context) / 16;
 
-	if (!detour->lanes || !atomic_load(&context->gauge.settled))
+	if (!detour->lanes)
 		return UINT64_MAX;
 	if (now < detour->looked_ns + pause)
 		return detour->looked_ns + pause;
@@ -334,13 +334,15 @@ uint64_t detour_turn(struct context *context, uint64_t now)
 uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt)
 {
 	struct context *context = argument;
+	static const uint32_t unknown[RAILS_MOST] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
+	const uint32_t *weights = atomic_load(&context->gauge.settled) ? context->gauge.weights : unknown;
 	uint32_t preferred = lane % context->rails.count;
 	uint8_t order[RAILS_MOST];
 
-	if (!context->detour.lanes || !atomic_load(&context->gauge.settled))
+	if (!context->detour.lanes)
 		return (preferred + attempt) % context->rails.count;
 	uint32_t bad = *bits_of(context, context->detour.bad, peer) | context->detour.down;
-	uint32_t good = detour_order(context->gauge.weights, context->rails.count, bad, preferred, order);
+	uint32_t good = detour_order(weights, context->rails.count, bad, preferred, order);
 	return order[attempt % (attempt < 2 * good ? good : context->rails.count)];
 }
 

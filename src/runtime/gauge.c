@@ -320,10 +320,11 @@ void gauge_measure(struct context *context)
 
 	if (first_of(roster, host) != context->rank)
 		return;
-	for (uint32_t rail = 0; rail < context->rails.count; rail++)
-		steward_dial_probe(context->steward, next, rail, DIAL_PATIENCE);
 	for (uint32_t rail = 0; rail < context->rails.count; rail++) {
 		char who[RANK_TEXT], name[INTERFACE_NAME];
+
+		/* Not before it is its turn: one on which nothing arrives takes seconds, and the other end waits as long for the next, and no longer. */
+		steward_dial_probe(context->steward, next, rail, DIAL_PATIENCE);
 		int fd = take_connection(context, rail);
 
 		context->gauge.rates[rail] = fd < 0 ? 0 : measure_over(fd);
