@@ -33,9 +33,19 @@ static uint32_t list_silent(const struct status_answers *answers, uint64_t insta
 	return count;
 }
 
+static struct verdict judge(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
+{
+	uint32_t *mute = calloc(silent_count + 1, sizeof(*mute));
+	for (uint32_t i = 0; mute && i < silent_count; i++)
+		mute[i] = silent[i].rank;
+	struct verdict verdict = verdict_find_live(job->list, job->count, mute, mute ? silent_count : 0);
+	free(mute);
+	return verdict;
+}
+
 static enum esp_status print_job(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
 {
-	struct verdict verdict = verdict_find(job->list, job->count, true);
+	struct verdict verdict = judge(job, silent, silent_count);
 	char title[ACCOUNTS_TITLE];
 	printf("%s, %u here\n", accounts_title(job, title), job->count + silent_count);
 	enum esp_status status = accounts_print(job, silent, silent_count);
@@ -102,8 +112,9 @@ static enum esp_status print_json(const struct status_answers *answers, const ch
 	while (accounts_next(&answers->accounts, &at, &job)) {
 		if (!is_meant(&job, name))
 			continue;
-		struct verdict verdict = verdict_find(job.list, job.count, true);
-		accounts_print_json(&job, &verdict, silent, list_silent(answers, job.list->instance, silent), &json);
+		uint32_t silent_count = list_silent(answers, job.list->instance, silent);
+		struct verdict verdict = judge(&job, silent, silent_count);
+		accounts_print_json(&job, &verdict, silent, silent_count, &json);
 	}
 	json_array_end(&json);
 	free(silent);

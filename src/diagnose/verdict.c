@@ -418,15 +418,24 @@ static struct verdict judge_failure(const struct verdict_case *c, const struct a
 	return verdict;
 }
 
-struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live)
+static struct verdict find(const struct verdict_case *c)
 {
-	struct verdict_case c = {accounts, count, live};
 	const struct account *reporter = NULL;
-	const struct account_group *failure = find_failure(&c, &reporter);
+	const struct account_group *failure = find_failure(c, &reporter);
 	struct verdict_call call;
 	if (failure)
-		return judge_failure(&c, failure);
-	if (find_longest(&c, NULL, &call))
-		return walk(&c, call);
-	return conclude(&c, VERDICT_NONE, RECORD_NONE, NULL);
+		return judge_failure(c, failure);
+	if (find_longest(c, NULL, &call))
+		return walk(c, call);
+	return conclude(c, VERDICT_NONE, RECORD_NONE, NULL);
+}
+
+struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live)
+{
+	return find(&(struct verdict_case){.accounts = accounts, .count = count, .live = live});
+}
+
+struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute, uint32_t mute_count)
+{
+	return find(&(struct verdict_case){.accounts = accounts, .count = count, .live = true, .mute = mute, .mute_count = mute_count});
 }

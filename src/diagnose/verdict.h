@@ -41,6 +41,8 @@ const char *verdict_kind_name(enum verdict_kind kind);
  * when something failed. With no account the verdict is VERDICT_NONE.
  */
 struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live);
+/* The same, live; mute: ranks that were asked as well, on this host, and did not answer. */
+struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute, uint32_t mute_count);
 
 /* The call that a rank is in, or was in when it failed: the oldest. NULL: none. */
 const struct account_call *verdict_current(const struct account *account);

@@ -273,6 +273,25 @@ static void test_slow(void)
 	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 2);
 }
 
+/* Who does not answer is somewhere else, unless it was asked here. */
+static void test_silent(void)
+{
+	static const uint32_t mute[] = {2, 1};
+	struct account_group group = {.size = 2, .calls = 3, .culprit = -1};
+	struct account_call call = {.record = {.note.sequence = 3, .started_ns = 5, .waits_for = 1}, .words = "barrier"};
+	struct account account = {.size = 2, .host = "n", .now_ns = 2000000000, .real_ns = UINT64_C(1700000000000000000), .groups = &group,
+	                          .group_count = 1, .calls = &call, .call_count = 1};
+	struct verdict verdict = verdict_find(&account, 1, true);
+	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
+	CHECK_STR(verdict.text, "Rank 1 is not heard of here, and 1 rank waits for it in call 3 (barrier) for 2.0 s: it is stopped, cut off, or on another host.");
+	verdict = verdict_find_live(&account, 1, mute, 1);
+	CHECK(verdict.kind == VERDICT_SILENT && strstr(verdict.text, "on another host"));
+	verdict = verdict_find_live(&account, 1, mute, 2);
+	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
+	CHECK_STR(verdict.text, "Rank 1 is on this host and does not answer, and 1 rank waits for it in call 3 (barrier) for 2.0 s: it is stopped, or has no "
+	          "time on a processor.");
+}
+
 static void test_messages(void)
 {
 	struct account_group group = {.size = 2, .calls = 0, .culprit = -1};
@@ -304,6 +323,7 @@ int main(int argc, char **argv)
 	test_late_leave();
 	test_deadlock();
 	test_slow();
+	test_silent();
 	test_messages();
 	struct verdict verdict = verdict_find(NULL, 0, false);
 	CHECK(verdict.kind == VERDICT_NONE && verdict.rank == -1);

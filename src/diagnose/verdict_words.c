@@ -116,6 +116,15 @@ static void put_late(const struct verdict_case *c, const struct verdict_call *ca
 		snprintf(text, size, " (it came %.3f s after the first)", seconds(its - first));
 }
 
+static bool is_mute(const struct verdict_case *c, int32_t rank)
+{
+	for (uint32_t i = 0; i < c->mute_count; i++) {
+		if ((int32_t)c->mute[i] == rank)
+			return true;
+	}
+	return false;
+}
+
 void verdict_put_words(const struct verdict_case *c, const struct verdict_call *call, const struct account *culprit,
                        struct verdict *verdict)
 {
@@ -147,9 +156,13 @@ void verdict_put_words(const struct verdict_case *c, const struct verdict_call *
 		         which, waiting, waiting == 1 ? "" : "s", tense, s, waited, more);
 		break;
 	case VERDICT_SILENT:
-		snprintf(verdict->text, VERDICT_TEXT, "%s %s, and %u rank%s %s%s for it in %s for %.1f s: it is stopped, cut off%s.", who,
-		         c->live ? "is not heard of here" : culprit ? "was not heard of" : "left no account", waiting, waiting == 1 ? "" : "s", tense, s,
-		         which, waited, c->live ? ", or on another host" : culprit ? ", or was for a while" : ", or its account is elsewhere");
+		if (is_mute(c, verdict->rank))
+			snprintf(verdict->text, VERDICT_TEXT, "%s is on this host and does not answer, and %u rank%s %s%s for it in %s for %.1f s: it is "
+			         "stopped, or has no time on a processor.", who, waiting, waiting == 1 ? "" : "s", tense, s, which, waited);
+		else
+			snprintf(verdict->text, VERDICT_TEXT, "%s %s, and %u rank%s %s%s for it in %s for %.1f s: it is stopped, cut off%s.", who,
+			         c->live ? "is not heard of here" : culprit ? "was not heard of" : "left no account", waiting, waiting == 1 ? "" : "s", tense,
+			         s, which, waited, c->live ? ", or on another host" : culprit ? ", or was for a while" : ", or its account is elsewhere");
 		break;
 	case VERDICT_SLOW:
 		if (call)

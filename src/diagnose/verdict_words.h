@@ -10,6 +10,8 @@ struct verdict_case {
 	const struct account *accounts;
 	uint32_t count;
 	bool live;
+	const uint32_t *mute; /* ranks that are known to be here and do not answer */
+	uint32_t mute_count;
 };
 
 /* A call as one rank has it. */
