@@ -57,6 +57,18 @@ static const char *name_at(const void *unused, size_t index)
 	return index < TABLE_COUNT ? table[index].name : NULL;
 }
 
+static enum esp_status complain(const char *word, struct error *err)
+{
+	const char *near = word_nearest(word, name_at, NULL);
+	char shown[QUOTE_TEXT], all[160] = "";
+	quote(word, strlen(word), shown);
+	if (near)
+		return error_set(err, ESP_EINVAL, "%s cannot be set; did you mean '%s'?", shown, near);
+	for (size_t i = 0, used = 0; i < TABLE_COUNT && used < sizeof(all); i++)
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", table[i].name);
+	return error_set(err, ESP_EINVAL, "%s cannot be set, but these can: %s", shown, all);
+}
+
 static const struct setting *find(const char *word)
 {
 	for (size_t i = 0; i < TABLE_COUNT; i++)
@@ -152,11 +164,9 @@ enum esp_status lab_settings_apply(struct lab_settings *settings, const struct l
 		return error_set(err, ESP_EINVAL, "what is to be set? rate 200mbit, cut, loss 1%%, delay 5ms, heal ...");
 	for (size_t i = 0; i < count; i++) {
 		const struct setting *setting = find(words[i]);
-		const char *near = setting ? NULL : word_nearest(words[i], name_at, NULL);
 		uint64_t value = 0;
 		if (!setting)
-			return error_set(err, ESP_EINVAL, "%s cannot be set%s%s%s", quote(words[i], strlen(words[i]), shown),
-			                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+			return complain(words[i], err);
 		if (setting->wanted && i + 1 == count)
 			return error_set(err, ESP_EINVAL, "%s needs %s", setting->name, setting->wanted);
 		if (setting->wanted && !parse_value(setting, words[++i], &value))

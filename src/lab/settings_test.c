@@ -63,6 +63,12 @@ static void test_bad(void)
 		CHECK_MSG(apply(&settings, LAB_BOTH_WAYS, bad[i], &err) == ESP_EINVAL, "'%s' was taken", bad[i]);
 		CHECK_STR(lab_settings_text(&settings, &made, text), "-");
 	}
+	struct lab_settings same = made;
+	CHECK(apply(&same, LAB_BOTH_WAYS, "dely 5ms", &err) == ESP_EINVAL);
+	CHECK_STR(err.text, "'dely' cannot be set; did you mean 'delay'?");
+	CHECK(apply(&same, LAB_BOTH_WAYS, "frobnicate", &err) == ESP_EINVAL);
+	CHECK_STR(err.text, "'frobnicate' cannot be set, but these can: rate, cut, loss, delay, jitter, reorder, hold, duplicate, corrupt, background, "
+	          "down, up, heal");
 	static const char *const whole[] = {"rate 5mbit", "down", "up", "background 1"};
 	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
 		struct lab_settings settings = made;
