@@ -332,17 +332,36 @@ static void write_all_arrows(struct trace_merge *merge, FILE *out)
 	}
 }
 
+#define HOST_WORDS 96u
+
+/* "node7 (rank 12)", by the first of its ranks, as hosts may have equal names. Fit for a text in JSON. */
+static const char *host_words(const struct trace_merge *merge, uint32_t host, char text[HOST_WORDS])
+{
+	const struct trace_origin *first = NULL;
+	for (uint32_t i = 0; i < merge->file_count && !first; i++) { /* in the order of their ranks */
+		if (merge->files[i].host == host)
+			first = &merge->files[i].origin;
+	}
+	snprintf(text, HOST_WORDS, "%.63s (rank %u)", first ? first->host : "?", first ? first->rank : 0);
+	for (char *at = text; *at; at++) {
+		if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\')
+			*at = '?';
+	}
+	return text;
+}
+
 static void write_clocks(const struct trace_merge *merge, FILE *out)
 {
+	char words[HOST_WORDS];
 	fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"clocks\":\"", out);
 	for (uint32_t i = 0; i < merge->host_count; i++) {
 		const struct align_host *host = &merge->hosts[i];
 		if (i == 0)
-			fprintf(out, "host 0 is the measure");
+			fprintf(out, "%s is the measure", host_words(merge, i, words));
 		else if (host->is_known)
-			fprintf(out, "; host %u is off by at most %.1f us", i, (double)host->error_ns / 1e3);
+			fprintf(out, "; %s is off by at most %.1f us", host_words(merge, i, words), (double)host->error_ns / 1e3);
 		else
-			fprintf(out, "; host %u by the clock on the wall, as it met nobody", i);
+			fprintf(out, "; %s by the clock on the wall, as it met nobody", host_words(merge, i, words));
 	}
 	fputs("\"}}\n", out);
 }
@@ -382,6 +401,7 @@ static void tell_missing(const struct trace_merge *merge)
 void trace_merge_tell(const struct trace_merge *merge)
 {
 	uint32_t cut = 0;
+	char words[HOST_WORDS];
 	for (uint32_t i = 0; i < merge->file_count; i++)
 		cut += merge->files[i].is_cut;
 	cli_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events - 2 * merge->arrows, merge->file_count,
@@ -391,8 +411,8 @@ void trace_merge_tell(const struct trace_merge *merge)
 		cli_note("trace: %u of %u files end%s in the middle: the rank was killed", cut, merge->file_count, cut == 1 ? "s" : "");
 	for (uint32_t i = 1; i < merge->host_count; i++) {
 		if (merge->hosts[i].is_known)
-			cli_note("trace: the clock of host %u is known to %.1f us", i, (double)merge->hosts[i].error_ns / 1e3);
+			cli_note("trace: the clock of %s is known to %.1f us", host_words(merge, i, words), (double)merge->hosts[i].error_ns / 1e3);
 		else
-			cli_note("trace: the clock of host %u is only known from the wall, as its ranks met no others", i);
+			cli_note("trace: the clock of %s is only known from the wall, as its ranks met no others", host_words(merge, i, words));
 	}
 }
