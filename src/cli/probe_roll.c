@@ -147,10 +147,12 @@ static enum esp_status ask_more(struct roll *roll, struct error *err)
 	const struct run_hosts *hosts = roll->question->hosts;
 	enum esp_status status = ESP_OK;
 
-	for (uint32_t i = 0; i < SIDE_BY_SIDE && status == ESP_OK; i++) {
-		while (roll->next < hosts->count && hosts->list[roll->next].slots == 0)
+	for (uint32_t i = 0; i < SIDE_BY_SIDE && status == ESP_OK;) {
+		if (roll->callers[i].from >= 0 || roll->next == hosts->count)
+			i++; /* else it is still free if a shell could not be started */
+		else if (hosts->list[roll->next].slots == 0)
 			roll->next++;
-		if (roll->callers[i].from < 0 && roll->next < hosts->count)
+		else
 			status = ask(roll, &roll->callers[i], roll->next++, err);
 	}
 	return status;
