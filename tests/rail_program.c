@@ -1,8 +1,9 @@
 /*
  * rail_program.c - a job for rails_test.py: calls of all kinds, each result looked at, until a file is there.
  *
- * rail_program FILE [PAUSE_MS [BEGIN]]: rank 0 looks for the file, and all end with the round after that. Pauses: between rounds, so that
+ * rail_program FILE [PAUSE_MS [BEGIN [TWICE]]]: rank 0 looks for the file, and all end with the round after that. Pauses: between rounds, so that
  * connections are idle most of the time. Begin: a file that is waited for before the first call, which makes the connections for data.
+ * Twice: any word; a call of another group follows the one that has failed, and fails as well.
  *
  * Numbers are whole and small, so every sum is exact, and different in every round, for every element, on every rank: what is
  * lost, doubled or of another round shows.
@@ -123,22 +124,37 @@ static int is_over(const char *file, uint64_t round, int *out_over)
 	return 0;
 }
 
+static void await_beginning(const char *file)
+{
+	fprintf(stderr, "ready\n");
+	while (access(file, F_OK) != 0)
+		usleep(10000);
+}
+
+static int fail_again(struct esp_group *other, uint64_t round)
+{
+	if (esp_allreduce(other, in, out, LARGE, ESP_F32, ESP_SUM) == ESP_OK)
+		fprintf(stderr, "WRONG: the call of the other group ended well\n");
+	return fail("the other group", round);
+}
+
 int main(int argc, char **argv)
 {
+	struct esp_group *other = NULL;
 	uint64_t round = 0;
 	int over = 0, pause_ms = argc > 2 ? atoi(argv[2]) : 0;
 
 	if (argc < 2 || esp_init(NULL, &job) != ESP_OK || esp_alloc(job, LARGE * sizeof(float), (void **)&in) != ESP_OK ||
 	    esp_alloc(job, LARGE * sizeof(float), (void **)&out) != ESP_OK)
 		return fail("the beginning", 0);
+	if (argc > 4 && esp_group_split(esp_world(job), 0, 0, &other) != ESP_OK)
+		return fail("the other group", 0);
 	if (argc > 3)
-		fprintf(stderr, "ready\n");
-	while (argc > 3 && access(argv[3], F_OK) != 0)
-		usleep(10000);
+		await_beginning(argv[3]);
 	while (!over) {
 		if (sum(round, LARGE) || sum_in_place(round, LARGE) || sum(round, SMALL) || sum_in_place(round, 1) || broadcast(round) ||
 		    letters(round) || is_over(argv[1], round, &over))
-			return 1;
+			return other ? fail_again(other, round) : 1;
 		round++;
 		usleep((useconds_t)pause_ms * 1000);
 	}

@@ -50,7 +50,7 @@ class Job:
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.file)
         if is_held:
-            words = (0, self.file + ".begin")
+            words = (0, self.file + ".begin", *words)
         self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
                                    **{"log": "info", "rail_weights": "1:1", **settings})
         if joins:
@@ -170,13 +170,17 @@ def rank_is_stopped_in_a_handshake():
         assert not any("is left" in err or "carries nothing" in err for _, _, err in ended), ended
 
 
-def no_rail_lets_data_in():
-    """Connections for data cannot be made at all: an error that says so, and where it was tried."""
+def no_connection_is_made():
+    """One of the second lane cannot be made any more. The call ends with the reason, and so does the next one, of another group."""
     with hosts("ab") as network:
-        job = Job(network, "ab", is_held=True, liveness_ms=4000, join_seconds=8)
+        job = Job(network, "ab", "twice", is_held=True, liveness_ms=4000, join_seconds=8, deadline_seconds=60)
         with network.firewall("b", "tcp flags & (syn | ack) == syn drop"):
             job.begin()
-            check_error(job.wait(), r"rank 1 on b cannot be reached: no answer to 10\.[01]\.0\.2 port \d+ through eth[01]")
+            ended = job.wait()
+        for status, out, err in ended:
+            assert status != 0 and "WRONG" not in err and not out, (status, out, err)
+            assert re.search("round 0, allreduce: .* gets no answer .* does a firewall drop it?", err), err
+            assert re.search("round 0, the other group: .* (gets no answer|broke)", err), err
 
 
 def rail_loses_data_when_it_is_measured(rail):
@@ -317,7 +321,7 @@ def main():
     netns.timed(path_is_cut_before_it_is_used, 0, "iifname eth0 drop")
     netns.timed(path_is_cut_before_it_is_used, 1, "iifname eth1 meta length > 130 drop")  # a listener's last word is 120 bytes
     netns.timed(rank_is_stopped_in_a_handshake)
-    netns.timed(no_rail_lets_data_in)
+    netns.timed(no_connection_is_made)
     netns.timed(rail_loses_data_when_it_is_measured, 0)
     netns.timed(rail_dies_while_the_other_is_measured)
     for rail, host in (1, "a"), (0, "b"), (1, "c"):
