@@ -44,13 +44,13 @@ class Job:
     only just been started.
     """
 
-    def __init__(self, network, ranks, *words, is_held=False, joins=False, **settings):
+    def __init__(self, network, ranks, *words, is_held=False, joins=False, pause_ms=0, **settings):
         self.network = network
         self.file = os.path.join(network.folder.name, "over")
         with contextlib.suppress(FileNotFoundError):
             os.remove(self.file)
         if is_held:
-            words = (0, self.file + ".begin", *words)
+            words = (pause_ms, self.file + ".begin", *words)
         self.ranks = network.start(ranks, "10.0.0.1:7000", PROGRAM, self.file, *words,
                                    **{"log": "info", "rail_weights": "1:1", **settings})
         if joins:
@@ -205,6 +205,39 @@ def rail_dies_while_the_other_is_measured():
         check_right(job.end())
 
 
+def acked(network, host):
+    """By the far end of each connection of the host: how many bytes have arrived there."""
+    words = network.run(host, "ss", "-HtniO", "state", "established", stdout=subprocess.PIPE).stdout.decode().splitlines()
+    found = [re.search(r"\S+:\d+\s+(\S+:\d+) (.* bytes_acked:(\d+))?", line) for line in words]
+    return {at.group(1): int(at.group(3) or 0) for at in found}
+
+
+def proof_comes_late():
+    """
+    A connection is reset and made again, on a rail so slow that it is given up before its proof has arrived: it comes when another one is
+    in use on the other rail, and does not take its place.
+    """
+    with hosts("ab") as network:
+        job = Job(network, "ab", is_held=True, pause_ms=2000, liveness_ms=10000)
+        job.begin()
+        last = {}
+        while last != acked(network, "b") or not any("10.1.0.1" in far and count > ENOUGH / 16 for far, count in last.items()):
+            last = acked(network, "b")  # until a round is over
+            time.sleep(0.2)
+        # What connects, 140 bytes, passes at once; the proof, 218 with its headers, takes 1.6 s.
+        network.run("a", "tc", "qdisc", "add", "dev", "eth1", "root", "tbf", "rate", "512bit", "burst", "256", "limit", "10000")
+        for own, other in connections(network, "b", True) + connections(network, "b", False):
+            if "10.1.0.1" in other:
+                reset(network, "b", own, other)
+        heard = Job.hear(job.ranks[0], "lane 1 goes to 10.0.0.2")
+        while b"backlog 0b 0p" not in network.run("a", "tc", "-s", "qdisc", "show", "dev", "eth1", stdout=subprocess.PIPE).stdout:
+            time.sleep(0.01)
+        network.run("a", "tc", "qdisc", "del", "dev", "eth1", "root")
+        ended = job.end()
+        check_right(ended)
+        assert not any("eth0 carries nothing" in heard + err for _, _, err in ended), ended
+
+
 def link_is_down(rail, host):
     """The kernel of one host knows at once, the others are told by it. So soon that only that can be the reason."""
     with hosts("abc") as network:
@@ -324,6 +357,7 @@ def main():
     netns.timed(no_connection_is_made)
     netns.timed(rail_loses_data_when_it_is_measured, 0)
     netns.timed(rail_dies_while_the_other_is_measured)
+    netns.timed(proof_comes_late)
     for rail, host in (1, "a"), (0, "b"), (1, "c"):
         netns.timed(link_is_down, rail, host)
     netns.timed(idle_connections)

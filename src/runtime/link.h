@@ -33,6 +33,7 @@ struct link {
 	uint8_t state;
 	bool dialled, local;
 	bool is_guest;          /* accepted and not yet proved                         */
+	uint64_t number;        /* of those that were accepted: how many there were with it */
 	bool is_spoken_on;      /* a message came                                      */
 	bool is_announced;      /* open, and the steward's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */

@@ -42,6 +42,7 @@ static bool greet(struct steward *steward, int fd, bool local)
 	}
 	link->fd = fd;
 	link->is_guest = true;
+	link->number = ++steward->accepted;
 	link->local = local;
 	link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
 	steward->guests++;

@@ -125,6 +125,21 @@ static void link_ended(struct steward *steward, struct link *link)
 		unreachable(steward, peer, HELLO_SHELF, 0, &why);
 }
 
+/*
+ * Who dials a lane gives one connection up before it tries another, but on a slow rail its proof may still be under way then: it comes
+ * after the one that took its place is proved, and nobody is at its other end. What can be proved was accepted before it was given up.
+ */
+static bool is_outdated(struct steward *steward, const struct link *link)
+{
+	if (link->dialled || !steward->config.replaces || link->purpose == HELLO_PROBE)
+		return false;
+	uint64_t *newest = &steward->newest[(size_t)link->peer * steward->config.lanes + link->lane];
+	bool is_newer = link->number > *newest;
+
+	*newest = is_newer ? link->number : *newest;
+	return !is_newer;
+}
+
 static void lane_done(struct steward *steward, struct link *link)
 {
 	uint32_t peer = link->peer, lane = link->lane;
@@ -182,6 +197,8 @@ void steward_turn_link(struct steward *steward, struct link *link)
 	link_flush(link);
 	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
 		handing_done(steward, link);
+	else if (link->state == LINK_DONE && is_outdated(steward, link))
+		steward_remove(steward, link);
 	else if (link->state == LINK_DONE)
 		lane_done(steward, link);
 	else if (link->state == LINK_BROKEN)
@@ -585,6 +602,7 @@ static void free_all(struct steward *steward)
 		talk_fini(&steward->talks[i]);
 	free(steward->talks);
 	free(steward->dialled);
+	free(steward->newest);
 	free(steward->control);
 	shelf_fini(&steward->shelf);
 	pthread_mutex_destroy(&steward->lock);
@@ -640,6 +658,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	steward->control = calloc(config->roster->size, sizeof(struct link *));
 	steward->talks = calloc(config->roster->size, sizeof(struct talk));
 	steward->dialled = calloc(config->roster->size, sizeof(uint64_t));
+	steward->newest = calloc((size_t)config->roster->size * config->lanes, sizeof(uint64_t));
 	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && steward_watch_own(steward, &steward->wake_fd) &&
@@ -648,7 +667,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
 	enum esp_status shelf = shelf_init(&steward->shelf, config->local_self, config->local_count, config->descriptors,
 	                                   config->descriptor_count);
-	if (!steward->control || !steward->talks || !steward->dialled || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
+	if (!steward->control || !steward->talks || !steward->dialled || !steward->newest || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
 		*out = NULL;
 		free_all(steward);
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");

@@ -35,6 +35,8 @@ struct steward {
 	struct link **control; /* by rank: the open or coming control connection that is spoken on */
 	struct talk *talks;    /* by rank */
 	uint64_t *dialled;     /* by rank: lanes that were dialled, a bit each, where connections are replaced */
+	uint64_t accepted;     /* connections, so far */
+	uint64_t *newest;      /* by rank and lane: which of them it was given last */
 	struct handshake_config listener;
 	struct rng rng;
 	bool is_door_open;     /* config.door_fd is ours alone */
