@@ -180,7 +180,7 @@ def test_large(folder):
 def test_heat_maps(folder):
     """The diagonal is neutral, rows and columns have names; up to 31 hosts cells have numbers, and whatever the number of hosts tooltips."""
     matrix, page = folder / "heat", folder / "heat.html"
-    for each in (10, 11, 17):
+    for each in (10, 11, 17, 22):
         names = [f"rack{rack}-{'long' * 12 if i == 0 else ''}{i}" for rack in range(3) for i in range(each)]
         text = survey([names[rack * each:(rack + 1) * each] for rack in range(3)], 4e-6, 1e-5)
         lines = text.splitlines()
@@ -203,8 +203,38 @@ def test_heat_maps(folder):
             assert bool(number) == (count < 32 and not is_itself and is_known), (count, i, title, number)
         assert [css for css, _, _ in cells].count("hn") == 2, count
         rows, columns = (re.findall(f'<text class="{what}"[^>]*>([^<]*)</text>', text) for what in ("row", "column"))
-        assert rows == columns and len(rows) == (2 * count if count <= 48 else 0), (count, len(rows))
+        assert rows == columns and len(rows) == (2 * count if count <= 64 else 0), (count, len(rows))
         assert all(name in names or (name.endswith("…") and len(name) == 36) for name in rows), rows
+
+
+def test_map(folder):
+    """No label of the map is on another or outside of the picture; of many hosts the groups are named; what all names end in is left out."""
+    matrix, page = folder / "map", folder / "map.html"
+    for racks, each, domain in ((1, 2, ""), (2, 2, ".a.example"), (2, 8, ""), (4, 8, ".eu-west-1.compute.internal"), (8, 8, ""), (5, 20, ""), (2, 2, ".10.7")):
+        names = [f"node-{rack}-{i}{'x' * (rack == 0)}{domain}" for rack in range(racks) for i in range(each)]
+        matrix.write_text(survey([names[rack * each:(rack + 1) * each] for rack in range(racks)], 4e-6, 1e-5))
+        status, _, err = probe("--matrix", matrix, "--latency", "--html", page)
+        assert status == OK, err
+        check_page(page, names if len(names) <= 96 else [])
+        text = page.read_text(encoding="utf-8")
+        view, inside = re.search(r'<svg class="map" viewBox="([^"]*)"(.*?)</svg>', text, re.S).groups()
+        left, top, width, height = map(float, view.split())
+        labels = [(float(x), float(y), anchor, name) for x, y, anchor, name in
+                  re.findall(r'<g class="name[^>]*><path[^>]*/><text x="([^"]*)" y="([^"]*)" text-anchor="(\w+)">([^<]*)</text></g>', inside)]
+        groups = len(re.findall(r"<tr><td><span class=\"chip", text))
+        short = [name[:-len(domain)] if domain and domain != ".10.7" else name for name in names]
+        assert sorted(label[3] for label in labels) == sorted(
+            short if len(names) <= 64 else [f"group {group}: {each} hosts" for group in range(groups)]), (racks, each, labels)
+        assert (domain in text.split("Names are without ")[-1][:40]) == ("Names are without" in text) or not domain, domain
+        for x, y, anchor, name in labels:
+            reach = 7 * len(name) * (-1 if anchor == "end" else 1)
+            assert left <= min(x, x + reach) and max(x, x + reach) <= left + width and top + 8 <= y <= top + height - 3, (view, x, y, name)
+        for side in ("start", "end"):
+            heights = sorted(y for _, y, anchor, _ in labels if anchor == side)
+            assert all(b - a > 14.8 for a, b in zip(heights, heights[1:])), heights
+        dots = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([^"]*)" cy="([^"]*)"', inside)]
+        assert len(dots) == len(names)
+        assert all((x - a) ** 2 + (y - b) ** 2 > 15 ** 2 for i, (x, y) in enumerate(dots) for a, b in dots[:i]), (racks, each)
 
 
 def test_malformed(folder):
@@ -461,6 +491,7 @@ def main():
             test_words(folder)
             test_large(folder)
             test_heat_maps(folder)
+            test_map(folder)
             test_malformed(folder)
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)

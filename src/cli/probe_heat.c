@@ -9,8 +9,9 @@
 
 #define SHADES 9u
 #define NUMBERS_MOST 31u /* hosts whose heat map has numbers in its cells; of more of them nobody could read any */
-#define NAME_SHOWN 36u   /* bytes of a name beside a heat map; tooltips have all of it */
 #define HEAT 640.0
+#define CELL_MOST 72.0   /* few hosts have a small picture */
+#define BAR 5.0          /* beside a row and above a column: the colour of its group */
 
 /* What the numbers of a heat map are counted in. */
 struct scale {
@@ -19,6 +20,11 @@ struct scale {
 	double factor;      /* from seconds, or bytes per second, to the unit */
 	const char *unit;
 };
+
+static double width_of(uint32_t cells)
+{
+	return fmin(HEAT, CELL_MOST * cells);
+}
 
 /* The mean of the distances between two stretches of hosts; NAN: none is known. */
 static double mean_between(const struct probe_page *page, const struct matrix *matrix, uint32_t cells, uint32_t row, uint32_t column)
@@ -104,9 +110,9 @@ static void write_number(const struct probe_page *page, const struct scale *scal
 static void write_cell(const struct probe_page *page, const struct scale *scale, uint32_t cells, uint32_t row, uint32_t column)
 {
 	const struct matrix *matrix = &page->outcome->found.survey.matrices[scale->kind];
-	double value = mean_between(page, matrix, cells, row, column), side = HEAT / cells;
+	double value = mean_between(page, matrix, cells, row, column), side = width_of(cells) / cells;
 	double x = page->edge + column * side, y = page->edge + row * side;
-	bool is_itself = row == column && cells == matrix->size;
+	bool is_itself = row == column && (row + 1) * matrix->size / cells - row * matrix->size / cells == 1;
 	char text[PROBE_NUMBER], css[8] = "hn";
 
 	if (is_itself)
@@ -125,60 +131,77 @@ static void write_cell(const struct probe_page *page, const struct scale *scale,
 		write_number(page, scale, value, x, y, side);
 }
 
-/* Cut where a character begins. */
-static void write_name(const struct probe_page *page, uint32_t host)
+/* So that names in two rows do not touch. */
+static double letters(uint32_t hosts)
 {
-	const char *name = page_name(page, host);
-	char shown[NAME_SHOWN + 1];
-	size_t length = strlen(name);
-
-	if (length <= NAME_SHOWN) {
-		svg_escaped(page->file, name);
-		return;
-	}
-	for (length = NAME_SHOWN - 1; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;)
-		length--;
-	snprintf(shown, sizeof(shown), "%.*s", (int)length, name);
-	svg_escaped(page->file, shown);
-	fputs("…", page->file);
+	return fmin(12, 0.95 * width_of(hosts) / hosts);
 }
 
-/* Room for the longest of the names, at some seven units for a letter. */
+/* Room for the longest of the names, or for the numbers of groups. */
 double page_find_edge(const struct probe_page *page)
 {
 	uint32_t hosts = page->outcome->found.survey.count;
-	size_t longest = 0;
+	double longest = 4 * 7;
+	char text[PAGE_NAME];
 
-	for (uint32_t i = 0; i < hosts && hosts <= PAGE_NAMES_MOST; i++) {
-		size_t length = strlen(page_name(page, i));
-		longest = length > longest ? length : longest;
-	}
-	return 12 + 7.0 * (double)(longest < NAME_SHOWN ? longest : NAME_SHOWN);
+	for (uint32_t i = 0; i < hosts && hosts <= PAGE_NAMES_MOST; i++)
+		longest = fmax(longest, 1.2 * svg_text_width(page_short_name(page, i, text), letters(hosts)));
+	return 12 + BAR + longest;
 }
 
-/* Lines between the groups, and who is who: at the left, and above upright. */
-static void write_frame(const struct probe_page *page, uint32_t hosts)
+/* Who is who: at the left, and above upright. */
+static void write_names(const struct probe_page *page, uint32_t hosts)
 {
-	double side = HEAT / hosts, edge = page->edge;
+	double side = width_of(hosts) / hosts, size = letters(hosts), end = page->edge - BAR - 6;
+	char text[PAGE_NAME];
 
 	for (uint32_t i = 0; i < hosts; i++) {
-		if (i > 0 && page_group(page, page->order[i]) != page_group(page, page->order[i - 1]))
-			fprintf(page->file, "<path class=\"cut\" d=\"M%.1f %.2fh%.0fM%.2f %.1fv%.0f\"/>\n", edge, edge + i * side, HEAT, edge + i * side, edge, HEAT);
-		if (hosts > PAGE_NAMES_MOST)
-			continue;
-		fprintf(page->file, "<text class=\"row\" x=\"%.1f\" y=\"%.2f\" text-anchor=\"end\">", edge - 6, edge + (i + 0.5) * side + 4);
-		write_name(page, page->order[i]);
-		fprintf(page->file, "</text>\n<text class=\"column\" transform=\"translate(%.2f %.1f) rotate(-90)\">", edge + (i + 0.5) * side + 4, edge - 6);
-		write_name(page, page->order[i]);
+		double middle = page->edge + (i + 0.5) * side + size / 3;
+
+		page_short_name(page, page->order[i], text);
+		fprintf(page->file, "<text class=\"row\" style=\"font-size:%.1fpx\" x=\"%.1f\" y=\"%.2f\" text-anchor=\"end\">", size, end, middle);
+		svg_escaped(page->file, text);
+		fprintf(page->file, "</text>\n<text class=\"column\" style=\"font-size:%.1fpx\" transform=\"translate(%.2f %.1f) rotate(-90)\">", size, middle, end);
+		svg_escaped(page->file, text);
 		fputs("</text>\n", page->file);
 	}
+}
+
+/* A group's hosts from the first to the one before the last: its colour at both edges, lines before it; its number if there are no names and there is room. */
+static void write_stretch(const struct probe_page *page, uint32_t hosts, uint32_t first, uint32_t last)
+{
+	double side = width_of(hosts) / hosts, edge = page->edge, at = edge + first * side, length = (last - first) * side;
+	uint32_t group = page_group(page, page->order[first]);
+	FILE *file = page->file;
+
+	fprintf(file, "<path class=\"side g%u\" d=\"M%.1f %.2fh%.1fv%.2fh-%.1fzM%.2f %.1fv%.1fh%.2fv-%.1fz\"/>\n", group % PAGE_COLOURS, edge - BAR - 2, at, BAR,
+	        length, BAR, at, edge - BAR - 2, BAR, length, BAR);
+	if (first > 0)
+		fprintf(file, "<path class=\"cut\" d=\"M%.1f %.2fh%.0fM%.2f %.1fv%.0f\"/>\n", edge - BAR - 2, at, width_of(hosts) + BAR + 2, at, edge - BAR - 2,
+		        width_of(hosts) + BAR + 2);
+	if (hosts > PAGE_NAMES_MOST && length >= 14) {
+		fprintf(file, "<text class=\"group\" x=\"%.1f\" y=\"%.2f\" text-anchor=\"end\">%u</text>\n", edge - BAR - 6, at + length / 2 + 4, group);
+		fprintf(file, "<text class=\"group\" x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\">%u</text>\n", at + length / 2, edge - BAR - 6, group);
+	}
+}
+
+static void write_frame(const struct probe_page *page, uint32_t hosts)
+{
+	for (uint32_t first = 0, i = 1; i <= hosts; i++) {
+		if (i < hosts && page_group(page, page->order[i]) == page_group(page, page->order[first]))
+			continue;
+		write_stretch(page, hosts, first, i);
+		first = i;
+	}
+	if (hosts <= PAGE_NAMES_MOST)
+		write_names(page, hosts);
 }
 
 static void write_legend(const struct probe_page *page, const struct scale *scale)
 {
 	char text[PROBE_NUMBER];
 
-	fputs("<svg viewBox=\"0 0 740 50\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
+	fputs("<svg viewBox=\"0 0 740 50\" style=\"max-width:740px\" role=\"img\" aria-label=\"Scale from near to far\">\n", page->file);
 	for (uint32_t s = 0; s < SHADES; s++)
 		fprintf(page->file, "<rect class=\"h%u\" x=\"%.0f\" y=\"14\" width=\"40.5\" height=\"14\"/>\n", s, 100 + s * 40.0);
 	fprintf(page->file, "<text x=\"100\" y=\"43\">near: %s</text>", probe_distance_text(scale->kind, scale->least, text));
@@ -220,15 +243,17 @@ void page_write_heat(const struct probe_page *page, enum survey_kind kind)
 	if (matrix->size == 0)
 		return;
 	const struct scale scale = find_scale(matrix, kind);
-	fprintf(page->file, "<section><h2>%s</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Matrix of all pairs of hosts, ordered by "
-	        "groups\">\n", kind == SURVEY_LATENCY ? "Latency, there and back" : "Bandwidth, with all hosts sending", page->edge + HEAT, page->edge + HEAT);
+	double width = page->edge + width_of(cells);
+	fprintf(page->file, "<section><h2>%s</h2>\n<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" shape-rendering=\"crispEdges\" role=\"img\" aria-label=\"Matrix of all pairs of hosts, ordered by "
+	        "groups\">\n", kind == SURVEY_LATENCY ? "Latency, there and back" : "Bandwidth, with all hosts sending", width, width, 1.6 * width);
 	for (uint32_t row = 0; row < cells; row++)
 		for (uint32_t column = 0; column < cells; column++)
 			write_cell(page, &scale, cells, row, column);
 	write_frame(page, matrix->size);
 	fputs("</svg>\n", page->file);
 	write_legend(page, &scale);
-	fputs("<p class=\"soft\">Hosts are ordered by their groups. Where groups are real, squares along the diagonal stand out. ", page->file);
+	fputs("<p class=\"soft\">Hosts are ordered by their groups. Where groups are real, squares along the diagonal stand out; "
+	      "the coloured bars are the groups. ", page->file);
 	if (cells <= NUMBERS_MOST)
 		fprintf(page->file, "The numbers are in %s.</p>\n", scale.unit);
 	else

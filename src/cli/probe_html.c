@@ -13,10 +13,6 @@
 #include "cli/probe_map.h"
 #include "cli/probe_page.h"
 
-#define COLOURS 8u
-#define MAP 560.0
-#define MAP_EDGE 40.0
-
 static const char head[] =
 	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -44,6 +40,8 @@ static const char style[] =
 	"th:first-child,td:first-child,td.names,th.names{text-align:left}td.names{max-width:40rem;overflow-wrap:anywhere}\n"
 	".chip{display:inline-block;min-width:1.7em;padding:0 .45em;border-radius:1em;color:#fff;text-align:center;font-weight:650}\n"
 	".g0{--g:#0067a5}.g1{--g:#b3460b}.g2{--g:#007a5a}.g3{--g:#8e3c8b}.g4{--g:#7a6200}.g5{--g:#b02a4c}.g6{--g:#4a5a9e}.g7{--g:#4f6b1f}\n"
+	".wide{grid-template-columns:minmax(0,1fr)}.wide svg{max-width:72rem}.legend{max-width:none}.legend>span{display:inline-block;margin-right:1.1rem}\n"
+	".name path{fill:none;stroke:var(--g);stroke-opacity:.55}.side{fill:var(--g)}\n"
 	".chip{background:var(--g)}.dot circle{fill:var(--g);stroke:var(--card);stroke-width:1.5}svg .dot text.in{fill:#fff;font-weight:650}\n"
 	".bar{display:inline-block;height:.7em;background:var(--g);border-radius:.35em;vertical-align:baseline}\n"
 	".h0{fill:var(--h0)}.h1{fill:var(--h1)}.h2{fill:var(--h2)}.h3{fill:var(--h3)}.h4{fill:var(--h4)}.h5{fill:var(--h5)}.h6{fill:var(--h6)}"
@@ -112,64 +110,6 @@ static void write_beginning(const struct probe_page *page)
 	write_facts(page);
 }
 
-/* ---- the map ---- */
-
-static void write_dot(const struct probe_page *page, uint32_t host)
-{
-	double x = page->x[host], y = page->y[host];
-	uint32_t group = page_group(page, host);
-	bool named = page->outcome->found.survey.count <= PAGE_NAMES_MOST;
-
-	fprintf(page->file, "<g class=\"dot g%u\"><title>", group % COLOURS);
-	svg_escaped(page->file, page_name(page, host));
-	fprintf(page->file, ", group %u</title><circle cx=\"%.1f\" cy=\"%.1f\" r=\"9\"/><text class=\"in\" x=\"%.1f\" y=\"%.1f\" "
-	        "text-anchor=\"middle\">%u</text>", group, x, y, x, y + 4, group);
-	if (named) {
-		bool left = x > MAP / 2;
-		fprintf(page->file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", left ? x - 13 : x + 13, y + 4, left ? "end" : "start");
-		svg_escaped(page->file, page_name(page, host));
-		fputs("</text>", page->file);
-	}
-	fputs("</g>\n", page->file);
-}
-
-/* From the unit square to the picture; names need room beside the dots. */
-static void place_dots(const struct probe_page *page)
-{
-	uint32_t hosts = page->outcome->found.survey.count;
-
-	for (uint32_t i = 0; i < hosts; i++) {
-		page->x[i] = MAP_EDGE + page->x[i] * (MAP - 2 * MAP_EDGE);
-		page->y[i] = MAP_EDGE + page->y[i] * (MAP - 2 * MAP_EDGE);
-	}
-	probe_map_spread(page->x, page->y, hosts, 19, hosts <= PAGE_NAMES_MOST ? 4 : 1);
-}
-
-/* All dots and the names beside them. */
-static void write_view(const struct probe_page *page)
-{
-	double left = 0, right = MAP, top = 0, bottom = MAP;
-
-	for (uint32_t i = 0; i < page->outcome->found.survey.count; i++) {
-		left = fmin(left, page->x[i] - MAP_EDGE);
-		right = fmax(right, page->x[i] + MAP_EDGE);
-		top = fmin(top, page->y[i] - MAP_EDGE);
-		bottom = fmax(bottom, page->y[i] + MAP_EDGE);
-	}
-	fprintf(page->file, "<section><h2>Map</h2>\n<svg viewBox=\"%.0f %.0f %.0f %.0f\" role=\"img\" aria-label=\"Hosts as points; near in the network "
-	        "is near in the picture. The groups are listed below.\">\n", left, top, right - left, bottom - top);
-}
-
-static void write_map(const struct probe_page *page)
-{
-	place_dots(page);
-	write_view(page);
-	for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
-		write_dot(page, i);
-	fputs("</svg>\n<p class=\"soft\">Every host as a point, such that what was measured to be near is near. The number is its group. Only "
-	      "distances mean something, not directions.</p></section>\n", page->file);
-}
-
 /* ---- groups, and how sure ---- */
 
 static void write_group(const struct probe_page *page, uint32_t group)
@@ -185,7 +125,7 @@ static void write_group(const struct probe_page *page, uint32_t group)
 			least = fmin(least, found->rate_out[i]);
 			most = fmax(most, found->rate_out[i]);
 		}
-	fprintf(page->file, "<tr><td><span class=\"chip g%u\">%u</span></td><td>%u</td><td>%s</td><td>%s</td>", group % COLOURS, group, size,
+	fprintf(page->file, "<tr><td><span class=\"chip g%u\">%u</span></td><td>%u</td><td>%s</td><td>%s</td>", group % PAGE_COLOURS, group, size,
 	        probe_rate_text(found->grouping.count > 1 ? found->uplink_out[group] : 0, out),
 	        probe_rate_text(found->grouping.count > 1 ? found->uplink_in[group] : 0, in));
 	fprintf(page->file, "<td>%s to %s</td><td class=\"names\">", probe_rate_text(least, out), probe_rate_text(most, in));
@@ -216,7 +156,7 @@ static void write_belonging(const struct probe_page *page, uint32_t host)
 	fputs("<tr><td>", page->file);
 	svg_escaped(page->file, page_name(page, host));
 	fprintf(page->file, "</td><td>%.2f</td><td class=\"names\"><span class=\"bar g%u\" style=\"width:%.1fem\"></span></td></tr>\n", value,
-	        page_group(page, host) % COLOURS, 12 * fmin(fmax(value, 0.02), 1));
+	        page_group(page, host) % PAGE_COLOURS, 12 * fmin(fmax(value, 0.02), 1));
 }
 
 static void write_sure(const struct probe_page *page)
@@ -238,8 +178,8 @@ static void write_sure(const struct probe_page *page)
 	if (page->outcome->truth.known)
 		fprintf(page->file, "<p>Against the racks that were given, the groups agree to %.3f.</p>\n", page->outcome->truth.ami);
 	if (verdict->grouping.count > 1 && page->outcome->found.survey.count <= PAGE_CELLS_MOST) {
-		fputs("<details open><summary>How much each host belongs to its group: 1 is entirely, 0 as much as to the next one, below 0 "
-		      "less</summary>\n<table><tbody>\n", page->file);
+		fprintf(page->file, "<details%s><summary>How much each host belongs to its group: 1 is entirely, 0 as much as to the next one, below 0 "
+		        "less</summary>\n<table><tbody>\n", page->outcome->found.survey.count > PAGE_WIDE_MOST ? "" : " open");
 		for (uint32_t i = 0; i < page->outcome->found.survey.count; i++)
 			write_belonging(page, page->order[i]);
 		fputs("</tbody></table></details>\n", page->file);
@@ -269,17 +209,18 @@ static void write_end(const struct probe_page *page)
 	      "</main>\n</body>\n</html>\n", page->file);
 }
 
-static void write_page(const struct probe_page *page)
+static enum esp_status write_page(const struct probe_page *page)
 {
 	write_beginning(page);
-	fputs("<div class=\"pair\">\n", page->file);
-	write_map(page);
+	fprintf(page->file, "<div class=\"pair%s\">\n", page->outcome->found.survey.count > PAGE_WIDE_MOST ? " wide" : "");
+	enum esp_status status = page_write_map(page);
 	for (uint32_t k = 0; k < SURVEY_KINDS; k++)
 		page_write_heat(page, (enum survey_kind)k);
 	fputs("</div>\n", page->file);
 	write_groups(page);
 	write_sure(page);
 	write_end(page);
+	return status != ESP_OK ? status : ferror(page->file) ? ESP_EIO : ESP_OK;
 }
 
 enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
@@ -298,9 +239,9 @@ enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file
 		status = probe_map(&outcome->verdict.kinds[outcome->verdict.kind].candidates.embedding, page.x, page.y);
 	if (status == ESP_OK) {
 		probe_order(outcome, page.order);
+		page.domain = page_find_domain(&page);
 		page.edge = page_find_edge(&page);
-		write_page(&page);
-		status = ferror(file) ? ESP_EIO : ESP_OK;
+		status = write_page(&page);
 	}
 	free(page.order);
 	free(page.x);

@@ -12,7 +12,7 @@
 #define MEMBERS_SHOWN 64u /* names of a group; the files have all */
 
 static const char *const kind_title[] = {
-	[SURVEY_LATENCY] = "latency there and back, us (a tenth of the packets is faster)",
+	[SURVEY_LATENCY] = "latency there and back, us (one in twenty of the packets is faster)",
 	[SURVEY_INVERSE_BANDWIDTH] = "bandwidth with all hosts sending, Mbit/s (mean of all rounds and both ways)",
 };
 
