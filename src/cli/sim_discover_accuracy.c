@@ -8,6 +8,7 @@
 #include "base/chart.h"
 #include "base/table.h"
 #include "cli/sim_discover.h"
+#include "cli/sim_pace.h"
 #include "sim/discover_accuracy.h"
 
 #define COMMAND "sim discover accuracy"
@@ -29,13 +30,14 @@ struct given {
 	const char *svg;
 	struct row rows[READING_NOISES + 1];
 	uint32_t row_count;
+	struct sim_pace pace;
 };
 
-static struct accuracy_config config_of(const struct given *given, enum reading_noise noise, double level)
+static struct accuracy_config config_of(struct given *given, enum reading_noise noise, double level)
 {
 	return (struct accuracy_config){
 		.spec = given->common.spec, .noise = noise, .level = level, .embed = sim_discover_embed(&given->common),
-		.keep_outliers = given->common.keep_outliers, .seed = given->common.seed, .count = (uint32_t)given->cases};
+		.keep_outliers = given->common.keep_outliers, .seed = given->common.seed, .count = (uint32_t)given->cases, .watch = {&given->pace, sim_pace_step}};
 }
 
 static enum esp_status run_latency(struct given *given, enum reading_noise noise, struct error *err)
@@ -146,7 +148,7 @@ static enum esp_status print_json(const struct given *given)
 }
 
 /* PAIA over the level of the noise, raw and embedded. */
-static enum esp_status write_chart(const struct given *given, struct error *err)
+static enum esp_status write_chart(struct given *given, struct error *err)
 {
 	double level, x[CHART_LEVELS], y[3][CHART_LEVELS];
 	enum reading_noise noise = (enum reading_noise)given->common.noise;
@@ -207,9 +209,12 @@ static int run(int argc, char **argv)
 
 	if (exit_status >= 0)
 		return exit_status;
+	uint64_t rows = (given.all ? READING_NOISES : 1) + 1 + (given.svg ? CHART_LEVELS : 0);
+	sim_pace_begin(&given.pace, COMMAND, rows * given.cases);
 	enum esp_status status = run_rows(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
+	sim_pace_end(&given.pace);
 	if (status == ESP_OK)
 		status = show(&given);
 	return cli_end(COMMAND, status, &err);

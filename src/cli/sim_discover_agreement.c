@@ -5,6 +5,7 @@
 
 #include "base/table.h"
 #include "cli/sim_discover.h"
+#include "cli/sim_pace.h"
 #include "sim/discover_agreement.h"
 
 #define COMMAND "sim discover agreement"
@@ -19,14 +20,20 @@ struct given {
 static enum esp_status run_both(struct given *given, struct error *err)
 {
 	enum esp_status status = sim_discover_calibrate(&given->common, err);
+	struct sim_pace pace;
 	struct agreement_config config = {
 		.spec = given->common.spec, .noise = (enum reading_noise)given->common.noise, .level = given->common.taken_level,
-		.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers, .elasticity = given->elasticity, .seed = given->common.seed, .runs = (uint32_t)given->runs};
+		.embed = sim_discover_embed(&given->common), .keep_outliers = given->common.keep_outliers, .elasticity = given->elasticity, .seed = given->common.seed, .runs = (uint32_t)given->runs,
+		.watch = {&pace, sim_pace_step}};
 
+	sim_pace_begin(&pace, COMMAND, 2 * given->runs);
 	if (status == ESP_OK)
 		status = agreement_run(&config, &given->same, err);
 	config.fresh = true;
-	return status == ESP_OK ? agreement_run(&config, &given->fresh, err) : status;
+	if (status == ESP_OK)
+		status = agreement_run(&config, &given->fresh, err);
+	sim_pace_end(&pace);
+	return status;
 }
 
 static enum esp_status print_table(const struct given *given)

@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "cli/sim_discover.h"
+#include "cli/sim_pace.h"
 #include "sim/discover_best.h"
 
 #define COMMAND "sim discover best"
@@ -26,11 +27,16 @@ static enum esp_status measure(struct given *given, struct error *err)
 		.find = sim_discover_find(&given->common),
 		.chunk_bytes = given->common.chunk_bytes,
 	};
+	struct sim_pace pace;
 
+	sim_pace_begin(&pace, COMMAND, given->cases);
 	for (uint64_t i = 0; i < given->cases && status == ESP_OK; i++) {
 		config.seed = given->common.seed + i;
 		status = best_run(&config, &given->results[i], err);
+		if (status == ESP_OK)
+			sim_pace_step(&pace);
 	}
+	sim_pace_end(&pace);
 	return status;
 }
 

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/chart.h"
 #include "base/table.h"
 #include "cli/sim_discover.h"
+#include "cli/sim_pace.h"
 #include "sim/discover_speed.h"
 
 #define COMMAND "sim discover speed"
@@ -22,16 +22,10 @@ struct given {
 	struct speed_result result;
 };
 
-static void on_progress(void *user, uint32_t run)
-{
-	const struct given *given = user;
-
-	fprintf(stderr, "\r" COMMAND ": run %u of %llu%s", run + 1, (unsigned long long)given->runs, run + 1 == given->runs ? "\n" : "");
-}
-
 static enum esp_status measure(struct given *given, struct error *err)
 {
 	enum esp_status status = sim_discover_calibrate(&given->common, err);
+	struct sim_pace pace;
 	const struct speed_config config = {
 		.spec = given->common.spec,
 		.find = sim_discover_find(&given->common),
@@ -39,11 +33,14 @@ static enum esp_status measure(struct given *given, struct error *err)
 		.whole_hosts = given->whole_hosts,
 		.seed = given->common.seed,
 		.runs = (uint32_t)given->runs,
-		.user = given,
-		.progress = isatty(STDERR_FILENO) ? on_progress : NULL,
+		.watch = {&pace, sim_pace_step},
 	};
 
-	return status == ESP_OK ? speed_run(&config, &given->result, err) : status;
+	sim_pace_begin(&pace, COMMAND, given->runs * SPEED_PARTS);
+	if (status == ESP_OK)
+		status = speed_run(&config, &given->result, err);
+	sim_pace_end(&pace);
+	return status;
 }
 
 static enum esp_status print_table(const struct given *given)

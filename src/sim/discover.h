@@ -28,6 +28,18 @@ struct region_spec discover_spec(const struct discover_setting *setting);
 /* How many groups the paper makes of so many machines: round(sqrt(n)), at least 1. */
 uint32_t discover_root(uint32_t machines);
 
+/* Told after each run or case of an experiment; done may be NULL. */
+struct discover_watch {
+	void *user;
+	void (*done)(void *user);
+};
+
+static inline void discover_tell(const struct discover_watch *watch)
+{
+	if (watch->done)
+		watch->done(watch->user);
+}
+
 /* A region with the traffic of one run in it. */
 struct discover_case {
 	struct region region;

@@ -77,6 +77,8 @@ enum esp_status accuracy_run(const struct accuracy_config *config, struct accura
 		status = take(config, &made, config->seed + i, &read, err);
 		if (status == ESP_OK)
 			status = run_case(config, i, &made, &read, out, err);
+		if (status == ESP_OK)
+			discover_tell(&config->watch);
 		matrix_fini(&read);
 		discover_close(&made);
 	}

@@ -18,6 +18,7 @@ struct accuracy_config {
 	bool keep_outliers;       /* no clean_fence() before the embedding, as equation 1 alone has it */
 	uint64_t seed;            /* cases seed .. seed + count - 1 */
 	uint32_t count;           /* at least 1 */
+	struct discover_watch watch; /* of cases */
 };
 
 /* Over the cases: the mean, and the smallest and largest. */

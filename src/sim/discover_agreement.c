@@ -98,8 +98,11 @@ enum esp_status agreement_run(const struct agreement_config *config, struct agre
 	*out = (struct agreement_result){.groups = discover_root(config->spec.machines)};
 	if (!found[0] || !found[1])
 		status = error_set(err, ESP_ENOMEM, "no memory for %u runs", config->runs);
-	for (uint32_t run = 0; run < config->runs && status == ESP_OK; run++)
+	for (uint32_t run = 0; run < config->runs && status == ESP_OK; run++) {
 		status = run_once(config, run, &found[0][run], &found[1][run], err);
+		if (status == ESP_OK)
+			discover_tell(&config->watch);
+	}
 	if (status == ESP_OK)
 		status = judge(config, found, out, err);
 	for (uint32_t run = 0; run < config->runs; run++) {

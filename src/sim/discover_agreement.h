@@ -17,6 +17,7 @@ struct agreement_config {
 	uint64_t seed;              /* of the region, and of the first run */
 	uint32_t runs;              /* at least 2 */
 	bool fresh;                 /* each run reads anew, with traffic of its own; otherwise only the seeds of embedding and grouping differ */
+	struct discover_watch watch; /* of runs */
 };
 
 /* Adjusted mutual information. */

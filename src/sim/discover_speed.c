@@ -63,6 +63,7 @@ static enum esp_status run_open(struct run *run, const struct speed_config *conf
 		status = region_topology(&run->made.region, run->made.crowd.host_share, run->made.crowd.flows, &run->topology, err);
 	if (status == ESP_OK)
 		status = find_groups(&run->made, &config->find, seed, &run->found, err);
+	discover_tell(&config->watch);
 	if (status == ESP_OK)
 		status = grouping_random(&run->random, machines, discover_root(machines), seed, err);
 	if (status == ESP_OK)
@@ -93,8 +94,11 @@ static enum esp_status measure_tuned(const struct speed_config *config, const st
 
 	if (status != ESP_OK)
 		return status;
-	for (uint32_t step = 0; step <= SPEED_STEPS && status == ESP_OK; step++)
+	for (uint32_t step = 0; step <= SPEED_STEPS && status == ESP_OK; step++) {
 		status = tuned_step(&tuned, run->topology, config->find.bytes, config->chunk_bytes, out_seconds, NULL, err);
+		if (step < SPEED_STEPS)
+			discover_tell(&config->watch);
+	}
 	tuned_fini(&tuned);
 	return status;
 }
@@ -114,6 +118,7 @@ static enum esp_status measure(const struct speed_config *config, struct run *ru
 			out->groups[way] += (double)groups->count / out->runs;
 			out->ami[way] += quality_ami(groups, &run->truth) / out->runs;
 		}
+		discover_tell(&config->watch);
 	}
 	return status;
 }
@@ -134,8 +139,6 @@ enum esp_status speed_run(const struct speed_config *config, struct speed_result
 		for (unsigned level = 0; level < REGION_LEVELS && status == ESP_OK; level++)
 			out->held[level] = region_held(&run.made.region, (enum region_level)level);
 		run_close(&run);
-		if (config->progress && status == ESP_OK)
-			config->progress(config->user, i);
 	}
 	out->ami[SPEED_FLAT] = NAN;
 	for (unsigned way = 0; way < SPEED_WAYS && status == ESP_OK; way++)

@@ -18,6 +18,8 @@ enum speed_way {
 	SPEED_WAYS,
 };
 #define SPEED_STEPS 6u
+/* What a run consists of: finding groups, an allreduce for each way, and one before each step of the tuner. */
+#define SPEED_PARTS (1u + SPEED_WAYS + SPEED_STEPS)
 const char *speed_way_name(enum speed_way way);
 
 struct speed_config {
@@ -27,8 +29,7 @@ struct speed_config {
 	bool whole_hosts; /* nobody takes part of a host's link */
 	uint64_t seed; /* of where machines stand; runs have seeds from here on */
 	uint32_t runs;
-	void *user;
-	void (*progress)(void *user, uint32_t run); /* a run is over; may be NULL */
+	struct discover_watch watch; /* of the SPEED_PARTS parts of each run */
 };
 
 struct speed_summary {
