@@ -89,11 +89,34 @@ static void test_fence(struct rng *rng)
 	matrix_fini(&matrix);
 }
 
+/* What make() has without its noise, which is 0.5 in the mean. */
+static void make_model(const double *own, struct matrix *model)
+{
+	struct error err;
+
+	CHECK(matrix_init(model, NODES, &err) == ESP_OK);
+	for (uint32_t i = 0; i < NODES; i++)
+		for (uint32_t j = 0; j < i; j++)
+			matrix_set(model, i, j, (i % 2 == j % 2 ? 30 : 36) + own[i] + own[j] + 0.5);
+}
+
+static void spoil(struct matrix *matrix)
+{
+	matrix_set(matrix, 1, 2, 300);
+	matrix_set(matrix, 7, 9, 200);
+	matrix_set(matrix, 5, 0, NAN);
+}
+
+static void check_spoilt(const struct suspect *suspects)
+{
+	CHECK(suspects[0].a == 0 && suspects[0].b == 5 && isnan(suspects[0].measured) && isinf(suspects[0].excess));
+	CHECK(suspects[1].a == 1 && suspects[1].b == 2 && suspects[1].measured == 300 && suspects[1].expected < 100);
+	CHECK(suspects[2].a == 7 && suspects[2].b == 9 && suspects[2].excess > 6);
+}
+
 /* Pairs that do not fit and pairs that are not known are named, the worst first; others are not. */
 static void test_suspects(struct rng *rng)
 {
-	struct embed_options options = {.dimensions = 2};
-	struct embedding embedding;
 	struct suspect suspects[10];
 	struct matrix matrix, model;
 	struct error err;
@@ -101,32 +124,46 @@ static void test_suspects(struct rng *rng)
 	uint32_t count;
 
 	make(rng, own, &matrix);
-	for (int bad = 0; bad < 2; bad++) {
-		if (bad) {
-			matrix_set(&matrix, 1, 2, 300);
-			matrix_set(&matrix, 7, 9, 200);
-			matrix_set(&matrix, 5, 0, NAN);
-		}
-		struct matrix fenced;
-		CHECK(matrix_copy(&fenced, &matrix, &err) == ESP_OK && clean_fence(&fenced, NULL, &err) == ESP_OK);
-		CHECK(embed(&fenced, &options, &embedding, &err) == ESP_OK);
-		CHECK(embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
-		CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
-		if (!bad) {
-			CHECK_MSG(count == 0, "%u are suspected, such as %u and %u", count, suspects[0].a, suspects[0].b);
-		} else {
-			CHECK_MSG(count == 3, "%u are suspected", count);
-			CHECK(suspects[0].a == 0 && suspects[0].b == 5 && isnan(suspects[0].measured) && isinf(suspects[0].excess));
-			CHECK(suspects[1].a == 1 && suspects[1].b == 2 && suspects[1].measured == 300 && suspects[1].expected < 100);
-			CHECK(suspects[2].a == 7 && suspects[2].b == 9 && suspects[2].excess > 6);
-			CHECK(clean_suspects(&matrix, &model, 0, suspects, 2, &count, &err) == ESP_OK && count == 2);
-		}
-		embedding_fini(&embedding);
-		matrix_fini(&fenced);
-		matrix_fini(&model);
-	}
+	make_model(own, &model);
+	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK_MSG(count == 0, "%u are suspected, such as %u and %u", count, suspects[0].a, suspects[0].b);
+	spoil(&matrix);
+	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK_MSG(count == 3, "%u are suspected", count);
+	check_spoilt(suspects);
+	CHECK(clean_suspects(&matrix, &model, 0, suspects, 2, &count, &err) == ESP_OK && count == 2);
+	matrix_fini(&model);
 	CHECK(matrix_init(&model, 2, &err) == ESP_OK);
 	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_EINVAL);
+	matrix_fini(&model);
+	matrix_fini(&matrix);
+}
+
+/*
+ * By a model that was fitted to the same measurement: those pairs are the first. An embedding may end with a node between two racks, and that node's
+ * pairs are suspected as well; they are off by far less, and cost another probe.
+ */
+static void test_suspects_of_embedding(struct rng *rng)
+{
+	const struct embed_options options = {.dimensions = 2};
+	struct embedding embedding;
+	struct suspect suspects[10];
+	struct matrix matrix, model, fenced;
+	struct error err;
+	double own[NODES];
+	uint32_t count;
+
+	make(rng, own, &matrix);
+	spoil(&matrix);
+	CHECK(matrix_copy(&fenced, &matrix, &err) == ESP_OK && clean_fence(&fenced, NULL, &err) == ESP_OK);
+	CHECK(embed(&fenced, &options, &embedding, &err) == ESP_OK);
+	CHECK(embedding_matrix(&embedding, true, &model, &err) == ESP_OK);
+	CHECK(clean_suspects(&matrix, &model, 0, suspects, 10, &count, &err) == ESP_OK);
+	CHECK_MSG(count >= 3, "%u are suspected", count);
+	check_spoilt(suspects);
+	CHECK_MSG(count == 3 || suspects[3].excess < suspects[2].excess / 5, "%u and %u are off by %g", suspects[3].a, suspects[3].b, suspects[3].excess);
+	embedding_fini(&embedding);
+	matrix_fini(&fenced);
 	matrix_fini(&model);
 	matrix_fini(&matrix);
 }
@@ -141,6 +178,7 @@ int main(int argc, char **argv)
 		test_own_sums(&rng);
 		test_fence(&rng);
 		test_suspects(&rng);
+		test_suspects_of_embedding(&rng);
 	}
 	return 0;
 }
