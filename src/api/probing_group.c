@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/probing_parts.h"
 #include "topo/quality.h"
@@ -251,7 +252,12 @@ static enum esp_status choose_free(const struct survey *survey, const struct ver
 		status = probing_are_apart(best == SURVEY_LATENCY ? &kind->tamed : &survey->matrices[best], &chosen_of(kind)->grouping, &apart, err);
 	if (status != ESP_OK)
 		return status;
-	apart = apart && (best == SURVEY_LATENCY || !probing_has_lonely(&chosen_of(kind)->grouping));
+	if (best == SURVEY_INVERSE_BANDWIDTH)
+		apart = apart && !probing_has_lonely(&chosen_of(kind)->grouping);
+	else if (apart)
+		status = probing_hosts_are_apart(&kind->tamed, &chosen_of(kind)->grouping, &apart, err);
+	if (status != ESP_OK)
+		return status;
 	verdict->word = judge(kind, apart); /* of what is taken, not of what has the most evidence */
 	return take(verdict, (enum survey_kind)best, shows_groups(kind) ? chosen_of(kind) : &kind->candidates.list[0], err);
 }
@@ -281,27 +287,32 @@ static enum esp_status measure_gap(const struct matrix *matrix, struct verdict *
 	return ESP_OK;
 }
 
-/* The mean distance of a host to the hosts of a group; NAN: none is known. */
-static double mean_to(const struct matrix *matrix, const struct grouping *grouping, uint32_t host, uint32_t group)
-{
-	double sum = 0;
-	uint32_t known = 0;
+/* The distances of a host to the hosts of a group. */
+struct nearness {
+	double sum;
+	uint32_t known;
+};
 
-	for (uint32_t j = 0; j < matrix->size; j++)
-		if (j != host && grouping->group_of[j] == group && isfinite(matrix_get(matrix, host, j))) {
-			sum += matrix_get(matrix, host, j);
-			known++;
-		}
-	return known ? sum / known : NAN;
+static double mean_of(const struct nearness *one)
+{
+	return one->known ? one->sum / one->known : NAN;
 }
 
-static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host)
+/* to: a place for each group. */
+static double belonging_of(const struct matrix *matrix, const struct grouping *grouping, uint32_t host, struct nearness *to)
 {
-	double own = mean_to(matrix, grouping, host, grouping->group_of[host]), next = INFINITY;
+	double next = INFINITY;
 
+	memset(to, 0, grouping->count * sizeof(*to));
+	for (uint32_t j = 0; j < matrix->size; j++)
+		if (j != host && isfinite(matrix_get(matrix, host, j))) {
+			to[grouping->group_of[j]].sum += matrix_get(matrix, host, j);
+			to[grouping->group_of[j]].known++;
+		}
+	double own = mean_of(&to[grouping->group_of[host]]);
 	for (uint32_t g = 0; g < grouping->count; g++)
 		if (g != grouping->group_of[host])
-			next = fmin(next, mean_to(matrix, grouping, host, g)); /* fmin passes over NAN */
+			next = fmin(next, mean_of(&to[g])); /* fmin passes over NAN */
 	if (!isfinite(own) || !isfinite(next) || fmax(own, next) <= 0)
 		return 0;
 	return (next - own) / fmax(own, next);
@@ -309,15 +320,20 @@ static double belonging_of(const struct matrix *matrix, const struct grouping *g
 
 static enum esp_status measure_belonging(const struct matrix *matrix, struct verdict *verdict, struct error *err)
 {
+	struct nearness *to = calloc(verdict->grouping.count, sizeof(*to));
+
 	verdict->belonging = calloc(matrix->size, sizeof(*verdict->belonging));
-	if (!verdict->belonging)
+	if (!to || !verdict->belonging) {
+		free(to);
 		return error_set(err, ESP_ENOMEM, "no memory for %u hosts", matrix->size);
+	}
 	verdict->doubtful = 0;
 	for (uint32_t i = 0; i < matrix->size; i++) {
-		verdict->belonging[i] = belonging_of(matrix, &verdict->grouping, i);
+		verdict->belonging[i] = belonging_of(matrix, &verdict->grouping, i, to);
 		if (verdict->belonging[i] < verdict->belonging[verdict->doubtful])
 			verdict->doubtful = i;
 	}
+	free(to);
 	return ESP_OK;
 }
 

@@ -17,6 +17,8 @@ ESP_CHECKED enum esp_status probing_tame(const struct matrix *matrix, struct mat
 
 /* Is each apart from each other, and one group itself? ESP_ENOMEM. */
 ESP_CHECKED enum esp_status probing_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out, struct error *err);
+/* Is no host as near to some of another group as hosts of one group are to each other? For latencies, which nothing makes shorter than they are. ESP_ENOMEM. */
+ESP_CHECKED enum esp_status probing_hosts_are_apart(const struct matrix *matrix, const struct grouping *grouping, bool *out, struct error *err);
 /* Does a host stand alone? By bandwidth that cannot be told from one with a slower link. */
 bool probing_has_lonely(const struct grouping *grouping);
 
