@@ -24,6 +24,15 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* No bytes that a terminal would do something with: names are printed. */
+static bool is_text(const char *word, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)word[i] < ' ' || word[i] == 0x7f)
+			return false;
+	return true;
+}
+
 /* Cuts the line that begins at *at into words, and moves *at behind it. */
 static enum esp_status read_line(const char *text, size_t length, size_t *at, struct line *line, struct error *err)
 {
@@ -47,7 +56,7 @@ static enum esp_status read_line(const char *text, size_t length, size_t *at, st
 		if (i - begin > WORD_MAX)
 			return error_set(err, ESP_EPARSE, "line %u: %s has %zu letters, and %u is the most: write a host without its domain, or its address",
 			                 line->number, quote(text + begin, i - begin, shown), i - begin, WORD_MAX);
-		if (memchr(text + begin, 0, i - begin))
+		if (!is_text(text + begin, i - begin))
 			return error_set(err, ESP_EPARSE, "line %u: a byte that is no text", line->number);
 		memcpy(line->words[line->count], text + begin, i - begin);
 		line->words[line->count++][i - begin] = 0;
@@ -106,12 +115,22 @@ static enum esp_status vertex_at(const struct topology *topology, const struct l
 	                                         line->number, line->words[at]);
 }
 
-/* rate R [in R] [delay D] [nics N] [local R], in any order, from word `at` on. */
-static enum esp_status read_link(const struct line *line, uint32_t at, struct build_vertex *vertex, struct error *err)
+static bool is_there_twice(const struct line *line, uint32_t first, uint32_t at)
+{
+	for (uint32_t i = first; i < at; i += 2)
+		if (strcmp(line->words[i], line->words[at]) == 0)
+			return true;
+	return false;
+}
+
+/* rate R [in R] [delay D] [nics N] [local R], in any order, from word `first` on. */
+static enum esp_status read_link(const struct line *line, uint32_t first, struct build_vertex *vertex, struct error *err)
 {
 	vertex->nics = 1;
-	for (; at < line->count; at += 2) {
-		if (is_word(line, at, "rate")) {
+	for (uint32_t at = first; at < line->count; at += 2) {
+		if (is_there_twice(line, first, at)) {
+			return error_set(err, ESP_EPARSE, "line %u: %s is there twice", line->number, line->words[at]);
+		} else if (is_word(line, at, "rate")) {
 			if (!rate_at(line, at + 1, &vertex->rate_out))
 				return wrong(line, err, "rate wants a rate, such as 25gbit");
 		} else if (is_word(line, at, "in")) {
@@ -279,6 +298,8 @@ static enum esp_status read_all(struct topology_builder *builder, const char *te
 	while (at < length) {
 		enum esp_status status = read_line(text, length, &at, &line, err);
 
+		if (status == ESP_OK && !has_title && is_word(&line, 0, "survey"))
+			return wrong(&line, err, "this is a measurement: espalier probe --matrix FILE --out makes a topology of it");
 		if (status == ESP_OK && line.count > 0 && !has_title) {
 			if (!is_word(&line, 0, "topology") || !is_word(&line, 1, "1") || line.count > 2)
 				return wrong(&line, err, "a topology begins with the line: topology 1");

@@ -74,6 +74,10 @@ static void test_errors(void)
 		{"topology 1\nswitch s\nhost h under s rate 1gbit\nat 1s s rate 1gbit\n", "line 4: the root has no link"},
 		{"topology 1\nswitch s\nhost h under s rate 1gbit\nfrom 1s h > h flows 1\n", "line 4: traffic to itself"},
 		{"topology 1\nswitch s\nhost h under s speed 1gbit\n", "line 3: 'speed' is not known here"},
+		{"topology 1\nswitch s\nhost h under s rate 1gbit delay 1us rate 2gbit\n", "line 3: rate is there twice"},
+		{"topology 1\nswitch s\nhost h under \033[31ms rate 1gbit\n", "line 3: a byte that is no text"},
+		{"topology 1\nswitch s\x7f\n", "line 2: a byte that is no text"},
+		{"survey 1\nlatency\na 0\n", "line 1: this is a measurement: espalier probe --matrix"},
 		{"topology 1\nrouter s\n", "line 2: 'router' is not known"},
 		{"topology 1\nhosts 1 under s rate 1gbit\n", "line 2: there is no host or switch s"},
 	};
