@@ -13,6 +13,7 @@
 
 #define START_SECONDS 3.0
 #define BANDWIDTH_HOSTS 48u /* with more of them all pairs take longer than a start should */
+#define HOSTS_MOST 1024u    /* with more of them grouping takes minutes, at every start */
 #define SEED 1u
 #define REASON_TEXT 128u
 #define NAMES_TEXT 512u
@@ -187,7 +188,13 @@ void probing_at_start(struct esp_context *context)
 {
 	if (!context_wants_probe(api_context(context)))
 		return;
-	if (api_context(context)->roster.hosts >= 2)
+	uint32_t hosts = api_context(context)->roster.hosts;
+	char text[160];
+
+	if (hosts > HOSTS_MOST) {
+		snprintf(text, sizeof(text), "to group %u hosts takes too long for a start, %u are the most; keep a topology (espalier probe --out) and name it", hosts, HOSTS_MOST);
+		warn(api_context(context), api_context(context)->rank == 0, text);
+	} else if (hosts >= 2)
 		probe(context);
 	else if (api_context(context)->rank == 0)
 		log_write(&api_context(context)->log, LOG_LEVEL_INFO, LOG_NET, "all ranks are on one host: there is no network to probe");

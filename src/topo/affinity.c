@@ -72,7 +72,7 @@ enum esp_status affinity_init(struct affinity *affinity, const struct matrix *ma
 {
 	uint32_t n = matrix->size;
 
-	*affinity = (struct affinity){.nodes = n, .matrix = matrix, .ways = ways};
+	*affinity = (struct affinity){.nodes = n, .matrix = matrix, .known = (double)matrix_known(matrix), .ways = ways};
 	affinity->of = calloc((size_t)n * n, sizeof(*affinity->of));
 	affinity->own = calloc(n, sizeof(*affinity->own));
 	if (!affinity->own || !affinity->of) {

@@ -15,6 +15,7 @@
 struct affinity {
 	uint32_t nodes;
 	const struct matrix *matrix; /* borrowed */
+	double known;    /* pairs of it that are known, each counted once */
 	double *of;      /* nodes * nodes, 0 on the diagonal and where nothing is known; in the matrix's unit */
 	double *own;     /* what was taken out: the nodes' own parts */
 	double noise;    /* the deviation of single pairs with one group, and the logarithm of the likelihood with it */

@@ -234,7 +234,7 @@ enum esp_status affinity_judge(const struct affinity *affinity, const struct gro
                                struct error *err)
 {
 	struct model model;
-	double known = (double)matrix_known(affinity->matrix), freedom = known - affinity->nodes;
+	double known = affinity->known, freedom = known - affinity->nodes;
 
 	if (affinity->ways)
 		return affinity_ways_judge(affinity, grouping, out, err);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "topo/affinity_parts.h"
+#include "topo/loops.h"
 #include "topo/median.h"
 
 #define TAILS 3.0        /* degrees of freedom of Student's distribution */
@@ -18,6 +20,7 @@
 #define NORMAL 1.4826    /* the deviation of normal noise, for one unit of its median */
 #define WAY_LEAST 0.5    /* of the usual one */
 #define FITTED_NODES 32u /* with so many, rivals are fitted anew one by one */
+#define SAMPLE 16384u    /* pairs: as many tell where the fit may begin */
 #define EXACT 1e-3       /* of the deviation with one group: less noise than that is none */
 
 /* One fit. */
@@ -31,7 +34,9 @@ struct model {
 	double noise;
 	double most;       /* what is as far as that may be further: all that is known is that it is not nearer */
 	double tails_near; /* degrees of freedom for what is nearer than the model says */
-	double *scratch; /* for medians: all pairs */
+	double *group, *way_of; /* by node: the number of its group, and its way (0 without ways) */
+	double *left, *counts, *apart; /* of one row */
+	double *scratch; /* for medians: SAMPLE, or all pairs if there are fewer */
 };
 
 static double gap_of(const struct model *model, uint32_t a, uint32_t b)
@@ -70,11 +75,23 @@ static double surprise(const struct model *model, double off)
 	return (tails + 1) / 2 * log(1 + off * off / tails);
 }
 
+/* Where the fit begins; of many pairs, of some that chance picks. */
 static double median_left(const struct model *model)
 {
+	uint32_t n = model->matrix->size;
+	bool many = (size_t)n * n / 2 > SAMPLE;
 	size_t count = 0;
+	struct rng rng;
 
-	for (uint32_t i = 0; i < model->matrix->size; i++) {
+	rng_init(&rng, n);
+	for (uint32_t draw = 0; many && draw < SAMPLE; draw++) {
+		uint32_t i = (uint32_t)rng_below(&rng, n), j = (uint32_t)rng_below(&rng, n - 1);
+		double left = left_of(model, i, j < i ? j : j + 1);
+
+		if (!isnan(left))
+			model->scratch[count++] = fabs(left);
+	}
+	for (uint32_t i = 0; !many && i < n; i++) {
 		for (uint32_t j = 0; j < i; j++) {
 			double left = left_of(model, i, j);
 
@@ -85,43 +102,66 @@ static double median_left(const struct model *model)
 	return count > 0 ? median(model->scratch, count) : 0;
 }
 
+/* What is left of the pairs of node i with the first count nodes, into model->left. */
+static void leave_row(const struct model *model, uint32_t i, uint32_t count)
+{
+	const struct loops_way_row row = {
+		.values = model->matrix->at + (size_t)i * model->matrix->size, .own = model->own, .group = model->group, .way = model->way_of,
+		.own_here = model->own[i], .group_here = model->group[i], .gap = model->ways ? model->way_of[i] : model->gap, .most = model->most, .count = count,
+	};
+
+	loops_way_left(&row, model->left);
+}
+
+static struct loops_tails tails_of(const struct model *model)
+{
+	return (struct loops_tails){model->tails_near, TAILS, 1 / model->noise};
+}
+
+/* The same, and how much each counts; what is not known does not, nor does i itself. */
+static void weigh_row(const struct model *model, uint32_t i, uint32_t count)
+{
+	const struct loops_tails tails = tails_of(model);
+
+	leave_row(model, i, count);
+	if (i < count)
+		model->left[i] = NAN;
+	loops_way_weigh(model->left, count, &tails, model->counts);
+}
+
+/* Of what was weighed, pairs with other groups alone. */
+static void keep_apart(const struct model *model, uint32_t i, uint32_t count, double *values)
+{
+	const struct loops_row row = {.group = model->group, .group_here = model->group[i], .count = count};
+
+	loops_keep_apart(&row, values);
+}
+
 static void fit_own(struct model *model)
 {
-	for (uint32_t i = 0; i < model->matrix->size; i++) {
-		double sum = 0, weights = 0;
+	uint32_t n = model->matrix->size;
 
-		for (uint32_t j = 0; j < model->matrix->size; j++) {
-			double left = left_of(model, i, j);
-
-			if (i == j || isnan(left))
-				continue;
-			double counts = weight(model, left);
-			sum += counts * left;
-			weights += counts;
-		}
-		model->own[i] += weights > 0 ? sum / weights : 0;
+	for (uint32_t i = 0; i < n; i++) {
+		weigh_row(model, i, n);
+		double weights = loops_sum(model->counts, n);
+		model->own[i] += weights > 0 ? loops_dot(model->counts, model->left, n) / weights : 0;
 	}
 }
 
 /* The gap and the noise, in one pass over the pairs. */
-static void fit_rest(struct model *model)
+static void fit_rest(struct model *model, double known)
 {
-	double sum = 0, weights = 0, squares = 0, known = 0;
+	double sum = 0, weights = 0, squares = 0;
 
-	for (uint32_t i = 0; i < model->matrix->size; i++) {
-		for (uint32_t j = 0; j < i; j++) {
-			double left = left_of(model, i, j);
-
-			if (isnan(left))
-				continue;
-			double counts = weight(model, left);
-			squares += counts * left * left;
-			known++;
-			if (model->group_of && model->group_of[i] != model->group_of[j]) {
-				sum += counts * left;
-				weights += counts;
-			}
-		}
+	for (uint32_t i = 1; i < model->matrix->size; i++) {
+		weigh_row(model, i, i);
+		memcpy(model->apart, model->counts, i * sizeof(*model->apart));
+		keep_apart(model, i, i, model->apart);
+		sum += loops_dot(model->apart, model->left, i);
+		weights += loops_sum(model->apart, i);
+		for (uint32_t j = 0; j < i; j++)
+			model->counts[j] *= model->left[j];
+		squares += loops_dot(model->counts, model->left, i);
 	}
 	model->gap += weights > 0 ? sum / weights : 0;
 	model->noise = known > 0 ? sqrt(squares / known) : 0;
@@ -129,8 +169,25 @@ static void fit_rest(struct model *model)
 
 /* ---- ways of groups ---- */
 
-/* The weighted mean of what is left of the pairs of one group, those across or those within; *out_weights of them. */
-static double mean_left(const struct model *model, uint32_t group, bool across, double *out_weights)
+/* The weighted mean of what is left of the pairs of one group with others; 0: none is known. */
+static double mean_across(const struct model *model, uint32_t group)
+{
+	uint32_t n = model->matrix->size;
+	double sum = 0, weights = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (model->group_of[i] != group)
+			continue;
+		weigh_row(model, i, n);
+		keep_apart(model, i, n, model->counts);
+		sum += loops_dot(model->counts, model->left, n);
+		weights += loops_sum(model->counts, n);
+	}
+	return weights > 0 ? sum / weights : 0;
+}
+
+/* The same of the pairs within; *out_weights of them. */
+static double mean_within(const struct model *model, uint32_t group, double *out_weights)
 {
 	double sum = 0, weights = 0;
 
@@ -138,7 +195,7 @@ static double mean_left(const struct model *model, uint32_t group, bool across, 
 		if (model->group_of[i] != group)
 			continue;
 		for (uint32_t j = 0; j < model->matrix->size; j++) {
-			double left = i == j || (model->group_of[j] != group) != across ? NAN : left_of(model, i, j);
+			double left = i == j || model->group_of[j] != group ? NAN : left_of(model, i, j);
 			if (isnan(left))
 				continue;
 			double counts = weight(model, left);
@@ -148,6 +205,13 @@ static double mean_left(const struct model *model, uint32_t group, bool across, 
 	}
 	*out_weights = weights;
 	return weights > 0 ? sum / weights : 0;
+}
+
+static void set_way(struct model *model, uint32_t group, double way)
+{
+	model->ways[group] = way;
+	for (uint32_t i = 0; i < model->matrix->size; i++)
+		model->way_of[i] = model->group_of[i] == group ? way : model->way_of[i];
 }
 
 /* The median of the ways. */
@@ -167,10 +231,10 @@ static void fit_ways(struct model *model, uint32_t groups)
 	double weights, least = WAY_LEAST * usual_way(model, groups);
 
 	for (uint32_t group = 0; group < groups; group++) {
-		model->ways[group] = fmax(model->ways[group] + mean_left(model, group, true, &weights), least);
-		double within = mean_left(model, group, false, &weights) / 2;
+		set_way(model, group, fmax(model->ways[group] + mean_across(model, group), least));
+		double within = mean_within(model, group, &weights) / 2;
 		double moved = weights > 0 ? fmin(within, model->ways[group] - least) : 0;
-		model->ways[group] -= moved;
+		set_way(model, group, model->ways[group] - moved);
 		for (uint32_t i = 0; i < model->matrix->size; i++)
 			model->own[i] += model->group_of[i] == group ? moved : 0;
 	}
@@ -192,34 +256,35 @@ static double mean_gap(const struct model *model)
 
 /* ---- fitting ---- */
 
-static double likelihood(const struct model *model)
+static double likelihood(const struct model *model, double known)
 {
-	double sum = 0;
+	const struct loops_tails tails = tails_of(model);
+	double near = 0, far = 0;
 
-	for (uint32_t i = 0; i < model->matrix->size; i++) {
-		for (uint32_t j = 0; j < i; j++) {
-			double off = left_of(model, i, j) / model->noise;
-
-			sum -= isnan(off) ? 0 : surprise(model, off) + log(model->noise);
-		}
+	for (uint32_t i = 1; i < model->matrix->size; i++) {
+		leave_row(model, i, i);
+		loops_way_odds(model->left, i, &tails, model->counts, model->apart);
+		near += loops_sum_logs(model->counts, i);
+		far += loops_sum_logs(model->apart, i);
 	}
-	return sum;
+	return -(tails.near + 1) / 2 * near - (tails.far + 1) / 2 * far - known * log(model->noise);
 }
 
 /* Expectation and maximisation by turns; least is the noise that is none. Returns the logarithm of the likelihood. */
 static double fit(struct model *model, double least)
 {
 	int rounds = model->matrix->size > MANY_NODES ? ROUNDS_MANY : ROUNDS;
+	double known = (double)matrix_known(model->matrix);
 
 	model->noise = fmax(NORMAL * median_left(model), least);
 	for (int round = 0; round < rounds && model->noise > 0; round++) {
 		fit_own(model);
 		if (model->ways)
 			fit_ways(model, model->groups);
-		fit_rest(model);
+		fit_rest(model, known);
 		model->noise = fmax(model->noise, least);
 	}
-	return model->noise > 0 ? likelihood(model) : 0;
+	return model->noise > 0 ? likelihood(model, known) : 0;
 }
 
 static double furthest(const struct matrix *matrix)
@@ -234,13 +299,19 @@ static double furthest(const struct matrix *matrix)
 static enum esp_status model_init(struct model *model, const struct affinity *affinity, struct error *err)
 {
 	uint32_t n = affinity->nodes;
+	size_t pairs = (size_t)n * n / 2 + 1;
 
 	*model = (struct model){.matrix = affinity->matrix, .most = INFINITY, .tails_near = affinity->ways ? TAILS_NEAR : TAILS};
 	if (affinity->ways)
 		model->most = furthest(affinity->matrix);
 	model->own = calloc(n, sizeof(*model->own));
-	model->scratch = calloc((size_t)n * n / 2 + 1, sizeof(*model->scratch));
-	if (!model->own || !model->scratch)
+	model->group = calloc(n, sizeof(*model->group));
+	model->way_of = calloc(n, sizeof(*model->way_of));
+	model->left = calloc(n, sizeof(*model->left));
+	model->counts = calloc(n, sizeof(*model->counts));
+	model->apart = calloc(n, sizeof(*model->apart));
+	model->scratch = calloc(pairs < SAMPLE ? pairs : SAMPLE, sizeof(*model->scratch));
+	if (!model->own || !model->group || !model->way_of || !model->left || !model->counts || !model->apart || !model->scratch)
 		return error_set(err, ESP_ENOMEM, "no memory for the affinity of %u nodes", n);
 	memcpy(model->own, affinity->own, n * sizeof(*model->own));
 	return ESP_OK;
@@ -250,6 +321,11 @@ static void model_fini(struct model *model)
 {
 	free(model->own);
 	free(model->ways);
+	free(model->group);
+	free(model->way_of);
+	free(model->left);
+	free(model->counts);
+	free(model->apart);
 	free(model->scratch);
 }
 
@@ -269,7 +345,7 @@ enum esp_status affinity_ways_one(struct affinity *affinity, struct error *err)
 /* What counts of a gain: what else is fitted takes its share, the nodes' own parts above all. 0: there is too little to go by. */
 static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 {
-	double known = (double)matrix_known(affinity->matrix), freedom = known - affinity->nodes - ways;
+	double known = affinity->known, freedom = known - affinity->nodes - ways;
 
 	return affinity->nodes < AFFINITY_NODES_LEAST || freedom <= 1 ? 0 : freedom / known;
 }
@@ -277,7 +353,7 @@ static double share_of_gain(const struct affinity *affinity, uint32_t ways)
 /* Of all that is fitted to a grouping: a gap, or ways, cost a number each. */
 static double price(const struct affinity *affinity, bool ways, uint32_t groups)
 {
-	return (ways ? groups : 1) * log((double)matrix_known(affinity->matrix)) / 2 + affinity_description(groups, affinity->nodes);
+	return (ways ? groups : 1) * log(affinity->known) / 2 + affinity_description(groups, affinity->nodes);
 }
 
 /* Fits one of the two kinds of model to the grouping; *out_evidence: what it says for it. */
@@ -296,8 +372,10 @@ static enum esp_status fit_kind(struct model *model, const struct affinity *affi
 	}
 	model->group_of = grouping->group_of;
 	model->groups = grouping->count;
+	for (uint32_t i = 0; i < affinity->nodes; i++)
+		model->group[i] = grouping->group_of[i];
 	for (uint32_t group = 0; group < grouping->count && model->ways; group++)
-		model->ways[group] = fmax(model->gap / 2, 0);
+		set_way(model, group, fmax(model->gap / 2, 0));
 	double gained = fit(model, EXACT * affinity->noise) - affinity->likelihood;
 	if (model->ways)
 		model->gap = mean_gap(model);

@@ -78,6 +78,47 @@ WIDE void loops_keep_apart(const struct loops_row *row, double *values)
 		kept[j] = group[j] != group_here ? kept[j] : 0;
 }
 
+WIDE void loops_way_left(const struct loops_way_row *row, double *out_left)
+{
+	const double *restrict values = row->values, *restrict own = row->own, *restrict group = row->group, *restrict way = row->way;
+	double *restrict left = out_left;
+	double own_here = row->own_here, group_here = row->group_here, gap = row->gap, most = row->most;
+
+	for (uint32_t j = 0; j < row->count; j++) {
+		double rest = values[j] - own_here - own[j] - (group[j] != group_here ? gap + way[j] : 0);
+		double beyond = rest < 0 ? 0 : rest;
+
+		left[j] = values[j] >= most ? beyond : rest;
+	}
+}
+
+WIDE void loops_way_weigh(double *left, uint32_t count, const struct loops_tails *tails, double *out_counts)
+{
+	double *restrict rest = left, *restrict counts = out_counts;
+	double near = tails->near, far = tails->far, steepness = tails->steepness;
+
+	for (uint32_t j = 0; j < count; j++) {
+		double off = rest[j] * steepness, here = rest[j] < 0 ? near : far, weight = (here + 1) / (here + off * off);
+
+		counts[j] = rest[j] == rest[j] ? weight : 0;
+		rest[j] = rest[j] == rest[j] ? rest[j] : 0;
+	}
+}
+
+WIDE void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near, double *out_far)
+{
+	const double *restrict rest = left;
+	double *restrict nearer = out_near, *restrict further = out_far;
+	double near = tails->near, far = tails->far, steepness = tails->steepness;
+
+	for (uint32_t j = 0; j < count; j++) {
+		double off = rest[j] * steepness, square = off * off;
+
+		nearer[j] = rest[j] < 0 ? 1 + square / near : 1;
+		further[j] = rest[j] > 0 ? 1 + square / far : 1;
+	}
+}
+
 static double sum_lanes(const double lanes[LANES])
 {
 	return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));

@@ -1,6 +1,6 @@
 /*
  * loops.h - what grouping many nodes spends its time in: loops over all nodes, which the compiler makes vectors of; a part of cluster.c
- * and affinity_judge.c.
+ * affinity_judge.c and affinity_ways.c.
  *
  * Values that belong to different nodes are independent of each other; sums go over lanes of a fixed number. So no bit depends on how wide
  * the vectors are. Arrays do not overlap.
@@ -44,6 +44,24 @@ void loops_odds(const double *left, uint32_t count, double tails, double steepne
 
 /* Keeps what stands at nodes of other groups; the others become 0. */
 void loops_keep_apart(const struct loops_row *row, double *values);
+
+/* ---- the same, where groups have ways and noise lengthens ---- */
+
+/* Two nodes of different groups are gap + way of the other further; what is as far as `most` may be further, and nothing is left of it then. */
+struct loops_way_row {
+	const double *values; /* NAN: not known */
+	const double *own, *group, *way;
+	double own_here, group_here, gap, most;
+	uint32_t count;
+};
+void loops_way_left(const struct loops_way_row *row, double *out_left);
+
+/* loops_weigh() and loops_odds() with degrees of freedom of their own for what is nearer than the model says; 1 where it is of the other kind. */
+struct loops_tails {
+	double near, far, steepness;
+};
+void loops_way_weigh(double *left, uint32_t count, const struct loops_tails *tails, double *out_counts);
+void loops_way_odds(const double *left, uint32_t count, const struct loops_tails *tails, double *out_near, double *out_far);
 
 double loops_sum(const double *a, uint32_t count);
 double loops_dot(const double *a, const double *b, uint32_t count);
