@@ -8,6 +8,7 @@ Nothing here depends on how fast anything is, but for the lab, where racks have 
 """
 import html.parser
 import json
+import math
 import os
 import pathlib
 import random
@@ -144,6 +145,11 @@ def test_stored(folder):
 def test_alike(folder):
     """Where all hosts are alike there are no groups to be found."""
     matrix = folder / "alike"
+    page = folder / "alike.html"
+    matrix.write_text("survey 1\nlatency\n" + "".join(f"h{i} " + " ".join("0" if i == j else "1e-5" for j in range(9)) + "\n" for i in range(9)))
+    assert probe("--matrix", matrix, "--html", page)[0] == OK
+    check_page(page, [f"h{i}" for i in range(9)])
+    assert "nan" not in page.read_text() and "inf" not in page.read_text()
     matrix.write_text(survey([[f"h{i}" for i in range(9)]], 1e-5, 1e-5))
     status, out, _ = probe("--matrix", matrix, "--json")
     assert status == OK and len(json.loads(out)["groups"]) == 1 and json.loads(out)["verdict"]["word"] == "no groups", out
@@ -234,6 +240,10 @@ def test_map(folder):
             assert all(b - a > 14.8 for a, b in zip(heights, heights[1:])), heights
         dots = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([^"]*)" cy="([^"]*)"', inside)]
         assert len(dots) == len(names)
+        group_of = [int(group) for group in re.findall(r", group (\d+)</title><circle", inside)]
+        nearest = [min((j for j in range(len(dots)) if j != i), key=lambda j: math.dist(dots[i], dots[j])) for i in range(len(dots))]
+        astray = sum(group_of[i] != group_of[nearest[i]] for i in range(len(dots)))
+        assert astray * 10 <= len(dots), (racks, each, astray)  # racks that are equally far from each other do not fall onto each other
         assert all((x - a) ** 2 + (y - b) ** 2 > 15 ** 2 for i, (x, y) in enumerate(dots) for a, b in dots[:i]), (racks, each)
 
 

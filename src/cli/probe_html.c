@@ -223,6 +223,44 @@ static enum esp_status write_page(const struct probe_page *page)
 	return status != ESP_OK ? status : ferror(page->file) ? ESP_EIO : ESP_OK;
 }
 
+/* All distances less the shortest: what is usual between neighbours is no distance in a picture. */
+static enum esp_status beyond_shortest(const struct matrix *matrix, struct matrix *out)
+{
+	size_t count = (size_t)matrix->size * matrix->size;
+	double least = INFINITY;
+	enum esp_status status = matrix_copy(out, matrix, NULL);
+
+	for (uint32_t i = 0; i < matrix->size; i++)
+		for (uint32_t j = 0; j < i; j++)
+			least = fmin(least, matrix_get(matrix, i, j)); /* passes over NAN */
+	for (size_t i = 0; i < count && status == ESP_OK && isfinite(least); i++)
+		out->at[i] = out->at[i] > least ? out->at[i] - least : isnan(out->at[i]) ? NAN : 0;
+	return status;
+}
+
+/*
+ * Where hosts stand in the map. Groups are made of an embedding of many dimensions whose distances are roots of what was measured, which makes much of
+ * little in a picture, and racks that are all equally far from each other fall onto each other in it. So latencies are embedded again, in a plane and in proportion.
+ */
+static enum esp_status find_places(const struct probe_outcome *outcome, double *x, double *y)
+{
+	const struct verdict_kind *kind = &outcome->verdict.kinds[outcome->verdict.kind];
+	const struct embed_options options = {.alpha = 1, .dimensions = 2, .no_startup = true, .seed = outcome->options->seed};
+	struct embedding embedding = {0};
+	struct matrix distances = {0};
+
+	if (outcome->verdict.kind != SURVEY_LATENCY)
+		return probe_map(&kind->candidates.embedding, x, y);
+	enum esp_status status = beyond_shortest(&kind->tamed, &distances);
+	if (status == ESP_OK)
+		status = embed(&distances, &options, &embedding, NULL);
+	if (status == ESP_OK)
+		status = probe_map(&embedding, x, y);
+	embedding_fini(&embedding);
+	matrix_fini(&distances);
+	return status;
+}
+
 enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err)
 {
 	uint32_t hosts = outcome->found.survey.count;
@@ -236,7 +274,7 @@ enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file
 	enum esp_status status = page.order && page.x && page.y ? ESP_OK : ESP_ENOMEM;
 
 	if (status == ESP_OK)
-		status = probe_map(&outcome->verdict.kinds[outcome->verdict.kind].candidates.embedding, page.x, page.y);
+		status = find_places(outcome, page.x, page.y);
 	if (status == ESP_OK) {
 		probe_order(outcome, page.order);
 		page.domain = page_find_domain(&page);
