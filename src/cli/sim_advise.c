@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/sim.h"
 #include "cli/sim_case.h"
+#include "cli/sim_pace.h"
 #include "sim/advice.h"
 
 #define COMMAND "sim advise"
@@ -65,8 +66,14 @@ static void run_server(struct advise *advise)
 static enum esp_status run_all(struct advise *advise, struct error *err)
 {
 	enum esp_status status = ESP_OK;
-	for (size_t i = 0; i < advise->choice.count && status == ESP_OK; i++)
+	struct sim_pace pace;
+	sim_pace_begin(&pace, COMMAND, advise->choice.count);
+	for (size_t i = 0; i < advise->choice.count && status == ESP_OK; i++) {
 		status = run_one(advise, advise->choice.list[i], err);
+		if (status == ESP_OK)
+			sim_pace_step(&pace);
+	}
+	sim_pace_end(&pace);
 	if (status == ESP_OK && advise->count == 0)
 		return error_set(err, ESP_EINVAL, "%.240s", advise->choice.left_out);
 	if (status == ESP_OK && isnan(advise->server_s))

@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "cli/sim.h"
 #include "cli/sim_case.h"
+#include "cli/sim_pace.h"
 #include "cli/sim_story.h"
 
 #define COMMAND "sim run"
@@ -115,20 +116,27 @@ static enum esp_status run_all(const struct given *given, const struct sim_sourc
                                size_t count, struct error *err)
 {
 	bool is_one = strcmp(given->mechanism, "all") != 0;
+	enum esp_status status = ESP_OK;
 	size_t failed = 0;
+	struct sim_pace pace;
 
-	for (size_t i = 0; i < count; i++) {
+	sim_pace_begin(&pace, COMMAND, count);
+	for (size_t i = 0; i < count && status == ESP_OK; i++) {
 		bool is_asked = !is_one || i + 1 == count;
-		enum esp_status status = run_one(given, source, load, &outcomes[i], given->trace && is_asked, err);
 
-		if (status != ESP_OK && (status != ESP_EINVAL || (is_one && is_asked)))
-			return status;
-		if (status != ESP_OK) {
+		status = run_one(given, source, load, &outcomes[i], given->trace && is_asked, err);
+		if (status == ESP_EINVAL && !(is_one && is_asked)) {
 			snprintf(outcomes[i].reason, sizeof(outcomes[i].reason), "%s", err->text);
 			error_clear(err);
 			failed++;
+			status = ESP_OK;
 		}
+		if (status == ESP_OK)
+			sim_pace_step(&pace);
 	}
+	sim_pace_end(&pace);
+	if (status != ESP_OK)
+		return status;
 	return failed < count ? ESP_OK : error_set(err, ESP_EINVAL, "no mechanism can be run: %.220s", outcomes[0].reason);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/sim.h"
 #include "cli/sim_case.h"
+#include "cli/sim_pace.h"
 
 #define COMMAND "sim sweep"
 #define VALUES_MAX 256u
@@ -35,6 +36,7 @@ struct sweep {
 	struct sim_choice choice;
 	double *seconds; /* by mechanism and value; NAN: it does not fit there */
 	double *server;  /* by value: the mechanism that speedups are relative to */
+	struct sim_pace pace;
 };
 
 /* ---- the values ---- */
@@ -109,8 +111,11 @@ static enum esp_status run_value(struct sweep *sweep, const struct sim_source *s
 	struct load load;
 	set_value(&c, sweep->over, sweep->values[v]);
 	enum esp_status status = sim_source_load(source, &c, &load, err);
-	for (size_t m = 0; m < sweep->choice.count && status == ESP_OK; m++)
+	for (size_t m = 0; m < sweep->choice.count && status == ESP_OK; m++) {
 		status = run_one(sweep, &c, source, &load, sweep->choice.list[m], &sweep->seconds[m * sweep->value_count + v], err);
+		if (status == ESP_OK)
+			sim_pace_step(&sweep->pace);
+	}
 	if (status == ESP_OK)
 		status = run_one(sweep, &c, source, &load, mechanism_at(0), &sweep->server[v], err);
 	load_fini(&load);
@@ -253,8 +258,10 @@ static int simulate(struct sweep *sweep, const char *svg, bool json)
 		status = error_set(&err, ESP_ENOMEM, "no memory for the results");
 	if (status == ESP_OK)
 		status = sim_source_open(&source, &sweep->base, &err);
+	sim_pace_begin(&sweep->pace, COMMAND, sweep->choice.count * sweep->value_count);
 	for (size_t v = 0; v < sweep->value_count && status == ESP_OK; v++)
 		status = run_value(sweep, &source, v, &err);
+	sim_pace_end(&sweep->pace);
 	if (status == ESP_OK)
 		status = show(sweep, &source, svg, json, &err);
 	sim_source_close(&source);
