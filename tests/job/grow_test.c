@@ -209,7 +209,7 @@ enum { IN_LINE = 3 };
 
 static void init(uint32_t rank, uint32_t size, const char *leader, struct esp_context **out)
 {
-	static const char *const settings[] = {"linger_seconds=1", "log=off", "join_seconds=20", "liveness_ms=2000", NULL};
+	static const char *const settings[] = {"linger_seconds=1", "log=info", "join_seconds=20", "liveness_ms=2000", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 
 	options.rank = rank;
