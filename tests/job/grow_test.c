@@ -374,6 +374,8 @@ static void stopped_when_let_in(struct board *board)
 	}
 }
 
+enum { RANGE = 10 };
+
 /* One that may listen on one port alone, or on a range, which is enough. */
 static void be_fixed(uint32_t rank, const char *leader, uint16_t port, bool is_range, int door_fd)
 {
@@ -383,7 +385,7 @@ static void be_fixed(uint32_t rank, const char *leader, uint16_t port, bool is_r
 	struct esp_error error = ESP_ERROR_INIT;
 	struct esp_context *context, *grown = NULL;
 
-	snprintf(setting[0], sizeof(setting[0]), is_range ? "port=%u-%u" : "port=%u", port, port + 9);
+	snprintf(setting[0], sizeof(setting[0]), is_range ? "port=%u-%u" : "port=%u", port, port + RANGE - 1);
 	snprintf(setting[1], sizeof(setting[1]), "port=0");
 	options.rank = rank;
 	options.size = 2;
@@ -414,11 +416,10 @@ static void be_fixed(uint32_t rank, const char *leader, uint16_t port, bool is_r
 static void fixed_port(bool is_range)
 {
 	char leader[32], door[64];
-	uint16_t port = job_free_port();
+	uint16_t port = job_free_ports(RANGE);
 	pid_t children[3];
 	int doors[2], status;
 
-	port = port > 65000 ? 65000 : port;
 	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
 	CHECK(pipe(doors) == 0);
 	fflush(NULL);

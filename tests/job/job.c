@@ -159,3 +159,43 @@ uint16_t job_free_port(void)
 	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
 	return ntohs(name.sin_port);
 }
+
+static int hold_port(uint32_t port)
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	CHECK(fd >= 0);
+	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0) { /* which fails if anybody has it, whatever for */
+		CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
+		return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+uint16_t job_free_ports(uint32_t count)
+{
+	enum { MOST = 16, LOWEST = 20000, HIGHEST = 32000 }; /* below those that the kernel gives out by itself */
+	static int held[MOST];
+	uint32_t first = LOWEST + (uint32_t)getpid() * MOST % (HIGHEST - LOWEST), done = 0;
+
+	CHECK(count <= MOST);
+	for (uint32_t i = 0; i < MOST; i++) {
+		if (held[i] > 0)
+			close(held[i]);
+		held[i] = 0;
+	}
+	for (uint32_t tries = 0; done < count; tries++) {
+		CHECK(tries < HIGHEST - LOWEST);
+		held[done] = hold_port(first + done);
+		if (held[done] > 0) {
+			done++;
+			continue;
+		}
+		while (done > 0)
+			close(held[--done]);
+		first = first + MOST < HIGHEST ? first + MOST : LOWEST;
+	}
+	return (uint16_t)first;
+}

@@ -42,5 +42,7 @@ void job_wait(const pid_t *children, uint32_t count, uint32_t victim);
 
 /* A port of the loopback that nobody listens on now. */
 uint16_t job_free_port(void);
+/* The first of some in a row, which the kernel gives to nobody by itself; held until the next call. */
+uint16_t job_free_ports(uint32_t count);
 
 #endif
