@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/conf.h"
+#include "base/cores.h"
 #include "base/number.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_options.h"
@@ -34,12 +34,11 @@ struct typed {
 
 static uint64_t default_ranks(void)
 {
-	cpu_set_t cores;
-	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 2;
+	uint32_t cores = cores_allowed();
 
-	if (count > (int)BENCH_RANKS_MAX)
+	if (cores > BENCH_RANKS_MAX)
 		return BENCH_RANKS_MAX;
-	return count > 2 ? (uint64_t)count : 2;
+	return cores > 2 ? cores : 2;
 }
 
 /* On a terminal that does not show the rows already. */

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "group/listen.h"
 #include "group/resolve.h"
 
@@ -213,12 +213,9 @@ static void look_at_memory(struct doctor_facts *facts)
 
 static void look_at_cores(struct doctor_facts *facts)
 {
-	cpu_set_t set;
 	double load;
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		facts->cores = (uint32_t)CPU_COUNT(&set);
-	else
-		facts->cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+
+	facts->cores = cores_allowed();
 	facts->quota = read_quota();
 	facts->load = getloadavg(&load, 1) == 1 ? load : -1;
 }

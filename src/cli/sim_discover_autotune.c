@@ -132,7 +132,7 @@ static enum esp_status measure(struct given *given, struct error *err)
 	const struct autotune_config config = {
 		.machines = (uint32_t)given->machines, .racks = (uint32_t)given->racks, .rate = given->gbps * 1e9 / 8, .oversubscribe = given->oversubscribe,
 		.slow = given->slow, .slow_from = (uint32_t)given->slow_from, .slow_to = (uint32_t)given->slow_to, .steps = (uint32_t)given->steps,
-		.bytes = given->bytes, .chunk_bytes = given->chunk_bytes};
+		.load = {given->bytes, given->chunk_bytes}};
 
 	given->result = calloc(given->steps, sizeof(*given->result));
 	return given->result ? autotune_run(&config, given->result, err) : error_set(err, ESP_ENOMEM, "no memory for the results");

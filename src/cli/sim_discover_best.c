@@ -25,7 +25,7 @@ static enum esp_status measure(struct given *given, struct error *err)
 	struct best_config config = {
 		.spec = given->common.spec,
 		.find = sim_discover_find(&given->common),
-		.chunk_bytes = given->common.chunk_bytes,
+		.load = {given->common.bytes, given->common.chunk_bytes},
 	};
 	struct sim_pace pace;
 

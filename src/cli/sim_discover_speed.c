@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/chart.h"
+#include "base/cores.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "cli/sim_discover.h"
 #include "cli/sim_pace.h"
 #include "sim/discover_speed.h"
@@ -16,7 +18,9 @@
 
 struct given {
 	struct sim_discover common;
-	uint64_t runs;
+	uint64_t runs, jobs;
+	const char *grain;
+	uint64_t grain_ns;
 	bool whole_hosts;
 	const char *svg;
 	struct speed_result result;
@@ -29,10 +33,11 @@ static enum esp_status measure(struct given *given, struct error *err)
 	const struct speed_config config = {
 		.spec = given->common.spec,
 		.find = sim_discover_find(&given->common),
-		.chunk_bytes = given->common.chunk_bytes,
+		.load = {given->common.bytes, given->common.chunk_bytes, 1e-9 * (double)given->grain_ns},
 		.whole_hosts = given->whole_hosts,
 		.seed = given->common.seed,
 		.runs = (uint32_t)given->runs,
+		.at_once = (uint32_t)given->jobs,
 		.watch = {&pace, sim_pace_step},
 	};
 
@@ -98,6 +103,7 @@ static enum esp_status print_json(const struct given *given)
 
 	sim_discover_json_begin(&given->common, &json, 3);
 	sim_discover_json_find(&given->common, &json);
+	json_put_double(&json, "grain_s", 1e-9 * (double)given->grain_ns);
 	json_put_bool(&json, "whole_hosts", given->whole_hosts);
 	json_put_u64(&json, "runs", given->runs);
 	json_put_u64(&json, "racks_held", given->result.held[REGION_RACK]);
@@ -176,7 +182,7 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 
 static int run(int argc, char **argv)
 {
-	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50};
+	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .jobs = cores_allowed()};
 	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
@@ -185,6 +191,8 @@ static int run(int argc, char **argv)
 		SIM_DISCOVER_EMBED(&given.common),
 		SIM_DISCOVER_FIND(&given.common, "512K"),
 		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
+		{"jobs", 'j', CLI_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
+		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long, if others come or go (default 0: exact); hundreds of machines need some, such as 100us"},
 		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
 		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},
@@ -201,6 +209,8 @@ static int run(int argc, char **argv)
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 	if (exit_status >= 0)
 		return exit_status;
+	if (given.grain && !units_parse_delay(given.grain, &given.grain_ns))
+		return cli_usage_error("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);

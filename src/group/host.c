@@ -1,11 +1,11 @@
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "group/listen.h"
 
 /* The number of a namespace; on one kernel no two that exist at the same time share it. */
@@ -46,16 +46,6 @@ static void make_host_id(uint8_t out[CARD_HOST_ID_BYTES])
 		randombytes_buf(out, CARD_HOST_ID_BYTES);
 }
 
-static uint32_t count_cores(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		return (uint32_t)CPU_COUNT(&set);
-	long online = sysconf(_SC_NPROCESSORS_ONLN); /* more than fit into the set */
-	return online > 0 ? (uint32_t)online : 1;
-}
-
 /* gethostname() fails where a name does not fit with its NUL, and Linux has names that are a letter longer than a card has room for. */
 const char *group_host_name(char out[CARD_HOST_NAME])
 {
@@ -69,7 +59,7 @@ const char *group_host_name(char out[CARD_HOST_NAME])
 
 void group_describe_host(struct card *card)
 {
-	card->cores = count_cores();
+	card->cores = cores_allowed();
 	make_host_id(card->host_id);
 	card->pid = (uint32_t)getpid();
 	group_host_name(card->host_name);

@@ -141,7 +141,7 @@ enum esp_status cluster_open(const struct cluster_config *config, struct cluster
 	if (status == ESP_OK)
 		status = network_open(&(struct network_config){
 			.topology = config->topology, .agenda = config->agenda, .model = config->model,
-			.cut_through = config->cut_through, .mtu = config->mtu, .user = cluster,
+			.cut_through = config->cut_through, .grain = config->grain, .mtu = config->mtu, .user = cluster,
 			.headed = post_headed, .left = post_left, .arrived = post_arrived}, &cluster->network, err);
 	if (status != ESP_OK) {
 		cluster_close(cluster);

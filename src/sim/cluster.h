@@ -57,6 +57,7 @@ struct cluster_config {
 	enum network_model model;
 	bool cut_through;       /* FIFO: see network.h                                      */
 	bool cut_through_sums;  /* nodes on switches: see above                             */
+	double grain;           /* see network.h                                            */
 	uint32_t mtu;           /* see network.h                                            */
 	enum cluster_order order; /* of every host; FIFO takes READY for those that share    */
 	uint32_t credits;       /* of the executors; 0: as many as they can have            */

@@ -85,7 +85,7 @@ static enum esp_status run_grouping(void *user, const uint32_t *group_of)
 {
 	struct search *search = user;
 	double seconds = 0;
-	enum esp_status status = find_seconds(search->topology, group_of, search->config->find.bytes, search->config->chunk_bytes, &seconds, search->err);
+	enum esp_status status = find_seconds(search->topology, group_of, &search->config->load, &seconds, search->err);
 
 	return status == ESP_OK ? note(search, seconds, search->groups) : status;
 }
@@ -94,7 +94,7 @@ static enum esp_status run_all(struct search *search)
 {
 	uint32_t machines = search->config->spec.machines;
 	double seconds = 0;
-	enum esp_status status = find_seconds(search->topology, NULL, search->config->find.bytes, search->config->chunk_bytes, &seconds, search->err);
+	enum esp_status status = find_seconds(search->topology, NULL, &search->config->load, &seconds, search->err);
 
 	if (status == ESP_OK)
 		status = note(search, seconds, 1);
@@ -116,7 +116,7 @@ static enum esp_status seconds_by(const struct search *search, const struct grou
 {
 	bool is_flat = groups->count == 1 || groups->count == groups->nodes;
 
-	return find_seconds(search->topology, is_flat ? NULL : groups->group_of, search->config->find.bytes, search->config->chunk_bytes, out, err);
+	return find_seconds(search->topology, is_flat ? NULL : groups->group_of, &search->config->load, out, err);
 }
 
 static enum esp_status compare(struct search *search, const struct discovered *found, const struct grouping *racks, struct best_result *out,

@@ -14,7 +14,7 @@
 struct best_config {
 	struct region_spec spec; /* at most BEST_MACHINES_MOST machines */
 	struct find_config find;
-	uint64_t chunk_bytes;
+	struct once_load load;
 	uint64_t seed; /* of where machines stand and of the traffic */
 };
 

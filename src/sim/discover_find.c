@@ -82,15 +82,15 @@ enum esp_status find_groups(const struct discover_case *made, const struct find_
 	return status;
 }
 
-enum esp_status find_seconds(const struct topology *topology, const uint32_t *group_of, uint64_t bytes, uint64_t chunk_bytes,
+enum esp_status find_seconds(const struct topology *topology, const uint32_t *group_of, const struct once_load *load,
                              double *out_seconds, struct error *err)
 {
 	const struct plan_spec spec = {
-		.chunks = {.collective = PLAN_ALLREDUCE, .workers = topology->host_count, .bytes = bytes, .chunk_bytes = chunk_bytes, .align = 4},
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = topology->host_count, .bytes = load->bytes, .chunk_bytes = load->chunk_bytes, .align = 4},
 		.in_place = true,
 		.group_of = group_of,
 	};
-	struct once_config config = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID, .order = CLUSTER_SHARED, .credits = 16};
+	struct once_config config = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID, .order = CLUSTER_SHARED, .grain = load->grain, .credits = 16};
 	struct once_result result;
 	struct plan *plan = NULL;
 	enum esp_status status = plan_open(plan_planner_find(group_of ? "two-level" : "flat"), &spec, &plan, err);

@@ -5,6 +5,7 @@
 #define SIM_DISCOVER_FIND_H
 
 #include "sim/discover.h"
+#include "sim/once.h"
 #include "topo/candidates.h"
 
 enum find_by { FIND_BY_LATENCY, FIND_BY_BANDWIDTH };
@@ -29,9 +30,9 @@ void discovered_fini(struct discovered *found); /* of zeros: nothing happens */
 
 /*
  * Seconds of an allreduce on the topology of a region (host i is worker i), every worker starting at once: two-level by
- * group_of, or flat (NULL). chunk_bytes 0: one.
+ * group_of, or flat (NULL).
  */
-ESP_CHECKED enum esp_status find_seconds(const struct topology *topology, const uint32_t *group_of, uint64_t bytes,
-                                         uint64_t chunk_bytes, double *out_seconds, struct error *err);
+ESP_CHECKED enum esp_status find_seconds(const struct topology *topology, const uint32_t *group_of, const struct once_load *load,
+                                         double *out_seconds, struct error *err);
 
 #endif

@@ -54,6 +54,7 @@ static void test_seconds(void)
 {
 	const struct region_spec spec = racks_of_four(2);
 	const uint64_t bytes = 8 << 20;
+	const struct once_load load = {bytes, 64 << 10};
 	struct discover_case made;
 	struct topology *topology;
 	struct grouping racks;
@@ -63,8 +64,8 @@ static void test_seconds(void)
 	CHECK(discover_open(&made, &spec, 1, 1, &err) == ESP_OK);
 	CHECK(region_topology(&made.region, NULL, NULL, &topology, &err) == ESP_OK);
 	CHECK(region_grouping(&made.region, REGION_RACK, &racks, &err) == ESP_OK);
-	CHECK(find_seconds(topology, NULL, bytes, 64 << 10, &flat, &err) == ESP_OK);
-	CHECK(find_seconds(topology, racks.group_of, bytes, 64 << 10, &by_racks, &err) == ESP_OK);
+	CHECK(find_seconds(topology, NULL, &load, &flat, &err) == ESP_OK);
+	CHECK(find_seconds(topology, racks.group_of, &load, &by_racks, &err) == ESP_OK);
 	/* Flat: each host has an eighth of the buffer to sum, half of its peers are across. 4 hosts x 4 peers x S/8, there and back. */
 	double crossing = 4 * 4 * (double)bytes / 8 * 2 / spec.host_rate;
 	CHECK_MSG(flat >= crossing * 0.999 && flat < crossing * 1.1, "flat takes %g s, at least %g", flat, crossing);
@@ -134,7 +135,7 @@ static void test_each(void)
 
 static void test_best(void)
 {
-	struct best_config config = {.spec = racks_of_four(2), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .chunk_bytes = 128 << 10, .seed = 4};
+	struct best_config config = {.spec = racks_of_four(2), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .load = {4 << 20, 128 << 10}, .seed = 4};
 	struct best_result result = {0}, again = {0};
 	struct error err = {0};
 
@@ -160,12 +161,17 @@ static void test_percentiles(void)
 
 static void test_speed(void)
 {
-	const struct speed_config config = {.spec = racks_of_four(3), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .chunk_bytes = 128 << 10, .seed = 1, .runs = 3};
+	struct speed_config config = {.spec = racks_of_four(3), .find = {.noise = READING_QUIET, .bytes = 4 << 20}, .load = {4 << 20, 128 << 10}, .seed = 1, .runs = 3};
 	struct speed_result result, again;
 	struct error err = {0};
 
 	CHECK_MSG(speed_run(&config, &result, &err) == ESP_OK, "%s", err.text);
 	CHECK(speed_run(&config, &again, &err) == ESP_OK && test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
+	/* Several at a time: the same bits. */
+	config.at_once = 3;
+	speed_fini(&again);
+	CHECK(speed_run(&config, &again, &err) == ESP_OK && test_same_bits(result.seconds, again.seconds, sizeof(double) * 3 * SPEED_WAYS));
+	CHECK(test_same_bits(result.groups, again.groups, sizeof(result.groups)) && test_same_bits(result.summary, again.summary, sizeof(result.summary)));
 	CHECK(result.groups[SPEED_TRUTH] == 3 && result.ami[SPEED_TRUTH] == 1 && isnan(result.ami[SPEED_FLAT]));
 	CHECK(result.groups[SPEED_ROOT] == 3 && result.ami[SPEED_ROOT] > result.ami[SPEED_RANDOM]);
 	CHECK(result.summary[SPEED_ROOT].mean < result.summary[SPEED_RANDOM].mean);

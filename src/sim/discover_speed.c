@@ -1,9 +1,11 @@
 #include "sim/discover_speed.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jobs.h"
 #include "sim/tuned.h"
 #include "topo/quality.h"
 
@@ -95,7 +97,7 @@ static enum esp_status measure_tuned(const struct speed_config *config, const st
 	if (status != ESP_OK)
 		return status;
 	for (uint32_t step = 0; step <= SPEED_STEPS && status == ESP_OK; step++) {
-		status = tuned_step(&tuned, run->topology, config->find.bytes, config->chunk_bytes, out_seconds, NULL, err);
+		status = tuned_step(&tuned, run->topology, &config->load, out_seconds, NULL, err);
 		if (step < SPEED_STEPS)
 			discover_tell(&config->watch);
 	}
@@ -103,48 +105,94 @@ static enum esp_status measure_tuned(const struct speed_config *config, const st
 	return status;
 }
 
-static enum esp_status measure(const struct speed_config *config, struct run *run, uint32_t nth, struct speed_result *out, struct error *err)
+/* All runs, several at a time. */
+struct race {
+	struct speed_config config; /* as it was given, but for the watch */
+	const struct discover_watch *watch;
+	pthread_mutex_t lock; /* one run at a time tells */
+	struct speed_result *result;
+	struct found_by {
+		double groups, ami;
+	} *found; /* by way and run, as seconds are */
+};
+
+static void tell(void *user)
 {
+	struct race *race = user;
+
+	pthread_mutex_lock(&race->lock);
+	discover_tell(race->watch);
+	pthread_mutex_unlock(&race->lock);
+}
+
+static enum esp_status measure(const struct race *race, const struct run *run, uint32_t nth, struct error *err)
+{
+	const struct speed_config *config = &race->config;
 	enum esp_status status = ESP_OK;
 
 	for (unsigned way = 0; way < SPEED_WAYS && status == ESP_OK; way++) {
 		const struct grouping *groups = run->by[way];
-
-		double *seconds = &out->seconds[way * out->runs + nth];
+		size_t at = (size_t)way * config->runs + nth;
+		double *seconds = &race->result->seconds[at];
 
 		status = way == SPEED_TUNED ? measure_tuned(config, run, seconds, err)
-		                            : find_seconds(run->topology, groups ? groups->group_of : NULL, config->find.bytes, config->chunk_bytes, seconds, err);
-		if (groups) {
-			out->groups[way] += (double)groups->count / out->runs;
-			out->ami[way] += quality_ami(groups, &run->truth) / out->runs;
-		}
+		                            : find_seconds(run->topology, groups ? groups->group_of : NULL, &config->load, seconds, err);
+		if (groups)
+			race->found[at] = (struct found_by){groups->count, quality_ami(groups, &run->truth)};
 		discover_tell(&config->watch);
 	}
 	return status;
 }
 
-enum esp_status speed_run(const struct speed_config *config, struct speed_result *out, struct error *err)
+static enum esp_status run_once(void *user, uint32_t nth, struct error *err)
 {
+	const struct race *race = user;
+	struct run run = {0};
+	enum esp_status status = run_open(&run, &race->config, race->config.seed + nth, err);
+
+	if (status == ESP_OK)
+		status = measure(race, &run, nth, err);
+	for (unsigned level = 0; level < REGION_LEVELS && status == ESP_OK && nth == 0; level++) /* machines stay where they are */
+		race->result->held[level] = region_held(&run.made.region, (enum region_level)level);
+	run_close(&run);
+	return status;
+}
+
+/* In the order of the runs, so that the bits do not depend on which ended first. */
+static enum esp_status sum_up(const struct race *race, struct error *err)
+{
+	struct speed_result *out = race->result;
 	enum esp_status status = ESP_OK;
 
-	*out = (struct speed_result){.runs = config->runs, .seconds = calloc((size_t)config->runs * SPEED_WAYS, sizeof(double))};
-	if (!out->seconds)
-		return error_set(err, ESP_ENOMEM, "no memory for %u runs", config->runs);
-	for (uint32_t i = 0; i < config->runs && status == ESP_OK; i++) {
-		struct run run = {0};
-
-		status = run_open(&run, config, config->seed + i, err);
-		if (status == ESP_OK)
-			status = measure(config, &run, i, out, err);
-		for (unsigned level = 0; level < REGION_LEVELS && status == ESP_OK; level++)
-			out->held[level] = region_held(&run.made.region, (enum region_level)level);
-		run_close(&run);
+	for (unsigned way = 0; way < SPEED_WAYS && status == ESP_OK; way++) {
+		for (uint32_t i = 0; i < out->runs; i++) {
+			out->groups[way] += race->found[way * out->runs + i].groups / out->runs;
+			out->ami[way] += race->found[way * out->runs + i].ami / out->runs;
+		}
+		status = summarise(&out->seconds[way * out->runs], out->runs, &out->summary[way], err);
 	}
 	out->ami[SPEED_FLAT] = NAN;
-	for (unsigned way = 0; way < SPEED_WAYS && status == ESP_OK; way++)
-		status = summarise(&out->seconds[way * config->runs], config->runs, &out->summary[way], err);
+	return status;
+}
+
+enum esp_status speed_run(const struct speed_config *config, struct speed_result *out, struct error *err)
+{
+	size_t cells = (size_t)config->runs * SPEED_WAYS;
+	struct race race = {.config = *config, .watch = &config->watch, .lock = PTHREAD_MUTEX_INITIALIZER, .result = out, .found = calloc(cells, sizeof(*race.found))};
+	enum esp_status status = ESP_OK;
+
+	race.config.watch = (struct discover_watch){&race, tell};
+	*out = (struct speed_result){.runs = config->runs, .seconds = calloc(cells, sizeof(double))};
+	if (!out->seconds || !race.found)
+		status = error_set(err, ESP_ENOMEM, "no memory for %u runs", config->runs);
+	if (status == ESP_OK)
+		status = jobs_run(config->runs, config->at_once ? config->at_once : 1, run_once, &race, err);
+	if (status == ESP_OK)
+		status = sum_up(&race, err);
 	if (status != ESP_OK)
 		speed_fini(out);
+	free(race.found);
+	pthread_mutex_destroy(&race.lock);
 	return status;
 }
 

@@ -24,11 +24,12 @@ const char *speed_way_name(enum speed_way way);
 
 struct speed_config {
 	struct region_spec spec;
-	struct find_config find; /* its bytes are the buffer's */
-	uint64_t chunk_bytes;
+	struct find_config find;
+	struct once_load load;
 	bool whole_hosts; /* nobody takes part of a host's link */
 	uint64_t seed; /* of where machines stand; runs have seeds from here on */
 	uint32_t runs;
+	uint32_t at_once; /* threads; 0: one */
 	struct discover_watch watch; /* of the SPEED_PARTS parts of each run */
 };
 

@@ -78,9 +78,9 @@ static enum esp_status run_step(struct experiment *it, uint32_t step, struct aut
 
 	*out = (struct autotune_step){0};
 	if (status == ESP_OK)
-		status = tuned_without(&it->tuned, &it->even, topology, config->bytes, config->chunk_bytes, &out->even, err);
+		status = tuned_without(&it->tuned, &it->even, topology, &config->load, &out->even, err);
 	if (status == ESP_OK)
-		status = tuned_step(&it->tuned, topology, config->bytes, config->chunk_bytes, &out->tuned, &out->report, err);
+		status = tuned_step(&it->tuned, topology, &config->load, &out->tuned, &out->report, err);
 	if (status == ESP_OK) {
 		out->balance = tuned_balance(&it->tuned);
 		out->sent = it->tuned.nodes[config->machines - 1].sent_bytes;

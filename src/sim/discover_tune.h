@@ -8,6 +8,7 @@
 #ifndef SIM_DISCOVER_TUNE_H
 #define SIM_DISCOVER_TUNE_H
 
+#include "sim/once.h"
 #include "tune/tuner.h"
 
 struct autotune_config {
@@ -18,7 +19,7 @@ struct autotune_config {
 	double slow;           /* the last machine has so much of its rate, above 0, at most 1   */
 	uint32_t slow_from, slow_to; /* in steps slow_from .. slow_to - 1                        */
 	uint32_t steps;
-	uint64_t bytes, chunk_bytes;
+	struct once_load load;
 };
 
 struct autotune_step {

@@ -11,7 +11,7 @@
 #define STEPS 26u
 
 static const struct autotune_config usual = {
-	.machines = 8, .racks = 1, .rate = 5e9 / 8, .slow = 0.4, .slow_from = 3, .slow_to = 13, .steps = STEPS, .bytes = 16 << 20, .chunk_bytes = 32 << 10};
+	.machines = 8, .racks = 1, .rate = 5e9 / 8, .slow = 0.4, .slow_from = 3, .slow_to = 13, .steps = STEPS, .load = {16 << 20, 32 << 10}};
 
 static void test_slow(void)
 {
@@ -27,7 +27,7 @@ static void test_slow(void)
 	CHECK_U64(steps[trigger].report.slowest, 7);
 	for (uint32_t i = trigger + 1; i < usual.slow_to; i++) {
 		/* All that the slow machine gives and takes has to pass its link once each way. */
-		double bound = (double)usual.bytes / (usual.rate * usual.slow);
+		double bound = (double)usual.load.bytes / (usual.rate * usual.slow);
 
 		CHECK_MSG(steps[i].even / steps[i].tuned >= 1.27, "step %u: %g s, even masters %g s", i, steps[i].tuned, steps[i].even);
 		CHECK(steps[i].tuned >= bound && steps[i].tuned <= 1.15 * bound);

@@ -112,6 +112,7 @@ static void solve(void *user)
 	struct network *network = user;
 
 	network->solve_due = false;
+	network->unseen = 0;
 	network->solved++;
 	share_solve(&network->share, rate_changed, network);
 	if (network->share.failed)
@@ -119,12 +120,30 @@ static void solve(void *user)
 	tick_at_first_end(network);
 }
 
+static void solve_late(void *user)
+{
+	struct network *network = user;
+
+	network->solve_late = false;
+	if (network->unseen > 0 && !network->solve_due)
+		solve(network);
+}
+
+/* At the end of this moment; of the grain, where there is one and few flows have come or gone. */
 static void solve_at_last(struct network *network)
 {
+	struct agenda *agenda = network->config.agenda;
+
 	if (network->solve_due)
 		return;
+	if (network->config.grain > 0 && network->unseen < network->heap_count / NETWORK_FEW) {
+		if (!network->solve_late)
+			agenda_at(agenda, agenda->now + network->config.grain, solve_late, network);
+		network->solve_late = true;
+		return;
+	}
 	network->solve_due = true;
-	agenda_at_last(network->config.agenda, solve, network);
+	agenda_at_last(agenda, solve, network);
 }
 
 static void end(struct transfer *transfer)
@@ -134,6 +153,7 @@ static void end(struct transfer *transfer)
 
 	heap_remove(network, transfer);
 	share_remove(&network->share, &transfer->flow);
+	network->unseen++;
 	network_left(transfer);
 	if (transfer->delay > 0)
 		agenda_at(agenda, agenda->now + transfer->delay, network_arrived, transfer);
@@ -155,6 +175,8 @@ static void tick(void *user)
 	while (network->heap_count > 0 && network->heap[0]->ends <= now + TOGETHER)
 		end(network->heap[0]);
 	solve_at_last(network);
+	if (!network->solve_due)
+		tick_at_first_end(network);
 }
 
 void fluid_start(struct transfer *transfer)
@@ -169,12 +191,14 @@ void fluid_start(struct transfer *transfer)
 		return;
 	}
 	share_add(&network->share, &transfer->flow);
+	network->unseen++;
 	solve_at_last(network);
 }
 
 void fluid_stop(struct transfer *transfer)
 {
 	share_remove(&transfer->network->share, &transfer->flow);
+	transfer->network->unseen++;
 	solve_at_last(transfer->network);
 	network_put(transfer);
 }
@@ -182,5 +206,6 @@ void fluid_stop(struct transfer *transfer)
 void fluid_changed(struct network *network, uint32_t link)
 {
 	share_set_capacity(&network->share, link, network_rate(network, link));
+	network->unseen++;
 	solve_at_last(network);
 }

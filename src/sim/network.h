@@ -6,6 +6,8 @@
  * FLUID  Every transfer is a flow; at each moment flows share the links max-min fairly, as long-lived TCP
  *        flows nearly do. When a flow comes, ends or a rate changes, only the flows are computed anew whose
  *        rate can have changed (share.h). A flow leaves at its rate and arrives the path's delay later.
+ *        Among hundreds of thousands of flows some come or go all the time. With a grain they are computed anew when one in
+ *        NETWORK_FEW has, or when the grain is over; until then new flows wait, and nobody gets what those that have ended leave.
  *
  * FIFO   Every link carries one transfer at a time, whole, in the order of arrival. With cut_through (the
  *        usual switch) a link begins to pass a transfer on as soon as its first byte is there and cannot end before
@@ -37,7 +39,10 @@ struct network_config {
 	void (*headed)(void *user, void *cookie);  /* its first byte is there; only for what goes to a switch */
 	void (*left)(void *user, void *cookie);    /* its last byte has left the sender                  */
 	void (*arrived)(void *user, void *cookie); /* its last byte is there; the cookie is not used again */
+	double grain; /* FLUID: seconds for which a few changes may be left unseen, see above; 0: none is */
 };
+
+#define NETWORK_FEW 1024u
 
 /* Ethernet with preamble, check sequence and gap, IPv4, TCP with timestamps; mtu counts IP and TCP, as everywhere. */
 #define NETWORK_HEADERS 90u

@@ -67,7 +67,9 @@ struct network {
 	struct transfer **heap; /* by ends */
 	uint32_t heap_count, heap_room;
 	double next_tick; /* when we are called next; INFINITY: not at all */
-	bool solve_due;
+	uint32_t unseen; /* flows that came or went since rates were computed */
+	bool solve_due;  /* at the end of this moment */
+	bool solve_late; /* at the end of the grain   */
 };
 
 #define NETWORK_RATE_LEAST 0.01 /* of a link, that traffic of others leaves us */

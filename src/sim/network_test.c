@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "base/rng.h"
 
 #define MOST 64
 
@@ -79,6 +80,48 @@ static bool near(double a, double b)
 	"switch rack0 under core rate 8gbit delay 1ms\nhosts 2 under rack0 rate 8gbit delay 2ms\n" \
 	"switch rack1 under core rate 8gbit delay 1ms\nhosts 2 under rack1 rate 8gbit delay 2ms\n"
 #define GB UINT64_C(1000000000)
+
+/* ---- a grain ---- */
+
+#define FLOWS 8192u
+
+/* When flows of many sizes end that begin one after the other; returns how often rates were computed. */
+static uint64_t run_many(double grain, struct told *told)
+{
+	struct rig rig;
+	struct rng rng;
+
+	rig_open(&rig, TEXT, NETWORK_FLUID, false);
+	network_close(rig.network);
+	struct network_config config = {rig.topology, &rig.agenda, NETWORK_FLUID, false, 0, &rig.agenda, headed, left, arrived, .grain = grain};
+	CHECK(network_open(&config, &rig.network, NULL) == ESP_OK);
+	rng_init(&rng, 7);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		uint32_t from = (uint32_t)rng_below(&rng, 4), to = (from + 1 + (uint32_t)rng_below(&rng, 3)) % 4;
+
+		network_send(rig.network, rig.topology->hosts[from], rig.topology->hosts[to], 0, 1000000 + rng_below(&rng, 1000000), &told[i]);
+		if (i % 64 == 0)
+			CHECK(agenda_run(&rig.agenda, 1e-3 * i / 64, NULL) == ESP_OK);
+	}
+	run(&rig);
+	uint64_t solved = network_stats(rig.network).solved;
+	CHECK(network_class_bytes(rig.network, TOPOLOGY_HOST_OUT) > FLOWS * UINT64_C(1000000)); /* all of it went its way */
+	rig_close(&rig);
+	return solved;
+}
+
+/* Rates that are looked at less often: nearly the same, by far less work. */
+static void test_grain(void)
+{
+	static struct told exact[FLOWS], rough[FLOWS], none[FLOWS];
+	uint64_t often = run_many(0, exact), seldom = run_many(1, rough), as_often = run_many(1e-9, none);
+
+	CHECK_MSG(seldom * 2 < often && as_often > seldom, "%" PRIu64 " and %" PRIu64 " times instead of %" PRIu64, seldom, as_often, often);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		CHECK_MSG(fabs(rough[i].left / exact[i].left - 1) < 0.02, "flow %u ends at %g instead of %g", i, rough[i].left, exact[i].left);
+		CHECK_MSG(fabs(none[i].left / exact[i].left - 1) < 1e-6, "flow %u ends at %g instead of %g", i, none[i].left, exact[i].left);
+	}
+}
 
 static void test_fluid(void)
 {
@@ -201,6 +244,7 @@ static void test_random(uint64_t seed, enum network_model model)
 int main(void)
 {
 	test_fluid();
+	test_grain();
 	test_fifo(true);
 	test_fifo(false);
 	test_weather();

@@ -55,6 +55,7 @@ enum esp_status once_run(const struct plan *plan, const struct once_config *conf
 		.model = config->model,
 		.cut_through = !config->store_and_forward,
 		.cut_through_sums = config->cut_through_sums,
+		.grain = config->grain,
 		.mtu = config->mtu,
 		.order = config->order,
 		.credits = config->credits,

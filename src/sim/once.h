@@ -6,12 +6,19 @@
 
 #include "sim/cluster.h"
 
+/* An allreduce that is measured. */
+struct once_load {
+	uint64_t bytes, chunk_bytes; /* chunk_bytes: the most that travels in one piece; 0: all */
+	double grain; /* see network.h; 0: exact */
+};
+
 struct once_config {
 	const struct topology *topology;
 	const uint32_t *place; /* vertex of each node of the plan */
 	enum network_model model;
 	bool store_and_forward; /* FIFO: switches wait for all of a message; otherwise they cut through */
 	bool cut_through_sums;  /* see cluster.h */
+	double grain;           /* see network.h */
 	uint32_t mtu;           /* 0: no headers */
 	enum cluster_order order;
 	uint32_t credits;       /* 0: as many as there can be */

@@ -96,17 +96,17 @@ double tuned_balance(const struct tuned *tuned)
 
 /* ---- running ---- */
 
-static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, uint64_t bytes,
-                            uint64_t chunk_bytes, struct tuned *watcher, double *out_seconds, struct error *err)
+static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, 
+                            const struct once_load *load, struct tuned *watcher, double *out_seconds, struct error *err)
 {
 	const struct plan_spec spec = {
-		.chunks = {.collective = PLAN_ALLREDUCE, .workers = tuned->machines, .bytes = bytes, .chunk_bytes = chunk_bytes, .align = 4},
+		.chunks = {.collective = PLAN_ALLREDUCE, .workers = tuned->machines, .bytes = load->bytes, .chunk_bytes = load->chunk_bytes, .align = 4},
 		.in_place = true,
 		.group_of = tuned->group_of,
 		.masters = masters,
 	};
 	const struct once_config once = {.topology = topology, .place = topology->hosts, .model = NETWORK_FLUID, .order = CLUSTER_SHARED,
-	                                 .credits = 16, .user = watcher, .message = watcher ? on_message : NULL};
+	                                 .grain = load->grain, .credits = 16, .user = watcher, .message = watcher ? on_message : NULL};
 	struct once_result result;
 	struct plan *plan = NULL;
 
@@ -121,13 +121,12 @@ static enum esp_status play(const struct tuned *tuned, const struct plan_masters
 	return status;
 }
 
-enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, uint64_t bytes,
-                              uint64_t chunk_bytes, double *out_seconds, struct error *err)
+enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, const struct once_load *load, double *out_seconds, struct error *err)
 {
-	return play(tuned, masters, topology, bytes, chunk_bytes, NULL, out_seconds, err);
+	return play(tuned, masters, topology, load, NULL, out_seconds, err);
 }
 
-enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, uint64_t bytes, uint64_t chunk_bytes, double *out_seconds,
+enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, const struct once_load *load, double *out_seconds,
                            struct tune_report *out_report, struct error *err)
 {
 	size_t pairs = (size_t)tuned->machines * tuned->machines;
@@ -135,7 +134,7 @@ enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology,
 
 	memset(tuned->bytes, 0, pairs * sizeof(*tuned->bytes));
 	memset(tuned->busy, 0, pairs * sizeof(*tuned->busy));
-	enum esp_status status = play(tuned, &tuned->tuner.masters, topology, bytes, chunk_bytes, tuned, out_seconds, err);
+	enum esp_status status = play(tuned, &tuned->tuner.masters, topology, load, tuned, out_seconds, err);
 	if (status != ESP_OK)
 		return status;
 	for (uint32_t i = 0; i < tuned->machines; i++)

@@ -9,6 +9,7 @@
 #define SIM_TUNED_H
 
 #include "topo/topology.h"
+#include "sim/once.h"
 #include "tune/tuner.h"
 
 struct tuned {
@@ -26,12 +27,12 @@ ESP_CHECKED enum esp_status tuned_init(struct tuned *tuned, const uint32_t *grou
 void tuned_fini(struct tuned *tuned); /* of zeros: nothing happens */
 
 /* Runs one allreduce by the masters that there are, measures it, and lets the tuner change them. out_report may be NULL. */
-ESP_CHECKED enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, uint64_t bytes, uint64_t chunk_bytes,
+ESP_CHECKED enum esp_status tuned_step(struct tuned *tuned, const struct topology *topology, const struct once_load *load,
                                        double *out_seconds, struct tune_report *out_report, struct error *err);
 
 /* One allreduce by these masters, which stay as they are. */
 ESP_CHECKED enum esp_status tuned_without(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology,
-                                          uint64_t bytes, uint64_t chunk_bytes, double *out_seconds, struct error *err);
+                                          const struct once_load *load, double *out_seconds, struct error *err);
 
 /* The most that a machine sent in the last step, over the least. */
 double tuned_balance(const struct tuned *tuned);
