@@ -192,7 +192,7 @@ static int run(int argc, char **argv)
 		SIM_DISCOVER_FIND(&given.common, "512K"),
 		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
 		{"jobs", 'j', CLI_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
-		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long, if others come or go (default 0: exact); hundreds of machines need some, such as 100us"},
+		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never); hundreds of machines need some, such as 1ms"},
 		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
 		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},

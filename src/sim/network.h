@@ -42,7 +42,7 @@ struct network_config {
 	double grain; /* FLUID: seconds for which a few changes may be left unseen, see above; 0: none is */
 };
 
-#define NETWORK_FEW 1024u
+#define NETWORK_FEW 32u
 
 /* Ethernet with preamble, check sequence and gap, IPv4, TCP with timestamps; mtu counts IP and TCP, as everywhere. */
 #define NETWORK_HEADERS 90u
