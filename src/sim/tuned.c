@@ -96,7 +96,7 @@ double tuned_balance(const struct tuned *tuned)
 
 /* ---- running ---- */
 
-static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology, 
+static enum esp_status play(const struct tuned *tuned, const struct plan_masters *masters, const struct topology *topology,
                             const struct once_load *load, struct tuned *watcher, double *out_seconds, struct error *err)
 {
 	const struct plan_spec spec = {
