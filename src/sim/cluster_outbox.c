@@ -1,5 +1,8 @@
 /*
- * cluster_outbox.c - what waits for a NIC or a connection, in the order in which it is to leave: pairing heaps.
+ * cluster_outbox.c - what waits for a NIC or a connection, in the order in which it is to leave.
+ *
+ * Most messages come in that order already: those that are not before the last one stand in a line, and only the others are in a
+ * pairing heap.
  */
 #include <stdlib.h>
 
@@ -27,19 +30,10 @@ static struct message *meld(struct message *a, struct message *b)
 	return a;
 }
 
-void outbox_push(struct outbox *outbox, struct message *message)
+static struct message *heap_pop(struct outbox *outbox)
 {
-	message->child = NULL;
-	message->sibling = NULL;
-	outbox->first = meld(outbox->first, message);
-}
+	struct message *first = outbox->heap, *pairs = NULL, *rest;
 
-struct message *outbox_pop(struct outbox *outbox)
-{
-	struct message *first = outbox->first, *pairs = NULL, *rest;
-
-	if (!first)
-		return NULL;
 	/* Children two by two from the left, then all from the right. */
 	for (struct message *at = first->child; at;) {
 		struct message *a = at, *b = a->sibling;
@@ -59,7 +53,35 @@ struct message *outbox_pop(struct outbox *outbox)
 		rest = meld(rest, pairs);
 		pairs = next;
 	}
-	outbox->first = rest;
+	outbox->heap = rest;
+	return first;
+}
+
+/* ---- the line, and both ---- */
+
+void outbox_push(struct outbox *outbox, struct message *message)
+{
+	message->child = NULL;
+	message->sibling = NULL;
+	if (outbox->first && is_before(message, outbox->last)) {
+		outbox->heap = meld(outbox->heap, message);
+		return;
+	}
+	if (outbox->first)
+		outbox->last->sibling = message;
+	else
+		outbox->first = message;
+	outbox->last = message;
+}
+
+struct message *outbox_pop(struct outbox *outbox)
+{
+	struct message *first = outbox->first;
+
+	if (outbox->heap && (!first || is_before(outbox->heap, first)))
+		return heap_pop(outbox);
+	if (first)
+		outbox->first = first->sibling;
 	return first;
 }
 

@@ -40,12 +40,13 @@ struct message {
 	uint8_t holders;        /* who still has it: the network, a late delivery                 */
 	double ready, begun, left;
 	uint64_t major, minor;  /* its turn in the outbox */
-	struct message *child, *sibling; /* in the outbox's heap; sibling also: free, or held by a joint */
+	struct message *child, *sibling; /* in the outbox's heap; sibling also: in its line, free, or held by a joint */
 };
 
 /* Messages that leave one at a time. */
 struct outbox {
-	struct message *first; /* a heap by turn */
+	struct message *first, *last; /* those that came in their turn, in a line by sibling */
+	struct message *heap;         /* the others, by turn */
 	bool is_busy;
 	uint32_t from, to, nic; /* of a connection */
 };
