@@ -89,16 +89,20 @@ static void on_gradient(void *user)
 	struct train_worker *worker = user;
 	struct train *train = worker->train;
 	const struct train_calls *sums = &train->sums;
-	double due = gradient_at(worker, worker->next_sum);
+	uint32_t workers = train->load->workers;
+	double due = gradient_at(worker, worker->next_sum), next = due;
 
-	while (worker->next_sum < sums->count && gradient_at(worker, worker->next_sum) <= due) {
-		struct train_call *call = &sums->calls[worker->next_sum++];
-		uint32_t workers = train->load->workers;
+	while (worker->next_sum < sums->count) {
+		struct train_call *call = &sums->calls[worker->next_sum];
 
-		train_start(train, call, (worker->rank + workers - call->rotation) % workers);
+		next = gradient_at(worker, worker->next_sum);
+		if (next > due)
+			break;
+		worker->next_sum++;
+		train_start(train, call, call->rotation ? (worker->rank + workers - call->rotation) % workers : worker->rank);
 	}
 	if (worker->next_sum < sums->count)
-		agenda_at(&train->agenda, gradient_at(worker, worker->next_sum), on_gradient, worker);
+		agenda_at(&train->agenda, next, on_gradient, worker);
 	else
 		finish(worker);
 }
