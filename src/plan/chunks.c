@@ -66,12 +66,31 @@ static uint64_t pieces_in(const struct chunks *chunks, uint64_t bytes, uint64_t 
 	return (bytes - 1) / most + 1;
 }
 
-/* Who gives and wants block number `block`; offsets are for blocks of equal_bytes. */
-static struct plan_piece equal_block(const struct chunks *chunks, uint64_t block)
+/* A part of a block. */
+struct part {
+	uint64_t begin, bytes;
+};
+
+/* Piece `index` of `count` nearly equal, aligned pieces of a block of so many bytes. */
+static struct part cut(uint64_t bytes, uint32_t align, uint64_t index, uint64_t count)
+{
+	if (count == 1)
+		return (struct part){0, bytes};
+	uint64_t units = align == 1 ? bytes : bytes / align, share = units / count, rest = units % count;
+	uint64_t begin = (share * index + (index < rest ? index : rest)) * align;
+	uint64_t end = (share * (index + 1) + (index + 1 < rest ? index + 1 : rest)) * align;
+
+	if (index + 1 == count)
+		end = bytes; /* what is less than a unit goes with the last piece */
+	return (struct part){begin, end - begin};
+}
+
+/* Who gives and wants a part of block number `block`; offsets are for blocks of equal_bytes. */
+static struct plan_piece equal_piece(const struct chunks *chunks, uint64_t block, struct part part)
 {
 	uint32_t index = (uint32_t)block;
 	uint64_t before = block * chunks->equal_bytes;
-	struct plan_piece piece = {.bytes = chunks->equal_bytes, .from = PLAN_ALL, .to = PLAN_ALL};
+	struct plan_piece piece = {part.bytes, .in_at = part.begin, .out_at = part.begin, .from = PLAN_ALL, .to = PLAN_ALL};
 
 	switch (chunks->collective) {
 	case PLAN_ALLREDUCE:
@@ -79,11 +98,11 @@ static struct plan_piece equal_block(const struct chunks *chunks, uint64_t block
 		break;
 	case PLAN_REDUCE_SCATTER:
 		piece.to = index;
-		piece.in_at = before;
+		piece.in_at += before;
 		break;
 	case PLAN_ALLGATHER:
 		piece.from = index;
-		piece.out_at = before;
+		piece.out_at += before;
 		break;
 	case PLAN_BROADCAST:
 		piece.from = chunks->root;
@@ -94,18 +113,18 @@ static struct plan_piece equal_block(const struct chunks *chunks, uint64_t block
 	case PLAN_GATHER:
 		piece.from = index;
 		piece.to = chunks->root;
-		piece.out_at = before;
+		piece.out_at += before;
 		break;
 	case PLAN_SCATTER:
 		piece.from = chunks->root;
 		piece.to = index;
-		piece.in_at = before;
+		piece.in_at += before;
 		break;
 	case PLAN_ALLTOALL:
 		piece.from = (uint32_t)(block / chunks->workers);
 		piece.to = (uint32_t)(block % chunks->workers);
-		piece.in_at = piece.to * chunks->equal_bytes;
-		piece.out_at = piece.from * chunks->equal_bytes;
+		piece.in_at += piece.to * chunks->equal_bytes;
+		piece.out_at += piece.from * chunks->equal_bytes;
 		break;
 	}
 	return piece;
@@ -119,8 +138,7 @@ static void place_blocks(struct chunks *chunks, const uint64_t *counts)
 	for (uint64_t b = 0; b < chunks->block_count; b++) {
 		struct plan_piece *block = &chunks->blocks[b];
 
-		*block = equal_block(chunks, b);
-		block->bytes = counts[b];
+		*block = equal_piece(chunks, b, (struct part){0, counts[b]});
 		block->in_at = 0;
 		block->out_at = 0;
 		if (chunks->collective == PLAN_ALLTOALL) {
@@ -233,23 +251,6 @@ void chunks_fini(struct chunks *chunks)
 	*chunks = (struct chunks){0};
 }
 
-/* Piece `index` of `count` nearly equal, aligned pieces of a block. */
-static struct plan_piece cut(struct plan_piece block, uint32_t align, uint64_t index, uint64_t count)
-{
-	if (count == 1)
-		return block;
-	uint64_t units = align == 1 ? block.bytes : block.bytes / align, share = units / count, rest = units % count;
-	uint64_t begin = (share * index + (index < rest ? index : rest)) * align;
-	uint64_t end = (share * (index + 1) + (index + 1 < rest ? index + 1 : rest)) * align;
-
-	if (index + 1 == count)
-		end = block.bytes; /* what is less than a unit goes with the last piece */
-	block.in_at += begin;
-	block.out_at += begin;
-	block.bytes = end - begin;
-	return block;
-}
-
 static uint64_t find_block(const struct chunks *chunks, uint64_t chunk)
 {
 	uint64_t low = 0, high = chunks->block_count;
@@ -271,13 +272,17 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 	if (!chunks->blocks) {
 		uint64_t block = chunks->block_count == 1 ? 0 : chunk / chunks->equal_pieces;
 
-		return cut(equal_block(chunks, block), chunks->align, chunk - block * chunks->equal_pieces, chunks->equal_pieces);
+		return equal_piece(chunks, block, cut(chunks->equal_bytes, chunks->align, chunk - block * chunks->equal_pieces, chunks->equal_pieces));
 	}
 	if (!chunks->first_chunk)
 		return chunks->blocks[chunk];
-	uint64_t block = find_block(chunks, chunk);
-	uint64_t first = chunks->first_chunk[block];
-	return cut(chunks->blocks[block], chunks->align, chunk - first, chunks->first_chunk[block + 1] - first);
+	uint64_t block = find_block(chunks, chunk), first = chunks->first_chunk[block];
+	struct plan_piece piece = chunks->blocks[block];
+	struct part part = cut(piece.bytes, chunks->align, chunk - first, chunks->first_chunk[block + 1] - first);
+	piece.in_at += part.begin;
+	piece.out_at += part.begin;
+	piece.bytes = part.bytes;
+	return piece;
 }
 
 bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes)
