@@ -25,10 +25,10 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 
 	if (status != ESP_OK)
 		return status;
-	struct exec *exec = calloc(1, sizeof(*exec));
+	struct exec *exec = aligned_alloc(_Alignof(struct exec), sizeof(*exec));
 	if (!exec)
 		return error_set(err, ESP_ENOMEM, "no memory for an executor");
-	exec->config = *config;
+	*exec = (struct exec){.config = *config};
 	exec->config.credits = exec_credits(config->credits);
 	pool_init(&exec->pool, config->slot_bytes);
 	*out = exec;
@@ -38,9 +38,11 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 /* What only an executor with calls needs: most groups of a large job never make one. */
 static bool make_room(struct exec *exec)
 {
-	if (!exec->staging && !exec->config.dry)
+	if (exec->config.dry) /* looked at first: it is near, and what it makes needless to look at is not */
+		return true;
+	if (!exec->staging)
 		exec->staging = aligned_alloc(64, STAGING_BYTES);
-	return exec->staging || exec->config.dry;
+	return exec->staging;
 }
 
 static void instances_close(struct exec *exec)
@@ -82,12 +84,6 @@ static void instance_append(struct instance **first, struct instance **last, str
 void instance_finish(struct exec *exec, struct instance *instance, enum esp_status status)
 {
 	assert(instance->status == ESP_PENDING);
-	if (instance->live_before)
-		instance->live_before->live_next = instance->live_next;
-	else
-		exec->live = instance->live_next;
-	if (instance->live_next)
-		instance->live_next->live_before = instance->live_before;
 	instance->status = status;
 	instance_append(&exec->done_first, &exec->done_last, instance);
 }
@@ -96,14 +92,17 @@ void instance_finish(struct exec *exec, struct instance *instance, enum esp_stat
 static bool add_instances(struct exec *exec)
 {
 	uint32_t count = exec->instance_count ? exec->instance_count : INSTANCES_FIRST;
-	struct instance_slab *slab = malloc(sizeof(*slab) + count * sizeof(struct instance));
+	struct instance_slab *slab = malloc(sizeof(*slab) + CACHE_LINE + count * sizeof(struct instance));
 
 	if (!slab)
 		return false;
 	slab->next = exec->instances;
+	slab->count = count;
+	slab->instances = next_line(slab + 1);
 	exec->instances = slab;
 	exec->instance_count += count;
 	for (uint32_t i = count; i-- > 0;) {
+		slab->instances[i].status = ESP_OK;
 		slab->instances[i].next = exec->instance_free;
 		exec->instance_free = &slab->instances[i];
 	}
@@ -173,11 +172,6 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->active = 0;
 	instance->next_chunk = instance->numbered = 0;
 	instance->status = ESP_PENDING;
-	instance->live_next = exec->live;
-	instance->live_before = NULL;
-	if (exec->live)
-		exec->live->live_before = instance;
-	exec->live = instance;
 	instance_append(&exec->queue_first, &exec->queue_last, instance);
 	exec_fill(exec);
 	return ESP_OK;
@@ -252,6 +246,22 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 	return true;
 }
 
+/* The oldest call that is not done; NULL: all are. */
+static struct instance *oldest_call(const struct exec *exec)
+{
+	struct instance *oldest = NULL;
+
+	for (struct instance_slab *slab = exec->instances; slab; slab = slab->next) {
+		for (uint32_t i = 0; i < slab->count; i++) {
+			struct instance *instance = &slab->instances[i];
+
+			if (instance->status == ESP_PENDING && (!oldest || instance->number < oldest->number))
+				oldest = instance;
+		}
+	}
+	return oldest;
+}
+
 static void fail_with(struct exec *exec, struct exec_failure failure)
 {
 	if (has_failed(exec))
@@ -259,16 +269,9 @@ static void fail_with(struct exec *exec, struct exec_failure failure)
 	failure.waited = exec_waits(exec, &failure.wait);
 	exec->failure = failure;
 	exec->queue_first = NULL;
-	/* The list is newest first; results come oldest first. */
-	struct instance *instance = exec->live;
-	while (instance && instance->live_next)
-		instance = instance->live_next;
-	while (instance) {
-		struct instance *newer = instance->live_before;
-
+	/* Looked for one by one: a list of those in flight would cost every call two of its neighbours' cache lines. */
+	for (struct instance *instance; (instance = oldest_call(exec));)
 		instance_finish(exec, instance, failure.status);
-		instance = newer;
-	}
 }
 
 void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)

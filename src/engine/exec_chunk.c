@@ -9,7 +9,6 @@
 
 /* ---- the memory of chunks in flight, by size ---- */
 
-#define CACHE_LINE 64u
 #define CLASS_LEAST 2u   /* cache lines of the smallest size */
 #define CLASSES_FINE 14u /* most rows are short, and there may be many of them: a size for each number of cache lines up to a kilobyte */
 
@@ -44,8 +43,7 @@ static bool add_runs(struct exec *exec, uint32_t class)
 	struct run_slab *slab = malloc(sizeof(*slab) + CACHE_LINE + count * bytes);
 	if (!slab)
 		return false;
-	slab->runs = (uint8_t *)slab + sizeof(*slab);
-	slab->runs += -(uintptr_t)slab->runs % CACHE_LINE;
+	slab->runs = next_line(slab + 1);
 	slab->run_bytes = bytes;
 	slab->count = count;
 	slab->next = exec->slabs_of_runs;
@@ -226,7 +224,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	if (!number_messages(exec, run))
 		exec_fail(exec, PLAN_NONE, ESP_ENOMEM);
 	/* A simulation has thousands of executors, and what one of them numbers its laps with is warm for the next one. */
-	if (exec->config.dry && exec->lap.messages && exec->lap.next == exec->lap.count && exec->lap.step_next == exec->lap.step_count)
+	if (exec->config.dry && plan_lap(instance->call.plan) > 1 && exec->lap.next == exec->lap.count && exec->lap.step_next == exec->lap.step_count)
 		lap_close(exec);
 	if (!has_failed(exec))
 		run_advance(exec, run);

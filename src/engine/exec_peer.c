@@ -45,19 +45,21 @@ static bool peers_grow(struct exec *exec)
 
 static size_t peer_bytes(const struct exec *exec)
 {
-	return (sizeof(struct peer) + exec->config.credits * sizeof(struct op *) + 63) / 64 * 64;
+	return (sizeof(struct peer) + exec->config.credits * sizeof(struct op *) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
 static bool slab_add(struct exec *exec)
 {
 	uint32_t before = exec->slabs ? exec->slabs->count : SLAB_PEERS_FIRST / 2;
 	uint32_t count = before < SLAB_PEERS_MOST ? before * 2 : SLAB_PEERS_MOST;
-	size_t bytes = sizeof(struct peer_slab) + count * peer_bytes(exec);
-	struct peer_slab *slab = aligned_alloc(64, bytes);
+	size_t bytes = count * peer_bytes(exec);
+	struct peer_slab *slab = malloc(sizeof(*slab) + CACHE_LINE + bytes);
 
 	if (!slab)
 		return false;
-	memset(slab, 0, bytes);
+	slab->peers = next_line(slab + 1);
+	memset(slab->peers, 0, bytes);
+	slab->used = 0;
 	slab->count = count;
 	slab->next = exec->slabs;
 	exec->slabs = slab;

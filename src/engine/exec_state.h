@@ -8,6 +8,9 @@
 #ifndef ENGINE_EXEC_STATE_H
 #define ENGINE_EXEC_STATE_H
 
+#include <assert.h>
+#include <stddef.h>
+
 #include "engine/exec.h"
 #include "engine/pool.h"
 #include "math/math.h"
@@ -65,7 +68,7 @@ static inline void **run_tmp(struct run *run)
 	return (void **)(void *)&run->ops[run->op_count];
 }
 
-/* A call in flight. */
+/* A call in flight: two cache lines. */
 struct instance {
 	struct exec_call call;
 	uint64_t number;
@@ -76,12 +79,12 @@ struct instance {
 	bool streams;        /* what is only copied will not be read soon: around the caches */
 	bool all_active;     /* every chunk has been activated */
 	uint32_t active;
+	enum esp_status status; /* ESP_PENDING: neither done nor free */
 	uint64_t next_chunk;
 	uint64_t numbered;   /* chunks up to here have their numbers, if the plan has laps */
-	enum esp_status status;
-	struct instance *next;       /* waiting to be activated, done, or free */
-	struct instance *live_next, *live_before;
+	struct instance *next; /* waiting to be activated, done, or free */
 };
+static_assert(sizeof(struct instance) <= 128 || sizeof(void *) != 8, "a call in flight has two cache lines");
 
 /* A message that came before the call that it belongs to was started here. */
 struct early {
@@ -161,6 +164,13 @@ struct lap {
 	uint32_t next;   /* whose number is asked for next */
 };
 
+/* What lies in cache lines of its own lies in slabs with room for one more: malloc() is much faster than aligned_alloc(). */
+#define CACHE_LINE 64u
+static inline void *next_line(void *at)
+{
+	return (uint8_t *)at + -(uintptr_t)at % CACHE_LINE;
+}
+
 /* Chunks in flight come from slabs of one size. */
 #define RUN_CLASSES 32u
 #define RUNS_FIRST 2u    /* that are made at a time */
@@ -182,7 +192,8 @@ struct run_walk {
 #define INSTANCES_FIRST 2u
 struct instance_slab {
 	struct instance_slab *next;
-	struct instance instances[];
+	uint32_t count;
+	struct instance *instances; /* behind this, at the beginning of a cache line */
 };
 
 /*
@@ -194,7 +205,7 @@ struct instance_slab {
 struct peer_slab {
 	struct peer_slab *next;
 	uint32_t used, count;
-	_Alignas(64) uint8_t peers[];
+	uint8_t *peers; /* behind this, at the beginning of a cache line */
 };
 
 struct peer_entry {
@@ -202,9 +213,12 @@ struct peer_entry {
 	struct peer *peer; /* NULL: free */
 };
 
-/* What every message touches comes first: a simulation has thousands of executors, and none of them is near when its turn comes. */
+/*
+ * What every message touches comes first, in four cache lines: a simulation has thousands of executors, and none of them is near when its
+ * turn comes.
+ */
 struct exec {
-	struct exec_config config;
+	_Alignas(64) struct exec_config config;
 	uint32_t active; /* chunks in flight */
 	struct instance *queue_first, *queue_last; /* to be activated */
 	struct instance *done_first, *done_last;
@@ -212,12 +226,10 @@ struct exec {
 	struct peer *ready_first, *ready_last;
 	struct peer_entry *peers; /* open addressing by node number */
 	uint32_t peer_capacity, peer_count;
-	struct exec_failure failure;
-	struct exec_stats stats;
-
-	uint64_t contents; /* numbers of contents that were given out */
 	struct instance *instance_free;
-	struct instance *live; /* all that are not done */
+	uint64_t contents; /* numbers of contents that were given out */
+	struct exec_failure failure; /* its status in the second line: the others are read when it has failed */
+	struct exec_stats stats;
 	struct run *run_free[RUN_CLASSES]; /* by size */
 	uint32_t run_made[RUN_CLASSES];
 	struct lap lap;
@@ -231,6 +243,8 @@ struct exec {
 	struct pool pool;
 	uint8_t *staging; /* where bytes land that are added as they come; made by the first call */
 };
+
+static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256, "what every message touches comes first");
 
 #define STAGING_BYTES 65536u
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
