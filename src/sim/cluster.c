@@ -53,7 +53,7 @@ struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 		.dry = true,
 	};
 
-	if (is_at_switch(cluster, seat) && exec.active_chunks < ACTIVE_CHUNKS_SWITCH)
+	if (seat->is_switch && exec.active_chunks < ACTIVE_CHUNKS_SWITCH)
 		exec.active_chunks = ACTIVE_CHUNKS_SWITCH;
 	if (exec_open(&exec, &seat->exec, NULL) != ESP_OK)
 		config->agenda->failed = true;
@@ -217,7 +217,10 @@ uint32_t cluster_stream(struct cluster *cluster, const uint32_t *members, uint32
 			error_set(err, ESP_EINVAL, "member %u is node %u, and there are %u", i, node, cluster->config.nodes);
 			return UINT32_MAX;
 		}
-		seats[i] = (struct seat){.stream = number, .member = i, .node = node};
+		uint32_t vertex = cluster->place[node];
+		bool is_switch = !cluster->config.topology->vertices[vertex].is_host;
+
+		seats[i] = (struct seat){.stream = number, .member = i, .node = node, .vertex = vertex, .is_switch = is_switch};
 	}
 	cluster->streams[cluster->stream_count++] = (struct stream){seats, count};
 	return number;

@@ -65,6 +65,7 @@ bool joint_show(struct message *message)
 		return false;
 	}
 	message->shown_id = chunk.id;
+	message->is_shown = true;
 	joint->open++;
 	return true;
 }
@@ -90,7 +91,7 @@ void joint_complete(struct message *message)
 
 bool joint_hold(struct message *message)
 {
-	struct joint *joint = message->chunk_id ? joint_find(message->cluster, message->chunk_id) : NULL;
+	struct joint *joint = message->has_chunk ? joint_find(message->cluster, message->chunk_id) : NULL;
 
 	if (!joint)
 		return false;

@@ -9,7 +9,7 @@
 
 static bool add_slab(struct cluster *cluster)
 {
-	struct message_slab *slab = malloc(sizeof(*slab));
+	struct message_slab *slab = aligned_alloc(_Alignof(struct message_slab), sizeof(*slab));
 
 	if (!slab)
 		return false;
@@ -60,9 +60,9 @@ static void depart(struct message *message)
 {
 	struct cluster *cluster = message->cluster;
 
-	message->begun = cluster->config.agenda->now;
-	network_send(cluster->network, cluster->place[message->from->node], cluster->place[message->to->node], message->nic,
-	             message->bytes, message);
+	if (cluster->config.message)
+		message->begun = cluster->config.agenda->now;
+	network_send(cluster->network, message->from->vertex, message->to->vertex, message->nic, message->bytes, message);
 }
 
 static void outbox_next(struct outbox *outbox)
@@ -77,8 +77,8 @@ static void outbox_next(struct outbox *outbox)
 /* Where it has to wait for others; NULL: nowhere. */
 static bool choose_outbox(struct cluster *cluster, struct message *message, struct outbox **out)
 {
-	uint32_t vertex = cluster->place[message->from->node];
-	bool is_switch = is_at_switch(cluster, message->from);
+	uint32_t vertex = message->from->vertex;
+	bool is_switch = message->from->is_switch;
 	enum cluster_order order = (enum cluster_order)cluster->order[vertex];
 
 	*out = NULL;
@@ -100,27 +100,26 @@ static void post(struct cluster *cluster, struct seat *from, struct seat *to, co
 
 	if (!message)
 		return;
-	uint32_t nics = cluster->config.topology->vertices[cluster->place[from->node]].nics;
+	uint32_t nics = cluster->config.topology->vertices[from->vertex].nics;
 	/* One by one: what is not here is set before it is read, and clearing a message takes as long as filling it. */
 	message->cluster = cluster;
 	message->from = from;
 	message->to = to;
 	message->cookie = given->cookie;
-	message->chunk_id = NULL;
-	message->shown_id = NULL;
 	message->index = given->index;
 	message->bytes = given->bytes;
-	message->nic = nics > 1 ? given->index % nics : 0;
+	message->nic = (uint16_t)(nics > 1 ? given->index % nics : 0);
+	message->has_chunk = from->is_switch;
+	message->is_shown = false;
 	message->is_held = false;
 	message->holders = 1;
-	message->ready = cluster->config.agenda->now;
-	message->major = 0;
-	if (cluster->config.message || is_at_switch(cluster, from)) { /* nobody else asks, and it is far from the processor */
+	if (cluster->config.message || from->is_switch) { /* nobody else asks, and it is far from the processor */
 		struct exec_chunk chunk = exec_chunk_out(given);
 
-		message->chunk_id = is_at_switch(cluster, from) ? chunk.id : NULL;
+		message->chunk_id = chunk.id;
 		message->call = chunk.call;
 		message->chunk = chunk.chunk;
+		message->ready = cluster->config.agenda->now;
 	}
 	cluster->stats.messages++;
 	cluster->stats.bytes += given->bytes;
@@ -160,7 +159,7 @@ static void post_ack(struct cluster *cluster, struct seat *from, struct seat *to
 	const struct topology *topology = cluster->config.topology;
 	struct agenda *agenda = cluster->config.agenda;
 	uint32_t links[TOPOLOGY_HOPS_MAX];
-	uint32_t hops = topology_path(topology, cluster->place[from->node], cluster->place[to->node], 0, links);
+	uint32_t hops = topology_path(topology, from->vertex, to->vertex, 0, links);
 	struct message *ack = message_get(cluster);
 
 	if (!ack)
@@ -259,7 +258,8 @@ void post_deliver(struct message *message)
 
 void post_sent(struct message *message)
 {
-	message->left = message->cluster->config.agenda->now;
+	if (message->cluster->config.message)
+		message->left = message->cluster->config.agenda->now;
 	exec_sent(message->from->exec, message->cookie);
 	cluster_stir(message->cluster, message->from);
 }
@@ -288,7 +288,7 @@ void post_left(void *user, void *cookie)
 static void complete(struct message *message)
 {
 	tell(message);
-	if (message->shown_id)
+	if (message->is_shown)
 		joint_complete(message);
 	else
 		post_deliver(message);
@@ -317,8 +317,7 @@ void post_release(struct message *message)
 	struct cluster *cluster = message->cluster;
 	const struct topology *topology = cluster->config.topology;
 	uint32_t links[TOPOLOGY_HOPS_MAX];
-	uint32_t hops = topology_path(topology, cluster->place[message->from->node], cluster->place[message->to->node],
-	                              message->nic, links);
+	uint32_t hops = topology_path(topology, message->from->vertex, message->to->vertex, message->nic, links);
 
 	post_sent(message);
 	agenda_at(cluster->config.agenda, cluster->config.agenda->now + topology_delay(topology, links, hops), arrive_late,

@@ -16,8 +16,10 @@ struct seat {
 	struct exec *exec; /* NULL until it is needed */
 	uint32_t stream, member;
 	uint32_t node;
-	struct outbox *recent; /* that a message of it left through; NULL: none has */
+	uint32_t vertex; /* where the node is placed */
+	bool is_switch;
 	bool stirred;
+	struct outbox *recent; /* that a message of it left through; NULL: none has */
 	struct seat *next_stirred;
 };
 
@@ -26,21 +28,26 @@ struct stream {
 	uint32_t count;
 };
 
-/* A message, from when the executor gave it until it has been delivered. */
+/* A message, from when the executor gave it until it has been delivered. What is needed once it leaves is in the first cache line. */
 struct message {
-	struct cluster *cluster;
+	_Alignas(64) struct cluster *cluster;
 	struct seat *from, *to;
 	struct outbox *outbox;  /* that it leaves through; NULL: straight                         */
 	void *cookie;           /* of the executor                                                */
-	const void *chunk_id;   /* from a switch: the chunk whose joint it may have to wait for    */
-	const void *shown_id;   /* to a switch: the chunk that was shown it when its first byte came */
-	uint32_t index, bytes, nic;
-	uint64_t call, chunk;
+	struct message *sibling; /* in the outbox's line or heap, free, or held by a joint        */
+	uint32_t index, bytes;
+	uint16_t nic;
+	bool has_chunk;         /* chunk_id is meaningful                                         */
+	bool is_shown;          /* shown_id is meaningful                                         */
 	bool is_held;           /* its last byte waits for those of what it is made from          */
 	uint8_t holders;        /* who still has it: the network, a late delivery                 */
-	double ready, begun, left;
+
 	uint64_t major, minor;  /* its turn in the outbox */
-	struct message *child, *sibling; /* in the outbox's heap; sibling also: in its line, free, or held by a joint */
+	struct message *child;  /* in the outbox's heap   */
+	const void *chunk_id;   /* from a switch: the chunk whose joint it may have to wait for    */
+	const void *shown_id;   /* to a switch: the chunk that was shown it when its first byte came */
+	uint64_t call, chunk;         /* from a switch, or if somebody watches */
+	double ready, begun, left;    /* if somebody watches                   */
 };
 
 /* Messages that leave one at a time. */
@@ -92,11 +99,6 @@ struct cluster {
 	struct joint **joints; /* by chunk; NULL: none was needed yet */
 	struct joint *joint_free;
 };
-
-static inline bool is_at_switch(const struct cluster *cluster, const struct seat *seat)
-{
-	return !cluster->config.topology->vertices[cluster->place[seat->node]].is_host;
-}
 
 /* The executor of a seat, opened if it is not; NULL: it failed. cluster.c */
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat);
