@@ -120,15 +120,15 @@ static struct instance *instance_get(struct exec *exec)
 
 /* ---- calls ---- */
 
-static enum esp_status call_check(const struct exec_call *call, struct error *err)
+static enum esp_status call_check(const struct exec_call *call, size_t element_bytes, struct error *err)
 {
 	const struct plan *plan = call->plan;
 
-	if (math_type_bytes(call->type) == 0)
+	if (element_bytes == 0)
 		return error_set(err, ESP_EINVAL, "type %d does not exist", (int)call->type);
-	if (!chunks_are_whole(&plan->chunks, math_type_bytes(call->type)))
+	if (!chunks_are_whole(&plan->chunks, element_bytes))
 		return error_set(err, ESP_EINVAL, "the plan cuts elements of %s, which have %zu bytes",
-		                 math_type_name(call->type), math_type_bytes(call->type));
+		                 math_type_name(call->type), element_bytes);
 	if (!plan_collective_reduces(plan->chunks.collective))
 		return ESP_OK;
 	if (!math_op_defined(call->type, call->op))
@@ -149,8 +149,9 @@ static void fold_nothing(void *dst, const void *a, const void *b, size_t count)
 enum esp_status exec_start(struct exec *exec, const struct exec_call *call, struct error *err)
 {
 	bool reduces = plan_collective_reduces(call->plan->chunks.collective);
+	size_t element_bytes = math_type_bytes(call->type);
 	enum esp_status status = has_failed(exec) ? error_set(err, exec->failure.status, "an earlier call has failed")
-	                                                : call_check(call, err);
+	                                                : call_check(call, element_bytes, err);
 
 	if (status != ESP_OK)
 		return status;
@@ -164,7 +165,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->call = *call;
 	instance->number = exec->stats.calls++;
 	instance->fold = reduces ? math_fold(call->type, call->op) : fold_nothing;
-	instance->element_bytes = (uint32_t)math_type_bytes(call->type);
+	instance->element_bytes = (uint32_t)element_bytes;
 	instance->reduces = reduces;
 	instance->finishes = reduces && math_finish_needed(call->op);
 	instance->streams = !exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;

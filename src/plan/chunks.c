@@ -287,6 +287,8 @@ struct plan_piece chunks_piece(const struct chunks *chunks, uint64_t chunk)
 
 bool chunks_are_whole(const struct chunks *chunks, uint64_t element_bytes)
 {
+	if (element_bytes == 1)
+		return true;
 	bool cuts_whole = chunks->align % element_bytes == 0;
 
 	if (!chunks->blocks)
