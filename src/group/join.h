@@ -32,6 +32,7 @@ struct join_config {
 	uint8_t key[HANDSHAKE_KEY_BYTES];
 	bool key_in_notice;       /* rank 0 posts its key with its address, and the others take theirs from there */
 	uint32_t backlog;         /* of the leader's sockets; 0: as is usual. For tests */
+	int *listening;           /* rank 0 without a store: a socket, non-blocking, that listens where launch.leader says, and is taken: -1 then. NULL: none does */
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
 	const struct log *log;    /* borrowed; may be NULL    */
 	uint32_t segment_bytes;   /* of TCP, both ways; 0: what the interfaces take */

@@ -448,9 +448,15 @@ static enum esp_status open_porch(struct leader *leader, struct error *err)
 	struct join_config *config = leader->config;
 	struct porch_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
 	uint16_t port = 0;
-	enum esp_status status = config->launch.place.kind == NOTICE_NOWHERE
-	                                 ? porch_open(&leader->porch, &config->launch.leader, &options, config->deadline_ns, err)
-	                                 : porch_open_anywhere(&leader->porch, &options, &port, err);
+	enum esp_status status = ESP_OK;
+	if (config->listening) {
+		porch_take(&leader->porch, *config->listening);
+		*config->listening = -1;
+	} else if (config->launch.place.kind == NOTICE_NOWHERE) {
+		status = porch_open(&leader->porch, &config->launch.leader, &options, config->deadline_ns, err);
+	} else {
+		status = porch_open_anywhere(&leader->porch, &options, &port, err);
+	}
 	return status == ESP_OK ? join_post_open(&leader->post, config, port, err) : status;
 }
 

@@ -429,6 +429,26 @@ static void one_leaves(void)
 	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
 }
 
+/* The leader is given a socket that listens already: ranks that come before it have only to wait. */
+static void handed_on(void)
+{
+	struct sockaddr_storage name = {0};
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	memcpy(&name, &v4, sizeof(v4));
+	int fd = group_listen_at(&name, 0, false, 0);
+	CHECK(fd >= 0);
+	leader_port = group_listen_port(fd);
+	for (uint32_t i = 0; i < 4; i++)
+		rank_init(&ranks[i], i, 4, 10000);
+	ranks[0].config.listening = &fd;
+	for (uint32_t i = 4; i-- > 0;)
+		start(&ranks[i]);
+	finish_all(4);
+	check_joined(4);
+	CHECK(fd == -1);
+}
+
 static int open_launcher(char name[LAUNCH_LAUNCHER])
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -541,6 +561,7 @@ int main(int argc, char **argv)
 	other_epoch();
 	strangers();
 	one_leaves();
+	handed_on();
 	one_ends();
 	taken_port();
 	return 0;

@@ -53,8 +53,7 @@ static uint16_t *port_in(struct sockaddr_storage *name)
 	return name->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)name)->sin6_port : &((struct sockaddr_in *)name)->sin_port;
 }
 
-/* Bound and listening, or -1 and errno. */
-static int listen_at(struct sockaddr_storage *name, uint16_t port, bool both_families, uint32_t segment_bytes)
+int group_listen_at(struct sockaddr_storage *name, uint16_t port, bool both_families, uint32_t segment_bytes)
 {
 	socklen_t length = name->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int on = 1, v6_only = !both_families, segment = (int)segment_bytes;
@@ -76,7 +75,7 @@ static int listen_at(struct sockaddr_storage *name, uint16_t port, bool both_fam
 	return -1;
 }
 
-static uint16_t port_of(int fd)
+uint16_t group_listen_port(int fd)
 {
 	struct sockaddr_storage name;
 	socklen_t length = sizeof(name);
@@ -88,14 +87,14 @@ static uint16_t port_of(int fd)
 static int listen_at_all(struct places *places, uint16_t port, uint32_t segment_bytes, struct listener *out)
 {
 	for (uint32_t i = 0; i < places->count; i++) {
-		int fd = listen_at(&places->names[i], port, places->both_families, segment_bytes);
+		int fd = group_listen_at(&places->names[i], port, places->both_families, segment_bytes);
 		if (fd < 0) {
 			int why = errno;
 			listener_close(out);
 			return why;
 		}
 		out->fds[out->count++] = fd;
-		port = port_of(fd);
+		port = group_listen_port(fd);
 	}
 	return 0;
 }
@@ -197,6 +196,6 @@ enum esp_status group_listen(const struct listen_config *config, struct listener
 	if (status == ESP_OK)
 		status = find_port(config, &places, out, err);
 	if (status == ESP_OK)
-		card->port = port_of(out->fds[0]);
+		card->port = group_listen_port(out->fds[0]);
 	return status;
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 #include "group/interface.h"
@@ -37,6 +38,14 @@ ESP_CHECKED enum esp_status group_listen(const struct listen_config *config, str
                                          struct error *err);
 /* Accepts a zeroed struct. */
 void listener_close(struct listener *listener);
+
+/*
+ * One such socket at one address and port, which is written into the name; 0: one that the kernel chooses. Or -1, and errno.
+ * both_families: IPv6's "any" takes IPv4 as well; segment_bytes: as in struct listen_config.
+ */
+int group_listen_at(struct sockaddr_storage *name, uint16_t port, bool both_families, uint32_t segment_bytes);
+/* Where a socket is bound; 0: nowhere. */
+uint16_t group_listen_port(int fd);
 
 /* What this host is called, cut off where it is longer than a card has room for; "?" if that cannot be found out. Returns out. */
 const char *group_host_name(char out[CARD_HOST_NAME]);

@@ -129,6 +129,11 @@ enum esp_status porch_open_anywhere(struct porch *porch, const struct porch_opti
 	return ESP_OK;
 }
 
+void porch_take(struct porch *porch, int fd)
+{
+	*porch = (struct porch){.count = 1, .fds = {fd}};
+}
+
 int porch_accept(struct porch *porch)
 {
 	for (uint32_t i = 0; i < porch->count; i++) {

@@ -42,6 +42,9 @@ ESP_CHECKED enum esp_status porch_open(struct porch *porch, const struct address
 ESP_CHECKED enum esp_status porch_open_anywhere(struct porch *porch, const struct porch_options *options,
                                                 uint16_t *out_port, struct error *err);
 
+/* One socket that listens already, and does not block; it is the porch's now. */
+void porch_take(struct porch *porch, int fd);
+
 /* The next connection, non-blocking: -1 if there is none; -2 if there is, but no descriptor or memory for it. */
 int porch_accept(struct porch *porch);
 

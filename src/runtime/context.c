@@ -470,6 +470,7 @@ static enum esp_status join(struct context *context, const struct context_option
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
+	join->listening = options->listening;
 	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
 		foyer_open(context);
 	if (options->elder) {

@@ -146,6 +146,7 @@ struct context_options {
 	const struct context *heir_of; /* whose key, settings, log and idle work it has, in the next start of its job; NULL: nobody's */
 	const struct elder *elder;     /* until context_forget_elder(), or until opening fails; NULL: it does not grow out of a group */
 	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
+	int *listening;                /* as in struct join_config; NULL: none */
 };
 
 ESP_CHECKED enum esp_status context_open(const struct context_options *options, struct context **out,

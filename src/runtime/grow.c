@@ -10,19 +10,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "group/listen.h"
 #include "runtime/grow_end.h"
 
 /* ---- where ---- */
 
 /* The address of a rank that others reach it at. */
-static enum esp_status own_address(const struct context *context, struct sockaddr_storage *out, socklen_t *out_length,
-                                   struct failure *failure)
+static enum esp_status own_address(const struct context *context, struct sockaddr_storage *out, struct failure *failure)
 {
 	const struct card *card = &context->roster.cards[context->rank];
 
 	if (card->address_count == 0)
 		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
-	*out_length = card_socket_name(card, 0, out);
+	(void)card_socket_name(card, 0, out);
 	return ESP_OK;
 }
 
@@ -47,8 +47,7 @@ enum esp_status context_door(const struct context *context, char text[GROW_DOOR_
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
-	socklen_t length = 0;
-	enum esp_status status = own_address(context, &name, &length, failure);
+	enum esp_status status = own_address(context, &name, failure);
 
 	if (status != ESP_OK)
 		return status;
@@ -58,58 +57,36 @@ enum esp_status context_door(const struct context *context, char text[GROW_DOOR_
 	return ESP_OK;
 }
 
-static uint16_t *port_in(struct sockaddr_storage *name)
+/* At a port that is set, the last first, as ranks take the first; or at any. -1 and errno. */
+static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name)
 {
-	return name->ss_family == AF_INET ? &((struct sockaddr_in *)name)->sin_port : &((struct sockaddr_in6 *)name)->sin6_port;
-}
+	int fd = -1;
 
-/* 0, or errno. */
-static int bind_at(int fd, struct sockaddr_storage *name, socklen_t length, uint32_t port)
-{
-	*port_in(name) = htons((uint16_t)port);
-	return bind(fd, (struct sockaddr *)name, length) == 0 ? 0 : errno;
-}
-
-/* One that is set, the last first, as ranks take the first; or any. */
-static int bind_to_free(int fd, const struct conf_range *ports, struct sockaddr_storage *name, socklen_t length)
-{
-	int why = EADDRINUSE;
-
-	if (ports->first == 0)
-		return bind_at(fd, name, length, 0);
-	for (uint32_t port = ports->last; port >= ports->first && why == EADDRINUSE; port--)
-		why = bind_at(fd, name, length, port);
-	return why;
+	if (conf->port.first == 0)
+		return group_listen_at(name, 0, false, conf->segment_bytes);
+	errno = EADDRINUSE;
+	for (uint32_t port = conf->port.last; port >= conf->port.first && fd < 0 && errno == EADDRINUSE; port--)
+		fd = group_listen_at(name, (uint16_t)port, false, conf->segment_bytes);
+	return fd;
 }
 
 /*
- * A port where all can join. It is held by the socket, which does not listen, until the leader does: nobody else is given it
- * meanwhile.
+ * Where all can join. It is listened there from now on: nobody can take the place, and who comes before the leader is ready for it
+ * waits.
  */
 static enum esp_status find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT], struct failure *failure)
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
-	socklen_t length = 0;
-	int on = 1;
-	enum esp_status status = own_address(context, &name, &length, failure);
+	enum esp_status status = own_address(context, &name, failure);
 
 	if (status != ESP_OK)
 		return status;
-	int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int why = fd < 0 ? errno : 0;
-	if (fd >= 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* the leader does so, too */
-	if (why == 0)
-		why = bind_to_free(fd, &context->conf.port, &name, length);
-	if (why == 0 && getsockname(fd, (struct sockaddr *)&name, &length) != 0)
-		why = errno;
-	if (why != 0) {
-		if (fd >= 0)
-			close(fd);
-		return failure_set(failure, ESP_ELINK, (int32_t)context->rank, "there is no port to join at: %s", strerror(why));
-	}
+	int fd = listen_at_free(&context->conf, &name);
+	if (fd < 0)
+		return failure_set(failure, ESP_ELINK, (int32_t)context->rank, "there is no port to join at: %s", strerror(errno));
 	write_address(&name, &address);
+	address.port = group_listen_port(fd);
 	address_format(&address, text);
 	*out_fd = fd;
 	return ESP_OK;
@@ -230,7 +207,8 @@ static uint32_t share_out(const struct group *group, const struct offer *all, ui
 	return total;
 }
 
-static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow,
+/* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
+static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow, int *place_fd,
                                   struct context **out, struct failure *failure)
 {
 	struct context *context = group->context;
@@ -264,6 +242,7 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 		.patience_ns = patience,
 		.log = grow->log,
 		.log_context = grow->log_context,
+		.listening = group->rank == 0 ? place_fd : NULL,
 	};
 	if (status == ESP_OK && context_open(&options, &grown, failure) != ESP_OK)
 		grown = NULL; /* which is the vote against */
@@ -290,7 +269,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	*out = NULL;
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
 	if (status == ESP_OK)
-		status = join_again(group, all, grow, out, failure);
+		status = join_again(group, all, grow, &place_fd, out, failure);
 	if (place_fd >= 0)
 		close(place_fd);
 	free(all);

@@ -1,0 +1,213 @@
+/*
+ * grow_place_test.c - where all join anew when a job grows: nobody else gets the place.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "job.h"
+
+enum { RANKS = 4, FDS = 1024 };
+
+/* What the processes of a trial share. */
+struct board {
+	char doors[RANKS][64];
+	atomic_uint ready; /* whose doors are known */
+	atomic_bool is_placed;
+};
+
+static struct board *board;
+
+static void begin_trial(void)
+{
+	memset(board, 0, sizeof(*board));
+	fflush(NULL);
+}
+
+/* port: a setting; leader NULL: a newcomer, which may be turned away. */
+static enum esp_status try_init(uint32_t rank, uint32_t size, const char *leader, const char *port, struct esp_context **out)
+{
+	const char *const settings[] = {"linger_seconds=1", "log=off", "join_seconds=60", "liveness_ms=2000", port, NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+
+	options.rank = rank;
+	options.size = size;
+	options.leader = leader;
+	options.job = "growing";
+	options.settings = settings;
+	return esp_init(&options, out);
+}
+
+static struct esp_context *be_rank(uint32_t rank, uint32_t size, const char *leader, const char *port)
+{
+	struct esp_context *context;
+
+	OK(try_init(rank, size, leader, port, &context));
+	OK(esp_door(context, board->doors[rank], sizeof(board->doors[rank])));
+	atomic_fetch_add(&board->ready, 1);
+	return context;
+}
+
+static void await_newcomer(struct esp_context *context)
+{
+	while (esp_newcomers(context) == 0)
+		sched_yield();
+}
+
+/* Nobody opens its door before all have. */
+static const char *await_door(uint32_t rank, uint32_t size)
+{
+	while (atomic_load(&board->ready) < size)
+		sched_yield();
+	return board->doors[rank];
+}
+
+static void end(struct esp_context *context)
+{
+	OK(esp_fini(context));
+	exit(0);
+}
+
+static void check_and_close(struct esp_context *context, uint32_t size)
+{
+	int64_t mine = 1, sum = 0;
+
+	OK(esp_allreduce(esp_world(context), &mine, &sum, 1, ESP_I64, ESP_SUM));
+	CHECK_U64(sum, size);
+	OK(esp_fini(context));
+}
+
+static void be_newcomer(uint32_t door_of, uint32_t ranks, uint32_t size)
+{
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", await_door(door_of, ranks), 1) == 0);
+	OK(try_init(0, 0, NULL, NULL, &context));
+	check_and_close(context, size);
+	exit(0);
+}
+
+/* ---- somebody else is after the place ---- */
+
+/* A socket that is bound to the port, or -1 and errno. */
+static int bind_to(const char *host, uint16_t port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	bool is_v6 = inet_pton(AF_INET6, host, &v6.sin6_addr) == 1;
+	int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	CHECK(is_v6 || inet_pton(AF_INET, host, &v4.sin_addr) == 1);
+	if (fd < 0)
+		return -1;
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
+	if (is_v6 ? bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0 : bind(fd, (struct sockaddr *)&v4, sizeof(v4)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static unsigned count_bound(uint16_t port)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < FDS; fd++) {
+		struct sockaddr_storage name = {0};
+		socklen_t length = sizeof(name);
+
+		if (getsockname(fd, (struct sockaddr *)&name, &length) != 0)
+			continue;
+		if ((name.ss_family == AF_INET && ((struct sockaddr_in *)&name)->sin_port == htons(port)) ||
+		    (name.ss_family == AF_INET6 && ((struct sockaddr_in6 *)&name)->sin6_port == htons(port)))
+			count++;
+	}
+	return count;
+}
+
+struct thief {
+	const char *host;
+	uint16_t port;
+	unsigned bound_before;
+};
+
+/* As soon as this process has the place, somebody else tries to listen there. As it may: another job that grows does. */
+static void *steal(void *argument)
+{
+	const struct thief *thief = argument;
+
+	while (count_bound(thief->port) == thief->bound_before)
+		sched_yield();
+	int fd = bind_to(thief->host, thief->port);
+	if (fd >= 0)
+		(void)listen(fd, 1);
+	atomic_store(&board->is_placed, true);
+	return NULL;
+}
+
+static void be_robbed(uint32_t rank, const char *leader, const char *host, uint16_t first, uint16_t last)
+{
+	char port[32];
+	struct thief thief = {host, last, count_bound(last)};
+	struct esp_context *grown = NULL;
+	pthread_t thread;
+
+	snprintf(port, sizeof(port), "port=%u-%u", first, last);
+	struct esp_context *context = be_rank(rank, 2, leader, rank == 0 ? port : NULL);
+	if (rank == 0) {
+		await_newcomer(context);
+		CHECK(pthread_create(&thread, NULL, steal, &thief) == 0);
+	}
+	while (rank == 1 && !atomic_load(&board->is_placed))
+		sched_yield();
+	OK(esp_grow(esp_world(context), 0, 0, &grown));
+	CHECK(grown != NULL);
+	if (rank == 0)
+		CHECK(pthread_join(thread, NULL) == 0);
+	check_and_close(grown, 3);
+	end(context);
+}
+
+static void robbed(const char *host)
+{
+	enum { RANGE = 6 };
+	uint16_t first = job_free_ports(RANGE);
+	pid_t children[3];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 3; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0 && i < 2)
+			be_robbed(i, leader, host, first, first + RANGE - 1);
+		if (children[i] == 0)
+			be_newcomer(0, 2, 3);
+	}
+	job_wait(children, 3, JOB_NOBODY);
+}
+
+int main(void)
+{
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(board != MAP_FAILED);
+	robbed("127.0.0.1");
+	int v6 = bind_to("::1", 0);
+	if (v6 >= 0) {
+		close(v6);
+		robbed("::1");
+	}
+	munmap(board, sizeof(*board));
+	return 0;
+}
