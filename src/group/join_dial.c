@@ -46,11 +46,28 @@ static enum join_outcome no_answer(struct join_dial *dial, const char *why)
 	return JOIN_AGAIN;
 }
 
+/* ESP_OK: there is something to do; ESP_ETIMEOUT: until_ns has come; ESP_EPEER: it is called off. */
+static enum esp_status await(struct join_dial *dial, int fd, short events, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		if (ready_by(fd, events, join_look_until(&dial->config, now, until_ns)))
+			return ESP_OK;
+		if (join_is_called_off(&dial->config, &dial->culprit, dial->err))
+			return ESP_EPEER;
+		if (clock_now_ns() >= until_ns)
+			return ESP_ETIMEOUT;
+	}
+}
+
 static enum join_outcome finish_connect(struct join_dial *dial, int fd, uint64_t until_ns)
 {
 	int why = 0;
 	socklen_t length = sizeof(why);
-	if (!ready_by(fd, POLLOUT, until_ns))
+	enum esp_status waited = await(dial, fd, POLLOUT, until_ns);
+	if (waited == ESP_EPEER)
+		return JOIN_OVER;
+	if (waited != ESP_OK)
 		return no_answer(dial, "nobody answers: does a firewall drop it, or is the host down? espalier doctor tells more");
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) == 0 && why == 0)
 		return JOIN_ARRIVED;
@@ -133,20 +150,6 @@ static enum join_outcome judge_end(struct join_dial *dial, enum esp_status statu
 	          "all ranks need the same ESP_KEY or ESP_KEY_FILE",
 	          address_format(&dial->leader, leader), dial->config.launch.rank, dial->refusals);
 	return JOIN_OVER;
-}
-
-/* ESP_OK: there is something to do; ESP_ETIMEOUT: until_ns has come; ESP_EPEER: it is called off. */
-static enum esp_status await(struct join_dial *dial, int fd, short events, uint64_t until_ns)
-{
-	for (;;) {
-		uint64_t now = clock_now_ns();
-		if (ready_by(fd, events, join_look_until(&dial->config, now, until_ns)))
-			return ESP_OK;
-		if (join_is_called_off(&dial->config, &dial->culprit, dial->err))
-			return ESP_EPEER;
-		if (clock_now_ns() >= until_ns)
-			return ESP_ETIMEOUT;
-	}
 }
 
 static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove_until_ns)

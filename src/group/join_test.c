@@ -429,6 +429,59 @@ static void one_leaves(void)
 	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
 }
 
+/* Joining is called off after so many looks; before that, somebody may have been told whom the rank waits for. */
+struct caller_off {
+	unsigned looks;
+	bool has_told, had_told;
+};
+
+static bool call_off(void *context, int32_t *out_culprit, struct error *why)
+{
+	struct caller_off *caller = context;
+
+	if (caller->looks-- > 0)
+		return false;
+	caller->looks = 0;
+	caller->had_told = caller->has_told;
+	*out_culprit = 3;
+	error_set(why, ESP_ELINK, "rank 3 has no port");
+	return true;
+}
+
+static void hear_progress(void *context, const char *words)
+{
+	struct caller_off *caller = context;
+
+	(void)words;
+	caller->has_told = true;
+}
+
+/* A rank whose leader has no room for it, and drops it without a word, looks all the same whether it is called off. */
+static void called_off_while_connecting(void)
+{
+	enum { CROWD = 8 };
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct caller_off caller = {.looks = 2};
+	int crowd[CROWD], fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(fd, 0) == 0);
+	name.sin_port = htons(group_listen_port(fd));
+	for (unsigned i = 0; i < CROWD; i++) {
+		crowd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		CHECK(crowd[i] >= 0 && (connect(crowd[i], (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EINPROGRESS));
+	}
+	ranks_init(2, 10000);
+	ranks[1].config.launch.leader.port = ntohs(name.sin_port);
+	ranks[1].config.is_called_off = call_off;
+	ranks[1].config.progress = hear_progress;
+	ranks[1].config.called_off_context = ranks[1].config.progress_context = &caller;
+	run_rank(&ranks[1]);
+	CHECK_MSG(ranks[1].status == ESP_ELINK && ranks[1].culprit == 3 && !caller.had_told, "%s", ranks[1].err.text);
+	for (unsigned i = 0; i < CROWD; i++)
+		close(crowd[i]);
+	close(fd);
+}
+
 /* The leader is given a socket that listens already: ranks that come before it have only to wait. */
 static void handed_on(void)
 {
@@ -561,6 +614,7 @@ int main(int argc, char **argv)
 	other_epoch();
 	strangers();
 	one_leaves();
+	called_off_while_connecting();
 	handed_on();
 	one_ends();
 	taken_port();
