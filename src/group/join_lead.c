@@ -48,6 +48,8 @@ struct leader {
 	struct session_message answer;
 	bool has_answer;
 	bool is_called_off;
+	uint32_t left;          /* one below config->kin whose connection has ended */
+	uint64_t left_until_ns; /* until then we wait to hear why; 0: for nobody    */
 	uint64_t told;        /* what was known when somebody was last told whom we wait for */
 	uint64_t broken_until_ns, pause_until_ns;
 };
@@ -201,6 +203,23 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 		group_prefer_address(&leader->store.cards[0], &own.any);
 }
 
+/*
+ * A rank went away before all were here. If it is one of those who hear from each other that joining is called off, it may only have heard
+ * before us, and is not to blame.
+ */
+static void on_left(struct leader *leader, uint32_t rank)
+{
+	if (!leader->config->is_called_off || rank >= leader->config->kin) {
+		store_on_left(&leader->store, rank);
+		return;
+	}
+	store_unseat(&leader->store, rank);
+	if (leader->left_until_ns == 0) {
+		leader->left = rank;
+		leader->left_until_ns = clock_now_ns() + FAREWELL_NS;
+	}
+}
+
 /* The connection of a guest ended. */
 static void on_end(struct leader *leader, struct guest *guest, enum esp_status status, const struct error *why)
 {
@@ -212,7 +231,7 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 	case GUEST_SEATED:
 		serve(leader, guest->session.handshake.peer.from);
 		if (leader->store.state == STORE_GATHERS)
-			store_on_left(&leader->store, guest->session.handshake.peer.from);
+			on_left(leader, guest->session.handshake.peer.from);
 		break;
 	case GUEST_ANSWERED:
 		serve(leader, guest->session.handshake.peer.from);
@@ -406,6 +425,16 @@ static void look_if_called_off(struct leader *leader, uint64_t now_ns)
 		leader->broken_until_ns = now_ns + FAREWELL_NS;
 }
 
+/* We have not heard why: so it is that one's fault. */
+static void look_at_left(struct leader *leader, uint64_t now_ns)
+{
+	if (leader->left_until_ns == 0 || now_ns < leader->left_until_ns)
+		return;
+	leader->left_until_ns = 0;
+	if (leader->store.state == STORE_GATHERS)
+		store_on_left(&leader->store, leader->left);
+}
+
 /* Who has come, and who was turned away. */
 static void tell_progress(struct leader *leader)
 {
@@ -426,6 +455,7 @@ static void lead(struct leader *leader)
 		if (leader->store.state != STORE_COMPLETE)
 			ask_launcher(leader, now);
 		look_if_called_off(leader, now);
+		look_at_left(leader, now);
 		store_on_tick(&leader->store, now);
 		expire(leader, now);
 		if (leader->store.state != STORE_GATHERS && !leader->has_answer)

@@ -456,6 +456,41 @@ static void hear_progress(void *context, const char *words)
 	caller->has_told = true;
 }
 
+/* Rank 2 has heard, and goes, before rank 0 hears: it is not to blame. */
+static void kin_leaves(void)
+{
+	struct caller_off caller = {.looks = 5};
+
+	ranks_init(4, 10000);
+	ranks[0].config.is_called_off = call_off;
+	ranks[0].config.called_off_context = &caller;
+	ranks[0].config.kin = 4;
+	start(&ranks[0]);
+	close(hand_in(&ranks[2]));
+	CHECK(pthread_join(ranks[0].thread, NULL) == 0);
+	check_all_failed(1, ESP_ELINK, "rank 3 has no port");
+	check_culprits(1, 3);
+}
+
+/* But if nothing is heard, it is. */
+static void kin_dies(void)
+{
+	struct caller_off caller = {.looks = UINT32_MAX};
+
+	ranks_init(4, 10000);
+	ranks[0].config.is_called_off = call_off;
+	ranks[0].config.called_off_context = &caller;
+	ranks[0].config.kin = 4;
+	start(&ranks[0]);
+	start(&ranks[1]);
+	close(hand_in(&ranks[2]));
+	start(&ranks[3]);
+	CHECK(pthread_join(ranks[0].thread, NULL) == 0 && pthread_join(ranks[1].thread, NULL) == 0 &&
+	      pthread_join(ranks[3].thread, NULL) == 0);
+	ranks[2] = ranks[3];
+	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
+}
+
 /* A rank whose leader has no room for it, and drops it without a word, looks all the same whether it is called off. */
 static void called_off_while_connecting(void)
 {
@@ -614,6 +649,8 @@ int main(int argc, char **argv)
 	other_epoch();
 	strangers();
 	one_leaves();
+	kin_leaves();
+	kin_dies();
 	called_off_while_connecting();
 	handed_on();
 	one_ends();

@@ -150,10 +150,17 @@ void store_on_arrival(struct store *store, uint32_t proved_rank, const struct st
 	fail(store, (int32_t)proved_rank, &reason);
 }
 
+void store_unseat(struct store *store, uint32_t rank)
+{
+	assert(rank < store->size && store->seats[rank] && store->state == STORE_GATHERS);
+	store->seats[rank] = 0;
+	store->present--;
+}
+
 void store_on_left(struct store *store, uint32_t rank)
 {
 	struct error reason;
-	assert(rank < store->size && store->seats[rank]);
+	assert(rank < store->size);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
 	          store->cards[rank].pid, store->cards[rank].host_name);
 	fail(store, (int32_t)rank, &reason);

@@ -54,7 +54,9 @@ ESP_CHECKED enum esp_status store_init(struct store *store, const struct card *o
 /* A card from a connection that proved to be of this rank. */
 void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns);
 
-/* The connection that brought a rank's card closed before the group was complete. */
+/* STORE_GATHERS: the connection that brought a rank's card closed, and it is to be found out why: it counts as not here. */
+void store_unseat(struct store *store, uint32_t rank);
+/* It closed before the group was complete, and that is its own fault. */
 void store_on_left(struct store *store, uint32_t rank);
 
 /* Whoever started the ranks says that one of them has ended, with this status. Matters if it has not come before. */

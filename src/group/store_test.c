@@ -265,6 +265,15 @@ static void unfit(void)
 	arrive(&store, 2);
 	store_on_left(&store, 2);
 	check_broken(&store, ESP_EPEER, "rank 2 (process 102 on node2) went away while the group was joining");
+
+	begin(&store);
+	for (uint32_t rank = 1; rank + 1 < store.size; rank++)
+		arrive(&store, rank);
+	store_unseat(&store, 2);
+	arrive(&store, store.size - 1);
+	CHECK(store.state == STORE_GATHERS);
+	store_on_left(&store, 2);
+	check_broken(&store, ESP_EPEER, "rank 2 (process 102 on node2) went away while the group was joining");
 }
 
 /* Whoever started the ranks sees one end that has never come. */
