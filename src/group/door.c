@@ -269,10 +269,11 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 	}
 }
 
-/* True: the connection has ended. */
-static bool answer_all(struct door *door, struct error *err)
+/* True: the connection has ended; or we are told why it will, in *out_why. */
+static bool answer_all(struct door *door, char out_why[CONTROL_TEXT])
 {
 	struct control_msg msg;
+	struct error unused;
 
 	for (;;) {
 		ssize_t got = recv(door->fd, door->in + door->have, sizeof(door->in) - door->have, MSG_DONTWAIT);
@@ -285,21 +286,24 @@ static bool answer_all(struct door *door, struct error *err)
 		if (door->have < sizeof(door->in))
 			continue;
 		door->have = 0;
-		if (control_decode(door->in, &msg) && msg.type == CONTROL_BEAT &&
-		    say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, err) != ESP_OK)
+		if (!control_decode(door->in, &msg))
+			continue;
+		if (msg.type == CONTROL_REFUSE)
+			memcpy(out_why, msg.text, CONTROL_TEXT);
+		if (msg.type == CONTROL_REFUSE ||
+		    (msg.type == CONTROL_BEAT && say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, &unused) != ESP_OK))
 			return true;
 	}
 }
 
 bool door_is_shut(void *argument, int32_t *out_culprit, struct error *why)
 {
-	struct door *door = argument;
-	struct error unused;
+	char said[CONTROL_TEXT] = "the rank that has let this process in went away, or has given it up, before all had joined";
 
 	*out_culprit = -1;
-	if (!answer_all(door, &unused))
+	if (!answer_all(argument, said))
 		return false;
-	error_set(why, ESP_EPEER, "the rank that has let this process in went away, or has given it up, before all had joined");
+	error_set(why, ESP_EPEER, "%s", said);
 	return true;
 }
 

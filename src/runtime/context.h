@@ -110,7 +110,6 @@ struct context {
 	bool *has_reached;        /* by rank: we have, where we dial it while opening   */
 	struct unreached_list unreached;
 	struct failure open_failure;
-	struct control_msg off;   /* CONTROL_OFF, the last of them                      */
 	const struct elder *elder; /* while we are opened; the lock of its context comes after ours */
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;

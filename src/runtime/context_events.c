@@ -238,7 +238,9 @@ static void on_dialled(struct context *context, uint32_t by)
 static void on_called_off(struct context *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	context->off = *msg;
+	struct group *group = group_find(context, msg->channel, msg->first);
+	if (group)
+		elder_hear_off(group, msg);
 	pthread_mutex_unlock(&context->lock);
 	if (context_is_news(context, msg))
 		steward_send_all(context->steward, msg);

@@ -1,11 +1,33 @@
 #include "runtime/elder.h"
 
+#include "base/clip.h"
 #include "runtime/group.h"
 
 #define ELDER_LOOK (20 * NS_PER_MS)
 
-/* One whom we have let in is gone, or another rank says so of one of its own; all ranks are told. */
-static bool is_off(const struct elder *elder, struct error *why)
+/* A member's place, which is its rank in the new job; -1: it is none. */
+static int32_t place_of(const struct group *group, uint32_t rank)
+{
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (group->ranks[i] == rank)
+			return (int32_t)i;
+	}
+	return -1;
+}
+
+static bool is_about(const struct control_msg *off, uint64_t number)
+{
+	return off->type == CONTROL_OFF && off->sequence == number;
+}
+
+void elder_hear_off(struct group *group, const struct control_msg *off)
+{
+	if (!is_about(&group->off, off->sequence))
+		group->off = *off;
+}
+
+/* culprit: by rank in the elder's job, or -1. All ranks are told; we are one of them. */
+static void say_off(const struct elder *elder, enum esp_status status, int32_t culprit, const char *text)
 {
 	struct group *group = elder->group;
 	struct context *context = group->context;
@@ -15,25 +37,40 @@ static bool is_off(const struct elder *elder, struct error *why)
 		.about = (uint32_t)elder->number,
 		.channel = group->channel,
 		.first = group->ranks[0],
+		.status = status,
 		.sequence = elder->number,
-		.peer = UINT32_MAX,
+		.peer = culprit >= 0 ? (uint32_t)culprit : UINT32_MAX,
 	};
 
+	clip(msg.text, sizeof(msg.text), "%s", text);
 	pthread_mutex_lock(&context->lock);
-	const struct control_msg *off = &context->off;
-	bool is_told = off->type == CONTROL_OFF && off->channel == msg.channel && off->first == msg.first && off->sequence == msg.sequence;
-	if (is_told)
-		error_set(why, ESP_EPEER, "%s", off->text);
+	elder_hear_off(group, &msg);
+	pthread_mutex_unlock(&context->lock);
+	steward_send_all(context->steward, &msg);
+}
+
+/* A member has called it off; or does now, as one whom it has let in is gone. */
+static bool is_off(const struct elder *elder, int32_t *out_culprit, struct error *why)
+{
+	struct context *context = elder->group->context;
+	const struct control_msg *off = &elder->group->off;
+	char text[CONTROL_TEXT];
+
+	pthread_mutex_lock(&context->lock);
+	bool is_told = is_about(off, elder->number);
+	if (is_told) {
+		*out_culprit = place_of(elder->group, off->peer);
+		error_set(why, off->status < 0 ? (enum esp_status)off->status : ESP_EPEER, "%s", off->text);
+	}
 	pthread_mutex_unlock(&context->lock);
 	if (is_told || steward_lost_newcomers(context->steward) == elder->lost)
 		return is_told;
-	steward_lost_text(context->steward, msg.text);
-	steward_send_all(context->steward, &msg);
-	error_set(why, ESP_EPEER, "%s", msg.text);
+	steward_lost_text(context->steward, text);
+	say_off(elder, ESP_EPEER, -1, text);
+	error_set(why, ESP_EPEER, "%s", text);
 	return true;
 }
 
-/* Its ranks are ours, by their places. */
 bool elder_has_failed(void *argument, int32_t *out_culprit, struct error *why)
 {
 	const struct elder *about = argument;
@@ -43,16 +80,25 @@ bool elder_has_failed(void *argument, int32_t *out_culprit, struct error *why)
 
 	*out_culprit = -1;
 	if (status == ESP_OK)
-		return is_off(about, why);
+		return is_off(about, out_culprit, why);
 	pthread_mutex_lock(&elder->context->lock);
 	int32_t rank = group_culprit(elder, &none);
 	error_set(why, status, "%s", elder->reason.text);
 	pthread_mutex_unlock(&elder->context->lock);
-	for (uint32_t i = 0; rank >= 0 && i < elder->size; i++) {
-		if (elder->ranks[i] == (uint32_t)rank)
-			*out_culprit = (int32_t)i;
-	}
+	if (rank >= 0)
+		*out_culprit = place_of(elder, (uint32_t)rank);
 	return true;
+}
+
+void elder_call_off(const struct elder *elder, const struct failure *failure)
+{
+	struct group *group = elder->group;
+	struct error unused;
+	int32_t culprit;
+	bool is_place = failure->rank >= 0 && (uint32_t)failure->rank < group->size;
+
+	if (!elder_has_failed((void *)(uintptr_t)elder, &culprit, &unused))
+		say_off(elder, failure->status, is_place ? (int32_t)group->ranks[failure->rank] : -1, failure->text);
 }
 
 void context_forget_elder(struct context *context)

@@ -7,8 +7,8 @@
 #include "runtime/context.h"
 
 /*
- * The group out of which a context grows. If it fails, or one whom its rank here has let in goes away, opening the context
- * fails at once; and if all is well, it is to be entered: context_enter().
+ * The group out of which a context grows. If it fails, or a member cannot open the context, or one whom a member has let in goes
+ * away, opening it fails at once on all members; and if all is well, it is to be entered: context_enter().
  */
 struct elder {
 	struct group *group;
@@ -20,6 +20,13 @@ struct elder {
 bool elder_has_failed(void *elder, int32_t *out_culprit, struct error *why);
 /* From now on the elder of this context may fail, or be freed. */
 void context_forget_elder(struct context *context);
+/* With the lock of the group's context held: a member says that the group does not grow. What is said first counts. */
+void elder_hear_off(struct group *group, const struct control_msg *off);
+/*
+ * This member has not opened the context, as *failure says, whose rank is by place in the group. Unless all know already why the group
+ * does not grow, they are told.
+ */
+void elder_call_off(const struct elder *elder, const struct failure *failure);
 /* For the steward's thread: has the elder failed? Then so does opening. Returns when to look again. */
 uint64_t context_look_at_elder(struct context *context, uint64_t now_ns);
 

@@ -98,6 +98,7 @@ struct group {
 	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
 	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
 	bool shrink_failed;                 /* there was no memory for it           */
+	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
 	bool has_grown;                     /* its members go on in another context; see grow_end.h */
 };
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clip.h"
 #include "group/listen.h"
 #include "runtime/grow_end.h"
 
@@ -119,9 +120,10 @@ static void invite(void *argument, void *errand)
 	free(invitation);
 }
 
-static enum esp_status send_invitations(struct context *context, uint32_t first_rank, uint32_t count, uint32_t size,
+static enum esp_status send_invitations(const struct group *group, uint32_t first_rank, uint32_t count, uint32_t size,
                                         const char *leader, struct failure *failure)
 {
+	struct context *context = group->context;
 	struct invitation *invitation = count ? calloc(1, sizeof(*invitation)) : NULL;
 
 	if (count == 0)
@@ -133,6 +135,7 @@ static enum esp_status send_invitations(struct context *context, uint32_t first_
 		.type = CONTROL_INVITE,
 		.from = context->rank,
 		.about = first_rank,
+		.channel = group->channel,
 		.first = size,
 		.sequence = context->join.launch.epoch + 1,
 		.peer = UINT32_MAX,
@@ -144,34 +147,50 @@ static enum esp_status send_invitations(struct context *context, uint32_t first_
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
-struct question {
-	bool is_asked; /* guarded by context->lock */
+/* What the steward's thread is to tell newcomers, while we wait. */
+struct word {
+	const struct control_msg *refusal; /* to those who are let in; NULL: all who wait are asked whether they are there */
+	bool is_told;                      /* guarded by context->lock */
 };
 
-static void ask(void *argument, void *errand)
+static void tell(void *argument, void *errand)
 {
 	struct context *context = argument;
-	struct question *question = errand;
+	struct word *word = errand;
 
-	steward_ask_newcomers(context->steward);
+	if (word->refusal)
+		steward_uninvite(context->steward, word->refusal);
+	else
+		steward_ask_newcomers(context->steward);
 	pthread_mutex_lock(&context->lock);
-	question->is_asked = true;
+	word->is_told = true;
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
+}
+
+/* False: no memory. */
+static bool tell_newcomers(struct context *context, const struct control_msg *refusal)
+{
+	struct word word = {refusal, false};
+
+	if (!steward_run(context->steward, tell, &word))
+		return false;
+	pthread_mutex_lock(&context->lock);
+	while (!word.is_told)
+		context_wait(context, clock_now_ns() + NS_PER_S);
+	pthread_mutex_unlock(&context->lock);
+	return true;
 }
 
 /* Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. */
 static uint32_t count_newcomers(struct context *context)
 {
 	struct steward *steward = context->steward;
-	struct question question = {false};
 	uint64_t until = clock_now_ns() + context_patience_ns(context);
 
-	if (steward_newcomers(steward) == 0 || !steward_run(steward, ask, &question))
+	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, NULL))
 		return 0;
 	pthread_mutex_lock(&context->lock);
-	while (!question.is_asked)
-		context_wait(context, clock_now_ns() + NS_PER_S);
 	while (steward_sure_newcomers(steward) < steward_newcomers(steward) && clock_now_ns() < until)
 		context_wait(context, clock_now_ns() + NS_PER_MS);
 	pthread_mutex_unlock(&context->lock);
@@ -207,6 +226,20 @@ static uint32_t share_out(const struct group *group, const struct offer *all, ui
 	return total;
 }
 
+/*
+ * The group has not grown. Some of those whom we have let in may not have heard that where they join: the one whom they look for there is gone,
+ * or never was there. And what becomes of them later is none of the next turn's business.
+ */
+static void send_away(const struct group *group, const struct failure *why)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel, .peer = UINT32_MAX,
+	};
+
+	clip(msg.text, sizeof(msg.text), "the job lets nobody in now: %s", why->text);
+	(void)tell_newcomers(group->context, &msg);
+}
+
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
 static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow, int *place_fd,
                                   struct context **out, struct failure *failure)
@@ -230,7 +263,7 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	if (all[0].place[0] == '\0')
 		return failure_set(failure, ESP_ELINK, (int32_t)group->ranks[0], "rank %u has no port where all could join", group->ranks[0]);
 	const struct elder elder = {group, group_calls(group), steward_lost_newcomers(context->steward)};
-	enum esp_status status = send_invitations(context, first, own, size, all[0].place, failure);
+	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
 	uint64_t patience = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : context->conf.join_seconds * NS_PER_S;
 	struct context *grown = NULL;
 	struct context_options options = {
@@ -249,6 +282,8 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	status = grow_end(&elder, grown, patience, failure);
 	if (status == ESP_OK)
 		*out = grown;
+	else if (own > 0)
+		send_away(group, failure);
 	return status;
 }
 

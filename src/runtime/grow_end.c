@@ -9,7 +9,7 @@
 struct vote {
 	int64_t status;
 	int64_t culprit; /* by rank in the old job, or -1 */
-	uint64_t is_cause; /* it has called it off, as one whom it has let in is gone; others miss only this member then */
+	uint64_t is_cause; /* it lacks something itself, or one whom it has let in is gone; others miss only this member then */
 	char text[CONTROL_TEXT];
 };
 
@@ -127,17 +127,44 @@ static enum esp_status give_up(struct group *group, struct context *grown, uint6
 	return failure->status;
 }
 
+/* True: this process lacks something. That is nobody's fault here, but this member's to the others: they have to be told whose it is. */
+static bool name_self(const struct group *group, struct failure *failure)
+{
+	enum esp_status status = failure->status;
+	bool is_lack = status == ESP_ELINK || status == ESP_ENOMEM || status == ESP_ELIMIT || status == ESP_EIO || status == ESP_EINVAL;
+	const struct failure before = *failure;
+	char who[RANK_TEXT];
+
+	if (failure->rank >= 0 || !is_lack)
+		return false;
+	failure_set(failure, status, (int32_t)group->rank, "%s cannot join anew: %s",
+	            context_rank_text(group->context, group->context->rank, who), before.text);
+	return true;
+}
+
+/* This member has not opened the new context: the others shall not wait for it until their time to join is over. */
+static struct vote vote_against(const struct elder *elder, struct failure *failure)
+{
+	bool is_own = name_self(elder->group, failure);
+	struct vote vote = {
+		.status = failure->status,
+		.culprit = rank_before(elder->group, failure->rank),
+		.is_cause = is_own || steward_lost_newcomers(elder->group->context->steward) != elder->lost,
+	};
+
+	clip(vote.text, sizeof(vote.text), "%s", failure->text);
+	elder_call_off(elder, failure);
+	return vote;
+}
+
 enum esp_status grow_end(const struct elder *elder, struct context *grown, uint64_t patience_ns, struct failure *failure)
 {
 	struct group *group = elder->group;
-	struct vote mine = {.status = grown ? ESP_OK : failure->status, .culprit = grown ? -1 : rank_before(group, failure->rank)};
+	struct vote mine = grown ? (struct vote){.status = ESP_OK, .culprit = -1} : vote_against(elder, failure);
 	struct vote *all = calloc(group->size, sizeof(*all));
 	uint64_t number = group_calls(group) + 1;
 	struct failure voting = FAILURE_NONE;
 
-	mine.is_cause = !grown && steward_lost_newcomers(group->context->steward) != elder->lost;
-	if (!grown)
-		clip(mine.text, sizeof(mine.text), "%s", failure->text);
 	enum esp_status status = all ? hold_vote(group, &mine, all, patience_ns, &voting)
 	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
 	bool is_counted = all && status == ESP_OK;

@@ -130,7 +130,7 @@ void newcomers_gone(struct steward *steward, struct link *link)
 	if (link->purpose != HELLO_DOOR || !link->is_announced)
 		return;
 	if (link->is_invited) {
-		if (!link->has_joined)
+		if (!link->has_joined && !link->is_refused)
 			lose(steward, link);
 		return;
 	}
@@ -197,6 +197,7 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 		set_sure(steward, link, false);
 		link->is_invited = true;
 		link->invited_as = msg.about;
+		link->invited_by = msg.channel;
 		link->asked_ns = 0;
 		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 8;
 		atomic_fetch_sub(&steward->newcomers, 1);
@@ -207,4 +208,15 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 	if (invited < count)
 		miss(steward, count - invited);
 	return invited;
+}
+
+void steward_uninvite(struct steward *steward, const struct control_msg *why)
+{
+	for (struct link *link = steward->links; link; link = link->next) {
+		if (link->state != LINK_DOOR || !link->is_invited || link->has_joined || link->is_refused || link->invited_by != why->channel)
+			continue;
+		link->is_unfit = link->is_refused = true;
+		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 2;
+		tell(steward, link, why);
+	}
 }

@@ -144,6 +144,11 @@ int steward_share_door(struct steward *steward, int *out_free_fd);
  * `about` one more each time. How many.
  */
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
+/*
+ * By the steward's thread alone: those whom the group (`channel`) has let in, and who have not joined, get the message, and are expected to go.
+ * They do not count as lost.
+ */
+void steward_uninvite(struct steward *steward, const struct control_msg *why);
 /* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
 bool steward_has_control(const struct steward *steward, uint32_t peer);
 

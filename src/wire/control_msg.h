@@ -40,12 +40,12 @@ enum control_type {
 	                      * job, to the leader at the address `text`                               */
 	CONTROL_DIALS = 15, /* rank `from` tries to connect to rank `about`, which does not answer: let all in who come; passed on
 	                     * to all. sequence tells times apart                                      */
-	CONTROL_OFF = 16,   /* the group was to grow, by call `sequence` (of which `about` is the lower half), and does not: text
-	                     * says why; passed on to all                                              */
+	CONTROL_OFF = 16,   /* the group was to grow, by call `sequence` (of which `about` is the lower half), and does not: status and
+	                     * text say why, `peer` whose fault it is; passed on to all                */
 	CONTROL_HEARD = 17, /* nothing but `heard`; it has no number itself                            */
 	CONTROL_DIAL = 18,  /* where connections may be replaced, to the lower of two ranks, who makes them: I need lane `sequence` */
 	CONTROL_MOVE = 19,  /* to the same: nothing gets through on rail `sequence` between us, replace what goes there */
-	CONTROL_REFUSE = 20, /* to somebody at the door: you do not fit, text says why                 */
+	CONTROL_REFUSE = 20, /* to somebody at the door: you do not fit, or have been let in in vain; text says why */
 	CONTROL_RENEW = 21, /* as CONTROL_MOVE: our connection for lane `sequence` was reset, make another */
 };
 #define CONTROL_TYPE_LAST CONTROL_RENEW

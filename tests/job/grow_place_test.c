@@ -1,5 +1,6 @@
 /*
- * grow_place_test.c - where all join anew when a job grows: nobody else gets the place.
+ * grow_place_test.c - where all join anew when a job grows: nobody else gets the place, and if one member cannot join, or the one that
+ * all go to dies, then all members hear that at once, newcomers too.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +27,7 @@ struct board {
 	char doors[RANKS][64];
 	atomic_uint ready; /* whose doors are known */
 	atomic_bool is_placed;
+	pid_t leader;
 };
 
 static struct board *board;
@@ -198,6 +200,201 @@ static void robbed(const char *host)
 	job_wait(children, 3, JOB_NOBODY);
 }
 
+/* ---- a member that has no port for a second context ---- */
+
+/* It has two: the first is its own, and the other one is taken. That is so anyway where all join, which has the last one. */
+static int fill_range(uint32_t rank, uint16_t first, char setting[32])
+{
+	int fd = rank == 0 ? -1 : bind_to("127.0.0.1", first + 1);
+
+	CHECK(rank == 0 || (fd >= 0 && listen(fd, 1) == 0));
+	snprintf(setting, 32, "port=%u-%u", first, first + 1);
+	return fd;
+}
+
+static void expect_full(struct esp_group *group, uint32_t full)
+{
+	struct esp_context *grown = NULL;
+	struct esp_error error = ESP_ERROR_INIT;
+
+	EXPECT(esp_grow(group, 0, 0, &grown), ESP_ELINK);
+	OK(esp_last_error(&error));
+	CHECK_MSG(error.rank == (int32_t)full && strstr(error.text, "are taken on this host"), "%s (rank %d)", error.text, error.rank);
+	OK(esp_barrier(group));
+}
+
+/* All hear of it at once; and if there is one afterwards, they let in who comes again. */
+static void be_full(uint32_t rank, uint32_t full, const char *leader, uint16_t first)
+{
+	char setting[32];
+	int taken = rank == full ? fill_range(rank, first, setting) : -1;
+	struct esp_context *grown = NULL, *context = be_rank(rank, 3, leader, rank == full ? setting : NULL);
+
+	if (rank == 2)
+		await_newcomer(context);
+	expect_full(esp_world(context), full);
+	if (full == 0)
+		end(context);
+	if (rank == full)
+		close(taken);
+	if (rank == 2)
+		await_newcomer(context);
+	OK(esp_barrier(esp_world(context)));
+	OK(esp_grow(esp_world(context), 0, 0, &grown));
+	CHECK(grown != NULL);
+	check_and_close(grown, 4);
+	end(context);
+}
+
+static void expect_turned_away(uint32_t door_of, uint32_t ranks, const char *why)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", await_door(door_of, ranks), 1) == 0);
+	enum esp_status status = try_init(0, 0, NULL, NULL, &context);
+	OK(esp_last_error(&error));
+	CHECK_MSG((status == ESP_ELINK || status == ESP_EPEER) && strstr(error.text, why), "%s: %s", esp_status_name(status), error.text);
+}
+
+static void no_port(uint32_t full)
+{
+	uint16_t first = job_free_ports(2);
+	pid_t children[4];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 4; i++) {
+		children[i] = job_fork();
+		if (children[i] != 0)
+			continue;
+		if (i < 3)
+			be_full(i, full, leader, first);
+		expect_turned_away(2, 3, "are taken on this host");
+		if (full == 0)
+			exit(0);
+		be_newcomer(2, 3, 4);
+	}
+	job_wait(children, 4, JOB_NOBODY);
+}
+
+/* ---- two groups of a job at once, of which one cannot ---- */
+
+static void be_of_two(uint32_t rank, const char *leader, uint16_t first)
+{
+	enum { FULL = 3 };
+	char setting[32];
+	int taken = rank == FULL ? fill_range(rank, first, setting) : -1;
+	struct esp_context *grown = NULL, *context = be_rank(rank, 4, leader, rank == FULL ? setting : NULL);
+	struct esp_group *half;
+
+	OK(esp_group_split(esp_world(context), rank / 2, 0, &half));
+	if (rank % 2 == 0)
+		await_newcomer(context);
+	OK(esp_barrier(esp_world(context)));
+	if (rank < 2) {
+		OK(esp_grow(half, 0, 0, &grown));
+		CHECK(grown != NULL);
+		check_and_close(grown, 3);
+	} else {
+		expect_full(half, FULL);
+	}
+	OK(esp_barrier(esp_world(context)));
+	if (taken >= 0)
+		close(taken);
+	end(context);
+}
+
+static void two_groups(void)
+{
+	uint16_t first = job_free_ports(2);
+	pid_t children[6];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 6; i++) {
+		children[i] = job_fork();
+		if (children[i] != 0)
+			continue;
+		if (i < 4)
+			be_of_two(i, leader, first);
+		if (i == 4)
+			be_newcomer(0, 4, 3);
+		expect_turned_away(2, 4, "are taken on this host");
+		exit(0);
+	}
+	job_wait(children, 6, JOB_NOBODY);
+}
+
+/* ---- the one that all go to dies ---- */
+
+/* The key is mentioned once when a newcomer comes to a door, and once more when it is invited and begins to join. */
+static void kill_when_invited(void *context, int level, const char *line)
+{
+	unsigned *mentions = context;
+
+	(void)level;
+	if (strstr(line, "the job's key") && ++*mentions == 2)
+		CHECK(kill(board->leader, SIGKILL) == 0);
+}
+
+static void be_killer(void)
+{
+	static const char *const settings[] = {"log=info", "join_seconds=60", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *context;
+	unsigned mentions = 0;
+
+	CHECK(setenv("ESP_DOOR", await_door(1, 3), 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	options.log = kill_when_invited;
+	options.log_context = &mentions;
+	EXPECT(esp_init(&options, &context), ESP_EPEER);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "rank 0"), "%s", error.text);
+	exit(0);
+}
+
+static void be_left(uint32_t rank, const char *leader)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *grown = NULL, *context = be_rank(rank, 3, leader, NULL);
+	struct esp_group *left;
+
+	if (rank == 1)
+		await_newcomer(context);
+	EXPECT(esp_grow(esp_world(context), 0, 0, &grown), ESP_EPEER);
+	OK(esp_last_error(&error));
+	CHECK_MSG(error.rank == 0, "%s (rank %d)", error.text, error.rank);
+	OK(esp_group_shrink(esp_world(context), NULL, &left));
+	CHECK_U64(esp_size(left), 2);
+	OK(esp_barrier(left));
+	end(context);
+}
+
+static void leader_dies(void)
+{
+	pid_t children[4];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 4; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0 && i < 3)
+			be_left(i, leader);
+		if (children[i] == 0)
+			be_killer();
+		if (i == 0)
+			board->leader = children[0];
+	}
+	job_wait(children, 4, 0);
+}
+
 int main(void)
 {
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -208,6 +405,10 @@ int main(void)
 		close(v6);
 		robbed("::1");
 	}
+	no_port(0);
+	no_port(1);
+	two_groups();
+	leader_dies();
 	munmap(board, sizeof(*board));
 	return 0;
 }
