@@ -141,37 +141,38 @@ void job_wait(const pid_t *children, uint32_t count, uint32_t victim)
 	}
 }
 
-uint16_t job_free_port(void)
-{
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	static int held[8];
-	static unsigned next;
-	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-	/* A socket that is bound and does not listen: the kernel gives the port to nobody else, and whoever asks for it by number gets it. */
-	CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
-	CHECK(bind(fd, (struct sockaddr *)&name, length) == 0);
-	CHECK(getsockname(fd, (struct sockaddr *)&name, &length) == 0);
-	if (held[next] > 0)
-		close(held[next]);
-	held[next] = fd;
-	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
-	return ntohs(name.sin_port);
-}
-
+/*
+ * A socket that is bound and does not listen: the kernel gives the port to nobody else, and whoever asks for it by number gets it. -1: somebody has
+ * it already, whatever for. 0: one that the kernel chooses.
+ */
 static int hold_port(uint32_t port)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	CHECK(fd >= 0);
-	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0) { /* which fails if anybody has it, whatever for */
+	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0) {
 		CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
 		return fd;
 	}
 	close(fd);
 	return -1;
+}
+
+uint16_t job_free_port(void)
+{
+	static int held[8];
+	static unsigned next;
+	struct sockaddr_in name;
+	socklen_t length = sizeof(name);
+	int fd = hold_port(0);
+
+	CHECK(fd >= 0 && getsockname(fd, (struct sockaddr *)&name, &length) == 0);
+	if (held[next] > 0)
+		close(held[next]);
+	held[next] = fd;
+	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
+	return ntohs(name.sin_port);
 }
 
 uint16_t job_free_ports(uint32_t count)
