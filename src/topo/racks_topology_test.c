@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "topo/topology_text.h"
 
 static const struct racks_links usual = {.rate_bits = 10000000000, .oversubscribe = 4, .delay_ns = 1000, .uplink_delay_ns = 2000};
 
@@ -21,17 +22,6 @@ static enum esp_status make(const char *text, const struct racks_links *links, s
 	return status;
 }
 
-static char *print(const struct topology *topology)
-{
-	char *text = NULL;
-	size_t length;
-	FILE *file = open_memstream(&text, &length);
-
-	CHECK(topology_print(topology, file, NULL) == ESP_OK);
-	fclose(file);
-	return text;
-}
-
 /* What is made of a file, which reads back. */
 static void check_made(const char *file, const struct racks_links *links, const char *wanted)
 {
@@ -39,7 +29,7 @@ static void check_made(const char *file, const struct racks_links *links, const 
 	struct error err = {0};
 
 	CHECK_MSG(make(file, links, &topology, &err) == ESP_OK, "%s: %s", file, err.text);
-	char *text = print(topology);
+	char *text = topology_text(topology);
 	CHECK_STR(text, wanted);
 	CHECK_MSG(topology_parse(text, strlen(text), &again, &err) == ESP_OK, "%s", err.text);
 	CHECK_U64(again->vertex_count, topology->vertex_count);

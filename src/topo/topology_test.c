@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "topo/topology_text.h"
 
 static struct topology *parse(const char *text)
 {
@@ -14,17 +15,6 @@ static struct topology *parse(const char *text)
 
 	CHECK_MSG(topology_parse(text, strlen(text), &topology, &err) == ESP_OK, "%s", err.text);
 	return topology;
-}
-
-static char *print(const struct topology *topology)
-{
-	char *text = NULL;
-	size_t length;
-	FILE *file = open_memstream(&text, &length);
-
-	CHECK(topology_print(topology, file, NULL) == ESP_OK);
-	fclose(file);
-	return text;
 }
 
 static const char example[] = "topology 1\n"
@@ -41,7 +31,7 @@ static const char example[] = "topology 1\n"
 static void test_text(void)
 {
 	struct topology *topology = parse(example);
-	char *text = print(topology);
+	char *text = topology_text(topology);
 
 	CHECK_STR(text, example);
 	free(text);
@@ -95,7 +85,7 @@ static void test_errors(void)
 static void test_marks(void)
 {
 	struct topology *topology = parse("\xef\xbb\xbftopology 1\r\nswitch s\r\nhosts 2 under s rate 1gbit\r\n");
-	char *text = print(topology);
+	char *text = topology_text(topology);
 
 	CHECK_STR(text, "topology 1\nswitch s\nhosts 2 under s rate 1gbit\n");
 	free(text);
@@ -153,9 +143,9 @@ static void test_made(uint64_t seed)
 	CHECK(topology_make(&spec, &topology, NULL) == ESP_OK);
 	CHECK(topology->host_count == hosts && topology->vertex_count == hosts + racks + (racks > 1));
 
-	char *text = print(topology);
+	char *text = topology_text(topology);
 	struct topology *again = parse(text);
-	char *text_again = print(again);
+	char *text_again = topology_text(again);
 	CHECK_STR(text_again, text);
 	free(text);
 	free(text_again);
