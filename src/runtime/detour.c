@@ -1,5 +1,6 @@
 #include "runtime/detour.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -334,7 +335,8 @@ uint64_t detour_turn(struct context *context, uint64_t now)
 uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt)
 {
 	struct context *context = argument;
-	static const uint32_t unknown[RAILS_MOST] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
+	static const uint32_t unknown[] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
+	static_assert(sizeof(unknown) / sizeof(unknown[0]) == RAILS_MOST, "a weight for each rail");
 	const uint32_t *weights = atomic_load(&context->gauge.settled) ? context->gauge.weights : unknown;
 	uint32_t preferred = lane % context->rails.count;
 	uint8_t order[RAILS_MOST];
