@@ -53,61 +53,11 @@ void steward_remove(struct steward *steward, struct link *link)
 	link_free(link);
 }
 
-static void unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
-{
-	const struct steward_events *events = steward->config.events;
-
-	if (purpose == HELLO_LANE || purpose == HELLO_AGAIN)
-		events->lane_unreachable(steward->config.context, peer, lane, purpose == HELLO_AGAIN, why);
-	else if (purpose == HELLO_PROBE)
-		events->probe_unreachable(steward->config.context, peer, lane, why);
-	else
-		events->control_unreachable(steward->config.context, peer, why);
-}
-
-/* A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. */
-static bool has_ended(const struct steward *steward, const struct link *link, uint64_t now)
-{
-	uint32_t addresses = link->local ? 1 : steward->config.roster->cards[link->peer].address_count;
-
-	return link->refusals > addresses && now >= link->dialled_ns + steward->config.interval_ns / 10;
-}
-
-/* A dialled link did not come about, this time or for good. */
-static void dial_failed(struct steward *steward, struct link *link)
-{
-	uint64_t now = clock_now_ns();
-	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now) ||
-	                check_is_refused(steward, link);
-
-	link_abandon(link);
-	if (link->rotates && link->err.status == ESP_ETIMEOUT)
-		steward->config.events->rail_late(steward->config.context, link->peer, link->rail);
-	if (!for_good) {
-		uint64_t wait = backoff_next_ns(&link->backoff);
-
-		link->state = LINK_WAITING;
-		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
-		return;
-	}
-	bool is_check = link->is_check, is_spare = controls_is_spare(steward, link);
-	struct error why = is_check ? link->doubt : link->err;
-	uint32_t peer = link->peer, lane = link->lane;
-	uint8_t purpose = link->purpose;
-	steward_remove(steward, link);
-	if (is_spare)
-		return;
-	if (is_check)
-		steward->config.events->closed(steward->config.context, peer, &why);
-	else
-		unreachable(steward, peer, purpose, lane, &why);
-}
-
 /* The link is over. */
 static void link_ended(struct steward *steward, struct link *link)
 {
 	if (link->state == LINK_BROKEN && link->dialled && link->handshake.state != HANDSHAKE_DONE) {
-		dial_failed(steward, link);
+		dials_failed(steward, link);
 		return;
 	}
 	bool is_proved = link->handshake.state == HANDSHAKE_DONE;
@@ -122,43 +72,7 @@ static void link_ended(struct steward *steward, struct link *link)
 	struct error why = link->err;
 	steward_remove(steward, link);
 	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
-		unreachable(steward, peer, HELLO_SHELF, 0, &why);
-}
-
-/*
- * Who dials a lane gives one connection up before it tries another, but on a slow rail its proof may still be under way then: it comes
- * after the one that took its place is proved, and nobody is at its other end. What can be proved was accepted before it was given up.
- */
-static bool is_outdated(struct steward *steward, const struct link *link)
-{
-	if (link->dialled || !steward->config.replaces || link->purpose == HELLO_PROBE)
-		return false;
-	uint64_t *newest = &steward->newest[(size_t)link->peer * steward->config.lanes + link->lane];
-	bool is_newer = link->number > *newest;
-
-	*newest = is_newer ? link->number : *newest;
-	return !is_newer;
-}
-
-static void lane_done(struct steward *steward, struct link *link)
-{
-	uint32_t peer = link->peer, lane = link->lane;
-	uint8_t purpose = link->purpose;
-	bool dialled = link->dialled;
-	int fd = link->fd;
-
-	if (!dialled && steward->config.rails->count > 1)
-		link_pin(link, &steward->config.listener->interfaces);
-	if (dialled && link->attempts > 1 && link->rail != ROUTE_ANY && steward->config.rails->count > 1)
-		log_write(steward->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, link->way);
-	uint32_t rail = link_rail(link, &steward->ways);
-	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-	link->fd = -1;
-	steward_remove(steward, link);
-	if (purpose == HELLO_PROBE)
-		steward->config.events->probe_connected(steward->config.context, peer, lane, fd, dialled);
-	else
-		steward->config.events->lane_connected(steward->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
+		dials_unreachable(steward, peer, HELLO_SHELF, 0, &why);
 }
 
 static void opened(struct steward *steward, struct link *link)
@@ -197,65 +111,14 @@ void steward_turn_link(struct steward *steward, struct link *link)
 	link_flush(link);
 	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
 		handing_done(steward, link);
-	else if (link->state == LINK_DONE && is_outdated(steward, link))
+	else if (link->state == LINK_DONE && lanes_is_outdated(steward, link))
 		steward_remove(steward, link);
 	else if (link->state == LINK_DONE)
-		lane_done(steward, link);
+		lanes_done(steward, link);
 	else if (link->state == LINK_BROKEN)
 		link_ended(steward, link);
 	else
 		steward_watch(steward, link, EPOLL_CTL_MOD);
-}
-
-/* ---- dialling ---- */
-
-void steward_dial_now(struct steward *steward, struct link *link)
-{
-	link->err = (struct error){0};
-	handshake_fini(&link->handshake);
-	if (link->rotates)
-		link->rail = steward->config.events->rail(steward->config.context, link->peer, link->lane, link->attempts);
-	link_dial(link, &steward->ways);
-	if (link->state == LINK_BROKEN)
-		dial_failed(steward, link);
-	else
-		steward_watch(steward, link, EPOLL_CTL_ADD);
-}
-
-struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
-{
-	struct link *link = link_new();
-
-	if (!link)
-		return NULL;
-	link->dialled = true;
-	link->local = (purpose == HELLO_CONTROL || purpose == HELLO_SHELF) && steward->config.is_local[peer];
-	link->peer = peer;
-	link->purpose = (uint8_t)purpose;
-	link->lane = lane;
-	link->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % steward->config.rails->count : ROUTE_ANY;
-	link->rotates = steward->config.rails->count > 1 &&
-	                (purpose == HELLO_LANE || purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
-	link->dialled_ns = clock_now_ns();
-	link->deadline_ns = link->dialled_ns + patience_ns;
-	backoff_init(&link->backoff, rng_next(&steward->rng));
-	steward_insert(steward, link);
-	if (purpose == HELLO_CONTROL && !steward->control[peer])
-		steward->control[peer] = link;
-	return link;
-}
-
-void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
-{
-	struct link *link = steward_new_dial(steward, peer, purpose, lane, patience_ns);
-	struct error why;
-
-	if (link) {
-		steward_dial_now(steward, link);
-		return;
-	}
-	error_set(&why, ESP_ENOMEM, "no memory for a connection");
-	unreachable(steward, peer, (uint8_t)purpose, lane, &why);
 }
 
 /* ---- errands ---- */
@@ -272,26 +135,11 @@ static void flush_all(struct steward *steward)
 	}
 }
 
-static void dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
-{
-	uint64_t bit = UINT64_C(1) << lane;
-
-	if (steward->config.replaces && steward->dialled[peer] & bit)
-		return; /* the other end asks for it, and so did we */
-	steward->dialled[peer] |= bit;
-	/*
-	 * Where connections are replaced, the first one begins as those do that take its place: nothing is sent before each end has said what
-	 * it has. Otherwise the other end, which takes it for made first, could send what this kernel acknowledges and this thread never reads,
-	 * as it gives the attempt up.
-	 */
-	steward_dial(steward, peer, steward->config.replaces ? HELLO_AGAIN : HELLO_LANE, lane, steward->config.patience_ns);
-}
-
 static void run_errand(struct steward *steward, const struct errand *errand)
 {
 	switch (errand->what) {
 	case ERRAND_DIAL_LANE:
-		dial_lane(steward, errand->peer, errand->lane);
+		lanes_dial(steward, errand->peer, errand->lane);
 		break;
 	case ERRAND_DIAL_AGAIN:
 		steward_dial(steward, errand->peer, HELLO_AGAIN, errand->lane, errand->patience_ns);

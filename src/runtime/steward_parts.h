@@ -1,10 +1,10 @@
 /*
- * steward_parts.h - what the steward is made of. Private to steward.c, controls.c, check.c, ports.c, handing.c and newcomers.c, for its
- * thread.
+ * steward_parts.h - what the steward is made of. Private to steward.c, dials.c, lanes.c, controls.c, check.c, ports.c, handing.c and
+ * newcomers.c, for its thread.
  *
- * steward.c has the links, what others ask for, and the thread; controls.c which control connection is spoken on; check.c whether a rank
- * is there whose connection has ended; ports.c who is let in where the rank listens; handing.c the descriptors of the ranks of this
- * host; newcomers.c who waits at the door.
+ * steward.c has the links, what others ask for, and the thread; dials.c the connections that this rank makes; lanes.c those for data;
+ * controls.c which control connection is spoken on; check.c whether a rank is there whose connection has ended; ports.c who is let in
+ * where the rank listens; handing.c the descriptors of the ranks of this host; newcomers.c who waits at the door.
  */
 #ifndef RUNTIME_STEWARD_PARTS_H
 #define RUNTIME_STEWARD_PARTS_H
@@ -64,13 +64,29 @@ bool steward_watch_own(struct steward *steward, int *fd);
 void steward_insert(struct steward *steward, struct link *link);
 /* Closes and frees it. */
 void steward_remove(struct steward *steward, struct link *link);
+/* Moves a link as far as it goes. It may be gone afterwards. */
+void steward_turn_link(struct steward *steward, struct link *link);
+
+/* ---- dials.c ---- */
+
 /* A link that is to be dialled; NULL: no memory. Then it is dialled, and may be gone afterwards. */
 struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
 void steward_dial_now(struct steward *steward, struct link *link);
 /* Both; it may be gone already if it failed for good at once, and somebody was told. */
 void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
-/* Moves a link as far as it goes. It may be gone afterwards. */
-void steward_turn_link(struct steward *steward, struct link *link);
+/* A dialled link did not come about, this time or for good: then it is gone, and whom it concerns is told. */
+void dials_failed(struct steward *steward, struct link *link);
+/* A connection for this purpose cannot be made: whom it concerns is told. */
+void dials_unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why);
+
+/* ---- lanes.c ---- */
+
+/* Dials a lane, unless it has been dialled and connections are replaced one by one. */
+void lanes_dial(struct steward *steward, uint32_t peer, uint32_t lane);
+/* Of a link that is proved, for data: has another one been proved that was accepted later? If not, this is the newest now. */
+bool lanes_is_outdated(struct steward *steward, const struct link *link);
+/* It is handed to whom it is for; the link is gone. */
+void lanes_done(struct steward *steward, struct link *link);
 
 /* ---- ports.c ---- */
 
