@@ -73,24 +73,24 @@ static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name
 
 /*
  * Where all can join. It is listened there from now on: nobody can take the place, and who comes before the leader is ready for it
- * waits.
+ * waits. 0, or errno.
  */
-static enum esp_status find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT], struct failure *failure)
+static int find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT])
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
-	enum esp_status status = own_address(context, &name, failure);
+	struct failure unused;
 
-	if (status != ESP_OK)
-		return status;
+	if (own_address(context, &name, &unused) != ESP_OK)
+		return EADDRNOTAVAIL;
 	int fd = listen_at_free(&context->conf, &name);
 	if (fd < 0)
-		return failure_set(failure, ESP_ELINK, (int32_t)context->rank, "there is no port to join at: %s", strerror(errno));
+		return errno;
 	write_address(&name, &address);
 	address.port = group_listen_port(fd);
 	address_format(&address, text);
 	*out_fd = fd;
-	return ESP_OK;
+	return 0;
 }
 
 /* ---- letting in ---- */
@@ -100,7 +100,8 @@ struct offer {
 	uint64_t waiting; /* newcomers at its door               */
 	uint64_t most;    /* newcomers that it lets in           */
 	uint64_t port;    /* the only one that it may listen on; 0: there are others */
-	char place[GROW_DOOR_TEXT]; /* the first member's: where to join; "": it has none */
+	uint64_t why;     /* the first member's: it has no place to join, by errno; 0: it has */
+	char place[GROW_DOOR_TEXT]; /* and where that is */
 };
 
 struct invitation {
@@ -240,6 +241,16 @@ static void send_away(const struct group *group, const struct failure *why)
 	(void)tell_newcomers(group->context, &msg);
 }
 
+static enum esp_status no_place(const struct group *group, int why, struct failure *failure)
+{
+	uint32_t rank = group->ranks[0];
+
+	if (why == EADDRINUSE)
+		return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: all that it may listen on are taken on "
+		                   "its host; set a range with two for each rank of a host, and one more", rank);
+	return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank, strerror(why));
+}
+
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
 static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow, int *place_fd,
                                   struct context **out, struct failure *failure)
@@ -260,8 +271,8 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
 			                   "one more", i, all[i].port);
 	}
-	if (all[0].place[0] == '\0')
-		return failure_set(failure, ESP_ELINK, (int32_t)group->ranks[0], "rank %u has no port where all could join", group->ranks[0]);
+	if (all[0].why != 0)
+		return no_place(group, (int)all[0].why, failure);
 	const struct elder elder = {group, group_calls(group), steward_lost_newcomers(context->steward)};
 	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
 	uint64_t patience = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : context->conf.join_seconds * NS_PER_S;
@@ -298,8 +309,8 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	if (group->rank == 0 && find_place(context, &place_fd, mine.place, failure) != ESP_OK)
-		mine.place[0] = '\0';
+	if (group->rank == 0)
+		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
 	*out = NULL;
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
