@@ -18,24 +18,13 @@
 /*
  * Neighbours exchange one half of the chunks in the halving and the other half in the doubling, which is last for those in bit 0.
  * Numbered chunk by chunk, a message of the halving would have to wait until some of the doubling were consumed, as soon as there
- * are more of them than a window has. So many chunks that any window has room for all between two neighbours are numbered one by one.
+ * are more of them than a window has.
  */
-#define LAP_FROM 16u
-
-static uint32_t halving_lap(const struct plan *plan, struct hypercube cube, uint32_t each)
-{
-	uint64_t lap = (uint64_t)(each ? each : LAP_CHUNKS) * cube.vertices, count = plan->chunks.chunk_count;
-
-	if (plan->chunks.collective != PLAN_ALLREDUCE || count <= LAP_FROM)
-		return 1;
-	return (uint32_t)(lap < count ? lap : count);
-}
-
 static enum esp_status halving_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	struct hypercube cube = hypercube_of(plan->workers);
 
-	plan->lap = halving_lap(plan, cube, spec->lap_chunks);
+	plan->lap = plan_allreduce_lap(plan, cube.vertices, spec->lap_chunks);
 	enum esp_status status = plan_spread_owners(plan, cube.vertices, err);
 
 	/* Chunks are spread over vertices; the table holds ranks. */

@@ -250,6 +250,17 @@ enum esp_status plan_row(const struct plan *plan, uint32_t node, uint64_t chunk,
 	return row->failed ? ESP_ENOMEM : ESP_OK;
 }
 
+#define LAP_FROM 16u
+
+uint32_t plan_allreduce_lap(const struct plan *plan, uint32_t owners, uint32_t each)
+{
+	uint64_t lap = (uint64_t)(each ? each : LAP_CHUNKS) * owners, count = plan->chunks.chunk_count;
+
+	if (plan->chunks.collective != PLAN_ALLREDUCE || count <= LAP_FROM)
+		return 1;
+	return (uint32_t)(lap < count ? lap : count);
+}
+
 uint32_t plan_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
 {
 	return plan->lap > 1 ? plan->planner->turn(plan, chunk, plan_seat(plan, from), plan_seat(plan, to), nth) : 0;

@@ -101,6 +101,12 @@ void star_spread(const struct route *route, uint32_t node, struct route_builder 
 /* Chunks of each owner that a lap has, if nobody says otherwise. */
 #define LAP_CHUNKS 4u
 
+/*
+ * The lap of an allreduce whose planner has turns: so many chunks of each owner. A few chunks in all, which any window has room for, are
+ * numbered one by one, and spared the sorting.
+ */
+uint32_t plan_allreduce_lap(const struct plan *plan, uint32_t owners, uint32_t each);
+
 /* The ring, shared by ring and ring-switch. */
 uint32_t ring_lap(const struct chunks *chunks, uint32_t each);
 uint32_t ring_after(const struct route *route, uint32_t node);

@@ -131,6 +131,20 @@ static enum esp_status spread_masters(struct plan *plan, struct error *err)
 	return status == ESP_OK ? ESP_OK : no_memory(plan, err);
 }
 
+/* Which of the six rounds of an allreduce; two_level.c says why they are told apart. */
+static uint32_t three_level_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
+{
+	uint64_t count = plan->chunks.chunk_count;
+	uint32_t group = plan->group_of[to], zone = plan->zone_of[group];
+	(void)nth;
+
+	if (plan->group_of[from] == group)
+		return plan->local_master[group * count + chunk] == to ? 0 : 5;
+	if (plan->zone_of[plan->group_of[from]] == zone)
+		return plan->zone_top[zone * count + chunk] == group ? 1 : 4;
+	return plan->owner_zone[chunk] == zone ? 2 : 3;
+}
+
 static enum esp_status three_level_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	enum plan_collective collective = plan->chunks.collective;
@@ -142,6 +156,7 @@ static enum esp_status three_level_prepare(struct plan *plan, const struct plan_
 	if (status != ESP_OK || collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL ||
 	    plan->chunks.chunk_count == 0)
 		return status;
+	plan->lap = plan_allreduce_lap(plan, plan->workers, spec->lap_chunks);
 	return spread_masters(plan, err);
 }
 
@@ -263,4 +278,5 @@ const struct planner planner_three_level = {
 	.down = three_level_up,
 	.gather = three_level_gather,
 	.spread = three_level_spread,
+	.turn = three_level_turn,
 };

@@ -111,6 +111,22 @@ static enum esp_status take_masters(struct plan *plan, const struct plan_masters
 	return ESP_OK;
 }
 
+/*
+ * Which of the four rounds of an allreduce. What a member sends another are terms of chunks on their way up, and sums of chunks on their way
+ * down, which have been to the other groups and back. Numbered chunk by chunk, terms would wait for sums of earlier chunks: no more
+ * chunks were under way than a window has room for, and masters had nothing to do, more of them the more groups there are.
+ */
+static uint32_t two_level_turn(const struct plan *plan, uint64_t chunk, uint32_t from, uint32_t to, uint32_t nth)
+{
+	uint64_t count = plan->chunks.chunk_count;
+	uint32_t group = plan->group_of[to];
+	(void)nth;
+
+	if (plan->group_of[from] != group)
+		return plan->global_group[chunk] == group ? 1 : 2;
+	return plan->local_master[group * count + chunk] == to ? 0 : 3;
+}
+
 static enum esp_status two_level_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	enum plan_collective collective = plan->chunks.collective;
@@ -120,6 +136,7 @@ static enum esp_status two_level_prepare(struct plan *plan, const struct plan_sp
 	if (status != ESP_OK || collective == PLAN_GATHER || collective == PLAN_SCATTER || collective == PLAN_ALLTOALL ||
 	    plan->chunks.chunk_count == 0)
 		return status;
+	plan->lap = plan_allreduce_lap(plan, plan->workers, spec->lap_chunks);
 	return spec->masters ? take_masters(plan, spec->masters, err) : spread_masters(plan, err);
 }
 
@@ -206,4 +223,5 @@ const struct planner planner_two_level = {
 	.down = two_level_up,
 	.gather = two_level_gather,
 	.spread = two_level_spread,
+	.turn = two_level_turn,
 };

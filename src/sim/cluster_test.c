@@ -240,6 +240,24 @@ static void test_rounds(struct rng *rng)
 	}
 }
 
+/* In many small groups, too, all masters have something to do: with a window of 16 messages it takes little longer than what hosts must send. */
+static void test_many_groups(void)
+{
+	static const char *const planners[] = {"two-level", "three-level"};
+
+	for (size_t i = 0; i < sizeof(planners) / sizeof(planners[0]); i++) {
+		struct trial trial = allreduce(planners[i], 64, 128 << 16, 1 << 16);
+
+		trial.racks = 32;
+		trial.credits = 16;
+		trial.active_chunks = 64;
+		trial.order = CLUSTER_SHARED;
+		run(&trial);
+		double least = 2.0 * (128 << 16) / RATE;
+		CHECK_MSG(trial.time < 1.5 * least, "%s: %g s, at least %g", planners[i], trial.time, least);
+	}
+}
+
 /* Messages take a host's links in turn: two links, half the time. */
 static void test_nics(void)
 {
@@ -399,6 +417,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	test_toy();
 	test_waiting();
+	test_many_groups();
 	test_nics();
 	test_closed_forms(&rng);
 	test_bytes(&rng);
