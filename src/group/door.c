@@ -14,6 +14,7 @@
 #include "group/join_parts.h"
 #include "group/judge.h"
 
+#define LOOKUP_NS (15 * NS_PER_S) /* a name, if there are other doors: some name servers may be dead, at five seconds each */
 #define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
 #define WORD_NS NS_PER_S        /* to say a word while we join: nobody is kept waiting for room in a socket */
 
@@ -51,13 +52,29 @@ bool doors_are_loopback(const struct doors *doors)
 
 /* ---- one attempt ---- */
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A door whose host vanishes is left within half a minute; the kernel's own two hours are longer than anybody waits there. */
+static void notice_silence(int fd)
+{
+	const int on = 1, idle_s = 10, interval_s = 5, count = 4;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
 static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until, struct error *err)
 {
 	int why = 0, on = 1;
 	socklen_t size = sizeof(why);
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a door that vanishes is left, in time */
+	notice_silence(fd);
 	if (connect(fd, address, length) == 0)
 		return ESP_OK;
 	if (errno != EINPROGRESS)
@@ -194,7 +211,14 @@ static enum esp_status read_invitation(const struct door *door, uint64_t until, 
 	return ESP_OK;
 }
 
-static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct door *out, struct error *err)
+/* What was found at a door, or at one of its addresses. */
+struct finding {
+	bool is_ours;    /* somebody has answered, and is of our job */
+	bool has_waited; /* and has had us wait there                */
+};
+
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct door *out,
+                               struct finding *found, struct error *err)
 {
 	struct handshake_config dialer;
 	struct handshake handshake;
@@ -204,67 +228,148 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 
 	if (fd < 0)
 		return error_set(err, ESP_ELINK, "no socket: %s", strerror(errno));
-	until = until < config->deadline_ns ? until : config->deadline_ns;
+	until = earlier(until, config->deadline_ns);
 	enum esp_status status = connect_to(fd, address, length, until, err);
 	if (status == ESP_OK) {
 		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
 		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
 		status = prove(fd, &handshake, until, err);
 		is_unfit = status == ESP_OK && judge_is_unfit(&dialer.hello, &handshake.peer);
+		found->is_ours = status == ESP_OK && memcmp(dialer.hello.job, handshake.peer.job, sizeof(dialer.hello.job)) == 0;
 		handshake_fini(&handshake);
 	}
 	if (is_unfit)
 		status = hear_why_not(fd, config, until, err);
 	if (status == ESP_OK && config->log)
 		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
+	found->has_waited = status == ESP_OK;
 	out->fd = fd;
 	if (status == ESP_OK)
 		status = read_invitation(out, config->deadline_ns, &config->launch, err);
-	if (status != ESP_OK)
+	if (status != ESP_OK) {
 		close(fd);
+		out->fd = -1;
+	}
 	return status;
 }
 
-/* All addresses of a door in turn. */
-static enum esp_status try_door(const struct address *door, struct join_config *config, struct door *out, struct error *err)
+/* All addresses of a door in turn. One that says why we do not fit says more than those where nobody is. */
+static enum esp_status try_door(const struct address *door, uint64_t look_until_ns, struct join_config *config, struct door *out,
+                                struct finding *found, struct error *err)
 {
-	struct resolved found;
-	enum esp_status status = resolve(door, config->deadline_ns, &found, err);
+	struct resolved names;
+	struct error unfit = {0};
+	bool is_ours = false;
+	enum esp_status status = resolve(door, earlier(look_until_ns, config->deadline_ns), &names, err);
 
-	for (uint32_t i = 0; status == ESP_OK && i < found.count; i++) {
-		enum esp_status tried = try_one(&found.addresses[i].any, found.lengths[i], config, out, err);
+	*found = (struct finding){0};
+	if (status != ESP_OK)
+		return status;
+	status = error_set(err, ESP_ELINK, "it has no address");
+	for (uint32_t i = 0; i < names.count && (i == 0 || clock_now_ns() < config->deadline_ns); i++) {
+		struct finding here = {0};
 
-		if (tried == ESP_OK || tried == ESP_EMISMATCH || i + 1 == found.count)
-			return tried;
+		status = try_one(&names.addresses[i].any, names.lengths[i], config, out, &here, err);
+		found->has_waited = found->has_waited || here.has_waited;
+		if (status == ESP_OK)
+			return ESP_OK;
+		if (status == ESP_EMISMATCH && (unfit.status == ESP_OK || (here.is_ours && !is_ours))) {
+			unfit = *err;
+			is_ours = here.is_ours;
+		}
 	}
-	return status == ESP_OK ? error_set(err, ESP_ELINK, "it has no address") : status;
+	found->is_ours = is_ours;
+	if (unfit.status == ESP_OK || found->has_waited)
+		return status == ESP_EMISMATCH ? error_set(err, ESP_ELINK, "the rank there went away") : status;
+	*err = unfit;
+	return ESP_EMISMATCH;
+}
+
+/* ---- all doors ---- */
+
+/* What was found at all doors so far. */
+struct round {
+	bool is_unfit[DOORS_MOST]; /* it has answered, and is not for us: it is not asked again */
+	uint32_t unfit;            /* how many are                                              */
+	uint32_t told_by;          /* the one of them whose reason is told                      */
+	bool is_told_by_ours;      /* which is a rank of our job                                */
+	struct error reason;
+	bool has_waited;           /* at a door that is for us                                  */
+};
+
+/* Where the port of a rank that is dead was taken by another job, what that says is not what we have to hear. */
+static void note_unfit(struct round *round, uint32_t door, const struct finding *found, const struct error *why)
+{
+	if (round->unfit == 0 || (found->is_ours && !round->is_told_by_ours)) {
+		round->told_by = door;
+		round->is_told_by_ours = found->is_ours;
+		round->reason = *why;
+	}
+	round->is_unfit[door] = true;
+	round->unfit++;
+}
+
+static enum esp_status tell_unfit(const struct round *round, const struct doors *doors, struct error *err)
+{
+	char text[ADDRESS_TEXT];
+
+	address_format(&doors->all[round->told_by], text);
+	return error_set(err, ESP_EMISMATCH, "the job at %s does not let this process in%s: %s", text,
+	                 doors->count > 1 ? ", nor does any other of ESP_DOOR" : "", round->reason.text);
+}
+
+/* After the door `last`, until which time was left. */
+static enum esp_status give_up(const struct round *round, const struct doors *doors, uint32_t last, const struct error *why, struct error *err)
+{
+	char text[ADDRESS_TEXT];
+
+	if (round->unfit > 0 && !round->has_waited)
+		return tell_unfit(round, doors, err);
+	return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
+	                 address_format(&doors->all[last], text), why->text);
+}
+
+/* Each once, but for those that are not for us. ESP_PENDING: nobody has let us in yet, and *out_last, *why are of the last one. */
+static enum esp_status try_all(const struct doors *doors, struct join_config *config, struct round *round, struct door *out, uint32_t *out_last,
+                               struct error *why)
+{
+	for (uint32_t i = 0; i < doors->count && clock_now_ns() < config->deadline_ns; i++) {
+		struct finding found;
+		uint64_t look_until = doors->count > 1 ? clock_now_ns() + LOOKUP_NS : UINT64_MAX;
+
+		if (round->is_unfit[i])
+			continue;
+		*out_last = i;
+		enum esp_status status = try_door(&doors->all[i], look_until, config, out, &found, why);
+		if (status == ESP_OK)
+			return ESP_OK;
+		round->has_waited = round->has_waited || found.has_waited;
+		if (status == ESP_EMISMATCH)
+			note_unfit(round, i, &found, why);
+	}
+	return ESP_PENDING;
 }
 
 enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err)
 {
 	struct backoff backoff;
-	struct error why = {0};
-	char text[ADDRESS_TEXT];
+	struct error why;
+	struct round round = {0};
+	uint32_t last = 0;
 
 	*out = (struct door){.fd = -1};
 	snprintf(out->who, sizeof(out->who), "process %u on %s", config->card.pid, config->card.host_name);
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
-	for (uint32_t i = 0;; i = (i + 1) % doors->count) {
-		enum esp_status status = try_door(&doors->all[i], config, out, &why);
-
-		if (status == ESP_OK)
+	error_set(&why, ESP_ETIMEOUT, "there was no time to try it");
+	for (;;) {
+		if (try_all(doors, config, &round, out, &last, &why) == ESP_OK)
 			return ESP_OK;
-		if (status == ESP_EMISMATCH)
-			return error_set(err, status, "the job at %s does not let this process in: %s", address_format(&doors->all[i], text),
-			                 why.text);
-		uint64_t now = clock_now_ns();
-		if (now < config->deadline_ns && i + 1 < doors->count)
-			continue;
-		uint64_t next = now + backoff_next_ns(&backoff);
+		if (round.unfit == doors->count)
+			return tell_unfit(&round, doors, err);
+		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
 		/* Not another attempt without time for it: that it does not answer then says less than what was wrong before. */
 		if (next >= config->deadline_ns)
-			return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
-			                 address_format(&doors->all[i], text), why.text);
+			return give_up(&round, doors, last, &why, err);
 		usleep((useconds_t)((next - now) / 1000));
 	}
 }

@@ -15,7 +15,7 @@
 #define DOORS_MOST 16u
 
 struct doors {
-	struct address all[DOORS_MOST]; /* tried in turn; one that closes is left for the next */
+	struct address all[DOORS_MOST]; /* tried in turn; one that closes, or is not for us, is left for the next */
 	uint32_t count;
 };
 
@@ -37,8 +37,9 @@ struct door {
 
 /*
  * Waits until config->deadline_ns. config->launch.job, config->key and the host of config->card are set; rank, size, leader and epoch
- * of config->launch are written. ESP_ETIMEOUT, ESP_EMISMATCH (another job, version or settings: both ends name both). With another
- * key nobody answers, and it is ESP_ETIMEOUT.
+ * of config->launch are written. A door that answers, and has another job, version or settings (both ends name both), is not asked
+ * again: ESP_EMISMATCH if all do, at once; or in the end, if no other one has had us wait. ESP_ETIMEOUT otherwise; with another key too, as
+ * nobody answers then. One that accepts and says nothing costs some seconds in each turn.
  */
 ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err);
 
