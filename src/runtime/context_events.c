@@ -556,6 +556,7 @@ const struct steward_events context_events = {
 	.closed = membership_closed,
 	.doubts = membership_doubts,
 	.extra = on_extra,
+	.newcomers_lost = elder_newcomers_lost,
 	.tick = on_tick,
 	.turn = on_turn,
 	.passes_on = membership_passes_on,

@@ -1,5 +1,7 @@
 #include "runtime/elder.h"
 
+#include <string.h>
+
 #include "base/clip.h"
 #include "runtime/group.h"
 
@@ -24,6 +26,28 @@ void elder_hear_off(struct group *group, const struct control_msg *off)
 {
 	if (!is_about(&group->off, off->sequence))
 		group->off = *off;
+}
+
+void elder_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
+{
+	struct context *context = argument;
+
+	pthread_mutex_lock(&context->lock);
+	for (struct group *group = context->groups; group; group = group->next) {
+		if (group->channel != channel)
+			continue;
+		group->lost += count;
+		clip(group->lost_text, sizeof(group->lost_text), "%s", why);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+uint32_t elder_lost(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	uint32_t lost = group->lost;
+	pthread_mutex_unlock(&group->context->lock);
+	return lost;
 }
 
 /* culprit: by rank in the elder's job, or -1. All ranks are told; we are one of them. */
@@ -57,15 +81,15 @@ static bool is_off(const struct elder *elder, int32_t *out_culprit, struct error
 	char text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	bool is_told = is_about(off, elder->number);
+	bool is_told = is_about(off, elder->number), has_lost = elder->group->lost != elder->lost;
+	memcpy(text, elder->group->lost_text, sizeof(text));
 	if (is_told) {
 		*out_culprit = place_of(elder->group, off->peer);
 		error_set(why, off->status < 0 ? (enum esp_status)off->status : ESP_EPEER, "%s", off->text);
 	}
 	pthread_mutex_unlock(&context->lock);
-	if (is_told || steward_lost_newcomers(context->steward) == elder->lost)
+	if (is_told || !has_lost)
 		return is_told;
-	steward_lost_text(context->steward, text);
 	say_off(elder, ESP_EPEER, -1, text);
 	error_set(why, ESP_EPEER, "%s", text);
 	return true;

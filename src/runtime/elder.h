@@ -13,7 +13,7 @@
 struct elder {
 	struct group *group;
 	uint64_t number; /* of the call by which it grows                            */
-	uint32_t lost;   /* steward_lost_newcomers() before anybody was let in       */
+	uint32_t lost;   /* of the group, before anybody was let in                  */
 };
 
 /* For struct join_config: of a struct elder. *out_culprit is by its place in the group, which is its rank in the new job. */
@@ -22,6 +22,10 @@ bool elder_has_failed(void *elder, int32_t *out_culprit, struct error *why);
 void context_forget_elder(struct context *context);
 /* With the lock of the group's context held: a member says that the group does not grow. What is said first counts. */
 void elder_hear_off(struct group *group, const struct control_msg *off);
+/* Newcomers whom the group of this channel has let in at this rank's door are gone. For the events of the steward. */
+void elder_newcomers_lost(void *context, uint32_t channel, uint32_t count, const char *why);
+/* How many, so far. */
+uint32_t elder_lost(struct group *group);
 /*
  * This member has not opened the context, as *failure says, whose rank is by place in the group. Unless all know already why the group
  * does not grow, they are told.

@@ -99,6 +99,8 @@ struct group {
 	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
 	bool shrink_failed;                 /* there was no memory for it           */
 	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
+	uint32_t lost;                      /* newcomers whom it has let in here, and who went away before they had joined */
+	char lost_text[CONTROL_TEXT];       /* the last of them, and how            */
 	bool has_grown;                     /* its members go on in another context; see grow_end.h */
 };
 

@@ -148,10 +148,13 @@ static enum esp_status send_invitations(const struct group *group, uint32_t firs
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
-/* What the steward's thread is to tell newcomers, while we wait. */
+/* What the steward's thread is to do with newcomers, while we wait. */
 struct word {
-	const struct control_msg *refusal; /* to those who are let in; NULL: all who wait are asked whether they are there */
-	bool is_told;                      /* guarded by context->lock */
+	enum { WORD_ASK, WORD_PROMISE, WORD_RELEASE, WORD_REFUSE } what;
+	uint32_t channel, most;
+	const struct control_msg *refusal; /* to those who are let in              */
+	uint32_t count;                    /* written: who are promised            */
+	bool is_told;                      /* written; guarded by context->lock    */
 };
 
 static void tell(void *argument, void *errand)
@@ -159,10 +162,14 @@ static void tell(void *argument, void *errand)
 	struct context *context = argument;
 	struct word *word = errand;
 
-	if (word->refusal)
-		steward_uninvite(context->steward, word->refusal);
-	else
+	if (word->what == WORD_ASK)
 		steward_ask_newcomers(context->steward);
+	else if (word->what == WORD_PROMISE)
+		word->count = steward_promise(context->steward, word->channel, word->most);
+	else if (word->what == WORD_RELEASE)
+		steward_release(context->steward, word->channel);
+	else
+		steward_uninvite(context->steward, word->refusal);
 	pthread_mutex_lock(&context->lock);
 	word->is_told = true;
 	context_changed(context);
@@ -170,32 +177,43 @@ static void tell(void *argument, void *errand)
 }
 
 /* False: no memory. */
-static bool tell_newcomers(struct context *context, const struct control_msg *refusal)
+static bool tell_newcomers(struct context *context, struct word *word)
 {
-	struct word word = {refusal, false};
-
-	if (!steward_run(context->steward, tell, &word))
+	if (!steward_run(context->steward, tell, word))
 		return false;
 	pthread_mutex_lock(&context->lock);
-	while (!word.is_told)
+	while (!word->is_told)
 		context_wait(context, clock_now_ns() + NS_PER_S);
 	pthread_mutex_unlock(&context->lock);
 	return true;
 }
 
-/* Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. */
-static uint32_t count_newcomers(struct context *context)
+/*
+ * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
+ * promised to this group, so that another one that grows meanwhile does not count on them, too.
+ */
+static uint32_t count_newcomers(const struct group *group, uint32_t most)
 {
+	struct context *context = group->context;
 	struct steward *steward = context->steward;
+	struct word ask = {.what = WORD_ASK}, promise = {.what = WORD_PROMISE, .channel = group->channel, .most = most};
 	uint64_t until = clock_now_ns() + context_patience_ns(context);
 
-	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, NULL))
+	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, &ask))
 		return 0;
 	pthread_mutex_lock(&context->lock);
 	while (steward_sure_newcomers(steward) < steward_newcomers(steward) && clock_now_ns() < until)
 		context_wait(context, clock_now_ns() + NS_PER_MS);
 	pthread_mutex_unlock(&context->lock);
-	return steward_sure_newcomers(steward);
+	return tell_newcomers(context, &promise) ? promise.count : 0;
+}
+
+/* Who has not been let in waits for anybody. Without memory for that they wait for this group, which counts them again the next time. */
+static void release_newcomers(const struct group *group)
+{
+	struct word release = {.what = WORD_RELEASE, .channel = group->channel};
+
+	(void)tell_newcomers(group->context, &release);
 }
 
 static enum esp_status exchange_offers(struct group *group, const struct offer *mine, struct offer *all, const struct work_options *options,
@@ -237,8 +255,10 @@ static void send_away(const struct group *group, const struct failure *why)
 		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel, .peer = UINT32_MAX,
 	};
 
+	struct word word = {.what = WORD_REFUSE, .refusal = &msg};
+
 	clip(msg.text, sizeof(msg.text), "the job lets nobody in now: %s", why->text);
-	(void)tell_newcomers(group->context, &msg);
+	(void)tell_newcomers(group->context, &word);
 }
 
 static enum esp_status no_place(const struct group *group, int why, struct failure *failure)
@@ -273,7 +293,7 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	}
 	if (all[0].why != 0)
 		return no_place(group, (int)all[0].why, failure);
-	const struct elder elder = {group, group_calls(group), steward_lost_newcomers(context->steward)};
+	const struct elder elder = {group, group_calls(group), elder_lost(group)};
 	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
 	uint64_t patience = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : context->conf.join_seconds * NS_PER_S;
 	struct context *grown = NULL;
@@ -302,13 +322,14 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 {
 	struct context *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
-	struct offer mine = {.waiting = count_newcomers(context), .most = grow->most};
+	struct offer mine = {.most = grow->most};
 	const struct conf_range *port = &context->conf.port;
 	int place_fd = -1;
 	struct work_options options = {.deadline_ns = grow->deadline_ns};
 
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
+	mine.waiting = count_newcomers(group, grow->most);
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
@@ -316,6 +337,8 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
 	if (status == ESP_OK)
 		status = join_again(group, all, grow, &place_fd, out, failure);
+	if (mine.waiting > 0)
+		release_newcomers(group);
 	if (place_fd >= 0)
 		close(place_fd);
 	free(all);

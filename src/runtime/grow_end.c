@@ -149,7 +149,7 @@ static struct vote vote_against(const struct elder *elder, struct failure *failu
 	struct vote vote = {
 		.status = failure->status,
 		.culprit = rank_before(elder->group, failure->rank),
-		.is_cause = is_own || steward_lost_newcomers(elder->group->context->steward) != elder->lost,
+		.is_cause = is_own || elder_lost(elder->group) != elder->lost,
 	};
 
 	clip(vote.text, sizeof(vote.text), "%s", failure->text);

@@ -42,7 +42,8 @@ struct link {
 	bool is_unfit;          /* one whose job or settings are others, or that was let in in vain: it is told why, and goes */
 	bool is_refused;        /* and has been                                        */
 	uint32_t invited_as;    /* a newcomer that has been let in: the rank it is to be */
-	uint32_t invited_by;    /* and the channel of the group that has               */
+	bool is_promised;       /* a newcomer on whom a group counts                   */
+	uint32_t promised_to;   /* and the channel of that, also once it has been let in */
 	uint64_t asked_ns;      /* the same: since when it owes an answer; 0: it does not */
 	char who[RANK_WHO];     /* a newcomer: what it calls itself, "process 71 on node3" */
 	bool is_reported;       /* this attempt has been unanswered for long           */

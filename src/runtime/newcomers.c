@@ -118,11 +118,11 @@ static void lose(struct steward *steward, const struct link *link)
 	const char *how = link->err.status == ESP_ETIMEOUT ? "has not answered since, and has not joined: it is stopped, or cut off"
 	                                                   : "went away before it had joined";
 
-	pthread_mutex_lock(&steward->lock);
-	clip(steward->lost_text, sizeof(steward->lost_text), "%s, whom rank %u has let in to become rank %u, %s",
-	     link->who[0] ? link->who : "a newcomer", steward->ways.self, link->invited_as, how);
-	pthread_mutex_unlock(&steward->lock);
-	atomic_fetch_add(&steward->lost, 1);
+	char why[CONTROL_TEXT];
+
+	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", link->who[0] ? link->who : "a newcomer", steward->ways.self,
+	     link->invited_as, how);
+	steward->config.events->newcomers_lost(steward->config.context, link->promised_to, 1, why);
 }
 
 void newcomers_gone(struct steward *steward, struct link *link)
@@ -148,56 +148,74 @@ uint32_t steward_sure_newcomers(const struct steward *steward)
 	return atomic_load(&steward->sure);
 }
 
-uint32_t steward_lost_newcomers(const struct steward *steward)
-{
-	return atomic_load(&steward->lost);
-}
-
-void steward_lost_text(struct steward *steward, char text[CONTROL_TEXT])
-{
-	pthread_mutex_lock(&steward->lock);
-	memcpy(text, steward->lost_text, CONTROL_TEXT);
-	pthread_mutex_unlock(&steward->lock);
-}
-
 void steward_ask_newcomers(struct steward *steward)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
 
 	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->state != LINK_DOOR || link->is_invited || link->is_unfit)
+		if (link->state != LINK_DOOR || link->is_invited || link->is_unfit || link->is_promised)
 			continue;
 		set_sure(steward, link, false);
 		tell(steward, link, &msg);
 	}
 }
 
+/* Who came first. */
+static struct link *first_in_line(const struct steward *steward)
+{
+	struct link *link = steward->links;
+
+	while (link && link->next)
+		link = link->next;
+	return link;
+}
+
+uint32_t steward_promise(struct steward *steward, uint32_t channel, uint32_t most)
+{
+	uint32_t count = 0;
+
+	for (struct link *link = first_in_line(steward); link && (most == 0 || count < most); link = link->before) {
+		bool is_taken = link->is_invited || (link->is_promised && link->promised_to != channel);
+
+		if (link->state != LINK_DOOR || is_taken || !link->is_sure)
+			continue;
+		link->is_promised = true;
+		link->promised_to = channel;
+		count++;
+	}
+	return count;
+}
+
+void steward_release(struct steward *steward, uint32_t channel)
+{
+	for (struct link *link = steward->links; link; link = link->next) {
+		if (link->is_promised && !link->is_invited && link->promised_to == channel)
+			link->is_promised = false;
+	}
+}
+
 /* ---- letting in ---- */
 
-static void miss(struct steward *steward, uint32_t count)
+static void miss(struct steward *steward, uint32_t channel, uint32_t count)
 {
-	pthread_mutex_lock(&steward->lock);
-	snprintf(steward->lost_text, sizeof(steward->lost_text), "%u newcomer%s at the door of rank %u went away before %s let in", count,
-	         count == 1 ? "" : "s", steward->ways.self, count == 1 ? "it was" : "they were");
-	pthread_mutex_unlock(&steward->lock);
-	atomic_fetch_add(&steward->lost, count);
+	char why[CONTROL_TEXT];
+
+	clip(why, sizeof(why), "%u newcomer%s at the door of rank %u went away before %s let in", count, count == 1 ? "" : "s", steward->ways.self,
+	     count == 1 ? "it was" : "they were");
+	steward->config.events->newcomers_lost(steward->config.context, channel, count, why);
 }
 
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count)
 {
 	struct control_msg msg = *first;
-	struct link *link = steward->links;
 	uint32_t invited = 0;
 
-	while (link && link->next) /* who came first */
-		link = link->next;
-	for (; link && invited < count; link = link->before) {
-		if (link->state != LINK_DOOR || link->is_invited || !link->is_sure)
+	for (struct link *link = first_in_line(steward); link && invited < count; link = link->before) {
+		if (link->state != LINK_DOOR || link->is_invited || !link->is_promised || link->promised_to != msg.channel)
 			continue;
 		set_sure(steward, link, false);
 		link->is_invited = true;
 		link->invited_as = msg.about;
-		link->invited_by = msg.channel;
 		link->asked_ns = 0;
 		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 8;
 		atomic_fetch_sub(&steward->newcomers, 1);
@@ -206,14 +224,14 @@ uint32_t steward_invite(struct steward *steward, const struct control_msg *first
 		invited++;
 	}
 	if (invited < count)
-		miss(steward, count - invited);
+		miss(steward, msg.channel, count - invited);
 	return invited;
 }
 
 void steward_uninvite(struct steward *steward, const struct control_msg *why)
 {
 	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->state != LINK_DOOR || !link->is_invited || link->has_joined || link->is_refused || link->invited_by != why->channel)
+		if (link->state != LINK_DOOR || !link->is_invited || link->has_joined || link->is_refused || link->promised_to != why->channel)
 			continue;
 		link->is_unfit = link->is_refused = true;
 		link->retry_ns = clock_now_ns() + steward->config.interval_ns / 2;

@@ -61,6 +61,8 @@ struct steward_events {
 	bool (*passes_on)(void *context, uint32_t peer);
 	/* steward_config.extra_fd is readable. */
 	void (*extra)(void *context);
+	/* So many whom the group of this channel has let in, or was to, went away before they had joined: why says which, and how. */
+	void (*newcomers_lost)(void *context, uint32_t channel, uint32_t count, const char *why);
 	/* Called every few dozen milliseconds while steward_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
 	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
@@ -128,20 +130,23 @@ bool steward_run(struct steward *steward, steward_fn *function, void *argument);
 uint32_t steward_newcomers(const struct steward *steward);
 /* Of them, those who have answered since they were last asked, or have only just come. Any thread. */
 uint32_t steward_sure_newcomers(const struct steward *steward);
-/* Those who were let in, and went away before they had joined: counted since the steward was opened. Any thread. */
-uint32_t steward_lost_newcomers(const struct steward *steward);
-/* Which one was the last of them, and how: one sentence. Any thread. */
-void steward_lost_text(struct steward *steward, char text[CONTROL_TEXT]);
-/* By the steward's thread alone: asks all of them whether they are there. */
+/* By the steward's thread alone: asks all of them whether they are there, but for those who are promised. */
 void steward_ask_newcomers(struct steward *steward);
+/*
+ * By the steward's thread alone: a group (`channel`) counts on those who have answered, who came first first, `most` of them at the most
+ * (0: all); no other group does meanwhile. How many.
+ */
+uint32_t steward_promise(struct steward *steward, uint32_t channel, uint32_t most);
+/* By the steward's thread alone: it does not any more, but for those whom it has let in. */
+void steward_release(struct steward *steward, uint32_t channel);
 /*
  * Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. *out_free_fd becomes readable
  * when this steward is closed: until then what comes there is for it, and who else took it could only refuse it.
  */
 int steward_share_door(struct steward *steward, int *out_free_fd);
 /*
- * By the steward's thread alone: so many of those who have answered are let in, who came first first; each gets the message, with
- * `about` one more each time. How many.
+ * By the steward's thread alone: so many of those who are promised to the group (`channel`) are let in, who came first first; each gets the
+ * message, with `about` one more each time. How many.
  */
 uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
 /*

@@ -42,8 +42,6 @@ struct steward {
 	bool is_door_open;     /* config.door_fd is ours alone */
 	int door_free_fd;      /* readable once this steward is closed; -1: nobody shares its door. Guarded by the lock */
 	atomic_uint newcomers; /* who wait at the door */
-	atomic_uint lost;      /* who were let in, and went away before they had joined: since there is a steward */
-	char lost_text[CONTROL_TEXT]; /* the last of them, and how. Guarded by the lock */
 	atomic_uint sure;      /* of them: have answered since they were last asked */
 	pthread_t self;        /* of the thread, once it runs */
 	atomic_bool runs;
