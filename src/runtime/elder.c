@@ -24,7 +24,7 @@ static bool is_about(const struct control_msg *off, uint64_t number)
 
 void elder_hear_off(struct group *group, const struct control_msg *off)
 {
-	if (!is_about(&group->off, off->sequence))
+	if (group->off.type != CONTROL_OFF || group->off.sequence < off->sequence)
 		group->off = *off;
 }
 
