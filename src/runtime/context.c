@@ -483,6 +483,9 @@ static enum esp_status join(struct context *context, const struct context_option
 	}
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
+	join->listening = NULL; /* it was lent, and so was the elder */
+	join->is_called_off = NULL;
+	join->called_off_context = NULL;
 	if (status == ESP_OK && !loopback)
 		status = roster_check_reach(&context->roster, &culprit, &err);
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);

@@ -289,7 +289,7 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 		if (all[i].port != 0)
 			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u may listen on port %" PRIu64 " alone, and needs another "
 			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
-			                   "one more", i, all[i].port);
+			                   "one more", group->ranks[i], all[i].port);
 	}
 	if (all[0].why != 0)
 		return no_place(group, (int)all[0].why, failure);

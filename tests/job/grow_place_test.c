@@ -287,6 +287,50 @@ static void no_port(uint32_t full, uint32_t left)
 	job_wait(children, 4, JOB_NOBODY);
 }
 
+/* ---- a group without the first rank, of which one may listen on one port alone ---- */
+
+static void be_fixed(uint32_t rank, const char *leader, uint16_t port)
+{
+	enum { FIXED = 2 };
+	struct esp_error error = ESP_ERROR_INIT;
+	char setting[32];
+
+	snprintf(setting, sizeof(setting), "port=%u", port);
+	struct esp_context *grown = NULL, *context = be_rank(rank, 3, leader, rank == FIXED ? setting : NULL);
+	struct esp_group *part;
+
+	OK(esp_group_split(esp_world(context), rank > 0, 0, &part));
+	if (rank > 0) {
+		if (rank == 1)
+			await_newcomer(context);
+		EXPECT(esp_grow(part, 0, 0, &grown), ESP_ELIMIT);
+		OK(esp_last_error(&error));
+		CHECK_MSG(error.rank == FIXED && strstr(error.text, "rank 2 may listen on port "), "%s (rank %d)", error.text, error.rank);
+	}
+	OK(esp_barrier(esp_world(context)));
+	end(context);
+}
+
+static void fixed_port(void)
+{
+	uint16_t port = job_free_ports(1);
+	pid_t children[4];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 4; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0 && i < 3)
+			be_fixed(i, leader, port);
+		if (children[i] == 0)
+			be_newcomer(1, 3, 0); /* it waits until it is killed */
+	}
+	job_wait(children, 3, JOB_NOBODY);
+	CHECK(kill(children[3], SIGKILL) == 0);
+	job_wait(children + 3, 1, 0);
+}
+
 /* ---- two groups of a job at once, of which one cannot ---- */
 
 static void be_of_two(uint32_t rank, const char *leader, struct range *range)
@@ -414,6 +458,7 @@ int main(void)
 	no_port(0, 0);
 	no_port(0, 1);
 	no_port(1, 0);
+	fixed_port();
 	two_groups();
 	leader_dies();
 	munmap(board, sizeof(*board));
