@@ -142,10 +142,21 @@ static bool name_self(const struct group *group, struct failure *failure)
 	return true;
 }
 
+/* Newcomers are called by their new numbers, which others may have in the old job. */
+static void name_newcomer(const struct group *group, struct failure *failure)
+{
+	const struct failure before = *failure;
+
+	if (failure->rank >= 0 && (uint32_t)failure->rank >= group->size)
+		failure_set(failure, before.status, before.rank, "the newcomer that was to become rank %d: %s", before.rank, before.text);
+}
+
 /* This member has not opened the new context: the others shall not wait for it until their time to join is over. */
 static struct vote vote_against(const struct elder *elder, struct failure *failure)
 {
 	bool is_own = name_self(elder->group, failure);
+
+	name_newcomer(elder->group, failure);
 	struct vote vote = {
 		.status = failure->status,
 		.culprit = rank_before(elder->group, failure->rank),
@@ -173,6 +184,7 @@ enum esp_status grow_end(const struct elder *elder, struct context *grown, uint6
 	free(all);
 	if (status == ESP_OK) {
 		status = context_enter(grown, patience_ns, &voting);
+		name_newcomer(group, &voting);
 		voting.rank = rank_before(group, voting.rank);
 		*failure = voting;
 		if (status == ESP_OK)

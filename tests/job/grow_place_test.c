@@ -378,6 +378,66 @@ static void two_groups(void)
 	job_wait(children, 6, JOB_NOBODY);
 }
 
+/* ---- a newcomer dies that has the number of another rank ---- */
+
+static void die_when_joined(void *context, int level, const char *line)
+{
+	(void)context;
+	(void)level;
+	if (strstr(line, "joined 3 ranks"))
+		raise(SIGKILL);
+}
+
+static void be_mortal(void)
+{
+	static const char *const settings[] = {"log=info", "join_seconds=60", "liveness_ms=2000", NULL};
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+
+	CHECK(setenv("ESP_DOOR", await_door(0, 3), 1) == 0);
+	options.job = "growing";
+	options.settings = settings;
+	options.log = die_when_joined;
+	(void)esp_init(&options, &context);
+	exit(1);
+}
+
+/* Rank 2 of the old job is well; rank 2 of the new one would have been the newcomer. */
+static void be_confused(uint32_t rank, const char *leader)
+{
+	struct esp_error error = ESP_ERROR_INIT;
+	struct esp_context *grown = NULL, *context = be_rank(rank, 3, leader, NULL);
+	struct esp_group *part;
+
+	OK(esp_group_split(esp_world(context), rank < 2, 0, &part));
+	if (rank == 0)
+		await_newcomer(context);
+	if (rank < 2) {
+		enum esp_status status = esp_grow(part, 0, 0, &grown);
+		OK(esp_last_error(&error));
+		CHECK_MSG((status == ESP_EPEER || status == ESP_ELINK) && error.rank == -1 && strstr(error.text, "the newcomer that was to become rank 2: "), "%s (rank %d)", error.text, error.rank);
+	}
+	OK(esp_barrier(esp_world(context)));
+	end(context);
+}
+
+static void newcomer_dies(void)
+{
+	pid_t children[4];
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < 4; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0 && i < 3)
+			be_confused(i, leader);
+		if (children[i] == 0)
+			be_mortal();
+	}
+	job_wait(children, 4, 3);
+}
+
 /* ---- the one that all go to dies ---- */
 
 /* The key is mentioned once when a newcomer comes to a door, and once more when it is invited and begins to join. */
@@ -460,6 +520,7 @@ int main(void)
 	no_port(1, 0);
 	fixed_port();
 	two_groups();
+	newcomer_dies();
 	leader_dies();
 	munmap(board, sizeof(*board));
 	return 0;
