@@ -134,13 +134,13 @@ static enum esp_status read_message(int fd, uint64_t until, struct control_msg *
 	size_t at = 0;
 
 	while (at < sizeof(bytes)) {
-		if (!ready_by(fd, POLLIN, until))
-			return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
-		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0);
+		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0); /* we may have been stopped: first what has come, then the clock */
 		if (got > 0)
 			at += (size_t)got;
 		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 			return error_set(err, ESP_ELINK, "the rank there went away");
+		else if (!ready_by(fd, POLLIN, until))
+			return error_set(err, ESP_ETIMEOUT, "nothing was heard there");
 	}
 	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT, "the rank there says what makes no sense");
 }
@@ -187,17 +187,27 @@ static enum esp_status hear_why_not(int fd, const struct join_config *config, ui
 	return error_set(err, ESP_EMISMATCH, "%s", msg.text);
 }
 
-/* A newcomer is asked whether it is there, perhaps several times, and is then invited. */
-static enum esp_status read_invitation(const struct door *door, uint64_t until, struct launch *launch, struct error *err)
+/*
+ * A newcomer is asked whether it is there, again and again, and is then invited. It hears with that how long the rank there is silent at the
+ * most: if that is for two such times it is stopped, or cut off, and there may be another door.
+ */
+static enum esp_status read_invitation(const struct door *door, uint64_t deadline_ns, struct launch *launch, struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT};
+	uint64_t until = deadline_ns;
 	enum esp_status status = read_message(door->fd, until, &msg, err);
 
 	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
+		if (msg.sequence > 0 && msg.sequence < deadline_ns)
+			until = earlier(clock_now_ns() + 2 * msg.sequence, deadline_ns);
 		status = say_here(door, UINT32_MAX, until, err);
 		if (status == ESP_OK)
 			status = read_message(door->fd, until, &msg, err);
 	}
+	if (status == ESP_ETIMEOUT && until == deadline_ns)
+		return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
+	if (status == ESP_ETIMEOUT)
+		return error_set(err, ESP_ETIMEOUT, "the rank there has not been heard of for long: it is stopped, or cut off");
 	if (status != ESP_OK)
 		return status;
 	if (msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||

@@ -44,7 +44,7 @@ struct link {
 	uint32_t invited_as;    /* a newcomer that has been let in: the rank it is to be */
 	bool is_promised;       /* a newcomer on whom a group counts                   */
 	uint32_t promised_to;   /* and the channel of that, also once it has been let in */
-	uint64_t asked_ns;      /* the same: since when it owes an answer; 0: it does not */
+	uint64_t asked_ns;      /* a newcomer: since when it owes an answer; 0: it does not */
 	char who[RANK_WHO];     /* a newcomer: what it calls itself, "process 71 on node3" */
 	bool is_reported;       /* this attempt has been unanswered for long           */
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */

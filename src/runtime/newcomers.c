@@ -27,6 +27,16 @@ static void tell(struct steward *steward, struct link *link, const struct contro
 	steward_watch(steward, link, EPOLL_CTL_MOD);
 }
 
+/* Is it there? And it is told how often it will hear from us, so that it can leave if we are stopped. */
+static void ask(struct steward *steward, struct link *link)
+{
+	struct control_msg msg = {
+		.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .sequence = steward->config.interval_ns, .peer = UINT32_MAX,
+	};
+
+	tell(steward, link, &msg);
+}
+
 /* ---- who does not fit ---- */
 
 static void refuse(struct steward *steward, struct link *link, const uint8_t *bytes)
@@ -84,6 +94,9 @@ void newcomers_turn(struct steward *steward, struct link *link)
 	}
 	if (!link->is_announced) {
 		link->is_announced = true;
+		link->asked_ns = clock_now_ns();
+		link->retry_ns = link->asked_ns + steward->config.interval_ns / 2;
+		ask(steward, link);
 		atomic_fetch_add(&steward->newcomers, 1);
 		set_sure(steward, link, true);
 	}
@@ -95,20 +108,19 @@ void newcomers_turn(struct steward *steward, struct link *link)
 
 void newcomers_due(struct steward *steward, struct link *link, uint64_t now)
 {
-	struct control_msg msg = {.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
 	uint64_t interval = steward->config.interval_ns;
 
 	newcomers_turn(steward, link); /* it may have answered while we did not look, or were stopped ourselves */
 	if (link->state != LINK_DOOR || link->has_joined)
 		return;
-	if (link->is_unfit || (link->asked_ns > 0 && now >= link->asked_ns + interval / 8 * 6)) {
+	if (link->is_unfit || (link->is_invited && link->asked_ns > 0 && now >= link->asked_ns + interval / 8 * 6)) {
 		link_silent(link);
 		return;
 	}
-	link->retry_ns = now + interval / 8;
-	if (link->asked_ns == 0) {
+	link->retry_ns = now + (link->is_invited ? interval / 8 : interval / 2);
+	if (link->asked_ns == 0) { /* one that does not answer, and is not let in, is left in peace */
 		link->asked_ns = now;
-		tell(steward, link, &msg);
+		ask(steward, link);
 	}
 }
 
@@ -150,13 +162,11 @@ uint32_t steward_sure_newcomers(const struct steward *steward)
 
 void steward_ask_newcomers(struct steward *steward)
 {
-	struct control_msg msg = {.type = CONTROL_BEAT, .from = steward->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
-
 	for (struct link *link = steward->links; link; link = link->next) {
 		if (link->state != LINK_DOOR || link->is_invited || link->is_unfit || link->is_promised)
 			continue;
 		set_sure(steward, link, false);
-		tell(steward, link, &msg);
+		ask(steward, link);
 	}
 }
 

@@ -121,7 +121,10 @@ bool check_goes_on(const struct steward *steward, struct link *link, uint64_t no
 void newcomers_turn(struct steward *steward, struct link *link);
 /* A link goes away; it may have been one at the door. */
 void newcomers_gone(struct steward *steward, struct link *link);
-/* Time to look after a link at the door: one that was let in is asked whether it is still there, one that does not fit has had its time. */
+/*
+ * Time to look after a link at the door: one that waits hears that we are there, one that was let in is asked whether it is, one that does not
+ * fit has had its time.
+ */
 void newcomers_due(struct steward *steward, struct link *link, uint64_t now_ns);
 
 /* ---- handing.c ---- */

@@ -32,7 +32,7 @@ enum control_type {
 	CONTROL_GO = 7,     /* from it: all have; start it as the next keyed call                      */
 	CONTROL_LETTER = 8, /* to its receiver: there is a message `note`                              */
 	CONTROL_FETCH = 9,  /* to its sender: send it now; or, if status is not ESP_OK, forget it      */
-	CONTROL_BEAT = 10,  /* I am here, are you? sequence 1: the last one                            */
+	CONTROL_BEAT = 10,  /* I am here, are you? sequence 1: the last one. To a newcomer: for how long I am silent at the most, in nanoseconds */
 	CONTROL_ECHO = 11,  /* yes                                                                     */
 	CONTROL_SILENT = 12, /* rank `from` hears nothing of rank `about`; passed on to all             */
 	CONTROL_PIECE = 13, /* a piece of a longer message about the group: see below                  */

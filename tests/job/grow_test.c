@@ -374,6 +374,61 @@ static void stopped_when_let_in(struct board *board)
 	}
 }
 
+/* ---- a rank at whose door a newcomer waits stops ---- */
+
+static void be_survivor(uint32_t rank, const char *leader, struct board *board, int ready_fd)
+{
+	struct esp_context *context, *grown = NULL;
+	struct esp_group *left;
+
+	init(rank, 3, leader, &context);
+	OK(esp_door(context, board->doors[rank], sizeof(board->doors[rank])));
+	CHECK(write(ready_fd, "r", 1) == 1);
+	if (rank == 2) {
+		while (esp_newcomers(context) == 0)
+			sched_yield();
+		raise(SIGSTOP);
+	}
+	while (esp_barrier(esp_world(context)) == ESP_OK)
+		;
+	OK(esp_group_shrink(esp_world(context), NULL, &left));
+	while (!grown)
+		OK(esp_grow(left, 0, 0, &grown));
+	check_newcomer(grown, -1, 7);
+	OK(esp_fini(context));
+	exit(0);
+}
+
+/* It does not wait there for ever, but goes to the next door. */
+static void stopped_door(struct board *board)
+{
+	char leader[32], doors[256], byte;
+	pid_t children[4];
+	int ready[2], status;
+
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	CHECK(pipe(ready) == 0);
+	fflush(NULL);
+	for (uint32_t i = 0; i < 3; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0)
+			be_survivor(i, leader, board, ready[1]);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK(read(ready[0], &byte, 1) == 1);
+	snprintf(doors, sizeof(doors), "%s,%s", board->doors[2], board->doors[1]);
+	children[3] = job_fork();
+	if (children[3] == 0)
+		be_in_line(7, doors, 7);
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i != 2)
+			CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+	CHECK(kill(children[2], SIGKILL) == 0 && waitpid(children[2], &status, 0) == children[2] && WIFSIGNALED(status));
+	close(ready[0]);
+	close(ready[1]);
+}
+
 enum { RANGE = 10 };
 
 /* One that may listen on one port alone, or on a range, which is enough. */
@@ -515,6 +570,7 @@ int main(int argc, char **argv)
 	in_line(false, board);
 	in_line(true, board);
 	stopped_when_let_in(board);
+	stopped_door(board);
 	fixed_port(false);
 	fixed_port(true);
 	munmap(board, sizeof(*board));
