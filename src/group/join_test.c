@@ -271,7 +271,7 @@ static void other_version(void)
 	ranks[1].config.card.version = 9;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 7");
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 9 of the protocol, rank 0 version 8");
 }
 
 static void other_settings(void)
