@@ -147,11 +147,16 @@ void job_wait(const pid_t *children, uint32_t count, uint32_t victim)
  */
 static int hold_port(uint32_t port)
 {
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	/* Of both families, where there are both. */
+	struct sockaddr_in6 name6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any};
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_ANY)};
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
+	bool has_both = fd >= 0;
 
-	CHECK(fd >= 0);
-	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0) {
+	if (!has_both)
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && (!has_both || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0));
+	if (bind(fd, has_both ? (struct sockaddr *)&name6 : (struct sockaddr *)&name, has_both ? sizeof(name6) : sizeof(name)) == 0) {
 		CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
 		return fd;
 	}
@@ -163,7 +168,7 @@ uint16_t job_free_port(void)
 {
 	static int held[8];
 	static unsigned next;
-	struct sockaddr_in name;
+	struct sockaddr_in6 name; /* the port stands where it stands in a sockaddr_in */
 	socklen_t length = sizeof(name);
 	int fd = hold_port(0);
 
@@ -172,7 +177,7 @@ uint16_t job_free_port(void)
 		close(held[next]);
 	held[next] = fd;
 	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
-	return ntohs(name.sin_port);
+	return ntohs(name.sin6_port);
 }
 
 uint16_t job_free_ports(uint32_t count)

@@ -40,7 +40,7 @@ pid_t job_fork(void);
 #define JOB_NOBODY UINT32_MAX
 void job_wait(const pid_t *children, uint32_t count, uint32_t victim);
 
-/* A port of the loopback that nobody listens on now. */
+/* A port that nobody listens on now, of either family. */
 uint16_t job_free_port(void);
 /* The first of some in a row, which the kernel gives to nobody by itself; held until the next call. */
 uint16_t job_free_ports(uint32_t count);
