@@ -166,8 +166,8 @@ static enum esp_status check_name(const struct maker *maker, const char *what, c
 		return error_set(maker->err, ESP_EINVAL, "%s %s has a name of %zu letters: 1 to %u are possible%s", what, quote(name, length, shown), length,
 		                 TOPOLOGY_NAME - 1, length > 0 && strchr(name, '.') ? "; leave out its domain" : "");
 	for (size_t i = 0; i < length; i++) {
-		if ((unsigned char)name[i] <= ' ' || name[i] == '#')
-			return error_set(maker->err, ESP_EINVAL, "%s %s: a name has no blank and no # in a topology", what, quote(name, length, shown));
+		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '#')
+			return error_set(maker->err, ESP_EINVAL, "%s %s: a name has no blank, no # and nothing but text in a topology", what, quote(name, length, shown));
 	}
 	return ESP_OK;
 }

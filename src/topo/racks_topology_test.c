@@ -99,7 +99,8 @@ static void test_names(void)
 	check_refused(text, &links, "host 'nnnn.nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'... has a name of 64 letters: 1 to 63 are possible; leave out its domain");
 	snprintf(text, sizeof(text), "h %s\n", name);
 	check_refused(text, &links, "rack 'nnnn.nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'... has a name of 64 letters: 1 to 63 are possible; leave out its domain");
-	check_refused("{\"items\":[{\"metadata\":{\"name\":\"a b\",\"labels\":{\"rack\":\"r\"}}}]}", &links, "host 'a b': a name has no blank and no # in a topology");
+	check_refused("{\"items\":[{\"metadata\":{\"name\":\"a b\",\"labels\":{\"rack\":\"r\"}}}]}", &links, "host 'a b': a name has no blank, no # and nothing but text in a topology");
+	check_refused("h r\177\n", &links, "rack 'r?': a name has no blank, no # and nothing but text in a topology");
 	/* a rack that is called as its host; paths that are too long */
 	check_made("a a\na~0 a\nb b\n", &links,
 	           "topology 1\nswitch core\nswitch a~1 under core rate 2gbit\nhost a under a~1 rate 1gbit\nhost a~0 under a~1 rate 1gbit\n"
