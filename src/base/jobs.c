@@ -25,7 +25,8 @@ static void note_failure(struct jobs *jobs, uint32_t nth, enum esp_status status
 	if (jobs->status == ESP_OK || nth < jobs->first) {
 		jobs->first = nth;
 		jobs->status = status;
-		*jobs->err = *err;
+		if (jobs->err)
+			*jobs->err = *err;
 	}
 	pthread_mutex_unlock(&jobs->lock);
 	atomic_store(&jobs->failed, true);

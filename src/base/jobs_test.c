@@ -42,6 +42,7 @@ static void test_failure(uint32_t at_once)
 	CHECK_STR(err.text, "piece 7");
 	for (uint32_t i = 0; i < PIECES; i++)
 		CHECK(tally.done[i] == 1 || (i > 7 && tally.done[i] == 0));
+	CHECK(jobs_run(PIECES, at_once, count, &tally, NULL) == ESP_ELIMIT);
 	if (at_once == 1)
 		CHECK_U64(tally.done[8], 0);
 }

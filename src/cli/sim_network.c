@@ -40,7 +40,7 @@ size_t sim_network_options(struct sim_network *network, struct cli_option *optio
 		{"cut-through", 0, CLI_FLAG, &network->cut_through, NULL, "switches of the plan add while data streams in; otherwise whole chunks"},
 		{"mtu", 0, CLI_U64, &network->mtu, "BYTES", "count the headers of packets of that size (default 0: none)", .max = 65535},
 		{"credits", 0, CLI_U64, &network->credits, "N", "messages that a peer may send ahead (default 16)", .min = 1, .max = 64},
-		{"active-chunks", 0, CLI_U64, &network->active_chunks, "N", "chunks in flight on a node (default 64); as in a job, at least as many as there are nodes", .min = 1, .max = 65536},
+		{"active-chunks", 0, CLI_U64, &network->active_chunks, "N", "chunks in flight on a node (default 64), if the plan does not ask for more", .min = 1, .max = 65536},
 	};
 	size_t count = sizeof(all) / sizeof(all[0]);
 
@@ -151,7 +151,7 @@ enum esp_status sim_network_run(const struct sim_network *network, const struct 
 			.topology = topology, .place = place, .model = (enum network_model)network->model,
 			.cut_through_sums = network->cut_through, .mtu = (uint32_t)network->mtu,
 			.order = order_of[network->order], .credits = (uint32_t)network->credits,
-			.active_chunks = network->active_chunks > plan->nodes ? (uint32_t)network->active_chunks : plan->nodes, .user = user, .message = message}, out, err);
+			.active_chunks = (uint32_t)network->active_chunks, .user = user, .message = message}, out, err);
 	topology_close(made);
 	free(place);
 	return status;

@@ -247,20 +247,47 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 	return true;
 }
 
-/* The oldest call that is not done; NULL: all are. */
-static struct instance *oldest_call(const struct exec *exec)
+/* Two lists of calls, oldest first, as one. */
+static struct instance *merge_calls(struct instance *a, struct instance *b)
 {
-	struct instance *oldest = NULL;
+	struct instance *first = NULL, **end = &first;
+
+	while (a && b) {
+		struct instance **older = a->number < b->number ? &a : &b;
+
+		*end = *older;
+		end = &(*older)->next;
+		*older = *end;
+	}
+	*end = a ? a : b;
+	return first;
+}
+
+#define RUNS 64u /* of which number i has 2^i calls */
+
+/* All calls that are not done, oldest first. A list of them that is kept would cost every call two of its neighbours' cache lines. */
+static struct instance *calls_in_flight(struct exec *exec)
+{
+	struct instance *runs[RUNS] = {NULL}, *all = NULL;
 
 	for (struct instance_slab *slab = exec->instances; slab; slab = slab->next) {
 		for (uint32_t i = 0; i < slab->count; i++) {
-			struct instance *instance = &slab->instances[i];
+			struct instance *run = &slab->instances[i];
+			uint32_t size = 0;
 
-			if (instance->status == ESP_PENDING && (!oldest || instance->number < oldest->number))
-				oldest = instance;
+			if (run->status != ESP_PENDING)
+				continue;
+			run->next = NULL;
+			for (; runs[size]; size++) {
+				run = merge_calls(runs[size], run);
+				runs[size] = NULL;
+			}
+			runs[size] = run;
 		}
 	}
-	return oldest;
+	for (uint32_t size = 0; size < RUNS; size++)
+		all = merge_calls(all, runs[size]);
+	return all;
 }
 
 static void fail_with(struct exec *exec, struct exec_failure failure)
@@ -270,9 +297,10 @@ static void fail_with(struct exec *exec, struct exec_failure failure)
 	failure.waited = exec_waits(exec, &failure.wait);
 	exec->failure = failure;
 	exec->queue_first = NULL;
-	/* Looked for one by one: a list of those in flight would cost every call two of its neighbours' cache lines. */
-	for (struct instance *instance; (instance = oldest_call(exec));)
+	for (struct instance *instance = calls_in_flight(exec), *newer; instance; instance = newer) {
+		newer = instance->next;
 		instance_finish(exec, instance, failure.status);
+	}
 }
 
 void exec_fail(struct exec *exec, uint32_t node, enum esp_status status)

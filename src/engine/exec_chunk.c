@@ -256,13 +256,13 @@ uint64_t next_chunk(const struct exec *exec, const struct instance *instance, ui
 
 /*
  * Chunks are activated in order, also those of later calls: one that has to wait holds up all that follow. The chunks of a
- * lap wait for each other's messages, so a whole one is let in whatever the settings say.
+ * lap wait for each other's messages, so a whole one is let in whatever the settings say; and as many as the plan wants abreast.
  */
 static bool has_window(const struct exec *exec, const struct instance *instance)
 {
 	uint32_t lap = plan_lap(instance->call.plan), window = instance->call.window;
 
-	if (exec->active >= exec->config.active_chunks && exec->active >= lap)
+	if (exec->active >= exec->config.active_chunks && exec->active >= lap && exec->active >= instance->call.plan->abreast)
 		return false;
 	return window == 0 || instance->active < window || instance->active < lap;
 }

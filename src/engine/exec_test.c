@@ -350,6 +350,28 @@ static enum esp_status try_call(struct exec *exec, const struct plan *plan, enum
 	return exec_start(exec, &call, err);
 }
 
+/* Calls that fail together come in the order in which they were started, also if others ended before. */
+static void many_failing(void)
+{
+	enum { CALLS = 300 };
+	static char cookies[CALLS];
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	struct exec_done done;
+
+	for (int i = 0; i < CALLS; i++) {
+		struct exec_call call = {.plan = plan, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .cookie = &cookies[i]};
+
+		CHECK(exec_start(exec, &call, NULL) == ESP_OK);
+	}
+	exec_fail(exec, 2, ESP_EPEER);
+	for (int i = 0; i < CALLS; i++)
+		CHECK(exec_take_done(exec, &done) && done.status == ESP_EPEER && done.cookie == &cookies[i]);
+	CHECK(!exec_take_done(exec, &done));
+	exec_close(exec);
+	plan_close(plan);
+}
+
 static void refusals(void)
 {
 	struct plan *plan = flat_plan();
@@ -485,6 +507,7 @@ int main(int argc, char **argv)
 	credits();
 	around();
 	waiting_and_failing();
+	many_failing();
 	refusals();
 	revoked();
 	other_calls();

@@ -10,6 +10,9 @@
 static enum esp_status flat_prepare(struct plan *plan, const struct plan_spec *spec, struct error *err)
 {
 	(void)spec;
+	/* Were there fewer in flight than owners, all would send to a few while the others have nothing to sum. There are no scratch places. */
+	if (plan->chunks.collective == PLAN_ALLREDUCE)
+		plan->abreast = plan->workers;
 	return plan_spread_owners(plan, plan->workers, err);
 }
 

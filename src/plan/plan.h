@@ -52,6 +52,7 @@ struct plan {
 	uint32_t *seat_of; /* by worker           */
 
 	uint32_t lap; /* plan_lap(); 0: 1 */
+	uint32_t abreast; /* chunks that are in flight whatever the settings say, so that all owners have something to do; 0: no matter */
 	const struct plan_rows *rows; /* rows.h; NULL: rows are computed */
 
 	/* The planners' tables; each uses what it needs. */

@@ -59,14 +59,6 @@ static enum esp_status open_transports(struct driver *driver, struct error *err)
 	return status;
 }
 
-/* Fewer than ranks, and masters of chunks would wait for their turn; letters.h needs two. */
-static uint32_t active_chunks(const struct context *context)
-{
-	uint32_t least = context->size > 2 ? context->size : 2;
-
-	return context->conf.active_chunks > least ? context->conf.active_chunks : least;
-}
-
 static enum esp_status open_lane(struct driver *driver, struct error *err)
 {
 	struct context *context = driver->context;
@@ -79,7 +71,7 @@ static enum esp_status open_lane(struct driver *driver, struct error *err)
 	struct lane_config config = {
 		.exec = {
 			.credits = context->conf.credits,
-			.active_chunks = active_chunks(context),
+			.active_chunks = context->conf.active_chunks < 2 ? 2 : context->conf.active_chunks, /* letters.h */
 			.slot_bytes = context->conf.chunk_bytes ? (uint32_t)context->conf.chunk_bytes : PLANS_CHUNK_MOST,
 		},
 		.peers = context->size,

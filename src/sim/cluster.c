@@ -31,14 +31,6 @@ static void fail_by_size(struct cluster *cluster)
 	(void)error_set(&cluster->failure, ESP_EINVAL, "a message would have more than %u bytes: use smaller chunks, or more messages of a parameter", SLOT_BYTES);
 }
 
-/* As jobs have them: were there fewer than nodes, masters of chunks would wait for their turn. */
-static uint32_t active_chunks(const struct cluster_config *config)
-{
-	if (config->active_chunks)
-		return config->active_chunks;
-	return config->nodes > ACTIVE_CHUNKS ? config->nodes : ACTIVE_CHUNKS;
-}
-
 struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 {
 	const struct cluster_config *config = &cluster->config;
@@ -48,7 +40,7 @@ struct exec *seat_exec(struct cluster *cluster, struct seat *seat)
 	struct exec_config exec = {
 		.node = seat->member,
 		.credits = config->credits ? config->credits : CREDITS_MOST,
-		.active_chunks = active_chunks(config),
+		.active_chunks = config->active_chunks ? config->active_chunks : ACTIVE_CHUNKS,
 		.slot_bytes = SLOT_BYTES,
 		.dry = true,
 	};

@@ -61,7 +61,7 @@ struct cluster_config {
 	uint32_t mtu;           /* see network.h                                            */
 	enum cluster_order order; /* of every host; FIFO takes READY for those that share    */
 	uint32_t credits;       /* of the executors; 0: as many as they can have            */
-	uint32_t active_chunks; /* chunks in flight per executor; 0: 64, or as many as nodes. Nodes on switches have 1,024 at least */
+	uint32_t active_chunks; /* chunks in flight per executor; 0: 64. Nodes on switches have 1,024 at least */
 	void *user;
 	/* A member has finished a call; may start others, here or elsewhere. */
 	void (*done)(void *user, uint32_t stream, uint32_t member, void *cookie);

@@ -258,6 +258,17 @@ static void test_many_groups(void)
 	}
 }
 
+/* Flat has something to sum for everybody, however few chunks may be in flight. */
+static void test_few_in_flight(void)
+{
+	struct trial trial = allreduce("flat", 64, 64000, 1000);
+
+	trial.active_chunks = 8;
+	run(&trial);
+	double least = 2 * 63 * 1000.0 / RATE;
+	CHECK_MSG(trial.time < 1.01 * least, "%g s, at least %g", trial.time, least);
+}
+
 /* Messages take a host's links in turn: two links, half the time. */
 static void test_nics(void)
 {
@@ -418,6 +429,7 @@ int main(int argc, char **argv)
 	test_toy();
 	test_waiting();
 	test_many_groups();
+	test_few_in_flight();
 	test_nics();
 	test_closed_forms(&rng);
 	test_bytes(&rng);

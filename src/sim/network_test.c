@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "base/rng.h"
 
 #define MOST 64
 
