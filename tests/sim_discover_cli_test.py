@@ -132,6 +132,11 @@ def test_speed(folder):
     assert good(*words) == good(*words)
     assert "bandwidth" in good(*words, "--by", "bandwidth")
     assert document(*words, "--whole-hosts")["whole_hosts"]
+    # However many run at a time, and whatever is not said: every machine has a chunk to sum.
+    assert good(*words, "--jobs", 1) == good(*words, "--jobs", 2)
+    made = document("speed", "--setting", "corner", "--runs", 1, "--bytes", 1000, "--level", 0.5)
+    assert made["chunk_bytes"] == 128 and made["grain_s"] == 0, made
+    assert document("speed", "--setting", "corner", "--runs", 1, "--bytes", 1000, "--level", 0.5, "--grain", "1ms")["grain_s"] == 0.001
 
 
 def test_best():

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/chart.h"
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -180,6 +181,21 @@ static enum esp_status write_chart(const struct given *given, struct error *err)
 
 /* ---- the command ---- */
 
+#define CHUNK_MOST (UINT64_C(512) << 10)
+#define MACHINES_MANY 256u        /* so many have more flows at a time than can be computed anew whenever one ends */
+#define GRAIN_MANY_NS NS_PER_MS
+
+/* What nobody has said: every machine is the master of a chunk, and it ends within minutes. */
+static void choose(struct given *given)
+{
+	uint64_t machines = given->common.spec.machines, share = (given->common.bytes + machines - 1) / machines;
+
+	if (given->common.chunk_bytes == 0)
+		given->common.chunk_bytes = share < CHUNK_MOST ? (share + 3) / 4 * 4 : CHUNK_MOST;
+	if (!given->grain && machines >= MACHINES_MANY)
+		given->grain_ns = GRAIN_MANY_NS;
+}
+
 static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .jobs = cores_allowed()};
@@ -189,10 +205,10 @@ static int run(int argc, char **argv)
 		SIM_DISCOVER_REGION(&given.common),
 		SIM_DISCOVER_NOISE(&given.common),
 		SIM_DISCOVER_EMBED(&given.common),
-		SIM_DISCOVER_FIND(&given.common, "512K"),
+		SIM_DISCOVER_FIND(&given.common, "512K, or a machine's share"),
 		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
 		{"jobs", 'j', CLI_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
-		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never); hundreds of machines need some, such as 1ms"},
+		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
 		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
 		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
 		{0},
@@ -205,12 +221,13 @@ static int run(int argc, char **argv)
 	                                "  espalier sim discover speed --svg speed.svg",
 	                                options, 0, 0};
 
-	given.common.chunk_bytes = 512 << 10;
+	given.common.chunk_bytes = 0;
 	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
 	if (exit_status >= 0)
 		return exit_status;
 	if (given.grain && !units_parse_delay(given.grain, &given.grain_ns))
 		return cli_usage_error("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
+	choose(&given);
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
