@@ -428,19 +428,37 @@ def test_loss_without_relay():
         assert 3500 < len(traffic.tally()["seen"]) < 4500
 
 
+JOB_THROUGH_FAULTS = ("--", ESPALIER, "bench", "allreduce", "--size", "256K", "--iters", "5", "--set", "deadline_seconds=60")
+
+
+def check_sums(out):
+    rows = [line for line in out.splitlines() if re.match(r"\[0\]\s+\d", line)]
+    assert rows and all(re.search(r"\s0\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+0$", row) for row in rows), out
+
+
 def test_job_through_faults():
     """A job's sums are right whatever the links do to its packets."""
     with up("--racks", "2", "--hosts", "2", "--rate", "100mbit"):
-        lab("set", "all", "loss", "1%", "reorder", "5%", "duplicate", "5%", "corrupt", "1%", "delay", "1ms", "jitter", "500us")
+        lab("set", "all", "loss", "1%", "reorder", "5%", "duplicate", "5%", "delay", "1ms", "jitter", "500us")
+        lab("set", "--direction", "from", "all", "corrupt", "1%")  # on one link of a way: TCP notices every single bit
         lab("set", "racks", "background", "1")
-        out = lab("run", "--", ESPALIER, "bench", "allreduce", "--size", "256K", "--iters", "5", "--set", "deadline_seconds=60")
-        rows = [line for line in out.splitlines() if re.match(r"\[0\]\s+\d", line)]
-        assert rows and all(re.search(r"\s0\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+0$", row) for row in rows), out
+        check_sums(lab("run", *JOB_THROUGH_FAULTS))
         assert all(relayed(link, what) > 0 for link in links(kind="host") for what in ("frames", "duplicated", "corrupted"))
         wait_until(lambda: sum(link["background_bytes"] for link in links(kind="uplink")) > 1_000_000, "others use the links")
         lab("set", "all", "heal")
         lab("set", "racks", "heal")
         assert all(link["set"] == "-" and link["relay"] == 0 for link in status()["links"])
+
+
+def test_corruption_that_tcp_misses():
+    """A frame that two links have changed may pass TCP's sum: then the job fails and says why, or its sums are right."""
+    with up("--racks", "2", "--hosts", "2", "--rate", "100mbit"):
+        lab("set", "all", "corrupt", "5%")
+        code, out, err = call("run", "--name", NAME, *JOB_THROUGH_FAULTS)
+        if code == OK:
+            check_sums(out)
+        else:
+            assert "sent what it cannot have meant: its memory or the network is broken" in err, (code, out, err)
 
 
 def test_rails_and_carrier():
@@ -513,8 +531,8 @@ def test_many_hosts():
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 QUICK = [test_usage, test_without_a_lab, test_help, test_killed_while_it_is_made, test_killed_while_it_is_measured,
          test_interrupted_while_it_is_measured, test_killed_keeper, test_a_small_lab, test_relay]
-LONG = [test_loss_without_relay, test_job_through_faults, test_rails_and_carrier, test_check_and_rates, test_up_measures,
-        test_two_labs, test_many_hosts]
+LONG = [test_loss_without_relay, test_job_through_faults, test_corruption_that_tcp_misses, test_rails_and_carrier, test_check_and_rates,
+        test_up_measures, test_two_labs, test_many_hosts]
 
 
 def why_not():

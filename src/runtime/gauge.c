@@ -21,6 +21,7 @@
 #define DIAL_PATIENCE (5 * NS_PER_S)
 #define PATIENCE (5 * NS_PER_S)    /* for a rail on which nothing moves         */
 #define BURST (60 * NS_PER_MS)     /* for which a rail is filled                */
+#define BURSTS 2                   /* the faster one counts: whoever else wants the cores meanwhile only makes a rail look slower */
 #define WARM_UP (20 * NS_PER_MS)   /* of it that do not count: windows open, token buckets empty */
 #define PIECE (256u << 10)
 #define UNSENT_MOST (256u << 10)   /* that wait in the kernel, so that the end is not far behind */
@@ -313,6 +314,16 @@ static int take_connection(struct context *context, uint32_t rail)
 	return fd;
 }
 
+/* Of one burst; 0: nothing arrives. False: it cannot be reached. */
+static bool measure_once(struct context *context, uint32_t peer, uint32_t rail, uint64_t *out_rate)
+{
+	steward_dial_probe(context->steward, peer, rail, DIAL_PATIENCE);
+	int fd = take_connection(context, rail);
+
+	*out_rate = fd < 0 ? 0 : measure_over(fd);
+	return fd >= 0;
+}
+
 void gauge_measure(struct context *context)
 {
 	const struct roster *roster = &context->roster;
@@ -322,19 +333,22 @@ void gauge_measure(struct context *context)
 		return;
 	for (uint32_t rail = 0; rail < context->rails.count; rail++) {
 		char who[RANK_TEXT], name[INTERFACE_NAME];
+		uint64_t rate, again = 1;
 
 		/* Not before it is its turn: one on which nothing arrives takes seconds, and the other end waits as long for the next, and no longer. */
-		steward_dial_probe(context->steward, next, rail, DIAL_PATIENCE);
-		int fd = take_connection(context, rail);
-
-		context->gauge.rates[rail] = fd < 0 ? 0 : measure_over(fd);
-		if (fd >= 0 && context->gauge.rates[rail] == 0)
+		bool is_reached = measure_once(context, next, rail, &rate);
+		for (int burst = 1; burst < BURSTS && rate > 0 && again > 0; burst++) {
+			(void)measure_once(context, next, rail, &again);
+			rate = again > rate ? again : rate;
+		}
+		context->gauge.rates[rail] = rate;
+		if (is_reached && rate == 0)
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s can be reached through %s, but data does not arrive there: do large "
 			          "packets get lost (MTU)? This interface is not used; see espalier doctor",
 			          context_rank_text(context, next, who), rail_name(context, rail, name));
 		else
 			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second", context_rank_text(context, next, who),
-			          rail_name(context, rail, name), (unsigned long long)context->gauge.rates[rail]);
+			          rail_name(context, rail, name), (unsigned long long)rate);
 	}
 }
 

@@ -2,8 +2,8 @@
  * gauge.h - how fast each rail of a job is, measured when it starts; and what follows for lanes.
  *
  * Only a job with several rails does this. The first rank of each host sends to the first rank of
- * the next host, on one rail after the other, for some hundredths of a second, over a connection that is proved
- * like any other; the receiver says how fast it came. Of each rail the slowest counts, and all ranks
+ * the next host, on one rail after the other, for some hundredths of a second and once again, over connections that are
+ * proved like any other; the receiver says how fast it came. Of each rail the slowest way counts, and all ranks
  * agree on it by the call with which they meet. A rail that cannot be reached, or on which nothing
  * arrives, is not used; a warning says so.
  *
