@@ -106,15 +106,19 @@ def test_torchrun():
     train(launch, "backend")
 
 
-def train_under_mpi(flavour, launch, preload, wrapper=()):
+def train_under_mpi(flavour, launch, preload, wrapper=(), tries=1):
+    """tries: of which mpirun may spoil all but one, by killing ranks before they are told."""
     train(lambda words: launch([*wrapper, *words]))
     if flavour not in SHIMS:
         print(f"the MPI library was not built: there is no mpi.h of {flavour}")
         return
     shim, loop = SHIMS[flavour]
-    with temporary() as folder:
-        _, out, err = run(launch([*preload(shim), loop, 4096, 1_000_000, VICTIM, folder]), ENVIRONMENT)
-        check("preload", folder, out + err)
+    for left in reversed(range(tries)):
+        with temporary() as folder:
+            _, out, err = run(launch([*preload(shim), loop, 4096, 1_000_000, VICTIM, folder]), ENVIRONMENT)
+            if left == 0 or all((folder / f"rank{rank}").exists() for rank in set(range(SIZE)) - {VICTIM}):
+                check("preload", folder, out + err)
+                return
 
 
 def test_openmpi():
@@ -125,10 +129,14 @@ def test_openmpi():
 
 
 def test_mpich():
-    """The option is for programs of MPI. Of any other it kills all ranks when one ends badly: a shell that stays keeps that from it."""
+    """The option is for programs of MPI: of any other it kills all ranks when one ends badly, and a shell that stays keeps that from it.
+
+    Of programs of MPI it also kills them if it learns of a death before it finds the rank's connection to it closed: one time in six.
+    """
     need("mpirun.mpich")
     words = ["mpirun.mpich", "-disable-auto-cleanup", "-n", SIZE]
-    train_under_mpi("mpich", lambda command: [*words, *command], lambda shim: ["-env", "LD_PRELOAD", shim], ["sh", "-c", '"$@"; true', "sh"])
+    train_under_mpi("mpich", lambda command: [*words, *command], lambda shim: ["-env", "LD_PRELOAD", shim], ["sh", "-c", '"$@"; true', "sh"],
+                    tries=10)
 
 
 def test_slurm():

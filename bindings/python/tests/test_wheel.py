@@ -57,5 +57,5 @@ def test_with_the_library(tmp_path, command, environment):
     env = {name: value for name, value in environment.items() if not name.startswith(("ESPALIER_", "PYTHON", "ESP_"))}
     env["PYTHONPATH"] = str(tmp_path / "site")
     ran = subprocess.run([sys.executable, "-m", "espalier", "run", "-n", "2", "--", sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     assert sorted(ran.stdout.split("\n")) == sorted(["", *(f"[{rank}] {tmp_path / 'site' / 'espalier' / 'lib' / 'libespalier.so.0'} 2" for rank in (0, 1))]), ran
