@@ -238,6 +238,17 @@ def test_port():
     assert variables("-n", 1, "--port", port)[0]["ESP_LEADER"] == f"127.0.0.1:{port}"
 
 
+def test_port_is_kept_for_rank_0():
+    """Between the choice of a port and rank 0's listening there, nobody else is given it; and rank 0 is, also much later."""
+    program = ("import os, socket; port = int(os.environ['ESP_LEADER'].rsplit(':', 1)[1]); taken = socket.socket()\n"
+               "try: taken.bind(('127.0.0.1', port)); print('free')\n"
+               "except OSError as error: print(error.strerror)\n"
+               "mine = socket.socket(); mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+               "mine.bind(('127.0.0.1', port)); mine.listen(); socket.create_connection(mine.getsockname()); print('listens')\n")
+    status, out, err = run("-n", 1, "--", sys.executable, "-c", program)
+    assert status == OK and out.splitlines() == ["[0] Address already in use", "[0] listens"], (status, out, err)
+
+
 def test_key_that_is_given():
     key = "0123456789abcdef" * 4
     assert variables("-n", 2, env={"ESP_KEY": key})[1]["ESP_KEY"] == key

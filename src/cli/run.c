@@ -107,7 +107,7 @@ static int take_leader(const struct given *given, struct run_request *request)
 		port = port ? port : run_group_high_port();
 		run_group_leader(run_host_address(&request->hosts.list[0]), port, request->leader);
 	} else {
-		status = run_group_local_port(port, &port, &err);
+		status = run_group_local_port(port, &port, &request->held_port, &err);
 		run_group_leader("127.0.0.1", port, request->leader);
 	}
 	return status == ESP_OK ? GO_ON : status_of(status, &err);
@@ -138,7 +138,7 @@ static int understand(const struct given *given, struct run_request *request)
 int run_watched(int argc, char **argv, const struct run_watch *watch)
 {
 	struct given given = {.common = {.command = COMMAND, .grace = 5}};
-	struct run_request request = {.watch = watch};
+	struct run_request request = {.watch = watch, .held_port = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);

@@ -215,6 +215,8 @@ void run_given_forget(struct run_request *request)
 	run_env_fini(&request->env);
 	run_shell_words_free(request->rsh, request->rsh_host);
 	free(request->here);
+	if (request->held_port >= 0)
+		close(request->held_port);
 }
 
 /* ---- the story ---- */

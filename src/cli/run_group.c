@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,27 +43,50 @@ enum esp_status run_group_check_leader(const char *text, struct error *err)
 	return address_parse(text, "--leader", &unused, err);
 }
 
-enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out, struct error *err)
+/* A socket at a port of 127.0.0.1, which lets others have it too as long as it does not listen. -1: errno says why not. */
+static int bind_local(uint16_t port, uint16_t *out_port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(wanted)};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(address);
 	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (fd < 0)
-		return error_set(err, ESP_EIO, "cannot make a socket: %s", strerror(errno));
-	if (wanted)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* an earlier job may still be fading */
-	int failed = bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, 1) != 0 ||
-	             getsockname(fd, (struct sockaddr *)&address, &length) != 0;
-	int cause = errno;
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&address, length) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0) {
+		*out_port = ntohs(address.sin_port);
+		return fd;
+	}
+	int why = errno;
 	close(fd);
-	if (failed && wanted)
+	errno = why;
+	return -1;
+}
+
+/* Can somebody listen there who, as rank 0 does, does not mind that we hold it? errno. */
+static bool can_listen(uint16_t port)
+{
+	int fd = bind_local(port, &port), listens = fd >= 0 ? listen(fd, 1) : -1, why = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = why;
+	return listens == 0;
+}
+
+enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
+{
+	int found = bind_local(wanted, out_port), held = -1;
+	if (found >= 0 && can_listen(*out_port))
+		held = fcntl(found, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* our standard output may be closed, and is not to be this */
+	int why = errno;
+	if (found >= 0)
+		close(found);
+	*out_held = held;
+	if (held >= 0)
+		return ESP_OK;
+	if (wanted)
 		return error_set(err, ESP_EIO, "port %u of 127.0.0.1 cannot be used: %s; without --port, a free one is found",
-		                 wanted, strerror(cause));
-	if (failed)
-		return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(cause));
-	*out = ntohs(address.sin_port);
-	return ESP_OK;
+		                 wanted, strerror(why));
+	return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(why));
 }
 
 uint16_t run_group_high_port(void)

@@ -47,6 +47,7 @@ struct run_request {
 	uint64_t limit_ns; /* 0: none */
 	const struct run_watch *watch; /* NULL: what happens is told on stderr */
 	char leader[RUN_LEADER_TEXT];
+	int held_port; /* keeps the leader's port for rank 0; -1: it is on another host, or was given */
 	char job[RUN_JOB_TEXT];
 };
 
