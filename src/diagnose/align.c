@@ -119,6 +119,20 @@ static void look(const struct party *parties, size_t count, uint32_t host, const
 	}
 }
 
+/* A stretch of long calls only says little by itself; its neighbours say more, less what a clock drifts in between. */
+static void share(struct bounds stretches[ALIGN_STRETCHES])
+{
+	struct bounds own[ALIGN_STRETCHES];
+	memcpy(own, stretches, sizeof(own));
+	for (uint32_t i = 0; i < ALIGN_STRETCHES; i++)
+		for (uint32_t apart = 1; apart < ALIGN_STRETCHES && own[i].is_used; apart++) { /* the nearest first */
+			if (i >= apart)
+				tighten(&stretches[i], &own[i - apart]);
+			if (i + apart < ALIGN_STRETCHES)
+				tighten(&stretches[i], &own[i + apart]);
+		}
+}
+
 /* Measures a host by those that are known. False: they have not met. */
 static bool measure(const struct party *parties, size_t count, uint32_t host, struct align_host *hosts, uint32_t host_count)
 {
@@ -126,6 +140,7 @@ static bool measure(const struct party *parties, size_t count, uint32_t host, st
 	struct align_host *out = &hosts[host];
 	look(parties, count, host, hosts, host_count, keep_tightest, stretches);
 	look(parties, count, host, hosts, host_count, tighten, stretches);
+	share(stretches);
 	for (uint32_t i = 0; i < ALIGN_STRETCHES; i++) {
 		const struct bounds *bounds = &stretches[i];
 		if (!bounds->is_used)

@@ -89,11 +89,34 @@ static void test_by_way_of(void)
 	CHECK(align_hosts(NULL, 0, 1, hosts) == ESP_OK && hosts[0].is_known);
 }
 
+/* A barrier of 100 us each five seconds, and calls of half a second in between: stretches that have no barrier profit by it. */
+static void test_long_calls(void)
+{
+	static const struct drifting clock = {INT64_C(7000000000), 30e-6};
+	struct align_meeting meetings[2 * CALLS];
+	struct align_host hosts[2];
+	size_t count = 0;
+	int64_t now = 0;
+	for (uint32_t call = 0; call < 60; call++) {
+		int64_t length = call % 10 == 0 ? 100000 : 500000000;
+		meetings[count++] = (struct align_meeting){call, 0, now, now + length};
+		meetings[count++] = (struct align_meeting){call, 1, shows(&clock, now), shows(&clock, now + (call % 2 ? length : length / 2))};
+		now += length;
+	}
+	CHECK(align_hosts(meetings, count, 2, hosts) == ESP_OK);
+	CHECK_MSG(hosts[1].error_ns < 1000000, "%" PRId64 " ns", hosts[1].error_ns);
+	for (int64_t at = 0; at < now; at += 100000000) {
+		int64_t seen = shows(&clock, at);
+		CHECK(distance(seen + align_at(&hosts[1], seen), at) < 1000000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 100);
 	for (uint64_t i = 0; i < count; i++)
 		test(seed + i);
 	test_by_way_of();
+	test_long_calls();
 	return 0;
 }
