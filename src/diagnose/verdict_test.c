@@ -292,6 +292,22 @@ static void test_silent(void)
 	          "time on a processor.");
 }
 
+/* Given up, or left, while all others were computing. */
+static void test_idle(void)
+{
+	struct account_gone gone = {.rank = 1, .host = "m", .fate = ACCOUNT_SILENT, .at_ns = 50};
+	struct account_group group = {.size = 2, .calls = 3, .culprit = 1, .failed = ESP_EPEER, .failed_ns = 60};
+	struct account account = {.size = 2, .host = "n", .now_ns = 100, .real_ns = 1000, .groups = &group, .group_count = 1, .gone = &gone, .gone_count = 1};
+	struct verdict verdict = verdict_find(&account, 1, false);
+	CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 1);
+	CHECK_STR(verdict.text, "Rank 1 on m left no account, and was given up while no rank that is known was in a call with it: it is stopped, cut off, or "
+	          "its account is elsewhere.");
+	gone.fate = ACCOUNT_LEFT;
+	verdict = verdict_find(&account, 1, false);
+	CHECK(verdict.kind == VERDICT_LEFT && verdict.rank == 1);
+	CHECK_STR(verdict.text, "Rank 1 on m left the job by esp_fini(); no rank that is known was in a call with it.");
+}
+
 static void test_messages(void)
 {
 	struct account_group group = {.size = 2, .calls = 0, .culprit = -1};
@@ -324,6 +340,7 @@ int main(int argc, char **argv)
 	test_deadlock();
 	test_slow();
 	test_silent();
+	test_idle();
 	test_messages();
 	struct verdict verdict = verdict_find(NULL, 0, false);
 	CHECK(verdict.kind == VERDICT_NONE && verdict.rank == -1);

@@ -125,6 +125,17 @@ static bool is_mute(const struct verdict_case *c, int32_t rank)
 	return false;
 }
 
+/* The rank was given up, or has left, while nobody known was in a call with it. */
+static void put_idle(const struct verdict_case *c, const char *who, const struct account *culprit, struct verdict *verdict)
+{
+	if (verdict->kind == VERDICT_LEFT)
+		snprintf(verdict->text, VERDICT_TEXT, "%s left the job by esp_fini(); no rank that is known was in a call with it.", who);
+	else
+		snprintf(verdict->text, VERDICT_TEXT, "%s %s, and was given up while no rank that is known was in a call with it: it is stopped, cut off%s.", who,
+		         c->live ? "is not heard of here" : culprit ? "was not heard of" : "left no account",
+		         c->live ? "" : culprit ? ", or was for a while" : ", or its account is elsewhere");
+}
+
 void verdict_put_words(const struct verdict_case *c, const struct verdict_call *call, const struct account *culprit,
                        struct verdict *verdict)
 {
@@ -138,6 +149,10 @@ void verdict_put_words(const struct verdict_case *c, const struct verdict_call *
 	who[0] = 'R';
 	if (!c->live)
 		s = "";
+	if (!call && (verdict->kind == VERDICT_LEFT || verdict->kind == VERDICT_SILENT)) {
+		put_idle(c, who, culprit, verdict);
+		return;
+	}
 	switch (verdict->kind) {
 	case VERDICT_NONE:
 		snprintf(verdict->text, VERDICT_TEXT, "%s.", c->live ? "Nobody waits for anybody" : "Nothing has failed here");
