@@ -139,7 +139,8 @@ def test_stored(folder):
 
     status, out, _ = probe("--matrix", matrix, "--groups", 2, "--json")
     assert status == OK and len(json.loads(out)["groups"]) == 2 and json.loads(out)["verdict"]["word"] == "as told"
-    assert probe("--matrix", matrix, "--groups", 13)[0] == NO
+    status, out, err = probe("--matrix", matrix, "--groups", 13)
+    assert status == NO and "13 groups are asked for, and there are 12 hosts" in err, (status, err)
 
 
 def test_alike(folder):
@@ -258,8 +259,10 @@ def test_malformed(folder):
     good = folder / "good"
     good.write_text(survey([["a0", "b1"], ["c0", "d1"]], 1e-6, 1e-5))
     bad.write_text("a0 rack0\n")
-    status, out, err = probe("--matrix", good, "--racks", bad)
+    kept = folder / "kept"  # what was measured is not lost by a rack map that does not fit it
+    status, out, err = probe("--matrix", good, "--racks", bad, "--out", kept)
     assert status == NO and "says nothing of host 'c0'" in err and str(bad) in err, err
+    assert "group 1: 2 hosts" in out and "against" not in out and "host c0 under" in kept.read_text(encoding="utf-8"), out
 
 
 def test_ranks_of_this_machine(folder):
@@ -311,11 +314,13 @@ def test_hosts_that_are_not_there(folder):
     assert status == OK and len(json.loads(out)["hosts"]) == 2 and err.count("left out") == 1, (status, out, err)
     status, out, err = probe("--hosts", "127.0.0.1,127.0.0.3", *options)
     assert status == NO and out == "" and "cannot reach 127.0.0.3" in err and "1 of 2 hosts is left" in err, (status, out, err)
+    assert "espalier run --hosts A,B,... -- espalier doctor looks" in err, err
     status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2", "--rsh", "no-such-shell")
     assert status == NO and err.count("no command 'no-such-shell'") == 2 and "0 of 2 hosts are left" in err, (status, out, err)
     # What the ranks fail of is a failure of the command, although it could do without some of them.
     status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2,127.0.0.7", *options, "--out", folder / "missing" / "topology")
     assert status == NO and "missing/topology" in err, (status, out, err)
+    assert err.count("missing/topology") == 2 and err.count("probing goes on") == 1, ("before probing and after it", err)
 
 
 def test_alone_at_start():

@@ -6,10 +6,12 @@
  */
 #include "cli/probe.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/probing.h"
@@ -215,18 +217,44 @@ static enum esp_status add_absent(struct found *found, const char *list, struct 
 	return ESP_OK;
 }
 
-/* found and verdict are there. */
+/* found and verdict are there. What was found is shown, and written, also where the rack map does not fit it. */
 static int conclude(struct probe_outcome *outcome)
 {
 	struct error err = {0};
 
 	try_topology(outcome);
-	if (add_absent(&outcome->found, outcome->options->absent, &err) != ESP_OK || probe_compare(outcome, &err) != ESP_OK)
+	if (add_absent(&outcome->found, outcome->options->absent, &err) != ESP_OK)
 		return cli_fail("probe: %s", err.text);
-	return show(outcome);
+	int compared = probe_compare(outcome, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
+	int shown = show(outcome);
+	return shown != CLI_EXIT_OK ? shown : compared;
 }
 
 /* ---- as a rank of a job ---- */
+
+/* Probing takes a while: what will be in the way of its files is said before, and may be mended meanwhile. A FIFO would wait for its reader. */
+static void warn_of_file(const char *path)
+{
+	struct outfile file;
+	struct error err = {0};
+	struct stat there;
+
+	if (!path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+		return;
+	if (outfile_open(&file, path, &err) == ESP_OK)
+		outfile_abandon(&file);
+	else
+		cli_note("probe: %s; probing goes on", err.text);
+}
+
+static void warn_of_files(const struct probe_options *options)
+{
+	warn_of_file(options->save_matrix);
+	warn_of_file(options->out);
+	warn_of_file(options->html);
+	if (options->racks && access(options->racks, R_OK) != 0)
+		cli_note("probe: cannot read %s: %s; probing goes on", options->racks, strerror(errno));
+}
 
 /* What the callback that groups is given, and leaves behind. */
 struct grouper {
@@ -284,6 +312,8 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	struct error err = {0};
 	int exit_status = CLI_EXIT_OK;
 
+	if (rank == 0)
+		warn_of_files(options);
 	bool tells = false;
 	enum esp_status status = probing_run(context, &how, &outcome.found, &tells, &err);
 	end_progress(&progress);

@@ -209,8 +209,9 @@ static int too_few(const struct start *start)
 {
 	uint32_t count = count_left(start);
 
-	return cli_fail("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier doctor --hosts looks for reasons", count,
-	                start->hosts.count, count == 1 ? "is" : "are");
+	return cli_fail("probe: %u of %u hosts %s left, and what is probed is the way between two; espalier run --hosts A,B,... -- espalier "
+	                "doctor looks for reasons", count, start->hosts.count,
+	                count == 1 ? "is" : "are");
 }
 
 static void leave_out_blamed(struct start *start)

@@ -52,6 +52,8 @@ static enum esp_status settle(const struct candidates_options *options, uint32_t
 		out->groups_most = nodes / 2 > 0 ? nodes / 2 : 1;
 	if (!(out->elasticity >= 1 && out->elasticity <= 2))
 		return error_set(err, ESP_EINVAL, "a balance elasticity of %g: it is from 1 to 2", out->elasticity);
+	if (out->groups_least == out->groups_most && out->groups_most > nodes)
+		return error_set(err, ESP_EINVAL, "%u groups are asked for, and there are %u hosts to put into them", out->groups_most, nodes);
 	if (out->groups_most > nodes || out->groups_least > out->groups_most)
 		return error_set(err, ESP_EINVAL, "%u to %u groups of %u nodes", out->groups_least, out->groups_most, nodes);
 	if (out->tries > TRIES_MOST)
