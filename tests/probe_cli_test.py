@@ -320,7 +320,57 @@ def test_hosts_that_are_not_there(folder):
     # What the ranks fail of is a failure of the command, although it could do without some of them.
     status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2,127.0.0.7", *options, "--out", folder / "missing" / "topology")
     assert status == NO and "missing/topology" in err, (status, out, err)
-    assert err.count("missing/topology") == 2 and err.count("probing goes on") == 1, ("before probing and after it", err)
+    assert out == "" and err.count("missing/topology") == 1, ("nothing is probed for a file that cannot be written", err)
+
+
+# A remote shell to hosts that have this machine's program, and none of its files in the folder.
+FAR_RSH = """#!/bin/sh
+shift
+exec unshare --mount sh -c 'mount -t tmpfs none "$0" && exec sh -c "$1"' "FOLDER" "$*"
+"""
+
+
+def test_files_come_home(folder):
+    """The folder is another one where the ranks are, and yet everything that was asked for is here."""
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != OK:
+        print("not root: files that come home are not tried")
+        return
+    here = folder / "here-alone"
+    here.mkdir()
+    rsh = folder / "far-rsh"
+    rsh.write_text(FAR_RSH.replace("FOLDER", str(here)))
+    rsh.chmod(0o755)
+    before = os.getcwd()
+    os.chdir(here)
+    try:
+        status, out, err = probe("--hosts", "127.0.0.1,127.0.0.2", "--rsh", rsh, "--each-rank", "--seconds", 1, "--out", "topology", "--html",
+                                 "report.html", "--save-matrix", here / "matrix")
+        assert status == OK and "report.html has it as pictures" in out and "\x1e" not in out + err, (status, out, err)
+        names = re.findall(r"^host (\S+) under", pathlib.Path("topology").read_text(encoding="utf-8"), re.M)
+        assert len(names) == 2 and sorted(os.listdir()) == ["matrix", "report.html", "topology"], (names, os.listdir())
+        check_page(here / "report.html", names)
+        assert probe("--matrix", "matrix")[0] == OK
+    finally:
+        os.chdir(before)
+
+
+def test_progress_of_hosts(folder):
+    """Ranks elsewhere have no terminal: who has started them draws how far they are."""
+    rsh = folder / "rsh"
+    ours, theirs = os.openpty()
+    with subprocess.Popen([ESPALIER, "probe", "--hosts", "127.0.0.1,127.0.0.2", "--rsh", rsh, "--each-rank", "--seconds", "1", "--json"], env=CLEAN,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+        out = process.stdout.read()
+        assert process.wait(PATIENCE) == OK, shown
+    os.close(ours)
+    assert len(json.loads(out)["hosts"]) == 2 and b"100 %" in shown and shown.endswith(b"\r\033[K"), (out, shown)
 
 
 def test_alone_at_start():
@@ -511,6 +561,8 @@ def main():
         elif sys.argv[3] == "job":
             test_ranks_of_this_machine(folder)
             test_hosts_that_are_not_there(folder)
+            test_files_come_home(folder)
+            test_progress_of_hosts(folder)
             test_alone_at_start()
             test_vanishing(folder)
             test_vanishing_any_time(folder)

@@ -20,6 +20,7 @@
 #include "base/number.h"
 #include "base/outfile.h"
 #include "cli/cli.h"
+#include "cli/probe_home.h"
 #include "cli/probe_start.h"
 #include "espalier/espalier.h"
 #include "group/launch.h"
@@ -45,8 +46,15 @@ static void offer_terminal(void)
 
 struct progress {
 	int terminal; /* -1: none */
+	bool goes_home; /* whoever has started the ranks draws it */
 	char line[80];
 };
+
+/* What the ranks of --hosts are told: "yes", "bar"; NULL: they were not started by it. */
+static const char *home(void)
+{
+	return conf_environment(NULL, PROBE_HOME_VARIABLE);
+}
 
 static int progress_terminal(void)
 {
@@ -66,7 +74,7 @@ static void show_progress(void *context, const char *what, uint32_t done, uint32
 	char line[sizeof(progress->line)], bar[BAR + 1];
 	uint32_t filled = (uint32_t)((uint64_t)done * BAR / (all ? all : 1));
 
-	if (progress->terminal < 0)
+	if (progress->terminal < 0 && !progress->goes_home)
 		return;
 	memset(bar, '.', BAR);
 	memset(bar, '#', filled < BAR ? filled : BAR);
@@ -75,12 +83,17 @@ static void show_progress(void *context, const char *what, uint32_t done, uint32
 	if (strcmp(line, progress->line) == 0)
 		return;
 	memcpy(progress->line, line, sizeof(line));
-	dprintf(progress->terminal, "\r\033[K%s", line);
+	if (progress->goes_home)
+		home_send_progress(line, stdout);
+	else
+		dprintf(progress->terminal, "\r\033[K%s", line);
 }
 
 static void end_progress(const struct progress *progress)
 {
-	if (progress->terminal >= 0 && progress->line[0])
+	if (progress->goes_home && progress->line[0])
+		home_send_progress("", stdout);
+	else if (progress->terminal >= 0 && progress->line[0])
 		dprintf(progress->terminal, "\r\033[K");
 }
 
@@ -154,13 +167,34 @@ static enum esp_status write_survey(const struct probe_outcome *outcome, FILE *f
 	return survey_print(&outcome->found.survey, file, err);
 }
 
-static int write_file(const struct probe_outcome *outcome, const char *path, write_fn *write)
+/* To the one who has started the ranks, who knows where it belongs. */
+static int send_file(const struct probe_outcome *outcome, enum home_file which, const char *path, write_fn *write)
+{
+	struct error err = {0};
+	char *text = NULL;
+	size_t length = 0;
+	FILE *file = open_memstream(&text, &length);
+
+	if (!file)
+		return cli_fail("probe: %s: %s", path, esp_status_text(ESP_ENOMEM));
+	enum esp_status status = write(outcome, file, &err);
+	if (fclose(file) != 0 && status == ESP_OK)
+		status = error_set(&err, ESP_ENOMEM, "%s", esp_status_text(ESP_ENOMEM));
+	if (status == ESP_OK)
+		home_send(which, text, length, stdout);
+	free(text);
+	return status == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s: %s", path, err.text);
+}
+
+static int write_file(const struct probe_outcome *outcome, enum home_file which, const char *path, write_fn *write)
 {
 	struct outfile file;
 	struct error err = {0};
 
 	if (!path)
 		return CLI_EXIT_OK;
+	if (home())
+		return send_file(outcome, which, path, write);
 	if (outfile_open(&file, path, &err) != ESP_OK)
 		return cli_fail("probe: %s", err.text);
 	if (write(outcome, file.file, &err) != ESP_OK) {
@@ -180,9 +214,9 @@ static int show(struct probe_outcome *outcome)
 	for (uint32_t i = 0; i < outcome->found.lost_count; i++)
 		if (outcome->found.lost[i].fate != PROBE_NOT_STARTED) /* whoever tried to start it has said why not */
 			cli_note("probe: %s", probe_say_lost(outcome, i, text));
-	int saved = write_file(outcome, options->save_matrix, write_survey);
-	int out = write_file(outcome, options->out, write_topology);
-	int html = write_file(outcome, options->html, probe_print_html);
+	int saved = write_file(outcome, HOME_MATRIX, options->save_matrix, write_survey);
+	int out = write_file(outcome, HOME_TOPOLOGY, options->out, write_topology);
+	int html = write_file(outcome, HOME_REPORT, options->html, probe_print_html);
 	outcome->has_out = options->out && out == CLI_EXIT_OK;
 	outcome->has_html = options->html && html == CLI_EXIT_OK;
 	enum esp_status printed = options->json ? probe_print_json(outcome, stdout) : probe_print(outcome, stdout, &err);
@@ -233,25 +267,33 @@ static int conclude(struct probe_outcome *outcome)
 /* ---- as a rank of a job ---- */
 
 /* Probing takes a while: what will be in the way of its files is said before, and may be mended meanwhile. A FIFO would wait for its reader. */
-static void warn_of_file(const char *path)
+static bool warn_of_file(const char *path, const char *then)
 {
 	struct outfile file;
 	struct error err = {0};
 	struct stat there;
 
 	if (!path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
-		return;
-	if (outfile_open(&file, path, &err) == ESP_OK)
-		outfile_abandon(&file);
-	else
-		cli_note("probe: %s; probing goes on", err.text);
+		return false;
+	if (outfile_open(&file, path, &err) != ESP_OK) {
+		cli_note("probe: %s%s", err.text, then);
+		return true;
+	}
+	outfile_abandon(&file);
+	return false;
+}
+
+static bool warn_of_outputs(const struct probe_options *options, const char *then)
+{
+	bool save = warn_of_file(options->save_matrix, then), out = warn_of_file(options->out, then), html = warn_of_file(options->html, then);
+
+	return save || out || html;
 }
 
 static void warn_of_files(const struct probe_options *options)
 {
-	warn_of_file(options->save_matrix);
-	warn_of_file(options->out);
-	warn_of_file(options->html);
+	if (!home())
+		(void)warn_of_outputs(options, "; probing goes on");
 	if (options->racks && access(options->racks, R_OK) != 0)
 		cli_note("probe: cannot read %s: %s; probing goes on", options->racks, strerror(errno));
 }
@@ -295,7 +337,8 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 {
 	uint32_t rank = esp_rank(esp_world(context));
 	struct grouper grouper = {.options = options};
-	struct progress progress = {.terminal = rank == 0 ? progress_terminal() : -1};
+	const char *told = home();
+	struct progress progress = {.terminal = rank == 0 && !told ? progress_terminal() : -1, .goes_home = rank == 0 && told && strcmp(told, "bar") == 0};
 	struct probe_outcome outcome = {.options = options};
 	const struct probing_options how = {
 		.latency = options->latency,
@@ -406,6 +449,8 @@ static int run_typed(const struct probe_options *options, int argc, char **argv)
 	if (launch_is_told(conf_environment, NULL))
 		return take_part(options);
 	if (options->hosts || options->hostfile || options->ranks) {
+		if (warn_of_outputs(options, ""))
+			return CLI_EXIT_NO;
 		offer_terminal();
 		return probe_start(options, argc, argv);
 	}

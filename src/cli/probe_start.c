@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/probe_home.h"
 #include "cli/probe_roll.h"
 #include "cli/run.h"
 #include "cli/run_job.h"
@@ -26,6 +27,7 @@ struct start {
 	bool *is_blamed;        /* by host of the list, after a try: it was not there */
 	bool has_failed;        /* after a try: a rank says so, and the job may well have done without it */
 	bool tries_again;       /* after a try: some hosts were there, and some were not */
+	struct home home;       /* what they send */
 };
 
 /* ---- who is left ---- */
@@ -149,6 +151,13 @@ static void on_over(void *context, const struct run_job *job)
 			start->is_blamed[host_of(start, rank)] = true;
 }
 
+static bool take(void *context, const char *head, size_t head_length, const char *tail, size_t tail_length)
+{
+	struct start *start = context;
+
+	return home_take(&start->home, head, head_length, tail, tail_length);
+}
+
 static char *word(const char *text)
 {
 	return (char *)(uintptr_t)text;
@@ -158,7 +167,7 @@ static char *word(const char *text)
 static int try_once(struct start *start)
 {
 	const struct probe_options *options = start->options;
-	const struct run_watch watch = {on_over, start};
+	const struct run_watch watch = {on_over, take, start};
 	char ranks[24], lose[24], seconds[48];
 	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
@@ -178,6 +187,7 @@ static int try_once(struct start *start)
 		argv[count++] = word("--grace=2"); /* for who has not joined: the others are not busy */
 		snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
 		argv[count++] = seconds;
+		argv[count++] = word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
 		if (options->rsh) {
 			argv[count++] = word("--rsh");
 			argv[count++] = word(options->rsh);
@@ -240,6 +250,8 @@ static int probe_hosts(struct start *start)
 		status = try_once(start);
 		leave_out_blamed(start);
 	} while (start->tries_again);
+	if (home_write(&start->home) != CLI_EXIT_OK)
+		return CLI_EXIT_NO;
 	return start->has_failed || status == PROBE_EXIT_LONELY ? CLI_EXIT_NO : status;
 }
 
@@ -260,17 +272,19 @@ static int take_hosts(struct start *start)
 	if (!start->is_left || !start->is_blamed)
 		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
 	memset(start->is_left, true, start->hosts.count * sizeof(*start->is_left));
+	home_open(&start->home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
 	return probe_hosts(start);
 }
 
 int probe_start(const struct probe_options *options, int argc, char **argv)
 {
-	struct start start = {.options = options, .argc = argc, .argv = argv};
+	struct start start = {.options = options, .argc = argc, .argv = argv, .home.terminal = -1};
 	ssize_t length = readlink("/proc/self/exe", start.self, sizeof(start.self) - 1);
 
 	if (length < 0)
 		return cli_fail("probe: cannot find out which program this is");
 	int status = options->hosts || options->hostfile ? take_hosts(&start) : try_once(&start);
+	home_close(&start.home);
 	run_hosts_fini(&start.hosts);
 	free(start.is_left);
 	free(start.is_blamed);

@@ -83,7 +83,7 @@ static void put(struct run_sink *sink, const char *text, size_t length)
 struct author {
 	struct run_sink *sink;
 	uint32_t rank;
-	bool prefixed;
+	const struct run_output *output;
 };
 
 /* [3] text, and [3]+text for the rest of a line that was too long. */
@@ -91,9 +91,12 @@ static void put_line(void *context, bool continued, const char *head, size_t hea
                      size_t tail_length)
 {
 	const struct author *author = context;
+	const struct run_output *output = author->output;
 	char prefix[PREFIX_TEXT];
 	int length = snprintf(prefix, sizeof(prefix), "[%u]%c", author->rank, continued ? '+' : ' ');
-	if (author->prefixed)
+	if (output->take && output->take(output->take_context, head, head_length, tail, tail_length))
+		return;
+	if (output->prefixed)
 		put(author->sink, prefix, (size_t)length);
 	put(author->sink, head, head_length);
 	put(author->sink, tail, tail_length);
@@ -113,7 +116,7 @@ bool run_output_read(struct run_output *output, uint32_t rank, enum run_stream s
 {
 	char data[READ_BYTES];
 	struct run_source *source = source_of(output, rank, stream);
-	struct author author = {output->targets[stream], rank, output->prefixed};
+	struct author author = {output->targets[stream], rank, output};
 	if (source->fd < 0)
 		return false;
 	ssize_t got = read(source->fd, data, sizeof(data));
@@ -127,7 +130,7 @@ bool run_output_read(struct run_output *output, uint32_t rank, enum run_stream s
 void run_output_end(struct run_output *output, uint32_t rank)
 {
 	for (int stream = RUN_OUT; stream <= RUN_ERR; stream++) {
-		struct author author = {output->targets[stream], rank, output->prefixed};
+		struct author author = {output->targets[stream], rank, output};
 		end_source(source_of(output, rank, (enum run_stream)stream), &author);
 	}
 }

@@ -23,6 +23,9 @@
 /* Which of a rank's streams. */
 enum run_stream { RUN_OUT, RUN_ERR };
 
+/* A line of a rank, head and then tail, before it is shown. True: it was taken, and is not. */
+typedef bool run_take_fn(void *context, const char *head, size_t head_length, const char *tail, size_t tail_length);
+
 struct run_sink {
 	int fd;
 	char *text; /* waits to be written: text[sent .. used-1] */
@@ -42,6 +45,8 @@ struct run_output {
 	struct run_source *sources;  /* two for each rank */
 	uint32_t ranks;
 	bool prefixed;
+	run_take_fn *take; /* NULL: all lines are shown */
+	void *take_context;
 	bool shared; /* our stdout and stderr are the same file: a line of one must not end up within one of the other */
 };
 

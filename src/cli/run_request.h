@@ -11,6 +11,7 @@
 #include "cli/run_env.h"
 #include "cli/run_group.h"
 #include "cli/run_hosts.h"
+#include "cli/run_output.h"
 
 /* Where ranks live that are processes of this machine and yet not of this host. */
 struct run_place {
@@ -26,6 +27,7 @@ struct run_job;
 /* Somebody who starts a job for a purpose of his own, and says himself what its end means. */
 struct run_watch {
 	void (*on_over)(void *context, const struct run_job *job); /* nothing of the ranks is left */
+	run_take_fn *take; /* looks at every line of the ranks; NULL: nobody does */
 	void *context;
 };
 
