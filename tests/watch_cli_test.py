@@ -458,6 +458,9 @@ def test_full_disk():
 def test_no_folder():
     status, _, err = Job("hang", deadline_seconds=1, dump_dir="/proc/nowhere").end()
     assert status == 1 and "WARN WATCH cannot make the folder /proc/nowhere" in err, err
+    # Where it can be known it is said when the job starts, and a job in which nothing fails is not harmed.
+    status, _, err = Job("work", dump_dir="/nonexistent/dumps").end()
+    assert status == OK and len(re.findall("WARN WATCH dump_dir: nothing could be written into /nonexistent/dumps ", err)) == 3, (status, err)
 
 
 def main():

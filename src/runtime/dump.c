@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/outfile.h"
@@ -116,6 +118,20 @@ static void start_thread(struct dump_state *state)
 
 /* ---- the context ---- */
 
+/* Said when the job starts: when a call fails it is too late. The folder is made then, if there is one to make it in. */
+static void check_folder(struct context *context, const char *folder)
+{
+	char above[CONTEXT_PATH];
+	int cannot = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+
+	if (cannot == ENOENT) {
+		snprintf(above, sizeof(above), "%s", folder);
+		cannot = access(dirname(above), W_OK | X_OK) == 0 ? 0 : errno;
+	}
+	if (cannot)
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "dump_dir: nothing could be written into %s when a call fails: %s", folder, strerror(cannot));
+}
+
 void dump_open(struct context *context)
 {
 	struct dump_state *state;
@@ -134,6 +150,7 @@ void dump_open(struct context *context)
 	context_cond_init(&state->changed);
 	state->references = 1;
 	context->dump.state = state;
+	check_folder(context, state->folder);
 }
 
 /* What has become of the file; by whoever has a log. */
