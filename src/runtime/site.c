@@ -344,7 +344,8 @@ enum esp_status site_tell(struct context *context, uint64_t all, char *text, str
 		status = failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
 	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
 	if (status == ESP_OK && all < SAYS_TEXT)
-		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 %.*s", (int)(length - head), copy + head);
+		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s", context->roster.cards[0].host_name,
+		                     (int)(length - head), copy + head);
 	else if (status == ESP_OK)
 		status = context_use_topology(context, &(struct site_text){copy + head, length - head, copy, NULL}, failure);
 	if (copy != text)
