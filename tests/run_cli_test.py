@@ -760,6 +760,30 @@ def test_hosts():
         assert len(variables("--hosts", "a:4,b:4", "-n", 5, *options)) == 5
 
 
+def test_topology_goes_along():
+    """Rank 0's host need not have the file."""
+    if not HELLO:
+        return
+    with remote() as (options, _), tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "it's a net")
+        text = f"topology 1\nswitch core\nhost {socket.gethostname()} under core rate 1gbit\nhost other under core rate 1gbit # it's\n"
+
+        def job(**env):
+            file.write_text(text)
+            gone = sh(f"rm -f {shlex.quote(str(file))}; exec {shlex.quote(HELLO)}")
+            return run("--hosts", "127.0.0.1", "--topology", file, *options, *gone, env={"ESP_LOG": "info", **env})
+
+        status, out, err = job()
+        assert status == OK and f"PLAN topology {file}: 2 hosts, 1 of them in this job" in err, (status, out, err)
+        text = text.replace("under", "below", 1)  # what is wrong with it is said as of a file
+        status, out, err = job()
+        assert status == NO and f"topology {file}: line 3: " in err, (status, out, err)
+        file.unlink(missing_ok=True)  # of a program that asks for another file it is not the text
+        status, out, err = run("--hosts", "127.0.0.1", *options, "--", HELLO,
+                               env={"ESP_TOPOLOGY": str(file), "ESP_TOPOLOGY_TEXT": f"{file}.old\n{text}"})
+        assert status == NO and f"cannot read {file}" in err, (status, out, err)
+
+
 def test_misspelt_variables():
     """The ranks on other hosts are never told of them, so espalier run complains; local ones see them themselves."""
     with remote() as (options, _):

@@ -10,12 +10,14 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
+#include "base/infile.h"
 #include "cli/cli.h"
 #include "cli/run_job.h"
 #include "cli/run_report.h"
 #include "cli/run_shell.h"
 
 #define SECONDS_MAX 1e9
+#define TOPOLOGY_SENT_MOST (100u << 10) /* bytes */
 
 int run_given_status(const char *command, enum esp_status status, const struct error *err)
 {
@@ -151,8 +153,29 @@ static void warn(void *command, const struct error *complaint)
 	cli_note("%s: %s", (const char *)command, complaint->text);
 }
 
-/* Its name becomes one that does not depend on the folder: rank 0 may start in another one. */
-static enum esp_status add_topology(const char *name, struct run_env *env, struct error *err)
+/* A variable has 128 KiB at most: a topology of a few thousand hosts. Of a larger one rank 0's host must have the file. */
+static enum esp_status send_topology(const char *path, struct run_env *env, struct error *err)
+{
+	struct infile file = {0};
+	enum esp_status status = infile_open(&file, path, err);
+	char *value = NULL;
+
+	if (status == ESP_OK && file.length < TOPOLOGY_SENT_MOST && !memchr(file.text, '\0', file.length)) {
+		if (asprintf(&value, "%s\n%.*s", path, (int)file.length, file.text) < 0) {
+			value = NULL;
+			status = error_set(err, ESP_ENOMEM, "no memory for the topology");
+		} else {
+			status = run_env_set(env, "ESP_TOPOLOGY_TEXT", value, err);
+		}
+		free(value);
+	}
+	if (file.text)
+		infile_close(&file);
+	return status;
+}
+
+/* Its name becomes one that does not depend on the folder: rank 0 may start in another one. Other hosts may not have the file. */
+static enum esp_status add_topology(const char *name, const struct run_request *request, struct run_env *env, struct error *err)
 {
 	bool is_probe = strcmp(name, "probe") == 0;
 	char *path = is_probe ? strdup(name) : realpath(name, NULL);
@@ -160,6 +183,8 @@ static enum esp_status add_topology(const char *name, struct run_env *env, struc
 	if (!path)
 		return error_set(err, ESP_EINVAL, "--topology: cannot read %s: %s", name, strerror(errno));
 	enum esp_status status = run_env_set(env, "ESP_TOPOLOGY", path, err);
+	if (status == ESP_OK && !is_probe && request->hosts.count)
+		status = send_topology(path, env, err);
 	free(path);
 	return status;
 }
@@ -177,7 +202,7 @@ static int take_environment(const struct run_given *given, struct run_request *r
 		status = run_env_add(&request->env, asked.words[i], &err);
 	run_env_fini(&asked);
 	if (status == ESP_OK && given->topology)
-		status = add_topology(given->topology, &request->env, &err);
+		status = add_topology(given->topology, request, &request->env, &err);
 	snprintf(size, sizeof(size), "%u", request->size);
 	if (status == ESP_OK)
 		status = run_env_set(&request->env, "ESP_SIZE", size, &err);

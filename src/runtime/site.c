@@ -9,6 +9,7 @@
 #include "runtime/group.h"
 #include "runtime/meeting.h"
 
+#define TEXT_VARIABLE "ESP_TOPOLOGY_TEXT"
 #define TEXT_MOST (16u << 20) /* bytes of a topology: a hundred thousand hosts */
 #define PROBE "probe"
 #define NAMES_SHOWN 8u
@@ -275,30 +276,52 @@ void site_fini(struct site *site)
 
 /* ---- joining ---- */
 
+/* What espalier run --hosts sends along, as rank 0's host may not have the file: its name, a new line, its text. NULL: nothing, or another one's. */
+static const char *sent_along(const char *name)
+{
+	const char *sent = conf_environment(NULL, TEXT_VARIABLE);
+	size_t length = strlen(name);
+
+	return sent && strncmp(sent, name, length) == 0 && sent[length] == '\n' ? sent + length + 1 : NULL;
+}
+
+/* The name, a NUL, the text. NULL: no memory. */
+static char *join_texts(const char *name, const char *text, size_t length, uint64_t *out_bytes)
+{
+	size_t head = strlen(name) + 1;
+	char *both = malloc(head + length);
+
+	if (both) {
+		memcpy(both, name, head);
+		memcpy(both + head, text, length);
+	}
+	*out_bytes = head + length;
+	return both;
+}
+
 uint64_t site_ask(struct context *context, char **out_text)
 {
-	const char *name = context->conf.topology;
-	struct infile file;
+	const char *name = context->conf.topology, *sent = sent_along(name);
+	struct infile file = {0};
 	struct error err;
+	uint64_t bytes;
 
 	*out_text = NULL;
 	if (context->rank != 0 || name[0] == '\0')
 		return 0;
 	if (strcmp(name, PROBE) == 0)
 		return SAYS_PROBE;
+	if (sent) {
+		*out_text = join_texts(name, sent, strlen(sent), &bytes);
+		return *out_text ? SAYS_TEXT + bytes : SAYS_REASON;
+	}
 	enum esp_status status = infile_open(&file, name, &err);
 	if (status == ESP_OK && file.length > TEXT_MOST)
 		status = error_set(&err, ESP_ELIMIT, "%s has %zu bytes: a topology has %u at most", name, file.length, TEXT_MOST);
-	const char *text = status == ESP_OK ? file.text : err.text;
-	size_t length = status == ESP_OK ? file.length : strlen(err.text), head = strlen(name) + 1;
-	*out_text = malloc(head + length);
-	if (*out_text) {
-		memcpy(*out_text, name, head);
-		memcpy(*out_text + head, text, length);
-	}
+	*out_text = status == ESP_OK ? join_texts(name, file.text, file.length, &bytes) : join_texts(name, err.text, strlen(err.text), &bytes);
 	if (file.text)
 		infile_close(&file);
-	return *out_text ? (status == ESP_OK ? SAYS_TEXT : SAYS_REASON) + head + length : SAYS_REASON;
+	return *out_text ? (status == ESP_OK ? SAYS_TEXT : SAYS_REASON) + bytes : SAYS_REASON;
 }
 
 static enum esp_status hand_out(struct context *context, char *text, uint64_t length, struct failure *failure)
