@@ -337,7 +337,8 @@ ESP_API uint32_t esp_newcomers(struct esp_context *context);
  * context stays as it is until esp_fini(), which also takes its memory (esp_alloc()). Nothing tells newcomers that they are new, so the first
  * calls on a world are the same for all: broadcasts of how far rank 0 is, which was a member before, say. *out is NULL, and ESP_OK returned, if nobody waits. All members who are left get the same end,
  * whoever dies meanwhile: ESP_EPEER, and this group is to be shrunk; or ESP_OK, and if the new world has failed that one is.
- * deadline_ns: most time that joining may take; 0: the setting join_seconds. Errors as of esp_init(), and of any call.
+ * deadline_ns: most time that the call may take, and a fifth of liveness_ms more; 0: the setting join_seconds, once all ranks of the group have
+ * come, which may be as late as to any call. Errors as of esp_init(), and of any call.
  */
 ESP_API enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadline_ns, struct esp_context **out);
 

@@ -188,16 +188,24 @@ static bool tell_newcomers(struct context *context, struct word *word)
 	return true;
 }
 
+/* For those at our door to answer. */
+static uint64_t time_to_count(const struct context *context, const struct grow_time *time)
+{
+	uint64_t patience = context_patience_ns(context), left = (uint64_t)grow_time_to_come(time, clock_now_ns());
+
+	return left > 0 && left < patience ? left : patience;
+}
+
 /*
  * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
  * promised to this group, so that another one that grows meanwhile does not count on them, too.
  */
-static uint32_t count_newcomers(const struct group *group, uint32_t most)
+static uint32_t count_newcomers(const struct group *group, uint32_t most, uint64_t patience_ns)
 {
 	struct context *context = group->context;
 	struct steward *steward = context->steward;
 	struct word ask = {.what = WORD_ASK}, promise = {.what = WORD_PROMISE, .channel = group->channel, .most = most};
-	uint64_t until = clock_now_ns() + context_patience_ns(context);
+	uint64_t until = clock_now_ns() + patience_ns;
 
 	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, &ask))
 		return 0;
@@ -272,8 +280,8 @@ static enum esp_status no_place(const struct group *group, int why, struct failu
 }
 
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
-static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow, int *place_fd,
-                                  struct context **out, struct failure *failure)
+static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow,
+                                  const struct grow_time *time, int *place_fd, struct context **out, struct failure *failure)
 {
 	struct context *context = group->context;
 	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
@@ -295,7 +303,6 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 		return no_place(group, (int)all[0].why, failure);
 	const struct elder elder = {group, group_calls(group), elder_lost(group)};
 	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
-	uint64_t patience = grow->deadline_ns > 0 ? (uint64_t)grow->deadline_ns : context->conf.join_seconds * NS_PER_S;
 	struct context *grown = NULL;
 	struct context_options options = {
 		.rank = group->rank,
@@ -303,14 +310,14 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 		.leader = all[0].place,
 		.heir_of = context,
 		.elder = &elder,
-		.patience_ns = patience,
+		.patience_ns = grow_time_left(time, GROW_JOIN, clock_now_ns()),
 		.log = grow->log,
 		.log_context = grow->log_context,
 		.listening = group->rank == 0 ? place_fd : NULL,
 	};
 	if (status == ESP_OK && context_open(&options, &grown, failure) != ESP_OK)
 		grown = NULL; /* which is the vote against */
-	status = grow_end(&elder, grown, patience, failure);
+	status = grow_end(&elder, grown, time, failure);
 	if (status == ESP_OK)
 		*out = grown;
 	else if (own > 0)
@@ -325,18 +332,21 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	struct offer mine = {.most = grow->most};
 	const struct conf_range *port = &context->conf.port;
 	int place_fd = -1;
-	struct work_options options = {.deadline_ns = grow->deadline_ns};
+	struct grow_time time;
 
+	grow_time_begin(&time, grow->deadline_ns, context_interval_ns(context), clock_now_ns());
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	mine.waiting = count_newcomers(group, grow->most);
+	mine.waiting = count_newcomers(group, grow->most, time_to_count(context, &time));
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
 	*out = NULL;
+	struct work_options options = {.deadline_ns = grow_time_to_come(&time, clock_now_ns())};
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
+	grow_time_all_here(&time, context->conf.join_seconds * NS_PER_S, clock_now_ns());
 	if (status == ESP_OK)
-		status = join_again(group, all, grow, &place_fd, out, failure);
+		status = join_again(group, all, grow, &time, &place_fd, out, failure);
 	if (mine.waiting > 0)
 		release_newcomers(group);
 	if (place_fd >= 0)

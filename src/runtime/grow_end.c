@@ -33,13 +33,14 @@ static enum esp_status count(const struct vote *votes, uint32_t size, struct fai
 	return failure_set(failure, (enum esp_status)against->status, (int32_t)against->culprit, "%.*s", (int)CONTROL_TEXT - 1, against->text);
 }
 
-static enum esp_status hold_vote(struct group *group, const struct vote *mine, struct vote *all, uint64_t patience_ns, struct failure *failure)
+static enum esp_status hold_vote(struct group *group, const struct vote *mine, struct vote *all, const struct grow_time *time,
+                                struct failure *failure)
 {
 	struct call call = {
 		.collective = PLAN_ALLGATHER, .type = ESP_BYTES, .count = sizeof(*mine), .in = mine, .out = all, .makes_group = true,
 	};
-	/* Others may still be about to join, and to meet, each for that long. */
-	struct work_options options = {.deadline_ns = (int64_t)(2 * patience_ns + context_interval_ns(group->context))};
+	/* Others may still be about to join. */
+	struct work_options options = {.deadline_ns = (int64_t)grow_time_left(time, GROW_VOTE, clock_now_ns())};
 	enum esp_status status = call_check(&call, group->rank, group->size, failure);
 
 	return status == ESP_OK ? group_run(group, &call, &options, failure) : status;
@@ -75,7 +76,7 @@ static enum esp_status reason_of(struct group *group, struct failure *failure)
  * Of the old group, which has failed or fails now, for that reason. ESP_OK: calls up to *out_everywhere have ended well on all who
  * are left.
  */
-static enum esp_status agree(struct group *group, const struct failure *why, uint64_t patience_ns, uint64_t *out_everywhere,
+static enum esp_status agree(struct group *group, const struct failure *why, const struct grow_time *time, uint64_t *out_everywhere,
                              struct failure *failure)
 {
 	struct shrink_report report = {0};
@@ -84,7 +85,7 @@ static enum esp_status agree(struct group *group, const struct failure *why, uin
 	clip(text, sizeof(text), "%s", why->text);
 	if (atomic_load(&group->failed) == ESP_OK)
 		group_fail(group, why->status, why->rank, text, true);
-	enum esp_status status = group_agree(group, (int64_t)patience_ns, &report, failure);
+	enum esp_status status = group_agree(group, (int64_t)grow_time_left(time, GROW_AGREE, clock_now_ns()), &report, failure);
 	*out_everywhere = status == ESP_OK ? report.completed_everywhere : 0;
 	return status;
 }
@@ -98,11 +99,12 @@ static void mark_grown(struct group *group, struct context *grown)
 }
 
 /* We are counted, and the entry has failed. */
-static enum esp_status settle(struct group *group, struct context *grown, uint64_t vote, uint64_t patience_ns, struct failure *failure)
+static enum esp_status settle(struct group *group, struct context *grown, uint64_t vote, const struct grow_time *time,
+                             struct failure *failure)
 {
 	uint64_t everywhere;
 	struct failure why = *failure;
-	enum esp_status status = agree(group, &why, patience_ns, &everywhere, failure);
+	enum esp_status status = agree(group, &why, time, &everywhere, failure);
 
 	if (status == ESP_OK && everywhere >= vote) {
 		mark_grown(group, grown);
@@ -115,7 +117,7 @@ static enum esp_status settle(struct group *group, struct context *grown, uint64
 }
 
 /* We are not counted, so nobody is in: those who are counted shall not wait until the caller shrinks the group. */
-static enum esp_status give_up(struct group *group, struct context *grown, uint64_t patience_ns, struct failure *failure)
+static enum esp_status give_up(struct group *group, struct context *grown, const struct grow_time *time, struct failure *failure)
 {
 	uint64_t everywhere;
 	struct failure unused;
@@ -123,7 +125,7 @@ static enum esp_status give_up(struct group *group, struct context *grown, uint6
 	if (atomic_load(&group->failed) != ESP_OK)
 		(void)reason_of(group, failure);
 	call_off(grown, failure);
-	(void)agree(group, failure, patience_ns, &everywhere, &unused); /* if it does not come about, the caller is told when it shrinks */
+	(void)agree(group, failure, time, &everywhere, &unused); /* if it does not come about, the caller is told when it shrinks */
 	return failure->status;
 }
 
@@ -168,7 +170,7 @@ static struct vote vote_against(const struct elder *elder, struct failure *failu
 	return vote;
 }
 
-enum esp_status grow_end(const struct elder *elder, struct context *grown, uint64_t patience_ns, struct failure *failure)
+enum esp_status grow_end(const struct elder *elder, struct context *grown, const struct grow_time *time, struct failure *failure)
 {
 	struct group *group = elder->group;
 	struct vote mine = grown ? (struct vote){.status = ESP_OK, .culprit = -1} : vote_against(elder, failure);
@@ -176,24 +178,24 @@ enum esp_status grow_end(const struct elder *elder, struct context *grown, uint6
 	uint64_t number = group_calls(group) + 1;
 	struct failure voting = FAILURE_NONE;
 
-	enum esp_status status = all ? hold_vote(group, &mine, all, patience_ns, &voting)
+	enum esp_status status = all ? hold_vote(group, &mine, all, time, &voting)
 	                             : failure_set(&voting, ESP_ENOMEM, -1, "no memory to let newcomers in");
 	bool is_counted = all && status == ESP_OK;
 	if (is_counted)
 		status = count(all, group->size, &voting);
 	free(all);
 	if (status == ESP_OK) {
-		status = context_enter(grown, patience_ns, &voting);
+		status = context_enter(grown, grow_time_left(time, GROW_ENTER, clock_now_ns()), &voting);
 		name_newcomer(group, &voting);
 		voting.rank = rank_before(group, voting.rank);
 		*failure = voting;
 		if (status == ESP_OK)
 			mark_grown(group, grown);
-		return status == ESP_OK ? ESP_OK : settle(group, grown, number, patience_ns, failure);
+		return status == ESP_OK ? ESP_OK : settle(group, grown, number, time, failure);
 	}
 	*failure = voting;
 	if (!is_counted)
-		return give_up(group, grown, patience_ns, failure);
+		return give_up(group, grown, time, failure);
 	call_off(grown, failure); /* all know of the vote against */
 	return status;
 }

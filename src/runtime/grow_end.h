@@ -23,11 +23,12 @@
 
 #include "runtime/elder.h"
 #include "runtime/group.h"
+#include "runtime/grow_time.h"
 
 /*
  * By all members. grown: the new context; or NULL, and *failure says why there is none. ESP_OK: all have it, or will have found that
  * its world has failed. Otherwise nobody does: it is closed here too, and *failure, in numbers of the old job, is for the caller.
  */
-ESP_CHECKED enum esp_status grow_end(const struct elder *elder, struct context *grown, uint64_t patience_ns, struct failure *failure);
+ESP_CHECKED enum esp_status grow_end(const struct elder *elder, struct context *grown, const struct grow_time *time, struct failure *failure);
 
 #endif

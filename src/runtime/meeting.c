@@ -17,6 +17,15 @@ bool meeting_has_been(struct context *context)
 	return is_by_another;
 }
 
+uint64_t meeting_patience_ns(const struct context *context)
+{
+	uint64_t now = clock_now_ns(), until = context->join.deadline_ns;
+
+	if (context->join.kin == 0)
+		return context->conf.join_seconds * NS_PER_S;
+	return until > now ? until - now : 1;
+}
+
 /*
  * A meeting of all ranks, at which they agree on how fast rails are if there are several, and hear whether rank 0 knows the
  * network. *out_says: what it says of that.
@@ -25,7 +34,7 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 {
 	uint64_t least[1 + RAILS_MOST] = {~own_says};
 	bool measures = context->rails.count > 1 && context->conf.rail_weights[0] == '\0';
-	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
+	struct work_options options = {.deadline_ns = (int64_t)meeting_patience_ns(context)};
 	struct call meet = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN,
 	                    .count = 1 + (measures ? context->rails.count : 0), .in = least, .out = least};
 	const uint64_t *rates = least + 1;

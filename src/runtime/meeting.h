@@ -12,6 +12,9 @@
  */
 ESP_CHECKED enum esp_status meeting_hold(struct context *context, struct failure *failure);
 
+/* How long a call of it may take: of a context that grows out of another one, until the deadline of joining. Never 0. */
+uint64_t meeting_patience_ns(const struct context *context);
+
 /*
  * Has it failed because another rank has died, or has shrunk or failed the world already? That one may have done so when the meeting was
  * over for it and for others, for whom joining has ended well; so it has here too, and the first call on the world tells.

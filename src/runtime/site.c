@@ -327,7 +327,7 @@ uint64_t site_ask(struct context *context, char **out_text)
 static enum esp_status hand_out(struct context *context, char *text, uint64_t length, struct failure *failure)
 {
 	struct call call = {.collective = PLAN_BROADCAST, .type = ESP_BYTES, .count = length, .in = text, .out = text};
-	struct work_options options = {.deadline_ns = (int64_t)(context->conf.join_seconds * NS_PER_S)};
+	struct work_options options = {.deadline_ns = (int64_t)meeting_patience_ns(context)};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
 	return status == ESP_OK ? group_run(context->world, &call, &options, failure) : status;
