@@ -221,6 +221,15 @@ static enum esp_status read_invitation(const struct door *door, uint64_t deadlin
 	return ESP_OK;
 }
 
+/* A leader has the key, and takes those alone who join through it. That ends, and what listens there next may be a door. */
+static enum esp_status no_door(const struct hello *leader, const uint8_t own_job[HELLO_JOB_BYTES], struct error *err)
+{
+	bool is_own = memcmp(own_job, leader->job, HELLO_JOB_BYTES) == 0;
+
+	return error_set(err, ESP_ELINK, "no door is there, but rank %u of %s, whose ranks are joining", leader->from,
+	                 is_own ? "this job" : "another job");
+}
+
 /* What was found at a door, or at one of its addresses. */
 struct finding {
 	bool is_ours;    /* somebody has answered, and is of our job */
@@ -244,6 +253,8 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
 		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
 		status = prove(fd, &handshake, until, err);
+		if (status == ESP_EMISMATCH && handshake.verdict == HELLO_OTHER_PURPOSE)
+			status = no_door(&handshake.peer, dialer.hello.job, err);
 		is_unfit = status == ESP_OK && judge_is_unfit(&dialer.hello, &handshake.peer);
 		found->is_ours = status == ESP_OK && memcmp(dialer.hello.job, handshake.peer.job, sizeof(dialer.hello.job)) == 0;
 		handshake_fini(&handshake);

@@ -39,7 +39,8 @@ struct door {
  * Waits until config->deadline_ns. config->launch.job, config->key and the host of config->card are set; rank, size, leader and epoch
  * of config->launch are written. A door that answers, and has another job, version or settings (both ends name both), is not asked
  * again: ESP_EMISMATCH if all do, at once; or in the end, if no other one has had us wait. ESP_ETIMEOUT otherwise; with another key too, as
- * nobody answers then. One that accepts and says nothing costs some seconds in each turn.
+ * nobody answers then. Where ranks of a job are joining there is no door, or none yet: it is asked again. One that accepts and says nothing
+ * costs some seconds in each turn.
  */
 ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err);
 

@@ -66,6 +66,7 @@ enum kind {
 	OTHER_JOB,      /* says why not                                  */
 	OTHER_SETTINGS, /* the same                                      */
 	OTHER_KEY,      /* goes away when it sees the proof              */
+	JOINING,        /* the leader of a job whose ranks join there    */
 	LEAVES,         /* as ours at first, and is nobody's from then on */
 	GARBAGE,        /* speaks something else                         */
 	SILENT,         /* is connected to, and says nothing             */
@@ -127,7 +128,7 @@ static bool prove(int fd, const struct server *server)
 	config_init(&config, server->kind == OTHER_JOB ? "another" : "ours", 0);
 	config.card.settings[0] ^= server->kind == OTHER_SETTINGS;
 	config.key[0] ^= server->kind == OTHER_KEY;
-	join_listener(&config, 1u << HELLO_DOOR, 0, &listener);
+	join_listener(&config, 1u << (server->kind == JOINING ? HELLO_STORE : HELLO_DOOR), 0, &listener);
 	handshake_init(&handshake, HANDSHAKE_LISTENER, &listener);
 	do {
 		struct error unused;
@@ -164,7 +165,7 @@ static void serve(struct server *server, int fd)
 	if (server->kind == GARBAGE) {
 		CHECK(send(fd, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL) == 28);
 	} else if (!prove(fd, server)) {
-		CHECK(server->kind == OTHER_KEY);
+		CHECK(server->kind == OTHER_KEY || server->kind == JOINING);
 	} else if (server->kind == OURS) {
 		server->is_kept_alive = is_kept_alive(fd);
 		say(fd, CONTROL_INVITE, "127.0.0.1:1");
@@ -255,11 +256,12 @@ static void test_others_first(void)
 		{OTHER_JOB, OTHER_SETTINGS, OTHER_KEY, OURS},
 		{LEAVES, OTHER_JOB, GARBAGE, OURS},
 		{SILENT, GARBAGE, OTHER_JOB, OURS},
+		{JOINING, OTHER_JOB, JOINING, OURS},
 	};
 	struct server servers[DOORS];
 	struct error err;
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		error_clear(&err);
 		CHECK_MSG(visit(kinds[i], DOORS, LONG, servers, &err) == ESP_OK, "%s", err.text);
 		CHECK(servers[DOORS - 1].is_kept_alive);
@@ -290,6 +292,17 @@ static void test_in_the_end(void)
 	CHECK_MSG(strstr(err.text, "nor does any other of ESP_DOOR: another job") && servers[0].guests > 1 && servers[1].guests == 1, "%s", err.text);
 	CHECK(visit(left, 2, 1, servers, &err) == ESP_ETIMEOUT);
 	CHECK_MSG(strstr(err.text, "nobody has let this process in"), "%s", err.text);
+}
+
+/* It may be over soon, and then there may be a door: it is asked again. */
+static void test_joining(void)
+{
+	static const enum kind alone[] = {JOINING};
+	struct server servers[DOORS];
+	struct error err;
+
+	CHECK(visit(alone, 1, 1, servers, &err) == ESP_ETIMEOUT);
+	CHECK_MSG(strstr(err.text, "no door is there, but rank 0 of this job") && servers[0].guests > 1, "%s", err.text);
 }
 
 /* ---- names ---- */
@@ -355,6 +368,7 @@ int main(void)
 	test_others_first();
 	test_others_alone();
 	test_in_the_end();
+	test_joining();
 	test_two_addresses();
 	test_slow_name();
 	return 0;

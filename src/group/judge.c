@@ -81,7 +81,7 @@ static enum esp_status explain_newcomer(enum hello_verdict verdict, const struct
 	if (verdict == HELLO_OTHER_VERSION)
 		return error_set(err, status, "the newcomer speaks version %u of the protocol, rank %u at the door version %u: install the same release on all "
 		                 "hosts", newcomer->version, l, listener->version);
-	return error_set(err, status, "rank %u lets nobody in at its door", l);
+	return error_set(err, status, "a newcomer looks for a door, and rank %u takes only ranks that join", l);
 }
 
 enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,
