@@ -7,6 +7,7 @@
 #include "group/agreement.h"
 
 #define PAST_KEPT 64u /* verdicts about groups that were freed */
+#define WAYS 32u      /* in which groups that are after the same channel part */
 
 /* A message whose pieces are coming. */
 struct inbox {
@@ -75,6 +76,19 @@ static void undo(struct shrink *shrink)
 	shrink->prepared = NULL;
 }
 
+/*
+ * Where to look for another channel than one that is taken. Another group of these ranks may be shrunk at the same time, led by another rank,
+ * and have taken it, and its leader be refused the same one here: if both went to the next one they would meet there again, and so on.
+ * Groups that have a rank in common have different channels, so they go different ways, sooner or later.
+ */
+static uint32_t beyond(const struct group *group, uint32_t taken)
+{
+	uint32_t mixed = (group->channel * 2654435761u ^ taken) * 2246822519u;
+
+	mixed = (mixed ^ mixed >> 15) * 3266489917u;
+	return taken < UINT16_MAX ? taken + GROUP_CHANNELS * (1 + (mixed >> 16) % WAYS) : 0;
+}
+
 static bool prepare(void *argument, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
 {
 	struct shrink *shrink = argument;
@@ -93,7 +107,7 @@ static bool prepare(void *argument, const struct verdict_terms *terms, const uin
 		is_open = group_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
 	free(ranks);
 	if (!is_open)
-		*out_channel = group_propose_channel(context, terms->channel < UINT16_MAX ? terms->channel + GROUP_CHANNELS : 0);
+		*out_channel = group_propose_channel(context, beyond(group, terms->channel));
 	return is_open;
 }
 

@@ -3,6 +3,7 @@
  *
  * What happens when ranks are not there is survive_test.c's matter; here ranks are threads, and sanitizers see all of it.
  */
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,39 @@ struct leaving {
 };
 
 /* Those who are left, of a group that this one has freed. */
+static void *shrink_in_thread(void *argument)
+{
+	struct esp_group **group = argument, *left = NULL;
+
+	OK(esp_group_shrink(*group, NULL, &left));
+	OK(esp_group_free(*group));
+	*group = left;
+	return NULL;
+}
+
+/*
+ * Two groups of the same ranks, in threads of their own, each led by another rank: both leaders propose the same channel for the new group, and
+ * each refuses the other's. They shall not do so for ever.
+ */
+static void two_at_once(struct job_rank *rank)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		struct esp_group *one, *other;
+		pthread_t thread;
+
+		OK(esp_group_split(rank->world, 0, (int32_t)rank->rank, &one));
+		OK(esp_group_split(rank->world, 0, (int32_t)(rank->size - rank->rank), &other));
+		job_meet(rank);
+		CHECK(pthread_create(&thread, NULL, shrink_in_thread, &one) == 0);
+		(void)shrink_in_thread(&other);
+		CHECK(pthread_join(thread, NULL) == 0);
+		check_sum(one, 1);
+		check_sum(other, 1);
+		OK(esp_group_free(one));
+		OK(esp_group_free(other));
+	}
+}
+
 static void shrink_without(struct esp_group *group, uint32_t who)
 {
 	struct esp_shrink shrink = ESP_SHRINK_INIT;
@@ -201,6 +235,8 @@ int main(void)
 		job_run(6, all[i], some_of_them, NULL);
 		for (unsigned k = 0; k < 20; k++)
 			job_run(5, all[i], at_once, NULL);
+		job_run(2, all[i], two_at_once, NULL);
+		job_run(3, all[i], two_at_once, NULL);
 		for (uint32_t who = 0; who < 3; who++) {
 			struct leaving leaving = {.who = who};
 
