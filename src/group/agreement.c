@@ -360,13 +360,12 @@ static void on_propose(struct agreement *agreement, uint32_t from, const struct 
 	send(agreement, from, &answer);
 }
 
-static void on_refuse(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
+static void on_refuse(struct agreement *agreement, const struct verdict_msg *msg)
 {
 	bool is_about_this = agreement->has_proposed && is_leading(agreement) && msg->terms.ballot == agreement->proposal.ballot;
 
 	if (is_about_this && agreement->best.ballot == 0) {
-		agreement->places[from].report.channel = msg->terms.channel;
-		agreement->proposal.channel = 0;
+		agreement_use_channel(agreement, msg->terms.channel);
 		agreement_propose(agreement);
 	}
 }
@@ -444,7 +443,7 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 			agreement->places[from].has_accepted = true;
 		break;
 	case VERDICT_REFUSE:
-		on_refuse(agreement, from, &msg);
+		on_refuse(agreement, &msg);
 		follow(agreement, from, round_of(msg.terms.ballot), now);
 		break;
 	case VERDICT_LEFT:

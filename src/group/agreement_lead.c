@@ -160,6 +160,14 @@ bool agreement_is_asked(const struct agreement *agreement, uint32_t place)
 	return agreement->places[place].has_joined && is_available(agreement, place);
 }
 
+/* Numbers of channels begin anew behind the last one: what others have said before may be higher, and still be the one that is taken. */
+void agreement_use_channel(struct agreement *agreement, uint32_t channel)
+{
+	for (uint32_t i = 0; i < agreement->config.size; i++)
+		agreement->places[i].report.channel = 0;
+	agreement->proposal.channel = channel;
+}
+
 void agreement_propose(struct agreement *agreement)
 {
 	uint32_t channel, last = agreement->attempt + PROPOSALS;
@@ -179,7 +187,7 @@ void agreement_propose(struct agreement *agreement)
 		channel = agreement->proposal.channel;
 		if (agreement_accept(agreement, &agreement->proposal, agreement->proposal_members, &channel))
 			break;
-		agreement->proposal.channel = channel; /* draw_up() goes on from there */
+		agreement_use_channel(agreement, channel); /* draw_up() goes on from there */
 	} while (agreement->attempt < last); /* if there is no channel for us, the others may find one */
 	agreement->has_proposed = true;
 	for (uint32_t i = 0; i < agreement->config.size; i++) {

@@ -61,6 +61,8 @@ void agreement_settle(struct agreement *agreement, bool is_as_prepared);
 bool agreement_is_candidate(const struct agreement *agreement, uint32_t place, uint64_t now_ns);
 /* Has it to accept what is proposed? */
 bool agreement_is_asked(const struct agreement *agreement, uint32_t place);
+/* The next terms have this channel, whatever was reported before. */
+void agreement_use_channel(struct agreement *agreement, uint32_t channel);
 /* Draws up terms, or takes the latest that were accepted, and asks all. */
 void agreement_propose(struct agreement *agreement);
 /* Goes on as far as it can. */

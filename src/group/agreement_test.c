@@ -272,6 +272,21 @@ static void tells_the_next_leader_who_has_left(void)
 	agreement_fini(&member.agreement);
 }
 
+/* Numbers of channels begin anew behind the last one: what was free for others before is not better than that for being higher. */
+static void proposes_the_channel_that_it_is_told(void)
+{
+	struct member member;
+
+	begin(&member, 0);
+	for (uint32_t i = 1; i < SIZE; i++)
+		hear(&member, i, (struct verdict_msg){.type = VERDICT_JOIN, .terms = {.ballot = ballot(0, 0), .channel = i == 2 ? 65532 : 4}});
+	CHECK(last_to(&member, 4)->type == VERDICT_PROPOSE && last_to(&member, 4)->terms.channel == 65532);
+	hear(&member, 3, (struct verdict_msg){.type = VERDICT_REFUSE, .terms = {.ballot = member.agreement.proposal.ballot, .channel = 8}});
+	CHECK(last_to(&member, 4)->type == VERDICT_PROPOSE);
+	CHECK_U64(last_to(&member, 4)->terms.channel, 8);
+	agreement_fini(&member.agreement);
+}
+
 int main(void)
 {
 	accepts_what_its_leader_proposes();
@@ -283,5 +298,6 @@ int main(void)
 	tells_who_stays_behind();
 	goes_on_without_who_has_left();
 	tells_the_next_leader_who_has_left();
+	proposes_the_channel_that_it_is_told();
 	return 0;
 }
