@@ -38,6 +38,36 @@ static void begin_trial(void)
 	fflush(NULL);
 }
 
+/* Who process number `place` of a trial is; it does not return. */
+typedef void people_fn(uint32_t place, const char *leader, void *argument);
+
+enum { PEOPLE = 6 };
+
+/* Starts the processes of a trial, whose leader is at this host. */
+static void start_trial(const char *host, uint32_t count, people_fn *be, void *argument, pid_t children[PEOPLE])
+{
+	char leader[64];
+
+	snprintf(leader, sizeof(leader), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, job_free_port());
+	begin_trial();
+	for (uint32_t i = 0; i < count; i++) {
+		children[i] = job_fork();
+		if (children[i] == 0)
+			be(i, leader, argument);
+		if (i == 0)
+			board->leader = children[0];
+	}
+}
+
+/* The same, and waits until they have ended well, but for the victim, which was killed. */
+static void run_trial(const char *host, uint32_t count, uint32_t victim, people_fn *be, void *argument)
+{
+	pid_t children[PEOPLE];
+
+	start_trial(host, count, be, argument, children);
+	job_wait(children, count, victim);
+}
+
 /* port: a setting; leader NULL: a newcomer, which may be turned away. */
 static enum esp_status try_init(uint32_t rank, uint32_t size, const char *leader, const char *port, struct esp_context **out)
 {
@@ -181,22 +211,25 @@ static void be_robbed(uint32_t rank, const char *leader, const char *host, uint1
 	end(context);
 }
 
+struct robbery {
+	const char *host;
+	uint16_t first;
+};
+
+static void be_at_robbery(uint32_t place, const char *leader, void *argument)
+{
+	const struct robbery *robbery = argument;
+
+	if (place < 2)
+		be_robbed(place, leader, robbery->host, robbery->first, robbery->first + RANGE - 1);
+	be_newcomer(0, 2, 3);
+}
+
 static void robbed(const char *host)
 {
-	uint16_t first = job_free_ports(RANGE);
-	pid_t children[3];
-	char leader[64];
+	struct robbery robbery = {host, job_free_ports(RANGE)};
 
-	snprintf(leader, sizeof(leader), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 3; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < 2)
-			be_robbed(i, leader, host, first, first + RANGE - 1);
-		if (children[i] == 0)
-			be_newcomer(0, 2, 3);
-	}
-	job_wait(children, 3, JOB_NOBODY);
+	run_trial(host, 3, JOB_NOBODY, be_at_robbery, &robbery);
 }
 
 /* ---- a member that has no port for a second context ---- */
@@ -266,25 +299,27 @@ static void expect_turned_away(uint32_t door_of, uint32_t ranks, const char *why
 	CHECK_MSG((status == ESP_ELINK || status == ESP_EPEER) && strstr(error.text, why), "%s: %s", esp_status_name(status), error.text);
 }
 
+struct shortage {
+	struct range range;
+	uint32_t full;
+};
+
+static void be_short(uint32_t place, const char *leader, void *argument)
+{
+	struct shortage *shortage = argument;
+
+	if (place < 3)
+		be_full(place, shortage->full, leader, &shortage->range);
+	if (shortage->full != 0 || shortage->range.left > 0) /* otherwise there was no place to join at, and nobody was let in */
+		expect_turned_away(2, 3, "are taken on this host");
+	be_newcomer(2, 3, 4);
+}
+
 static void no_port(uint32_t full, uint32_t left)
 {
-	struct range range = {.first = job_free_ports(RANGE), .left = left};
-	pid_t children[4];
-	char leader[64];
+	struct shortage shortage = {.range = {.first = job_free_ports(RANGE), .left = left}, .full = full};
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 4; i++) {
-		children[i] = job_fork();
-		if (children[i] != 0)
-			continue;
-		if (i < 3)
-			be_full(i, full, leader, &range);
-		if (full != 0 || left > 0) /* otherwise there was no place to join at, and nobody was let in */
-			expect_turned_away(2, 3, "are taken on this host");
-		be_newcomer(2, 3, 4);
-	}
-	job_wait(children, 4, JOB_NOBODY);
+	run_trial("127.0.0.1", 4, JOB_NOBODY, be_short, &shortage);
 }
 
 /* ---- a group without the first rank, of which one may listen on one port alone ---- */
@@ -311,21 +346,19 @@ static void be_fixed(uint32_t rank, const char *leader, uint16_t port)
 	end(context);
 }
 
+static void be_at_fixed(uint32_t place, const char *leader, void *port)
+{
+	if (place < 3)
+		be_fixed(place, leader, *(uint16_t *)port);
+	be_newcomer(1, 3, 0); /* it waits until it is killed */
+}
+
 static void fixed_port(void)
 {
 	uint16_t port = job_free_ports(1);
-	pid_t children[4];
-	char leader[64];
+	pid_t children[PEOPLE];
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 4; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < 3)
-			be_fixed(i, leader, port);
-		if (children[i] == 0)
-			be_newcomer(1, 3, 0); /* it waits until it is killed */
-	}
+	start_trial("127.0.0.1", 4, be_at_fixed, &port, children);
 	job_wait(children, 3, JOB_NOBODY);
 	CHECK(kill(children[3], SIGKILL) == 0);
 	job_wait(children + 3, 1, 0);
@@ -356,26 +389,21 @@ static void be_of_two(uint32_t rank, const char *leader, struct range *range)
 	end(context);
 }
 
+static void be_at_two(uint32_t place, const char *leader, void *range)
+{
+	if (place < 4)
+		be_of_two(place, leader, range);
+	if (place == 4)
+		be_newcomer(0, 4, 3);
+	expect_turned_away(2, 4, "are taken on this host");
+	exit(0);
+}
+
 static void two_groups(void)
 {
 	struct range range = {.first = job_free_ports(RANGE)};
-	pid_t children[6];
-	char leader[64];
 
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 6; i++) {
-		children[i] = job_fork();
-		if (children[i] != 0)
-			continue;
-		if (i < 4)
-			be_of_two(i, leader, &range);
-		if (i == 4)
-			be_newcomer(0, 4, 3);
-		expect_turned_away(2, 4, "are taken on this host");
-		exit(0);
-	}
-	job_wait(children, 6, JOB_NOBODY);
+	run_trial("127.0.0.1", 6, JOB_NOBODY, be_at_two, &range);
 }
 
 /* ---- a newcomer dies that has the number of another rank ---- */
@@ -421,21 +449,17 @@ static void be_confused(uint32_t rank, const char *leader)
 	end(context);
 }
 
+static void be_at_death(uint32_t place, const char *leader, void *unused)
+{
+	(void)unused;
+	if (place < 3)
+		be_confused(place, leader);
+	be_mortal();
+}
+
 static void newcomer_dies(void)
 {
-	pid_t children[4];
-	char leader[64];
-
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 4; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < 3)
-			be_confused(i, leader);
-		if (children[i] == 0)
-			be_mortal();
-	}
-	job_wait(children, 4, 3);
+	run_trial("127.0.0.1", 4, 3, be_at_death, NULL);
 }
 
 /* ---- the one that all go to dies ---- */
@@ -486,23 +510,17 @@ static void be_left(uint32_t rank, const char *leader)
 	end(context);
 }
 
+static void be_at_murder(uint32_t place, const char *leader, void *unused)
+{
+	(void)unused;
+	if (place < 3)
+		be_left(place, leader);
+	be_killer();
+}
+
 static void leader_dies(void)
 {
-	pid_t children[4];
-	char leader[64];
-
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	begin_trial();
-	for (uint32_t i = 0; i < 4; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < 3)
-			be_left(i, leader);
-		if (children[i] == 0)
-			be_killer();
-		if (i == 0)
-			board->leader = children[0];
-	}
-	job_wait(children, 4, 0);
+	run_trial("127.0.0.1", 4, 0, be_at_murder, NULL);
 }
 
 int main(void)
