@@ -74,12 +74,13 @@ static enum esp_status reason_of(struct group *group, struct failure *failure)
 
 /*
  * Of the old group, which has failed or fails now, for that reason. ESP_OK: calls up to *out_everywhere have ended well on all who
- * are left.
+ * are left, and of those who are not *out_lost is one, or -1.
  */
 static enum esp_status agree(struct group *group, const struct failure *why, const struct grow_time *time, uint64_t *out_everywhere,
-                             struct failure *failure)
+                             int32_t *out_lost, struct failure *failure)
 {
-	struct shrink_report report = {0};
+	uint32_t first = 0;
+	struct shrink_report report = {.lost = &first, .lost_room = 1};
 	char text[CONTROL_TEXT];
 
 	clip(text, sizeof(text), "%s", why->text);
@@ -87,7 +88,16 @@ static enum esp_status agree(struct group *group, const struct failure *why, con
 		group_fail(group, why->status, why->rank, text, true);
 	enum esp_status status = group_agree(group, (int64_t)grow_time_left(time, GROW_AGREE, clock_now_ns()), &report, failure);
 	*out_everywhere = status == ESP_OK ? report.completed_everywhere : 0;
+	*out_lost = status == ESP_OK && report.lost_count > 0 ? (int32_t)group->ranks[first] : -1;
 	return status;
+}
+
+void grow_end_name_lost(struct failure *failure, int32_t lost)
+{
+	const struct failure before = *failure;
+
+	if (lost >= 0 && before.rank < 0 && before.status == ESP_EABORTED)
+		failure_set(failure, ESP_EPEER, lost, "rank %d is lost: %s", lost, before.text);
 }
 
 static void mark_grown(struct group *group, struct context *grown)
@@ -103,29 +113,35 @@ static enum esp_status settle(struct group *group, struct context *grown, uint64
                              struct failure *failure)
 {
 	uint64_t everywhere;
+	int32_t lost;
 	struct failure why = *failure;
-	enum esp_status status = agree(group, &why, time, &everywhere, failure);
+	enum esp_status status = agree(group, &why, time, &everywhere, &lost, failure);
 
 	if (status == ESP_OK && everywhere >= vote) {
 		mark_grown(group, grown);
 		return ESP_OK;
 	}
-	if (status == ESP_OK)
-		status = reason_of(group, failure);
+	if (status == ESP_OK) {
+		(void)reason_of(group, failure);
+		grow_end_name_lost(failure, lost);
+	}
 	call_off(grown, failure);
-	return status;
+	return failure->status;
 }
 
 /* We are not counted, so nobody is in: those who are counted shall not wait until the caller shrinks the group. */
 static enum esp_status give_up(struct group *group, struct context *grown, const struct grow_time *time, struct failure *failure)
 {
 	uint64_t everywhere;
+	int32_t lost;
 	struct failure unused;
 
 	if (atomic_load(&group->failed) != ESP_OK)
 		(void)reason_of(group, failure);
 	call_off(grown, failure);
-	(void)agree(group, failure, time, &everywhere, &unused); /* if it does not come about, the caller is told when it shrinks */
+	/* If it does not come about, the caller is told when it shrinks. */
+	if (agree(group, failure, time, &everywhere, &lost, &unused) == ESP_OK)
+		grow_end_name_lost(failure, lost);
 	return failure->status;
 }
 

@@ -31,4 +31,10 @@
  */
 ESP_CHECKED enum esp_status grow_end(const struct elder *elder, struct context *grown, const struct grow_time *time, struct failure *failure);
 
+/*
+ * After an agreement: who is lost, by rank in the old job, or -1. A member that hears from another one first that nobody grows hears that, and
+ * not who has died; it is to name the same rank as the others.
+ */
+void grow_end_name_lost(struct failure *failure, int32_t lost);
+
 #endif
