@@ -65,8 +65,10 @@ uint32_t tune_compare(const struct tune_menu *menu, struct tune_wish wish, uint6
 
 /*
  * Which of several groupings of the same nodes to believe: that whose fastest plan for an allreduce of so many bytes
- * is the fastest of all on the network as it was measured. Of groupings that are within a hundredth of each other the one
- * with the fewest groups.
+ * is the fastest of all. Of groupings that are within a hundredth of each other the one with the fewest groups.
+ *
+ * On a network that was measured only those run that are more likely than one group (affinity.h), unless none is; and each on the network as it
+ * explains it (smooth.h), without what is far beyond all others, so that it is not the luck of single pairs that decides.
  *
  * Where latency alone was measured, plans have no cost: what a byte takes is not known, and to take it in proportion to latency makes small
  * groups look cheap, however little tells them apart. The distances decide then: of the groupings that are more likely than one group

@@ -8,6 +8,7 @@
 #include "topo/affinity.h"
 #include "topo/clean.h"
 #include "topo/silhouette.h"
+#include "topo/smooth.h"
 #include "tune/choose.h"
 
 #define CHUNK_BYTES 65536u /* of a call that is compared, unless every node then has less than one */
@@ -49,42 +50,157 @@ static enum esp_status cost_grouping(const struct tune_network *network, const u
 	return status;
 }
 
-/* By what plans cost. */
-static enum esp_status choose_by_cost(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
-                                      uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
+/* ---- what was measured ---- */
+
+/* Groupings of measured distances. */
+struct ballot {
+	const struct tune_network *network;
+	struct matrix logs; /* how many times as far as the nearest, as a logarithm, without what is far beyond all others; none of a topology */
+	double least;       /* the nearest */
+	struct affinity affinity;
+	struct grouping *list;
+	uint32_t count;
+};
+
+/* A distance of 0 counts as the shortest other one. */
+static enum esp_status take_distances(struct ballot *ballot, struct error *err)
 {
-	uint32_t nodes = network->nodes, best_groups = 0;
-	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
-	double best = 0;
+	const struct tune_network *network = ballot->network;
+	const double *at = network->seconds_per_byte ? network->seconds_per_byte : network->latency;
+	const struct matrix measured = {.size = network->nodes, .at = (double *)(uintptr_t)at};
+	struct matrix *logs = &ballot->logs;
+	double least = INFINITY;
+	enum esp_status status = matrix_copy(logs, &measured, err);
+
+	if (status != ESP_OK)
+		return status;
+	for (size_t i = 0; i < (size_t)logs->size * logs->size; i++)
+		least = logs->at[i] > 0 ? fmin(least, logs->at[i]) : least;
+	for (size_t i = 0; i < (size_t)logs->size * logs->size; i++)
+		logs->at[i] = logs->at[i] > 0 ? log(logs->at[i] / least) : logs->at[i]; /* 0 and NAN stay */
+	ballot->least = least;
+	return clean_fence(logs, NULL, err);
+}
+
+static enum esp_status ballot_init(struct ballot *ballot, const struct tune_network *network, const uint32_t *const *groupings, uint32_t count,
+                                   struct error *err)
+{
+	*ballot = (struct ballot){.network = network, .list = calloc(count > 0 ? count : 1, sizeof(*ballot->list)), .count = count};
+	if (!ballot->list)
+		return error_set(err, ESP_ENOMEM, "no memory for %u groupings", count);
+	enum esp_status status = network->topology ? ESP_OK : take_distances(ballot, err);
+	if (status == ESP_OK && !network->topology)
+		status = affinity_init(&ballot->affinity, &ballot->logs, false, err);
+	for (uint32_t i = 0; status == ESP_OK && i < count; i++)
+		status = grouping_from(&ballot->list[i], groupings[i], network->nodes, err);
+	return status;
+}
+
+static void ballot_fini(struct ballot *ballot)
+{
+	for (uint32_t i = 0; i < ballot->count && ballot->list; i++)
+		grouping_fini(&ballot->list[i]);
+	free(ballot->list);
+	affinity_fini(&ballot->affinity);
+	matrix_fini(&ballot->logs);
+}
+
+/* More likely than one group, or one group. */
+static enum esp_status is_likely(const struct ballot *ballot, uint32_t index, bool *out, struct error *err)
+{
+	struct affinity_verdict verdict;
+	enum esp_status status = affinity_judge(&ballot->affinity, &ballot->list[index], &verdict, err);
+
+	if (status == ESP_OK)
+		*out = ballot->list[index].count == 1 || verdict.evidence > 0;
+	return status;
+}
+
+/* ---- by what plans cost ---- */
+
+struct race {
+	double best; /* seconds   */
+	uint32_t groups, index;
+	bool has_begun, is_likely;
+};
+
+/* What is likely is ahead of what is not; then time counts. */
+static void race_note(struct race *race, uint32_t index, double seconds, uint32_t groups, bool likely)
+{
+	bool is_faster = seconds * NEAR < race->best || (seconds < race->best * NEAR && groups < race->groups);
+
+	if (race->has_begun && (likely == race->is_likely ? !is_faster : !likely))
+		return;
+	*race = (struct race){.best = seconds, .groups = groups, .index = index, .has_begun = true, .is_likely = likely};
+}
+
+/* On the network as the grouping explains it. */
+static enum esp_status cost_smoothed(const struct ballot *ballot, const struct matrix *seconds_per_byte, uint32_t index, uint64_t bytes,
+                                     const uint32_t *order, double *out_seconds, struct error *err)
+{
+	struct tune_network network = *ballot->network;
+	struct matrix smooth = {0};
+	enum esp_status status = smooth_by_groups(seconds_per_byte, &ballot->list[index], &smooth, err);
+
+	network.seconds_per_byte = smooth.at;
+	if (status == ESP_OK)
+		status = cost_grouping(&network, ballot->list[index].group_of, bytes, order, out_seconds, err);
+	matrix_fini(&smooth);
+	return status;
+}
+
+/* The distances again, without what is far beyond all others. */
+static enum esp_status fenced_seconds(const struct ballot *ballot, struct matrix *out, struct error *err)
+{
+	enum esp_status status = matrix_copy(out, &ballot->logs, err);
+
+	for (uint32_t i = 0; i < ballot->logs.size && status == ESP_OK; i++) {
+		for (uint32_t j = 0; j < i; j++)
+			matrix_set(out, i, j, ballot->least * exp(matrix_get(&ballot->logs, i, j)));
+	}
+	return status;
+}
+
+static enum esp_status run_race(const struct ballot *ballot, const struct matrix *fenced, uint64_t bytes, uint32_t *first, uint32_t *order,
+                                struct race *race, double *out_seconds, struct error *err)
+{
+	bool is_measured = ballot->network->seconds_per_byte && !ballot->network->topology;
 	enum esp_status status = ESP_OK;
 
-	*out_best = 0;
-	if (!order || !first) {
-		free(order);
-		free(first);
-		return error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
-	}
-	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
-		uint32_t groups = 0;
+	for (uint32_t i = 0; status == ESP_OK && i < ballot->count; i++) {
+		const struct grouping *grouping = &ballot->list[i];
+		bool likely = true;
 		double seconds = 0;
 
-		for (uint32_t node = 0; node < nodes; node++)
-			groups = groupings[i][node] >= groups ? groupings[i][node] + 1 : groups;
-		if (groups > nodes) {
-			status = error_set(err, ESP_EINVAL, "grouping %u has %u groups of %u nodes", i, groups, nodes);
-			break;
-		}
-		order_by_groups(groupings[i], nodes, groups, first, order);
-		status = cost_grouping(network, groupings[i], bytes, order, &seconds, err);
+		order_by_groups(grouping->group_of, grouping->nodes, grouping->count, first, order);
+		if (is_measured)
+			status = is_likely(ballot, i, &likely, err);
+		if (status == ESP_OK)
+			status = is_measured ? cost_smoothed(ballot, fenced, i, bytes, order, &seconds, err)
+			                     : cost_grouping(ballot->network, grouping->group_of, bytes, order, &seconds, err);
+		if (status != ESP_OK)
+			return status;
 		if (out_seconds)
 			out_seconds[i] = seconds;
-		bool is_better = i == 0 || seconds * NEAR < best || (seconds < best * NEAR && groups < best_groups);
-		if (status == ESP_OK && is_better) {
-			best = seconds;
-			best_groups = groups;
-			*out_best = i;
-		}
+		race_note(race, i, seconds, grouping->count, likely);
 	}
+	return status;
+}
+
+static enum esp_status choose_by_cost(const struct ballot *ballot, uint64_t bytes, uint32_t *out_best, double *out_seconds, struct error *err)
+{
+	uint32_t nodes = ballot->network->nodes;
+	uint32_t *order = calloc(nodes, sizeof(*order)), *first = calloc((size_t)nodes + 1, sizeof(*first));
+	struct matrix fenced = {0};
+	struct race race = {0};
+	enum esp_status status = order && first ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for %u nodes", nodes);
+
+	if (status == ESP_OK && ballot->logs.size > 0)
+		status = fenced_seconds(ballot, &fenced, err);
+	if (status == ESP_OK)
+		status = run_race(ballot, &fenced, bytes, first, order, &race, out_seconds, err);
+	*out_best = race.index;
+	matrix_fini(&fenced);
 	free(order);
 	free(first);
 	return status;
@@ -92,44 +208,29 @@ static enum esp_status choose_by_cost(const struct tune_network *network, const 
 
 /* ---- without bandwidths ---- */
 
-/* How many times as far as the nearest, as a logarithm, without what is far beyond all others. A latency of 0 counts as the shortest other one. */
-static enum esp_status take_distances(const struct tune_network *network, struct matrix *out, struct error *err)
-{
-	const struct matrix measured = {.size = network->nodes, .at = (double *)(uintptr_t)network->latency};
-	double least = INFINITY;
-	enum esp_status status = matrix_copy(out, &measured, err);
-
-	if (status != ESP_OK)
-		return status;
-	for (size_t i = 0; i < (size_t)out->size * out->size; i++)
-		least = out->at[i] > 0 ? fmin(least, out->at[i]) : least;
-	for (size_t i = 0; i < (size_t)out->size * out->size; i++)
-		out->at[i] = out->at[i] > 0 ? log(out->at[i] / least) : out->at[i]; /* 0 and NAN stay */
-	return clean_fence(out, NULL, err);
-}
-
 /*
  * Of groupings that are more likely than one group, the one whose groups are the most by themselves: near inside, compared with how far the next
  * group is, on average over groups and not over nodes, as a plan waits for its worst group. Evidence alone would say which gap is the widest;
  * where racks stand in rows that is the one between rows, and what is scarce is what leaves a rack.
  */
-static enum esp_status choose_by_distance(const struct affinity *affinity, const struct grouping *groupings, uint32_t count, uint32_t *out_best,
-                                          struct error *err)
+static enum esp_status choose_by_distance(const struct ballot *ballot, uint32_t *out_best, struct error *err)
 {
 	double best = -INFINITY;
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct affinity_verdict verdict;
-		enum esp_status status = affinity_judge(affinity, &groupings[i], &verdict, err);
-		double apart = status == ESP_OK ? silhouette_of_groups(affinity->matrix, &groupings[i]) : 0;
+	*out_best = 0;
+	for (uint32_t i = 0; i < ballot->count; i++) {
+		const struct grouping *grouping = &ballot->list[i];
+		bool likely = false;
+		enum esp_status status = is_likely(ballot, i, &likely, err);
+		double apart = status == ESP_OK ? silhouette_of_groups(&ballot->logs, grouping) : 0;
 
 		if (status == ESP_OK && isnan(apart))
-			status = error_set(err, ESP_ENOMEM, "no memory for %u nodes", affinity->nodes);
+			status = error_set(err, ESP_ENOMEM, "no memory for %u nodes", grouping->nodes);
 		if (status != ESP_OK)
 			return status;
-		if (groupings[i].count > 1 && verdict.evidence <= 0)
-			apart = -1 - (double)groupings[i].count; /* the fewest groups, if none has more for it */
-		if (apart > best + ALIKE || (apart > best - ALIKE && groupings[i].count < groupings[*out_best].count)) {
+		if (!likely)
+			apart = -1 - (double)grouping->count; /* the fewest groups, if none has more for it */
+		if (apart > best + ALIKE || (apart > best - ALIKE && grouping->count < ballot->list[*out_best].count)) {
 			best = apart;
 			*out_best = i;
 		}
@@ -137,39 +238,17 @@ static enum esp_status choose_by_distance(const struct affinity *affinity, const
 	return ESP_OK;
 }
 
-static enum esp_status choose_by_latency(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count, uint32_t *out_best,
-                                         struct error *err)
-{
-	struct grouping *list = calloc(count > 0 ? count : 1, sizeof(*list));
-	struct affinity affinity = {0};
-	struct matrix distances = {0};
-
-	if (!list)
-		return error_set(err, ESP_ENOMEM, "no memory for %u groupings", count);
-	enum esp_status status = take_distances(network, &distances, err);
-	if (status == ESP_OK)
-		status = affinity_init(&affinity, &distances, false, err);
-	for (uint32_t i = 0; status == ESP_OK && i < count; i++)
-		status = grouping_from(&list[i], groupings[i], network->nodes, err);
-	if (status == ESP_OK)
-		status = choose_by_distance(&affinity, list, count, out_best, err);
-	for (uint32_t i = 0; i < count; i++)
-		grouping_fini(&list[i]);
-	free(list);
-	affinity_fini(&affinity);
-	matrix_fini(&distances);
-	return status;
-}
-
 enum esp_status tune_choose_grouping(const struct tune_network *network, const uint32_t *const *groupings, uint32_t count, uint64_t bytes,
                                      uint32_t *out_best, double *out_seconds, struct error *err)
 {
 	bool by_latency = !network->topology && !network->seconds_per_byte;
-	enum esp_status status = by_latency && !out_seconds ? ESP_OK : choose_by_cost(network, groupings, count, bytes, out_best, out_seconds, err);
+	struct ballot ballot;
+	enum esp_status status = ballot_init(&ballot, network, groupings, count, err);
 
-	if (status == ESP_OK && by_latency) {
-		*out_best = 0;
-		status = choose_by_latency(network, groupings, count, out_best, err);
-	}
+	if (status == ESP_OK && (!by_latency || out_seconds))
+		status = choose_by_cost(&ballot, bytes, out_best, out_seconds, err);
+	if (status == ESP_OK && by_latency)
+		status = choose_by_distance(&ballot, out_best, err);
+	ballot_fini(&ballot);
 	return status;
 }

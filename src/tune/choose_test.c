@@ -244,6 +244,63 @@ static void groupings_by_latency(struct rng *rng)
 	}
 }
 
+#define SPLITS 30u
+
+/* Halves of racks, as chance has them. */
+static void split_racks(struct rng *rng, const uint32_t *place, uint32_t *out)
+{
+	uint32_t taken[MANY / 6] = {0}, left[MANY / 6];
+
+	for (uint32_t rack = 0; rack < MANY / 6; rack++)
+		left[rack] = 6;
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t rack = place[i] / 6;
+		bool is_first = rng_below(rng, left[rack]--) < 3 - taken[rack];
+
+		taken[rack] += is_first;
+		out[i] = 2 * rack + is_first;
+	}
+}
+
+/*
+ * Bandwidths: four racks of six, three times as far beyond, with noise, and one pair in fifty is wrong. Among many ways to halve the racks there is one whose wrong pairs are all between its groups,
+ * where few bytes go: the racks are to be chosen all the same, and one group where there are none.
+ */
+static void groupings_by_bandwidth(struct rng *rng)
+{
+	for (int round = 0; round < 40; round++) {
+		double bytes[MANY * MANY];
+		uint32_t place[MANY] = {0}, candidates[SPLITS + 2][MANY], best;
+		const uint32_t *list[SPLITS + 2];
+		struct error err;
+		struct tune_network network = {.nodes = MANY, .seconds_per_byte = bytes};
+		bool is_flat = round % 4 == 3;
+
+		for (uint32_t i = 0; i < MANY; i++) { /* any order */
+			uint32_t other = (uint32_t)rng_below(rng, i + 1);
+
+			place[i] = place[other];
+			place[other] = i;
+		}
+		for (uint32_t i = 0; i < MANY; i++) {
+			for (uint32_t k = 0; k <= i; k++) {
+				double far = is_flat || place[i] / 6 == place[k] / 6 ? 1 : 3;
+				double wrong = rng_below(rng, 50) == 0 ? 3 : 1;
+
+				bytes[MANY * i + k] = bytes[MANY * k + i] = i == k ? 0 : far * wrong * (0.7 + 0.6 * rng_unit(rng)) * 1e-9;
+			}
+			candidates[0][i] = place[i] / 6;
+			candidates[1][i] = 0;
+		}
+		for (uint32_t i = 0; i < SPLITS; i++)
+			split_racks(rng, place, candidates[i + 2]);
+		for (uint32_t i = 0; i < SPLITS + 2; i++)
+			list[i] = candidates[i];
+		CHECK(tune_choose_grouping(&network, list, SPLITS + 2, 100 << 20, &best, NULL, &err) == ESP_OK);
+		CHECK_MSG(best == (is_flat ? 1 : 0), "%u in round %d", best, round);
+	}
+}
+
 int main(void)
 {
 	struct rng rng;
@@ -256,5 +313,6 @@ int main(void)
 	collectives();
 	groupings(&rng);
 	groupings_by_latency(&rng);
+	groupings_by_bandwidth(&rng);
 	return 0;
 }
