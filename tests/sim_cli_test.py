@@ -212,6 +212,20 @@ def test_many_workers():
     assert result["link_bytes"]["rack_out"] == 2 * 31 * size, result
 
 
+def test_grain():
+    """Rates that are computed now and then: less to compute, nearly the same time, the same bytes."""
+    words = ["sim", "plan", "--planner", "two-level", "--nodes", 64, "--racks", 8, "--bytes", "16M", "--chunks", 128, "--oversubscribe", 4]
+    exact, coarse = document(*words), document(*words, "--grain", "100us")
+    assert exact["network"]["grain_s"] == 0 and coarse["network"]["grain_s"] == 0.0001, coarse
+    assert exact["link_bytes"] == coarse["link_bytes"] and exact["seconds"] != coarse["seconds"], (exact, coarse)
+    assert math.isclose(exact["seconds"], coarse["seconds"], rel_tol=0.05), (exact, coarse)
+    assert document(*words, "--grain", 0) == exact and document(*words, "--grain", 100) == coarse
+    words = ["sim", "run", "--collective", "allreduce", "--workers", 16, "--racks", 4, "--bytes", "4M", "--mechanism", "two-level"]
+    assert document(*words, "--grain", "50us")["network"]["grain_s"] == 0.00005
+    refused(*words, "--grain", "soon", says="--grain is a time such as 100us")
+    refused(*words, "--grain", "50us", "--network", "fifo", says="--grain is for --network fluid")
+
+
 def test_collective():
     all_of_them = document("sim", "run", "--collective", "allreduce", "--bytes", "16M", "--workers", 8, "--racks", 2)
     by_name = {r["mechanism"]: r for r in all_of_them["results"]}

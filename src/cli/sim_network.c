@@ -16,7 +16,7 @@ static const char *const places[] = {"contiguous", "interleaved", NULL};
 size_t sim_network_options(struct sim_network *network, struct cli_option *options)
 {
 	*network = (struct sim_network){
-		.gbps = 10, .oversubscribe = 1, .nics = 1, .credits = 16, .active_chunks = 64, .delay = "0", .uplink_delay = "0",
+		.gbps = 10, .oversubscribe = 1, .nics = 1, .credits = 16, .active_chunks = 64, .delay = "0", .uplink_delay = "0", .grain = "0",
 	};
 	const struct cli_option all[] = {
 		{"topology", 'T', CLI_STRING, &network->file, "FILE", "hosts, switches and links, as docs/sim.md describes; in place of the next six"},
@@ -34,6 +34,8 @@ size_t sim_network_options(struct sim_network *network, struct cli_option *optio
 		{"place", 0, CLI_CHOICE, &network->place, "HOW", "how workers fill the racks (default contiguous)", .choices = places},
 		{"network", 0, CLI_CHOICE, &network->model, "MODEL",
 		 "fluid: flows share links fairly; fifo: links carry a message at a time (default fluid)", .choices = models},
+		{"grain", 0, CLI_STRING, &network->grain, "TIME",
+		 "fluid: flows keep their rates so long while few of them come or go, such as 100us (default 0: never)"},
 		{"order", 0, CLI_CHOICE, &network->order, "ORDER",
 		 "of a host's messages: shared by connections, as they get ready, or block, peer by peer (default shared; fifo: ready)",
 		 .choices = orders},
@@ -92,6 +94,10 @@ int sim_network_take(struct sim_network *network, const char *command)
 	if (!units_parse_delay(network->delay, &spec->delay_ns) ||
 	    !units_parse_delay(network->uplink_delay, &spec->uplink_delay_ns))
 		return cli_usage_error("%s: a delay is a time such as 5us, up to an hour; a number alone counts microseconds", command);
+	if (!units_parse_delay(network->grain, &network->grain_ns))
+		return cli_usage_error("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", command);
+	if (network->grain_ns && network->model != NETWORK_FLUID)
+		return cli_usage_error("%s: --grain is for --network fluid: links that carry one message at a time have no rates to compute", command);
 	if (network->mtu && network->mtu < 576)
 		return cli_usage_error("%s: --mtu is 576 to 65535, or 0 for no headers", command);
 	if (network->file && made_network(network))
@@ -149,7 +155,7 @@ enum esp_status sim_network_run(const struct sim_network *network, const struct 
 	if (status == ESP_OK)
 		status = once_run(plan, &(struct once_config){
 			.topology = topology, .place = place, .model = (enum network_model)network->model,
-			.cut_through_sums = network->cut_through, .mtu = (uint32_t)network->mtu,
+			.cut_through_sums = network->cut_through, .grain = 1e-9 * (double)network->grain_ns, .mtu = (uint32_t)network->mtu,
 			.order = order_of[network->order], .credits = (uint32_t)network->credits,
 			.active_chunks = (uint32_t)network->active_chunks, .user = user, .message = message}, out, err);
 	topology_close(made);
@@ -172,6 +178,7 @@ void sim_network_json(const struct sim_network *network, struct json *json)
 		json_put_double(json, "uplink_delay_s", (double)network->spec.uplink_delay_ns * 1e-9);
 		json_put_u64(json, "nics", network->nics);
 	}
+	json_put_double(json, "grain_s", 1e-9 * (double)network->grain_ns);
 	json_put_bool(json, "cut_through", network->cut_through);
 	json_put_u64(json, "mtu", network->mtu);
 	json_put_u64(json, "credits", network->credits);

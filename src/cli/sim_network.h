@@ -16,11 +16,11 @@
 #include "cli/options.h"
 #include "sim/once.h"
 
-#define SIM_NETWORK_OPTIONS 16u
+#define SIM_NETWORK_OPTIONS 17u
 
 struct sim_network {
 	/* as it was typed */
-	const char *file, *delay, *uplink_delay;
+	const char *file, *delay, *uplink_delay, *grain;
 	double gbps, server_gbps, oversubscribe;
 	uint64_t nics, mtu, credits, active_chunks;
 	int model, order, place;
@@ -29,6 +29,7 @@ struct sim_network {
 	/* as it was taken */
 	struct topology *topology; /* of the file; NULL: made for each plan */
 	struct topology_spec spec;
+	uint64_t grain_ns; /* 0: rates are exact */
 };
 
 /* Sets the defaults and fills the first options of the table; returns how many. */
