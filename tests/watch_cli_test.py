@@ -3,7 +3,8 @@
 
 watch_cli_test.py ESPALIER PROGRAM
 
-Nothing here sleeps to wait: a rank is asked again until it says what is expected, and a job that never does ends the test.
+Nothing here sleeps to wait: a rank is asked again until it says what is expected, and a job that never does ends the test. Where a limit has
+to pass it is short, and on a machine that is too busy for that the job is made again with a longer one.
 """
 import contextlib
 import json
@@ -23,7 +24,8 @@ OK, NO, USAGE = 0, 1, 2
 ESPALIER, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 RANKS = 3
-PATIENCE = 30  # seconds, until something is wrong
+PATIENCE = 60  # seconds, until something is wrong
+LIMITS = (1, 5, 20)  # seconds, for what has to be over for a limit to be seen
 
 
 class Job:
@@ -69,11 +71,21 @@ def good(*words):
     return out
 
 
-def ask_until(job, holds):
-    """What status says of this job, as soon as it says what is expected."""
+def within_limits(test):
+    """Makes it with one limit after the other, until one is long enough for this machine."""
+    for seconds in LIMITS[:-1]:
+        try:
+            return test(seconds)
+        except AssertionError as error:
+            print(f"not within {seconds} s: {error}", flush=True)
+    return test(LIMITS[-1])
+
+
+def ask_until(job, holds, is_over=lambda: False):
+    """What status says of this job, as soon as it says what is expected; unless that cannot come any more."""
     last = None
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    while time.monotonic() < until and not is_over():
         last = [found for found in json.loads(good("status", "--json", "--timeout", "500")) if found["job"] == job.name]
         if last and holds(last[0]):
             return last[0]
@@ -94,17 +106,17 @@ def test_status_names_who_hangs():
             call = states[rank]["calls"][0]
             assert call["number"] == 56 and call["operation"] == "allreduce" and "262144 f32" in call["call"], call
         assert job.name in good("status", job.name) and "Not-that-one answers" in good("status", "Not-that-one")
-        assert [found["job"] for found in json.loads(good("status", "--json", job.name))] == [job.name]
+        assert [found["job"] for found in json.loads(good("status", "--json", "--timeout", 10000, job.name))] == [job.name]
         assert json.loads(good("status", "--json", "Not-that-one")) == []
         text = ask_until_text(job, "has not made call 56")
         assert re.search(r"^rank +host +pid +state +call +for +waits for +since$", text, re.MULTILINE), text
         assert re.search(r"^ +0 .* (waits|busy) +#56 allreduce of 262144 f32, sum ", text, re.MULTILINE), text
 
 
-def ask_until_text(job, words):
+def ask_until_text(job, words, *options):
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        text = good("status")
+        text = good("status", *options)
         if job.name in text and words in text:
             return text
     raise AssertionError(text)
@@ -125,7 +137,7 @@ def test_status_of_a_stopped_rank():
         os.kill(pid, signal.SIGSTOP)
         try:
             assert ask_until(job, lambda it: it["silent"] == [2])
-            text = good("status", "-t", "300")
+            text = ask_until_text(job, "does not answer", "-t", "300")
             assert re.search(rf"^ +2 +{re.escape(socket.gethostname())} +{pid} +does not answer ", text, re.MULTILINE), text
             assert ask_until(job, lambda it: it["silent"] == [2])["silent_processes"] == [pid]
         finally:
@@ -179,12 +191,15 @@ def test_status_of_ranks_that_join():
 
 def test_leader_stops_while_all_join():
     """A rank that was heard by rank 0, and then hears nothing, says so."""
-    with by_hand(join_seconds=3) as (job, start, _):
-        leader, other = start(0), start(1)
-        ask_until(job, lambda it: "here: 0, 1 on" in it["ranks"][0].get("joins_waits_for", ""))
-        leader.send_signal(signal.SIGSTOP)
-        _, err = other.communicate(timeout=PATIENCE)
-        assert other.returncode == NO and "has not said who is missing: is it stopped?" in err, err
+    def within(seconds):
+        with by_hand(join_seconds=seconds) as (job, start, _):
+            leader, other = start(0), start(1)
+            ask_until(job, lambda it: "here: 0, 1 on" in it["ranks"][0].get("joins_waits_for", ""), lambda: leader.poll() is not None)
+            leader.send_signal(signal.SIGSTOP)
+            _, err = other.communicate(timeout=PATIENCE)
+            assert other.returncode == NO and "has not said who is missing: is it stopped?" in err, err
+
+    within_limits(within)
 
 
 def test_status_can_be_switched_off():
@@ -212,14 +227,18 @@ def diagnosed(what, kind, rank=1, deadline_seconds=PATIENCE, **settings):
 
 
 def test_diagnose_hang():
-    found, sentence, files, err = diagnosed("hang", "absent", deadline_seconds=1)
-    assert len(files) == RANKS and "had not made call 56 (allreduce of 262144 f32, sum), in which 2 ranks waited" in sentence, sentence
-    assert "its last one, call 55" in sentence and found["verdict"]["number"] == 56, sentence
-    assert "ESP_DUMP_DIR" not in err
+    """The deadline is that of every call: all the others have to keep it, and the last one alone does not."""
+    def within(seconds):
+        found, sentence, files, err = diagnosed("hang", "absent", deadline_seconds=seconds)
+        assert len(files) == RANKS and "had not made call 56 (allreduce of 262144 f32, sum), in which 2 ranks waited" in sentence, sentence
+        assert "its last one, call 55" in sentence and found["verdict"]["number"] == 56, sentence
+        assert "ESP_DUMP_DIR" not in err
+
+    within_limits(within)
 
 
 def test_diagnose_hang_over_sockets():
-    diagnosed("hang", "absent", deadline_seconds=1, transport="tcp")
+    within_limits(lambda seconds: diagnosed("hang", "absent", deadline_seconds=seconds, transport="tcp"))
 
 
 def test_diagnose_death():
@@ -390,7 +409,7 @@ def test_trace_of_other_hosts():
 
 def test_trace_of_the_killed():
     with tempfile.TemporaryDirectory() as folder:
-        Job("die", deadline_seconds=1, trace=f"{folder}/%r.json").end()
+        Job("die", trace=f"{folder}/%r.json").end()
         names = sorted(os.listdir(folder))
         assert "1.json.part" in names, names  # the others have failed, and may have left in good order
         files = [pathlib.Path(folder, name) for name in names]
