@@ -168,10 +168,13 @@ def test_through_a_store():
 
 def test_who_speaks():
     """If one never comes rank 0 says so for all who have; if there is no rank 0, all say it, and one of them what the host is like."""
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = doctors(3, ESP_STORE=f"file:{folder}", ESP_JOIN_SECONDS="2", ESP_SIZE="4")
-        find(json.loads(ranks[0][1])["findings"], "fail", "joining", "1 of 4 ranks have not arrived: 3; here: 0-2 on ")
-        assert ranks[1:] == [(OK, "")] * 2, ranks
+    for seconds in (2, 8, 30):  # on a busy machine others may not have come either
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = doctors(3, ESP_STORE=f"file:{folder}", ESP_JOIN_SECONDS=str(seconds), ESP_SIZE="4")
+        if "1 of 4 ranks have not arrived: 3" in ranks[0][1] and ranks[1:] == [(OK, "")] * 2:
+            break
+    find(json.loads(ranks[0][1])["findings"], "fail", "joining", "1 of 4 ranks have not arrived: 3; here: 0-2 on ")
+    assert ranks[1:] == [(OK, "")] * 2, ranks
     for local in range(2):
         status, out, _ = alone("--json", ESP_RANK="1", ESP_SIZE="4", ESP_LOCAL_RANK=str(local), ESP_LEADER="127.0.0.1:1", ESP_JOIN_SECONDS="1")
         findings = json.loads(out)["findings"]
