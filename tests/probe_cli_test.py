@@ -6,6 +6,7 @@ probe_cli_test.py ESPALIER MAN_PAGE stored|job|lab SURVIVOR
 SURVIVOR is examples/survivor.c.
 Nothing here depends on how fast anything is, but for the lab, where racks have to be found by their latency: that has three tries.
 """
+import contextlib
 import html.parser
 import json
 import math
@@ -412,6 +413,7 @@ status = child.wait()
 sys.exit(status if status >= 0 else 1)
 """
 RANKS = 4
+TRIES = 5  # where one that succeeds proves the point
 
 
 def probe_with_victim(victim, number, delay, folder):
@@ -446,9 +448,17 @@ def check_vanished(found, err, victim):
 
 
 def test_vanishing(folder):
-    """A rank that is killed while it probes, or stopped, is named and left out; the others come to an end. Rank 0 is one like any other."""
+    """
+    A rank that is killed while it probes, or stopped, is named and left out; the others come to an end. Rank 0 is one like any other. It
+    probes for a second: who is to kill it may get no core for so long, and does it once more.
+    """
     for victim, number in ((2, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGSTOP)):
-        check_vanished(*probe_with_victim(victim, number, 0, folder), victim)
+        for _ in range(TRIES):
+            with contextlib.suppress(json.JSONDecodeError):  # rank 0, which was killed when it told
+                found, err = probe_with_victim(victim, number, 0, folder)
+                if found["left_out"]:
+                    break
+        check_vanished(found, err, victim)
 
 
 def test_vanishing_any_time(folder):
@@ -476,9 +486,12 @@ def test_vanishing_at_start(folder):
     for victim, delay in ((2, 0), (0, 0), (3, 1)):
         words = [ESPALIER, "run", "-n", RANKS + 1, "--lose", "3", "--prefix", "none", "--", "unshare", "-u", "sh", "-c", shell, "sh", sys.executable, "-c",
                  VICTIM, victim, int(signal.SIGKILL), delay, folder / "none", SURVIVOR]
-        done = subprocess.run(list(map(str, words)), env={**CLEAN, "ESP_TOPOLOGY": "probe", "ESP_LOG": "warn"}, capture_output=True, text=True,
-                              timeout=PATIENCE, stdin=subprocess.DEVNULL)
-        assert done.returncode == OK, (victim, done.returncode, done.stdout, done.stderr)
+        for _ in range(TRIES):  # it may be killed too late
+            done = subprocess.run(list(map(str, words)), env={**CLEAN, "ESP_TOPOLOGY": "probe", "ESP_LOG": "warn"}, capture_output=True, text=True,
+                                  timeout=PATIENCE, stdin=subprocess.DEVNULL)
+            assert done.returncode == OK, (victim, done.returncode, done.stdout, done.stderr)
+            if "vanished while it was probed" in done.stderr:
+                break
         assert done.stderr.count(f"probing: host host{victim} vanished while it was probed") == 1, (victim, done.stderr)
         left = RANKS + 1 - len({1, 2, victim})  # the program kills ranks 1 and 2 itself, later
         assert f"{left} of {RANKS + 1} ranks are left after 60 steps, and agree" in done.stdout, (victim, done.stdout, done.stderr)
@@ -537,8 +550,8 @@ def test_lab(folder):
         print("there can be no lab here:", up.stderr.strip())
         sys.exit(SKIPPED)
     try:
-        tries = []
-        while not tries or (tries[-1] < 0.999 and len(tries) < 3):
+        tries = []  # a busy machine measures no latencies: of some attempts one has to find them
+        while not tries or (tries[-1] < 0.999 and len(tries) < 10):
             tries.append(find_racks(len(tries), folder))
         assert tries[-1] > 0.999, f"the racks were not found: adjusted mutual information {tries}"
         probe_at_start()
