@@ -566,19 +566,25 @@ def test_interrupts():
     assert status == 128 + signal.SIGKILL and out == b"", (status, out, err)
 
 
+def ignored(number):
+    """What comes of a signal that the ranks do not heed. They have two seconds to say that they got SIGTERM, and on a busy machine some attempts."""
+    for _ in range(5):
+        job = Job("-n", 2, "--grace", 0.01, *sh(STUBBORN))
+        job.lines(2)
+        job.process.send_signal(number)
+        status, out, err = job.wait()
+        assert status == 128 + signal.SIGKILL, (status, out, err)
+        if b"[0] term\n" in out and b"[1] term\n" in out:
+            return out, err
+    raise AssertionError((out, err))
+
+
 def test_signals_that_are_ignored():
     """Whoever stays gets SIGKILL in the end, without anybody asking again."""
-    job = Job("-n", 2, "--grace", 0.01, *sh(STUBBORN))
-    job.lines(2)
-    job.process.send_signal(signal.SIGINT)
-    status, out, err = job.wait()
-    assert status == 128 + signal.SIGKILL and b"[0] term\n" in out and b"[1] term\n" in out, (status, out, err)
+    _, err = ignored(signal.SIGINT)
     assert b"2 ranks still run although told to end: SIGTERM\n" in err and b"told to end: SIGKILL\n" in err, err
-    job = Job("-n", 2, "--grace", 0.01, *sh(STUBBORN))
-    job.lines(2)
-    job.process.send_signal(signal.SIGTERM)
-    status, out, err = job.wait()
-    assert status == 128 + signal.SIGKILL and b"int" not in out and b"[0] term\n" in out, (status, out, err)
+    out, err = ignored(signal.SIGTERM)
+    assert b"int" not in out, (out, err)
     assert b"espalier: run: 2 ranks still run although told to end: SIGKILL\n" in err, err
 
 
