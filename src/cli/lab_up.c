@@ -9,6 +9,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/infile.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cli/lab.h"
 #include "cli/lab_report.h"
@@ -163,9 +165,29 @@ static int report(const struct given *given, const struct lab *lab, const struct
 			status = lab_report_checks(lab, checks);
 	}
 	if (lab_checks_wrong(checks))
-		cli_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy? espalier lab check "
-		         "measures again");
+		cli_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a rate more than it can move? "
+		         "espalier lab check measures again");
 	return status == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
+}
+
+/*
+ * To find each other, hosts ask all: on this machine a frame for each of them, which wait in one queue. What does not fit is dropped, and the host that was asked
+ * for may never hear of it.
+ */
+static void warn_of_backlog(const struct lab_config *config)
+{
+	const char *name = "/proc/sys/net/core/netdev_max_backlog";
+	uint64_t hosts = (uint64_t)config->racks * config->hosts, most = 0;
+	struct infile file = {0};
+	struct error err;
+
+	if (infile_open(&file, name, &err) != ESP_OK)
+		return;
+	size_t length = file.length > 0 && file.text[file.length - 1] == '\n' ? file.length - 1 : file.length;
+	if (number_parse_u64(file.text, length, &most) && hosts > most)
+		cli_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not find each other: sysctl -w "
+		         "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, (unsigned long long)(2 * hosts));
+	infile_close(&file);
 }
 
 static int up(const struct given *given, const struct lab_config *config)
@@ -175,6 +197,7 @@ static int up(const struct given *given, const struct lab_config *config)
 	const struct lab *lab = NULL;
 	struct error err = {0};
 	int signals = open_signals(), exit_status = CLI_EXIT_OK;
+	warn_of_backlog(config);
 	enum esp_status status = keeper_start(&keeper, config, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
