@@ -188,14 +188,6 @@ static bool tell_newcomers(struct context *context, struct word *word)
 	return true;
 }
 
-/* For those at our door to answer. */
-static uint64_t time_to_count(const struct context *context, const struct grow_time *time)
-{
-	uint64_t patience = context_patience_ns(context), left = (uint64_t)grow_time_to_come(time, clock_now_ns());
-
-	return left > 0 && left < patience ? left : patience;
-}
-
 /*
  * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
  * promised to this group, so that another one that grows meanwhile does not count on them, too.
@@ -337,7 +329,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	grow_time_begin(&time, grow->deadline_ns, context_interval_ns(context), clock_now_ns());
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	mine.waiting = count_newcomers(group, grow->most, time_to_count(context, &time));
+	mine.waiting = count_newcomers(group, grow->most, grow_time_to_count(&time, context_patience_ns(context), clock_now_ns()));
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;

@@ -21,6 +21,11 @@ int64_t grow_time_to_come(const struct grow_time *time, uint64_t now_ns)
 	return now_ns < time->end_ns ? (int64_t)(time->end_ns - now_ns) : 1;
 }
 
+uint64_t grow_time_to_count(const struct grow_time *time, uint64_t usual_ns, uint64_t now_ns)
+{
+	return time->whole_ns == 0 ? usual_ns : least(usual_ns, (uint64_t)grow_time_to_come(time, now_ns) / 4);
+}
+
 void grow_time_all_here(struct grow_time *time, uint64_t join_ns, uint64_t now_ns)
 {
 	if (time->whole_ns > 0)

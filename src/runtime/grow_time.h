@@ -30,6 +30,8 @@ enum grow_part {
 void grow_time_begin(struct grow_time *time, int64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns);
 /* How long others may take until they have come, for struct work_options: 0, as long as for any call, if the call has no deadline. */
 int64_t grow_time_to_come(const struct grow_time *time, uint64_t now_ns);
+/* For newcomers at the door to answer: so long, or a part of the deadline, so that one that is stopped does not cost all of it. */
+uint64_t grow_time_to_count(const struct grow_time *time, uint64_t usual_ns, uint64_t now_ns);
 /* All have come. Without a deadline of its own, the call takes so long from now on. */
 void grow_time_all_here(struct grow_time *time, uint64_t join_ns, uint64_t now_ns);
 /* For this part, from now on; never 0. */

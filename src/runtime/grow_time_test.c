@@ -33,6 +33,9 @@ static void check_case(uint64_t whole, uint64_t interval)
 	CHECK(slack <= interval / 5 + 1 && slack <= whole / 8 + 1);
 	CHECK_U64((uint64_t)grow_time_to_come(&time, begun), whole);
 	CHECK_U64((uint64_t)grow_time_to_come(&time, begun + whole), 1);
+	/* A newcomer that is stopped leaves time for the others to come, and to join. */
+	CHECK(grow_time_to_count(&time, interval / 10, begun) <= whole / 4 && grow_time_to_count(&time, interval / 10, begun) <= interval / 10);
+	CHECK_U64(grow_time_to_count(&time, interval / 10, begun + whole), 0);
 	grow_time_all_here(&time, 7 * whole, begun + whole / 8); /* which is the setting's business, and not this call's */
 	CHECK_U64(time.end_ns, begun + whole);
 	for (int first = GROW_JOIN; first <= GROW_AGREE; first++)
@@ -75,6 +78,7 @@ static void test_no_deadline(void)
 
 	grow_time_begin(&time, 0, 10 * NS_PER_S, begun);
 	CHECK_U64((uint64_t)grow_time_to_come(&time, late), 0);
+	CHECK_U64(grow_time_to_count(&time, NS_PER_S, late), NS_PER_S);
 	grow_time_all_here(&time, 60 * NS_PER_S, late);
 	CHECK_U64(take_all(&time, late, GROW_JOIN), late + 60 * NS_PER_S);
 }
