@@ -34,7 +34,7 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 {
 	uint64_t least[1 + RAILS_MOST] = {~own_says};
 	bool measures = context->rails.count > 1 && context->conf.rail_weights[0] == '\0';
-	struct work_options options = {.deadline_ns = (int64_t)meeting_patience_ns(context)};
+	struct work_options options = {0};
 	struct call meet = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN,
 	                    .count = 1 + (measures ? context->rails.count : 0), .in = least, .out = least};
 	const uint64_t *rates = least + 1;
@@ -43,6 +43,7 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 		gauge_measure(context);
 		memcpy(least + 1, context->gauge.rates, context->rails.count * sizeof(*least));
 	}
+	options.deadline_ns = (int64_t)meeting_patience_ns(context); /* of what measuring has left */
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 	if (status == ESP_OK)
 		status = group_run(context->world, &meet, &options, failure);
