@@ -10,6 +10,8 @@
 #define MARK '\x1e'
 #define PIECE 4000u /* bytes on a line, each as two digits: far below RUN_LINE_MAX */
 
+#define BAR_MOST 79u /* bytes: one that is longer does not stay on its line */
+
 static const char digits[] = "0123456789abcdef";
 
 /* ---- the rank's end ---- */
@@ -54,6 +56,12 @@ static void drop(struct home_part *part)
 	*part = (struct home_part){0};
 }
 
+static void drop_all(struct home *home)
+{
+	for (int i = 0; i < HOME_FILES; i++)
+		drop(&home->parts[i]);
+}
+
 static void clear_bar(struct home *home)
 {
 	if (home->has_bar)
@@ -64,8 +72,12 @@ static void clear_bar(struct home *home)
 void home_close(struct home *home)
 {
 	clear_bar(home);
-	for (int i = 0; i < HOME_FILES; i++)
-		drop(&home->parts[i]);
+	drop_all(home);
+}
+
+void home_begin(struct home *home)
+{
+	drop_all(home);
 }
 
 static void draw_bar(struct home *home, const char *line, size_t length)
@@ -73,8 +85,10 @@ static void draw_bar(struct home *home, const char *line, size_t length)
 	if (home->terminal < 0)
 		return;
 	clear_bar(home);
+	if (length > BAR_MOST)
+		return;
 	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)line[i] < ' ') /* from another host, and to a terminal */
+		if (line[i] < ' ' || line[i] > '~') /* from another host, and to a terminal */
 			return;
 	home->has_bar = length > 0;
 	if (home->has_bar)
@@ -89,6 +103,11 @@ static int digit_of(char character)
 
 static void add_piece(struct home_part *part, const char *text, size_t length)
 {
+	part->taken += length / 2;
+	if (part->taken > HOME_FILE_MOST) {
+		drop(part);
+		return;
+	}
 	for (size_t i = 0; part->file && i + 1 < length; i += 2) {
 		int high = digit_of(text[i]), low = digit_of(text[i + 1]);
 		if (high < 0 || low < 0) {
@@ -157,13 +176,22 @@ static int write_part(const struct home_part *part, const char *path)
 	return outfile_commit(&file, &err) == ESP_OK ? CLI_EXIT_OK : cli_fail("probe: %s", err.text);
 }
 
-int home_write(struct home *home)
+static int write_one(const struct home_part *part, const char *path, bool is_missed)
+{
+	if (part->is_whole)
+		return write_part(part, path);
+	if (path && is_missed)
+		return cli_fail("probe: %s is not written: it has not come from the hosts; do they have this release?", path);
+	return CLI_EXIT_OK;
+}
+
+int home_write(struct home *home, bool is_all)
 {
 	int status = CLI_EXIT_OK;
 
 	clear_bar(home);
 	for (int i = 0; i < HOME_FILES; i++)
-		if (home->parts[i].is_whole && write_part(&home->parts[i], home->paths[i]) != CLI_EXIT_OK)
+		if (write_one(&home->parts[i], home->paths[i], is_all) != CLI_EXIT_OK)
 			status = CLI_EXIT_NO;
 	return status;
 }

@@ -28,9 +28,12 @@ void home_send_progress(const char *line, FILE *to); /* "": there is no more to 
 
 /* ---- the end that has started it ---- */
 
+#define HOME_FILE_MOST (1u << 30) /* bytes: more than any file has, and no more than there is memory for */
+
 struct home_part {
 	char *text;
 	size_t length;
+	size_t taken; /* bytes that have come so far */
 	FILE *file; /* NULL: closed, or it has not begun */
 	bool is_whole;
 };
@@ -45,10 +48,13 @@ struct home {
 void home_open(struct home *home, const struct probe_options *options, int terminal);
 void home_close(struct home *home);
 
+/* The ranks are started, once more perhaps: what others have sent before them does not count. */
+void home_begin(struct home *home);
+
 /* A line of a rank, head and then tail. True: it was meant for us. */
 bool home_take(struct home *home, const char *head, size_t head_length, const char *tail, size_t tail_length);
 
-/* Writes what has come. The exit status. */
-int home_write(struct home *home);
+/* Writes what has come. The exit status. is_all: the ranks say that all is well, so that what has not come is missed. */
+int home_write(struct home *home, bool is_all);
 
 #endif

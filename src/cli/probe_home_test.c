@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -65,18 +66,68 @@ static void test_nonsense(void)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		home_open(&home, &options, -1);
 		CHECK(feed(&home, texts[i], strlen(texts[i])) == 0);
-		CHECK(home_write(&home) == 0); /* nothing has come whole, so nothing is written */
+		CHECK(home_write(&home, false) == 0); /* nothing has come whole, so nothing is written */
+		CHECK(home_write(&home, true) == 1);  /* and if all is well, that is not */
 		home_close(&home);
 	}
 	home_open(&home, &options, -1);
 	CHECK(feed(&home, "\x1e\n", 2) == 1);
-	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home_write(&home) == 1);
+	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home_write(&home, true) == 1);
 	home_close(&home);
+}
+
+/* What a try has sent that is not the last one is not written. */
+static void test_two_tries(void)
+{
+	const struct probe_options options = {.out = "/nonexistent/topology"};
+	struct home home;
+
+	home_open(&home, &options, -1);
+	home_begin(&home);
+	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home.parts[HOME_TOPOLOGY].is_whole);
+	home_begin(&home);
+	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && home_write(&home, false) == 0);
+	home_close(&home);
+}
+
+/* Who sends without end is not listened to. */
+static void test_too_much(void)
+{
+	const struct probe_options options = {.out = "/nonexistent/topology"};
+	struct home home;
+
+	home_open(&home, &options, -1);
+	CHECK(feed(&home, "\x1e" "B1\n", 4) == 0);
+	home.parts[HOME_TOPOLOGY].taken = HOME_FILE_MOST;
+	CHECK(feed(&home, "\x1e" "F161\n\x1e" "F162\n\x1e" "E1\n", 16) == 0);
+	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && !home.parts[HOME_TOPOLOGY].text);
+	home_close(&home);
+}
+
+/* A bar is what a terminal has a line for, and nothing that it obeys. */
+static void test_bar(void)
+{
+	static const char *const bad[] = {"\x1e" "P\033[2J\n", "\x1e" "P\x9b" "2J\n", "\x1e" "P\x7f\n",
+		"\x1e" "P12345678901234567890123456789012345678901234567890123456789012345678901234567890\n"};
+	const struct probe_options options = {0};
+	FILE *terminal = tmpfile();
+	struct home home;
+
+	CHECK(terminal != NULL);
+	home_open(&home, &options, fileno(terminal));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(feed(&home, bad[i], strlen(bad[i])) == 0 && !home.has_bar && lseek(fileno(terminal), 0, SEEK_END) == 0);
+	CHECK(feed(&home, "\x1e" "P[##..] 50 %\n", 14) == 0 && home.has_bar);
+	home_close(&home);
+	fclose(terminal);
 }
 
 int main(void)
 {
 	test_round_trip();
 	test_nonsense();
+	test_two_tries();
+	test_too_much();
+	test_bar();
 	return 0;
 }

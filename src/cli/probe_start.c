@@ -247,12 +247,13 @@ static int probe_hosts(struct start *start)
 		if (count_left(start) < (needs_two ? 2 : 1) || count_ranks(start) < 2)
 			return too_few(start);
 		start->tries_again = false;
+		home_begin(&start->home);
 		status = try_once(start);
 		leave_out_blamed(start);
 	} while (start->tries_again);
-	if (home_write(&start->home) != CLI_EXIT_OK)
-		return CLI_EXIT_NO;
-	return start->has_failed || status == PROBE_EXIT_LONELY ? CLI_EXIT_NO : status;
+	if (start->has_failed || status == PROBE_EXIT_LONELY)
+		status = CLI_EXIT_NO;
+	return home_write(&start->home, status == CLI_EXIT_OK) == CLI_EXIT_OK ? status : CLI_EXIT_NO;
 }
 
 static int take_hosts(struct start *start)
