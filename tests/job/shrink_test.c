@@ -131,7 +131,6 @@ struct leaving {
 	sem_t freed;
 };
 
-/* Those who are left, of a group that this one has freed. */
 static void *shrink_in_thread(void *argument)
 {
 	struct esp_group **group = argument, *left = NULL;
@@ -165,6 +164,7 @@ static void two_at_once(struct job_rank *rank)
 	}
 }
 
+/* Those who are left, of a group that this one has freed. */
 static void shrink_without(struct esp_group *group, uint32_t who)
 {
 	struct esp_shrink shrink = ESP_SHRINK_INIT;
