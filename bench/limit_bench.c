@@ -1,14 +1,21 @@
 /*
  * limit_bench.c - what the machine's memory lets an allreduce in place take at the least: milliseconds.
  *
- *     limit_bench [--threads N] [--rounds N]
+ *     limit_bench [--threads N] [--rounds N] [--chunk BYTES]
  *
- * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels: each has a share
- * of the elements, sums a piece that stays in its cache, and stores it to all buffers. There are no copies between
- * ranks, no messages, and nobody waits but at the end. Medians of the rounds are shown, and the fastest.
+ * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in two ways:
+ *
+ *     stored   each thread has a share of the elements, sums a piece that stays in its cache, and stores it to all buffers. There are no copies
+ *              between ranks, no messages, and nobody waits but at the end.
+ *     pulled   as ranks have to that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
+ *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
+ *
+ * Both ways in turn. Medians of the rounds are shown, and the fastest.
  */
 #include <getopt.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +30,16 @@
 #define THREADS 64u
 #define ROUNDS 101u
 
+enum way { STORED, PULLED, WAYS };
+
 struct race {
 	float *buffers[BUFFERS];
 	unsigned count;
 	uint64_t elements;
+	uint64_t chunk; /* elements */
 	unsigned threads;
+	enum way way;
+	atomic_uint met, meetings; /* of the threads, within a round */
 	pthread_barrier_t start, end;
 	bool is_over;
 };
@@ -44,7 +56,8 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-static void sum_piece(const struct race *race, uint64_t first, uint64_t count)
+/* Into the buffers from `begin` to `end`. */
+static void sum_piece(const struct race *race, uint64_t first, uint64_t count, unsigned begin, unsigned end)
 {
 	float sum[PIECE / sizeof(float)];
 	const void *sources[BUFFERS];
@@ -52,8 +65,55 @@ static void sum_piece(const struct race *race, uint64_t first, uint64_t count)
 	for (unsigned i = 0; i < race->count; i++)
 		sources[i] = race->buffers[i] + first;
 	math_fold_many(ESP_F32, ESP_SUM, sum, sources, race->count, count);
-	for (unsigned i = 0; i < race->count; i++)
+	for (unsigned i = begin; i < end; i++)
 		memcpy(race->buffers[i] + first, sum, count * sizeof(float));
+}
+
+static void sum_pieces(const struct race *race, uint64_t first, uint64_t end, unsigned into_begin, unsigned into_end)
+{
+	for (uint64_t at = first; at < end; at += PIECE / sizeof(float))
+		sum_piece(race, at, end - at < PIECE / sizeof(float) ? end - at : PIECE / sizeof(float), into_begin, into_end);
+}
+
+static void store(const struct race *race, unsigned thread)
+{
+	sum_pieces(race, race->elements * thread / race->threads, race->elements * (thread + 1) / race->threads, 0, race->count);
+}
+
+/* Without the kernel: threads are as many as cores, and meet within microseconds. */
+static void meet(struct race *race)
+{
+	unsigned meeting = atomic_load(&race->meetings);
+
+	if (atomic_fetch_add(&race->met, 1) + 1 == race->threads) {
+		atomic_store(&race->met, 0);
+		atomic_store(&race->meetings, meeting + 1);
+	}
+	for (unsigned turns = 0; atomic_load(&race->meetings) == meeting; turns++) {
+		if (turns > 1000)
+			sched_yield();
+	}
+}
+
+static void pull(struct race *race, unsigned thread)
+{
+	uint64_t most = race->chunk * race->count;
+
+	for (uint64_t segment = 0; segment < race->elements; segment += most) {
+		uint64_t here = race->elements - segment < most ? race->elements - segment : most;
+
+		for (unsigned rank = thread; rank < race->count; rank += race->threads)
+			sum_pieces(race, segment + here * rank / race->count, segment + here * (rank + 1) / race->count, rank, rank + 1);
+		meet(race);
+		for (unsigned rank = thread; rank < race->count; rank += race->threads) {
+			for (unsigned i = 1; i < race->count; i++) {
+				unsigned from = (rank + i) % race->count;
+				uint64_t first = segment + here * from / race->count, end = segment + here * (from + 1) / race->count;
+
+				memcpy(race->buffers[rank] + first, race->buffers[from] + first, (end - first) * sizeof(float));
+			}
+		}
+	}
 }
 
 static void *run(void *argument)
@@ -65,10 +125,10 @@ static void *run(void *argument)
 		pthread_barrier_wait(&race->start);
 		if (race->is_over)
 			return NULL;
-		uint64_t first = race->elements * runner->number / race->threads;
-		uint64_t end = race->elements * (runner->number + 1) / race->threads;
-		for (uint64_t at = first; at < end; at += PIECE / sizeof(float))
-			sum_piece(race, at, end - at < PIECE / sizeof(float) ? end - at : PIECE / sizeof(float));
+		if (race->way == STORED)
+			store(race, runner->number);
+		else
+			pull(race, runner->number);
 		pthread_barrier_wait(&race->end);
 	}
 }
@@ -83,25 +143,30 @@ static int by_value(const void *a, const void *b)
 /* Small buffers are summed over and over, as their time would be that of the start. */
 static void measure(struct race *race, unsigned count, uint64_t bytes, unsigned rounds)
 {
-	double times_ms[ROUNDS] = {0};
+	double times_ms[WAYS][ROUNDS] = {0};
 	unsigned batch = bytes < LARGEST / 16 ? 50 : 1;
 
 	race->count = count;
 	race->elements = bytes / sizeof(float);
 	for (unsigned i = 0; i < count; i++)
 		memset(race->buffers[i], 0, bytes); /* sums of zeros stay what they are, and cost the same */
-	for (unsigned round = 0; round < rounds + 1; round++) {
+	for (unsigned round = 0; round < WAYS * (rounds + 1); round++) {
 		uint64_t begin_ns = clock_now_ns();
 
+		race->way = round % WAYS;
 		for (unsigned i = 0; i < batch; i++) {
 			pthread_barrier_wait(&race->start);
 			pthread_barrier_wait(&race->end);
 		}
-		if (round > 0)
-			times_ms[round - 1] = (double)(clock_now_ns() - begin_ns) / batch * 1e-6;
+		if (round >= WAYS)
+			times_ms[race->way][round / WAYS - 1] = (double)(clock_now_ns() - begin_ns) / batch * 1e-6;
 	}
-	qsort(times_ms, rounds, sizeof(*times_ms), by_value);
-	printf("%7u  %8llu MiB  %9.3f  %9.3f\n", count, (unsigned long long)(bytes >> 20), times_ms[rounds / 2], times_ms[0]);
+	printf("%7u  %8llu MiB", count, (unsigned long long)(bytes >> 20));
+	for (unsigned way = 0; way < WAYS; way++) {
+		qsort(times_ms[way], rounds, sizeof(double), by_value);
+		printf("  %9.3f  %9.3f", times_ms[way][rounds / 2], times_ms[way][0]);
+	}
+	printf("\n");
 }
 
 static void open_race(struct race *race, struct runner *runners)
@@ -136,9 +201,9 @@ static void close_race(struct race *race, struct runner *runners)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
+		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	static const uint64_t sizes[] = {UINT64_C(1) << 20, UINT64_C(16) << 20, LARGEST};
-	struct race race = {.threads = 2};
+	struct race race = {.threads = 2, .chunk = (256u << 10) / sizeof(float)};
 	struct runner runners[THREADS];
 	unsigned rounds = 21;
 
@@ -147,13 +212,17 @@ int main(int argc, char **argv)
 			race.threads = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'r')
 			rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'c')
+			race.chunk = strtoull(optarg, NULL, 10) / sizeof(float);
 		else
 			return 2;
 	}
+	if (race.chunk < 1 || race.chunk > LARGEST)
+		die("--chunk takes 4 bytes to some MiB");
 	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
 		die("--threads takes 1 to 64, --rounds 1 to 101");
 	open_race(&race, runners);
-	printf("%7s  %12s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "median", "fastest", race.threads);
+	printf("%7s  %12s  %9s  %9s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "stored", "fastest", "pulled", "fastest", race.threads);
 	for (unsigned count = BUFFERS; count >= 2; count /= 2) {
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			measure(&race, count, sizes[i], rounds);
