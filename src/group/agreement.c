@@ -248,6 +248,8 @@ static void notice_absence(struct agreement *agreement, uint64_t now)
 {
 	if (now <= agreement->turned_ns + agreement->config.interval_ns / 4)
 		return;
+	if (now >= agreement->turned_ns + agreement->config.interval_ns - agreement->config.interval_ns / 4)
+		agreement->config.was_accused = true; /* perhaps: as presence.c has it */
 	for (uint32_t i = 0; i < agreement->config.size; i++)
 		agreement_heard(agreement, i, now);
 	agreement->turned_ns = now;

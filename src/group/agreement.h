@@ -50,7 +50,7 @@ struct agreement_config {
 	uint32_t self, size;
 	uint64_t interval_ns;
 	bool quorum;
-	bool was_accused; /* earlier, and others may have gone on without us: all alone, we do not */
+	bool was_accused; /* earlier, or away for long, and others may have gone on without us: all alone, we do not */
 	const struct agreement_events *events;
 	void *context;
 };

@@ -276,6 +276,13 @@ void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now)
 
 /* ---- events ---- */
 
+/* Of one that stands still as long as this, others may have heard nothing for too long, have given it up, and be gone: there may be nobody left to say so. */
+void presence_note_absence(struct presence *presence, uint64_t now)
+{
+	if (presence->has_begun && now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
+		presence->was_accused = true;
+}
+
 void presence_begin(struct presence *presence, uint64_t now)
 {
 	presence->has_begun = true;
@@ -298,6 +305,7 @@ void presence_closed(struct presence *presence, uint32_t rank, const char *how, 
 {
 	struct member *member = &presence->all[rank];
 
+	presence_note_absence(presence, now);
 	member->is_next = member->is_before = member->lingers = false;
 	set_fate(presence, rank, FATE_DEAD, presence->self, how, now);
 }
@@ -434,6 +442,7 @@ uint64_t presence_turn(struct presence *presence, uint64_t now)
 		return UINT64_MAX;
 	if (now < presence->due_ns)
 		return presence->due_ns;
+	presence_note_absence(presence, now);
 	/* It was due at most an eighth after the last time: anything beyond that is our own absence. */
 	if (now > presence->turned_ns + 2 * beat_ns(presence))
 		forgive_all(presence, now);

@@ -88,13 +88,15 @@ struct presence {
 	bool has_begun;
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
 	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
-	bool was_accused;   /* at any time, pardoned or not: those who said so may have gone on without us       */
+	bool was_accused;   /* at any time, pardoned or not, or away for so long: others may have gone on without us */
 };
 
 ESP_CHECKED enum esp_status presence_init(struct presence *presence, uint32_t self, uint32_t size, uint64_t interval_ns,
                                          uint64_t now_ns, const struct presence_events *events, void *context);
 void presence_fini(struct presence *presence);
 
+/* Before was_accused is looked at elsewhere than in an event: have we just been away for so long? */
+void presence_note_absence(struct presence *presence, uint64_t now_ns);
 /* The control connections stand, the job begins: neighbours are dialled and beaten from now on. */
 void presence_begin(struct presence *presence, uint64_t now_ns);
 /* A control connection to a rank stands. There may have been one before, of which nothing was lost. */

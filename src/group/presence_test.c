@@ -266,6 +266,47 @@ static bool goes_on_alone(bool was_accused)
 	return goes_on;
 }
 
+/* Stopped in the middle of an agreement, and back when the others have ended: their closed connections are all that it finds. */
+static bool goes_on_alone_after(uint64_t away_ns)
+{
+	static const struct agreement_events agreement_events = {send_bytes, prepare, accuse};
+	struct agreement_config config = {.self = 1, .size = 3, .interval_ns = NS_PER_S, .events = &agreement_events};
+	struct agreement agreement;
+
+	CHECK(agreement_init(&agreement, &config) == ESP_OK);
+	agreement_start(&agreement, 0, 0, 4, 2);
+	agreement_turn(&agreement, 3);
+	agreement_gone(&agreement, 0, 3 + away_ns);
+	agreement_gone(&agreement, 2, 4 + away_ns);
+	for (uint64_t now = 5 + away_ns; !agreement.is_decided; now += NS_PER_S / 8)
+		agreement_turn(&agreement, now);
+	bool goes_on = agreement.goes_on;
+	agreement_fini(&agreement);
+	return goes_on;
+}
+
+/* The same of one that was stopped before: it knows when it looks at the clock, or at the first connection that was closed. */
+static void knows_that_it_was_away(void)
+{
+	for (int first = 0; first < 2; first++) {
+		struct presence presence;
+		struct owner owner = {0};
+
+		CHECK(presence_init(&presence, 0, 3, NS_PER_S, 1, &events, &owner) == ESP_OK);
+		presence_begin(&presence, 1);
+		for (uint64_t now = 1; now < NS_PER_S; now += NS_PER_S / 2) {
+			presence_turn(&presence, now);
+			CHECK(!presence.was_accused);
+		}
+		if (first == 0)
+			presence_closed(&presence, 1, "its connection was closed", 3 * NS_PER_S);
+		else
+			presence_turn(&presence, 3 * NS_PER_S);
+		CHECK(presence.was_accused && !presence.is_outcast);
+		presence_fini(&presence);
+	}
+}
+
 /* Words that fit: nobody is said to have died whose end was not seen. */
 static void says_what_is_known(void)
 {
@@ -289,5 +330,7 @@ int main(void)
 	does_not_count_own_delay();
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));
+	knows_that_it_was_away();
+	CHECK(goes_on_alone_after(NS_PER_S / 2) && !goes_on_alone_after(NS_PER_S));
 	return 0;
 }

@@ -164,6 +164,15 @@ static void tell_news(struct shrink *shrink)
 	}
 }
 
+/* Whoever was away, before or since it began, may have been given up, also if nobody is left to say so. */
+static void note_absence(struct shrink *shrink, uint64_t now)
+{
+	struct presence *presence = &shrink->group->context->presence;
+
+	presence_note_absence(presence, now);
+	shrink->agreement.config.was_accused |= presence->was_accused;
+}
+
 /* With what is known so far. NULL: no memory. */
 static struct shrink *begin(struct group *group)
 {
@@ -174,7 +183,6 @@ static struct shrink *begin(struct group *group)
 		.size = group->size,
 		.interval_ns = context_interval_ns(context),
 		.quorum = context->conf.quorum,
-		.was_accused = context->presence.was_accused,
 		.events = &events,
 		.context = shrink,
 	};
@@ -279,6 +287,7 @@ uint64_t shrink_turn(struct context *context, uint64_t now)
 	if (context->shrinking == 0)
 		return next;
 	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
+		note_absence(group->shrink, now);
 		if (has_news)
 			tell_news(group->shrink);
 		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = group_look_for_verdict(group, now);
@@ -415,6 +424,7 @@ static void start(void *argument, void *errand)
 	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
 
 	if (shrink) {
+		note_absence(shrink, clock_now_ns());
 		agreement_start(&shrink->agreement, start->everywhere, start->somewhere, start->channel, clock_now_ns());
 		notice_verdict(shrink);
 	}
