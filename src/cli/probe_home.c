@@ -103,12 +103,14 @@ static int digit_of(char character)
 
 static void add_piece(struct home_part *part, const char *text, size_t length)
 {
+	if (!part->file) /* it has not begun, or is over */
+		return;
 	part->taken += length / 2;
 	if (part->taken > HOME_FILE_MOST) {
 		drop(part);
 		return;
 	}
-	for (size_t i = 0; part->file && i + 1 < length; i += 2) {
+	for (size_t i = 0; i + 1 < length; i += 2) {
 		int high = digit_of(text[i]), low = digit_of(text[i + 1]);
 		if (high < 0 || low < 0) {
 			drop(part);
