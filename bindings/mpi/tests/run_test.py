@@ -70,9 +70,13 @@ class Shim(unittest.TestCase):
             self.assertIn("4 bytes", done.stdout)
 
     def test_a_rank_that_dies_is_named(self):
-        done = mpirun(3, LOOP, "1048576", "100000", "1")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stdout, r"espalier: MPI_Allreduce: .*rank 1\b", done.stdout)
+        """Unless mpirun, which ends all as soon as it knows of the death, is faster than they are; not every time."""
+        for _ in range(20):
+            done = mpirun(3, LOOP, "1048576", "100000", "1")
+            self.assertNotEqual(done.returncode, 0)
+            if re.search(r"espalier: MPI_Allreduce: .*rank 1\b", done.stdout):
+                return
+        self.fail(done.stdout)
 
 
 if __name__ == "__main__":
