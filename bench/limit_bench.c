@@ -7,7 +7,7 @@
  *
  *     stored   each thread has a share of the elements, sums a piece that stays in its cache, and stores it to all buffers. There are no copies
  *              between ranks, no messages, and nobody waits but at the end.
- *     pulled   as ranks have to that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
+ *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
  *
  * Both ways in turn. Medians of the rounds are shown, and the fastest.

@@ -203,6 +203,18 @@ static void groupings(struct rng *rng)
 
 #define MANY 24u
 
+/* The numbers below MANY in any order. */
+static void shuffle(struct rng *rng, uint32_t place[MANY])
+{
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t other = (uint32_t)rng_below(rng, i + 1);
+
+		place[i] = i;
+		place[i] = place[other];
+		place[other] = i;
+	}
+}
+
 /*
  * Latency alone: 24 nodes in two rows of three racks of four, 10 inside of a rack, 14 in a row, 30 beyond. Racks, not rows, whose gap is the
  * widest, and not halves of racks, which would be near each other in the most pairs; the finest is not the best. Without any structure: as few groups as there are to choose from.
@@ -211,18 +223,13 @@ static void groupings_by_latency(struct rng *rng)
 {
 	for (int round = 0; round < 20; round++) {
 		double latency[MANY * MANY], seconds[6];
-		uint32_t place[MANY] = {0}, candidates[6][MANY], best, again;
+		uint32_t place[MANY], candidates[6][MANY], best, again;
 		const uint32_t *list[6];
 		struct error err;
 		struct tune_network network = {.nodes = MANY, .latency = latency};
 		bool is_flat = round % 4 == 3;
 
-		for (uint32_t i = 0; i < MANY; i++) { /* any order */
-			uint32_t other = (uint32_t)rng_below(rng, i + 1);
-
-			place[i] = place[other];
-			place[other] = i;
-		}
+		shuffle(rng, place);
 		for (uint32_t i = 0; i < MANY; i++) {
 			for (uint32_t k = 0; k <= i; k++) {
 				double far = is_flat || place[i] / 4 == place[k] / 4 ? 10 : place[i] / 12 == place[k] / 12 ? 14 : 30;
@@ -270,18 +277,13 @@ static void groupings_by_bandwidth(struct rng *rng)
 {
 	for (int round = 0; round < 40; round++) {
 		double bytes[MANY * MANY];
-		uint32_t place[MANY] = {0}, candidates[SPLITS + 2][MANY], best;
+		uint32_t place[MANY], candidates[SPLITS + 2][MANY], best;
 		const uint32_t *list[SPLITS + 2];
 		struct error err;
 		struct tune_network network = {.nodes = MANY, .seconds_per_byte = bytes};
 		bool is_flat = round % 4 == 3;
 
-		for (uint32_t i = 0; i < MANY; i++) { /* any order */
-			uint32_t other = (uint32_t)rng_below(rng, i + 1);
-
-			place[i] = place[other];
-			place[other] = i;
-		}
+		shuffle(rng, place);
 		for (uint32_t i = 0; i < MANY; i++) {
 			for (uint32_t k = 0; k <= i; k++) {
 				double far = is_flat || place[i] / 6 == place[k] / 6 ? 1 : 3;
