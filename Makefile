@@ -114,7 +114,7 @@ bench bench-peers: everything ## allreduce beside Open MPI, MPICH, Gloo and PyTo
 bench-faults: everything ## ranks that are killed and stopped, beside Gloo and Open MPI, and strangers at the ports; QUICK=1: few runs
 	@scripts/bootstrap bench
 	@scripts/bench-faults --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--quick,--phases)
-	@scripts/bench-strangers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--rounds 3 --seconds 2)
+	@scripts/bench-strangers --build $(BUILD) $(if $(filter-out 0 no,$(QUICK)),--rounds 3 --seconds 1)
 
 .PHONY: bench-sim
 bench-sim: everything ## what the simulator predicts beside SimGrid and beside jobs on emulated racks; QUICK=1: fewer rounds

@@ -53,10 +53,11 @@ def await_ports(pids, count, seconds=30):
     raise AssertionError(f"the ranks do not listen on {count} ports after {seconds} s, but on {ports_of(pids())}")
 
 
-def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1, stay=None):
+def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1, stay=None, cores=None):
     words = [stranger, "--ports", ",".join(map(str, ports)), "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed)]
     words += ["--kinds", kinds] if kinds else []
     words += ["--stay", str(stay)] if stay else []
+    words = ["taskset", "-c", cores, *words] if cores else words
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
