@@ -75,19 +75,8 @@ void lap_close(struct exec *exec)
 	exec->lap = (struct lap){0};
 }
 
-/* Of the messages of the row that go the same way between the same nodes, which is this? */
-static uint32_t nth_of(const struct plan_row *row, uint32_t at)
+static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, const struct plan_step *step)
 {
-	uint32_t count = 0, way = 1u << row->steps[at].verb & VERBS_SEND ? VERBS_SEND : VERBS_RECEIVE;
-
-	for (uint32_t i = 0; i < at; i++)
-		count += (1u << row->steps[i].verb & way) && row->steps[i].node == row->steps[at].node;
-	return count;
-}
-
-static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, const struct plan_row *row, uint32_t at)
-{
-	const struct plan_step *step = &row->steps[at];
 	struct lap *lap = &exec->lap;
 	struct peer *peer = peer_get(exec, step->node);
 	bool sends = 1u << step->verb & VERBS_SEND;
@@ -95,10 +84,24 @@ static bool lap_add(struct exec *exec, const struct plan *plan, uint64_t chunk, 
 	if (!peer || (lap->count == lap->capacity && !lap_grow(lap)))
 		return false;
 	uint32_t self = exec->config.node, from = sends ? self : step->node, to = sends ? step->node : self;
-	uint32_t turn = plan_turn(plan, chunk, from, to, nth_of(row, at));
+	uint32_t turn = plan_turn(plan, chunk, from, to, sends ? peer->row_sent++ : peer->row_received++);
 	lap->order[lap->count] = (uint64_t)turn << 32 | lap->count;
 	lap->most = turn > lap->most ? turn : lap->most;
 	lap->messages[lap->count++] = (struct lap_message){.peer = peer, .sends = sends};
+	return true;
+}
+
+static bool lap_add_row(struct exec *exec, const struct plan *plan, uint64_t chunk, const struct plan_row *row)
+{
+	struct lap *lap = &exec->lap;
+	uint32_t first = lap->count;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (1u << row->steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, &row->steps[i]))
+			return false;
+	}
+	for (uint32_t i = first; i < lap->count; i++)
+		lap->messages[i].peer->row_sent = lap->messages[i].peer->row_received = 0;
 	return true;
 }
 
@@ -134,12 +137,9 @@ bool number_lap(struct exec *exec, struct instance *instance, uint64_t chunk)
 	for (; chunk < end && chunk < plan->chunks.chunk_count; chunk = next_chunk(exec, instance, chunk + 1)) {
 		struct plan_row row;
 
-		if (!row_compute(exec, plan, chunk, &row) || (!plan->rows && !lap_keep(lap, &row)))
+		if (!row_compute(exec, plan, chunk, &row) || (!plan->rows && !lap_keep(lap, &row)) ||
+		    !lap_add_row(exec, plan, chunk, &row))
 			return false;
-		for (uint32_t i = 0; i < row.count; i++) {
-			if (1u << row.steps[i].verb & (VERBS_SEND | VERBS_RECEIVE) && !lap_add(exec, plan, chunk, &row, i))
-				return false;
-		}
 	}
 	lap_sort(lap);
 	for (uint32_t i = 0; i < lap->count; i++) {

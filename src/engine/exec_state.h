@@ -138,6 +138,7 @@ struct peer {
 	struct peer *next_listed;
 	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
 	struct early *early; /* by index modulo credits; NULL until needed      */
+	uint32_t row_sent, row_received; /* messages of the row whose lap is being numbered; else 0 */
 	struct op *window[]; /* by index modulo credits                         */
 };
 #define CREDITS_MAX 64u /* bits of consumed */
