@@ -34,6 +34,7 @@ static void check_same(const struct plan *plan, const struct plan *copy)
 	FUZZ_CHECK(plan->planner == copy->planner && plan->in_place == copy->in_place);
 	FUZZ_CHECK(plan->nodes == copy->nodes && plan->workers == copy->workers);
 	FUZZ_CHECK(plan->chunks.collective == copy->chunks.collective && plan->chunks.root == copy->chunks.root);
+	FUZZ_CHECK(plan_lap(plan) == plan_lap(copy) && !plan->turns == !copy->turns);
 	FUZZ_CHECK(plan->group_count == copy->group_count && !plan->group_of == !copy->group_of);
 	FUZZ_CHECK(!plan->group_of || memcmp(plan->group_of, copy->group_of, plan->nodes * sizeof(uint32_t)) == 0);
 	FUZZ_CHECK(plan->chunks.chunk_count == copy->chunks.chunk_count);

@@ -6,6 +6,7 @@ sim_cli_test.py ESPALIER
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,20 @@ def test_plan_closed_forms():
     assert "8 nodes, 8 chunks: 0.0117440512 s; 112 messages, 112M" in good("sim", "plan", "-", text=text)
 
 
+def test_plans_that_were_read():
+    """Laps, turns and what is abreast are in the text: a plan that was read takes as long as the planner's own."""
+    for planner, nodes in (("ring", 32), ("halving-doubling", 32), ("two-level", 32), ("three-level", 32), ("ring-switch", 32), ("flat", 96)):
+        words = ["--nodes", nodes, "--racks", 4, "--bytes", "64M", "--chunks", 128]
+        words += ["--zones", 2] if planner == "three-level" else []
+        made = document("sim", "plan", "--planner", planner, *words, "--oversubscribe", 4)
+        text = good("plan", "make", planner, *words)
+        assert document("sim", "plan", "-", "--oversubscribe", 4, text=text) == made, planner
+    by_chunk = re.sub(r"(?m)^lap .*\n| @[0-9]+", "", good("plan", "make", "ring", *words))
+    slow = document("sim", "plan", "-", "--oversubscribe", 4, text=by_chunk)
+    made = document("sim", "plan", "--planner", "ring", *words, "--oversubscribe", 4)
+    assert slow["messages"] == made["messages"] and slow["seconds"] > 2 * made["seconds"], slow
+
+
 def test_halving_doubling():
     """One message at a time fills the links, with a window for half of the nodes: so many pieces go to one neighbour in the first round."""
     for nodes, credits in ((8, 16), (32, 16), (64, 32)):
@@ -133,6 +148,8 @@ def test_plan_refusals():
     refused("sim", "plan", "-", status=NO, says="line 1", text="nonsense\n")
     text = good("plan", "make", "ring", "--nodes", 4)
     refused("sim", "plan", "-", status=NO, says="updated twice", text=text.replace("; update out", "; update out; update out"))
+    refused("sim", "plan", "-", status=NO, says="what the row waited for before has turn 4", text=text.replace("@5", "@4"))
+    refused("sim", "plan", "-", status=NO, says="line 5: lap 9: the plan has 4 chunks", text=text.replace("lap 4", "lap 9"))
     refused("sim", "plan", "-", "--nodes", 4, says="holds its plan already", text=text)
     refused("sim", "plan", "-", "--gbps", 0, says="--gbps", text=text)
     refused("sim", "plan", "-", "--delay", "5", "--uplink-delay", "5parsec", says="such as 5us", text=text)

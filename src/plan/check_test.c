@@ -19,6 +19,13 @@
 #define FOUR_IN_PLACE \
 	"espalier-plan 1\nplanner custom\ncollective allreduce\nnodes 4\nin-place yes\ninput 8*4\noutput 8*4\n" \
 	"chunk 0: 8 bytes, in+0, out+0, from *, to *\n"
+#define LAP \
+	"espalier-plan 1\nplanner custom\ncollective allreduce\nnodes 3\nlap 2\ninput 16*3\noutput 16*3\n" \
+	"chunk 0: 8 bytes, in+0, out+0, from *, to *\n" LAP_RIGHT "chunk 1: 8 bytes, in+8, out+8, from *, to *\n"
+#define LAP_RIGHT LAP_0 LAP_1 LAP_2
+#define LAP_0 "  0: fetch; send in > 1 @0; recv= out < 2; send out > 1 @3; deliver\n"
+#define LAP_1 "  1: fetch; recv+ tmp0 < 0 in; send tmp0 > 2 @1; recv= out < 0; deliver\n"
+#define LAP_2 "  2: fetch; recv+ out < 1 in; update out; send out > 0 @2; deliver\n"
 #define RIGHT_1 "  1: fetch; recv+ out < 0 in; update out; send out > 0; deliver\n"
 
 /* why is a part of the reason that must be given; NULL: the plan is right. */
@@ -34,6 +41,20 @@ static const struct rule {
 	{TWO "  0: fetch; send in > 1; recv= out < 1; recv= out < 1; deliver\n" RIGHT_1 "end\n", "never sends"},
 	{TWO "  0: fetch; send in > 1; send in > 1; recv= out < 1; deliver\n" RIGHT_1 "end\n", "never receives"},
 	{TWO "  0: fetch; recv= out < 1; send in > 1; deliver\n" RIGHT_1 "end\n", "a deadlock"},
+
+	/* turns, as the text has them; a text in which a node's second message to another comes before its first is none */
+	{LAP LAP_RIGHT "end\n", NULL},
+	{LAP LAP_0 LAP_1 "  2: fetch; recv+ out < 1 in; update out; send out > 0 @1; deliver\nend\n",
+	 "chunk 1, node 2, step 4 (send out > 0): has turn 1, but what the row waited for before has turn 1"},
+	{LAP LAP_0 "  1: fetch; recv+ tmp0 < 0 in; send tmp0 > 2 @0; recv= out < 0; deliver\n" LAP_2 "end\n",
+	 "chunk 1, node 1, step 3 (send tmp0 > 2): has turn 0, but what the row waited for before has turn 0"},
+	{LAP "  0: fetch; send in > 1 @1073741823; recv= out < 2; send out > 1 @1073741823; deliver\n" LAP_1 LAP_2 "end\n",
+	 "has turn 1, but what the row waited for before has turn 1073741823"},
+	{LAP "  0: fetch; send in > 2 @1; recv= out < 2; deliver\n"
+	     "  1: fetch; send in > 2 @0; recv= out < 2; deliver\n"
+	     "  2: fetch; recv+ out < 0 1 in; update out; send out > 0 1 @2; deliver\nend\n",
+	 "chunk 1, node 2, step 2 (recv+ out < 0 1 in): takes a message of turn 0 after one of a later turn"},
+	{LAP "  0: fetch; send in > 1 @0; recv= out < 2; deliver\n" LAP_1 LAP_2 "end\n", "never sends"},
 
 	/* what is delivered */
 	{TWO "  0: fetch; send in > 1; recv= out < 1\n" RIGHT_1 "end\n", "never delivers"},

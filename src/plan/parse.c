@@ -2,7 +2,7 @@
  * parse.c - a plan from text. print.c writes it; docs/plan-text.md has the grammar.
  *
  * One walk over the text: the head (parse_head.c), then chunks, each followed by its rows
- * (parse_row.c).
+ * (parse_row.c, parse_turns.c).
  */
 #include "plan/parse.h"
 
@@ -143,6 +143,11 @@ static bool take_end(struct parser *parser)
 		return false;
 	if (scan_line(scan))
 		return scan_expected(scan, "nothing after 'end'");
+	if (plan_lap(parser->plan) > 1 && parser->plan->lap > parser->piece_count) {
+		scan->line = parser->lap_line;
+		return scan_fail(scan, "lap %u: the plan has %llu chunks", parser->plan->lap,
+		                 (unsigned long long)parser->piece_count);
+	}
 	/* The tables of nodes count like those of rows. And no list is NULL, not even an empty one. */
 	return parse_rows_fit(parser, parser->piece_count ? parser->piece_count : 1) &&
 	       parse_skip_rows(parser, parser->piece_count * parser->plan->nodes) &&
@@ -209,6 +214,8 @@ static bool finish(struct parser *parser)
 	parser->pieces = trim(parser->pieces, parser->piece_count, sizeof(*parser->pieces));
 	plan->steps = trim(plan->steps, plan->step_count, sizeof(*plan->steps));
 	plan->row_at = trim(plan->row_at, parser->row_count, sizeof(*plan->row_at));
+	if (plan->turns)
+		plan->turns = trim(plan->turns, plan->step_count, sizeof(*plan->turns));
 	chunks_init_list(&plan->chunks, &spec, parser->pieces, parser->piece_count);
 	parser->pieces = NULL; /* taken */
 	plan->chunks.declared_in = expand(&parser->input, plan->workers);
@@ -235,5 +242,7 @@ enum esp_status plan_parse(const char *text, size_t length, struct plan **out, s
 	free(parser.output.runs);
 	free(parser.pieces);
 	free(parser.known);
+	free(parser.sent);
+	free(parser.sent_order);
 	return parser.scan.status;
 }

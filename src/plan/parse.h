@@ -1,5 +1,5 @@
 /*
- * parse.h - a plan while it is read: what parse.c, parse_head.c and parse_row.c share. Private to src/plan.
+ * parse.h - a plan while it is read: what parse.c, parse_head.c, parse_row.c and parse_turns.c share. Private to src/plan.
  *
  * Everything here grows with the text and by no more than a small factor: a hostile head
  * ("nodes 16777216") is refused before anything is set aside for it.
@@ -34,7 +34,11 @@ struct parser {
 	uint64_t row_count, row_capacity; /* entries of row_at that are set; the next row's node follows from it */
 	uint64_t *known; /* rows that stand in steps, by their hash; 0: free */
 	uint64_t known_count, known_capacity;
-	uint64_t root_line;
+	struct plan_sent *sent; /* what the row at hand sends, in this order; with laps only */
+	uint64_t *sent_order;   /* to sort it: node << 32 | place in sent */
+	uint64_t sent_count, sent_capacity, order_capacity, turn_capacity;
+	uint64_t turned; /* so many of them have their turns */
+	uint64_t root_line, lap_line;
 };
 
 /* Makes room for one more item of `size` bytes; *items may move. */
@@ -54,6 +58,20 @@ bool parse_head(struct parser *parser);
 
 /* "3: step; step; ..." of the chunk that was begun last. */
 bool parse_row(struct parser *parser);
+
+/*
+ * parse_turns.c: the turns of a row's messages, of a plan with laps; in one without, no row has any. A row begins, sends, and is complete: it
+ * begins at steps[at] then, and its turns are kept beside it.
+ */
+bool parse_turns_init(struct parser *parser);
+void parse_turns_begin(struct parser *parser);
+bool parse_turns_sent(struct parser *parser, uint32_t to);
+bool parse_turn(struct parser *parser); /* "@3", or nothing, behind some that were sent */
+bool parse_turns_end(struct parser *parser, uint32_t node, uint64_t at);
+
+/* Have two rows that stand in steps the same turns? And a number that is likely another if they have not. */
+bool parse_turns_same(const struct plan *plan, uint64_t a, uint64_t b);
+uint64_t parse_turns_hash(const struct plan *plan, uint64_t at);
 
 /* The rows before row `end` that the text leaves out are empty. */
 bool parse_skip_rows(struct parser *parser, uint64_t end);

@@ -208,6 +208,31 @@ static bool take_groups(struct parser *parser)
 	return good;
 }
 
+static bool take_lap(struct parser *parser)
+{
+	uint64_t lap;
+
+	if (!scan_number(&parser->scan, "how many chunks are numbered together", &lap))
+		return false;
+	if (lap == 0 || lap > UINT32_MAX)
+		return scan_fail(&parser->scan, "lap %llu: a lap has 1 to %u chunks", (unsigned long long)lap, UINT32_MAX);
+	parser->plan->lap = (uint32_t)lap;
+	parser->lap_line = parser->scan.line;
+	return parse_turns_init(parser);
+}
+
+static bool take_abreast(struct parser *parser)
+{
+	uint64_t abreast;
+
+	if (!scan_number(&parser->scan, "how many chunks are under way at least", &abreast))
+		return false;
+	if (abreast > UINT32_MAX)
+		return scan_fail(&parser->scan, "abreast %llu: there are at most %u", (unsigned long long)abreast, UINT32_MAX);
+	parser->plan->abreast = (uint32_t)abreast;
+	return true;
+}
+
 static bool take_input(struct parser *parser)
 {
 	return take_list(parser, "the bytes of a node's input", &parser->input, parser->plan->workers);
@@ -225,8 +250,8 @@ static const struct key {
 } keys[] = {
 	{"planner", false, take_planner},   {"collective", true, take_collective}, {"root", false, take_root},
 	{"nodes", true, take_nodes},        {"extra", false, take_extra},          {"switches", false, take_switches},
-	{"in-place", false, take_in_place}, {"groups", false, take_groups},        {"input", true, take_input},
-	{"output", true, take_output},
+	{"in-place", false, take_in_place}, {"groups", false, take_groups},        {"lap", false, take_lap},
+	{"abreast", false, take_abreast},   {"input", true, take_input},           {"output", true, take_output},
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 
@@ -244,7 +269,7 @@ static bool key_in_order(struct parser *parser, size_t next, size_t key)
 {
 	if (key < next)
 		return scan_fail(&parser->scan, "'%s' is repeated or too late: the order is planner, collective, root, nodes, "
-		                 "extra, switches, in-place, groups, input, output", keys[key].word);
+		                 "extra, switches, in-place, groups, lap, abreast, input, output", keys[key].word);
 	for (size_t i = next; i < key; i++) {
 		if (keys[i].required)
 			return scan_fail(&parser->scan, "'%s' is missing before this line", keys[i].word);

@@ -35,9 +35,10 @@ bool parse_first_row(struct parser *parser)
 
 /* ---- equal rows are kept once: a butterfly of a thousand nodes has as many rows, whatever its chunks ---- */
 
-static uint64_t row_hash(const struct plan_step *row)
+static uint64_t row_hash(const struct plan *plan, uint64_t at)
 {
-	uint64_t hash = row->count;
+	const struct plan_step *row = &plan->steps[at];
+	uint64_t hash = row->count ^ parse_turns_hash(plan, at);
 
 	for (uint32_t i = 1; i <= row->count; i++) {
 		uint64_t word;
@@ -53,12 +54,13 @@ static uint64_t row_hash(const struct plan_step *row)
 static uint64_t *known_slot(const struct parser *parser, uint64_t at)
 {
 	const struct plan_step *steps = parser->plan->steps, *row = &steps[at];
-	uint64_t mask = parser->known_capacity - 1, slot = row_hash(row) & mask;
+	uint64_t mask = parser->known_capacity - 1, slot = row_hash(parser->plan, at) & mask;
 
 	for (; parser->known[slot]; slot = (slot + 1) & mask) {
 		const struct plan_step *other = &steps[parser->known[slot]];
 
-		if (other->count == row->count && memcmp(other, row, (row->count + UINT64_C(1)) * sizeof(*row)) == 0)
+		if (other->count == row->count && memcmp(other, row, (row->count + UINT64_C(1)) * sizeof(*row)) == 0 &&
+		    parse_turns_same(parser->plan, parser->known[slot], at))
 			break;
 	}
 	return &parser->known[slot];
@@ -162,7 +164,11 @@ static bool take_send(struct parser *parser, uint32_t self)
 	if (!take_place(parser, &place) || !scan_need_sign(&parser->scan, '>'))
 		return false;
 	do {
-		if (!take_peer(parser, self, &to) || !push(parser, PLAN_SEND, place, to))
+		do {
+			if (!take_peer(parser, self, &to) || !push(parser, PLAN_SEND, place, to) || !parse_turns_sent(parser, to))
+				return false;
+		} while (at_digit(parser));
+		if (!parse_turn(parser))
 			return false;
 	} while (at_digit(parser));
 	return true;
@@ -270,6 +276,7 @@ bool parse_row(struct parser *parser)
 	row = (parser->piece_count - 1) * parser->plan->nodes + node;
 	if (!parse_skip_rows(parser, row + 1) || !push(parser, PLAN_ROW, 0, 0))
 		return false;
+	parse_turns_begin(parser);
 	do {
 		if (!take_step(parser, node))
 			return false;
@@ -281,5 +288,5 @@ bool parse_row(struct parser *parser)
 		return scan_stop(&parser->scan, ESP_ELIMIT, "node %u has more than %u steps in one chunk", node,
 		                 UINT32_MAX / 4);
 	parser->plan->steps[head].count = (uint32_t)count;
-	return keep_once(parser, head, &parser->plan->row_at[row]);
+	return parse_turns_end(parser, node, head) && keep_once(parser, head, &parser->plan->row_at[row]);
 }

@@ -34,6 +34,11 @@ struct plan_spec {
 	uint32_t lap_chunks;      /* ring, halving-doubling: chunks of each owner that are numbered together; 0: 4 */
 };
 
+/* A message of a row that was read, in a plan with laps. */
+struct plan_sent {
+	uint32_t to, turn;
+};
+
 struct plan {
 	const struct planner *planner;
 	struct chunks chunks;
@@ -78,6 +83,11 @@ struct plan {
 	struct plan_step *steps;
 	uint64_t step_count;
 	uint64_t *row_at;
+	/*
+	 * And with laps the turns of what its rows send, where the row stands in steps: first how many there are (in `to`), then each
+	 * of them, by the node it goes to, and as the row sends them. NULL: no laps.
+	 */
+	struct plan_sent *turns;
 };
 
 /*

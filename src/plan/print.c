@@ -12,10 +12,20 @@
 
 #define TOKEN_MAX 32 /* no word or number of the language is longer */
 
+/* What a row has sent to a node so far. */
+struct sent_to {
+	uint64_t row; /* the number of the row; another's counts nothing */
+	uint32_t count;
+};
+
 struct printer {
 	const struct plan *plan;
 	FILE *file; /* borrowed */
 	struct plan_row row;
+	uint64_t row_number; /* from 1, in the order of the text */
+	uint64_t chunk;
+	uint32_t node;
+	struct sent_to *sent_to; /* by node; NULL: no laps, or no plan at hand, so no turns are printed */
 	bool failed; /* a write came back short */
 	size_t used;
 	char buffer[1 << 16];
@@ -106,6 +116,13 @@ static void put_groups(struct printer *printer)
 	put(printer, "\n");
 }
 
+static void put_count(struct printer *printer, const char *key, uint32_t count)
+{
+	put(printer, key);
+	put_number(printer, count);
+	put(printer, "\n");
+}
+
 static void put_head(struct printer *printer)
 {
 	const struct plan *plan = printer->plan;
@@ -131,6 +148,10 @@ static void put_head(struct printer *printer)
 	put(printer, plan->in_place ? "\nin-place yes\n" : "\n");
 	if (plan->group_of)
 		put_groups(printer);
+	if (plan_lap(plan) > 1)
+		put_count(printer, "lap ", plan->lap);
+	if (plan->abreast > 1)
+		put_count(printer, "abreast ", plan->abreast);
 }
 
 /* ---- sizes ---- */
@@ -201,18 +222,44 @@ static void put_terms(struct printer *printer, const struct plan_step *terms, ui
 	}
 }
 
-/* Sends of one place in a row are one word to a reader, however many steps they are. Returns how many. */
+static void put_turn(struct printer *printer, uint32_t turn)
+{
+	put(printer, " @");
+	put_number(printer, turn);
+}
+
+/* The turn of the next message to this node. */
+static uint32_t next_turn(struct printer *printer, uint32_t to)
+{
+	struct sent_to *sent = &printer->sent_to[to];
+
+	if (sent->row != printer->row_number)
+		*sent = (struct sent_to){.row = printer->row_number};
+	return plan_turn(printer->plan, printer->chunk, printer->node, to, sent->count++);
+}
+
+/*
+ * Sends of one place in a row are one word to a reader, however many steps they are. Returns how many. Those of one turn
+ * that follow each other say it once, behind the last.
+ */
 static uint32_t put_sends(struct printer *printer, const struct plan_step *steps, uint32_t count)
 {
-	uint32_t used = 0;
+	uint32_t used = 0, turn = 0;
 
 	put(printer, "send ");
 	put_place(printer, steps->place);
 	put(printer, " >");
 	while (used < count && steps[used].verb == PLAN_SEND && steps[used].place == steps->place) {
+		uint32_t next = printer->sent_to ? next_turn(printer, steps[used].node) : 0;
+
+		if (used > 0 && next != turn)
+			put_turn(printer, turn);
 		put(printer, " ");
 		put_number(printer, steps[used++].node);
+		turn = next;
 	}
+	if (printer->sent_to)
+		put_turn(printer, turn);
 	return used;
 }
 
@@ -312,6 +359,9 @@ static enum esp_status put_row(struct printer *printer, uint32_t node, uint64_t 
 		                 (unsigned long long)chunk);
 	if (row->count == 0)
 		return ESP_OK;
+	printer->row_number++;
+	printer->chunk = chunk;
+	printer->node = node;
 	put(printer, "  ");
 	put_number(printer, node);
 	put(printer, ":");
@@ -378,19 +428,22 @@ static enum esp_status put_plan(struct printer *printer, struct error *err)
 
 enum esp_status plan_print(const struct plan *plan, FILE *file, struct error *err)
 {
-	struct printer *printer = malloc(sizeof(*printer));
+	struct printer *printer = calloc(1, sizeof(*printer));
+	bool has_laps = plan_lap(plan) > 1;
 
-	if (!printer)
+	if (printer && has_laps)
+		printer->sent_to = calloc(plan->nodes, sizeof(*printer->sent_to));
+	if (!printer || (has_laps && !printer->sent_to)) {
+		free(printer);
 		return error_set(err, ESP_ENOMEM, "no memory to print a plan");
+	}
 	printer->plan = plan;
 	printer->file = file;
-	printer->row = (struct plan_row){0};
-	printer->failed = false;
-	printer->used = 0;
 	enum esp_status status = put_plan(printer, err);
 	if (status == ESP_OK && (fflush(file) != 0 || printer->failed))
 		status = error_set(err, ESP_EIO, "cannot write the plan");
 	plan_row_fini(&printer->row);
+	free(printer->sent_to);
 	free(printer);
 	return status;
 }

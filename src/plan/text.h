@@ -13,7 +13,7 @@
  *     end
  *
  * docs/plan-text.md has the grammar. Printing is exact: parsing gives back the same
- * pieces and steps, and printing that gives back the same text.
+ * pieces, steps, laps and turns, and printing that gives back the same text.
  */
 #ifndef PLAN_TEXT_H
 #define PLAN_TEXT_H

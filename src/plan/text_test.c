@@ -74,6 +74,8 @@ static void same_heads(const struct plan *a, const struct plan *b)
 	CHECK_U64(a->workers, b->workers);
 	CHECK_U64(a->nodes, b->nodes);
 	CHECK_U64(a->in_place, b->in_place);
+	CHECK_U64(plan_lap(a), plan_lap(b));
+	CHECK(a->abreast == b->abreast || (a->abreast <= 1 && b->abreast <= 1));
 	CHECK_U64(a->group_count, b->group_count);
 	CHECK(!a->group_of == !b->group_of);
 	for (uint32_t i = 0; a->group_of && i < a->nodes; i++)
@@ -81,6 +83,20 @@ static void same_heads(const struct plan *a, const struct plan *b)
 	for (uint32_t i = 0; i < a->workers; i++) {
 		CHECK_U64(chunks_input_bytes(&a->chunks, i), chunks_input_bytes(&b->chunks, i));
 		CHECK_U64(chunks_output_bytes(&a->chunks, i), chunks_output_bytes(&b->chunks, i));
+	}
+}
+
+/* Of the k-th message from each node to each other, for as many as there can be. */
+static void same_turns(const struct plan *a, const struct plan *b, uint64_t chunk, uint32_t node, const struct plan_row *row)
+{
+	for (uint32_t i = 0; i < row->count; i++) {
+		uint32_t nth = 0;
+
+		if (row->steps[i].verb != PLAN_SEND)
+			continue;
+		for (uint32_t before = 0; before < i; before++)
+			nth += row->steps[before].verb == PLAN_SEND && row->steps[before].node == row->steps[i].node;
+		CHECK_U64(plan_turn(a, chunk, node, row->steps[i].node, nth), plan_turn(b, chunk, node, row->steps[i].node, nth));
 	}
 }
 
@@ -101,6 +117,7 @@ static void same_chunks(const struct plan *a, const struct plan *b)
 			CHECK_U64(x.count, y.count);
 			CHECK_U64(x.tmp_count, y.tmp_count);
 			CHECK(x.count == 0 || memcmp(x.steps, y.steps, x.count * sizeof(*x.steps)) == 0);
+			same_turns(a, b, c, node, &x);
 		}
 	}
 	plan_row_fini(&x);
@@ -203,6 +220,47 @@ static void test_all_round_trips(uint64_t seed)
 	}
 }
 
+/* So many chunks that whoever has laps has them; workers in any order, laps of any length. */
+static void test_laps(uint64_t seed, const char *name)
+{
+	const struct planner *planner = plan_planner_find(name);
+	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
+	unsigned laps = 0;
+
+	for (uint32_t workers = 1; workers <= NODES_MAX; workers++) {
+		struct rng rng;
+		struct draw draw = {0};
+		uint32_t order[NODES_MAX];
+		struct plan *plan;
+		struct error err = {0};
+
+		rng_init(&rng, seed * 1000003 + workers);
+		draw_groups(&draw, &rng, workers);
+		draw.spec.chunks = (struct chunks_spec){.workers = workers, .bytes = 8 * (17 + rng_below(&rng, 60)), .chunk_bytes = 8, .align = 8};
+		draw.spec.lap_chunks = (uint32_t)rng_below(&rng, 5);
+		for (uint32_t i = 0; i < workers; i++) {
+			uint32_t other = (uint32_t)rng_below(&rng, i + 1);
+
+			order[i] = order[other];
+			order[other] = i;
+		}
+		draw.spec.order = takes_order ? order : NULL;
+		CHECK_MSG(plan_open(planner, &draw.spec, &plan, &err) == ESP_OK, "%s", err.text);
+		round_trip(plan);
+		laps += plan_lap(plan) > 1;
+		plan_close(plan);
+	}
+	CHECK_MSG(laps >= NODES_MAX - 1, "%s had laps %u times only", name, laps);
+}
+
+static void test_all_laps(uint64_t seed)
+{
+	static const char *const names[] = {"ring", "halving-doubling", "two-level", "three-level", "ring-switch"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		test_laps(seed, names[i]);
+}
+
 /* ---- texts that people wrote ---- */
 
 #define HEAD "espalier-plan 1\ncollective allreduce\nnodes 2\ninput 8*2\noutput 8*2\n"
@@ -210,6 +268,19 @@ static void test_all_round_trips(uint64_t seed)
 #define ROWS "  0: fetch; send in > 1; recv= out < 1; deliver\n  1: fetch; recv+ out < 0 in; update out; send out > 0; deliver\n"
 #define CANON "espalier-plan 1\nplanner custom\ncollective allreduce\nnodes 2\ninput 8*2\noutput 8*2\n" \
 	"chunk 0: 8 bytes, in+0, out+0, from *, to *\n" ROWS "end\n"
+
+#define LAP_HEAD "espalier-plan 1\nplanner custom\ncollective broadcast\nnodes 3\nlap 2\nabreast 5\ninput 16 0*2\noutput 16*3\n"
+#define LAP_REST "  1: recv= out < 0; send out > 2 @4; deliver\n  2: recv= tmp0 < 0; recv= tmp0 < 0; recv= out < 1; deliver\n"
+#define LAP_ROWS "  0: fetch; send in > 1 2 @0 2 @2; copy out < in; deliver\n" LAP_REST
+#define LAP_CHUNK(number, at) "chunk " number ": 8 bytes, in+" at ", out+" at ", from 0, to *\n"
+#define LAP_CANON LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS LAP_CHUNK("1", "8") LAP_ROWS "end\n"
+
+/* The turn stands behind those that it is for, and may stand behind each of them. */
+static const char *const ways_to_write_turns[] = {
+	LAP_CANON,
+	LAP_HEAD LAP_CHUNK("0", "0") "0: fetch; send in > 1 @ 0 2@0 2 @ 02; copy out < in; deliver\n" LAP_REST
+		LAP_CHUNK("1", "8") "0: fetch; send in>1 2@0; send in > 2@2; copy out < in; deliver\n" LAP_REST "end",
+};
 
 static const char *const ways_to_write[] = {
 	CANON,
@@ -222,17 +293,52 @@ static const char *const ways_to_write[] = {
 	CHUNK "0:fetch;send in>1;recv=out<1;deliver#like this\n1 :\tfetch ; recv + out < 0 in ; update out;send out>0;deliver\nend",
 };
 
+static struct plan *same_text(const char *way, const char *canon)
+{
+	struct plan *plan = parse(way, strlen(way));
+	struct text text = print(plan);
+
+	CHECK_STR(text.bytes, canon);
+	(void)check(plan, &text);
+	free(text.bytes);
+	return plan;
+}
+
 static void test_ways_to_write(void)
 {
-	for (size_t i = 0; i < sizeof(ways_to_write) / sizeof(ways_to_write[0]); i++) {
-		struct plan *plan = parse(ways_to_write[i], strlen(ways_to_write[i]));
-		struct text text = print(plan);
+	for (size_t i = 0; i < sizeof(ways_to_write) / sizeof(ways_to_write[0]); i++)
+		plan_close(same_text(ways_to_write[i], CANON));
+	for (size_t i = 0; i < sizeof(ways_to_write_turns) / sizeof(ways_to_write_turns[0]); i++) {
+		struct plan *plan = same_text(ways_to_write_turns[i], LAP_CANON);
 
-		CHECK_STR(text.bytes, CANON);
-		(void)check(plan, &text);
+		CHECK_U64(plan_lap(plan), 2);
+		CHECK_U64(plan->abreast, 5);
+		CHECK_U64(plan_turn(plan, 1, 0, 2, 0), 0);
+		CHECK_U64(plan_turn(plan, 1, 0, 2, 1), 2);
+		CHECK_U64(plan_turn(plan, 1, 1, 2, 0), 4);
+		CHECK_U64(plan_turn(plan, 1, 1, 2, 1), 0); /* it sends one */
+		CHECK_U64(plan->row_at[0], plan->row_at[3]); /* equal rows, with equal turns */
 		plan_close(plan);
-		free(text.bytes);
 	}
+}
+
+/* Rows that differ in their turns alone are two; and a lap of one chunk is none. */
+static void test_rows_by_turn(void)
+{
+	static const char other[] = LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS LAP_CHUNK("1", "8") "  0: fetch; send in > 1 @0 2 2 @1; copy out < in; deliver\n"
+		LAP_REST "end\n";
+	static const char one[] = "espalier-plan 1\ncollective broadcast\nnodes 2\nlap 1\nabreast 0\ninput 8 0\noutput 8*2\n"
+		"chunk 0: 8 bytes, in+0, out+0, from 0, to *\n 0: fetch; send in > 1; copy out < in; deliver\n 1: recv= out < 0; deliver\nend\n";
+	struct plan *plan = same_text(other, other);
+
+	CHECK(plan->row_at[0] != plan->row_at[3] && plan->row_at[1] == plan->row_at[4]);
+	CHECK_U64(plan_turn(plan, 0, 0, 2, 0), 0);
+	CHECK_U64(plan_turn(plan, 1, 0, 2, 0), 1);
+	plan_close(plan);
+	plan = parse(one, strlen(one));
+	CHECK(plan_lap(plan) == 1 && plan->abreast == 0 && !plan->turns);
+	round_trip(plan);
+	plan_close(plan);
 }
 
 static void test_sends_merge(void)
@@ -319,6 +425,24 @@ static const struct refusal {
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ninput 8*2\nend\n", "line 5: 'output' is missing"},
 	{"espalier-plan 1\ncollective reduce\nnodes 2\ninput 8*2\noutput 8*2\ncolour red\n",
 	 "line 6: expected a key of the head, chunk, or end, not 'colour'"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 0\n", "line 4: lap 0: a lap has 1 to 4294967295 chunks"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 4294967296\n", "line 4: lap 4294967296: a lap has 1 to"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap\n", "line 4: expected how many chunks are numbered together"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nlap 2\nlap 2\n", "line 5: 'lap' is repeated or too late"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nabreast 4294967296\n", "line 4: abreast 4294967296: there are at most"},
+	{"espalier-plan 1\ncollective reduce\nnodes 2\nabreast all\n", "line 4: expected how many chunks are under way"},
+	{LAP_HEAD LAP_CHUNK("0", "0") LAP_ROWS "end\n", "line 5: lap 2: the plan has 1 chunks"},
+	{LAP_HEAD "end\n", "line 5: lap 2: the plan has 0 chunks"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1\n", "line 10: expected '@' and a turn: the plan has laps, not the end of the line"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @0 2; fetch\n", "line 10: expected '@' and a turn: the plan has laps, not ';'"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > @0\n", "line 10: expected the number of a node, not '@'"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @\n", "line 10: expected a turn, not the end of the line"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @-1\n", "line 10: expected a turn, not '-1'"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @1 @2\n", "line 10: expected ';' or the end of the line, not '@'"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 1 @1073741824\n", "line 10: turn 1073741824: turns are numbered from 0 to 1073741823"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: send in > 2 @3 1 @0; send tmp0 > 2 @2\n", "line 10: node 0 sends node 2 a message of turn 2 after one of turn 3"},
+	{LAP_HEAD LAP_CHUNK("0", "0") "0: recv= out < 1 @1\n", "line 10: expected ';' or the end of the line, not '@'"},
+	{CHUNK "0: send in > 1 @0\n", "line 7: a message has a turn, but the head has no 'lap' of 2 chunks or more"},
 	{HEAD "0: fetch\n", "line 6: a row stands before the first chunk"},
 	{HEAD "chunk 1: 8 bytes, in+0, out+0, from *, to *\n", "line 6: chunk 1 stands where chunk 0 belongs"},
 	{HEAD "chunk 0 8 bytes\n", "line 6: expected ':', not '8'"},
@@ -392,6 +516,8 @@ static void test_refusals(void)
 	refuse(CHUNK "\0" ROWS "end\n", strlen(CHUNK) + 1 + strlen(ROWS) + 4, ESP_EPARSE, "line 7: expected chunk");
 	for (size_t length = 0; length < strlen(CANON) - 1; length++)
 		refuse(CANON, length, ESP_EPARSE, "line ");
+	for (size_t length = 0; length < strlen(LAP_CANON) - 1; length++)
+		refuse(LAP_CANON, length, ESP_EPARSE, "line ");
 }
 
 /* A few bytes of text may not ask for a table of gigabytes. */
@@ -409,22 +535,25 @@ static void test_limits(void)
 }
 
 /* Mutated texts are either refused with a line, or plans that print and parse again. */
-static void test_mutations(uint64_t seed)
+static void test_mutations(uint64_t seed, const char *canon)
 {
-	static const char bytes[] = "0123456789 ;:<>=+*,#\n\r\tinouttmpsendrecvcopy-\0\xff";
+	static const char bytes[] = "0123456789 ;:<>=+*,@#\n\r\tinouttmpsendrecvcopy-\0\xff";
 	struct rng rng;
-	char text[sizeof(CANON)];
+	char text[sizeof(LAP_CANON)];
+	size_t length = strlen(canon);
 	unsigned good = 0;
+
+	CHECK(length < sizeof(text));
 
 	rng_init(&rng, seed);
 	for (int round = 0; round < 20000; round++) {
 		struct plan *plan;
 		struct error err = {0};
 
-		memcpy(text, CANON, sizeof(CANON));
+		memcpy(text, canon, length);
 		for (uint64_t i = rng_below(&rng, 3); i < 3; i++)
-			text[rng_below(&rng, sizeof(CANON) - 1)] = bytes[rng_below(&rng, sizeof(bytes))];
-		enum esp_status status = plan_parse(text, sizeof(CANON) - 1, &plan, &err);
+			text[rng_below(&rng, length)] = bytes[rng_below(&rng, sizeof(bytes))];
+		enum esp_status status = plan_parse(text, length, &plan, &err);
 		CHECK_MSG(status == ESP_OK || strncmp(err.text, "line ", 5) == 0, "%s", err.text);
 		if (status != ESP_OK)
 			continue;
@@ -432,6 +561,8 @@ static void test_mutations(uint64_t seed)
 		struct plan *copy = parse(once.bytes, once.length);
 		struct text twice = print(copy);
 		CHECK_STR(twice.bytes, once.bytes);
+		struct plan_report report;
+		CHECK(plan_check(plan, NULL, &report, NULL, NULL) == plan_check(copy, NULL, &report, NULL, NULL));
 		plan_close(plan);
 		plan_close(copy);
 		free(once.bytes);
@@ -461,12 +592,16 @@ int main(int argc, char **argv)
 
 	for (uint64_t i = 0; i < 4; i++)
 		test_all_round_trips(seed + i);
+	for (uint64_t i = 0; i < 4; i++)
+		test_all_laps(seed + i);
 	test_ways_to_write();
+	test_rows_by_turn();
 	test_sends_merge();
 	test_extra_groups();
 	test_refusals();
 	test_limits();
-	test_mutations(seed);
+	test_mutations(seed, CANON);
+	test_mutations(seed, LAP_CANON);
 	test_full_disk();
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "plan/check.h"
+#include "plan/text.h"
 
 #define RATE_BITS UINT64_C(8000000000) /* a byte takes a nanosecond */
 #define RATE 1e9
@@ -27,6 +28,7 @@ struct trial {
 	uint32_t active_chunks, credits;
 	uint64_t delay_ns; /* of a host's link */
 	uint64_t rate_bits;
+	bool is_read; /* the plan is printed, and what was read of that is run */
 
 	double time;
 	uint32_t done;
@@ -77,6 +79,22 @@ static void place_nodes(const struct plan *plan, const struct topology *topology
 		                                                       : rack_at[plan->switches > 1 ? i - machines : 0];
 }
 
+/* The plan as it is after it was written and read. */
+static struct plan *through_text(struct plan *plan)
+{
+	char *text;
+	size_t length;
+	struct plan *read;
+	struct error err = {0};
+	FILE *file = open_memstream(&text, &length);
+
+	CHECK(file && plan_print(plan, file, &err) == ESP_OK && fclose(file) == 0);
+	CHECK_MSG(plan_parse(text, length, &read, &err) == ESP_OK, "%s", err.text);
+	plan_close(plan);
+	free(text);
+	return read;
+}
+
 static void run(struct trial *trial)
 {
 	uint32_t place[NODES_MOST], workers = trial->spec.chunks.workers, racks = trial->racks ? trial->racks : 1;
@@ -90,6 +108,8 @@ static void run(struct trial *trial)
 		group_of[i] = i / (workers / racks);
 	trial->spec.group_of = trial->racks ? group_of : NULL;
 	CHECK_MSG(plan_open(plan_planner_find(trial->planner), &trial->spec, &plan, &err) == ESP_OK, "%s", err.text);
+	if (trial->is_read)
+		plan = through_text(plan);
 	CHECK(plan_check(plan, NULL, &trial->report, NULL, &err) == ESP_OK);
 	struct topology_spec spec = {.racks = racks, .hosts = plan->nodes - plan->switches, .delay_ns = trial->delay_ns,
 	                             .rate_bits = trial->rate_bits ? trial->rate_bits : RATE_BITS};
@@ -421,6 +441,30 @@ static void test_waiting(void)
 	agenda_fini(&agenda);
 }
 
+/* A plan that was read sends the same messages at the same times as the planner's own, whoever that is. */
+static void test_read_plans(struct rng *rng, const char *planner)
+{
+	for (unsigned i = 0; i < 12; i++) {
+		uint32_t racks = 1 + (uint32_t)rng_below(rng, 5), workers = racks * (1 + (uint32_t)rng_below(rng, 8));
+		struct trial made = allreduce(planner, workers, 4096 * (1 + rng_below(rng, 120)), 4096);
+
+		if (i % 3 == 0)
+			made.spec.chunks.collective = i % 2 ? PLAN_ALLGATHER : PLAN_REDUCE_SCATTER;
+		made.racks = racks;
+		made.order = i % 2 ? CLUSTER_READY : CLUSTER_SHARED;
+		made.delay_ns = 1000;
+		made.active_chunks = 1 + (uint32_t)rng_below(rng, 16);
+		made.credits = 1 + (uint32_t)rng_below(rng, 16);
+		made.spec.lap_chunks = (uint32_t)rng_below(rng, 6);
+		struct trial read = made;
+		read.is_read = true;
+		run(&made);
+		run(&read);
+		CHECK_MSG(made.time == read.time && made.digest == read.digest && made.stats.messages == read.stats.messages,
+		          "%s of %u workers in %u racks: made %.12g s, read %.12g", planner, workers, racks, made.time, read.time);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -434,5 +478,7 @@ int main(int argc, char **argv)
 	test_closed_forms(&rng);
 	test_bytes(&rng);
 	test_rounds(&rng);
+	for (unsigned i = 0; plan_planner(i); i++)
+		test_read_plans(&rng, planner_name(plan_planner(i)));
 	return 0;
 }

@@ -5,7 +5,7 @@
  *
  * With contents whose sums depend on the order of addition, a call is run twice: under another
  * schedule, with other lanes, credits and chunk activation, and with the masters moved, one by one or
- * by a table of masters that is drawn. All workers have the same bits both times. Where the order of addition is documented, the
+ * by a table of masters that is drawn, now and then from a plan that was written as text and read. All workers have the same bits both times. Where the order of addition is documented, the
  * bits are those of a plain loop in that order.
  */
 #include <errno.h> /* program_invocation_name */
@@ -15,7 +15,9 @@
 #include "cluster.h"
 #include "math/math.h"
 #include "math/reference.h"
+#include "plan/check.h"
 #include "plan/masters.h"
+#include "plan/text.h"
 
 struct trial {
 	const struct planner *planner;
@@ -87,6 +89,25 @@ static void draw_masters(const struct trial *trial, struct rng *rng, struct plan
 	}
 }
 
+/* The plan as it is after it was written and read. */
+static struct plan *through_text(struct plan *plan)
+{
+	char *text;
+	size_t length;
+	struct plan *read;
+	struct plan_report report;
+	struct error err = {0};
+	FILE *file = open_memstream(&text, &length);
+
+	CHECK(file && plan_print(plan, file, &err) == ESP_OK && fclose(file) == 0);
+	CHECK_MSG(plan_parse(text, length, &read, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(plan_check(read, NULL, &report, NULL, &err) == ESP_OK, "%s", err.text);
+	CHECK_U64(plan_lap(read), plan_lap(plan));
+	plan_close(plan);
+	free(text);
+	return read;
+}
+
 static struct cluster_call *run_trial(const struct trial *trial, struct cluster *cluster, uint64_t seed, bool move)
 {
 	struct plan *plan;
@@ -120,6 +141,8 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 	plan_masters_fini(&masters);
 	if (move && !has_table)
 		move_masters(plan, &rng);
+	if (move && rng_chance(&rng, 1, 2))
+		plan = through_text(plan);
 	spec.nodes = plan->nodes; /* with hubs and switches */
 	cluster_open(cluster, &spec);
 	struct cluster_call *call =

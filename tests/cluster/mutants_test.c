@@ -6,14 +6,16 @@
  * Plans are damaged at random: steps dropped, doubled, swapped, sent to others. Those that
  * the checker refuses are counted; those that it passes are run under several schedules with
  * as little as one credit, on links that read memory late. One that hangs or gives a wrong
- * element is a hole in the checker.
+ * element is a hole in the checker. So are the texts of plans with laps, in which laps and turns are drawn anew.
  */
 #include <errno.h> /* program_invocation_name */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "cluster.h"
 #include "plan/check.h"
+#include "plan/text.h"
 
 static uint64_t append_row(struct plan *plan, const struct plan_step *steps, uint32_t count)
 {
@@ -176,16 +178,109 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 	cluster_close(&cluster);
 }
 
+struct tally {
+	uint64_t refused, passed;
+};
+
+static void judge(struct plan *mutant, uint64_t seed, struct tally *tally)
+{
+	struct plan_report report;
+
+	if (plan_check(mutant, NULL, &report, NULL, NULL) != ESP_OK) {
+		tally->refused++;
+		return;
+	}
+	tally->passed++;
+	for (uint64_t schedule = 0; schedule < 6; schedule++)
+		run_mutant(mutant, seed, seed * 6 + schedule);
+}
+
+/* ---- turns ---- */
+
+static struct plan *draw_lap_plan(struct rng *rng)
+{
+	static const char *const names[] = {"ring", "halving-doubling", "two-level", "three-level", "ring-switch"};
+	uint32_t workers = 2 + (uint32_t)rng_below(rng, 5), groups = 1 + (uint32_t)rng_below(rng, workers), group_of[8];
+	struct plan_spec spec = {
+		.chunks = {.workers = workers, .bytes = 4 * (17 + rng_below(rng, 8)), .chunk_bytes = 4, .align = 4},
+		.in_place = rng_chance(rng, 1, 2),
+		.group_of = group_of,
+	};
+	struct plan *plan;
+	struct error err = {0};
+
+	for (uint32_t i = 0; i < workers; i++)
+		group_of[i] = i < groups ? i : (uint32_t)rng_below(rng, groups);
+	CHECK_MSG(plan_open(plan_planner_find(names[rng_below(rng, 5)]), &spec, &plan, &err) == ESP_OK, "%s", err.text);
+	return plan;
+}
+
+/*
+ * Copies a text. Its laps have another length, and of the messages that had one turn some come before others: how far they are apart
+ * decides whether they come before those of other turns, too.
+ */
+static void put_turns_anew(const char *text, FILE *out, struct rng *rng)
+{
+	uint64_t spread = 1 + rng_below(rng, rng_chance(rng, 1, 2) ? 4 : 9);
+
+	while (*text) {
+		const char *next = strpbrk(text, "l@");
+
+		if (next == text && (*text == '@' || strncmp(text, "lap ", 4) == 0)) {
+			char *end;
+			uint64_t turn = strtoull(text + (*text == '@' ? 1 : 4), &end, 10);
+
+			if (*text == '@')
+				fprintf(out, "@%" PRIu64, 4 * turn + rng_below(rng, spread));
+			else
+				fprintf(out, "lap %" PRIu64, 2 + rng_below(rng, 16));
+			text = end;
+			continue;
+		}
+		size_t length = next == text ? 1 : next ? (size_t)(next - text) : strlen(text);
+		fwrite(text, 1, length, out);
+		text += length;
+	}
+}
+
+static void judge_turns(struct rng *rng, uint64_t seed, struct tally *tally)
+{
+	struct plan *made = draw_lap_plan(rng), *mutant = NULL;
+	char *text, *anew;
+	size_t length;
+	struct error err = {0};
+	FILE *file = open_memstream(&text, &length);
+
+	CHECK(file && plan_print(made, file, &err) == ESP_OK && fclose(file) == 0);
+	file = open_memstream(&anew, &length);
+	CHECK(file);
+	put_turns_anew(text, file, rng);
+	CHECK(fclose(file) == 0);
+	if (plan_parse(anew, length, &mutant, &err) == ESP_OK) {
+		CHECK(plan_lap(mutant) > 1);
+		judge(mutant, seed, tally);
+	} else {
+		CHECK_MSG(strstr(err.text, " after one of turn "), "%s", err.text);
+		tally->refused++;
+	}
+	plan_close(mutant);
+	plan_close(made);
+	free(text);
+	free(anew);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t first = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 20000);
-	uint64_t refused = 0, passed = 0;
+	struct tally damaged = {0}, turned = {0};
 
 	for (uint64_t seed = first; seed - first < count; seed++) {
 		struct rng rng;
-		struct plan_report report;
 		unsigned planners = 0;
 
+		rng_init(&rng, ~seed);
+		if (seed % 8 == 0)
+			judge_turns(&rng, seed, &turned);
 		rng_init(&rng, seed);
 		while (plan_planner(planners))
 			planners++;
@@ -199,16 +294,12 @@ int main(int argc, char **argv)
 			continue;
 		for (uint64_t times = 1 + rng_below(&rng, 2); times > 0; times--)
 			mutate(mutant, &rng);
-		if (plan_check(mutant, NULL, &report, NULL, NULL) != ESP_OK) {
-			refused++;
-		} else {
-			passed++;
-			for (uint64_t schedule = 0; schedule < 6; schedule++)
-				run_mutant(mutant, seed, seed * 6 + schedule);
-		}
+		judge(mutant, seed, &damaged);
 		plan_close(mutant);
 	}
-	printf("%" PRIu64 " damaged plans refused, %" PRIu64 " harmless ones run\n", refused, passed);
-	CHECK(count < 1000 || (refused > passed && passed > 0));
+	printf("%" PRIu64 " damaged plans refused, %" PRIu64 " harmless ones run; with other turns %" PRIu64 " refused, %" PRIu64 " run\n",
+	       damaged.refused, damaged.passed, turned.refused, turned.passed);
+	CHECK(count < 1000 || (damaged.refused > damaged.passed && damaged.passed > 0));
+	CHECK(count < 1000 || (turned.refused > 0 && turned.passed > 0));
 	return 0;
 }
