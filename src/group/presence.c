@@ -138,19 +138,30 @@ static bool keep(struct presence *presence, struct accusation accusation)
 	return true;
 }
 
-/* All there is, to one who may not have heard it. */
-static void tell_news(struct presence *presence, uint32_t rank)
+static void tell_fates(struct presence *presence, uint32_t rank, enum fate fate)
 {
 	for (uint32_t i = 0; i < presence->size; i++) {
-		if (i == rank || !presence_is_gone(presence, i))
+		if (i == rank || presence->all[i].fate != fate)
 			continue;
 		struct control_msg msg = fate_message(presence, i);
 		presence->events->send(presence->context, rank, &msg);
 	}
+}
+
+static void tell_bad_news(struct presence *presence, uint32_t rank)
+{
+	tell_fates(presence, rank, FATE_DEAD);
 	for (uint32_t i = 0; i < presence->accusation_count; i++) {
 		struct control_msg msg = accusation_message(presence, presence->accusations[i]);
 		presence->events->send(presence->context, rank, &msg);
 	}
+}
+
+/* All there is, to one who may not have heard it. Who has left may have done so because of others, so they come first. */
+static void tell_news(struct presence *presence, uint32_t rank)
+{
+	tell_bad_news(presence, rank);
+	tell_fates(presence, rank, FATE_LEFT);
 }
 
 /* ---- neighbours ---- */
@@ -369,8 +380,10 @@ void presence_say_goodbye(struct presence *presence, uint32_t rank)
 {
 	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
 
-	if (rank != presence->self && !presence_is_neighbour(presence, rank))
-		presence->events->send(presence->context, rank, &msg);
+	if (rank == presence->self || presence_is_neighbour(presence, rank))
+		return;
+	tell_bad_news(presence, rank); /* which goes the way of neighbours: it may not be there yet, and may be why we leave */
+	presence->events->send(presence->context, rank, &msg);
 }
 
 /* ---- time ---- */

@@ -19,6 +19,9 @@
  * process has ended, or it has left), and a rank is *accused* by another (it is silent: stopped, or cut off). Who is gone
  * does not come back under its old number; who is accused is pardoned only if all agree on it. Who is gone leaves gaps, which new neighbours close, and new neighbours
  * first tell each other all news that there is, so word goes on reaching everybody however many are gone.
+ *
+ * That a rank has left is never heard before the bad news that it knew: all word goes the same ways in the order in which it came, and whoever is told
+ * of one that leaves beside them is told the bad news first. So who gives up because of another is not taken for the cause of it.
  */
 #ifndef GROUP_PRESENCE_H
 #define GROUP_PRESENCE_H

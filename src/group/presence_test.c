@@ -12,11 +12,17 @@ struct owner {
 	uint32_t accused, fates;
 	uint64_t sign_ns;      /* what else has come */
 	uint32_t signs_wanted; /* how often that was asked for */
+	uint32_t listener;     /* whose mail is kept: the first messages */
+	struct control_msg mail[8];
+	uint32_t mail_count;
 };
 
 static void send(void *context, uint32_t to, const struct control_msg *msg)
 {
-	(void)context, (void)to, (void)msg;
+	struct owner *owner = context;
+
+	if (to == owner->listener && owner->mail_count < sizeof(owner->mail) / sizeof(owner->mail[0]))
+		owner->mail[owner->mail_count++] = *msg;
 }
 
 static void dial(void *context, uint32_t rank)
@@ -120,6 +126,57 @@ static void does_not_listen_to_who_was_left_out(void)
 	CHECK(presence_is_gone(&presence, 1));
 	CHECK(presence_message(&presence, 2, &of_us, 3));
 	CHECK(!presence.was_accused && !presence.is_outcast && owner.accused == 0);
+	presence_fini(&presence);
+}
+
+/* ---- who gives up because of another ---- */
+
+static void check_mail(const struct owner *owner, uint32_t at, enum control_type type, uint32_t about)
+{
+	CHECK(at < owner->mail_count);
+	CHECK(owner->mail[at].type == type && owner->mail[at].about == about);
+}
+
+/* Whoever is told that we leave, neighbour or not, hears first of whom we gave up, or it would take us for the cause. */
+static void says_whom_it_gave_up_before_it_leaves(bool is_accused)
+{
+	for (uint32_t to = 1; to <= 3; to += 2) { /* of eight, 1 is next to 0, and 3 is not */
+		struct presence presence;
+		struct owner owner = {.listener = to};
+		struct control_msg silent = message(CONTROL_SILENT, 4, 2);
+
+		CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
+		presence_connected(&presence, to, 1);
+		if (is_accused)
+			CHECK(presence_message(&presence, 4, &silent, 2));
+		else
+			presence_closed(&presence, 2, "rank 0 gave up: it did not connect in time", 2);
+		presence_leave(&presence);
+		presence_say_goodbye(&presence, to);
+		CHECK(owner.mail_count == 2);
+		check_mail(&owner, 0, is_accused ? CONTROL_SILENT : CONTROL_DEAD, 2);
+		check_mail(&owner, 1, CONTROL_LEFT, 0);
+		presence_fini(&presence);
+	}
+}
+
+/* So does whoever comes later, of others that have left. */
+static void tells_bad_news_first(void)
+{
+	struct presence presence;
+	struct owner owner = {.listener = 3};
+	struct control_msg dead = message(CONTROL_DEAD, 1, 5), silent = message(CONTROL_SILENT, 4, 6), left = message(CONTROL_LEFT, 1, 1);
+
+	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	CHECK(presence_message(&presence, 1, &dead, 2));
+	CHECK(presence_message(&presence, 4, &silent, 3));
+	CHECK(presence_message(&presence, 1, &left, 4));
+	CHECK(owner.mail_count == 0); /* it is no neighbour */
+	presence_connected(&presence, 3, 5);
+	CHECK(owner.mail_count == 3);
+	check_mail(&owner, 0, CONTROL_DEAD, 5);
+	check_mail(&owner, 1, CONTROL_SILENT, 6);
+	check_mail(&owner, 2, CONTROL_LEFT, 1);
 	presence_fini(&presence);
 }
 
@@ -324,6 +381,9 @@ int main(void)
 	knows_that_it_was_given_up();
 	may_leave_after_silence();
 	does_not_listen_to_who_was_left_out();
+	says_whom_it_gave_up_before_it_leaves(false);
+	says_whom_it_gave_up_before_it_leaves(true);
+	tells_bad_news_first();
 	accuses_in_time();
 	believes_data();
 	believes_data_for_a_while();
