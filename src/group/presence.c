@@ -102,6 +102,14 @@ static struct control_msg accusation_message(const struct presence *presence, st
 	return msg;
 }
 
+static struct control_msg farewell(const struct presence *presence)
+{
+	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+
+	snprintf(msg.text, sizeof(msg.text), "%s", presence->why);
+	return msg;
+}
+
 bool presence_is_accused(const struct presence *presence, uint32_t rank)
 {
 	for (uint32_t i = 0; i < presence->accusation_count; i++) {
@@ -306,7 +314,7 @@ void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
 	if (presence->is_leaving) { /* word of that went around before, and this connection may end before it comes there */
-		struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+		struct control_msg msg = farewell(presence);
 
 		presence->events->send(presence->context, rank, &msg);
 	}
@@ -349,7 +357,7 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 	switch (msg->type) {
 	case CONTROL_LEFT:
 		if (is_about_one)
-			set_fate(presence, msg->about, FATE_LEFT, msg->about, "", now);
+			set_fate(presence, msg->about, FATE_LEFT, msg->about, msg->text, now);
 		return true;
 	case CONTROL_DEAD:
 		if (is_about_one)
@@ -368,17 +376,19 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 	}
 }
 
-void presence_leave(struct presence *presence)
+void presence_leave(struct presence *presence, const char *why)
 {
-	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
-
+	if (presence->is_leaving)
+		return;
 	presence->is_leaving = true;
+	snprintf(presence->why, sizeof(presence->why), "%s", why);
+	struct control_msg msg = farewell(presence);
 	tell_neighbours(presence, &msg);
 }
 
 void presence_say_goodbye(struct presence *presence, uint32_t rank)
 {
-	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
+	struct control_msg msg = farewell(presence);
 
 	if (rank == presence->self || presence_is_neighbour(presence, rank))
 		return;

@@ -34,6 +34,7 @@
 
 #define PRESENCE_HOW 192u       /* with the NUL */
 #define PRESENCE_EXCLUDED "the others agreed to go on without it"
+#define PRESENCE_CLUELESS "its time was over, and it did not know whom it waited for"
 #define PRESENCE_ACCUSATIONS 4096u /* kept; each is about a rank that counts as silent already, so more say little */
 
 enum fate {
@@ -90,6 +91,7 @@ struct presence {
 	uint64_t due_ns;    /* when it was to be looked at next   */
 	bool has_begun;
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
+	char why[PRESENCE_HOW]; /* we leave; "": all is well, or was said before */
 	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
 	bool was_accused;   /* at any time, pardoned or not, or away for so long: others may have gone on without us */
 };
@@ -116,8 +118,8 @@ void presence_accuse(struct presence *presence, uint32_t rank, const char *how, 
 void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* It is agreed that it does not: it counts as dead, and what it says of others counts no more. */
 void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now_ns);
-/* We leave in good order: word of that goes around. */
-void presence_leave(struct presence *presence);
+/* We leave in good order: word of that goes around, the first time. why: "", or PRESENCE_CLUELESS. */
+void presence_leave(struct presence *presence, const char *why);
 /* And straight to this rank, which may see a connection of ours end before that word comes. */
 void presence_say_goodbye(struct presence *presence, uint32_t rank);
 

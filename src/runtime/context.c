@@ -281,9 +281,12 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 	context->fates_ns = calloc(size, sizeof(*context->fates_ns));
 	context->has_met = calloc(size, sizeof(*context->has_met));
 	context->has_reached = calloc(size, sizeof(*context->has_reached));
+	context->has_shelved = calloc(size, sizeof(*context->has_shelved));
+	context->is_clueless = calloc(size, sizeof(*context->is_clueless));
 	context->dials_heard = calloc(size, sizeof(*context->dials_heard));
 	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
-	    !context->fates_ns || !context->has_met || !context->has_reached || !context->dials_heard)
+	    !context->fates_ns || !context->has_met || !context->has_reached || !context->has_shelved ||
+	    !context->is_clueless || !context->dials_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->local_of[i] = NO_RANK;
@@ -623,6 +626,8 @@ static void context_free(struct context *context)
 	free(context->fates_ns);
 	free(context->has_met);
 	free(context->has_reached);
+	free(context->has_shelved);
+	free(context->is_clueless);
 	free(context->dials_heard);
 	context_log_close(context);
 	if (context->alive)

@@ -103,11 +103,14 @@ struct context {
 	uint8_t *fates;           /* by rank: enum fate                                 */
 	uint64_t *fates_ns;       /* by rank: when we heard of it                       */
 	uint32_t gone;            /* ranks that have left or died                       */
+	bool *is_clueless;        /* by rank: it has left, as its time to join was over, and did not know whom it waited for */
+	uint32_t clueless;        /* of those that are gone                             */
 	uint64_t gone_ns;         /* when the last of them did                          */
 	uint32_t next_channel;
 	uint32_t neighbours_missing, controls_missing; /* while opening                 */
 	bool *has_met;            /* by rank: it has connected to us, or we to it       */
 	bool *has_reached;        /* by rank: we have, where we dial it while opening   */
+	bool *has_shelved;        /* by rank: it has left its descriptors, if we are the first rank of the host */
 	struct unreached_list unreached;
 	struct failure open_failure;
 	const struct elder *elder; /* while we are opened; the lock of its context comes after ours */

@@ -34,11 +34,11 @@ void context_wait(struct context *context, uint64_t until_ns)
 	context->sleepers--;
 }
 
-/* With the lock held: the first rank of that fate; NO_RANK: there is none. */
+/* With the lock held: the first rank of that fate which may be to blame; NO_RANK: there is none. */
 static uint32_t find_fate(const struct context *context, enum fate fate)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
-		if (context->fates[i] == fate)
+		if (context->fates[i] == fate && !context->is_clueless[i])
 			return i;
 	}
 	return NO_RANK;
@@ -46,7 +46,7 @@ static uint32_t find_fate(const struct context *context, enum fate fate)
 
 /*
  * With the lock held: somebody is gone. Who has died is the cause, or who is not heard of; who has left may have given up for the same
- * reason as we do.
+ * reason as we do: if it knew that reason we have heard of it before (presence.h), if it knew none it is not meant.
  */
 static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
 {
@@ -61,9 +61,20 @@ static enum esp_status name_first_gone(const struct context *context, struct fai
 	                   context_rank_text(context, rank, who));
 }
 
+/* With the lock held: this one has not connected to us, nor we to it, although we should be; or we wait for its descriptors. */
+static bool is_missing(const struct context *context, uint32_t rank)
+{
+	uint32_t ahead = (rank + context->size - context->rank) % context->size, behind = context->size - ahead;
+	bool is_expected = rank != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
+	bool is_waited_for = rank != context->rank && context->local_self == 0 && context->local_of[rank] != NO_RANK;
+
+	return context->fates[rank] == FATE_HERE &&
+	       ((is_expected && !context->has_met[rank]) || (is_waited_for && !context->has_shelved[rank]));
+}
+
 /*
- * With the lock held: the first of those with whom we should be connected and are not, whoever dials, and how many there are. All
- * ranks that are there connect to each other by themselves, so whoever has not is to blame if time is over.
+ * With the lock held: the first of those who are missing, and how many there are. All ranks that are there connect to each other by
+ * themselves, so whoever has not is to blame if time is over.
  */
 static uint32_t find_first_missing(const struct context *context, uint32_t *out_count)
 {
@@ -71,10 +82,7 @@ static uint32_t find_first_missing(const struct context *context, uint32_t *out_
 
 	*out_count = 0;
 	for (uint32_t i = 0; i < context->size; i++) {
-		uint32_t ahead = (i + context->size - context->rank) % context->size, behind = context->size - ahead;
-		bool is_expected = i != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
-
-		if (is_expected && !context->has_met[i] && (*out_count)++ == 0)
+		if (is_missing(context, i) && (*out_count)++ == 0)
 			first = i;
 	}
 	return first;
@@ -100,6 +108,9 @@ static enum esp_status name_first_missing(const struct context *context, struct 
 
 	if (unreached && !unreached->by_kernel)
 		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", context_unreached_text(context, unreached, text));
+	/* The first rank of a host, from whom the others get all descriptors, would have said for whom it waits. */
+	if (first == NO_RANK && context->neighbours_missing > 0 && context->local_self > 0 && context->fates[context->rank_of[0]] == FATE_HERE)
+		first = context->rank_of[0];
 	if (first == NO_RANK)
 		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
 	if (missing > 1)
@@ -116,12 +127,69 @@ static bool knows_culprit(const struct context *context)
 	return unreached && !unreached->by_kernel;
 }
 
+static bool somebody_is_missing(const struct context *context)
+{
+	uint32_t count;
+
+	return find_first_missing(context, &count) != NO_RANK;
+}
+
+/* With the lock held: is there a reason to give up, or all to go on? */
+static bool knows_outcome(const struct context *context)
+{
+	return all_met(context) || context->open_failure.status != ESP_OK || context->gone > context->clueless;
+}
+
 /* Who knows more than that somebody is missing gives up a little before the others would, so that they hear of it. */
 static uint64_t meet_until(uint64_t now, uint64_t deadline)
 {
 	uint64_t left = deadline > now ? deadline - now : 0;
 
 	return deadline - (left / 4 < NS_PER_S / 2 ? left / 4 : NS_PER_S / 2);
+}
+
+/* How long to wait for word of others: it comes at once, but for a machine that is busy. */
+static uint64_t word_ns(const struct context *context)
+{
+	uint64_t patience = context_patience_ns(context);
+
+	return patience > NS_PER_S / 2 ? patience : NS_PER_S / 2;
+}
+
+/*
+ * With the lock held: until the outcome is known, or time is over. One whose time was over first and who did not know whom it waited for
+ * has left to hear that from others: whoever knows gives up, too, and names it, which all hear.
+ */
+static void await_outcome(struct context *context)
+{
+	uint64_t deadline = context->join.deadline_ns, early = meet_until(clock_now_ns(), deadline);
+
+	while (!knows_outcome(context)) {
+		uint64_t now = clock_now_ns(), until = deadline;
+
+		if (context->clueless > 0 && context->gone_ns + word_ns(context) < until)
+			until = context->gone_ns + word_ns(context);
+		if (now >= until || (context->clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
+			return;
+		context_wait(context, now < early && early < until ? early : until);
+	}
+}
+
+/*
+ * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank: others shall
+ * tell us who. Returns whether they were asked; then there is no way back.
+ */
+static bool ask_others(struct context *context)
+{
+	if (knows_outcome(context) || knows_culprit(context) || somebody_is_missing(context))
+		return false;
+	pthread_mutex_unlock(&context->lock);
+	membership_leave(context, PRESENCE_CLUELESS);
+	pthread_mutex_lock(&context->lock);
+	uint64_t until = clock_now_ns() + word_ns(context);
+	while (context->open_failure.status == ESP_OK && context->gone == context->clueless && clock_now_ns() < until)
+		context_wait(context, until);
+	return true;
 }
 
 enum esp_status context_meet(struct context *context, struct failure *failure)
@@ -134,24 +202,14 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	uint32_t dialled = dial_overlay(context);
 	pthread_mutex_lock(&context->lock);
 	context->controls_missing += dialled;
-	uint64_t deadline = context->join.deadline_ns, early = meet_until(clock_now_ns(), deadline);
-	for (uint64_t now = clock_now_ns(); now < deadline; now = clock_now_ns()) {
-		if (all_met(context) || context->open_failure.status != ESP_OK || context->gone > 0 || (now >= early && knows_culprit(context)))
-			break;
-		context_wait(context, now < early ? early : deadline);
-	}
-	/* If it is nobody that we know, as all descriptors wait for one rank, others will tell us who. */
-	uint64_t until = clock_now_ns() + context_patience_ns(context);
-	uint32_t missing;
-	while (!all_met(context) && context->open_failure.status == ESP_OK && context->gone == 0 && !knows_culprit(context) &&
-	       find_first_missing(context, &missing) == NO_RANK && clock_now_ns() < until)
-		context_wait(context, until);
+	await_outcome(context);
+	bool is_met = !ask_others(context) && all_met(context);
 	enum esp_status status = context->open_failure.status;
 	if (status != ESP_OK)
 		*failure = context->open_failure;
-	else if (!all_met(context) && context->gone > 0)
+	else if (!is_met && context->gone > context->clueless)
 		status = name_first_gone(context, failure);
-	else if (!all_met(context))
+	else if (!is_met)
 		status = name_first_missing(context, failure);
 	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
@@ -197,7 +255,7 @@ void context_leave(struct context *context, uint64_t patience_ns)
 {
 	uint64_t until = clock_now_ns() + patience_ns;
 
-	membership_leave(context);
+	membership_leave(context, "");
 	pthread_mutex_lock(&context->lock);
 	while (context->gone < context->size - 1 && clock_now_ns() < until)
 		context_wait(context, until);

@@ -121,6 +121,15 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	pthread_mutex_unlock(&context->lock);
 }
 
+static void on_shelved(void *argument, uint32_t peer)
+{
+	struct context *context = argument;
+
+	pthread_mutex_lock(&context->lock);
+	context->has_shelved[peer] = true;
+	pthread_mutex_unlock(&context->lock);
+}
+
 static void on_control_connected(void *argument, uint32_t peer)
 {
 	struct context *context = argument;
@@ -548,6 +557,7 @@ const struct steward_events context_events = {
 	.probe_connected = on_probe_connected,
 	.probe_unreachable = on_probe_unreachable,
 	.neighbour = on_neighbour,
+	.shelved = on_shelved,
 	.control_connected = on_control_connected,
 	.control_unreachable = on_control_unreachable,
 	.unanswered = on_unanswered,

@@ -56,6 +56,8 @@ static bool hand(struct steward *steward, struct link *link)
 	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
 	if (status == ESP_OK && link->has_left)
 		link->state = LINK_DONE;
+	if (status == ESP_OK && !link->has_left)
+		steward->config.events->shelved(steward->config.context, link->peer);
 	link->has_left = link->has_left || status == ESP_OK;
 	return status == ESP_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clip.h"
@@ -61,7 +62,7 @@ static void drop(struct context *context, uint32_t rank)
 		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
 }
 
-static void note_fate(struct context *context, uint32_t rank, enum fate fate)
+static void note_fate(struct context *context, uint32_t rank, enum fate fate, const char *how)
 {
 	pthread_mutex_lock(&context->lock);
 	if (context->fates[rank] == FATE_HERE) {
@@ -70,6 +71,10 @@ static void note_fate(struct context *context, uint32_t rank, enum fate fate)
 	}
 	context->gone -= fate == FATE_HERE;
 	context->fates[rank] = (uint8_t)fate;
+	if (fate == FATE_LEFT && strcmp(how, PRESENCE_CLUELESS) == 0) {
+		context->is_clueless[rank] = true;
+		context->clueless++;
+	}
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -79,7 +84,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 	struct context *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
-	note_fate(context, rank, fate);
+	note_fate(context, rank, fate, how);
 	steward_expect(context->steward); /* of those that have to close the gap */
 	tracer_mark(context->tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
 	if (fate == FATE_HERE)
@@ -179,12 +184,11 @@ static void begin(void *argument, void *unused)
 	steward_settle(context->steward);
 }
 
-static void leave(void *argument, void *unused)
+static void leave(void *argument, void *why)
 {
 	struct context *context = argument;
 
-	(void)unused;
-	presence_leave(&context->presence);
+	presence_leave(&context->presence, why);
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (steward_has_control(context->steward, i))
 			presence_say_goodbye(&context->presence, i);
@@ -196,9 +200,9 @@ enum esp_status membership_begin(struct context *context, struct failure *failur
 	return steward_run(context->steward, begin, NULL) ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for an errand");
 }
 
-void membership_leave(struct context *context)
+void membership_leave(struct context *context, const char *why)
 {
-	(void)steward_run(context->steward, leave, NULL); /* if there is no memory, they will see us go */
+	(void)steward_run(context->steward, leave, (void *)(uintptr_t)why); /* if there is no memory, they will see us go */
 }
 
 struct blame {

@@ -12,8 +12,8 @@
 /* Before the steward opens; once our own connections stand. */
 ESP_CHECKED enum esp_status membership_open(struct context *context, struct failure *failure);
 ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
-/* Tells all that we leave in good order. */
-void membership_leave(struct context *context);
+/* Tells all that we leave in good order, the first time; why: static, as of presence_leave(). */
+void membership_leave(struct context *context, const char *why);
 /* We give up joining because of that rank (-1: of none): the others shall know, before we leave. */
 void membership_blame(struct context *context, int32_t rank, const char *why);
 /* Tells all that the process ends without that; returns when it was said, or after a moment. */

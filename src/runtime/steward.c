@@ -67,7 +67,8 @@ static void link_ended(struct steward *steward, struct link *link)
 	}
 	if (!link->dialled && link->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
 		log_write(steward->config.join->log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", link->err.text);
-	bool was_shelf = is_proved && link->purpose == HELLO_SHELF;
+	/* One that has left what it had only waits: for others, who do not come. */
+	bool was_shelf = is_proved && link->purpose == HELLO_SHELF && !(link->has_left && link->err.status == ESP_ETIMEOUT);
 	uint32_t peer = link->peer;
 	struct error why = link->err;
 	steward_remove(steward, link);

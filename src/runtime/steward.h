@@ -40,6 +40,8 @@ struct steward_events {
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
+	/* The first rank of a host: this one has left its descriptors on the shelf. */
+	void (*shelved)(void *context, uint32_t peer);
 	/* A control connection stands; dialled: by this rank. */
 	void (*opened)(void *context, uint32_t peer, bool dialled);
 	/* The first control connection that this rank dialled stands, or one cannot be made. */
