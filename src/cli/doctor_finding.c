@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/cli.h"
 
 static const char *const words[] = {"OK", "WARN", "FAIL"};
 static const char *const json_words[] = {"ok", "warn", "fail"};
@@ -101,7 +102,8 @@ enum esp_status doctor_print(const struct doctor_findings *findings, FILE *out)
 		if (at->advice[0])
 			fprintf(out, "%-4s  %-14s  do: %s\n", "", "", at->advice);
 	}
-	fprintf(out, "\n%u ok, %u warnings, %u failures\n", counts[DOCTOR_OK], counts[DOCTOR_WARN], counts[DOCTOR_FAIL]);
+	fprintf(out, "\n%u ok, %u warning%s, %u failure%s\n", counts[DOCTOR_OK], counts[DOCTOR_WARN], cli_plural(counts[DOCTOR_WARN]),
+	        counts[DOCTOR_FAIL], cli_plural(counts[DOCTOR_FAIL]));
 	return fflush(out) == 0 && !ferror(out) ? ESP_OK : ESP_EIO;
 }
 

@@ -32,22 +32,32 @@ static void merged(void)
 	CHECK_U64(doctor_worst(&all), DOCTOR_OK);
 }
 
-static void printed(void)
+static void check_printed(const struct doctor_findings *all, const char *wanted)
 {
-	struct doctor_findings all = {0};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
 	CHECK(out);
+	CHECK(doctor_print(all, out) == ESP_OK && fclose(out) == 0);
+	CHECK_STR(text, wanted);
+	free(text);
+}
+
+static void printed(void)
+{
+	struct doctor_findings all = {0};
+
 	doctor_say(&all, DOCTOR_OK, "kernel", "Linux");
 	doctor_merge(&all, &(struct doctor_finding){.verdict = DOCTOR_WARN, .check = "cores", .what = "few", .advice = "buy more"}, "a");
-	CHECK(doctor_print(&all, out) == ESP_OK && fclose(out) == 0);
-	CHECK_STR(text, "OK    kernel          Linux\n"
-	                "WARN  cores           a: few\n"
-	                "                      do: buy more\n"
-	                "\n1 ok, 1 warnings, 0 failures\n");
-	free(text);
+	check_printed(&all, "OK    kernel          Linux\n"
+	                    "WARN  cores           a: few\n"
+	                    "                      do: buy more\n"
+	                    "\n1 ok, 1 warning, 0 failures\n");
+	doctor_findings_fini(&all);
+	doctor_say(&all, DOCTOR_FAIL, "reach", "nobody");
+	check_printed(&all, "FAIL  reach           nobody\n"
+	                    "\n0 ok, 0 warnings, 1 failure\n");
 	doctor_findings_fini(&all);
 }
 
