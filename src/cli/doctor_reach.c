@@ -381,6 +381,20 @@ static uint32_t read_path_mtu(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_pmtu : 0;
 }
 
+/* One that only stands still for a while gets another chance, on another connection: no large packet arrives there either, or they do. */
+static enum doctor_outcome try_large(const struct attempt *attempt, uint32_t at, int fd)
+{
+	enum doctor_outcome outcome = WAY_LARGE_LOST;
+	if (send_large(fd, LARGE_BYTES, LARGE_PATIENCE))
+		return WAY_FINE;
+	int again = open_way(attempt, at, attempt->segment_bytes, &outcome);
+	if (again < 0)
+		return outcome;
+	outcome = send_large(again, LARGE_BYTES, LARGE_PATIENCE) ? WAY_FINE : WAY_LARGE_LOST;
+	drop(again);
+	return outcome;
+}
+
 static void try_address(const struct attempt *attempt, uint32_t at)
 {
 	struct doctor_way *way = &attempt->ways[at];
@@ -389,8 +403,7 @@ static void try_address(const struct attempt *attempt, uint32_t at)
 	if (fd >= 0 && !ask_time(fd, way))
 		outcome = WAY_SILENT;
 	if (fd >= 0 && outcome == WAY_FINE) {
-		if (!send_large(fd, LARGE_BYTES, LARGE_PATIENCE))
-			outcome = WAY_LARGE_LOST;
+		outcome = try_large(attempt, at, fd);
 		way->path_mtu = read_path_mtu(fd);
 	}
 	if (fd >= 0)
