@@ -92,6 +92,8 @@ def test_usage():
     assert probe()[0] == USAGE and "--hosts" in probe()[2]
     assert probe("--nonsense")[0] == USAGE and probe("extra")[0] == USAGE
     assert probe("--matrix", "x", "--hosts", "a,b")[0] == USAGE and probe("--seconds", "0")[0] == USAGE
+    status, out, err = probe("--matrix", "/nowhere/matrix")  # as every file that is to be read
+    assert status == USAGE and out == "" and "cannot read /nowhere/matrix" in err, (status, out, err)
     status, out, _ = probe("--help")
     assert status == OK and "espalier probe --hosts" in out
     for option in re.findall(r"^ +(?:-., )?--([a-z-]+)", out, re.M):
@@ -256,7 +258,6 @@ def test_malformed(folder):
         bad.write_text(text)
         status, out, err = probe("--matrix", bad)
         assert status == NO and out == "" and reason in err, (text, status, err)
-    assert probe("--matrix", folder / "missing")[0] == NO
     good = folder / "good"
     good.write_text(survey([["a0", "b1"], ["c0", "d1"]], 1e-6, 1e-5))
     bad.write_text("a0 rack0\n")

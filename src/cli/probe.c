@@ -419,7 +419,7 @@ static int group_stored(const struct probe_options *options)
 	struct error err = {0};
 
 	if (infile_open(&file, options->matrix, &err) != ESP_OK)
-		return cli_fail("probe: %s", err.text);
+		return cli_usage_error("probe: %s", err.text);
 	enum esp_status status = survey_parse(file.text, file.length, &outcome.found.survey, &err);
 	infile_close(&file);
 	if (status != ESP_OK)
