@@ -314,7 +314,8 @@ struct esp_shrink {
  * A launcher may end all ranks when one has died: `espalier run` does, unless --lose says how many may.
  * ESP_EEXCLUDED: the others go on without this rank, of which they had heard nothing for too long (the setting liveness_ms).
  * ESP_EQUORUM: the setting quorum asks for more than half of the group, and fewer are left. ESP_ETIMEOUT: the error names who has
- * not called. ESP_ESTATE: it was shrunk before, or another thread is in a call. shrink may be NULL.
+ * not called. ESP_ESTATE: it was shrunk before, or another thread is in a call. ESP_ELIMIT: this rank has as many groups as there can be.
+ * shrink may be NULL.
  */
 ESP_API enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shrink, struct esp_group **out);
 

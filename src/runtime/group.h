@@ -31,6 +31,9 @@ enum group_stream {
 	STREAMS,
 };
 #define GROUP_CHANNELS 4u /* channels that a group takes up */
+#define CHANNELS (UINT16_MAX + 1u)
+#define GROUP_NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
+#define GROUPS_MOST (CHANNELS / GROUP_CHANNELS)
 
 struct work_queue {
 	struct work *first, *last;

@@ -16,8 +16,6 @@
 #include "runtime/shrink.h"
 #include "wire/crc32c.h"
 
-#define CHANNELS (UINT16_MAX + 1u)
-#define NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
 #define BOARD_SMALL 2048u   /* with its head, a page for each cell */
 #define PAGE 4096u
 
@@ -344,6 +342,16 @@ struct proposal {
 	uint64_t channel; /* that is free here, from this one on       */
 };
 
+/* With the lock held: no two groups of a context have the same. */
+static bool are_all_taken(const struct context *context)
+{
+	uint32_t count = 0;
+
+	for (const struct group *group = context->groups; group; group = group->next)
+		count++;
+	return count >= GROUPS_MOST;
+}
+
 static bool is_taken(const struct context *context, uint32_t channel)
 {
 	for (const struct group *group = context->groups; group; group = group->next) {
@@ -367,18 +375,18 @@ bool group_channel_is_free(struct context *context, uint32_t channel)
 /* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
 uint32_t group_propose_channel(struct context *context, uint32_t from)
 {
-	uint32_t found = NO_CHANNEL;
+	uint32_t found = GROUP_NO_CHANNEL;
 
 	pthread_mutex_lock(&context->lock);
 	uint32_t channel = from > context->next_channel ? from : context->next_channel;
 	channel = channel / GROUP_CHANNELS * GROUP_CHANNELS;
-	for (uint32_t i = 0; i < CHANNELS / GROUP_CHANNELS && found == NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
+	for (uint32_t i = are_all_taken(context) ? GROUPS_MOST : 0; i < GROUPS_MOST && found == GROUP_NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
 		if (channel + GROUP_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
 			found = channel;
 	}
-	if (found != NO_CHANNEL)
+	if (found != GROUP_NO_CHANNEL)
 		context->next_channel = found + GROUP_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	return found;
@@ -533,9 +541,9 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
-		if (status == ESP_OK && channel == NO_CHANNEL)
+		if (status == ESP_OK && channel == GROUP_NO_CHANNEL)
 			status = failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
-			                     CHANNELS / GROUP_CHANNELS);
+			                     GROUPS_MOST);
 		if (status == ESP_OK)
 			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
 		channel += GROUP_CHANNELS;

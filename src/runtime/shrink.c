@@ -452,15 +452,28 @@ static enum esp_status await_end_of_calls(struct group *group, uint64_t until, s
 	return ESP_OK;
 }
 
+static bool has_verdict(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool is_decided = group->shrink && group->shrink->is_decided;
+	pthread_mutex_unlock(&group->context->lock);
+	return is_decided;
+}
+
+/* Who has no channel for the new group would refuse whatever is proposed, and all would go on proposing: so it does not take part before it has one. */
 static enum esp_status begin_agreement(struct group *group, struct failure *failure)
 {
 	struct context *context = group->context;
-	struct start *errand = calloc(1, sizeof(*errand));
+	uint32_t channel = group_propose_channel(context, 0);
 
+	if (channel == GROUP_NO_CHANNEL && !has_verdict(group))
+		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
+		                   "again", GROUPS_MOST);
+	struct start *errand = calloc(1, sizeof(*errand));
 	if (!errand)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	errand->group = group;
-	errand->channel = group_propose_channel(context, 0);
+	errand->channel = channel;
 	group_count_done(group, &errand->everywhere, &errand->somewhere);
 	pthread_mutex_lock(&context->lock);
 	group_visit(group);

@@ -21,7 +21,8 @@ struct shrink_report {
 
 /*
  * Fails the group, if it has not failed yet, and waits until all who are left have come here too. *out is the new group.
- * ESP_EEXCLUDED: the others go on without us. ESP_EQUORUM: there are too few. ESP_ETIMEOUT: a member has not come.
+ * ESP_EEXCLUDED: the others go on without us. ESP_EQUORUM: there are too few. ESP_ETIMEOUT: a member has not come. ESP_ELIMIT: there
+ * are too many groups here; the others wait for us to come again.
  */
 ESP_CHECKED enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out,
                                          struct shrink_report *report, struct failure *failure);
