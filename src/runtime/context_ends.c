@@ -176,12 +176,21 @@ static void await_outcome(struct context *context)
 }
 
 /*
- * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank: others shall
- * tell us who. Returns whether they were asked; then there is no way back.
+ * With the lock held: do we know whether rank 0 is there? It hands out the cards of all: who is missing may wait for those in vain, and is
+ * not to blame then.
+ */
+static bool knows_leader(const struct context *context)
+{
+	return context->rank == 0 || context->has_met[0] || context->fates[0] != FATE_HERE || is_missing(context, 0);
+}
+
+/*
+ * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank, or we are not sure:
+ * others shall tell us who. Returns whether they were asked; then there is no way back.
  */
 static bool ask_others(struct context *context)
 {
-	if (knows_outcome(context) || knows_culprit(context) || somebody_is_missing(context))
+	if (knows_outcome(context) || knows_culprit(context) || (somebody_is_missing(context) && knows_leader(context)))
 		return false;
 	pthread_mutex_unlock(&context->lock);
 	membership_leave(context, PRESENCE_CLUELESS);
