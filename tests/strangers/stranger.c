@@ -254,6 +254,16 @@ static void leave_in_time(struct tour *tour)
 	}
 }
 
+/* Until when nothing has to be done but what comes. Who visits seldom does not keep a core of the machine busy that it shares with the job. */
+static int wait_ms(const struct tour *tour, uint64_t waited_ns, uint64_t begun)
+{
+	double next_s = (double)begun / tour->rate, due_s = next_s - (double)waited_ns / (double)NS_PER_S;
+	double most_s = (double)(tour->stay > 0 ? LEAVE_NS : SLOW_NS / 4) / (double)NS_PER_S;
+	double wait_s = due_s < most_s ? due_s : most_s;
+
+	return wait_s > 0 ? (int)(wait_s * 1000) + 1 : 0;
+}
+
 static void go_round(struct tour *tour)
 {
 	uint64_t began = clock_now_ns(), end = began + (uint64_t)(tour->seconds * (double)NS_PER_S), begun = 0, talked = began, left = began;
@@ -263,7 +273,7 @@ static void go_round(struct tour *tour)
 
 		for (unsigned i = 0; i < 64 && begun < due; i++, begun++)
 			begin_visit(tour);
-		handle_events(tour, begun < due ? 0 : 1);
+		handle_events(tour, begun < due ? 0 : wait_ms(tour, now - began, begun));
 		if (now >= talked + SLOW_NS / 4) {
 			talk_slowly(tour);
 			talked = now;
