@@ -23,7 +23,7 @@
 
 /* Of each rank around a ring between machines (plan/ring.c has laps of as many), and the size below which they are not cut. */
 #define RING_CHUNKS 4u
-#define LEVEL_CHUNKS 8u
+#define LEVEL_CHUNKS 8u /* between levels; see choose_part_of_share() */
 #define RING_CHUNK_LEAST (16u << 10)
 
 #define FEW_SUMMED 8u

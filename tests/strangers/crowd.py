@@ -17,12 +17,12 @@ def descendants(pid):
     return found
 
 
-def listening():
-    """{inode: port} of the TCP ports that somebody listens on."""
+def listening(pid="self"):
+    """{inode: port} of the TCP ports that somebody listens on, in the network of a process."""
     found = {}
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
-            for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
+            for line in pathlib.Path(f"/proc/{pid}/net", name).read_text().splitlines()[1:]:
                 words = line.split()
                 if words[3] == "0A":
                     found[words[9]] = int(words[1].rpartition(":")[2], 16)
@@ -31,8 +31,9 @@ def listening():
 
 def ports_of(pids):
     """The TCP ports that these processes listen on."""
-    inodes, found = listening(), set()
+    found = set()
     for pid in pids:
+        inodes = listening(pid)
         with contextlib.suppress(OSError):
             for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
@@ -53,12 +54,11 @@ def await_ports(pids, count, seconds=30):
     raise AssertionError(f"the ranks do not listen on {count} ports after {seconds} s, but on {ports_of(pids())}")
 
 
-def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1, stay=None, cores=None):
+def send_strangers(stranger, ports, seconds, rate, kinds=None, seed=1, stay=None, prefix=()):
     words = [stranger, "--ports", ",".join(map(str, ports)), "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed)]
     words += ["--kinds", kinds] if kinds else []
     words += ["--stay", str(stay)] if stay else []
-    words = ["taskset", "-c", cores, *words] if cores else words
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*prefix, *words], stdout=subprocess.PIPE, text=True)
 
 
 def tally(process):

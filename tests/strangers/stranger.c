@@ -1,11 +1,11 @@
 /*
- * stranger.c - connects to ports of this host without knowing what listens there, and says what strangers say.
+ * stranger.c - connects to ports without knowing what listens there, and says what strangers say.
  *
  *     stranger --ports 40001,40002 --kinds http,tls,slow --rate 200 --seconds 2 [--stay 0.05]
  *
  * Prints as JSON for each kind: how many connections there were, how many the other end closed, how long the longest was left
  * open by it, how many were open at a time, and the most bytes that anybody got to read. With --stay they leave by themselves after so
- * many seconds, also those that nobody has answered. The ports are on 127.0.0.1.
+ * many seconds, also those that nobody has answered. Ports are on 127.0.0.1, unless an address stands in front: 10.0.0.2:40001.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ struct tally {
 };
 
 struct tour {
-	uint16_t ports[PORTS_MOST];
+	struct sockaddr_in ports[PORTS_MOST];
 	uint32_t port_count;
 	bool kinds[KIND_COUNT];
 	double rate, seconds, stay; /* stay 0: until the other end closes */
@@ -189,7 +189,6 @@ static void listen_to(struct tour *tour, struct visit *visit)
 static void begin_visit(struct tour *tour)
 {
 	struct visit *visit = NULL;
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 	for (uint32_t i = 0; i < OPEN_MOST && !visit; i++)
 		visit = tour->visits[i].fd < 0 ? &tour->visits[i] : NULL;
@@ -204,9 +203,9 @@ static void begin_visit(struct tour *tour)
 	                        .fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 	if (visit->fd < 0)
 		fail("no socket");
-	name.sin_port = htons(tour->ports[rng_below(&tour->rng, tour->port_count)]);
+	const struct sockaddr_in *where = &tour->ports[rng_below(&tour->rng, tour->port_count)];
 	tour->tallies[kind].begun++;
-	if (connect(visit->fd, (struct sockaddr *)&name, sizeof(name)) != 0 && errno != EINPROGRESS) {
+	if (connect(visit->fd, (const struct sockaddr *)where, sizeof(*where)) != 0 && errno != EINPROGRESS) {
 		end_visit(tour, visit, false);
 		return;
 	}
@@ -327,11 +326,20 @@ static void parse_ports(struct tour *tour, char *list)
 	char *rest = NULL;
 
 	for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		char *colon = strchr(word, ':');
 		uint64_t port;
 
+		if (colon) {
+			*colon = '\0';
+			if (inet_pton(AF_INET, word, &where.sin_addr) != 1)
+				fail("--ports: an address has four numbers");
+			word = colon + 1;
+		}
 		if (!number_parse_u64(word, strlen(word), &port) || port == 0 || port > 65535 || tour->port_count == PORTS_MOST)
 			fail("--ports takes up to 64 numbers of ports");
-		tour->ports[tour->port_count++] = (uint16_t)port;
+		where.sin_port = htons((uint16_t)port);
+		tour->ports[tour->port_count++] = where;
 	}
 }
 

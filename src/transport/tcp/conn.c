@@ -16,8 +16,8 @@
 #define TCP_DELACK_MAX_US 46
 #endif
 
-#define RETRANSMIT_US 20000
-#define ACKNOWLEDGE_US 5000 /* the kernel counts in ticks of 1 to 10 ms */
+#define RETRANSMIT_US 40000
+#define ACKNOWLEDGE_US 20000 /* no kernel takes less than two of its ticks, which are 1 to 10 ms */
 
 /* Stands for data without memory behind it. */
 static const uint8_t zeros[16384];
@@ -377,26 +377,26 @@ static int set_size(int fd, int option, uint32_t bytes)
 	return bytes == 0 || setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value)) == 0 ? 0 : errno;
 }
 
-/* Never more than the kernel has, which somebody may have been asked to lower for all. One that does not know the option: as it was. */
-static void lower(int fd, int option, int microseconds)
+/* What the kernel has, lowered to so much: it may be lower already, for all. False: this kernel cannot. */
+static bool lower(int fd, int option, int microseconds)
 {
 	int now = 0;
 	socklen_t bytes = sizeof(now);
 
-	if (getsockopt(fd, IPPROTO_TCP, option, &now, &bytes) == 0 && now > microseconds)
-		(void)setsockopt(fd, IPPROTO_TCP, option, &microseconds, sizeof(microseconds));
+	return getsockopt(fd, IPPROTO_TCP, option, &now, &bytes) == 0 &&
+	       (now <= microseconds || setsockopt(fd, IPPROTO_TCP, option, &microseconds, sizeof(microseconds)) == 0);
 }
 
 /*
  * Where many send to one at a time, as in most plans, the queue of a switch overflows, and what was lost at the end of a burst is
- * not sent again before the retransmission timer: by default 200 ms beyond the time there and back, in which a whole call would have been over.
- * The kernel adds what times vary by, so a shorter least wait costs nothing on a network that is far or uneven; but the other end must not
- * hold back its word that something came for as long.
+ * not sent again before the retransmission timer: by default 200 ms beyond the time there and back, in which a whole call would have been
+ * over. The kernel adds what times vary by, so a shorter least wait costs little on a network that is far or uneven. But nobody may hold back its
+ * word that something came for as long; an older kernel at the other end does so for 40 ms at the least, so there some is sent twice.
  */
 static void hurry_up(int fd)
 {
-	lower(fd, TCP_RTO_MIN_US, RETRANSMIT_US);
-	lower(fd, TCP_DELACK_MAX_US, ACKNOWLEDGE_US);
+	if (lower(fd, TCP_DELACK_MAX_US, ACKNOWLEDGE_US))
+		(void)lower(fd, TCP_RTO_MIN_US, RETRANSMIT_US);
 }
 
 static int prepare_tcp(int fd, uint32_t unsent_most)
