@@ -208,6 +208,9 @@ static inline uint64_t context_patience_ns(const struct context *context)
 	return context_interval_ns(context) / 10;
 }
 
+/* While opening, or with the lock held: how long word of who is missing takes, when somebody asks for it as its time is over. A part of patience. */
+uint64_t context_word_ns(const struct context *context);
+
 /* Can connections for data be replaced? Then one rank of two makes them, the lower one, and what is sent is kept until it has arrived. */
 static inline bool context_resumes(const struct context *context)
 {

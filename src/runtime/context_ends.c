@@ -148,12 +148,20 @@ static uint64_t meet_until(uint64_t now, uint64_t deadline)
 	return deadline - (left / 4 < NS_PER_S / 2 ? left / 4 : NS_PER_S / 2);
 }
 
-/* How long to wait for word of others: it comes at once, but for a machine that is busy. */
-static uint64_t word_ns(const struct context *context)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	uint64_t patience = context_patience_ns(context);
+	return a < b ? a : b;
+}
 
-	return patience > NS_PER_S / 2 ? patience : NS_PER_S / 2;
+/*
+ * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
+ * together take less than a second, and of a call that lets others in no more than it keeps for the vote afterwards (grow_time.c).
+ */
+uint64_t context_word_ns(const struct context *context)
+{
+	uint64_t word = least(context_patience_ns(context), 2 * NS_PER_S / 5);
+
+	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }
 
 /*
@@ -167,8 +175,8 @@ static void await_outcome(struct context *context)
 	while (!knows_outcome(context)) {
 		uint64_t now = clock_now_ns(), until = deadline;
 
-		if (context->clueless > 0 && context->gone_ns + word_ns(context) < until)
-			until = context->gone_ns + word_ns(context);
+		if (context->clueless > 0 && context->gone_ns + context_word_ns(context) < until)
+			until = context->gone_ns + context_word_ns(context);
 		if (now >= until || (context->clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
 			return;
 		context_wait(context, now < early && early < until ? early : until);
@@ -185,6 +193,15 @@ static bool knows_leader(const struct context *context)
 }
 
 /*
+ * With the lock held: how long to wait for an answer. Who could name somebody, and only is not sure, does so when half of the time is over
+ * and nobody has named another: those who know nothing hear it while they still wait.
+ */
+static uint64_t answer_ns(const struct context *context)
+{
+	return somebody_is_missing(context) ? context_word_ns(context) / 2 : context_word_ns(context);
+}
+
+/*
  * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank, or we are not sure:
  * others shall tell us who. Returns whether they were asked; then there is no way back.
  */
@@ -195,9 +212,11 @@ static bool ask_others(struct context *context)
 	pthread_mutex_unlock(&context->lock);
 	membership_leave(context, PRESENCE_CLUELESS);
 	pthread_mutex_lock(&context->lock);
-	uint64_t until = clock_now_ns() + word_ns(context);
-	while (context->open_failure.status == ESP_OK && context->gone == context->clueless && clock_now_ns() < until)
+	uint64_t asked = clock_now_ns(), until = asked + answer_ns(context);
+	while (context->open_failure.status == ESP_OK && context->gone == context->clueless && clock_now_ns() < until) {
 		context_wait(context, until);
+		until = asked + answer_ns(context);
+	}
 	return true;
 }
 

@@ -338,12 +338,22 @@ static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
 	return now > since_ns && now - since_ns >= patience_ns;
 }
 
-/* What a rank sent before it left may still be on its way. */
+/*
+ * What a rank sent before it left may still be on its way. And who left without a clue is not to blame: it has asked the others for
+ * whom it waits, and their answer comes first.
+ */
+static bool is_leave_over(const struct context *context, uint64_t now)
+{
+	uint64_t answer = context->clueless > 0 ? 2 * context_word_ns(context) : 0;
+
+	return has_passed(context_patience_ns(context) + answer, context->gone_ns, now);
+}
+
 bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
 {
 	uint64_t patience = context_patience_ns(context);
 
-	return context->fates[rank] == FATE_LEFT && has_passed(patience, context->gone_ns, now) &&
+	return context->fates[rank] == FATE_LEFT && is_leave_over(context, now) &&
 	       has_passed(patience, waits_since_ns, now);
 }
 
@@ -463,7 +473,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 		return concern;
 	} else if (now >= work->deadline_ns) {
 		on_late(work, now, &concern);
-	} else if (some_have_left(context, group) && has_passed(patience, context->gone_ns, now) &&
+	} else if (some_have_left(context, group) && is_leave_over(context, now) &&
 	           has_passed(patience, work->started_ns, now) && has_passed(patience, work->looked_ns, now)) {
 		work->looked_ns = now;
 		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;

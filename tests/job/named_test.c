@@ -5,19 +5,28 @@
  * one that does not know whom it waits for is over first.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "job.h"
+#include "wire/store_msg.h"
 
-enum { RANKS = 8, CARD_MOST = 1 << 16 };
+enum { RANKS = 8, RANKS_MOST = 32, CARD_MOST = 1 << 16 };
+#define HOST_AT (STORE_ARRIVAL_CARD + 16u) /* in what is gathered: which host it is, see card_encode() */
+
+/* How long the hasty one has to join, and the liveness interval, of which waits are parts: on a slow machine more of both. */
+struct pace {
+	const char *join_seconds, *liveness;
+};
 
 struct trial {
+	uint32_t ranks, first_host; /* so many, and so many of them on one host and the others on another */
 	uint32_t victim;
-	uint32_t helpless;         /* does not connect either, as it waits for the victim; or the victim itself */
-	uint32_t hasty;            /* whose time is over before that of the others */
-	const char *join_seconds;  /* of that one                                  */
+	uint32_t helpless;          /* does not connect either, as it waits for the victim; or the victim itself */
+	uint32_t hasty;             /* whose time is over before that of the others */
+	const struct pace *pace;
 	uint8_t *cards;
 	pthread_barrier_t in, out; /* of the all-gather */
 	pthread_barrier_t ended;
@@ -42,10 +51,12 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 
 	CHECK(bytes <= CARD_MOST);
 	memcpy(trial->cards + seat->rank * bytes, mine, bytes);
+	if (seat->gathered == 1 && seat->rank >= trial->first_host)
+		trial->cards[seat->rank * bytes + HOST_AT] ^= 1;
 	pthread_barrier_wait(&trial->in);
-	memcpy(all, trial->cards, RANKS * bytes);
+	memcpy(all, trial->cards, trial->ranks * bytes);
 	pthread_barrier_wait(&trial->out); /* the next one may write there */
-	if (!stands_still(seat) || ++seat->gathered < 2) /* a key comes first, and then the cards */
+	if (++seat->gathered < 2 || !stands_still(seat)) /* a key comes first, and then the cards */
 		return ESP_OK;
 	pthread_barrier_wait(&trial->ended); /* it stands still until all others are through */
 	return ESP_EABORTED;
@@ -54,74 +65,111 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 static void *be_rank(void *argument)
 {
 	struct seat *seat = argument;
-	const char *settings[] = {"transport=shm", seat->rank == seat->trial->hasty ? seat->trial->join_seconds : "join_seconds=600", "liveness_ms=1000",
+	const struct pace *pace = seat->trial->pace;
+	const char *settings[] = {"transport=auto", seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
 	                          "linger_seconds=1", "log=off", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
 
 	options.rank = seat->rank;
-	options.size = RANKS;
+	options.size = seat->trial->ranks;
 	options.job = "named";
 	options.settings = settings;
 	options.allgather = gather;
 	options.allgather_context = seat;
-	CHECK(esp_init(&options, &context) != ESP_OK);
+	bool has_met = esp_init(&options, &context) == ESP_OK; /* of another host, and waited only for the others to come through */
+	CHECK(!has_met || esp_barrier(esp_world(context)) != ESP_OK);
 	esp_last_error(&seat->error);
+	if (has_met)
+		CHECK(esp_fini(context) == ESP_OK);
 	if (!stands_still(seat))
 		pthread_barrier_wait(&seat->trial->ended);
 	return NULL;
 }
 
-/* Do all name the victim? If not, *out is what one of them says. */
-static bool play(uint32_t victim, uint32_t helpless, uint32_t hasty, const char *join_seconds, struct seat *out)
-{
-	struct trial trial = {.victim = victim, .helpless = helpless, .hasty = hasty, .join_seconds = join_seconds, .cards = calloc(RANKS, CARD_MOST)};
-	struct seat seats[RANKS];
-	pthread_t threads[RANKS];
-	bool all_name_it = true;
+enum end { END_NAMED, END_MISNAMED, END_IMPOSSIBLE };
 
+/* Do all name the victim? If not, *out is what one of them says. */
+static enum end play(struct trial trial, struct seat *out)
+{
+	struct seat seats[RANKS_MOST];
+	pthread_t threads[RANKS_MOST];
+	enum end end = END_NAMED;
+
+	trial.cards = calloc(trial.ranks, CARD_MOST);
 	CHECK(trial.cards);
-	pthread_barrier_init(&trial.in, NULL, RANKS);
-	pthread_barrier_init(&trial.out, NULL, RANKS);
-	pthread_barrier_init(&trial.ended, NULL, RANKS);
-	for (uint32_t i = 0; i < RANKS; i++) {
+	pthread_barrier_init(&trial.in, NULL, trial.ranks);
+	pthread_barrier_init(&trial.out, NULL, trial.ranks);
+	pthread_barrier_init(&trial.ended, NULL, trial.ranks);
+	for (uint32_t i = 0; i < trial.ranks; i++) {
 		seats[i] = (struct seat){.trial = &trial, .rank = i, .error = ESP_ERROR_INIT};
 		CHECK(pthread_create(&threads[i], NULL, be_rank, &seats[i]) == 0);
 	}
-	for (uint32_t i = 0; i < RANKS; i++) {
+	for (uint32_t i = 0; i < trial.ranks; i++) {
 		pthread_join(threads[i], NULL);
-		if (stands_still(&seats[i]) || seats[i].error.rank == (int32_t)victim)
+		if (stands_still(&seats[i]) || seats[i].error.rank == (int32_t)trial.victim)
 			continue;
-		all_name_it = false;
+		end = seats[i].error.status == ESP_EINVAL ? END_IMPOSSIBLE : END_MISNAMED;
 		*out = seats[i];
 	}
 	pthread_barrier_destroy(&trial.in);
 	pthread_barrier_destroy(&trial.out);
 	pthread_barrier_destroy(&trial.ended);
 	free(trial.cards);
-	return all_name_it;
+	return end;
 }
 
-/* On a busy machine others may not have connected to each other either. */
-static void check(uint32_t victim, uint32_t helpless, uint32_t hasty)
-{
-	static const char *const seconds[] = {"join_seconds=1", "join_seconds=5", "join_seconds=30"};
-	struct seat seat;
-	bool all_name_it = false;
+#define TRIES 3
 
-	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]) && !all_name_it; i++)
-		all_name_it = play(victim, helpless, hasty, seconds[i], &seat);
-	CHECK_MSG(all_name_it, "rank %u was stopped, the time of rank %u over first: rank %u names %d: %s", victim, hasty, seat.rank, seat.error.rank,
-	          seat.error.text);
+/* On a busy machine others may not have connected to each other either, or are not heard in time. */
+static void check(struct trial trial, const struct pace paces[TRIES])
+{
+	struct seat seat;
+	enum end end = END_MISNAMED;
+
+	for (size_t i = 0; i < TRIES && end == END_MISNAMED; i++) {
+		trial.pace = &paces[i];
+		end = play(trial, &seat);
+	}
+	if (end == END_IMPOSSIBLE && trial.first_host < trial.ranks) {
+		printf("skipped: two hosts: %s\n", seat.error.text); /* as there is no network but loopback */
+		return;
+	}
+	CHECK_MSG(end == END_NAMED, "rank %u was stopped, the time of rank %u over first: rank %u names %d: %s", trial.victim, trial.hasty,
+	          seat.rank, seat.error.rank, seat.error.text);
 }
 
 /* Of eight ranks, those that are three apart do not connect while they join. */
+static void check_host(uint32_t victim, uint32_t helpless, uint32_t hasty)
+{
+	static const struct pace paces[TRIES] = {
+		{"join_seconds=1", "liveness_ms=1000"}, {"join_seconds=5", "liveness_ms=5000"}, {"join_seconds=30", "liveness_ms=30000"},
+	};
+
+	check((struct trial){.ranks = RANKS, .first_host = RANKS, .victim = victim, .helpless = helpless, .hasty = hasty}, paces);
+}
+
+/*
+ * Of 22 ranks none of those that should be connected to rank 11 should be to rank 0 as well: they are not sure, and ask before they name it.
+ * Rank 14, who knows nothing, has asked before them, and waits longer. Rank 0 has come through, on another host; with so long an interval it does
+ * not ask others meanwhile for whom they wait, which would connect them to it.
+ */
+static void check_two_hosts(void)
+{
+	static const struct pace paces[TRIES] = {
+		{"join_seconds=1", "liveness_ms=100000"}, {"join_seconds=5", "liveness_ms=500000"}, {"join_seconds=30", "liveness_ms=3000000"},
+	};
+
+	check((struct trial){.ranks = 22, .first_host = 3, .victim = 11, .helpless = 11, .hasty = 14}, paces);
+}
+
 int main(void)
 {
-	check(0, 0, 3); /* through whom all get each other's memory */
-	check(1, 1, 4);
-	check(3, 3, 0);
-	check(3, 3, 4); /* who knows */
-	check(0, 7, 3); /* who does not get the cards of the others from rank 0 does not connect to them either */
+	check_host(0, 0, 3); /* through whom all get each other's memory */
+	check_host(1, 1, 4);
+	check_host(3, 3, 0);
+	check_host(3, 3, 4); /* who knows */
+	check_host(0, 7, 3); /* who does not get the cards of the others from rank 0 does not connect to them either */
+	check_two_hosts();
 	return 0;
 }

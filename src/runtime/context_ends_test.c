@@ -1,0 +1,63 @@
+/*
+ * context_ends_test.c - how long those who are late ask others, and when one that has left is to blame; tests/job/named_test.c has whole jobs.
+ */
+#include "runtime/context_ends.h"
+
+#include "base/check.h"
+#include "runtime/group.h"
+
+#define SOON (10 * NS_PER_MS)
+
+static struct context new_context(uint32_t liveness_ms)
+{
+	return (struct context){.conf = {.liveness_ms = liveness_ms}};
+}
+
+/* It asks, and then waits for the others as long: a second is promised after the deadline. With a short interval both are short. */
+static void asks_for_a_while(void)
+{
+	struct context usual = new_context(10000), hasty = new_context(1000), patient = new_context(600000);
+
+	CHECK(2 * context_word_ns(&usual) < NS_PER_S);
+	CHECK(2 * context_word_ns(&patient) < NS_PER_S);
+	CHECK(context_word_ns(&hasty) <= context_patience_ns(&hasty));
+}
+
+/* A call that lets others in, and a sixteenth of the time that its members have to join: the vote comes afterwards. */
+static void asks_within_a_call(void)
+{
+	struct context context = new_context(10000);
+
+	context.opened_ns = 7 * NS_PER_S;
+	context.join.deadline_ns = 8 * NS_PER_S;
+	CHECK(16 * context_word_ns(&context) > NS_PER_S);
+	context.join.kin = 3;
+	CHECK_U64(context_word_ns(&context), NS_PER_S / 16);
+}
+
+/* Who is gone has sent what it had to send; but one without a clue waits itself for others to tell. */
+static void blames_the_clueless_late(void)
+{
+	uint8_t fates[2] = {FATE_HERE, FATE_LEFT};
+	struct context context = new_context(1000);
+	uint64_t left = 5 * NS_PER_S, since = NS_PER_S, over = left + context_patience_ns(&context);
+
+	context.size = 2;
+	context.fates = fates;
+	context.gone = 1;
+	context.gone_ns = left;
+	CHECK(!context_has_left(&context, 1, since, over - SOON));
+	CHECK(context_has_left(&context, 1, since, over));
+	context.clueless = 1;
+	CHECK(!context_has_left(&context, 1, since, over));
+	CHECK(!context_has_left(&context, 1, since, over + context_word_ns(&context)));
+	CHECK(context_has_left(&context, 1, since, over + 2 * context_word_ns(&context)));
+}
+
+int main(void)
+{
+	asks_for_a_while();
+	asks_within_a_call();
+	blames_the_clueless_late();
+	return 0;
+}
