@@ -100,19 +100,29 @@ static pid_t start_another(struct esp_context *job, char **argv)
 	return child;
 }
 
-/* Lets in who waits; *job and *group are new then. */
-static void let_in(struct esp_context **job, struct esp_group **group)
+/* It comes to its end with the others, and not before. */
+static void must_live(pid_t child)
+{
+	if (child == 0 || waitpid(child, NULL, WNOHANG) == 0)
+		return;
+	fprintf(stderr, "returner: the process that was to come has ended\n");
+	exit(1);
+}
+
+/* Lets in who waits: true, and *job and *group are new. */
+static bool let_in(struct esp_context **job, struct esp_group **group)
 {
 	struct esp_context *grown;
 
 	must(esp_grow(*group, 0, 0, &grown));
 	if (!grown) /* nobody waits yet */
-		return;
+		return false;
 	must(esp_fini(*job)); /* the weights are not its memory */
 	*job = grown;
 	*group = begin(grown);
 	if (esp_rank(*group) == 0)
 		printf("step %llu: another rank is here; %u ranks go on\n", (unsigned long long)state.step, esp_size(*group));
+	return true;
 }
 
 static bool do_all_agree(struct esp_group *group)
@@ -150,8 +160,9 @@ int main(int argc, char **argv)
 			if (esp_rank(group) == 0)
 				child = start_another(job, argv);
 		}
-		if (esp_size(group) < state.wanted)
-			let_in(&job, &group);
+		must_live(child);
+		if (esp_size(group) < state.wanted && let_in(&job, &group))
+			used = 0; /* nor of this one, whose calls gave out what was there */
 	}
 	bool agree = do_all_agree(group);
 	if (esp_rank(group) == 0)
