@@ -165,6 +165,20 @@ static void tell_bad_news(struct presence *presence, uint32_t rank)
 	}
 }
 
+/* Of each one word is enough; of those without whom it was agreed to go on, as there may be many in the end, none. */
+static void tell_whom_we_miss(struct presence *presence, uint32_t rank)
+{
+	for (uint32_t i = 0; i < presence->size; i++) {
+		const struct member *member = &presence->all[i];
+
+		if (i == rank || member->is_excluded || (member->fate != FATE_DEAD && member->fate != FATE_SILENT))
+			continue;
+		struct control_msg msg = member->fate == FATE_DEAD ? fate_message(presence, i)
+		                                                   : accusation_message(presence, (struct accusation){.by = member->by, .about = i});
+		presence->events->send(presence->context, rank, &msg);
+	}
+}
+
 /* All there is, to one who may not have heard it. Who has left may have done so because of others, so they come first. */
 static void tell_news(struct presence *presence, uint32_t rank)
 {
@@ -392,7 +406,7 @@ void presence_say_goodbye(struct presence *presence, uint32_t rank)
 
 	if (rank == presence->self || presence_is_neighbour(presence, rank))
 		return;
-	tell_bad_news(presence, rank); /* which goes the way of neighbours: it may not be there yet, and may be why we leave */
+	tell_whom_we_miss(presence, rank); /* it goes the way of neighbours, too: it may not be there yet, and may be why we leave */
 	presence->events->send(presence->context, rank, &msg);
 }
 

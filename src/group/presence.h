@@ -21,7 +21,8 @@
  * first tell each other all news that there is, so word goes on reaching everybody however many are gone.
  *
  * That a rank has left is never heard before the bad news that it knew: all word goes the same ways in the order in which it came, and whoever is told
- * of one that leaves beside them is told the bad news first. So who gives up because of another is not taken for the cause of it.
+ * of one that leaves beside them is told first of those who are missing, unless all agreed to go on without them. So who gives up because of another is
+ * not taken for the cause of it.
  */
 #ifndef GROUP_PRESENCE_H
 #define GROUP_PRESENCE_H

@@ -160,6 +160,31 @@ static void says_whom_it_gave_up_before_it_leaves(bool is_accused)
 	}
 }
 
+/* One word about each who is missing is enough; those without whom it was agreed to go on, many in the end perhaps, are no reason any more. */
+static void says_no_more_than_is_needed(void)
+{
+	struct presence presence;
+	struct owner owner = {.listener = 3};
+	struct control_msg first = message(CONTROL_SILENT, 4, 6), second = message(CONTROL_SILENT, 2, 6), other = message(CONTROL_SILENT, 2, 7);
+
+	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	presence_connected(&presence, 3, 1);
+	presence_begin(&presence, 1);
+	CHECK(presence_message(&presence, 4, &first, 2));
+	CHECK(presence_message(&presence, 2, &second, 2));
+	CHECK(presence_message(&presence, 2, &other, 2));
+	presence_closed(&presence, 5, "it died", 2);
+	presence_exclude(&presence, 5, 3);
+	presence_exclude(&presence, 7, 3);
+	presence_leave(&presence, "");
+	owner.mail_count = 0;
+	presence_say_goodbye(&presence, 3);
+	CHECK(owner.mail_count == 2);
+	check_mail(&owner, 0, CONTROL_SILENT, 6);
+	check_mail(&owner, 1, CONTROL_LEFT, 0);
+	presence_fini(&presence);
+}
+
 /* So does whoever comes later, of others that have left. */
 static void tells_bad_news_first(void)
 {
@@ -383,6 +408,7 @@ int main(void)
 	does_not_listen_to_who_was_left_out();
 	says_whom_it_gave_up_before_it_leaves(false);
 	says_whom_it_gave_up_before_it_leaves(true);
+	says_no_more_than_is_needed();
 	tells_bad_news_first();
 	accuses_in_time();
 	believes_data();
