@@ -81,7 +81,9 @@ void ports_proved(struct steward *steward, struct link *link)
 {
 	steward->guests--;
 	link->is_guest = false;
-	link->deadline_ns = clock_now_ns() + steward->config.patience_ns; /* if it has to be kept waiting, as at a shelf */
+	uint64_t now = clock_now_ns();
+	/* If it has to be kept waiting. */
+	link->deadline_ns = now + (link->purpose == HELLO_SHELF ? handing_patience_ns(steward, now) : steward->config.patience_ns);
 	if (!link->local)
 		turnstile_proved(&steward->turnstile);
 }

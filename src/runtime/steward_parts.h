@@ -129,6 +129,8 @@ void newcomers_due(struct steward *steward, struct link *link, uint64_t now_ns);
 
 /* ---- handing.c ---- */
 
+/* How long a connection for descriptors is kept: as long as others may still come to join. */
+uint64_t handing_patience_ns(const struct steward *steward, uint64_t now_ns);
 /* Moves descriptors over a link as far as it goes. */
 void handing_turn(struct steward *steward, struct link *link);
 /* All have been moved: the link goes away. */
