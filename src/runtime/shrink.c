@@ -540,7 +540,8 @@ static bool take_result(struct shrink *shrink, struct group **out)
 	return is_ours;
 }
 
-enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
+/* as_late: who has no channel for another group waits as the others do, and takes no part. */
+static enum esp_status agree(struct group *group, int64_t deadline_ns, bool as_late, struct shrink_report *report, struct failure *failure)
 {
 	struct context *context = group->context;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
@@ -554,6 +555,8 @@ enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shr
 	enum esp_status status = await_end_of_calls(group, until, failure);
 	if (status == ESP_OK)
 		status = begin_agreement(group, failure);
+	if (status == ESP_ELIMIT && as_late)
+		status = ESP_OK;
 	if (status == ESP_OK)
 		status = await_verdict(group, until, failure);
 	if (status != ESP_OK)
@@ -570,6 +573,11 @@ enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shr
 	return ESP_OK;
 }
 
+enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
+{
+	return agree(group, deadline_ns, true, report, failure);
+}
+
 enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
                              struct failure *failure)
 {
@@ -578,7 +586,7 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_grown)
 		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
-	enum esp_status status = group_agree(group, deadline_ns, report, failure);
+	enum esp_status status = agree(group, deadline_ns, false, report, failure);
 	if (status != ESP_OK)
 		return status;
 	if (!take_result(group->shrink, out))

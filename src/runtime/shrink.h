@@ -26,7 +26,10 @@ struct shrink_report {
  */
 ESP_CHECKED enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out,
                                          struct shrink_report *report, struct failure *failure);
-/* The same, but that the new group stays with the old one, until somebody takes it by group_shrink(). */
+/*
+ * The same, but that the new group stays with the old one, until somebody takes it by group_shrink(); and that it ends alike for all: one with
+ * too many groups is late, as the others are who wait for it.
+ */
 ESP_CHECKED enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure);
 /* The group is freed; nobody finds it any more. is_closing: all groups are, that which was prepared too. */
 void shrink_fini(struct group *group, bool is_closing);
