@@ -122,7 +122,7 @@ static void examine(struct doctor_job *job, struct doctor_report *report)
 {
 	job->server = doctor_server_start(&job->join, &job->listener);
 	look_at_host(job, report);
-	doctor_reach_all(&job->join, &job->roster, &job->listener.interfaces, job->conf.segment_bytes, report->ways);
+	doctor_reach_all(&job->join, &job->roster, &job->listener.interfaces, job->conf.segment_bytes, &doctor_patience, report->ways);
 }
 
 /* ---- all together ---- */

@@ -21,8 +21,6 @@
 
 #define CONNECT_PATIENCE (3 * NS_PER_S)
 #define PROOF_PATIENCE (5 * NS_PER_S)
-#define LARGE_PATIENCE (3 * NS_PER_S)
-#define SEARCH_PATIENCE NS_PER_S
 #define IDLE_PATIENCE (10 * NS_PER_S) /* of who answers */
 #define PINGS 8
 #define LARGE_BYTES (256u << 10)
@@ -34,6 +32,8 @@
 
 enum { ASK_TIME = 1, ASK_SINK = 2 };
 #define ASK_BYTES 16u
+
+const struct doctor_patience doctor_patience = {.large_ns = 3 * NS_PER_S, .again_ns = 3 * NS_PER_S, .search_ns = NS_PER_S};
 
 /* ---- bytes within a time ---- */
 
@@ -279,6 +279,7 @@ struct attempt {
 	const struct roster *roster;
 	const struct interfaces *own;
 	uint32_t peer, segment_bytes;
+	const struct doctor_patience *patience;
 	struct doctor_way *ways; /* of that peer */
 };
 
@@ -351,7 +352,7 @@ static bool passes(const struct attempt *attempt, uint32_t at, uint32_t segment_
 {
 	enum doctor_outcome unused;
 	int fd = open_way(attempt, at, segment_bytes, &unused);
-	bool passed = fd >= 0 && send_large(fd, SEARCH_BYTES, SEARCH_PATIENCE);
+	bool passed = fd >= 0 && send_large(fd, SEARCH_BYTES, attempt->patience->search_ns);
 	if (fd >= 0)
 		drop(fd);
 	return passed;
@@ -385,12 +386,12 @@ static uint32_t read_path_mtu(int fd)
 static enum doctor_outcome try_large(const struct attempt *attempt, uint32_t at, int fd)
 {
 	enum doctor_outcome outcome = WAY_LARGE_LOST;
-	if (send_large(fd, LARGE_BYTES, LARGE_PATIENCE))
+	if (send_large(fd, LARGE_BYTES, attempt->patience->large_ns))
 		return WAY_FINE;
 	int again = open_way(attempt, at, attempt->segment_bytes, &outcome);
-	if (again < 0)
-		return outcome;
-	outcome = send_large(again, LARGE_BYTES, LARGE_PATIENCE) ? WAY_FINE : WAY_LARGE_LOST;
+	if (again < 0) /* it has proved itself before: it is no stranger, but does not answer any more */
+		return outcome == WAY_STRANGER ? WAY_SILENT : outcome;
+	outcome = send_large(again, LARGE_BYTES, attempt->patience->again_ns) ? WAY_FINE : WAY_LARGE_LOST;
 	drop(again);
 	return outcome;
 }
@@ -422,7 +423,7 @@ static void *try_peer(void *argument)
 }
 
 void doctor_reach_all(const struct join_config *join, const struct roster *roster, const struct interfaces *own,
-                      uint32_t segment_bytes, struct doctor_way *ways)
+                      uint32_t segment_bytes, const struct doctor_patience *patience, struct doctor_way *ways)
 {
 	uint32_t self = join->launch.rank, peer = 0;
 	while (peer < roster->size) {
@@ -433,7 +434,7 @@ void doctor_reach_all(const struct join_config *join, const struct roster *roste
 		for (; peer < roster->size && count < SIDE_BY_SIDE; peer++) {
 			if (!doctor_tries(roster, self, peer))
 				continue;
-			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, ways + (size_t)peer * CARD_ADDRESSES};
+			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, patience, ways + (size_t)peer * CARD_ADDRESSES};
 			started[count] = pthread_create(&threads[count], NULL, try_peer, &attempts[count]) == 0;
 			if (!started[count])
 				try_peer(&attempts[count]);

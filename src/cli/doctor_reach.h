@@ -19,9 +19,17 @@ struct doctor_server;
 struct doctor_server *doctor_server_start(const struct join_config *join, const struct listener *listener);
 void doctor_server_stop(struct doctor_server *server);
 
+/* How long large packets may take to arrive. */
+struct doctor_patience {
+	uint64_t large_ns;  /* the first time                               */
+	uint64_t again_ns;  /* if they did not, on another connection       */
+	uint64_t search_ns; /* of each size that is tried to find the largest */
+};
+extern const struct doctor_patience doctor_patience; /* the usual one */
+
 /* Tries all that is to be tried: ways, by rank, CARD_ADDRESSES each. Takes as long as it takes: seconds per address without answer. */
 void doctor_reach_all(const struct join_config *join, const struct roster *roster, const struct interfaces *own,
-                      uint32_t segment_bytes, struct doctor_way *ways);
+                      uint32_t segment_bytes, const struct doctor_patience *patience, struct doctor_way *ways);
 
 /* ---- for doctor_job.c, too ---- */
 

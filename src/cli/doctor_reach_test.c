@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/ready.h"
 #include "group/interface.h"
 
@@ -22,6 +23,7 @@ struct between {
 	int listen_fd;
 	uint16_t to;         /* the port of who answers                       */
 	uint32_t held_up;    /* of so many connections only the first bytes pass */
+	uint32_t let_in;     /* so many are, and those after them are closed     */
 	uint32_t count;
 	int fds[MOST][2];
 	uint64_t passed[MOST];
@@ -52,6 +54,10 @@ static void let_in(struct between *between)
 	int fd = accept4(between->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
 	CHECK(fd >= 0 && between->count < MOST);
+	if (between->count == between->let_in) {
+		close(fd);
+		return;
+	}
 	int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CHECK(other >= 0 && connect(other, (struct sockaddr *)&name, sizeof(name)) == 0);
 	between->fds[between->count][0] = fd;
@@ -121,9 +127,13 @@ static struct join_config config_of(uint32_t rank)
 	return config;
 }
 
-/* What rank 0 finds on its way to rank 1, where so many connections are held up. */
-static enum doctor_outcome try_way(uint32_t held_up)
+#define SHORT (50 * NS_PER_MS)
+#define LONG (120 * NS_PER_S)
+
+/* What rank 0 finds on its way to rank 1, where so many connections are held up, and so many let in. What is to pass has all the time it needs. */
+static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 {
+	const struct doctor_patience patience = {held_up > 0 ? SHORT : LONG, held_up > 1 ? SHORT : LONG, SHORT};
 	static const uint8_t address[] = {127, 0, 0, 1};
 	struct join_config join = config_of(0), other = config_of(1);
 	struct card cards[2] = {join.card, other.card};
@@ -131,7 +141,7 @@ static enum doctor_outcome try_way(uint32_t held_up)
 	struct roster roster = {.size = 2, .cards = cards, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
 	struct interfaces own = {0};
 	struct doctor_way ways[2 * CARD_ADDRESSES] = {0};
-	struct between between = {.held_up = held_up};
+	struct between between = {.held_up = held_up, .let_in = let_in_most};
 	struct listener listener = {.count = 1};
 
 	listener.fds[0] = listen_anywhere(&between.to);
@@ -141,7 +151,7 @@ static enum doctor_outcome try_way(uint32_t held_up)
 	memcpy(cards[1].addresses[0].bytes, address, sizeof(address));
 	struct doctor_server *server = doctor_server_start(&other, &listener);
 	CHECK(server && pthread_create(&between.thread, NULL, between_main, &between) == 0);
-	doctor_reach_all(&join, &roster, &own, 0, ways);
+	doctor_reach_all(&join, &roster, &own, 0, &patience, ways);
 	atomic_store(&between.stops, true);
 	CHECK(pthread_join(between.thread, NULL) == 0);
 	doctor_server_stop(server);
@@ -152,8 +162,9 @@ static enum doctor_outcome try_way(uint32_t held_up)
 
 int main(void)
 {
-	CHECK_U64(try_way(0), WAY_FINE);
-	CHECK_U64(try_way(1), WAY_FINE); /* it stood still, and does not any more */
-	CHECK_U64(try_way(MOST), WAY_LARGE_LOST);
+	CHECK_U64(try_way(0, MOST), WAY_FINE);
+	CHECK_U64(try_way(1, MOST), WAY_FINE); /* it stood still, and does not any more */
+	CHECK_U64(try_way(MOST, MOST), WAY_LARGE_LOST);
+	CHECK_U64(try_way(1, 1), WAY_SILENT); /* it has answered before, so it is no stranger */
 	return 0;
 }
