@@ -26,6 +26,17 @@ static struct text print(const struct plan *plan)
 	return text;
 }
 
+/* Beside a row stands how many messages it sends, and then each of them; what comes after those is nothing. */
+static void check_same_turns(const struct plan *plan, const struct plan *copy, uint64_t rows)
+{
+	for (uint64_t i = 0; plan->turns && i < rows; i++) {
+		uint64_t at = plan->row_at[i];
+
+		FUZZ_CHECK(plan->turns[at].to == copy->turns[at].to);
+		FUZZ_CHECK(memcmp(&plan->turns[at], &copy->turns[at], (plan->turns[at].to + UINT64_C(1)) * sizeof(struct plan_sent)) == 0);
+	}
+}
+
 /* Both were read from text, so their lists can be compared as memory. */
 static void check_same(const struct plan *plan, const struct plan *copy)
 {
@@ -34,7 +45,7 @@ static void check_same(const struct plan *plan, const struct plan *copy)
 	FUZZ_CHECK(plan->planner == copy->planner && plan->in_place == copy->in_place);
 	FUZZ_CHECK(plan->nodes == copy->nodes && plan->workers == copy->workers);
 	FUZZ_CHECK(plan->chunks.collective == copy->chunks.collective && plan->chunks.root == copy->chunks.root);
-	FUZZ_CHECK(plan_lap(plan) == plan_lap(copy) && !plan->turns == !copy->turns);
+	FUZZ_CHECK(plan_lap(plan) == plan_lap(copy) && plan->abreast == copy->abreast && !plan->turns == !copy->turns);
 	FUZZ_CHECK(plan->group_count == copy->group_count && !plan->group_of == !copy->group_of);
 	FUZZ_CHECK(!plan->group_of || memcmp(plan->group_of, copy->group_of, plan->nodes * sizeof(uint32_t)) == 0);
 	FUZZ_CHECK(plan->chunks.chunk_count == copy->chunks.chunk_count);
@@ -43,6 +54,7 @@ static void check_same(const struct plan *plan, const struct plan *copy)
 	FUZZ_CHECK(plan->step_count == copy->step_count);
 	FUZZ_CHECK(memcmp(plan->row_at, copy->row_at, rows * sizeof(uint64_t)) == 0);
 	FUZZ_CHECK(memcmp(plan->steps, copy->steps, plan->step_count * sizeof(struct plan_step)) == 0);
+	check_same_turns(plan, copy, rows);
 }
 
 static void check_verdicts(const struct plan *plan, const struct plan *copy)

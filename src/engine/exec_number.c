@@ -108,7 +108,7 @@ static bool lap_add_row(struct exec *exec, const struct plan *plan, uint64_t chu
 #define DIGIT_BITS 6u
 #define DIGITS (1u << DIGIT_BITS)
 
-/* By turn, in one pass for every digit of it: turns are small numbers, and what has the same turn stays as it was put down. */
+/* By turn, in one pass for every digit that the largest has, most often one or two; what has the same turn stays as it was put down. */
 static void lap_sort(struct lap *lap)
 {
 	for (uint32_t shift = 0; shift < 32 && lap->most >> shift != 0; shift += DIGIT_BITS) {

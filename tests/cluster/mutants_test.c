@@ -3,10 +3,11 @@
  *
  *     mutants_test [--seed FIRST] [--count N]
  *
- * Plans are damaged at random: steps dropped, doubled, swapped, sent to others. Those that
- * the checker refuses are counted; those that it passes are run under several schedules with
- * as little as one credit, on links that read memory late. One that hangs or gives a wrong
- * element is a hole in the checker. So are the texts of plans with laps, in which laps and turns are drawn anew.
+ * Plans are damaged at random: steps dropped, doubled, swapped, sent to others. So are the
+ * texts of plans with laps, in which laps and turns are drawn anew. Those that the checker
+ * refuses are counted; those that it passes are run under several schedules with as little
+ * as one credit, on links that read memory late. One that hangs or gives a wrong element is
+ * a hole in the checker.
  */
 #include <errno.h> /* program_invocation_name */
 #include <stdlib.h>
