@@ -658,8 +658,7 @@ enum esp_status context_open(const struct context_options *options, struct conte
 		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
 		if (context->steward) {
 			membership_blame(context, failure->rank, failure->text);
-			/* And who is late already does not wait long for that. */
-			context_leave(context, clock_now_ns() < context->join.deadline_ns ? context_patience_ns(context) : context_word_ns(context));
+			context_leave(context, context_farewell_ns(context, clock_now_ns()));
 		}
 		context_free(context);
 		return status;

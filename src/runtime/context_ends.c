@@ -164,6 +164,13 @@ uint64_t context_word_ns(const struct context *context)
 	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }
 
+uint64_t context_farewell_ns(const struct context *context, uint64_t now)
+{
+	uint64_t deadline = context->join.deadline_ns, left = deadline > now ? deadline - now : 0;
+
+	return least(context_patience_ns(context), left + context_word_ns(context));
+}
+
 /*
  * With the lock held: until the outcome is known, or time is over. One whose time was over first and who did not know whom it waited for
  * has left to hear that from others: whoever knows gives up, too, and names it, which all hear.

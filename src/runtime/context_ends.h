@@ -12,6 +12,9 @@ ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure
 /* Ends what is unfinished, here only: ESP_EABORTED. */
 void context_end_work(struct context *context);
 
+/* While opening, which has failed: how long to wait for the others to hear why. Some may never leave, and the deadline holds for us, too. */
+uint64_t context_farewell_ns(const struct context *context, uint64_t now_ns);
+
 /* Says good-bye and waits until all have, or for so long. */
 void context_leave(struct context *context, uint64_t patience_ns);
 

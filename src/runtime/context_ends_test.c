@@ -35,6 +35,19 @@ static void asks_within_a_call(void)
 	CHECK_U64(context_word_ns(&context), NS_PER_S / 16);
 }
 
+/* Who gives up waits for the others no longer than if it were late already, however long the interval is. */
+static void leaves_in_time(void)
+{
+	struct context usual = new_context(10000), patient = new_context(60000);
+	uint64_t deadline = 50 * NS_PER_S, early = deadline - NS_PER_S / 2;
+
+	usual.join.deadline_ns = patient.join.deadline_ns = deadline;
+	CHECK_U64(context_farewell_ns(&usual, deadline - 20 * NS_PER_S), context_patience_ns(&usual));
+	CHECK_U64(context_farewell_ns(&patient, early), NS_PER_S / 2 + context_word_ns(&patient));
+	CHECK_U64(context_farewell_ns(&patient, deadline), context_word_ns(&patient));
+	CHECK_U64(context_farewell_ns(&patient, deadline + NS_PER_S), context_word_ns(&patient));
+}
+
 /* Who is gone has sent what it had to send; but one without a clue waits itself for others to tell. */
 static void blames_the_clueless_late(void)
 {
@@ -58,6 +71,7 @@ int main(void)
 {
 	asks_for_a_while();
 	asks_within_a_call();
+	leaves_in_time();
 	blames_the_clueless_late();
 	return 0;
 }
