@@ -153,13 +153,15 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+uint64_t context_word_most_ns = 2 * NS_PER_S / 5;
+
 /*
  * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
  * together take less than a second, and of a call that lets others in no more than it keeps for the vote afterwards (grow_time.c).
  */
 uint64_t context_word_ns(const struct context *context)
 {
-	uint64_t word = least(context_patience_ns(context), 2 * NS_PER_S / 5);
+	uint64_t word = least(context_patience_ns(context), context_word_most_ns);
 
 	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }
