@@ -94,12 +94,28 @@ static void *be_rank(void *argument)
 
 enum end { END_NAMED, END_MISNAMED, END_IMPOSSIBLE };
 
-/* Do all name the victim? If not, *out is what one of them says. */
+/* Do all name the victim? If not, *out is what one of them says. It is impossible only if nobody could begin, which all find alike. */
+static enum end judge(const struct trial *trial, const struct seat *seats, struct seat *out)
+{
+	uint32_t others = 0, named = 0, refused = 0;
+
+	for (uint32_t i = 0; i < trial->ranks; i++) {
+		if (stands_still(&seats[i]))
+			continue;
+		bool names = seats[i].error.rank == (int32_t)trial->victim, is_refused = !names && seats[i].error.status == ESP_EINVAL;
+		others++;
+		named += names;
+		refused += is_refused;
+		if (!names)
+			*out = seats[i];
+	}
+	return named == others ? END_NAMED : refused == others ? END_IMPOSSIBLE : END_MISNAMED;
+}
+
 static enum end play(struct trial trial, struct seat *out)
 {
 	struct seat seats[RANKS_MOST];
 	pthread_t threads[RANKS_MOST];
-	enum end end = END_NAMED;
 
 	trial.cards = calloc(trial.ranks, CARD_MOST);
 	CHECK(trial.cards);
@@ -110,18 +126,13 @@ static enum end play(struct trial trial, struct seat *out)
 		seats[i] = (struct seat){.trial = &trial, .rank = i, .error = ESP_ERROR_INIT};
 		CHECK(pthread_create(&threads[i], NULL, be_rank, &seats[i]) == 0);
 	}
-	for (uint32_t i = 0; i < trial.ranks; i++) {
+	for (uint32_t i = 0; i < trial.ranks; i++)
 		pthread_join(threads[i], NULL);
-		if (stands_still(&seats[i]) || seats[i].error.rank == (int32_t)trial.victim)
-			continue;
-		end = seats[i].error.status == ESP_EINVAL ? END_IMPOSSIBLE : END_MISNAMED;
-		*out = seats[i];
-	}
 	pthread_barrier_destroy(&trial.in);
 	pthread_barrier_destroy(&trial.out);
 	pthread_barrier_destroy(&trial.ended);
 	free(trial.cards);
-	return end;
+	return judge(&trial, seats, out);
 }
 
 #define TRIES 3
