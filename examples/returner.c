@@ -160,8 +160,10 @@ int main(int argc, char **argv)
 			if (esp_rank(group) == 0)
 				child = start_another(job, argv);
 		}
-		must_live(child);
-		if (esp_size(group) < state.wanted && let_in(&job, &group))
+		if (esp_size(group) >= state.wanted)
+			continue;
+		must_live(child); /* once it is in, its end is found like anybody's */
+		if (let_in(&job, &group))
 			used = 0; /* nor of this one, whose calls gave out what was there */
 	}
 	bool agree = do_all_agree(group);
