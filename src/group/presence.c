@@ -72,6 +72,15 @@ bool presence_is_neighbour(const struct presence *presence, uint32_t rank)
 	return ahead != 0 && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
 }
 
+uint32_t presence_count(const struct presence *presence)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < presence->size; i++)
+		count += !presence_is_gone(presence, i);
+	return count;
+}
+
 static void tell_neighbours(struct presence *presence, const struct control_msg *msg)
 {
 	for (uint32_t i = 0; i < presence->size; i++) {
@@ -165,16 +174,28 @@ static void tell_bad_news(struct presence *presence, uint32_t rank)
 	}
 }
 
-/* Of each one word is enough; of those without whom it was agreed to go on, as there may be many in the end, none. */
+/* What one says who is gone counts no more, so an accusation is another's, or else our own, who are still there. */
+static uint32_t find_accuser(const struct presence *presence, uint32_t about)
+{
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		uint32_t by = presence->accusations[i].by;
+
+		if (presence->accusations[i].about == about && !presence_is_gone(presence, by) && !presence->all[by].is_excluded)
+			return by;
+	}
+	return presence->self;
+}
+
+/* Of each one word is enough; of those without whom all agreed to go on, as there may be many in the end, none. */
 static void tell_whom_we_miss(struct presence *presence, uint32_t rank)
 {
 	for (uint32_t i = 0; i < presence->size; i++) {
 		const struct member *member = &presence->all[i];
 
-		if (i == rank || member->is_excluded || (member->fate != FATE_DEAD && member->fate != FATE_SILENT))
+		if (i == rank || member->is_settled || (member->fate != FATE_DEAD && member->fate != FATE_SILENT))
 			continue;
 		struct control_msg msg = member->fate == FATE_DEAD ? fate_message(presence, i)
-		                                                   : accusation_message(presence, (struct accusation){.by = member->by, .about = i});
+		                                                   : accusation_message(presence, (struct accusation){find_accuser(presence, i), i});
 		presence->events->send(presence->context, rank, &msg);
 	}
 }
@@ -301,9 +322,12 @@ void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now)
 		find_neighbours(presence, now);
 }
 
-void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now)
+void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uint64_t now)
 {
-	presence->all[rank].is_excluded = rank != presence->self;
+	struct member *member = &presence->all[rank];
+
+	member->is_excluded = rank != presence->self;
+	member->is_settled = member->is_settled || by_all;
 	set_fate(presence, rank, FATE_DEAD, presence->self, PRESENCE_EXCLUDED, now);
 }
 

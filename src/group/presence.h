@@ -70,6 +70,7 @@ struct member {
 	bool lingers;       /* it has left, and waits for us to leave too           */
 	bool is_accused_by_us;
 	bool is_excluded;   /* by what was agreed upon: its word counts no more      */
+	bool is_settled;    /* all who are here have agreed: nobody has to hear of it */
 	uint64_t heard_ns;  /* last sign of life, or when we began to listen         */
 	uint64_t told_ns;   /* when it was last told that we are here, by a beat or an echo */
 	char how[PRESENCE_HOW];
@@ -117,8 +118,8 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 void presence_accuse(struct presence *presence, uint32_t rank, const char *how, uint64_t now_ns);
 /* It is agreed that this rank, perhaps our own, goes on with us: whatever was said of it is forgotten. */
 void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
-/* It is agreed that it does not: it counts as dead, and what it says of others counts no more. */
-void presence_exclude(struct presence *presence, uint32_t rank, uint64_t now_ns);
+/* It is agreed that it does not: it counts as dead, and what it says of others counts no more. by_all: nobody is here who has no part in that. */
+void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uint64_t now_ns);
 /* We leave in good order: word of that goes around, the first time. why: "", or PRESENCE_CLUELESS. */
 void presence_leave(struct presence *presence, const char *why);
 /* And straight to this rank, which may see a connection of ours end before that word comes. */
@@ -131,6 +132,8 @@ static inline bool presence_is_gone(const struct presence *presence, uint32_t ra
 {
 	return presence->all[rank].fate == FATE_DEAD || presence->all[rank].fate == FATE_LEFT;
 }
+/* How many are not gone, ourselves included. */
+uint32_t presence_count(const struct presence *presence);
 /* Does word go this way? */
 bool presence_is_neighbour(const struct presence *presence, uint32_t rank);
 bool presence_is_accused(const struct presence *presence, uint32_t rank);

@@ -122,7 +122,7 @@ static void does_not_listen_to_who_was_left_out(void)
 
 	CHECK(presence_init(&presence, 0, 3, NS_PER_S, 1, &events, &owner) == ESP_OK);
 	presence_begin(&presence, 1);
-	presence_exclude(&presence, 1, 2);
+	presence_exclude(&presence, 1, true, 2);
 	CHECK(presence_is_gone(&presence, 1));
 	CHECK(presence_message(&presence, 2, &of_us, 3));
 	CHECK(!presence.was_accused && !presence.is_outcast && owner.accused == 0);
@@ -174,14 +174,43 @@ static void says_no_more_than_is_needed(void)
 	CHECK(presence_message(&presence, 2, &second, 2));
 	CHECK(presence_message(&presence, 2, &other, 2));
 	presence_closed(&presence, 5, "it died", 2);
-	presence_exclude(&presence, 5, 3);
-	presence_exclude(&presence, 7, 3);
+	presence_exclude(&presence, 5, true, 3);
+	presence_exclude(&presence, 7, true, 3);
 	presence_leave(&presence, "");
 	owner.mail_count = 0;
 	presence_say_goodbye(&presence, 3);
 	CHECK(owner.mail_count == 2);
 	check_mail(&owner, 0, CONTROL_SILENT, 6);
 	check_mail(&owner, 1, CONTROL_LEFT, 0);
+	presence_fini(&presence);
+}
+
+/* What is said must count: who accused it first may be gone, or its word be worth nothing, and then another says it, or the one who leaves. */
+static void says_what_counts(bool has_another)
+{
+	struct presence presence;
+	struct owner owner = {.listener = 3};
+	struct control_msg first = message(CONTROL_SILENT, 4, 6), second = message(CONTROL_SILENT, 5, 6), third = message(CONTROL_SILENT, 2, 6);
+
+	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
+	presence_connected(&presence, 3, 1);
+	presence_begin(&presence, 1);
+	CHECK(presence_message(&presence, 4, &first, 2));
+	CHECK(presence_message(&presence, 5, &second, 2));
+	if (has_another)
+		CHECK(presence_message(&presence, 2, &third, 2));
+	presence_closed(&presence, 4, "it died", 3);
+	presence_exclude(&presence, 5, false, 3); /* of which 3, who was not asked, has to hear */
+	CHECK(presence_count(&presence) == 6);
+	presence_leave(&presence, "");
+	owner.mail_count = 0;
+	presence_say_goodbye(&presence, 3);
+	CHECK(owner.mail_count == 4);
+	check_mail(&owner, 0, CONTROL_DEAD, 4);
+	check_mail(&owner, 1, CONTROL_DEAD, 5);
+	check_mail(&owner, 2, CONTROL_SILENT, 6);
+	CHECK(owner.mail[2].from == (has_another ? 2u : 0u));
+	check_mail(&owner, 3, CONTROL_LEFT, 0);
 	presence_fini(&presence);
 }
 
@@ -409,6 +438,8 @@ int main(void)
 	says_whom_it_gave_up_before_it_leaves(false);
 	says_whom_it_gave_up_before_it_leaves(true);
 	says_no_more_than_is_needed();
+	says_what_counts(true);
+	says_what_counts(false);
 	tells_bad_news_first();
 	accuses_in_time();
 	believes_data();

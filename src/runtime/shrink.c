@@ -214,18 +214,21 @@ static void abide_by(struct shrink *shrink)
 	const struct group *group = shrink->group;
 	struct presence *presence = &group->context->presence;
 	uint64_t now = clock_now_ns();
+	uint32_t asked = 0; /* of those who are here: some may not be in the group, or have freed it */
 
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (agreement_keeps(&shrink->agreement, i))
 			presence_pardon(presence, group->ranks[i], now);
+		asked += !presence_is_gone(presence, group->ranks[i]) && !agreement_has_left(&shrink->agreement, i);
 	}
+	bool by_all = asked == presence_count(presence);
 	for (uint32_t i = 0; i < group->size; i++) {
 		bool has_left = agreement_has_left(&shrink->agreement, i);
 
 		if (agreement_keeps(&shrink->agreement, i))
 			continue;
 		if (!has_left)
-			presence_exclude(presence, group->ranks[i], now);
+			presence_exclude(presence, group->ranks[i], by_all, now);
 		else if (agreement_includes(&shrink->agreement, i) && shrink->prepared)
 			group_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
 	}
