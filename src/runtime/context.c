@@ -522,6 +522,7 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
+		.late_ns = 2 * context_word_ns(context),
 		.interval_ns = context_interval_ns(context),
 		.segment_bytes = context->conf.segment_bytes,
 		.events = &context_events,

@@ -2,6 +2,8 @@
 
 #include <sys/epoll.h>
 
+#include "base/clock.h"
+
 #define AT_ONCE_MOST 2u /* if connections end on which nothing was heard, the next one is made a little later: both ends may have dialled */
 #define IN_VAIN_MOST 8u /* and then no more: something in between lets nothing through, whatever it answers */
 
@@ -150,7 +152,7 @@ void controls_turn(struct steward *steward, struct link *link)
 void controls_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
 {
 	if (!steward->control[peer])
-		steward_dial(steward, peer, HELLO_CONTROL, 0, steward->config.patience_ns);
+		steward_dial(steward, peer, HELLO_CONTROL, 0, dials_patience_ns(steward, clock_now_ns()));
 	struct link *link = steward->control[peer];
 	if (!link) /* the dialling has failed for good at once */
 		return;

@@ -6,6 +6,18 @@
 #include "base/clock.h"
 #include "runtime/controls.h"
 
+/*
+ * Until all have met others may take as long as a call that lets them in. And when that is over whoever does not know for whom it waits asks the
+ * others, who know more than that one did not answer here.
+ */
+uint64_t dials_patience_ns(const struct steward *steward, uint64_t now)
+{
+	const struct steward_config *config = &steward->config;
+	uint64_t until = steward->has_settled ? 0 : config->join->deadline_ns + config->late_ns;
+
+	return until > now + config->patience_ns ? until - now : config->patience_ns;
+}
+
 void dials_unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
 {
 	const struct steward_events *events = steward->config.events;

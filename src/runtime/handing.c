@@ -62,14 +62,6 @@ static bool hand(struct steward *steward, struct link *link)
 	return status == ESP_OK;
 }
 
-/* Who has left its descriptors waits for the last one to join, who may take as long as a call that lets others in. */
-uint64_t handing_patience_ns(const struct steward *steward, uint64_t now)
-{
-	uint64_t usual = steward->config.patience_ns, until = steward->config.join->deadline_ns;
-
-	return until > now + usual ? until - now : usual;
-}
-
 void handing_turn(struct steward *steward, struct link *link)
 {
 	struct error why;

@@ -83,7 +83,7 @@ void ports_proved(struct steward *steward, struct link *link)
 	link->is_guest = false;
 	uint64_t now = clock_now_ns();
 	/* If it has to be kept waiting. */
-	link->deadline_ns = now + (link->purpose == HELLO_SHELF ? handing_patience_ns(steward, now) : steward->config.patience_ns);
+	link->deadline_ns = now + (link->purpose == HELLO_SHELF ? dials_patience_ns(steward, now) : steward->config.patience_ns);
 	if (!link->local)
 		turnstile_proved(&steward->turnstile);
 }
@@ -174,5 +174,6 @@ void steward_expect(struct steward *steward)
 
 void steward_settle(struct steward *steward)
 {
+	steward->has_settled = true;
 	turnstile_settle(&steward->turnstile);
 }

@@ -149,10 +149,10 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 		steward_dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
 		break;
 	case ERRAND_DIAL_SHELF:
-		steward_dial(steward, errand->peer, HELLO_SHELF, 0, handing_patience_ns(steward, clock_now_ns()));
+		steward_dial(steward, errand->peer, HELLO_SHELF, 0, dials_patience_ns(steward, clock_now_ns()));
 		break;
 	case ERRAND_DIAL_CONTROL:
-		steward_dial(steward, errand->peer, HELLO_CONTROL, 0, steward->config.patience_ns);
+		steward_dial(steward, errand->peer, HELLO_CONTROL, 0, dials_patience_ns(steward, clock_now_ns()));
 		break;
 	case ERRAND_SEND:
 		controls_send(steward, errand->peer, &errand->msg);

@@ -92,6 +92,7 @@ struct steward_config {
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
 	uint32_t descriptor_count;      /* at most SHELF_EACH_MOST */
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
+	uint64_t late_ns;               /* while opening it is tried at least so much longer than there is time to join */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
 	const struct steward_events *events;

@@ -28,6 +28,7 @@ struct steward {
 	uint32_t guests;
 	struct turnstile turnstile; /* at the TCP ports */
 	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
+	bool has_settled;           /* steward_settle(): all have met */
 	uint32_t first_looked_at;   /* of the ports, in turn */
 	struct shelf shelf;         /* of descriptors of this host's ranks */
 	bool is_serving;            /* the first rank: all have left theirs */
@@ -67,6 +68,8 @@ void steward_turn_link(struct steward *steward, struct link *link);
 
 /* ---- dials.c ---- */
 
+/* How long a rank is tried to be reached, or waited for at the shelf: while opening as long as others may still come to join. */
+uint64_t dials_patience_ns(const struct steward *steward, uint64_t now_ns);
 /* A link that is to be dialled; NULL: no memory. Then it is dialled, and may be gone afterwards. */
 struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
 void steward_dial_now(struct steward *steward, struct link *link);
@@ -129,8 +132,6 @@ void newcomers_due(struct steward *steward, struct link *link, uint64_t now_ns);
 
 /* ---- handing.c ---- */
 
-/* How long a connection for descriptors is kept: as long as others may still come to join. */
-uint64_t handing_patience_ns(const struct steward *steward, uint64_t now_ns);
 /* Moves descriptors over a link as far as it goes. */
 void handing_turn(struct steward *steward, struct link *link);
 /* All have been moved: the link goes away. */
