@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/number.h"
 #include "base/quote.h"
@@ -111,4 +112,13 @@ bool address_is_numeric(const struct address *address)
 {
 	struct in_addr v4;
 	return inet_pton(AF_INET, address->host, &v4) == 1 || is_ipv6(address->host);
+}
+
+bool address_meets_itself(int fd)
+{
+	struct sockaddr_storage near = {0}, far = {0};
+	socklen_t near_bytes = sizeof(near), far_bytes = sizeof(far);
+
+	return getsockname(fd, (struct sockaddr *)&near, &near_bytes) == 0 && getpeername(fd, (struct sockaddr *)&far, &far_bytes) == 0 &&
+	       (near.ss_family == AF_INET || near.ss_family == AF_INET6) && near_bytes == far_bytes && memcmp(&near, &far, near_bytes) == 0;
 }

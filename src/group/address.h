@@ -35,4 +35,10 @@ bool address_is_loopback(const struct address *address);
 /* Whether the host is a number, so that nobody has to be asked for it. */
 bool address_is_numeric(const struct address *address);
 
+/*
+ * Is this connection's other end its own? So it is where nobody listens at a port that the kernel has just taken for the near end, which happens once nearly
+ * all of those ports are in use: TCP lets both ends begin. It means that nobody is there, and must not keep the port from whoever is to listen.
+ */
+bool address_meets_itself(int fd);
+
 #endif

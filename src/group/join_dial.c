@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/ready.h"
+#include "group/address.h"
 #include "group/join_parts.h"
 #include "group/listen.h"
 
@@ -200,6 +201,10 @@ static enum join_outcome try_on(struct join_dial *dial, int fd, const struct soc
 		enum join_outcome connected = finish_connect(dial, fd, until);
 		if (connected != JOIN_ARRIVED)
 			return connected;
+	}
+	if (address_meets_itself(fd)) {
+		errno = ECONNREFUSED;
+		return again(dial, "cannot connect");
 	}
 	inbox.wanted[STORE_ROSTER] = dial->config.launch.size * CARD_BYTES;
 	inbox.wanted[STORE_FAILURE] = inbox.wanted[STORE_AWAY] = STORE_FAILURE_BYTES;

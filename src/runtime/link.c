@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/address.h"
 #include "group/judge.h"
 
 #define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
@@ -246,6 +247,8 @@ void link_connected(struct link *link, const struct handshake_config *config)
 
 	if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
 		error = errno;
+	if (!error && address_meets_itself(link->fd))
+		error = ECONNREFUSED;
 	if (error) {
 		not_connected(link, error);
 	} else {
