@@ -229,6 +229,26 @@ static bool ask_others(struct context *context)
 	return true;
 }
 
+/* With the lock held: one has ended, perhaps as rank 0 had before it handed out the cards. */
+static bool may_blame_leader(const struct context *context)
+{
+	return context->open_failure.status == ESP_ELINK && context->open_failure.rank > 0 && context->rank != 0 && !context->has_met[0];
+}
+
+bool context_doubts_culprit(const struct context *context)
+{
+	return may_blame_leader(context) && context->fates[0] == FATE_HERE;
+}
+
+/* With the lock held: no longer than others would be asked. */
+static void await_leader(struct context *context)
+{
+	uint64_t until = least(clock_now_ns(), context->join.deadline_ns) + context_word_ns(context);
+
+	while (context_doubts_culprit(context) && clock_now_ns() < until)
+		context_wait(context, until);
+}
+
 enum esp_status context_meet(struct context *context, struct failure *failure)
 {
 	pthread_mutex_lock(&context->lock);
@@ -241,10 +261,12 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	context->controls_missing += dialled;
 	await_outcome(context);
 	bool is_met = !ask_others(context) && all_met(context);
+	await_leader(context);
 	enum esp_status status = context->open_failure.status;
-	if (status != ESP_OK)
+	bool is_leaders_fault = may_blame_leader(context) && context->fates[0] == FATE_DEAD;
+	if (status != ESP_OK && !is_leaders_fault)
 		*failure = context->open_failure;
-	else if (!is_met && context->gone > context->clueless)
+	else if (is_leaders_fault || (!is_met && context->gone > context->clueless))
 		status = name_first_gone(context, failure);
 	else if (!is_met)
 		status = name_first_missing(context, failure);

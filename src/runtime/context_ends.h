@@ -9,6 +9,12 @@
 /* Connects to the ranks of this host, and to those that word is passed on by. */
 ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure *failure);
 
+/*
+ * With the lock held, while opening: nobody listens where this one should, and we do not know whether rank 0 is there. Who has not got the cards
+ * of all from it when it died gives up, and can be reached no more than one that has died itself: rank 0 is looked for before the other is named.
+ */
+bool context_doubts_culprit(const struct context *context);
+
 /* The most that context_word_ns() is. Nobody sets it but tests that must hold on a slow machine, too, before they open contexts. */
 extern uint64_t context_word_most_ns;
 

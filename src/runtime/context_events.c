@@ -5,6 +5,7 @@
 
 #include "base/clip.h"
 #include "base/clock.h"
+#include "runtime/context_ends.h"
 #include "runtime/desk.h"
 #include "runtime/elder.h"
 #include "runtime/group.h"
@@ -84,12 +85,16 @@ static void opening_failed(struct context *context, uint32_t peer, const struct 
 
 	pthread_mutex_lock(&context->lock);
 	const struct unreached *unreached = unreached_find(&context->unreached, peer);
-	if (context->open_failure.status == ESP_OK && unreached && why->status == ESP_ETIMEOUT)
+	bool is_first = context->open_failure.status == ESP_OK;
+	if (is_first && unreached && why->status == ESP_ETIMEOUT)
 		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", context_unreached_text(context, unreached, text));
-	else if (context->open_failure.status == ESP_OK)
+	else if (is_first || (peer == 0 && why->status == ESP_ELINK && context_doubts_culprit(context)))
 		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who), why->text);
+	bool looks = is_first && context_doubts_culprit(context);
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);
+	if (looks)
+		steward_look_for(context->steward, 0);
 }
 
 static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t count)

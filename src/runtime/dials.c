@@ -30,12 +30,16 @@ void dials_unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, 
 		events->control_unreachable(steward->config.context, peer, why);
 }
 
-/* A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. */
+/*
+ * A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. Until all have met it does not
+ * matter when it was dialled: who is looked for as another one has ended is not waited for anew.
+ */
 static bool has_ended(const struct steward *steward, const struct link *link, uint64_t now)
 {
 	uint32_t addresses = link->local ? 1 : steward->config.roster->cards[link->peer].address_count;
+	uint64_t since = steward->has_settled ? link->dialled_ns : steward->opened_ns;
 
-	return link->refusals > addresses && now >= link->dialled_ns + steward->config.interval_ns / 10;
+	return link->refusals > addresses && now >= since + steward->config.interval_ns / 10;
 }
 
 void dials_failed(struct steward *steward, struct link *link)
@@ -78,6 +82,17 @@ void steward_dial_now(struct steward *steward, struct link *link)
 		dials_failed(steward, link);
 	else
 		steward_watch(steward, link, EPOLL_CTL_ADD);
+}
+
+void dials_look_for(struct steward *steward, uint32_t peer)
+{
+	struct link *link = steward->control[peer];
+	uint64_t now = clock_now_ns();
+
+	if (!link)
+		steward_dial(steward, peer, HELLO_CONTROL, 0, dials_patience_ns(steward, now));
+	else if (link->state == LINK_WAITING)
+		link->retry_ns = now;
 }
 
 struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)

@@ -154,6 +154,9 @@ static void run_errand(struct steward *steward, const struct errand *errand)
 	case ERRAND_DIAL_CONTROL:
 		steward_dial(steward, errand->peer, HELLO_CONTROL, 0, dials_patience_ns(steward, clock_now_ns()));
 		break;
+	case ERRAND_LOOK_FOR:
+		dials_look_for(steward, errand->peer);
+		break;
 	case ERRAND_SEND:
 		controls_send(steward, errand->peer, &errand->msg);
 		break;
@@ -251,6 +254,11 @@ void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, u
 void steward_dial_control(struct steward *steward, uint32_t peer)
 {
 	(void)post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
+}
+
+void steward_look_for(struct steward *steward, uint32_t peer)
+{
+	(void)post(steward, (struct errand){.what = ERRAND_LOOK_FOR, .peer = peer});
 }
 
 void steward_dial_shelf(struct steward *steward)
@@ -494,6 +502,7 @@ enum esp_status steward_open(const struct steward_config *config, struct steward
 	}
 	steward->config = *config;
 	steward->door_free_fd = -1;
+	steward->opened_ns = clock_now_ns();
 	steward->ways = (struct link_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
 	                                   config->segment_bytes, config->interval_ns / 8};
 	steward->listen_count = config->listener->count;

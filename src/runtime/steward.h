@@ -117,6 +117,8 @@ void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, u
 /* On one rail and no other, for so long. */
 void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns);
 void steward_dial_control(struct steward *steward, uint32_t peer);
+/* Is it there? A control connection is dialled, or again at once, unless one stands or comes about. */
+void steward_look_for(struct steward *steward, uint32_t peer);
 /* Gets the descriptors of all ranks of this host, and gives them ours, over the shelf of the first; not for that itself. */
 void steward_dial_shelf(struct steward *steward);
 

@@ -28,6 +28,7 @@ struct steward {
 	uint32_t guests;
 	struct turnstile turnstile; /* at the TCP ports */
 	bool looks_away;            /* it is locked: nothing is heard of the ports' sockets */
+	uint64_t opened_ns;
 	bool has_settled;           /* steward_settle(): all have met */
 	uint32_t first_looked_at;   /* of the ports, in turn */
 	struct shelf shelf;         /* of descriptors of this host's ranks */
@@ -75,6 +76,8 @@ struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello
 void steward_dial_now(struct steward *steward, struct link *link);
 /* Both; it may be gone already if it failed for good at once, and somebody was told. */
 void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns);
+/* As steward_look_for(). */
+void dials_look_for(struct steward *steward, uint32_t peer);
 /* A dialled link did not come about, this time or for good: then it is gone, and whom it concerns is told. */
 void dials_failed(struct steward *steward, struct link *link);
 /* A connection for this purpose cannot be made: whom it concerns is told. */

@@ -1,8 +1,8 @@
 /*
- * named_test.c - a rank has joined and does not connect, as it is stopped: all others name it, also those that have nothing to do with it.
+ * named_test.c - a rank has joined and does not connect, as it is stopped or has ended: all others name it, also those that have nothing to do with it.
  *
  * The ranks of a host wait for each other's memory until all have come, and each knows only of some whether they are there. The time of
- * one that does not know whom it waits for is over first.
+ * one that does not know whom it waits for is over first. And where rank 0 ends while it hands out the cards others end because of it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -31,10 +31,12 @@ struct trial {
 	uint32_t victim;
 	uint32_t helpless;          /* does not connect either, as it waits for the victim; or the victim itself */
 	uint32_t hasty;             /* whose time is over before that of the others */
+	uint32_t ended;             /* by bit: those who end as they have joined, the victim among them; 0: it is stopped */
+	const char *transport;      /* the setting */
 	const struct pace *pace;
 	uint8_t *cards;
 	pthread_barrier_t in, out; /* of the all-gather */
-	pthread_barrier_t ended;
+	pthread_barrier_t through;
 };
 
 struct seat {
@@ -46,7 +48,12 @@ struct seat {
 
 static bool stands_still(const struct seat *seat)
 {
-	return seat->rank == seat->trial->victim || seat->rank == seat->trial->helpless;
+	return seat->trial->ended == 0 && (seat->rank == seat->trial->victim || seat->rank == seat->trial->helpless);
+}
+
+static bool ends(const struct seat *seat)
+{
+	return seat->trial->ended >> seat->rank & 1;
 }
 
 static enum esp_status gather(void *argument, const void *mine, void *all, size_t bytes)
@@ -61,9 +68,11 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 	pthread_barrier_wait(&trial->in);
 	memcpy(all, trial->cards, trial->ranks * bytes);
 	pthread_barrier_wait(&trial->out); /* the next one may write there */
-	if (++seat->gathered < 2 || !stands_still(seat)) /* a key comes first, and then the cards */
+	seat->gathered++;
+	if (seat->gathered < 2 || (!stands_still(seat) && !ends(seat))) /* a key comes first, and then the cards */
 		return ESP_OK;
-	pthread_barrier_wait(&trial->ended); /* it stands still until all others are through */
+	if (stands_still(seat))
+		pthread_barrier_wait(&trial->through); /* until all others are */
 	return ESP_EABORTED;
 }
 
@@ -71,7 +80,7 @@ static void *be_rank(void *argument)
 {
 	struct seat *seat = argument;
 	const struct pace *pace = seat->trial->pace;
-	const char *settings[] = {"transport=auto", seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
+	const char *settings[] = {seat->trial->transport, seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
 	                          "linger_seconds=1", "log=off", NULL};
 	struct esp_options options = ESP_OPTIONS_INIT;
 	struct esp_context *context;
@@ -88,7 +97,7 @@ static void *be_rank(void *argument)
 	if (has_met)
 		CHECK(esp_fini(context) == ESP_OK);
 	if (!stands_still(seat))
-		pthread_barrier_wait(&seat->trial->ended);
+		pthread_barrier_wait(&seat->trial->through);
 	return NULL;
 }
 
@@ -100,7 +109,7 @@ static enum end judge(const struct trial *trial, const struct seat *seats, struc
 	uint32_t others = 0, named = 0, refused = 0;
 
 	for (uint32_t i = 0; i < trial->ranks; i++) {
-		if (stands_still(&seats[i]))
+		if (stands_still(&seats[i]) || ends(&seats[i]))
 			continue;
 		bool names = seats[i].error.rank == (int32_t)trial->victim, is_refused = !names && seats[i].error.status == ESP_EINVAL;
 		others++;
@@ -121,7 +130,7 @@ static enum end play(struct trial trial, struct seat *out)
 	CHECK(trial.cards);
 	pthread_barrier_init(&trial.in, NULL, trial.ranks);
 	pthread_barrier_init(&trial.out, NULL, trial.ranks);
-	pthread_barrier_init(&trial.ended, NULL, trial.ranks);
+	pthread_barrier_init(&trial.through, NULL, trial.ranks);
 	for (uint32_t i = 0; i < trial.ranks; i++) {
 		seats[i] = (struct seat){.trial = &trial, .rank = i, .error = ESP_ERROR_INIT};
 		CHECK(pthread_create(&threads[i], NULL, be_rank, &seats[i]) == 0);
@@ -130,7 +139,7 @@ static enum end play(struct trial trial, struct seat *out)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&trial.in);
 	pthread_barrier_destroy(&trial.out);
-	pthread_barrier_destroy(&trial.ended);
+	pthread_barrier_destroy(&trial.through);
 	free(trial.cards);
 	return judge(&trial, seats, out);
 }
@@ -153,7 +162,7 @@ static void check(struct trial trial, const struct pace paces[TRIES])
 		printf("skipped: two hosts: %s\n", seat.error.text); /* as there is no network but loopback */
 		return;
 	}
-	CHECK_MSG(end == END_NAMED, "rank %u was stopped, the time of rank %u over first: rank %u names %d: %s", trial.victim, trial.hasty,
+	CHECK_MSG(end == END_NAMED, "rank %u was stopped or has ended, the time of rank %u over first: rank %u names %d: %s", trial.victim, trial.hasty,
 	          seat.rank, seat.error.rank, seat.error.text);
 }
 
@@ -166,7 +175,8 @@ static void check_host(uint32_t victim, uint32_t helpless, uint32_t hasty)
 		{"join_seconds=20", "liveness_ms=60000", 15 * WORD},
 	};
 
-	check((struct trial){.ranks = RANKS, .first_host = RANKS, .victim = victim, .helpless = helpless, .hasty = hasty}, paces);
+	check((struct trial){.ranks = RANKS, .first_host = RANKS, .victim = victim, .helpless = helpless, .hasty = hasty,
+	                     .transport = "transport=auto"}, paces);
 }
 
 /*
@@ -182,7 +192,21 @@ static void check_two_hosts(void)
 		{"join_seconds=10", "liveness_ms=300000", 20 * WORD},
 	};
 
-	check((struct trial){.ranks = 22, .first_host = 3, .victim = 11, .helpless = 11, .hasty = 14}, paces);
+	check((struct trial){.ranks = 22, .first_host = 3, .victim = 11, .helpless = 11, .hasty = 14, .transport = "transport=auto"},
+	      paces);
+}
+
+/* Those who dial rank 0 among eight, 4, 6 and 7, have ended with it, so that the others only know of them that they have; each of them dials one. */
+static void check_leader_ended(void)
+{
+	static const struct pace paces[TRIES] = {
+		{"join_seconds=600", "liveness_ms=1000", WORD},
+		{"join_seconds=600", "liveness_ms=10000", 3 * WORD},
+		{"join_seconds=600", "liveness_ms=60000", 15 * WORD},
+	};
+
+	check((struct trial){.ranks = RANKS, .first_host = RANKS, .hasty = 1, .ended = 1u << 0 | 1u << 4 | 1u << 6 | 1u << 7,
+	                     .transport = "transport=tcp"}, paces);
 }
 
 int main(void)
@@ -193,5 +217,6 @@ int main(void)
 	check_host(3, 3, 4); /* who knows */
 	check_host(0, 7, 3); /* who does not get the cards of the others from rank 0 does not connect to them either */
 	check_two_hosts();
+	check_leader_ended();
 	return 0;
 }
