@@ -98,6 +98,7 @@ struct context {
 	pthread_cond_t changed;   /* a driver is free, work has ended, a rank is gone   */
 	uint32_t sleepers;        /* threads that wait for that                         */
 	struct group *groups;
+	uint32_t groups_most;     /* GROUPS_MOST, or fewer for a test                   */
 	struct work *live;        /* work under way                                     */
 	struct work *works;       /* all that there is                                  */
 	uint8_t *fates;           /* by rank: enum fate                                 */

@@ -104,6 +104,7 @@ struct group {
 	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
 	uint32_t lost;                      /* newcomers whom it has let in here, and who went away before they had joined */
 	char lost_text[CONTROL_TEXT];       /* the last of them, and how            */
+	bool keeps_channel;                 /* see group_keep_channel()             */
 	bool has_grown;                     /* its members go on in another context; see grow_end.h */
 };
 
@@ -126,8 +127,11 @@ ESP_CHECKED enum esp_status group_create(struct group *parent, const uint32_t *p
 ESP_CHECKED enum esp_status group_free(struct group *group, struct failure *failure);
 /* Alone: its streams are closed, and it goes. No call is under way. */
 void group_retire(struct group *group);
-/* A channel from this one on that no group here has. */
-uint32_t group_propose_channel(struct context *context, uint32_t from);
+/* A channel from this one on that no group here has, or GROUP_NO_CHANNEL. keeper: what is kept for this group it may have; NULL: for none. */
+uint32_t group_propose_channel(struct context *context, const struct group *keeper, uint32_t from);
+/* One is kept for those who may be left of this group, until it is released. False: there is none, as the rank has all groups that there can be. */
+bool group_keep_channel(struct group *group);
+void group_release_channel(struct group *group);
 /* Has none this one? */
 bool group_channel_is_free(struct context *context, uint32_t channel);
 /*

@@ -342,14 +342,29 @@ struct proposal {
 	uint64_t channel; /* that is free here, from this one on       */
 };
 
-/* With the lock held: no two groups of a context have the same. */
-static bool are_all_taken(const struct context *context)
+/* With the lock held: no two groups of a context have the same. What is kept for `keeper` is not taken. */
+static bool are_all_taken(const struct context *context, const struct group *keeper)
 {
 	uint32_t count = 0;
 
 	for (const struct group *group = context->groups; group; group = group->next)
-		count++;
-	return count >= GROUPS_MOST;
+		count += 1 + (group->keeps_channel && group != keeper);
+	return count >= context->groups_most;
+}
+
+bool group_keep_channel(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool is_kept = group->keeps_channel = !are_all_taken(group->context, group);
+	pthread_mutex_unlock(&group->context->lock);
+	return is_kept;
+}
+
+void group_release_channel(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	group->keeps_channel = false;
+	pthread_mutex_unlock(&group->context->lock);
 }
 
 static bool is_taken(const struct context *context, uint32_t channel)
@@ -373,14 +388,14 @@ bool group_channel_is_free(struct context *context, uint32_t channel)
 }
 
 /* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
-uint32_t group_propose_channel(struct context *context, uint32_t from)
+uint32_t group_propose_channel(struct context *context, const struct group *keeper, uint32_t from)
 {
 	uint32_t found = GROUP_NO_CHANNEL;
 
 	pthread_mutex_lock(&context->lock);
 	uint32_t channel = from > context->next_channel ? from : context->next_channel;
 	channel = channel / GROUP_CHANNELS * GROUP_CHANNELS;
-	for (uint32_t i = are_all_taken(context) ? GROUPS_MOST : 0; i < GROUPS_MOST && found == GROUP_NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
+	for (uint32_t i = are_all_taken(context, keeper) ? GROUPS_MOST : 0; i < GROUPS_MOST && found == GROUP_NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
 		if (channel + GROUP_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
@@ -537,7 +552,7 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
 	}
 	while (status == ESP_OK && !fits) {
-		mine.channel = group_propose_channel(parent->context, channel);
+		mine.channel = group_propose_channel(parent->context, NULL, channel);
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);

@@ -100,6 +100,7 @@ struct offer {
 	uint64_t waiting; /* newcomers at its door               */
 	uint64_t most;    /* newcomers that it lets in           */
 	uint64_t port;    /* the only one that it may listen on; 0: there are others */
+	uint64_t is_full; /* it has as many groups as there can be */
 	uint64_t why;     /* the first member's: it has no place to join, by errno; 0: it has */
 	char place[GROW_DOOR_TEXT]; /* and where that is */
 };
@@ -286,6 +287,9 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	if (newcomers == 0)
 		return ESP_OK;
 	for (uint32_t i = 0; i < group->size; i++) {
+		if (all[i].is_full)
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u has all the groups that there can be, and needs one more "
+			                   "to go on in if a rank is lost meanwhile: free one, and call again", group->ranks[i]);
 		if (all[i].port != 0)
 			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u may listen on port %" PRIu64 " alone, and needs another "
 			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
@@ -333,6 +337,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
+	mine.is_full = !group_keep_channel(group); /* nobody can be waited for who cannot agree with the others, once all have voted */
 	*out = NULL;
 	struct work_options options = {.deadline_ns = grow_time_to_come(&time, clock_now_ns())};
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
@@ -341,6 +346,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 		status = join_again(group, all, grow, &time, &place_fd, out, failure);
 	if (mine.waiting > 0)
 		release_newcomers(group);
+	group_release_channel(group);
 	if (place_fd >= 0)
 		close(place_fd);
 	free(all);

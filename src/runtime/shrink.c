@@ -107,7 +107,7 @@ static bool prepare(void *argument, const struct verdict_terms *terms, const uin
 		is_open = group_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
 	free(ranks);
 	if (!is_open)
-		*out_channel = group_propose_channel(context, beyond(group, terms->channel));
+		*out_channel = group_propose_channel(context, group, beyond(group, terms->channel));
 	return is_open;
 }
 
@@ -467,11 +467,11 @@ static bool has_verdict(struct group *group)
 static enum esp_status begin_agreement(struct group *group, struct failure *failure)
 {
 	struct context *context = group->context;
-	uint32_t channel = group_propose_channel(context, 0);
+	uint32_t channel = group_propose_channel(context, group, 0);
 
 	if (channel == GROUP_NO_CHANNEL && !has_verdict(group))
 		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
-		                   "again", GROUPS_MOST);
+		                   "again", context->groups_most);
 	struct start *errand = calloc(1, sizeof(*errand));
 	if (!errand)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
@@ -558,10 +558,12 @@ static enum esp_status agree(struct group *group, int64_t deadline_ns, bool as_l
 	enum esp_status status = await_end_of_calls(group, until, failure);
 	if (status == ESP_OK)
 		status = begin_agreement(group, failure);
-	if (status == ESP_ELIMIT && as_late)
-		status = ESP_OK;
-	if (status == ESP_OK)
+	bool is_late = as_late && status == ESP_ELIMIT;
+	const struct failure lack = is_late ? *failure : FAILURE_NONE;
+	if (status == ESP_OK || is_late)
 		status = await_verdict(group, until, failure);
+	if (status == ESP_ETIMEOUT && is_late)
+		return failure_set(failure, status, lack.rank, "%s", lack.text);
 	if (status != ESP_OK)
 		return status;
 	struct shrink *shrink = group->shrink;
