@@ -160,25 +160,43 @@ static void says_whom_it_gave_up_before_it_leaves(bool is_accused)
 	}
 }
 
+/* Rank 0 of eight, connected to its listener. */
+static void begin_eight(struct presence *presence, struct owner *owner)
+{
+	CHECK(presence_init(presence, 0, 8, NS_PER_S, 1, &events, owner) == ESP_OK);
+	presence_connected(presence, owner->listener, 1);
+	presence_begin(presence, 1);
+}
+
+static void hear_accusation(struct presence *presence, uint32_t by, uint32_t about)
+{
+	struct control_msg silent = message(CONTROL_SILENT, by, about);
+
+	CHECK(presence_message(presence, by, &silent, 2));
+}
+
+/* What the listener is told then is all that is in its mail. */
+static void leave(struct presence *presence, struct owner *owner)
+{
+	presence_leave(presence, "");
+	owner->mail_count = 0;
+	presence_say_goodbye(presence, owner->listener);
+}
+
 /* One word about each who is missing is enough; those without whom it was agreed to go on, many in the end perhaps, are no reason any more. */
 static void says_no_more_than_is_needed(void)
 {
 	struct presence presence;
 	struct owner owner = {.listener = 3};
-	struct control_msg first = message(CONTROL_SILENT, 4, 6), second = message(CONTROL_SILENT, 2, 6), other = message(CONTROL_SILENT, 2, 7);
 
-	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
-	presence_connected(&presence, 3, 1);
-	presence_begin(&presence, 1);
-	CHECK(presence_message(&presence, 4, &first, 2));
-	CHECK(presence_message(&presence, 2, &second, 2));
-	CHECK(presence_message(&presence, 2, &other, 2));
+	begin_eight(&presence, &owner);
+	hear_accusation(&presence, 4, 6);
+	hear_accusation(&presence, 2, 6);
+	hear_accusation(&presence, 2, 7);
 	presence_closed(&presence, 5, "it died", 2);
 	presence_exclude(&presence, 5, true, 3);
 	presence_exclude(&presence, 7, true, 3);
-	presence_leave(&presence, "");
-	owner.mail_count = 0;
-	presence_say_goodbye(&presence, 3);
+	leave(&presence, &owner);
 	CHECK(owner.mail_count == 2);
 	check_mail(&owner, 0, CONTROL_SILENT, 6);
 	check_mail(&owner, 1, CONTROL_LEFT, 0);
@@ -190,21 +208,16 @@ static void says_what_counts(bool has_another)
 {
 	struct presence presence;
 	struct owner owner = {.listener = 3};
-	struct control_msg first = message(CONTROL_SILENT, 4, 6), second = message(CONTROL_SILENT, 5, 6), third = message(CONTROL_SILENT, 2, 6);
 
-	CHECK(presence_init(&presence, 0, 8, NS_PER_S, 1, &events, &owner) == ESP_OK);
-	presence_connected(&presence, 3, 1);
-	presence_begin(&presence, 1);
-	CHECK(presence_message(&presence, 4, &first, 2));
-	CHECK(presence_message(&presence, 5, &second, 2));
+	begin_eight(&presence, &owner);
+	hear_accusation(&presence, 4, 6);
+	hear_accusation(&presence, 5, 6);
 	if (has_another)
-		CHECK(presence_message(&presence, 2, &third, 2));
+		hear_accusation(&presence, 2, 6);
 	presence_closed(&presence, 4, "it died", 3);
 	presence_exclude(&presence, 5, false, 3); /* of which 3, who was not asked, has to hear */
 	CHECK(presence_count(&presence) == 6);
-	presence_leave(&presence, "");
-	owner.mail_count = 0;
-	presence_say_goodbye(&presence, 3);
+	leave(&presence, &owner);
 	CHECK(owner.mail_count == 4);
 	check_mail(&owner, 0, CONTROL_DEAD, 4);
 	check_mail(&owner, 1, CONTROL_DEAD, 5);
