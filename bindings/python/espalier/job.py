@@ -13,7 +13,7 @@ from . import _native, errors
 from ._native import lib
 from ._types import TYPE_BYTES, type_number
 from .group import Group
-from .work import Flight, Watcher
+from .work import Flight, Watcher, wait_for_threads
 
 _FORMATS = {
     "f32": "f", "f64": "d", "f16": "B", "bf16": "B", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
@@ -32,6 +32,7 @@ def _close_all() -> None:
             job.close()
         except errors.EspalierError:
             pass
+    wait_for_threads()
 
 
 class Job:

@@ -20,6 +20,7 @@ The backend is compiled once for the torch that is installed (bindings/torch/bui
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import importlib.machinery
 import importlib.util
@@ -36,7 +37,7 @@ import torch.distributed as dist
 from . import _native, errors
 from .group import Group
 from .job import Job, init
-from .work import Work
+from .work import Work, end_before_python
 
 _stores = itertools.count()
 
@@ -156,6 +157,16 @@ class State:
             return self._stager
 
 
+_stagers: set[_Stager] = set()
+
+
+@atexit.register
+def _close_stagers() -> None:
+    """Before Python goes, and before the jobs are left: the order is the reverse of that in which the modules were loaded."""
+    for stager in list(_stagers):
+        stager.close()
+
+
 class _Stager:
     """Tensors of a GPU: copied to pinned memory on a stream of their own, combined, and copied back, several at once.
 
@@ -173,6 +184,7 @@ class _Stager:
         self._copied: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="espalier-stager", daemon=True)
         self._thread.start()
+        _stagers.add(self)
 
     def _take(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
         with self._lock:
@@ -242,8 +254,11 @@ class _Stager:
         with self._lock:
             self._closed = True
             self._copied.put(None)
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is self._thread:
+            end_before_python(self._thread)
+        else:
             self._thread.join()
+        _stagers.discard(self)
 
 
 def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

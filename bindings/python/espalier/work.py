@@ -259,9 +259,27 @@ class Watcher:
         with self._lock:
             self._quits = True
         if threading.current_thread() is self._thread:
+            end_before_python(self._thread)
             return
         os.write(self._wake_write, b"x")
         self._thread.join()
+
+
+# Threads that have ended what they belong to themselves, from a callback, so that nobody has waited for them.
+_unawaited: set[threading.Thread] = set()
+
+
+def end_before_python(thread: threading.Thread) -> None:
+    """Python waits for this thread before it goes: one that comes back from C++ when Python has gone aborts the process."""
+    for one in list(_unawaited):
+        if not one.is_alive():
+            _unawaited.discard(one)
+    _unawaited.add(thread)
+
+
+def wait_for_threads() -> None:
+    while _unawaited:
+        _unawaited.pop().join()
 
 
 def _pipe() -> tuple[int, int]:

@@ -74,3 +74,20 @@ def command() -> str:
 def environment() -> dict[str, str]:
     package = str(pathlib.Path(espalier.__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", "")}
+
+
+@pytest.fixture
+def last_threads(environment: dict[str, str], tmp_path: pathlib.Path) -> tuple[dict[str, str], Callable[[], list[str]]]:
+    """An environment for Python processes, and what tells which threads, besides the main ones, lived when Python went."""
+    folder = tmp_path / "last"
+    folder.mkdir()
+    path = str(pathlib.Path(__file__).resolve().parent / "last") + os.pathsep + environment["PYTHONPATH"]
+    one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    changed = {**environment, **one, "PYTHONPATH": path, "LAST_THREADS": str(folder / "rank"), "CUDA_VISIBLE_DEVICES": ""}
+
+    def found() -> list[str]:
+        files = sorted(folder.iterdir())
+        assert files, "nobody has told"
+        return [f"{file.name}: {line}" for file in files for line in file.read_text().splitlines()[1:]]
+
+    return changed, found

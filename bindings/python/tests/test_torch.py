@@ -142,6 +142,30 @@ def test_closing_ends_what_is_under_way(ranks):
     ranks.run(2, body, settings={"linger_seconds": 1})
 
 
+STAGING = textwrap.dedent(
+    """
+    import threading
+    import torch
+    import espalier, espalier.torch
+    class Nothing:
+        def __init__(self, *words): pass
+    torch.cuda.Stream = Nothing  # as if there were a GPU; nothing is copied
+    torch.cuda.set_device = lambda device: None
+    state = espalier.torch.State(espalier.init(0, 1).world)
+    state._staging(torch.device("cuda:0"))
+    assert [one.name for one in threading.enumerate()] == ["MainThread", "espalier-stager"]
+    """
+)
+
+
+def test_python_goes_after_the_stager(last_threads):
+    """Nobody closes the State, as in a script that fails. The thread waits within torch, and would abort if it came back without Python."""
+    environment, found = last_threads
+    done = subprocess.run([sys.executable, "-c", STAGING], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert found() == []
+
+
 def test_what_the_backend_is_compiled_with_is_named_if_it_is_missing(environment, tmp_path):
     if not torch.__file__.startswith("/usr/lib/python3"):
         pytest.skip("this torch brings all headers along; Debian's does not")

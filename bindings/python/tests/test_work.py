@@ -6,6 +6,9 @@ import array
 import asyncio
 import gc
 import select
+import subprocess
+import sys
+import textwrap
 import threading
 import weakref
 
@@ -186,6 +189,37 @@ def test_a_callback_may_leave_the_job(alone):
     alone.world.start.barrier().add_done_callback(leave)
     assert left.wait(30) and told.wait(30)
     assert not alone.is_open and isinstance(said[0], espalier.StateError)
+
+
+LEAVING = textwrap.dedent(
+    """
+    import atexit, threading
+    left, awaited = threading.Event(), threading.Event()
+    def tell():  # the last of all, before Python goes
+        print([one.name for one in threading.enumerate()], flush=True)
+        awaited.set()
+    atexit.register(tell)
+    import espalier
+    class Told(threading.Thread):
+        def join(self, timeout=None):
+            awaited.set()
+            super().join(timeout)
+    espalier.work.threading.Thread = Told
+    job = espalier.init(0, 1)
+    def leave(work):
+        job.close()
+        left.set()
+        awaited.wait()  # until somebody waits for this thread
+    job.world.start.barrier().add_done_callback(leave)
+    left.wait()
+    """
+)
+
+
+def test_python_goes_after_a_callback_that_left_the_job(environment):
+    """A thread that comes back from C++ when Python has gone, from setting a future of torch for example, aborts the process."""
+    done = subprocess.run([sys.executable, "-c", LEAVING], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "['MainThread']\n")
 
 
 def test_leaving_tells_who_waits_for_what_never_ends(ranks):
