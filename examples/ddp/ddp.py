@@ -62,7 +62,7 @@ if options.how in ("hook", "bf16"):
     ddp.register_comm_hook(state, espalier.torch.allreduce_hook if options.how == "hook" else espalier.torch.bf16_hook)
 optimizer = torch.optim.SGD(ddp.parameters(), lr=0.03, momentum=0.9)
 source = torch.Generator().manual_seed(1000 + rank)
-began, losses = None, []
+began, losses, loss = None, [], None
 for step in range(options.steps):
     pictures, kinds = batch(8, source)
     if step == 2:  # the first steps set things up
@@ -86,5 +86,8 @@ if rank == 0:
     print("all ranks" if len(set(everybody)) == 1 else f"some ranks only: {everybody}", flush=True)
 if state is not None:
     state.close()
+# Gloo's threads let go of the last call's tensors when they come to it. They need Python for that, and abort the process if it is just
+# going. They end with the group, once nobody holds it: the model does, and the graph behind the loss. In this order, or they may wait forever.
+del ddp, loss
 dist.destroy_process_group()
 raise SystemExit(len(set(everybody)) != 1)

@@ -47,6 +47,7 @@ TRAIN = textwrap.dedent(
         calls = state.group.job.stats()["calls"]
         assert calls >= 20, calls
         state.close()
+    del ddp, loss  # they hold the group, whose threads must end before Python does
     dist.destroy_process_group()
     """
 )
@@ -196,8 +197,9 @@ def numbers(text):
 
 
 @pytest.mark.parametrize("how", ["gloo", "hook"])
-def test_the_example(command, environment, how):
-    """The words of README's "PyTorch in five minutes", and what they give."""
+def test_the_example(command, last_threads, how):
+    """The words of README's "PyTorch in five minutes", and what they give. A thread that outlives Python may abort: there is none."""
+    environment, found = last_threads
     done = subprocess.run(
         [command, "run", "-n", "4", "--", sys.executable, str(EXAMPLE / "ddp.py"), "--with", how],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500,
@@ -206,3 +208,4 @@ def test_the_example(command, environment, how):
     wanted = expected()[how]
     assert re.sub(r"[\d.]+|weights \w+", "#", done.stdout) == re.sub(r"[\d.]+|weights \w+", "#", wanted), done.stdout
     assert numbers(done.stdout) == pytest.approx(numbers(wanted), abs=0.05), done.stdout
+    assert found() == [] or not torch.__version__.startswith("1.")  # later ones may have more threads
