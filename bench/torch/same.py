@@ -58,4 +58,6 @@ dist.all_gather_object(everybody, digests)
 torch.save({"losses": losses, "gradients": gradients, "alike": sum(len(set(ones)) == 1 for ones in zip(*everybody))}, out + str(rank))
 if state is not None:
     state.close()
+loss = None
+del ddp  # both hold the group, whose threads must end before Python does
 dist.destroy_process_group()

@@ -68,4 +68,5 @@ if rank == 0:
     print("RESULT", json.dumps({"seconds": times, "busy": busy.item(), "parameters": sum(p.numel() for p in model.parameters())}), flush=True)
 if state is not None:
     state.close()
+del ddp  # it holds the group, whose threads must end before Python does
 dist.destroy_process_group()

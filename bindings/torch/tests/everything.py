@@ -3,6 +3,7 @@
 Writes what came out to OUT<rank>; test_c10d.py compares the backends.
 """
 
+import gc
 import os
 import sys
 
@@ -174,4 +175,7 @@ if int(torch.__version__.partition(".")[0]) >= 2 and backend == "espalier" and s
     print("fsdp", first, last)
 torch.save(results, path + str(rank))
 if os.environ.get("LEAVE") != "abruptly":
+    # They hold the groups, whose threads must end before Python does: Gloo's may abort otherwise.
+    del ddp, loss, optimizer, pair
+    gc.collect()
     dist.destroy_process_group()
