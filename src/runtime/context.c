@@ -648,6 +648,7 @@ enum esp_status context_open(const struct context_options *options, struct conte
 	pthread_mutex_init(&context->lock, NULL);
 	context_cond_init(&context->changed);
 	context->groups_most = GROUPS_MOST;
+	context->word_most_ns = options->word_most_ns;
 	context->elder = options->elder;
 	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
 	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;

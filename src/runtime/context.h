@@ -91,6 +91,7 @@ struct context {
 	struct desk *desk;           /* NULL: nobody is answered */
 	struct foyer *foyer;         /* the same, while it joins */
 	uint64_t opened_ns;          /* when it began to, until context_open() is over; 0: it is. Guarded by the lock */
+	uint64_t word_most_ns;       /* as in struct context_options */
 	uint64_t instance;           /* see context_account.h */
 	const _Atomic uint32_t *alive; /* 1; reads as 0 in a child after fork */
 
@@ -149,6 +150,7 @@ struct context_options {
 	const struct context *heir_of; /* whose key, settings, log and idle work it has, in the next start of its job; NULL: nobody's */
 	const struct elder *elder;     /* until context_forget_elder(), or until opening fails; NULL: it does not grow out of a group */
 	uint64_t patience_ns;          /* to join; 0: the setting join_seconds */
+	uint64_t word_most_ns;         /* the most that context_word_ns() is; 0: as ever. For tests that must hold on a slow machine, too */
 	int *listening;                /* as in struct join_config; NULL: none */
 };
 

@@ -153,7 +153,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t context_word_most_ns = 2 * NS_PER_S / 5;
+#define WORD_MOST (2 * NS_PER_S / 5)
 
 /*
  * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
@@ -161,7 +161,7 @@ uint64_t context_word_most_ns = 2 * NS_PER_S / 5;
  */
 uint64_t context_word_ns(const struct context *context)
 {
-	uint64_t word = least(context_patience_ns(context), context_word_most_ns);
+	uint64_t word = least(context_patience_ns(context), context->word_most_ns ? context->word_most_ns : WORD_MOST);
 
 	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }

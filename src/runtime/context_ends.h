@@ -15,9 +15,6 @@ ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure
  */
 bool context_doubts_culprit(const struct context *context);
 
-/* The most that context_word_ns() is. Nobody sets it but tests that must hold on a slow machine, too, before they open contexts. */
-extern uint64_t context_word_most_ns;
-
 /* Ends what is unfinished, here only: ESP_EABORTED. */
 void context_end_work(struct context *context);
 

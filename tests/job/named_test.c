@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "espalier/espalier.h"
-#include "runtime/context_ends.h"
+#include "runtime/group.h"
 #include "wire/store_msg.h"
 
 enum { RANKS = 8, RANKS_MOST = 32, CARD_MOST = 1 << 16 };
@@ -43,7 +42,7 @@ struct seat {
 	struct trial *trial;
 	uint32_t rank;
 	uint32_t gathered;
-	struct esp_error error;
+	struct failure failure;
 };
 
 static bool stands_still(const struct seat *seat)
@@ -80,22 +79,22 @@ static void *be_rank(void *argument)
 {
 	struct seat *seat = argument;
 	const struct pace *pace = seat->trial->pace;
-	const char *settings[] = {seat->trial->transport, seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
+	const char *const settings[] = {seat->trial->transport, seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
 	                          "linger_seconds=1", "log=off", NULL};
-	struct esp_options options = ESP_OPTIONS_INIT;
-	struct esp_context *context;
+	struct context_options options = {
+		.rank = seat->rank, .size = seat->trial->ranks, .job = "named", .settings = settings, .gather = gather, .gather_context = seat,
+		.word_most_ns = pace->word_ns,
+	};
+	struct context *context;
 
-	options.rank = seat->rank;
-	options.size = seat->trial->ranks;
-	options.job = "named";
-	options.settings = settings;
-	options.allgather = gather;
-	options.allgather_context = seat;
-	bool has_met = esp_init(&options, &context) == ESP_OK; /* of another host, and waited only for the others to come through */
-	CHECK(!has_met || esp_barrier(esp_world(context)) != ESP_OK);
-	esp_last_error(&seat->error);
-	if (has_met)
-		CHECK(esp_fini(context) == ESP_OK);
+	seat->failure = FAILURE_NONE;
+	if (context_open(&options, &context, &seat->failure) == ESP_OK) { /* of another host, and waited only for the others to come through */
+		struct call meet = {.collective = PLAN_BARRIER};
+
+		CHECK(call_check(&meet, seat->rank, seat->trial->ranks, &seat->failure) == ESP_OK);
+		CHECK(group_run(context->world, &meet, &(struct work_options){0}, &seat->failure) != ESP_OK);
+		context_close(context);
+	}
 	if (!stands_still(seat))
 		pthread_barrier_wait(&seat->trial->through);
 	return NULL;
@@ -111,7 +110,7 @@ static enum end judge(const struct trial *trial, const struct seat *seats, struc
 	for (uint32_t i = 0; i < trial->ranks; i++) {
 		if (stands_still(&seats[i]) || ends(&seats[i]))
 			continue;
-		bool names = seats[i].error.rank == (int32_t)trial->victim, is_refused = !names && seats[i].error.status == ESP_EINVAL;
+		bool names = seats[i].failure.rank == (int32_t)trial->victim, is_refused = !names && seats[i].failure.status == ESP_EINVAL;
 		others++;
 		named += names;
 		refused += is_refused;
@@ -132,7 +131,7 @@ static enum end play(struct trial trial, struct seat *out)
 	pthread_barrier_init(&trial.out, NULL, trial.ranks);
 	pthread_barrier_init(&trial.through, NULL, trial.ranks);
 	for (uint32_t i = 0; i < trial.ranks; i++) {
-		seats[i] = (struct seat){.trial = &trial, .rank = i, .error = ESP_ERROR_INIT};
+		seats[i] = (struct seat){.trial = &trial, .rank = i};
 		CHECK(pthread_create(&threads[i], NULL, be_rank, &seats[i]) == 0);
 	}
 	for (uint32_t i = 0; i < trial.ranks; i++)
@@ -155,15 +154,14 @@ static void check(struct trial trial, const struct pace paces[TRIES])
 
 	for (size_t i = 0; i < TRIES && end == END_MISNAMED; i++) {
 		trial.pace = &paces[i];
-		context_word_most_ns = paces[i].word_ns;
 		end = play(trial, &seat);
 	}
 	if (end == END_IMPOSSIBLE && trial.first_host < trial.ranks) {
-		printf("skipped: two hosts: %s\n", seat.error.text); /* as there is no network but loopback */
+		printf("skipped: two hosts: %s\n", seat.failure.text); /* as there is no network but loopback */
 		return;
 	}
 	CHECK_MSG(end == END_NAMED, "rank %u was stopped or has ended, the time of rank %u over first: rank %u names %d: %s", trial.victim, trial.hasty,
-	          seat.rank, seat.error.rank, seat.error.text);
+	          seat.rank, seat.failure.rank, seat.failure.text);
 }
 
 /* Of eight ranks, those that are three apart do not connect while they join. */
