@@ -12,7 +12,7 @@ import tempfile
 
 OK, NO, USAGE = 0, 1, 2
 COMMANDS = ["accuracy", "agreement", "autotune", "best", "calibrate", "network", "speed"]
-NOISES = ["cloud", "jitter", "startup", "hot", "outliers", "quiet"]
+NOISES = ["cloud", "jitter", "startup", "hot", "outliers", "quiet", "busy"]
 # A row of four racks with four hosts each, all taken; no noise unless said.
 SMALL = ["--datacenters", 1, "--clusters", 1, "--rows", 1, "--racks", 4, "--rack-hosts", 4, "--machines", 16]
 
@@ -91,7 +91,8 @@ def test_calibrate():
     assert [row["noise"] for row in made["noises"]] == NOISES
     cloud = made["noises"][0]
     assert abs(cloud["raw_paia"] - 0.9) < 1e-3 and cloud["level"] > 0
-    assert made["noises"][-1]["raw_paia"] == 1 and made["noises"][-1]["level"] == 0
+    quiet = made["noises"][NOISES.index("quiet")]
+    assert quiet["raw_paia"] == 1 and quiet["level"] == 0
     assert "cloud" in good("calibrate", "--raw", 0.9)
 
 
@@ -117,6 +118,14 @@ def test_agreement():
     assert made["groups"] == 4 and len(made["results"]) == 4
     assert all(row["agreement"] > 0.9 and row["with_racks"] > 0.9 for row in made["results"]), made
     assert "readings" in good("agreement", *SMALL, "--runs", 2, "--noise", "quiet")
+    # Several regions: the mean of what each has by itself.
+    each = [document("agreement", *SMALL, "--runs", 3, "--level", 3, "--seed", seed)["results"] for seed in (5, 6)]
+    both = document("agreement", *SMALL, "--runs", 3, "--level", 3, "--seed", 5, "--cases", 2)
+    assert both["cases"] == 2
+    for row, one, two in zip(both["results"], *each):
+        for key in ("agreement", "with_racks", "with_rows"):
+            assert abs(row[key] - (one[key] + two[key]) / 2) < 1e-9, (key, row, one, two)
+        assert row["more_in"] == one["more_in"] + two["more_in"], (row, one, two)
 
 
 def test_speed(folder):

@@ -9,7 +9,7 @@
 #include "cli/sim.h"
 
 const char *const sim_discover_settings[] = {"region", "datacenter", "job", "hall", "corner", NULL};
-const char *const sim_discover_noises[] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet", NULL};
+const char *const sim_discover_noises[] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet", "busy", NULL};
 const char *const sim_discover_allocations[] = {"spread", "packed", NULL};
 const char *const sim_discover_bys[] = {"latency", "bandwidth", NULL};
 

@@ -55,7 +55,7 @@ enum { SIM_SETTING_REGION, SIM_SETTING_DATACENTER, SIM_SETTING_JOB, SIM_SETTING_
 	{"json", 0, CLI_FLAG, &(common)->json, NULL, "print JSON"}
 
 #define SIM_DISCOVER_NOISE(common) \
-	{"noise", 0, CLI_CHOICE, &(common)->noise, "MODEL", "cloud (default), jitter, startup, hot, outliers or quiet", .choices = sim_discover_noises}, \
+	{"noise", 0, CLI_CHOICE, &(common)->noise, "MODEL", "cloud (default), jitter, startup, hot, outliers, quiet or busy", .choices = sim_discover_noises}, \
 	{"level", 0, CLI_DOUBLE, &(common)->level, "L", "of the noise; by default calibrated, so that raw readings have the PAIA of --raw"}, \
 	{"raw", 0, CLI_DOUBLE, &(common)->raw, "P", "that PAIA, on the setting datacenter (default 0.813, the paper's)"}
 

@@ -10,7 +10,7 @@
 #define PURPOSE_ROUNDS UINT64_C(0x726f756e6473) /* "rounds": what is drawn as probes go */
 #define PURPOSE_RATES UINT64_C(0x7261746573)    /* "rates" */
 
-static const char *const noise_names[READING_NOISES] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet"};
+static const char *const noise_names[READING_NOISES] = {"cloud", "jitter", "startup", "hot", "outliers", "quiet", "busy"};
 
 const char *reading_noise_name(enum reading_noise noise)
 {
@@ -55,9 +55,27 @@ struct noise {
 	bool *hot;       /* by switch: a rack whose way out is */
 };
 
+static bool is_mixed(const struct noise *noise)
+{
+	return noise->kind == READING_CLOUD || noise->kind == READING_BUSY;
+}
+
 static bool noise_has(const struct noise *noise, enum reading_noise kind)
 {
-	return noise->kind == kind || noise->kind == READING_CLOUD;
+	return noise->kind == kind || is_mixed(noise);
+}
+
+/* What a host costs whoever reaches it; seconds at level 1. */
+static double startup_cost(const struct noise *noise, struct rng *rng)
+{
+	switch (noise->kind) {
+	case READING_STARTUP:
+		return 2e-6 * chance_lognormal(rng, 1.2);
+	case READING_BUSY:
+		return 8e-6 * chance_lognormal(rng, 0.7);
+	default:
+		return 1e-6 * chance_lognormal(rng, 0.7);
+	}
 }
 
 /* What stays as it is from the first round to the last. */
@@ -68,8 +86,7 @@ static void noise_begin(struct noise *noise, const struct region *region, uint64
 	assert(noise->startup && noise->hot);
 	chance_init(&rng, seed, PURPOSE_HOSTS);
 	for (uint32_t i = 0; i < region->spec.machines; i++) {
-		bool alone = noise->kind == READING_STARTUP;
-		double cost = (alone ? 2e-6 : 1e-6) * chance_lognormal(&rng, alone ? 1.2 : 0.7);
+		double cost = startup_cost(noise, &rng);
 
 		noise->startup[i] = noise_has(noise, READING_STARTUP) ? noise->level * cost : 0;
 	}
@@ -93,7 +110,7 @@ static void noise_round(struct noise *noise, const struct crowd *crowd)
 {
 	for (uint32_t i = 2; i < crowd->links; i++) {
 		noise->wait[i] = 0;
-		if (noise->kind == READING_CLOUD)
+		if (is_mixed(noise))
 			noise->wait[i] = noise->level * crowd_wait(crowd, i, &noise->rng);
 		else if (noise->hot[i / 2] && i % 2 == 0)
 			noise->wait[i] = noise->level * 4e-6;
@@ -103,7 +120,7 @@ static void noise_round(struct noise *noise, const struct crowd *crowd)
 /* What a pair has by itself: paths of other lengths, or jitter. links: of switches, both ways. */
 static double own_noise(struct noise *noise, uint32_t links)
 {
-	double sum = 0, each = noise->kind == READING_CLOUD ? 0.5e-6 : 2e-6;
+	double sum = 0, each = is_mixed(noise) ? 0.5e-6 : 2e-6;
 
 	for (uint32_t i = 0; i < links && noise_has(noise, READING_JITTER); i++)
 		sum += noise->level * each * chance_exponential(&noise->rng);
@@ -112,7 +129,7 @@ static double own_noise(struct noise *noise, uint32_t links)
 
 static double wrong(struct noise *noise)
 {
-	double often = noise->kind == READING_CLOUD ? 0.01 : noise->kind == READING_OUTLIERS ? noise->level / 50 : 0;
+	double often = is_mixed(noise) ? 0.01 : noise->kind == READING_OUTLIERS ? noise->level / 50 : 0;
 
 	if (noise->level > 0 && rng_unit(&noise->rng) < often)
 		return chance_between(&noise->rng, 2, 10);

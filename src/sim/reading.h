@@ -2,7 +2,7 @@
  * reading.h - what probes would read in a region, with other people's traffic in it.
  *
  * N - 1 rounds of disjoint pairs, one reading for each pair. docs/discovery-sim.md has the models; they were fixed before their
- * results were looked at. Pure; deterministic from the seed.
+ * results were looked at, all but BUSY. Pure; deterministic from the seed.
  */
 #ifndef SIM_READING_H
 #define SIM_READING_H
@@ -17,6 +17,7 @@ enum reading_noise {
 	READING_HOT,      /* the ways out of some racks, in every round       */
 	READING_OUTLIERS, /* readings that are simply wrong                   */
 	READING_QUIET,    /* none                                             */
+	READING_BUSY,     /* CLOUD, with hosts' own costs eight times as high */
 	READING_NOISES,
 };
 const char *reading_noise_name(enum reading_noise noise); /* NULL beyond the last */
