@@ -86,6 +86,7 @@ class State:
         self._lock = threading.Lock()
         self._closed = False
         self._stager: Optional[_Stager] = None
+        self._spare: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
 
     def close(self) -> None:
         """Leaves the job, if this joined one. Buckets that are under way fail."""
@@ -93,6 +94,7 @@ class State:
             self._closed = True
             stager, self._stager = self._stager, None
             own, self._own = self._own, None
+            self._spare.clear()  # memory of the job
         if stager is not None:
             stager.close()
         if own is not None:
@@ -112,10 +114,34 @@ class State:
         """As allreduce(), but with elements of another type on the wire."""
         if tensor.is_cuda:
             return self._staging(tensor.device).allreduce(tensor, wire)
-        small = tensor.to(wire)
+        flat, small = tensor.view(-1), self._borrow(tensor.numel(), wire)
+        small.copy_(flat)
+
+        def finish() -> torch.Tensor:
+            flat.copy_(small)
+            self._give_back(small)
+            return tensor
+
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self._start(small, ended, lambda: tensor.copy_(small))
+        self._start(small, ended, finish)
         return ended
+
+    def _borrow(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
+        """Memory that the other ranks of this host read where it lies; buckets come again in every step, and so does it."""
+        with self._lock:
+            spare = self._spare.get((elements, dtype))
+            if spare:
+                return spare.pop()
+        try:
+            memory = self.group.job.alloc(elements * torch.empty(0, dtype=dtype).element_size())
+            return torch.frombuffer(memory, dtype=dtype)
+        except errors.EspalierError:  # there is none left, or no job: whoever sends it will say so
+            return torch.empty(elements, dtype=dtype)
+
+    def _give_back(self, tensor: torch.Tensor) -> None:
+        with self._lock:
+            if not self._closed:
+                self._spare.setdefault((tensor.numel(), tensor.dtype), []).append(tensor)
 
     def _start(self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor]) -> None:
         def called(work: Work[Any]) -> None:

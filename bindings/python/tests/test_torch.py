@@ -77,6 +77,37 @@ def test_hooks_beside_gloo(command, environment, tmp_path):
         assert curve[-1] == pytest.approx(losses[-1], rel=0.1)
 
 
+WIRE = textwrap.dedent(
+    """
+    import torch
+    import espalier, espalier.torch
+    with espalier.init() as job:
+        state = espalier.torch.State(job.world)
+        asked = []
+        alloc, job.alloc = job.alloc, lambda *words: (asked.append(words), alloc(*words))[1]
+        for step in range(5):
+            tensors = [torch.full((3, 7), float(job.rank + step)), torch.full((40,), 2.0 * job.rank), torch.full((40,), 1.0)]
+            ended = [state.allreduce_as(tensor, torch.bfloat16) for tensor in tensors]
+            for tensor, future in zip(tensors, ended):
+                assert future.wait() is tensor
+            assert all(torch.equal(tensor, torch.full_like(tensor, value)) for tensor, value in zip(tensors, (0.5 + step, 1.0, 1.0))), tensors
+        # Each size has as much memory as was needed at a time, and no more in later steps.
+        assert 2 <= len(asked) <= 3, asked
+        job.alloc = lambda *words: (_ for _ in ()).throw(espalier.EspalierError("none left"))
+        tensor = torch.full((11,), float(job.rank))
+        state.allreduce_as(tensor, torch.bfloat16).wait()
+        assert torch.equal(tensor, torch.full((11,), 0.5)), tensor
+        state.close()
+    """
+)
+
+
+def test_another_type_on_the_wire(command, environment):
+    done = subprocess.run([command, "run", "-n", "2", "--", sys.executable, "-c", WIRE], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
 DYING = textwrap.dedent(
     """
     import os, signal, sys
