@@ -1,9 +1,9 @@
 """One rank: training steps per second of DistributedDataParallel (scripts/bench-torch starts it).
 
-steps.py HOW MODEL STEPS STORE. HOW: gloo, hook, bf16, backend, or none (nothing is exchanged: as fast as it could be). MODEL: wide (a
+steps.py HOW MODEL STEPS STORE [views]. HOW: gloo, hook, bf16, backend, or none (nothing is exchanged: as fast as it could be). MODEL: wide (a
 few large layers on one example: mostly communication), narrow (a twelfth of that, for slow networks) or deep (convolutions on a batch: mostly
-computing). Rank 0 prints as JSON the
-seconds of each step, and the processor time of all ranks per step, which says more on a machine that others use too.
+computing). views: gradients live in DDP's buckets and are not zeroed first (gradient_as_bucket_view, set_to_none), so that DDP copies
+none of them. Rank 0 prints as JSON the seconds of each step, and the processor time of all ranks per step, which says more on a machine that others use too.
 """
 
 import json
@@ -17,6 +17,7 @@ import torch.distributed as dist
 import espalier.torch
 
 how, kind, steps, store = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+views = sys.argv[5:] == ["views"]
 rank, size = int(os.environ["ESP_RANK"]), int(os.environ["ESP_SIZE"])
 torch.set_num_threads(1)
 dist.init_process_group("espalier" if how == "backend" else "gloo", init_method=f"file://{store}", rank=rank, world_size=size)
@@ -40,7 +41,7 @@ else:
         layers += [torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers)
     data = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(rank))
-ddp = torch.nn.parallel.DistributedDataParallel(model)
+ddp = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=views)
 state = None
 if how == "none":
     done = lambda state, bucket: _completed(bucket.buffer())  # noqa: E731
@@ -54,7 +55,7 @@ for step in range(steps + 3):
     if step == 3:
         busy = time.process_time()
     began = time.perf_counter()
-    optimizer.zero_grad()
+    optimizer.zero_grad(set_to_none=views)
     ddp(data).square().mean().backward()
     optimizer.step()
     if step >= 3:  # buckets are made anew after the first steps
