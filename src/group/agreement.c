@@ -106,16 +106,29 @@ static void send_decided(struct agreement *agreement, uint32_t to)
 
 /* ---- who can be heard ---- */
 
-/* Who is accused does not lead, as long as there is somebody else. */
+/*
+ * Who is accused does not lead, as long as there is somebody else. That one may know of an accusation that we have not heard of, and so
+ * leave it to us as we do to it: who has declined is nobody to wait for.
+ */
 static bool can_lead(const struct agreement *agreement, uint32_t place)
 {
 	if (!is_available(agreement, place))
 		return false;
 	for (uint32_t i = 0; agreement->places[place].is_accused && i < agreement->config.size; i++) {
-		if (is_available(agreement, i) && !agreement->places[i].is_accused)
+		if (is_available(agreement, i) && !agreement->places[i].is_accused && !agreement->places[i].has_declined)
 			return false;
 	}
 	return true;
+}
+
+/* The leader of our round is in a later one, which it does not lead. */
+static void notice_declining(struct agreement *agreement, uint32_t from, const struct verdict_msg *msg)
+{
+	uint32_t round = round_of(msg->terms.ballot);
+
+	if (agreement->is_started && from == leader_of(agreement, agreement->round) && round > agreement->round &&
+	    leader_of(agreement, round) != from)
+		agreement->places[from].has_declined = true;
 }
 
 /* ---- joining a round ---- */
@@ -424,6 +437,7 @@ void agreement_message(struct agreement *agreement, uint32_t from, const uint8_t
 			send_short(agreement, from, VERDICT_HERE, NOBODY);
 		return;
 	}
+	notice_declining(agreement, from, &msg);
 	switch (msg.type) {
 	case VERDICT_CALL:
 		send_short(agreement, from, VERDICT_HERE, agreement_waits_for(agreement));

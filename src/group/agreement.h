@@ -61,6 +61,7 @@ struct agreement_place {
 	bool is_accused;       /* by anybody                                      */
 	bool is_accused_by_us;
 	bool accuses_us;
+	bool has_declined;     /* it was to lead a round, and has left it for one that another leads */
 	bool has_joined;       /* the round that we lead                          */
 	bool has_accepted;     /* what we have proposed last                      */
 	uint64_t heard_ns;

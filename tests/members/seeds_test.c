@@ -254,8 +254,11 @@ static void play(uint64_t seed, bool is_verbose)
 
 int main(int argc, char **argv)
 {
-	/* Each has failed once: ranks that waited for each other in a ring; a group that was prepared twice; one that was prepared late. */
-	static const uint64_t kept[] = {4013, 257, 4483};
+	/*
+	 * Each has failed once: ranks that waited for each other in a ring; a group that was prepared twice; one that was prepared late; two of
+	 * whom each knew itself to be accused, and left it to the other to lead, for ever.
+	 */
+	static const uint64_t kept[] = {4013, 257, 4483, 1794852006283};
 	uint64_t seeds = 2000, first = 1;
 	bool is_verbose = false;
 
