@@ -114,7 +114,9 @@ struct context {
 	bool *has_reached;        /* by rank: we have, where we dial it while opening   */
 	bool *has_shelved;        /* by rank: it has left its descriptors, if we are the first rank of the host */
 	struct unreached_list unreached;
+	bool have_all_met;        /* this context's beginning is over, well */
 	struct failure open_failure;
+	bool found_ended;         /* its rank: nobody listens where it should */
 	const struct elder *elder; /* while we are opened; the lock of its context comes after ours */
 	uint64_t ended_calls;
 	struct work *to_call_back_first, *to_call_back_last;

@@ -232,7 +232,7 @@ static bool ask_others(struct context *context)
 /* With the lock held: one has ended, perhaps as rank 0 had before it handed out the cards. */
 static bool may_blame_leader(const struct context *context)
 {
-	return context->open_failure.status == ESP_ELINK && context->open_failure.rank > 0 && context->rank != 0 && !context->has_met[0];
+	return context->found_ended && context->open_failure.rank > 0 && context->rank != 0 && !context->has_met[0];
 }
 
 bool context_doubts_culprit(const struct context *context)
@@ -270,6 +270,7 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 		status = name_first_gone(context, failure);
 	else if (!is_met)
 		status = name_first_missing(context, failure);
+	context->have_all_met = status == ESP_OK;
 	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
 	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */

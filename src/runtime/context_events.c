@@ -79,17 +79,24 @@ static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, c
 		gauge_unreachable(context, peer, rail, why);
 }
 
+/* Once all have met it says nothing: who cannot be reached then is for the members to judge, and nobody is looked for. */
 static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
 {
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
+	if (context->have_all_met) {
+		pthread_mutex_unlock(&context->lock);
+		return;
+	}
 	const struct unreached *unreached = unreached_find(&context->unreached, peer);
 	bool is_first = context->open_failure.status == ESP_OK;
 	if (is_first && unreached && why->status == ESP_ETIMEOUT)
 		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", context_unreached_text(context, unreached, text));
 	else if (is_first || (peer == 0 && why->status == ESP_ELINK && context_doubts_culprit(context)))
 		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who), why->text);
+	if (is_first)
+		context->found_ended = why->status == ESP_ELINK;
 	bool looks = is_first && context_doubts_culprit(context);
 	context_changed(context);
 	pthread_mutex_unlock(&context->lock);

@@ -89,10 +89,12 @@ void dials_look_for(struct steward *steward, uint32_t peer)
 	struct link *link = steward->control[peer];
 	uint64_t now = clock_now_ns();
 
-	if (!link)
+	if (!link) {
 		steward_dial(steward, peer, HELLO_CONTROL, 0, dials_patience_ns(steward, now));
-	else if (link->state == LINK_WAITING)
+	} else if (link->state == LINK_WAITING) {
+		backoff_init(&link->backoff, rng_next(&steward->rng));
 		link->retry_ns = now;
+	}
 }
 
 struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
