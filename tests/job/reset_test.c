@@ -2,8 +2,8 @@
  * reset_test.c - connections are reset, as something between two hosts may do it, and both ranks are there.
  *
  * Ranks are threads of one process, so that a test can reset any of their connections: to connect a socket to nowhere does that, for
- * both ends. A connection on which something is sent although nobody calls carries beats, so it is one for control; one on which
- * much is sent is for data.
+ * both ends. One on which much was sent is for data; of the others, one on which something is sent although nobody calls carries beats, and so
+ * is one for control.
  */
 #include <dirent.h>
 #include <linux/tcp.h>
@@ -18,6 +18,9 @@
 #include "job.h"
 
 enum { EACH = 4096, SOCKETS_MOST = 256, ESTABLISHED = 1 /* TCP_ESTABLISHED, which is in a header that does not go with linux/tcp.h */ };
+
+/* As no beats are, however many; every two exchange twice as much. */
+#define MUCH (EACH * sizeof(int64_t) / 2)
 
 struct sockets {
 	int fds[SOCKETS_MOST];
@@ -55,13 +58,13 @@ static void find_sockets(struct sockets *out)
 	closedir(folder);
 }
 
-/* Nobody calls: the first connection on which something is sent all the same. */
+/* All have exchanged(), and nobody calls: the first connection on which little was sent, and something is all the same. */
 static int find_control(const struct sockets *sockets)
 {
 	uint64_t bytes;
 
 	for (unsigned i = 0;; i = (i + 1) % sockets->count) {
-		if (look_at(sockets->fds[i], &bytes) && bytes > sockets->bytes[i])
+		if (sockets->bytes[i] < MUCH && look_at(sockets->fds[i], &bytes) && bytes > sockets->bytes[i])
 			return sockets->fds[i];
 	}
 }
@@ -79,6 +82,14 @@ static enum esp_status sum(struct esp_group *group)
 
 	CHECK(status != ESP_OK || all == esp_size(group));
 	return status;
+}
+
+/* Much, between every two. */
+static enum esp_status exchange(struct esp_group *group)
+{
+	int64_t out[8 * EACH], in[8 * EACH] = {0};
+
+	return esp_alltoall(group, in, out, EACH, ESP_I64);
 }
 
 /* Every rank tells the next one of a letter over a control connection, and it is asked for there. */
@@ -103,6 +114,7 @@ static void control(struct job_rank *rank)
 	struct sockets sockets;
 	int fd = -1;
 
+	OK(exchange(rank->world));
 	for (uint64_t round = 0; round < 8; round++) {
 		OK(sum(rank->world));
 		job_meet(rank);
@@ -129,6 +141,7 @@ static void agreeing(struct job_rank *rank)
 	struct esp_group *left;
 	struct sockets sockets;
 
+	OK(exchange(rank->world));
 	OK(sum(rank->world));
 	job_meet(rank);
 	if (rank->rank == rank->size - 1) {
@@ -150,18 +163,11 @@ static int find_data(const struct sockets *sockets)
 	uint64_t bytes;
 
 	for (unsigned i = 0; i < sockets->count; i++) {
-		if (look_at(sockets->fds[i], &bytes) && bytes > sockets->bytes[i] + EACH * sizeof(int64_t) / 2)
+		if (look_at(sockets->fds[i], &bytes) && bytes > sockets->bytes[i] + MUCH)
 			return sockets->fds[i];
 	}
 	CHECK_MSG(false, "there is no connection for data");
 	return -1;
-}
-
-static enum esp_status exchange(struct esp_group *group)
-{
-	int64_t out[8 * EACH], in[8 * EACH] = {0};
-
-	return esp_alltoall(group, in, out, EACH, ESP_I64);
 }
 
 /* Shrinks until a group works; false: we are not in it. */
