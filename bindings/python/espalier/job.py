@@ -52,6 +52,7 @@ class Job:
         self._leaver: Optional[threading.Thread] = None
         self._flights: set[Flight] = set()
         self._watch: Optional[Watcher] = None
+        self._closing_watch: Optional[Watcher] = None
         # The library uses memory and functions of ours until the job is left, whoever has forgotten it here.
         _open.add(self)
         self.world = Group(self, lib.esp_world(handle))
@@ -91,15 +92,18 @@ class Job:
     def close(self) -> None:
         """Leaves the job: waits for the others to come here too, for no longer than the setting linger_seconds.
 
-        Memory from alloc() is gone afterwards: what still refers to it must not be used.
+        Memory from alloc() is gone afterwards: what still refers to it must not be used. If another thread is leaving the job
+        already, this waits for it; a callback of work does not, as that thread waits for the callback.
         """
         with self._lock:
             handle, self._pointer = self._pointer, None
             watch, self._watch = self._watch, None
             if handle is not None:
                 self._leaver = threading.current_thread()
+                self._closing_watch = watch
         if handle is None:  # somebody has left it, or is about to
-            if self._leaver is not threading.current_thread():
+            told = self._closing_watch is not None and self._closing_watch.is_current
+            if not told and self._leaver is not threading.current_thread():
                 self._left.wait()
             return
         try:

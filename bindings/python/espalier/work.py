@@ -254,11 +254,16 @@ class Watcher:
         for callback in callbacks:
             _call_back(callback, work)
 
+    @property
+    def is_current(self) -> bool:
+        """Is it one of the callbacks who asks?"""
+        return threading.current_thread() is self._thread
+
     def close(self) -> None:
         """Before the context goes: the thread does not touch descriptors any more. One of its callbacks may be who calls this."""
         with self._lock:
             self._quits = True
-        if threading.current_thread() is self._thread:
+        if self.is_current:
             end_before_python(self._thread)
             return
         os.write(self._wake_write, b"x")

@@ -222,6 +222,29 @@ def test_python_goes_after_a_callback_that_left_the_job(environment):
     assert (done.returncode, done.stdout) == (0, "['MainThread']\n")
 
 
+BOTH_LEAVE = textwrap.dedent(
+    """
+    import sys
+    import espalier
+    job = espalier.init(0, 1)
+    def leave(work):
+        if work.exception():
+            job.close()
+            print("told", flush=True)
+    job.world.start.recv(bytearray(1), 0).add_done_callback(leave)
+    if sys.argv[1] == "close":
+        job.close()
+    """
+)
+
+
+@pytest.mark.parametrize("how", ["close", "end"])
+def test_a_callback_leaves_the_job_while_another_thread_does(environment, how):
+    """That thread waits for the callback, which must not wait for it."""
+    done = subprocess.run([sys.executable, "-c", BOTH_LEAVE, how], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "told\n"), done.stderr  # which also has the call that was dropped
+
+
 def test_leaving_tells_who_waits_for_what_never_ends(ranks):
     def body(job):
         told = []
