@@ -29,7 +29,7 @@ def _close_all() -> None:
     """Before Python goes: the library's threads call functions of ours."""
     for job in list(_open):
         try:
-            job.close()
+            job._close(at_exit=True)
         except errors.EspalierError:
             pass
     wait_for_threads()
@@ -95,6 +95,9 @@ class Job:
         Memory from alloc() is gone afterwards: what still refers to it must not be used. If another thread is leaving the job
         already, this waits for it; a callback of work does not, as that thread waits for the callback.
         """
+        self._close(at_exit=False)
+
+    def _close(self, at_exit: bool) -> None:
         with self._lock:
             handle, self._pointer = self._pointer, None
             watch, self._watch = self._watch, None
@@ -108,7 +111,7 @@ class Job:
             return
         try:
             if watch is not None:
-                watch.close()
+                watch.close(at_exit)
             self._wait_for_users()
             with self._lock:
                 flights, self._flights = self._flights, set()

@@ -37,7 +37,7 @@ import torch.distributed as dist
 from . import _native, errors
 from .group import Group
 from .job import Job, init
-from .work import Work, end_before_python
+from .work import Work, end_before_python, join_at_exit
 
 _stores = itertools.count()
 
@@ -190,7 +190,7 @@ _stagers: set[_Stager] = set()
 def _close_stagers() -> None:
     """Before Python goes, and before the jobs are left: the order is the reverse of that in which the modules were loaded."""
     for stager in list(_stagers):
-        stager.close()
+        stager.close(at_exit=True)
 
 
 class _Stager:
@@ -276,12 +276,14 @@ class _Stager:
 
         self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout).add_done_callback(called)
 
-    def close(self) -> None:
+    def close(self, at_exit: bool = False) -> None:
         with self._lock:
             self._closed = True
             self._copied.put(None)
         if threading.current_thread() is self._thread:
             end_before_python(self._thread)
+        elif at_exit:
+            join_at_exit(self._thread)
         else:
             self._thread.join()
         _stagers.discard(self)

@@ -21,6 +21,11 @@ T = TypeVar("T")
 # How long a thread waits without looking for Ctrl-C.
 _SLICE_NS = 100_000_000
 
+# How long Python waits, when it ends, for threads of ours, all of them together. They have little left to do, unless one is where
+# it never comes back from: in a callback that goes on, or with a GPU whose stream never ends. Then an abort, if it does come back
+# while Python goes, is better than a process that stays for ever.
+AT_EXIT_SECONDS = 5.0
+
 
 class Flight:
     """A call of the library and the memory it uses: lives until it has ended, also if nobody holds its Work any more."""
@@ -259,7 +264,7 @@ class Watcher:
         """Is it one of the callbacks who asks?"""
         return threading.current_thread() is self._thread
 
-    def close(self) -> None:
+    def close(self, at_exit: bool = False) -> None:
         """Before the context goes: the thread does not touch descriptors any more. One of its callbacks may be who calls this."""
         with self._lock:
             self._quits = True
@@ -267,7 +272,10 @@ class Watcher:
             end_before_python(self._thread)
             return
         os.write(self._wake_write, b"x")
-        self._thread.join()
+        if at_exit:
+            join_at_exit(self._thread)
+        else:
+            self._thread.join()
 
 
 # Threads that have ended what they belong to themselves, from a callback, so that nobody has waited for them.
@@ -284,7 +292,20 @@ def end_before_python(thread: threading.Thread) -> None:
 
 def wait_for_threads() -> None:
     while _unawaited:
-        _unawaited.pop().join()
+        for thread in list(_unawaited):  # others may take theirs out meanwhile
+            join_at_exit(thread)
+            _unawaited.discard(thread)
+
+
+_waited_seconds = 0.0
+
+
+def join_at_exit(thread: threading.Thread) -> None:
+    """Waits for a thread for as long as is left of AT_EXIT_SECONDS."""
+    global _waited_seconds
+    began = time.monotonic()
+    thread.join(max(0.0, AT_EXIT_SECONDS - _waited_seconds))
+    _waited_seconds += time.monotonic() - began
 
 
 def _pipe() -> tuple[int, int]:

@@ -198,6 +198,26 @@ def test_python_goes_after_the_stager(last_threads):
     assert found() == []
 
 
+STUCK = STAGING + textwrap.dedent(
+    """
+    class Stuck:
+        def synchronize(self):
+            began.set()
+            threading.Event().wait()
+    began = threading.Event()
+    espalier.work.AT_EXIT_SECONDS = 0.01
+    state._stager._copied.put((Stuck(), None, None, None))
+    began.wait()
+    print("ends")
+    """
+)
+
+
+def test_python_goes_though_a_stream_never_ends(environment):
+    done = subprocess.run([sys.executable, "-c", STUCK], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ends\n")
+
+
 def test_what_the_backend_is_compiled_with_is_named_if_it_is_missing(environment, tmp_path):
     if not torch.__file__.startswith("/usr/lib/python3"):
         pytest.skip("this torch brings all headers along; Debian's does not")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 import weakref
 
 import pytest
@@ -220,6 +221,59 @@ def test_python_goes_after_a_callback_that_left_the_job(environment):
     """A thread that comes back from C++ when Python has gone, from setting a future of torch for example, aborts the process."""
     done = subprocess.run([sys.executable, "-c", LEAVING], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "['MainThread']\n")
+
+
+STAYING = textwrap.dedent(
+    """
+    import sys, threading
+    import espalier
+    espalier.work.AT_EXIT_SECONDS = 0.01
+    job, began = espalier.init(0, 1), threading.Event()
+    def stay(work):
+        if sys.argv[1] == "leaves":
+            job.close()
+        began.set()
+        threading.Event().wait()
+    job.world.start.barrier().add_done_callback(stay)
+    began.wait()
+    """
+)
+
+
+@pytest.mark.parametrize("how", ["leaves", "stays"])
+def test_python_goes_though_a_callback_never_ends(environment, how):
+    done = subprocess.run([sys.executable, "-c", STAYING, how], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_threads_share_what_time_there_is_at_the_end(monkeypatch):
+    now, asked = [100.0], []
+
+    class Endless:
+        def join(self, timeout=None):
+            asked.append(timeout)
+            now[0] += timeout
+
+    class Short:
+        def join(self, timeout=None):
+            now[0] += 1.0
+
+    monkeypatch.setattr(espalier.work, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(espalier.work, "_waited_seconds", 0.0)
+    for thread in (Short(), Endless(), Endless()):
+        espalier.work.join_at_exit(thread)
+    assert asked == [espalier.work.AT_EXIT_SECONDS - 1, 0]
+
+
+def test_the_last_thread_may_be_taken_out_by_another(monkeypatch):
+    class Racing(set):
+        def __bool__(self):
+            some = len(self) > 0
+            self.clear()  # as end_before_python() does in another thread, just now
+            return some
+
+    monkeypatch.setattr(espalier.work, "_unawaited", Racing([threading.Thread()]))
+    espalier.work.wait_for_threads()
 
 
 BOTH_LEAVE = textwrap.dedent(
