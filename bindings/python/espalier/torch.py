@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import functools
 import importlib.machinery
 import importlib.util
 import itertools
@@ -67,6 +68,41 @@ def join(group: Any = None, **options: Any) -> Job:
     return init(rank, size, allgather=allgather, **options)
 
 
+# Memory that nobody has asked for in so many calls goes: more than a step has buckets, whose sizes change once DDP knows their order.
+_KEEP_CALLS = 1000
+
+
+class _Spares:
+    """Memory for tensors on the host that is used again: buckets come again in every step, and so does it."""
+
+    def __init__(self, make: Callable[[int, torch.dtype], torch.Tensor]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._calls = 0
+        # Each with the number of the call before which it was given back; the last is the first to be taken.
+        self._free: dict[tuple[int, torch.dtype], list[tuple[int, torch.Tensor]]] = {}
+
+    def take(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
+        old = None  # freed when the lock is not held
+        with self._lock:
+            self._calls += 1
+            if self._calls % _KEEP_CALLS == 0:
+                old, self._free = self._free, self._recent()
+            spares = self._free.get((elements, dtype))
+            if spares:
+                return spares.pop()[1]
+        del old  # what is needed now may be what it leaves
+        return self._make(elements, dtype)
+
+    def _recent(self) -> dict[tuple[int, torch.dtype], list[tuple[int, torch.Tensor]]]:
+        recent = {key: [one for one in spares if one[0] > self._calls - _KEEP_CALLS] for key, spares in self._free.items()}
+        return {key: spares for key, spares in recent.items() if spares}
+
+    def give(self, tensor: torch.Tensor) -> None:
+        with self._lock:
+            self._free.setdefault((tensor.numel(), tensor.dtype), []).append((self._calls, tensor))
+
+
 class State:
     """What the hooks need: who takes part, and how.
 
@@ -86,7 +122,8 @@ class State:
         self._lock = threading.Lock()
         self._closed = False
         self._stager: Optional[_Stager] = None
-        self._spare: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
+        # Memory of one job; `group` may be replaced by one of another.
+        self._spares: Optional[tuple[Job, _Spares]] = None
 
     def close(self) -> None:
         """Leaves the job, if this joined one. Buckets that are under way fail."""
@@ -94,7 +131,7 @@ class State:
             self._closed = True
             stager, self._stager = self._stager, None
             own, self._own = self._own, None
-            self._spare.clear()  # memory of the job
+            self._spares = None  # memory of the job
         if stager is not None:
             stager.close()
         if own is not None:
@@ -107,43 +144,59 @@ class State:
         if tensor.is_cuda:
             return self._staging(tensor.device).allreduce(tensor)
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self._start(tensor, ended, lambda: tensor)
+        self._start(tensor, ended, lambda: tensor, self.group)
         return ended
 
     def allreduce_as(self, tensor: torch.Tensor, wire: torch.dtype) -> torch.futures.Future[torch.Tensor]:
         """As allreduce(), but with elements of another type on the wire."""
         if tensor.is_cuda:
             return self._staging(tensor.device).allreduce(tensor, wire)
-        flat, small = tensor.view(-1), self._borrow(tensor.numel(), wire)
-        small.copy_(flat)
-
-        def finish() -> torch.Tensor:
-            flat.copy_(small)
-            self._give_back(small)
-            return tensor
-
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        self._start(small, ended, finish)
+        group = self.group
+        held = group.job._enter()  # nobody leaves the job, whose memory is written here, before the call has started
+        try:
+            data, small = tensor.detach(), self._borrow(group.job, held, tensor.numel(), wire)
+            small.view(data.shape).copy_(data)
+
+            def finish() -> torch.Tensor:
+                if not group.job._enter():
+                    raise errors.StateError("the job has been left, and its work with it")
+                try:
+                    data.copy_(small.view(data.shape))
+                finally:
+                    group.job._leave()
+                self._give_back(group.job, small)
+                return tensor
+
+            self._start(small, ended, finish, group)
+        except Exception as failure:
+            self._fail(ended, failure, group)
+        finally:
+            if held:
+                group.job._leave()
         return ended
 
-    def _borrow(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
-        """Memory that the other ranks of this host read where it lies; buckets come again in every step, and so does it."""
+    def _borrow(self, job: Job, held: bool, elements: int, dtype: torch.dtype) -> torch.Tensor:
+        """Memory that the other ranks of this host read where it lies; if the job has been left, any: whoever sends it will say so."""
         with self._lock:
-            spare = self._spare.get((elements, dtype))
-            if spare:
-                return spare.pop()
-        try:
-            memory = self.group.job.alloc(elements * torch.empty(0, dtype=dtype).element_size())
-            return torch.frombuffer(memory, dtype=dtype)
-        except errors.EspalierError:  # there is none left, or no job: whoever sends it will say so
+            if self._spares is not None and not (held and self._spares[0] is job):
+                self._spares = None
+            if self._spares is None and held and not self._closed:
+                self._spares = (job, _Spares(functools.partial(_shared, job)))
+            spares = self._spares
+        if not held or elements == 0:
             return torch.empty(elements, dtype=dtype)
+        return spares[1].take(elements, dtype) if spares is not None else _shared(job, elements, dtype)
 
-    def _give_back(self, tensor: torch.Tensor) -> None:
+    def _give_back(self, job: Job, tensor: torch.Tensor) -> None:
         with self._lock:
-            if not self._closed:
-                self._spare.setdefault((tensor.numel(), tensor.dtype), []).append(tensor)
+            spares = self._spares
+        if spares is not None and spares[0] is job:
+            spares[1].give(tensor)
 
-    def _start(self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor]) -> None:
+    def _start(
+        self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor], group: Group
+    ) -> None:
         def called(work: Work[Any]) -> None:
             failure: Optional[Exception] = work.exception()
             result = None
@@ -153,21 +206,21 @@ class State:
                 except Exception as wrong:
                     failure = wrong
             if failure is not None:
-                self._fail(ended, failure)
+                self._fail(ended, failure, group)
             else:
                 ended.set_result(result)
 
         # The hook must return a future whatever happens; backward() raises what is in it.
         try:
-            self.group.start.allreduce(tensor, op=self.op, timeout=self.timeout).add_done_callback(called)
+            group.start.allreduce(tensor, op=self.op, timeout=self.timeout).add_done_callback(called)
         except Exception as failure:
-            self._fail(ended, failure)
+            self._fail(ended, failure, group)
 
-    def _fail(self, ended: torch.futures.Future[torch.Tensor], failure: Exception) -> None:
+    def _fail(self, ended: torch.futures.Future[torch.Tensor], failure: Exception, group: Group) -> None:
         """Nobody waits for this bucket: neither whoever has the future, nor the other ranks, who may be at the same one."""
         if not isinstance(failure, errors.EspalierError):
             try:
-                self.group.abort(f"rank {self.group.rank}: {type(failure).__name__}: {failure}"[:200])
+                group.abort(f"rank {group.rank}: {type(failure).__name__}: {failure}"[:200])
             except errors.EspalierError:
                 pass
         ended.set_exception(failure)
@@ -181,6 +234,17 @@ class State:
             if self._stager.device != device:
                 raise errors.UnsupportedError(f"a State is for one device; it has {self._stager.device} and was given {device}")
             return self._stager
+
+
+def _shared(job: Job, elements: int, dtype: torch.dtype) -> torch.Tensor:
+    try:
+        return torch.frombuffer(job.alloc(elements * torch.empty(0, dtype=dtype).element_size()), dtype=dtype)
+    except errors.EspalierError:  # there is none left
+        return torch.empty(elements, dtype=dtype)
+
+
+def _pinned(elements: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(elements, dtype=dtype, pin_memory=True)
 
 
 _stagers: set[_Stager] = set()
@@ -204,7 +268,7 @@ class _Stager:
         self._state = state
         self._down = torch.cuda.Stream(device)
         self._up = torch.cuda.Stream(device)
-        self._free: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
+        self._spares = _Spares(_pinned)
         self._lock = threading.Lock()
         self._closed = False
         self._copied: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
@@ -212,20 +276,9 @@ class _Stager:
         self._thread.start()
         _stagers.add(self)
 
-    def _take(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
-        with self._lock:
-            free = self._free.get((elements, dtype))
-            if free:
-                return free.pop()
-        return torch.empty(elements, dtype=dtype, pin_memory=True)
-
-    def _give(self, host: torch.Tensor) -> None:
-        with self._lock:
-            self._free.setdefault((host.numel(), host.dtype), []).append(host)
-
     def allreduce(self, tensor: torch.Tensor, wire: Optional[torch.dtype] = None) -> torch.futures.Future[torch.Tensor]:
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=[self.device])
-        host = self._take(tensor.numel(), wire or tensor.dtype)
+        host = self._spares.take(tensor.numel(), wire or tensor.dtype)
         copied = torch.cuda.Event()
         # The copy reads what the caller's stream has written so far, and the tensor must not be given away before it has.
         self._down.wait_stream(torch.cuda.current_stream(self.device))
@@ -251,13 +304,13 @@ class _Stager:
                 copied.synchronize()
                 self._combine(host, tensor, ended)
             except Exception as failure:  # the thread lives on for the others
-                self._state._fail(ended, failure)
+                self._state._fail(ended, failure, self._state.group)
 
     def _combine(self, host: torch.Tensor, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor]) -> None:
         def called(work: Work[Any]) -> None:
             failure: Optional[Exception] = work.exception()
             if failure is not None:
-                self._state._fail(ended, failure)
+                self._state._fail(ended, failure, self._state.group)
                 return
             try:
                 with torch.cuda.stream(self._up):
@@ -265,14 +318,14 @@ class _Stager:
                     event = torch.cuda.Event()
                     event.record(self._up)
             except Exception as wrong:
-                self._state._fail(ended, wrong)
+                self._state._fail(ended, wrong, self._state.group)
                 return
             with torch.cuda.stream(self._up):
                 # Consumers' streams wait for what is in this one now.
                 ended.set_result(tensor)
             tensor.record_stream(self._up)
             event.synchronize()
-            self._give(host)
+            self._spares.give(host)
 
         self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout).add_done_callback(called)
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -108,6 +109,112 @@ def test_another_type_on_the_wire(command, environment):
     assert done.returncode == 0, done.stdout
 
 
+LEFT = textwrap.dedent(
+    """
+    import torch
+    import espalier, espalier.torch
+    def fails(future):
+        try:
+            future.wait()
+        except Exception as failure:
+            return "left" in str(failure)
+    tensor = torch.ones(100_000)
+    job = espalier.init(0, 1)
+    state = espalier.torch.State(job.world)
+    state.allreduce_as(tensor, torch.bfloat16).wait()
+    job.close()
+    assert fails(state.allreduce_as(tensor, torch.bfloat16))
+    # One group instead of another: the memory of the first must not be used in its place.
+    first, second = espalier.init(0, 1), espalier.init(0, 1)
+    state = espalier.torch.State(first.world)
+    state.allreduce_as(tensor, torch.bfloat16).wait()
+    state.group = second.world
+    first.close()
+    state.allreduce_as(tensor, torch.bfloat16).wait()
+    assert torch.equal(tensor, torch.ones(100_000))
+    second.close()
+    assert fails(state.allreduce_as(tensor, torch.bfloat16))
+    """
+)
+
+
+def test_memory_of_a_job_that_was_left_is_not_used(environment):
+    done = subprocess.run([sys.executable, "-c", LEFT], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+
+
+def test_nobody_leaves_while_memory_of_the_job_is_written(alone, monkeypatch):
+    import espalier.torch
+
+    state = espalier.torch.State(alone.world)
+    leaves, users = threading.Event(), []
+    borrow, waits = state._borrow, alone._wait_for_users
+
+    def wait_for_users():
+        users.append(alone._users)
+        leaves.set()
+        waits()
+
+    def borrow_and_leave(*words):
+        small = borrow(*words)
+        leaver.start()
+        assert leaves.wait(60)
+        return small if users == [1] else torch.empty_like(small)  # which is gone by now, if nobody has held the job
+
+    leaver = threading.Thread(target=alone.close)
+    monkeypatch.setattr(alone, "_wait_for_users", wait_for_users)
+    monkeypatch.setattr(state, "_borrow", borrow_and_leave)
+    try:
+        with pytest.raises(Exception, match="left"):
+            state.allreduce_as(torch.ones(100), torch.bfloat16).wait()
+    finally:
+        leaver.join(60)
+    assert users == [1] and alone._users == 0 and not alone.is_open
+
+
+def test_any_shape_in_another_type(ranks):
+    import espalier.torch
+
+    def body(job):
+        state = espalier.torch.State(job.world)
+        assert state.allreduce_as(torch.empty(0), torch.bfloat16).wait().numel() == 0
+        counted = torch.arange(24.0).view(4, 6)
+        for part in (lambda whole: whole[:, :3], lambda whole: whole.t(), lambda whole: whole[0, 0], lambda whole: whole[:, ::2]):
+            whole = counted + 2 * job.rank
+            state.allreduce_as(part(whole), torch.bfloat16).wait()
+            assert torch.equal(part(whole), part(counted + 1))
+        taking_part = torch.full((5,), float(job.rank), requires_grad=True)
+        state.allreduce_as(taking_part, torch.bfloat16).wait()
+        assert torch.equal(taking_part.detach(), torch.full((5,), 0.5)) and taking_part.grad_fn is None
+        # What cannot be copied is told by the future, as everything is.
+        ended = state.allreduce_as(torch.ones(4, 4).to_sparse(), torch.bfloat16)
+        with pytest.raises(Exception):
+            ended.wait()
+
+    ranks.run(2, body)
+
+
+def test_memory_that_nobody_asks_for_any_more_goes(alone, monkeypatch):
+    """DDP makes its buckets anew after the first step: those of the old sizes never come again."""
+    import espalier.torch
+
+    freed = []
+    free = espalier.job._free
+
+    def count(job, pointer):
+        freed.append(pointer)
+        free(job, pointer)
+
+    monkeypatch.setattr(espalier.job, "_free", count)
+    monkeypatch.setattr(espalier.torch, "_KEEP_CALLS", 10, raising=False)
+    state = espalier.torch.State(alone.world)
+    state.allreduce_as(torch.ones(100), torch.bfloat16).wait()
+    for _ in range(30):
+        for elements in (200, 300):
+            state.allreduce_as(torch.ones(elements), torch.bfloat16).wait()
+    assert len(freed) == 1
+
+
 DYING = textwrap.dedent(
     """
     import os, signal, sys
@@ -148,7 +255,7 @@ def test_whatever_goes_wrong_is_in_the_future(ranks):
         def finish():
             raise ZeroDivisionError("not the library's fault")
 
-        state._start(torch.ones(10), ended, finish)
+        state._start(torch.ones(10), ended, finish, job.world)
         with pytest.raises(Exception, match="not the library's fault"):
             ended.wait()
         with pytest.raises(Exception, match="sparse|cannot|neither|memory|layout"):
