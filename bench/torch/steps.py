@@ -55,7 +55,7 @@ for step in range(steps + 3):
     if step == 3:
         busy = time.process_time()
     began = time.perf_counter()
-    optimizer.zero_grad(set_to_none=views)
+    optimizer.zero_grad(**({"set_to_none": True} if views else {}))  # otherwise as this torch does by itself
     ddp(data).square().mean().backward()
     optimizer.step()
     if step >= 3:  # buckets are made anew after the first steps
