@@ -167,6 +167,18 @@ static uint32_t find_silent(const struct verdict_case *c, const struct verdict_c
 	return RECORD_NONE;
 }
 
+/* A member that was asked and did not answer. */
+static uint32_t find_mute(const struct verdict_case *c, const struct verdict_call *call)
+{
+	const struct account_group *group = find_group(call->account, call->channel, call->first);
+	bool is_letter = call->call->record.note.flags & CALL_LETTER; /* of two ranks, who are known */
+	for (uint32_t i = 0; group && !is_letter && i < c->mute_count; i++) {
+		if (is_member(group, c->mute[i]) && !find_account(c, c->mute[i]))
+			return c->mute[i];
+	}
+	return RECORD_NONE;
+}
+
 /* As all clocks of a host, but not of several, are one, calls are compared by what the clock on the wall showed. */
 static uint64_t started_at(const struct account *account, const struct account_call *call)
 {
@@ -225,10 +237,15 @@ static struct verdict conclude_deadlock(const struct verdict_case *c, const stru
 	return verdict;
 }
 
-/* All that we know of are in the call: who of them is it? Follows who waits for whom within it. */
+/*
+ * All that we know of are in the call: who of them is it? Follows who waits for whom within it. But before a rank that answers is accused
+ * comes one that does not.
+ */
 static struct verdict judge_within(const struct verdict_case *c, const struct verdict_call *call)
 {
 	uint32_t silent = find_silent(c, call), next = waited_for(call);
+	if (silent == RECORD_NONE)
+		silent = find_mute(c, call);
 	if (silent != RECORD_NONE)
 		return conclude_missing(c, silent, call);
 	for (uint32_t steps = 0; next != RECORD_NONE && steps < c->count; steps++) {

@@ -292,6 +292,33 @@ static void test_silent(void)
 	          "time on a processor.");
 }
 
+/* Nobody in the call says for whom it waits, or they say so of each other: who does not answer is it, not who came last. */
+static void test_mute(void)
+{
+	static const uint32_t mute[] = {3}, busy[3] = {RECORD_NONE, RECORD_NONE, RECORD_NONE}, chain[3] = {1, RECORD_NONE, 1}, circle[3] = {1, 2, 0};
+	static const uint32_t *const waits_for[] = {busy, chain, circle};
+	uint32_t members[] = {0, 1, 2};
+	struct account_group group = {.size = 4, .calls = 3, .culprit = -1};
+	struct account_call calls[3];
+	struct account accounts[3];
+	for (uint32_t k = 0; k < 3; k++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			calls[i] = (struct account_call){.record = {.note.sequence = 3, .started_ns = 5 + 12000000 * i, .waits_for = waits_for[k][i]},
+			                                 .words = "allreduce"};
+			accounts[i] = (struct account){.rank = i, .size = 4, .host = "n", .now_ns = 2000000005, .real_ns = UINT64_C(1700000000000000000),
+			                               .groups = &group, .group_count = 1, .calls = &calls[i], .call_count = 1};
+		}
+		struct verdict verdict = verdict_find_live(accounts, 3, mute, 1);
+		CHECK(verdict.kind == VERDICT_SILENT && verdict.rank == 3 && verdict.number == 3);
+		CHECK_STR(verdict.text, "Rank 3 is on this host and does not answer, and 3 ranks wait for it in call 3 (allreduce) for 2.0 s: it is stopped, or has "
+		          "no time on a processor.");
+	}
+	group.size = 3; /* a group that it is not in has nothing to do with it */
+	group.ranks = members;
+	struct verdict verdict = verdict_find_live(accounts, 3, mute, 1);
+	CHECK(verdict.kind == VERDICT_SLOW && verdict.rank == 2);
+}
+
 /* Given up, or left, while all others were computing. */
 static void test_idle(void)
 {
@@ -340,6 +367,7 @@ int main(int argc, char **argv)
 	test_deadlock();
 	test_slow();
 	test_silent();
+	test_mute();
 	test_idle();
 	test_messages();
 	struct verdict verdict = verdict_find(NULL, 0, false);
