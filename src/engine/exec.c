@@ -198,10 +198,12 @@ bool exec_take_done(struct exec *exec, struct exec_done *out)
 
 void exec_sent(struct exec *exec, void *cookie)
 {
-	struct run *run = cookie;
+	struct op *op = cookie;
 
 	if (has_failed(exec))
 		return;
+	struct run *run = op->run;
+	op->state = OP_SENT;
 	run->sends_left--;
 	if (run->sends_left == 0 && run->at == run->op_count) {
 		run_retire(exec, run);
@@ -228,13 +230,23 @@ static const struct run *oldest_run(const struct exec *exec)
 	return oldest;
 }
 
+/* All is done but that messages have not left: the first of them. Its receiver has not made room, or has not read it where it is offered. */
+static const struct op *first_unsent(const struct run *run)
+{
+	for (uint32_t i = 0; i < run->at; i++) {
+		if (run->ops[i].step.verb == PLAN_SEND && run->ops[i].state != OP_SENT)
+			return &run->ops[i];
+	}
+	return NULL;
+}
+
 bool exec_waits(const struct exec *exec, struct exec_wait *out)
 {
 	const struct run *oldest = has_failed(exec) || exec->active == 0 ? NULL : oldest_run(exec);
 
 	if (!oldest)
 		return false;
-	*out = (struct exec_wait){oldest->instance->number, oldest->chunk, oldest->row_count, PLAN_NONE};
+	*out = (struct exec_wait){oldest->instance->number, oldest->chunk, oldest->row_count, PLAN_NONE, false};
 	if (oldest->at < oldest->op_count) {
 		out->step = oldest->row_first + oldest->at;
 		const struct op *op = &oldest->ops[oldest->at];
@@ -243,6 +255,13 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 			op += 1 + oldest->term;
 		if (op->step.verb == PLAN_TERM || op->step.verb == PLAN_RECV)
 			out->peer = op->step.node;
+		return true;
+	}
+	const struct op *unsent = first_unsent(oldest);
+	if (unsent) {
+		out->step = oldest->row_first + (uint32_t)(unsent - oldest->ops);
+		out->peer = unsent->step.node;
+		out->sends = true;
 	}
 	return true;
 }

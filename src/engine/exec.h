@@ -64,7 +64,8 @@ struct exec_wait {
 	uint64_t call;  /* counted from 0 on this executor                            */
 	uint64_t chunk;
 	uint32_t step;  /* index into the row                                         */
-	uint32_t peer;  /* PLAN_NONE: waits only for its own messages to leave        */
+	uint32_t peer;  /* PLAN_NONE: nobody                                          */
+	bool sends;     /* all has come; what is to go to peer has not left           */
 };
 
 /* Why an executor failed, whose fault it is, and what its oldest chunk waited for then. */

@@ -193,7 +193,7 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 			.content = op->content,
 			.bytes = (uint32_t)op->run->piece.bytes,
 			.data = run_place(exec, op->run, op->step.place),
-			.cookie = op->run,
+			.cookie = op,
 		};
 		exec->stats.messages_sent++;
 	} else if (peer_owes_credit(exec, peer)) {
@@ -208,7 +208,7 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 
 struct exec_chunk exec_chunk_out(const struct transport_message *message)
 {
-	const struct run *run = message->cookie;
+	const struct run *run = ((const struct op *)message->cookie)->run;
 
 	return (struct exec_chunk){.id = run, .call = run->instance->number, .chunk = run->chunk};
 }

@@ -18,11 +18,12 @@
 struct run;
 struct peer;
 
-/* How far the message of a receiving op is. */
+/* How far the message of an op is. Sends: OP_WAITING or OP_SENT. */
 enum op_state {
-	OP_WAITING,  /* nothing came yet                                             */
+	OP_WAITING,  /* nothing came yet; sends: it has not left                     */
 	OP_ARRIVING, /* under way: into a slot, or straight into its target          */
 	OP_PARKED,   /* all there, at data, before its turn                          */
+	OP_SENT,     /* has left: its bytes are not needed any more                  */
 };
 
 /* One step of a row, with what it takes to run it. */

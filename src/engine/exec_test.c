@@ -296,6 +296,30 @@ static void around(void)
 	plan_close(plan);
 }
 
+/* A chunk whose messages have not left waits for those that are to take them, one after the other. */
+static void waiting_to_send(void)
+{
+	struct plan *plan = flat_plan();
+	struct exec *exec = open_node(0, 4);
+	struct transport_message sent[NODES];
+	struct exec_wait wait, next;
+
+	start(exec, plan);
+	CHECK(exec_waits(exec, &wait) && !wait.sends);
+	for (uint32_t node = 1; node < NODES; node++)
+		CHECK(feed(exec, node, 0, 1) == ESP_OK);
+	CHECK(exec_waits(exec, &wait) && wait.sends && wait.chunk == 0 && wait.peer == 1); /* nobody has asked for them yet */
+	for (uint32_t node = 1; node < NODES; node++)
+		CHECK(exec_next(exec, node, &sent[node]) && sent[node].index == 0);
+	CHECK(exec_waits(exec, &wait) && wait.sends && wait.peer == 1);
+	exec_sent(exec, sent[1].cookie);
+	CHECK(exec_waits(exec, &next) && next.sends && next.chunk == 0 && next.peer == 2 && next.step == wait.step + 1);
+	exec_sent(exec, sent[2].cookie);
+	CHECK(exec_waits(exec, &wait) && !wait.sends && wait.chunk == 1 && wait.peer == 1);
+	exec_close(exec);
+	plan_close(plan);
+}
+
 /* The executor says what it waits for, and after a failure touches nothing. */
 static void waiting_and_failing(void)
 {
@@ -506,6 +530,7 @@ int main(int argc, char **argv)
 	early();
 	credits();
 	around();
+	waiting_to_send();
 	waiting_and_failing();
 	many_failing();
 	refusals();

@@ -379,8 +379,8 @@ static bool some_have_left(const struct context *context, const struct group *gr
 }
 
 /*
- * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. Without the lock: drivers are taken
- * in turn.
+ * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. Who has left owes nothing to what is only to
+ * be sent: it had all that it needed. Without the lock: drivers are taken in turn.
  */
 static uint32_t find_waited_for(struct context *context, const struct group *group, bool only_left)
 {
@@ -394,7 +394,7 @@ static uint32_t find_waited_for(struct context *context, const struct group *gro
 			struct exec_wait wait;
 
 			if (lane_waits(driver->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
-			    (!only_left || context->fates[wait.peer] == FATE_LEFT))
+			    (!only_left || (!wait.sends && context->fates[wait.peer] == FATE_LEFT)))
 				found = wait.peer;
 		}
 		driver_release(driver);

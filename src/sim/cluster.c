@@ -261,7 +261,7 @@ enum esp_status cluster_quiet(const struct cluster *cluster, struct error *err)
 
 			if (!stream->seats[i].exec || !exec_waits(stream->seats[i].exec, &wait))
 				continue;
-			if (wait.peer == PLAN_NONE)
+			if (wait.sends || wait.peer == PLAN_NONE)
 				return error_set(err, ESP_ESTATE, "node %u has not got rid of its messages of call %llu, chunk %llu",
 				                 stream->seats[i].node, (unsigned long long)wait.call, (unsigned long long)wait.chunk);
 			return error_set(err, ESP_ESTATE, "node %u waits for node %u in call %llu of stream %u, chunk %llu, for ever",
