@@ -144,6 +144,31 @@ def test_status_of_a_stopped_rank():
             os.kill(pid, signal.SIGCONT)
 
 
+def test_status_of_a_rank_that_stops_anywhere():
+    """Wherever in a large call it stops, it is named, and all others say that they wait."""
+    ranks, reached = 4, 60
+
+    def numbers(it):
+        return [call["number"] for rank in it["ranks"] for call in rank["calls"]]
+
+    with running("endless", ranks=ranks, deadline_seconds=10 * PATIENCE) as job:
+        for turn in range(3 * ranks):
+            victim = turn % ranks
+            found = ask_until(job, lambda it: len(it["ranks"]) == ranks and max(numbers(it), default=0) > reached)
+            reached = max(numbers(found)) + 20  # in full swing again, not where the one before stopped
+            pids = {rank["rank"]: rank["pid"] for rank in found["ranks"]}
+            os.kill(pids[victim], signal.SIGSTOP)
+            try:
+                ask_until(job, lambda it: it["silent"] == [victim] and len(it["ranks"]) == ranks - 1 and
+                          (it["verdict"]["kind"], it["verdict"]["rank"]) == ("silent", victim) and
+                          all(rank["state"] == "waits" for rank in it["ranks"]) and
+                          any(call.get("waits_for") == victim for rank in it["ranks"] for call in rank["calls"]),
+                          lambda: job.process.poll() is not None)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pids[victim], signal.SIGCONT)
+
+
 @contextlib.contextmanager
 def by_hand(ranks=RANKS, **settings):
     """A job whose ranks are started one by one: what starts them, and a thing with its name."""

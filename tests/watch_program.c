@@ -2,7 +2,8 @@
  * watch_program.c - a job for watch_cli_test.py: some calls, and then one rank does what its name says.
  *
  * watch_program WHAT RANK: work (nobody does anything), hang (never makes the last call), stop (the same, and looks at nothing),
- * die, other (makes another call), leave, wait (the first one waits for its standard input)
+ * die, other (makes another call), leave, wait (the first one waits for its standard input), endless (all make large calls until they are
+ * ended, from memory that others read where it lies)
  */
 #include <espalier/espalier.h>
 #include <stdio.h>
@@ -59,6 +60,18 @@ static int last_call(const char *what, int is_it)
 	return esp_allreduce(world, data, data, LARGE, ESP_F32, ESP_SUM) == ESP_OK ? 0 : fail("the last call");
 }
 
+static int call_for_ever(void)
+{
+	float *in, *out;
+
+	if (esp_alloc(job, LARGE * sizeof(*in), (void **)&in) != ESP_OK || esp_alloc(job, LARGE * sizeof(*out), (void **)&out) != ESP_OK)
+		return fail("esp_alloc");
+	memset(in, 0, LARGE * sizeof(*in));
+	while (esp_allreduce(esp_world(job), in, out, LARGE, ESP_F32, ESP_SUM) == ESP_OK)
+		;
+	return fail("esp_allreduce");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3 || esp_init(NULL, &job) != ESP_OK)
@@ -73,6 +86,8 @@ int main(int argc, char **argv)
 		if (esp_allreduce(world, data, data, LARGE, ESP_F32, ESP_SUM) != ESP_OK)
 			return fail("esp_allreduce");
 	}
+	if (strcmp(argv[1], "endless") == 0)
+		return call_for_ever();
 	int status = last_call(argv[1], esp_rank(world) == (uint32_t)atoi(argv[2]));
 	if (esp_fini(job) != ESP_OK)
 		return fail("esp_fini");
