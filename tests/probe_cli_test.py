@@ -94,6 +94,9 @@ def test_usage():
     assert probe("--matrix", "x", "--hosts", "a,b")[0] == USAGE and probe("--seconds", "0")[0] == USAGE
     status, out, err = probe("--matrix", "/nowhere/matrix")  # as every file that is to be read
     assert status == USAGE and out == "" and "cannot read /nowhere/matrix" in err, (status, out, err)
+    for words in ("--port", "7016"), ("--port", "0", "--hosts", "a,b"), ("--port", "65536", "--hosts", "a,b"), ("--matrix", "x", "--port", "7016"):
+        status, out, err = probe(*words)
+        assert status == USAGE and "--port" in err and "unknown" not in err, (words, err)
     status, out, _ = probe("--help")
     assert status == OK and "espalier probe --hosts" in out
     for option in re.findall(r"^ +(?:-., )?--([a-z-]+)", out, re.M):
@@ -375,6 +378,41 @@ def test_progress_of_hosts(folder):
     assert len(json.loads(out)["hosts"]) == 2 and b"100 %" in shown and shown.endswith(b"\r\033[K"), (out, shown)
 
 
+# Nothing begins but at these ports.
+FIREWALL = """
+table inet wall {
+	chain in {
+		type filter hook input priority 0;
+		tcp flags & (syn | ack) == syn tcp dport != 7000-7016 drop
+		udp dport != 7000-7016 drop
+	}
+}
+"""
+
+
+def test_fixed_ports(folder):
+    """Behind a firewall that lets a few ports through, ESP_PORT and --port keep to them."""
+    walled = ["unshare", "--net", "sh", "-ec", 'ip link set lo up; nft -f "$0"; exec "$@"', folder / "wall"]
+    (folder / "wall").write_text(FIREWALL)
+    if subprocess.run([*walled, "true"], check=False, capture_output=True).returncode != OK:
+        print("no firewall: not root, or no nft")
+        return
+    (folder / "rsh").write_text(RSH)
+    (folder / "rsh").chmod(0o755)
+
+    def behind(*words):
+        command = [*walled, ESPALIER, "probe", "--each-rank", "--seconds", "1", "--json", *words]
+        done = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True, timeout=PATIENCE,
+                              env={**CLEAN, "ESP_PORT": "7000-7015"})
+        return done.returncode, done.stdout, done.stderr
+    hosts = ["--hosts", "127.0.0.1,127.0.0.2", "--rsh", folder / "rsh"]
+    for words in hosts, ["-n", "2"]:
+        status, out, err = behind(*words, "--port", "7016")
+        assert status == OK and len(json.loads(out)["hosts"]) == 2 and "left out" not in err, (words, status, out, err)
+    status, out, err = behind(*hosts, "--wait", "3")
+    assert status == NO and out == "", ("the firewall keeps nobody out", status, out, err)
+
+
 def test_alone_at_start():
     """A job on one host has no network to probe, and runs."""
     done = subprocess.run([ESPALIER, "run", "-n", "3", "--env", "ESP_TOPOLOGY=probe", "--env", "ESP_LOG=info", "--", ESPALIER, "bench", "barrier", "--iters", "2"],
@@ -577,6 +615,7 @@ def main():
             test_hosts_that_are_not_there(folder)
             test_files_come_home(folder)
             test_progress_of_hosts(folder)
+            test_fixed_ports(folder)
             test_alone_at_start()
             test_vanishing(folder)
             test_vanishing_any_time(folder)

@@ -15,7 +15,7 @@
 struct probe_options {
 	bool latency, bandwidth; /* one at least */
 	const char *hosts, *hostfile, *rsh;
-	uint64_t ranks;
+	uint64_t ranks, port; /* 0: not given */
 	double seconds, wait;
 	uint64_t streams, seed, groups; /* 0: the usual number */
 	const char *out, *html, *matrix, *save_matrix, *racks, *rack_label;

@@ -22,6 +22,9 @@ static int check(const struct probe_options *options)
 		                       "--save-matrix have no place");
 	if (options->rsh && !options->hosts && !options->hostfile)
 		return cli_usage_error("probe: --rsh means nothing without --hosts or --hostfile");
+	if (options->port && !starts)
+		return cli_usage_error("probe: --port says where the ranks of --hosts, --hostfile or -n meet; under a launcher it is the launcher's, as in "
+		                       "espalier run --port");
 	if (options->hosts && options->hostfile)
 		return cli_usage_error("probe: --hosts or --hostfile, not both");
 	return -1;
@@ -37,6 +40,7 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		{"hosts", 0, CLI_STRING, &options->hosts, "LIST", "hosts to be probed, as in a,b,user@c: started like espalier run"},
 		{"hostfile", 0, CLI_STRING, &options->hostfile, "FILE", "the same from a file, a line for each"},
 		{"rsh", 0, CLI_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh -o BatchMode=yes)"},
+		{"port", 0, CLI_U64, &options->port, "PORT", "where the ranks meet at the first host (default: a random one)", .min = 1, .max = UINT16_MAX},
 		{"ranks", 'n', CLI_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2, .max = RANKS_MAX},
 		{"wait", 'w', CLI_DOUBLE, &options->wait, "S", "how long a host may take to answer, and to join (default 20); it is left out then"},
 		{"absent", 0, CLI_STRING, &options->absent, "LIST", "what --hosts tells the ranks: hosts that could not be started"},

@@ -15,7 +15,7 @@
 #include "cli/run_report.h"
 #include "espalier/espalier.h"
 
-#define WORDS 16 /* in front of and between what was typed */
+#define WORDS 18 /* in front of and between what was typed */
 
 struct start {
 	const struct probe_options *options;
@@ -168,7 +168,7 @@ static int try_once(struct start *start)
 {
 	const struct probe_options *options = start->options;
 	const struct run_watch watch = {on_over, take, start};
-	char ranks[24], lose[24], seconds[48];
+	char ranks[24], lose[24], seconds[48], port[32];
 	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
 	int count = 0, status = CLI_EXIT_NO;
@@ -179,6 +179,10 @@ static int try_once(struct start *start)
 	}
 	argv[count++] = word("run");
 	argv[count++] = word("--prefix=none");
+	if (options->port) {
+		snprintf(port, sizeof(port), "--port=%" PRIu64, options->port);
+		argv[count++] = port;
+	}
 	if (hosts) {
 		argv[count++] = word("--hosts");
 		argv[count++] = hosts;
