@@ -238,6 +238,7 @@ def test_a_small_lab():
         hosts_are_hosts(hosts)
         a_topology(hosts)
         cut_and_heal()
+        everything_heals()
         processes_end_with_the_lab()
 
 
@@ -310,6 +311,23 @@ def cut_and_heal():
     traffic.send(30, 40)
     lab("set", "rack0/0", "heal")
     assert traffic.tally()["seen"] == [*range(10), *range(30, 40)]
+
+
+def everything_heals():
+    """all is every host, but what heals are the uplinks too."""
+    lab("set", "rack0", "cut")
+    lab("set", "racks", "rate", "100mbit", "delay", "1ms")
+    lab("set", "all", "loss", "1%")
+    lab("set", "all", "heal")
+    assert all(link["set"] == "-" for link in status()["links"]), status()
+    lab("set", "racks", "loss", "2%")
+    lab("set", "all", "heal", "loss", "1%")
+    assert {link["set"] for link in links(kind="host")} == {"loss 1%"} and {link["set"] for link in links(kind="uplink")} == {"-"}, status()
+    lab("set", "rack1", "cut")
+    assert call("set", "--name", NAME, "all", "heal", "loss", "much")[0] != OK  # and nothing has changed
+    assert {link["set"] for link in links(kind="uplink")} == {"-", "cut"}, status()
+    lab("set", "all:e0", "heal")
+    assert all(link["set"] == "-" for link in status()["links"]), status()
 
 
 def processes_end_with_the_lab():
@@ -447,7 +465,6 @@ def test_job_through_faults():
         assert all(relayed(link, what) > 0 for link in links(kind="host") for what in ("frames", "duplicated", "corrupted"))
         wait_until(lambda: sum(link["background_bytes"] for link in links(kind="uplink")) > 1_000_000, "others use the links")
         lab("set", "all", "heal")
-        lab("set", "racks", "heal")
         assert all(link["set"] == "-" and link["relay"] == 0 for link in status()["links"])
 
 

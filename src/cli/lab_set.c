@@ -55,7 +55,7 @@ static int run(int argc, char **argv)
 		"  corrupt 1%       of the packets have one bit wrong\n"
 		"  background 4     TCP flows of others: from this host, or this rack, to other racks\n"
 		"  down, up         no carrier, as if the cable were pulled; and back\n"
-		"  heal             everything as espalier lab up made it",
+		"  heal             everything as espalier lab up made it; with all, of uplinks too",
 		options, 2, -1};
 	int parsed = cli_parse(&usage, &argc, argv);
 	if (parsed >= 0)

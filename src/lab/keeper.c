@@ -114,20 +114,47 @@ static enum esp_status set_links(struct house *house, const uint32_t *links, uin
 	return status == ESP_OK && background ? restart_background(house, err) : status;
 }
 
+static enum esp_status set_target(struct house *house, const char *target, enum lab_ways_given ways, char *const *words, size_t count,
+                                  struct error *err)
+{
+	uint32_t *links = calloc(house->lab->link_count, sizeof(*links)), link_count = 0;
+	if (!links)
+		return error_set(err, ESP_ENOMEM, "no memory");
+	enum esp_status status = lab_targets(house->lab, target, links, &link_count, err);
+	if (status == ESP_OK)
+		status = set_links(house, links, link_count, ways, words, count, err);
+	free(links);
+	return status;
+}
+
+static bool heals_all(const char *target, char *const *words, size_t count)
+{
+	bool heals = false;
+	for (size_t i = 0; i < count; i++)
+		heals = heals || strcmp(words[i], "heal") == 0;
+	return heals && strncmp(target, "all", 3) == 0 && (target[3] == '\0' || target[3] == ':');
+}
+
+/* What else is set on all is for hosts, but nothing is as it was made while an uplink is not. */
+static enum esp_status heal_uplinks(struct house *house, const char *target, enum lab_ways_given ways, struct error *err)
+{
+	static char heal[] = "heal";
+	char *words[] = {heal}, racks[64];
+	snprintf(racks, sizeof(racks), "racks%.40s", target + 3); /* and ":e1" */
+	return lab_has_core(house->lab) ? set_target(house, racks, ways, words, 1, err) : ESP_OK;
+}
+
 static void set(struct house *house, int fd, const struct ask *ask, char *const *words, size_t count)
 {
 	struct error err = {0};
-	uint32_t *links = calloc(house->lab->link_count, sizeof(*links)), link_count = 0;
+	enum lab_ways_given ways = (enum lab_ways_given)ask->flag;
 	enum esp_status status;
-	if (!links)
-		status = error_set(&err, ESP_ENOMEM, "no memory");
-	else if (count < 2)
+	if (count < 2)
 		status = error_set(&err, ESP_EINVAL, "a target and what to set are needed, as in node3 rate 200mbit");
 	else
-		status = lab_targets(house->lab, words[0], links, &link_count, &err);
-	if (status == ESP_OK)
-		status = set_links(house, links, link_count, (enum lab_ways_given)ask->flag, words + 1, count - 1, &err);
-	free(links);
+		status = set_target(house, words[0], ways, words + 1, count - 1, &err);
+	if (status == ESP_OK && heals_all(words[0], words + 1, count - 1))
+		status = heal_uplinks(house, words[0], ways, &err);
 	answer_status(fd, status, &err);
 }
 
