@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "group/backoff.h"
 #include "group/join_parts.h"
@@ -31,7 +32,7 @@ static enum join_outcome on_failed(struct follower *follower, const struct notic
 	struct tm local;
 	if (localtime_r(&at, &local))
 		strftime(when, sizeof(when), "%F %T", &local);
-	error_set(follower->err, ESP_EPEER, "the job failed without this rank on %s: %.180s", when, notice->reason);
+	error_set(follower->err, ESP_EPEER, "the job failed without this rank on %s: %s", when, notice->reason);
 	bool is_ours = follower->has_seen && memcmp(follower->seen, notice->nonce, sizeof(follower->seen)) == 0;
 	return is_ours ? JOIN_OVER : JOIN_AGAIN;
 }
@@ -87,7 +88,7 @@ static enum join_outcome try_all(struct follower *follower)
 /* Says where and for how long it was tried; the reason itself has been found already. */
 static enum esp_status give_up(struct follower *follower)
 {
-	char leader[NOTICE_PLACE_TEXT];
+	char leader[NOTICE_PLACE_TEXT], why[64];
 	const struct join_config *config = &follower->dial->config;
 	/* That nobody is there any more says less than what somebody has said. */
 	const struct error last = follower->dial->away.status != ESP_OK ? follower->dial->away : *follower->err;
@@ -97,13 +98,17 @@ static enum esp_status give_up(struct follower *follower)
 		address_format(&follower->dial->leader, leader);
 	follower->dial->culprit = follower->dial->away.status != ESP_OK ? (int32_t)config->launch.rank : 0; /* whom we did not reach */
 	double seconds = (double)(clock_now_ns() - follower->begin_ns) / (double)NS_PER_S;
+	if (config->launch.place.kind != NOTICE_NOWHERE && last.status == ESP_PENDING) /* notice_look() says no more than that */
+		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: there is no notice of rank 0; rank 0 never "
+		                 "came, or the job has begun or failed without this rank (%s)", config->launch.rank, leader, seconds, follower->name);
 	if (config->launch.place.kind != NOTICE_NOWHERE)
-		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %.130s", config->launch.rank,
+		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %s", config->launch.rank,
 		                 leader, seconds, last.text);
 	if (follower->dial->nobody_there && follower->dial->away.status == ESP_OK)
-		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %.60s; rank 0 "
-		                 "never came, or the job has begun or failed without this rank", config->launch.rank, leader, seconds, last.text);
-	return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %.150s",
+		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %s; rank 0 "
+		                 "never came, or the job has begun or failed without this rank", config->launch.rank, leader, seconds,
+		                 clip(why, sizeof(why), "%s", last.text));
+	return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %s",
 	                 config->launch.rank, leader, seconds, last.text);
 }
 

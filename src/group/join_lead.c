@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "group/join_guest.h"
 #include "group/join_parts.h"
@@ -149,7 +150,7 @@ static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 static void make_failure(const struct error *error, int32_t culprit, uint8_t out[STORE_FAILURE_BYTES])
 {
 	struct store_failure failure = {.status = error->status, .culprit = culprit < 0 ? STORE_NOBODY : (uint32_t)culprit};
-	snprintf(failure.text, sizeof(failure.text), "%.*s", (int)sizeof(failure.text) - 1, error->text);
+	clip(failure.text, sizeof(failure.text), "%s", error->text);
 	store_failure_encode(&failure, out);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clip.h"
 #include "base/clock.h"
 #include "group/backoff.h"
 #include "group/join_parts.h"
@@ -82,7 +83,7 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 		if (next >= config->deadline_ns) {
 			struct error last = *err;
 			notice_place_describe(&config->launch.place, where);
-			return error_set(err, ESP_EIO, "rank 0 could not use the job's store, %.80s, for %.1f s: %.140s", where,
+			return error_set(err, ESP_EIO, "rank 0 could not use the job's store, %.80s, for %.1f s: %s", where,
 			                 (double)(now - begin) / (double)NS_PER_S, last.text);
 		}
 		poll(NULL, 0, join_wait_ms(now, next));
@@ -142,7 +143,7 @@ void join_post_close(struct join_post *post, const struct error *failure)
 		post->notice.address_count = 0;
 		post->notice.has_key = false;
 		post->notice.at_s = (uint64_t)time(NULL);
-		snprintf(post->notice.reason, sizeof(post->notice.reason), "%.*s", (int)sizeof(post->notice.reason) - 1, failure->text);
+		clip(post->notice.reason, sizeof(post->notice.reason), "%s", failure->text);
 		for (char *c = post->notice.reason; *c; c++)
 			*c = *c >= 0x20 && *c < 0x7f ? *c : '?';
 		struct error why;

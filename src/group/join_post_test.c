@@ -190,6 +190,49 @@ static void too_late(void)
 	          strstr(ranks[2].err.text, "1 of 3 ranks have not arrived: 2"), "%s", ranks[2].err.text);
 }
 
+/* Rank 1 of 2 comes alone, and says at its deadline what it has found out. */
+static const char *come_alone(const char *found)
+{
+	for (unsigned ms = 300; ms <= DEADLINE_MOST_MS; ms *= 2) {
+		rank_init(&ranks[1], 1, 2, ms);
+		run_rank(&ranks[1]);
+		if (strstr(ranks[1].err.text, found))
+			break;
+	}
+	CHECK(ranks[1].status == ESP_ETIMEOUT);
+	return ranks[1].err.text;
+}
+
+/* What has failed before is told to the end, or to the end of a word. */
+static void why_it_failed(void)
+{
+	static const char found[] = "the job failed without this rank on ";
+	struct notice left = {.at_s = 5, .host_name = "old",
+		.reason = "two processes say that they are rank 1: process 15085 on vm and process 15086 on vm"};
+
+	post(&left, "");
+	const char *text = come_alone(found), *end = strstr(text, left.reason);
+	CHECK_MSG(end && end[strlen(left.reason)] == '\0', "%s", text);
+	for (size_t i = 0; i + 6 < sizeof(left.reason); i += 5)
+		memcpy(left.reason + i, "word ", 6);
+	post(&left, "");
+	text = come_alone(found);
+	end = strrchr(text, ' ');
+	CHECK_MSG(end && strcmp(end, " word...") == 0, "%s", text);
+}
+
+/* When all have joined the notice is gone: one more learns that it may be late. */
+static void no_notice(void)
+{
+	char name[NOTICE_NAME], path[NOTICE_PATH + NOTICE_NAME];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, notice_name("", 0, name));
+	CHECK(unlink(path) == 0);
+	const char *text = come_alone("there is no notice of rank 0");
+	CHECK_MSG(strstr(text, "there is no notice of rank 0") && strstr(text, "or the job has begun or failed without this rank") &&
+	          strstr(text, folder) && strstr(text, name), "%s", text);
+}
+
 /* A second rank 0 finds the first one's notice, and somebody answers there. */
 static void two_leaders(void)
 {
@@ -312,6 +355,8 @@ int main(void)
 	join_over(NULL);
 	two_jobs();
 	too_late();
+	why_it_failed();
+	no_notice();
 	two_leaders();
 	replaced();
 	tidied();
