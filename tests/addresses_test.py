@@ -77,7 +77,7 @@ def only_chosen_addresses(network):
 
 def no_such_interface(network):
     ranks = network.job("ab", "10.0.0.1:7000", HELLO, interfaces="ib", join_seconds=2)
-    check_all_fail(ranks, "no network interface fits the setting interfaces; there are: lo 127.0.0.1, eth0 10.0.0.1")
+    check_all_fail(ranks, "no network interface fits the setting interfaces 'ib'; there are: lo 127.0.0.1, eth0 10.0.0.1")
     check_all_fail(network.job("ab", "10.0.0.1:7000", HELLO, interfaces="eth,,", join_seconds=2), "interfaces is a list")
     # There is one, but nobody else reaches it.
     for settings, rank in ({"interfaces": "lo"}, 0), ({"interfaces": ["eth", "lo"]}, 1):
@@ -227,7 +227,7 @@ def ipv6_only():
         check_hello(network.job("ab", "[2001:db8::1]:7000", HELLO, interfaces="=eth0", family="ipv6", port="7200-7203"))
         check_hello(network.job("ab", "leader:7000", HELLO))
         ranks = network.job("ab", "[2001:db8::1]:7000", HELLO, family="ipv4", join_seconds=2)
-        check_all_fail(ranks, "no network interface fits the setting family; there are: ")
+        check_all_fail(ranks, "no network interface fits the setting family 'ipv4'; there are: ")
 
 
 def ipv4_only():

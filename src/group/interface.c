@@ -139,6 +139,28 @@ static void add(struct interfaces *chosen, const struct interface *one)
 	chosen->list[chosen->count++].address.interface = number;
 }
 
+/* As it was given. */
+#define FILTER_TEXT (2u + INTERFACE_NAMES * INTERFACE_NAME + 1u)
+static void filter_text(const struct interface_filter *filter, char text[FILTER_TEXT])
+{
+	size_t used = (size_t)snprintf(text, FILTER_TEXT, "%s%s", filter->excludes ? "^" : "", filter->exact ? "=" : "");
+	for (uint32_t i = 0; i < filter->count; i++)
+		used += (size_t)snprintf(text + used, FILTER_TEXT - used, "%s%s", i ? "," : "", filter->names[i]);
+}
+
+static enum esp_status nothing_fits(const struct interface_filter *filter, enum conf_family family, const char *list, struct error *err)
+{
+	char names[FILTER_TEXT], shown[QUOTE_TEXT];
+	const char *of_family = family == CONF_FAMILY_IPV4 ? "ipv4" : "ipv6";
+	if (filter->count == 0)
+		return error_set(err, ESP_EINVAL, "no network interface fits the setting family '%s'; there are: %s", of_family, list);
+	filter_text(filter, names);
+	quote(names, strlen(names), shown);
+	if (family == CONF_FAMILY_ANY)
+		return error_set(err, ESP_EINVAL, "no network interface fits the setting interfaces %s; there are: %s", shown, list);
+	return error_set(err, ESP_EINVAL, "no network interface fits the settings interfaces %s and family '%s'; there are: %s", shown, of_family, list);
+}
+
 static enum esp_status complain(const struct interfaces *all, const struct interface_filter *filter,
                                 enum conf_family family, struct error *err)
 {
@@ -157,9 +179,7 @@ static enum esp_status complain(const struct interfaces *all, const struct inter
 	}
 	if (all->count == 0)
 		return error_set(err, ESP_EINVAL, "no network interface of this host has an address, not even loopback");
-	return error_set(err, ESP_EINVAL, "no network interface fits %s%s; there are: %s",
-	                 filter->count > 0 ? "the setting interfaces" : "the setting family",
-	                 filter->count > 0 && family != CONF_FAMILY_ANY ? " and family" : "", list);
+	return nothing_fits(filter, family, list, err);
 }
 
 enum esp_status interfaces_choose(const struct interfaces *all, const struct interface_filter *filter,

@@ -123,11 +123,16 @@ static void choices(void)
 	CHECK_STR(choose(&all, "^eth0", CONF_FAMILY_ANY), "docker0 172.17.0.1 0, eth1 10.1.0.1 1, eth1 2001:db8::1 1");
 	CHECK_STR(choose(&all, "^eth,docker", CONF_FAMILY_ANY), "lo 127.0.0.1 0");
 	CHECK_STR(choose(&all, "ib", CONF_FAMILY_ANY),
-	          "no network interface fits the setting interfaces; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1, eth0 "
+	          "no network interface fits the setting interfaces 'ib'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1, eth0 "
 	          "10.0.0.99, eth1 10.1.0.1, eth1 fe80::1, eth1 2001:db8::1, ib0 (down) 10.2.0.1");
 	all.count = 3;
+	CHECK_STR(choose(&all, "=e7", CONF_FAMILY_ANY),
+	          "no network interface fits the setting interfaces '=e7'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
+	CHECK_STR(choose(&all, "^=lo,docker0,eth0", CONF_FAMILY_IPV4),
+	          "no network interface fits the settings interfaces '^=lo,docker0,eth0' and family 'ipv4'; there are: lo 127.0.0.1, docker0 172.17.0.1, "
+	          "eth0 10.0.0.1");
 	CHECK_STR(choose(&all, "", CONF_FAMILY_IPV6),
-	          "no network interface fits the setting family; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
+	          "no network interface fits the setting family 'ipv6'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
 	all.count = 2;
 	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY), "docker0 172.17.0.1 0");
 	all.count = 1;
