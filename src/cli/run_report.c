@@ -44,6 +44,7 @@ const char *run_report_how(const struct run_job *job, uint32_t rank, char text[R
 static void summarize_failure(const struct run_job *job)
 {
 	char text[RUN_HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
+	const char *cause = ""; /* who returns a status first has perhaps only been the first to notice */
 	uint32_t rank = job->first_failed;
 	if (job->controls)
 		snprintf(host, sizeof(host), " on %s", run_hosts_of(&job->request->hosts, rank)->name);
@@ -52,9 +53,11 @@ static void summarize_failure(const struct run_job *job)
 	if (job->after_first)
 		snprintf(others, sizeof(others), "; %u other rank%s ended after that%s", job->after_first,
 		         cli_plural(job->after_first), told);
+	if (job->after_first > job->told && run_child_exit_status(&job->children[rank]) < 128)
+		cause = "; the cause may be another rank: see what they said";
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("run: rank %u%s %s%s%s", rank, host, run_report_how(job, rank, text), others, file);
+	cli_note("run: rank %u%s %s%s%s%s", rank, host, run_report_how(job, rank, text), others, cause, file);
 }
 
 void run_report_summary(const struct run_job *job)
