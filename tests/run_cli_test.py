@@ -596,10 +596,47 @@ def test_lose():
         assert code == status, (failing, lose, code, err)
         if went_on is not None:
             assert out.count(b"went on") == went_on, out
-            assert err.count(b" ended with status 5; the others go on") == failing, err
+            assert len(re.findall(rb" ended with status 5; the others (?:go on|have ended)\n", err)) == failing, err
     _, _, err = Job("-n", 2, "--lose", 1, "--", "sh", "-c", 'if [ "$ESP_RANK" = 1 ]; then kill -9 $$; fi').wait()
-    assert b"rank 1 was killed by signal 9 (Killed); the others go on" in err, err
+    assert re.search(rb"rank 1 was killed by signal 9 \(Killed\); the others (go on|have ended)\n", err), err
     refused("-n", 2, "--lose", 2, "--", "true", says="--lose 2 of 2 ranks leaves nobody")
+
+
+def read_until(stream, text):
+    assert any(text in line for line in iter(stream.readline, b"")), text
+
+
+def test_lose_stopped():
+    """One that is stopped when no more are left than may be lost is ended, whoever of its group it is; unless it goes on."""
+    for stops in ("kill -STOP $$", "sh -c 'kill -STOP $$'; true"):
+        code, out, err = Job("-n", 3, "--lose", 1, "--grace", 0.01, *sh(f"if [ $ESP_RANK = 1 ]; then {stops}; fi; echo went on")).wait()
+        assert code == OK and out.count(b"went on") == 2, (code, out, err)
+        assert b"rank 1 is stopped, and others have ended: SIGKILL in 0.01 s, unless it goes on\n" in err, err
+        assert b"rank 1 was killed by signal 9 (Killed); the others have ended\n" in err, err
+    # More than may be lost: the job has failed, and ends all the same.
+    code, out, err = Job("-n", 3, "--lose", 1, "--grace", 0.01, *sh("case $ESP_RANK in 1) kill -STOP $$ ;; 2) exit 5 ;; esac")).wait()
+    assert code == 137 and b"espalier: run: rank 1 was killed by signal 9" in err, (code, out, err)
+    job = Job("-n", 2, "--lose", 1, "--grace", FOREVER, *sh("if [ $ESP_RANK = 1 ]; then echo $$ >&2; kill -STOP $$; fi; echo went on"))
+    pid = int(job.process.stderr.readline().split()[1])
+    read_until(job.process.stderr, b"rank 1 is stopped")
+    os.kill(pid, signal.SIGCONT)
+    code, out, err = job.wait()
+    assert code == OK and out.count(b"went on") == 2 and err == b"", (code, out, err)
+
+
+def check_waits_for_slow(name, words):
+    """One that runs is waited for, and named, however much later than the others it ends."""
+    with folder() as path:
+        os.mkfifo(path / "go-on")
+        job = Job(*words, "--lose", 2, "--grace", 0.01, *sh(f'if [ "$ESP_RANK" = 1 ]; then read -r line < "{path}/go-on"; fi; echo went on'))
+        read_until(job.process.stderr, f"{name} still runs, and is waited for\n".encode())
+        (path / "go-on").write_text("go\n")
+        code, out, err = job.wait()
+        assert code == OK and out.count(b"went on") == 3 and err == b"", (code, out, err)
+
+
+def test_lose_slow():
+    check_waits_for_slow("rank 1", ["-n", 3])
 
 
 def test_run_is_killed():
@@ -879,6 +916,17 @@ def test_remote_loses_run():
         job.process.kill()
         job.wait_for_ranks()
         job.process.wait()
+
+
+def test_remote_lose_stopped():
+    """The shell there sees that a rank is stopped, and ends it; one that runs is waited for."""
+    with remote() as (options, _):
+        for grace, stops in ((0.01, "kill -STOP $$"), (1, "sh -c 'kill -STOP $$'; true")):
+            code, out, err = Job("--hosts", "a,b,c", *options, "--lose", 1, "--grace", grace,
+                                 *sh(f"if [ $ESP_RANK = 1 ]; then {stops}; fi; echo went on")).wait()
+            assert code == OK and out.count(b"went on") == 2, (code, out, err)
+            assert b"rank 1 ended with status 137 (as after signal 9, Killed); the others have ended\n" in err, err
+        check_waits_for_slow("rank 1 on b", ["--hosts", "a,b,c", *options])
 
 
 def test_remote_that_hangs():

@@ -38,7 +38,7 @@ static int parse(struct given *given, struct run_request *request, int argc, cha
 		{"hostfile", 0, CLI_STRING, &given->hostfile, "FILE", "the same from a file, a line for each"},
 		{"leader", 0, CLI_STRING, &given->leader, "HOST:PORT", "where rank 0 can be reached"},
 		{"port", 0, CLI_U64, &given->port, "PORT", "port of rank 0 (default: a free one)", .min = 1, .max = UINT16_MAX},
-		{"rsh", 0, CLI_STRING, &given->rsh, "COMMAND", "remote shell (default: ssh -o BatchMode=yes)"},
+		{"rsh", 0, CLI_STRING, &given->rsh, "COMMAND", "remote shell (default: ssh, which must not ask for a password)"},
 	};
 	const struct cli_usage usage = {
 		COMMAND,

@@ -39,6 +39,8 @@ struct run_child {
 	uint64_t started_ns, ended_ns;
 	uint64_t sweep_ns; /* left: when the rest of the group is told to end */
 	int sweep_signal;  /* left: how; 0: it has been killed, and there is nothing more to do */
+	bool is_stopped;   /* runs: the last look has found one of its group stopped */
+	uint32_t still;    /* how many looks in a row have */
 };
 
 /* All of it is borrowed. */

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,9 +38,8 @@ static const char *word_of(int signal_number)
 	}
 }
 
-bool run_control_signal(struct run_control *control, int signal_number)
+static bool say(struct run_control *control, const char *word)
 {
-	const char *word = word_of(signal_number);
 	size_t length = strlen(word);
 	if (control->fd < 0)
 		return false;
@@ -51,6 +52,18 @@ bool run_control_signal(struct run_control *control, int signal_number)
 	control->used += length + 1;
 	run_control_flush(control);
 	return control->fd >= 0;
+}
+
+bool run_control_signal(struct run_control *control, int signal_number)
+{
+	return say(control, word_of(signal_number));
+}
+
+bool run_control_look(struct run_control *control, uint64_t seconds)
+{
+	char word[40];
+	snprintf(word, sizeof(word), "LOOK %" PRIu64, seconds);
+	return say(control, word);
 }
 
 void run_control_flush(struct run_control *control)

@@ -16,10 +16,12 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/run_report.h"
+#include "cli/run_stopped.h"
 
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
 #define CAUSE_NS (250 * NS_PER_MS)
+#define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
 
 /* ---- opening and closing ---- */
 
@@ -218,7 +220,8 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 		return false;
 	job->lost++;
 	if (!job->request->watch)
-		run_output_say(&job->output, "rank %u %s; the others go on", rank, run_report_how(job, rank, how));
+		run_output_say(&job->output, "rank %u %s; the others %s", rank, run_report_how(job, rank, how),
+		               job->ended < job->request->size ? "go on" : "have ended");
 	return true;
 }
 
@@ -345,7 +348,8 @@ static void on_time(struct run_job *job, uint64_t now_ns)
 	int signal_number = run_end_on_time(&job->end, now_ns);
 	if (!signal_number)
 		return;
-	say_why(job, signal_number, running);
+	if (!job->has_all)
+		say_why(job, signal_number, running);
 	if (job->end.stage == RUN_TERM) {
 		job->told = job->failed ? running : 0; /* otherwise the first one that fails was told to end as well */
 		job->stopped = true;
@@ -373,11 +377,95 @@ static void on_no_place(struct run_job *job, uint64_t now_ns)
 	tell_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
+/* What the job is for is there. */
+static void on_has_all(struct run_job *job, uint64_t now_ns)
+{
+	const struct run_watch *watch = job->request->watch;
+	if (job->has_all || !watch || !watch->has_all || !watch->has_all(watch->context))
+		return;
+	job->has_all = true;
+	job->stopped = true;
+	run_end_on_failure(&job->end, now_ns);
+}
+
+/* ---- ranks that are left, and stopped ---- */
+
+/*
+ * The others have given up a rank that is stopped, have gone on without it and are done; it would keep us for ever. One
+ * that runs may take its time, whatever the others do. As long as nobody has ended well, ranks that are stopped may be
+ * all that is left of the job, and somebody has a reason for it.
+ */
+static bool are_few_left(const struct run_job *job)
+{
+	uint32_t running = job->started - job->ended;
+	bool is_done = job->ended > job->lost && job->started == job->request->size && job->end.stage == RUN_CALM;
+	return is_done && running > 0 && running <= job->request->lose;
+}
+
+static void on_stopped(void *context, pid_t group)
+{
+	struct run_job *job = context;
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		if (job->pids[rank] == group)
+			job->children[rank].is_stopped = true;
+}
+
+/* It is not woken up by SIGTERM and SIGCONT: it would go on where the others were long ago, and may write what is older than theirs. */
+static void judge_stopped(struct run_job *job, uint32_t rank)
+{
+	struct run_child *child = &job->children[rank];
+	uint64_t grace_ns = job->request->grace_ns;
+	child->still = child->is_stopped ? child->still + 1 : 0;
+	if (child->still == 1)
+		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on", rank,
+		               (double)grace_ns / NS_PER_S);
+	if (child->still > grace_ns / STOPPED_LOOK_NS)
+		run_child_signal(child, SIGKILL);
+}
+
+static void look_at_stopped(struct run_job *job)
+{
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		job->children[rank].is_stopped = false;
+	if (!job->controls)
+		run_stopped_each(on_stopped, job);
+	for (uint32_t rank = 0; rank < job->started; rank++) {
+		if (job->pids[rank] == 0)
+			continue;
+		if (!job->controls)
+			judge_stopped(job, rank);
+		else if (!run_control_pending(&job->controls[rank])) /* otherwise it has not even heard of the last one */
+			(void)run_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_LOOK_NS);
+	}
+}
+
+static void say_who_is_left(struct run_job *job)
+{
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		if (job->pids[rank] != 0 && !job->children[rank].is_stopped)
+			run_output_say(&job->output, "rank %u%s%s still runs, and is waited for", rank, job->controls ? " on " : "",
+			               job->controls ? run_hosts_of(&job->request->hosts, rank)->name : "");
+	job->has_said = true;
+}
+
+static void look_at_last(struct run_job *job, uint64_t now_ns)
+{
+	if (!are_few_left(job) || now_ns < job->look_ns)
+		return;
+	job->last_ns = job->last_ns ? job->last_ns : now_ns;
+	job->look_ns = now_ns + STOPPED_LOOK_NS;
+	look_at_stopped(job);
+	if (!job->has_said && !job->request->watch && now_ns - job->last_ns > job->request->grace_ns)
+		say_who_is_left(job);
+}
+
 /* ---- the loop ---- */
 
 static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 {
 	uint64_t next_ns = run_end_next_ns(&job->end);
+	if (are_few_left(job) && job->look_ns < next_ns)
+		next_ns = job->look_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;
 	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)
@@ -413,6 +501,8 @@ static void turn(struct run_job *job)
 		on_no_place(job, now_ns);
 	run_input_move(&job->input, polls + INPUT);
 	look_at_groups(job, now_ns);
+	look_at_last(job, now_ns);
+	on_has_all(job, now_ns);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);

@@ -7,6 +7,7 @@
  *     run_input.c    what is typed, for rank 0
  *     run_control.c  what a remote shell is told
  *     run_end.c      when which signal is sent
+ *     run_stopped.c  who is stopped
  *     run_ended.c    who has ended, for ranks that join
  *     run_report.c   what is said about it afterwards
  */
@@ -60,6 +61,11 @@ struct run_job {
 	uint32_t lost;         /* ranks that failed, and were allowed to */
 	uint32_t after_first;  /* ranks that ended after it */
 	uint32_t told;         /* how many of those had to be told to end because of it */
+
+	bool has_all;      /* run_watch.has_all */
+	uint64_t last_ns;  /* since when so few are left that it is looked whether they are stopped; 0: more are */
+	uint64_t look_ns;  /* then: when it is looked next whether they are stopped */
+	bool has_said;     /* then: who is waited for */
 };
 
 /* Nothing is started yet. ESP_ENOMEM, ESP_ELIMIT, ESP_EIO. */

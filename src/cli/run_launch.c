@@ -92,7 +92,8 @@ static enum esp_status open_output(const struct run_job *job, uint32_t rank, enu
 	int target = run_output_target(&job->output, stream) == 0 ? STDOUT_FILENO : STDERR_FILENO;
 	if (request->output)
 		return open_file(request->output, rank, stream == RUN_OUT ? "out" : "err", &ends->theirs[index], err);
-	if (!request->prefixed && isatty(target))
+	bool is_read = request->watch && request->watch->take; /* what is sent among the lines is not for the terminal */
+	if (!request->prefixed && !is_read && isatty(target))
 		return share_terminal(target, &ends->theirs[index], err);
 	return open_pipe(ends, index, err);
 }

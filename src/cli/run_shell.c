@@ -21,6 +21,7 @@ const char run_shell_bootstrap[] =
 /*
  * Behind the variables, `cd` and `set -- COMMAND`. Three parts talk through descriptor 4:
  *     the words of our input as "signal WORD", and the end of it as TERM and KILL;
+ *     LOOK N among them: most others are done, so the rank is killed if looks in more than N different seconds found it stopped;
  *     the command, which first says its number, and whose end is told with its status;
  *     the reader, which does what the others say.
  * The command is not in the background, as a shell makes those ignore SIGINT. 5 and 6 are the rank's
@@ -30,7 +31,9 @@ static const char supervisor[] =
 	"exec 3<&0 5>&1 6>&2 </dev/null >/dev/null 2>&1\n"
 	"{\n"
 	"\t{\n"
-	"\t\twhile read -r word; do echo \"signal $word\" >&4; done\n"
+	"\t\twhile read -r word number; do\n"
+	"\t\t\tif [ \"$word\" = LOOK ]; then echo \"look $number\" >&4; else echo \"signal $word\" >&4; fi\n"
+	"\t\tdone\n"
 	"\t\techo 'signal TERM' >&4; sleep 2; echo 'signal KILL' >&4\n"
 	"\t} <&3 3<&- 5>&- 6>&- &\n"
 	"\tesp_listener=$!\n"
@@ -40,9 +43,27 @@ static const char supervisor[] =
 	"\techo \"end $esp_status\" >&4\n"
 	"} 4>&1 | {\n"
 	"\texec 3<&- 5>&- 6>&-\n"
-	"\tpid= early= status=255\n"
+	"\tpid= early= status=255 still=0 last=\n"
+	/* Any process of the group, as what a rank runs may be in a wrapper. */
+	"\tis_stopped() {\n"
+	"\t\tfor file in /proc/[0-9]*/stat; do\n"
+	"\t\t\tread -r line <\"$file\" || continue\n"
+	"\t\t\tset -- ${line##*) }\n"
+	"\t\t\t[ \"$1\" != T ] || [ \"$3\" != \"$pid\" ] || return 0\n"
+	"\t\tdone\n"
+	"\t\treturn 1\n"
+	"\t}\n"
+	/* Words that were held up on their way come at once: those of one second are one look. */
+	"\tlook() {\n"
+	"\t\tread -r now rest </proc/uptime || return\n"
+	"\t\t[ \"$pid\" ] && is_stopped || { still=0; last=; return; }\n"
+	"\t\t[ \"${now%%.*}\" = \"$last\" ] || still=$((still+1))\n"
+	"\t\tlast=${now%%.*}\n"
+	"\t\t[ \"$still\" -le \"$1\" ] || kill -s KILL -- \"-$pid\"\n"
+	"\t}\n"
 	"\twhile read -r what value; do\n"
 	"\t\tcase $what in\n"
+	"\t\tlook) look \"$value\" ;;\n"
 	"\t\tpid) pid=$value; [ -z \"$early\" ] || kill -s \"$early\" -- \"-$pid\" ;;\n"
 	"\t\tsignal) if [ \"$pid\" ]; then kill -s \"$value\" -- \"-$pid\"; else early=$value; fi ;;\n"
 	"\t\tend) status=$value; break ;;\n"
@@ -61,7 +82,7 @@ static const char supervisor[] =
 
 enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, struct error *err)
 {
-	const char *text = rsh ? rsh : "ssh -o BatchMode=yes";
+	const char *text = rsh ? rsh : RUN_SHELL_DEFAULT;
 	char **words = calloc(strlen(text) / 2 + 4, sizeof(char *));
 	size_t count = 0;
 	bool has_memory = words != NULL;

@@ -23,6 +23,9 @@
 #include "base/error.h"
 
 /* Reads a number and so many lines, and runs them. Means the same to all login shells, csh and fish included. */
+/* It never asks for a password, and a host that does not answer for five minutes is given up: otherwise it would be for hours. */
+#define RUN_SHELL_DEFAULT "ssh -o BatchMode=yes -o ServerAliveInterval=30 -o ServerAliveCountMax=10"
+
 extern const char run_shell_bootstrap[];
 
 struct run_shell_job {
