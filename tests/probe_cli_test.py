@@ -359,12 +359,12 @@ def test_files_come_home(folder):
         os.chdir(before)
 
 
-def test_progress_of_hosts(folder):
-    """Ranks elsewhere have no terminal: who has started them draws how far they are."""
-    rsh = folder / "rsh"
+def probe_at_terminal(folder, which, *words):
+    """Standard output or error is a terminal: what it shows, and what the other one gets."""
     ours, theirs = os.openpty()
-    with subprocess.Popen([ESPALIER, "probe", "--hosts", "127.0.0.1,127.0.0.2", "--rsh", rsh, "--each-rank", "--seconds", "1", "--json"], env=CLEAN,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs) as process:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, which: theirs}
+    with subprocess.Popen([ESPALIER, "probe", "--hosts", "127.0.0.1,127.0.0.2", "--rsh", folder / "rsh", "--each-rank", "--seconds", "1", *words], env=CLEAN,
+                          stdin=subprocess.DEVNULL, **streams) as process:
         os.close(theirs)
         shown = b""
         try:
@@ -372,9 +372,23 @@ def test_progress_of_hosts(folder):
                 shown += piece
         except OSError:  # the other end is closed
             pass
-        out = process.stdout.read()
-        assert process.wait(PATIENCE) == OK, shown
+        rest = (process.stdout or process.stderr).read()
+        assert process.wait(PATIENCE) == OK, (shown, rest)
     os.close(ours)
+    return shown, rest
+
+
+def test_files_at_terminal(folder):
+    """What the ranks send among their lines is taken also where those are shown by a terminal."""
+    topology = folder / "terminal-topology"
+    shown, err = probe_at_terminal(folder, "stdout", "--out", topology)
+    assert b"as standing behind one switch" in shown and b"\x1e" not in shown and err == b"", (shown, err)
+    assert topology.read_text(encoding="utf-8").count("\nhost ") == 2
+
+
+def test_progress_of_hosts(folder):
+    """Ranks elsewhere have no terminal: who has started them draws how far they are."""
+    shown, out = probe_at_terminal(folder, "stderr", "--json")
     assert len(json.loads(out)["hosts"]) == 2 and b"100 %" in shown and shown.endswith(b"\r\033[K"), (out, shown)
 
 
@@ -411,6 +425,55 @@ def test_fixed_ports(folder):
         assert status == OK and len(json.loads(out)["hosts"]) == 2 and "left out" not in err, (words, status, out, err)
     status, out, err = behind(*hosts, "--wait", "3")
     assert status == NO and out == "", ("the firewall keeps nobody out", status, out, err)
+
+
+def probing_rank(job, rank):
+    """The process of this rank, once it has its ports for probing; None: it has ended, or has none yet."""
+    datagrams = {line.split()[9] for name in ("udp", "udp6") for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            variables = (process / "environ").read_bytes().split(b"\0")
+            if f"ESP_JOB={job}".encode() not in variables or f"ESP_RANK={rank}".encode() not in variables:
+                continue
+            links = [os.readlink(fd) for fd in (process / "fd").iterdir()]
+            if any(link.startswith("socket:[") and link[8:-1] in datagrams for link in links):
+                return int(process.name)
+    return None
+
+
+def probe_with_stopped_host(folder, goes_on):
+    """Stops the last of four hosts while it probes; goes_on: until all has been told. What is told, and the topology."""
+    topology = folder / "stopped-topology"
+    topology.unlink(missing_ok=True)
+    hosts = ",".join(f"127.0.0.{i}" for i in (1, 2, 7, 8))
+    with subprocess.Popen([ESPALIER, "probe", "--hosts", hosts, "--rsh", folder / "rsh", "--each-rank", "--seconds", "2", "--json", "--out", topology],
+                          env={**CLEAN, "ESP_LIVENESS_MS": "3000"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        victim, out = None, ""
+        while process.poll() is None and not victim:
+            victim = probing_rank(f"espalier-{process.pid}", 3)
+        with contextlib.suppress(ProcessLookupError, TypeError):
+            os.kill(victim, signal.SIGSTOP)
+        for line in process.stdout:
+            out += line
+            if goes_on and line.startswith("}"):
+                with contextlib.suppress(ProcessLookupError, TypeError):
+                    os.kill(victim, signal.SIGCONT)
+        err = process.stderr.read()
+        assert process.wait(PATIENCE) == OK, (process.returncode, out, err)
+    return json.loads(out), err, topology.read_text(encoding="utf-8")
+
+
+def test_stopped_host(folder):
+    """
+    A host that was left out is not waited for when all has been told; and if it finds out that it was left out, that is no failure of the command.
+    """
+    for goes_on in (False, True):
+        for _ in range(TRIES):  # it may be stopped too late
+            found, err, topology = probe_with_stopped_host(folder, goes_on)
+            if found["left_out"]:
+                break
+        assert len(found["hosts"]) == 3 and len(found["left_out"]) == 1 and "vanished" in found["left_out"][0]["why"], found
+        assert topology.count("\nhost ") == 3 and "left out" in err and "SIG" not in err, (topology, err)
 
 
 def test_alone_at_start():
@@ -614,8 +677,10 @@ def main():
             test_ranks_of_this_machine(folder)
             test_hosts_that_are_not_there(folder)
             test_files_come_home(folder)
+            test_files_at_terminal(folder)
             test_progress_of_hosts(folder)
             test_fixed_ports(folder)
+            test_stopped_host(folder)
             test_alone_at_start()
             test_vanishing(folder)
             test_vanishing_any_time(folder)

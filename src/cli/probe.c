@@ -368,6 +368,8 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 		exit_status = complain(rank, err.text);
 	else if (tells)
 		exit_status = conclude(&outcome);
+	if (tells && told)
+		home_send_end(exit_status == CLI_EXIT_OK, stdout);
 	outcome_fini(&outcome);
 	return exit_status;
 }

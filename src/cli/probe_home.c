@@ -32,6 +32,12 @@ void home_send(enum home_file which, const char *text, size_t length, FILE *to)
 	fprintf(to, "%cE%d\n", MARK, (int)which);
 }
 
+void home_send_end(bool is_good, FILE *to)
+{
+	fprintf(to, "%cD%d\n", MARK, is_good);
+	fflush(to);
+}
+
 void home_send_progress(const char *line, FILE *to)
 {
 	fprintf(to, "%cP%s\n", MARK, line);
@@ -78,6 +84,7 @@ void home_close(struct home *home)
 void home_begin(struct home *home)
 {
 	drop_all(home);
+	home->has_end = home->is_good = false;
 }
 
 static void draw_bar(struct home *home, const char *line, size_t length)
@@ -159,10 +166,14 @@ bool home_take(struct home *home, const char *head, size_t head_length, const ch
 		return true; /* and its file will not be whole */
 	memcpy(line, head, head_length);
 	memcpy(line + head_length, tail, tail_length);
-	if (line[1] == 'P')
+	if (line[1] == 'P') {
 		draw_bar(home, line + 2, length - 2);
-	else
+	} else if (line[1] == 'D') {
+		home->has_end = true;
+		home->is_good = length == 3 && line[2] == '1';
+	} else {
 		take_part_line(home, line[1], line + 2, length - 2);
+	}
 	free(line);
 	return true;
 }

@@ -24,6 +24,7 @@ enum home_file { HOME_MATRIX, HOME_TOPOLOGY, HOME_REPORT, HOME_FILES };
 /* ---- the rank's end ---- */
 
 void home_send(enum home_file which, const char *text, size_t length, FILE *to);
+void home_send_end(bool is_good, FILE *to); /* all has been said, and files sent */
 void home_send_progress(const char *line, FILE *to); /* "": there is no more to come */
 
 /* ---- the end that has started it ---- */
@@ -43,6 +44,7 @@ struct home {
 	struct home_part parts[HOME_FILES];
 	int terminal; /* for a bar; -1: none */
 	bool has_bar; /* one stands there */
+	bool has_end, is_good; /* the rank that tells has told all; and all is well */
 };
 
 void home_open(struct home *home, const struct probe_options *options, int terminal);

@@ -39,7 +39,7 @@ int probe_options_parse(struct probe_options *options, int argc, char **argv)
 		{"seconds", 's', CLI_DOUBLE, &options->seconds, "S", "time for probing (default 8; many hosts take longer)"},
 		{"hosts", 0, CLI_STRING, &options->hosts, "LIST", "hosts to be probed, as in a,b,user@c: started like espalier run"},
 		{"hostfile", 0, CLI_STRING, &options->hostfile, "FILE", "the same from a file, a line for each"},
-		{"rsh", 0, CLI_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh -o BatchMode=yes)"},
+		{"rsh", 0, CLI_STRING, &options->rsh, "COMMAND", "remote shell, as of espalier run (default: ssh)"},
 		{"port", 0, CLI_U64, &options->port, "PORT", "where the ranks meet at the first host (default: a random one)", .min = 1, .max = UINT16_MAX},
 		{"ranks", 'n', CLI_U64, &options->ranks, "N", "start so many ranks, here or on --hosts", .min = 2, .max = RANKS_MAX},
 		{"wait", 'w', CLI_DOUBLE, &options->wait, "S", "how long a host may take to answer, and to join (default 20); it is left out then"},

@@ -26,6 +26,7 @@ struct start {
 	bool *is_left;          /* by host of the list: it has not been left out */
 	bool *is_blamed;        /* by host of the list, after a try: it was not there */
 	bool has_failed;        /* after a try: a rank says so, and the job may well have done without it */
+	bool has_result;        /* after a try: it was told, and could be shown */
 	bool tries_again;       /* after a try: some hosts were there, and some were not */
 	struct home home;       /* what they send */
 };
@@ -142,8 +143,11 @@ static void on_over(void *context, const struct run_job *job)
 		lonely += status == PROBE_EXIT_LONELY;
 		start->has_failed = start->has_failed || status == PROBE_EXIT_FAILED;
 	}
-	start->tries_again = lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
-	if (lonely == 0 && !start->has_failed) /* otherwise a rank has said what there is to say */
+	if (start->home.has_end) /* ranks that were left out meanwhile may say what they like */
+		start->has_failed = !start->home.is_good;
+	start->has_result = start->home.has_end && run_output_error(&job->output) == 0;
+	start->tries_again = !start->home.has_end && lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
+	if (lonely == 0 && !start->has_failed && !start->has_result) /* otherwise a rank has said what there is to say */
 		run_report_summary(job);
 	memset(start->is_blamed, 0, start->hosts.count * sizeof(*start->is_blamed));
 	for (uint32_t rank = 0; rank < ranks && start->tries_again; rank++)
@@ -158,6 +162,13 @@ static bool take(void *context, const char *head, size_t head_length, const char
 	return home_take(&start->home, head, head_length, tail, tail_length);
 }
 
+static bool has_all(void *context)
+{
+	const struct start *start = context;
+
+	return start->home.has_end;
+}
+
 static char *word(const char *text)
 {
 	return (char *)(uintptr_t)text;
@@ -167,7 +178,7 @@ static char *word(const char *text)
 static int try_once(struct start *start)
 {
 	const struct probe_options *options = start->options;
-	const struct run_watch watch = {on_over, take, start};
+	const struct run_watch watch = {on_over, take, has_all, start};
 	char ranks[24], lose[24], seconds[48], port[32];
 	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
@@ -188,7 +199,7 @@ static int try_once(struct start *start)
 		argv[count++] = hosts;
 		snprintf(lose, sizeof(lose), "--lose=%u", count_ranks(start) - 2); /* the rest goes on without them */
 		argv[count++] = lose;
-		argv[count++] = word("--grace=2"); /* for who has not joined: the others are not busy */
+		argv[count++] = word("--grace=2"); /* for who has not joined, or has been left out: the others are not busy */
 		snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
 		argv[count++] = seconds;
 		argv[count++] = word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
@@ -257,6 +268,8 @@ static int probe_hosts(struct start *start)
 	} while (start->tries_again);
 	if (start->has_failed || status == PROBE_EXIT_LONELY)
 		status = CLI_EXIT_NO;
+	else if (start->has_result)
+		status = CLI_EXIT_OK;
 	return home_write(&start->home, status == CLI_EXIT_OK) == CLI_EXIT_OK ? status : CLI_EXIT_NO;
 }
 
