@@ -283,15 +283,15 @@ def test_ranks_of_this_machine(folder):
     assert status == NO and "one host" in err and out == "", (status, out, err)
 
 
-# A remote shell to hosts that are all this machine. 127.0.0.3 is down and 127.0.0.4 does not answer; 127.0.0.5 answers once, so its rank never joins.
+# A remote shell to hosts that are all this machine. 127.0.0.3 is down and 127.0.0.4 does not answer; 127.0.0.5 and .9 answer once, so their ranks never join.
 RSH = """#!/bin/sh
 host=$1
 shift
 case $host in
 *.3) echo "Welcome"; echo "cannot reach $host" >&2; exit 255 ;;
 *.4) exec sleep 1000000 ;;
-*.5) [ ! -e "$0.asked" ] || exec sleep 1000000
-     : > "$0.asked" ;;
+*.5 | *.9) [ ! -e "$0.asked$host" ] || exec sleep 1000000
+     : > "$0.asked$host" ;;
 *.6) echo "espalier 0.0.1"; exit 0 ;;
 esac
 exec env -i PATH="$PATH" /bin/sh -c "$*"
@@ -304,11 +304,11 @@ def test_hosts_that_are_not_there(folder):
     rsh.write_text(RSH)
     rsh.chmod(0o755)
     options = ["--rsh", rsh, "--each-rank", "--seconds", 1, "--json", "--wait", 6]
-    status, out, err = probe("--hosts", "127.0.0.3,127.0.0.1,127.0.0.4,127.0.0.2,127.0.0.5,127.0.0.6", *options)
+    status, out, err = probe("--hosts", "127.0.0.3,127.0.0.1,127.0.0.4,127.0.0.2,127.0.0.5,127.0.0.6,127.0.0.9", *options)
     assert status == OK, (status, out, err)
     found = json.loads(out)
-    assert len(found["hosts"]) == 2 and [lost["name"] for lost in found["left_out"]] == [f"127.0.0.{i}" for i in (3, 4, 5, 6)], found
-    for host, why in ((3, "cannot reach 127.0.0.3 ("), (4, "no answer through "), (5, "did not join the others within 6 s"), (6, ": espalier 0.0.1")):
+    assert len(found["hosts"]) == 2 and [lost["name"] for lost in found["left_out"]] == [f"127.0.0.{i}" for i in (3, 4, 5, 6, 9)], found
+    for host, why in ((3, "cannot reach 127.0.0.3 ("), (4, "no answer through "), (5, "did not join the others within 6 s"), (6, ": espalier 0.0.1"), (9, "did not join")):
         said = [line for line in err.splitlines() if line.startswith(f"espalier: probe: host 127.0.0.{host} is left out: ")]
         assert len(said) == 1 and why in said[0], (host, err)
     assert err.count("have not arrived") == 1, ("one rank says who has not come", err)

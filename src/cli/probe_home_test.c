@@ -90,6 +90,28 @@ static void test_two_tries(void)
 	home_close(&home);
 }
 
+/* That all has been told, and how it went; of this try. */
+static void test_end(void)
+{
+	const struct probe_options options = {0};
+	struct home home;
+	char *line = NULL;
+	size_t length = 0;
+
+	for (int is_good = 0; is_good < 2; is_good++) {
+		FILE *file = open_memstream(&line, &length);
+		home_open(&home, &options, -1);
+		home_send_end(is_good, file);
+		fclose(file);
+		CHECK(!home.has_end && feed(&home, line, length) == 0);
+		CHECK(home.has_end && home.is_good == is_good);
+		home_begin(&home);
+		CHECK(!home.has_end && !home.is_good);
+		home_close(&home);
+		free(line);
+	}
+}
+
 /* Who sends without end is not listened to. */
 static void test_too_much(void)
 {
@@ -127,6 +149,7 @@ int main(void)
 	test_round_trip();
 	test_nonsense();
 	test_two_tries();
+	test_end();
 	test_too_much();
 	test_bar();
 	return 0;

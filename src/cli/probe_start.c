@@ -162,11 +162,14 @@ static bool take(void *context, const char *head, size_t head_length, const char
 	return home_take(&start->home, head, head_length, tail, tail_length);
 }
 
-static bool has_all(void *context)
+/* All has been told; or rank 0, where they meet, does not wait any longer for those who have not joined: then nobody does. */
+static bool is_done(void *context, const struct run_job *job)
 {
 	const struct start *start = context;
+	const struct run_child *first = &job->children[0];
+	bool has_ended = first->state == RUN_CHILD_LEFT || first->state == RUN_CHILD_GONE;
 
-	return start->home.has_end;
+	return start->home.has_end || (has_ended && run_child_exit_status(first) == PROBE_EXIT_LONELY);
 }
 
 static char *word(const char *text)
@@ -178,7 +181,7 @@ static char *word(const char *text)
 static int try_once(struct start *start)
 {
 	const struct probe_options *options = start->options;
-	const struct run_watch watch = {on_over, take, has_all, start};
+	const struct run_watch watch = {on_over, take, is_done, start};
 	char ranks[24], lose[24], seconds[48], port[32];
 	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));

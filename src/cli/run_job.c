@@ -348,7 +348,7 @@ static void on_time(struct run_job *job, uint64_t now_ns)
 	int signal_number = run_end_on_time(&job->end, now_ns);
 	if (!signal_number)
 		return;
-	if (!job->has_all)
+	if (!job->is_done)
 		say_why(job, signal_number, running);
 	if (job->end.stage == RUN_TERM) {
 		job->told = job->failed ? running : 0; /* otherwise the first one that fails was told to end as well */
@@ -377,13 +377,13 @@ static void on_no_place(struct run_job *job, uint64_t now_ns)
 	tell_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
-/* What the job is for is there. */
-static void on_has_all(struct run_job *job, uint64_t now_ns)
+/* Nothing more comes of the job, whoever is left. */
+static void on_done(struct run_job *job, uint64_t now_ns)
 {
 	const struct run_watch *watch = job->request->watch;
-	if (job->has_all || !watch || !watch->has_all || !watch->has_all(watch->context))
+	if (job->is_done || !watch || !watch->is_done || !watch->is_done(watch->context, job))
 		return;
-	job->has_all = true;
+	job->is_done = true;
 	job->stopped = true;
 	run_end_on_failure(&job->end, now_ns);
 }
@@ -398,8 +398,8 @@ static void on_has_all(struct run_job *job, uint64_t now_ns)
 static bool are_few_left(const struct run_job *job)
 {
 	uint32_t running = job->started - job->ended;
-	bool is_done = job->ended > job->lost && job->started == job->request->size && job->end.stage == RUN_CALM;
-	return is_done && running > 0 && running <= job->request->lose;
+	bool has_good = job->ended > job->lost && job->started == job->request->size && job->end.stage == RUN_CALM;
+	return has_good && running > 0 && running <= job->request->lose;
 }
 
 static void on_stopped(void *context, pid_t group)
@@ -502,7 +502,7 @@ static void turn(struct run_job *job)
 	run_input_move(&job->input, polls + INPUT);
 	look_at_groups(job, now_ns);
 	look_at_last(job, now_ns);
-	on_has_all(job, now_ns);
+	on_done(job, now_ns);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);

@@ -62,7 +62,7 @@ struct run_job {
 	uint32_t after_first;  /* ranks that ended after it */
 	uint32_t told;         /* how many of those had to be told to end because of it */
 
-	bool has_all;      /* run_watch.has_all */
+	bool is_done;      /* run_watch.is_done */
 	uint64_t last_ns;  /* since when so few are left that it is looked whether they are stopped; 0: more are */
 	uint64_t look_ns;  /* then: when it is looked next whether they are stopped */
 	bool has_said;     /* then: who is waited for */

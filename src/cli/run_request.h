@@ -28,7 +28,7 @@ struct run_job;
 struct run_watch {
 	void (*on_over)(void *context, const struct run_job *job); /* nothing of the ranks is left */
 	run_take_fn *take; /* looks at every line of the ranks; NULL: nobody does */
-	bool (*has_all)(void *context); /* what the job is for is there: ranks that are left have the grace, and are ended. NULL: never */
+	bool (*is_done)(void *context, const struct run_job *job); /* nothing more comes of the job: who is left has the grace, and is ended. NULL: never */
 	void *context;
 };
 
