@@ -177,7 +177,7 @@ static void all_oddities(uint32_t size, uint64_t count)
 /* Over the board here, by a plan there; with less time than it takes until ranks ask each other. */
 static void small_and_large(uint32_t size)
 {
-	struct oddness odd = {.count = 50000, .deadline_ns = 150000000};
+	struct oddness odd = {.count = 50000, .deadline_ns = 600000000};
 
 	for (odd.what = ODD_SIZE; odd.what <= ODD_SIZES; odd.what++) {
 		for (odd.collective = ESP_ALLREDUCE; odd.collective < ESP_BARRIER; odd.collective++) {
