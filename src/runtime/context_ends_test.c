@@ -67,11 +67,37 @@ static void blames_the_clueless_late(void)
 	CHECK(context_has_left(&context, 1, since, over + 2 * context_word_ns(&context)));
 }
 
+/* Only where one refuses, and only as long as rank 0 may have ended as well: what somebody has said of another stands. */
+static void doubts_who_refuses(void)
+{
+	uint8_t fates[4] = {FATE_HERE, FATE_HERE, FATE_HERE, FATE_HERE};
+	bool has_met[4] = {false};
+	struct context context = new_context(1000);
+
+	context.size = 4;
+	context.rank = 3;
+	context.fates = fates;
+	context.has_met = has_met;
+	context.open_failure = (struct failure){.status = ESP_ELINK, .rank = 2};
+	CHECK(!context_doubts_culprit(&context));
+	context.found_ended = true;
+	CHECK(context_doubts_culprit(&context));
+	has_met[0] = true;
+	CHECK(!context_doubts_culprit(&context));
+	has_met[0] = false;
+	fates[0] = FATE_DEAD;
+	CHECK(!context_doubts_culprit(&context));
+	fates[0] = FATE_HERE;
+	context.open_failure.rank = 0;
+	CHECK(!context_doubts_culprit(&context));
+}
+
 int main(void)
 {
 	asks_for_a_while();
 	asks_within_a_call();
 	leaves_in_time();
 	blames_the_clueless_late();
+	doubts_who_refuses();
 	return 0;
 }

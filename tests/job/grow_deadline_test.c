@@ -2,29 +2,15 @@
  * grow_deadline_test.c - a member stops while all join anew: the deadline of esp_grow() is that of all that follows, too, and it does not wait
  * until that member is given up, which would take longer.
  */
-#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "job.h"
 
 enum { RANKS = 2, DEADLINE_S = 4 };
-
-/* What the processes share. */
-struct board {
-	char door[64];
-	atomic_bool is_open;
-};
-
-static struct board *board;
 
 /* leader NULL: a newcomer. */
 static enum esp_status init(uint32_t rank, const char *leader, void (*log)(void *, int, const char *), struct esp_context **out)
@@ -68,12 +54,8 @@ static void be_member(uint32_t rank, const char *leader)
 	struct esp_context *context, *grown = NULL;
 
 	OK(init(rank, leader, rank == 1 ? stop_when_joined : be_quiet, &context));
-	if (rank == 0) {
-		OK(esp_door(context, board->door, sizeof(board->door)));
-		atomic_store(&board->is_open, true);
-		while (esp_newcomers(context) == 0)
-			sched_yield();
-	}
+	if (rank == 0)
+		job_open_door(context);
 	OK(esp_barrier(esp_world(context)));
 	enum esp_status status = esp_grow(esp_world(context), 0, DEADLINE_S * (int64_t)NS_PER_S, &grown);
 	while (rank == 1) /* it has not come so far, if the machine is slow: then it stops here */
@@ -83,39 +65,24 @@ static void be_member(uint32_t rank, const char *leader)
 	CHECK(grown == NULL);
 	check_deadline(error.text);
 	OK(esp_fini(context));
-	exit(0);
 }
 
 static void be_newcomer(void)
 {
 	struct esp_context *context;
 
-	while (!atomic_load(&board->is_open))
-		sched_yield();
-	CHECK(setenv("ESP_DOOR", board->door, 1) == 0);
+	job_go_to_door();
 	CHECK(init(0, NULL, be_quiet, &context) != ESP_OK);
-	exit(0);
 }
 
 int main(void)
 {
 	pid_t children[RANKS + 1];
-	char leader[32];
 
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(board != MAP_FAILED);
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	for (uint32_t i = 0; i < RANKS + 1; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < RANKS)
-			be_member(i, leader);
-		if (children[i] == 0)
-			be_newcomer();
-	}
+	job_fork_with_newcomer(children, RANKS, be_member, be_newcomer);
 	job_wait(&children[0], 1, JOB_NOBODY);
 	CHECK(kill(children[1], SIGKILL) == 0);
 	job_wait(&children[1], 1, 0);
 	job_wait(&children[2], 1, JOB_NOBODY);
-	munmap(board, sizeof(*board));
 	return 0;
 }

@@ -2,27 +2,13 @@
  * grow_full_test.c - a member has all the groups that there can be: nobody grows before it has freed one. It could not agree with the others if a
  * rank were lost in the last moment, and it would be left out where they have grown, or they would wait for it.
  */
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "api/api.h"
 #include "base/check.h"
 #include "job.h"
 
 enum { RANKS = 2, FULL = 1 };
-
-/* What the processes share. */
-struct board {
-	char door[64];
-	atomic_bool is_open;
-};
-
-static struct board *board;
 
 /* leader NULL: a newcomer. */
 static struct esp_context *init(uint32_t rank, const char *leader)
@@ -56,12 +42,8 @@ static void be_member(uint32_t rank, const char *leader)
 	struct esp_context *context = init(rank, leader), *grown = NULL;
 	struct esp_group *last = NULL;
 
-	if (rank == 0) {
-		OK(esp_door(context, board->door, sizeof(board->door)));
-		atomic_store(&board->is_open, true);
-		while (esp_newcomers(context) == 0)
-			sched_yield();
-	}
+	if (rank == 0)
+		job_open_door(context);
 	OK(esp_group_split(esp_world(context), 0, 0, &last));
 	if (rank == FULL)
 		api_context(context)->groups_most = 2;
@@ -74,35 +56,19 @@ static void be_member(uint32_t rank, const char *leader)
 	CHECK(grown != NULL);
 	OK(esp_fini(context));
 	check_world(grown);
-	exit(0);
 }
 
 static void be_newcomer(void)
 {
-	while (!atomic_load(&board->is_open))
-		sched_yield();
-	CHECK(setenv("ESP_DOOR", board->door, 1) == 0);
+	job_go_to_door();
 	check_world(init(0, NULL));
-	exit(0);
 }
 
 int main(void)
 {
 	pid_t children[RANKS + 1];
-	char leader[32];
 
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(board != MAP_FAILED);
-	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
-	fflush(NULL);
-	for (uint32_t i = 0; i < RANKS + 1; i++) {
-		children[i] = job_fork();
-		if (children[i] == 0 && i < RANKS)
-			be_member(i, leader);
-		if (children[i] == 0)
-			be_newcomer();
-	}
+	job_fork_with_newcomer(children, RANKS, be_member, be_newcomer);
 	job_wait(children, RANKS + 1, JOB_NOBODY);
-	munmap(board, sizeof(*board));
 	return 0;
 }

@@ -3,9 +3,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -178,6 +182,49 @@ uint16_t job_free_port(void)
 	held[next] = fd;
 	next = (next + 1) % (sizeof(held) / sizeof(held[0]));
 	return ntohs(name.sin6_port);
+}
+
+/* What the processes share. */
+struct door {
+	char text[64];
+	atomic_bool is_open;
+};
+
+static struct door *door;
+
+void job_fork_with_newcomer(pid_t *children, uint32_t members, job_member_fn *be_member, void (*be_newcomer)(void))
+{
+	char leader[32];
+
+	door = mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(door != MAP_FAILED);
+	snprintf(leader, sizeof(leader), "127.0.0.1:%u", job_free_port());
+	fflush(NULL);
+	for (uint32_t i = 0; i < members + 1; i++) {
+		children[i] = job_fork();
+		if (children[i] != 0)
+			continue;
+		if (i < members)
+			be_member(i, leader);
+		else
+			be_newcomer();
+		exit(0);
+	}
+}
+
+void job_open_door(struct esp_context *context)
+{
+	OK(esp_door(context, door->text, sizeof(door->text)));
+	atomic_store(&door->is_open, true);
+	while (esp_newcomers(context) == 0)
+		sched_yield();
+}
+
+void job_go_to_door(void)
+{
+	while (!atomic_load(&door->is_open))
+		sched_yield();
+	CHECK(setenv("ESP_DOOR", door->text, 1) == 0);
 }
 
 uint16_t job_free_ports(uint32_t count)

@@ -40,6 +40,13 @@ pid_t job_fork(void);
 #define JOB_NOBODY UINT32_MAX
 void job_wait(const pid_t *children, uint32_t count, uint32_t victim);
 
+/* Members in processes of their own, at a leader's address that is made for them, and behind them in children one more, who comes in by the door. */
+typedef void job_member_fn(uint32_t rank, const char *leader);
+void job_fork_with_newcomer(pid_t *children, uint32_t members, job_member_fn *be_member, void (*be_newcomer)(void));
+/* In a member: shows its door, and waits until somebody stands there. In the newcomer: waits until it is shown, and knows it then (ESP_DOOR). */
+void job_open_door(struct esp_context *context);
+void job_go_to_door(void);
+
 /* A port that nobody listens on now, of either family. */
 uint16_t job_free_port(void);
 /* The first of some in a row, which the kernel gives to nobody by itself; held until the next call. */
