@@ -20,14 +20,14 @@ static void feed(struct home *home, const char *text, size_t length)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct probe_options options = {.save_matrix = "matrix", .html = "report"};
 	struct home home;
 
 	home_open(&home, &options, -1);
 	home_begin(&home);
-	feed(&home, (const char *)bytes, size);
+	feed(&home, (const char *)data, size);
 	for (int i = 0; i < HOME_FILES; i++) {
 		const struct home_part *part = &home.parts[i];
 

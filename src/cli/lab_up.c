@@ -186,7 +186,7 @@ static void warn_of_backlog(const struct lab_config *config)
 	size_t length = file.length > 0 && file.text[file.length - 1] == '\n' ? file.length - 1 : file.length;
 	if (number_parse_u64(file.text, length, &most) && hosts > most)
 		cli_note(COMMAND ": %llu hosts are more than the kernel's queue takes at a time (%llu), so they may not find each other: sysctl -w "
-		         "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, (unsigned long long)(2 * hosts));
+		         "net.core.netdev_max_backlog=%llu before this", (unsigned long long)hosts, (unsigned long long)most, 2 * (unsigned long long)hosts);
 	infile_close(&file);
 }
 

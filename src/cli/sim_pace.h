@@ -18,7 +18,7 @@ struct sim_pace {
 
 void sim_pace_begin(struct sim_pace *pace, const char *command, uint64_t all);
 /* One more is done. void *: a struct sim_pace, as struct discover_watch has it. */
-void sim_pace_step(void *pace);
+void sim_pace_step(void *user);
 /* The line goes away; also after an error. */
 void sim_pace_end(const struct sim_pace *pace);
 

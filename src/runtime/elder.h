@@ -23,7 +23,7 @@ void context_forget_elder(struct context *context);
 /* With the lock of the group's context held: a member says that the group does not grow. What is said first counts, of the last turn. */
 void elder_hear_off(struct group *group, const struct control_msg *off);
 /* Newcomers whom the group of this channel has let in at this rank's door are gone. For the events of the steward. */
-void elder_newcomers_lost(void *context, uint32_t channel, uint32_t count, const char *why);
+void elder_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why);
 /* How many, so far. */
 uint32_t elder_lost(struct group *group);
 /*

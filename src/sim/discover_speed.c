@@ -1,5 +1,6 @@
 #include "sim/discover_speed.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static int ascending(const void *a, const void *b)
 
 static enum esp_status summarise(const double *seconds, uint32_t runs, struct speed_summary *out, struct error *err)
 {
+	assert(runs > 0);
 	double *sorted = malloc(runs * sizeof(*sorted)), sum = 0;
 
 	if (!sorted)

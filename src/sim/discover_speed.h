@@ -28,7 +28,7 @@ struct speed_config {
 	struct once_load load;
 	bool whole_hosts; /* nobody takes part of a host's link */
 	uint64_t seed; /* of where machines stand; runs have seeds from here on */
-	uint32_t runs;
+	uint32_t runs; /* at least one */
 	uint32_t at_once; /* threads; 0: one */
 	struct discover_watch watch; /* of the SPEED_PARTS parts of each run */
 };
