@@ -41,11 +41,11 @@ static void check(const struct pace *pace, uint64_t call)
 {
 	for (uint64_t i = 0; i < CHECKED; i++) {
 		uint64_t at = (call * 7919 + i * 104729) % (pace->count - 1);
-		float expected = (float)(pace->size * (at % 64)) + (float)(pace->size * (pace->size - 1) / 2);
+		uint64_t expected = pace->size * (at % 64) + pace->size * (pace->size - 1) / 2;
 
-		if (pace->out[at] != expected) {
-			fprintf(stderr, "pace_bench: call %" PRIu64 ", element %" PRIu64 ": %g instead of %g\n", call, at,
-			        (double)pace->out[at], (double)expected);
+		if (pace->out[at] != (float)expected) {
+			fprintf(stderr, "pace_bench: call %" PRIu64 ", element %" PRIu64 ": %g instead of %" PRIu64 "\n", call, at,
+			        (double)pace->out[at], expected);
 			exit(1);
 		}
 	}

@@ -18,7 +18,7 @@
 #define COUNT 10000
 #define STEPS 60
 
-extern char **environ;
+extern char **environ; /* NOLINT(readability-redundant-declaration): headers have it only with _GNU_SOURCE */
 
 static double weights[COUNT], before[COUNT], gradient[COUNT], average[COUNT];
 

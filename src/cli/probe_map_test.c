@@ -84,7 +84,8 @@ static void test_labels(uint64_t seed)
 		x[i] = heaps ? 100.0 * (i % 3) : 500 * rng_unit(&rng);
 		y[i] = heaps ? 200.0 * (i % 2) + 100 : 500 * rng_unit(&rng);
 	}
-	double bottom = fmax(500, 14.0 * ((count + 1) / 2 - 1));
+	uint32_t a_side = (count + 1) / 2;
+	double bottom = fmax(500, 14.0 * (a_side - 1));
 	CHECK(probe_map_labels(x, y, count, 0, bottom, 14, labels) == ESP_OK);
 	for (uint32_t i = 0; i < count; i++) {
 		CHECK_MSG(labels[i].y >= -1e-6 && labels[i].y <= bottom + 1e-6, "seed %" PRIu64 ": %f", seed, labels[i].y);

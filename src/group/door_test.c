@@ -149,7 +149,7 @@ static bool prove(int fd, const struct server *server)
 
 static void say(int fd, enum control_type type, const char *text)
 {
-	struct control_msg msg = {.type = type, .about = 4, .first = 5, .sequence = 1, .peer = UINT32_MAX};
+	struct control_msg msg = {.type = (uint8_t)type, .about = 4, .first = 5, .sequence = 1, .peer = UINT32_MAX};
 	uint8_t bytes[CONTROL_BYTES];
 
 	snprintf(msg.text, sizeof(msg.text), "%s", text);
@@ -320,22 +320,22 @@ static void test_joining(void)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the name server does not answer */
 
-/* In place of the system's: a name of two addresses; and one that nobody can look up. */
-int getaddrinfo(const char *restrict host, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict out)
+/* In place of the system's: a name of two addresses; and one that nobody can look up. Arguments are named as in <netdb.h>. */
+int getaddrinfo(const char *restrict name, const char *restrict service, const struct addrinfo *restrict req, struct addrinfo **restrict pai)
 {
 	typedef int lookup(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 	lookup *system = (lookup *)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
 
-	if (strcmp(host, "slow") == 0) {
+	if (strcmp(name, "slow") == 0) {
 		pthread_mutex_lock(&lock);
 		pthread_mutex_unlock(&lock);
 		return EAI_AGAIN;
 	}
-	if (strcmp(host, "double") != 0)
-		return system(host, service, hints, out);
-	int result = system("127.0.0.1", service, hints, out);
+	if (strcmp(name, "double") != 0)
+		return system(name, service, req, pai);
+	int result = system("127.0.0.1", service, req, pai);
 	if (result == 0)
-		result = system("127.0.0.2", service, hints, &(*out)->ai_next);
+		result = system("127.0.0.2", service, req, &(*pai)->ai_next);
 	return result;
 }
 

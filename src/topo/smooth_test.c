@@ -60,7 +60,7 @@ static double off(const struct matrix *truth, const struct matrix *from)
 		for (uint32_t j = 0; j < i; j++)
 			sum += fabs(matrix_get(from, i, j) / matrix_get(truth, i, j) - 1);
 	}
-	return sum / (NODES * (NODES - 1) / 2);
+	return sum / (NODES * (NODES - 1) / 2.0);
 }
 
 static double row_sum(const struct matrix *matrix, uint32_t i)

@@ -248,7 +248,7 @@ static const char *fill_range(struct range *range)
 		range->taken[i] = bind_to("127.0.0.1", (uint16_t)(range->first + i));
 		CHECK(range->taken[i] >= 0 && listen(range->taken[i], 1) == 0);
 	}
-	snprintf(range->setting, sizeof(range->setting), "port=%u-%u", range->first, range->first + RANGE - 1);
+	snprintf(range->setting, sizeof(range->setting), "port=%u-%u", range->first, range->first + RANGE - 1u);
 	return range->setting;
 }
 

@@ -172,7 +172,7 @@ uint16_t job_free_port(void)
 {
 	static int held[8];
 	static unsigned next;
-	struct sockaddr_in6 name; /* the port stands where it stands in a sockaddr_in */
+	struct sockaddr_in6 name = {0}; /* the port stands where it stands in a sockaddr_in */
 	socklen_t length = sizeof(name);
 	int fd = hold_port(0);
 

@@ -136,11 +136,12 @@ static enum end play(struct trial trial, struct seat *out)
 	}
 	for (uint32_t i = 0; i < trial.ranks; i++)
 		pthread_join(threads[i], NULL);
+	enum end end = judge(&trial, seats, out);
 	pthread_barrier_destroy(&trial.in);
 	pthread_barrier_destroy(&trial.out);
 	pthread_barrier_destroy(&trial.through);
 	free(trial.cards);
-	return judge(&trial, seats, out);
+	return end;
 }
 
 #define TRIES 3
