@@ -150,7 +150,7 @@ static void put_head(struct printer *printer)
 		put_groups(printer);
 	if (plan_lap(plan) > 1)
 		put_count(printer, "lap ", plan->lap);
-	if (plan->abreast > 1)
+	if (plan->abreast > 0)
 		put_count(printer, "abreast ", plan->abreast);
 }
 

@@ -75,7 +75,7 @@ static void same_heads(const struct plan *a, const struct plan *b)
 	CHECK_U64(a->nodes, b->nodes);
 	CHECK_U64(a->in_place, b->in_place);
 	CHECK_U64(plan_lap(a), plan_lap(b));
-	CHECK(a->abreast == b->abreast || (a->abreast <= 1 && b->abreast <= 1));
+	CHECK_U64(a->abreast, b->abreast);
 	CHECK_U64(a->group_count, b->group_count);
 	CHECK(!a->group_of == !b->group_of);
 	for (uint32_t i = 0; a->group_of && i < a->nodes; i++)
@@ -341,6 +341,22 @@ static void test_rows_by_turn(void)
 	plan_close(plan);
 }
 
+/* What the head says is said again, though one abreast asks for no more than none does. */
+static void test_one_abreast(void)
+{
+	static const char text[] = "espalier-plan 1\nplanner custom\ncollective barrier\nnodes 1\nabreast 1\ninput 0\noutput 0\nend\n";
+	struct plan *plan = parse(text, strlen(text)), *copy;
+	struct text printed = print(plan);
+
+	CHECK_STR(printed.bytes, text);
+	copy = parse(printed.bytes, printed.length);
+	CHECK_U64(plan->abreast, 1);
+	same_heads(plan, copy);
+	plan_close(plan);
+	plan_close(copy);
+	free(printed.bytes);
+}
+
 static void test_sends_merge(void)
 {
 	static const char text[] = "espalier-plan 1\ncollective broadcast\nnodes 4\ninput 8*4\noutput 8*4\n"
@@ -596,6 +612,7 @@ int main(int argc, char **argv)
 		test_all_laps(seed + i);
 	test_ways_to_write();
 	test_rows_by_turn();
+	test_one_abreast();
 	test_sends_merge();
 	test_extra_groups();
 	test_refusals();
