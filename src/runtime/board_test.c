@@ -25,6 +25,7 @@ struct member {
 static struct member members[MEMBERS];
 static pthread_barrier_t both;
 static _Atomic bool is_over;
+static _Atomic unsigned spins; /* a moment is so many of them, between the one thread and the other */
 
 static void open_house(void)
 {
@@ -130,8 +131,8 @@ static void trial(struct rng *rng, uint32_t *out_done, uint32_t *out_stuck)
 	atomic_store(&is_over, false);
 	CHECK(pthread_create(&thread, NULL, be_late, NULL) == 0);
 	pthread_barrier_wait(&both);
-	for (uint64_t spins = rng_below(rng, 40000); spins > 0; spins--)
-		atomic_thread_fence(memory_order_seq_cst);
+	for (uint64_t left = rng_below(rng, 40000); left > 0; left--)
+		atomic_fetch_add(&spins, 1);
 	bool is_used_again = rng_below(rng, 2);
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		if (i == LATE)
