@@ -235,8 +235,8 @@ ESP_API enum esp_status esp_get_call_stats(struct esp_context *context, struct e
 /* ---- memory ---- */
 
 /*
- * Memory that the other ranks of this host can read where it lies: collectives on it move no
- * byte that they need not. Page-aligned, zeroed, reserved. Any other memory works as well and is
+ * Memory that the other ranks of this host can read where it lies, and into which they store the results of calls that are under
+ * way (nothing else, and nothing after a call has failed): collectives on it move no byte that they need not. Page-aligned, zeroed, reserved. Any other memory works as well and is
  * copied once more. ESP_EINVAL, ESP_ENOMEM.
  */
 ESP_API enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out);

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 32            /* settings in the table */
+#define CONF_COUNT 33            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -79,6 +79,7 @@ struct conf {
 	struct conf_range port;
 	uint32_t segment_bytes;
 	bool resume;
+	bool stores;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
 	uint32_t autotune;           /* enum conf_autotune */

@@ -251,7 +251,9 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 		out->step = oldest->row_first + oldest->at;
 		const struct op *op = &oldest->ops[oldest->at];
 
-		if (op->step.verb == PLAN_FOLD)
+		if (oldest->stores)
+			op = &oldest->ops[oldest->term];
+		else if (op->step.verb == PLAN_FOLD)
 			op += 1 + oldest->term;
 		if (op->step.verb == PLAN_TERM || op->step.verb == PLAN_RECV)
 			out->peer = op->step.node;

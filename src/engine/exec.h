@@ -49,6 +49,7 @@ struct exec_call {
 	double factor;          /* ESP_SCALED                                   */
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
+	uint8_t open_pages;     /* out lies where peers may store results by themselves, in pages of 2 to the power of this, of which only those that lie within out are theirs; 0: they may not */
 	uint32_t window;        /* chunks of it in flight at most, but at least a lap; 0: as many as there may be. Each node as it likes */
 	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
 	void *cookie;           /* comes back with the result                   */
@@ -81,6 +82,7 @@ struct exec_stats {
 	uint64_t calls, chunks, steps;
 	uint64_t messages_sent, messages_received, credits_sent;
 	uint64_t parked;      /* messages that were kept, in a slot or where they were offered */
+	uint64_t stored;      /* results that were stored where a peer wants them */
 	uint32_t slots;       /* slots of slot_bytes that were ever needed at a time */
 };
 

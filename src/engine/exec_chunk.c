@@ -146,6 +146,7 @@ static struct run *run_load(struct exec *exec, const struct plan_row *row)
 	run->row_first = first;
 	run->row_count = row->count;
 	run->tmp_count = (uint8_t)row->tmp_count;
+	run->has_replies = run->stores = false;
 	for (uint32_t i = 0; i < run->op_count; i++)
 		run->ops[i] = (struct op){.step = row->steps[first + i], .run = run};
 	for (uint32_t i = 0; i < row->tmp_count; i++)

@@ -193,8 +193,14 @@ bool exec_next(struct exec *exec, uint32_t node, struct transport_message *out)
 			.content = op->content,
 			.bytes = (uint32_t)op->run->piece.bytes,
 			.data = run_place(exec, op->run, op->step.place),
+			.is_stored = op->is_stored,
 			.cookie = op,
 		};
+		struct op *reply = op_reply(exec, op);
+		if (reply) {
+			reply->is_open = true;
+			out->reply = run_place(exec, reply->run, reply->step.place);
+		}
 		exec->stats.messages_sent++;
 	} else if (peer_owes_credit(exec, peer)) {
 		*out = (struct transport_message){.is_credit = true};

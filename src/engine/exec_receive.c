@@ -44,6 +44,8 @@ static void open_window(struct exec *exec, struct peer *peer, uint32_t index, st
 	op->state = early->state;
 	op->data = early->data;
 	op->slotted = early->slotted;
+	op->reply = early->reply;
+	op->run->has_replies |= early->reply != NULL;
 	if (early->state == OP_ARRIVING)
 		peer->incoming->op = op;
 	*early = (struct early){0};
@@ -198,9 +200,13 @@ static void park(struct exec *exec, struct peer *peer, struct op *op, const stru
 		op->state = (uint8_t)state;
 		op->data = data;
 		op->slotted = slotted;
+		op->reply = message->reply;
+		op->is_stored = message->is_stored;
+		op->run->has_replies |= message->reply != NULL;
 	} else {
 		*early_at(exec, peer, message->index) = (struct early){
 			.data = data,
+			.reply = message->reply,
 			.bytes = message->bytes,
 			.call = message->call,
 			.state = (uint8_t)state,
@@ -277,7 +283,7 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 		.index = message->index,
 		.bytes = message->bytes,
 		.op = op,
-		.direct = op && run_waits_on(op->run, op),
+		.direct = op && !op->run->stores && run_waits_on(op->run, op),
 	};
 	if (peer->incoming->direct) {
 		op->state = OP_ARRIVING;
@@ -298,7 +304,11 @@ enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transp
 
 	if (status != ESP_OK)
 		return status;
+	/* Only what we said a place for can have been stored. */
+	if (message->is_stored && !(op && op->is_open))
+		return ESP_ECORRUPT;
 	peer->revoked = message->revoked;
+	peer->storing = message->storing;
 	park(exec, peer, op, message, OP_PARKED, message->data, false);
 	if (op && run_waits_on(op->run, op)) {
 		run_advance(exec, op->run);

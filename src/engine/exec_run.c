@@ -160,6 +160,12 @@ static bool run_fold(struct exec *exec, struct run *run)
 	struct op *fold = &run->ops[run->at];
 	bool has_data = !exec->config.dry && run->instance->reduces && run->piece.bytes > 0;
 
+	if (has_data && run->has_replies && (run->term == 0 || run->stores)) {
+		enum store store = run_store(exec, run);
+
+		if (store != STORE_NOT)
+			return store == STORE_DONE;
+	}
 	while (run->term < fold->step.count) {
 		if (has_failed(exec))
 			return false;
@@ -189,7 +195,8 @@ static bool run_recv(struct exec *exec, struct run *run)
 
 	if (op->state != OP_PARKED)
 		return false;
-	put_away(exec, run, run_place(exec, run, op->step.place), op->data);
+	if (!op->is_stored)
+		put_away(exec, run, run_place(exec, run, op->step.place), op->data);
 	peer_consume(exec, op);
 	run->at++;
 	return true;
@@ -248,6 +255,8 @@ bool run_waits_on(const struct run *run, const struct op *op)
 
 	if (run->at >= run->op_count)
 		return false;
+	if (run->stores)
+		return op == &run->ops[run->term];
 	at = &run->ops[run->at];
 	return at->step.verb == PLAN_FOLD ? at + 1 + run->term == op : at == op;
 }

@@ -31,10 +31,15 @@ struct op {
 	struct plan_step step;
 	struct run *run;
 	struct peer *peer;
-	struct op *next;  /* among the ops that are ready to be sent, by index */
+	union {
+		struct op *next; /* sends: among those that are ready, by index      */
+		void *reply;     /* receives: where the sender wants the result; NULL: it takes a message */
+	};
 	uint32_t index;   /* of the message                                        */
 	uint8_t state;
 	bool slotted;     /* data is a slot of the pool                            */
+	bool is_open;     /* receives: we said where the peer may store it         */
+	bool is_stored;   /* it lies there: nothing is to be moved                 */
 	union {
 		const void *data; /* receives: where the message is kept            */
 		uint64_t content; /* sends: transport_message.content               */
@@ -53,6 +58,8 @@ struct run {
 	uint32_t op_count;
 	uint32_t row_first, row_count; /* ops are the row's steps from here on, without what is nothing to do at both ends */
 	uint8_t class, tmp_count;
+	bool has_replies;    /* a term came with a place for the result                   */
+	bool stores;         /* waits until all terms are here, to store the result; term is the op that is missing then */
 	uint32_t digest;     /* of its call: what every message that comes is compared with */
 	union {
 		uint64_t chunk;
@@ -90,6 +97,7 @@ static_assert(sizeof(struct instance) <= 128 || sizeof(void *) != 8, "a call in 
 /* A message that came before the call that it belongs to was started here. */
 struct early {
 	const void *data;
+	void *reply;
 	uint32_t bytes;
 	uint32_t call; /* its digest */
 	uint8_t state; /* OP_WAITING: none */
@@ -138,6 +146,7 @@ struct peer {
 	struct incoming *incoming; /* the message that is arriving, or NULL */
 	struct peer *next_listed;
 	const _Atomic uint32_t *revoked; /* offers: the peer took its memory back; NULL: it makes none */
+	_Atomic uint32_t *storing;       /* ours, for those who wait until we have stored */
 	struct early *early; /* by index modulo credits; NULL until needed      */
 	uint32_t row_sent, row_received; /* messages of the row whose lap is being numbered; else 0 */
 	struct op *window[]; /* by index modulo credits                         */
@@ -306,6 +315,12 @@ void run_retire(struct exec *exec, struct run *run);
 /* The next chunk in flight, in no order; NULL: that was all. */
 struct run *run_each(const struct exec *exec, struct run_walk *walk);
 void runs_close(struct exec *exec);
+
+/* exec_store.c: sums a chunk whose terms say where its result is wanted, and stores it there. */
+enum store { STORE_NOT, STORE_WAITS, STORE_DONE };
+enum store run_store(struct exec *exec, struct run *run);
+/* The op that receives what is sent back for the message of this one, if peers may store it; NULL: a message has to bring it. */
+struct op *op_reply(const struct exec *exec, struct op *op);
 
 /* exec_run.c */
 uint8_t *run_place(struct exec *exec, struct run *run, uint8_t place);

@@ -379,6 +379,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.board_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,
+		.is_open = context->conf.stores,
 	};
 
 	if (segment_open(&config, &context->segment, &err) != ESP_OK)

@@ -94,7 +94,9 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 {
 	const struct planned *planned = stretch->planned;
 	const struct gauge *gauge = &work->context->gauge;
-	uint32_t window = is_lent(work, stretch) ? planned->window_lent : planned->window;
+	bool lent = is_lent(work, stretch);
+	uint32_t window = lent ? planned->window_lent : planned->window;
+	uint8_t open_pages = lent && segment_is_open(work->context->segment) ? (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)) : 0;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
@@ -110,6 +112,7 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 				.factor = work->call.factor,
 				.lane_of = planned->lane_of,
 				.lane = (uint8_t)lane,
+				.open_pages = open_pages,
 				.window = window,
 				.cookie = part,
 			},

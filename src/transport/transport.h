@@ -45,6 +45,16 @@ struct transport_message {
 	 * at after reading: what was read before it was set is good, anything else is not used.
 	 */
 	const _Atomic uint32_t *revoked;
+	/*
+	 * Where the sender wants what it gets back for this message: as many bytes, which whoever gets the message may store there by itself, before
+	 * it has consumed it. NULL: nowhere; transports drop it where memory is not shared both ways. Outgoing: borrowed until sent().
+	 * Offered: storing is odd from before revoked is looked at until all is stored, so that who takes its memory back knows what it has to
+	 * wait for. All of these are sequentially consistent.
+	 */
+	void *reply;
+	_Atomic uint32_t *storing;
+	/* There is nothing at data: the bytes were stored at the receiver's reply. */
+	bool is_stored;
 };
 
 /* Where the next bytes of a message go. Valid until the next call for any connection of this user. */

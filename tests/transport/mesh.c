@@ -113,6 +113,7 @@ static void start_call(struct mesh_lane *lane, struct cluster_call *call)
 		.factor = call->factor,
 		.lane_of = call->lane_of,
 		.lane = (uint8_t)lane->number,
+		.open_pages = lane->mesh->kind->open_pages,
 		.digest = (uint32_t)call->data_seed,
 		.cookie = call,
 	};

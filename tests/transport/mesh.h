@@ -32,6 +32,7 @@ struct mesh_kind {
 	void (*disturb)(struct mesh_lane *lane);
 	/* A connection that another lane has made in place of those that there are. */
 	void (*replace)(struct mesh_lane *lane, uint32_t peer, int fd);
+	uint8_t open_pages; /* of calls; 0: nobody stores into others' memory */
 };
 
 extern const struct mesh_kind mesh_unix, mesh_ipv4, mesh_ipv6, mesh_shm;

@@ -124,8 +124,10 @@ static struct host *host_open(struct mesh *mesh)
 		.board_bytes = 64,
 		.heap_bytes = HEAP_BYTES,
 	};
-	for (config.self = 0; config.self < nodes; config.self++)
+	for (config.self = 0; config.self < nodes; config.self++) {
+		config.is_open = rng_chance(&host->rng, 3, 4);
 		CHECK(segment_open(&config, &host->segments[config.self], NULL) == ESP_OK);
+	}
 	for (uint32_t c = 0; c < cluster->call_count; c++) {
 		const struct cluster_call *call = &cluster->calls[c];
 
@@ -275,4 +277,5 @@ const struct mesh_kind mesh_shm = {
 	.drop = do_drop,
 	.forget = do_forget,
 	.adopt = adopt,
+	.open_pages = 1,
 };

@@ -51,6 +51,9 @@ static void rig_close(struct rig *rig)
 
 static void leave(struct rig *rig, struct ring_note note)
 {
+	_Atomic uint64_t *replies = segment_at(rig->root, layout_replies(&rig->root->layout, 0, 1));
+
+	atomic_store(&replies[rig->position % LAYOUT_RING], note.reply);
 	ring_put(segment_at(rig->root, layout_ring(&rig->root->layout, 0, 1)), rig->position++, &note);
 }
 
@@ -117,7 +120,7 @@ static void cut_everywhere(void)
 /* What a call makes of one descriptor. */
 static enum esp_status expected(const struct ring_note *note, const struct layout *layout)
 {
-	bool is_data = note->kind == RING_SLOT || note->kind == RING_BRIEF || note->kind == RING_HEAP;
+	bool is_data = note->kind == RING_SLOT || note->kind == RING_BRIEF || ring_is_lent(note->kind);
 
 	if (note->kind == RING_END)
 		return ESP_EPEER;
@@ -126,7 +129,9 @@ static enum esp_status expected(const struct ring_note *note, const struct layou
 	if (note->kind == 0 || note->kind > RING_END || note->stamp == 0 || (note->kind == RING_EMPTY) != (note->bytes == 0) ||
 	    note->bytes > SLOT)
 		return ESP_ECORRUPT;
-	if (is_data && (note->kind == RING_HEAP ? note->at < layout->heap_at : note->at >= layout->heap_at))
+	if (is_data && (ring_is_lent(note->kind) ? note->at < layout->heap_at : note->at >= layout->heap_at))
+		return ESP_ECORRUPT;
+	if (note->kind == RING_OPEN && (note->reply < layout->heap_at || note->reply > layout->bytes - note->bytes))
 		return ESP_ECORRUPT;
 	if (note->channel > 1)
 		return ESP_PENDING;
@@ -134,7 +139,7 @@ static enum esp_status expected(const struct ring_note *note, const struct layou
 		return ESP_ECORRUPT;
 	if (note->channel == 0 && note->index < CHUNKS && (note->call != CALL || note->bytes != CHUNK))
 		return ESP_EMISMATCH;
-	return ESP_PENDING;
+	return note->kind == RING_STORED ? ESP_ECORRUPT : ESP_PENDING; /* nobody has asked for it */
 }
 
 static void try_note(struct ring_note note)
@@ -158,7 +163,7 @@ static void try_note(struct ring_note note)
 
 static void numbers_at_limits(void)
 {
-	static const uint32_t values[] = {0, 1, 2, 3, 4, 5, 6, CHUNK - 1, CHUNK + 1, SLOT, SLOT + 1, 0x7fff, 0xffff, 0x7fffffff,
+	static const uint32_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, CHUNK - 1, CHUNK + 1, SLOT, SLOT + 1, 0x7fff, 0xffff, 0x7fffffff,
 	                                  0x80000000, UINT32_MAX};
 	const struct ring_note good = {.kind = RING_SLOT, .stamp = 1, .call = CALL, .bytes = CHUNK};
 
@@ -189,7 +194,23 @@ static void numbers_at_limits(void)
 		try_note(note);
 		note.kind = RING_BRIEF;
 		try_note(note);
+		note.kind = RING_STORED;
+		try_note(note);
 	}
+}
+
+/* Places for an answer that are none. */
+static void replies_at_limits(void)
+{
+	struct rig rig;
+
+	rig_open(&rig);
+	struct layout layout = rig.root->layout;
+	rig_close(&rig);
+	const uint64_t replies[] = {0, layout.heap_at - 1, layout.heap_at, layout.bytes - CHUNK, layout.bytes - CHUNK + 1, layout.bytes, UINT64_MAX};
+
+	for (unsigned i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
+		try_note((struct ring_note){.kind = RING_OPEN, .channel = 1, .stamp = 1, .call = CALL, .bytes = CHUNK, .at = layout.heap_at, .reply = replies[i]});
 }
 
 /* The same message twice. */
@@ -260,6 +281,7 @@ int main(void)
 {
 	cut_everywhere();
 	numbers_at_limits();
+	replies_at_limits();
 	repeated();
 	innocent_neighbour();
 	taken_back();

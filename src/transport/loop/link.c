@@ -307,6 +307,7 @@ static bool send_offer(struct link *link)
 	loop_must(offer != NULL);
 	offer->message = message;
 	offer->message.content = 0; /* the sender's business, as the cookie is */
+	offer->message.reply = NULL; /* nobody stores here */
 	offer->message.revoked = endpoint_revocation(from, message.channel);
 	loop_schedule(link->loop, arrival_time(link), offer_arrives, link, offer);
 	return true;

@@ -19,6 +19,8 @@ struct parcel {
 	void *cookie;   /* of a message that lies in the heap */
 	uint32_t index;
 	uint32_t slot;  /* SLOT_NONE: in the heap */
+	void *reply;    /* where the peer may store its answer, until it has consumed the message; NULL: nowhere */
+	uint32_t bytes; /* of that                */
 };
 
 /* A message of which we have a copy of our own, as its sender needs the slot. */

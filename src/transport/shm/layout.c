@@ -38,8 +38,10 @@ static void place_lanes(struct layout *layout, const struct segment_config *conf
 {
 	uint64_t page = layout->page, peers = config->peers;
 
-	layout->lanes_at = round_up(layout->doze_at + (uint64_t)config->lanes * LAYOUT_LINE, page);
-	layout->taken_at = round_up(peers * LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES, page);
+	layout->storing_at = layout->doze_at + (uint64_t)config->lanes * LAYOUT_LINE;
+	layout->lanes_at = round_up(layout->storing_at + (uint64_t)config->lanes * LAYOUT_LINE, page);
+	layout->replies_at = round_up(peers * LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES, page);
+	layout->taken_at = round_up(layout->replies_at + peers * LAYOUT_RING * sizeof(uint64_t), page);
 	layout->consumed_at = round_up(layout->taken_at + peers * LAYOUT_LINE, page);
 	layout->revoked_at = layout->consumed_at + peers * LAYOUT_CHANNELS * sizeof(uint64_t);
 	layout->lane_bytes = round_up(layout->revoked_at + peers * LAYOUT_CHANNELS * sizeof(uint32_t), page);

@@ -5,7 +5,7 @@
  * a page get the same places. Everything is an offset from the beginning of the segment. Areas
  * begin at pages, and the heap at a large page.
  *
- * Per lane and peer there is a ring of descriptors for that peer (ring.h), how many descriptors
+ * Per lane and peer there is a ring of descriptors for that peer (ring.h), where answers to them may be stored, how many descriptors
  * of the peer's ring for us we have copied out, how far we have consumed what the peer sent on
  * each channel, and, for each channel, whether we have taken back what we offered to that peer.
  * The latter words hardly ever change, so those of all peers lie together: the arrays have a
@@ -26,10 +26,11 @@
 struct layout {
 	uint64_t page;
 	uint32_t peers;
-	uint64_t doze_at;   /* a line per lane */
+	uint64_t doze_at;    /* a line per lane */
+	uint64_t storing_at; /* a line per lane */
 
 	uint64_t lanes_at, lane_bytes;
-	uint64_t taken_at, consumed_at, revoked_at; /* within a lane, whose rings come first */
+	uint64_t replies_at, taken_at, consumed_at, revoked_at; /* within a lane, whose rings come first */
 
 	uint64_t boards_at, board_bytes; /* per channel */
 	uint64_t cell_bytes;
@@ -61,6 +62,11 @@ static inline uint64_t layout_doze(const struct layout *layout, uint32_t lane)
 	return layout->doze_at + (uint64_t)lane * LAYOUT_LINE;
 }
 
+static inline uint64_t layout_storing(const struct layout *layout, uint32_t lane)
+{
+	return layout->storing_at + (uint64_t)lane * LAYOUT_LINE;
+}
+
 static inline uint64_t layout_lane(const struct layout *layout, uint32_t lane)
 {
 	return layout->lanes_at + lane * layout->lane_bytes;
@@ -69,6 +75,11 @@ static inline uint64_t layout_lane(const struct layout *layout, uint32_t lane)
 static inline uint64_t layout_ring(const struct layout *layout, uint32_t lane, uint32_t peer)
 {
 	return layout_lane(layout, lane) + (uint64_t)peer * LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES;
+}
+
+static inline uint64_t layout_replies(const struct layout *layout, uint32_t lane, uint32_t peer)
+{
+	return layout_lane(layout, lane) + layout->replies_at + (uint64_t)peer * LAYOUT_RING * sizeof(uint64_t);
 }
 
 static inline uint64_t layout_taken(const struct layout *layout, uint32_t lane, uint32_t peer)

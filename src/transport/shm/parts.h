@@ -12,15 +12,24 @@
 
 #define SEGMENT_CELLS 2u /* of a board */
 
+/* Pages of the heap that are private. */
+struct withdrawn {
+	uint64_t at, bytes; /* in the segment */
+	bool was_freed;     /* and never will be taken again: somebody may store into those that peers have */
+};
+
 struct segment {
 	struct segment_config config;
 	struct layout layout;
 	int fd;        /* for us: reserves memory and gives it back                   */
-	int shared_fd; /* for peers: cannot be written through                        */
+	int shared_fd; /* for peers: cannot be written through, unless the heap is open */
 	uint8_t *base;
 	uintptr_t room, stride; /* where the views of peers may lie, side by side; 0: nowhere in particular */
-	pthread_mutex_t lock;   /* of heap */
+	pthread_mutex_t lock;   /* of heap and withdrawn */
 	struct heap heap;
+	struct withdrawn *withdrawn;      /* in no order */
+	_Atomic uint32_t withdrawn_count; /* changed under the lock */
+	uint32_t withdrawn_capacity;
 	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
 };
 
@@ -29,6 +38,7 @@ struct segment_view {
 	uint32_t peer;
 	const uint8_t *base;
 	bool is_borrowed; /* the mapping is that of a segment of this process */
+	bool is_open;     /* the heap can be written                          */
 };
 
 /* Takes memory for a stretch of the segment now, so that a lack of it shows here and not when it is written. */

@@ -27,6 +27,7 @@ struct rig_inbox {
 	uint32_t pulled;    /* by all, before the last offer */
 	uint32_t sent;      /* to all, and known to be consumed, before it */
 	struct transport_message last;
+	void *replies[8];   /* of messages with such numbers */
 };
 
 struct rig_user {
@@ -114,14 +115,16 @@ static enum esp_status rig_offer(void *context, uint32_t number, const struct tr
 {
 	struct rig_user *user = rig_asked(context, number);
 
-	CHECK(message->revoked && message->data && message->channel < RIG_CHANNELS);
+	CHECK(message->revoked && !message->data == message->is_stored && message->channel < RIG_CHANNELS);
 	if (user->answer != ESP_OK)
 		return user->answer;
-	for (uint32_t i = 0; i < message->bytes; i++)
+	for (uint32_t i = 0; i < message->bytes && message->data; i++)
 		user->sum += ((const uint8_t *)message->data)[i];
 	struct rig_inbox *inbox = &user->inbox[rig_local(number)][message->channel];
 	inbox->count++;
 	inbox->last = *message;
+	if (message->index < sizeof(inbox->replies) / sizeof(inbox->replies[0]))
+		inbox->replies[message->index] = message->reply;
 	inbox->pulled = inbox->sent = 0;
 	for (uint32_t i = 0; i < RIG_RANKS; i++) {
 		inbox->pulled += user->pulled[i];
@@ -186,6 +189,7 @@ static void rig_open_rank(struct rig *rig, uint32_t self, uint32_t slots)
 		.slots = slots,
 		.board_bytes = 64,
 		.heap_bytes = 16u << 20,
+		.is_open = true,
 	};
 	uint32_t numbers[RIG_RANKS];
 	struct error err;

@@ -27,6 +27,8 @@ enum ring_kind {
 	RING_SLOT,       /* its data lies in a slot of the lane                                                     */
 	RING_BRIEF,      /* the same, but slots are few: until the descriptor counts as copied out, and no longer   */
 	RING_HEAP,       /* its data lies in the heap                                                               */
+	RING_OPEN,       /* the same, and the answer may be stored in the heap, too                                 */
+	RING_STORED,     /* an answer that lies where it was wanted                                                 */
 	RING_END,        /* nothing follows: the writer has failed, or is through with this reader                  */
 	RING_KINDS,
 };
@@ -38,7 +40,14 @@ struct ring_note {
 	uint32_t stamp; /* which use of the channel: the number may be used again, and counts from the beginning then */
 	uint32_t index, ack, call, bytes;
 	uint64_t at;    /* offset in the segment */
+	uint64_t reply; /* RING_OPEN: where the answer may be stored, the same; it does not stand in the descriptor (layout_replies()) */
 };
+
+/* Does its data lie in the heap, whose owner waits until it is consumed? */
+static inline bool ring_is_lent(uint8_t kind)
+{
+	return kind == RING_HEAP || kind == RING_OPEN;
+}
 
 struct ring_descriptor {
 	_Atomic uint64_t words[4]; /* tag 16, channel 16, stamp 32 | index, ack | call, bytes | kind 8, at 56 */

@@ -14,7 +14,7 @@
 
 #include "transport/shm/parts.h"
 
-#define VERSION 1u
+#define VERSION 2u
 #define MAGIC UINT64_C(0x746e656d67657345) /* "Esegment" */
 
 /* The kernel gives up on a signal and forgets the whole step, so steps are short: a profiler sends a hundred a second. */
@@ -117,22 +117,26 @@ static enum esp_status file_make(struct segment *segment, struct error *err)
 }
 
 /*
- * The descriptor for peers can only be read through. Where it cannot be had, because there is no
+ * Unless the heap is open, the descriptor for peers can only be read through. Where it cannot be had, because there is no
  * /proc, a seal keeps everybody from writing; but then we cannot give memory back either.
  */
-static enum esp_status file_seal(struct segment *segment, struct error *err)
+static int open_for_reading(const struct segment *segment, unsigned *seals)
 {
 	char path[32];
-	unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", segment->fd);
-	segment->shared_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (segment->shared_fd < 0 && (errno == EMFILE || errno == ENFILE))
-		return no_file(err, "a descriptor for the peers");
-	if (segment->shared_fd < 0) {
-		seals |= F_SEAL_FUTURE_WRITE;
-		segment->shared_fd = fcntl(segment->fd, F_DUPFD_CLOEXEC, 0);
-	}
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 || errno == EMFILE || errno == ENFILE)
+		return fd;
+	*seals |= F_SEAL_FUTURE_WRITE;
+	return fcntl(segment->fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static enum esp_status file_seal(struct segment *segment, struct error *err)
+{
+	unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	segment->shared_fd = segment->config.is_open ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : open_for_reading(segment, &seals);
 	if (segment->shared_fd < 0 || fcntl(segment->fd, F_ADD_SEALS, seals) != 0)
 		return no_file(err, "a descriptor for the peers");
 	return ESP_OK;
@@ -249,6 +253,7 @@ void segment_close(struct segment *segment)
 	if (segment->fd >= 0)
 		close(segment->fd);
 	heap_fini(&segment->heap);
+	free(segment->withdrawn);
 	pthread_mutex_destroy(&segment->lock);
 	free(segment);
 }
@@ -296,6 +301,9 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 	madvise(base, bytes, MADV_DONTFORK);
 	madvise(base, bytes, MADV_DONTDUMP);
 	view->base = base;
+	/* If its owner does not let us, this fails. */
+	if (own->config.is_open && own->layout.heap_bytes > 0)
+		view->is_open = mprotect((uint8_t *)base + own->layout.heap_at, own->layout.heap_bytes, PROT_READ | PROT_WRITE) == 0;
 	return view_check(own, peer, view, err);
 }
 
@@ -338,6 +346,7 @@ enum esp_status segment_view_borrow(const struct segment *own, uint32_t peer, co
 		return error_set(err, ESP_ENOMEM, "no memory for a view");
 	view->base = of->base;
 	view->is_borrowed = true;
+	view->is_open = own->config.is_open && of->config.is_open;
 	return view_hand_out(view, view_check(own, peer, view, err), out);
 }
 
@@ -431,29 +440,115 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	return memory;
 }
 
+/* ---- what is withdrawn ---- */
+
+static bool is_in_heap(const struct segment *segment, const void *memory, size_t bytes)
+{
+	uintptr_t base = (uintptr_t)segment->base, at = (uintptr_t)memory;
+
+	return at >= base && layout_is_heap(&segment->layout, at - base, bytes);
+}
+
+/* With the lock held: some of it that is withdrawn; NULL: nothing is. */
+static struct withdrawn *withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < segment->withdrawn_count; i++) {
+		struct withdrawn *withdrawn = &segment->withdrawn[i];
+
+		if (withdrawn->at < at + bytes && at < withdrawn->at + withdrawn->bytes)
+			return withdrawn;
+	}
+	return NULL;
+}
+
+static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	uint32_t count = segment->withdrawn_count;
+
+	if (count == segment->withdrawn_capacity) {
+		uint32_t capacity = count ? count * 2 : 16;
+		struct withdrawn *more = reallocarray(segment->withdrawn, capacity, sizeof(*more));
+
+		if (!more)
+			return false;
+		segment->withdrawn = more;
+		segment->withdrawn_capacity = capacity;
+	}
+	segment->withdrawn[count] = (struct withdrawn){.at = at, .bytes = bytes};
+	atomic_store(&segment->withdrawn_count, count + 1);
+	return true;
+}
+
+bool segment_withdraw(struct segment *segment, void *memory, size_t bytes)
+{
+	uint64_t page = segment->layout.page, at = (uint64_t)((uint8_t *)memory - segment->base);
+	uint64_t from = at / page * page, size = (at + bytes + page - 1) / page * page - from;
+	void *place = segment->base + from;
+	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert(is_in_heap(segment, memory, bytes));
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy, place, size);
+	pthread_mutex_lock(&segment->lock);
+	/* In this order: who finds it in the list makes no use of it. */
+	bool is_private = withdrawn_add(segment, from, size) &&
+	                  mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place;
+	pthread_mutex_unlock(&segment->lock);
+	if (!is_private)
+		munmap(copy, size);
+	return is_private;
+}
+
+/* With the lock held. False: it is not the first time. */
+static bool free_withdrawn(struct segment *segment, struct withdrawn *one, uint64_t at, uint64_t bytes)
+{
+	if (one->was_freed)
+		return false;
+	one->was_freed = true;
+	(void)release(segment, at, bytes);
+	(void)madvise(segment->base + at, bytes, MADV_DONTNEED); /* shared pages stay as they are */
+	return true;
+}
+
 bool segment_free(struct segment *segment, void *memory)
 {
 	const struct layout *layout = &segment->layout;
 
 	if (!memory)
 		return true;
-	if (!segment_owns(segment, memory, 1))
+	if (!is_in_heap(segment, memory, 1))
 		return false;
 	uint64_t at = (uint64_t)((uint8_t *)memory - segment->base), first = (at - layout->heap_at) / layout->page;
 	pthread_mutex_lock(&segment->lock);
-	uint64_t pages = heap_taken(&segment->heap, first);
+	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
+	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? withdrawn_in(segment, at, bytes) : NULL;
+	bool is_kept = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
 	pthread_mutex_unlock(&segment->lock);
-	if (at % layout->page != 0 || pages == 0)
+	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !is_kept))
 		return false;
-	give_back(segment, at, pages * layout->page);
-	madvise(memory, pages * layout->page, MADV_DONTDUMP);
+	if (is_kept) /* its place is not used again */
+		return true;
+	give_back(segment, at, bytes);
+	madvise(memory, bytes, MADV_DONTDUMP);
 	heap_put(segment, first);
 	return true;
 }
 
 bool segment_owns(const struct segment *segment, const void *memory, size_t bytes)
 {
-	uintptr_t base = (uintptr_t)segment->base, at = (uintptr_t)memory;
+	if (!is_in_heap(segment, memory, bytes))
+		return false;
+	if (atomic_load_explicit(&segment->withdrawn_count, memory_order_acquire) == 0)
+		return true;
+	struct segment *own = (struct segment *)(uintptr_t)segment;
+	pthread_mutex_lock(&own->lock);
+	bool is_shared = !withdrawn_in(segment, (uint64_t)((const uint8_t *)memory - segment->base), bytes);
+	pthread_mutex_unlock(&own->lock);
+	return is_shared;
+}
 
-	return at >= base && layout_is_heap(&segment->layout, at - base, bytes);
+bool segment_is_open(const struct segment *segment)
+{
+	return segment->config.is_open;
 }

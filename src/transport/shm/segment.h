@@ -1,9 +1,9 @@
 /*
- * segment.h - the shared memory of one rank: it alone writes, the ranks of its host read.
+ * segment.h - the shared memory of one rank: it alone writes, the ranks of its host read; in the heap they may store what it asks them for.
  *
- * One memfd per rank, sealed so that it cannot shrink; a descriptor through which it can only be
- * read is passed to the peers (SCM_RIGHTS, by whoever authenticated them), who map it. A process
- * that was stopped and thaws late can therefore corrupt nobody, and a process that ends leaves
+ * One memfd per rank, sealed so that it cannot shrink; its descriptor is passed to the peers (SCM_RIGHTS, by whoever
+ * authenticated them), who map it for reading, and its heap for writing, too, if its owner lets them. A process that was stopped and thaws late can corrupt nobody: what
+ * it might still store into is withdrawn before its owner goes on (segment_withdraw()). And a process that ends leaves
  * nothing behind. The file is sparse: what is never touched costs address space only. docs/shm.md
  * has the layout and the protocol.
  *
@@ -35,6 +35,7 @@ struct segment_config {
 	uint32_t slots;        /* per lane, raised to two per rank; memory is taken when they are needed */
 	uint32_t board_bytes;  /* of one cell                                                */
 	uint64_t heap_bytes;   /* address space for esp_alloc(); e.g. all memory of the host */
+	bool is_open;          /* peers may store into the heap, and we into theirs if they let us; each rank as it likes */
 };
 
 ESP_CHECKED enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err);
@@ -66,7 +67,14 @@ void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t byt
 void *segment_alloc(struct segment *segment, size_t bytes);
 /* False: it is not from segment_alloc(), or was freed before. NULL is fine. */
 bool segment_free(struct segment *segment, void *memory);
-/* Does all of it lie in memory from segment_alloc()? Told by the place: what was freed still counts. */
+/* Does all of it lie in memory from segment_alloc() that peers have, too? Told by the place: what was freed still counts. */
 bool segment_owns(const struct segment *segment, const void *memory, size_t bytes);
+/* May peers store into our heap? */
+bool segment_is_open(const struct segment *segment);
+/*
+ * The pages of this memory, which all belong to the caller, become private: they keep their place and what they hold, but peers have others from now on.
+ * For what a peer may store into although nobody waits for it any more. Any thread. False: no memory for it.
+ */
+bool segment_withdraw(struct segment *segment, void *memory, size_t bytes);
 
 #endif

@@ -62,8 +62,10 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	uint32_t lane = config->lanes - 1, peer = config->peers - 1;
 
 	CHECK(layout_make(config, page, &layout, NULL) == ESP_OK);
-	CHECK(layout_doze(&layout, lane) + LAYOUT_LINE <= layout.lanes_at);
-	CHECK(layout_ring(&layout, lane, peer) + LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES <= layout_taken(&layout, lane, 0));
+	CHECK(layout_doze(&layout, lane) + LAYOUT_LINE <= layout_storing(&layout, 0));
+	CHECK(layout_storing(&layout, lane) + LAYOUT_LINE <= layout.lanes_at);
+	CHECK(layout_ring(&layout, lane, peer) + LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES <= layout_replies(&layout, lane, 0));
+	CHECK(layout_replies(&layout, lane, peer) + LAYOUT_RING * 8 <= layout_taken(&layout, lane, 0));
 	CHECK(layout_taken(&layout, lane, peer) + LAYOUT_LINE <= layout_consumed(&layout, lane, 0, 0));
 	CHECK(layout_consumed(&layout, lane, peer, UINT16_MAX) + 8 <= layout_revoked(&layout, lane, 0, 0));
 	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.boards_at);
@@ -150,6 +152,78 @@ static void peers_read_only(void)
 	segment_close(own);
 	segment_close(NULL);
 	segment_view_close(NULL);
+}
+
+static struct segment *open_heap(uint32_t self, bool is_open)
+{
+	struct segment_config config = two_ranks;
+	struct segment *segment;
+
+	config.self = self;
+	config.is_open = is_open;
+	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);
+	return segment;
+}
+
+/* Peers can write into the heap if both have agreed, and nowhere else. */
+static void peers_store(void)
+{
+	for (int i = 0; i < 4; i++) {
+		struct segment *own = open_heap(0, i & 1), *theirs = open_heap(1, i & 2);
+		struct segment_view *view = view_of(own, 1, theirs);
+		uint8_t *heap = segment_alloc(theirs, 10000);
+
+		CHECK(view->is_open == (i == 3));
+		CHECK(ftruncate(segment_descriptor(theirs), 4096) != 0);
+		if (view->is_open) {
+			uint8_t *seen = (uint8_t *)(uintptr_t)view_at(view, (uint64_t)(heap - theirs->base));
+
+			memset(seen, 9, 10000);
+			CHECK(heap[0] == 9 && heap[9999] == 9);
+		}
+		/* The kernel will not write into what is mapped for reading only. */
+		int pipes[2];
+		CHECK(pipe(pipes) == 0 && write(pipes[1], "x", 1) == 1);
+		CHECK(read(pipes[0], (void *)(uintptr_t)view_at(view, view->layout.heap_at - 1), 1) < 0);
+		CHECK((read(pipes[0], (void *)(uintptr_t)view_at(view, view->layout.heap_at), 1) == 1) == view->is_open);
+		close(pipes[0]);
+		close(pipes[1]);
+		segment_view_close(view);
+		segment_close(theirs);
+		segment_close(own);
+	}
+}
+
+/* What is withdrawn keeps its place and what it held, and is out of everybody's reach, for ever. */
+static void withdrawn(void)
+{
+	enum { PAGE = 4096, BYTES = 5 * PAGE };
+	struct segment *own = open_heap(0, true), *theirs = open_heap(1, true);
+	struct segment_view *view = view_of(own, 1, theirs);
+	uint8_t *heap = segment_alloc(theirs, BYTES), *after = segment_alloc(theirs, PAGE);
+	uint8_t *seen = (uint8_t *)(uintptr_t)view_at(view, (uint64_t)(heap - theirs->base));
+
+	memset(heap, 1, BYTES);
+	CHECK(segment_withdraw(theirs, heap + PAGE + 100, 2 * PAGE - 100)); /* the second page and the third */
+	for (uint32_t i = 0; i < BYTES; i++)
+		CHECK(heap[i] == 1 && seen[i] == 1);
+	memset(seen, 2, BYTES); /* late */
+	for (uint32_t i = 0; i < BYTES; i++)
+		CHECK_U64(heap[i], i / PAGE == 1 || i / PAGE == 2 ? 1 : 2);
+	CHECK(segment_owns(theirs, heap, PAGE) && segment_owns(theirs, heap + 3 * PAGE, 2 * PAGE) && segment_owns(theirs, after, PAGE));
+	CHECK(!segment_owns(theirs, heap, PAGE + 1) && !segment_owns(theirs, heap + 2 * PAGE, 1) && !segment_owns(theirs, heap, BYTES));
+	for (uint32_t i = 0; i < 40; i++)
+		CHECK(segment_withdraw(theirs, after, PAGE)); /* again, and in a list that grows */
+	CHECK(segment_free(theirs, heap) && !segment_free(theirs, heap));
+	CHECK(segment_free(theirs, after) && !segment_free(theirs, after));
+	for (uint32_t i = 0; i < 100; i++) {
+		uint8_t *next = segment_alloc(theirs, PAGE);
+
+		CHECK(next && next >= after + PAGE && segment_owns(theirs, next, PAGE));
+	}
+	segment_view_close(view);
+	segment_close(theirs);
+	segment_close(own);
 }
 
 static void refuse(const struct segment *own, uint32_t peer, int fd)
@@ -376,6 +450,8 @@ int main(void)
 {
 	places();
 	peers_read_only();
+	peers_store();
+	withdrawn();
 	no_segments();
 	boards();
 	memory();

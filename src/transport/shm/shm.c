@@ -93,6 +93,7 @@ static bool peers_make(struct shm *shm, const struct shm_config *config)
 		peer->number = UINT32_MAX;
 		peer->brief_slot = SLOT_NONE;
 		peer->to = segment_at(shm->segment, layout_ring(shm->layout, shm->lane, i));
+		peer->to_replies = segment_at(shm->segment, layout_replies(shm->layout, shm->lane, i));
 		peer->our_taken = segment_at(shm->segment, layout_taken(shm->layout, shm->lane, i));
 		atomic_init(&peer->wake_fd, -1);
 		if (i == shm->self)
@@ -132,6 +133,7 @@ enum esp_status shm_open_lane(const struct shm_config *config, const struct tran
 	shm->peer_count = config->segment->config.peers;
 	shm->user_peers = config->peers;
 	shm->doze = segment_at(shm->segment, layout_doze(shm->layout, shm->lane));
+	shm->storing = segment_at(shm->segment, layout_storing(shm->layout, shm->lane));
 	shm->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	enum esp_status status = shm->wakeup >= 0 ? ESP_OK : errno == ENOMEM ? ESP_ENOMEM : ESP_ELIMIT;
 	if (status == ESP_OK && (!reserve_lane(shm->segment, shm->lane) || !peers_make(shm, config)))
@@ -218,6 +220,8 @@ void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view,
 	peer->view = view;
 	peer->taken = view_at(view, layout_taken(shm->layout, shm->lane, shm->self));
 	peer->doze = view_at(view, layout_doze(shm->layout, shm->lane));
+	peer->storing = view_at(view, layout_storing(shm->layout, shm->lane));
+	peer->from_replies = view_at(view, layout_replies(shm->layout, shm->lane, shm->self));
 	if (!peer->is_lost)
 		peer->from = view_at(view, layout_ring(shm->layout, shm->lane, shm->self));
 	atomic_store_explicit(&peer->wake_fd, wake_fd, memory_order_release);

@@ -83,6 +83,8 @@ struct shm_stats {
 	uint64_t sent_bytes, received_bytes; /* their data                   */
 	uint64_t copied_bytes;  /* into slots            */
 	uint64_t offered_bytes; /* where they lie        */
+	uint64_t stored_bytes;  /* by us, where they were wanted */
+	uint64_t withdrawn_bytes; /* from peers who had not stored them when we could not wait any longer */
 	uint64_t wakes;         /* of peers that slept; shm_nudge() is not counted */
 	uint64_t slots_most;    /* that were taken at a time */
 };

@@ -50,6 +50,66 @@ static void sender_forgets(void)
 	rig_close(rig);
 }
 
+/* A message that says where its answer is wanted, which is stored there; and what says that it was. */
+static void answered(void)
+{
+	struct rig *rig = rig_open(8, false);
+	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+	uint8_t *memory = segment_alloc(a->segment, 8192), own[10] = {0};
+
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .data = memory, .reply = memory + 4096});
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 1, .bytes = 10, .data = memory, .reply = own}); /* that nobody has */
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 2, .bytes = 10, .data = own, .reply = memory});
+	rig_run(rig);
+	const struct transport_message *last = &inbox(rig, B, A, 1)->last;
+	CHECK(last->index == 2 && !last->reply);
+	CHECK(inbox(rig, B, A, 1)->replies[0] && !inbox(rig, B, A, 1)->replies[1]);
+	rig_fill(inbox(rig, B, A, 1)->replies[0], 10, 5);
+	CHECK(rig_holds(memory + 4096, 10, 5));
+	rig_send(b, A, (struct transport_message){.channel = 1, .index = 0, .bytes = 10, .is_stored = true});
+	rig_run(rig);
+	last = &inbox(rig, A, B, 1)->last;
+	CHECK(last->is_stored && !last->data && last->bytes == 10 && b->user.sent[A] == 1);
+	CHECK(a->user.sent[B] == 1); /* the one that was copied: the others are on loan */
+	inbox(rig, B, A, 1)->consumed = 3;
+	rig_run(rig);
+	CHECK(a->user.sent[B] == 3);
+	rig_close(rig);
+}
+
+enum storing { STORES_NOT, STORES, STORES_AND_IS_DROPPED, STORES_AND_WE_FAIL };
+
+/* A peer that stands still while it stores an answer does not write into the memory that its owner has got back. */
+static void stops_while_it_stores(enum storing storing)
+{
+	struct rig *rig = rig_open(8, false);
+	struct rig_rank *a = &rig->ranks[A], *b = &rig->ranks[B];
+	uint8_t *memory = segment_alloc(a->segment, 3 * 4096);
+
+	rig_fill(memory, 3 * 4096, 1);
+	rig_send(a, B, (struct transport_message){.channel = 1, .index = 0, .bytes = 4096, .data = memory + 4096, .reply = memory + 4096});
+	rig_run(rig);
+	uint8_t *late = inbox(rig, B, A, 1)->replies[0];
+	CHECK(late && inbox(rig, B, A, 1)->last.storing == b->shm->storing);
+	if (storing != STORES_NOT)
+		atomic_store(b->shm->storing, 1);
+	if (storing == STORES_AND_IS_DROPPED) {
+		shm_drop(a->shm, RIG_NUMBER + B, ESP_EPEER);
+	} else if (storing == STORES_AND_WE_FAIL) {
+		a->user.failed = ESP_EABORTED;
+		shm_poll(a->shm);
+	} else {
+		shm_forget(a->shm, 1);
+	}
+	CHECK(is_revoked(&inbox(rig, B, A, 1)->last));
+	memset(late, 0, 4096);
+	/* Who has not begun sees that it must not. */
+	CHECK(rig_holds(memory, 3 * 4096, 1) == (storing != STORES_NOT));
+	CHECK(segment_owns(a->segment, memory, 3 * 4096) == (storing == STORES_NOT));
+	CHECK_U64(shm_stats(a->shm).withdrawn_bytes, storing == STORES_NOT ? 0 : 4096);
+	rig_close(rig);
+}
+
 static void receiver_forgets(void)
 {
 	struct rig *rig = rig_open(8, false);
@@ -246,6 +306,9 @@ static void closes(bool has_lent)
 int main(void)
 {
 	sender_forgets();
+	answered();
+	for (enum storing i = STORES_NOT; i <= STORES_AND_WE_FAIL; i++)
+		stops_while_it_stores(i);
 	receiver_forgets();
 	fails_within();
 	channel_is_used_again();

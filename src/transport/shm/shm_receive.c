@@ -30,6 +30,12 @@ static bool is_sound(const struct shm *shm, const struct ring_note *note)
 	case RING_BRIEF:
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_slot(shm->layout, shm->lane, note->at);
+	case RING_STORED:
+		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes;
+	case RING_OPEN:
+		if (!layout_is_heap(shm->layout, note->reply, note->bytes))
+			return false;
+		/* fall through */
 	case RING_HEAP:
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_heap(shm->layout, note->at, note->bytes);
@@ -52,11 +58,11 @@ static void expect(struct shm *shm, struct peer *peer, struct flow *flow, const 
 	}
 	if (flow_is_below(flow->offers_end, end))
 		flow->offers_end = end;
-	if (note->kind == RING_HEAP) {
+	if (ring_is_lent(note->kind)) {
 		flow->heap_end = flow->has_heap && flow_is_below(end, flow->heap_end) ? flow->heap_end : end;
 		flow->has_heap = true;
 	}
-	if (note->bytes > 0)
+	if (note->bytes > 0 && note->kind != RING_STORED) /* of what is stored already nobody has anything to take back */
 		flow_list_receiving(&peer->flows, flow);
 }
 
@@ -75,7 +81,7 @@ static void drop(struct shm *shm, struct peer *peer, const struct ring_note *not
 	if (value >> 32 == note->stamp && flow_is_below(note->index, (uint32_t)value))
 		return;
 	atomic_store_explicit(counter, ring_pair(note->index + 1, note->stamp), memory_order_release);
-	peer_tell(shm, peer, note->kind == RING_HEAP ? DOZE_NEWS : DOZE_ROOM);
+	peer_tell(shm, peer, ring_is_lent(note->kind) ? DOZE_NEWS : DOZE_ROOM);
 }
 
 /* The sender needs the slot again as soon as the descriptor is taken. NULL: no memory. */
@@ -90,16 +96,26 @@ static struct copy *copy_brief(const struct peer *peer, const struct ring_note *
 	return copy;
 }
 
+/* Where the answer to an open message goes; NULL: nowhere where we could store it. */
+static void *reply_to(const struct peer *peer, const struct ring_note *note)
+{
+	return note->kind == RING_OPEN && peer->view->is_open ? (void *)(uintptr_t)view_at(peer->view, note->reply) : NULL;
+}
+
 /* Asks the user, and takes note of what it says. copy: where the data is, if it is not in the peer's segment; taken. */
 static enum esp_status offer(struct shm *shm, struct peer *peer, const struct ring_note *note, struct copy *copy)
 {
+	bool is_stored = note->kind == RING_STORED;
 	struct transport_message message = {
 		.channel = note->channel,
 		.index = note->index,
 		.ack = note->ack,
 		.call = note->call,
 		.bytes = note->bytes,
-		.data = copy ? copy->data : view_at(peer->view, note->at),
+		.data = copy ? copy->data : is_stored ? NULL : view_at(peer->view, note->at),
+		.is_stored = is_stored,
+		.reply = reply_to(peer, note),
+		.storing = shm->storing,
 		.revoked = view_at(peer->view, layout_revoked(shm->layout, shm->lane, shm->self, note->channel)),
 	};
 	enum esp_status status = shm->user->offer(shm->context, peer->number, &message);
@@ -135,7 +151,7 @@ static enum esp_status take_data(struct shm *shm, struct peer *peer, const struc
 	shm->stats.messages_received++;
 	shm->stats.received_bytes += note->bytes;
 	enum esp_status status = offer(shm, peer, note, copy);
-	if (status == ESP_PENDING && (note->kind == RING_SLOT || note->kind == RING_HEAP))
+	if (status == ESP_PENDING && (note->kind == RING_SLOT || ring_is_lent(note->kind)))
 		drop(shm, peer, note);
 	return status;
 }
@@ -172,9 +188,11 @@ void peer_receive(struct shm *shm, struct peer *peer)
 		look = ring_take(peer->from, peer->from_position, &note);
 		if (look != RING_SOME)
 			break;
+		if (note.kind == RING_OPEN)
+			note.reply = atomic_load_explicit(&peer->from_replies[peer->from_position % LAYOUT_RING], memory_order_relaxed);
 		peer->from_position++;
 		shm->moved++;
-		if (note.bytes >= HAND_OVER_BYTES && (note.kind == RING_HEAP || !shm->is_crowded)) {
+		if (note.bytes >= HAND_OVER_BYTES && note.kind != RING_STORED && (ring_is_lent(note.kind) || !shm->is_crowded)) {
 			shm_hand_over(shm);
 			if (shm->has_ended || peer->is_lost)
 				return;

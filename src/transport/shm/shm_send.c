@@ -144,6 +144,12 @@ static void add_parcel(struct peer *peer, struct flow *flow, struct parcel *parc
 	flow_list_sending(&peer->flows, flow);
 }
 
+/* May the peer store its answer by itself? */
+static bool is_open_for(const struct shm *shm, const struct peer *peer, const struct transport_message *message)
+{
+	return message->reply && peer->view->is_open && segment_is_open(shm->segment) && segment_owns(shm->segment, message->reply, message->bytes);
+}
+
 /* What is to be remembered until the peer has consumed it; false: no memory. */
 static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, const struct transport_message *message,
                      uint32_t slot)
@@ -152,7 +158,9 @@ static bool remember(struct shm *shm, struct peer *peer, struct flow *flow, cons
 
 	if (!parcel)
 		return false;
-	*parcel = (struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot};
+	*parcel = (struct parcel){.cookie = message->cookie, .index = message->index, .slot = slot, .bytes = message->bytes};
+	if (slot == SLOT_NONE && is_open_for(shm, peer, message))
+		parcel->reply = message->reply;
 	add_parcel(peer, flow, parcel);
 	return true;
 }
@@ -164,6 +172,11 @@ static enum esp_status place_in_heap(struct shm *shm, struct peer *peer, struct 
 		return ESP_ENOMEM;
 	note->kind = RING_HEAP;
 	note->at = (uint64_t)((const uint8_t *)message->data - shm->segment->base);
+	if (flow->last->reply) {
+		note->kind = RING_OPEN;
+		note->reply = (uint64_t)((const uint8_t *)flow->last->reply - shm->segment->base);
+		atomic_store_explicit(&peer->to_replies[peer->to_position % LAYOUT_RING], note->reply, memory_order_relaxed);
+	}
 	shm->stats.offered_bytes += message->bytes;
 	return ESP_OK;
 }
@@ -210,7 +223,9 @@ static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct
 	};
 	assert(message->bytes <= shm->segment->config.slot_bytes);
 	enum esp_status status = ESP_OK;
-	if (message->bytes > 0 && segment_owns(shm->segment, message->data, message->bytes))
+	if (message->is_stored)
+		note.kind = RING_STORED;
+	else if (message->bytes > 0 && segment_owns(shm->segment, message->data, message->bytes))
 		status = place_in_heap(shm, peer, flow, message, &note);
 	else if (message->bytes > 0)
 		status = place_in_slot(shm, peer, flow, message, &note);
@@ -219,7 +234,8 @@ static enum esp_status put_data(struct shm *shm, struct peer *peer, const struct
 	put_note(shm, peer, &note);
 	shm->stats.messages_sent++;
 	shm->stats.sent_bytes += message->bytes;
-	if (note.kind != RING_HEAP) /* the user may have its memory back */
+	shm->stats.stored_bytes += message->is_stored ? message->bytes : 0;
+	if (!ring_is_lent(note.kind)) /* the user may have its memory back */
 		shm->user->sent(shm->context, peer->number, message->channel, message->cookie);
 	return ESP_OK;
 }

@@ -1,6 +1,9 @@
 /*
  * shm_settle.c - what becomes of what we left: consumed by the peer, or taken back.
  */
+#include <sched.h>
+
+#include "base/clock.h"
 #include "transport/shm/fence.h"
 #include "transport/shm/shm_state.h"
 
@@ -108,14 +111,55 @@ static void revoke(struct shm *shm, const struct peer *peer, uint16_t channel)
 {
 	_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, channel));
 
-	atomic_store_explicit(word, 1, memory_order_release);
+	atomic_store(word, 1);
+}
+
+/* So long we wait for a peer that is storing: it may have lost its core, and is most likely through before. */
+#define STORING_MOST (20 * NS_PER_MS)
+
+/* What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be revoked. */
+static bool is_storing(const struct peer *peer)
+{
+	uint32_t before = atomic_load(peer->storing);
+
+	if (before % 2 == 0)
+		return false;
+	uint64_t until = clock_now_ns() + STORING_MOST;
+	while (atomic_load(peer->storing) == before) {
+		if (clock_now_ns() >= until)
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+/* A peer that stands still while it stores may go on at any time: it shall not find the memory of our user then. */
+static void withdraw(struct shm *shm, const struct flow *flow)
+{
+	for (const struct parcel *parcel = flow->first; parcel; parcel = parcel->next) {
+		/* Without memory for it there is nothing more that could be done. */
+		if (parcel->reply && segment_withdraw(shm->segment, parcel->reply, parcel->bytes))
+			shm->stats.withdrawn_bytes += parcel->bytes;
+	}
+}
+
+/* Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this returns. */
+static void recall(struct shm *shm, const struct peer *peer, const struct flow *flow)
+{
+	bool is_open = false;
+
+	revoke(shm, peer, flow->channel);
+	for (const struct parcel *parcel = flow->first; parcel && !is_open; parcel = parcel->next)
+		is_open = parcel->reply;
+	if (is_open && is_storing(peer))
+		withdraw(shm, flow);
 }
 
 void peer_revoke_heap(struct shm *shm, struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending) {
 		if (flow->heap_count > 0)
-			revoke(shm, peer, flow->channel);
+			recall(shm, peer, flow);
 	}
 }
 
@@ -148,7 +192,7 @@ static void drop_parcels(struct shm *shm, struct flow *flow, bool all)
 void peer_take_back(struct shm *shm, struct peer *peer)
 {
 	for (const struct flow *flow = peer->flows.sending; flow; flow = flow->next_sending)
-		revoke(shm, peer, flow->channel);
+		recall(shm, peer, flow);
 	if (peer->brief_slot != SLOT_NONE)
 		revoke(shm, peer, peer->brief_channel);
 	full_fence(); /* slots are written again from here on */
@@ -178,7 +222,7 @@ void peer_release(struct shm *shm, struct peer *peer)
 void peer_forget_sent(struct shm *shm, struct peer *peer, struct flow *flow)
 {
 	if (flow->heap_count > 0) {
-		revoke(shm, peer, flow->channel);
+		recall(shm, peer, flow);
 		drop_parcels(shm, flow, false);
 	}
 	if (!flow->first)

@@ -35,9 +35,12 @@ struct peer {
 	struct transport_message held;
 	uint16_t brief_channel;
 	uint64_t brief_position;
-	struct ring_descriptor *to; /* our ring for it */
+	struct ring_descriptor *to;      /* our ring for it */
+	_Atomic uint64_t *to_replies;    /* by its places: where answers may be stored */
+	const _Atomic uint64_t *from_replies;
 	uint64_t to_position, to_taken;
 	const _Atomic uint32_t *taken;   /* theirs: what they have copied out of to */
+	const _Atomic uint32_t *storing; /* theirs */
 	_Atomic uint32_t *our_taken;
 	const struct segment_view *view; /* NULL: not adopted */
 
@@ -54,6 +57,7 @@ struct shm {
 	uint32_t lane, self;
 	int wakeup;
 	_Atomic uint32_t *doze; /* ours */
+	_Atomic uint32_t *storing; /* ours: odd while we store into others' memory */
 	bool has_ended;         /* the user has failed: nothing is done any more */
 	bool tells;             /* somebody has something to be told             */
 	bool is_crowded;        /* ranks share cores                             */
@@ -98,7 +102,7 @@ void peer_put_end(struct shm *shm, struct peer *peer);
 /* Looks at what the peer has consumed. */
 void peer_settle(struct shm *shm, struct peer *peer);
 bool peer_has_consumed(const struct peer *peer);
-/* Says that what lies in the heap is taken back; the fence is the caller's. */
+/* Says that what lies in the heap is taken back; the fence is the caller's. Nobody stores into it any more. */
 void peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */
 void peer_take_back(struct shm *shm, struct peer *peer);

@@ -1,0 +1,205 @@
+/*
+ * exec_store.c - sums that are stored where they are wanted.
+ *
+ * Ranks that share memory both ways say with what they send where they want the result (transport.h). Who sums a chunk then waits until
+ * all terms are here, and stores each piece of the sum to all places while it is in the nearest cache: what was read there a moment ago. Otherwise
+ * every rank would fetch it by itself, from a cache that others have filled, and write it over lines that it has to fetch first.
+ *
+ * The order of addition is that of the plan, so the bits are those of the messages that this stands for.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "engine/exec_state.h"
+
+#define TERMS_MOST 64u
+#define PIECE_BYTES 16384u /* a sum in the first cache, with room for what is read */
+
+/* A sum: folds, of which each goes on with the result of the one before. */
+struct sum {
+	const void *operands[TERMS_MOST];
+	struct op *terms[TERMS_MOST]; /* those that came from peers */
+	uint32_t operand_count, term_count;
+	uint32_t end;     /* the op behind the folds, and an update of the sum if there is one */
+	uint8_t place;    /* of the last fold                                                */
+	bool updates;
+};
+
+/* Places that want the result. */
+struct wanted {
+	struct op *sends[TERMS_MOST]; /* the messages for which it stands */
+	struct op *terms[TERMS_MOST];
+	uint32_t count;
+};
+
+struct op *op_reply(const struct exec *exec, struct op *op)
+{
+	const struct run *run = op->run;
+	struct op *next = op + 1;
+	uint32_t shift = run->instance->call.open_pages;
+
+	if (shift == 0 || exec->config.dry || run->piece.bytes == 0 || next >= run->ops + run->op_count || next->step.verb != PLAN_RECV ||
+	    next->peer != op->peer || next->step.place != PLAN_OUT)
+		return NULL;
+	/* Whole pages of it can be withdrawn if need be; at its ends others may have something in the same page. */
+	uintptr_t out = (uintptr_t)run->instance->call.out, page = (uintptr_t)1 << shift;
+	uintptr_t end = out + chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
+	uintptr_t from = (out + run->piece.out_at) / page * page, to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
+	return from >= out && to <= end ? next : NULL;
+}
+
+/* Takes note of the terms of one fold; false: one is missing, and run->term says which, or there are too many. */
+static bool sum_take(struct exec *exec, struct run *run, struct op *fold, bool goes_on, struct sum *sum)
+{
+	for (uint32_t i = goes_on; i < fold->step.count; i++) {
+		struct op *term = fold + 1 + i;
+
+		if (sum->operand_count == TERMS_MOST)
+			return false;
+		if (term->step.verb == PLAN_LOCAL) {
+			sum->operands[sum->operand_count++] = run_place(exec, run, term->step.place);
+		} else if (term->state == OP_PARKED) {
+			sum->operands[sum->operand_count++] = term->data;
+			sum->terms[sum->term_count++] = term;
+		} else {
+			run->stores = true;
+			run->term = (uint32_t)(term - run->ops);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Does this op go on with what the fold before it has summed? */
+static bool goes_on(const struct run *run, uint32_t at, uint8_t place)
+{
+	const struct op *op = &run->ops[at];
+
+	return at < run->op_count && op->step.verb == PLAN_FOLD && place >= PLAN_TMP && op[1].step.verb == PLAN_LOCAL && op[1].step.place == place;
+}
+
+static bool sum_gather(struct exec *exec, struct run *run, struct sum *sum)
+{
+	uint32_t at = run->at;
+	bool is_next = false;
+
+	if (run->stores)
+		run->term = 0;
+	run->stores = false;
+	do {
+		struct op *fold = &run->ops[at];
+
+		if (!sum_take(exec, run, fold, is_next, sum))
+			return false;
+		sum->place = fold->step.place;
+		at += fold->step.count + 1;
+		is_next = goes_on(run, at, sum->place);
+	} while (is_next);
+	sum->updates = at < run->op_count && run->ops[at].step.verb == PLAN_UPDATE && run->ops[at].step.place == sum->place;
+	sum->end = at + sum->updates;
+	return true;
+}
+
+/* Which of the messages that follow go to somebody who has said where it wants their data? */
+static void find_wanted(struct run *run, const struct sum *sum, struct wanted *wanted)
+{
+	wanted->count = 0;
+	for (uint32_t at = sum->end; at < run->op_count; at++) {
+		struct op *send = &run->ops[at];
+
+		if (send->step.verb != PLAN_SEND || send->step.place != sum->place)
+			break;
+		for (uint32_t i = 0; i < sum->term_count; i++) {
+			if (sum->terms[i]->peer == send->peer && sum->terms[i]->reply && wanted->count < TERMS_MOST) {
+				wanted->sends[wanted->count] = send;
+				wanted->terms[wanted->count++] = sum->terms[i];
+			}
+		}
+	}
+}
+
+/* Around the caches, if there is so much that it would not stay there. */
+static void put(const struct instance *instance, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if (instance->streams)
+		math_copy_streaming(to, from, bytes);
+	else
+		memcpy(to, from, bytes);
+}
+
+static void store_all(struct exec *exec, struct run *run, const struct sum *sum, const struct wanted *wanted)
+{
+	const struct instance *instance = run->instance;
+	const struct exec_call *call = &instance->call;
+	uint8_t *own = run_place(exec, run, sum->place);
+	const uint8_t *in = run_place(exec, run, PLAN_IN);
+	_Alignas(64) uint8_t piece[PIECE_BYTES];
+	const void *operands[TERMS_MOST];
+
+	for (uint64_t done = 0; done < run->piece.bytes; done += PIECE_BYTES) {
+		uint64_t left = run->piece.bytes - done, bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
+		size_t count = bytes / instance->element_bytes;
+
+		for (uint32_t i = 0; i < sum->operand_count; i++)
+			operands[i] = (const uint8_t *)sum->operands[i] + done;
+		math_fold_many(call->type, call->op, piece, operands, sum->operand_count, count);
+		if (instance->finishes && sum->updates)
+			math_finish(piece, count, call->type, call->op, call->factor, call->plan->workers);
+		for (uint32_t i = 0; i < wanted->count; i++) {
+			const struct op *term = wanted->terms[i];
+
+			if (term->reply == term->data) /* what was read a moment ago is in a cache */
+				memcpy((uint8_t *)term->reply + done, piece, bytes);
+			else
+				put(instance, (uint8_t *)term->reply + done, piece, bytes);
+		}
+		if (own == in || sum->place >= PLAN_TMP)
+			memcpy(own + done, piece, bytes);
+		else
+			put(instance, own + done, piece, bytes);
+	}
+}
+
+/* From here on those who take their memory back wait for us, or have done so before: then there is nothing to be stored. */
+static bool begin_storing(struct exec *exec, _Atomic uint32_t *storing, const struct wanted *wanted)
+{
+	atomic_store(storing, atomic_load_explicit(storing, memory_order_relaxed) + 1);
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		const struct peer *peer = wanted->terms[i]->peer;
+
+		if (peer->revoked && atomic_load(peer->revoked) != 0) {
+			exec_fail(exec, peer->node, ESP_EPEER);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void end_storing(_Atomic uint32_t *storing)
+{
+	atomic_store(storing, atomic_load_explicit(storing, memory_order_relaxed) + 1);
+}
+
+enum store run_store(struct exec *exec, struct run *run)
+{
+	struct sum sum = {.operand_count = 0};
+	struct wanted wanted;
+
+	if (!sum_gather(exec, run, &sum))
+		return run->stores ? STORE_WAITS : STORE_NOT;
+	find_wanted(run, &sum, &wanted);
+	if (wanted.count == 0 || sum.operand_count < 2 || has_failed(exec))
+		return STORE_NOT;
+	_Atomic uint32_t *storing = wanted.terms[0]->peer->storing;
+	if (begin_storing(exec, storing, &wanted))
+		store_all(exec, run, &sum, &wanted);
+	end_storing(storing);
+	for (uint32_t i = 0; i < wanted.count; i++)
+		wanted.sends[i]->is_stored = true;
+	exec->stats.stored += wanted.count;
+	run->at = sum.end;
+	/* Each is looked at once more when it is consumed, after which its sender has its memory back: whether it was still what the peer had offered. */
+	for (uint32_t i = 0; i < sum.term_count && !has_failed(exec); i++)
+		peer_consume(exec, sum.terms[i]);
+	return has_failed(exec) ? STORE_WAITS : STORE_DONE;
+}
