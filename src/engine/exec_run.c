@@ -160,7 +160,10 @@ static bool run_fold(struct exec *exec, struct run *run)
 	struct op *fold = &run->ops[run->at];
 	bool has_data = !exec->config.dry && run->instance->reduces && run->piece.bytes > 0;
 
-	if (has_data && run->has_replies && (run->term == 0 || run->stores)) {
+	/* Nothing was summed yet: a first term of our own only waits for the second. */
+	bool is_whole = run->term == 0 || run->stores || (run->term == 1 && is_local(fold + 1));
+
+	if (has_data && run->has_replies && is_whole) {
 		enum store store = run_store(exec, run);
 
 		if (store != STORE_NOT)

@@ -48,6 +48,51 @@ struct op *op_reply(const struct exec *exec, struct op *op)
 	return from >= out && to <= end ? next : NULL;
 }
 
+/* Does this op go on with what the fold before it has summed? */
+static bool goes_on(const struct run *run, uint32_t at, uint8_t place)
+{
+	const struct op *op = &run->ops[at];
+
+	return at < run->op_count && op->step.verb == PLAN_FOLD && place >= PLAN_TMP && op[1].step.verb == PLAN_LOCAL && op[1].step.place == place;
+}
+
+/* Where the sum ends, and what follows; its terms are not looked at. */
+static void sum_find_end(const struct run *run, struct sum *sum)
+{
+	uint32_t at = run->at;
+
+	do {
+		sum->place = run->ops[at].step.place;
+		at += run->ops[at].step.count + 1;
+	} while (goes_on(run, at, sum->place));
+	sum->updates = at < run->op_count && run->ops[at].step.verb == PLAN_UPDATE && run->ops[at].step.place == sum->place;
+	sum->end = at + sum->updates;
+}
+
+/* The message that takes the sum to this peer, if that follows at once; NULL: there is none. */
+static struct op *send_to(struct run *run, const struct sum *sum, const struct peer *peer)
+{
+	for (struct op *op = run->ops + sum->end; op < run->ops + run->op_count; op++) {
+		if (op->step.verb != PLAN_SEND || op->step.place != sum->place)
+			break;
+		if (op->peer == peer)
+			return op;
+	}
+	return NULL;
+}
+
+/* Is somebody known who wants the sum stored? Otherwise terms are added as they come. */
+static bool is_wanted(struct run *run, const struct sum *sum)
+{
+	for (uint32_t i = run->at; i < sum->end; i++) {
+		const struct op *op = &run->ops[i];
+
+		if (op->step.verb == PLAN_TERM && op->state == OP_PARKED && op->reply && send_to(run, sum, op->peer))
+			return true;
+	}
+	return false;
+}
+
 /* Takes note of the terms of one fold; false: one is missing, and run->term says which, or there are too many. */
 static bool sum_take(struct exec *exec, struct run *run, struct op *fold, bool goes_on, struct sum *sum)
 {
@@ -70,50 +115,28 @@ static bool sum_take(struct exec *exec, struct run *run, struct op *fold, bool g
 	return true;
 }
 
-/* Does this op go on with what the fold before it has summed? */
-static bool goes_on(const struct run *run, uint32_t at, uint8_t place)
-{
-	const struct op *op = &run->ops[at];
-
-	return at < run->op_count && op->step.verb == PLAN_FOLD && place >= PLAN_TMP && op[1].step.verb == PLAN_LOCAL && op[1].step.place == place;
-}
-
 static bool sum_gather(struct exec *exec, struct run *run, struct sum *sum)
 {
-	uint32_t at = run->at;
 	bool is_next = false;
 
-	if (run->stores)
-		run->term = 0;
 	run->stores = false;
-	do {
-		struct op *fold = &run->ops[at];
-
-		if (!sum_take(exec, run, fold, is_next, sum))
+	for (uint32_t at = run->at; at < sum->end - sum->updates; at += run->ops[at].step.count + 1) {
+		if (!sum_take(exec, run, &run->ops[at], is_next, sum))
 			return false;
-		sum->place = fold->step.place;
-		at += fold->step.count + 1;
-		is_next = goes_on(run, at, sum->place);
-	} while (is_next);
-	sum->updates = at < run->op_count && run->ops[at].step.verb == PLAN_UPDATE && run->ops[at].step.place == sum->place;
-	sum->end = at + sum->updates;
+		is_next = true;
+	}
 	return true;
 }
 
-/* Which of the messages that follow go to somebody who has said where it wants their data? */
 static void find_wanted(struct run *run, const struct sum *sum, struct wanted *wanted)
 {
 	wanted->count = 0;
-	for (uint32_t at = sum->end; at < run->op_count; at++) {
-		struct op *send = &run->ops[at];
+	for (uint32_t i = 0; i < sum->term_count; i++) {
+		struct op *send = sum->terms[i]->reply ? send_to(run, sum, sum->terms[i]->peer) : NULL;
 
-		if (send->step.verb != PLAN_SEND || send->step.place != sum->place)
-			break;
-		for (uint32_t i = 0; i < sum->term_count; i++) {
-			if (sum->terms[i]->peer == send->peer && sum->terms[i]->reply && wanted->count < TERMS_MOST) {
-				wanted->sends[wanted->count] = send;
-				wanted->terms[wanted->count++] = sum->terms[i];
-			}
+		if (send) {
+			wanted->sends[wanted->count] = send;
+			wanted->terms[wanted->count++] = sum->terms[i];
 		}
 	}
 }
@@ -127,11 +150,10 @@ static void put(const struct instance *instance, uint8_t *to, const uint8_t *fro
 		memcpy(to, from, bytes);
 }
 
-static void store_all(struct exec *exec, struct run *run, const struct sum *sum, const struct wanted *wanted)
+static void store_all(struct exec *exec, struct run *run, const struct sum *sum, const struct wanted *wanted, uint8_t *own)
 {
 	const struct instance *instance = run->instance;
 	const struct exec_call *call = &instance->call;
-	uint8_t *own = run_place(exec, run, sum->place);
 	const uint8_t *in = run_place(exec, run, PLAN_IN);
 	_Alignas(64) uint8_t piece[PIECE_BYTES];
 	const void *operands[TERMS_MOST];
@@ -185,14 +207,26 @@ enum store run_store(struct exec *exec, struct run *run)
 	struct sum sum = {.operand_count = 0};
 	struct wanted wanted;
 
-	if (!sum_gather(exec, run, &sum))
-		return run->stores ? STORE_WAITS : STORE_NOT;
+	sum_find_end(run, &sum);
+	if (!run->stores && !is_wanted(run, &sum))
+		return STORE_NOT;
+	uint32_t term = run->stores ? 0 : run->term;
+	if (!sum_gather(exec, run, &sum)) {
+		if (run->stores)
+			return STORE_WAITS;
+		run->term = term;
+		return STORE_NOT;
+	}
+	run->term = 0;
 	find_wanted(run, &sum, &wanted);
-	if (wanted.count == 0 || sum.operand_count < 2 || has_failed(exec))
+	uint8_t *own = run_place(exec, run, sum.place);
+	if (has_failed(exec)) /* no memory for a place */
+		return STORE_WAITS;
+	if (wanted.count == 0)
 		return STORE_NOT;
 	_Atomic uint32_t *storing = wanted.terms[0]->peer->storing;
 	if (begin_storing(exec, storing, &wanted))
-		store_all(exec, run, &sum, &wanted);
+		store_all(exec, run, &sum, &wanted, own);
 	end_storing(storing);
 	for (uint32_t i = 0; i < wanted.count; i++)
 		wanted.sends[i]->is_stored = true;

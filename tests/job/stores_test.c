@@ -82,6 +82,14 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader,
 	uint32_t *memory, *in, *out;
 	uint64_t all = 2 * (trial->count + trial->offset + 2 * GUARD);
 
+	for (uint32_t i = 0; i < trial->size; i++) { /* so that who ends is noticed */
+		close(pipes[i].to_parent[0]);
+		close(pipes[i].to_rank[1]);
+		if (i != rank) {
+			close(pipes[i].to_parent[1]);
+			close(pipes[i].to_rank[0]);
+		}
+	}
 	options.rank = rank;
 	options.size = trial->size;
 	options.leader = leader;
@@ -134,7 +142,7 @@ static void run_trial(const struct trial *trial)
 		if (children[i] == 0)
 			exit(be_rank(i, trial, leader, pipes));
 	}
-	for (uint32_t i = 0; i < trial->size; i++) { /* one that ends is noticed */
+	for (uint32_t i = 0; i < trial->size; i++) {
 		close(pipes[i].to_parent[1]);
 		close(pipes[i].to_rank[0]);
 	}

@@ -479,25 +479,38 @@ static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
 	return true;
 }
 
+/* Whole pages. */
+static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	void *place = segment->base + at;
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy, place, bytes);
+	pthread_mutex_lock(&segment->lock);
+	/* In this order: who finds it in the list makes no use of it. */
+	bool is_listed = withdrawn_add(segment, at, bytes);
+	bool is_private = is_listed && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place;
+	if (is_listed && !is_private)
+		atomic_store(&segment->withdrawn_count, segment->withdrawn_count - 1);
+	pthread_mutex_unlock(&segment->lock);
+	if (!is_private)
+		munmap(copy, bytes);
+	return is_private;
+}
+
 bool segment_withdraw(struct segment *segment, void *memory, size_t bytes)
 {
 	uint64_t page = segment->layout.page, at = (uint64_t)((uint8_t *)memory - segment->base);
-	uint64_t from = at / page * page, size = (at + bytes + page - 1) / page * page - from;
-	void *place = segment->base + from;
-	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t from = at / page * page, end = (at + bytes + page - 1) / page * page;
 
 	assert(is_in_heap(segment, memory, bytes));
-	if (copy == MAP_FAILED)
-		return false;
-	memcpy(copy, place, size);
-	pthread_mutex_lock(&segment->lock);
-	/* In this order: who finds it in the list makes no use of it. */
-	bool is_private = withdrawn_add(segment, from, size) &&
-	                  mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place;
-	pthread_mutex_unlock(&segment->lock);
-	if (!is_private)
-		munmap(copy, size);
-	return is_private;
+	if (withdraw_pages(segment, from, end - from))
+		return true;
+	while (from < end && withdraw_pages(segment, from, page)) /* there may be room for one at a time */
+		from += page;
+	return from == end;
 }
 
 /* With the lock held. False: it is not the first time. */

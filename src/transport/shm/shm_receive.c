@@ -18,7 +18,7 @@
 /* ---- descriptors ---- */
 
 /* Could our peer have written this? */
-static bool is_sound(const struct shm *shm, const struct ring_note *note)
+static bool is_sound(const struct shm *shm, const struct peer *peer, const struct ring_note *note)
 {
 	switch (note->kind) {
 	case RING_CREDIT:
@@ -31,7 +31,7 @@ static bool is_sound(const struct shm *shm, const struct ring_note *note)
 		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes &&
 		       layout_is_slot(shm->layout, shm->lane, note->at);
 	case RING_STORED:
-		return note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes;
+		return peer->view->is_open && segment_is_open(shm->segment) && note->stamp != 0 && note->bytes > 0 && note->bytes <= shm->segment->config.slot_bytes;
 	case RING_OPEN:
 		if (!layout_is_heap(shm->layout, note->reply, note->bytes))
 			return false;
@@ -170,7 +170,7 @@ static enum esp_status take_credit(struct shm *shm, struct peer *peer, const str
 /* ESP_PENDING: nobody wants it. Anything but that and ESP_OK: the peer is lost. */
 static enum esp_status take(struct shm *shm, struct peer *peer, const struct ring_note *note)
 {
-	if (!is_sound(shm, note))
+	if (!is_sound(shm, peer, note))
 		return ESP_ECORRUPT;
 	if (note->kind == RING_END)
 		return ESP_EPEER;

@@ -116,43 +116,49 @@ static void revoke(struct shm *shm, const struct peer *peer, uint16_t channel)
 
 /* So long we wait for a peer that is storing: it may have lost its core, and is most likely through before. */
 #define STORING_MOST (20 * NS_PER_MS)
+#define STORING_LONG NS_PER_S
 
 /* What the peer was about to store when we revoked it: is it still not all there? What it begins later it sees to be revoked. */
-static bool is_storing(const struct peer *peer)
+static bool is_storing(struct peer *peer, uint64_t most_ns)
 {
 	uint32_t before = atomic_load(peer->storing);
 
 	if (before % 2 == 0)
 		return false;
-	uint64_t until = clock_now_ns() + STORING_MOST;
+	uint64_t until = before == peer->stands_at && most_ns == STORING_MOST ? 0 : clock_now_ns() + most_ns;
 	while (atomic_load(peer->storing) == before) {
-		if (clock_now_ns() >= until)
+		if (clock_now_ns() >= until) {
+			peer->stands_at = before;
 			return true;
+		}
 		sched_yield();
 	}
 	return false;
 }
 
 /* A peer that stands still while it stores may go on at any time: it shall not find the memory of our user then. */
-static void withdraw(struct shm *shm, const struct flow *flow)
+static void withdraw(struct shm *shm, struct peer *peer, const struct flow *flow)
 {
 	for (const struct parcel *parcel = flow->first; parcel; parcel = parcel->next) {
-		/* Without memory for it there is nothing more that could be done. */
-		if (parcel->reply && segment_withdraw(shm->segment, parcel->reply, parcel->bytes))
+		if (!parcel->reply)
+			continue;
+		if (segment_withdraw(shm->segment, parcel->reply, parcel->bytes))
 			shm->stats.withdrawn_bytes += parcel->bytes;
+		else if (!is_storing(peer, STORING_LONG)) /* there is no memory for it: all that is left is to wait */
+			return;
 	}
 }
 
 /* Revokes what was offered on the flow, for reading and for storing: the latter must have come to an end when this returns. */
-static void recall(struct shm *shm, const struct peer *peer, const struct flow *flow)
+static void recall(struct shm *shm, struct peer *peer, const struct flow *flow)
 {
 	bool is_open = false;
 
 	revoke(shm, peer, flow->channel);
 	for (const struct parcel *parcel = flow->first; parcel && !is_open; parcel = parcel->next)
 		is_open = parcel->reply;
-	if (is_open && is_storing(peer))
-		withdraw(shm, flow);
+	if (is_open && is_storing(peer, STORING_MOST))
+		withdraw(shm, peer, flow);
 }
 
 void peer_revoke_heap(struct shm *shm, struct peer *peer)

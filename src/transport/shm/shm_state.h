@@ -41,6 +41,7 @@ struct peer {
 	uint64_t to_position, to_taken;
 	const _Atomic uint32_t *taken;   /* theirs: what they have copied out of to */
 	const _Atomic uint32_t *storing; /* theirs */
+	uint32_t stands_at;              /* storing, when it did not change for too long; 0: it never did */
 	_Atomic uint32_t *our_taken;
 	const struct segment_view *view; /* NULL: not adopted */
 
