@@ -624,6 +624,30 @@ def test_lose_stopped():
     assert code == OK and out.count(b"went on") == 2 and err == b"", (code, out, err)
 
 
+def test_lose_too_many_stopped():
+    """All that is left is stopped, and more than may be lost: the job is given up, whether the others have ended well or not; unless one goes on."""
+    given_up = b"espalier: run: ranks 1, 2 are stopped, more than --lose 1 allows, and all others have ended: the job is given up, with SIGKILL in 0.01 s, " \
+               b"unless one goes on\n"
+    code, out, err = Job("-n", 4, "--lose", 1, "--grace", 0.01, *sh("case $ESP_RANK in 1|2) kill -STOP $$ ;; esac; echo went on")).wait()
+    assert code == 137 and out.count(b"went on") == 2, (code, out, err)
+    assert re.fullmatch(re.escape(given_up) + rb"espalier: run: rank [12] was killed by signal 9 \(Killed\); 1 other rank ended after that\n", err), err
+    # The last one fails, and is allowed to, when it has seen the others stopped: it is told by a pipe that they are.
+    stopped = "for f in $(cat %s/1 %s/2); do while ! grep -q '^State:.T' /proc/$f/status; do :; done; done"
+    with folder() as path:
+        for rank in (1, 2):
+            os.mkfifo(path / str(rank))
+        code, out, err = Job("-n", 3, "--lose", 2, "--grace", 0.01,
+                             *sh(f"if [ $ESP_RANK = 0 ]; then {stopped % (path, path)}; exit 5; fi; echo $$ > {path}/$ESP_RANK; kill -STOP $$")).wait()
+    assert code == 137 and b"rank 0 ended with status 5; the others are stopped\n" in err, (code, out, err)
+    job = Job("-n", 3, "--lose", 1, "--grace", FOREVER, *sh("if [ $ESP_RANK != 0 ]; then echo $$ >&2; kill -STOP $$; fi; echo went on"))
+    *pids, told = sorted((job.process.stderr.readline() for _ in range(3)), key=lambda line: b"given up" in line)
+    assert b"ranks 1, 2 are stopped" in told, (pids, told)
+    for line in pids:
+        os.kill(int(line.split()[1]), signal.SIGCONT)
+    code, out, err = job.wait()
+    assert code == OK and out.count(b"went on") == 3, (code, out, err)
+
+
 def check_waits_for_slow(name, words):
     """One that runs is waited for, and named, however much later than the others it ends."""
     with folder() as path:
@@ -926,6 +950,8 @@ def test_remote_lose_stopped():
                                  *sh(f"if [ $ESP_RANK = 1 ]; then {stops}; fi; echo went on")).wait()
             assert code == OK and out.count(b"went on") == 2, (code, out, err)
             assert b"rank 1 ended with status 137 (as after signal 9, Killed); the others have ended\n" in err, err
+        code, out, err = Job("--hosts", "a,b,c,d", *options, "--lose", 1, "--grace", 0.01, *sh("case $ESP_RANK in 1|2) kill -STOP $$ ;; esac; echo went on")).wait()
+        assert code == 137 and out.count(b"went on") == 2 and b"ended with status 137" in err, (code, out, err)
         check_waits_for_slow("rank 1 on b", ["--hosts", "a,b,c", *options])
 
 

@@ -66,6 +66,11 @@ int run_end_on_trouble(struct run_end *end, uint64_t now_ns)
 	return end->stage < RUN_TERM ? enter(end, RUN_TERM, now_ns) : 0;
 }
 
+int run_end_on_standstill(struct run_end *end, uint64_t now_ns)
+{
+	return end->stage < RUN_KILL ? enter(end, RUN_KILL, now_ns) : 0;
+}
+
 int run_end_on_time(struct run_end *end, uint64_t now_ns)
 {
 	if (now_ns >= end->limit_ns) {

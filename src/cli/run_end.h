@@ -57,6 +57,9 @@ int run_end_on_signal(struct run_end *end, int signal_number, uint64_t now_ns);
 /* Nobody reads what the ranks print, or they could not all be started: SIGTERM for all, unless they had it. */
 int run_end_on_trouble(struct run_end *end, uint64_t now_ns);
 
+/* All ranks that are left are stopped, and nobody waits for them: SIGKILL for all, as they do not hear of SIGTERM; 0: they had it. */
+int run_end_on_standstill(struct run_end *end, uint64_t now_ns);
+
 /* The signal that it is time for; 0: none. */
 int run_end_on_time(struct run_end *end, uint64_t now_ns);
 

@@ -177,6 +177,15 @@ static void test_trouble(void)
 	CHECK_U64(run_end_next_ns(&end), 3 * S);
 }
 
+static void test_standstill(void)
+{
+	struct run_end end;
+	run_end_init(&end, 5 * S, 0, 0);
+	CHECK_U64(run_end_on_standstill(&end, S), SIGKILL);
+	CHECK_U64(run_end_on_standstill(&end, S), 0);
+	CHECK(end.stage == RUN_KILL && run_end_next_ns(&end) == 3 * S);
+}
+
 int main(void)
 {
 	test_failure();
@@ -188,5 +197,6 @@ int main(void)
 	test_same_interrupt();
 	test_signal_after_failure();
 	test_trouble();
+	test_standstill();
 	return 0;
 }

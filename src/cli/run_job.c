@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +23,7 @@
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
 #define CAUSE_NS (250 * NS_PER_MS)
 #define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
+#define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
 
 /* ---- opening and closing ---- */
 
@@ -210,7 +212,34 @@ static bool is_cut_off(const struct run_job *job, const struct run_child *child)
 	return job->end.timed_out && (number == SIGTERM || number == SIGKILL);
 }
 
-/* A job that can lose ranks goes on without this one. */
+static void on_stopped(void *context, pid_t group)
+{
+	struct run_job *job = context;
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		if (job->pids[rank] == group)
+			job->children[rank].is_stopped = true;
+}
+
+static void find_stopped(struct run_job *job)
+{
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		job->children[rank].is_stopped = false;
+	run_stopped_each(on_stopped, job);
+}
+
+/* Is there somebody left, and does nobody of them run? By what find_stopped() has found. */
+static bool do_all_stand_still(const struct run_job *job)
+{
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		if (job->pids[rank] != 0 && !job->children[rank].is_stopped)
+			return false;
+	return job->started > job->ended;
+}
+
+/*
+ * A job that can lose ranks goes on without this one. If all others were stopped before it failed, it is not they who go on:
+ * it has given them up, and itself. There are no more such looks than ranks that may be lost.
+ */
 static bool is_allowed(struct run_job *job, uint32_t rank)
 {
 	bool is_ours = job->end.stage != RUN_CALM || is_cut_off(job, &job->children[rank]);
@@ -219,9 +248,13 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 	if (is_ours || job->failed || job->lost == job->request->lose)
 		return false;
 	job->lost++;
+	if (!job->controls && job->started == job->request->size) {
+		find_stopped(job);
+		job->is_deserted = job->is_deserted || do_all_stand_still(job);
+	}
 	if (!job->request->watch)
 		run_output_say(&job->output, "rank %u %s; the others %s", rank, run_report_how(job, rank, how),
-		               job->ended < job->request->size ? "go on" : "have ended");
+		               job->ended == job->request->size ? "have ended" : job->is_deserted ? "are stopped" : "go on");
 	return true;
 }
 
@@ -393,21 +426,19 @@ static void on_done(struct run_job *job, uint64_t now_ns)
 /*
  * The others have given up a rank that is stopped, have gone on without it and are done; it would keep us for ever. One
  * that runs may take its time, whatever the others do. As long as nobody has ended well, ranks that are stopped may be
- * all that is left of the job, and somebody has a reason for it.
+ * all that is left of the job, and somebody has a reason for it; unless they were stopped when the last one failed.
  */
-static bool are_few_left(const struct run_job *job)
+static bool are_some_left(const struct run_job *job)
 {
-	uint32_t running = job->started - job->ended;
-	bool has_good = job->ended > job->lost && job->started == job->request->size && job->end.stage == RUN_CALM;
-	return has_good && running > 0 && running <= job->request->lose;
+	bool has_good = job->ended > job->lost || job->is_deserted;
+	return has_good && job->request->lose > 0 && job->started == job->request->size && job->started > job->ended &&
+	       job->end.stage == RUN_CALM;
 }
 
-static void on_stopped(void *context, pid_t group)
+/* No more than may be lost: then each is judged by itself. */
+static bool are_few_left(const struct run_job *job)
 {
-	struct run_job *job = context;
-	for (uint32_t rank = 0; rank < job->started; rank++)
-		if (job->pids[rank] == group)
-			job->children[rank].is_stopped = true;
+	return are_some_left(job) && job->started - job->ended <= job->request->lose;
 }
 
 /* It is not woken up by SIGTERM and SIGCONT: it would go on where the others were long ago, and may write what is older than theirs. */
@@ -423,20 +454,49 @@ static void judge_stopped(struct run_job *job, uint32_t rank)
 		run_child_signal(child, SIGKILL);
 }
 
-static void look_at_stopped(struct run_job *job)
+/* "1, 2, 5" */
+static void list_left(const struct run_job *job, char *text, size_t size)
 {
-	for (uint32_t rank = 0; rank < job->started; rank++)
-		job->children[rank].is_stopped = false;
+	size_t used = 0;
+	text[0] = '\0';
+	for (uint32_t rank = 0; rank < job->started && used < size; rank++)
+		if (job->pids[rank] != 0)
+			used += (size_t)snprintf(text + used, size - used, "%s%u", used > 0 ? ", " : "", rank);
+	if (used >= size)
+		memcpy(text + size - sizeof("..."), "...", sizeof("..."));
+}
+
+/* More are left than may be lost: if nobody of them runs, nobody goes on, and the job has failed. */
+static void judge_all(struct run_job *job, uint64_t now_ns)
+{
+	uint64_t grace_ns = job->request->grace_ns;
+	char left[200];
+	job->still = do_all_stand_still(job) ? job->still + 1 : 0;
+	if (job->still == 1) {
+		list_left(job, left, sizeof(left));
+		run_output_say(&job->output, "ranks %s are stopped, more than --lose %u allows, and all others have ended: the job is given up, "
+		               "with SIGKILL in %.15g s, unless one goes on", left, job->request->lose, (double)grace_ns / NS_PER_S);
+	}
+	if (job->still <= grace_ns / STOPPED_LOOK_NS)
+		return;
+	job->stopped = true;
+	tell_all(job, run_end_on_standstill(&job->end, now_ns));
+}
+
+static void look_at_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
+{
 	if (!job->controls)
-		run_stopped_each(on_stopped, job);
+		find_stopped(job);
 	for (uint32_t rank = 0; rank < job->started; rank++) {
 		if (job->pids[rank] == 0)
 			continue;
-		if (!job->controls)
+		if (!job->controls && are_few)
 			judge_stopped(job, rank);
-		else if (!run_control_pending(&job->controls[rank])) /* otherwise it has not even heard of the last one */
+		else if (job->controls && !run_control_pending(&job->controls[rank])) /* otherwise it has not even heard of the last one */
 			(void)run_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_LOOK_NS);
 	}
+	if (!job->controls && !are_few)
+		judge_all(job, now_ns);
 }
 
 static void say_who_is_left(struct run_job *job)
@@ -450,12 +510,18 @@ static void say_who_is_left(struct run_job *job)
 
 static void look_at_last(struct run_job *job, uint64_t now_ns)
 {
-	if (!are_few_left(job) || now_ns < job->look_ns)
+	bool are_few = are_few_left(job);
+	bool is_new = are_few && !job->last_ns; /* now each second counts */
+	if (!are_some_left(job) || (now_ns < job->look_ns && !is_new))
 		return;
-	job->last_ns = job->last_ns ? job->last_ns : now_ns;
-	job->look_ns = now_ns + STOPPED_LOOK_NS;
-	look_at_stopped(job);
-	if (!job->has_said && !job->request->watch && now_ns - job->last_ns > job->request->grace_ns)
+	if (!are_few && job->controls && !job->look_ns) { /* the shells there cannot tell that others are just about to end */
+		job->look_ns = now_ns + MANY_LOOK_NS;
+		return;
+	}
+	job->last_ns = is_new ? now_ns : job->last_ns;
+	look_at_stopped(job, are_few, now_ns);
+	job->look_ns = now_ns + (are_few || job->still > 0 ? STOPPED_LOOK_NS : MANY_LOOK_NS);
+	if (are_few && !job->has_said && !job->request->watch && now_ns - job->last_ns > job->request->grace_ns)
 		say_who_is_left(job);
 }
 
@@ -464,7 +530,7 @@ static void look_at_last(struct run_job *job, uint64_t now_ns)
 static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 {
 	uint64_t next_ns = run_end_next_ns(&job->end);
-	if (are_few_left(job) && job->look_ns < next_ns)
+	if (are_some_left(job) && job->look_ns < next_ns)
 		next_ns = job->look_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;

@@ -63,8 +63,10 @@ struct run_job {
 	uint32_t told;         /* how many of those had to be told to end because of it */
 
 	bool is_done;      /* run_watch.is_done */
-	uint64_t last_ns;  /* since when so few are left that it is looked whether they are stopped; 0: more are */
-	uint64_t look_ns;  /* then: when it is looked next whether they are stopped */
+	bool is_deserted;  /* a rank that was allowed to fail did so when all others were stopped */
+	uint64_t look_ns;  /* when it is looked next whether those who are left are stopped */
+	uint32_t still;    /* how many looks in a row have found more stopped than may be lost, and nobody else left */
+	uint64_t last_ns;  /* since when no more are left than may be lost; 0: more are */
 	bool has_said;     /* then: who is waited for */
 };
 
