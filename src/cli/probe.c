@@ -7,7 +7,6 @@
 #include "cli/probe.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "api/probing.h"
 #include "base/conf.h"
 #include "base/infile.h"
-#include "base/number.h"
 #include "base/outfile.h"
 #include "cli/cli.h"
 #include "cli/probe_home.h"
@@ -26,21 +24,7 @@
 #include "group/launch.h"
 #include "topo/quality.h"
 
-/* Tells ranks that were started here the descriptor of a terminal for their progress. */
-#define PROGRESS_VARIABLE "ESP_PROBE_PROGRESS"
 #define BAR 30u
-
-/* ---- starting ranks ---- */
-
-static void offer_terminal(void)
-{
-	char number[24];
-	int terminal = isatty(STDERR_FILENO) == 1 ? dup(STDERR_FILENO) : -1; /* one that exec leaves open */
-
-	snprintf(number, sizeof(number), "%d", terminal);
-	if (terminal >= 0)
-		setenv(PROGRESS_VARIABLE, number, 1);
-}
 
 /* ---- progress ---- */
 
@@ -50,22 +34,10 @@ struct progress {
 	char line[80];
 };
 
-/* What the ranks of --hosts are told: "yes", "bar"; NULL: they were not started by it. */
+/* What ranks are told that this command has started: "yes", "bar"; NULL: somebody else has. */
 static const char *home(void)
 {
 	return conf_environment(NULL, PROBE_HOME_VARIABLE);
-}
-
-static int progress_terminal(void)
-{
-	const char *text = conf_environment(NULL, PROGRESS_VARIABLE);
-	uint64_t number;
-
-	if (isatty(STDERR_FILENO) == 1)
-		return STDERR_FILENO;
-	if (!text || !number_parse_u64(text, strlen(text), &number) || number > INT_MAX || isatty((int)number) != 1)
-		return -1;
-	return (int)number;
 }
 
 static void show_progress(void *context, const char *what, uint32_t done, uint32_t all)
@@ -338,7 +310,7 @@ static int probe_job(struct esp_context *context, const struct probe_options *op
 	uint32_t rank = esp_rank(esp_world(context));
 	struct grouper grouper = {.options = options};
 	const char *told = home();
-	struct progress progress = {.terminal = rank == 0 && !told ? progress_terminal() : -1, .goes_home = rank == 0 && told && strcmp(told, "bar") == 0};
+	struct progress progress = {.terminal = rank == 0 && !told && isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1, .goes_home = rank == 0 && told && strcmp(told, "bar") == 0};
 	struct probe_outcome outcome = {.options = options};
 	const struct probing_options how = {
 		.latency = options->latency,
@@ -453,7 +425,6 @@ static int run_typed(const struct probe_options *options, int argc, char **argv)
 	if (options->hosts || options->hostfile || options->ranks) {
 		if (warn_of_outputs(options, ""))
 			return CLI_EXIT_NO;
-		offer_terminal();
 		return probe_start(options, argc, argv);
 	}
 	return cli_usage_error("probe: which hosts? --hosts a,b,c, or start it as a job: espalier run --hosts a,b,c -- espalier probe");

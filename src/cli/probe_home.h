@@ -1,5 +1,5 @@
 /*
- * probe_home.h - what comes home from the hosts of espalier probe --hosts: files, and how far probing is.
+ * probe_home.h - what comes home from the hosts of espalier probe --hosts, or from the ranks of -n: files, and how far probing is.
  *
  *     here                        first host
  *     probe --hosts  ---ssh--->   the rank that tells

@@ -146,10 +146,11 @@ static void on_over(void *context, const struct run_job *job)
 	if (start->home.has_end) /* ranks that were left out meanwhile may say what they like */
 		start->has_failed = !start->home.is_good;
 	start->has_result = start->home.has_end && run_output_error(&job->output) == 0;
-	start->tries_again = !start->home.has_end && lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
+	start->tries_again = start->hosts.count > 0 && !start->home.has_end && lonely > 0 && lonely < ranks && !job->end.asked && !job->start_status && !job->broken_pipe;
 	if (lonely == 0 && !start->has_failed && !start->has_result) /* otherwise a rank has said what there is to say */
 		run_report_summary(job);
-	memset(start->is_blamed, 0, start->hosts.count * sizeof(*start->is_blamed));
+	for (uint32_t i = 0; i < start->hosts.count; i++)
+		start->is_blamed[i] = false;
 	for (uint32_t rank = 0; rank < ranks && start->tries_again; rank++)
 		if (run_child_exit_status(&job->children[rank]) != PROBE_EXIT_LONELY)
 			start->is_blamed[host_of(start, rank)] = true;
@@ -183,52 +184,62 @@ static int try_once(struct start *start)
 	const struct probe_options *options = start->options;
 	const struct run_watch watch = {on_over, take, is_done, start};
 	char ranks[24], lose[24], seconds[48], port[32];
-	char *hosts = start->hosts.count ? list_hosts(start, true) : NULL, *absent = start->hosts.count ? list_hosts(start, false) : NULL;
+	char *hosts = list_hosts(start, true), *absent = list_hosts(start, false);
 	char **argv = calloc(WORDS + (size_t)start->argc, sizeof(*argv));
+	uint64_t size = start->hosts.count ? count_ranks(start) : options->ranks;
 	int count = 0, status = CLI_EXIT_NO;
 
-	if (!argv || (start->hosts.count && (!hosts || !absent))) {
+	if (!argv || !hosts || !absent) {
 		status = cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
 		goto out;
 	}
+	home_begin(&start->home);
 	argv[count++] = word("run");
 	argv[count++] = word("--prefix=none");
 	if (options->port) {
 		snprintf(port, sizeof(port), "--port=%" PRIu64, options->port);
 		argv[count++] = port;
 	}
-	if (hosts) {
+	if (start->hosts.count) {
 		argv[count++] = word("--hosts");
 		argv[count++] = hosts;
-		snprintf(lose, sizeof(lose), "--lose=%u", count_ranks(start) - 2); /* the rest goes on without them */
-		argv[count++] = lose;
-		argv[count++] = word("--grace=2"); /* for who has not joined, or has been left out: the others are not busy */
-		snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
-		argv[count++] = seconds;
-		argv[count++] = word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
-		if (options->rsh) {
-			argv[count++] = word("--rsh");
-			argv[count++] = word(options->rsh);
-		}
 	} else {
-		snprintf(ranks, sizeof(ranks), "--ranks=%" PRIu64, options->ranks);
+		snprintf(ranks, sizeof(ranks), "--ranks=%" PRIu64, size);
 		argv[count++] = ranks;
 	}
+	if (options->rsh) {
+		argv[count++] = word("--rsh");
+		argv[count++] = word(options->rsh);
+	}
+	snprintf(lose, sizeof(lose), "--lose=%" PRIu64, size - 2); /* the rest goes on without them */
+	argv[count++] = lose;
+	argv[count++] = word("--grace=2"); /* for who has not joined, or has been left out: the others are not busy */
+	snprintf(seconds, sizeof(seconds), "--env=ESP_JOIN_SECONDS=%.0f", ceil(options->wait));
+	argv[count++] = seconds;
+	argv[count++] = word(start->home.terminal >= 0 ? "--env=" PROBE_HOME_VARIABLE "=bar" : "--env=" PROBE_HOME_VARIABLE "=yes");
 	argv[count++] = word("--");
 	argv[count++] = start->self;
 	argv[count++] = start->argv[0];
-	if (absent) {
-		argv[count++] = word("--absent");
-		argv[count++] = absent;
-	}
+	argv[count++] = word("--absent");
+	argv[count++] = absent;
 	for (int i = 1; i < start->argc; i++)
 		argv[count++] = start->argv[i];
-	status = run_watched(count, argv, hosts ? &watch : NULL);
+	status = run_watched(count, argv, &watch);
 out:
 	free(argv);
 	free(hosts);
 	free(absent);
 	return status;
+}
+
+/* What the last try means for whoever has typed the command. */
+static int conclude(struct start *start, int status)
+{
+	if (start->has_failed || status == PROBE_EXIT_LONELY)
+		status = CLI_EXIT_NO;
+	else if (start->has_result)
+		status = CLI_EXIT_OK;
+	return home_write(&start->home, status == CLI_EXIT_OK) == CLI_EXIT_OK ? status : CLI_EXIT_NO;
 }
 
 /* ---- hosts ---- */
@@ -265,15 +276,10 @@ static int probe_hosts(struct start *start)
 		if (count_left(start) < (needs_two ? 2 : 1) || count_ranks(start) < 2)
 			return too_few(start);
 		start->tries_again = false;
-		home_begin(&start->home);
 		status = try_once(start);
 		leave_out_blamed(start);
 	} while (start->tries_again);
-	if (start->has_failed || status == PROBE_EXIT_LONELY)
-		status = CLI_EXIT_NO;
-	else if (start->has_result)
-		status = CLI_EXIT_OK;
-	return home_write(&start->home, status == CLI_EXIT_OK) == CLI_EXIT_OK ? status : CLI_EXIT_NO;
+	return conclude(start, status);
 }
 
 static int take_hosts(struct start *start)
@@ -293,18 +299,18 @@ static int take_hosts(struct start *start)
 	if (!start->is_left || !start->is_blamed)
 		return cli_fail("probe: %s", esp_status_text(ESP_ENOMEM));
 	memset(start->is_left, true, start->hosts.count * sizeof(*start->is_left));
-	home_open(&start->home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
 	return probe_hosts(start);
 }
 
 int probe_start(const struct probe_options *options, int argc, char **argv)
 {
-	struct start start = {.options = options, .argc = argc, .argv = argv, .home.terminal = -1};
+	struct start start = {.options = options, .argc = argc, .argv = argv};
 	ssize_t length = readlink("/proc/self/exe", start.self, sizeof(start.self) - 1);
 
 	if (length < 0)
 		return cli_fail("probe: cannot find out which program this is");
-	int status = options->hosts || options->hostfile ? take_hosts(&start) : try_once(&start);
+	home_open(&start.home, options, isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1);
+	int status = options->hosts || options->hostfile ? take_hosts(&start) : conclude(&start, try_once(&start));
 	home_close(&start.home);
 	run_hosts_fini(&start.hosts);
 	free(start.is_left);

@@ -4,6 +4,7 @@
  *     roll call ──▶ espalier run on those who answered ──▶ somebody has not joined? again without him ──▶ what rank 0 prints
  *
  * A host that cannot be started on, or whose rank does not join, is named with the reason and left out, as long as two are left.
+ * Ranks of this machine are started once; one that dies or is stopped while they probe is left out as well.
  */
 #ifndef CLI_PROBE_START_H
 #define CLI_PROBE_START_H
