@@ -86,11 +86,25 @@ bool doctor_tries(const struct roster *roster, uint32_t from, uint32_t to)
 	return roster->size <= ALL_PAIRS || (is_first_of_host(roster, from) && is_first_of_host(roster, to));
 }
 
+#define NO_HOST UINT32_MAX
+
+/* Pairs that reach each other, but not at addresses of this network: most likely for one reason. */
+struct half {
+	struct card_address address; /* where the first of them fails */
+	enum doctor_outcome outcome;
+	uint32_t from, to;  /* the first of them, ranks */
+	uint32_t hosts[2];  /* each of the pairs is from or to it; NO_HOST */
+	uint32_t pairs;
+};
+
 /* While the pairs are gone through. */
 struct tally {
 	const struct roster *roster;
 	struct doctor_findings *out;
-	uint32_t pairs, unreached, lost, half; /* half: not at all addresses */
+	uint32_t pairs, unreached, lost;
+	uint32_t half; /* addresses that do not answer, of pairs that reach each other */
+	struct half halves[PAIRS_SAID];
+	uint32_t half_kinds, half_said; /* half_said: addresses that these are about */
 	uint32_t *rtts;
 	uint32_t rtt_count, rtt_from, rtt_to, rtt_most;
 	uint32_t mtu_least, mtu_most, mtu_from, mtu_to;
@@ -212,15 +226,87 @@ static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const
 		doctor_advise(tally->out, "see what is said of the interfaces of that host");
 }
 
-/* It is reached, but not everywhere: a rail that would not be used. What the kernel knows no route to may be meant so. */
-static void say_half(struct tally *tally, uint32_t from, uint32_t to, const struct card_address *address, const struct doctor_way *way)
+static struct half *find_half(struct tally *tally, const struct card_address *address, enum doctor_outcome outcome)
 {
-	char a[RANK_NAME], b[RANK_NAME], text[CARD_ADDRESS_TEXT];
-	if (way->outcome == WAY_NO_ROUTE || way->outcome == WAY_UNTRIED || tally->half++ >= PAIRS_SAID)
+	for (uint32_t i = 0; i < tally->half_kinds; i++) {
+		struct half *half = &tally->halves[i];
+		bool is_near = card_address_same_network(&half->address, address) || card_address_same(&half->address, address);
+		if (half->outcome == outcome && is_near)
+			return half;
+	}
+	return NULL;
+}
+
+/* It is reached, but not everywhere: a rail that would not be used. What the kernel knows no route to may be meant so. */
+static void note_half(struct tally *tally, uint32_t from, uint32_t to, const struct card_address *address, const struct doctor_way *way)
+{
+	enum doctor_outcome outcome = (enum doctor_outcome)way->outcome;
+	const uint32_t *host_of = tally->roster->host_of;
+	if (outcome == WAY_NO_ROUTE || outcome == WAY_UNTRIED)
 		return;
-	doctor_say(tally->out, DOCTOR_WARN, "reach", "%.60s reaches %.60s, but not at %s: %s", name(tally, from, a), name(tally, to, b),
-	           card_address_text(address, text), describe((enum doctor_outcome)way->outcome));
-	advise(tally, to, address, (enum doctor_outcome)way->outcome);
+	tally->half++;
+	struct half *half = find_half(tally, address, outcome);
+	if (!half && tally->half_kinds == PAIRS_SAID)
+		return;
+	if (!half) {
+		half = &tally->halves[tally->half_kinds++];
+		*half = (struct half){*address, outcome, from, to, {host_of[from], host_of[to]}, 0};
+	}
+	half->pairs++;
+	tally->half_said++;
+	for (uint32_t i = 0; i < 2; i++)
+		if (half->hosts[i] != host_of[from] && half->hosts[i] != host_of[to])
+			half->hosts[i] = NO_HOST;
+}
+
+/* "10.1.0.0/24"; the address itself, where the size of its network is not known */
+#define NETWORK_TEXT (CARD_ADDRESS_TEXT + 8u)
+static const char *network_text(const struct card_address *address, char out[NETWORK_TEXT])
+{
+	struct card_address network = *address;
+	unsigned bits = address->prefix;
+	char text[CARD_ADDRESS_TEXT];
+	for (unsigned i = 0; i < sizeof(network.bytes) && bits > 0; i++) {
+		unsigned kept = bits <= 8 * i ? 0 : bits - 8 * i < 8 ? bits - 8 * i : 8;
+		network.bytes[i] = (uint8_t)(network.bytes[i] & (0xff00u >> kept));
+	}
+	if (bits > 0)
+		snprintf(out, NETWORK_TEXT, "%s/%u", card_address_text(&network, text), bits);
+	else
+		snprintf(out, NETWORK_TEXT, "%s", card_address_text(address, text));
+	return out;
+}
+
+/* The one host that all of them have in common; NULL: there is none, or there are two. */
+static const char *common_host(const struct tally *tally, const struct half *half)
+{
+	uint32_t host = half->hosts[0] == NO_HOST ? half->hosts[1] : half->hosts[0];
+	if (host == NO_HOST || (half->hosts[0] != NO_HOST && half->hosts[1] != NO_HOST))
+		return NULL;
+	return tally->roster->cards[tally->roster->host_of[half->from] == host ? half->from : half->to].host_name;
+}
+
+static void say_half(struct tally *tally, const struct half *half)
+{
+	char a[RANK_NAME], b[RANK_NAME], text[CARD_ADDRESS_TEXT], network[NETWORK_TEXT];
+	const char *host = common_host(tally, half), *how = describe(half->outcome);
+	name(tally, half->from, a);
+	name(tally, half->to, b);
+	card_address_text(&half->address, text);
+	network_text(&half->address, network);
+	if (half->pairs == 1)
+		doctor_say(tally->out, DOCTOR_WARN, "reach", "%.60s reaches %.60s, but not at %s: %s", a, b, text, how);
+	else
+		doctor_say(tally->out, DOCTOR_WARN, "reach", "%u of %u pairs of ranks reach each other, but not %s %s: %s; the first are %.40s and %.40s%s%.40s",
+		           half->pairs, tally->pairs, half->address.prefix ? "in" : "at", network, how, a, b, host ? "; all have a rank on " : "", host ? host : "");
+	if (half->pairs == 1 || half->outcome != WAY_SILENT)
+		advise(tally, half->to, &half->address, half->outcome);
+	else if (host)
+		doctor_advise(tally->out, "see the cable of %.40s in that network and its port of the switch, its interface (ip -s link), its firewall; or leave "
+		              "the network out with ESP_INTERFACES", host);
+	else
+		doctor_advise(tally->out, "see the switch of that network, the cables and interfaces (ip -s link), and what filters TCP in it; or leave it out with "
+		              "ESP_INTERFACES");
 }
 
 static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
@@ -239,14 +325,14 @@ static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const st
 		if (ways[i].outcome == WAY_LARGE_LOST)
 			say_lost(tally, from, to, &card->addresses[i], &ways[i]);
 		else if (ways[i].outcome != WAY_FINE)
-			say_half(tally, from, to, &card->addresses[i], &ways[i]);
+			note_half(tally, from, to, &card->addresses[i], &ways[i]);
 	}
 }
 
-static void say_more(struct tally *tally, enum doctor_verdict verdict, const char *check, uint32_t count)
+static void say_more(struct tally *tally, enum doctor_verdict verdict, const char *check, uint32_t count, uint32_t said)
 {
-	if (count > PAIRS_SAID)
-		doctor_say(tally->out, verdict, check, "and %u more pairs like these", count - PAIRS_SAID);
+	if (count > said)
+		doctor_say(tally->out, verdict, check, "and %u more pairs like these", count - said);
 }
 
 static int by_size(const void *left, const void *right)
@@ -258,9 +344,11 @@ static int by_size(const void *left, const void *right)
 static void sum_up(struct tally *tally)
 {
 	char a[RANK_NAME], b[RANK_NAME];
-	say_more(tally, DOCTOR_FAIL, "reach", tally->unreached);
-	say_more(tally, DOCTOR_FAIL, "path MTU", tally->lost);
-	say_more(tally, DOCTOR_WARN, "reach", tally->half);
+	say_more(tally, DOCTOR_FAIL, "reach", tally->unreached, PAIRS_SAID);
+	say_more(tally, DOCTOR_FAIL, "path MTU", tally->lost, PAIRS_SAID);
+	for (uint32_t i = 0; i < tally->half_kinds; i++)
+		say_half(tally, &tally->halves[i]);
+	say_more(tally, DOCTOR_WARN, "reach", tally->half, tally->half_said);
 	if (tally->pairs > 0 && tally->unreached == 0)
 		doctor_say(tally->out, DOCTOR_OK, "reach", "all %u pairs of ranks on different hosts reach each other, each direction tried", tally->pairs);
 	if (tally->rtt_count == 0)

@@ -61,6 +61,15 @@ static bool has(enum doctor_verdict verdict, const char *check, const char *what
 	return false;
 }
 
+static uint32_t count_warnings(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < findings.count; i++)
+		count += findings.list[i].verdict == DOCTOR_WARN;
+	return count;
+}
+
 static void all_well(void)
 {
 	clear();
@@ -115,9 +124,42 @@ static void in_part(void)
 	judge();
 	CHECK(!all_reached && doctor_worst(&findings) == DOCTOR_WARN);
 	CHECK(has(DOCTOR_WARN, "reach", "rank 3 on c reaches rank 0 on a, but not at 10.1.0.1: no answer", "ESP_INTERFACES"));
+	way(3, 1, 1)->outcome = WAY_SILENT; /* the same host has two ranks */
+	judge();
+	CHECK(has(DOCTOR_WARN, "reach", "2 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the first are rank 3 on c and rank 0 on a",
+	          "the switch of that network"));
+	way(3, 1, 1)->outcome = WAY_FINE;
 	way(3, 0, 1)->outcome = WAY_NO_ROUTE; /* networks of its own */
 	judge();
 	CHECK(all_reached && doctor_worst(&findings) == DOCTOR_OK);
+}
+
+/* A rail that is dead is said once, and of which host it is the cable, if it is one's. */
+static void dead_rail(void)
+{
+	clear();
+	for (uint32_t from = 0; from < RANKS; from++)
+		for (uint32_t to = 0; to < RANKS; to++)
+			if (host_of[from] != host_of[to])
+				way(from, to, 1)->outcome = WAY_SILENT;
+	judge();
+	CHECK(has(DOCTOR_WARN, "reach", "10 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer", "the switch of that network"));
+	CHECK_U64(count_warnings(), 1);
+	way(0, 2, 1)->outcome = way(1, 2, 1)->outcome = way(2, 0, 1)->outcome = way(2, 1, 1)->outcome = WAY_FINE; /* a and b reach each other */
+	judge();
+	CHECK(has(DOCTOR_WARN, "reach", "6 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the first are rank 0 on a and rank 3 on c; all "
+	          "have a rank on c", "the cable of c"));
+	CHECK_U64(count_warnings(), 1);
+	way(0, 3, 1)->outcome = WAY_REFUSED; /* for another reason */
+	judge();
+	CHECK(has(DOCTOR_WARN, "reach", "rank 0 on a reaches rank 3 on c, but not at 10.1.0.3: refused", "rejects TCP to port 7003"));
+	CHECK(has(DOCTOR_WARN, "reach", "5 of 10 pairs of ranks reach", "the cable of c"));
+	CHECK_U64(count_warnings(), 2);
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		cards[rank].addresses[1].prefix = 0; /* not known: by address */
+	way(0, 3, 1)->outcome = WAY_SILENT;
+	judge();
+	CHECK(has(DOCTOR_WARN, "reach", "3 of 10 pairs of ranks reach each other, but not at 10.1.0.3: no answer", "the cable of c"));
 }
 
 static void sizes(void)
@@ -188,6 +230,7 @@ int main(int argc, char **argv)
 	unreached();
 	many();
 	in_part();
+	dead_rail();
 	sizes();
 	clocks_and_reports();
 	doctor_findings_fini(&findings);
