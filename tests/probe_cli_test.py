@@ -429,12 +429,12 @@ def test_fixed_ports(folder):
 
 def probing_rank(job, rank):
     """The process of this rank, once it has its ports for probing; None: it has ended, or has none yet."""
-    datagrams = {line.split()[9] for name in ("udp", "udp6") for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             variables = (process / "environ").read_bytes().split(b"\0")
             if f"ESP_JOB={job}".encode() not in variables or f"ESP_RANK={rank}".encode() not in variables:
                 continue
+            datagrams = {line.split()[9] for name in ("udp", "udp6") for line in (process / "net" / name).read_text().splitlines()[1:]}
             links = [os.readlink(fd) for fd in (process / "fd").iterdir()]
             if any(link.startswith("socket:[") and link[8:-1] in datagrams for link in links):
                 return int(process.name)
@@ -646,6 +646,33 @@ def probe_at_start():
     assert len(plans) == 2 and all(plan == best for plan, best in plans), (plans, said)
 
 
+def cut_while_probing(folder):
+    """The host of rank 3 is cut off while it probes: what is told, and the warnings."""
+    name, job = f"probe{os.getpid()}", f"cut{os.getpid()}"
+    links = json.loads(lab("status", "--json").stdout)["links"]
+    place = sorted((link["rack"], link["slot"], link["host"]) for link in links if link["kind"] == "host")[3]
+    words = [ESPALIER, "lab", "run", "--name", name, "--job", job, "--lose", "1", "--no-prefix", "--", ESPALIER, "probe", "--seconds", "4", "--json"]
+    with subprocess.Popen(words, env=CLEAN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not probing_rank(job, 3):
+            pass
+        lab("set", place[2], "cut")
+        out, err = process.communicate(timeout=PATIENCE)
+        lab("set", place[2], "heal")
+    assert process.returncode == OK, (process.returncode, out, err)
+    return json.loads(out), err
+
+
+def says_once_who_vanished(folder):
+    """A host that is cut off is gone for all ranks, and they for its own: each says so once of each."""
+    for _ in range(TRIES):  # it may be cut off too late
+        found, err = cut_while_probing(folder)
+        if found["left_out"]:
+            break
+    assert len(found["left_out"]) == 1 and len(found["hosts"]) == 3, found
+    said = re.findall(r"\[(\d+)\] ESPALIER WARN NET .*?rank (\d+) on ", err)
+    assert len(said) == len(set(said)) and ("0", "3") in said, err
+
+
 def test_lab(folder):
     up = lab("up", "--racks", 2, "--hosts", 2, "--rate", "50mbit", "--oversubscribe", 2, "--seed", 3, check=False)
     if up.returncode != OK:
@@ -657,6 +684,7 @@ def test_lab(folder):
             tries.append(find_racks(len(tries), folder))
         assert tries[-1] > 0.999, f"the racks were not found: adjusted mutual information {tries}"
         probe_at_start()
+        says_once_who_vanished(folder)
     finally:
         lab("down")
 

@@ -83,6 +83,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 {
 	struct context *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
+	bool is_known = context->fates[rank] == FATE_SILENT; /* the log has it, and why; this is what has become of it */
 
 	note_fate(context, rank, fate, how);
 	steward_expect(context->steward); /* of those that have to close the gap */
@@ -102,7 +103,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		 * meanwhile may end before word of that comes.
 		 */
 		bool are_we_leaving = context->presence.is_leaving;
-		log_write(&context->log, are_we_leaving ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
+		log_write(&context->log, are_we_leaving || is_known ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
 		if (!are_we_leaving)
 			fail_groups(context, rank, rank, why);
 	}

@@ -18,6 +18,11 @@
 #define SOUNDING_MOST 65536u
 #define NO_PEER UINT32_MAX
 
+bool stall_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms)
+{
+	return now - unanswered_ns >= liveness_ms * NS_PER_MS;
+}
+
 bool stall_is_stuck(const struct tcp_stats *stats)
 {
 	return stats->has_path && stats->unacked > 0 && stats->timeouts >= TIMEOUTS;
@@ -148,15 +153,20 @@ static void on_silence(struct context *context, const struct error *why)
 {
 	struct stall *stall = &context->stall;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
-	bool gives_up = context->rails.count > 1 && ++stall->unanswered >= KNOCKS_MOST;
+	uint64_t now = clock_now_ns();
+
+	if (stall->unanswered++ == 0)
+		stall->unanswered_ns = now;
+	bool gives_up = context->rails.count > 1 && stall->unanswered >= KNOCKS_MOST;
+	bool has_lasted = stall_has_lasted(stall->unanswered_ns, now, context->conf.liveness_ms);
 
 	context_rank_text(context, stall->peer, who);
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: %.120s", who, why->text);
 	if (gives_up)
 		stall_fail(context, stall->peer, text);
-	else if (!stall->was_told)
+	else if (!stall->was_told && has_lasted)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", text);
-	stall->was_told = true;
+	stall->was_told = stall->was_told || gives_up || has_lasted;
 }
 
 /* ---- is it the size? ---- */

@@ -4,7 +4,8 @@
  * TCP says nothing of a path that loses everything: it sends again, less and less often, for minutes. When a lane's
  * connection has done so some times in a row, its rail is knocked at: a new connection to the same rank, whose
  * handshake is a few small packets. If nobody answers, the network is down there, and calls wait until their
- * deadlines, as it may come back.
+ * deadlines, as it may come back. The log is told when that has lasted as long as a rank may be silent: most often the whole host is gone, and
+ * the rank is given up before, which says it all (presence.h).
  *
  * If that stands and the other is still stuck, it may be that large packets get lost on the way (an MTU that somebody set too high, and no
  * word of it); or that the link is so crowded that one segment has been unlucky for some times, and small ones find room where large ones do
@@ -27,6 +28,7 @@ struct stall {
 	bool knocks;              /* an answer is awaited        */
 	uint32_t peer, lane;      /* of the connection in question */
 	uint32_t unanswered;      /* knocks in a row             */
+	uint64_t unanswered_ns;   /* since when, if there are any */
 	bool was_told;            /* the log knows               */
 	bool sounds;              /* a large packet is under way on fd   */
 	int fd;
@@ -43,6 +45,9 @@ void stall_fini(struct stall *stall);
 
 /* Calls that wait for the rank end with that reason. */
 void stall_fail(struct context *context, uint32_t rank, const char *why);
+
+/* Does the log have to know that knocks stay unanswered? Pure. */
+bool stall_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms);
 
 /* What a connection's numbers say. Pure. */
 bool stall_is_stuck(const struct tcp_stats *stats);

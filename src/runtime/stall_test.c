@@ -1,6 +1,7 @@
 #include "runtime/stall.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 int main(void)
 {
@@ -27,5 +28,8 @@ int main(void)
 	stats.unacked = 1;
 	stats.timeouts = 4;
 	CHECK(stall_sounding(&stats) == SOUNDING_LOST);
+	/* Who is silent is given up first. */
+	CHECK(!stall_has_lasted(5 * NS_PER_S, 5 * NS_PER_S, 10000) && !stall_has_lasted(5 * NS_PER_S, 15 * NS_PER_S - 1, 10000));
+	CHECK(stall_has_lasted(5 * NS_PER_S, 15 * NS_PER_S, 10000));
 	return 0;
 }
