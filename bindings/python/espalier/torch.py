@@ -142,7 +142,7 @@ class State:
     def allreduce(self, tensor: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
         """Combines a tensor in place, in the background."""
         if tensor.is_cuda:
-            return self._staging(tensor.device).allreduce(tensor)
+            return self._allreduce_staged(tensor, None)
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         self._start(tensor, ended, lambda: tensor, self.group)
         return ended
@@ -150,7 +150,7 @@ class State:
     def allreduce_as(self, tensor: torch.Tensor, wire: torch.dtype) -> torch.futures.Future[torch.Tensor]:
         """As allreduce(), but with elements of another type on the wire."""
         if tensor.is_cuda:
-            return self._staging(tensor.device).allreduce(tensor, wire)
+            return self._allreduce_staged(tensor, wire)
         ended: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         group = self.group
         held = group.job._enter()  # nobody leaves the job, whose memory is written here, before the call has started
@@ -225,6 +225,16 @@ class State:
                 pass
         ended.set_exception(failure)
 
+    def _allreduce_staged(self, tensor: torch.Tensor, wire: Optional[torch.dtype]) -> torch.futures.Future[torch.Tensor]:
+        """Of a GPU. As everywhere, what goes wrong is in the future: the State may be closed, or the tensor on another device."""
+        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=[tensor.device])
+        group = self.group
+        try:
+            self._staging(tensor.device).allreduce(tensor, wire, ended)
+        except Exception as failure:
+            self._fail(ended, failure, group)
+        return ended
+
     def _staging(self, device: torch.device) -> _Stager:
         with self._lock:
             if self._closed:
@@ -276,8 +286,8 @@ class _Stager:
         self._thread.start()
         _stagers.add(self)
 
-    def allreduce(self, tensor: torch.Tensor, wire: Optional[torch.dtype] = None) -> torch.futures.Future[torch.Tensor]:
-        ended: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=[self.device])
+    def allreduce(self, tensor: torch.Tensor, wire: Optional[torch.dtype], ended: torch.futures.Future[torch.Tensor]) -> None:
+        """If it raises, the future is the caller's to end."""
         host = self._spares.take(tensor.numel(), wire or tensor.dtype)
         copied = torch.cuda.Event()
         # The copy reads what the caller's stream has written so far, and the tensor must not be given away before it has.
@@ -290,7 +300,6 @@ class _Stager:
             if self._closed:  # nobody would take it out again
                 raise errors.StateError("the State has been closed")
             self._copied.put((copied, host, tensor, ended))
-        return ended
 
     def _run(self) -> None:
         torch.cuda.set_device(self.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import subprocess
@@ -282,6 +283,88 @@ def test_closing_ends_what_is_under_way(ranks):
                 ended.wait()
 
     ranks.run(2, body, settings={"linger_seconds": 1})
+
+
+class OnGpu:
+    """What is asked of a tensor before anything is copied."""
+
+    is_cuda, dtype = True, torch.float32
+
+    def __init__(self, device="cuda:0"):
+        self.device = torch.device(device)
+
+    def numel(self):
+        return 10
+
+
+class Nothing:
+    def __init__(self, *words):
+        pass
+
+
+def check_both_fail(state, tensor, why):
+    """A call itself raises nothing."""
+    for ended in (state.allreduce(tensor), state.allreduce_as(tensor, torch.bfloat16)):
+        with pytest.raises(Exception, match=why):
+            ended.wait()
+
+
+def test_a_gpu_tells_what_goes_wrong_by_the_future_too(ranks, monkeypatch):
+    """As if there were a GPU: closed, closed meanwhile, another device, and what fails when the copy is to begin, which the other rank hears of."""
+    import espalier.torch
+
+    future, failed = torch.futures.Future, threading.Barrier(2)
+
+    def no_event():
+        raise ZeroDivisionError("not the library's fault")
+
+    monkeypatch.setattr(torch.cuda, "Stream", Nothing)
+    monkeypatch.setattr(torch.cuda, "Event", no_event)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.futures, "Future", lambda devices=None: future())
+    monkeypatch.setattr(espalier.torch, "_pinned", lambda elements, dtype: torch.empty(elements, dtype=dtype))
+
+    def body(job):
+        state = espalier.torch.State(job.world)
+        state._staging(torch.device("cuda:0"))
+        check_both_fail(state, OnGpu("cuda:1"), "one device")
+        failed.wait(60)
+        if job.rank == 0:
+            check_both_fail(state, OnGpu(), "not the library's fault")
+        with pytest.raises(Exception, match="not the library's fault"):
+            state.allreduce(torch.ones(10)).wait()
+        state.close()
+        check_both_fail(state, OnGpu(), "the State has been closed")
+
+    ranks.run(2, body)
+
+
+def test_a_stager_that_closes_meanwhile(alone, monkeypatch):
+    import espalier.torch
+
+    class Stream(Nothing):
+        def wait_stream(self, other):
+            state._stager.close()
+
+    class Event(Nothing):
+        def record(self, stream):
+            pass
+
+    class Tensor(OnGpu):
+        def view(self, *shape):
+            return torch.ones(10)
+
+        def record_stream(self, stream):
+            pass
+
+    future = torch.futures.Future
+    nothing = {"set_device": Nothing, "current_stream": Nothing, "stream": contextlib.nullcontext}
+    for name, value in {"Stream": Stream, "Event": Event, **nothing}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(torch.futures, "Future", lambda devices=None: future())
+    monkeypatch.setattr(espalier.torch, "_pinned", lambda elements, dtype: torch.empty(elements, dtype=dtype))
+    state = espalier.torch.State(alone.world)
+    check_both_fail(state, Tensor(), "the State has been closed")
 
 
 STAGING = textwrap.dedent(
