@@ -241,8 +241,18 @@ ESP_API enum esp_status esp_get_call_stats(struct esp_context *context, struct e
  */
 ESP_API enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out);
 
-/* No call may still use it. NULL is fine. ESP_EINVAL: not from esp_alloc() of this context. */
+/*
+ * No call may still use it. NULL is fine. Without a context: memory that was kept (esp_keep()). ESP_EINVAL: not from esp_alloc() of
+ * this context, or, without one, nothing that this process has kept.
+ */
 ESP_API enum esp_status esp_free(struct esp_context *context, void *memory);
+
+/*
+ * For memory from esp_alloc() that may be used for longer than its context, as the objects of many languages are: esp_fini() leaves
+ * it where it is, as memory of this process alone; esp_free(NULL, memory) frees it, before and after, from any thread. NULL is fine.
+ * ESP_EINVAL: not from esp_alloc() of this context.
+ */
+ESP_API enum esp_status esp_keep(struct esp_context *context, void *memory);
 
 /* ---- groups ---- */
 

@@ -209,8 +209,28 @@ enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
 	return ESP_OK;
 }
 
+enum esp_status esp_keep(struct esp_context *context, void *memory)
+{
+	enum esp_status status = api_check_context(__func__, context);
+
+	if (status != ESP_OK || !memory)
+		return status;
+	if (!segment_keep(api_context(context)->segment, memory))
+		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
+	return ESP_OK;
+}
+
+static enum esp_status free_kept(void *memory)
+{
+	if (memory && !segment_free_kept(memory))
+		return api_refuse_with("esp_free", ESP_EINVAL, "%p is not memory that was kept with esp_keep(), and there is no context", memory);
+	return ESP_OK;
+}
+
 enum esp_status esp_free(struct esp_context *context, void *memory)
 {
+	if (!context)
+		return free_kept(memory);
 	enum esp_status status = api_check_context(__func__, context);
 
 	if (status != ESP_OK || !memory)

@@ -238,6 +238,11 @@ static void refused(struct job_rank *rank)
 	EXPECT(esp_free(rank->context, data), ESP_EINVAL);
 	OK(esp_free(rank->context, memory));
 	EXPECT(esp_free(rank->context, memory), ESP_EINVAL);
+	EXPECT(esp_keep(rank->context, data), ESP_EINVAL);
+	EXPECT(esp_keep(NULL, data), ESP_EINVAL);
+	EXPECT(esp_free(NULL, data), ESP_EINVAL);
+	OK(esp_keep(rank->context, NULL));
+	OK(esp_free(NULL, NULL));
 	OK(esp_barrier(rank->world));
 }
 
@@ -428,6 +433,33 @@ static void keep_warnings(void *argument, int level, const char *line)
 	strcat(warned, line);
 }
 
+/* What was kept stays, also the result of a call; the rest goes with the context, and only it can be freed without one. */
+static void kept(void)
+{
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+	int32_t *first, *second, *other;
+
+	options.size = 1;
+	OK(esp_init(&options, &context));
+	OK(esp_alloc(context, 40000, (void **)&first));
+	OK(esp_alloc(context, 40000, (void **)&second));
+	OK(esp_alloc(context, 40000, (void **)&other));
+	OK(esp_keep(context, first));
+	OK(esp_keep(context, second));
+	OK(esp_free(NULL, second));
+	EXPECT(esp_free(NULL, other), ESP_EINVAL);
+	for (int32_t i = 0; i < 10000; i++)
+		other[i] = i;
+	OK(esp_allreduce(esp_world(context), other, first, 10000, ESP_I32, ESP_SUM));
+	OK(esp_fini(context));
+	for (int32_t i = 0; i < 10000; i++)
+		CHECK(first[i] == i);
+	first[0] = 1;
+	OK(esp_free(NULL, first));
+	EXPECT(esp_free(NULL, first), ESP_EINVAL);
+}
+
 /* What is dropped by leaving is told; nothing is said of what has ended. */
 static void dropped(uint32_t receives, const char *expected)
 {
@@ -533,6 +565,7 @@ int main(void)
 	job_run(4, NULL, other_root, NULL);
 	local_errors();
 	dropped(0, NULL);
+	kept();
 	dropped(1, "esp_fini: a call has not ended, and is dropped: receive of up to 1 bytes from any rank with tag 40");
 	dropped(2, "esp_fini: 2 calls have not ended, and are dropped, the oldest: receive of up to 1 bytes from any rank with tag 40");
 	missing_rank();

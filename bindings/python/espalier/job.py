@@ -189,13 +189,13 @@ class Job:
     def alloc(self, count: int, type: str = "bytes") -> memoryview:
         """Zeroed memory for `count` elements that the other ranks of this host read where it lies: no copy is made of it.
 
-        numpy.frombuffer() and torch.frombuffer() make arrays of it. It lives until nothing refers to it, or until close().
+        numpy.frombuffer() and torch.frombuffer() make arrays of it. It lives until nothing refers to it, after close() as memory of this process alone.
         """
         number = type_number(type)
         pointer = ctypes.c_void_p()
-        errors.check(self._call(lib.esp_alloc, max(1, count) * TYPE_BYTES[number], pointer))
+        errors.check(self._call(_alloc, max(1, count) * TYPE_BYTES[number], pointer))
         memory = (ctypes.c_uint8 * (count * TYPE_BYTES[number])).from_address(pointer.value or 0)
-        weakref.finalize(memory, _free, weakref.ref(self), pointer.value or 0).atexit = False
+        weakref.finalize(memory, lib.esp_free, None, pointer.value or 0).atexit = False
         view = memoryview(memory).cast("B")
         format = _FORMATS[_native.text(lib.esp_type_name(number))]
         return view if format == "B" else view.cast(format)
@@ -252,13 +252,10 @@ class Job:
             return self._watch
 
 
-def _free(job: weakref.ref[Job], pointer: int) -> None:
-    owner = job()
-    if owner is not None and owner._enter():
-        try:
-            lib.esp_free(owner._context, pointer)
-        finally:
-            owner._leave()
+def _alloc(context: int, bytes: int, pointer: ctypes.c_void_p) -> int:
+    """Whoever refers to it may live longer than the job."""
+    status: int = lib.esp_alloc(context, bytes, pointer)
+    return status or lib.esp_keep(context, pointer)
 
 
 def init(

@@ -67,6 +67,17 @@ def test_use_after_leaving():
             use()
 
 
+def test_memory_outlives_the_job():
+    job = espalier.init(0, 1)
+    memory, other = job.alloc(100_000, "f32"), job.alloc(100_000, "f32")
+    memory[99_999] = other[0] = 7.0
+    del other
+    job.close()
+    assert memory[99_999] == 7.0
+    memory[0] = 3.0
+    assert memory[0] == 3.0
+
+
 def test_mismatch_names_both_calls(ranks):
     def body(job):
         with pytest.raises(espalier.MismatchError) as caught:

@@ -48,7 +48,7 @@ bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t *out_
 	if (!fits(first, heap->pages, pages) || !has_room(heap))
 		return false;
 	memmove(heap->ranges + at + 1, heap->ranges + at, (heap->count - at) * sizeof(*heap->ranges));
-	heap->ranges[at] = (struct heap_range){first, pages};
+	heap->ranges[at] = (struct heap_range){.first = first, .pages = pages};
 	heap->count++;
 	*out_first = first;
 	return true;
@@ -75,6 +75,19 @@ uint64_t heap_taken(const struct heap *heap, uint64_t first)
 	uint32_t at = place_of(heap, first);
 
 	return at < heap->count && heap->ranges[at].first == first ? heap->ranges[at].pages : 0;
+}
+
+bool heap_keep(struct heap *heap, uint64_t first, bool is_kept)
+{
+	if (heap_taken(heap, first) == 0)
+		return false;
+	heap->ranges[place_of(heap, first)].is_kept = is_kept;
+	return true;
+}
+
+bool heap_is_kept(const struct heap *heap, uint64_t first)
+{
+	return heap_taken(heap, first) > 0 && heap->ranges[place_of(heap, first)].is_kept;
 }
 
 void heap_give(struct heap *heap, uint64_t first)

@@ -15,6 +15,7 @@
 
 struct heap_range {
 	uint64_t first, pages;
+	bool is_kept; /* heap_keep() */
 };
 
 struct heap {
@@ -30,6 +31,9 @@ void heap_fini(struct heap *heap); /* zeroed is fine */
 ESP_CHECKED bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t *out_first);
 /* How many pages were taken at first; 0: none. */
 uint64_t heap_taken(const struct heap *heap, uint64_t first);
+/* Marks it, or no more. False: nothing taken begins there. */
+bool heap_keep(struct heap *heap, uint64_t first, bool is_kept);
+bool heap_is_kept(const struct heap *heap, uint64_t first);
 /* Something taken begins at first. */
 void heap_give(struct heap *heap, uint64_t first);
 

@@ -31,6 +31,9 @@ struct segment {
 	_Atomic uint32_t withdrawn_count; /* changed under the lock */
 	uint32_t withdrawn_capacity;
 	_Atomic uint64_t lane_was_opened[4];                      /* bits by lane       */
+	struct segment *next_kept; /* kept.c has it and the next one */
+	bool has_kept;             /* it is in that list             */
+	bool is_gone;              /* but for what was kept          */
 };
 
 struct segment_view {
@@ -43,6 +46,12 @@ struct segment_view {
 
 /* Takes memory for a stretch of the segment now, so that a lack of it shows here and not when it is written. */
 ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
+
+void segment_close_files(struct segment *segment);
+/* All of it but the mapping. */
+void segment_dispose(struct segment *segment);
+/* From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was, and the caller has it still. */
+ESP_CHECKED bool kept_remains(struct segment *segment);
 
 static inline void *segment_at(const struct segment *segment, uint64_t at)
 {

@@ -246,12 +246,25 @@ void segment_close(struct segment *segment)
 {
 	if (!segment)
 		return;
+	if (segment->has_kept && kept_remains(segment))
+		return;
 	if (segment->base)
 		munmap(segment->base, segment->layout.bytes);
+	segment_dispose(segment);
+}
+
+void segment_close_files(struct segment *segment)
+{
 	if (segment->shared_fd >= 0)
 		close(segment->shared_fd);
 	if (segment->fd >= 0)
 		close(segment->fd);
+	segment->shared_fd = segment->fd = -1;
+}
+
+void segment_dispose(struct segment *segment)
+{
+	segment_close_files(segment);
 	heap_fini(&segment->heap);
 	free(segment->withdrawn);
 	pthread_mutex_destroy(&segment->lock);
@@ -519,6 +532,7 @@ static bool free_withdrawn(struct segment *segment, struct withdrawn *one, uint6
 	if (one->was_freed)
 		return false;
 	one->was_freed = true;
+	heap_keep(&segment->heap, (at - segment->layout.heap_at) / segment->layout.page, false);
 	(void)release(segment, at, bytes);
 	(void)madvise(segment->base + at, bytes, MADV_DONTNEED); /* shared pages stay as they are */
 	return true;

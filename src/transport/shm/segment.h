@@ -39,7 +39,7 @@ struct segment_config {
 };
 
 ESP_CHECKED enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err);
-void segment_close(struct segment *segment); /* NULL is fine */
+void segment_close(struct segment *segment); /* NULL is fine. Memory that was kept stays. */
 int segment_descriptor(const struct segment *segment); /* borrowed: to be passed to peers */
 
 /*
@@ -76,5 +76,12 @@ bool segment_is_open(const struct segment *segment);
  * For what a peer may store into although nobody waits for it any more. Any thread. False: no memory for it.
  */
 bool segment_withdraw(struct segment *segment, void *memory, size_t bytes);
+
+/*
+ * Memory from segment_alloc() is to stay when the segment goes: it is private to this process then, at the same place. False: it is not from there.
+ * segment_free_kept() frees it, before and after. False: this process has not kept it, or freed it before. Any thread.
+ */
+bool segment_keep(struct segment *segment, void *memory);
+bool segment_free_kept(void *memory);
 
 #endif

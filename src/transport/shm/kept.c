@@ -1,0 +1,161 @@
+/*
+ * Memory of a heap that outlives its segment.
+ *
+ * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not know
+ * whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may still store into the pages
+ * that it shares with us), the rest is unmapped, and the segment stays in the list until the last piece was freed.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "transport/shm/parts.h"
+#include "transport/shm/segment.h"
+
+static struct {
+	pthread_mutex_t lock; /* taken before that of a segment */
+	struct segment *first;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What the list has is its parent's, whose threads may have held the lock. */
+static void forget_in_child(void)
+{
+	pthread_mutex_init(&kept.lock, NULL);
+	kept.first = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* The number of the page where it begins in the heap; false: in no page, or not in the heap. */
+static bool page_of(const struct segment *segment, const void *memory, uint64_t *out_page)
+{
+	uintptr_t heap = (uintptr_t)segment->base + segment->layout.heap_at, at = (uintptr_t)memory;
+
+	if (at < heap || at - heap >= segment->layout.heap_bytes || (at - heap) % segment->layout.page != 0)
+		return false;
+	*out_page = (at - heap) / segment->layout.page;
+	return true;
+}
+
+bool segment_keep(struct segment *segment, void *memory)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	uint64_t page;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&kept.lock);
+	pthread_mutex_lock(&segment->lock);
+	bool is_kept = page_of(segment, memory, &page) && heap_keep(&segment->heap, page, true);
+	pthread_mutex_unlock(&segment->lock);
+	if (is_kept && !segment->has_kept) {
+		segment->has_kept = true;
+		segment->next_kept = kept.first;
+		kept.first = segment;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	return is_kept;
+}
+
+static void unlist(struct segment *segment)
+{
+	struct segment **at = &kept.first;
+
+	while (*at != segment)
+		at = &(*at)->next_kept;
+	*at = segment->next_kept;
+}
+
+/* ---- when the segment goes ---- */
+
+static void unmap(const struct segment *segment, uint64_t from, uint64_t end)
+{
+	if (from < end)
+		munmap(segment->base + from, end - from);
+}
+
+/* Only what was kept stays: in the list of what is taken, and mapped. */
+static void shed(struct segment *segment)
+{
+	const struct layout *layout = &segment->layout;
+	struct heap *heap = &segment->heap;
+	uint64_t end = 0; /* of what stays so far */
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < heap->count; i++) {
+		struct heap_range range = heap->ranges[i];
+		uint64_t at = layout->heap_at + range.first * layout->page, bytes = range.pages * layout->page;
+
+		if (!range.is_kept)
+			continue;
+		/* Without memory for that it stays shared: then it is at least still there. */
+		(void)segment_withdraw(segment, segment->base + at, bytes);
+		unmap(segment, end, at);
+		end = at + bytes;
+		heap->ranges[count++] = range;
+	}
+	unmap(segment, end, layout->bytes);
+	heap->count = count;
+}
+
+bool kept_remains(struct segment *segment)
+{
+	bool remains = false;
+
+	pthread_mutex_lock(&kept.lock);
+	for (uint32_t i = 0; i < segment->heap.count; i++)
+		remains = remains || segment->heap.ranges[i].is_kept;
+	if (remains) {
+		shed(segment);
+		segment_close_files(segment);
+		segment->is_gone = true;
+	} else {
+		unlist(segment);
+	}
+	pthread_mutex_unlock(&kept.lock);
+	return remains;
+}
+
+/* ---- freeing ---- */
+
+/* With kept.lock held, of a segment that has gone. The last piece takes the rest along. */
+static void free_remains(struct segment *segment, void *memory, uint64_t page)
+{
+	munmap(memory, heap_taken(&segment->heap, page) * segment->layout.page);
+	heap_give(&segment->heap, page);
+	if (segment->heap.count > 0)
+		return;
+	unlist(segment);
+	segment_dispose(segment);
+}
+
+/* Addresses of a segment that has gone may be those of another by now, so all are asked. */
+static struct segment *owner_of(const void *memory, uint64_t *out_page)
+{
+	for (struct segment *segment = kept.first; segment; segment = segment->next_kept) {
+		if (!page_of(segment, memory, out_page))
+			continue;
+		pthread_mutex_lock(&segment->lock);
+		bool is_kept = heap_is_kept(&segment->heap, *out_page);
+		pthread_mutex_unlock(&segment->lock);
+		if (is_kept)
+			return segment;
+	}
+	return NULL;
+}
+
+bool segment_free_kept(void *memory)
+{
+	uint64_t page;
+
+	pthread_mutex_lock(&kept.lock);
+	struct segment *segment = owner_of(memory, &page);
+	bool is_freed = segment != NULL;
+	if (segment && segment->is_gone)
+		free_remains(segment, memory, page);
+	else if (segment)
+		is_freed = segment_free(segment, memory);
+	pthread_mutex_unlock(&kept.lock);
+	return is_freed;
+}
