@@ -1,6 +1,7 @@
 """One rank: training steps per second of DistributedDataParallel (scripts/bench-torch starts it).
 
-steps.py HOW MODEL STEPS STORE [views]. HOW: gloo, hook, bf16, backend, or none (nothing is exchanged: as fast as it could be). MODEL: wide (a
+steps.py HOW MODEL STEPS STORE [views]. HOW: gloo; hook, or hook-copied (DDP's buckets stay where they are); bf16; backend, or backend-shared (the buckets
+are moved to shared memory); or none (nothing is exchanged: as fast as it could be). MODEL: wide (a
 few large layers on one example: mostly communication), narrow (a twelfth of that, for slow networks) or deep (convolutions on a batch: mostly
 computing). views: gradients live in DDP's buckets and are not zeroed first (gradient_as_bucket_view, set_to_none), so that DDP copies
 none of them. Rank 0 prints as JSON the seconds of each step, and the processor time of all ranks per step, which says more on a machine that others use too.
@@ -20,7 +21,7 @@ how, kind, steps, store = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4
 views = sys.argv[5:] == ["views"]
 rank, size = int(os.environ["ESP_RANK"]), int(os.environ["ESP_SIZE"])
 torch.set_num_threads(1)
-dist.init_process_group("espalier" if how == "backend" else "gloo", init_method=f"file://{store}", rank=rank, world_size=size)
+dist.init_process_group("espalier" if how.startswith("backend") else "gloo", init_method=f"file://{store}", rank=rank, world_size=size)
 torch.manual_seed(0)
 
 
@@ -46,9 +47,11 @@ state = None
 if how == "none":
     done = lambda state, bucket: _completed(bucket.buffer())  # noqa: E731
     ddp.register_comm_hook(None, done)
-if how in ("hook", "bf16"):
-    state = espalier.torch.State()
-    ddp.register_comm_hook(state, espalier.torch.allreduce_hook if how == "hook" else espalier.torch.bf16_hook)
+if how in ("hook", "hook-copied", "bf16"):
+    state = espalier.torch.State(share=how == "hook")
+    ddp.register_comm_hook(state, espalier.torch.bf16_hook if how == "bf16" else espalier.torch.allreduce_hook)
+if how == "backend-shared":
+    espalier.torch.share_buckets(ddp)
 optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3)
 times = []
 for step in range(steps + 3):

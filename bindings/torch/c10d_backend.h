@@ -153,6 +153,9 @@ public:
 
 	int64_t deadline_ns(std::chrono::milliseconds wish) const;
 
+	/* See the function. False also if the backend has been closed. */
+	bool share(const at::Tensor &tensor);
+
 private:
 	friend class Call;
 
@@ -188,5 +191,11 @@ private:
 	std::atomic<bool> closed_{false};
 	std::atomic<uint64_t> sequence_{0}, keys_{0};
 };
+
+/*
+ * Moves the tensor, and all views of it, to memory of the context, if it is on the host and has all of its storage. No call may use it. True: it is there,
+ * perhaps since before.
+ */
+bool share(const at::Tensor &tensor, esp_context *context);
 
 } // namespace espalier

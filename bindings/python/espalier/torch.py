@@ -21,6 +21,7 @@ The backend is compiled once for the torch that is installed (bindings/torch/bui
 from __future__ import annotations
 
 import atexit
+import ctypes
 import datetime
 import functools
 import importlib.machinery
@@ -109,9 +110,13 @@ class State:
     group: an espalier.Group, or None: joins through torch.distributed, and leaves with close() or with the process.
     average: divide by the number of ranks, as DistributedDataParallel expects.
     timeout: seconds until a bucket fails; None: the job's deadline.
+    share: allreduce_hook() moves DDP's buckets to memory that the other ranks of this host read and store sums into where it lies. Takes
+    the compiled backend (bindings/torch/build.py); without it nothing is moved.
     """
 
-    def __init__(self, group: Optional[Group] = None, *, average: bool = True, timeout: Optional[float] = None) -> None:
+    def __init__(
+        self, group: Optional[Group] = None, *, average: bool = True, timeout: Optional[float] = None, share: bool = True
+    ) -> None:
         self._own: Optional[Job] = None
         if group is None:
             self._own = join()
@@ -122,6 +127,7 @@ class State:
         self._lock = threading.Lock()
         self._closed = False
         self._stager: Optional[_Stager] = None
+        self._mover = _find_mover() if share else None
         # Memory of one job; `group` may be replaced by one of another.
         self._spares: Optional[tuple[Job, _Spares]] = None
 
@@ -138,6 +144,20 @@ class State:
             own.close()
 
     # ---- one bucket ----
+
+    def share(self, tensor: torch.Tensor) -> bool:
+        """Moves a tensor, and all views of it, to memory that the other ranks of this host read where it lies, once; a call on it copies less then.
+
+        False: it stayed where it was: it is small, a part of something, or on a GPU; or there is no compiled backend. For tensors whose memory
+        nobody knows by its address: an array of numpy does, and would no longer be the same.
+        """
+        job = self.group.job
+        if self._mover is None or not job._enter():
+            return False
+        try:
+            return bool(self._mover(tensor, job._context))
+        finally:
+            job._leave()
 
     def allreduce(self, tensor: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
         """Combines a tensor in place, in the background."""
@@ -353,7 +373,9 @@ class _Stager:
 
 def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """A communication hook: averages each bucket over all ranks, in place."""
-    return state.allreduce(bucket.buffer())
+    tensor = bucket.buffer()
+    state.share(tensor)
+    return state.allreduce(tensor)
 
 
 def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -361,8 +383,18 @@ def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[tor
     return state.allreduce_as(bucket.buffer(), torch.bfloat16)
 
 
+def _backend_hook(state: tuple[Any, Any], bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """What DDP does without a hook, after its bucket has been moved: see share_buckets()."""
+    group, backend = state
+    tensor = bucket.buffer()
+    backend.share(tensor)
+    work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, group=group, async_op=True)
+    ended: torch.futures.Future[torch.Tensor] = work.get_future().then(lambda future: future.value()[0])
+    return ended
+
+
 # With postponed annotations these are strings, which register_comm_hook() does not accept.
-for _hook in (allreduce_hook, bf16_hook):
+for _hook in (allreduce_hook, bf16_hook, _backend_hook):
     _hook.__annotations__.update(bucket=dist.GradBucket)
     _hook.__annotations__["return"] = torch.futures.Future[torch.Tensor]
 
@@ -390,6 +422,30 @@ def _load_backend() -> Any:
         raise errors.UnsupportedError(f"the backend was compiled for torch {module.torch_version}, and this is {torch.__version__}: build it again")
     sys.modules[_MODULE] = module
     return module
+
+
+def _find_mover() -> Optional[Callable[[torch.Tensor, int], bool]]:
+    """The compiled module's, if its library is the one that this package uses."""
+    try:
+        module = _load_backend()
+    except (errors.UnsupportedError, ImportError):
+        return None
+    if module.library != ctypes.cast(_native.lib.esp_alloc, ctypes.c_void_p).value:
+        return None
+    mover: Callable[[torch.Tensor, int], bool] = module.share
+    return mover
+
+
+def share_buckets(ddp: torch.nn.parallel.DistributedDataParallel) -> None:
+    """For DDP over the backend: its buckets move to memory that the other ranks of this host read and store sums into where it lies.
+
+    Registers a communication hook that does what DDP does without one. For DDP over another backend, State does the same.
+    """
+    group = ddp.process_group
+    backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+    if not isinstance(backend, _load_backend().Backend):
+        raise errors.InvalidError("share_buckets() is for DistributedDataParallel over the backend: init_process_group(\"espalier\")")
+    ddp.register_comm_hook((group, backend), _backend_hook)
 
 
 def _create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:

@@ -54,6 +54,37 @@ def test_beside_gloo(tmp_path, device):
     assert all(torch.equal(one["weights"], loaded["espalier"][0]["weights"]) for one in loaded["espalier"])
 
 
+@pytest.mark.parametrize("views", [[], ["views"]], ids=["copies", "views"])
+def test_buckets_in_shared_memory(tmp_path, views):
+    loaded = {}
+    for how in ("gloo", "hook", "backend") if views else ("gloo", "hook", "copied", "default"):
+        done = run(tmp_path / how, how, 3, *views, script="sharing.py")
+        assert done.returncode == 0, done.stdout
+        loaded[how] = [torch.load(tmp_path / how / f"rank{rank}") for rank in range(3)]
+    for how, ranks in loaded.items():
+        assert all(torch.equal(one, ranks[0]) for one in ranks), how
+        assert torch.allclose(ranks[0], loaded["gloo"][0], rtol=1e-5, atol=1e-7), how
+    if not views:
+        assert torch.equal(loaded["hook"][0], loaded["copied"][0])
+
+
+def test_sharing_what_cannot_be():
+    state = espalier.torch.State(espalier.init(0, 1).world)
+    large = torch.arange(100_000.0)
+    view = large[10:]
+    assert not state.share(torch.ones(10)) and not state.share(view) and not state.share(torch.ones(1000, 1000).t())
+    assert not state.share(torch.empty(0)) and not state.share(torch.sparse_coo_tensor(size=(1000, 1000)))
+    assert state.share(large) and state.share(large)
+    view.add_(1)
+    assert large[10] == 11 and large[9] == 9
+    state.group.job.close()
+    assert not state.share(large)
+    view.add_(1)
+    assert large[10] == 12 and large[99_999] == 100_001
+    with pytest.raises(AttributeError):
+        espalier.torch.share_buckets(torch.nn.Linear(1, 1))
+
+
 def test_leaving_without_a_word(tmp_path):
     """A script that ends without destroy_process_group() ends well, as most do."""
     done = run(tmp_path, "espalier", 2, LEAVE="abruptly")
