@@ -193,8 +193,8 @@ private:
 };
 
 /*
- * Moves the tensor, and all views of it, to memory of the context, if it is on the host and has all of its storage. No call may use it. True: it is there,
- * perhaps since before.
+ * Moves the tensor, and all views of it, to memory of the context, if it is large, on the host, and has all of a storage that torch has
+ * made. No call may use it. True: it is there, perhaps since before. Throws if there is no memory for it.
  */
 bool share(const at::Tensor &tensor, esp_context *context);
 

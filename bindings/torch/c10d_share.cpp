@@ -6,30 +6,35 @@
  */
 #include "c10d_backend.h"
 
+#include <c10/core/CPUAllocator.h>
+
 #include <cstring>
 
 namespace espalier {
 
 namespace {
 
-/* Less goes through a board, where it is copied anyhow. */
-constexpr size_t kLeast = 128 << 10;
+/* So much goes through a board by default, where it is copied anyhow. */
+constexpr size_t kSmall = 128 << 10;
 
-struct Piece {
-	void *memory;
-	esp_context *of; /* compared only: it may be gone */
-};
-
-void let_go(void *piece)
+void let_go(void *memory)
 {
-	esp_free(nullptr, static_cast<Piece *>(piece)->memory);
-	delete static_cast<Piece *>(piece);
+	esp_free(nullptr, memory);
+}
+
+/* Is it torch's, or ours? Not what came from numpy, a file, another process, or is pinned for a GPU. */
+bool is_ordinary(const c10::DataPtr &memory)
+{
+	c10::DeleterFnPtr deleter = memory.get_deleter();
+
+	return deleter == &let_go || deleter == c10::GetCPUAllocator()->raw_deleter() || deleter == c10::GetDefaultCPUAllocator()->raw_deleter();
 }
 
 bool is_movable(const at::Tensor &tensor)
 {
 	return tensor.device().is_cpu() && tensor.layout() == at::kStrided && tensor.has_storage() && tensor.storage_offset() == 0 &&
-	       tensor.is_contiguous() && tensor.storage().nbytes() == tensor.nbytes() && tensor.nbytes() >= kLeast;
+	       tensor.is_contiguous() && tensor.storage().nbytes() == tensor.nbytes() && tensor.nbytes() > kSmall &&
+	       is_ordinary(tensor.storage().data_ptr());
 }
 
 } // namespace
@@ -41,14 +46,13 @@ bool share(const at::Tensor &tensor, esp_context *context)
 	if (!is_movable(tensor))
 		return false;
 	c10::StorageImpl *storage = tensor.storage().unsafeGetStorageImpl();
-	const c10::DataPtr &old = storage->data_ptr();
-	if (old.get_deleter() == &let_go && static_cast<Piece *>(old.get_context())->of == context)
-		return true;
-	if (esp_alloc(context, tensor.nbytes(), &memory) != ESP_OK)
-		return false; /* then it is copied, as before */
+	void *old = storage->data_ptr().get();
+	if (storage->data_ptr().get_deleter() == &let_go && esp_keep(context, old) == ESP_OK)
+		return true; /* it is of this context */
+	TORCH_CHECK(esp_alloc(context, tensor.nbytes(), &memory) == ESP_OK, "espalier: no shared memory for ", tensor.nbytes(), " bytes");
 	esp_keep(context, memory);
-	std::memcpy(memory, old.get(), tensor.nbytes());
-	storage->set_data_ptr(c10::DataPtr(memory, new Piece{memory, context}, &let_go, tensor.device()));
+	std::memcpy(memory, old, tensor.nbytes());
+	storage->set_data_ptr(c10::DataPtr(memory, memory, &let_go, tensor.device()));
 	return true;
 }
 

@@ -92,8 +92,8 @@ class Job:
     def close(self) -> None:
         """Leaves the job: waits for the others to come here too, for no longer than the setting linger_seconds.
 
-        Memory from alloc() is gone afterwards: what still refers to it must not be used. If another thread is leaving the job
-        already, this waits for it; a callback of work does not, as that thread waits for the callback.
+        Memory from alloc() that is still referred to becomes memory of this process alone. If another thread is leaving the job already, this
+        waits for it; a callback of work does not, as that thread waits for the callback.
         """
         self._close(at_exit=False)
 
@@ -195,7 +195,7 @@ class Job:
         pointer = ctypes.c_void_p()
         errors.check(self._call(_alloc, max(1, count) * TYPE_BYTES[number], pointer))
         memory = (ctypes.c_uint8 * (count * TYPE_BYTES[number])).from_address(pointer.value or 0)
-        weakref.finalize(memory, lib.esp_free, None, pointer.value or 0).atexit = False
+        weakref.finalize(memory, _free, pointer.value or 0).atexit = False
         view = memoryview(memory).cast("B")
         format = _FORMATS[_native.text(lib.esp_type_name(number))]
         return view if format == "B" else view.cast(format)
@@ -256,6 +256,10 @@ def _alloc(context: int, bytes: int, pointer: ctypes.c_void_p) -> int:
     """Whoever refers to it may live longer than the job."""
     status: int = lib.esp_alloc(context, bytes, pointer)
     return status or lib.esp_keep(context, pointer)
+
+
+def _free(pointer: int) -> None:
+    lib.esp_free(None, pointer)
 
 
 def init(

@@ -21,6 +21,7 @@ The backend is compiled once for the torch that is installed (bindings/torch/bui
 from __future__ import annotations
 
 import atexit
+import collections
 import ctypes
 import datetime
 import functools
@@ -104,14 +105,49 @@ class _Spares:
             self._free.setdefault((tensor.numel(), tensor.dtype), []).append((self._calls, tensor))
 
 
+class _InUse:
+    """Where the tensors lie that calls are using."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: collections.Counter[int] = collections.Counter()
+
+    def enter(self, tensor: torch.Tensor) -> int:
+        place = self._place(tensor)
+        with self._lock:
+            self._places[place] += 1
+        return place
+
+    def _place(self, tensor: torch.Tensor) -> int:
+        return tensor.data_ptr() if tensor.layout == torch.strided else 0  # nobody can move it
+
+    def leave(self, place: int) -> None:
+        with self._lock:
+            self._places[place] -= 1
+            if self._places[place] == 0:
+                del self._places[place]
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        with self._lock:
+            return self._place(tensor) in self._places
+
+
+def _divide_first(tensor: torch.Tensor, ranks: int) -> bool:
+    """A sum of numbers that float16 can hold may be one that it cannot, so these are divided before, as DDP does; others after, which costs less."""
+    if tensor.dtype != torch.float16:
+        return False
+    tensor.div_(ranks)
+    return True
+
+
 class State:
     """What the hooks need: who takes part, and how.
 
     group: an espalier.Group, or None: joins through torch.distributed, and leaves with close() or with the process.
     average: divide by the number of ranks, as DistributedDataParallel expects.
     timeout: seconds until a bucket fails; None: the job's deadline.
-    share: allreduce_hook() moves DDP's buckets to memory that the other ranks of this host read and store sums into where it lies. Takes
-    the compiled backend (bindings/torch/build.py); without it nothing is moved.
+    share: allreduce_hook() moves DDP's buckets to memory that the other ranks of this host read and store sums into where it lies, as share()
+    does. Takes the compiled backend (bindings/torch/build.py); without it nothing is moved.
     """
 
     def __init__(
@@ -128,6 +164,7 @@ class State:
         self._closed = False
         self._stager: Optional[_Stager] = None
         self._mover = _find_mover() if share else None
+        self._in_use = _InUse()
         # Memory of one job; `group` may be replaced by one of another.
         self._spares: Optional[tuple[Job, _Spares]] = None
 
@@ -146,16 +183,21 @@ class State:
     # ---- one bucket ----
 
     def share(self, tensor: torch.Tensor) -> bool:
-        """Moves a tensor, and all views of it, to memory that the other ranks of this host read where it lies, once; a call on it copies less then.
+        """Moves a tensor, and all views of it, to memory that the other ranks of this host read where it lies; a call on it copies less then.
 
-        False: it stayed where it was: it is small, a part of something, or on a GPU; or there is no compiled backend. For tensors whose memory
-        nobody knows by its address: an array of numpy does, and would no longer be the same.
+        True: it is there, perhaps since before. False: it stayed where it was: it is small, a part of something, on a GPU, in memory that is not
+        torch's own, or a call of this State uses it; or the State does not share, as it was told not to, there is no compiled backend, or no
+        memory; or the job has been left. Only for tensors whose memory nobody knows by its address: an array that tensor.numpy() has given
+        does, and what it refers to is freed.
         """
-        job = self.group.job
-        if self._mover is None or not job._enter():
+        mover, job = self._mover, self.group.job
+        if mover is None or self._in_use.has(tensor) or not job._enter():
             return False
         try:
-            return bool(self._mover(tensor, job._context))
+            return mover(tensor, job._context)
+        except RuntimeError:  # no memory; nor would there be for the next
+            self._mover = None
+            return False
         finally:
             job._leave()
 
@@ -218,6 +260,7 @@ class State:
         self, tensor: torch.Tensor, ended: torch.futures.Future[torch.Tensor], finish: Callable[[], torch.Tensor], group: Group
     ) -> None:
         def called(work: Work[Any]) -> None:
+            self._in_use.leave(place)
             failure: Optional[Exception] = work.exception()
             result = None
             if failure is None:
@@ -231,10 +274,17 @@ class State:
                 ended.set_result(result)
 
         # The hook must return a future whatever happens; backward() raises what is in it.
+        place = self._in_use.enter(tensor)
         try:
-            group.start.allreduce(tensor, op=self.op, timeout=self.timeout).add_done_callback(called)
+            work = group.start.allreduce(tensor, op=self._op(tensor, group), timeout=self.timeout)
         except Exception as failure:
+            self._in_use.leave(place)
             self._fail(ended, failure, group)
+        else:
+            work.add_done_callback(called)
+
+    def _op(self, tensor: torch.Tensor, group: Group) -> str:
+        return "sum" if self.op == "avg" and _divide_first(tensor, group.size) else self.op
 
     def _fail(self, ended: torch.futures.Future[torch.Tensor], failure: Exception, group: Group) -> None:
         """Nobody waits for this bucket: neither whoever has the future, nor the other ranks, who may be at the same one."""
@@ -356,7 +406,8 @@ class _Stager:
             event.synchronize()
             self._spares.give(host)
 
-        self._state.group.start.allreduce(host, op=self._state.op, timeout=self._state.timeout).add_done_callback(called)
+        group = self._state.group
+        group.start.allreduce(host, op=self._state._op(host, group), timeout=self._state.timeout).add_done_callback(called)
 
     def close(self, at_exit: bool = False) -> None:
         with self._lock:
@@ -383,13 +434,35 @@ def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[tor
     return state.allreduce_as(bucket.buffer(), torch.bfloat16)
 
 
-def _backend_hook(state: tuple[Any, Any], bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """What DDP does without a hook, after its bucket has been moved: see share_buckets()."""
-    group, backend = state
+class _Buckets:
+    """Those of one DDP over the backend."""
+
+    def __init__(self, group: Any, backend: Any) -> None:
+        self.group = group
+        self.in_use = _InUse()
+        self._backend = backend
+        self._moves = True
+
+    def share(self, tensor: torch.Tensor) -> None:
+        try:
+            if self._moves and not self.in_use.has(tensor):
+                self._backend.share(tensor)
+        except RuntimeError:  # no memory; nor would there be for the next
+            self._moves = False
+
+
+def _backend_hook(state: _Buckets, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Averages a bucket, as DDP does without a hook, after it has been moved: see share_buckets()."""
     tensor = bucket.buffer()
-    backend.share(tensor)
-    work = dist.all_reduce(tensor, op=dist.ReduceOp.AVG, group=group, async_op=True)
-    ended: torch.futures.Future[torch.Tensor] = work.get_future().then(lambda future: future.value()[0])
+    state.share(tensor)
+    place = state.in_use.enter(tensor)
+
+    def finish(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
+        state.in_use.leave(place)
+        return future.value()[0]
+
+    op = dist.ReduceOp.SUM if _divide_first(tensor, dist.get_world_size(state.group)) else dist.ReduceOp.AVG
+    ended: torch.futures.Future[torch.Tensor] = dist.all_reduce(tensor, op=op, group=state.group, async_op=True).get_future().then(finish)
     return ended
 
 
@@ -430,7 +503,7 @@ def _find_mover() -> Optional[Callable[[torch.Tensor, int], bool]]:
         module = _load_backend()
     except (errors.UnsupportedError, ImportError):
         return None
-    if module.library != ctypes.cast(_native.lib.esp_alloc, ctypes.c_void_p).value:
+    if getattr(module, "library", None) != ctypes.cast(_native.lib.esp_alloc, ctypes.c_void_p).value:
         return None
     mover: Callable[[torch.Tensor, int], bool] = module.share
     return mover
@@ -439,13 +512,16 @@ def _find_mover() -> Optional[Callable[[torch.Tensor, int], bool]]:
 def share_buckets(ddp: torch.nn.parallel.DistributedDataParallel) -> None:
     """For DDP over the backend: its buckets move to memory that the other ranks of this host read and store sums into where it lies.
 
-    Registers a communication hook that does what DDP does without one. For DDP over another backend, State does the same.
+    Registers a communication hook that averages, as DDP does without one. For DDP over another backend, State moves its buckets. See State.share() for
+    what may not refer to gradients by their address.
     """
+    if not hasattr(_load_backend(), "library"):
+        raise errors.UnsupportedError("the backend was compiled for an older version: run bindings/torch/build.py again")
     group = ddp.process_group
     backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
     if not isinstance(backend, _load_backend().Backend):
         raise errors.InvalidError("share_buckets() is for DistributedDataParallel over the backend: init_process_group(\"espalier\")")
-    ddp.register_comm_hook((group, backend), _backend_hook)
+    ddp.register_comm_hook(_Buckets(group, backend), _backend_hook)
 
 
 def _create(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:

@@ -93,6 +93,9 @@ WIRE = textwrap.dedent(
             for tensor, future in zip(tensors, ended):
                 assert future.wait() is tensor
             assert all(torch.equal(tensor, torch.full_like(tensor, value)) for tensor, value in zip(tensors, (0.5 + step, 1.0, 1.0))), tensors
+        halves = torch.full((50_000,), 60_000.0, dtype=torch.float16)  # whose sum is no float16
+        state.allreduce(halves).wait()
+        assert set(halves.tolist()) == {60_000.0}, halves
         # Each size has as much memory as was needed at a time, and no more in later steps.
         assert 2 <= len(asked) <= 3, asked
         job.alloc = lambda *words: (_ for _ in ()).throw(espalier.EspalierError("none left"))
@@ -205,9 +208,9 @@ def test_memory_that_nobody_asks_for_any_more_goes(alone, monkeypatch):
     freed = []
     free = espalier.job._free
 
-    def count(job, pointer):
+    def count(pointer):
         freed.append(pointer)
-        free(job, pointer)
+        free(pointer)
 
     monkeypatch.setattr(espalier.job, "_free", count)
     monkeypatch.setattr(espalier.torch, "_KEEP_CALLS", 10, raising=False)

@@ -43,6 +43,29 @@ if how == "copied":
     assert not any(moved)
     assert state.group.job.stats()["shared_bytes"] == 0
 torch.save(torch.stack(steps), path + str(rank))
+
+
+class Halves(torch.nn.Module):
+    """The gradients of three ranks can be held as float16, and their sum cannot."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.zeros(100_000, dtype=torch.float16))
+
+    def forward(self):
+        return self.weights.float().sum()
+
+
+halves = torch.nn.parallel.DistributedDataParallel(Halves(), gradient_as_bucket_view=views)
+if state is not None:
+    halves.register_comm_hook(state, espalier.torch.allreduce_hook)
+elif how == "backend":
+    espalier.torch.share_buckets(halves)
+for step in range(3):
+    (halves() * 30_000).backward()
+    assert set(halves.module.weights.grad.tolist()) == {30_000.0}, set(halves.module.weights.grad.tolist())
+    halves.module.weights.grad = None
+del halves
 # The job goes, and the gradients, perhaps in its memory, are still there.
 if state is not None:
     state.close()

@@ -6,9 +6,11 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
+numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "python"))
@@ -82,6 +84,43 @@ def test_sharing_what_cannot_be():
     view.add_(1)
     assert large[10] == 12 and large[99_999] == 100_001
     with pytest.raises(AttributeError):
+        espalier.torch.share_buckets(torch.nn.Linear(1, 1))
+
+
+def test_sharing_what_is_somebodys():
+    state = espalier.torch.State(espalier.init(0, 1).world)
+    array = numpy.arange(100_000.0)
+    shared = torch.arange(100_000.0).share_memory_()
+    assert not state.share(torch.from_numpy(array)) and not state.share(shared) and shared.is_shared()
+    used = torch.ones(100_000)
+    place = state._in_use.enter(used)
+    assert not state.share(used)
+    state._in_use.leave(place)
+    assert state.share(used)
+    state.allreduce(used).wait()
+    assert state.share(used) and not state._in_use._places
+    # A job after another: its memory is not taken for that of the first, wherever its context is.
+    for _ in range(3):
+        at = used.data_ptr()
+        state.group.job.close()
+        state.group = espalier.init(0, 1).world
+        assert state.share(used) and used.data_ptr() != at
+        assert torch.equal(used, torch.ones(100_000))
+    # Without memory it goes on as it is, and is not tried again.
+    def none(*_):
+        raise RuntimeError("no shared memory")
+
+    state._mover = none
+    assert not state.share(torch.ones(100_000)) and state._mover is None
+    state.allreduce(used).wait()
+    state.group.job.close()
+
+
+def test_an_older_backend(monkeypatch):
+    module = types.SimpleNamespace(Backend=object)
+    monkeypatch.setattr(espalier.torch, "_load_backend", lambda: module)
+    assert not espalier.torch.State(espalier.init(0, 1).world).share(torch.ones(100_000))
+    with pytest.raises(espalier.UnsupportedError, match="build.py again"):
         espalier.torch.share_buckets(torch.nn.Linear(1, 1))
 
 

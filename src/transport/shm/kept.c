@@ -4,6 +4,8 @@
  * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not know
  * whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may still store into the pages
  * that it shares with us), the rest is unmapped, and the segment stays in the list until the last piece was freed.
+ *
+ * Whoever keeps memory treats it like any other, so a child made by fork() may write to it: that must not reach its parent.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -16,16 +18,65 @@ static struct {
 	struct segment *first;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What the list has is its parent's, whose threads may have held the lock. */
+#define STEP (UINT64_C(8) << 20) /* so much is there twice */
+
+static uint64_t place_of(const struct segment *segment, const struct heap_range *range)
+{
+	return segment->layout.heap_at + range->first * segment->layout.page;
+}
+
+/* ---- children ---- */
+
+static void lock_all(void)
+{
+	pthread_mutex_lock(&kept.lock);
+	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
+		pthread_mutex_lock(&segment->lock);
+}
+
+static void unlock_all(void)
+{
+	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
+		pthread_mutex_unlock(&segment->lock);
+	pthread_mutex_unlock(&kept.lock);
+}
+
+static bool is_withdrawn(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < segment->withdrawn_count; i++)
+		if (segment->withdrawn[i].at < at + bytes && at < segment->withdrawn[i].at + segment->withdrawn[i].bytes)
+			return true;
+	return false;
+}
+
+/* What the child writes there is its own from now on. What has been withdrawn is private already. */
+static void part_from_parent(const struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	uint64_t step = is_withdrawn(segment, at, bytes) ? segment->layout.page : bytes;
+
+	for (uint64_t end = at + bytes; at < end; at += step)
+		if (!is_withdrawn(segment, at, step))
+			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)at);
+}
+
+/* What the list has is its parent's. */
 static void forget_in_child(void)
 {
-	pthread_mutex_init(&kept.lock, NULL);
+	for (struct segment *segment = kept.first; segment; segment = segment->next_kept) {
+		for (uint32_t i = 0; i < segment->heap.count && !segment->is_gone; i++) {
+			const struct heap_range *range = &segment->heap.ranges[i];
+
+			if (range->is_kept)
+				part_from_parent(segment, place_of(segment, range), range->pages * segment->layout.page);
+		}
+	}
+	unlock_all();
 	kept.first = NULL;
 }
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, forget_in_child);
+	pthread_atfork(lock_all, unlock_all, forget_in_child);
 }
 
 /* The number of the page where it begins in the heap; false: in no page, or not in the heap. */
@@ -75,6 +126,18 @@ static void unmap(const struct segment *segment, uint64_t from, uint64_t end)
 		munmap(segment->base + from, end - from);
 }
 
+/* Peers need it no longer: what we have sent has been consumed, or is revoked. */
+static void make_private(struct segment *segment, uint64_t at, uint64_t bytes)
+{
+	for (uint64_t end = at + bytes; at < end; at += STEP) {
+		uint64_t step = end - at < STEP ? end - at : STEP;
+
+		/* Without memory for that it stays shared: then it is at least still there. */
+		if (segment_withdraw(segment, segment->base + at, step))
+			(void)segment_release(segment, at, step);
+	}
+}
+
 /* Only what was kept stays: in the list of what is taken, and mapped. */
 static void shed(struct segment *segment)
 {
@@ -85,12 +148,11 @@ static void shed(struct segment *segment)
 
 	for (uint32_t i = 0; i < heap->count; i++) {
 		struct heap_range range = heap->ranges[i];
-		uint64_t at = layout->heap_at + range.first * layout->page, bytes = range.pages * layout->page;
+		uint64_t at = place_of(segment, &range), bytes = range.pages * layout->page;
 
 		if (!range.is_kept)
 			continue;
-		/* Without memory for that it stays shared: then it is at least still there. */
-		(void)segment_withdraw(segment, segment->base + at, bytes);
+		make_private(segment, at, bytes);
 		unmap(segment, end, at);
 		end = at + bytes;
 		heap->ranges[count++] = range;

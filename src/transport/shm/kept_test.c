@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,14 @@ static bool is_mapped(const void *memory)
 	unsigned char there;
 
 	return mincore((void *)(uintptr_t)memory, PAGE, &there) == 0;
+}
+
+static uint64_t bytes_in_file(int fd)
+{
+	struct stat stat;
+
+	CHECK(fstat(fd, &stat) == 0);
+	return (uint64_t)stat.st_blocks * 512;
 }
 
 /* ---- at random ---- */
@@ -159,14 +168,18 @@ static void is_private(void)
 	uint8_t *lost = segment_alloc(own, PAGE), *left = segment_alloc(own, 3 * PAGE), *board = segment_board(own, 0, 0), local;
 	uint64_t at = (uint64_t)(left - own->base);
 
+	int file = dup(segment_descriptor(own));
 	CHECK(segment_view_open(peer, 0, dup(segment_descriptor(own)), &view, NULL) == ESP_OK);
 	CHECK(!segment_keep(own, &local) && !segment_keep(own, left + PAGE) && !segment_keep(own, board));
 	CHECK(segment_keep(own, left));
 	memset(left, 5, 3 * PAGE);
+	uint64_t in_use = bytes_in_file(file);
 	segment_close(own);
+	CHECK_U64(bytes_in_file(file), in_use - 3 * PAGE); /* peers that stay do not hold what they cannot use */
 	CHECK(!is_mapped(lost) && !is_mapped(board) && is_mapped(left) && !is_mapped(left + 3 * PAGE));
 	memset((void *)(uintptr_t)view_at(view, at), 6, 3 * PAGE);
 	CHECK(is_full(left, 3 * PAGE, 5));
+	close(file);
 	CHECK(!segment_free_kept(lost) && !segment_free_kept(left + PAGE));
 	CHECK(segment_free_kept(left) && !segment_free_kept(left));
 	CHECK(!is_mapped(left));
@@ -174,30 +187,34 @@ static void is_private(void)
 	segment_close(peer);
 }
 
-/* What a child lets go of is its parent's. */
-static void children(void)
+/* What a child lets go of is its parent's, and what it writes is its own. */
+static void children(bool withdraws)
 {
 	struct segment *own = open_one(0);
-	uint8_t *memory = segment_alloc(own, PAGE);
+	uint8_t *memory = segment_alloc(own, 3 * PAGE), *other = segment_alloc(own, PAGE);
 	int status;
 
 	CHECK(segment_keep(own, memory));
-	memset(memory, 7, PAGE);
+	CHECK(!withdraws || segment_withdraw(own, memory + PAGE, PAGE));
+	memset(memory, 7, 3 * PAGE);
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
+		memset(other, 8, PAGE);
 		struct segment *another = open_one(0);
 		uint8_t *mine = segment_alloc(another, PAGE);
 		bool is_right = !segment_free_kept(memory) && segment_keep(another, mine);
 
 		segment_close(another);
-		_exit(is_right && segment_free_kept(mine) && memory[0] == 7 ? 0 : 1);
+		is_right = is_right && segment_free_kept(mine) && is_full(memory, 3 * PAGE, 7);
+		memset(memory, 8, 3 * PAGE);
+		_exit(is_right ? 0 : 1);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
 	CHECK_U64(WEXITSTATUS(status), 0);
-	CHECK(is_full(memory, PAGE, 7));
+	CHECK(is_full(memory, 3 * PAGE, 7) && is_full(other, PAGE, 8)); /* what was not kept is shared with children */
 	segment_close(own);
-	CHECK(is_full(memory, PAGE, 7) && segment_free_kept(memory));
+	CHECK(is_full(memory, 3 * PAGE, 7) && segment_free_kept(memory));
 }
 
 static void *free_all(void *context)
@@ -236,7 +253,8 @@ int main(int argc, char **argv)
 		at_random(seed);
 	}
 	is_private();
-	children();
+	children(false);
+	children(true);
 	threads();
 	return 0;
 }

@@ -47,6 +47,8 @@ struct segment_view {
 /* Takes memory for a stretch of the segment now, so that a lack of it shows here and not when it is written. */
 ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes);
 
+/* Gives memory of whole pages back; they read as zero. False: the segment is sealed against writing. */
+bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes);
 void segment_close_files(struct segment *segment);
 /* All of it but the mapping. */
 void segment_dispose(struct segment *segment);

@@ -67,8 +67,7 @@ bool segment_reserve(const struct segment *segment, uint64_t at, uint64_t bytes)
 	return true;
 }
 
-/* Whole pages. False: the segment is sealed against writing. */
-static bool release(const struct segment *segment, uint64_t at, uint64_t bytes)
+bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	int done;
 
@@ -81,7 +80,7 @@ static bool release(const struct segment *segment, uint64_t at, uint64_t bytes)
 /* Memory that was reserved reads as zero from now on. */
 static void give_back(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	if (!release(segment, at, bytes))
+	if (!segment_release(segment, at, bytes))
 		memset(segment->base + at, 0, bytes);
 }
 
@@ -382,7 +381,7 @@ bool segment_board_reserve(struct segment *segment, uint16_t channel, uint32_t b
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
 		is_reserved = is_reserved && segment_reserve(segment, layout_board(&segment->layout, channel, cell), bytes);
 	if (!is_reserved)
-		(void)release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
+		(void)segment_release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
 	return is_reserved;
 }
 
@@ -400,7 +399,7 @@ const void *segment_view_board(const struct segment_view *view, uint16_t channel
 
 void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
-	if (release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
+	if (segment_release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
 		return;
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
 		memset(segment_board(segment, channel, cell), 0, bytes);
@@ -444,7 +443,7 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint8_t *memory = segment->base + at;
 	/* Without the lock: it takes long. The range is ours. */
 	if (!segment_reserve(segment, at, pages * layout->page)) {
-		(void)release(segment, at, pages * layout->page);
+		(void)segment_release(segment, at, pages * layout->page);
 		heap_put(segment, first);
 		return NULL;
 	}
@@ -533,7 +532,7 @@ static bool free_withdrawn(struct segment *segment, struct withdrawn *one, uint6
 		return false;
 	one->was_freed = true;
 	heap_keep(&segment->heap, (at - segment->layout.heap_at) / segment->layout.page, false);
-	(void)release(segment, at, bytes);
+	(void)segment_release(segment, at, bytes);
 	(void)madvise(segment->base + at, bytes, MADV_DONTNEED); /* shared pages stay as they are */
 	return true;
 }
@@ -550,11 +549,11 @@ bool segment_free(struct segment *segment, void *memory)
 	pthread_mutex_lock(&segment->lock);
 	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
 	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? withdrawn_in(segment, at, bytes) : NULL;
-	bool is_kept = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
+	bool stays_taken = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
 	pthread_mutex_unlock(&segment->lock);
-	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !is_kept))
+	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !stays_taken))
 		return false;
-	if (is_kept) /* its place is not used again */
+	if (stays_taken) /* its place is not used again */
 		return true;
 	give_back(segment, at, bytes);
 	madvise(memory, bytes, MADV_DONTDUMP);
