@@ -7,9 +7,11 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+from ports import free_port
 
 OK, NO, USAGE = 0, 1, 2
 SECONDS = 120  # no run here takes more than a few
@@ -201,12 +203,6 @@ def test_in_place_alone():
     status, out, err = run("-n", "2", "--size", "1K", "--in-place", *QUICK)
     row = [line for line in out.splitlines() if not line.startswith("#")][0].split()
     assert status == OK and row[5:9] == ["N/A"] * 4 and row[12] == "0", (status, out, err)
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def launch(ranks, *words):

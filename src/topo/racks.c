@@ -201,3 +201,31 @@ enum esp_status racks_number(const char *const *cells, uint32_t count, uint32_t 
 	*out = racks;
 	return ESP_OK;
 }
+
+/* ---- names ---- */
+
+void racks_names_fini(struct racks_names *names)
+{
+	for (uint32_t i = 0; i < names->count; i++)
+		free(names->list[i]);
+	free(names->list);
+	*names = (struct racks_names){0};
+}
+
+enum esp_status racks_names_add(struct racks_names *names, const char *name, size_t length, struct error *err)
+{
+	if (names->count == RACKS_HOSTS_MAX)
+		return error_set(err, ESP_ELIMIT, "more than %u hosts", RACKS_HOSTS_MAX);
+	if ((names->count & (names->count - 1)) == 0) { /* full at every power of two */
+		char **list = realloc(names->list, (names->count ? 2 * (size_t)names->count : 1) * sizeof(*list));
+
+		if (!list)
+			return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
+		names->list = list;
+	}
+	names->list[names->count] = strndup(name, length);
+	if (!names->list[names->count])
+		return error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
+	names->count++;
+	return ESP_OK;
+}

@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402, F401: for those who import it from here
+
 LAUNCHED = re.compile(r"ESP_|(LOCAL_)?RANK$|WORLD_SIZE$|MASTER_|TORCHELASTIC_|OMPI_|PMI|SLURM_|JOB_COMPLETION_INDEX$")
 CLEAN = {name: value for name, value in os.environ.items() if not LAUNCHED.match(name)}
 IN_NAMESPACE = "LAUNCHERS_TEST_IN_NAMESPACE"
@@ -52,12 +55,6 @@ def map_names(folder, text):
     hosts = folder / "hosts"
     hosts.write_text("127.0.0.1 localhost\n" + text)
     subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def bind_below_free(lower):

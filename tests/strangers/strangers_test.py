@@ -2,7 +2,7 @@
 """strangers_test.py ESPALIER STRANGER - HTTP, TLS, SSH, random and slow bytes and scans at every port of a job, before and during it."""
 import json
 import os
-import socket
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -12,16 +12,13 @@ import unittest
 sys.dont_write_bytecode = True
 from crowd import await_ports, ports_of, send_strangers, tally
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
+
 ESPALIER, STRANGER = sys.argv[1:3]
 RANKS = 4
 TICKETS, TICKETS_PER_SECOND = 200, 400  # who may come to the port of a rank before it is a flood, about: docs/joining.md
 CHALLENGE_BYTES = 40  # what the handshake says to anybody: docs/joining.md
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Job:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import socket
 import sys
 import threading
 from typing import Any, Callable, Iterator
@@ -13,14 +12,11 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "tests"))
+
+from ports import free_port  # noqa: E402
+
 import espalier  # noqa: E402
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Ranks:
