@@ -1,5 +1,6 @@
 #include "cli/doctor_pair.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,7 @@ static void advise(struct tally *tally, uint32_t to, const struct card_address *
 {
 	char text[CARD_ADDRESS_TEXT];
 	const struct card *card = &tally->roster->cards[to];
+	assert(card);
 	card_address_text(address, text);
 	switch (outcome) {
 	case WAY_SILENT:

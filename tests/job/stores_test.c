@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 	uint64_t seed = test_option(argc, argv, "--seed", 1), count = test_option(argc, argv, "--count", 6);
 
 	for (uint64_t i = 0; i < count; i++) {
-		printf("--seed %llu --count 1\n", (unsigned long long)(seed + i));
+		printf("--seed %" PRIu64 " --count 1\n", seed + i);
 		stop_at_random(seed + i);
 	}
 	return 0;
