@@ -63,8 +63,9 @@ static void room(uint64_t seed, uint64_t count)
 		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= layout.buffer_bytes || planned->chunk_bytes <= 4096,
 		          "%s of %u: chunks of %" PRIu64, name, layout.members, planned->chunk_bytes);
 		/* Around a ring between machines links have others to carry while a chunk is on its way to the next rank. */
+		uint64_t parts = planned->chunk_bytes <= 32768 ? 2 : 4; /* of everybody's share, at least */
 		if (is_ring && collective == PLAN_ALLREDUCE && !layout.one_machine)
-			CHECK_MSG(4 * layout.members * (planned->chunk_bytes - 64) <= bytes || planned->chunk_bytes <= 16384,
+			CHECK_MSG(parts * layout.members * (planned->chunk_bytes - 64) <= bytes || planned->chunk_bytes <= 16384,
 			          "%u members, %" PRIu64 " bytes: chunks of %" PRIu64, layout.members, bytes, planned->chunk_bytes);
 		/* On one machine no more is under way than it takes for all ranks to have something to do. */
 		if (is_ring && collective == PLAN_ALLREDUCE)
