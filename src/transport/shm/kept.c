@@ -1,5 +1,5 @@
 /*
- * Memory of a heap that outlives its segment.
+ * kept.c - memory of a heap that outlives its segment.
  *
  * Segments some of whose memory was kept are in a list of the process, so that it can be freed by somebody who does not know
  * whether the segment is still there. When it goes, what was kept becomes private (a peer that thaws late may still store into the pages
@@ -41,21 +41,13 @@ static void unlock_all(void)
 	pthread_mutex_unlock(&kept.lock);
 }
 
-static bool is_withdrawn(const struct segment *segment, uint64_t at, uint64_t bytes)
-{
-	for (uint32_t i = 0; i < segment->withdrawn_count; i++)
-		if (segment->withdrawn[i].at < at + bytes && at < segment->withdrawn[i].at + segment->withdrawn[i].bytes)
-			return true;
-	return false;
-}
-
 /* What the child writes there is its own from now on. What has been withdrawn is private already. */
 static void part_from_parent(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	uint64_t step = is_withdrawn(segment, at, bytes) ? segment->layout.page : bytes;
+	uint64_t step = segment_withdrawn_in(segment, at, bytes) ? segment->layout.page : bytes;
 
 	for (uint64_t end = at + bytes; at < end; at += step)
-		if (!is_withdrawn(segment, at, step))
+		if (!segment_withdrawn_in(segment, at, step))
 			(void)mmap(segment->base + at, step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)at);
 }
 

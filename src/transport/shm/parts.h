@@ -49,6 +49,8 @@ ESP_CHECKED bool segment_reserve(const struct segment *segment, uint64_t at, uin
 
 /* Gives memory of whole pages back; they read as zero. False: the segment is sealed against writing. */
 bool segment_release(const struct segment *segment, uint64_t at, uint64_t bytes);
+/* With the lock held: some of it that is withdrawn; NULL: nothing is. */
+struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes);
 void segment_close_files(struct segment *segment);
 /* All of it but the mapping. */
 void segment_dispose(struct segment *segment);

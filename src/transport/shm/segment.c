@@ -461,8 +461,7 @@ static bool is_in_heap(const struct segment *segment, const void *memory, size_t
 	return at >= base && layout_is_heap(&segment->layout, at - base, bytes);
 }
 
-/* With the lock held: some of it that is withdrawn; NULL: nothing is. */
-static struct withdrawn *withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes)
+struct withdrawn *segment_withdrawn_in(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	for (uint32_t i = 0; i < segment->withdrawn_count; i++) {
 		struct withdrawn *withdrawn = &segment->withdrawn[i];
@@ -548,7 +547,7 @@ bool segment_free(struct segment *segment, void *memory)
 	uint64_t at = (uint64_t)((uint8_t *)memory - segment->base), first = (at - layout->heap_at) / layout->page;
 	pthread_mutex_lock(&segment->lock);
 	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
-	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? withdrawn_in(segment, at, bytes) : NULL;
+	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? segment_withdrawn_in(segment, at, bytes) : NULL;
 	bool stays_taken = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
 	pthread_mutex_unlock(&segment->lock);
 	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !stays_taken))
@@ -569,7 +568,7 @@ bool segment_owns(const struct segment *segment, const void *memory, size_t byte
 		return true;
 	struct segment *own = (struct segment *)(uintptr_t)segment;
 	pthread_mutex_lock(&own->lock);
-	bool is_shared = !withdrawn_in(segment, (uint64_t)((const uint8_t *)memory - segment->base), bytes);
+	bool is_shared = !segment_withdrawn_in(segment, (uint64_t)((const uint8_t *)memory - segment->base), bytes);
 	pthread_mutex_unlock(&own->lock);
 	return is_shared;
 }
