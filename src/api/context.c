@@ -5,6 +5,7 @@
 #include "api/exit.h"
 #include "api/probing_start.h"
 #include "runtime/grow.h"
+#include "transport/shm/annex.h"
 
 static void log_line(void *argument, enum log_level level, const char *line)
 {
@@ -218,6 +219,30 @@ enum esp_status esp_keep(struct esp_context *context, void *memory)
 	if (!segment_keep(api_context(context)->segment, memory))
 		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
+}
+
+enum esp_status esp_share(struct esp_context *context, void *memory, size_t bytes)
+{
+	struct error err;
+	enum esp_status status = api_check_context(__func__, context);
+
+	if (status == ESP_OK && bytes > 0)
+		status = api_check_out(__func__, memory, "memory");
+	if (status != ESP_OK || bytes == 0)
+		return status;
+	status = annex_make(api_context(context)->segment, memory, bytes, &err);
+	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
+}
+
+enum esp_status esp_unshare(struct esp_context *context, void *memory)
+{
+	struct error err;
+	enum esp_status status = api_check_context(__func__, context);
+
+	if (status != ESP_OK || !memory)
+		return status;
+	status = annex_end(api_context(context)->segment, memory, &err);
+	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
 }
 
 static enum esp_status free_kept(void *memory)

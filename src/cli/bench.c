@@ -231,7 +231,7 @@ static int describe_and_measure(struct bench_job *job, const struct typed *typed
 		.seconds = options->seconds,
 		.check = options->check,
 		.calls = bench_calls_name(options->calls),
-		.memory = options->malloced ? "malloc" : "alloc",
+		.memory = bench_memories[options->memory],
 		.transport = esp_setting(job->context, "transport"),
 		.ranks = job->ranks,
 		.rank = ranks,

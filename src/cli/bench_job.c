@@ -88,14 +88,16 @@ static enum esp_status allocate_area(struct bench_job *job, uint64_t bytes, void
 	char text[NUMBER_BYTES_TEXT];
 	enum esp_status status = ESP_OK;
 
-	if (!job->options->malloced) {
+	if (job->options->memory == BENCH_ALLOC) {
 		status = esp_alloc(job->context, bytes, out);
-		if (status != ESP_OK && status != ESP_ENOMEM)
-			bench_last_error(status, err);
 	} else {
 		*out = malloc(bytes);
 		status = *out ? ESP_OK : ESP_ENOMEM;
 	}
+	if (status == ESP_OK && job->options->memory == BENCH_SHARED)
+		status = esp_share(job->context, *out, bytes);
+	if (status != ESP_OK && status != ESP_ENOMEM)
+		bench_last_error(status, err);
 	if (status == ESP_ENOMEM)
 		status = fail(err, ESP_ENOMEM, (int32_t)job->rank, "rank %u has no memory for two buffers of %s; see --size",
 		              job->rank, number_format_bytes(bytes, text));
@@ -133,17 +135,17 @@ enum esp_status bench_job_open(struct bench_job *job, const struct bench_options
 
 void bench_job_close(struct bench_job *job)
 {
-	for (int i = 0; i < 2; i++) {
-		if (job->options->malloced)
-			free(job->areas[i]);
-		job->areas[i] = NULL; /* esp_fini() frees the others */
-	}
 	free(job->samples);
 	free(job->times_ns);
 	job->samples = NULL;
 	job->times_ns = NULL;
 	(void)esp_fini(job->context);
 	job->context = NULL;
+	for (int i = 0; i < 2; i++) {
+		if (job->options->memory != BENCH_ALLOC) /* that esp_fini() has freed; what was shared is private again */
+			free(job->areas[i]);
+		job->areas[i] = NULL;
+	}
 }
 
 enum esp_status bench_job_ranks(struct bench_job *job, struct bench_rank **out)

@@ -15,7 +15,7 @@
 
 #define GO_ON (-1)
 
-static const char *const memories[] = {"alloc", "malloc", NULL};
+const char *const bench_memories[] = {"alloc", "malloc", "shared", NULL};
 static const char *const transports[] = {"auto", "shm", "tcp", NULL};
 /* In the order of enum esp_op. */
 static const char *const op_names[] = {"sum", "avg",  "prod", "min", "max",  "band",   "bor",
@@ -264,7 +264,7 @@ static int make_sense(struct bench_options *options, const struct words *words, 
 	options->type = (enum esp_type)(words->type % ESP_TYPE_COUNT);
 	options->op = (enum esp_op)words->op;
 	options->check = words->check;
-	options->malloced = words->memory == 1;
+	options->memory = (enum bench_memory)words->memory;
 	options->calls = words->persistent ? BENCH_PERSISTENT : words->async ? BENCH_ASYNC : BENCH_BLOCKING;
 	if (exit_status == GO_ON)
 		exit_status = choose_sizes(options, words);
@@ -307,8 +307,8 @@ static int parse(struct bench_options *options, struct words *words, int argc, c
 		{"warmup", 'w', CLI_U64, &options->warmup, "N", "calls before the first that is timed (default 1)", 0, 1000000,
 		 NULL},
 		{"check", 'c', CLI_U64, &words->check, "0|1", "check every element of the results (default 1)", 0, 1, NULL},
-		{"memory", 0, CLI_CHOICE, &words->memory, "HOW", "where buffers come from (default alloc: esp_alloc)",
-		 .choices = memories, .given = &words->memory_given},
+		{"memory", 0, CLI_CHOICE, &words->memory, "HOW", "where buffers come from (default alloc: esp_alloc; shared: malloc and esp_share)",
+		 .choices = bench_memories, .given = &words->memory_given},
 		{"in-place", 0, CLI_FLAG, &options->in_place, NULL, "measure nothing out of place"},
 		{"async", 0, CLI_FLAG, &words->async, NULL, "start each call, then wait for it"},
 		{"persistent", 0, CLI_FLAG, &words->persistent, NULL, "prepare each call once, then start it again and again"},

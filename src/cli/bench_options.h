@@ -22,6 +22,14 @@ enum bench_calls {
 	BENCH_PERSISTENT, /* esp_prepare() once, then esp_restart(), esp_wait() */
 };
 
+enum bench_memory {
+	BENCH_ALLOC,  /* esp_alloc()            */
+	BENCH_MALLOC,
+	BENCH_SHARED, /* malloc(), esp_share()  */
+};
+/* As on the command line. */
+extern const char *const bench_memories[];
+
 struct bench_options {
 	enum esp_collective collectives[BENCH_COLLECTIVES];
 	uint32_t collective_count;
@@ -37,7 +45,7 @@ struct bench_options {
 	double seconds;
 	bool check;
 	bool in_place; /* nothing is measured out of place */
-	bool malloced; /* buffers from malloc(), not esp_alloc() */
+	enum bench_memory memory; /* of the buffers */
 	enum bench_calls calls;
 	bool json;
 	char *plan_text, *setting_text; /* owned: what plans and settings point into */

@@ -50,6 +50,7 @@ struct exec_call {
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
 	uint8_t open_pages;     /* out lies where peers may store results by themselves, in pages of 2 to the power of this, of which only those that lie within out are theirs; 0: they may not */
+	bool owns_ends;         /* the pages in which out begins and ends hold nothing else: they are theirs, too */
 	uint32_t window;        /* chunks of it in flight at most, but at least a lap; 0: as many as there may be. Each node as it likes */
 	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
 	void *cookie;           /* comes back with the result                   */

@@ -13,6 +13,7 @@
 #include "engine/exec_state.h"
 
 #define TERMS_MOST 64u
+#define LINE 64u
 #define PIECE_BYTES 16384u /* a sum in the first cache, with room for what is read */
 
 /* A sum: folds, of which each goes on with the result of the one before. */
@@ -45,7 +46,7 @@ struct op *op_reply(const struct exec *exec, struct op *op)
 	uintptr_t out = (uintptr_t)run->instance->call.out, page = (uintptr_t)1 << shift;
 	uintptr_t end = out + chunks_output_bytes(&run->instance->call.plan->chunks, exec->config.node);
 	uintptr_t from = (out + run->piece.out_at) / page * page, to = (out + run->piece.out_at + run->piece.bytes + page - 1) / page * page;
-	return from >= out && to <= end ? next : NULL;
+	return run->instance->call.owns_ends || (from >= out && to <= end) ? next : NULL;
 }
 
 /* Does this op go on with what the fold before it has summed? */
@@ -150,6 +151,13 @@ static void put(const struct instance *instance, uint8_t *to, const uint8_t *fro
 		memcpy(to, from, bytes);
 }
 
+static uint64_t to_next_line(const void *memory, uint64_t bytes, size_t element_bytes)
+{
+	uint64_t lead = -(uintptr_t)memory % LINE;
+
+	return lead > 0 && lead < bytes && lead % element_bytes == 0 ? lead : PIECE_BYTES;
+}
+
 static void store_all(struct exec *exec, struct run *run, const struct sum *sum, const struct wanted *wanted, uint8_t *own)
 {
 	const struct instance *instance = run->instance;
@@ -158,8 +166,13 @@ static void store_all(struct exec *exec, struct run *run, const struct sum *sum,
 	_Alignas(64) uint8_t piece[PIECE_BYTES];
 	const void *operands[TERMS_MOST];
 
-	for (uint64_t done = 0; done < run->piece.bytes; done += PIECE_BYTES) {
-		uint64_t left = run->piece.bytes - done, bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
+	/* Memory of malloc() begins in the middle of a line, everybody's at the same place: up to the next line by itself, then whole ones. */
+	uint64_t bytes = to_next_line(sum->operands[0], run->piece.bytes, instance->element_bytes);
+
+	for (uint64_t done = 0; done < run->piece.bytes; done += bytes, bytes = PIECE_BYTES) {
+		uint64_t left = run->piece.bytes - done;
+		if (left < bytes)
+			bytes = left;
 		size_t count = bytes / instance->element_bytes;
 
 		for (uint32_t i = 0; i < sum->operand_count; i++)

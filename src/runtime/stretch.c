@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/shm/annex.h"
+
 static bool is_vector(const struct call *call)
 {
 	return call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE || call->collective == PLAN_BROADCAST;
@@ -41,16 +43,54 @@ void stretch_gather(const struct stretch *stretch, const struct call *call)
 {
 	if (stretch->staging)
 		copy_in(stretch, call);
+	if (stretch->in_annex)
+		annex_fetch_ends(stretch->in_annex, stretch->own_in, stretch->in_bytes);
+	/* Not all of it may be written to. */
+	if (stretch->out_annex)
+		annex_fetch_ends(stretch->out_annex, stretch->own_out, stretch->out_bytes);
 }
 
 void stretch_scatter(const struct stretch *stretch, const struct call *call)
 {
+	if (stretch->out_annex)
+		annex_store_ends(stretch->out_annex, stretch->own_out, stretch->out_bytes);
 	if (!stretch->staging || stretch->out_bytes == 0)
 		return;
 	if (call->out_parts)
 		copy_parts(call->out_parts, call->out_part_count, stretch->out_at, stretch->out, stretch->out_bytes, true);
 	else
 		memcpy((uint8_t *)call->out + stretch->out_at, stretch->out, stretch->out_bytes);
+}
+
+/* ---- memory that the caller shares ---- */
+
+void stretch_set_out(struct stretch *stretch, struct segment *segment)
+{
+	uint8_t *place;
+
+	if (stretch->staging || !segment)
+		return;
+	stretch->own_in = stretch->in;
+	stretch->own_out = stretch->out;
+	stretch->in_annex = stretch->in_bytes > 0 ? annex_get(segment, stretch->in, stretch->in_bytes, &place) : NULL;
+	if (stretch->in_annex)
+		stretch->in = place;
+	stretch->out_annex = stretch->out_bytes > 0 ? annex_get(segment, stretch->out, stretch->out_bytes, &place) : NULL;
+	if (stretch->out_annex)
+		stretch->out = place;
+}
+
+void stretch_land(struct stretch *stretch)
+{
+	if (stretch->in_annex) {
+		annex_put(stretch->in_annex);
+		stretch->in = stretch->own_in;
+	}
+	if (stretch->out_annex) {
+		annex_put(stretch->out_annex);
+		stretch->out = stretch->own_out;
+	}
+	stretch->in_annex = stretch->out_annex = NULL;
 }
 
 /* ---- making ---- */
@@ -122,6 +162,8 @@ static bool add_direct(struct maker *maker, const struct memory_part *in, const 
 	stretch->in = place(in, call->in, maker->at, call->in_bytes > 0);
 	stretch->out = place(out, call->out, maker->at, call->out_bytes > 0);
 	stretch->block_bytes = bytes;
+	stretch->in_bytes = stretch->in ? bytes : 0;
+	stretch->out_bytes = stretch->out ? bytes : 0;
 	stretch->in_place = stretch->in == stretch->out;
 	maker->at += bytes;
 	return true;
@@ -179,6 +221,8 @@ static bool one_stretch(struct maker *maker)
 		return false;
 	stretch->in = call->in;
 	stretch->out = call->out;
+	stretch->in_bytes = call->in_bytes;
+	stretch->out_bytes = call->out_bytes;
 	stretch->block_bytes = call->block_bytes;
 	stretch->in_place = call->in_place;
 	return true;

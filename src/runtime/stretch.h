@@ -20,6 +20,10 @@ struct stretch {
 	uint8_t *staging;            /* NULL: none; what was gathered, then what is to be scattered */
 	uint64_t in_at, out_at;      /* where it lies in all of the caller's memory, if staged      */
 	uint64_t in_bytes, out_bytes;
+	/* While it runs on memory that the caller shares, in and out are its places in the heap. */
+	struct annex *in_annex, *out_annex; /* NULL: not                                            */
+	const uint8_t *own_in;       /* the caller's */
+	uint8_t *own_out;
 	struct planned *planned;     /* NULL: none yet */
 };
 
@@ -29,7 +33,12 @@ ESP_CHECKED enum esp_status stretches_make(const struct call *call, uint64_t chu
 /* Not the plans. */
 void stretches_fini(struct stretch *stretches, uint32_t count);
 
-/* Fills the staging memory from the caller's input, and the caller's output from it. */
+/* It is about to run; what the caller shares it takes hold of until stretch_land(). Nothing has to be shared. */
+struct segment;
+void stretch_set_out(struct stretch *stretch, struct segment *segment);
+void stretch_land(struct stretch *stretch);
+
+/* Fills the staging memory, and what else is not there, from the caller's input, and the caller's output from it. */
 void stretch_gather(const struct stretch *stretch, const struct call *call);
 void stretch_scatter(const struct stretch *stretch, const struct call *call);
 

@@ -89,14 +89,24 @@ static bool is_lent(const struct work *work, const struct stretch *stretch)
 	return segment && segment_owns(segment, stretch->in, bytes) && segment_owns(segment, stretch->out, bytes);
 }
 
+/* Where the data is that a part works on, and who may write there. */
+static void part_set_memory(struct work_part *part, const struct work *work, const struct stretch *stretch)
+{
+	const struct planned *planned = stretch->planned;
+	bool lent = is_lent(work, stretch);
+
+	part->call.in = stretch->in;
+	part->call.out = stretch->out;
+	part->call.window = lent ? planned->window_lent : planned->window;
+	part->call.open_pages = lent && segment_is_open(work->context->segment) ? (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)) : 0;
+	part->call.owns_ends = stretch->out_annex != NULL;
+}
+
 static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,
                                    uint16_t channel)
 {
 	const struct planned *planned = stretch->planned;
 	const struct gauge *gauge = &work->context->gauge;
-	bool lent = is_lent(work, stretch);
-	uint32_t window = lent ? planned->window_lent : planned->window;
-	uint8_t open_pages = lent && segment_is_open(work->context->segment) ? (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)) : 0;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
@@ -105,18 +115,15 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 			.lane = gauge->lane_order[lane],
 			.call = {
 				.plan = planned->plan,
-				.in = stretch->in,
-				.out = stretch->out,
 				.type = work->call.type,
 				.op = work->call.op,
 				.factor = work->call.factor,
 				.lane_of = planned->lane_of,
 				.lane = (uint8_t)lane,
-				.open_pages = open_pages,
-				.window = window,
 				.cookie = part,
 			},
 		};
+		part_set_memory(part, work, stretch);
 	}
 	return part;
 }
@@ -332,6 +339,22 @@ const char *work_deadline_text(const struct context *context, int64_t deadline_n
 	return text;
 }
 
+/* What the caller shares may be another than when the work was made. */
+static void look_at_memory(struct work *work)
+{
+	struct work_part *part = work->parts;
+
+	if (work->kind != WORK_CALL || work->part_count == 0)
+		return;
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		struct stretch *stretch = &work->stretches[i];
+
+		stretch_set_out(stretch, work->context->segment);
+		for (uint32_t lane = 0; lane < stretch->planned->lanes; lane++)
+			part_set_memory(part++, work, stretch);
+	}
+}
+
 void work_set_out(struct work *work)
 {
 	const struct context *context = work->group->context;
@@ -339,6 +362,7 @@ void work_set_out(struct work *work)
 
 	work->started_ns = clock_now_ns();
 	work->launched_ns = 0;
+	look_at_memory(work);
 	work->idle_ns = driver_idle_ns(context);
 	work->asked_ns = work->looked_ns = 0;
 	work->asks = 0;
@@ -434,6 +458,8 @@ void work_end(struct work *work, enum esp_status status)
 		for (uint32_t i = 0; i < work->stretch_count; i++)
 			stretch_scatter(&work->stretches[i], &work->call);
 	}
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		stretch_land(&work->stretches[i]);
 	pthread_mutex_lock(&context->lock);
 	remove_live(work);
 	retune_landed(work);

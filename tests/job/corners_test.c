@@ -3,6 +3,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "job.h"
@@ -243,6 +245,11 @@ static void refused(struct job_rank *rank)
 	EXPECT(esp_free(NULL, data), ESP_EINVAL);
 	OK(esp_keep(rank->context, NULL));
 	OK(esp_free(NULL, NULL));
+	EXPECT(esp_share(NULL, data, 4), ESP_EINVAL);
+	EXPECT(esp_share(rank->context, NULL, 4), ESP_EINVAL);
+	EXPECT(esp_unshare(rank->context, data), ESP_EINVAL);
+	OK(esp_share(rank->context, NULL, 0));
+	OK(esp_unshare(rank->context, NULL));
 	OK(esp_barrier(rank->world));
 }
 
@@ -460,6 +467,57 @@ static void kept(void)
 	EXPECT(esp_free(NULL, first), ESP_EINVAL);
 }
 
+/* Prepared once, on memory that is shared only then, and is private again, since this process has forked. The child has what was there. */
+static void shared_and_forked(struct job_rank *rank)
+{
+	enum { COUNT = 100000, OFF = 3 };
+	struct esp_call call = ESP_CALL_INIT;
+	struct esp_work *work;
+	int32_t *memory = malloc((COUNT + OFF) * sizeof(*memory)), *data = memory + OFF;
+	int status, go[2];
+	char word = 0;
+
+	CHECK(memory && pipe(go) == 0);
+	call.type = ESP_I32;
+	call.count = COUNT;
+	call.in = call.out = data;
+	OK(esp_prepare(rank->world, &call, &work));
+	for (int turn = 0; turn < 4; turn++) {
+		pid_t child = -1;
+
+		for (int i = 0; i < COUNT; i++)
+			data[i] = i + turn;
+		if (turn == 1)
+			OK(esp_share(rank->context, data, COUNT * sizeof(*data)));
+		if (turn == 2 && rank->rank == 0) {
+			fflush(NULL);
+			child = fork();
+			CHECK(child >= 0);
+		}
+		if (child == 0) {
+			bool is_right = read(go[0], &word, 1) == 1;
+
+			for (int i = 0; i < COUNT; i++)
+				is_right = is_right && data[i] == i + turn;
+			_exit(is_right ? 0 : 1);
+		}
+		OK(esp_restart(work));
+		OK(esp_wait(work, -1));
+		for (int i = 0; i < COUNT; i++)
+			CHECK(data[i] == (i + turn) * (int)rank->size);
+		if (child > 0) {
+			CHECK(write(go[1], &word, 1) == 1 && waitpid(child, &status, 0) == child);
+			CHECK_U64(status, 0);
+		}
+	}
+	EXPECT(esp_share(rank->context, data + COUNT - 1, sizeof(*data)), ESP_EINVAL);
+	esp_work_free(work);
+	OK(esp_unshare(rank->context, data));
+	free(memory);
+	close(go[0]);
+	close(go[1]);
+}
+
 /* What is dropped by leaving is told; nothing is said of what has ended. */
 static void dropped(uint32_t receives, const char *expected)
 {
@@ -553,6 +611,7 @@ int main(void)
 			job_run(size, orderly, refused, NULL);
 			job_run(size, orderly, overlapping_buffers, NULL);
 			job_run(size, orderly, counted, NULL);
+			job_run(size, orderly, shared_and_forked, NULL);
 		}
 		for (unsigned k = 0; k < 2; k++) {
 			job_run(2, all[i], deadlines_in_the_background, &gated[k]);

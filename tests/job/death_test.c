@@ -159,6 +159,8 @@ static void be_child(struct esp_context *context, struct esp_work *work)
 	EXPECT(esp_wait(work, -1), ESP_EFORKED);
 	EXPECT(esp_wait_any(&work, 1, -1, &index), ESP_EFORKED);
 	EXPECT(esp_alloc(context, 1, &memory), ESP_EFORKED);
+	EXPECT(esp_share(context, &data, sizeof(data)), ESP_EFORKED);
+	EXPECT(esp_unshare(context, &data), ESP_EFORKED);
 	EXPECT(esp_fini(context), ESP_EFORKED);
 	esp_work_free(work);
 	_exit(0);

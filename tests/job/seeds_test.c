@@ -22,7 +22,8 @@ struct drawn {
 	struct esp_call call;
 	uint64_t block_bytes;        /* of one equal block                       */
 	uint64_t in_bytes, out_bytes; /* the largest that any rank has            */
-	bool in_place, shared;
+	bool in_place;
+	enum { FROM_MALLOC, FROM_ALLOC, SHARED, KINDS } kind; /* of memory */
 	uint8_t *in, *out, *expected;
 	void *memory;                /* all of it                                */
 	struct esp_work *work;
@@ -113,7 +114,7 @@ static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 	call->count = call->collective == ESP_BARRIER ? 0 : draw_count(rng, esp_type_bytes(call->type));
 	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, 9)] : NULL;
 	drawn->in_place = call->collective != ESP_ALLTOALL && rng_chance(rng, 1, 2);
-	drawn->shared = rng_chance(rng, 1, 2);
+	drawn->kind = rng_below(rng, KINDS);
 	drawn->block_bytes = call->count * esp_type_bytes(call->type);
 	drawn->in_bytes = drawn->out_bytes = drawn->block_bytes;
 	if (call->collective == ESP_REDUCE_SCATTER || call->collective == ESP_SCATTER || call->collective == ESP_ALLTOALL)
@@ -187,11 +188,13 @@ static void place(struct job_rank *rank, struct drawn *drawn, uint64_t salt)
 	uint64_t all = drawn->in_bytes + drawn->out_bytes + 64;
 	uint64_t own = rank->rank * drawn->block_bytes;
 
-	if (drawn->shared)
+	if (drawn->kind == FROM_ALLOC)
 		OK(esp_alloc(rank->context, all, &drawn->memory));
 	else
 		drawn->memory = malloc(all);
 	CHECK(drawn->memory != NULL);
+	if (drawn->kind == SHARED)
+		OK(esp_share(rank->context, drawn->memory, all));
 	drawn->in = drawn->memory;
 	drawn->out = drawn->in + drawn->in_bytes + salt % 8; /* any alignment */
 	if (drawn->in_place && drawn->in_bytes > drawn->out_bytes)
@@ -212,7 +215,9 @@ static void place(struct job_rank *rank, struct drawn *drawn, uint64_t salt)
 
 static void drop(struct job_rank *rank, struct drawn *drawn)
 {
-	if (drawn->shared)
+	if (drawn->kind == SHARED)
+		OK(esp_unshare(rank->context, drawn->memory));
+	if (drawn->kind == FROM_ALLOC)
 		OK(esp_free(rank->context, drawn->memory));
 	else
 		free(drawn->memory);

@@ -23,6 +23,7 @@ struct trial {
 	uint32_t size, victim;
 	uint64_t count, calls_before, turns;
 	bool out_of_place;
+	bool is_own;     /* from malloc(), and shared      */
 	uint64_t offset; /* elements from the beginning of a page */
 };
 
@@ -96,10 +97,17 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader,
 	options.settings = settings;
 	OK(esp_init(&options, &context));
 	struct esp_group *world = esp_world(context);
-	OK(esp_alloc(context, all * sizeof(*memory), (void **)&memory));
+	if (trial->is_own)
+		CHECK((memory = malloc(all * sizeof(*memory))) != NULL);
+	else
+		OK(esp_alloc(context, all * sizeof(*memory), (void **)&memory));
 	scribble(memory, all, 0);
 	in = memory + GUARD + trial->offset;
 	out = trial->out_of_place ? in + trial->count + 2 * GUARD : in;
+	if (trial->is_own)
+		OK(esp_share(context, in, trial->count * sizeof(*in)));
+	if (trial->is_own && out != in)
+		OK(esp_share(context, out, trial->count * sizeof(*out)));
 	for (uint64_t i = 0; i < trial->calls_before; i++) {
 		for (uint64_t k = 0; k < trial->count; k++)
 			in[k] = (uint32_t)k + rank;
@@ -121,8 +129,13 @@ static int be_rank(uint32_t rank, const struct trial *trial, const char *leader,
 	say(pipes[rank].to_parent[1]);
 	hear(pipes[rank].to_rank[0]); /* it has gone on, and ended */
 	check_scribble(out, trial->count, rank);
-	OK(esp_free(context, memory));
+	if (!trial->is_own)
+		OK(esp_free(context, memory));
 	OK(esp_fini(context));
+	if (trial->is_own) {
+		check_scribble(out, trial->count, rank);
+		free(memory);
+	}
 	return 0;
 }
 
@@ -182,6 +195,7 @@ static void stop_at_random(uint64_t seed)
 	trial.turns = rng_below(&rng, UINT64_C(1) << rng_below(&rng, 22));
 	trial.out_of_place = rng_chance(&rng, 1, 2);
 	trial.offset = offsets[rng_below(&rng, 4)];
+	trial.is_own = rng_chance(&rng, 1, 2);
 	run_trial(&trial);
 }
 

@@ -27,14 +27,14 @@ static uint64_t place_of(const struct segment *segment, const struct heap_range 
 
 /* ---- children ---- */
 
-static void lock_all(void)
+void kept_before_fork(void)
 {
 	pthread_mutex_lock(&kept.lock);
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
 		pthread_mutex_lock(&segment->lock);
 }
 
-static void unlock_all(void)
+void kept_in_parent(void)
 {
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept)
 		pthread_mutex_unlock(&segment->lock);
@@ -52,7 +52,7 @@ static void part_from_parent(const struct segment *segment, uint64_t at, uint64_
 }
 
 /* What the list has is its parent's. */
-static void forget_in_child(void)
+void kept_in_child(void)
 {
 	for (struct segment *segment = kept.first; segment; segment = segment->next_kept) {
 		for (uint32_t i = 0; i < segment->heap.count && !segment->is_gone; i++) {
@@ -62,13 +62,8 @@ static void forget_in_child(void)
 				part_from_parent(segment, place_of(segment, range), range->pages * segment->layout.page);
 		}
 	}
-	unlock_all();
+	kept_in_parent();
 	kept.first = NULL;
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(lock_all, unlock_all, forget_in_child);
 }
 
 /* The number of the page where it begins in the heap; false: in no page, or not in the heap. */
@@ -84,10 +79,9 @@ static bool page_of(const struct segment *segment, const void *memory, uint64_t 
 
 bool segment_keep(struct segment *segment, void *memory)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint64_t page;
 
-	pthread_once(&once, watch_forks);
+	forks_watch();
 	pthread_mutex_lock(&kept.lock);
 	pthread_mutex_lock(&segment->lock);
 	bool is_kept = page_of(segment, memory, &page) && heap_keep(&segment->heap, page, true);

@@ -34,6 +34,10 @@ struct segment {
 	struct segment *next_kept; /* kept.c has it and the next one */
 	bool has_kept;             /* it is in that list             */
 	bool is_gone;              /* but for what was kept          */
+	struct annex *annexes;     /* annex.c guards these           */
+	_Atomic uint32_t annex_count;
+	struct segment *next_annexed;
+	bool was_annexed;          /* it is in the list of those     */
 };
 
 struct segment_view {
@@ -56,6 +60,21 @@ void segment_close_files(struct segment *segment);
 void segment_dispose(struct segment *segment);
 /* From segment_close(): nothing but what was kept is left of the segment, and kept.c has it now. False: nothing was, and the caller has it still. */
 ESP_CHECKED bool kept_remains(struct segment *segment);
+/* From segment_close(): all annexes become private. */
+void annexes_close(struct segment *segment);
+/* Pages of the heap are about to be withdrawn: what annexes have of them becomes private first. False: no memory for it. */
+ESP_CHECKED bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes);
+/* Makes huge pages of the whole ones in a stretch of the segment that is reserved. */
+void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes);
+
+/* forks.c: from now on a child made by fork() gets what is told in annex.c and kept.c; these are the parts. */
+void forks_watch(void);
+void annexes_before_fork(void);
+void annexes_in_parent(void);
+void annexes_in_child(void);
+void kept_before_fork(void);
+void kept_in_parent(void);
+void kept_in_child(void);
 
 static inline void *segment_at(const struct segment *segment, uint64_t at)
 {

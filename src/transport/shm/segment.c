@@ -245,6 +245,7 @@ void segment_close(struct segment *segment)
 {
 	if (!segment)
 		return;
+	annexes_close(segment);
 	if (segment->has_kept && kept_remains(segment))
 		return;
 	if (segment->base)
@@ -418,14 +419,13 @@ static void heap_put(struct segment *segment, uint64_t first)
 #define MADV_COLLAPSE 25
 #endif
 
-/*
- * Makes huge pages of the whole ones in a range that begins with one. Where the system has them only for those who
- * ask (or for nobody: this asks all the same), and if there are none it stays as it is.
- */
-static void use_huge_pages(uint8_t *memory, uint64_t bytes)
+/* Where the system has them only for those who ask (or for nobody: this asks all the same), and if there are none it stays as it is. */
+void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
-	if (bytes >= HUGE_PAGE)
-		(void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_COLLAPSE);
+	uint64_t from = (at + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = (at + bytes) / HUGE_PAGE * HUGE_PAGE;
+
+	if (from < end)
+		(void)madvise(segment->base + from, end - from, MADV_COLLAPSE);
 }
 
 void *segment_alloc(struct segment *segment, size_t bytes)
@@ -448,7 +448,7 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 		return NULL;
 	}
 	madvise(memory, pages * layout->page, MADV_DODUMP);
-	use_huge_pages(memory, pages * layout->page);
+	segment_use_huge_pages(segment, at, pages * layout->page);
 	return memory;
 }
 
@@ -493,6 +493,8 @@ static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
 /* Whole pages. */
 static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 {
+	if (!annexes_withdraw(segment, at, bytes))
+		return false;
 	void *place = segment->base + at;
 	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
