@@ -64,20 +64,36 @@ void stretch_scatter(const struct stretch *stretch, const struct call *call)
 
 /* ---- memory that the caller shares ---- */
 
+static struct annex *find_in(const struct stretch *stretch, struct segment *segment, uint8_t **out_place)
+{
+	return stretch->in_bytes > 0 ? annex_get(segment, stretch->in, stretch->in_bytes, out_place) : NULL;
+}
+
+static struct annex *find_out(const struct stretch *stretch, struct segment *segment, uint8_t **out_place)
+{
+	return stretch->out_bytes > 0 ? annex_get(segment, stretch->out, stretch->out_bytes, out_place) : NULL;
+}
+
 void stretch_set_out(struct stretch *stretch, struct segment *segment)
 {
-	uint8_t *place;
+	uint8_t *in, *out;
 
 	if (stretch->staging || !segment)
 		return;
 	stretch->own_in = stretch->in;
 	stretch->own_out = stretch->out;
-	stretch->in_annex = stretch->in_bytes > 0 ? annex_get(segment, stretch->in, stretch->in_bytes, &place) : NULL;
+	/* In place one is a part of the other: if not all of that is shared, neither is, as they must stay where they are to each other. */
+	bool in_first = stretch->in_bytes >= stretch->out_bytes;
+	if (in_first)
+		stretch->in_annex = find_in(stretch, segment, &in);
+	if (!in_first || !stretch->in_place || stretch->in_annex)
+		stretch->out_annex = find_out(stretch, segment, &out);
+	if (!in_first && (!stretch->in_place || stretch->out_annex))
+		stretch->in_annex = find_in(stretch, segment, &in);
 	if (stretch->in_annex)
-		stretch->in = place;
-	stretch->out_annex = stretch->out_bytes > 0 ? annex_get(segment, stretch->out, stretch->out_bytes, &place) : NULL;
+		stretch->in = in;
 	if (stretch->out_annex)
-		stretch->out = place;
+		stretch->out = out;
 }
 
 void stretch_land(struct stretch *stretch)

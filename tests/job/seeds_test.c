@@ -26,6 +26,7 @@ struct drawn {
 	enum { FROM_MALLOC, FROM_ALLOC, SHARED, KINDS } kind; /* of memory */
 	uint8_t *in, *out, *expected;
 	void *memory;                /* all of it                                */
+	void *shared;                /* where that begins which is               */
 	struct esp_work *work;
 };
 
@@ -182,6 +183,15 @@ static uint64_t work_out(const struct drawn *drawn, uint8_t *scratch, uint32_t m
 
 /* ---- running ---- */
 
+/* All of it, or what may be a part of either. */
+static void share_some(struct job_rank *rank, struct drawn *drawn, uint64_t all, uint64_t salt)
+{
+	uint64_t from = salt % 3 == 0 ? 0 : salt * 7919 % all, bytes = salt % 4 == 0 ? (all - from + 1) / 2 : all - from;
+
+	drawn->shared = (uint8_t *)drawn->memory + from;
+	OK(esp_share(rank->context, drawn->shared, bytes));
+}
+
 /* Puts input and output into memory; in place the smaller one is this rank's block of the larger one. */
 static void place(struct job_rank *rank, struct drawn *drawn, uint64_t salt)
 {
@@ -194,7 +204,7 @@ static void place(struct job_rank *rank, struct drawn *drawn, uint64_t salt)
 		drawn->memory = malloc(all);
 	CHECK(drawn->memory != NULL);
 	if (drawn->kind == SHARED)
-		OK(esp_share(rank->context, drawn->memory, all));
+		share_some(rank, drawn, all, salt);
 	drawn->in = drawn->memory;
 	drawn->out = drawn->in + drawn->in_bytes + salt % 8; /* any alignment */
 	if (drawn->in_place && drawn->in_bytes > drawn->out_bytes)
@@ -216,7 +226,7 @@ static void place(struct job_rank *rank, struct drawn *drawn, uint64_t salt)
 static void drop(struct job_rank *rank, struct drawn *drawn)
 {
 	if (drawn->kind == SHARED)
-		OK(esp_unshare(rank->context, drawn->memory));
+		OK(esp_unshare(rank->context, drawn->shared));
 	if (drawn->kind == FROM_ALLOC)
 		OK(esp_free(rank->context, drawn->memory));
 	else

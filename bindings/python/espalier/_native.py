@@ -214,6 +214,8 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "esp_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
     "esp_free": (c_int, [c_void_p, c_void_p]),
     "esp_keep": (c_int, [c_void_p, c_void_p]),
+    "esp_share": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "esp_unshare": (c_int, [c_void_p, c_void_p]),
     "esp_rank": (c_uint32, [c_void_p]),
     "esp_size": (c_uint32, [c_void_p]),
     "esp_world_rank": (c_uint32, [c_void_p, c_uint32]),

@@ -98,9 +98,9 @@ static bool move_in(const struct annex *annex, uint8_t **out_end)
 		uint64_t left = (uint64_t)(annex->pages_end - from), step = left < STEP ? left : STEP, at = place_of(annex, from);
 
 		*out_end = from;
+		segment_use_huge_pages(segment, at, step);
 		if (!segment_reserve(segment, at, step))
 			return false;
-		segment_use_huge_pages(segment, at, step);
 		memcpy(segment->base + at, from, step);
 		if (!map_pages(annex, from, step, MAP_SHARED))
 			return false;
@@ -119,7 +119,7 @@ static bool replace_pages(uint8_t *from, uint64_t bytes)
 	if (copy == MAP_FAILED)
 		return false;
 	memcpy(copy, from, bytes);
-	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) == from)
+	if (segment_move_pages(copy, bytes, from))
 		return true;
 	munmap(copy, bytes);
 	return false;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "transport/shm/parts.h"
@@ -419,11 +420,18 @@ static void heap_put(struct segment *segment, uint64_t first)
 #define MADV_COLLAPSE 25
 #endif
 
-/* Where the system has them only for those who ask (or for nobody: this asks all the same), and if there are none it stays as it is. */
+/*
+ * Where the system has them only for those who ask (or for nobody: this asks all the same). A page of each is there first, as the kernel does not begin
+ * with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes ten times as long: each is cleared and then copied. If there are
+ * no huge pages it stays as it is.
+ */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
 {
 	uint64_t from = (at + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = (at + bytes) / HUGE_PAGE * HUGE_PAGE;
 
+	for (uint64_t huge = from; huge < end; huge += HUGE_PAGE)
+		if (!segment_reserve(segment, huge, 1))
+			return;
 	if (from < end)
 		(void)madvise(segment->base + from, end - from, MADV_COLLAPSE);
 }
@@ -442,13 +450,13 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint64_t at = layout->heap_at + first * layout->page;
 	uint8_t *memory = segment->base + at;
 	/* Without the lock: it takes long. The range is ours. */
+	segment_use_huge_pages(segment, at, pages * layout->page);
 	if (!segment_reserve(segment, at, pages * layout->page)) {
 		(void)segment_release(segment, at, pages * layout->page);
 		heap_put(segment, first);
 		return NULL;
 	}
 	madvise(memory, pages * layout->page, MADV_DODUMP);
-	segment_use_huge_pages(segment, at, pages * layout->page);
 	return memory;
 }
 
@@ -490,6 +498,11 @@ static bool withdrawn_add(struct segment *segment, uint64_t at, uint64_t bytes)
 	return true;
 }
 
+bool segment_move_pages(void *from, uint64_t bytes, void *to)
+{
+	return syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (long)(uintptr_t)to;
+}
+
 /* Whole pages. */
 static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 {
@@ -504,7 +517,7 @@ static bool withdraw_pages(struct segment *segment, uint64_t at, uint64_t bytes)
 	pthread_mutex_lock(&segment->lock);
 	/* In this order: who finds it in the list makes no use of it. */
 	bool is_listed = withdrawn_add(segment, at, bytes);
-	bool is_private = is_listed && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place;
+	bool is_private = is_listed && segment_move_pages(copy, bytes, place);
 	if (is_listed && !is_private)
 		atomic_store(&segment->withdrawn_count, segment->withdrawn_count - 1);
 	pthread_mutex_unlock(&segment->lock);
