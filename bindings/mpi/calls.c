@@ -36,6 +36,14 @@ static bool begin_sum(struct trip *trip, MPI_Comm comm, enum esp_collective coll
 	return true;
 }
 
+static void set_sides(struct trip *trip, const void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+	trip->call.in = in;
+	trip->call.out = out;
+	trip->reads = (struct piece){in, in_bytes};
+	trip->writes = (struct piece){out, out_bytes};
+}
+
 /*
  * Are these counts? Not every MPI looks at all of them, and some die of a negative one. It is trouble rather than MPI's to report, as
  * the other ranks wait.
@@ -68,8 +76,7 @@ static bool try_allreduce(struct trip *trip, const void *sendbuf, void *recvbuf,
 	if (!are_counts(trip, &count, 1))
 		return true;
 	trip->call.count = (uint64_t)count;
-	trip->call.in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-	trip->call.out = recvbuf;
+	set_sides(trip, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, (size_t)count * type.bytes, recvbuf, (size_t)count * type.bytes);
 	return true;
 }
 
@@ -104,8 +111,9 @@ static bool try_reduce(struct trip *trip, const void *sendbuf, void *recvbuf, in
 		return true;
 	trip->call.root = (uint32_t)root;
 	trip->call.count = (uint64_t)count;
-	trip->call.in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-	trip->call.out = trip->known->rank == (uint32_t)root ? recvbuf : NULL;
+	bool is_root = trip->known->rank == (uint32_t)root;
+	size_t bytes = (size_t)count * type.bytes;
+	set_sides(trip, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, bytes, is_root ? recvbuf : NULL, is_root ? bytes : 0);
 	return true;
 }
 
@@ -157,11 +165,9 @@ static bool try_reduce_scatter(struct trip *trip, const void *sendbuf, void *rec
 		trip->call.count = (uint64_t)count;
 	}
 	*out_bytes = all * type.bytes;
-	trip->call.in = sendbuf;
-	trip->call.out = recvbuf;
+	set_sides(trip, sendbuf, all * type.bytes, recvbuf, mine * type.bytes);
 	if (sendbuf == MPI_IN_PLACE) { /* Espalier leaves the block in its place, MPI wants it at the beginning */
-		trip->call.in = recvbuf;
-		trip->call.out = (uint8_t *)recvbuf + before * type.bytes;
+		set_sides(trip, recvbuf, all * type.bytes, (uint8_t *)recvbuf + before * type.bytes, mine * type.bytes);
 		trip->move_from = trip->call.out;
 		trip->move_to = recvbuf;
 		trip->move_bytes = mine * type.bytes;

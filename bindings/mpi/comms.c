@@ -58,7 +58,7 @@ struct comm *comm_find(MPI_Comm handle)
 	return PMPI_Comm_get_attr(handle, keyval, &value, &found) == MPI_SUCCESS && found ? value : NULL;
 }
 
-static void keep(MPI_Comm handle, struct esp_group *group, struct esp_context *context)
+static void keep(MPI_Comm handle, struct esp_group *group, struct esp_context *context, bool is_worlds)
 {
 	struct comm *comm = calloc(1, sizeof(*comm));
 
@@ -68,7 +68,8 @@ static void keep(MPI_Comm handle, struct esp_group *group, struct esp_context *c
 		PMPI_Abort(MPI_COMM_WORLD, 1);
 		abort();
 	}
-	*comm = (struct comm){.group = group, .context = context, .rank = esp_rank(group), .size = esp_size(group)};
+	*comm = (struct comm){
+		.group = group, .context = context, .is_worlds = is_worlds, .rank = esp_rank(group), .size = esp_size(group)};
 	if (context) {
 		pthread_mutex_lock(&lock);
 		comm->next_alone = alone;
@@ -80,7 +81,7 @@ static void keep(MPI_Comm handle, struct esp_group *group, struct esp_context *c
 void comms_open(struct esp_context *world)
 {
 	PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
-	keep(MPI_COMM_WORLD, esp_world(world), NULL);
+	keep(MPI_COMM_WORLD, esp_world(world), NULL, true);
 }
 
 void comms_close(void)
@@ -154,7 +155,7 @@ static void split_off(MPI_Comm parent_handle, MPI_Comm made)
 	if (esp_group_split(parent->group, place, rank, &group) != ESP_OK || !group)
 		return;
 	if (size > 1)
-		keep(made, group, NULL);
+		keep(made, group, NULL, parent->is_worlds);
 	else
 		(void)esp_group_free(group);
 }
@@ -185,7 +186,7 @@ static void stand_alone(MPI_Comm made)
 		return;
 	struct esp_context *context = shim_join(made);
 	if (context)
-		keep(made, esp_world(context), context);
+		keep(made, esp_world(context), context, false);
 }
 
 #define AFTER(parent, made, call)            \

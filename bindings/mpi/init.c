@@ -120,6 +120,7 @@ static void open_shim(void)
 	if (shim.world) {
 		requests_open();
 		comms_open(shim.world);
+		share_open(shim.world);
 	}
 }
 
@@ -150,8 +151,10 @@ int MPI_Finalize(void)
 			/* Leaving waits for the others, outside of MPI, where their messages would not move on. */
 			PMPI_Barrier(shim.inner);
 			comms_close();
+			share_close();
 			esp_fini(shim.world);
 			shim.world = NULL;
+			share_closed();
 		}
 		PMPI_Comm_free(&shim.inner);
 	}

@@ -33,6 +33,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct flight *flights;
 static atomic_uint flying;
 
+bool requests_are_under_way(void)
+{
+	return atomic_load(&flying) > 0;
+}
+
 /* ---- what MPI asks of a generalized request ---- */
 
 static int query(void *extra, MPI_Status *status)
@@ -248,6 +253,7 @@ int trip_start(struct trip *trip, const char *function, MPI_Request *request)
 
 	if (!flight)
 		return code;
+	trip_share(&flight->trip);
 	if (esp_start(trip->known->group, &flight->trip.call, &work) != ESP_OK)
 		return give_up(flight, request);
 	atomic_store(&flight->work, work);
@@ -344,6 +350,7 @@ int trip_alltoallv(struct trip *trip, uint64_t *row, const char *function, MPI_R
 	count_call(trip, row, table, &counting);
 	counting.done = counted;
 	counting.done_context = flight;
+	trip_share(&flight->trip);
 	if (esp_start(trip->known->group, &counting, &flight->counting) != ESP_OK)
 		return give_up(flight, request);
 	list(flight);

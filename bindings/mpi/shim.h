@@ -7,6 +7,8 @@
  *
  *     init.c       MPI_Init, MPI_Finalize: joins a job of the ranks of MPI_COMM_WORLD
  *     memory.c     MPI_Alloc_mem: memory that ranks of a host share
+ *     share.c      large blocks of malloc() become such memory, if many calls are made on them
+ *     heap.c       free() and realloc(): who frees one of those is seen
  *     comms.c      a group for each communicator, kept as its attribute
  *     types.c      types and operations in Espalier's terms; data that lies scattered
  *     trip.c       one call: from MPI's arguments to struct esp_call and back
@@ -53,6 +55,7 @@ struct esp_context *shim_join(MPI_Comm comm);
 struct comm {
 	struct esp_group *group;
 	struct esp_context *context; /* of its own, where its parent could not make the group; or NULL */
+	bool is_worlds;              /* the group is one of shim_world(), and not of such a context */
 	uint32_t rank, size;
 	struct comm *next_alone;
 	uint64_t keys;               /* used up on this communicator so far: see trip.h */
@@ -87,12 +90,43 @@ bool op_find(MPI_Op op, const struct type *type, enum esp_op *out);
 
 /* ---- requests.c ---- */
 
+/* Has any call been started that was not waited for yet? */
+bool requests_are_under_way(void);
 /* Before the first: has MPI look after them while it waits for anything. */
 void requests_open(void);
 /* Waits for those whose requests were freed and never waited for. */
 void requests_drain(void);
 /* The communicator is being freed: waits for all calls that are under way on it. */
 void requests_end(const struct comm *comm);
+
+/* ---- share.c: any thread ---- */
+
+#define SHARE_LEAST_BYTES ((size_t)256 << 10) /* what is smaller is copied as fast as it is shared */
+
+/* A call is about to be made on this memory, the caller's own, of at least SHARE_LEAST_BYTES: it is shared now if that is likely to pay. */
+void share_see(void *memory, size_t bytes);
+/* A block of malloc() is about to be freed: it is private from now on. False: it cannot be, so it must stay allocated. */
+bool share_leave(void *memory);
+/* From now on blocks of this job may be shared, unless the user, the host or the program is not for it. */
+void share_open(struct esp_context *world);
+/* Before esp_fini(), which makes all of them private; who frees one waits until share_closed(). */
+void share_close(void);
+void share_closed(void);
+/* How many were shared so far, and how many bytes of them. */
+void share_count(uint64_t *out_blocks, uint64_t *out_bytes);
+void share_in_parent(void);
+void share_in_child(void);
+
+/* ---- heap.c: any thread ---- */
+
+/* Is this memory a block that glibc's malloc() has mapped for it alone, with room for so many bytes? Reads nothing beyond its first page. */
+bool heap_is_block(const void *memory, size_t bytes);
+/* Is malloc() glibc's, and does what the program frees come through here? One thread at a time. */
+bool heap_is_known(void);
+/* One block more, or less, that share_leave() is to hear of. */
+void heap_watch(void);
+void heap_unwatch(void);
+void heap_in_child(void);
 
 /* ---- summary.c ---- */
 

@@ -37,6 +37,7 @@ void summary_print(MPI_Comm comm)
 {
 	static uint64_t mine[FUNCTION_COUNT][CLASSES][2], sum[FUNCTION_COUNT][CLASSES][2];
 	const char *wish = getenv("ESP_MPI_SUMMARY");
+	uint64_t shared[2], shared_sum[2];
 	int rank, wanted = wish && *wish && !(wish[0] == '0' && wish[1] == '\0');
 
 	PMPI_Comm_rank(comm, &rank);
@@ -50,6 +51,8 @@ void summary_print(MPI_Comm comm)
 		}
 	}
 	PMPI_Reduce(mine, sum, sizeof(sum) / sizeof(sum[0][0][0]), MPI_UINT64_T, MPI_SUM, 0, comm);
+	share_count(&shared[0], &shared[1]);
+	PMPI_Reduce(shared, shared_sum, 2, MPI_UINT64_T, MPI_SUM, 0, comm);
 	if (rank != 0)
 		return;
 	fprintf(stderr, "espalier: %-24s %12s  %-12s %12s %12s\n", "calls of all ranks", "bytes", "", "carried", "by MPI");
@@ -59,4 +62,7 @@ void summary_print(MPI_Comm comm)
 				print_row(names[f], c, sum[f][c]);
 		}
 	}
+	if (shared_sum[0] > 0)
+		fprintf(stderr, "espalier: %llu blocks of malloc() were shared, %.1f MiB\n", (unsigned long long)shared_sum[0],
+		        (double)shared_sum[1] / (1 << 20));
 }

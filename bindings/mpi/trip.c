@@ -146,6 +146,8 @@ const void *trip_source(struct trip *trip, const struct layout *layout)
 {
 	void *piece = find_piece(layout);
 
+	if (piece)
+		trip->reads = (struct piece){piece, layout_elements(layout) * layout->type.bytes};
 	return piece || layout_elements(layout) == 0 ? piece : trip_put_aside(trip, layout);
 }
 
@@ -172,6 +174,8 @@ void *trip_target(struct trip *trip, const struct layout *layout)
 {
 	void *piece = find_piece(layout);
 
+	if (piece)
+		trip->writes = (struct piece){piece, layout_elements(layout) * layout->type.bytes};
 	if (piece || layout_elements(layout) == 0 || !can_pack(trip, layout))
 		return piece;
 	trip->target = take_memory(trip, layout_elements(layout) * layout->type.bytes);
@@ -186,6 +190,31 @@ void *trip_target(struct trip *trip, const struct layout *layout)
 		trip->result.displs = copy_numbers(trip, layout->displs, layout->blocks);
 	}
 	return trip->target;
+}
+
+static bool lies_in(const struct piece *part, const struct piece *whole)
+{
+	uintptr_t from = (uintptr_t)part->at, base = (uintptr_t)whole->at;
+
+	return from >= base && from - base <= whole->bytes && part->bytes <= whole->bytes - (from - base);
+}
+
+static void share_piece(const struct piece *piece)
+{
+	if (piece->bytes >= SHARE_LEAST_BYTES)
+		share_see((void *)(uintptr_t)piece->at, piece->bytes);
+}
+
+void trip_share(const struct trip *trip)
+{
+	/* A communicator that is a job of its own has other shared memory. */
+	if (!trip->known->is_worlds || trip->trouble[0])
+		return;
+	/* In place, one of them has it all. */
+	if (!lies_in(&trip->reads, &trip->writes))
+		share_piece(&trip->reads);
+	if (!lies_in(&trip->writes, &trip->reads) || trip->reads.bytes == trip->writes.bytes)
+		share_piece(&trip->writes);
 }
 
 void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t element_bytes)
@@ -223,6 +252,7 @@ int trip_run(struct trip *trip, const char *function)
 {
 	int code = MPI_SUCCESS;
 
+	trip_share(trip);
 	if (trip->trouble[0]) {
 		code = trip_refuse(trip, function);
 	} else if (esp_run(trip->known->group, &trip->call) != ESP_OK) {

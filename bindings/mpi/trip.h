@@ -20,8 +20,15 @@ struct layout {
 	size_t count;
 };
 
+/* Memory of the caller's own, not temporary; 0 bytes: none. */
+struct piece {
+	const void *at;
+	size_t bytes;
+};
+
 struct trip {
 	struct esp_call call;
+	struct piece reads, writes; /* as the call does */
 	MPI_Comm comm;
 	struct comm *known;
 	void *source;          /* temporary, or NULL */
@@ -49,6 +56,9 @@ const void *trip_source(struct trip *trip, const struct layout *layout);
 const void *trip_put_aside(struct trip *trip, const struct layout *layout);
 /* One piece of memory for the call to write, from which the layout is filled at the end. */
 void *trip_target(struct trip *trip, const struct layout *layout);
+
+/* The call may be made faster if the memory that it uses is shared. Just before it is made. */
+void trip_share(const struct trip *trip);
 
 /* Bytes of each block, as the call's counts. */
 void trip_counts(struct trip *trip, const int *counts, uint32_t n, size_t element_bytes);

@@ -1,6 +1,6 @@
-"""The shim under a real mpirun: run_test.py openmpi|mpich MPIRUN SHIM SAME_TEST LOOP ERRORS_TEST
+"""The shim under a real mpirun: run_test.py openmpi|mpich MPIRUN SHIM SAME_TEST LOOP ERRORS_TEST SHARE_TEST
 
-Every collective against the library's own, several seeds; who carries what; a rank that dies is named by the others.
+Every collective against the library's own, several seeds; who carries what; memory that is shared behind the program's back; a rank that dies is named by the others.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-FLAVOUR, MPIRUN, SHIM, SAME, LOOP, ERRORS = sys.argv[1:7]
+FLAVOUR, MPIRUN, SHIM, SAME, LOOP, ERRORS, SHARE = sys.argv[1:8]
 SKIP = 77
 
 
@@ -55,6 +55,15 @@ class Shim(unittest.TestCase):
             done = mpirun(ranks, ERRORS)
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("errors: all reported", done.stdout)
+
+    def test_blocks_are_shared(self):
+        for ranks, wish, more in ((2, "on", ()), (3, "on", ("fork",)), (2, "off", ("fork",))):
+            with self.subTest(ranks=ranks, wish=wish, more=more):
+                done = mpirun(ranks, SHARE, wish, *more, ESP_MPI_SHARE=wish, ESP_MPI_SUMMARY="1")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                said = re.search(r"^share: \d+ checks, (\w+)$", done.stdout, re.M)
+                shared = re.search(r"^espalier: \d+ blocks of malloc\(\) were shared, [\d.]+ MiB$", done.stdout, re.M)
+                self.assertEqual(bool(shared), said.group(1) == "on", done.stdout)
 
     def test_off(self):
         done = mpirun(2, LOOP, "4", "10", ESP_MPI="off", ESP_MPI_SUMMARY="1")
