@@ -70,22 +70,26 @@ static bool was_seen(void)
 	return atomic_exchange(&probed, NULL) == NULL;
 }
 
-/* As the program does it: it may have been bound to others before us, or to none of us at all. */
+/* As the program does it: it may have been bound to others before us, or to none of us at all. Our own calls may be bound to ourselves. */
 static bool is_freed_here(void)
 {
+	free_fn *programs_free = (free_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "free");
+	realloc_fn *programs_realloc = (realloc_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "realloc");
 	bool is_seen = false;
 	void *memory = malloc(1), *more = NULL;
 
+	if (!programs_free || !programs_realloc)
+		return false;
 	heap_watch();
 	atomic_store(&probed, memory);
 	if (memory)
-		more = realloc(memory, 1000);
+		more = programs_realloc(memory, 1000);
 	if (more) {
 		is_seen = was_seen();
 		atomic_store(&probed, more);
 		memory = more;
 	}
-	free(memory);
+	programs_free(memory);
 	is_seen = was_seen() && is_seen;
 	heap_unwatch();
 	return is_seen;

@@ -85,6 +85,42 @@ static bool has_pinned(void)
 	return lines < 2 || sum > 0; /* who cannot tell does not share */
 }
 
+/* Does "0-3,8" name a processor that is in the set? */
+static bool names_one_of(const char *list, const cpu_set_t *set)
+{
+	char *end;
+
+	for (const char *at = list; *at >= '0' && *at <= '9'; at = *end == ',' ? end + 1 : end) {
+		long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+
+		for (long i = first; i <= last && i < CPU_SETSIZE; i++)
+			if (CPU_ISSET(i, set))
+				return true;
+	}
+	return false;
+}
+
+/* Memory that threads have laid near themselves, on several nodes, would all go to the node of the one that shares it. */
+static bool spans_nodes(void)
+{
+	cpu_set_t set;
+	unsigned nodes = 0, misses = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return true;
+	for (unsigned i = 0; misses < 64; i++) { /* numbers of nodes may have gaps */
+		char path[64], list[4096];
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", i);
+		FILE *file = fopen(path, "re");
+
+		misses = file ? 0 : misses + 1;
+		nodes += file && fgets(list, sizeof(list), file) && names_one_of(list, &set);
+		if (file)
+			(void)fclose(file);
+	}
+	return nodes > 1;
+}
+
 static bool is_wanted(void)
 {
 	const char *wish = getenv("ESP_MPI_SHARE");
@@ -259,7 +295,7 @@ bool share_leave(void *memory)
 
 void share_open(struct esp_context *world)
 {
-	if (is_wanted() && has_neighbour(esp_world(world)))
+	if (is_wanted() && has_neighbour(esp_world(world)) && !spans_nodes())
 		atomic_store(&is_over, false);
 }
 

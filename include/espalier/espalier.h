@@ -260,13 +260,13 @@ ESP_API enum esp_status esp_keep(struct esp_context *context, void *memory);
  * then on, until esp_unshare(), it must be neither freed nor given back otherwise (realloc(), munmap(), madvise(MADV_DONTNEED)). Nor may a device have its pages
  * (cudaHostRegister(), ibv_reg_mr()) from before. A call may be made on any part of it.
  * fork() and esp_fini() end the sharing: the memory is private again at one instant, whoever writes to it then, so that a child has what was there, and calls on it copy as
- * ever; after fork() esp_unshare() is still called. Memory that no other rank of the host could read is left as it is, and so is that of esp_alloc(). 0 bytes are fine.
+ * ever; after fork() esp_unshare() is still called. (A call that is using it then goes on; until it has ended the child sees what it, and others, write there.) Memory that no other rank of the host could read is left as it is, and so is that of esp_alloc(). 0 bytes are fine.
  * ESP_EINVAL: some of it is shared already. ESP_EUNSUPPORTED: not private memory that can be written. ESP_ENOMEM. Then nothing has changed.
  */
 ESP_API enum esp_status esp_share(struct esp_context *context, void *memory, size_t bytes);
 /*
  * The memory at `memory`, which esp_share() was given, is private again, and may be freed; nobody else may write to it meanwhile. NULL is fine, and so is memory
- * from esp_alloc(). ESP_EINVAL: was not shared. ESP_ESTATE: a call still uses it.
+ * from esp_alloc(). ESP_EINVAL: was not shared. ESP_ESTATE: a call still uses it. ESP_ENOMEM: it must not be freed yet.
  */
 ESP_API enum esp_status esp_unshare(struct esp_context *context, void *memory);
 

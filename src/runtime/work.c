@@ -13,6 +13,7 @@
 #include "runtime/group.h"
 #include "runtime/retune.h"
 #include "runtime/stretch.h"
+#include "transport/shm/annex.h"
 
 #define BOARD_LOOK (50 * NS_PER_US)
 #define COMPARED_LEAST (256u << 10) /* bytes of a block */
@@ -99,7 +100,7 @@ static void part_set_memory(struct work_part *part, const struct work *work, con
 	part->call.out = stretch->out;
 	part->call.window = lent ? planned->window_lent : planned->window;
 	part->call.open_pages = lent && segment_is_open(work->context->segment) ? (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)) : 0;
-	part->call.owns_ends = stretch->out_annex != NULL;
+	part->call.owns_ends = stretch->out_annex && annex_is_whole(stretch->out_annex, stretch->own_out, stretch->out_bytes);
 }
 
 static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,

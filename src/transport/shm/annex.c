@@ -26,13 +26,18 @@ struct annex {
 	uint64_t at;                 /* in the segment: the page that the memory begins in */
 	uint64_t first;              /* of the pages that are taken for it in the heap     */
 	uint32_t uses;
-	bool is_shared;
-	bool was_forked;             /* a child may have its pages */
+	bool is_shared;              /* calls may run on its place in the heap      */
+	bool is_mapped;              /* some of its pages may be mapped as shared   */
+	bool was_forked;             /* a child may have its pages                  */
 	struct gap *gaps;            /* pages that were withdrawn: they are private */
 	uint32_t gap_count;
 };
 
-/* Taken before kept.c's, and before that of a segment. */
+/*
+ * Taken in this order, before kept.c's, and that before a segment's. Who moves pages, which may take seconds, has `moving`; `lock` guards the lists and what an
+ * annex is used for, and is held shortly: calls are started with it.
+ */
+static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *annexed; /* segments that have an annex, or had one */
 
@@ -95,7 +100,8 @@ static bool move_in(const struct annex *annex, uint8_t **out_end)
 	struct segment *segment = annex->segment;
 
 	for (uint8_t *from = annex->pages; from < annex->pages_end; from = *out_end) {
-		uint64_t left = (uint64_t)(annex->pages_end - from), step = left < STEP ? left : STEP, at = place_of(annex, from);
+		uint64_t left = (uint64_t)(annex->pages_end - from), at = place_of(annex, from), most = STEP - at % HUGE_PAGE;
+		uint64_t step = left < most ? left : most;
 
 		*out_end = from;
 		segment_use_huge_pages(segment, at, step);
@@ -135,10 +141,26 @@ static bool has_withdrawn(const struct annex *annex, const uint8_t *from, uint64
 	return false;
 }
 
-/* Those pages are private already, and the file has others in their place: then one looks at each. */
-static uint64_t step_of(const struct annex *annex)
+/* The next pages, from *from on, that were not: those are private already, and the file has others in their place. False: there are no more. */
+static bool next_run(const struct annex *annex, uint8_t **from, uint8_t **out_end)
 {
-	return annex->gap_count > 0 ? annex->segment->layout.page : STEP;
+	uint8_t *at = *from;
+
+	for (uint32_t i = 0; i < annex->gap_count; i++) {
+		if (annex->gaps[i].from <= at && at < annex->gaps[i].end) {
+			at = annex->gaps[i].end;
+			i = UINT32_MAX; /* from the first again */
+		}
+	}
+	if (at >= annex->pages_end)
+		return false;
+	uint8_t *end = (uint64_t)(annex->pages_end - at) < STEP ? annex->pages_end : at + STEP;
+	for (uint32_t i = 0; i < annex->gap_count; i++)
+		if (annex->gaps[i].from > at && annex->gaps[i].from < end)
+			end = annex->gaps[i].from;
+	*from = at;
+	*out_end = end;
+	return true;
 }
 
 static bool add_gap(struct annex *annex, uint8_t *from, uint8_t *end)
@@ -176,7 +198,7 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 		uint8_t *begin = page_down(segment, annex->memory);
 		uint64_t until = annex->at + (uint64_t)(page_up(segment, annex->end) - begin);
 
-		if (annex->is_shared && annex->at < at + bytes && at < until) /* pages of one annex belong to no other */
+		if (annex->is_mapped && annex->at < at + bytes && at < until) /* pages of one annex belong to no other */
 			is_done = withdraw(annex, begin + (at - annex->at), begin + (at + bytes - annex->at)) && is_done;
 	}
 	pthread_mutex_unlock(&lock);
@@ -191,38 +213,38 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
  */
 static void freeze(struct annex *annex)
 {
-	uint64_t step = step_of(annex);
-
-	for (uint8_t *from = annex->pages; from < annex->pages_end; from += step) {
-		uint64_t left = (uint64_t)(annex->pages_end - from), bytes = left < step ? left : step;
-
-		/* If that fails, as the process has too many mappings, what was shared stays shared: it is at least still there. */
-		if (!has_withdrawn(annex, from, bytes))
-			(void)map_pages(annex, from, bytes, MAP_PRIVATE);
-	}
 	annex->is_shared = false;
+	annex->is_mapped = false;
+	/* If that fails, as the process has too many mappings, what was shared stays shared: it is at least still there. */
+	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end)
+		annex->is_mapped = !map_pages(annex, from, (uint64_t)(end - from), MAP_PRIVATE) || annex->is_mapped;
 }
 
-/* Private, and the heap has its pages back; false: some of those are still needed. */
-static bool move_out(struct annex *annex)
+enum moved {
+	MOVED_OUT,   /* the heap has its pages back                                              */
+	MOVED_AWAY,  /* all of it is private, but the file's pages are still needed              */
+	MOVED_PARTLY /* there is no memory: some is still shared, and nothing else has happened   */
+};
+
+static enum moved move_out(struct annex *annex)
 {
-	uint64_t step = step_of(annex);
-	bool is_out = !annex->was_forked && annex->gap_count == 0; /* somebody may still store into what was withdrawn */
+	/* A child has the file's pages, or somebody may still store into what was withdrawn. */
+	enum moved moved = annex->was_forked || annex->gap_count > 0 ? MOVED_AWAY : MOVED_OUT;
 
-	for (uint8_t *from = annex->pages; from < annex->pages_end; from += step) {
-		uint64_t left = (uint64_t)(annex->pages_end - from), bytes = left < step ? left : step;
+	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end) {
+		uint64_t bytes = (uint64_t)(end - from);
 
-		if (has_withdrawn(annex, from, bytes))
+		if (replace_pages(from, bytes)) {
+			if (!annex->was_forked)
+				(void)segment_release(annex->segment, place_of(annex, from), bytes);
 			continue;
-		if (!replace_pages(from, bytes)) {
-			(void)map_pages(annex, from, bytes, MAP_PRIVATE);
-			is_out = false;
-		} else if (!annex->was_forked) {
-			(void)segment_release(annex->segment, place_of(annex, from), bytes);
 		}
+		if (!map_pages(annex, from, bytes, MAP_PRIVATE))
+			return MOVED_PARTLY;
+		moved = MOVED_AWAY;
 	}
-	annex->is_shared = false;
-	return is_out;
+	annex->is_mapped = false;
+	return moved;
 }
 
 /* ---- making ---- */
@@ -239,7 +261,7 @@ static bool take_place(struct annex *annex)
 	uint64_t off = pages >= per_huge ? (uintptr_t)annex->memory / page % per_huge : 0;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, off + pages, off > 0 ? per_huge : 1, &annex->first);
+	bool fits = heap_take(&segment->heap, off + pages, pages >= per_huge ? per_huge : 1, &annex->first);
 	pthread_mutex_unlock(&segment->lock);
 	annex->at = segment->layout.heap_at + (annex->first + off) * page;
 	return fits;
@@ -281,13 +303,13 @@ static bool fill(struct annex *annex)
 	if (!take_place(annex))
 		return false;
 	if (reserve_ends(annex) && move_in(annex, &end)) {
-		annex->is_shared = true;
+		annex->is_shared = annex->is_mapped = true;
 		return true;
 	}
 	(void)segment_release(annex->segment, place_of(annex, end), (uint64_t)(annex->pages_end - end));
 	release_ends(annex);
 	annex->pages_end = end;
-	if (move_out(annex))
+	if (move_out(annex) == MOVED_OUT)
 		give_place(annex);
 	return false;
 }
@@ -319,9 +341,11 @@ static struct annex *new_annex(struct segment *segment, uint8_t *memory, size_t 
 
 static void add(struct segment *segment, struct annex *annex)
 {
+	pthread_mutex_lock(&lock);
 	annex->next = segment->annexes;
 	segment->annexes = annex;
 	atomic_fetch_add(&segment->annex_count, 1);
+	pthread_mutex_unlock(&lock);
 	if (segment->was_annexed)
 		return;
 	segment->was_annexed = true;
@@ -329,10 +353,9 @@ static void add(struct segment *segment, struct annex *annex)
 	annexed = segment;
 }
 
-/* With the lock held. */
 static enum esp_status make(struct segment *segment, uint8_t *memory, size_t bytes, struct error *err)
 {
-	if (overlaps(segment, memory, memory + bytes))
+	if (overlaps(segment, memory, memory + bytes)) /* only those who move change the list */
 		return error_set(err, ESP_EINVAL, "some of the %zu bytes at %p are shared already", bytes, (void *)memory);
 	struct annex *annex = new_annex(segment, memory, bytes);
 	if (!annex)
@@ -353,10 +376,9 @@ enum esp_status annex_make(struct segment *segment, void *memory, size_t bytes, 
 {
 	if (bytes == 0 || segment_owns(segment, memory, bytes))
 		return ESP_OK;
-	forks_watch();
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&moving);
 	enum esp_status status = make(segment, memory, bytes, err);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&moving);
 	return status;
 }
 
@@ -366,6 +388,7 @@ static void drop(struct annex *annex)
 {
 	struct segment *segment = annex->segment;
 
+	pthread_mutex_lock(&lock);
 	for (struct annex **at = &segment->annexes; *at; at = &(*at)->next) {
 		if (*at == annex) {
 			*at = annex->next;
@@ -373,15 +396,30 @@ static void drop(struct annex *annex)
 		}
 	}
 	atomic_fetch_sub(&segment->annex_count, 1);
+	pthread_mutex_unlock(&lock);
 	free(annex->gaps);
 	free(annex);
 }
 
+/* Calls do not get it any more. False: one has it. */
+static bool retire(struct annex *annex)
+{
+	pthread_mutex_lock(&lock);
+	bool is_free = annex->uses == 0;
+	if (is_free)
+		annex->is_shared = false;
+	pthread_mutex_unlock(&lock);
+	return is_free;
+}
+
 static enum esp_status end(struct annex *annex, struct error *err)
 {
-	if (annex->uses > 0)
+	if (!retire(annex))
 		return error_set(err, ESP_ESTATE, "a call still uses the memory at %p", (void *)annex->memory);
-	if (annex->pages < annex->pages_end && move_out(annex)) {
+	enum moved moved = annex->pages < annex->pages_end ? move_out(annex) : MOVED_AWAY;
+	if (moved == MOVED_PARTLY)
+		return error_set(err, ESP_ENOMEM, "no memory to make the memory at %p private; calls copy it from now on", (void *)annex->memory);
+	if (moved == MOVED_OUT) {
 		release_ends(annex);
 		give_place(annex);
 	}
@@ -391,14 +429,14 @@ static enum esp_status end(struct annex *annex, struct error *err)
 
 enum esp_status annex_end(struct segment *segment, void *memory, struct error *err)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&moving);
 	struct annex *annex = segment->annexes;
 	while (annex && annex->memory != memory)
 		annex = annex->next;
 	enum esp_status status = annex                            ? end(annex, err)
 	                         : segment_owns(segment, memory, 1) ? ESP_OK
 	                                                          : error_set(err, ESP_EINVAL, "nothing was shared at %p", memory);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&moving);
 	return status;
 }
 
@@ -406,9 +444,9 @@ void annexes_close(struct segment *segment)
 {
 	if (!segment->was_annexed)
 		return;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&moving);
 	while (segment->annexes) {
-		if (segment->annexes->is_shared)
+		if (segment->annexes->is_mapped)
 			freeze(segment->annexes);
 		drop(segment->annexes);
 	}
@@ -417,7 +455,7 @@ void annexes_close(struct segment *segment)
 		at = &(*at)->next_annexed;
 	if (*at)
 		*at = segment->next_annexed;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&moving);
 }
 
 /* ---- using ---- */
@@ -430,7 +468,8 @@ struct annex *annex_get(struct segment *segment, const void *memory, size_t byte
 		return NULL;
 	pthread_mutex_lock(&lock);
 	struct annex *annex = segment->annexes;
-	while (annex && !(annex->is_shared && from >= annex->memory && from < annex->end && bytes <= (size_t)(annex->end - from)))
+	/* One that a child has seen is not given to another call: its pages are to become private when those end that have it. */
+	while (annex && !(annex->is_shared && !annex->was_forked && from >= annex->memory && from < annex->end && bytes <= (size_t)(annex->end - from)))
 		annex = annex->next;
 	if (annex && has_withdrawn(annex, from, bytes))
 		annex = NULL;
@@ -446,9 +485,14 @@ void annex_put(struct annex *annex)
 {
 	pthread_mutex_lock(&lock);
 	assert(annex->uses > 0);
-	if (--annex->uses == 0 && annex->was_forked && annex->is_shared)
+	if (--annex->uses == 0 && annex->was_forked && annex->is_mapped)
 		freeze(annex);
 	pthread_mutex_unlock(&lock);
+}
+
+bool annex_is_whole(const struct annex *annex, const void *memory, size_t bytes)
+{
+	return memory == annex->memory && bytes == (size_t)(annex->end - annex->memory);
 }
 
 /* What of [memory, end) lies before the pages, and what behind them. */
@@ -490,10 +534,11 @@ void annex_store_ends(const struct annex *annex, void *memory, size_t bytes)
 
 void annexes_before_fork(void)
 {
+	pthread_mutex_lock(&moving);
 	pthread_mutex_lock(&lock);
 	for (struct segment *segment = annexed; segment; segment = segment->next_annexed) {
 		for (struct annex *annex = segment->annexes; annex; annex = annex->next) {
-			if (!annex->is_shared)
+			if (!annex->is_mapped)
 				continue;
 			annex->was_forked = true;
 			if (annex->uses == 0)
@@ -505,6 +550,7 @@ void annexes_before_fork(void)
 void annexes_in_parent(void)
 {
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&moving);
 }
 
 /* What calls use is still shared: not with us. What they have not finished is as it is. */
@@ -512,10 +558,11 @@ void annexes_in_child(void)
 {
 	for (struct segment *segment = annexed; segment; segment = segment->next_annexed) {
 		for (struct annex *annex = segment->annexes; annex; annex = annex->next) {
-			if (annex->is_shared)
+			if (annex->is_mapped)
 				freeze(annex);
 		}
 	}
 	annexed = NULL;
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&moving);
 }

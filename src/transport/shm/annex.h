@@ -23,12 +23,14 @@ struct annex;
  * ESP_EUNSUPPORTED: it is not private memory that can be written, or there is no /proc to see that. ESP_ENOMEM.
  */
 ESP_CHECKED enum esp_status annex_make(struct segment *segment, void *memory, size_t bytes, struct error *err);
-/* It is private again. ESP_EINVAL: no annex begins there. ESP_ESTATE: it is in use. ESP_ENOMEM: it stays as it is. */
+/* It is private again. ESP_EINVAL: no annex begins there. ESP_ESTATE: it is in use. ESP_ENOMEM: some of it stays shared, and calls do not use that. */
 ESP_CHECKED enum esp_status annex_end(struct segment *segment, void *memory, struct error *err);
 
 /* Memory that lies in an annex, and is shared; *out_place: where it is in the heap. It is in use until annex_put(). NULL: there is no such annex. */
 ESP_CHECKED struct annex *annex_get(struct segment *segment, const void *memory, size_t bytes, uint8_t **out_place);
 void annex_put(struct annex *annex);
+/* Is this all of the memory that it was made of? Then the pages in which that begins and ends in the heap hold nothing else. */
+bool annex_is_whole(const struct annex *annex, const void *memory, size_t bytes);
 /* Copies what of this memory lies in head and tail: to the heap, and back. */
 void annex_fetch_ends(const struct annex *annex, const void *memory, size_t bytes);
 void annex_store_ends(const struct annex *annex, void *memory, size_t bytes);

@@ -261,10 +261,11 @@ static void refused(void)
 static void large(void)
 {
 	uint64_t bytes = (UINT64_C(70) << 20) + 12345;
-	uint8_t *memory = map(bytes + PAGE), *place;
+	uint8_t *other = map(4 * HUGE_PAGE), *memory = map(bytes + PAGE), *place;
 	struct pair pair;
 
 	open_pair(&pair, UINT64_C(1) << 30);
+	CHECK(annex_make(pair.own, other + HUGE_PAGE - (uintptr_t)other % HUGE_PAGE + 16, HUGE_PAGE + 5 * PAGE, NULL) == ESP_OK);
 	for (uint64_t i = 0; i < bytes; i += 1000)
 		memory[16 + i] = (uint8_t)(i / 1000);
 	CHECK(annex_make(pair.own, memory + 16, bytes, NULL) == ESP_OK);
@@ -280,6 +281,44 @@ static void large(void)
 		CHECK(memory[16 + i] == (uint8_t)(i / 1000));
 	close_pair(&pair);
 	munmap(memory, bytes + PAGE);
+	munmap(other, 4 * HUGE_PAGE);
+}
+
+static unsigned count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned count = 0;
+
+	CHECK(maps);
+	for (int c = fgetc(maps); c != EOF; c = fgetc(maps))
+		count += c == '\n';
+	(void)fclose(maps);
+	return count;
+}
+
+/* Some pages of much memory were withdrawn: what lies between them is moved as a whole, as a process has only so many mappings. */
+static void few_mappings(void)
+{
+	enum { PAGES = 4000 };
+	struct pair pair;
+	uint8_t *memory = map(PAGES * PAGE), *place;
+
+	open_pair(&pair, 2 * PAGES * PAGE);
+	memset(memory, 9, PAGES * PAGE);
+	CHECK(annex_make(pair.own, memory, PAGES * PAGE, NULL) == ESP_OK);
+	for (int i = 0; i < 3; i++) {
+		struct annex *annex = annex_get(pair.own, memory + (500 + i * 700) * PAGE, 3 * PAGE, &place);
+
+		CHECK(annex && segment_withdraw(pair.own, place, 3 * PAGE));
+		annex_put(annex);
+	}
+	unsigned before = count_mappings();
+	CHECK(annex_end(pair.own, memory, NULL) == ESP_OK);
+	CHECK(count_mappings() < before + 10);
+	for (int i = 0; i < PAGES; i++)
+		CHECK(memory[i * PAGE] == 9 && memory[i * PAGE + PAGE - 1] == 9);
+	close_pair(&pair);
+	munmap(memory, PAGES * PAGE);
 }
 
 /* A call is under way when the process forks: its result reaches the parent, and nothing of what comes after it the child. */
@@ -293,13 +332,15 @@ static void fork_in_call(void)
 	open_pair(&pair, 16 * PAGE);
 	CHECK(pipe(go) == 0 && annex_make(pair.own, memory, 3 * PAGE, NULL) == ESP_OK);
 	struct annex *annex = annex_get(pair.own, memory, 3 * PAGE, &place);
+	CHECK(annex && annex_is_whole(annex, memory, 3 * PAGE) && !annex_is_whole(annex, memory, 3 * PAGE - 1) && !annex_is_whole(annex, memory + 1, 3 * PAGE - 1));
 	pid_t child = fork();
-	CHECK(annex && child >= 0);
+	CHECK(child >= 0);
 	if (child == 0) {
 		CHECK(read(go[0], &word, 1) == 1);
 		_exit(memory[0] == 4 && memory[3 * PAGE - 1] == 4 ? 0 : 1);
 	}
 	memset(at_peer(&pair, place), 4, 3 * PAGE);
+	CHECK(!annex_get(pair.own, memory, 3 * PAGE, &(uint8_t *){NULL})); /* for another call, of which the child would see */
 	annex_put(annex);
 	CHECK(memory[0] == 4 && !annex_get(pair.own, memory, 3 * PAGE, &place));
 	memset(memory, 5, 3 * PAGE);
@@ -373,6 +414,7 @@ int main(int argc, char **argv)
 	}
 	refused();
 	large();
+	few_mappings();
 	fork_in_call();
 	writes_are_kept();
 	return 0;

@@ -81,7 +81,6 @@ bool segment_keep(struct segment *segment, void *memory)
 {
 	uint64_t page;
 
-	forks_watch();
 	pthread_mutex_lock(&kept.lock);
 	pthread_mutex_lock(&segment->lock);
 	bool is_kept = page_of(segment, memory, &page) && heap_keep(&segment->heap, page, true);

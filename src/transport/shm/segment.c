@@ -219,6 +219,7 @@ enum esp_status segment_open(const struct segment_config *config, struct segment
 
 	if (!segment)
 		return error_set(err, ESP_ENOMEM, "no memory for a segment");
+	forks_watch(); /* early: what others do before fork() then comes before what we do */
 	segment->config = *config;
 	segment->fd = segment->shared_fd = -1;
 	pthread_mutex_init(&segment->lock, NULL);
