@@ -9,7 +9,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Mapping, Optional
 
-from . import _native, errors
+from . import _memory, _native, errors
 from ._native import lib
 from ._types import TYPE_BYTES, type_number
 from .group import Group
@@ -51,6 +51,8 @@ class Job:
         self._left = threading.Event()
         self._leaver: Optional[threading.Thread] = None
         self._flights: set[Flight] = set()
+        # What is shared, by its address: the memory must stay until it is private again.
+        self._shared: dict[int, _memory.View] = {}
         self._watch: Optional[Watcher] = None
         self._closing_watch: Optional[Watcher] = None
         # The library uses memory and functions of ours until the job is left, whoever has forgotten it here.
@@ -116,6 +118,7 @@ class Job:
             with self._lock:
                 flights, self._flights = self._flights, set()
             status = lib.esp_fini(handle)
+            self._shared.clear()  # all of it is private again
             # Work that had not ended was dropped by now, so its memory may go.
             for flight in flights:
                 flight.handle = None
@@ -199,6 +202,27 @@ class Job:
         view = memoryview(memory).cast("B")
         format = _FORMATS[_native.text(lib.esp_type_name(number))]
         return view if format == "B" else view.cast(format)
+
+    def share(self, memory: Any) -> None:
+        """Makes memory that is there already, a numpy array, say, or a tensor, as good for calls as that of alloc(), where it is.
+
+        Worth it for large arrays that many calls are made on. Nobody else may write to it meanwhile. It stays shared, and is kept alive, until unshare() or close().
+        fork() ends the sharing too: a child has what was there, and calls copy as ever.
+        """
+        view = _memory.view(memory, writable=True)
+        if view.memory != _native.HOST:
+            raise errors.UnsupportedError("only memory of the host can be shared")
+        errors.check(self._call(lib.esp_share, view.address, view.bytes))
+        if view.bytes > 0:
+            with self._lock:
+                self._shared[view.address] = view
+
+    def unshare(self, memory: Any) -> None:
+        """Memory that was given to share() is private again. No call may still use it, and nobody else may write to it meanwhile."""
+        view = _memory.view(memory, writable=True)
+        errors.check(self._call(lib.esp_unshare, view.address if view.bytes > 0 else None))
+        with self._lock:
+            self._shared.pop(view.address, None)
 
     @property
     def door(self) -> str:

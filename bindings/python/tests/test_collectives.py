@@ -143,6 +143,32 @@ def test_memory_of_the_job(ranks):
         assert shared > 0
 
 
+def test_memory_that_is_shared(ranks):
+    def body(job):
+        numbers = numpy.full(100_000, job.rank, "float32")
+        before = job.stats()["shared_bytes"]
+        job.share(numbers)
+        job.world.allreduce(numbers)
+        shared = job.stats()["shared_bytes"] - before
+        with pytest.raises(espalier.InvalidError):
+            job.share(numbers[10:])
+        job.unshare(numbers)
+        with pytest.raises(espalier.InvalidError):
+            job.unshare(numbers)
+        with pytest.raises(espalier.InvalidError):
+            job.share(b"read only")
+        job.share(numbers[:0])
+        left = numpy.full(100_000, job.rank, "float32")
+        job.share(left)
+        job.world.allreduce(left)
+        job.close()
+        return set(numbers.tolist()), set(left.tolist()), shared
+
+    for one, other, shared in ranks.run(4, body):
+        assert one == other == {6.0}
+        assert shared > 0
+
+
 def test_scaled_and_keyed(ranks):
     def body(job):
         numbers = numpy.ones(10, "float32")

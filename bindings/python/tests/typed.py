@@ -26,6 +26,7 @@ async def program(job: espalier.Job) -> None:
     assert_type(world.shrink().lost, "list[int]")
     assert_type(world.grow(), Optional[espalier.Job])
     assert_type(job.alloc(4, "f32"), memoryview)
+    job.share(job.alloc(4, "f32"))
     assert_type(job.stats(), "dict[str, int]")
 
 
