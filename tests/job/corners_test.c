@@ -495,6 +495,7 @@ static void shared_and_forked(struct job_rank *rank)
 			CHECK(child >= 0);
 		}
 		if (child == 0) {
+			close(go[1]); /* so that a parent that fails is noticed */
 			bool is_right = read(go[0], &word, 1) == 1;
 
 			for (int i = 0; i < COUNT; i++)

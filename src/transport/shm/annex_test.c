@@ -165,6 +165,7 @@ static void have_child(struct world *world)
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
+		close(go[1]); /* so that a parent that fails is noticed */
 		CHECK(read(go[0], &word, 1) == 1);
 		check_all(world);
 		for (int i = 0; i < BLOCKS; i++)
@@ -336,6 +337,7 @@ static void fork_in_call(void)
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
+		close(go[1]); /* so that a parent that fails is noticed */
 		CHECK(read(go[0], &word, 1) == 1);
 		_exit(memory[0] == 4 && memory[3 * PAGE - 1] == 4 ? 0 : 1);
 	}
