@@ -223,10 +223,14 @@ bool annexes_withdraw(struct segment *segment, uint64_t at, uint64_t bytes)
 static void freeze(struct annex *annex)
 {
 	annex->is_shared = false;
+	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end) {
+		/* The process has too many mappings: the rest stays shared, it is at least still there. What is private must not be mapped again. */
+		if (!map_pages(annex, from, (uint64_t)(end - from), MAP_PRIVATE)) {
+			annex->pages = from;
+			return;
+		}
+	}
 	annex->is_mapped = false;
-	/* If that fails, as the process has too many mappings, what was shared stays shared: it is at least still there. */
-	for (uint8_t *from = annex->pages, *end; next_run(annex, &from, &end); from = end)
-		annex->is_mapped = !map_pages(annex, from, (uint64_t)(end - from), MAP_PRIVATE) || annex->is_mapped;
 }
 
 enum moved {
@@ -248,8 +252,11 @@ static enum moved move_out(struct annex *annex)
 				(void)segment_release(annex->segment, place_of(annex, from), bytes);
 			continue;
 		}
-		if (!map_pages(annex, from, bytes, MAP_PRIVATE))
+		if (!map_pages(annex, from, bytes, MAP_PRIVATE)) {
+			annex->pages = from; /* what comes before is private, and the file may have nothing in its place */
 			return MOVED_PARTLY;
+		}
+		annex->was_forked = true; /* or as good as: the file's pages are needed from now on */
 		moved = MOVED_AWAY;
 	}
 	annex->is_mapped = false;

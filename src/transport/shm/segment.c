@@ -423,7 +423,7 @@ static void heap_put(struct segment *segment, uint64_t first)
 
 /*
  * Where the system has them only for those who ask (or for nobody: this asks all the same). A page of each is there first, as the kernel does not begin
- * with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes ten times as long: each is cleared and then copied. If there are
+ * with nothing; it makes the rest by itself. To reserve all of it before, page by page, takes far longer: each is cleared and then copied. If there are
  * no huge pages it stays as it is.
  */
 void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t bytes)
