@@ -75,11 +75,10 @@ static bool is_freed_here(void)
 {
 	free_fn *programs_free = (free_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "free");
 	realloc_fn *programs_realloc = (realloc_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "realloc");
-	bool is_seen = false;
-	void *memory = malloc(1), *more = NULL;
-
 	if (!programs_free || !programs_realloc)
 		return false;
+	bool is_seen = false;
+	void *memory = malloc(1), *more = NULL;
 	heap_watch();
 	atomic_store(&probed, memory);
 	if (memory)

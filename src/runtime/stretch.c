@@ -76,7 +76,7 @@ static struct annex *find_out(const struct stretch *stretch, struct segment *seg
 
 void stretch_set_out(struct stretch *stretch, struct segment *segment)
 {
-	uint8_t *in, *out;
+	uint8_t *in = NULL, *out = NULL;
 
 	if (stretch->staging || !segment)
 		return;

@@ -23,7 +23,7 @@ struct drawn {
 	uint64_t block_bytes;        /* of one equal block                       */
 	uint64_t in_bytes, out_bytes; /* the largest that any rank has            */
 	bool in_place;
-	enum { FROM_MALLOC, FROM_ALLOC, SHARED, KINDS } kind; /* of memory */
+	enum memory { FROM_MALLOC, FROM_ALLOC, SHARED, KINDS } kind; /* of memory */
 	uint8_t *in, *out, *expected;
 	void *memory;                /* all of it                                */
 	void *shared;                /* where that begins which is               */
@@ -115,7 +115,7 @@ static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 	call->count = call->collective == ESP_BARRIER ? 0 : draw_count(rng, esp_type_bytes(call->type));
 	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, 9)] : NULL;
 	drawn->in_place = call->collective != ESP_ALLTOALL && rng_chance(rng, 1, 2);
-	drawn->kind = rng_below(rng, KINDS);
+	drawn->kind = (enum memory)rng_below(rng, KINDS);
 	drawn->block_bytes = call->count * esp_type_bytes(call->type);
 	drawn->in_bytes = drawn->out_bytes = drawn->block_bytes;
 	if (call->collective == ESP_REDUCE_SCATTER || call->collective == ESP_SCATTER || call->collective == ESP_ALLTOALL)

@@ -277,7 +277,7 @@ static bool take_place(struct annex *annex)
 	uint64_t off = pages >= per_huge ? (uintptr_t)annex->memory / page % per_huge : 0;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, off + pages, pages >= per_huge ? per_huge : 1, &annex->first);
+	bool fits = heap_take(&segment->heap, off + pages, pages >= per_huge ? per_huge : 1, 0, &annex->first);
 	pthread_mutex_unlock(&segment->lock);
 	annex->at = segment->layout.heap_at + (annex->first + off) * page;
 	return fits;
@@ -405,12 +405,10 @@ static void drop(struct annex *annex)
 	struct segment *segment = annex->segment;
 
 	pthread_mutex_lock(&lock);
-	for (struct annex **at = &segment->annexes; *at; at = &(*at)->next) {
-		if (*at == annex) {
-			*at = annex->next;
-			break;
-		}
-	}
+	struct annex **at = &segment->annexes;
+	while (*at != annex) /* it is there */
+		at = &(*at)->next;
+	*at = annex->next;
 	atomic_fetch_sub(&segment->annex_count, 1);
 	pthread_mutex_unlock(&lock);
 	free(annex->gaps);
@@ -461,10 +459,11 @@ void annexes_close(struct segment *segment)
 	if (!segment->was_annexed)
 		return;
 	pthread_mutex_lock(&moving);
-	while (segment->annexes) {
-		if (segment->annexes->is_mapped)
-			freeze(segment->annexes);
-		drop(segment->annexes);
+	for (struct annex *annex = segment->annexes, *next; annex; annex = next) {
+		next = annex->next;
+		if (annex->is_mapped)
+			freeze(annex);
+		drop(annex);
 	}
 	struct segment **at = &annexed;
 	while (*at && *at != segment) /* a child has none */
