@@ -1,7 +1,7 @@
 /*
  * limit_bench.c - what the machine's memory lets an allreduce in place take at the least: milliseconds.
  *
- *     limit_bench [--threads N] [--rounds N] [--chunk BYTES]
+ *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--skew BYTES]
  *
  * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in two ways:
  *
@@ -9,6 +9,8 @@
  *              between ranks, no messages, and nobody waits but at the end.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
+ *
+ * Buffers begin at the same place of their huge pages, or each --skew bytes further than the one before it.
  *
  * Both ways in turn. Medians of the rounds are shown, and the fastest.
  */
@@ -26,6 +28,8 @@
 
 #define BUFFERS 8u
 #define LARGEST (UINT64_C(100) << 20)
+#define HUGE_PAGE (UINT64_C(2) << 20)
+#define ROOM (LARGEST + 2 * HUGE_PAGE) /* with what is skewed */
 #define PIECE 16384u /* bytes: a sum in the first cache, with room for what is read */
 #define THREADS 64u
 #define ROUNDS 101u
@@ -33,10 +37,12 @@
 enum way { STORED, PULLED, WAYS };
 
 struct race {
+	void *memory[BUFFERS];
 	float *buffers[BUFFERS];
 	unsigned count;
 	uint64_t elements;
 	uint64_t chunk; /* elements */
+	uint64_t skew;	/* bytes */
 	unsigned threads;
 	enum way way;
 	atomic_uint met, meetings; /* of the threads, within a round */
@@ -173,12 +179,14 @@ static void measure(struct race *race, unsigned count, uint64_t bytes, unsigned 
 static void open_race(struct race *race, struct runner *runners)
 {
 	for (unsigned i = 0; i < BUFFERS; i++) {
-		void *memory = mmap(NULL, LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (memory == MAP_FAILED)
 			die("no memory");
-		(void)madvise(memory, LARGEST, MADV_HUGEPAGE); /* as esp_alloc() does */
-		race->buffers[i] = memory;
+		(void)madvise(memory, ROOM, MADV_HUGEPAGE); /* as esp_alloc() does */
+		race->memory[i] = memory;
+		memory += (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
+		race->buffers[i] = (float *)(memory + i * race->skew);
 	}
 	pthread_barrier_init(&race->start, NULL, race->threads + 1);
 	pthread_barrier_init(&race->end, NULL, race->threads + 1);
@@ -196,13 +204,13 @@ static void close_race(struct race *race, struct runner *runners)
 	for (unsigned i = 0; i < race->threads; i++)
 		pthread_join(runners[i].thread, NULL);
 	for (unsigned i = 0; i < BUFFERS; i++)
-		munmap(race->buffers[i], LARGEST);
+		munmap(race->memory[i], ROOM);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {"skew", required_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
 	static const uint64_t sizes[] = {UINT64_C(1) << 20, UINT64_C(16) << 20, LARGEST};
 	struct race race = {.threads = 2, .chunk = (256u << 10) / sizeof(float)};
 	struct runner runners[THREADS];
@@ -215,11 +223,15 @@ int main(int argc, char **argv)
 			rounds = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'c')
 			race.chunk = strtoull(optarg, NULL, 10) / sizeof(float);
+		else if (c == 's')
+			race.skew = strtoull(optarg, NULL, 10);
 		else
 			return 2;
 	}
 	if (race.chunk < 1 || race.chunk > LARGEST)
 		die("--chunk takes 4 bytes to some MiB");
+	if (race.skew % 64 != 0 || race.skew * BUFFERS > HUGE_PAGE)
+		die("--skew takes a multiple of 64, 262144 at most");
 	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
 		die("--threads takes 1 to 64, --rounds 1 to 101");
 	open_race(&race, runners);

@@ -34,15 +34,16 @@ static bool fits(uint64_t first, uint64_t end, uint64_t pages)
 	return first <= end && end - first >= pages;
 }
 
-bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t *out_first)
+bool heap_take(struct heap *heap, uint64_t pages, uint64_t align, uint64_t after, uint64_t *out_first)
 {
-	uint64_t first = 0;
+	uint64_t first = after;
 	uint32_t at = 0;
 
 	while (at < heap->count && !fits(first, heap->ranges[at].first, pages)) {
 		uint64_t end = heap->ranges[at].first + heap->ranges[at].pages;
 
-		first = (end + align - 1) / align * align;
+		if (end > first)
+			first += (end - first + align - 1) / align * align;
 		at++;
 	}
 	if (!fits(first, heap->pages, pages) || !has_room(heap))
@@ -75,6 +76,18 @@ uint64_t heap_taken(const struct heap *heap, uint64_t first)
 	uint32_t at = place_of(heap, first);
 
 	return at < heap->count && heap->ranges[at].first == first ? heap->ranges[at].pages : 0;
+}
+
+uint64_t heap_reach_back(struct heap *heap, uint64_t first, uint64_t most)
+{
+	uint32_t at = place_of(heap, first);
+	uint64_t free_from = at > 0 ? heap->ranges[at - 1].first + heap->ranges[at - 1].pages : 0;
+	uint64_t more = first - free_from < most ? first - free_from : most;
+
+	assert(at < heap->count && heap->ranges[at].first == first);
+	heap->ranges[at].first -= more;
+	heap->ranges[at].pages += more;
+	return first - more;
 }
 
 bool heap_keep(struct heap *heap, uint64_t first, bool is_kept)

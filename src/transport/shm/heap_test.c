@@ -18,9 +18,9 @@ struct model {
 };
 
 /* Where first fit must put it; PAGES: nowhere. */
-static uint64_t first_fit(const struct model *model, uint64_t pages, uint64_t align)
+static uint64_t first_fit(const struct model *model, uint64_t pages, uint64_t align, uint64_t after)
 {
-	for (uint64_t first = 0; first + pages <= PAGES; first += align) {
+	for (uint64_t first = after; first + pages <= PAGES; first += align) {
 		uint64_t run = 0;
 
 		while (run < pages && !model->taken[first + run])
@@ -39,10 +39,10 @@ static void mark(struct model *model, uint64_t first, uint64_t pages, bool taken
 	}
 }
 
-static void take(struct heap *heap, struct model *model, uint64_t pages, uint64_t align)
+static void take(struct heap *heap, struct model *model, uint64_t pages, uint64_t align, uint64_t after)
 {
-	uint64_t expected = first_fit(model, pages, align), first = PAGES;
-	bool fits = heap_take(heap, pages, align, &first);
+	uint64_t expected = first_fit(model, pages, align, after), first = PAGES;
+	bool fits = heap_take(heap, pages, align, after, &first);
 
 	CHECK(fits == (expected < PAGES));
 	CHECK_U64(first, expected);
@@ -53,10 +53,14 @@ static void take(struct heap *heap, struct model *model, uint64_t pages, uint64_
 	model->pages[model->held++] = pages;
 }
 
-static void give(struct heap *heap, struct model *model, uint32_t which)
+static void give(struct heap *heap, struct model *model, uint32_t which, uint64_t back)
 {
 	uint64_t first = model->first[which], pages = model->pages[which];
 
+	CHECK_U64(heap_taken(heap, first), pages);
+	for (uint64_t i = 0; i < back && first > 0 && !model->taken[first - 1]; i++, pages++)
+		mark(model, --first, 1, true);
+	CHECK_U64(heap_reach_back(heap, model->first[which], back), first);
 	CHECK_U64(heap_taken(heap, first), pages);
 	heap_give(heap, first);
 	CHECK_U64(heap_taken(heap, first), 0);
@@ -76,10 +80,12 @@ static void run_seed(uint64_t seed)
 	heap_init(&heap, PAGES);
 	uint64_t most = 1 + rng_below(&rng, PAGES + 5);
 	for (int step = 0; step < 500; step++) {
+		uint64_t align = UINT64_C(1) << rng_below(&rng, 4);
+
 		if (model.held < HELD && rng_chance(&rng, 3, 5))
-			take(&heap, &model, 1 + rng_below(&rng, 1 + rng_below(&rng, most)), UINT64_C(1) << rng_below(&rng, 4));
+			take(&heap, &model, 1 + rng_below(&rng, 1 + rng_below(&rng, most)), align, rng_below(&rng, align));
 		else if (model.held > 0)
-			give(&heap, &model, (uint32_t)rng_below(&rng, model.held));
+			give(&heap, &model, (uint32_t)rng_below(&rng, model.held), rng_chance(&rng, 1, 2) ? rng_below(&rng, 9) : 0);
 	}
 	for (uint64_t i = 0; i < PAGES; i++) {
 		bool begins = false;
@@ -89,8 +95,8 @@ static void run_seed(uint64_t seed)
 		CHECK((heap_taken(&heap, i) > 0) == begins);
 	}
 	while (model.held > 0)
-		give(&heap, &model, 0);
-	take(&heap, &model, PAGES, 1); /* all of it has grown together again */
+		give(&heap, &model, 0, 0);
+	take(&heap, &model, PAGES, 1, 0); /* all of it has grown together again */
 	heap_fini(&heap);
 }
 
@@ -100,12 +106,12 @@ static void at_the_limits(void)
 	uint64_t first;
 
 	heap_init(&heap, 0);
-	CHECK(!heap_take(&heap, 1, 1, &first));
+	CHECK(!heap_take(&heap, 1, 1, 0, &first));
 	heap_fini(&heap);
 	heap_init(&heap, 4);
-	CHECK(!heap_take(&heap, UINT64_MAX, 1, &first) && !heap_take(&heap, 5, 1, &first));
-	CHECK(heap_take(&heap, 4, 1, &first) && first == 0);
-	CHECK(!heap_take(&heap, 1, 1, &first));
+	CHECK(!heap_take(&heap, UINT64_MAX, 1, 0, &first) && !heap_take(&heap, 5, 1, 0, &first));
+	CHECK(heap_take(&heap, 4, 1, 0, &first) && first == 0);
+	CHECK(!heap_take(&heap, 1, 1, 0, &first));
 	heap_fini(&heap);
 	heap_fini(&heap);
 }

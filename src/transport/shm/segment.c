@@ -437,27 +437,41 @@ void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t
 		(void)madvise(segment->base + from, end - from, MADV_COLLAPSE);
 }
 
+/*
+ * Ranks make the same allocations and sum the same elements of all of them. If these lay at the same place of huge pages, a core would have them in the
+ * same sets of its second cache, and they would drive each other out. So each rank begins elsewhere within the bytes that a way of such a cache has.
+ */
+#define CACHE_WAY (128u << 10)
+#define COLOURS 32u
+
+static uint64_t own_colour(const struct segment *segment)
+{
+	return segment->config.self * UINT64_C(5) % COLOURS * (CACHE_WAY / COLOURS);
+}
+
 void *segment_alloc(struct segment *segment, size_t bytes)
 {
 	const struct layout *layout = &segment->layout;
-	uint64_t pages = (bytes > 0 ? bytes - 1 : 0) / layout->page + 1, first;
-	uint64_t align = bytes >= HUGE_PAGE && layout->page < HUGE_PAGE ? HUGE_PAGE / layout->page : 1;
+	uint64_t page = layout->page, pages = (bytes > 0 ? bytes - 1 : 0) / page + 1, first;
+	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : bytes >= CACHE_WAY ? CACHE_WAY : page;
+	uint64_t colour = align > page ? own_colour(segment) / page : 0;
 
 	pthread_mutex_lock(&segment->lock);
-	bool fits = heap_take(&segment->heap, pages, align, &first);
+	bool fits = heap_take(&segment->heap, pages, align > page ? align / page : 1, colour, &first);
 	pthread_mutex_unlock(&segment->lock);
 	if (!fits)
 		return NULL;
-	uint64_t at = layout->heap_at + first * layout->page;
+	uint64_t at = layout->heap_at + first * page;
 	uint8_t *memory = segment->base + at;
-	/* Without the lock: it takes long. The range is ours. */
-	segment_use_huge_pages(segment, at, pages * layout->page);
-	if (!segment_reserve(segment, at, pages * layout->page)) {
-		(void)segment_release(segment, at, pages * layout->page);
+	/* Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it, and do not notice. */
+	if (align == HUGE_PAGE)
+		segment_use_huge_pages(segment, at - colour * page, (colour + pages) * page);
+	if (!segment_reserve(segment, at, pages * page)) {
+		(void)segment_release(segment, at, pages * page);
 		heap_put(segment, first);
 		return NULL;
 	}
-	madvise(memory, pages * layout->page, MADV_DODUMP);
+	madvise(memory, pages * page, MADV_DODUMP);
 	return memory;
 }
 
@@ -565,12 +579,15 @@ bool segment_free(struct segment *segment, void *memory)
 	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
 	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? segment_withdrawn_in(segment, at, bytes) : NULL;
 	bool stays_taken = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
+	if (bytes >= HUGE_PAGE && !withdrawn) /* what comes before it in its huge page */
+		first = heap_reach_back(&segment->heap, first, own_colour(segment) / layout->page);
 	pthread_mutex_unlock(&segment->lock);
 	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !stays_taken))
 		return false;
 	if (stays_taken) /* its place is not used again */
 		return true;
-	give_back(segment, at, bytes);
+	uint64_t from = layout->heap_at + first * layout->page;
+	give_back(segment, from, at + bytes - from);
 	madvise(memory, bytes, MADV_DONTDUMP);
 	heap_put(segment, first);
 	return true;

@@ -339,6 +339,28 @@ static void memory(void)
 	segment_close(own);
 }
 
+/* Large pieces of two ranks do not begin at the same place of a way of a cache, and huge pages that begin before them go with them. */
+static void colours(void)
+{
+	struct segment *own = open_as(0), *other = open_as(1);
+	uint64_t before = bytes_in_use(other);
+	const size_t sizes[] = {128u << 10, 1u << 20, 3u << 20};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t *mine = segment_alloc(own, sizes[i]), *theirs = segment_alloc(other, sizes[i]);
+
+		CHECK(mine && theirs && ((uintptr_t)mine - (uintptr_t)theirs) % (128u << 10) != 0);
+		CHECK(is_zero(theirs, sizes[i]) && (uintptr_t)theirs % 4096 == 0);
+		memset(theirs, 1, sizes[i]);
+		uint8_t *small = segment_alloc(other, 4096); /* perhaps before it */
+		CHECK(small && is_zero(small, 4096));
+		CHECK(segment_free(other, theirs) && segment_free(other, small));
+		CHECK_U64(bytes_in_use(other), before);
+	}
+	segment_close(other);
+	segment_close(own);
+}
+
 /* Where memory cannot be had, as far as the kernel says so in time, and where it cannot be given back. */
 static void no_memory(void)
 {
@@ -455,6 +477,7 @@ int main(void)
 	no_segments();
 	boards();
 	memory();
+	colours();
 	no_memory();
 	threads_allocate();
 	children();
