@@ -41,6 +41,13 @@ class Job:
     def pids(self):
         return [rank.pid for rank in self.ranks]
 
+    def await_ports(self):
+        try:
+            return await_ports(self.pids, RANKS)
+        except AssertionError as error:
+            ends = "\n".join(f"rank {number}, status {rank.poll()}: {self.log(number)}" for number, rank in enumerate(self.ranks))
+            raise AssertionError(f"{error}\n{ends}") from None
+
     def log(self, rank):
         return os.pread(self.logs[rank].fileno(), 1 << 24, 0).decode(errors="replace")
 
@@ -90,10 +97,10 @@ class StrangersTest(unittest.TestCase):
         for rank in range(RANKS - 1):
             job.start(rank)
         # The leader listens for those who join, and each rank for its connections later on.
-        before = send_strangers(STRANGER, await_ports(job.pids, RANKS), 1.0, 300)
+        before = send_strangers(STRANGER, job.await_ports(), 1.0, 300)
         counts = [tally(before)]
         job.start(RANKS - 1)
-        during = send_strangers(STRANGER, await_ports(job.pids, RANKS), 3.0, 300, seed=2)
+        during = send_strangers(STRANGER, job.await_ports(), 3.0, 300, seed=2)
         counts.append(tally(during))
         self.check(job, counts)
 
@@ -102,7 +109,7 @@ class StrangersTest(unittest.TestCase):
         self.addCleanup(job.end)
         for rank in range(RANKS):
             job.start(rank)
-        during = send_strangers(STRANGER, await_ports(job.pids, RANKS), 2.0, 5000, "scan,reset,random")
+        during = send_strangers(STRANGER, job.await_ports(), 2.0, 5000, "scan,reset,random")
         self.check(job, [tally(during)])
 
     def test_flood_is_kept_out(self):
