@@ -213,6 +213,28 @@ def variables(*words, **options):
     return {rank: json.loads(lines[0]) for rank, lines in by_rank(out).items()}
 
 
+def for_torch(*words, **options):
+    """{rank: [RANK, WORLD_SIZE, ...]}"""
+    out = good(*words, *sh("echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"), **options)
+    return {rank: lines[0].split() for rank, lines in by_rank(out).items()}
+
+
+def test_variables_for_torch():
+    told = for_torch("-n", 3)
+    port = told[0][5]
+    assert told == {rank: [str(rank), "3", str(rank), "3", "127.0.0.1", port] for rank in range(3)}
+    # A store can listen there, on all addresses, while the job runs.
+    listens = "import os, socket; socket.create_server(('', int(os.environ['MASTER_PORT'])))"
+    good("-n", 1, "--", sys.executable, "-c", listens)
+    # Who has said where it is has a reason; but not an outer espalier run.
+    assert for_torch("-n", 1, "--env", "MASTER_PORT=7")[0][4:] == ["7"]
+    assert for_torch("-n", 1, env={"MASTER_ADDR": "a", "MASTER_PORT": "8"})[0][4:] == ["a", "8"]
+    assert for_torch("-n", 1, env={"MASTER_ADDR": "a", "MASTER_PORT": "8", "ESP_LEADER": "b:1"})[0][4] == "127.0.0.1"
+    assert for_torch("-n", 1, "--leader", "[::1]:7000")[0][4] == "::1"
+    assert for_torch("-n", 1, "--leader", "node7:7000")[0][4] == "node7"
+    refused("-n", 1, "--env", "RANK=4", "--", "true", says="RANK is set by espalier run itself")
+
+
 def test_variables():
     told = variables("-n", 4, "--job", "try", "--env", "X=1", "--env=X2=a=b c", "--env", "X=2")
     assert sorted(told) == [0, 1, 2, 3]

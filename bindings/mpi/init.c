@@ -1,6 +1,8 @@
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim.h"
 
@@ -124,8 +126,28 @@ static void open_shim(void)
 	}
 }
 
+#ifdef OPEN_MPI
+#define OWN_MPI "Open MPI"
+#define OTHER_MPI "MPICH"
+#define OTHER_MPIS_SYMBOL "MPIR_Dup_fn" /* its mpi.h refers to it */
+#else
+#define OWN_MPI "MPICH"
+#define OTHER_MPI "Open MPI"
+#define OTHER_MPIS_SYMBOL "ompi_mpi_comm_world"
+#endif
+
+/* Before any handle of the program's is looked at: they are not what they seem. */
+static void check_library(void)
+{
+	if (!dlsym(RTLD_DEFAULT, OTHER_MPIS_SYMBOL))
+		return;
+	fprintf(stderr, "espalier: this libespalier-mpi.so is for " OWN_MPI ", and the program uses " OTHER_MPI ": preload, or link, the one for " OTHER_MPI "\n");
+	_exit(1);
+}
+
 int MPI_Init(int *argc, char ***argv)
 {
+	check_library();
 	int code = NEXT(MPI_Init)(argc, argv);
 
 	if (code == MPI_SUCCESS)
@@ -135,6 +157,7 @@ int MPI_Init(int *argc, char ***argv)
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+	check_library();
 	int code = NEXT(MPI_Init_thread)(argc, argv, required, provided);
 
 	if (code == MPI_SUCCESS)

@@ -8,7 +8,6 @@ replaces Gloo as a whole (bindings/torch/build.py compiles it). Also under torch
 
 import argparse
 import hashlib
-import os
 import time
 
 import torch
@@ -23,15 +22,9 @@ parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--width", type=int, default=1024, help="of the last layers: wider ones are more to move")
 options = parser.parse_args()
 
-rank = int(os.environ.get("RANK", os.environ.get("ESP_RANK", "0")))
-size = int(os.environ.get("WORLD_SIZE", os.environ.get("ESP_SIZE", "1")))
-if "MASTER_ADDR" not in os.environ:
-    # Under `espalier run`: PyTorch's own store gets a file, the name of which all ranks know.
-    where = {"init_method": f"file:///tmp/espalier-ddp-{os.environ.get('ESP_JOB', os.getppid())}"}
-else:
-    where = {}
 torch.set_num_threads(1)
-dist.init_process_group("espalier" if options.how == "backend" else "gloo", rank=rank, world_size=size, **where)
+dist.init_process_group("espalier" if options.how == "backend" else "gloo")  # espalier run and torchrun say who is who
+rank, size = dist.get_rank(), dist.get_world_size()
 
 
 def batch(count, source):

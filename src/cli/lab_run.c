@@ -118,7 +118,7 @@ static int understand(const struct given *given, struct seats *seats, struct run
 static int run(int argc, char **argv)
 {
 	struct given given = {.common = {.command = COMMAND, .grace = 5}, .name = CLIENT_DEFAULT, .per_host = 1};
-	struct run_request request = {.held_port = -1};
+	struct run_request request = {.held_port = -1, .held_master = -1};
 	struct seats seats = {.keeper_fd = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == RUN_GO_ON)

@@ -138,7 +138,7 @@ static int understand(const struct given *given, struct run_request *request)
 int run_watched(int argc, char **argv, const struct run_watch *watch)
 {
 	struct given given = {.common = {.command = COMMAND, .grace = 5}};
-	struct run_request request = {.watch = watch, .held_port = -1};
+	struct run_request request = {.watch = watch, .held_port = -1, .held_master = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);

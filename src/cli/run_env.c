@@ -52,6 +52,16 @@ enum esp_status run_env_set(struct run_env *env, const char *name, const char *v
 	return put(env, word, strlen(name), err);
 }
 
+bool run_env_has(const struct run_env *env, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->words[i], name, length) == 0 && env->words[i][length] == '=')
+			return true;
+	return false;
+}
+
 static bool is_name(const char *name, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -66,7 +76,8 @@ static bool is_name(const char *name, size_t length)
 static bool is_ours(const char *name, size_t length)
 {
 	static const char *const ours[] = {"ESP_RANK",       "ESP_SIZE",       "ESP_LEADER",   "ESP_JOB",     "ESP_KEY",
-	                                   "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_KEY_FILE", "ESP_LAUNCHER"};
+	                                   "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_KEY_FILE", "ESP_LAUNCHER", "RANK",
+	                                   "WORLD_SIZE",     "LOCAL_RANK",     "LOCAL_WORLD_SIZE"};
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strlen(ours[i]) == length && memcmp(ours[i], name, length) == 0)
 			return true;

@@ -8,6 +8,7 @@
 #ifndef CLI_RUN_ENV_H
 #define CLI_RUN_ENV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,6 +20,8 @@ struct run_env {
 
 /* Adds a variable or gives it another value. ESP_ENOMEM. */
 ESP_CHECKED enum esp_status run_env_set(struct run_env *env, const char *name, const char *value, struct error *err);
+
+bool run_env_has(const struct run_env *env, const char *name);
 
 /* NAME=VALUE from the command line. ESP_EINVAL if it is none, or one that belongs to espalier run. */
 ESP_CHECKED enum esp_status run_env_add(struct run_env *env, const char *word, struct error *err);

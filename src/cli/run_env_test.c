@@ -22,6 +22,7 @@ static void test_set(void)
 	CHECK(!env.words[2]);
 	CHECK_STR(value(&env, "ESP_RANK"), "1");
 	CHECK_STR(value(&env, "ESP_RANKS"), "x");
+	CHECK(run_env_has(&env, "ESP_RANK") && !run_env_has(&env, "ESP_RAN") && !run_env_has(&env, "ESP_RANK=1"));
 	run_env_fini(&env);
 	CHECK(env.count == 0 && !env.words);
 }

@@ -12,6 +12,7 @@
 #include "base/conf.h"
 #include "base/infile.h"
 #include "cli/cli.h"
+#include "cli/run_group.h"
 #include "cli/run_job.h"
 #include "cli/run_report.h"
 #include "cli/run_shell.h"
@@ -189,6 +190,36 @@ static enum esp_status add_topology(const char *name, const struct run_request *
 	return status;
 }
 
+/*
+ * PyTorch's own store gets a port beside the leader's, so that scripts for torchrun find what they expect. Who has said where it is has a reason.
+ */
+static enum esp_status add_master(struct run_request *request, struct error *err)
+{
+	char host[RUN_LEADER_TEXT], port[16];
+	const char *leaders = strrchr(request->leader, ':');
+	uint16_t number;
+	enum esp_status status = ESP_OK;
+
+	/* Local ranks have our environment; what an outer espalier run has put there is of that job. */
+	bool is_inherited = !request->hosts.count && !getenv("ESP_LEADER") && (getenv("MASTER_ADDR") || getenv("MASTER_PORT"));
+	if (is_inherited || run_env_has(&request->env, "MASTER_ADDR") || run_env_has(&request->env, "MASTER_PORT"))
+		return ESP_OK;
+	do
+		number = run_group_high_port();
+	while (leaders && strtoul(leaders + 1, NULL, 10) == number);
+	if (request->held_port >= 0)
+		status = run_group_local_port(0, &number, &request->held_master, err);
+	if (status != ESP_OK)
+		return status;
+	snprintf(host, sizeof(host), "%s", request->leader[0] == '[' ? request->leader + 1 : request->leader);
+	char *end = strrchr(host, ':');
+	if (end)
+		end[end > host && end[-1] == ']' ? -1 : 0] = '\0';
+	snprintf(port, sizeof(port), "%u", number);
+	status = run_env_set(&request->env, "MASTER_ADDR", host, err);
+	return status == ESP_OK ? run_env_set(&request->env, "MASTER_PORT", port, err) : status;
+}
+
 static int take_environment(const struct run_given *given, struct run_request *request)
 {
 	char key[RUN_KEY_TEXT], size[16];
@@ -206,6 +237,10 @@ static int take_environment(const struct run_given *given, struct run_request *r
 	snprintf(size, sizeof(size), "%u", request->size);
 	if (status == ESP_OK)
 		status = run_env_set(&request->env, "ESP_SIZE", size, &err);
+	if (status == ESP_OK)
+		status = run_env_set(&request->env, "WORLD_SIZE", size, &err);
+	if (status == ESP_OK)
+		status = add_master(request, &err);
 	if (status == ESP_OK)
 		status = run_env_set(&request->env, "ESP_LEADER", request->leader, &err);
 	if (status == ESP_OK)
@@ -242,6 +277,8 @@ void run_given_forget(struct run_request *request)
 	free(request->here);
 	if (request->held_port >= 0)
 		close(request->held_port);
+	if (request->held_master >= 0)
+		close(request->held_master);
 }
 
 /* ---- the story ---- */

@@ -44,11 +44,16 @@ static enum esp_status tell_rank(struct run_request *request, uint32_t rank, con
 		local_rank = rank % place->per_host;
 		local_size = rest < place->per_host ? rest : place->per_host;
 	}
-	enum esp_status status = set_number(&request->env, "ESP_RANK", rank, err);
-	if (status == ESP_OK)
-		status = set_number(&request->env, "ESP_LOCAL_RANK", local_rank, err);
-	if (status == ESP_OK)
-		status = set_number(&request->env, "ESP_LOCAL_SIZE", local_size, err);
+	/* Ours, and those that scripts for torchrun read. */
+	const struct {
+		const char *name;
+		uint32_t value;
+	} numbers[] = {{"ESP_RANK", rank},          {"RANK", rank},
+	               {"ESP_LOCAL_RANK", local_rank}, {"LOCAL_RANK", local_rank},
+	               {"ESP_LOCAL_SIZE", local_size}, {"LOCAL_WORLD_SIZE", local_size}};
+	enum esp_status status = ESP_OK;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status == ESP_OK; i++)
+		status = set_number(&request->env, numbers[i].name, numbers[i].value, err);
 	return status;
 }
 

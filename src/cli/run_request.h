@@ -51,6 +51,7 @@ struct run_request {
 	const struct run_watch *watch; /* NULL: what happens is told on stderr */
 	char leader[RUN_LEADER_TEXT];
 	int held_port; /* keeps the leader's port for rank 0; -1: it is on another host, or was given */
+	int held_master; /* the same of MASTER_PORT */
 	char job[RUN_JOB_TEXT];
 };
 

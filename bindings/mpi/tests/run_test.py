@@ -50,6 +50,15 @@ class Shim(unittest.TestCase):
                 self.assertEqual((theirs, share), ("0", "100.0"), name)
             self.assertGreater(int(ours) + int(theirs), 0)
 
+    def test_the_other_mpis(self):
+        other = {"openmpi": "mpich", "mpich": "openmpi"}[FLAVOUR]
+        shim = os.path.join(os.path.dirname(os.path.dirname(SHIM)), other, os.path.basename(SHIM))
+        if not os.path.exists(shim):
+            self.skipTest(f"it was not built for {other}")
+        done = mpirun(2, LOOP, "4", "10", preload=False, LD_PRELOAD=shim)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, "espalier: this libespalier-mpi.so is for .*, and the program uses ")
+
     def test_mistakes_are_reported(self):
         for ranks in (2, 3):
             done = mpirun(ranks, ERRORS)

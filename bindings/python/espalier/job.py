@@ -21,7 +21,7 @@ _FORMATS = {
 }  # fmt: skip
 
 
-_open: set[Job] = set()
+_open: dict[Job, None] = {}  # in the order in which they were joined, which is the same on all ranks: each leaves when all do
 
 
 @atexit.register
@@ -56,7 +56,7 @@ class Job:
         self._watch: Optional[Watcher] = None
         self._closing_watch: Optional[Watcher] = None
         # The library uses memory and functions of ours until the job is left, whoever has forgotten it here.
-        _open.add(self)
+        _open[self] = None
         self.world = Group(self, lib.esp_world(handle))
         """The group of all ranks."""
 
@@ -123,7 +123,7 @@ class Job:
             for flight in flights:
                 flight.handle = None
         finally:
-            _open.discard(self)
+            _open.pop(self, None)
             self._left.set()
         errors.check(status)
 
@@ -152,7 +152,8 @@ class Job:
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        if kind is not None and self.is_open and not isinstance(value, errors.EspalierError):
+        is_done = isinstance(value, SystemExit) and value.code in (None, 0)  # sys.exit() where there is nothing more to do
+        if kind is not None and not is_done and self.is_open and not isinstance(value, errors.EspalierError):
             # The others would wait for calls that this rank will not make.
             try:
                 self.world.abort(f"rank {self.rank} failed: {kind.__name__}: {value}"[:200])

@@ -422,8 +422,14 @@ class _Stager:
         _stagers.discard(self)
 
 
+def _check_state(state: object) -> None:
+    if not isinstance(state, State):
+        raise TypeError(f"the hook wants an espalier.torch.State, as in register_comm_hook(espalier.torch.State(), ...), not {type(state).__name__}")
+
+
 def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """A communication hook: averages each bucket over all ranks, in place."""
+    _check_state(state)
     tensor = bucket.buffer()
     state.share(tensor)
     return state.allreduce(tensor)
@@ -431,6 +437,7 @@ def allreduce_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Futur
 
 def bf16_hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """As allreduce_hook(), with bfloat16 on the wire: half the bytes, eight bits of precision."""
+    _check_state(state)
     return state.allreduce_as(bucket.buffer(), torch.bfloat16)
 
 

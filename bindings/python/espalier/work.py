@@ -211,7 +211,7 @@ class Watcher:
         self._epoll = select.epoll()
         self._lock = threading.Lock()
         self._watched: dict[int, tuple[Work[Any], list[Callable[[Work[Any]], object]]]] = {}
-        self._quits = False
+        self._quits = self._is_closed = False
         self._wake_read, self._wake_write = _pipe()
         self._epoll.register(self._wake_read, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="espalier-watcher", daemon=True)
@@ -247,9 +247,11 @@ class Watcher:
             left, self._watched = list(self._watched.values()), {}
         for taken in left:
             self._tell(*taken)
-        self._epoll.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        with self._lock:
+            self._is_closed = True
+            self._epoll.close()
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _tell(self, work: Work[Any], callbacks: list[Callable[[Work[Any]], object]]) -> None:
         try:
@@ -268,10 +270,11 @@ class Watcher:
         """Before the context goes: the thread does not touch descriptors any more. One of its callbacks may be who calls this."""
         with self._lock:
             self._quits = True
+            if not self._is_closed:  # by the thread, which may have seen that it quits
+                os.write(self._wake_write, b"x")
         if self.is_current:
             end_before_python(self._thread)
             return
-        os.write(self._wake_write, b"x")
         if at_exit:
             join_at_exit(self._thread)
         else:

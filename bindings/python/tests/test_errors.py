@@ -167,6 +167,40 @@ def test_an_exception_within_a_job_ends_the_others(command, environment):
     assert done.returncode != 0
 
 
+@pytest.mark.parametrize("code, status", [("", 0), ("0", 0), ("3", 1)])
+def test_leaving_by_sys_exit(command, environment, code, status):
+    """With nothing to complain of it is a way to leave like any other: who is still in the last call gets its result."""
+    script = textwrap.dedent(
+        f"""
+        import array, sys, espalier
+        with espalier.init() as job:
+            data = array.array("f", [1.0])
+            for _ in range(50):
+                job.world.reduce(data)
+            if {status} == 0 or job.rank == 1:
+                sys.exit({code})
+            job.world.barrier()
+        """
+    )
+    done = subprocess.run(
+        [command, "run", "-n", "3", "--", sys.executable, "-c", script],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode != 0) == (status != 0), done.stdout
+    assert ("AbortedError" in done.stdout) == (status != 0), done.stdout
+
+
+def test_jobs_that_nobody_closes(command, environment):
+    """They are left in the order in which they were joined, on all ranks: leaving one waits for all."""
+    script = "import espalier; jobs = [espalier.init() for _ in range(4)]; print('here', jobs[3].world.size, flush=True)"
+    done = subprocess.run(
+        [command, "run", "-n", "2", "--", sys.executable, "-c", script],
+        env={**environment, "ESP_LINGER_SECONDS": "5"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.count("here 2") == 2, done.stdout
+    assert "did not leave" not in done.stdout, done.stdout
+
+
 def test_control_c_ends_a_wait(command, environment):
     """The second rank never calls: the first is interrupted in a large call."""
     script = textwrap.dedent(
