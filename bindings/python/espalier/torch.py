@@ -58,16 +58,20 @@ def join(group: Any = None, **options: Any) -> Job:
         # The store of the default group is its own; any other group has one with its own prefix.
         group = c10d._get_default_group()
     rank, size = dist.get_rank(group), dist.get_world_size(group)
-    store = dist.PrefixStore(f"espalier/{next(_stores)}", c10d._get_default_store())
+    # Only while joining: the store's threads end with the last who holds it, which is to be before Python goes, and the job has the function for longer.
+    stores = [dist.PrefixStore(f"espalier/{next(_stores)}", c10d._get_default_store())]
     members = [c10d.get_global_rank(group, one) if group is not c10d._get_default_group() else one for one in range(size)]
     rounds = itertools.count()
 
     def allgather(mine: bytes) -> list[bytes]:
         turn = next(rounds)
-        store.set(f"{turn}/{members[rank]}", mine)
-        return [bytes(store.get(f"{turn}/{member}")) for member in members]
+        stores[0].set(f"{turn}/{members[rank]}", mine)
+        return [bytes(stores[0].get(f"{turn}/{member}")) for member in members]
 
-    return init(rank, size, allgather=allgather, **options)
+    try:
+        return init(rank, size, allgather=allgather, **options)
+    finally:
+        stores.clear()
 
 
 # Memory that nobody has asked for in so many calls goes: more than a step has buckets, whose sizes change once DDP knows their order.
