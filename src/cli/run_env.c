@@ -77,7 +77,7 @@ static bool is_ours(const char *name, size_t length)
 {
 	static const char *const ours[] = {"ESP_RANK",       "ESP_SIZE",       "ESP_LEADER",   "ESP_JOB",     "ESP_KEY",
 	                                   "ESP_LOCAL_RANK", "ESP_LOCAL_SIZE", "ESP_KEY_FILE", "ESP_LAUNCHER", "RANK",
-	                                   "WORLD_SIZE",     "LOCAL_RANK",     "LOCAL_WORLD_SIZE"};
+	                                   "WORLD_SIZE",     "LOCAL_RANK",     "LOCAL_WORLD_SIZE", "ESPALIER_RUN"};
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strlen(ours[i]) == length && memcmp(ours[i], name, length) == 0)
 			return true;

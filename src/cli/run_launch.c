@@ -51,7 +51,9 @@ static enum esp_status tell_rank(struct run_request *request, uint32_t rank, con
 	} numbers[] = {{"ESP_RANK", rank},          {"RANK", rank},
 	               {"ESP_LOCAL_RANK", local_rank}, {"LOCAL_RANK", local_rank},
 	               {"ESP_LOCAL_SIZE", local_size}, {"LOCAL_WORLD_SIZE", local_size}};
-	enum esp_status status = ESP_OK;
+	char mark[32];
+	snprintf(mark, sizeof(mark), "%u/%u", rank, request->size);
+	enum esp_status status = run_env_set(&request->env, "ESPALIER_RUN", mark, err); /* launch.c: torchrun's words are from us */
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status == ESP_OK; i++)
 		status = set_number(&request->env, numbers[i].name, numbers[i].value, err);
 	return status;

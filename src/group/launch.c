@@ -28,9 +28,33 @@ struct place {
 };
 #define PLACES (1u + STARTERS)
 
+static const char *look_up(const struct launch_finder *finder, const char *name)
+{
+	return finder->around->lookup(finder->around->lookup_context, name);
+}
+
+/*
+ * espalier run says who a rank is in torchrun's words too, for scripts that know no others. To us it says so in our own; who takes these out of the
+ * environment, for a process that is to be no rank of this job, need not know of torchrun's.
+ */
+static bool is_said_twice(const struct launch_finder *finder, const char *name)
+{
+	static const char *const words[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+	const char *mark = look_up(finder, "ESPALIER_RUN"), *rank = look_up(finder, "RANK"), *size = look_up(finder, "WORLD_SIZE");
+	char expected[64];
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(name, words[i]) != 0 || !mark || !rank || !size)
+			continue;
+		snprintf(expected, sizeof(expected), "%s/%s", rank, size);
+		return strcmp(mark, expected) == 0;
+	}
+	return false;
+}
+
 const char *launch_ask(const struct launch_finder *finder, const char *name)
 {
-	const char *text = name ? finder->around->lookup(finder->around->lookup_context, name) : NULL;
+	const char *text = name && !is_said_twice(finder, name) ? look_up(finder, name) : NULL;
 	return text && text[0] ? text : NULL;
 }
 

@@ -80,6 +80,11 @@ static void sources(void)
 /* What a launcher says is about the ranks that it has numbered. */
 static void launchers(void)
 {
+	/* espalier run's own, in torchrun's words: they count with ours, and alone they are no reason to be a rank. */
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN, TORCH, "ESPALIER_RUN=1/4")) == ESP_OK);
+	CHECK(found.rank == 2 && found.size == 8);
+	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(TORCH, "ESPALIER_RUN=2/4")) == ESP_OK); /* a torchrun within */
+	CHECK(found.rank == 1 && found.size == 4);
 	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN, "ESP_LAUNCHER=run-7")) == ESP_OK);
 	CHECK_STR(found.launcher, "run-7");
 	CHECK(find(LAUNCH_NO_ARGUMENTS, ENV(OWN)) == ESP_OK);
@@ -134,6 +139,7 @@ static void told(void)
 	static const char *const nothing[] = {NULL}, *const batch[] = {"SLURM_PROCID=0", "SLURM_NTASKS=4", "RANK=", NULL};
 	CHECK(!launch_is_told(look_up, (void *)(uintptr_t)nothing));
 	CHECK(!launch_is_told(look_up, (void *)(uintptr_t)batch));
+	CHECK(!launch_is_told(look_up, (void *)(uintptr_t)ENV(TORCH, "ESPALIER_RUN=1/4")));
 	CHECK(launch_is_told(look_up, (void *)(uintptr_t)ENV("WORLD_SIZE=2")));
 	CHECK(launch_is_told(look_up, (void *)(uintptr_t)ENV("OMPI_COMM_WORLD_RANK=0")));
 	CHECK(launch_is_told(look_up, (void *)(uintptr_t)ENV(SLURM)));

@@ -433,8 +433,11 @@ void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t
 	for (uint64_t huge = from; huge < end; huge += HUGE_PAGE)
 		if (!segment_reserve(segment, huge, 1))
 			return;
+	/* The first by itself: a part of it may be others', and mapped otherwise, and the kernel stops where it cannot. */
 	if (from < end)
-		(void)madvise(segment->base + from, end - from, MADV_COLLAPSE);
+		(void)madvise(segment->base + from, HUGE_PAGE, MADV_COLLAPSE);
+	if (from + HUGE_PAGE < end)
+		(void)madvise(segment->base + from + HUGE_PAGE, end - from - HUGE_PAGE, MADV_COLLAPSE);
 }
 
 /*
@@ -442,11 +445,29 @@ void segment_use_huge_pages(const struct segment *segment, uint64_t at, uint64_t
  * same sets of its second cache, and they would drive each other out. So each rank begins elsewhere within the bytes that a way of such a cache has.
  */
 #define CACHE_WAY (128u << 10)
-#define COLOURS 32u
 
+/* Pages. */
 static uint64_t own_colour(const struct segment *segment)
 {
-	return segment->config.self * UINT64_C(5) % COLOURS * (CACHE_WAY / COLOURS);
+	uint64_t colours = CACHE_WAY / segment->layout.page;
+
+	return colours > 1 ? segment->config.self * UINT64_C(5) % colours : 0;
+}
+
+/* What was taken at first, and what the first of its huge pages has before it, as far as nobody else has that. */
+static void take_back(struct segment *segment, uint64_t first, uint64_t at, uint64_t bytes)
+{
+	uint64_t heap_at = segment->layout.heap_at, page = segment->layout.page;
+
+	if (bytes >= HUGE_PAGE) {
+		pthread_mutex_lock(&segment->lock);
+		first = heap_reach_back(&segment->heap, first, own_colour(segment));
+		pthread_mutex_unlock(&segment->lock);
+	}
+	if (heap_at + first * page < at)
+		(void)segment_release(segment, heap_at + first * page, at - heap_at - first * page); /* nobody has written there */
+	give_back(segment, at, bytes);
+	heap_put(segment, first);
 }
 
 void *segment_alloc(struct segment *segment, size_t bytes)
@@ -454,7 +475,7 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	const struct layout *layout = &segment->layout;
 	uint64_t page = layout->page, pages = (bytes > 0 ? bytes - 1 : 0) / page + 1, first;
 	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : bytes >= CACHE_WAY ? CACHE_WAY : page;
-	uint64_t colour = align > page ? own_colour(segment) / page : 0;
+	uint64_t colour = align > page ? own_colour(segment) : 0;
 
 	pthread_mutex_lock(&segment->lock);
 	bool fits = heap_take(&segment->heap, pages, align > page ? align / page : 1, colour, &first);
@@ -464,14 +485,19 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 	uint64_t at = layout->heap_at + first * page;
 	uint8_t *memory = segment->base + at;
 	/* Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it, and do not notice. */
-	if (align == HUGE_PAGE)
+	/* To be dumped: by huge pages, as it would divide one that is mapped. */
+	if (align == HUGE_PAGE) {
+		uint64_t end = (at + pages * page + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+
+		madvise(memory - colour * page, (end < layout->bytes ? end : layout->bytes) - (at - colour * page), MADV_DODUMP);
 		segment_use_huge_pages(segment, at - colour * page, (colour + pages) * page);
+	} else {
+		madvise(memory, pages * page, MADV_DODUMP);
+	}
 	if (!segment_reserve(segment, at, pages * page)) {
-		(void)segment_release(segment, at, pages * page);
-		heap_put(segment, first);
+		take_back(segment, first, at, pages * page);
 		return NULL;
 	}
-	madvise(memory, pages * page, MADV_DODUMP);
 	return memory;
 }
 
@@ -579,17 +605,12 @@ bool segment_free(struct segment *segment, void *memory)
 	uint64_t bytes = heap_taken(&segment->heap, first) * layout->page;
 	struct withdrawn *withdrawn = bytes > 0 && at % layout->page == 0 ? segment_withdrawn_in(segment, at, bytes) : NULL;
 	bool stays_taken = withdrawn && free_withdrawn(segment, withdrawn, at, bytes);
-	if (bytes >= HUGE_PAGE && !withdrawn) /* what comes before it in its huge page */
-		first = heap_reach_back(&segment->heap, first, own_colour(segment) / layout->page);
 	pthread_mutex_unlock(&segment->lock);
 	if (at % layout->page != 0 || bytes == 0 || (withdrawn && !stays_taken))
 		return false;
 	if (stays_taken) /* its place is not used again */
 		return true;
-	uint64_t from = layout->heap_at + first * layout->page;
-	give_back(segment, from, at + bytes - from);
-	madvise(memory, bytes, MADV_DONTDUMP);
-	heap_put(segment, first);
+	take_back(segment, first, at, bytes); /* what was freed is not there, so it need not be kept from dumps again */
 	return true;
 }
 

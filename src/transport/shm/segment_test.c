@@ -349,8 +349,10 @@ static void colours(void)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint8_t *mine = segment_alloc(own, sizes[i]), *theirs = segment_alloc(other, sizes[i]);
 
-		CHECK(mine && theirs && ((uintptr_t)mine - (uintptr_t)theirs) % (128u << 10) != 0);
+		CHECK(mine && theirs);
+		CHECK(own->layout.page >= 128u << 10 || ((uintptr_t)mine - (uintptr_t)theirs) % (128u << 10) != 0);
 		CHECK(is_zero(theirs, sizes[i]) && (uintptr_t)theirs % 4096 == 0);
+		CHECK(!segment_free(other, theirs + 1)); /* and it stays what it is */
 		memset(theirs, 1, sizes[i]);
 		uint8_t *small = segment_alloc(other, 4096); /* perhaps before it */
 		CHECK(small && is_zero(small, 4096));
