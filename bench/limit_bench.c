@@ -186,7 +186,7 @@ static void open_race(struct race *race, struct runner *runners)
 		(void)madvise(memory, ROOM, MADV_HUGEPAGE); /* as esp_alloc() does */
 		race->memory[i] = memory;
 		memory += (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
-		race->buffers[i] = (float *)(memory + i * race->skew);
+		race->buffers[i] = (void *)(memory + i * race->skew);
 	}
 	pthread_barrier_init(&race->start, NULL, race->threads + 1);
 	pthread_barrier_init(&race->end, NULL, race->threads + 1);

@@ -473,11 +473,12 @@ static void shared_and_forked(struct job_rank *rank)
 	enum { COUNT = 100000, OFF = 3 };
 	struct esp_call call = ESP_CALL_INIT;
 	struct esp_work *work;
-	int32_t *memory = malloc((COUNT + OFF) * sizeof(*memory)), *data = memory + OFF;
+	int32_t *memory = malloc((COUNT + OFF) * sizeof(*memory)), *data;
 	int status, go[2];
 	char word = 0;
 
 	CHECK(memory && pipe(go) == 0);
+	data = memory + OFF;
 	call.type = ESP_I32;
 	call.count = COUNT;
 	call.in = call.out = data;

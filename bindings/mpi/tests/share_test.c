@@ -477,9 +477,9 @@ int main(int argc, char **argv)
 		printf("share: %ld checks, %s\n", atomic_load(&checks), is_on ? "on" : "off");
 	MPI_Finalize();
 	expect(is_filled(in, SOME, 2 + TIMES - 1) && is_sum(out, SOME, 2 + TIMES - 1), "memory is not as it was before MPI_Finalize()");
-	in = realloc(in, 3 * SOME * sizeof(*in));
-	expect(in && is_filled(in, SOME, 2 + TIMES - 1), "memory cannot be grown after MPI_Finalize()");
-	free(in);
+	int *more = realloc(in, 3 * SOME * sizeof(*in));
+	expect(more && is_filled(more, SOME, 2 + TIMES - 1), "memory cannot be grown after MPI_Finalize()");
+	free(more);
 	free(out);
 	return 0;
 }
