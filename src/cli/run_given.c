@@ -201,7 +201,8 @@ static enum esp_status add_master(struct run_request *request, struct error *err
 	enum esp_status status = ESP_OK;
 
 	/* Local ranks have our environment; what an outer espalier run has put there is of that job. */
-	bool is_inherited = !request->hosts.count && !conf_environment(NULL, "ESP_LEADER") && (conf_environment(NULL, "MASTER_ADDR") || conf_environment(NULL, "MASTER_PORT"));
+	bool is_in_environment = conf_environment(NULL, "MASTER_ADDR") || conf_environment(NULL, "MASTER_PORT");
+	bool is_inherited = is_in_environment && !request->hosts.count && !conf_environment(NULL, "ESP_LEADER");
 	if (is_inherited || run_env_has(&request->env, "MASTER_ADDR") || run_env_has(&request->env, "MASTER_PORT"))
 		return ESP_OK;
 	do

@@ -454,20 +454,18 @@ static uint64_t own_colour(const struct segment *segment)
 	return colours > 1 ? segment->config.self * UINT64_C(5) % colours : 0;
 }
 
-/* What was taken at first, and what the first of its huge pages has before it, as far as nobody else has that. */
-static void take_back(struct segment *segment, uint64_t first, uint64_t at, uint64_t bytes)
+/* What was taken at first, and given back to the system, may be taken again. With it goes what its first huge page has before it, where nobody else has that. */
+static void put_with_gap(struct segment *segment, uint64_t first)
 {
-	uint64_t heap_at = segment->layout.heap_at, page = segment->layout.page;
+	uint64_t heap_at = segment->layout.heap_at, page = segment->layout.page, begin = first;
 
-	if (bytes >= HUGE_PAGE) {
-		pthread_mutex_lock(&segment->lock);
-		first = heap_reach_back(&segment->heap, first, own_colour(segment));
-		pthread_mutex_unlock(&segment->lock);
-	}
-	if (heap_at + first * page < at)
-		(void)segment_release(segment, heap_at + first * page, at - heap_at - first * page); /* nobody has written there */
-	give_back(segment, at, bytes);
-	heap_put(segment, first);
+	pthread_mutex_lock(&segment->lock);
+	if (heap_taken(&segment->heap, first) * page >= HUGE_PAGE)
+		begin = heap_reach_back(&segment->heap, first, own_colour(segment));
+	pthread_mutex_unlock(&segment->lock);
+	if (begin < first)
+		(void)segment_release(segment, heap_at + begin * page, (first - begin) * page); /* if not: nobody has written there */
+	heap_put(segment, begin);
 }
 
 void *segment_alloc(struct segment *segment, size_t bytes)
@@ -484,8 +482,10 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 		return NULL;
 	uint64_t at = layout->heap_at + first * page;
 	uint8_t *memory = segment->base + at;
-	/* Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it, and do not notice. */
-	/* To be dumped: by huge pages, as it would divide one that is mapped. */
+	/*
+	 * Without the lock: it takes long. The range is ours; of the first huge page others may have what comes before it, and do not notice. What is
+	 * to be in dumps are whole huge pages, as these are divided where a mapping ends.
+	 */
 	if (align == HUGE_PAGE) {
 		uint64_t end = (at + pages * page + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 
@@ -495,7 +495,8 @@ void *segment_alloc(struct segment *segment, size_t bytes)
 		madvise(memory, pages * page, MADV_DODUMP);
 	}
 	if (!segment_reserve(segment, at, pages * page)) {
-		take_back(segment, first, at, pages * page);
+		(void)segment_release(segment, at, pages * page);
+		put_with_gap(segment, first);
 		return NULL;
 	}
 	return memory;
@@ -610,7 +611,8 @@ bool segment_free(struct segment *segment, void *memory)
 		return false;
 	if (stays_taken) /* its place is not used again */
 		return true;
-	take_back(segment, first, at, bytes); /* what was freed is not there, so it need not be kept from dumps again */
+	give_back(segment, at, bytes); /* nothing is there then, so it need not be kept from dumps again */
+	put_with_gap(segment, first);
 	return true;
 }
 
