@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = sys.argv[1]
-PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "two-level",
+PLANNERS = ["ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree", "flat", "central", "twin", "two-level",
             "three-level"]
 BESIDE = ["hub", "switch", "switch-sum", "switch-copy", "ring-switch"]  # need nodes beside the workers: not compared by cost
 SERVED = ["central", "switch", "switch-sum", "switch-copy"]

@@ -19,7 +19,7 @@ static uint64_t habitual_chunks(const struct planner *planner, uint32_t nodes)
 	static const struct {
 		const char *name;
 		uint32_t chunks;
-	} same_for_all[] = {{"butterfly", 1}, {"exchange", 1}, {"tree", 1}, {"central", 1}, {"double-tree", 2}};
+	} same_for_all[] = {{"butterfly", 1}, {"exchange", 1}, {"tree", 1}, {"central", 1}, {"twin", 1}, {"double-tree", 2}};
 
 	for (size_t i = 0; i < sizeof(same_for_all) / sizeof(same_for_all[0]); i++) {
 		if (strcmp(planner_name(planner), same_for_all[i].name) == 0)

@@ -9,7 +9,7 @@
 
 static const struct planner *const planners[] = {
 	&planner_ring,        &planner_halving_doubling, &planner_butterfly, &planner_exchange, &planner_tree,
-	&planner_double_tree, &planner_flat,             &planner_central,   &planner_two_level, &planner_three_level, &planner_hub,
+	&planner_double_tree, &planner_flat,             &planner_central,   &planner_twin, &planner_two_level, &planner_three_level, &planner_hub,
 	&planner_switch,      &planner_switch_sum,       &planner_switch_copy, &planner_ring_switch,
 };
 

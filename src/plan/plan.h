@@ -92,7 +92,7 @@ struct plan {
 
 /*
  * The planners, by name: ring, halving-doubling, butterfly, exchange, tree, double-tree,
- * flat, central, two-level, three-level, hub, switch, switch-sum, switch-copy, ring-switch. plan_planner(i)
+ * flat, central, twin, two-level, three-level, hub, switch, switch-sum, switch-copy, ring-switch. plan_planner(i)
  * walks them until NULL.
  */
 const struct planner *plan_planner(unsigned index);

@@ -93,7 +93,8 @@ static void costs(void)
 		struct plan_report exchange = allreduce_cost("exchange", n, 1, false, 0);
 		struct plan_report flat = allreduce_cost("flat", n, 1, false, 0);
 		struct plan_report tree = allreduce_cost("tree", n, 1, false, 2);
-		struct plan_report twin = allreduce_cost("double-tree", n, 1, false, 0);
+		struct plan_report pair = allreduce_cost("double-tree", n, 1, false, 0);
+		struct plan_report twin = allreduce_cost("twin", n, 1, false, 0);
 
 		CHECK_U64(ring.rounds, 2 * (n - 1));
 		CHECK_U64(ring.wire_bytes, least);
@@ -112,10 +113,13 @@ static void costs(void)
 		CHECK_U64(flat.busiest_bytes, 2 * least / n);
 		CHECK_U64(tree.wire_bytes, least);
 		CHECK_U64(tree.rounds, 2 * log2_down(n));
-		CHECK_U64(twin.wire_bytes, least);
-		CHECK(twin.rounds <= 2 * (log + 1));
+		CHECK_U64(pair.wire_bytes, least);
+		CHECK(pair.rounds <= 2 * (log + 1));
 		/* No node is inner in both trees: it never has more than one chunk's four in and out, and another's two. */
-		CHECK(twin.busiest_bytes <= tree.busiest_bytes);
+		CHECK(pair.busiest_bytes <= tree.busiest_bytes);
+		CHECK_U64(twin.wire_bytes, least);
+		CHECK_U64(twin.rounds, n < 4 ? n - 1 : 3); /* a hub without a star waits for nobody */
+		CHECK_U64(twin.busiest_bytes, 2 * ((n + 1) / 2) * s); /* in and out: half of the others, and the other hub */
 	}
 	for (uint32_t racks = 1; racks <= 5; racks++) {
 		for (uint32_t per_rack = 1; per_rack <= 5; per_rack++) {

@@ -34,6 +34,8 @@ static const struct golden special[] = {
 	{"halving-doubling", PLAN_ALLREDUCE, .workers = 5, .variant = "in-place", .in_place = true},
 	{"butterfly", PLAN_ALLREDUCE, .workers = 6, .variant = "in-place", .in_place = true},
 	{"exchange", PLAN_ALLREDUCE, .workers = 4, .variant = "in-place", .in_place = true},
+	{"twin", PLAN_ALLREDUCE, .workers = 2, .variant = "in-place", .in_place = true},
+	{"twin", PLAN_ALLREDUCE, .workers = 3, .variant = "in-place", .in_place = true},
 	{"flat", PLAN_ALLREDUCE, .workers = 4, .variant = "in-place", .in_place = true},
 	{"two-level", PLAN_ALLREDUCE, .workers = 7, .variant = "in-place", .in_place = true},
 	{"tree", PLAN_ALLREDUCE, .workers = 8, .variant = "fanout-3", .fanout = 3},
@@ -63,6 +65,8 @@ static const struct golden special[] = {
 	{"flat", PLAN_ALLTOALL, .workers = 3, .unequal = true, .variant = "unequal"},
 	{"ring", PLAN_ALLTOALL, .workers = 3},
 	{"butterfly", PLAN_BARRIER, .workers = 6},
+	{"twin", PLAN_BARRIER, .workers = 5},
+	{"twin", PLAN_BROADCAST, .workers = 4, .root = 2},
 	{"exchange", PLAN_BARRIER, .workers = 3},
 	{"two-level", PLAN_BARRIER, .workers = 8},
 };

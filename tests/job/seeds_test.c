@@ -104,7 +104,7 @@ static uint64_t draw_count(struct rng *rng, size_t element)
 static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 {
 	static const char *const plans[] = {"ring", "halving-doubling", "butterfly", "exchange", "tree", "double-tree",
-	                                    "flat", "central",          "two-level"};
+	                                    "flat", "central",          "twin",      "two-level"};
 	struct esp_call *call = &drawn->call;
 
 	*drawn = (struct drawn){.call = ESP_CALL_INIT};
@@ -113,7 +113,7 @@ static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 	call->op = reduces(call->collective) ? draw_op(rng, call->type) : ESP_SUM;
 	call->root = (uint32_t)rng_below(rng, size);
 	call->count = call->collective == ESP_BARRIER ? 0 : draw_count(rng, esp_type_bytes(call->type));
-	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, 9)] : NULL;
+	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, sizeof(plans) / sizeof(plans[0]))] : NULL;
 	drawn->in_place = call->collective != ESP_ALLTOALL && rng_chance(rng, 1, 2);
 	drawn->kind = (enum memory)rng_below(rng, KINDS);
 	drawn->block_bytes = call->count * esp_type_bytes(call->type);
