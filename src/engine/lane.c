@@ -83,6 +83,7 @@ enum esp_status lane_start(struct lane *lane, uint16_t channel, const struct exe
 	if (status == ESP_OK) {
 		stream->unfinished++;
 		lane->unfinished++;
+		lane->started = channel;
 	}
 	stream_stir(stream);
 	return status;

@@ -90,6 +90,7 @@ struct lane {
 	uint32_t lost_count;
 	struct exec_failure failure; /* of the lane as a whole */
 	uint32_t unfinished;
+	uint16_t started; /* the channel of the last call */
 	struct stream **pages[65536 / PAGE_STREAMS]; /* streams by channel; NULL where there are none */
 	struct stream *streams;                      /* all of them */
 	struct stream *first_in[STREAM_LISTS], *last_in[STREAM_LISTS];

@@ -183,6 +183,21 @@ static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
 
 /* ---- receiving ---- */
 
+#define AWAITED_RUNS 2u /* whose messages are looked through, each time that nothing has come */
+
+/* Of a small call that is the only one. Where more is under way, messages of several peers are as good. */
+static uint32_t user_awaits(void *user)
+{
+	struct lane *lane = ((struct port *)user)->lane;
+	struct stream *stream = lane->unfinished == 1 ? stream_find(lane, lane->started) : NULL;
+	struct exec_wait wait;
+
+	if (!stream || stream->exec->active > AWAITED_RUNS || !exec_waits(stream->exec, &wait) || wait.sends)
+		return PLAN_NONE;
+	uint32_t peer = members_peer(&stream->members, wait.peer);
+	return peer != PLAN_NONE && port_of(lane, peer) == user ? peer : PLAN_NONE;
+}
+
 /* The stream that a message from this peer is of, and the peer's place in it; NULL: nobody wants it. */
 static struct stream *stream_of(void *user, uint32_t peer, uint16_t channel, uint32_t *out_place)
 {
@@ -288,6 +303,7 @@ const struct transport_user lane_user = {
 	.next = user_next,
 	.ready = user_ready,
 	.sent = user_sent,
+	.awaits = user_awaits,
 	.begin = user_begin,
 	.room = user_room,
 	.arrived = user_arrived,

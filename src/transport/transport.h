@@ -72,6 +72,12 @@ struct transport_user {
 	void (*sent)(void *user, uint32_t peer, uint16_t channel, void *cookie);
 
 	/*
+	 * The peer whose message all that is under way waits for; UINT32_MAX: nobody in particular. A hint: a transport for which it is a
+	 * system call to find out who has sent something, and another to read it, may try to read first. NULL: never.
+	 */
+	uint32_t (*awaits)(void *user);
+
+	/*
 	 * A message begins. ESP_OK; ESP_PENDING: nobody wants it (its channel has failed or is
 	 * closed), its bytes are dropped and none of the calls below follow; anything else breaks
 	 * the connection (the message cannot be: wrong index, wrong size of a frame). A message

@@ -198,7 +198,15 @@ static enum esp_status user_failed(void *user)
 	return recorder->failed;
 }
 
+static uint32_t recorder_awaits(void *user)
+{
+	const struct recorder *recorder = user;
+
+	return recorder->has_awaited ? recorder->awaited : UINT32_MAX;
+}
+
 const struct transport_user recorder_user = {
+	.awaits = recorder_awaits,
 	.next = user_next,
 	.ready = user_ready,
 	.sent = user_sent,

@@ -30,6 +30,8 @@ struct recorder {
 	bool without_memory;
 	uint32_t stride;
 	enum esp_status failed;
+	bool has_awaited;
+	uint32_t awaited; /* what it answers when it is asked whom it waits for */
 	uint32_t dials;
 	struct recorder_peer peers[RECORDER_PEERS];
 };

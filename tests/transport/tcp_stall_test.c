@@ -24,15 +24,20 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static struct tcp *open_one(struct recorder *recorder)
+static struct tcp *open_with(struct recorder *recorder, uint32_t stride)
 {
 	struct tcp_config config = {.peers = RECORDER_PEERS, .dial = recorder_dial, .dial_context = recorder};
 	struct tcp *tcp;
 
-	recorder_open(recorder, 997);
+	recorder_open(recorder, stride);
 	recorder->goes_on = true;
 	CHECK(tcp_open(&config, &recorder_user, recorder, &tcp, NULL) == ESP_OK);
 	return tcp;
+}
+
+static struct tcp *open_one(struct recorder *recorder)
+{
+	return open_with(recorder, 997);
 }
 
 /* Both ends in one thread: sends so many messages to and fro. */
@@ -157,12 +162,63 @@ static void wakes(void)
 	recorder_close(&recorder);
 }
 
+/* Polls of a until a message of this peer has come. */
+static unsigned polls_until(struct tcp *a, struct recorder *at_a, struct tcp *b, struct recorder *at_b, uint32_t peer)
+{
+	uint32_t before = at_a->peers[peer].ended;
+	unsigned polls = 0;
+
+	recorder_send(at_b, peer, 1);
+	while (tcp_poll(b, 0) > 0)
+		;
+	for (; at_a->peers[peer].ended == before; polls++) {
+		CHECK(polls < 1000);
+		tcp_poll(a, 0);
+	}
+	return polls;
+}
+
+/* Who waits for one peer reads from it at once; and hears the others as well, though not as soon. */
+static void awaited(enum socket_kind kind)
+{
+	struct recorder at_a, at_b;
+	struct tcp *a = open_with(&at_a, 1), *b = open_with(&at_b, 1); /* messages of a few bytes */
+	int stalled[2], lively[2];
+
+	socket_pair(kind, stalled);
+	socket_pair(kind, lively);
+	CHECK(tcp_adopt(a, STALLED, stalled[0], false, NULL) == ESP_OK);
+	CHECK(tcp_adopt(b, STALLED, stalled[1], false, NULL) == ESP_OK);
+	CHECK(tcp_adopt(a, LIVELY, lively[0], true, NULL) == ESP_OK);
+	CHECK(tcp_adopt(b, LIVELY, lively[1], true, NULL) == ESP_OK);
+	polls_until(a, &at_a, b, &at_b, STALLED);
+	polls_until(a, &at_a, b, &at_b, LIVELY);
+
+	at_a.has_awaited = true;
+	at_a.awaited = STALLED;
+	for (int i = 0; i < 100; i++) {
+		CHECK(polls_until(a, &at_a, b, &at_b, LIVELY) <= 20);
+		CHECK(polls_until(a, &at_a, b, &at_b, STALLED) <= 2);
+	}
+
+	/* One that ends while it is waited for is noticed by reading, too. */
+	tcp_close(b);
+	for (int i = 0; i < 40; i++)
+		tcp_poll(a, 0);
+	CHECK_U64(at_a.peers[STALLED].lost, 1);
+	CHECK_U64(at_a.peers[LIVELY].lost, 1);
+	tcp_close(a);
+	recorder_close(&at_a);
+	recorder_close(&at_b);
+}
+
 int main(void)
 {
 	for (enum socket_kind kind = 0; kind < SOCKET_KIND_COUNT; kind++) {
 		if (!socket_kind_works(kind))
 			continue;
 		stall(kind);
+		awaited(kind);
 		batches(kind, false);
 		batches(kind, true);
 	}

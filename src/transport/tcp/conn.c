@@ -147,6 +147,21 @@ static enum esp_status write_failed(struct conn *conn, int error)
 	return ESP_OK;
 }
 
+/* A list of parts costs the kernel more than so few bytes cost to be put together. */
+#define FLAT_BYTES 2048u
+
+static ssize_t send_flat(int fd, const struct iovec *parts, uint32_t count)
+{
+	uint8_t flat[FLAT_BYTES];
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		memcpy(flat + bytes, parts[i].iov_base, parts[i].iov_len);
+		bytes += parts[i].iov_len;
+	}
+	return send(fd, flat, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* One system call. ESP_OK: *out_sent bytes have left. */
 static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint32_t count, size_t bytes, uint32_t *out_sent)
 {
@@ -154,7 +169,8 @@ static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint3
 	ssize_t sent;
 
 	do {
-		sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = bytes <= FLAT_BYTES ? send_flat(conn->fd, parts, count)
+		                           : sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (sent < 0 && errno == EINTR);
 	*out_sent = 0;
 	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -353,7 +369,7 @@ enum esp_status conn_read(struct conn *conn)
 	size_t asked = parts[0].iov_len + (count > 1 ? parts[1].iov_len : 0);
 	ssize_t got;
 	do {
-		got = readv(conn->fd, parts, count);
+		got = count == 1 ? recv(conn->fd, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT) : readv(conn->fd, parts, count);
 	} while (got < 0 && errno == EINTR);
 	if (got <= 0)
 		return nothing_read(conn, got, errno);

@@ -13,6 +13,7 @@
 
 #define ROUNDS_MOST 4    /* over the connections with work, in one poll               */
 #define POLLS_PER_LOOK 4 /* for events, while there are connections with work         */
+#define GUESSES_PER_LOOK 16 /* and while it is known from whom something must come    */
 
 /* ---- connections with work ---- */
 
@@ -373,6 +374,33 @@ static void collect(struct tcp *tcp, int64_t timeout_ns)
 	}
 }
 
+/*
+ * To look for events and then to read are two system calls. Who waits for one peer alone, as in every small call, reads from it at
+ * once: if nothing has come that costs no more than the look. Others have their turn all the same, after a while: eight ranks
+ * on two cores take 0.9 times as long for 4 bytes.
+ */
+static bool guess(struct tcp *tcp)
+{
+	uint32_t number = tcp->user->awaits && tcp->guesses < GUESSES_PER_LOOK ? tcp->user->awaits(tcp->context) : UINT32_MAX;
+	struct conn *conn = number != UINT32_MAX ? tcp->peers[number].from : NULL;
+
+	if (!conn || conn->phase != CONN_FLOWS || conn->mute)
+		return false;
+	tcp->guesses++;
+	conn->readable = true;
+	work_add(tcp, conn);
+	return true;
+}
+
+/* What is possible now, as far as that is not known. */
+static void look(struct tcp *tcp, int64_t timeout_ns)
+{
+	if (timeout_ns == 0 && guess(tcp))
+		return;
+	tcp->guesses = 0;
+	collect(tcp, timeout_ns);
+}
+
 static void take_rounds(struct tcp *tcp)
 {
 	for (int round = 0; round < ROUNDS_MOST && tcp->work_first; round++) {
@@ -389,7 +417,7 @@ unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns)
 	/* A look for events is a system call: what is known to be possible comes first, for a while. */
 	if (!tcp->work_first || ++tcp->unlooked == POLLS_PER_LOOK) {
 		tcp->unlooked = 0;
-		collect(tcp, tcp->moved > 0 || tcp->work_first ? 0 : timeout_ns);
+		look(tcp, tcp->moved > 0 || tcp->work_first ? 0 : timeout_ns);
 	}
 	take_rounds(tcp);
 	return tcp->moved;

@@ -24,6 +24,7 @@ struct tcp {
 	bool ended;     /* the user has failed: nothing is done any more */
 	unsigned moved; /* in this call of tcp_poll() */
 	unsigned unlooked; /* calls of tcp_poll() since events were last looked for */
+	unsigned guesses;  /* whom to read from, since then */
 	unsigned resuming; /* connections that have is_resuming */
 	struct conn *work_first, *work_last;
 	struct conn *closed; /* to be freed when nothing points to them any more */
