@@ -41,6 +41,18 @@ bool group_use_site(struct group *group)
 	return true;
 }
 
+/* Has every rank of the job on this one's host a core? As all of them would say it. */
+static bool has_cores(const struct roster *roster, uint32_t rank)
+{
+	uint32_t host = roster->host_of[rank], cores = UINT32_MAX;
+
+	for (uint32_t i = 0; i < roster->size; i++) {
+		if (roster->host_of[i] == host && roster->cards[i].cores < cores)
+			cores = roster->cards[i].cores;
+	}
+	return roster->host_ranks[host] <= cores;
+}
+
 /* False: no memory. */
 static bool find_hosts(struct group *group)
 {
@@ -67,6 +79,7 @@ static bool find_hosts(struct group *group)
 		.hosts = hosts,
 		.host_of = group->host_of,
 		.one_machine = one_machine,
+		.has_cores = one_machine && has_cores(roster, group->ranks[0]),
 		.chunk_bytes = context_chunk_bytes(context),
 		.slot_bytes = context_slot_bytes(context),
 		.chunk_is_set = context->conf.chunk_bytes != 0,

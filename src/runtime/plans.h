@@ -20,6 +20,7 @@ struct layout {
 	uint32_t hosts;          /* that are told apart; 1: all share memory   */
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
 	bool one_machine;        /* they are on one host, told apart or not    */
+	bool has_cores;          /* and every rank of the job there has a core */
 	const struct topology *topology; /* of the network; NULL: not known    */
 	const uint32_t *place;   /* by member: the vertex of its host          */
 	uint64_t chunk_bytes;    /* the usual size of chunks                   */

@@ -96,6 +96,33 @@ static void as_set(void)
 	}
 }
 
+/* Few hops where a hop is far; on one machine no rank has all the messages, and everybody sends at a time if everybody has a core. */
+static void small(void)
+{
+	for (uint32_t members = 4; members <= 16; members++) {
+		struct layout layout = {
+			.members = members, .hosts = members, .host_of = host_of, .chunk_bytes = PLANS_CHUNK, .slot_bytes = PLANS_CHUNK,
+			.buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+		};
+		struct plan_report far, crowded, roomy;
+		struct plan_report *const reports[] = {&far, &crowded, &roomy};
+
+		for (int i = 0; i < 3; i++) {
+			layout.one_machine = i > 0;
+			layout.has_cores = i > 1;
+			struct planned *planned = plan(&layout, PLAN_ALLREDUCE, 4096);
+
+			CHECK(plan_check(planned->plan, NULL, reports[i], NULL, NULL) == ESP_OK);
+			plans_put(planned);
+		}
+		CHECK_U64(far.rounds, 2);
+		CHECK_U64(crowded.messages, far.messages);
+		CHECK(crowded.busiest_bytes <= far.busiest_bytes / 2 + 2 * 4096);
+		CHECK(roomy.busiest_bytes <= crowded.busiest_bytes + 2 * 4096);
+		CHECK(members < 8 || roomy.busiest_bytes < crowded.busiest_bytes);
+	}
+}
+
 static struct planned *plan_on(struct plans *plans, const struct layout *layout, const char *planner, uint64_t bytes)
 {
 	struct call call = {
@@ -166,6 +193,7 @@ int main(int argc, char **argv)
 
 	room(seed, 400);
 	as_set();
+	small();
 	by_topology(1);
 	by_topology(4);
 	return 0;
