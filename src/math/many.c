@@ -110,8 +110,18 @@ void math_fold_many_streaming(enum esp_type type, enum esp_op op, void *dst, con
 	math_kernels_fold_many_streaming(math_kernels_at(math_level_best()), &many, dst, count);
 }
 
-void math_copy_streaming(void *dst, const void *src, size_t bytes)
+void math_copy_unfenced(void *dst, const void *src, size_t bytes)
 {
 	math_kernels_at(math_level_best())->copy_stream(dst, src, bytes);
+}
+
+void math_fence(void)
+{
 	stream_fence();
+}
+
+void math_copy_streaming(void *dst, const void *src, size_t bytes)
+{
+	math_copy_unfenced(dst, src, bytes);
+	math_fence();
 }

@@ -257,6 +257,7 @@ static void test_copies(struct rng *rng)
 			copy(copy_stream, i / MAX_OFFSET, i % MAX_OFFSET, rng_below(rng, 5000));
 	}
 	copy(math_copy_streaming, 3, 5, 30001);
+	copy(math_copy_unfenced, 3, 5, 30001); /* this thread sees what it has stored */
 }
 
 int main(int argc, char **argv)

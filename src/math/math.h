@@ -59,6 +59,10 @@ void math_fold_many_streaming(enum esp_type type, enum esp_op op, void *dst, con
                               size_t source_count, size_t count);
 void math_copy_streaming(void *dst, const void *src, size_t bytes);
 
+/* For many copies one after the other, with one fence behind all of them: before it other threads may see any of it or nothing. */
+void math_copy_unfenced(void *dst, const void *src, size_t bytes);
+void math_fence(void);
+
 /*
  * What is done once to a finished sum: divide by contributors (ESP_AVG), multiply by
  * factor (ESP_SCALED), nothing for all other ops. In place. f16, bf16 and f32 compute in

@@ -113,6 +113,8 @@ static void draw_call(struct rng *rng, uint32_t size, struct drawn *drawn)
 	call->op = reduces(call->collective) ? draw_op(rng, call->type) : ESP_SUM;
 	call->root = (uint32_t)rng_below(rng, size);
 	call->count = call->collective == ESP_BARRIER ? 0 : draw_count(rng, esp_type_bytes(call->type));
+	if (call->collective == ESP_ALLREDUCE && rng_chance(rng, 1, 10)) /* so much that it is stored around the caches */
+		call->count = ((4u << 20) + rng_below(rng, 1u << 18)) / esp_type_bytes(call->type);
 	call->plan = rng_chance(rng, 1, 3) ? plans[rng_below(rng, sizeof(plans) / sizeof(plans[0]))] : NULL;
 	drawn->in_place = call->collective != ESP_ALLTOALL && rng_chance(rng, 1, 2);
 	drawn->kind = (enum memory)rng_below(rng, KINDS);
