@@ -1,11 +1,11 @@
 /*
  * limit_bench.c - what the machine's memory lets an allreduce in place take at the least: milliseconds.
  *
- *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--skew BYTES]
+ *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--skew BYTES] [--piece BYTES]
  *
  * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in two ways:
  *
- *     stored   each thread has a share of the elements, sums a piece that stays in its cache, and stores it to all buffers. There are no copies
+ *     stored   each thread has a share of the elements, sums a piece (16 KiB, of up to four buffers 4 KiB) that stays in its cache, and stores it to all buffers. There are no copies
  *              between ranks, no messages, and nobody waits but at the end.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
@@ -30,7 +30,7 @@
 #define LARGEST (UINT64_C(100) << 20)
 #define HUGE_PAGE (UINT64_C(2) << 20)
 #define ROOM (LARGEST + 2 * HUGE_PAGE) /* with what is skewed */
-#define PIECE 16384u /* bytes: a sum in the first cache, with room for what is read */
+#define PIECE_MOST 16384u /* bytes */
 #define THREADS 64u
 #define ROUNDS 101u
 
@@ -43,6 +43,7 @@ struct race {
 	uint64_t elements;
 	uint64_t chunk; /* elements */
 	uint64_t skew;	/* bytes */
+	uint64_t piece; /* bytes; 0: as it suits */
 	unsigned threads;
 	enum way way;
 	atomic_uint met, meetings; /* of the threads, within a round */
@@ -65,7 +66,7 @@ static _Noreturn void die(const char *what)
 /* Into the buffers from `begin` to `end`. */
 static void sum_piece(const struct race *race, uint64_t first, uint64_t count, unsigned begin, unsigned end)
 {
-	float sum[PIECE / sizeof(float)];
+	float sum[PIECE_MOST / sizeof(float)];
 	const void *sources[BUFFERS];
 
 	for (unsigned i = 0; i < race->count; i++)
@@ -77,8 +78,10 @@ static void sum_piece(const struct race *race, uint64_t first, uint64_t count, u
 
 static void sum_pieces(const struct race *race, uint64_t first, uint64_t end, unsigned into_begin, unsigned into_end)
 {
-	for (uint64_t at = first; at < end; at += PIECE / sizeof(float))
-		sum_piece(race, at, end - at < PIECE / sizeof(float) ? end - at : PIECE / sizeof(float), into_begin, into_end);
+	uint64_t usual = race->count > 4 ? PIECE_MOST : PIECE_MOST / 4, piece = (race->piece ? race->piece : usual) / sizeof(float);
+
+	for (uint64_t at = first; at < end; at += piece)
+		sum_piece(race, at, end - at < piece ? end - at : piece, into_begin, into_end);
 }
 
 static void store(const struct race *race, unsigned thread)
@@ -210,7 +213,8 @@ static void close_race(struct race *race, struct runner *runners)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {"skew", required_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
+		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {"skew", required_argument, NULL, 's'},
+		{"piece", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
 	static const uint64_t sizes[] = {UINT64_C(1) << 20, UINT64_C(16) << 20, LARGEST};
 	struct race race = {.threads = 2, .chunk = (256u << 10) / sizeof(float)};
 	struct runner runners[THREADS];
@@ -225,6 +229,8 @@ int main(int argc, char **argv)
 			race.chunk = strtoull(optarg, NULL, 10) / sizeof(float);
 		else if (c == 's')
 			race.skew = strtoull(optarg, NULL, 10);
+		else if (c == 'p')
+			race.piece = strtoull(optarg, NULL, 10);
 		else
 			return 2;
 	}
@@ -232,6 +238,8 @@ int main(int argc, char **argv)
 		die("--chunk takes 4 bytes to some MiB");
 	if (race.skew % 64 != 0 || race.skew * BUFFERS > HUGE_PAGE)
 		die("--skew takes a multiple of 64, 262144 at most");
+	if (race.piece % 64 != 0 || race.piece > PIECE_MOST)
+		die("--piece takes a multiple of 64, 16384 at most");
 	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
 		die("--threads takes 1 to 64, --rounds 1 to 101");
 	open_race(&race, runners);

@@ -376,7 +376,8 @@ ESP_API enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t
  * elements of `type`. "In place" is in == out for allreduce and reduce; where blocks are smaller than the whole
  * (reduce-scatter, allgather, gather, scatter) the small buffer is then the block of this rank within the large one. Any other
  * overlap of in and out is ESP_EINVAL, and an alltoall cannot be in place at all. Buffers need no alignment, and
- * with a count of 0 they are not looked at. Results are the same bits on all ranks, and from run to run.
+ * with a count of 0 they are not looked at. Results are the same bits on all ranks, and from run to run with the
+ * same ranks, hosts, cores that ranks may use, and settings.
  */
 
 /* out = the combination over all ranks, on all ranks. */

@@ -222,8 +222,9 @@ static const struct run *oldest_run(const struct exec *exec)
 {
 	const struct run *oldest = NULL;
 	struct run_walk walk = {0};
+	const struct run *run;
 
-	for (const struct run *run; (run = run_each(exec, &walk));) {
+	for (uint32_t seen = 0; seen < exec->active && (run = run_each(exec, &walk)); seen++) {
 		if (!oldest || is_older(run, oldest))
 			oldest = run;
 	}

@@ -184,7 +184,8 @@ static void store_all(struct exec *exec, struct run *run, const struct sum *sum,
 	uint64_t usual = choose_piece(instance, sum, own == in);
 
 	/* Memory of malloc() begins in the middle of a line, everybody's at the same place: up to the next line by itself, then whole ones. */
-	uint64_t bytes = to_next_line(sum->operands[0], run->piece.bytes, instance->element_bytes, usual);
+	const void *lined = instance->streams && own != in ? own : sum->operands[0]; /* around the caches whole lines are written */
+	uint64_t bytes = to_next_line(lined, run->piece.bytes, instance->element_bytes, usual);
 
 	for (uint64_t done = 0; done < run->piece.bytes; done += bytes, bytes = usual) {
 		uint64_t left = run->piece.bytes - done;

@@ -2,7 +2,7 @@
  * planner.h - what a planner is made of. Private to src/plan.
  *
  * A planner fills tables when a plan is opened and then answers for any (node, chunk).
- * All but the allreduce of butterfly and exchange are *routes*: the contributions of a
+ * All but the allreduce of butterfly, exchange and twin are *routes*: the contributions of a
  * chunk flow up a tree to its owner, are complete there, and flow down a tree to those who
  * want them. A planner only says what the two trees look like; route.c turns that into
  * rows for every collective, leaving out what a piece with one contributor or one receiver
@@ -93,7 +93,7 @@ enum esp_status plan_spread_owners(struct plan *plan, uint32_t bins, struct erro
 /* So many extra nodes more; their groups, if groups are known, are for the caller to set. */
 enum esp_status plan_add_nodes(struct plan *plan, uint32_t count, struct error *err);
 
-/* The star, shared by flat, central and exchange: everybody sends to the owner, the owner to everybody. */
+/* The star, shared by flat, central, twin and exchange: everybody sends to the owner, the owner to everybody. */
 uint32_t star_up(const struct route *route, uint32_t node);
 void star_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void star_spread(const struct route *route, uint32_t node, struct route_builder *builder);

@@ -1,5 +1,5 @@
 /*
- * star.c - the star around a chunk's owner, which flat, central and exchange share.
+ * star.c - the star around a chunk's owner, which flat, central, twin and exchange share.
  */
 #include "plan/planner.h"
 

@@ -5,7 +5,7 @@
  *     0 ◀─────────────▶ 1                both add both sums, the even workers' first
  *     0 ──▶ 2 4 6      1 ──▶ 3 5 7
  *
- * As few messages as a star of all, 2 (N - 1), but no worker has more than half of them: for
+ * As few messages as a star of all, 2 (N - 1), but no worker has more than about half of them: for
  * small buffers, where every message costs the core of whoever sends it. Every other worker, and
  * not the first half and the second, because processes that are started one after the other tend
  * to be dealt to the cores in turn. Chunks with one source or one target travel as in central.

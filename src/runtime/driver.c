@@ -343,6 +343,8 @@ static void take_a_nap(struct driver *driver, uint64_t timeout_ns)
 		if (driver->tcp)
 			fds[count++] = (struct pollfd){.fd = tcp_descriptor(driver->tcp), .events = POLLIN};
 		(void)ppoll(fds, count, &timeout, NULL);
+		if (driver->tcp)
+			tcp_has_slept(driver->tcp);
 		if (driver->shm)
 			shm_rouse(driver->shm);
 	}

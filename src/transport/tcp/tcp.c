@@ -381,10 +381,12 @@ static void collect(struct tcp *tcp, int64_t timeout_ns)
  */
 static bool guess(struct tcp *tcp)
 {
-	uint32_t number = tcp->user->awaits && tcp->guesses < GUESSES_PER_LOOK ? tcp->user->awaits(tcp->context) : UINT32_MAX;
+	if (tcp->ended || !tcp->user->awaits || tcp->guesses >= GUESSES_PER_LOOK)
+		return false;
+	uint32_t number = tcp->user->awaits(tcp->context);
+	assert(number < tcp->config.peers || number == UINT32_MAX);
 	struct conn *conn = number != UINT32_MAX ? tcp->peers[number].from : NULL;
-
-	if (!conn || conn->phase != CONN_FLOWS || conn->mute)
+	if (!conn || conn->phase != CONN_FLOWS || conn->mute || conn->retired || conn->severed)
 		return false;
 	tcp->guesses++;
 	conn->readable = true;
@@ -429,6 +431,11 @@ unsigned tcp_flush(struct tcp *tcp)
 	pull(tcp);
 	take_rounds(tcp);
 	return tcp->moved;
+}
+
+void tcp_has_slept(struct tcp *tcp)
+{
+	tcp->guesses = GUESSES_PER_LOOK;
 }
 
 void tcp_wake(struct tcp *tcp)

@@ -106,6 +106,9 @@ unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns);
 /* The same without a look for events, which is a system call: what a lane that is given up still owes its peers. */
 unsigned tcp_flush(struct tcp *tcp);
 
+/* Somebody has waited for its descriptor: the next tcp_poll() looks for events, whoever is awaited, or that would be readable on and on. */
+void tcp_has_slept(struct tcp *tcp);
+
 /* Ends the sleep of tcp_poll(), the current or the next one. From any thread. */
 void tcp_wake(struct tcp *tcp);
 
