@@ -13,7 +13,7 @@
  *     agenda_run(&agenda, INFINITY, err);     done() is called for each member
  *
  * Acknowledgements (credits) take the delay of the path and no bandwidth: in a job they ride on messages or
- * are frames of 28 bytes, one for half a window of messages.
+ * are frames of 32 bytes, one for half a window of messages.
  *
  * A node on a switch is the plan's virtual node. It works at line rate: its messages are not ordered by a NIC but
  * queue at the links that they take. By default it passes on what it only copies (recv=, multicast) as

@@ -15,6 +15,7 @@ void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 	bytes_put32(out + 12, frame->call);
 	bytes_put32(out + 16, frame->bytes);
 	bytes_put32(out + 20, frame->data_crc);
+	bytes_put32(out + 24, 0);
 	bytes_put32(out + SEALED_BYTES, crc32c(0, out, SEALED_BYTES));
 }
 
@@ -32,6 +33,8 @@ bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 	};
 
 	if (bytes_get32(in + SEALED_BYTES) != crc32c(0, in, SEALED_BYTES))
+		return false;
+	if (bytes_get32(in + 24) != 0)
 		return false;
 	if (frame.type < FRAME_DATA || frame.type > FRAME_COUNT || (frame.flags & ~FRAME_CHECKED))
 		return false;

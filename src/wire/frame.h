@@ -1,14 +1,18 @@
 /*
  * frame.h - what stands before every message on a connection between two lanes.
  *
- * Twenty-eight bytes, little endian. Job, epoch and lane were bound to the connection when it
+ * Thirty-two bytes, little endian. Job, epoch and lane were bound to the connection when it
  * was made; the frame says which message of which channel follows, of what call it is, and how
  * far the sender has consumed what it was sent. A frame without data is a credit. The head has a checksum of
  * its own, so that no length or number is believed that was not sent; the checksum of the
  * data is left out (a flag says so) where both ends are on one host.
  *
- *     0     1      2        4      8    12    16     20          24          28
- *     type  flags  channel  index  ack  call  bytes  data's crc  head's crc  data ...
+ *     0     1      2        4      8    12    16     20          24    28          32
+ *     type  flags  channel  index  ack  call  bytes  data's crc  zero  head's crc  data ...
+ *
+ * It is as long as it is so that large messages, which are multiples of a cache line, stay in step with the pages that a kernel copies them to: where the
+ * places within a page of what is copied and of where it goes to differ by 1 to 15 bytes, AMD's processors copy a twelfth as fast (rep movsb, Zen 4), and with
+ * heads of 28 bytes every connection came through all differences.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -16,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAME_BYTES 28u
+#define FRAME_BYTES 32u
 
 enum frame_type {
 	FRAME_DATA = 1,   /* message `index` of `bytes` bytes follows          */

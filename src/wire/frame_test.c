@@ -16,7 +16,7 @@ static void seal(uint8_t bytes[FRAME_BYTES])
 static void golden(void)
 {
 	static const uint8_t bytes[FRAME_BYTES] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-	                                           20, 21, 22, 23, 0x1b, 0x45, 0xf3, 0x93};
+	                                           20, 21, 22, 23, 0, 0, 0, 0, 0x9c, 0x2f, 0x1a, 0x38};
 	struct frame frame;
 	uint8_t again[FRAME_BYTES];
 
@@ -52,6 +52,14 @@ static void refused(void)
 	bytes[20] = 1; /* a checksum that is none */
 	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
+	memset(bytes, 0, sizeof(bytes));
+	bytes[0] = FRAME_DATA;
+	for (unsigned at = 24; at < 28; at++) { /* what must be zero */
+		bytes[at] = 1;
+		seal(bytes);
+		CHECK(!frame_decode(bytes, &frame));
+		bytes[at] = 0;
+	}
 	memset(bytes, 0, sizeof(bytes));
 	bytes[0] = FRAME_CREDIT;
 	for (unsigned at = 12; at <= 16; at += 4) { /* a credit of a call, one with data */
