@@ -377,7 +377,7 @@ static void collect(struct tcp *tcp, int64_t timeout_ns)
 /*
  * To look for events and then to read are two system calls. Who waits for one peer alone, as in every small call, reads from it at
  * once: if nothing has come that costs no more than the look. Others have their turn all the same, after a while: eight ranks
- * on two cores take 0.9 times as long for 4 bytes.
+ * on two cores take 0.96 times as long for 4 bytes, 0.9 for 1 KiB (with small messages in one piece, conn.c).
  */
 static bool guess(struct tcp *tcp)
 {
