@@ -1,18 +1,21 @@
 /*
  * limit_bench.c - what the machine's memory lets an allreduce in place take at the least: milliseconds.
  *
- *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--skew BYTES] [--piece BYTES]
+ *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--copied BYTES] [--skew BYTES] [--piece BYTES]
  *
- * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in two ways:
+ * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in three ways:
  *
  *     stored   each thread has a share of the elements, sums a piece (16 KiB, of up to four buffers 4 KiB) that stays in its cache, and stores it to all buffers. There are no copies
  *              between ranks, no messages, and nobody waits but at the end.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
  *
+ *     copied   as ranks must whose buffers nobody else can touch. A rank copies its segment (a chunk for every rank) to where all can read it; when all have,
+ *              it sums its chunk of it, and when all have, it copies the sums into its buffer. --copied says how large these chunks are (64 KiB).
+ *
  * Buffers begin at the same place of their huge pages, or each --skew bytes further than the one before it.
  *
- * Both ways in turn. Medians of the rounds are shown, and the fastest.
+ * All ways in turn. Medians of the rounds are shown, and the fastest.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -34,14 +37,15 @@
 #define THREADS 64u
 #define ROUNDS 101u
 
-enum way { STORED, PULLED, WAYS };
+enum way { STORED, PULLED, COPIED, WAYS };
 
 struct race {
 	void *memory[BUFFERS];
 	float *buffers[BUFFERS];
 	unsigned count;
 	uint64_t elements;
-	uint64_t chunk; /* elements */
+	uint64_t chunk, copied; /* elements */
+	float *shared[BUFFERS], *sums; /* COPIED: the ranks' segments, and one of sums */
 	uint64_t skew;	/* bytes */
 	uint64_t piece; /* bytes; 0: as it suits */
 	unsigned threads;
@@ -126,6 +130,40 @@ static void pull(struct race *race, unsigned thread)
 	}
 }
 
+static void copy_out(const struct race *race, unsigned rank, uint64_t segment, uint64_t here)
+{
+	float *to = race->buffers[rank] + segment;
+
+	if (race->elements * sizeof(float) >= LARGEST / 16)
+		math_copy_streaming(to, race->sums, here * sizeof(float));
+	else
+		memcpy(to, race->sums, here * sizeof(float));
+}
+
+static void copy(struct race *race, unsigned thread)
+{
+	uint64_t most = race->copied * race->count;
+
+	for (uint64_t segment = 0; segment < race->elements; segment += most) {
+		uint64_t here = race->elements - segment < most ? race->elements - segment : most;
+
+		for (unsigned rank = thread; rank < race->count; rank += race->threads)
+			memcpy(race->shared[rank], race->buffers[rank] + segment, here * sizeof(float));
+		meet(race);
+		for (unsigned rank = thread; rank < race->count; rank += race->threads) {
+			uint64_t first = here * rank / race->count, end = here * (rank + 1) / race->count;
+			const void *sources[BUFFERS];
+
+			for (unsigned i = 0; i < race->count; i++)
+				sources[i] = race->shared[i] + first;
+			math_fold_many(ESP_F32, ESP_SUM, race->sums + first, sources, race->count, end - first);
+		}
+		meet(race);
+		for (unsigned rank = thread; rank < race->count; rank += race->threads)
+			copy_out(race, rank, segment, here);
+	}
+}
+
 static void *run(void *argument)
 {
 	const struct runner *runner = argument;
@@ -137,8 +175,10 @@ static void *run(void *argument)
 			return NULL;
 		if (race->way == STORED)
 			store(race, runner->number);
-		else
+		else if (race->way == PULLED)
 			pull(race, runner->number);
+		else
+			copy(race, runner->number);
 		pthread_barrier_wait(&race->end);
 	}
 }
@@ -191,6 +231,16 @@ static void open_race(struct race *race, struct runner *runners)
 		memory += (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
 		race->buffers[i] = (void *)(memory + i * race->skew);
 	}
+	for (unsigned i = 0; i <= BUFFERS; i++) {
+		float *segment = aligned_alloc(HUGE_PAGE, (race->copied * BUFFERS * sizeof(float) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+
+		if (!segment)
+			die("no memory");
+		if (i < BUFFERS)
+			race->shared[i] = segment;
+		else
+			race->sums = segment;
+	}
 	pthread_barrier_init(&race->start, NULL, race->threads + 1);
 	pthread_barrier_init(&race->end, NULL, race->threads + 1);
 	for (unsigned i = 0; i < race->threads; i++) {
@@ -208,15 +258,18 @@ static void close_race(struct race *race, struct runner *runners)
 		pthread_join(runners[i].thread, NULL);
 	for (unsigned i = 0; i < BUFFERS; i++)
 		munmap(race->memory[i], ROOM);
+	for (unsigned i = 0; i < BUFFERS; i++)
+		free(race->shared[i]);
+	free(race->sums);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'}, {"chunk", required_argument, NULL, 'c'}, {"skew", required_argument, NULL, 's'},
-		{"piece", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+		{"piece", required_argument, NULL, 'p'}, {"copied", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0}};
 	static const uint64_t sizes[] = {UINT64_C(1) << 20, UINT64_C(16) << 20, LARGEST};
-	struct race race = {.threads = 2, .chunk = (256u << 10) / sizeof(float)};
+	struct race race = {.threads = 2, .chunk = (256u << 10) / sizeof(float), .copied = (64u << 10) / sizeof(float)};
 	struct runner runners[THREADS];
 	unsigned rounds = 21;
 
@@ -227,6 +280,8 @@ int main(int argc, char **argv)
 			rounds = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'c')
 			race.chunk = strtoull(optarg, NULL, 10) / sizeof(float);
+		else if (c == 'o')
+			race.copied = strtoull(optarg, NULL, 10) / sizeof(float);
 		else if (c == 's')
 			race.skew = strtoull(optarg, NULL, 10);
 		else if (c == 'p')
@@ -234,8 +289,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	if (race.chunk < 1 || race.chunk > LARGEST)
-		die("--chunk takes 4 bytes to some MiB");
+	if (race.chunk < 1 || race.chunk > LARGEST || race.copied < 1 || race.copied > LARGEST / BUFFERS)
+		die("--chunk and --copied take 4 bytes to some MiB");
 	if (race.skew % 64 != 0 || race.skew * BUFFERS > HUGE_PAGE)
 		die("--skew takes a multiple of 64, 262144 at most");
 	if (race.piece % 64 != 0 || race.piece > PIECE_MOST)
@@ -243,7 +298,7 @@ int main(int argc, char **argv)
 	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
 		die("--threads takes 1 to 64, --rounds 1 to 101");
 	open_race(&race, runners);
-	printf("%7s  %12s  %9s  %9s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "stored", "fastest", "pulled", "fastest", race.threads);
+	printf("%7s  %12s  %9s  %9s  %9s  %9s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "stored", "fastest", "pulled", "fastest", "copied", "fastest", race.threads);
 	for (unsigned count = BUFFERS; count >= 2; count /= 2) {
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			measure(&race, count, sizes[i], rounds);

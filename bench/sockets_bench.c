@@ -1,7 +1,7 @@
 /*
  * sockets_bench.c - what the sockets of one machine let an allreduce take at the least, without any library.
  *
- *     sockets_bench [--ranks N] [--rounds N]
+ *     sockets_bench [--ranks N] [--rounds N] [--only star|twin|ring]
  *
  * Processes (8 by default), joined by TCP connections over the loopback, do the least there is to do: no plan, no header but its bytes, no deadline,
  * nobody who could fail. While they wait they yield. Every result is checked.
@@ -284,6 +284,7 @@ static double time_ring(const struct rank *rank, float *data)
 				math_fold(ESP_F32, ESP_SUM)(to, to, staging, elements);
 		}
 	}
+	(void)sum_small(rank, 1, 0); /* the last one's time counts */
 	double ms = (double)(clock_now_ns() - start_ns) / 1e6;
 	for (size_t i = 0; i < (size_t)laps * size * elements; i++) {
 		if (data[i] != (float)size)
@@ -301,32 +302,70 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure(const struct rank *rank, const char *name, const char *unit, double (*time)(const struct rank *, float *), float *data, uint32_t rounds)
+struct way {
+	const char *name, *unit;
+	double (*time)(const struct rank *, float *);
+};
+
+static const struct way ways[] = {{"star", "us", time_star}, {"twin", "us", time_twin}, {"ring", "ms", time_ring}};
+
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+static void measure(const struct way *way, const struct rank *rank, float *data, uint32_t rounds)
 {
 	double samples[ROUNDS_MOST];
 
-	(void)time(rank, data); /* warm-up */
+	(void)way->time(rank, data); /* warm-up */
 	for (uint32_t i = 0; i < rounds; i++)
-		samples[i] = time(rank, data);
+		samples[i] = way->time(rank, data);
 	qsort(samples, rounds, sizeof(samples[0]), by_value);
 	if (rank->self == 0)
-		printf("%-5s %8.1f %s (%.1f..%.1f)\n", name, samples[rounds / 2], unit, samples[0], samples[rounds - 1]);
+		printf("%-5s %8.1f %s (%.1f..%.1f)\n", way->name, samples[rounds / 2], way->unit, samples[0], samples[rounds - 1]);
+}
+
+static const struct way *way_named(const char *name)
+{
+	for (size_t i = 0; i < WAYS; i++) {
+		if (strcmp(ways[i].name, name) == 0)
+			return &ways[i];
+	}
+	return NULL;
+}
+
+static _Noreturn void explain(void)
+{
+	fprintf(stderr, "usage: sockets_bench [--ranks 2..%u] [--rounds 1..%u] [--only star|twin|ring]\n", RANKS_MOST, ROUNDS_MOST);
+	exit(2);
+}
+
+static unsigned long number_of(const char *text, unsigned long least, unsigned long most)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || value < least || value > most)
+		explain();
+	return value;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"ranks", required_argument, NULL, 'n'}, {"rounds", required_argument, NULL, 'r'}, {0}};
+	static const struct option options[] = {
+		{"ranks", required_argument, NULL, 'n'}, {"rounds", required_argument, NULL, 'r'}, {"only", required_argument, NULL, 'o'}, {0}};
 	unsigned long size = 8, rounds = 9;
+	const struct way *first = ways, *end = ways + WAYS;
 
-	for (int option; (option = getopt_long(argc, argv, "n:r:", options, NULL)) != -1;) {
-		unsigned long *value = option == 'n' ? &size : option == 'r' ? &rounds : NULL;
-
-		if (value)
-			*value = strtoul(optarg, NULL, 10);
-		if (!value || size < 2 || size > RANKS_MOST || rounds < 1 || rounds > ROUNDS_MOST) {
-			fprintf(stderr, "usage: sockets_bench [--ranks 2..%u] [--rounds 1..%u]\n", RANKS_MOST, ROUNDS_MOST);
-			return 2;
-		}
+	for (int option; (option = getopt_long(argc, argv, "n:r:o:", options, NULL)) != -1;) {
+		if (option == 'n')
+			size = number_of(optarg, 2, RANKS_MOST);
+		else if (option == 'r')
+			rounds = number_of(optarg, 1, ROUNDS_MOST);
+		else if (option != 'o')
+			explain();
+		else if ((first = way_named(optarg)) == NULL)
+			explain();
+		else
+			end = first + 1;
 	}
 	struct rank rank = start((uint32_t)size);
 	float *data = aligned_alloc(2u << 20, LARGE_BYTES);
@@ -334,9 +373,8 @@ int main(int argc, char **argv)
 	if (!data)
 		die("no memory");
 	(void)madvise(data, LARGE_BYTES, MADV_HUGEPAGE);
-	measure(&rank, "star", "us", time_star, data, (uint32_t)rounds);
-	measure(&rank, "twin", "us", time_twin, data, (uint32_t)rounds);
-	measure(&rank, "ring", "ms", time_ring, data, (uint32_t)rounds);
+	for (const struct way *way = first; way < end; way++)
+		measure(way, &rank, data, (uint32_t)rounds);
 	int status, failed = 0;
 	while (rank.self == 0 && wait(&status) > 0)
 		failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
