@@ -223,7 +223,8 @@ def test_variables_for_torch():
     told = for_torch("-n", 3)
     port = told[0][5]
     assert told == {rank: [str(rank), "3", str(rank), "3", "127.0.0.1", port] for rank in range(3)}
-    # A store can listen there, on all addresses, while the job runs.
+    # A store can listen there, on all addresses, while the job runs: it is a port that the system gives to nobody meanwhile.
+    assert int(port) >= 61000
     listens = "import os, socket; socket.create_server(('', int(os.environ['MASTER_PORT'])))"
     good("-n", 1, "--", sys.executable, "-c", listens)
     # Who has said where it is has a reason; but not an outer espalier run.

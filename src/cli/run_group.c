@@ -19,6 +19,7 @@
 
 #define HIGH_PORT_FIRST 61000u
 #define HIGH_PORT_COUNT 4536u /* up to 65535 */
+#define HIGH_PORT_TRIES 16
 
 static_assert(RUN_KEY_TEXT == KEY_HEX, "a key as text");
 static_assert(RUN_LEADER_TEXT == ADDRESS_TEXT, "an address as text");
@@ -72,7 +73,16 @@ static bool can_listen(uint16_t port)
 	return listens == 0;
 }
 
-enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
+uint16_t run_group_high_port(void)
+{
+	uint32_t number = 0;
+	while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		continue; /* interrupted */
+	return (uint16_t)(HIGH_PORT_FIRST + number % HIGH_PORT_COUNT);
+}
+
+/* Holds a port that somebody can listen at. -1: errno says why not. */
+static int hold_local(uint16_t wanted, uint16_t *out_port)
 {
 	int found = bind_local(wanted, out_port), held = -1;
 	if (found >= 0 && can_listen(*out_port))
@@ -80,21 +90,25 @@ enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *o
 	int why = errno;
 	if (found >= 0)
 		close(found);
+	errno = why;
+	return held;
+}
+
+enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
+{
+	int held = wanted ? hold_local(wanted, out_port) : -1;
+	/* What we hold of 127.0.0.1 the system may give to others on all addresses, where rank 0's store is to listen; but not what it gives to nobody. */
+	for (int i = 0; !wanted && held < 0 && i < HIGH_PORT_TRIES; i++)
+		held = hold_local(run_group_high_port(), out_port);
+	if (!wanted && held < 0)
+		held = hold_local(0, out_port);
 	*out_held = held;
 	if (held >= 0)
 		return ESP_OK;
 	if (wanted)
 		return error_set(err, ESP_EIO, "port %u of 127.0.0.1 cannot be used: %s; without --port, a free one is found",
-		                 wanted, strerror(why));
-	return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(why));
-}
-
-uint16_t run_group_high_port(void)
-{
-	uint32_t number = 0;
-	while (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-		continue; /* interrupted */
-	return (uint16_t)(HIGH_PORT_FIRST + number % HIGH_PORT_COUNT);
+		                 wanted, strerror(errno));
+	return error_set(err, ESP_EIO, "cannot find a free port on 127.0.0.1: %s; --port names one", strerror(errno));
 }
 
 const char *run_group_leader(const char *host, uint16_t port, char text[RUN_LEADER_TEXT])
