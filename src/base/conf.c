@@ -57,7 +57,7 @@ static const struct conf_setting settings[] = {
 	{"family", CONF_CHOICE, "any", 0, 0, families, "which addresses", AT(family), .strict = true},
 	{"port", CONF_RANGE, "0", 1, 65535, NULL, "where ranks listen: 7000, or the first free one of 7000-7015; 0: any",
 	 AT(port), .strict = true},
-	{"segment_bytes", CONF_UINT, "0", 88, 65495, NULL,
+	{"segment_bytes", CONF_UINT, "0", 88, 32767, NULL,
 	 "most bytes that TCP puts into one packet; 0: what the interface takes", AT(segment_bytes)},
 	{"resume", CONF_BOOL, "no", 0, 0, NULL,
 	 "connections for data that are reset are made again, and no call notices; costs a copy of what is sent", AT(resume), true},

@@ -91,6 +91,12 @@ ESP_CHECKED enum esp_status exec_open(const struct exec_config *config, struct e
 void exec_close(struct exec *exec); /* NULL is fine */
 
 /*
+ * Executors that are driven together, by one thread at a time, can share the memory at which bytes land before they are added: the first that needs
+ * it makes it, and whoever lends the place frees it after all of them are closed. Before the first call.
+ */
+void exec_share_staging(struct exec *exec, uint8_t **place);
+
+/*
  * Starts a call. ESP_EINVAL: type, op or factor do not fit each other or the plan; nothing
  * has happened then. After a failure: the status of that failure. The result comes from
  * exec_take_done(), even if there is nothing to do.

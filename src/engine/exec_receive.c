@@ -335,6 +335,15 @@ bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec
 	return true;
 }
 
+/*
+ * Where in staging the bytes lie that are combined next. A message comes in pieces of any length: these keep their place within a cache line, for the
+ * sake of who copies them there (wire/frame.h) and of who combines them with the chunk.
+ */
+static uint8_t *staged(const struct exec *exec, const struct incoming *incoming)
+{
+	return exec->staging + (incoming->got - incoming->carried) % STAGING_ALIGN;
+}
+
 struct transport_room exec_room(struct exec *exec, uint32_t node)
 {
 	struct peer *peer = peer_find(exec, node);
@@ -347,9 +356,11 @@ struct transport_room exec_room(struct exec *exec, uint32_t node)
 		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
 	if (incoming->arrival == ARRIVAL_PLACE)
 		return (struct transport_room){incoming->target + incoming->got, left};
-	memcpy(exec->staging, incoming->carry, incoming->carried);
-	uint32_t room = STAGING_BYTES - incoming->carried;
-	return (struct transport_room){exec->staging + incoming->carried, left < room ? left : room};
+	uint8_t *at = staged(exec, incoming);
+	memcpy(at, incoming->carry, incoming->carried);
+	at += incoming->carried;
+	uint32_t room = (uint32_t)(exec->staging + STAGING_BYTES - at);
+	return (struct transport_room){at, left < room ? left : room};
 }
 
 /* Combines the whole elements in staging with the other operand; what is left of a split one is carried over. */
@@ -359,15 +370,16 @@ static void add_staged(struct exec *exec, struct incoming *incoming, uint32_t by
 	uint32_t have = incoming->carried + bytes;
 	uint32_t count = have / instance->element_bytes, whole = count * instance->element_bytes;
 	uint32_t from = incoming->got - incoming->carried;
+	const uint8_t *staging = staged(exec, incoming);
 	uint8_t *target = incoming->target + from;
 	const uint8_t *other = incoming->other + from;
 
 	if (incoming->leads)
-		instance->fold(target, exec->staging, other, count);
+		instance->fold(target, staging, other, count);
 	else
-		instance->fold(target, other, exec->staging, count);
+		instance->fold(target, other, staging, count);
 	incoming->carried = (uint8_t)(have - whole);
-	memcpy(incoming->carry, exec->staging + whole, incoming->carried);
+	memcpy(incoming->carry, staging + whole, incoming->carried);
 }
 
 void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes)

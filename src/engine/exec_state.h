@@ -252,12 +252,15 @@ struct exec {
 	struct peer_slab *slabs; /* newest first */
 	struct incoming *incoming_free;
 	struct pool pool;
-	uint8_t *staging; /* where bytes land that are added as they come; made by the first call */
+	uint8_t *staging; /* where bytes land that are added as they come; there from the first call on */
+	uint8_t *own_staging, **staging_place; /* where it is kept: here, or at whoever lends it */
 };
 
 static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256, "what every message touches comes first");
 
-#define STAGING_BYTES 65536u
+/* A chunk of the usual size at once: eight ranks on two cores take 0.95 times as long between sockets as with a quarter of it. */
+#define STAGING_BYTES (256u << 10)
+#define STAGING_ALIGN 64u
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
 
 /* exec_peer.c */

@@ -71,6 +71,9 @@ static enum esp_status feed(struct exec *exec, uint32_t from, uint32_t index, in
 
 		if (bytes > CHUNK - done)
 			bytes = CHUNK - done;
+		/* However it is cut, it keeps its place within a cache line, unless its place is the caller's. */
+		bool is_callers = (uintptr_t)room.at - (uintptr_t)output < sizeof(output);
+		CHECK(is_callers || (uintptr_t)room.at % 64 == done);
 		memcpy(room.at, (uint8_t *)data + done, bytes);
 		exec_arrived(exec, from, bytes);
 		done += bytes;

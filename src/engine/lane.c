@@ -63,6 +63,7 @@ void lane_close(struct lane *lane)
 	}
 	free(lane->peers);
 	free(lane->port_of);
+	free(lane->staging);
 	free(lane);
 }
 

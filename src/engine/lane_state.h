@@ -95,6 +95,7 @@ struct lane {
 	struct stream *streams;                      /* all of them */
 	struct stream *first_in[STREAM_LISTS], *last_in[STREAM_LISTS];
 	struct turn *turn_free;
+	uint8_t *staging; /* of all executors: made by the first that needs it */
 	struct exec_stats closed; /* of streams that were closed */
 };
 

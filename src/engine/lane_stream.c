@@ -213,7 +213,11 @@ static enum esp_status stream_init(struct stream *stream, const struct lane_stre
 	if (status == ESP_OK)
 		status = check_members(lane, stream, err);
 	exec_config.node = config->node;
-	return status == ESP_OK ? exec_open(&exec_config, &stream->exec, err) : status;
+	if (status == ESP_OK)
+		status = exec_open(&exec_config, &stream->exec, err);
+	if (status == ESP_OK)
+		exec_share_staging(stream->exec, &lane->staging);
+	return status;
 }
 
 static void stream_free(struct stream *stream)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "group/address.h"
 #include "group/judge.h"
+#include "wire/frame.h"
 
 #define UNANSWERED (250 * NS_PER_MS) /* then a rank that dials has itself announced: its kernel tries again after a second */
 #define CONNECT_PATIENCE (3 * NS_PER_S) /* for a kernel to answer at one address, where there are others */
@@ -98,18 +99,24 @@ static void not_connected(struct link *link, int why)
 	broke(link, ESP_ELINK, "cannot connect", why);
 }
 
+/*
+ * What TCP cuts its stream into should be a multiple of FRAME_STEP, as all that is sent is: the kernel leaves the last few bytes of a page unused where a
+ * packet ends just before them, and from there on every copy is out of step (wire/frame.h). Only a loopback's packets are large
+ * enough for this to take effect: two of these make the largest that it carries. Twelve bytes of each are TCP's time stamps.
+ */
+#define SEGMENT_BYTES (1016u * FRAME_STEP + 12)
+
 /* A socket for the attempt's way, bound to the own end of it. -1: errno says why, *out_what at what. */
 static int open_for(const struct route *route, uint32_t segment_bytes, const char **out_what)
 {
 	struct sockaddr_storage source;
-	int on = 1, segment = (int)segment_bytes;
+	int on = 1, segment = (int)(segment_bytes > 0 ? segment_bytes : SEGMENT_BYTES);
 	int fd = socket(route->to.family == CARD_IPV4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	*out_what = "no socket";
 	if (fd < 0)
 		return -1;
-	if (segment > 0)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	if (route->device[0]) /* if the kernel does not let us, its routes decide */
 		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, route->device, (socklen_t)strlen(route->device));
 	if (!route->has_source)

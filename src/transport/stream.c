@@ -9,11 +9,23 @@
 
 /* ---- incoming ---- */
 
+static const uint8_t zeros[FRAME_STEP];
+
+static uint32_t header_left(const struct stream_reader *reader)
+{
+	return reader->filling + FRAME_BYTES - reader->header_have;
+}
+
+bool stream_is_between(const struct stream_reader *reader)
+{
+	return reader->body_left == 0 && reader->header_have <= reader->filling;
+}
+
 struct transport_room stream_room(struct stream_reader *reader, const struct transport_user *user, void *context,
                                   uint32_t peer)
 {
 	if (reader->body_left == 0)
-		return (struct transport_room){reader->header + reader->header_have, FRAME_BYTES - reader->header_have};
+		return (struct transport_room){reader->header + reader->header_have, header_left(reader)};
 	struct transport_room room = {NULL, reader->body_left};
 	if (!reader->dropping)
 		room = user->room(context, peer, reader->frame.channel);
@@ -42,9 +54,11 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 {
 	struct frame *frame = &reader->frame;
 
-	reader->header_have = 0;
-	if (!frame_decode(reader->header, frame) || frame->type > FRAME_CREDIT)
+	if (memcmp(reader->header, zeros, reader->filling) != 0 || !frame_decode(reader->header + reader->filling, frame) ||
+	    frame->type > FRAME_CREDIT)
 		return ESP_ECORRUPT;
+	reader->header_have = 0;
+	reader->filling = frame_filling(frame->bytes);
 	struct transport_message message = {
 		.is_credit = frame->type == FRAME_CREDIT,
 		.channel = frame->channel,
@@ -82,9 +96,9 @@ enum esp_status stream_arrived(struct stream_reader *reader, const struct transp
 {
 	if (reader->body_left > 0)
 		return body_arrived(reader, user, context, peer, bytes);
-	assert(bytes <= FRAME_BYTES - reader->header_have);
+	assert(bytes <= header_left(reader));
 	reader->header_have += bytes;
-	if (reader->header_have < FRAME_BYTES)
+	if (header_left(reader) > 0)
 		return ESP_OK;
 	return header_done(reader, user, context, peer);
 }
@@ -130,11 +144,18 @@ static uint32_t body_bytes(const struct stream_writer *writer)
 /* How much of the data has left. */
 static uint32_t body_gone(const struct stream_writer *writer)
 {
-	return writer->done < FRAME_BYTES ? 0 : writer->done - FRAME_BYTES;
+	uint32_t beyond_head = writer->done < FRAME_BYTES ? 0 : writer->done - FRAME_BYTES, body = body_bytes(writer);
+
+	return beyond_head < body ? beyond_head : body;
+}
+
+static uint32_t total_bytes(const struct stream_writer *writer)
+{
+	return FRAME_BYTES + body_bytes(writer) + frame_filling(body_bytes(writer));
 }
 
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[2])
+                        struct stream_bytes out[STREAM_STRETCHES])
 {
 	unsigned count = 0;
 
@@ -152,6 +173,9 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 			data += at;
 		out[count++] = (struct stream_bytes){data, body - at};
 	}
+	uint32_t left = total_bytes(writer) - writer->done, filling = frame_filling(body);
+	if (filling > 0)
+		out[count++] = (struct stream_bytes){zeros, left < filling ? left : filling};
 	return count;
 }
 
@@ -165,7 +189,7 @@ static void forgotten_ends(struct stream_writer *writer)
 
 enum stream_progress stream_left(struct stream_writer *writer, uint32_t bytes)
 {
-	uint32_t total = FRAME_BYTES + body_bytes(writer);
+	uint32_t total = total_bytes(writer);
 
 	writer->done += bytes;
 	assert(writer->done <= total);

@@ -14,7 +14,8 @@
 /* ---- incoming ---- */
 
 struct stream_reader {
-	uint8_t header[FRAME_BYTES];
+	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES]; /* what fills up the message before it, and the head */
+	uint32_t filling;     /* how much of it is that */
 	uint32_t header_have;
 	uint32_t body_left;
 	struct frame frame; /* whose body is coming                   */
@@ -30,6 +31,8 @@ struct transport_room stream_room(struct stream_reader *reader, const struct tra
 /* That many bytes were put there. Anything but ESP_OK: the stream is not to be read further. */
 ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user,
                                            void *context, uint32_t peer, uint32_t bytes);
+/* Has everything come of the messages that have begun? What fills up the last one does not count. */
+bool stream_is_between(const struct stream_reader *reader);
 /* The user is not asked about a message of this channel any more if one is under way: the rest of it is dropped. */
 void stream_reader_forget(struct stream_reader *reader, uint16_t channel);
 
@@ -39,20 +42,21 @@ struct stream_writer {
 	bool checked; /* data carries a checksum: set once, when the connection is made */
 	uint8_t header[FRAME_BYTES];
 	struct transport_message message;
-	uint32_t done;    /* bytes of header and data that have left                  */
+	uint32_t done;    /* bytes of header, data and filling that have left         */
 	bool busy;        /* a message is under way                                   */
 	bool forgotten;   /* its channel is: it is completed, and nobody is told      */
 	uint8_t *copy;    /* of the data from copy_from on, when it was forgotten     */
 	uint32_t copy_from;
 };
 
-/* The bytes that are next on the wire, at most two stretches; 0: nothing to send. */
+/* The bytes that are next on the wire, as so many stretches; 0: nothing to send. */
+#define STREAM_STRETCHES 3u
 struct stream_bytes {
 	const void *at; /* NULL for data without memory behind it */
 	uint32_t bytes;
 };
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
-                        struct stream_bytes out[2]);
+                        struct stream_bytes out[STREAM_STRETCHES]);
 
 enum stream_progress {
 	STREAM_GOES_ON, /* the message has not left in full          */

@@ -105,7 +105,7 @@ static const struct transport_user table = {
 static bool move(struct stream_writer *writer, struct user *from, struct stream_reader *reader, struct user *to,
                  uint32_t most)
 {
-	struct stream_bytes pending[2];
+	struct stream_bytes pending[STREAM_STRETCHES];
 
 	if (stream_pending(writer, &table, from, 1, pending) == 0)
 		return false;
@@ -163,17 +163,55 @@ static void corrupt_data(void)
 	struct user from = {.to_send = 2}, to = {0}; /* the second message has a body */
 	struct stream_writer writer = {.checked = true};
 	struct stream_reader reader = {0};
-	struct stream_bytes pending[2];
+	struct stream_bytes pending[STREAM_STRETCHES];
 
 	while (to.begun < 2)
 		CHECK(move(&writer, &from, &reader, &to, BODY));
 	CHECK_U64(to.complete, 1);
-	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 1);
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 2 && pending[1].bytes == frame_filling(pending[0].bytes));
 	uint8_t *at = stream_room(&reader, &table, &to, 0).at;
 	memcpy(at, pending[0].at, pending[0].bytes);
 	at[5] ^= 4;
 	CHECK(stream_arrived(&reader, &table, &to, 0, pending[0].bytes) == ESP_ECORRUPT);
 	CHECK_U64(to.complete, 1);
+}
+
+/*
+ * Whatever their sizes, messages begin at multiples of FRAME_STEP, and a stream may end wherever the data of one has: what fills it up is not waited for.
+ * If it is not zeros, nothing that follows is believed.
+ */
+static void filled_up(void)
+{
+	struct user from = {.to_send = 50}, to = {0};
+	struct stream_writer writer = {0};
+	struct stream_reader reader = {0};
+	struct stream_bytes pending[STREAM_STRETCHES];
+	uint64_t moved = 0, fillings = 0;
+
+	while (stream_pending(&writer, &table, &from, 1, pending) > 0) {
+		bool begins = writer.done == 0, fills = pending[0].at != writer.header + writer.done && pending[0].at != from.body + to.have;
+
+		CHECK(!begins || moved % FRAME_STEP == 0);
+		CHECK(stream_is_between(&reader) == (begins || fills));
+		moved++;
+		fillings += fills;
+		CHECK(move(&writer, &from, &reader, &to, 1));
+	}
+	CHECK(moved % FRAME_STEP == 0 && fillings > 0 && stream_is_between(&reader));
+	CHECK_U64(to.last.index, 49);
+
+	struct frame frame = {.type = FRAME_DATA, .bytes = 1};
+	reader = (struct stream_reader){0};
+	frame_encode(&frame, stream_room(&reader, &table, &to, 0).at);
+	CHECK(stream_arrived(&reader, &table, &to, 0, FRAME_BYTES) == ESP_OK);
+	to.body[0] = *(uint8_t *)stream_room(&reader, &table, &to, 0).at = 7;
+	CHECK(stream_arrived(&reader, &table, &to, 0, 1) == ESP_OK);
+	struct transport_room room = stream_room(&reader, &table, &to, 0);
+	CHECK_U64(room.bytes, FRAME_STEP - 1 + FRAME_BYTES);
+	memset(room.at, 0, room.bytes);
+	frame_encode(&(struct frame){.type = FRAME_CREDIT}, (uint8_t *)room.at + FRAME_STEP - 1);
+	((uint8_t *)room.at)[FRAME_STEP - 2] = 1;
+	CHECK(stream_arrived(&reader, &table, &to, 0, room.bytes) == ESP_ECORRUPT);
 }
 
 /*
@@ -220,11 +258,11 @@ static void forgotten(struct rng *rng)
 	/* Pulled, and not begun: it is gone. */
 	struct user from = {.to_send = 2};
 	struct stream_writer writer = {0};
-	struct stream_bytes pending[2];
+	struct stream_bytes pending[STREAM_STRETCHES];
 	CHECK(stream_pending(&writer, &table, &from, 1, pending) > 0);
 	CHECK(stream_writer_forget(&writer, 99) && writer.busy);
 	CHECK(stream_writer_forget(&writer, writer.message.channel) && !writer.busy);
-	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 2);
+	CHECK(stream_pending(&writer, &table, &from, 1, pending) == 3);
 	CHECK_U64(writer.message.index, 1);
 	/* One that is not completed leaves nothing behind. */
 	CHECK(stream_left(&writer, 1) == STREAM_GOES_ON);
@@ -240,6 +278,7 @@ int main(int argc, char **argv)
 	cut_anywhere(&rng);
 	not_frames();
 	corrupt_data();
+	filled_up();
 	forgotten(&rng);
 	return 0;
 }

@@ -61,7 +61,8 @@ uint32_t recorder_frame(uint32_t stride, uint32_t index, bool checked, uint8_t *
 	}
 	frame_encode(&frame, out);
 	memcpy(out + FRAME_BYTES, message_data(index), bytes);
-	return FRAME_BYTES + bytes;
+	memset(out + FRAME_BYTES + bytes, 0, frame_filling(bytes));
+	return FRAME_BYTES + bytes + frame_filling(bytes);
 }
 
 void recorder_dial(void *context, uint32_t peer)

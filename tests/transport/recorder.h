@@ -44,7 +44,7 @@ void recorder_close(struct recorder *recorder);
 /* So many more messages for a peer. */
 void recorder_send(struct recorder *recorder, uint32_t peer, uint32_t count);
 
-/* The bytes of message i, as a recorder with this stride would send them: returns how many. out: FRAME_BYTES + most. */
+/* The bytes of message i, as a recorder with this stride would send them: returns how many. out: FRAME_BYTES + most, filled up. */
 uint32_t recorder_frame(uint32_t stride, uint32_t index, bool checked, uint8_t *out);
 
 /* A dial() that only counts. Its context is the recorder. */

@@ -191,7 +191,7 @@ static uint32_t draw_length(struct loop *loop, uint32_t pending)
 /* Sends the next fragment of the stream; false: nothing to send. */
 static bool send_fragment(struct link *link)
 {
-	struct stream_bytes pending[2];
+	struct stream_bytes pending[STREAM_STRETCHES];
 	struct endpoint *from = link->from;
 
 	if (stream_pending(&link->writer, from->user, from->context, link->to->node, pending) == 0)

@@ -45,7 +45,7 @@ bool conn_has_work(const struct conn *conn)
 
 /* What is handed to the kernel at once. */
 struct gather {
-	struct iovec parts[2 * CONN_GATHER];
+	struct iovec parts[STREAM_STRETCHES * CONN_GATHER];
 	uint32_t part_count;
 	uint32_t bytes;
 	uint32_t of_message[CONN_GATHER]; /* bytes of each, in the order of the ring */
@@ -55,10 +55,8 @@ struct gather {
 /* The next stretch of a message; false: it goes in only in part, and ends the batch. */
 static bool gather_stretch(struct gather *gather, const struct stream_bytes *stretch)
 {
-	uint32_t room = CONN_SEND_BYTES - gather->bytes, bytes = least(stretch->bytes, room);
+	uint32_t bytes = least(stretch->bytes, stretch->at ? CONN_SEND_MOST : sizeof(zeros));
 
-	if (!stretch->at)
-		bytes = least(bytes, sizeof(zeros));
 	gather->parts[gather->part_count++] =
 		(struct iovec){(void *)(uintptr_t)(stretch->at ? stretch->at : zeros), bytes};
 	gather->of_message[gather->message_count] += bytes;
@@ -72,9 +70,9 @@ static void gather_fill(struct gather *gather, struct conn *conn)
 	bool whole = true;
 
 	gather->part_count = gather->bytes = gather->message_count = 0;
-	while (whole && gather->message_count < CONN_GATHER && gather->bytes + FRAME_BYTES < CONN_SEND_BYTES) {
+	while (whole && gather->message_count < CONN_GATHER && gather->bytes < CONN_SEND_BYTES) {
 		uint32_t at = (conn->writer_first + gather->message_count) % CONN_GATHER;
-		struct stream_bytes stretches[2];
+		struct stream_bytes stretches[STREAM_STRETCHES];
 
 		if (gather->message_count >= conn->writer_count && !conn->wants)
 			return;
@@ -335,8 +333,6 @@ static uint32_t ahead_room(const struct conn *conn, uint32_t direct)
 
 static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
 {
-	bool is_between = conn->reader.body_left == 0 && conn->reader.header_have == 0;
-
 	conn->readable = false;
 	if (conn->mute && conn->keeps) { /* all that had come is read */
 		conn->severed = conn->reset = true;
@@ -346,7 +342,7 @@ static enum esp_status nothing_read(struct conn *conn, ssize_t got, int error)
 		return conn->mute ? ESP_ELINK : ESP_PENDING;
 	if (got < 0 && conn_severed(conn, error))
 		return ESP_PENDING;
-	return got == 0 && is_between ? ESP_EPEER : ESP_ELINK;
+	return got == 0 && stream_is_between(&conn->reader) ? ESP_EPEER : ESP_ELINK;
 }
 
 enum esp_status conn_read(struct conn *conn)

@@ -13,10 +13,12 @@
 
 /*
  * Messages that one system call sends, and bytes after which no further message joins: so
- * many that small messages share the cost of the call, not tuned further.
+ * many that small messages share the cost of the call, not tuned further. The last one is not
+ * cut for that, as its receiver can do nothing without its end; but what is very large is.
  */
 #define CONN_GATHER 32u
-#define CONN_SEND_BYTES (512u << 10)
+#define CONN_SEND_BYTES (256u << 10)
+#define CONN_SEND_MOST (1u << 20) /* of one message */
 
 /*
  * What is received beyond the body under way, so that small messages, and the head of the
