@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -232,16 +233,27 @@ static void be_rank(const struct options *options, const char *transport, uint32
 
 /* ---- jobs ---- */
 
+/* Not one that the system gives to whoever asks for any: another process may have it before rank 0 listens. */
 static void find_port(char leader[32])
 {
-	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(name);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	for (int tries = 0; tries < 100; tries++) {
+		uint16_t port = 0;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) != 0 || getsockname(fd, (struct sockaddr *)&name, &length) != 0)
-		die("no port");
-	close(fd);
-	snprintf(leader, 32, "127.0.0.1:%u", ntohs(name.sin_port));
+		if (getrandom(&port, sizeof(port), 0) != (ssize_t)sizeof(port))
+			continue;
+		port = (uint16_t)(20000 + port % 10000);
+		struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			break;
+		bool is_free = bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0;
+		close(fd);
+		if (is_free) {
+			snprintf(leader, 32, "127.0.0.1:%u", port);
+			return;
+		}
+	}
+	die("no port");
 }
 
 static void run_job(const struct options *options, const char *transport, uint32_t size, struct result *out)

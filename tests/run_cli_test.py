@@ -227,6 +227,14 @@ def test_variables_for_torch():
     assert int(port) >= 61000
     listens = "import os, socket; socket.create_server(('', int(os.environ['MASTER_PORT'])))"
     good("-n", 1, "--", sys.executable, "-c", listens)
+    # Not even the leader's; and of several jobs at a time each has its own.
+    words = [ESPALIER, "run", "-n", "1", "--", "sh", "-c", "echo $MASTER_PORT ${ESP_LEADER##*:}; read line"]
+    jobs = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=CLEAN) for _ in range(6)]
+    taken = [port for job in jobs for port in job.stdout.readline().split()[1:]]
+    for job in jobs:
+        job.communicate("\n")
+        assert job.returncode == 0
+    assert len(taken) == 12 == len(set(taken)), taken
     # Who has said where it is has a reason; but not an outer espalier run.
     assert for_torch("-n", 1, "--env", "MASTER_PORT=7")[0][4:] == ["7"]
     assert for_torch("-n", 1, env={"MASTER_ADDR": "a", "MASTER_PORT": "8"})[0][4:] == ["a", "8"]

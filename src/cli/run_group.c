@@ -44,16 +44,25 @@ enum esp_status run_group_check_leader(const char *text, struct error *err)
 	return address_parse(text, "--leader", &unused, err);
 }
 
-/* A socket at a port of 127.0.0.1, which lets others have it too as long as it does not listen. -1: errno says why not. */
-static int bind_local(uint16_t port, uint16_t *out_port)
+static bool let_others_have_it(int fd)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int on = 1;
+	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0;
+}
+
+/*
+ * A socket at a port, which lets others have it too as long as it does not listen. is_first: only if nobody has it, not even such a
+ * one. -1: errno says why not.
+ */
+static int bind_at(in_addr_t host, uint16_t port, bool is_first, uint16_t *out_port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(host)};
 	socklen_t length = sizeof(address);
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&address, length) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0) {
+	if ((is_first || let_others_have_it(fd)) && bind(fd, (struct sockaddr *)&address, length) == 0 && let_others_have_it(fd) &&
+	    getsockname(fd, (struct sockaddr *)&address, &length) == 0) {
 		*out_port = ntohs(address.sin_port);
 		return fd;
 	}
@@ -64,9 +73,9 @@ static int bind_local(uint16_t port, uint16_t *out_port)
 }
 
 /* Can somebody listen there who, as rank 0 does, does not mind that we hold it? errno. */
-static bool can_listen(uint16_t port)
+static bool can_listen(in_addr_t host, uint16_t port)
 {
-	int fd = bind_local(port, &port), listens = fd >= 0 ? listen(fd, 1) : -1, why = errno;
+	int fd = bind_at(host, port, false, &port), listens = fd >= 0 ? listen(fd, 1) : -1, why = errno;
 	if (fd >= 0)
 		close(fd);
 	errno = why;
@@ -81,11 +90,11 @@ uint16_t run_group_high_port(void)
 	return (uint16_t)(HIGH_PORT_FIRST + number % HIGH_PORT_COUNT);
 }
 
-/* Holds a port that somebody can listen at. -1: errno says why not. */
-static int hold_local(uint16_t wanted, uint16_t *out_port)
+/* Holds a port of 127.0.0.1 that somebody can listen at, on all addresses if nobody has said that it must be this one. -1: errno says why not. */
+static int hold_local(uint16_t port, bool is_wanted, uint16_t *out_port)
 {
-	int found = bind_local(wanted, out_port), held = -1;
-	if (found >= 0 && can_listen(*out_port))
+	int found = bind_at(INADDR_LOOPBACK, port, !is_wanted, out_port), held = -1;
+	if (found >= 0 && can_listen(is_wanted ? INADDR_LOOPBACK : INADDR_ANY, *out_port))
 		held = fcntl(found, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* our standard output may be closed, and is not to be this */
 	int why = errno;
 	if (found >= 0)
@@ -96,12 +105,12 @@ static int hold_local(uint16_t wanted, uint16_t *out_port)
 
 enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
 {
-	int held = wanted ? hold_local(wanted, out_port) : -1;
-	/* What we hold of 127.0.0.1 the system may give to others on all addresses, where rank 0's store is to listen; but not what it gives to nobody. */
+	int held = wanted ? hold_local(wanted, true, out_port) : -1;
+	/* What we hold of 127.0.0.1 the system may give to others on all addresses, where PyTorch's store is to listen; but not what it gives to nobody. */
 	for (int i = 0; !wanted && held < 0 && i < HIGH_PORT_TRIES; i++)
-		held = hold_local(run_group_high_port(), out_port);
+		held = hold_local(run_group_high_port(), false, out_port);
 	if (!wanted && held < 0)
-		held = hold_local(0, out_port);
+		held = hold_local(0, false, out_port);
 	*out_held = held;
 	if (held >= 0)
 		return ESP_OK;

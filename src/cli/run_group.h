@@ -21,12 +21,13 @@ ESP_CHECKED enum esp_status run_group_key(char hex[RUN_KEY_TEXT], struct error *
 ESP_CHECKED enum esp_status run_group_check_leader(const char *text, struct error *err);
 
 /*
- * A port of 127.0.0.1 that nobody listens on. wanted 0: any. *out_held, a descriptor, holds it: until that is closed the kernel gives the port to nobody
- * else by itself, and who asks for it by number and with SO_REUSEADDR, as rank 0 does, gets it.
+ * A port of 127.0.0.1 that nobody listens on. wanted 0: one that nobody holds either, above those that Linux gives out by itself if there is such. *out_held,
+ * a descriptor, holds it: until that is closed the kernel gives the port to nobody else by itself, nor does another espalier run choose it, and who asks for
+ * it by number and with SO_REUSEADDR, as rank 0 does, gets it.
  */
 ESP_CHECKED enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err);
 
-/* A port for another host: above those that Linux gives out by itself (32768 to 60999). */
+/* A port to try, here or on another host: above those that Linux gives out by itself (32768 to 60999, unless it is told otherwise). */
 uint16_t run_group_high_port(void);
 
 /* host:port, with brackets around an IPv6 address. Returns text. */

@@ -522,6 +522,43 @@ static void many_terms(struct rng *rng)
 	plan_close(plan);
 }
 
+/* A message that is longer than what it is received into at a time, in pieces that split elements, is added as if it had come at once. */
+static void long_sum(struct rng *rng)
+{
+	enum { ELEMENTS = 300001, BYTES = ELEMENTS * 2 };
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = BYTES, .chunk_bytes = 1u << 20, .align = 2}};
+	struct exec_config config = {.node = 0, .credits = 4, .active_chunks = 4, .slot_bytes = 1u << 20};
+	uint16_t *data = calloc(3, BYTES), *sum = data + ELEMENTS, *theirs = sum + ELEMENTS;
+	struct exec_call call = {.in = data, .out = sum, .type = ESP_U16, .op = ESP_SUM, .digest = DIGEST, .cookie = sum};
+	struct transport_message head = message(0, BYTES);
+	struct plan *plan;
+	struct exec *exec;
+	uint32_t rooms = 0;
+
+	CHECK(data && plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK && exec_open(&config, &exec, NULL) == ESP_OK);
+	for (uint32_t i = 0; i < ELEMENTS; i++) {
+		data[i] = (uint16_t)rng_next(rng);
+		theirs[i] = (uint16_t)rng_next(rng);
+	}
+	call.plan = plan;
+	CHECK(exec_start(exec, &call, NULL) == ESP_OK && exec_begin(exec, 1, &head) == ESP_OK);
+	for (uint32_t done = 0, bytes; done < BYTES; done += bytes, rooms++) {
+		struct transport_room room = exec_room(exec, 1);
+
+		bytes = rng_chance(rng, 1, 2) ? room.bytes : 1 + (uint32_t)rng_below(rng, room.bytes);
+		CHECK((uintptr_t)room.at % 64 == done % 64);
+		memcpy(room.at, (uint8_t *)theirs + done, bytes);
+		exec_arrived(exec, 1, bytes);
+	}
+	exec_ended(exec, 1);
+	CHECK(rooms > 2);
+	for (uint32_t i = 0; i < ELEMENTS; i++)
+		CHECK_U64(sum[i], (uint16_t)(data[i] + theirs[i]));
+	exec_close(exec);
+	plan_close(plan);
+	free(data);
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -542,5 +579,7 @@ int main(int argc, char **argv)
 	later_call();
 	contents();
 	many_terms(&rng);
+	for (int i = 0; i < 20; i++)
+		long_sum(&rng);
 	return 0;
 }

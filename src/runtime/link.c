@@ -101,22 +101,24 @@ static void not_connected(struct link *link, int why)
 
 /*
  * What TCP cuts its stream into should be a multiple of FRAME_STEP, as all that is sent is: the kernel leaves the last few bytes of a page unused where a
- * packet ends just before them, and from there on every copy is out of step (wire/frame.h). Only a loopback's packets are large
- * enough for this to take effect: two of these make the largest that it carries. Twelve bytes of each are TCP's time stamps.
+ * packet ends just before them, and from there on every copy is out of step (wire/frame.h). That
+ * shows where packets are as large as a loopback's: two of these make the largest that it carries. Twelve bytes of each are TCP's time stamps; where
+ * they are off it is in vain.
  */
-#define SEGMENT_BYTES (1016u * FRAME_STEP + 12)
+#define SEGMENT_WITHIN_HOST (1016u * FRAME_STEP + 12)
 
 /* A socket for the attempt's way, bound to the own end of it. -1: errno says why, *out_what at what. */
 static int open_for(const struct route *route, uint32_t segment_bytes, const char **out_what)
 {
 	struct sockaddr_storage source;
-	int on = 1, segment = (int)(segment_bytes > 0 ? segment_bytes : SEGMENT_BYTES);
+	int on = 1, segment = (int)segment_bytes;
 	int fd = socket(route->to.family == CARD_IPV4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	*out_what = "no socket";
 	if (fd < 0)
 		return -1;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+	if (segment > 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	if (route->device[0]) /* if the kernel does not let us, its routes decide */
 		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, route->device, (socklen_t)strlen(route->device));
 	if (!route->has_source)
@@ -187,7 +189,8 @@ void link_dial(struct link *link, const struct link_ways *ways)
 		return;
 	}
 	route_text(&route, card->port, ways->own, link->way);
-	link->fd = open_for(&route, ways->segment_bytes, &what);
+	bool is_here = memcmp(ways->roster->cards[ways->self].host_id, card->host_id, sizeof(card->host_id)) == 0;
+	link->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
 	if (link->fd < 0) {
 		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
 		return;

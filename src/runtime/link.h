@@ -86,7 +86,7 @@ struct link_ways {
 	const struct roster *roster;
 	const struct interfaces *own;
 	uint32_t self;
-	uint32_t segment_bytes; /* of TCP; 0: the kernel's choice */
+	uint32_t segment_bytes; /* of TCP; 0: the kernel's choice, or ours within a host */
 	uint64_t hurry_ns;      /* for one attempt of a connection that rotates: more each time that all rails were tried */
 };
 

@@ -57,7 +57,7 @@ struct transport_message {
 	bool is_stored;
 };
 
-/* Where the next bytes of a message go. Valid until the next call for any connection of this user. */
+/* Where the next bytes of a message go. Valid until the next call for any connection of this lane. */
 struct transport_room {
 	void *at; /* NULL: count the bytes, there is no memory behind them */
 	uint32_t bytes;

@@ -10,10 +10,11 @@
  *     0     1      2        4      8    12    16     20          24    28          32
  *     type  flags  channel  index  ack  call  bytes  data's crc  zero  head's crc  data ...  zeros
  *
- * Zeros fill up the data to a multiple of FRAME_STEP, and the head is one too. So all that leaves a process stays in step with the pages that a
- * kernel copies it to: where the places within a page of what is copied and of where it goes to differ by 1 to 15 bytes, AMD's processors copy a
- * twelfth as fast (rep movsb, Zen 4), by 16 to 31 bytes half as fast, and by anything else that is no such multiple three quarters as fast, if it is
- * not in a cache. A single message of 4 bytes would put all that a thread sends after it out of step.
+ * Zeros fill up the data to a multiple of FRAME_STEP, and the head is one too. So all that a lane sends stays in step with the pages that a
+ * kernel copies it to: where the places within a page of what is copied and of where it goes to differ by 1 to 15 bytes, AMD's Zen 4 copies a
+ * fourteenth as fast (rep movsb), by 16 to 31 bytes half as fast, and by anything else that is no such multiple three quarters as fast, if it is
+ * not in a cache (build/bench/copy_bench; an Intel Xeon takes four times as long for 1 to 100 bytes, whatever they are a multiple of). A single
+ * message of 4 bytes would put all that the lane sends after it out of step.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H

@@ -107,12 +107,12 @@ static void end_at(enum socket_kind kind, enum ending ending, const uint8_t *str
 static void end_everywhere(enum socket_kind kind, enum ending ending)
 {
 	uint8_t stream[2048];
-	uint32_t starts[6];
+	uint32_t starts[7];
 
 	if (ending == END_RESET && kind == SOCKET_UNIX)
 		return;
-	make_stream(stream, starts, 5, kind == SOCKET_IPV4);
-	for (uint32_t at = 0; at < starts[4]; at++)
+	make_stream(stream, starts, 6, kind == SOCKET_IPV4);
+	for (uint32_t at = 0; at < starts[5]; at++)
 		end_at(kind, ending, stream, starts, at);
 }
 
