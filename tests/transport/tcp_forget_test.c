@@ -56,7 +56,7 @@ static uint32_t bytes_of(uint32_t from, uint32_t channel, uint32_t index)
 {
 	uint32_t bytes = (from * 31 + channel * 577 + index * 7211) * 2654435761u % (MOST + 1);
 
-	if (index % 64 == 40)
+	if (index == MESSAGES / 2)
 		return LARGEST - bytes;
 	return index % 3 == 0 ? bytes % 100 : bytes;
 }
