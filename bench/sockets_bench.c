@@ -363,12 +363,10 @@ int main(int argc, char **argv)
 			size = number_of(optarg, 2, RANKS_MOST);
 		else if (option == 'r')
 			rounds = number_of(optarg, 1, ROUNDS_MOST);
-		else if (option != 'o')
-			explain();
-		else if ((first = way_named(optarg)) == NULL)
-			explain();
-		else
+		else if (option == 'o' && (first = way_named(optarg)) != NULL)
 			end = first + 1;
+		else
+			explain();
 	}
 	struct rank rank = start((uint32_t)size);
 	float *data = aligned_alloc(2u << 20, LARGE_BYTES);

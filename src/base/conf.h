@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define CONF_COUNT 33            /* settings in the table */
+#define CONF_COUNT 34            /* settings in the table */
 #define CONF_LINE_MAX 4096      /* bytes in a line of a file */
 #define CONF_FILE_MAX (1 << 20) /* bytes in a file */
 #define CONF_TEXT_MAX 240       /* bytes of a text, with the NUL */
@@ -80,6 +80,7 @@ struct conf {
 	uint32_t segment_bytes;
 	bool resume;
 	bool stores;
+	bool seats;
 	uint32_t rails;
 	char rail_weights[CONF_WEIGHTS_MOST + 1];
 	uint32_t autotune;           /* enum conf_autotune */

@@ -99,12 +99,29 @@ static enum esp_status start_thread(struct driver *driver, struct error *err)
 	return ESP_OK;
 }
 
+/* Among the ranks of this machine, if some of them are reached by sockets: through memory others decide who shares a core (board.c). */
+static void take_seat(struct driver *driver)
+{
+	const struct context *context = driver->context;
+	const struct card *cards = context->roster.cards;
+	uint32_t place = 0, on_host = 0;
+
+	for (uint32_t i = 0; i < context->size; i++) {
+		bool is_here = memcmp(cards[i].host_id, cards[context->rank].host_id, CARD_HOST_ID_BYTES) == 0;
+
+		on_host += is_here;
+		place += is_here && i < context->rank;
+	}
+	seat_init(&driver->seat, context->conf.seats && context->crowded && context->local_count < on_host, place);
+}
+
 enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err)
 {
 	driver->context = context;
 	driver->number = number;
 	driver->waits.peer = PLAN_NONE;
 	rest_init(&driver->rest, context->crowded);
+	take_seat(driver);
 	context_cond_init(&driver->duty);
 	enum esp_status status = open_lane(driver, err);
 	if (status == ESP_OK)
@@ -427,6 +444,8 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 				break;
 			continue;
 		}
+		if (is_caller && driver->tcp)
+			seat_rest(&driver->seat);
 		uint64_t now = rest_turn(rest);
 		if (now >= until_ns)
 			break;

@@ -15,6 +15,7 @@
 #include "engine/lane.h"
 #include "runtime/context.h"
 #include "runtime/rest.h"
+#include "runtime/seat.h"
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 
@@ -50,6 +51,7 @@ struct driver {
 	bool has_thread;
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
 	struct rest rest;    /* of whoever drives                         */
+	struct core_seat seat;    /* of the callers who drive                  */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
 	bool held;

@@ -1,0 +1,58 @@
+#include "runtime/seat.h"
+
+#include <string.h>
+
+void seat_init(struct core_seat *seat, bool is_wanted, uint32_t place)
+{
+	*seat = (struct core_seat){.is_wanted = is_wanted, .place = place, .patience_ns = SEAT_PATIENCE_LEAST};
+}
+
+int seat_core(const cpu_set_t *allowed, uint32_t place)
+{
+	int count = CPU_COUNT(allowed);
+
+	if (count < 2)
+		return -1;
+	uint32_t before = place % (uint32_t)count;
+	for (int core = 0; core < CPU_SETSIZE; core++) {
+		if (CPU_ISSET((size_t)core, allowed) && before-- == 0)
+			return core;
+	}
+	return -1;
+}
+
+void seat_looked(struct core_seat *seat, bool was_elsewhere, uint64_t now_ns)
+{
+	if (was_elsewhere && seat->look_ns != 0) /* it began anywhere; from then on the system has had a reason */
+		seat->patience_ns = seat->patience_ns < SEAT_PATIENCE_MOST ? 2 * seat->patience_ns : SEAT_PATIENCE_MOST;
+	else if (!was_elsewhere && seat->patience_ns > SEAT_PATIENCE_LEAST)
+		seat->patience_ns /= 2;
+	seat->look_ns = now_ns + seat->patience_ns;
+}
+
+static void go_to(int core, const cpu_set_t *allowed)
+{
+	cpu_set_t only, any;
+
+	CPU_ZERO(&only);
+	CPU_SET((size_t)core, &only);
+	if (sched_setaffinity(0, sizeof(only), &only) != 0 || sched_setaffinity(0, sizeof(*allowed), allowed) == 0)
+		return;
+	/* The system has taken all of those cores away meanwhile: whatever it has. */
+	memset(&any, 0xff, sizeof(any));
+	(void)sched_setaffinity(0, sizeof(any), &any);
+}
+
+void seat_keep(struct core_seat *seat)
+{
+	uint64_t now_ns = clock_now_ns();
+	cpu_set_t allowed;
+
+	if (now_ns < seat->look_ns)
+		return;
+	int core = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? seat_core(&allowed, seat->place) : -1;
+	bool is_elsewhere = core >= 0 && core != sched_getcpu();
+	if (is_elsewhere)
+		go_to(core, &allowed);
+	seat_looked(seat, is_elsewhere, now_ns);
+}
