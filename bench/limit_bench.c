@@ -9,7 +9,6 @@
  *              between ranks, no messages, and nobody waits but at the end.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
- *
  *     copied   as ranks must whose buffers nobody else can touch. A rank copies its segment (a chunk for every rank) to where all can read it; when all have,
  *              it sums its chunk of it, and when all have, it copies the sums into its buffer. --copied says how large these chunks are (64 KiB).
  *

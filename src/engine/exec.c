@@ -30,7 +30,7 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 		return error_set(err, ESP_ENOMEM, "no memory for an executor");
 	*exec = (struct exec){.config = *config};
 	exec->config.credits = exec_credits(config->credits);
-	exec->staging_place = &exec->own_staging;
+	exec->staging = &exec->own_staging;
 	pool_init(&exec->pool, config->slot_bytes);
 	*out = exec;
 	return ESP_OK;
@@ -38,18 +38,17 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 
 void exec_share_staging(struct exec *exec, uint8_t **place)
 {
-	exec->staging_place = place;
+	exec->staging = place;
 }
 
 /* What only an executor with calls needs: most groups of a large job never make one. */
 static bool make_room(struct exec *exec)
 {
-	if (exec->config.dry || exec->staging) /* the first is near, and makes it needless to look at what is not */
+	if (exec->config.dry) /* looked at first: it is near, and what it makes needless to look at is not */
 		return true;
-	if (!*exec->staging_place)
-		*exec->staging_place = aligned_alloc(STAGING_ALIGN, STAGING_BYTES);
-	exec->staging = *exec->staging_place;
-	return exec->staging;
+	if (!*exec->staging)
+		*exec->staging = aligned_alloc(STAGING_ALIGN, STAGING_BYTES);
+	return *exec->staging;
 }
 
 static void instances_close(struct exec *exec)

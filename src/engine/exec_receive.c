@@ -341,7 +341,7 @@ bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec
  */
 static uint8_t *staged(const struct exec *exec, const struct incoming *incoming)
 {
-	return exec->staging + (incoming->got - incoming->carried) % STAGING_ALIGN;
+	return *exec->staging + (incoming->got - incoming->carried) % STAGING_ALIGN;
 }
 
 struct transport_room exec_room(struct exec *exec, uint32_t node)
@@ -353,13 +353,13 @@ struct transport_room exec_room(struct exec *exec, uint32_t node)
 	if (exec->config.dry)
 		return (struct transport_room){NULL, left};
 	if (has_failed(exec)) /* nobody's buffers are touched any more; there is no staging if no call was ever started */
-		return (struct transport_room){exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
+		return (struct transport_room){*exec->staging, left < STAGING_BYTES ? left : STAGING_BYTES};
 	if (incoming->arrival == ARRIVAL_PLACE)
 		return (struct transport_room){incoming->target + incoming->got, left};
 	uint8_t *at = staged(exec, incoming);
 	memcpy(at, incoming->carry, incoming->carried);
 	at += incoming->carried;
-	uint32_t room = (uint32_t)(exec->staging + STAGING_BYTES - at);
+	uint32_t room = (uint32_t)(*exec->staging + STAGING_BYTES - at);
 	return (struct transport_room){at, left < room ? left : room};
 }
 

@@ -252,8 +252,8 @@ struct exec {
 	struct peer_slab *slabs; /* newest first */
 	struct incoming *incoming_free;
 	struct pool pool;
-	uint8_t *staging; /* where bytes land that are added as they come; there from the first call on */
-	uint8_t *own_staging, **staging_place; /* where it is kept: here, or at whoever lends it */
+	uint8_t **staging; /* where bytes land that are added as they come; there from the first call on. Kept below, or by whoever lends it */
+	uint8_t *own_staging;
 };
 
 static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256, "what every message touches comes first");

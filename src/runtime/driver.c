@@ -103,16 +103,12 @@ static enum esp_status start_thread(struct driver *driver, struct error *err)
 static void take_seat(struct driver *driver)
 {
 	const struct context *context = driver->context;
-	const struct card *cards = context->roster.cards;
-	uint32_t place = 0, on_host = 0;
+	const struct roster *roster = &context->roster;
+	uint32_t host = roster->host_of[context->rank], place = 0;
 
-	for (uint32_t i = 0; i < context->size; i++) {
-		bool is_here = memcmp(cards[i].host_id, cards[context->rank].host_id, CARD_HOST_ID_BYTES) == 0;
-
-		on_host += is_here;
-		place += is_here && i < context->rank;
-	}
-	seat_init(&driver->seat, context->conf.seats && context->crowded && context->local_count < on_host, place);
+	for (uint32_t i = 0; i < context->rank; i++)
+		place += roster->host_of[i] == host;
+	seat_init(&driver->seat, context->conf.seats && context->crowded && context->local_count < roster->host_ranks[host], place);
 }
 
 enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err)

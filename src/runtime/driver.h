@@ -51,7 +51,7 @@ struct driver {
 	bool has_thread;
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
 	struct rest rest;    /* of whoever drives                         */
-	struct core_seat seat;    /* of the callers who drive                  */
+	struct core_seat seat; /* of the callers who drive                */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
 	bool held;

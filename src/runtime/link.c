@@ -189,7 +189,7 @@ void link_dial(struct link *link, const struct link_ways *ways)
 		return;
 	}
 	route_text(&route, card->port, ways->own, link->way);
-	bool is_here = memcmp(ways->roster->cards[ways->self].host_id, card->host_id, sizeof(card->host_id)) == 0;
+	bool is_here = ways->roster->host_of[ways->self] == ways->roster->host_of[link->peer];
 	link->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
 	if (link->fd < 0) {
 		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);

@@ -6,8 +6,8 @@
  * the machine's ranks, and goes there if not. It is not pinned: at once it may run where it might before, the system moves it if that is better, and if it
  * does so again and again the rank gives in, and looks less often. Affinity that somebody has set is respected.
  *
- * Eight ranks on two cores, 4 bytes, medians (least..most) of fourteen starts in turns: 69.6 us (64..84) instead of 80.9 (66..141) in
- * place, 72.4 (65..92) instead of 82.8 (72..209) out of place; 64 KiB take 0.9 times as long.
+ * Eight ranks on two cores, 4 bytes, medians (least..most) of ten starts in turns: 72 us (66..96) instead of 93 (66..124) in place, 76
+ * (64..93) instead of 94 (79..148) out of place (docs/results/core.md has the command).
  */
 #ifndef RUNTIME_SEAT_H
 #define RUNTIME_SEAT_H

@@ -72,6 +72,19 @@ static void going(void)
 		seat_keep(&seat);
 		CHECK_U64(seat.look_ns, look_ns); /* not yet */
 	}
+	/* Now and then the system moves it at once; that it goes nowhere by itself is seen all the same. */
+	uint32_t went = 0, tries = CPU_COUNT(&before) > 1 ? 100 : 0;
+	for (uint32_t i = 0; i < tries; i++) {
+		struct core_seat seat;
+		int core = sched_getcpu();
+
+		seat_init(&seat, true, i);
+		while (seat_core(&before, seat.place) == core)
+			seat.place++;
+		seat_keep(&seat);
+		went += sched_getcpu() == seat_core(&before, seat.place);
+	}
+	CHECK(went >= tries / 10);
 	struct core_seat none;
 	seat_init(&none, false, 1);
 	for (uint32_t i = 0; i < 2 * SEAT_RESTS; i++)
