@@ -5,8 +5,8 @@
  *
  * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in three ways:
  *
- *     stored   each thread has a share of the elements, sums a piece (16 KiB, of up to four buffers 4 KiB) that stays in its cache, and stores it to all buffers. There are no copies
- *              between ranks, no messages, and nobody waits but at the end.
+ *     stored   each thread has a share of the elements, sums a few lines, and stores them to all buffers. There are no copies
+ *              between ranks, no messages, and nobody waits but at the end. --piece: so many bytes at a time, by a sum and then copies.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
  *     copied   as ranks must whose buffers nobody else can touch. A rank copies its segment (a chunk for every rank) to where all can read it; when all have,
@@ -46,7 +46,7 @@ struct race {
 	uint64_t chunk, copied; /* elements */
 	float *shared[BUFFERS], *sums; /* COPIED: the ranks' segments, and one of sums */
 	uint64_t skew;	/* bytes */
-	uint64_t piece; /* bytes; 0: as it suits */
+	uint64_t piece; /* bytes; 0: some lines of a cache */
 	unsigned threads;
 	enum way way;
 	atomic_uint met, meetings; /* of the threads, within a round */
@@ -64,6 +64,17 @@ static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "limit_bench: %s\n", what);
 	exit(1);
+}
+
+/* To all buffers, a few lines at a time. */
+static void store_lines(const struct race *race, uint64_t first, uint64_t end)
+{
+	void *places[BUFFERS];
+
+	for (unsigned i = 0; i < race->count; i++)
+		places[i] = race->buffers[i] + first;
+	math_spread(&(struct math_spread){.type = ESP_F32, .op = ESP_SUM, .sources = (const void *const *)places, .source_count = race->count,
+	                                  .places = places, .place_count = race->count}, end - first);
 }
 
 /* Into the buffers from `begin` to `end`. */
@@ -89,7 +100,12 @@ static void sum_pieces(const struct race *race, uint64_t first, uint64_t end, un
 
 static void store(const struct race *race, unsigned thread)
 {
-	sum_pieces(race, race->elements * thread / race->threads, race->elements * (thread + 1) / race->threads, 0, race->count);
+	uint64_t first = race->elements * thread / race->threads, end = race->elements * (thread + 1) / race->threads;
+
+	if (race->piece > 0)
+		sum_pieces(race, first, end, 0, race->count);
+	else
+		store_lines(race, first, end);
 }
 
 /* Without the kernel: threads are as many as cores, and meet within microseconds. */

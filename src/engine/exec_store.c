@@ -14,15 +14,6 @@
 
 #define TERMS_MOST 64u
 #define LINE 64u
-/*
- * What is summed, and then stored to all, at a time. Stores around the caches go on while the next piece is read, if it is small: 512 bytes instead of 16 KiB
- * take 0.65 to 0.85 times as long (two cores, 2, 4 and 8 ranks with 16 and 100 MiB out of place); below that every piece costs more calls than it gains.
- * What is stored where it was read needs to be in a cache still, the first one if terms are few (2 ranks in place: 0.7 to 0.9 times as long with 4 KiB).
- */
-#define PIECE_STREAMED 512u
-#define PIECE_FEW 4096u
-#define PIECE_MANY 16384u
-#define FEW_TERMS 4u
 
 /* A sum: folds, of which each goes on with the result of the one before. */
 struct sum {
@@ -150,67 +141,58 @@ static void find_wanted(struct run *run, const struct sum *sum, struct wanted *w
 	}
 }
 
-/* Around the caches, if there is so much that it would not stay there; whoever is told of it needs a fence before. */
-static void put(const struct instance *instance, uint8_t *to, const uint8_t *from, size_t bytes)
-{
-	if (instance->streams)
-		math_copy_unfenced(to, from, bytes);
-	else
-		memcpy(to, from, bytes);
-}
-
-static uint64_t choose_piece(const struct instance *instance, const struct sum *sum, bool in_place)
-{
-	if (instance->streams && !in_place)
-		return PIECE_STREAMED;
-	return sum->operand_count <= FEW_TERMS ? PIECE_FEW : PIECE_MANY;
-}
-
-/* Bytes up to the next line, as a piece of its own; usual: there is no such piece. */
-static uint64_t to_next_line(const void *memory, uint64_t bytes, size_t element_bytes, uint64_t usual)
+/* Bytes up to the next line; 0: it is one, or elements do not fit. */
+static uint64_t to_next_line(const void *memory, uint64_t bytes, size_t element_bytes)
 {
 	uint64_t lead = -(uintptr_t)memory % LINE;
 
-	return lead > 0 && lead < bytes && lead % element_bytes == 0 ? lead : usual;
+	return lead < bytes && lead % element_bytes == 0 ? lead : 0;
 }
 
-static void store_all(struct exec *exec, struct run *run, const struct sum *sum, const struct wanted *wanted, uint8_t *own)
+/* Where a sum is stored: what was read there a moment ago is in a cache; the rest goes around the caches if there is so much that it would not stay there. */
+struct places {
+	void *near[TERMS_MOST + 1], *far[TERMS_MOST + 1];
+	uint32_t near_count, far_count;
+};
+
+static void add_place(struct places *places, void *place, bool is_far)
+{
+	if (is_far)
+		places->far[places->far_count++] = place;
+	else
+		places->near[places->near_count++] = place;
+}
+
+static void advance(void **pointers, uint32_t count, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < count; i++)
+		pointers[i] = (uint8_t *)pointers[i] + bytes;
+}
+
+static void store_all(struct exec *exec, struct run *run, struct sum *sum, const struct wanted *wanted, uint8_t *own)
 {
 	const struct instance *instance = run->instance;
 	const struct exec_call *call = &instance->call;
 	const uint8_t *in = run_place(exec, run, PLAN_IN);
-	_Alignas(64) uint8_t piece[PIECE_MANY];
-	const void *operands[TERMS_MOST];
-	uint64_t usual = choose_piece(instance, sum, own == in);
+	struct places places = {.near_count = 0};
+	bool own_is_far = instance->streams && own != in && sum->place < PLAN_TMP;
+
+	for (uint32_t i = 0; i < wanted->count; i++)
+		add_place(&places, wanted->terms[i]->reply, instance->streams && wanted->terms[i]->reply != wanted->terms[i]->data);
+	add_place(&places, own, own_is_far);
+	struct math_spread spread = {
+		.type = call->type, .op = call->op, .finishes = instance->finishes && sum->updates, .factor = call->factor, .contributors = call->plan->workers,
+		.sources = sum->operands, .source_count = sum->operand_count,
+		.places = places.near, .place_count = places.near_count, .far = places.far, .far_count = places.far_count,
+	};
 
 	/* Memory of malloc() begins in the middle of a line, everybody's at the same place: up to the next line by itself, then whole ones. */
-	const void *lined = instance->streams && own != in ? own : sum->operands[0]; /* around the caches whole lines are written */
-	uint64_t bytes = to_next_line(lined, run->piece.bytes, instance->element_bytes, usual);
-
-	for (uint64_t done = 0; done < run->piece.bytes; done += bytes, bytes = usual) {
-		uint64_t left = run->piece.bytes - done;
-		if (left < bytes)
-			bytes = left;
-		size_t count = bytes / instance->element_bytes;
-
-		for (uint32_t i = 0; i < sum->operand_count; i++)
-			operands[i] = (const uint8_t *)sum->operands[i] + done;
-		math_fold_many(call->type, call->op, piece, operands, sum->operand_count, count);
-		if (instance->finishes && sum->updates)
-			math_finish(piece, count, call->type, call->op, call->factor, call->plan->workers);
-		for (uint32_t i = 0; i < wanted->count; i++) {
-			const struct op *term = wanted->terms[i];
-
-			if (term->reply == term->data) /* what was read a moment ago is in a cache */
-				memcpy((uint8_t *)term->reply + done, piece, bytes);
-			else
-				put(instance, (uint8_t *)term->reply + done, piece, bytes);
-		}
-		if (own == in || sum->place >= PLAN_TMP)
-			memcpy(own + done, piece, bytes);
-		else
-			put(instance, own + done, piece, bytes);
-	}
+	uint64_t lead = to_next_line(own_is_far ? own : sum->operands[0], run->piece.bytes, instance->element_bytes);
+	math_spread(&spread, lead / instance->element_bytes);
+	advance((void **)sum->operands, sum->operand_count, lead);
+	advance(places.near, places.near_count, lead);
+	advance(places.far, places.far_count, lead);
+	math_spread(&spread, (run->piece.bytes - lead) / instance->element_bytes);
 	if (instance->streams)
 		math_fence();
 }

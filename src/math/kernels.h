@@ -20,11 +20,15 @@ typedef void math_fold3_fn(void *dst, const void *a, const void *b, const void *
 /* dst and src do not overlap. */
 typedef void math_copy_fn(void *dst, const void *src, size_t bytes);
 
+/* math_spread() of sums; finish, if not NULL, is applied with its operand to what is stored. Returns how many elements it has done: whole blocks. */
+typedef size_t math_spread_fn(const struct math_spread *spread, size_t count, math_finish_fn *finish, double operand);
+
 /* The kernels that stream may write around the cache; the caller puts a fence behind them. */
 struct math_kernels {
 	math_fold_fn *fold[ESP_TYPE_COUNT][ESP_OP_COUNT];
 	math_fold3_fn *fold3[ESP_TYPE_COUNT][ESP_OP_COUNT];
 	math_fold_fn *fold_stream[ESP_TYPE_COUNT][ESP_OP_COUNT];
+	math_spread_fn *spread[ESP_TYPE_COUNT]; /* NULL: by folds and copies */
 	math_copy_fn *copy_stream;
 	math_finish_fn *divide[ESP_TYPE_COUNT];   /* ESP_AVG; the operand is a whole number in 1 .. 2^32-1 */
 	math_finish_fn *multiply[ESP_TYPE_COUNT]; /* ESP_SCALED; the operand fits the type                 */
@@ -49,5 +53,6 @@ struct math_many {
 void math_kernels_fold_many(const struct math_kernels *kernels, const struct math_many *many, void *dst, size_t count);
 void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const struct math_many *many, void *dst,
                                       size_t count);
+void math_kernels_spread(const struct math_kernels *kernels, const struct math_spread *spread, size_t count);
 
 #endif

@@ -30,6 +30,22 @@
 typedef void pair_fn(void *dst, const void *a, const void *b, size_t count);
 typedef void triple_fn(void *dst, const void *a, const void *b, const void *c, size_t count);
 
+/* ---- copying ---- */
+
+static void copy_stream(void *dst, const void *src, size_t bytes)
+{
+	char *to = dst;
+	const char *from = src;
+	size_t at = -(uintptr_t)to % MATH_LINE;
+
+	if (at > bytes)
+		at = bytes;
+	memcpy(to, from, at);
+	for (; bytes - at >= MATH_LINE; at += MATH_LINE)
+		stream_line(to + at, from + at);
+	memcpy(to + at, from + at, bytes - at);
+}
+
 /* ---- the kernels of an operation, given its loops ---- */
 
 static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, pair_fn *loop, bool follows_mode)
@@ -367,21 +383,45 @@ static INLINE void half_finish(void *data, size_t count, double operand, half_lo
 HALF_ARITHMETIC(f16)
 HALF_ARITHMETIC(bf16)
 
-/* ---- copying ---- */
+/* ---- sums that are stored to many places ---- */
 
-static void copy_stream(void *dst, const void *src, size_t bytes)
+/* What is summed, and then stored to all, at a time: it stays in registers or the first cache (docs/math.md). */
+#define SPREAD_BYTES 256u
+
+/* Whole blocks; returns how many elements that are. */
+static INLINE size_t run_spread(const struct math_spread *spread, size_t count, size_t element_bytes, pair_fn *loop, math_finish_fn *finish, double operand)
 {
-	char *to = dst;
-	const char *from = src;
-	size_t at = -(uintptr_t)to % MATH_LINE;
+	const size_t per_block = SPREAD_BYTES / element_bytes;
+	size_t end = count / per_block * SPREAD_BYTES;
+	uint32_t host = fpenv_enter();
 
-	if (at > bytes)
-		at = bytes;
-	memcpy(to, from, at);
-	for (; bytes - at >= MATH_LINE; at += MATH_LINE)
-		stream_line(to + at, from + at);
-	memcpy(to + at, from + at, bytes - at);
+	for (size_t at = 0; at < end; at += SPREAD_BYTES) {
+		_Alignas(MATH_LINE) char sum[SPREAD_BYTES];
+
+		loop(sum, (const char *)spread->sources[0] + at, (const char *)spread->sources[1] + at, per_block);
+		for (size_t i = 2; i < spread->source_count; i++)
+			loop(sum, sum, (const char *)spread->sources[i] + at, per_block);
+		if (finish)
+			finish(sum, per_block, operand);
+		for (size_t i = 0; i < spread->place_count; i++)
+			memcpy((char *)spread->places[i] + at, sum, SPREAD_BYTES);
+		for (size_t i = 0; i < spread->far_count; i++)
+			copy_stream((char *)spread->far[i] + at, sum, SPREAD_BYTES);
+	}
+	fpenv_leave(host);
+	return end / element_bytes;
 }
+
+#define SPREAD(t, element_bytes)                                                 \
+	static size_t t##_spread(const struct math_spread *spread, size_t count, math_finish_fn *finish, double operand) \
+	{                                                                        \
+		return run_spread(spread, count, element_bytes, t##_sum_pair, finish, operand); \
+	}
+
+SPREAD(f32, sizeof(float))
+SPREAD(f64, sizeof(double))
+SPREAD(f16, HALF_BYTES)
+SPREAD(bf16, HALF_BYTES)
 
 /* ---- the table ---- */
 
@@ -427,6 +467,7 @@ const struct math_kernels KERNELS = {
 	.fold = FOLD_ROWS(),
 	.fold3 = FOLD_ROWS(_3),
 	.fold_stream = FOLD_ROWS(_stream),
+	.spread = {[ESP_F32] = f32_spread, [ESP_F64] = f64_spread, [ESP_F16] = f16_spread, [ESP_BF16] = bf16_spread},
 	.copy_stream = copy_stream,
 	.divide = FINISH_ROW(divide),
 	.multiply = FINISH_ROW(multiply),

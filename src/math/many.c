@@ -92,6 +92,58 @@ void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const 
 	stream_fence();
 }
 
+/* ---- sums that are stored to many places ---- */
+
+struct finish {
+	math_finish_fn *run; /* NULL: there is nothing to do */
+	double operand;
+};
+
+static struct finish choose_finish(const struct math_kernels *kernels, const struct math_spread *spread)
+{
+	if (spread->finishes && spread->op == ESP_AVG)
+		return (struct finish){kernels->divide[spread->type], spread->contributors};
+	if (spread->finishes && spread->op == ESP_SCALED)
+		return (struct finish){kernels->multiply[spread->type], spread->factor};
+	return (struct finish){NULL, 0};
+}
+
+/* By folds and copies: what there is no kernel for, and what is less than a block of one. */
+static void spread_block(const struct math_kernels *kernels, const struct math_spread *spread, const struct finish *finish, size_t at, size_t count)
+{
+	_Alignas(MATH_LINE) char sum[BLOCK_BYTES];
+	const struct math_many many = {spread->type, spread->op, spread->sources, spread->source_count};
+	size_t bytes = count * math_type_bytes(spread->type);
+
+	fold_block(kernels, &many, many.source_count, sum, at, count);
+	if (finish->run)
+		finish->run(sum, count, finish->operand);
+	for (size_t i = 0; i < spread->place_count; i++)
+		memcpy((char *)spread->places[i] + at, sum, bytes);
+	for (size_t i = 0; i < spread->far_count; i++)
+		kernels->copy_stream((char *)spread->far[i] + at, sum, bytes);
+}
+
+void math_kernels_spread(const struct math_kernels *kernels, const struct math_spread *spread, size_t count)
+{
+	size_t element_bytes = math_type_bytes(spread->type), per_block = BLOCK_BYTES / element_bytes, done = 0, block;
+	const struct finish finish = choose_finish(kernels, spread);
+	bool is_sum = spread->op == ESP_SUM || math_finish_needed(spread->op);
+
+	if (is_sum && kernels->spread[spread->type])
+		done = kernels->spread[spread->type](spread, count, finish.run, finish.operand);
+	for (; done < count; done += block) {
+		block = count - done < per_block ? count - done : per_block;
+		spread_block(kernels, spread, &finish, done * element_bytes, block);
+	}
+}
+
+void math_spread(const struct math_spread *spread, size_t count)
+{
+	assert(math_op_defined(spread->type, spread->op) && spread->source_count >= 2);
+	math_kernels_spread(math_kernels_at(math_level_best()), spread, count);
+}
+
 void math_fold_many(enum esp_type type, enum esp_op op, void *dst, const void *const *sources, size_t source_count,
                     size_t count)
 {

@@ -1,7 +1,8 @@
 /*
  * Folds of many terms give what folds of two give, and copies copy: every level, type and
  * operation, any number of terms, any length and alignment, dst apart from the terms or
- * equal to what it may be equal to, through the caches or around them, with guards.
+ * equal to what it may be equal to, through the caches or around them, with guards. So do
+ * sums that are stored to many places.
  */
 #include "base/check.h"
 #include "math/fpenv.h"
@@ -159,6 +160,100 @@ static void test_alignments(struct rng *rng)
 			}
 }
 
+/* ---- sums that are wanted at many places ---- */
+
+/* Of each term: is the sum stored over it? Then places of its own; each place may be near or far. */
+struct spread_job {
+	struct job job;
+	bool is_place[MAX_TERMS + 1], is_far[MAX_TERMS + 1];
+	bool finishes;
+	double factor;
+};
+
+static void fill_spread(struct spread_job *spread, struct rng *rng)
+{
+	struct job *job = &spread->job;
+	size_t bytes = job->count * math_type_bytes(job->type);
+
+	job->place = APART;
+	choose_buffers(job, rng);
+	fill(job, rng);
+	spread->finishes = rng_chance(rng, 1, 2);
+	spread->factor = 3;
+	char *sum = start(want, job, MAX_TERMS);
+	if (spread->finishes)
+		math_finish(sum, job->count, job->type, job->op, spread->factor, (uint32_t)job->terms);
+	for (size_t i = 0; i <= MAX_TERMS; i++) {
+		spread->is_place[i] = (i == MAX_TERMS || job->buffer[i] == i) && rng_chance(rng, 2, 3);
+		spread->is_far[i] = rng_chance(rng, 1, 3);
+		if (spread->is_place[i] && i < MAX_TERMS)
+			memcpy(start(want, job, i), sum, bytes);
+	}
+	if (!spread->is_place[MAX_TERMS])
+		memcpy(sum, start(before, job, MAX_TERMS), bytes);
+}
+
+static void run_spread(const struct spread_job *wanted, bool is_public)
+{
+	const struct job *job = &wanted->job;
+	const void *sources[MAX_TERMS];
+	void *places[MAX_TERMS + 1], *far[MAX_TERMS + 1];
+	struct math_spread spread = {
+		.type = job->type, .op = job->op, .finishes = wanted->finishes, .contributors = (uint32_t)job->terms, .factor = wanted->factor,
+		.sources = sources, .source_count = job->terms, .places = places, .far = far,
+	};
+	size_t bytes = math_type_bytes(job->type);
+
+	for (size_t i = 0; i <= MAX_TERMS; i++) {
+		memcpy(room[i], before[i], span(job));
+		if (i < job->terms)
+			sources[i] = start(room, job, job->buffer[i]);
+		if (wanted->is_place[i] && wanted->is_far[i])
+			far[spread.far_count++] = start(room, job, i);
+		else if (wanted->is_place[i])
+			places[spread.place_count++] = start(room, job, i);
+	}
+	if (is_public)
+		math_spread(&spread, job->count);
+	else
+		math_kernels_spread(math_kernels_at(job->level), &spread, job->count);
+	math_fence();
+	for (size_t i = 0; i <= MAX_TERMS; i++) {
+		for (size_t k = 0; wanted->is_place[i] && k < job->count; k++) {
+			char *got = start(room, job, i) + k * bytes, *expected = start(want, job, i) + k * bytes;
+
+			CHECK_MSG(ref_same(job->type, got, expected), "%s spread %s %s: place %zu, element %zu of %zu, %zu terms", math_level_name(job->level),
+			          math_type_name(job->type), math_op_name(job->op), i, k, job->count, job->terms);
+			memcpy(got, expected, bytes); /* another NaN */
+		}
+		CHECK_MSG(memcmp(room[i], want[i], span(job)) == 0, "%s spread %s %s: wrote outside, %zu terms of %zu", math_level_name(job->level),
+		          math_type_name(job->type), math_op_name(job->op), job->terms, job->count);
+	}
+}
+
+static void test_spread(struct rng *rng)
+{
+	for (int kind = 0; kind < MATH_LEVEL_COUNT * ESP_TYPE_COUNT * ESP_OP_COUNT; kind++) {
+		struct spread_job spread = {.job = {
+			.level = (enum math_level)(kind / (ESP_TYPE_COUNT * ESP_OP_COUNT)),
+			.type = (enum esp_type)(kind / ESP_OP_COUNT % ESP_TYPE_COUNT),
+			.op = (enum esp_op)(kind % ESP_OP_COUNT),
+		}};
+		struct job *job = &spread.job;
+
+		if (!math_fold_at(job->level, job->type, job->op))
+			continue;
+		for (int i = 0; i < 24; i++) {
+			job->terms = 2 + rng_below(rng, MAX_TERMS - 1);
+			job->count = choose_count(job->type, rng);
+			fill_spread(&spread, rng);
+			run_spread(&spread, false);
+			if (job->level == math_level_best())
+				run_spread(&spread, true);
+		}
+	}
+}
+
 /* The functions that everybody calls take the best level. */
 static void test_public(struct rng *rng)
 {
@@ -231,6 +326,23 @@ static void test_modes(struct rng *rng)
 			}
 }
 
+static void test_spread_modes(struct rng *rng)
+{
+	for (int level = 0; level <= (int)math_level_best(); level++)
+		for (int type = 0; type < ESP_BYTES; type++)
+			for (int i = 0; ref_is_float((enum esp_type)type) && i < 2; i++) {
+				struct spread_job spread = {.job = {.level = (enum math_level)level, .type = (enum esp_type)type, .op = i ? ESP_AVG : ESP_SUM, .terms = 5, .count = 1500}};
+				uint32_t host = fpenv_read();
+
+				fill_spread(&spread, rng);
+				fpenv_write(modes[i]);
+				run_spread(&spread, false);
+				uint32_t after = fpenv_read();
+				fpenv_write(host);
+				CHECK_U64(after & ~FPENV_STICKY, modes[i] & ~FPENV_STICKY);
+			}
+}
+
 /* ---- copies ---- */
 
 static void copy(math_copy_fn *copy_stream, size_t to, size_t from, size_t bytes)
@@ -267,8 +379,10 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	test_folds(&rng);
 	test_alignments(&rng);
+	test_spread(&rng);
 	test_public(&rng);
 	test_modes(&rng);
+	test_spread_modes(&rng);
 	test_copies(&rng);
 	return 0;
 }

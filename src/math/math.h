@@ -64,6 +64,26 @@ void math_copy_unfenced(void *dst, const void *src, size_t bytes);
 void math_fence(void);
 
 /*
+ * A sum that is wanted at many places: what math_fold_many() gives, and math_finish() if it is to be finished, stored to each of them. A few lines at a time, so
+ * that what was read is in the nearest cache when it is overwritten, and reading goes on while it is written back. Places may be equal to sources,
+ * any to any, and overlap them in no other way. What is stored around the caches (far) needs math_fence() before others hear of it.
+ */
+struct math_spread {
+	enum esp_type type;
+	enum esp_op op;
+	bool finishes;
+	uint32_t contributors; /* if it is finished, and so is the factor */
+	double factor;
+	const void *const *sources;
+	size_t source_count; /* two or more */
+	void *const *places;
+	size_t place_count;
+	void *const *far;
+	size_t far_count;
+};
+void math_spread(const struct math_spread *spread, size_t count);
+
+/*
  * What is done once to a finished sum: divide by contributors (ESP_AVG), multiply by
  * factor (ESP_SCALED), nothing for all other ops. In place. f16, bf16 and f32 compute in
  * float, f64 in double. Call only with values that math_finish_valid() accepts.
