@@ -145,16 +145,6 @@ static void pull(struct race *race, unsigned thread)
 	}
 }
 
-static void copy_out(const struct race *race, unsigned rank, uint64_t segment, uint64_t here)
-{
-	float *to = race->buffers[rank] + segment;
-
-	if (race->elements * sizeof(float) >= LARGEST / 16)
-		math_copy_streaming(to, race->sums, here * sizeof(float));
-	else
-		memcpy(to, race->sums, here * sizeof(float));
-}
-
 static void copy(struct race *race, unsigned thread)
 {
 	uint64_t most = race->copied * race->count;
@@ -176,7 +166,7 @@ static void copy(struct race *race, unsigned thread)
 		}
 		meet(race);
 		for (unsigned rank = thread; rank < race->count; rank += race->threads)
-			copy_out(race, rank, segment, here);
+			memcpy(race->buffers[rank] + segment, race->sums, here * sizeof(float));
 	}
 }
 
@@ -206,6 +196,22 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * Numbers, as zeros are moved up to a fourth faster here. Small enough that none gets infinite although every sum in place makes them larger, by up to eight
+ * times in each of fifty calls.
+ */
+static void fill(const struct race *race)
+{
+	for (unsigned i = 0; i < race->count; i++) {
+		uint32_t bits = i + 1;
+
+		for (uint64_t at = 0; at < race->elements; at++) {
+			bits = bits * 1664525u + 1013904223u;
+			race->buffers[i][at] = (float)((double)(bits >> 8 | 1u << 24) * 0x1p-144);
+		}
+	}
+}
+
 /* Small buffers are summed over and over, as their time would be that of the start. */
 static void measure(struct race *race, unsigned count, uint64_t bytes, unsigned rounds)
 {
@@ -214,9 +220,8 @@ static void measure(struct race *race, unsigned count, uint64_t bytes, unsigned 
 
 	race->count = count;
 	race->elements = bytes / sizeof(float);
-	for (unsigned i = 0; i < count; i++)
-		memset(race->buffers[i], 0, bytes); /* sums of zeros stay what they are, and cost the same */
 	for (unsigned round = 0; round < WAYS * (rounds + 1); round++) {
+		fill(race);
 		uint64_t begin_ns = clock_now_ns();
 
 		race->way = round % WAYS;
