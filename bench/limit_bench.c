@@ -8,7 +8,7 @@
  *     stored   each thread has a share of the elements, sums a few lines, and stores them to all buffers. There are no copies
  *              between ranks, no messages, and nobody waits but at the end. --piece: so many bytes at a time, by a sum and then copies.
  *     pulled   as ranks may that never write into each other's memory: every buffer is a rank's, whose part a thread plays. A rank sums its
- *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer; then, when all have, it copies the others' from theirs.
+ *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer, 16 KiB at a time, of up to four buffers 4 KiB; then, when all have, it copies the others' from theirs.
  *     copied   as ranks must whose buffers nobody else can touch. A rank copies its segment (a chunk for every rank) to where all can read it; when all have,
  *              it sums its chunk of it, and when all have, it copies the sums into its buffer. --copied says how large these chunks are (64 KiB).
  *
@@ -46,7 +46,7 @@ struct race {
 	uint64_t chunk, copied; /* elements */
 	float *shared[BUFFERS], *sums; /* COPIED: the ranks' segments, and one of sums */
 	uint64_t skew;	/* bytes */
-	uint64_t piece; /* bytes; 0: some lines of a cache */
+	uint64_t piece; /* bytes; 0: as it suits; of STORED: some lines of a cache */
 	unsigned threads;
 	enum way way;
 	atomic_uint met, meetings; /* of the threads, within a round */

@@ -39,7 +39,7 @@ static const struct conf_setting settings[] = {
 	{"stores", CONF_BOOL, "yes", 0, 0, NULL,
 	 "ranks of a host store sums into each other's memory from esp_alloc(); no: each fetches them by itself", AT(stores)},
 	{"seats", CONF_BOOL, "yes", 0, 0, NULL,
-	 "where ranks of a host that talk through sockets outnumber its cores, each goes to a core of its own now and then; no: the system decides", AT(seats)},
+	 "where ranks of a host that talk through sockets outnumber its cores, each goes to the core of its turn now and then; no: the system decides", AT(seats)},
 	{"buffer_bytes", CONF_BYTES, "64M", 1 << 20, UINT64_C(1) << 36, NULL, "most memory for data under way, in each process",
 	 AT(buffer_bytes), true},
 	{"deadline_seconds", CONF_UINT, "300", 1, 31536000, NULL, "how long a call may take", AT(deadline_seconds)},

@@ -187,7 +187,7 @@ static void store_all(struct exec *exec, struct run *run, struct sum *sum, const
 	};
 
 	/* Memory of malloc() begins in the middle of a line, everybody's at the same place: up to the next line by itself, then whole ones. */
-	uint64_t lead = to_next_line(own_is_far ? own : sum->operands[0], run->piece.bytes, instance->element_bytes);
+	uint64_t lead = to_next_line(places.far_count > 0 ? places.far[0] : sum->operands[0], run->piece.bytes, instance->element_bytes);
 	math_spread(&spread, lead / instance->element_bytes);
 	advance((void **)sum->operands, sum->operand_count, lead);
 	advance(places.near, places.near_count, lead);

@@ -60,6 +60,7 @@ const char *group_host_name(char out[CARD_HOST_NAME])
 void group_describe_host(struct card *card)
 {
 	card->cores = cores_allowed();
+	card->core_set = cores_digest();
 	make_host_id(card->host_id);
 	card->pid = (uint32_t)getpid();
 	group_host_name(card->host_name);

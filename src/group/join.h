@@ -56,6 +56,8 @@ struct roster {
 	uint32_t hosts;
 	uint32_t *host_of;    /* by rank: number of its host, in the order in which ranks name them first */
 	uint32_t *host_ranks; /* by host: how many ranks it has */
+	uint32_t *core_ranks; /* by rank: how many of its host may use just the same cores, itself too */
+	uint32_t *core_place; /* by rank: its number among them */
 };
 
 /* The card of config->launch: rank, size, version, and the settings that have to agree. The rest of it is zero. */

@@ -12,6 +12,8 @@ void roster_fini(struct roster *roster)
 	free(roster->cards);
 	free(roster->host_of);
 	free(roster->host_ranks);
+	free(roster->core_ranks);
+	free(roster->core_place);
 	*roster = (struct roster){0};
 }
 
@@ -52,6 +54,45 @@ static bool number_hosts(struct roster *roster)
 	return true;
 }
 
+/* By host, then by which cores a rank may use, and then by rank. */
+static int compare_cores(const void *a, const void *b, void *context)
+{
+	const struct roster *roster = context;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+	uint64_t set = roster->cards[one].core_set, other_set = roster->cards[other].core_set;
+
+	if (roster->host_of[one] != roster->host_of[other])
+		return roster->host_of[one] < roster->host_of[other] ? -1 : 1;
+	return set != other_set ? (set > other_set) - (set < other_set) : (one > other) - (one < other);
+}
+
+/* Who shares cores with whom; hosts have their numbers. */
+static bool number_cores(struct roster *roster)
+{
+	uint32_t size = roster->size, end;
+	uint32_t *sorted = calloc(size, sizeof(*sorted));
+	roster->core_ranks = calloc(size, sizeof(*roster->core_ranks));
+	roster->core_place = calloc(size, sizeof(*roster->core_place));
+	if (!sorted || !roster->core_ranks || !roster->core_place) {
+		free(sorted);
+		return false;
+	}
+	for (uint32_t i = 0; i < size; i++)
+		sorted[i] = i;
+	qsort_r(sorted, size, sizeof(*sorted), compare_cores, roster);
+	for (uint32_t first = 0; first < size; first = end) {
+		uint32_t rank = sorted[first];
+
+		for (end = first; end < size && roster->host_of[sorted[end]] == roster->host_of[rank] &&
+		                  roster->cards[sorted[end]].core_set == roster->cards[rank].core_set; end++)
+			roster->core_place[sorted[end]] = end - first;
+		for (uint32_t i = first; i < end; i++)
+			roster->core_ranks[sorted[i]] = end - first;
+	}
+	free(sorted);
+	return true;
+}
+
 enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err)
 {
 	struct roster roster = {.size = size, .cards = calloc(size, sizeof(*roster.cards))};
@@ -63,7 +104,7 @@ enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster
 			status = error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
 	if (status == ESP_OK)
 		status = store_check_cards(roster.cards, size, err);
-	if (status == ESP_OK && !number_hosts(&roster))
+	if (status == ESP_OK && (!number_hosts(&roster) || !number_cores(&roster)))
 		status = error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
 	if (status == ESP_OK)
 		*out = roster;

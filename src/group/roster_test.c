@@ -20,19 +20,27 @@ static void hosts(struct rng *rng)
 		for (uint32_t i = 0; i < size; i++) {
 			cards[i] = (struct card){.rank = i, .size = size, .version = HELLO_VERSION};
 			cards[i].host_id[rng_below(rng, 2) * 15] = (uint8_t)rng_below(rng, kinds);
+			cards[i].core_set = rng_below(rng, 3) << rng_below(rng, 63);
 			card_encode(&cards[i], bytes + i * CARD_BYTES);
 		}
 		CHECK(roster_decode(bytes, size, &roster, &err) == ESP_OK);
 		for (uint32_t i = 0; i < size; i++) {
-			uint32_t first = 0, on_host = 0;
+			uint32_t first = 0, on_host = 0, on_cores = 0;
 
 			while (memcmp(cards[first].host_id, cards[i].host_id, CARD_HOST_ID_BYTES) != 0)
 				first++;
 			CHECK_U64(roster.host_of[i], first == i ? known : roster.host_of[first]);
 			known += first == i;
-			for (uint32_t k = 0; k < size; k++)
-				on_host += memcmp(cards[k].host_id, cards[i].host_id, CARD_HOST_ID_BYTES) == 0;
+			for (uint32_t k = 0; k < size; k++) {
+				bool is_here = memcmp(cards[k].host_id, cards[i].host_id, CARD_HOST_ID_BYTES) == 0;
+
+				if (k == i)
+					CHECK_U64(roster.core_place[i], on_cores);
+				on_host += is_here;
+				on_cores += is_here && cards[k].core_set == cards[i].core_set;
+			}
 			CHECK_U64(roster.host_ranks[roster.host_of[i]], on_host);
+			CHECK_U64(roster.core_ranks[i], on_cores);
 		}
 		CHECK_U64(roster.hosts, known);
 		roster_fini(&roster);

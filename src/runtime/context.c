@@ -270,8 +270,7 @@ static bool is_reached_by_memory(const struct context *context, uint32_t rank)
 
 static enum esp_status find_neighbours(struct context *context, struct failure *failure)
 {
-	uint32_t size = context->size, on_host = 0;
-	const struct card *cards = context->roster.cards;
+	uint32_t size = context->size;
 
 	context->is_local = calloc(size, sizeof(*context->is_local));
 	context->local_of = calloc(size, sizeof(*context->local_of));
@@ -290,7 +289,6 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->local_of[i] = NO_RANK;
-		on_host += memcmp(cards[i].host_id, cards[context->rank].host_id, CARD_HOST_ID_BYTES) == 0;
 		if (!is_reached_by_memory(context, i))
 			continue;
 		if (i == context->rank)
@@ -299,7 +297,7 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 		context->local_of[i] = context->local_count;
 		context->rank_of[context->local_count++] = i;
 	}
-	context->crowded = on_host > cards[context->rank].cores;
+	context->crowded = context->roster.core_ranks[context->rank] > context->roster.cards[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
 		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->local_count, size, context->rank);
@@ -312,7 +310,7 @@ static uint32_t choose_lanes(const struct roster *roster)
 	uint32_t lanes = LANES_MOST;
 
 	for (uint32_t i = 0; i < roster->size; i++) {
-		uint32_t own = roster->cards[i].cores / roster->host_ranks[roster->host_of[i]];
+		uint32_t own = roster->cards[i].cores / roster->core_ranks[i];
 
 		lanes = own < lanes ? own : lanes;
 	}

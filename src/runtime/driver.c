@@ -99,16 +99,15 @@ static enum esp_status start_thread(struct driver *driver, struct error *err)
 	return ESP_OK;
 }
 
-/* Among the ranks of this machine, if some of them are reached by sockets: through memory others decide who shares a core (board.c). */
+/* Among the ranks that share its cores, if some of this machine are reached by sockets: through memory others decide who shares a core (board.c). */
 static void take_seat(struct driver *driver)
 {
 	const struct context *context = driver->context;
 	const struct roster *roster = &context->roster;
-	uint32_t host = roster->host_of[context->rank], place = 0;
+	bool has_sockets = context->local_count < roster->host_ranks[roster->host_of[context->rank]];
 
-	for (uint32_t i = 0; i < context->rank; i++)
-		place += roster->host_of[i] == host;
-	seat_init(&driver->seat, context->conf.seats && context->crowded && context->local_count < roster->host_ranks[host], place);
+	/* One seat for a rank, however many lanes it has. */
+	seat_init(&driver->seat, context->conf.seats && context->crowded && has_sockets && driver->number == 0, roster->core_place[context->rank]);
 }
 
 enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err)

@@ -44,13 +44,11 @@ bool group_use_site(struct group *group)
 /* Has every rank of the job on this one's host a core? As all of them would say it. */
 static bool has_cores(const struct roster *roster, uint32_t rank)
 {
-	uint32_t host = roster->host_of[rank], cores = UINT32_MAX;
-
 	for (uint32_t i = 0; i < roster->size; i++) {
-		if (roster->host_of[i] == host && roster->cards[i].cores < cores)
-			cores = roster->cards[i].cores;
+		if (roster->host_of[i] == roster->host_of[rank] && roster->core_ranks[i] > roster->cards[i].cores)
+			return false;
 	}
-	return roster->host_ranks[host] <= cores;
+	return true;
 }
 
 /* False: no memory. */

@@ -32,11 +32,16 @@ void seat_looked(struct core_seat *seat, bool was_elsewhere, uint64_t now_ns)
 
 static void go_to(int core, const cpu_set_t *allowed)
 {
-	cpu_set_t only, any;
+	cpu_set_t only, now, any;
 
 	CPU_ZERO(&only);
 	CPU_SET((size_t)core, &only);
-	if (sched_setaffinity(0, sizeof(only), &only) != 0 || sched_setaffinity(0, sizeof(*allowed), allowed) == 0)
+	if (sched_setaffinity(0, sizeof(only), &only) != 0)
+		return;
+	/* It takes until the thread has its turn on that core; somebody may have given it other cores meanwhile. */
+	if (sched_getaffinity(0, sizeof(now), &now) == 0 && !CPU_EQUAL(&now, &only))
+		return;
+	if (sched_setaffinity(0, sizeof(*allowed), allowed) == 0)
 		return;
 	/* The system has taken all of those cores away meanwhile: whatever it has. */
 	memset(&any, 0xff, sizeof(any));
@@ -51,7 +56,8 @@ void seat_keep(struct core_seat *seat)
 	if (now_ns < seat->look_ns)
 		return;
 	int core = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? seat_core(&allowed, seat->place) : -1;
-	bool is_elsewhere = core >= 0 && core != sched_getcpu();
+	int here = sched_getcpu();
+	bool is_elsewhere = core >= 0 && here >= 0 && core != here;
 	if (is_elsewhere)
 		go_to(core, &allowed);
 	seat_looked(seat, is_elsewhere, now_ns);

@@ -3,8 +3,9 @@
  *
  * Ranks that yield while they wait are always runnable, so the system sees equal loads and leaves them where they began: by chance
  * both hubs of a small sum share a core, and every call waits for it. So a rank that waits looks now and then whether it is on the core of its number among
- * the machine's ranks, and goes there if not. It is not pinned: at once it may run where it might before, the system moves it if that is better, and if it
- * does so again and again the rank gives in, and looks less often. Affinity that somebody has set is respected.
+ * the ranks that may use the same cores, and goes there if not. It is not pinned: at once it may run where it might before, the system moves it if that is better, and if it
+ * does so again and again the rank gives in, and looks less often. Affinity that somebody has set is respected, and so is what somebody sets meanwhile. But to the kernel
+ * the cores that a thread has are from then on those that it was given: cores that come later, to the machine or to its cpuset, are not among them (seats=no: they are).
  *
  * Eight ranks on two cores, 4 bytes, medians (least..most) of ten starts in turns: 72 us (66..96) instead of 93 (66..124) in place, 76
  * (64..93) instead of 94 (79..148) out of place (docs/results/core.md has the command).
@@ -24,7 +25,7 @@
 
 struct core_seat {
 	bool is_wanted;
-	uint32_t place; /* among the ranks of this machine */
+	uint32_t place; /* among the ranks that may use the same cores */
 	uint32_t rests;
 	uint64_t patience_ns, look_ns;
 };

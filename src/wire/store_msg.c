@@ -86,8 +86,8 @@ static bool all_zero(const uint8_t *at, size_t bytes)
 }
 
 /*
- *     0     4     8    12       14    16       32        64         128    132   144
- *     rank  size  pid  version  port  host id  settings  host name  count  zero  8 addresses of 20 bytes
+ *     0     4     8    12       14    16       32        64         128    132    136          144
+ *     rank  size  pid  version  port  host id  settings  host name  count  cores  set of them  8 addresses of 20 bytes
  */
 #define COUNT_AT 128u
 #define ADDRESSES_AT 144u
@@ -107,6 +107,7 @@ void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
 	put_text(out + 64, card->host_name, CARD_HOST_NAME);
 	bytes_put32(out + COUNT_AT, card->address_count);
 	bytes_put32(out + COUNT_AT + 4, card->cores);
+	bytes_put64(out + COUNT_AT + 8, card->core_set);
 	for (uint32_t i = 0; i < card->address_count; i++)
 		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]);
 }
@@ -132,13 +133,12 @@ bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
 		.version = bytes_get16(in + 12),
 		.port = bytes_get16(in + 14),
 		.cores = bytes_get32(in + COUNT_AT + 4),
+		.core_set = bytes_get64(in + COUNT_AT + 8),
 	};
 
 	memcpy(card.host_id, in + 16, CARD_HOST_ID_BYTES);
 	memcpy(card.settings, in + 32, HELLO_DIGEST_BYTES);
-	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !all_zero(in + COUNT_AT + 8, ADDRESSES_AT - COUNT_AT - 8))
-		return false;
-	if (!get_addresses(in, &card) || card.rank >= card.size)
+	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !get_addresses(in, &card) || card.rank >= card.size)
 		return false;
 	*out = card;
 	return true;

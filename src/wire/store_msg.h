@@ -68,6 +68,7 @@ struct card {
 	uint8_t settings[HELLO_DIGEST_BYTES];
 	char host_name[CARD_HOST_NAME];          /* printable; only for people                             */
 	uint32_t cores;                          /* that the rank may use                                  */
+	uint64_t core_set;                       /* a number for which these are; 0: not known             */
 	uint32_t address_count;
 	struct card_address addresses[CARD_ADDRESSES]; /* most useful first */
 	bool is_complete; /* not on the wire: no other address of this rank can be reached */

@@ -17,6 +17,7 @@ static void random_card(struct rng *rng, struct card *card)
 	card->pid = (uint32_t)rng_next(rng);
 	card->version = (uint16_t)rng_next(rng);
 	card->cores = (uint32_t)rng_next(rng);
+	card->core_set = rng_next(rng);
 	card->port = (uint16_t)rng_next(rng);
 	fill(rng, card->host_id, sizeof(card->host_id));
 	fill(rng, card->settings, sizeof(card->settings));
@@ -64,7 +65,7 @@ static void round_trip(struct rng *rng)
 		store_arrival_encode(&back, again);
 		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0);
 		CHECK(back.patience_ms == arrival.patience_ms && back.card.rank == arrival.card.rank);
-		CHECK(back.card.cores == arrival.card.cores);
+		CHECK(back.card.cores == arrival.card.cores && back.card.core_set == arrival.card.core_set);
 		CHECK_STR(back.card.host_name, arrival.card.host_name);
 		CHECK_STR(back.settings, arrival.settings);
 		CHECK_STR(back.job, arrival.job);
