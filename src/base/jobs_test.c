@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include "base/jobs.h"
 
 #include <stdatomic.h>
@@ -47,6 +49,26 @@ static void test_failure(uint32_t at_once)
 		CHECK_U64(tally.done[8], 0);
 }
 
+/* The number of a set changes with it, and is the same for the same set. */
+static void core_sets(void)
+{
+	uint64_t all = cores_digest();
+	cpu_set_t before, one;
+
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	for (size_t core = 0, seen = 0; core < CPU_SETSIZE && CPU_COUNT(&before) > 1; core++) {
+		if (!CPU_ISSET(core, &before) || ++seen > 2)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(core, &one);
+		CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+		uint64_t digest = cores_digest();
+		CHECK(digest != 0 && digest != all && digest == cores_digest() && cores_allowed() == 1);
+		CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
+	}
+	CHECK(cores_digest() == all);
+}
+
 int main(void)
 {
 	static const uint32_t widths[] = {1, 2, 7, 300};
@@ -59,5 +81,6 @@ int main(void)
 			test_failure(widths[i]);
 	}
 	CHECK(cores_allowed() >= 1);
+	core_sets();
 	return 0;
 }

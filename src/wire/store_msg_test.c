@@ -111,7 +111,6 @@ static void refused(void)
 	CHECK(!decodes_with(&card, 66, 0));
 	CHECK(!decodes_with(&card, 70, 'x'));
 	CHECK(!decodes_with(&card, 128, 9) && !decodes_with(&card, 128, 0) && !decodes_with(&card, 131, 0xff));
-	CHECK(!decodes_with(&card, 136, 1) && !decodes_with(&card, 143, 1));
 	CHECK(!decodes_with(&card, 144, 5) && !decodes_with(&card, 147, 1) && !decodes_with(&card, 152, 1));
 	CHECK(decodes_with(&card, 145, 32) && !decodes_with(&card, 145, 33));
 	CHECK(decodes_with(&card, 146, 7) && !decodes_with(&card, 146, 8) && decodes_with(&card, 146, CARD_NO_INTERFACE));
