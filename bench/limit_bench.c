@@ -66,6 +66,12 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
+static _Noreturn void explain(void)
+{
+	fprintf(stderr, "usage: limit_bench [--threads 1..%u] [--rounds 1..%u] [--chunk BYTES] [--copied BYTES] [--skew BYTES] [--piece BYTES]\n", THREADS, ROUNDS);
+	exit(2);
+}
+
 /* To all buffers, a few lines at a time. */
 static void store_lines(const struct race *race, uint64_t first, uint64_t end)
 {
@@ -308,7 +314,7 @@ int main(int argc, char **argv)
 		else if (c == 'p')
 			race.piece = strtoull(optarg, NULL, 10);
 		else
-			return 2;
+			explain();
 	}
 	if (race.chunk < 1 || race.chunk > LARGEST || race.copied < 1 || race.copied > LARGEST / BUFFERS)
 		die("--chunk and --copied take 4 bytes to some MiB");

@@ -67,6 +67,7 @@ def test_refused():
         ("--plan", "rign"): "did you mean 'ring'?",
         ("--plan", "ring", "--plan=tree,zzzzzz"): "unknown planner 'zzzzzz'",
         ("--plan", "ring,"): "unknown planner ''",
+        ("--plan", "ring,hub"): "hub needs hubs or switches beside the ranks",
         ("--transport", "udp"): "is not one of auto, shm, tcp",
         ("--type", "f8"): "--type: 'f8' is not one of",
         ("--type", "bytes"): "sum is not defined for bytes",

@@ -155,8 +155,11 @@ static int choose_plans(struct bench_options *options, const struct words *words
 		const char *name = strsep(&rest, ",");
 		if (options->plan_count == BENCH_PLANS_MAX)
 			return cli_usage_error("bench: --plan: more than %u plans", BENCH_PLANS_MAX);
-		if (strcmp(name, "auto") != 0 && !plan_find(name, &err))
+		const struct planner *planner = strcmp(name, "auto") != 0 ? plan_find(name, &err) : NULL;
+		if (strcmp(name, "auto") != 0 && !planner)
 			return cli_usage_error("bench: --plan: %s", err.text);
+		if (planner && planner_has_extra(planner))
+			return cli_usage_error("bench: --plan: %s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim", name);
 		options->plans[options->plan_count++] = strcmp(name, "auto") != 0 ? name : NULL;
 	}
 	if (options->plan_count == 0)
