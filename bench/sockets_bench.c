@@ -316,7 +316,7 @@ static const struct way ways[] = {{"star", "us", time_star}, {"twin", "us", time
 
 static void measure(const struct way *way, const struct rank *rank, float *data, uint32_t rounds)
 {
-	double samples[ROUNDS_MOST];
+	double samples[ROUNDS_MOST] = {0};
 
 	(void)way->time(rank, data); /* warm-up */
 	for (uint32_t i = 0; i < rounds; i++)

@@ -528,14 +528,14 @@ static void long_sum(struct rng *rng)
 	enum { ELEMENTS = 300001, BYTES = ELEMENTS * 2 };
 	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = BYTES, .chunk_bytes = 1u << 20, .align = 2}};
 	struct exec_config config = {.node = 0, .credits = 4, .active_chunks = 4, .slot_bytes = 1u << 20};
-	uint16_t *data = calloc(3, BYTES), *sum = data + ELEMENTS, *theirs = sum + ELEMENTS;
+	static uint16_t data[ELEMENTS], sum[ELEMENTS], theirs[ELEMENTS];
 	struct exec_call call = {.in = data, .out = sum, .type = ESP_U16, .op = ESP_SUM, .digest = DIGEST, .cookie = sum};
 	struct transport_message head = message(0, BYTES);
 	struct plan *plan;
 	struct exec *exec;
 	uint32_t rooms = 0;
 
-	CHECK(data && plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK && exec_open(&config, &exec, NULL) == ESP_OK);
+	CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK && exec_open(&config, &exec, NULL) == ESP_OK);
 	for (uint32_t i = 0; i < ELEMENTS; i++) {
 		data[i] = (uint16_t)rng_next(rng);
 		theirs[i] = (uint16_t)rng_next(rng);
@@ -556,7 +556,6 @@ static void long_sum(struct rng *rng)
 		CHECK_U64(sum[i], (uint16_t)(data[i] + theirs[i]));
 	exec_close(exec);
 	plan_close(plan);
-	free(data);
 }
 
 int main(int argc, char **argv)

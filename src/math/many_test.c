@@ -186,7 +186,7 @@ static void fill_spread(struct spread_job *spread, struct rng *rng)
 	for (size_t i = 0; i <= MAX_TERMS; i++) {
 		spread->is_place[i] = (i == MAX_TERMS || job->buffer[i] == i) && rng_chance(rng, 2, 3);
 		spread->is_far[i] = rng_chance(rng, 1, 3);
-		if (spread->is_place[i] && i < MAX_TERMS)
+		if (i < MAX_TERMS && spread->is_place[i])
 			memcpy(start(want, job, i), sum, bytes);
 	}
 	if (!spread->is_place[MAX_TERMS])
