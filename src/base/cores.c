@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
+
 uint32_t cores_allowed(void)
 {
 	cpu_set_t set;
@@ -16,13 +18,6 @@ uint32_t cores_allowed(void)
 uint64_t cores_digest(void)
 {
 	cpu_set_t set;
-	uint64_t digest = UINT64_C(0xcbf29ce484222325); /* FNV-1a of their numbers */
 
-	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		return 0;
-	for (uint64_t core = 0; core < CPU_SETSIZE; core++) {
-		if (CPU_ISSET((size_t)core, &set))
-			digest = (digest ^ core) * UINT64_C(0x100000001b3);
-	}
-	return digest;
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? fnv_add(FNV_START, &set, sizeof(set)) : 0;
 }

@@ -20,26 +20,34 @@ void roster_fini(struct roster *roster)
 /* By host, and of those of one host by rank. */
 static int compare_hosts(const void *a, const void *b, void *context)
 {
-	const struct card *cards = context;
+	const struct card *cards = ((const struct roster *)context)->cards;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 	int order = memcmp(cards[one].host_id, cards[other].host_id, CARD_HOST_ID_BYTES);
 	return order ? order : (one > other) - (one < other);
 }
 
-/* Sorted by host, as comparing each rank with each would take a while for thousands. */
+/* All ranks, as comparing each with each would take a while for thousands. NULL: no memory. */
+static uint32_t *sort_ranks(struct roster *roster, int (*compare)(const void *, const void *, void *))
+{
+	uint32_t *sorted = calloc(roster->size, sizeof(*sorted));
+
+	for (uint32_t i = 0; sorted && i < roster->size; i++)
+		sorted[i] = i;
+	if (sorted)
+		qsort_r(sorted, roster->size, sizeof(*sorted), compare, roster);
+	return sorted;
+}
+
 static bool number_hosts(struct roster *roster)
 {
 	uint32_t size = roster->size, first = 0;
-	uint32_t *sorted = calloc(size, sizeof(*sorted));
+	uint32_t *sorted = sort_ranks(roster, compare_hosts);
 	roster->host_of = calloc(size, sizeof(*roster->host_of));
 	roster->host_ranks = calloc(size, sizeof(*roster->host_ranks));
 	if (!sorted || !roster->host_of || !roster->host_ranks) {
 		free(sorted);
 		return false;
 	}
-	for (uint32_t i = 0; i < size; i++)
-		sorted[i] = i;
-	qsort_r(sorted, size, sizeof(*sorted), compare_hosts, roster->cards);
 	for (uint32_t i = 0; i < size; i++) { /* for now: the first rank of the host */
 		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, CARD_HOST_ID_BYTES) == 0)
 			roster->host_of[sorted[i]] = first;
@@ -70,16 +78,13 @@ static int compare_cores(const void *a, const void *b, void *context)
 static bool number_cores(struct roster *roster)
 {
 	uint32_t size = roster->size, end;
-	uint32_t *sorted = calloc(size, sizeof(*sorted));
+	uint32_t *sorted = sort_ranks(roster, compare_cores);
 	roster->core_ranks = calloc(size, sizeof(*roster->core_ranks));
 	roster->core_place = calloc(size, sizeof(*roster->core_place));
 	if (!sorted || !roster->core_ranks || !roster->core_place) {
 		free(sorted);
 		return false;
 	}
-	for (uint32_t i = 0; i < size; i++)
-		sorted[i] = i;
-	qsort_r(sorted, size, sizeof(*sorted), compare_cores, roster);
 	for (uint32_t first = 0; first < size; first = end) {
 		uint32_t rank = sorted[first];
 

@@ -40,6 +40,13 @@ extern const struct math_kernels math_kernels_avx2;
 extern const struct math_kernels math_kernels_avx512;
 #endif
 
+/* What math_finish() runs, and with which operand. run is NULL: nothing. */
+struct math_finisher {
+	math_finish_fn *run;
+	double operand;
+};
+struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op, double factor, uint32_t contributors);
+
 /* The table of a level; NULL if this CPU or build lacks it. */
 const struct math_kernels *math_kernels_at(enum math_level level);
 

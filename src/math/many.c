@@ -1,5 +1,5 @@
 /*
- * many.c - folds of many terms, and what is written around the caches.
+ * many.c - folds of many terms, what is written around the caches, and sums that are stored to many places.
  *
  * A fold of k terms by pairs passes its result through the load and store units k - 1
  * times. Taking three terms at a time halves that, and doing so block by block keeps the
@@ -94,30 +94,16 @@ void math_kernels_fold_many_streaming(const struct math_kernels *kernels, const 
 
 /* ---- sums that are stored to many places ---- */
 
-struct finish {
-	math_finish_fn *run; /* NULL: there is nothing to do */
-	double operand;
-};
-
-static struct finish choose_finish(const struct math_kernels *kernels, const struct math_spread *spread)
-{
-	if (spread->finishes && spread->op == ESP_AVG)
-		return (struct finish){kernels->divide[spread->type], spread->contributors};
-	if (spread->finishes && spread->op == ESP_SCALED)
-		return (struct finish){kernels->multiply[spread->type], spread->factor};
-	return (struct finish){NULL, 0};
-}
-
 /* By folds and copies: what there is no kernel for, and what is less than a block of one. */
-static void spread_block(const struct math_kernels *kernels, const struct math_spread *spread, const struct finish *finish, size_t at, size_t count)
+static void spread_block(const struct math_kernels *kernels, const struct math_spread *spread, const struct math_finisher *finisher, size_t at, size_t count)
 {
 	_Alignas(MATH_LINE) char sum[BLOCK_BYTES];
 	const struct math_many many = {spread->type, spread->op, spread->sources, spread->source_count};
 	size_t bytes = count * math_type_bytes(spread->type);
 
 	fold_block(kernels, &many, many.source_count, sum, at, count);
-	if (finish->run)
-		finish->run(sum, count, finish->operand);
+	if (finisher->run)
+		finisher->run(sum, count, finisher->operand);
 	for (size_t i = 0; i < spread->place_count; i++)
 		memcpy((char *)spread->places[i] + at, sum, bytes);
 	for (size_t i = 0; i < spread->far_count; i++)
@@ -127,14 +113,16 @@ static void spread_block(const struct math_kernels *kernels, const struct math_s
 void math_kernels_spread(const struct math_kernels *kernels, const struct math_spread *spread, size_t count)
 {
 	size_t element_bytes = math_type_bytes(spread->type), per_block = BLOCK_BYTES / element_bytes, done = 0, block;
-	const struct finish finish = choose_finish(kernels, spread);
+	struct math_finisher finisher = {NULL, 0};
 	bool is_sum = spread->op == ESP_SUM || math_finish_needed(spread->op);
 
+	if (spread->finishes)
+		finisher = math_kernels_finisher(kernels, spread->type, spread->op, spread->factor, spread->contributors);
 	if (is_sum && kernels->spread[spread->type])
-		done = kernels->spread[spread->type](spread, count, finish.run, finish.operand);
+		done = kernels->spread[spread->type](spread, count, finisher.run, finisher.operand);
 	for (; done < count; done += block) {
 		block = count - done < per_block ? count - done : per_block;
-		spread_block(kernels, spread, &finish, done * element_bytes, block);
+		spread_block(kernels, spread, &finisher, done * element_bytes, block);
 	}
 }
 

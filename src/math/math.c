@@ -203,13 +203,20 @@ bool math_finish_valid(enum esp_type type, enum esp_op op, double factor, uint32
 	return true;
 }
 
+struct math_finisher math_kernels_finisher(const struct math_kernels *kernels, enum esp_type type, enum esp_op op, double factor, uint32_t contributors)
+{
+	if (op == ESP_AVG)
+		return (struct math_finisher){kernels->divide[type], contributors};
+	if (op == ESP_SCALED)
+		return (struct math_finisher){kernels->multiply[type], factor};
+	return (struct math_finisher){NULL, 0};
+}
+
 void math_finish(void *data, size_t count, enum esp_type type, enum esp_op op, double factor, uint32_t contributors)
 {
-	const struct math_kernels *kernels = math_kernels_at(math_level_best());
+	struct math_finisher finisher = math_kernels_finisher(math_kernels_at(math_level_best()), type, op, factor, contributors);
 
 	assert(math_finish_valid(type, op, factor, contributors));
-	if (op == ESP_AVG)
-		kernels->divide[type](data, count, contributors);
-	else if (op == ESP_SCALED)
-		kernels->multiply[type](data, count, factor);
+	if (finisher.run)
+		finisher.run(data, count, finisher.operand);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fnv.h"
 #include "runtime/group.h"
 
 #define CALLS_MOST 4096u /* under way: more are not listed */
@@ -14,14 +15,13 @@
 
 uint64_t context_instance(const struct context *context)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a over all cards: processes and ports are in them */
+	uint64_t hash = FNV_START; /* over all cards: processes and ports are in them */
 
 	for (uint32_t i = 0; i < context->roster.size; i++) {
 		uint8_t bytes[CARD_BYTES];
 
 		card_encode(&context->roster.cards[i], bytes);
-		for (size_t k = 0; k < sizeof(bytes); k++)
-			hash = (hash ^ bytes[k]) * UINT64_C(0x100000001b3);
+		hash = fnv_add(hash, bytes, sizeof(bytes));
 	}
 	return hash;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fnv.h"
 #include "runtime/context_account.h"
 #include "runtime/desk.h"
 
@@ -25,27 +26,21 @@ struct foyer {
 
 /* ---- what is told ---- */
 
-static void add(uint64_t *hash, const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		*hash = (*hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
-}
-
 /* Those who will have one instance have the same number before, as far as each of them can know: job, epoch, size, and where they meet. */
 static uint64_t early_instance(const struct launch *launch)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint64_t hash = FNV_START;
 	char place[NOTICE_PLACE_TEXT] = "", leader[ADDRESS_TEXT] = "";
 
 	if (launch->place.kind != NOTICE_NOWHERE)
 		notice_place_describe(&launch->place, place);
 	else if (launch->leader.port != 0)
 		address_format(&launch->leader, leader);
-	add(&hash, launch->job, strlen(launch->job) + 1);
-	add(&hash, &launch->epoch, sizeof(launch->epoch));
-	add(&hash, &launch->size, sizeof(launch->size));
-	add(&hash, place, strlen(place) + 1);
-	add(&hash, leader, strlen(leader) + 1);
+	hash = fnv_add(hash, launch->job, strlen(launch->job) + 1);
+	hash = fnv_add(hash, &launch->epoch, sizeof(launch->epoch));
+	hash = fnv_add(hash, &launch->size, sizeof(launch->size));
+	hash = fnv_add(hash, place, strlen(place) + 1);
+	hash = fnv_add(hash, leader, strlen(leader) + 1);
 	return hash;
 }
 
