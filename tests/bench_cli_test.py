@@ -226,6 +226,26 @@ def test_launched():
     assert first[0] == second[0] == NO and "--root 2, but ranks end at 1" in first[2] and second[2] == ""
 
 
+def way_on(cores, ranks):
+    """By which way a large sum between sockets goes around, if all ranks may use these cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        status, out, err = run("--json", "-n", str(ranks), "--transport", "tcp", "--size", "1M", "--plan", "ring", *QUICK, ESP_LOG="info")
+    finally:
+        os.sched_setaffinity(0, before)
+    assert status == OK and json.loads(out)["results"][0]["out_of_place"]["nwrong"] == 0, (status, out, err)
+    return re.search(r"allreduce of blocks of 1048576 bytes between \d+ ranks: (ring[^0-9]*), chunks", err + out).group(1)
+
+
+def test_order_of_cores():
+    cores = sorted(os.sched_getaffinity(0))
+    assert way_on(cores[:1], 3) == "ring"  # they share the one core
+    if len(cores) > 1:
+        assert way_on(cores[:2], 5) == "ring, in the order of the cores"
+        assert way_on(cores[:2], 2) == "ring"  # each has one
+
+
 def test_full_disk():
     if not os.path.exists("/dev/full"):
         return

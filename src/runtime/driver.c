@@ -449,10 +449,16 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 
 			note_rest(driver, rest);
 			left = left < SLEEP_MOST ? left : SLEEP_MOST;
-			take_a_nap(driver, is_caller ? context_idle(driver->context, left) : left);
+			if (is_caller && driver->context->idle) {
+				seat_leave(&driver->seat); /* it is the caller's code */
+				left = context_idle(driver->context, left);
+			}
+			take_a_nap(driver, left);
 		}
 	}
 	note_end_of_rest(driver, rest);
+	if (is_caller)
+		seat_leave(&driver->seat);
 	/* What peers wait for leaves before the lane rests: credits, and word of what was consumed. */
 	for (unsigned i = 0; i < LAST_TURNS && move(driver, false) > 0; i++)
 		settle(driver);

@@ -63,6 +63,7 @@ struct group {
 	uint32_t mark;          /* of them: groups with other members are others, whatever their channel */
 	struct layout layout;
 	uint32_t *host_of;
+	uint32_t *core_order; /* of its layout; or NULL */
 	uint32_t *place;        /* see layout; NULL: not known                     */
 	struct board *board;    /* NULL: the members do not all share this host     */
 	uint32_t board_bytes;   /* most data of a call on it, the same on all members; without a board: the setting */

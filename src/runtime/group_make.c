@@ -51,6 +51,45 @@ static bool has_cores(const struct roster *roster, uint32_t rank)
 	return true;
 }
 
+/* Which of the cores that it may use is the one of its turn (seat.h). */
+static uint32_t seat_of(const struct roster *roster, uint32_t rank)
+{
+	return roster->cards[rank].cores > 0 ? roster->core_place[rank] % roster->cards[rank].cores : 0;
+}
+
+static int compare_cores(const void *a, const void *b, void *context)
+{
+	const struct group *group = context;
+	const struct roster *roster = &group->context->roster;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
+	uint64_t set = roster->cards[rank].core_set, other_set = roster->cards[other_rank].core_set;
+	uint32_t seat = seat_of(roster, rank), other_seat = seat_of(roster, other_rank);
+
+	if (set != other_set)
+		return set < other_set ? -1 : 1;
+	return seat != other_seat ? (seat > other_seat) - (seat < other_seat) : (one > other) - (one < other);
+}
+
+/* Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no memory. */
+static bool order_by_cores(struct group *group)
+{
+	uint32_t *order = calloc(group->size, sizeof(*order)), moved = 0;
+
+	if (!order)
+		return false;
+	for (uint32_t i = 0; i < group->size; i++)
+		order[i] = i;
+	qsort_r(order, group->size, sizeof(*order), compare_cores, group);
+	for (uint32_t i = 0; i < group->size; i++)
+		moved += order[i] != i;
+	if (moved == 0) {
+		free(order);
+		order = NULL;
+	}
+	group->layout.core_order = group->core_order = order;
+	return true;
+}
+
 /* False: no memory. */
 static bool find_hosts(struct group *group)
 {
@@ -88,7 +127,7 @@ static bool find_hosts(struct group *group)
 	};
 	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
 		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
-	return true;
+	return !(apart && one_machine) || group->layout.has_cores || order_by_cores(group);
 }
 
 static bool can_have_board(const struct group *group)
@@ -242,6 +281,7 @@ static void group_release(struct group *group)
 	pthread_mutex_destroy(&group->lock);
 	free(group->fail_mail);
 	free(group->host_of);
+	free(group->core_order);
 	free(group->place);
 	free(group->ranks);
 	free(group);

@@ -21,6 +21,7 @@ struct layout {
 	const uint32_t *host_of; /* by member, from 0 without gaps             */
 	bool one_machine;        /* they are on one host, told apart or not    */
 	bool has_cores;          /* and every rank of the job there has a core */
+	const uint32_t *core_order; /* else, between sockets: members by the core whose turn is theirs (seat.h); NULL: no matter */
 	const struct topology *topology; /* of the network; NULL: not known    */
 	const uint32_t *place;   /* by member: the vertex of its host          */
 	uint64_t chunk_bytes;    /* the usual size of chunks                   */
@@ -79,7 +80,7 @@ const uint32_t *plans_groups(struct plans *plans, const struct layout *layout, c
 void plans_put(struct planned *planned);
 void plans_fini(struct plans *plans);
 
-/* "ring, in the order of the topology" */
+/* "ring, in the order of the topology", "ring, in the order of the cores" */
 #define PLANNED_TEXT 96u
 const char *planned_describe(const struct planned *planned, char text[PLANNED_TEXT]);
 

@@ -187,6 +187,35 @@ static void by_topology(uint32_t each)
 	topology_close(topology);
 }
 
+/* Around a ring who shares a core is beside each other, where cores are shared; in other plans it would only wait. */
+static void by_cores(void)
+{
+	enum { MEMBERS = 8 };
+	static const uint32_t order[MEMBERS] = {0, 2, 4, 6, 1, 3, 5, 7};
+	struct layout layout = {
+		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .one_machine = true, .core_order = order, .chunk_bytes = PLANS_CHUNK,
+		.slot_bytes = PLANS_CHUNK, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+	};
+	uint32_t rings = 0, others = 0;
+
+	for (uint64_t bytes = 4; bytes <= 64 << 20; bytes *= 4) {
+		struct planned *planned = plan(&layout, PLAN_ALLREDUCE, bytes);
+		bool is_ring = strcmp(planner_name(planned->planner), "ring") == 0;
+		struct plan_report report;
+		char text[PLANNED_TEXT];
+
+		CHECK((planned->plan->order != NULL) == is_ring);
+		CHECK((strstr(planned_describe(planned, text), "in the order of the cores") != NULL) == is_ring);
+		for (uint32_t i = 0; is_ring && i < MEMBERS; i++)
+			CHECK_U64(planned->plan->order[i], order[i]);
+		CHECK(plan_check(planned->plan, NULL, &report, NULL, NULL) == ESP_OK);
+		rings += is_ring;
+		others += !is_ring;
+		plans_put(planned);
+	}
+	CHECK(rings > 0 && others > 0);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_seed(argc, argv, 1);
@@ -194,6 +223,7 @@ int main(int argc, char **argv)
 	room(seed, 400);
 	as_set();
 	small();
+	by_cores();
 	by_topology(1);
 	by_topology(4);
 	return 0;

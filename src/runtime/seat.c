@@ -30,35 +30,53 @@ void seat_looked(struct core_seat *seat, bool was_elsewhere, uint64_t now_ns)
 	seat->look_ns = now_ns + seat->patience_ns;
 }
 
-static void go_to(int core, const cpu_set_t *allowed)
+/* Its core; the cores that the thread may use now. -1: there is nothing to choose. */
+static int own_core(const struct core_seat *seat, cpu_set_t *out_allowed)
 {
-	cpu_set_t only, now, any;
+	return sched_getaffinity(0, sizeof(*out_allowed), out_allowed) == 0 ? seat_core(out_allowed, seat->place) : -1;
+}
 
-	CPU_ZERO(&only);
-	CPU_SET((size_t)core, &only);
-	if (sched_setaffinity(0, sizeof(only), &only) != 0)
+static void go_to(struct core_seat *seat, int core)
+{
+	CPU_ZERO(&seat->only);
+	CPU_SET((size_t)core, &seat->only);
+	seat->is_held = sched_setaffinity(0, sizeof(seat->only), &seat->only) == 0;
+}
+
+void seat_let_go(struct core_seat *seat)
+{
+	cpu_set_t now, any;
+
+	seat->is_held = false;
+	/* Somebody may have given it other cores meanwhile. */
+	if (sched_getaffinity(0, sizeof(now), &now) == 0 && !CPU_EQUAL(&now, &seat->only))
 		return;
-	/* It takes until the thread has its turn on that core; somebody may have given it other cores meanwhile. */
-	if (sched_getaffinity(0, sizeof(now), &now) == 0 && !CPU_EQUAL(&now, &only))
-		return;
-	if (sched_setaffinity(0, sizeof(*allowed), allowed) == 0)
+	if (sched_setaffinity(0, sizeof(seat->allowed), &seat->allowed) == 0)
 		return;
 	/* The system has taken all of those cores away meanwhile: whatever it has. */
 	memset(&any, 0xff, sizeof(any));
 	(void)sched_setaffinity(0, sizeof(any), &any);
 }
 
+void seat_hold(struct core_seat *seat)
+{
+	int core = own_core(seat, &seat->allowed);
+
+	if (core >= 0)
+		go_to(seat, core);
+}
+
 void seat_keep(struct core_seat *seat)
 {
 	uint64_t now_ns = clock_now_ns();
-	cpu_set_t allowed;
 
 	if (now_ns < seat->look_ns)
 		return;
-	int core = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? seat_core(&allowed, seat->place) : -1;
-	int here = sched_getcpu();
+	int core = own_core(seat, &seat->allowed), here = sched_getcpu();
 	bool is_elsewhere = core >= 0 && here >= 0 && core != here;
 	if (is_elsewhere)
-		go_to(core, &allowed);
+		go_to(seat, core);
+	if (seat->is_held) /* it takes until the thread has its turn on that core */
+		seat_let_go(seat);
 	seat_looked(seat, is_elsewhere, now_ns);
 }

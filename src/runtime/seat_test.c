@@ -62,10 +62,13 @@ static void going(void)
 		struct core_seat seat;
 
 		seat_init(&seat, true, place);
-		for (uint32_t i = 0; i < SEAT_RESTS - 1; i++)
+		for (uint32_t i = 0; i < SEAT_RESTS - 1; i++) {
 			seat_rest(&seat);
+			seat_leave(&seat); /* waits were short */
+		}
 		CHECK_U64(seat.look_ns, 0);
 		seat_rest(&seat);
+		CHECK(!seat.is_held);
 		CHECK(seat.look_ns > 0);
 		CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
 		seat.look_ns = UINT64_MAX;
@@ -92,6 +95,55 @@ static void going(void)
 	CHECK_U64(none.look_ns, 0);
 }
 
+/* Who waits for long stays in its seat as long as that, and then may run where it might before. */
+static void staying(void)
+{
+	cpu_set_t before, within, after;
+
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	for (uint32_t place = 0; place < 8; place++) {
+		struct core_seat seat;
+		bool has_choice = CPU_COUNT(&before) > 1;
+
+		seat_init(&seat, true, place);
+		for (uint32_t i = 0; i < SEAT_RESTS_LONG - 1; i++)
+			seat_rest(&seat);
+		CHECK(!seat.is_held);
+		for (uint32_t i = 0; i < 3 * SEAT_RESTS; i++) {
+			seat_rest(&seat);
+			CHECK(seat.is_held == has_choice);
+		}
+		CHECK(sched_getaffinity(0, sizeof(within), &within) == 0);
+		if (has_choice) {
+			CHECK(CPU_COUNT(&within) == 1 && CPU_ISSET((size_t)seat_core(&before, place), &within));
+			CHECK(sched_getcpu() == seat_core(&before, place));
+		}
+		seat_leave(&seat);
+		CHECK(!seat.is_held);
+		CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
+	}
+}
+
+/* What somebody else sets meanwhile stays as it is. */
+static void respect(void)
+{
+	cpu_set_t before, other, after;
+	struct core_seat seat;
+
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	if (CPU_COUNT(&before) < 2)
+		return;
+	seat_init(&seat, true, 0);
+	seat_hold(&seat);
+	CHECK(seat.is_held);
+	CPU_ZERO(&other);
+	CPU_SET((size_t)seat_core(&before, 1), &other);
+	CHECK(sched_setaffinity(0, sizeof(other), &other) == 0);
+	seat_leave(&seat);
+	CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&other, &after));
+	CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -100,5 +152,7 @@ int main(int argc, char **argv)
 	cores(&rng);
 	patience();
 	going();
+	staying();
+	respect();
 	return 0;
 }
