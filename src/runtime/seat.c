@@ -60,8 +60,9 @@ void seat_let_go(struct core_seat *seat)
 
 void seat_hold(struct core_seat *seat)
 {
+	if (seat->is_held) /* what the thread might use before is known */
+		return;
 	int core = own_core(seat, &seat->allowed);
-
 	if (core >= 0)
 		go_to(seat, core);
 }

@@ -135,7 +135,8 @@ static void respect(void)
 		return;
 	seat_init(&seat, true, 0);
 	seat_hold(&seat);
-	CHECK(seat.is_held);
+	seat_hold(&seat); /* which is nothing new */
+	CHECK(seat.is_held && CPU_EQUAL(&seat.allowed, &before));
 	CPU_ZERO(&other);
 	CPU_SET((size_t)seat_core(&before, 1), &other);
 	CHECK(sched_setaffinity(0, sizeof(other), &other) == 0);
