@@ -13,6 +13,7 @@
 #include "runtime/group.h"
 #include "runtime/membership.h"
 #include "runtime/retune.h"
+#include "runtime/seat.h"
 #include "runtime/shrink.h"
 #include "wire/crc32c.h"
 
@@ -51,23 +52,23 @@ static bool has_cores(const struct roster *roster, uint32_t rank)
 	return true;
 }
 
-/* Which of the cores that it may use is the one of its turn (seat.h). */
-static uint32_t seat_of(const struct roster *roster, uint32_t rank)
+static uint32_t turn_of(const struct roster *roster, uint32_t rank)
 {
-	return roster->cards[rank].cores > 0 ? roster->core_place[rank] % roster->cards[rank].cores : 0;
+	return seat_turn(roster->core_place[rank], roster->cards[rank].cores);
 }
 
+/* By the cores that ranks may use, the one of these whose turn is theirs, and then by rank. */
 static int compare_cores(const void *a, const void *b, void *context)
 {
 	const struct group *group = context;
 	const struct roster *roster = &group->context->roster;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
 	uint64_t set = roster->cards[rank].core_set, other_set = roster->cards[other_rank].core_set;
-	uint32_t seat = seat_of(roster, rank), other_seat = seat_of(roster, other_rank);
+	uint32_t turn = turn_of(roster, rank), other_turn = turn_of(roster, other_rank);
 
 	if (set != other_set)
 		return set < other_set ? -1 : 1;
-	return seat != other_seat ? (seat > other_seat) - (seat < other_seat) : (one > other) - (one < other);
+	return turn != other_turn ? (turn > other_turn) - (turn < other_turn) : (one > other) - (one < other);
 }
 
 /* Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no memory. */

@@ -13,7 +13,7 @@ int seat_core(const cpu_set_t *allowed, uint32_t place)
 
 	if (count < 2)
 		return -1;
-	uint32_t before = place % (uint32_t)count;
+	uint32_t before = seat_turn(place, (uint32_t)count);
 	for (int core = 0; core < CPU_SETSIZE; core++) {
 		if (CPU_ISSET((size_t)core, allowed) && before-- == 0)
 			return core;

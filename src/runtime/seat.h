@@ -3,7 +3,7 @@
  *
  * Ranks that yield while they wait are always runnable, so the system sees equal loads and leaves them where they began: by chance
  * both hubs of a small sum share a core, and every call waits for it. So a rank that waits looks now and then whether it is on the core of its number among
- * the ranks that may use the same cores, and goes there if not. After a short wait it is not pinned: at once it may run where it might before, the system moves it if that is better, and if it
+ * the ranks that may use the same cores, and goes there if not. It is not pinned then: at once it may run where it might before, the system moves it if that is better, and if it
  * does so again and again the rank gives in, and looks less often. Who has rested often in one wait, which is long then, stays in its seat until the wait ends, so that
  * the neighbours around a ring share a core (plans.c) in spite of a system that moves whoever it wakes. A caller's own code never runs pinned, nor do threads that it starts
  * inherit a seat. Affinity that somebody has set is respected, and so is what somebody sets meanwhile. But to the kernel
@@ -35,6 +35,12 @@ struct core_seat {
 };
 
 void seat_init(struct core_seat *seat, bool is_wanted, uint32_t place);
+
+/* Which of so many cores is the one of its turn: the first is 0. */
+static inline uint32_t seat_turn(uint32_t place, uint32_t cores)
+{
+	return cores > 0 ? place % cores : 0;
+}
 
 /* The core for a place; -1: there is nothing to choose. */
 int seat_core(const cpu_set_t *allowed, uint32_t place);
