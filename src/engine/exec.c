@@ -31,7 +31,7 @@ enum esp_status exec_open(const struct exec_config *config, struct exec **out, s
 	*exec = (struct exec){.config = *config};
 	exec->config.credits = exec_credits(config->credits);
 	exec->staging = &exec->own_staging;
-	pool_init(&exec->pool, config->slot_bytes);
+	pool_init(&exec->pool, config->slot_bytes + TRANSPORT_SHIFTS);
 	*out = exec;
 	return ESP_OK;
 }

@@ -224,6 +224,7 @@ static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct 
 		slot = pool_get(&exec->pool);
 		if (!slot)
 			return out_of_memory(exec);
+		slot = (uint8_t *)slot + message->shift;
 	}
 	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
 	peer->incoming->arrival = ARRIVAL_PLACE;
@@ -282,6 +283,7 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 	*peer->incoming = (struct incoming){
 		.index = message->index,
 		.bytes = message->bytes,
+		.shift = message->shift,
 		.op = op,
 		.direct = op && !op->run->stores && run_waits_on(op->run, op),
 	};
@@ -336,12 +338,12 @@ bool exec_chunk_in(struct exec *exec, uint32_t node, uint32_t index, struct exec
 }
 
 /*
- * Where in staging the bytes lie that are combined next. A message comes in pieces of any length: these keep their place within a cache line, for the
+ * Where in staging the bytes lie that are combined next. A message comes in pieces of any length: these keep the place within a cache line that they had in their sender's memory, for the
  * sake of who copies them there (wire/frame.h) and of who combines them with the chunk.
  */
 static uint8_t *staged(const struct exec *exec, const struct incoming *incoming)
 {
-	return *exec->staging + (incoming->got - incoming->carried) % STAGING_ALIGN;
+	return *exec->staging + (incoming->shift + incoming->got - incoming->carried) % STAGING_ALIGN;
 }
 
 struct transport_room exec_room(struct exec *exec, uint32_t node)

@@ -117,6 +117,7 @@ struct incoming {
 	bool direct;       /* its turn had come when it began                            */
 	bool leads;        /* the arriving data is the left operand                      */
 	uint8_t carried;   /* bytes of a split element that wait for the rest of it      */
+	uint8_t shift;     /* of its first byte within a cache line, if the place is ours to choose */
 	uint8_t carry[8];
 	uint32_t index, bytes, got;
 	struct op *op;     /* NULL: early                                                */
@@ -259,8 +260,8 @@ struct exec {
 static_assert(offsetof(struct exec, failure.status) < 128 && offsetof(struct exec, run_free) < 256, "what every message touches comes first");
 
 /* A chunk of the usual size at once: eight ranks on two cores take 0.95 times as long between sockets as with a quarter of it. */
-#define STAGING_BYTES (256u << 10)
-#define STAGING_ALIGN 64u
+#define STAGING_ALIGN TRANSPORT_SHIFTS
+#define STAGING_BYTES ((256u << 10) + STAGING_ALIGN)
 #define STREAMS_FROM (4u << 20) /* bytes of a call's output: it and the others' would not stay in the caches anyway */
 
 /* exec_peer.c */

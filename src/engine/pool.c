@@ -1,12 +1,16 @@
 #include "engine/pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "transport/transport.h"
 
 struct pool_buffer {
 	struct pool_buffer *next;
 };
 
 #define POOL_ALIGN 64u /* a cache line, and the widest vector */
+static_assert(POOL_ALIGN >= TRANSPORT_SHIFTS, "what is put at a shift is found again");
 
 void pool_init(struct pool *pool, size_t bytes)
 {
@@ -41,10 +45,9 @@ void *pool_get(struct pool *pool)
 
 void pool_put(struct pool *pool, void *buffer)
 {
-	struct pool_buffer *back = buffer;
-
-	if (!back)
+	if (!buffer)
 		return;
+	struct pool_buffer *back = (void *)((uint8_t *)buffer - (uintptr_t)buffer % POOL_ALIGN);
 	back->next = pool->free;
 	pool->free = back;
 }

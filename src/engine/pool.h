@@ -21,7 +21,8 @@ struct pool {
 void pool_init(struct pool *pool, size_t bytes);
 /* All buffers must have been put back, or are lost to whoever has them. */
 void pool_fini(struct pool *pool);
-void *pool_get(struct pool *pool); /* NULL: out of memory */
+void *pool_get(struct pool *pool); /* NULL: out of memory; at the beginning of a cache line */
+/* Any address within its first line will do. */
 void pool_put(struct pool *pool, void *buffer);
 
 #endif

@@ -136,9 +136,9 @@ struct mismatch {
 #pragma clang diagnostic ignored "-Winitializer-overrides"
 #endif
 static const struct mismatch mismatches[] = {
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 12 of the protocol, rank 5 version 11: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 12, .purpose = 200)},
+	 DIALER(.version = 13, .purpose = 200)},
 	{HELLO_OTHER_JOB, "rank 3 and rank 5 have the same key but belong to different jobs", DIALER(.job = "jab")},
 	{HELLO_OTHER_EPOCH, "rank 3 belongs to start 6 of the job, rank 5 to start 7", DIALER(.epoch = 6)},
 	{HELLO_NOT_ME, "rank 3 looked for rank 4 and found rank 5", DIALER(.to = 4)},
@@ -152,9 +152,9 @@ static const struct mismatch mismatches[] = {
 	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now", /* whatever its job */
 	 DIALER(.purpose = HELLO_STORE, .lane = 0, .job = "jab", .size = 9)},
 	{HELLO_OTHER_LANE, "rank 3 wants to connect lane 2, which rank 5 does not have", DIALER(.lane = 2)},
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 12 of the protocol, rank 5 version 11: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 12, .size = 4, .epoch = 1)}, /* the first rule that is broken is named */
+	 DIALER(.version = 13, .size = 4, .epoch = 1)}, /* the first rule that is broken is named */
 };
 #pragma GCC diagnostic pop
 

@@ -9,7 +9,8 @@
 
 /* ---- incoming ---- */
 
-static const uint8_t zeros[FRAME_STEP];
+static const uint8_t zeros[FRAME_SHIFTS];
+static_assert(FRAME_SHIFTS <= TRANSPORT_SHIFTS, "users reckon with that");
 
 static uint32_t header_left(const struct stream_reader *reader)
 {
@@ -26,6 +27,8 @@ struct transport_room stream_room(struct stream_reader *reader, const struct tra
 {
 	if (reader->body_left == 0)
 		return (struct transport_room){reader->header + reader->header_have, header_left(reader)};
+	if (reader->shift_left > 0) /* the header is not needed before the next message */
+		return (struct transport_room){reader->header, reader->shift_left};
 	struct transport_room room = {NULL, reader->body_left};
 	if (!reader->dropping)
 		room = user->room(context, peer, reader->frame.channel);
@@ -58,7 +61,7 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 	    frame->type > FRAME_CREDIT)
 		return ESP_ECORRUPT;
 	reader->header_have = 0;
-	reader->filling = frame_filling(frame->bytes);
+	reader->filling = frame_filling(frame->shift + frame->bytes);
 	struct transport_message message = {
 		.is_credit = frame->type == FRAME_CREDIT,
 		.channel = frame->channel,
@@ -66,6 +69,7 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 		.ack = frame->ack,
 		.call = frame->call,
 		.bytes = frame->bytes,
+		.shift = frame->shift,
 	};
 	if (message.is_credit)
 		return user->credit(context, peer, &message);
@@ -73,10 +77,18 @@ static enum esp_status header_done(struct stream_reader *reader, const struct tr
 	reader->crc = 0;
 	reader->unseen = false;
 	reader->dropping = status == ESP_PENDING;
+	reader->shift_left = frame->shift;
 	reader->body_left = frame->bytes;
 	if (status != ESP_OK && status != ESP_PENDING)
 		return status;
 	return frame->bytes == 0 ? body_done(reader, user, context, peer) : ESP_OK;
+}
+
+static enum esp_status shift_arrived(struct stream_reader *reader, uint32_t bytes)
+{
+	assert(bytes <= reader->shift_left);
+	reader->shift_left -= bytes;
+	return memcmp(reader->header, zeros, bytes) == 0 ? ESP_OK : ESP_ECORRUPT;
 }
 
 static enum esp_status body_arrived(struct stream_reader *reader, const struct transport_user *user, void *context,
@@ -94,6 +106,8 @@ static enum esp_status body_arrived(struct stream_reader *reader, const struct t
 enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user, void *context,
                                uint32_t peer, uint32_t bytes)
 {
+	if (reader->shift_left > 0)
+		return shift_arrived(reader, bytes);
 	if (reader->body_left > 0)
 		return body_arrived(reader, user, context, peer, bytes);
 	assert(bytes <= header_left(reader));
@@ -111,6 +125,14 @@ void stream_reader_forget(struct stream_reader *reader, uint16_t channel)
 
 /* ---- outgoing ---- */
 
+/* Not for messages that are copied at once, whatever their place. */
+#define SHIFTED_FROM 4096u
+
+static uint8_t shift_of(const struct transport_message *message)
+{
+	return message->is_credit || message->bytes < SHIFTED_FROM ? 0 : (uint8_t)((uintptr_t)message->data % FRAME_SHIFTS);
+}
+
 static bool pull(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer)
 {
 	if (writer->busy)
@@ -125,12 +147,15 @@ static bool pull(struct stream_writer *writer, const struct transport_user *user
 		.ack = message->ack,
 		.call = message->is_credit ? 0 : message->call,
 		.bytes = message->is_credit ? 0 : message->bytes,
+		.shift = shift_of(message),
 	};
 	if (writer->checked && !message->is_credit && message->data) {
 		frame.flags = FRAME_CHECKED;
 		frame.data_crc = crc32c(0, message->data, message->bytes);
 	}
 	frame_encode(&frame, writer->header);
+	memset(writer->header + FRAME_BYTES, 0, frame.shift);
+	writer->header_bytes = FRAME_BYTES + frame.shift;
 	writer->done = 0;
 	writer->busy = true;
 	return true;
@@ -144,14 +169,17 @@ static uint32_t body_bytes(const struct stream_writer *writer)
 /* How much of the data has left. */
 static uint32_t body_gone(const struct stream_writer *writer)
 {
-	uint32_t beyond_head = writer->done < FRAME_BYTES ? 0 : writer->done - FRAME_BYTES, body = body_bytes(writer);
+	uint32_t head = writer->header_bytes, body = body_bytes(writer);
+	uint32_t beyond_head = writer->done < head ? 0 : writer->done - head;
 
 	return beyond_head < body ? beyond_head : body;
 }
 
 static uint32_t total_bytes(const struct stream_writer *writer)
 {
-	return FRAME_BYTES + body_bytes(writer) + frame_filling(body_bytes(writer));
+	uint32_t bytes = writer->header_bytes + body_bytes(writer);
+
+	return bytes + frame_filling(bytes);
 }
 
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
@@ -162,8 +190,8 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 	if (!pull(writer, user, context, peer))
 		return 0;
 	uint32_t body = body_bytes(writer), at = body_gone(writer);
-	if (writer->done < FRAME_BYTES)
-		out[count++] = (struct stream_bytes){writer->header + writer->done, FRAME_BYTES - writer->done};
+	if (writer->done < writer->header_bytes)
+		out[count++] = (struct stream_bytes){writer->header + writer->done, writer->header_bytes - writer->done};
 	if (at < body) {
 		const uint8_t *data = writer->message.data;
 
@@ -173,7 +201,7 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 			data += at;
 		out[count++] = (struct stream_bytes){data, body - at};
 	}
-	uint32_t left = total_bytes(writer) - writer->done, filling = frame_filling(body);
+	uint32_t left = total_bytes(writer) - writer->done, filling = frame_filling(writer->header_bytes + body);
 	if (filling > 0)
 		out[count++] = (struct stream_bytes){zeros, left < filling ? left : filling};
 	return count;

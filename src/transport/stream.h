@@ -17,6 +17,7 @@ struct stream_reader {
 	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES]; /* what fills up the message before it, and the head */
 	uint32_t filling;     /* how much of it is that */
 	uint32_t header_have;
+	uint32_t shift_left; /* zeros before the body     */
 	uint32_t body_left;
 	struct frame frame; /* whose body is coming                   */
 	uint32_t crc;       /* of what has come of it                 */
@@ -40,7 +41,8 @@ void stream_reader_forget(struct stream_reader *reader, uint16_t channel);
 
 struct stream_writer {
 	bool checked; /* data carries a checksum: set once, when the connection is made */
-	uint8_t header[FRAME_BYTES];
+	uint8_t header[FRAME_BYTES + FRAME_SHIFTS - 1]; /* with the zeros before the data */
+	uint32_t header_bytes;
 	struct transport_message message;
 	uint32_t done;    /* bytes of header, data and filling that have left         */
 	bool busy;        /* a message is under way                                   */

@@ -9,12 +9,16 @@
 #include "base/rng.h"
 
 #define BODY 300u
+#define LARGE 4096u /* messages of so much are shifted to where they stand in memory */
+#define ROOM (LARGE + BODY + FRAME_SHIFTS)
 
 /* A user that sends a list of messages, and keeps what it is sent. */
 struct user {
 	uint32_t to_send, sent;
-	uint8_t body[BODY];
-	uint8_t received[BODY];
+	uint32_t extra; /* bytes more in each message with a body */
+	uint32_t offset; /* of bodies, from the beginning of a cache line */
+	_Alignas(FRAME_SHIFTS) uint8_t body[ROOM];
+	uint8_t received[ROOM];
 	uint32_t have, begun, credits, complete;
 	uint32_t drop_one_in; /* of so many messages, one is not wanted; 0: none */
 	uint32_t dropped;
@@ -34,8 +38,8 @@ static bool user_next(void *context, uint32_t peer, struct transport_message *ou
 		.index = user->sent,
 		.ack = user->sent + 100,
 		.call = user->sent * 1000003u,
-		.bytes = user->sent % 3 == 2 ? 0 : user->sent * 31 % BODY,
-		.data = user->body,
+		.bytes = user->sent % 3 == 2 ? 0 : user->extra + user->sent * 31 % BODY,
+		.data = user->body + user->offset,
 	};
 	user->sent++;
 	return true;
@@ -49,8 +53,9 @@ static enum esp_status user_begin(void *context, uint32_t peer, const struct tra
 	user->begun++;
 	user->have = 0;
 	user->last = *message;
-	if (message->bytes >= BODY)
+	if (message->bytes >= user->extra + BODY)
 		return ESP_ECORRUPT;
+	CHECK_U64(message->shift, message->bytes < LARGE ? 0 : user->offset);
 	CHECK_U64(message->call, message->index * 1000003u);
 	bool unwanted = user->drop_one_in && message->index % user->drop_one_in == 0;
 	user->dropped += unwanted;
@@ -63,7 +68,7 @@ static struct transport_room user_room(void *context, uint32_t peer, uint16_t ch
 	(void)peer;
 
 	CHECK_U64(channel, user->last.channel);
-	return (struct transport_room){user->received + user->have, BODY}; /* more than is to come: the reader limits it */
+	return (struct transport_room){user->received + user->have, ROOM - user->have}; /* more than is to come: the reader limits it */
 }
 
 static void user_arrived(void *context, uint32_t peer, uint16_t channel, uint32_t bytes)
@@ -82,7 +87,7 @@ static void user_ended(void *context, uint32_t peer, uint16_t channel)
 
 	CHECK_U64(channel, user->last.channel);
 	CHECK_U64(user->have, user->last.bytes);
-	CHECK(memcmp(user->received, user->body, user->have) == 0);
+	CHECK(memcmp(user->received, user->body + user->offset, user->have) == 0);
 	user->complete++;
 }
 
@@ -120,16 +125,33 @@ static bool move(struct stream_writer *writer, struct user *from, struct stream_
 	return true;
 }
 
+/* Some send what is shifted, and some what is not. */
+static struct user draw_sender(struct rng *rng)
+{
+	struct user from = {.to_send = 50, .extra = (uint32_t)rng_below(rng, 3) * LARGE / 2, .offset = (uint32_t)rng_below(rng, FRAME_SHIFTS)};
+
+	for (uint32_t k = 0; k < ROOM; k++)
+		from.body[k] = (uint8_t)rng_next(rng);
+	return from;
+}
+
+static struct user receiver_of(const struct user *from)
+{
+	struct user to = {.extra = from->extra, .offset = from->offset};
+
+	memcpy(to.body, from->body, ROOM);
+	return to;
+}
+
 static void cut_anywhere(struct rng *rng)
 {
 	for (int i = 0; i < 300; i++) {
-		struct user from = {.to_send = 50}, to = {.drop_one_in = (uint32_t)i % 4};
+		struct user from = draw_sender(rng), to = receiver_of(&from);
 		struct stream_writer writer = {.checked = i % 2};
 		struct stream_reader reader = {0};
 		uint32_t most = 1 + (uint32_t)rng_below(rng, 100);
 
-		for (uint32_t k = 0; k < BODY; k++)
-			from.body[k] = to.body[k] = (uint8_t)rng_next(rng);
+		to.drop_one_in = (uint32_t)i % 4;
 		while (move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, most)))
 			;
 		CHECK_U64(to.begun, 34);
@@ -214,6 +236,32 @@ static void filled_up(void)
 	CHECK(stream_arrived(&reader, &table, &to, 0, room.bytes) == ESP_ECORRUPT);
 }
 
+/* Every byte of a large message has the place within a step of the stream that it has in memory. What is before it is zeros, or nothing is believed. */
+static void in_step(void)
+{
+	for (uint32_t offset = 0; offset < FRAME_SHIFTS; offset++) {
+		struct user from = {.to_send = 5, .extra = LARGE, .offset = offset}, to = {.extra = LARGE, .offset = offset};
+		struct stream_writer writer = {0};
+		struct stream_reader reader = {0};
+		struct stream_bytes pending[STREAM_STRETCHES];
+
+		for (uint64_t moved = 0; stream_pending(&writer, &table, &from, 1, pending) > 0; moved++) {
+			if (pending[0].at == from.body + offset + to.have && reader.body_left > 0 && reader.shift_left == 0)
+				CHECK_U64(moved % FRAME_STEP, (uintptr_t)pending[0].at % FRAME_STEP);
+			CHECK(move(&writer, &from, &reader, &to, 1));
+		}
+		CHECK_U64(to.complete, 4);
+	}
+	struct user to = {.extra = LARGE, .offset = 9};
+	struct stream_reader reader = {0};
+	frame_encode(&(struct frame){.type = FRAME_DATA, .bytes = LARGE, .shift = 9}, stream_room(&reader, &table, &to, 0).at);
+	CHECK(stream_arrived(&reader, &table, &to, 0, FRAME_BYTES) == ESP_OK && !stream_is_between(&reader));
+	struct transport_room room = stream_room(&reader, &table, &to, 0);
+	CHECK_U64(room.bytes, 9);
+	memcpy(room.at, "\0\0\0\0\0\0\0\0\1", 9);
+	CHECK(stream_arrived(&reader, &table, &to, 0, 9) == ESP_ECORRUPT);
+}
+
 /*
  * A channel is forgotten at a random byte, by the sender, by the receiver, or by both. Its memory
  * is overwritten at once; whatever was sent after it arrives as it should.
@@ -223,13 +271,11 @@ static void forgotten(struct rng *rng)
 	uint32_t completed = 0;
 
 	for (int i = 0; i < 2000; i++) {
-		struct user from = {.to_send = 50}, to = {0};
+		struct user from = draw_sender(rng), to = receiver_of(&from);
 		struct stream_writer writer = {.checked = i % 2};
 		struct stream_reader reader = {0};
-		uint32_t moves = 1 + (uint32_t)rng_below(rng, 60), who = 1 + (uint32_t)rng_below(rng, 3);
+		uint32_t moves = 1 + (uint32_t)rng_below(rng, from.extra ? 600 : 60), who = 1 + (uint32_t)rng_below(rng, 3);
 
-		for (uint32_t k = 0; k < BODY; k++)
-			from.body[k] = to.body[k] = (uint8_t)rng_next(rng);
 		while (moves-- > 0 && move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, 50)))
 			;
 		uint16_t channel = writer.message.channel;
@@ -238,8 +284,8 @@ static void forgotten(struct rng *rng)
 		if (who & 1) {
 			CHECK(stream_writer_forget(&writer, channel));
 			CHECK(writer.busy == (was_busy && had_begun));
-						completed += writer.busy;
-			memset(from.body, 0, BODY); /* nobody reads it; put back for what follows */
+			completed += writer.busy;
+			memset(from.body, 0, ROOM); /* nobody reads it; put back for what follows */
 		}
 		if (who & 2)
 			stream_reader_forget(&reader, channel);
@@ -248,7 +294,7 @@ static void forgotten(struct rng *rng)
 		CHECK(!writer.copy && !writer.forgotten);
 		if (who & 2 && reader.dropping)
 			CHECK_U64(to.complete, ended);
-		memcpy(from.body, to.body, BODY);
+		memcpy(from.body, to.body, ROOM);
 		while (move(&writer, &from, &reader, &to, 1 + (uint32_t)rng_below(rng, 50)))
 			;
 		CHECK_U64(to.last.index, 49);
@@ -279,6 +325,7 @@ int main(int argc, char **argv)
 	not_frames();
 	corrupt_data();
 	filled_up();
+	in_step();
 	forgotten(&rng);
 	return 0;
 }

@@ -26,6 +26,8 @@
 
 #include "base/error.h"
 
+#define TRANSPORT_SHIFTS 64u /* a line of a cache */
+
 struct transport_message {
 	bool is_credit;   /* only channel and ack count                                  */
 	uint16_t channel;
@@ -33,6 +35,7 @@ struct transport_message {
 	uint32_t ack;     /* the sender has consumed all messages of the channel below   */
 	uint32_t call;    /* digest of the call that it belongs to: the same on both ends, or the calls differ */
 	uint32_t bytes;
+	uint8_t shift;    /* begun: where within such a line the data is copied fastest to (wire/frame.h) */
 	const void *data; /* outgoing, or offered: borrowed until sent() / consumed      */
 	void *cookie;     /* outgoing: handed back with sent()                           */
 	/*

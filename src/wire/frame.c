@@ -15,7 +15,7 @@ void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 	bytes_put32(out + 12, frame->call);
 	bytes_put32(out + 16, frame->bytes);
 	bytes_put32(out + 20, frame->data_crc);
-	bytes_put32(out + 24, 0);
+	bytes_put32(out + 24, frame->shift);
 	bytes_put32(out + SEALED_BYTES, crc32c(0, out, SEALED_BYTES));
 }
 
@@ -30,11 +30,12 @@ bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 		.call = bytes_get32(in + 12),
 		.bytes = bytes_get32(in + 16),
 		.data_crc = bytes_get32(in + 20),
+		.shift = in[24],
 	};
 
 	if (bytes_get32(in + SEALED_BYTES) != crc32c(0, in, SEALED_BYTES))
 		return false;
-	if (bytes_get32(in + 24) != 0)
+	if (bytes_get32(in + 24) != frame.shift || frame.shift >= FRAME_SHIFTS || (frame.shift && !frame.bytes))
 		return false;
 	if (frame.type < FRAME_DATA || frame.type > FRAME_COUNT || (frame.flags & ~FRAME_CHECKED))
 		return false;

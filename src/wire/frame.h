@@ -7,14 +7,18 @@
  * its own, so that no length or number is believed that was not sent; the checksum of the
  * data is left out (a flag says so) where both ends are on one host.
  *
- *     0     1      2        4      8    12    16     20          24    28          32
- *     type  flags  channel  index  ack  call  bytes  data's crc  zero  head's crc  data ...  zeros
+ *     0     1      2        4      8    12    16     20          24     25    28          32
+ *     type  flags  channel  index  ack  call  bytes  data's crc  shift  zero  head's crc  shift zeros  data ...  zeros
  *
- * Zeros fill up the data to a multiple of FRAME_STEP, and the head is one too. So all that a lane sends stays in step with the pages that a
- * kernel copies it to: where the places within a page of what is copied and of where it goes to differ by 1 to 15 bytes, AMD's Zen 4 copies a
- * fourteenth as fast (rep movsb), by 16 to 31 bytes half as fast, and by anything else that is no such multiple three quarters as fast, if it is
- * not in a cache (build/bench/copy_bench; an Intel Xeon takes four times as long for 1 to 100 bytes, whatever they are a multiple of). A single
- * message of 4 bytes would put all that the lane sends after it out of step.
+ * All that a lane sends stays in step with the pages that a kernel copies it to: where the places within a page of what is copied and of where it
+ * goes to differ by 1 to 15 bytes, AMD's Zen 4 copies a
+ * fourteenth as fast (rep movsb), by 16 to 31 bytes half as fast, and by anything else that is no multiple of FRAME_STEP three quarters as fast, if it is
+ * not in a cache (build/bench/copy_bench; an Intel Xeon takes four times as long for 1 to 100 bytes, whatever they are a multiple of). So
+ *
+ * - zeros fill up every message to such a multiple, as the head is one. A single
+ *   message of 4 bytes would put all that the lane sends after it out of step.
+ * - zeros before the data move it to where it stands in memory, within a line of a cache: large blocks of malloc() lie 16 bytes past a page, everybody's
+ *   alike. A receiver puts what it does not receive where it belongs at such a place, too.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -24,6 +28,7 @@
 
 #define FRAME_BYTES 32u
 #define FRAME_STEP 32u
+#define FRAME_SHIFTS 64u /* the shift is less: a line of a cache */
 
 enum frame_type {
 	FRAME_DATA = 1,   /* message `index` of `bytes` bytes follows          */
@@ -46,9 +51,10 @@ struct frame {
 	uint32_t call;    /* digest of the call that it belongs to             */
 	uint32_t bytes;
 	uint32_t data_crc;
+	uint8_t shift;    /* how many zeros stand before the data; 0 without data */
 };
 
-/* How many zeros follow so many bytes of data. */
+/* How many zeros follow so many bytes, those before the data included. */
 static inline uint32_t frame_filling(uint32_t bytes)
 {
 	return -bytes % FRAME_STEP;

@@ -16,7 +16,7 @@ static void seal(uint8_t bytes[FRAME_BYTES])
 static void golden(void)
 {
 	static const uint8_t bytes[FRAME_BYTES] = {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-	                                           20, 21, 22, 23, 0, 0, 0, 0, 0x9c, 0x2f, 0x1a, 0x38};
+	                                           20, 21, 22, 23, 24, 0, 0, 0, 0x47, 0xfd, 0x3a, 0x27};
 	struct frame frame;
 	uint8_t again[FRAME_BYTES];
 
@@ -28,6 +28,7 @@ static void golden(void)
 	CHECK_U64(frame.call, 0x0f0e0d0c);
 	CHECK_U64(frame.bytes, 0x13121110);
 	CHECK_U64(frame.data_crc, 0x17161514);
+	CHECK_U64(frame.shift, 24);
 	frame_encode(&frame, again);
 	CHECK(memcmp(bytes, again, FRAME_BYTES) == 0);
 }
@@ -54,7 +55,16 @@ static void refused(void)
 	CHECK(!frame_decode(bytes, &frame));
 	memset(bytes, 0, sizeof(bytes));
 	bytes[0] = FRAME_DATA;
-	for (unsigned at = 24; at < 28; at++) { /* what must be zero */
+	for (unsigned data = 0; data < 2; data++) { /* what is not there cannot be shifted */
+		bytes[16] = (uint8_t)data;
+		for (unsigned shift = 0; shift < 256; shift++) {
+			bytes[24] = (uint8_t)shift;
+			seal(bytes);
+			CHECK(frame_decode(bytes, &frame) == (shift == 0 || (data && shift < FRAME_SHIFTS)));
+		}
+	}
+	bytes[24] = 0;
+	for (unsigned at = 25; at < 28; at++) { /* what must be zero */
 		bytes[at] = 1;
 		seal(bytes);
 		CHECK(!frame_decode(bytes, &frame));
@@ -75,7 +85,7 @@ static void refused(void)
 	bytes[0] = FRAME_SWITCH; /* one that counts */
 	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
-	for (unsigned at = 1; at <= 16; at += at < 2 ? 1 : at < 12 ? 10 : 4) { /* flags, channel, call, bytes */
+	for (unsigned at = 1; at <= 24; at += at < 2 ? 1 : at < 12 ? 10 : at < 16 ? 4 : 8) { /* flags, channel, call, bytes, shift */
 		memset(bytes, 0, sizeof(bytes));
 		bytes[0] = FRAME_COUNT;
 		bytes[at] = 1;
@@ -97,10 +107,11 @@ static void round_trip(struct rng *rng)
 		frame.call = (uint32_t)rng_next(rng);
 		frame.bytes = (uint32_t)rng_next(rng);
 		frame.data_crc = (uint32_t)rng_next(rng);
+		frame.shift = (uint8_t)(frame.bytes ? rng_below(rng, FRAME_SHIFTS) : 0);
 		frame_encode(&frame, bytes);
 		CHECK(frame_decode(bytes, &back));
 		CHECK(back.channel == frame.channel && back.index == frame.index && back.ack == frame.ack);
-		CHECK(back.call == frame.call && back.bytes == frame.bytes && back.data_crc == frame.data_crc);
+		CHECK(back.call == frame.call && back.bytes == frame.bytes && back.data_crc == frame.data_crc && back.shift == frame.shift);
 		uint64_t bit = rng_below(rng, 8 * FRAME_BYTES);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		CHECK(!frame_decode(bytes, &back));

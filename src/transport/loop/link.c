@@ -205,7 +205,7 @@ static bool send_fragment(struct link *link)
 	if (link->loop->config.corrupt_one_in && rng_chance(&link->loop->rng, 1, link->loop->config.corrupt_one_in))
 		fragment->corrupt = (uint8_t)(1u << rng_below(&link->loop->rng, 8));
 	/* What is the writer's memory is copied on late links too. */
-	bool is_writers = link->writer.done < FRAME_BYTES || link->writer.forgotten;
+	bool is_writers = link->writer.done < link->writer.header_bytes || link->writer.forgotten;
 	if (fragment->data && (is_writers || link->carry == LOOP_COPY))
 		fragment_copy(fragment);
 	enum stream_progress progress = stream_left(&link->writer, fragment->bytes);
