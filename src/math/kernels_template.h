@@ -48,11 +48,20 @@ static void copy_stream(void *dst, const void *src, size_t bytes)
 
 /* ---- the kernels of an operation, given its loops ---- */
 
-static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, pair_fn *loop, bool follows_mode)
-{
-	uint32_t host = follows_mode ? fpenv_enter() : 0;
+#define LINED_FROM 4096u /* bytes: less is not worth it */
 
-	loop(dst, a, b, count);
+/* Many elements are taken from where a line of dst begins; `plain` does those before it. */
+static INLINE void run_pair(void *dst, const void *a, const void *b, size_t count, size_t element_bytes, pair_fn *loop, bool follows_mode, pair_fn *plain)
+{
+	size_t before = -(uintptr_t)dst % MATH_LINE / element_bytes;
+
+	if (before > 0 && count * element_bytes >= LINED_FROM)
+		plain(dst, a, b, before);
+	else
+		before = 0;
+	size_t at = before * element_bytes;
+	uint32_t host = follows_mode ? fpenv_enter() : 0;
+	loop((char *)dst + at, (const char *)a + at, (const char *)b + at, count - before);
 	if (follows_mode)
 		fpenv_leave(host);
 }
@@ -98,7 +107,7 @@ static INLINE void run_stream(void *dst, const void *a, const void *b, size_t co
 #define PAIR_KERNELS(name, element_bytes, follows_mode)                          \
 	static __attribute__((noinline)) void name(void *dst, const void *a, const void *b, size_t count) \
 	{                                                                        \
-		run_pair(dst, a, b, count, name##_pair, follows_mode);           \
+		run_pair(dst, a, b, count, element_bytes, name##_pair, follows_mode, name); \
 	}                                                                        \
 	static void name##_stream(void *dst, const void *a, const void *b, size_t count) \
 	{                                                                        \

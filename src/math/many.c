@@ -49,7 +49,10 @@ void math_kernels_fold_many(const struct math_kernels *kernels, const struct mat
 	for (size_t done = 0; done < count; done += block) {
 		size_t at = done * element_bytes;
 
-		block = block_count(many, BLOCK_BYTES / element_bytes, count - done);
+		/* From the second one on, blocks begin where a line of dst does: in general all operands lie in their lines alike, and an access would touch two. */
+		size_t into_line = ((uintptr_t)dst + at) % MATH_LINE;
+
+		block = block_count(many, (BLOCK_BYTES - into_line) / element_bytes, count - done);
 		fold_block(kernels, many, many->source_count, (char *)dst + at, at, block);
 	}
 }

@@ -10,7 +10,7 @@
 /* ---- incoming ---- */
 
 static const uint8_t zeros[FRAME_SHIFTS];
-static_assert(FRAME_SHIFTS <= TRANSPORT_SHIFTS, "users reckon with that");
+static_assert(FRAME_SHIFTS == TRANSPORT_SHIFTS, "all of them can be told, and no others");
 
 static uint32_t header_left(const struct stream_reader *reader)
 {
@@ -125,14 +125,6 @@ void stream_reader_forget(struct stream_reader *reader, uint16_t channel)
 
 /* ---- outgoing ---- */
 
-/* Not for messages that are copied at once, whatever their place. */
-#define SHIFTED_FROM 4096u
-
-static uint8_t shift_of(const struct transport_message *message)
-{
-	return message->is_credit || message->bytes < SHIFTED_FROM ? 0 : (uint8_t)((uintptr_t)message->data % FRAME_SHIFTS);
-}
-
 static bool pull(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer)
 {
 	if (writer->busy)
@@ -147,7 +139,7 @@ static bool pull(struct stream_writer *writer, const struct transport_user *user
 		.ack = message->ack,
 		.call = message->is_credit ? 0 : message->call,
 		.bytes = message->is_credit ? 0 : message->bytes,
-		.shift = shift_of(message),
+		.shift = message->is_credit ? 0 : transport_shift(message->data, message->bytes),
 	};
 	if (writer->checked && !message->is_credit && message->data) {
 		frame.flags = FRAME_CHECKED;

@@ -27,6 +27,16 @@
 #include "base/error.h"
 
 #define TRANSPORT_SHIFTS 64u /* a line of a cache */
+#define TRANSPORT_SHIFTED_FROM 4096u /* bytes: less is copied at once, whatever its place */
+
+/*
+ * Where within a line data that is copied from here should come to lie: where it lies now, as processors copy what is out of step more slowly, some of them
+ * much more (wire/frame.h). Memory of malloc() that is large lies 16 bytes past a line, everybody's alike.
+ */
+static inline uint8_t transport_shift(const void *data, uint32_t bytes)
+{
+	return bytes < TRANSPORT_SHIFTED_FROM ? 0 : (uint8_t)((uintptr_t)data % TRANSPORT_SHIFTS);
+}
 
 struct transport_message {
 	bool is_credit;   /* only channel and ack count                                  */
@@ -35,7 +45,7 @@ struct transport_message {
 	uint32_t ack;     /* the sender has consumed all messages of the channel below   */
 	uint32_t call;    /* digest of the call that it belongs to: the same on both ends, or the calls differ */
 	uint32_t bytes;
-	uint8_t shift;    /* begun: where within such a line the data is copied fastest to (wire/frame.h) */
+	uint8_t shift;    /* begun: where within a line the data is best put, if it is not where it belongs */
 	const void *data; /* outgoing, or offered: borrowed until sent() / consumed      */
 	void *cookie;     /* outgoing: handed back with sent()                           */
 	/*

@@ -15,6 +15,7 @@
 #define TRANSPORT_SHM_LAYOUT_H
 
 #include "transport/shm/segment.h"
+#include "transport/transport.h"
 
 #define HUGE_PAGE (UINT64_C(2) << 20) /* memory comes in such pages too, which cost far fewer misses of address translation */
 #define LAYOUT_CHANNELS 65536u
@@ -48,11 +49,12 @@ ESP_CHECKED enum esp_status layout_make(const struct segment_config *config, uin
 
 /*
  * From one slot to the next. Large ones lie a quarter of their size apart: the beginnings of slots of 256 KiB, each a multiple of it,
- * would fall on the same few sets of a cache, and messages that do not fill them (64 KiB of a reduce-scatter) drive each other out.
+ * would fall on the same few sets of a cache, and messages that do not fill them (64 KiB of a reduce-scatter) drive each other out. There is room for a
+ * message that is shifted (transport.h).
  */
 static inline uint64_t layout_slot_bytes(uint64_t message_bytes)
 {
-	uint64_t apart = message_bytes >= LAYOUT_SLOT_LARGE ? message_bytes / 4 : 0;
+	uint64_t apart = message_bytes >= LAYOUT_SLOT_LARGE ? message_bytes / 4 : TRANSPORT_SHIFTS;
 
 	return (message_bytes + apart + LAYOUT_LINE - 1) / LAYOUT_LINE * LAYOUT_LINE;
 }
@@ -107,12 +109,12 @@ static inline uint64_t layout_slot(const struct layout *layout, uint32_t lane, u
 	return layout->slots_at + ((uint64_t)lane * layout->slots + slot) * layout->slot_bytes;
 }
 
-/* Is it the beginning of a slot of that lane? */
+/* Is it where a message in a slot of that lane may begin? */
 static inline bool layout_is_slot(const struct layout *layout, uint32_t lane, uint64_t at)
 {
 	uint64_t first = layout_slot(layout, lane, 0);
 
-	return at >= first && at - first < layout->slots * layout->slot_bytes && (at - first) % layout->slot_bytes == 0;
+	return at >= first && at - first < layout->slots * layout->slot_bytes && (at - first) % layout->slot_bytes < TRANSPORT_SHIFTS;
 }
 
 static inline bool layout_is_heap(const struct layout *layout, uint64_t at, uint64_t bytes)

@@ -15,7 +15,7 @@
 
 #include "transport/shm/parts.h"
 
-#define VERSION 2u
+#define VERSION 3u
 #define MAGIC UINT64_C(0x746e656d67657345) /* "Esegment" */
 
 /* The kernel gives up on a signal and forgets the whole step, so steps are short: a profiler sends a hundred a second. */

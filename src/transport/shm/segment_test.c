@@ -72,14 +72,15 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	CHECK(layout_revoked(&layout, 0, peer, UINT16_MAX) + 4 <= layout_lane(&layout, 1));
 	CHECK(layout_board(&layout, 7, 1) + config->board_bytes <= layout_board(&layout, 8, 0));
 	CHECK(layout_board(&layout, UINT16_MAX, 1) + config->board_bytes <= layout_slot(&layout, 0, 0));
-	CHECK(layout_slot(&layout, 0, layout.slots - 1) + config->slot_bytes <= layout_slot(&layout, 1, 0));
-	CHECK(layout_slot(&layout, lane, layout.slots - 1) + config->slot_bytes <= layout.heap_at);
+	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout_slot(&layout, 1, 0));
+	CHECK(layout_slot(&layout, lane, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout.heap_at);
 	CHECK(layout.heap_at % page == 0 && layout.slots_at % page == 0 && layout_board(&layout, 1, 0) % page == 0);
 
 	CHECK(layout.slots >= config->slots && layout.slots >= 2 * config->peers);
 	CHECK(layout_is_slot(&layout, lane, layout_slot(&layout, lane, layout.slots - 1)));
 	CHECK(!layout_is_slot(&layout, lane, layout_slot(&layout, lane, layout.slots)));
-	CHECK(!layout_is_slot(&layout, lane, layout_slot(&layout, lane, 0) + 1));
+	CHECK(layout_is_slot(&layout, lane, layout_slot(&layout, lane, 0) + TRANSPORT_SHIFTS - 1));
+	CHECK(!layout_is_slot(&layout, lane, layout_slot(&layout, lane, 0) + TRANSPORT_SHIFTS));
 	CHECK(!layout_is_slot(&layout, lane, layout_slot(&layout, lane, 0) - layout.slot_bytes));
 	CHECK(layout_is_heap(&layout, layout.heap_at, layout.heap_bytes));
 	CHECK(!layout_is_heap(&layout, layout.heap_at, layout.heap_bytes + 1));

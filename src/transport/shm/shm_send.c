@@ -122,7 +122,8 @@ static uint32_t copy_to_slot(struct shm *shm, const struct peer *peer, const str
 	*out_supply = slot != SLOT_NONE ? SUPPLY_PLENTY : slots_for(shm, peer);
 	if (slot != SLOT_NONE || *out_supply == SUPPLY_NONE)
 		return slot;
-	slot = slots_get(&shm->slots, message->channel, *out_supply == SUPPLY_BRIEF ? 0 : message->content);
+	slot = slots_get(&shm->slots, message->channel, *out_supply == SUPPLY_BRIEF ? 0 : message->content,
+	                 transport_shift(message->data, message->bytes));
 	void *to = segment_at(shm->segment, slots_at(&shm->slots, slot));
 	if (message->data)
 		memcpy(to, message->data, message->bytes);

@@ -51,6 +51,34 @@ static void copied(void)
 	rig_close(rig);
 }
 
+/* Large data lies in a line of the copy as it does in memory, for all that share the copy; a slot is used anew with another shift. */
+static void in_step(void)
+{
+	struct rig *rig = rig_open(4, false);
+	struct rig_rank *a = &rig->ranks[A];
+	_Alignas(TRANSPORT_SHIFTS) uint8_t data[RIG_SLOT_BYTES + TRANSPORT_SHIFTS];
+
+	for (uint32_t i = 0; i < 2 * TRANSPORT_SHIFTS; i++) {
+		bool is_large = i % 2 == 1;
+		uint32_t bytes = is_large ? RIG_SLOT_BYTES : TRANSPORT_SHIFTED_FROM - 1;
+
+		rig_fill(data + i / 2, bytes, i);
+		for (uint32_t to = B; to <= C; to++)
+			rig_send(a, to, (struct transport_message){.channel = 3, .index = i, .bytes = bytes, .data = data + i / 2, .content = i + 1});
+		rig_run(rig);
+		for (uint32_t to = B; to <= C; to++) {
+			struct rig_inbox *in = inbox(rig, to, A, 3);
+
+			CHECK(in->count == i + 1 && rig_holds(in->last.data, bytes, i));
+			CHECK_U64((uintptr_t)in->last.data % TRANSPORT_SHIFTS, is_large ? i / 2 : 0);
+			in->consumed = i + 1;
+		}
+		rig_run(rig);
+	}
+	CHECK_U64(shm_stats(a->shm).slots_most, 1);
+	rig_close(rig);
+}
+
 static void offered(void)
 {
 	struct rig *rig = rig_open(4, false);
@@ -521,6 +549,7 @@ static void sleeps(void)
 int main(void)
 {
 	copied();
+	in_step();
 	offered();
 	handed_over();
 	consumed_meanwhile();

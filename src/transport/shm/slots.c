@@ -20,7 +20,8 @@ static bool grow(struct slots *slots)
 {
 	uint32_t left = slots->limit - slots->reserved, most = slots->step < left ? slots->step : left, count = 0;
 
-	while (count < most && segment_reserve(slots->segment, slots_at(slots, slots->reserved + count), slots->segment->config.slot_bytes))
+	while (count < most && segment_reserve(slots->segment, layout_slot(&slots->segment->layout, slots->lane, slots->reserved + count),
+	                                       (uint64_t)slots->segment->config.slot_bytes + TRANSPORT_SHIFTS))
 		count++;
 	if (count < most)
 		slots->limit = slots->reserved + count;
@@ -65,7 +66,7 @@ void slots_fini(struct slots *slots)
 
 uint64_t slots_at(const struct slots *slots, uint32_t slot)
 {
-	return layout_slot(&slots->segment->layout, slots->lane, slot);
+	return layout_slot(&slots->segment->layout, slots->lane, slot) + slots->all[slot].shift;
 }
 
 bool slots_available(struct slots *slots)
@@ -110,14 +111,14 @@ uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content)
 	return at;
 }
 
-uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content)
+uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift)
 {
 	uint32_t at = slots->free_first;
 	struct slot *slot = &slots->all[at];
 
 	assert(at != SLOT_NONE);
 	slots->free_first = slot->next;
-	*slot = (struct slot){.content = content, .users = 1, .channel = channel};
+	*slot = (struct slot){.content = content, .users = 1, .channel = channel, .shift = shift};
 	if (content != 0) {
 		uint32_t *row = row_of(slots, channel, content);
 

@@ -17,6 +17,7 @@ struct slot {
 	uint32_t next;     /* free, or in a row of the table     */
 	uint32_t users;    /* messages that were not consumed    */
 	uint16_t channel;
+	uint8_t shift;     /* of the data within it */
 };
 
 struct slots {
@@ -42,13 +43,13 @@ bool slots_available(struct slots *slots);
 uint32_t slots_left(const struct slots *slots);
 /* The copy of that content, which gets one user more; SLOT_NONE: there is none. */
 uint32_t slots_find(struct slots *slots, uint16_t channel, uint64_t content);
-/* A free slot, with one user. One is available. content 0: is not found by others. */
-uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content);
+/* A free slot, with one user, for data that is shifted (transport.h). One is available. content 0: is not found by others. */
+uint32_t slots_get(struct slots *slots, uint16_t channel, uint64_t content, uint8_t shift);
 /* A user less. */
 void slots_put(struct slots *slots, uint32_t slot);
 /* The contents of a channel are not found any more, as their numbers may be used again. */
 void slots_forget(struct slots *slots, uint16_t channel);
 
-uint64_t slots_at(const struct slots *slots, uint32_t slot); /* in the segment */
+uint64_t slots_at(const struct slots *slots, uint32_t slot); /* its data, in the segment */
 
 #endif

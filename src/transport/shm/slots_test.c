@@ -37,8 +37,8 @@ static uint32_t take_all(struct slots *slots, uint32_t *out)
 {
 	uint32_t count = 0;
 
-	while (slots_available(slots))
-		out[count++] = slots_get(slots, 0, 0);
+	for (; slots_available(slots); count++)
+		out[count] = slots_get(slots, 0, 0, (uint8_t)(count % 2 ? TRANSPORT_SHIFTS - 1 : count));
 	CHECK(count <= SLOTS && slots_left(slots) == 0);
 	return count;
 }
@@ -83,7 +83,7 @@ static void memory_is_short(uint32_t slot_bytes, uint32_t count)
 	uint32_t taken[SLOTS];
 	int fd = segment->fd, small = memfd_create("small", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	uint64_t page = segment->layout.page;
-	uint64_t bytes = count == 0 ? 0 : (layout_slot(&segment->layout, 0, count - 1) + slot_bytes + page - 1) / page * page;
+	uint64_t bytes = count == 0 ? 0 : (layout_slot(&segment->layout, 0, count - 1) + slot_bytes + TRANSPORT_SHIFTS + page - 1) / page * page;
 	struct slots slots;
 
 	CHECK(small >= 0 && ftruncate(small, (off_t)bytes) == 0 && fcntl(small, F_ADD_SEALS, F_SEAL_GROW) == 0);
