@@ -288,9 +288,9 @@ static uint64_t countable_bytes(const struct chunks_spec *spec, const struct pla
 {
 	unsigned nodes = log2_above(spec->workers), times = 2;
 
-	if (spec->collective == PLAN_ALLTOALL || strcmp(planner_name(planner), "exchange") == 0)
+	if (spec->collective == PLAN_ALLTOALL || planner == &planner_exchange)
 		times = nodes;
-	else if (strcmp(planner_name(planner), "butterfly") == 0)
+	else if (planner == &planner_butterfly)
 		times = 1 + log2_above(nodes);
 	return (uint64_t)1 << (63 - nodes - times);
 }

@@ -97,6 +97,9 @@ struct plan {
  */
 const struct planner *plan_planner(unsigned index);
 const struct planner *plan_planner_find(const char *name);
+extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
+	planner_double_tree, planner_flat, planner_central, planner_twin, planner_two_level, planner_three_level, planner_hub, planner_switch,
+	planner_switch_sum, planner_switch_copy, planner_ring_switch;
 const char *planner_name(const struct planner *planner);
 const char *planner_summary(const struct planner *planner);
 bool planner_needs_groups(const struct planner *planner);

@@ -129,8 +129,4 @@ uint32_t hypercube_up(const struct route *route, uint32_t node);
 void hypercube_gather(const struct route *route, uint32_t node, struct route_builder *builder);
 void hypercube_spread(const struct route *route, uint32_t node, struct route_builder *builder);
 
-extern const struct planner planner_ring, planner_halving_doubling, planner_butterfly, planner_exchange, planner_tree,
-	planner_double_tree, planner_flat, planner_central, planner_twin, planner_two_level, planner_three_level, planner_hub, planner_switch,
-	planner_switch_sum, planner_switch_copy, planner_ring_switch;
-
 #endif

@@ -62,7 +62,7 @@ unsigned group_board_rounds(const struct group *group, const struct call *call)
 	unsigned rounds = group->board && !call->keyed ? board_rounds(call, group->size, &limits) : 0;
 
 	/* A plan that is asked for is that which the board stands for, or made as any other. */
-	if (rounds > 0 && call->planner && strcmp(planner_name(call->planner), rounds == 2 ? "flat" : "exchange") != 0)
+	if (rounds > 0 && call->planner && call->planner != (rounds == 2 ? &planner_flat : &planner_exchange))
 		return 0;
 	return rounds;
 }

@@ -654,7 +654,7 @@ enum esp_status group_create(struct group *parent, const uint32_t *places, uint3
 enum esp_status group_free(struct group *group, struct failure *failure)
 {
 	struct context *context = group->context;
-	struct call meet = {.collective = PLAN_BARRIER, .planner = plan_planner_find("tree")};
+	struct call meet = {.collective = PLAN_BARRIER, .planner = &planner_tree};
 	enum esp_status status;
 
 	if (group == context->world)

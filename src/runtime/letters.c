@@ -204,7 +204,7 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 		.counts = counts, /* the work's own from now on */
 		.in = work->letter + work->moved_bytes,
 		.out = work->letter + work->moved_bytes,
-		.planner = plan_planner_find("exchange"),
+		.planner = &planner_exchange,
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)

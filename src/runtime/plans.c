@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/lane.h"
 #include "plan/masters.h"
@@ -63,20 +62,20 @@ static bool fills_ring(const struct layout *layout, uint64_t bytes)
  * rank. If they do not, everybody can send at a time: eight ranks on 16 cores take 29 us for 4 bytes by butterfly, 33 by twin, 50
  * by central, and 102 us for 64 KiB by butterfly, 135 by tree.
  */
-static const char *choose_sum_between_sockets(const struct layout *layout, uint64_t bytes)
+static const struct planner *choose_sum_between_sockets(const struct layout *layout, uint64_t bytes)
 {
 	bool are_few = layout->members <= FEW_HOPS_MEMBERS;
 
 	if (are_few && layout->one_machine && layout->has_cores && bytes <= FEW_MESSAGES)
-		return "butterfly";
+		return &planner_butterfly;
 	if (are_few && bytes <= FEW_HOPS)
-		return layout->one_machine ? "twin" : "central";
+		return layout->one_machine ? &planner_twin : &planner_central;
 	if (bytes <= (layout->one_machine ? FEW_MESSAGES_WITHIN : FEW_MESSAGES))
-		return "tree";
-	return bytes <= FEW_ROUNDS ? "halving-doubling" : fills_ring(layout, bytes) ? "ring" : "flat";
+		return &planner_tree;
+	return bytes <= FEW_ROUNDS ? &planner_halving_doubling : fills_ring(layout, bytes) ? &planner_ring : &planner_flat;
 }
 
-static const char *choose_between_sockets(const struct layout *layout, const struct call *call, uint64_t bytes)
+static const struct planner *choose_between_sockets(const struct layout *layout, const struct call *call, uint64_t bytes)
 {
 	bool is_small = bytes <= (layout->one_machine ? FEW_MESSAGES_WITHIN : FEW_MESSAGES);
 
@@ -86,47 +85,35 @@ static const char *choose_between_sockets(const struct layout *layout, const str
 		return choose_sum_between_sockets(layout, bytes);
 	case PLAN_BROADCAST:
 	case PLAN_REDUCE:
-		return is_small ? "tree" : "double-tree";
+		return is_small ? &planner_tree : &planner_double_tree;
 	case PLAN_ALLGATHER:
 	case PLAN_REDUCE_SCATTER:
-		return bytes >= PLANS_CHUNK_MOST && !call->counts ? "ring" : "flat";
+		return bytes >= PLANS_CHUNK_MOST && !call->counts ? &planner_ring : &planner_flat;
 	default:
-		return "flat";
+		return &planner_flat;
 	}
 }
 
-static const char *choose(const struct layout *layout, const struct call *call, uint64_t bytes)
+static const struct planner *choose(const struct layout *layout, const struct call *call, uint64_t bytes)
 {
 	if (layout->hosts == 1)
-		return has_owners(call->collective) ? "flat" : "exchange";
+		return has_owners(call->collective) ? &planner_flat : &planner_exchange;
 	if (layout->hosts < layout->members)
-		return "two-level"; /* inside of each host first */
+		return &planner_two_level; /* inside of each host first */
 	return choose_between_sockets(layout, call, bytes);
-}
-
-static bool is_one_of(const struct planner *planner, const char *const *names, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(planner_name(planner), names[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* Does the planner give every member a share of the chunks to sum, or to hand out? */
 static bool spreads_owners(const struct planner *planner)
 {
-	static const char *const names[] = {"ring", "halving-doubling", "flat", "two-level", "three-level"};
-
-	return is_one_of(planner, names, sizeof(names) / sizeof(names[0]));
+	return planner == &planner_ring || planner == &planner_halving_doubling || planner == &planner_flat || planner == &planner_two_level ||
+	       planner == &planner_three_level;
 }
 
 /* Does a rank have few neighbours in its plans, however many members there are? */
 static bool has_few_neighbours(const struct planner *planner)
 {
-	static const char *const names[] = {"ring", "tree", "double-tree"};
-
-	return is_one_of(planner, names, sizeof(names) / sizeof(names[0]));
+	return planner == &planner_ring || planner == &planner_tree || planner == &planner_double_tree;
 }
 
 static uint64_t fair_chunk(const struct layout *layout, uint64_t neighbours, uint64_t most)
@@ -190,10 +177,10 @@ static uint64_t part_around_ring(uint64_t share)
  */
 static uint64_t choose_part_of_share(const struct layout *layout, const struct planner *planner, uint64_t share)
 {
-	static const char *const names[] = {"ring", "two-level", "three-level"};
-	uint64_t part = is_one_of(planner, names, 1) ? part_around_ring(share) : share / LEVEL_CHUNKS;
+	bool is_ring = planner == &planner_ring, has_levels = planner == &planner_two_level || planner == &planner_three_level;
+	uint64_t part = is_ring ? part_around_ring(share) : share / LEVEL_CHUNKS;
 
-	if (layout->one_machine || !is_one_of(planner, names, layout->topology ? 3 : 1) || share <= RING_CHUNK_LEAST)
+	if (layout->one_machine || !(is_ring || (has_levels && layout->topology)) || share <= RING_CHUNK_LEAST)
 		return share;
 	return part < RING_CHUNK_LEAST ? RING_CHUNK_LEAST : part;
 }
@@ -273,7 +260,6 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	const struct layout *layout = request->layout;
 	enum plan_collective collective = request->call->collective;
 	const struct planner *only = request->call->planner;
-	const struct planner *two_level = plan_planner_find("two-level"), *three_level = plan_planner_find("three-level");
 	bool is_shared = !only && layout->hosts < layout->members;
 	bool spares = !only && layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLANS_BY_MASTERS;
 	struct error err;
@@ -287,14 +273,14 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 		return failure_set(failure, err.status, -1, "%s", err.text);
 	const struct tune_menu *menu = plans->menus[collective];
 	if (is_shared) { /* with several ranks on a host, inside of each host first */
-		look_for_way(menu, (struct tune_wish){two_level, NULL}, request, out, &least);
-		look_for_way(menu, (struct tune_wish){three_level, NULL}, request, out, &least);
+		look_for_way(menu, (struct tune_wish){&planner_two_level, NULL}, request, out, &least);
+		look_for_way(menu, (struct tune_wish){&planner_three_level, NULL}, request, out, &least);
 		return ESP_OK;
 	}
 	if (spares && layout->masters) /* masters can be where it is fast: those that there are, not other groups that have none */
-		look_for_way(menu, (struct tune_wish){two_level, layout->masters->group_of}, request, out, &least);
+		look_for_way(menu, (struct tune_wish){&planner_two_level, layout->masters->group_of}, request, out, &least);
 	if (!*out)
-		look_for_way(menu, (struct tune_wish){spares ? two_level : only, NULL}, request, out, &least);
+		look_for_way(menu, (struct tune_wish){spares ? &planner_two_level : only, NULL}, request, out, &least);
 	return ESP_OK;
 }
 
@@ -391,7 +377,7 @@ static const uint32_t *choose_order(const struct planned *planned, const struct 
 {
 	if (planned->way)
 		return planned->way->order;
-	return strcmp(planner_name(planned->planner), "ring") == 0 ? layout->core_order : NULL;
+	return planned->planner == &planner_ring ? layout->core_order : NULL;
 }
 
 static enum esp_status make(struct planned *planned, const struct layout *layout, const struct call *call,
@@ -462,7 +448,7 @@ const char *plans_compare(struct plans *plans, const struct layout *layout, cons
                           char text[PLANS_COMPARED_TEXT])
 {
 	const struct request request = {layout, call, bytes};
-	const char *const inside[] = {"two-level", "three-level"};
+	const struct planner *const inside[] = {&planner_two_level, &planner_three_level};
 	struct tune_offer offers[COMPARED];
 	uint32_t count = 0;
 	size_t used = 0;
@@ -475,7 +461,7 @@ const char *plans_compare(struct plans *plans, const struct layout *layout, cons
 	if (layout->hosts == layout->members)
 		count = tune_compare(menu, (struct tune_wish){0}, bytes, chunk_by_way, context, offers, 0, COMPARED);
 	for (uint32_t i = 0; i < 2 && layout->hosts < layout->members; i++)
-		count = tune_compare(menu, (struct tune_wish){plan_planner_find(inside[i]), NULL}, bytes, chunk_by_way, context, offers, count, COMPARED);
+		count = tune_compare(menu, (struct tune_wish){inside[i], NULL}, bytes, chunk_by_way, context, offers, count, COMPARED);
 	for (uint32_t i = 0; i < count; i++) {
 		used += (size_t)snprintf(text + used, PLANS_COMPARED_TEXT - used, "%s", i ? "; " : "");
 		used += (size_t)describe_way(offers[i].way, text + used, PLANS_COMPARED_TEXT - used);
@@ -512,7 +498,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		return status;
 	const struct planner *planner = way           ? way->planner
 	                                : call->planner ? call->planner
-	                                                : plan_planner_find(choose(layout, call, bytes));
+	                                                : choose(layout, call, bytes);
 	uint64_t chunk_bytes = choose_chunk(layout, call, planner, bytes);
 	struct planned wanted = {
 		.window = layout->hosts == 1 ? choose_window(chunk_bytes, WINDOW_LEAST) : 0,

@@ -47,7 +47,7 @@ static const struct plan *plan_of(const struct work *work)
 	for (uint32_t i = 0; i < work->stretch_count; i++) {
 		const struct plan *plan = work->stretches[i].planned->plan;
 
-		if (plan->local_master && strcmp(planner_name(plan->planner), "two-level") == 0)
+		if (plan->local_master && plan->planner == &planner_two_level)
 			return plan;
 	}
 	return NULL;

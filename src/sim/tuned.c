@@ -112,7 +112,7 @@ static enum esp_status play(const struct tuned *tuned, const struct plan_masters
 
 	if (topology->host_count != tuned->machines)
 		return error_set(err, ESP_EINVAL, "a topology of %u hosts for %u machines", topology->host_count, tuned->machines);
-	enum esp_status status = plan_open(plan_planner_find("two-level"), &spec, &plan, err);
+	enum esp_status status = plan_open(&planner_two_level, &spec, &plan, err);
 	if (status == ESP_OK)
 		status = once_run(plan, &once, &result, err);
 	if (status == ESP_OK)

@@ -171,14 +171,14 @@ static enum esp_status menu_add_levels(struct tune_menu *menu, const struct tune
 
 	for (uint32_t level = 0; status == ESP_OK && level < menu->levels; level++) {
 		struct tune_way way = {
-			.planner = plan_planner_find("two-level"), .group_of = menu->group_of[level], .groups = menu->group_count[level],
+			.planner = &planner_two_level, .group_of = menu->group_of[level], .groups = menu->group_count[level],
 		};
 
 		status = menu_add(menu, network, collective, way, err);
 	}
 	for (uint32_t level = 1; status == ESP_OK && level < menu->levels; level++) {
 		struct tune_way way = {
-			.planner = plan_planner_find("three-level"), .group_of = menu->group_of[0], .zone_of = menu->zone_of[level],
+			.planner = &planner_three_level, .group_of = menu->group_of[0], .zone_of = menu->zone_of[level],
 			.groups = menu->group_count[0],
 		};
 
