@@ -65,7 +65,7 @@ static const struct conf_setting settings[] = {
 	 "connections for data that are reset are made again, and no call notices; costs a copy of what is sent", AT(resume), true},
 	{"rails", CONF_UINT, "0", 1, 8, NULL, "network interfaces of a host that are used together; 0: all, 1: one", AT(rails), true},
 	{"rail_weights", CONF_TEXT, "", 0, CONF_WEIGHTS_MOST, NULL,
-	 "shares of the interfaces that are used together, as in 5:1; empty: as measured", AT(rail_weights), true},
+	 "shares of the interfaces that are used together, as in 5:1; without any: as measured", AT(rail_weights), true},
 	{"topology", CONF_TEXT, "", 0, CONF_TEXT_MAX - 1, NULL,
 	 "file that says where hosts are in the network, read by rank 0; probe: measured at start", AT(topology), .strict = true},
 	{"autotune", CONF_CHOICE, "auto", 0, 0, autotunes,
