@@ -49,7 +49,7 @@ void math_kernels_fold_many(const struct math_kernels *kernels, const struct mat
 	for (size_t done = 0; done < count; done += block) {
 		size_t at = done * element_bytes;
 
-		/* From the second one on, blocks begin where a line of dst does: in general all operands lie in their lines alike, and an access would touch two. */
+		/* From the second one on, blocks begin where a line of dst does, if elements do not lie across lines: in general all operands lie in theirs alike, and an access would touch two. */
 		size_t into_line = ((uintptr_t)dst + at) % MATH_LINE;
 
 		block = block_count(many, (BLOCK_BYTES - into_line) / element_bytes, count - done);

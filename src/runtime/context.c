@@ -368,7 +368,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
 	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
 	uint32_t slot_bytes = context_slot_bytes(context);
-	uint64_t slots = context->conf.buffer_bytes / slot_bytes / context->lanes;
+	uint64_t slots = context->conf.buffer_bytes / segment_slot_cost(slot_bytes) / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
 		.peers = context->local_count,

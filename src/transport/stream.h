@@ -14,7 +14,7 @@
 /* ---- incoming ---- */
 
 struct stream_reader {
-	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES]; /* what fills up the message before it, and the head */
+	uint8_t header[FRAME_STEP - 1 + FRAME_BYTES]; /* what fills up the message before it, and the head; then the zeros before the body */
 	uint32_t filling;     /* how much of it is that */
 	uint32_t header_have;
 	uint32_t shift_left; /* zeros before the body     */

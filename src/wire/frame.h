@@ -17,8 +17,8 @@
  *
  * - zeros fill up every message to such a multiple, as the head is one. A single
  *   message of 4 bytes would put all that the lane sends after it out of step.
- * - zeros before the data move it to where it stands in memory, within a line of a cache: large blocks of malloc() lie 16 bytes past a page, everybody's
- *   alike. A receiver puts what it does not receive where it belongs at such a place, too.
+ * - zeros before the data move it to where it stands in memory, within such a step: large blocks of malloc() lie 16 bytes past a page, everybody's
+ *   alike. They are as many as its place within a line of a cache, at which a receiver puts what it does not receive where it belongs.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H

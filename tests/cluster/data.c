@@ -8,19 +8,35 @@
 #include "base/check.h"
 #include "cluster.h"
 #include "math/reference.h"
+#include "transport/transport.h"
 
 #define GUARD_BYTES 64u
 #define GUARD_VALUE 0xa5u
 
 /* ---- memory with guards ---- */
 
-static uint8_t *guarded(uint64_t bytes)
+static uint64_t mix(uint64_t x)
 {
-	uint8_t *memory = malloc(bytes + 2 * GUARD_BYTES);
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/* Not everybody's begins where a cache line does; where it does follows from what is asked for, as what is sent depends on it (transport.h). */
+static uint8_t *guarded(uint64_t bytes, uint64_t seed)
+{
+	uint64_t offset = mix(seed) % TRANSPORT_SHIFTS / 8 * 8, room = bytes + 2 * GUARD_BYTES + TRANSPORT_SHIFTS;
+	uint8_t *memory = aligned_alloc(GUARD_BYTES, (room + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES);
 
 	CHECK(memory);
-	memset(memory, GUARD_VALUE, bytes + 2 * GUARD_BYTES);
-	return memory + GUARD_BYTES;
+	memset(memory, GUARD_VALUE, room);
+	return memory + GUARD_BYTES + offset;
+}
+
+static void guarded_free(uint8_t *memory)
+{
+	if (memory)
+		free(memory - GUARD_BYTES - (uintptr_t)memory % TRANSPORT_SHIFTS);
 }
 
 static bool guards_hold(const uint8_t *memory, uint64_t bytes)
@@ -36,8 +52,7 @@ void cluster_free(struct cluster_call *call)
 {
 	for (uint32_t node = 0; call->buffers && node < call->plan->workers; node++) {
 		for (int i = 0; i < 2; i++) {
-			if (call->buffers[node].memory[i])
-				free(call->buffers[node].memory[i] - GUARD_BYTES);
+			guarded_free(call->buffers[node].memory[i]);
 		}
 	}
 	free(call->buffers);
@@ -45,13 +60,6 @@ void cluster_free(struct cluster_call *call)
 }
 
 /* ---- what goes in ---- */
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 /* Numbers whose sums and products have the same bits in any order, for up to 64 workers. */
 static uint64_t small_element(const struct cluster_call *call, uint64_t random)
@@ -110,9 +118,9 @@ static void buffers_make(struct cluster_call *call, uint32_t node)
 	buffers->out_bytes = buffers->bytes[1] = chunks_output_bytes(chunks, node);
 	bool in_is_longer = buffers->in_bytes >= buffers->out_bytes;
 	if (!shared || in_is_longer)
-		buffers->in = buffers->memory[0] = guarded(buffers->in_bytes);
+		buffers->in = buffers->memory[0] = guarded(buffers->in_bytes, call->data_seed + 2 * node);
 	if (!shared || !in_is_longer)
-		buffers->out = buffers->memory[1] = guarded(buffers->out_bytes);
+		buffers->out = buffers->memory[1] = guarded(buffers->out_bytes, call->data_seed + 2 * node + 1);
 	if (shared && in_is_longer)
 		buffers->out = buffers->in + offset;
 	else if (shared)

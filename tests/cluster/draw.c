@@ -87,6 +87,8 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 	bool takes_order = !planner_needs_groups(planner) && !planner_has_extra(planner);
 	uint64_t *counts = draw_counts(rng, collective, workers, element_bytes);
 	uint64_t most = collective == PLAN_ALLTOALL ? 400 / workers : workers > 20 ? 30 : 300;
+	bool is_large = workers <= 8 && rng_chance(rng, 1, 8); /* messages that are shifted: transport.h */
+	most *= is_large ? 16 : 1;
 	uint64_t elements = rng_chance(rng, 1, 10) ? 0 : 1 + rng_below(rng, most);
 	bool leaves = rng_chance(rng, 1, 3);
 	struct plan_spec spec = {
@@ -96,7 +98,7 @@ struct plan *cluster_draw_plan(struct rng *rng, const struct planner *planner, e
 			.root = (uint32_t)rng_below(rng, workers),
 			.bytes = collective == PLAN_BARRIER ? 0 : elements * element_bytes,
 			.counts = counts,
-			.chunk_bytes = rng_chance(rng, 1, 4) ? 0 : element_bytes * (1 + rng_below(rng, 64)),
+			.chunk_bytes = rng_chance(rng, 1, 4) ? 0 : element_bytes * (1 + rng_below(rng, is_large ? 4096 : 64)),
 			.align = element_bytes,
 		},
 		.in_place = collective != PLAN_ALLTOALL && rng_chance(rng, 1, 3),

@@ -156,7 +156,7 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 		.streams = 1,
 		.credits = 1 + schedule % 2,
 		.active_chunks = 1 + (uint32_t)(schedule % 3),
-		.slot_bytes = 4096,
+		.slot_bytes = 65536,
 		.delay_ns = 100000,
 		.start_spread_ns = schedule % 5 * 10000,
 		.fragment_most = 40,

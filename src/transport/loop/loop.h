@@ -3,7 +3,7 @@
  *
  * Links between the lanes of nodes deliver in order, but each at its own pace: delays,
  * the sizes of fragments and the way memory is handled are drawn from the seed, so links
- * overtake each other and one seed replays one run exactly. Nodes can be lost. One thread.
+ * overtake each other and one seed replays one run exactly, where large data lies within its cache lines as it did (transport_shift()). Nodes can be lost. One thread.
  *
  * Three ways to carry data, as real transports have them:
  *     copy   bytes are copied when they are sent, as a socket does

@@ -38,6 +38,9 @@ struct segment_config {
 	bool is_open;          /* peers may store into the heap, and we into theirs if they let us; each rank as it likes */
 };
 
+/* Memory that a slot for messages of so many bytes takes, with what lies around it. */
+uint64_t segment_slot_cost(uint32_t slot_bytes);
+
 ESP_CHECKED enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err);
 void segment_close(struct segment *segment); /* NULL is fine. Memory that was kept stays. */
 int segment_descriptor(const struct segment *segment); /* borrowed: to be passed to peers */
