@@ -1,7 +1,6 @@
 #include "transport/shm/layout.h"
 
 #include <assert.h>
-#include <unistd.h>
 
 /* Far beyond any host; their products fit into 64 bits, and the sum is compared with BYTES_MAX. */
 #define LANES_MAX 256u
@@ -75,10 +74,10 @@ enum esp_status layout_make(const struct segment_config *config, uint64_t page, 
 }
 
 /* Where slots lie apart, what is between them has no memory. */
-uint64_t segment_slot_cost(uint32_t slot_bytes)
+uint64_t layout_slot_cost(uint32_t message_bytes, uint64_t page)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), apart = layout_slot_bytes(slot_bytes);
-	uint64_t pages = round_up((uint64_t)slot_bytes + TRANSPORT_SHIFTS, page) + (apart % page ? page : 0);
+	uint64_t apart = layout_slot_bytes(message_bytes);
+	uint64_t pages = round_up((uint64_t)message_bytes + TRANSPORT_SHIFTS, page) + (apart % page ? page : 0);
 
 	return apart < pages ? apart : pages;
 }

@@ -59,6 +59,9 @@ static inline uint64_t layout_slot_bytes(uint64_t message_bytes)
 	return (message_bytes + apart + LAYOUT_LINE - 1) / LAYOUT_LINE * LAYOUT_LINE;
 }
 
+/* Memory that a slot takes, with what lies around it. */
+uint64_t layout_slot_cost(uint32_t message_bytes, uint64_t page);
+
 static inline uint64_t layout_doze(const struct layout *layout, uint32_t lane)
 {
 	return layout->doze_at + (uint64_t)lane * LAYOUT_LINE;

@@ -213,6 +213,11 @@ static enum esp_status file_map(struct segment *segment, struct error *err)
 	return ESP_OK;
 }
 
+uint64_t segment_slot_cost(uint32_t slot_bytes)
+{
+	return layout_slot_cost(slot_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
 enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));

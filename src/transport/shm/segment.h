@@ -38,7 +38,7 @@ struct segment_config {
 	bool is_open;          /* peers may store into the heap, and we into theirs if they let us; each rank as it likes */
 };
 
-/* Memory that a slot for messages of so many bytes takes, with what lies around it. */
+/* Memory that a slot for messages of so many bytes takes. */
 uint64_t segment_slot_cost(uint32_t slot_bytes);
 
 ESP_CHECKED enum esp_status segment_open(const struct segment_config *config, struct segment **out, struct error *err);

@@ -57,7 +57,7 @@ static void have_memory(uint32_t slot_bytes)
 		CHECK_U64(take_all(&slots[lane], taken[lane]), SLOTS);
 	}
 	uint64_t reserved = bytes_in_use(segment->fd) - before;
-	CHECK_MSG(reserved <= LANES * (SLOTS * segment_slot_cost(slot_bytes) + 2 * page), "%" PRIu64 " bytes for slots of %u", reserved, slot_bytes);
+	CHECK_MSG(reserved <= LANES * (SLOTS * layout_slot_cost(slot_bytes, page) + 2 * page), "%" PRIu64 " bytes for slots of %u", reserved, slot_bytes);
 	for (uint32_t lane = 0; lane < LANES; lane++) {
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			CHECK(layout_is_slot(&segment->layout, lane, slots_at(&slots[lane], taken[lane][i])));
