@@ -427,6 +427,7 @@ static enum esp_status open_fork_mark(struct context *context, struct failure *f
 	(void)madvise(mark, (size_t)page, MADV_WIPEONFORK); /* a child finds a zero there */
 	atomic_store((_Atomic uint32_t *)mark, 1);
 	context->alive = mark;
+	context->page_shift = (uint8_t)__builtin_ctzl((unsigned long)page);
 	return ESP_OK;
 }
 
@@ -603,6 +604,8 @@ static void context_free(struct context *context)
 	dump_close(context);
 	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
 		driver_close(&context->drivers[i]);
+	for (struct group *group = context->groups; group; group = group->next)
+		group_drop_left(group);
 	while (context->works)
 		work_free(context->works);
 	while (context->groups)

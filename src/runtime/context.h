@@ -63,6 +63,7 @@ struct context {
 	struct detour detour;     /* likewise              */
 	struct site site;         /* where the ranks' hosts are in the network */
 	uint32_t rank, size;
+	uint8_t page_shift;      /* a page has so many bits                          */
 	bool crowded;            /* more ranks than cores on this host: yield early  */
 	void (*idle)(void *);    /* of the host: see context_idle(); NULL: none      */
 	void *idle_context;

@@ -391,11 +391,11 @@ static void leave_board(struct group *group)
 	pthread_mutex_unlock(&group->lock);
 }
 
-static enum esp_status run_as_work(struct group *group, const struct call *call, const struct work_options *options,
+static enum esp_status run_as_work(struct group *group, const struct call *call, const struct work_options *options, bool is_plain,
                                    struct failure *failure)
 {
 	struct work *work;
-	enum esp_status status = work_make(group, call, options, &work, failure);
+	enum esp_status status = is_plain ? work_make_plain(group, call, options, &work, failure) : work_make(group, call, options, &work, failure);
 
 	if (status != ESP_OK)
 		return status;
@@ -405,7 +405,10 @@ static enum esp_status run_as_work(struct group *group, const struct call *call,
 		if (status != ESP_OK)
 			*failure = work->failure;
 	}
-	work_put(work);
+	if (is_plain && status == ESP_OK)
+		work_leave(work);
+	else
+		work_put(work);
 	return status;
 }
 
@@ -438,5 +441,5 @@ enum esp_status group_run(struct group *group, const struct call *call, const st
 		if (status != ESP_PENDING)
 			return told(group->context, status);
 	}
-	return told(group->context, run_as_work(group, call, options, failure));
+	return told(group->context, run_as_work(group, call, options, is_plain && rounds == 0, failure));
 }

@@ -21,6 +21,7 @@
 #include "runtime/work.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
+#define GROUP_LEFT 4u        /* kinds of small calls that a program makes in turn   */
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum group_stream {
@@ -76,6 +77,8 @@ struct group {
 	bool is_aside;          /* calls have number 0: see group_begin_aside(). Under the lock */
 	struct plans plans;
 	struct retune *retune;  /* NULL: no call has had masters that could be moved */
+	struct work *left[GROUP_LEFT]; /* what calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	uint32_t left_next;
 	struct work_queue lane_queue, board_queue;
 	struct board_call board_call; /* of the first in the board's queue          */
 	bool board_begun;
@@ -140,6 +143,8 @@ bool group_channel_is_free(struct context *context, uint32_t channel);
  * some of them may lack if somebody died at a bad moment.
  */
 enum esp_status group_settle(struct group *group, struct failure *failure);
+/* Frees what calls have left behind. No call is under way. */
+void group_drop_left(struct group *group);
 /* Whatever state it is in; no driver runs any more. */
 void group_destroy(struct group *group);
 

@@ -22,10 +22,19 @@
 
 /* ---- open and close ---- */
 
+void group_drop_left(struct group *group)
+{
+	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+		work_put(group->left[i]);
+		group->left[i] = NULL;
+	}
+}
+
 bool group_use_site(struct group *group)
 {
 	const struct site *site = &group->context->site;
 
+	group_drop_left(group); /* it has a plan of those */
 	plans_fini(&group->plans);
 	group->layout.topology = NULL;
 	free(group->place);
@@ -273,6 +282,7 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 
 static void group_release(struct group *group)
 {
+	group_drop_left(group);
 	board_close(group->board);
 	free(group->recorder_queue);
 	plans_fini(&group->plans);

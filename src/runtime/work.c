@@ -99,7 +99,7 @@ static void part_set_memory(struct work_part *part, const struct work *work, con
 	part->call.in = stretch->in;
 	part->call.out = stretch->out;
 	part->call.window = lent ? planned->window_lent : planned->window;
-	part->call.open_pages = lent && segment_is_open(work->context->segment) ? (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE)) : 0;
+	part->call.open_pages = lent && segment_is_open(work->context->segment) ? work->context->page_shift : 0;
 	part->call.owns_ends = stretch->out_annex && annex_is_whole(stretch->out_annex, stretch->own_out, stretch->out_bytes);
 }
 
@@ -265,6 +265,64 @@ enum esp_status work_make(struct group *group, const struct call *call, const st
 	}
 	*out = work;
 	return ESP_OK;
+}
+
+/* Would it be planned like this one, on memory of its own? */
+static bool is_alike(const struct call *call, const struct call *other)
+{
+	return call->collective == other->collective && call->type == other->type && call->op == other->op && call->factor == other->factor &&
+	       call->root == other->root && call->count == other->count && call->planner == other->planner && call->in_place == other->in_place &&
+	       call->makes_group == other->makes_group;
+}
+
+static bool is_plain(const struct call *call)
+{
+	return !call->keyed && !call->counts && !call->in_parts && !call->out_parts;
+}
+
+/* What a plain call that was alike has left; NULL: none has, or another thread has it. */
+static struct work *take_left(struct group *group, const struct call *call)
+{
+	struct work *work = NULL;
+
+	pthread_mutex_lock(&group->lock);
+	for (uint32_t i = 0; i < GROUP_LEFT && !work; i++) {
+		if (group->left[i] && is_alike(&group->left[i]->call, call)) {
+			work = group->left[i];
+			group->left[i] = NULL;
+		}
+	}
+	pthread_mutex_unlock(&group->lock);
+	return work;
+}
+
+enum esp_status work_make_plain(struct group *group, const struct call *call, const struct work_options *options,
+                                struct work **out, struct failure *failure)
+{
+	struct work *work = is_plain(call) ? take_left(group, call) : NULL;
+
+	if (!work)
+		return work_make(group, call, options, out, failure);
+	work->call = *call;
+	work->options = *options;
+	work->stretches[0].in = call->in;
+	work->stretches[0].out = call->out;
+	*out = work;
+	return ESP_OK;
+}
+
+void work_leave(struct work *work)
+{
+	struct group *group = work->group;
+
+	if (work->board_rounds == 0 && work->stretch_count == 1 && is_plain(&work->call)) {
+		pthread_mutex_lock(&group->lock);
+		struct work **place = &group->left[group->left_next++ % GROUP_LEFT], *before = *place;
+		*place = work;
+		pthread_mutex_unlock(&group->lock);
+		work = before;
+	}
+	work_put(work);
 }
 
 void work_put(struct work *work)
