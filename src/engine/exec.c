@@ -230,6 +230,9 @@ static const struct run *oldest_run(const struct exec *exec)
 	struct run_walk walk = {0};
 	const struct run *run;
 
+	if (exec->active == 1 && exec->latest->instance) /* it is the only one: there is nothing to look for */
+		return exec->latest;
+
 	for (uint32_t seen = 0; seen < exec->active && (run = run_each(exec, &walk)); seen++) {
 		if (!oldest || is_older(run, oldest))
 			oldest = run;
@@ -273,6 +276,22 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 		out->sends = true;
 	}
 	return true;
+}
+
+enum exec_expects exec_expects(const struct exec *exec, uint32_t *out_peer)
+{
+	const struct run *run = exec->latest;
+
+	if (exec->active != 1 || !run->instance || run->at == 0 || run->at >= run->op_count)
+		return EXEC_SOMETHING;
+	const struct op *op = &run->ops[run->at], *before = op - 1;
+	bool folds = op->step.verb == PLAN_FOLD;
+	if (folds)
+		op += 1 + run->term;
+	if (op->peer != before->peer || before->step.verb != PLAN_SEND || before->state != OP_SENT || op->state != OP_WAITING)
+		return EXEC_SOMETHING;
+	*out_peer = before->step.node;
+	return folds ? EXEC_COUNTERPART : EXEC_ANSWER;
 }
 
 /* Two lists of calls, oldest first, as one. */

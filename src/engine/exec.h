@@ -110,6 +110,13 @@ bool exec_take_done(struct exec *exec, struct exec_done *out);
 
 /* What the executor waits for; false: nothing is unfinished. */
 bool exec_waits(const struct exec *exec, struct exec_wait *out);
+/* What is known of that, of the only chunk in flight. */
+enum exec_expects {
+	EXEC_SOMETHING,
+	EXEC_ANSWER,      /* to what was just sent to the peer: it cannot be here before the peer has had a turn           */
+	EXEC_COUNTERPART, /* of what was just sent to the peer: it may be here at any moment, and we can do nothing before */
+};
+enum exec_expects exec_expects(const struct exec *exec, uint32_t *out_peer);
 
 /*
  * Ends all calls with this status, now and from now on; the buffers are not touched any more.
@@ -132,6 +139,7 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 struct transport_room exec_room(struct exec *exec, uint32_t node);
 void exec_arrived(struct exec *exec, uint32_t node, uint32_t bytes);
 void exec_ended(struct exec *exec, uint32_t node);
+enum esp_status exec_take(struct exec *exec, uint32_t node, const struct transport_message *message);
 enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message);
 enum esp_status exec_credit(struct exec *exec, uint32_t node, const struct transport_message *message);
 

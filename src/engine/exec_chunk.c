@@ -218,6 +218,7 @@ static void activate(struct exec *exec, struct instance *instance, uint64_t chun
 	run->piece = piece;
 	run->instance = instance;
 	run->digest = instance->call.digest;
+	exec->latest = run;
 	instance->active++;
 	exec->active++;
 	exec->stats.chunks++;

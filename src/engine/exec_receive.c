@@ -298,6 +298,64 @@ enum esp_status exec_begin(struct exec *exec, uint32_t node, const struct transp
 	return has_failed(exec) ? exec->failure.status : status;
 }
 
+/* The bytes of a whole message go where its turn has aimed it. */
+static void put_whole(struct exec *exec, const struct incoming *incoming, const struct transport_message *message)
+{
+	const struct instance *instance = incoming->op->run->instance;
+	uint32_t bytes = message->bytes;
+
+	if (exec->config.dry || bytes == 0 || has_failed(exec))
+		return;
+	if (incoming->arrival == ARRIVAL_PLACE)
+		memcpy(incoming->target, message->data, bytes);
+	else if (incoming->leads)
+		instance->fold(incoming->target, message->data, incoming->other, bytes / instance->element_bytes);
+	else
+		instance->fold(incoming->target, incoming->other, message->data, bytes / instance->element_bytes);
+}
+
+/* It waits for its turn in a slot. */
+static enum esp_status keep_whole(struct exec *exec, struct peer *peer, struct op *op, const struct transport_message *message)
+{
+	void *slot = NULL;
+
+	if (!exec->config.dry && message->bytes > 0) {
+		slot = pool_get(&exec->pool);
+		if (!slot)
+			return out_of_memory(exec);
+		memcpy(slot, message->data, message->bytes);
+	}
+	park(exec, peer, op, message, OP_PARKED, slot, slot != NULL);
+	if (op && run_waits_on(op->run, op))
+		run_advance(exec, op->run);
+	return ESP_OK;
+}
+
+enum esp_status exec_take(struct exec *exec, uint32_t node, const struct transport_message *message)
+{
+	struct peer *peer;
+	struct op *op;
+	enum esp_status status = admit(exec, node, message, &peer, &op);
+
+	if (status != ESP_OK)
+		return status;
+	assert(!peer->incoming); /* the one before it has ended */
+	if (op && !op->run->stores && run_waits_on(op->run, op)) {
+		struct incoming incoming = {.op = op};
+
+		op->state = OP_ARRIVING;
+		run_aim(exec, op->run, &incoming);
+		put_whole(exec, &incoming, message);
+		if (!has_failed(exec))
+			run_received(exec, op->run);
+	} else {
+		status = keep_whole(exec, peer, op, message);
+	}
+	if (!has_failed(exec))
+		exec_fill(exec);
+	return has_failed(exec) ? exec->failure.status : status;
+}
+
 enum esp_status exec_offer(struct exec *exec, uint32_t node, const struct transport_message *message)
 {
 	struct peer *peer;

@@ -247,6 +247,7 @@ struct exec {
 	struct lap lap;
 	struct plan_row row;
 
+	struct run *latest; /* the chunk that was activated last, whatever has become of it; or NULL */
 	struct run_slab *slabs_of_runs;
 	struct instance_slab *instances;
 	uint32_t instance_count;

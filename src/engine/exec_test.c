@@ -55,16 +55,21 @@ static struct transport_message message(uint32_t index, uint32_t bytes)
 	return (struct transport_message){.index = index, .call = DIGEST, .bytes = bytes};
 }
 
+static bool takes; /* messages come in one call */
+
 /* A message of one value in all elements, whole. */
 static enum esp_status feed(struct exec *exec, uint32_t from, uint32_t index, int32_t value)
 {
 	int32_t data[CHUNK / 4];
 	struct transport_message head = message(index, CHUNK);
-	enum esp_status status = exec_begin(exec, from, &head);
 	uint32_t done = 0;
 
 	for (unsigned i = 0; i < CHUNK / 4; i++)
 		data[i] = value;
+	head.data = data;
+	if (takes)
+		return exec_take(exec, from, &head);
+	enum esp_status status = exec_begin(exec, from, &head);
 	while (status == ESP_OK && done < CHUNK) {
 		struct transport_room room = exec_room(exec, from);
 		uint32_t bytes = room.bytes < 5 ? room.bytes : 5; /* elements are split */
@@ -319,6 +324,63 @@ static void waiting_to_send(void)
 	CHECK(exec_waits(exec, &next) && next.sends && next.chunk == 0 && next.peer == 2 && next.step == wait.step + 1);
 	exec_sent(exec, sent[2].cookie);
 	CHECK(exec_waits(exec, &wait) && !wait.sends && wait.chunk == 1 && wait.peer == 1);
+	exec_close(exec);
+	plan_close(plan);
+}
+
+static struct exec *open_twin(uint32_t node, struct plan **out_plan)
+{
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = CHUNK, .chunk_bytes = CHUNK, .align = 4}};
+	struct exec *exec = open_node(node, 4);
+
+	CHECK(plan_open(plan_planner_find("twin"), &spec, out_plan, NULL) == ESP_OK);
+	start(exec, *out_plan);
+	return exec;
+}
+
+static void send_to(struct exec *exec, uint32_t node)
+{
+	struct transport_message sent;
+
+	CHECK(exec_next(exec, node, &sent));
+	exec_sent(exec, sent.cookie);
+}
+
+/* Who has sent its part to a hub expects an answer; a hub that has sent its sum to the other one expects the like of it; of all else nothing is known. */
+static void expecting(void)
+{
+	struct plan *plan;
+	uint32_t peer = 99;
+	struct exec *exec = open_twin(2, &plan);
+
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* nothing has left yet */
+	send_to(exec, 0);
+	CHECK(exec_expects(exec, &peer) == EXEC_ANSWER && peer == 0);
+	CHECK(feed(exec, 0, 0, 7) == ESP_OK);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* it has ended */
+	CHECK(output[0] == 7);
+	exec_close(exec);
+	plan_close(plan);
+
+	exec = open_twin(0, &plan);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* its star comes when it comes */
+	CHECK(feed(exec, 2, 0, 3) == ESP_OK);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
+	send_to(exec, 1);
+	CHECK(exec_expects(exec, &peer) == EXEC_COUNTERPART && peer == 1);
+	CHECK(feed(exec, 1, 0, 5) == ESP_OK);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
+	CHECK(output[1] == input[1] + 8);
+	exec_close(exec);
+	plan_close(plan);
+
+	/* Of several chunks none in particular. */
+	plan = flat_plan();
+	exec = open_node(0, 4);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* no call was ever made */
+	start(exec, plan);
+	send_to(exec, 1);
+	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
 	exec_close(exec);
 	plan_close(plan);
 }
@@ -578,12 +640,16 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	for (unsigned i = 0; i < CHUNK * CHUNKS / 4; i++)
 		input[i] = (int32_t)i;
-	violations();
-	early();
-	credits();
-	around();
-	waiting_to_send();
-	waiting_and_failing();
+	for (int i = 0; i < 2; i++) {
+		takes = i > 0;
+		violations();
+		early();
+		credits();
+		around();
+		expecting();
+		waiting_to_send();
+		waiting_and_failing();
+	}
 	many_failing();
 	refusals();
 	revoked();

@@ -137,6 +137,17 @@ bool lane_waits_any(const struct lane *lane, struct exec_wait *out)
 	return false;
 }
 
+enum exec_expects lane_expects(const struct lane *lane, uint32_t *out_peer)
+{
+	const struct stream *stream = lane->unfinished == 1 ? stream_find(lane, lane->started) : NULL;
+	uint32_t place = PLAN_NONE;
+	enum exec_expects expects = stream ? exec_expects(stream->exec, &place) : EXEC_SOMETHING;
+
+	if (expects != EXEC_SOMETHING)
+		*out_peer = members_peer(&stream->members, place);
+	return expects;
+}
+
 /* ---- failure ---- */
 
 void lane_fail_stream(struct lane *lane, uint16_t channel, uint32_t peer, enum esp_status status)

@@ -68,6 +68,8 @@ bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out
 
 /* The same of the first of its streams that waits for a peer. False: none does. */
 bool lane_waits_any(const struct lane *lane, struct exec_wait *out);
+/* exec_expects(), of the only call that is unfinished; the peer is a rank of the job. */
+enum exec_expects lane_expects(const struct lane *lane, uint32_t *out_peer);
 
 struct lane_failure {
 	uint16_t channel;

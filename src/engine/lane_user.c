@@ -84,7 +84,7 @@ static void turn_end(struct lane *lane, struct turn *turn)
 }
 
 /* Asks the streams that were stirred what has become ready. */
-static void collect(struct lane *lane)
+static void collect_stirred(struct lane *lane)
 {
 	struct stream *stream;
 	uint32_t place;
@@ -95,6 +95,12 @@ static void collect(struct lane *lane)
 				stream_fail(stream, PLAN_NONE, ESP_ENOMEM);
 		}
 	}
+}
+
+static inline void collect(struct lane *lane)
+{
+	if (lane->first_in[STIRRED])
+		collect_stirred(lane);
 }
 
 static void peer_remove(struct lane_peer *peer, const struct stream *stream)
@@ -253,6 +259,14 @@ static void user_ended(void *user, uint32_t peer, uint16_t channel)
 	stream_stir(stream);
 }
 
+static enum esp_status user_take(void *user, uint32_t peer, const struct transport_message *message)
+{
+	uint32_t place;
+	struct stream *stream = stream_of(user, peer, message->channel, &place);
+
+	return stream ? answer(stream, exec_take(stream->exec, place, message)) : ESP_PENDING;
+}
+
 static enum esp_status user_offer(void *user, uint32_t peer, const struct transport_message *message)
 {
 	uint32_t place;
@@ -308,6 +322,7 @@ const struct transport_user lane_user = {
 	.room = user_room,
 	.arrived = user_arrived,
 	.ended = user_ended,
+	.take = user_take,
 	.offer = user_offer,
 	.consumed = user_consumed,
 	.credit = user_credit,

@@ -117,6 +117,72 @@ enum esp_status stream_arrived(struct stream_reader *reader, const struct transp
 	return header_done(reader, user, context, peer);
 }
 
+/* All that came of the message before it is over, and was what it has to be. */
+static bool is_at_head(const struct stream_reader *reader)
+{
+	return reader->body_left == 0 && reader->header_have == reader->filling && memcmp(reader->header, zeros, reader->filling) == 0;
+}
+
+/* Whatever is wrong with it is found out the usual way. */
+static bool is_whole(const uint8_t *at, uint32_t bytes, struct frame *out)
+{
+	/* A look at what it says of itself, which is much cheaper than to find out whether it is true. */
+	if (bytes < FRAME_BYTES || frame_claims(at) > bytes - FRAME_BYTES || (uintptr_t)at % TRANSPORT_ALIGN != 0)
+		return false;
+	if (!frame_decode(at, out) || out->type != FRAME_DATA || out->shift != 0)
+		return false;
+	uint32_t filling = frame_filling(out->bytes);
+	const uint8_t *data = at + FRAME_BYTES;
+
+	return filling <= bytes - FRAME_BYTES - out->bytes && memcmp(data + out->bytes, zeros, filling) == 0 &&
+	       (!(out->flags & FRAME_CHECKED) || crc32c(0, data, out->bytes) == out->data_crc);
+}
+
+/* The next message, if nothing is under way and it lies here whole: how many bytes it has. 0: it goes the usual way. */
+static uint32_t take_whole(struct stream_reader *reader, const struct transport_user *user, void *context, uint32_t peer,
+                           const uint8_t *at, uint32_t bytes, enum esp_status *out_status)
+{
+	struct frame frame;
+
+	if (!user->take || !is_at_head(reader) || !is_whole(at, bytes, &frame))
+		return 0;
+	struct transport_message message = {
+		.channel = frame.channel,
+		.index = frame.index,
+		.ack = frame.ack,
+		.call = frame.call,
+		.bytes = frame.bytes,
+		.data = at + FRAME_BYTES,
+	};
+	reader->filling = reader->header_have = 0;
+	reader->frame = frame;
+	enum esp_status status = user->take(context, peer, &message);
+	*out_status = status == ESP_PENDING ? ESP_OK : status;
+	return FRAME_BYTES + frame.bytes + frame_filling(frame.bytes);
+}
+
+enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context, uint32_t peer,
+                            const uint8_t *at, uint32_t bytes)
+{
+	enum esp_status status = ESP_OK;
+
+	for (const uint8_t *end = at + bytes; status == ESP_OK && at < end;) {
+		uint32_t left = (uint32_t)(end - at), moved = take_whole(reader, user, context, peer, at, left, &status);
+
+		if (moved == 0) {
+			struct transport_room room = stream_room(reader, user, context, peer);
+
+			assert(room.bytes > 0);
+			moved = room.bytes < left ? room.bytes : left;
+			if (room.at)
+				memcpy(room.at, at, moved);
+			status = stream_arrived(reader, user, context, peer, moved);
+		}
+		at += moved;
+	}
+	return status;
+}
+
 void stream_reader_forget(struct stream_reader *reader, uint16_t channel)
 {
 	if (reader->body_left > 0 && reader->frame.channel == channel)

@@ -32,6 +32,12 @@ struct transport_room stream_room(struct stream_reader *reader, const struct tra
 /* That many bytes were put there. Anything but ESP_OK: the stream is not to be read further. */
 ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user,
                                            void *context, uint32_t peer, uint32_t bytes);
+/*
+ * The same for all that lies here. A message that does so whole, with what fills it up, is taken at once, by half the instructions: at should
+ * be a multiple of TRANSPORT_ALIGN.
+ */
+ESP_CHECKED enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context,
+                                        uint32_t peer, const uint8_t *at, uint32_t bytes);
 /* Has everything come of the messages that have begun? What fills up the last one does not count. */
 bool stream_is_between(const struct stream_reader *reader);
 /* The user is not asked about a message of this channel any more if one is under way: the rest of it is dropped. */

@@ -21,7 +21,7 @@ struct user {
 	uint8_t received[ROOM];
 	uint32_t have, begun, credits, complete;
 	uint32_t drop_one_in; /* of so many messages, one is not wanted; 0: none */
-	uint32_t dropped;
+	uint32_t dropped, taken;
 	struct transport_message last;
 };
 
@@ -103,6 +103,24 @@ static enum esp_status user_credit(void *context, uint32_t peer, const struct tr
 	return ESP_OK;
 }
 
+/* A whole message: as if it had come byte by byte. */
+static enum esp_status user_take(void *context, uint32_t peer, const struct transport_message *message)
+{
+	struct user *user = context;
+	enum esp_status status = user_begin(context, peer, message);
+
+	CHECK_U64((uintptr_t)message->data % TRANSPORT_ALIGN, 0);
+	if (status != ESP_OK)
+		return status;
+	memcpy(user->received, message->data, message->bytes);
+	user_arrived(context, peer, message->channel, message->bytes);
+	user_ended(context, peer, message->channel);
+	user->taken++;
+	return ESP_OK;
+}
+
+static const struct transport_user table_that_takes = {
+	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .ended = user_ended, .take = user_take, .credit = user_credit};
 static const struct transport_user table = {
 	.next = user_next, .begin = user_begin, .room = user_room, .arrived = user_arrived, .ended = user_ended, .credit = user_credit};
 
@@ -160,6 +178,82 @@ static void cut_anywhere(struct rng *rng)
 		CHECK_U64(to.credits, 16);
 		CHECK_U64(to.last.index, 49);
 		CHECK_U64(to.last.ack, 149);
+	}
+}
+
+/* All that a user sends, as it lies in a stream. Returns how many bytes. */
+static uint32_t flatten(struct user *from, bool checked, uint8_t *out)
+{
+	struct stream_writer writer = {.checked = checked};
+	struct stream_bytes pending[STREAM_STRETCHES];
+	uint32_t bytes = 0;
+
+	while (stream_pending(&writer, &table, from, 1, pending) > 0) {
+		memcpy(out + bytes, pending[0].at, pending[0].bytes);
+		bytes += pending[0].bytes;
+		stream_left(&writer, pending[0].bytes);
+	}
+	return bytes;
+}
+
+#define FLAT (50u * (ROOM + 2 * FRAME_STEP))
+
+/* What comes in pieces of any length, from anywhere, arrives as what comes byte by byte, also where whole messages lie in a piece. */
+static void fed_in_pieces(struct rng *rng)
+{
+	static _Alignas(FRAME_SHIFTS) uint8_t stream[FLAT], piece[FLAT + TRANSPORT_ALIGN];
+	uint32_t taken = 0, not_taken = 0;
+
+	for (int i = 0; i < 300; i++) {
+		struct user from = draw_sender(rng), to = receiver_of(&from);
+		struct stream_reader reader = {0};
+		uint32_t bytes = flatten(&from, i % 2, stream), most = 1 + (uint32_t)rng_below(rng, i % 3 ? 2000 : FLAT);
+
+		to.drop_one_in = (uint32_t)i % 4;
+		for (uint32_t at = 0, part; at < bytes; at += part) {
+			uint8_t *place = piece + (i % 5 == 0 ? rng_below(rng, TRANSPORT_ALIGN) : 0);
+
+			part = 1 + (uint32_t)rng_below(rng, most);
+			if (i % 4 > 0) /* mostly what is read ends where a message does */
+				part += frame_filling(part);
+			part = part < bytes - at ? part : bytes - at;
+			memcpy(place, stream + at, part);
+			CHECK(stream_feed(&reader, &table_that_takes, &to, 0, place, part) == ESP_OK);
+		}
+		CHECK_U64(to.begun, 34);
+		CHECK_U64(to.complete, 34 - to.dropped);
+		CHECK_U64(to.credits, 16);
+		CHECK_U64(to.last.ack, 149);
+		taken += to.taken;
+		not_taken += to.complete - to.taken;
+	}
+	CHECK(taken > 500 && not_taken > 500);
+}
+
+/* Wherever a bit is turned in a stream whose data is checked, nothing comes to its user that was not sent, and no message behind it does. */
+static void fed_with_damage(struct rng *rng)
+{
+	static _Alignas(FRAME_SHIFTS) uint8_t stream[FLAT], rest[FLAT];
+
+	for (int i = 0; i < 4000; i++) {
+		struct user from = draw_sender(rng);
+		from.to_send = 20;
+		from.offset = 0; /* of the bytes that a user gets, none is believed before it was compared: see user_ended() */
+		struct user to = receiver_of(&from);
+		struct stream_reader reader = {0};
+		uint32_t bytes = flatten(&from, true, stream), at = (uint32_t)rng_below(rng, bytes - FRAME_BYTES);
+
+		stream[at] ^= (uint8_t)(1u << rng_below(rng, 8));
+		/* What is cut has another way, and what is behind it may lie there whole. */
+		enum esp_status status = ESP_OK;
+		for (uint32_t done = 0, part; status == ESP_OK && done < bytes; done += part) {
+			part = (1 + (uint32_t)rng_below(rng, 8)) * FRAME_STEP;
+			part = part < bytes - done ? part : bytes - done;
+			memcpy(rest, stream + done, part);
+			status = stream_feed(&reader, &table_that_takes, &to, 0, rest, part);
+		}
+		CHECK(status == ESP_ECORRUPT);
+		CHECK(to.complete + to.credits < 20);
 	}
 }
 
@@ -322,6 +416,8 @@ int main(int argc, char **argv)
 
 	rng_init(&rng, test_seed(argc, argv, 1));
 	cut_anywhere(&rng);
+	fed_in_pieces(&rng);
+	fed_with_damage(&rng);
 	not_frames();
 	corrupt_data();
 	filled_up();

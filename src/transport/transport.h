@@ -27,6 +27,7 @@
 #include "base/error.h"
 
 #define TRANSPORT_SHIFTS 64u /* a line of a cache */
+#define TRANSPORT_ALIGN 8u /* of any element */
 #define TRANSPORT_SHIFTED_FROM 4096u /* bytes: less is copied at once, whatever its place */
 
 /*
@@ -103,6 +104,12 @@ struct transport_user {
 	struct transport_room (*room)(void *user, uint32_t peer, uint16_t channel);
 	void (*arrived)(void *user, uint32_t peer, uint16_t channel, uint32_t bytes);
 	void (*ended)(void *user, uint32_t peer, uint16_t channel);
+
+	/*
+	 * The same in one call, of a message all of which is there and is known to be what was sent: it lies at message->data during the call, and
+	 * begins where any element may. NULL: never.
+	 */
+	enum esp_status (*take)(void *user, uint32_t peer, const struct transport_message *message);
 
 	/*
 	 * For transports that share memory: a whole message lies readable at message->data until

@@ -19,6 +19,11 @@ void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 	bytes_put32(out + SEALED_BYTES, crc32c(0, out, SEALED_BYTES));
 }
 
+uint32_t frame_claims(const uint8_t in[FRAME_BYTES])
+{
+	return bytes_get32(in + 16);
+}
+
 bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out)
 {
 	struct frame frame = {

@@ -62,6 +62,9 @@ static inline uint32_t frame_filling(uint32_t bytes)
 
 void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES]);
 
+/* How many bytes of data a head speaks of: not to be believed before it is decoded. */
+uint32_t frame_claims(const uint8_t in[FRAME_BYTES]);
+
 /* False if the bytes are not a frame, or not as they were sent; *out is then untouched. */
 bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *out);
 

@@ -12,6 +12,7 @@ struct fragment {
 	uint8_t corrupt;     /* bits of its first byte that are turned over                    */
 	bool ends;           /* its message ends with it: late links report sent() then        */
 	bool forgotten;      /* the sender is not told any more                                */
+	bool is_whole;       /* a message, from its head to what fills it up, in copy          */
 	uint16_t channel;
 	void *cookie;
 	const uint8_t *data; /* the sender's memory, or copy; NULL: no memory behind it        */
@@ -138,11 +139,24 @@ static void link_break(struct link *link, enum esp_status why)
 
 /* ---- fragments ---- */
 
+static void put_whole(struct link *link, const struct fragment *fragment)
+{
+	fragment->copy[0] ^= fragment->corrupt;
+	enum esp_status status = stream_feed(&link->reader, link->to->user, link->to->context, link->from->node, fragment->copy, fragment->bytes);
+
+	if (status != ESP_OK)
+		link_break(link, status);
+}
+
 static void put_bytes(struct link *link, const struct fragment *fragment)
 {
 	const struct transport_user *user = link->to->user;
 	uint32_t from = link->from->node, done = 0;
 
+	if (fragment->is_whole) {
+		put_whole(link, fragment);
+		return;
+	}
 	while (done < fragment->bytes) {
 		struct transport_room room = stream_room(&link->reader, user, link->to->context, from);
 		uint32_t bytes = fragment->bytes - done < room.bytes ? fragment->bytes - done : room.bytes;
@@ -188,25 +202,51 @@ static uint32_t draw_length(struct loop *loop, uint32_t pending)
 	return length < pending ? length : pending;
 }
 
+#define WHOLE_MOST 16384u /* bytes of a message that comes as small ones do through a socket */
+
+/* A small message in one piece, where messages are not cut and what was sent is copied. False: it is another one. */
+static bool fragment_fill(struct fragment *fragment, const struct link *link, const struct stream_bytes *pending, unsigned count)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (!pending[i].at || pending[i].bytes > WHOLE_MOST)
+			return false;
+		bytes += pending[i].bytes;
+	}
+	if (link->carry != LOOP_COPY || link->loop->config.fragment_most != 0 || link->writer.done > 0)
+		return false;
+	fragment->copy = malloc(bytes);
+	loop_must(fragment->copy != NULL);
+	for (unsigned i = 0; i < count; fragment->bytes += pending[i++].bytes)
+		memcpy(fragment->copy + fragment->bytes, pending[i].at, pending[i].bytes);
+	fragment->data = fragment->copy;
+	fragment->is_whole = true;
+	return true;
+}
+
 /* Sends the next fragment of the stream; false: nothing to send. */
 static bool send_fragment(struct link *link)
 {
 	struct stream_bytes pending[STREAM_STRETCHES];
 	struct endpoint *from = link->from;
+	unsigned count = stream_pending(&link->writer, from->user, from->context, link->to->node, pending);
 
-	if (stream_pending(&link->writer, from->user, from->context, link->to->node, pending) == 0)
+	if (count == 0)
 		return false;
 	struct fragment *fragment = calloc(1, sizeof(*fragment));
 	loop_must(fragment != NULL);
-	fragment->bytes = draw_length(link->loop, pending[0].bytes);
-	fragment->data = pending[0].at;
+	if (!fragment_fill(fragment, link, pending, count)) {
+		fragment->bytes = draw_length(link->loop, pending[0].bytes);
+		fragment->data = pending[0].at;
+	}
 	fragment->channel = link->writer.message.channel;
 	fragment->cookie = link->writer.message.cookie;
 	if (link->loop->config.corrupt_one_in && rng_chance(&link->loop->rng, 1, link->loop->config.corrupt_one_in))
 		fragment->corrupt = (uint8_t)(1u << rng_below(&link->loop->rng, 8));
 	/* What is the writer's memory is copied on late links too. */
 	bool is_writers = link->writer.done < link->writer.header_bytes || link->writer.forgotten;
-	if (fragment->data && (is_writers || link->carry == LOOP_COPY))
+	if (fragment->data && !fragment->copy && (is_writers || link->carry == LOOP_COPY))
 		fragment_copy(fragment);
 	enum stream_progress progress = stream_left(&link->writer, fragment->bytes);
 	fragment->ends = progress == STREAM_SENT && link->carry == LOOP_LATE;

@@ -308,19 +308,10 @@ static enum esp_status arrived(struct conn *conn, uint32_t bytes)
 /* Passes on what was received ahead. */
 static enum esp_status take_ahead(struct conn *conn)
 {
-	enum esp_status status = ESP_OK;
+	uint32_t bytes = conn->ahead_have;
 
-	for (uint32_t at = 0; status == ESP_OK && at < conn->ahead_have;) {
-		struct transport_room room = next_room(conn);
-		uint32_t bytes = least(room.bytes, conn->ahead_have - at);
-
-		if (room.at)
-			memcpy(room.at, conn->ahead + at, bytes);
-		at += bytes;
-		status = arrived(conn, bytes);
-	}
 	conn->ahead_have = 0;
-	return status;
+	return stream_feed(&conn->reader, conn->user, conn->context, conn->number, conn->ahead, bytes);
 }
 
 /* Messages tend to be as large as the one before. direct: bytes that go straight to their place. */

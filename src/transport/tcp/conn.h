@@ -64,7 +64,7 @@ struct conn {
 
 	struct stream_reader reader;
 	uint32_t ahead_have;
-	uint8_t ahead[CONN_AHEAD];
+	_Alignas(TRANSPORT_ALIGN) uint8_t ahead[CONN_AHEAD];
 
 	/* What is kept for the case that another connection takes this one's place. */
 	bool keeps;
