@@ -17,6 +17,11 @@
 #define SLEEP_MOST NS_PER_S
 #define TURNS_PER_LOOK 16 /* at the clock, while data moves   */
 #define LAST_TURNS 64     /* before a lane is given up        */
+#define LOOKS_MOST 20u    /* for a counterpart, each about a microsecond */
+#define VAIN_MOST 6u      /* at the least one wait in 64 looks */
+
+/* What a thread that drives does next, if its call has not ended. */
+enum course { COURSE_USUAL, COURSE_REST, COURSE_LOOK };
 
 enum { PORT_TCP, PORT_SHM, PORTS };
 
@@ -273,15 +278,18 @@ static void open_mail(struct driver *driver, struct mail *mail)
 	}
 }
 
-static void take_mail(struct driver *driver)
+/* With the lock held: what there is of it. */
+static struct mail *fetch_mail(struct driver *driver)
 {
-	if (!atomic_load_explicit(&driver->has_mail, memory_order_acquire))
-		return;
-	pthread_mutex_lock(&driver->context->lock);
 	struct mail *mail = driver->first_mail;
+
 	driver->first_mail = NULL;
-	atomic_store(&driver->has_mail, false);
-	pthread_mutex_unlock(&driver->context->lock);
+	atomic_store_explicit(&driver->has_mail, false, memory_order_relaxed); /* all that look at it have the lock, or look again */
+	return mail;
+}
+
+static void open_all(struct driver *driver, struct mail *mail)
+{
 	while (mail) {
 		struct mail *next = mail->next;
 		bool embedded = mail->embedded; /* its part may be gone once it is opened */
@@ -291,6 +299,16 @@ static void take_mail(struct driver *driver)
 			mail_free(mail);
 		mail = next;
 	}
+}
+
+static void take_mail(struct driver *driver)
+{
+	if (!atomic_load_explicit(&driver->has_mail, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&driver->context->lock);
+	struct mail *mail = fetch_mail(driver);
+	pthread_mutex_unlock(&driver->context->lock);
+	open_all(driver, mail);
 }
 
 /* ---- driving ---- */
@@ -415,6 +433,46 @@ static bool has_duty(const struct driver *driver)
 	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || owed(driver) > 0;
 }
 
+/* Is it a rank of this machine that sits on another core? */
+static bool sits_elsewhere(const struct driver *driver, uint32_t peer)
+{
+	const struct context *context = driver->context;
+	const struct roster *roster = &context->roster;
+	uint32_t cores = roster->cards[context->rank].cores;
+
+	return driver->seat.is_wanted && roster->host_of[peer] == roster->host_of[context->rank] &&
+	       seat_turn(roster->core_place[peer], cores) != seat_turn(roster->core_place[context->rank], cores);
+}
+
+/*
+ * Small calls between ranks that outnumber the cores, by sockets. Whoever is to answer what has just been sent has not had its turn yet, so to look for
+ * it would be a system call in vain. And while two hubs on two cores exchange, all others of a hub's core wait for it: it looks again for some
+ * microseconds instead of letting each of them have a turn in vain; but the more rarely, the more often it has looked for nothing, as when the system has put both on one core.
+ * Eight ranks that sum 4 bytes on two cores take 0.93 times as long by the one, 0.96 by the other.
+ */
+static enum course choose_course(struct driver *driver, bool moved)
+{
+	struct looks *looks = &driver->looks;
+	uint32_t peer = 0;
+
+	if (!driver->context->crowded || !driver->tcp)
+		return COURSE_USUAL;
+	if (moved && looks->now > 0)
+		looks->vain = 0;
+	enum exec_expects expects = lane_expects(driver->lane, &peer);
+	bool is_exchange = expects == EXEC_COUNTERPART && sits_elsewhere(driver, peer);
+	if (moved || !is_exchange) {
+		looks->now = 0;
+		return moved && expects == EXEC_ANSWER ? COURSE_REST : COURSE_USUAL;
+	}
+	if (looks->now == 0 && looks->waits++ % (UINT32_C(1) << looks->vain) != 0)
+		return COURSE_USUAL;
+	if (looks->now++ < LOOKS_MOST)
+		return COURSE_LOOK;
+	looks->vain += looks->now == LOOKS_MOST + 1 && looks->vain < VAIN_MOST;
+	return COURSE_USUAL;
+}
+
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
 static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
 {
@@ -422,6 +480,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 	unsigned turns = 0;
 
 	rest_reset(rest);
+	driver->looks.now = 0;
 	for (;;) {
 		take_mail(driver);
 		unsigned moved = move(driver, true);
@@ -434,7 +493,8 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		bool is_over = done && done(argument);
 		if (is_over || !has_duty(driver) || is_wanted(driver))
 			break;
-		if (moved) {
+		enum course course = choose_course(driver, moved > 0);
+		if ((moved && course != COURSE_REST) || course == COURSE_LOOK) {
 			if (until_ns != UINT64_MAX && ++turns % TURNS_PER_LOOK == 0 && clock_now_ns() >= until_ns)
 				break;
 			continue;
@@ -566,7 +626,9 @@ bool driver_wait(struct context *context, bool (*done)(void *), void *argument, 
 
 		if (driver) {
 			driver->held = true;
+			struct mail *mail = fetch_mail(driver);
 			pthread_mutex_unlock(&context->lock);
+			open_all(driver, mail);
 			drive(driver, done, argument, until_ns, true);
 			pthread_mutex_lock(&context->lock);
 			give_up(driver);

@@ -41,6 +41,13 @@ struct mail {
 	bool embedded; /* in the part: not to be freed */
 };
 
+/* Of a thread that looks for what a rank on another core must send at any moment, instead of resting. */
+struct looks {
+	uint32_t now;   /* in this wait                                */
+	uint32_t waits; /* in which it could have                      */
+	uint32_t vain;  /* one in 2^vain waits looks                   */
+};
+
 struct driver {
 	struct context *context;
 	uint32_t number;
@@ -52,6 +59,7 @@ struct driver {
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
 	struct rest rest;    /* of whoever drives                         */
 	struct core_seat seat; /* of the callers who drive                */
+	struct looks looks;  /* of whoever drives                         */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
 	bool held;

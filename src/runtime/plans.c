@@ -6,7 +6,9 @@
 
 #include "engine/lane.h"
 #include "plan/masters.h"
+#include "plan/rows.h"
 
+#define ROWS_NODES_MOST 64u /* of a plan whose rows are kept, those of all nodes */
 #define LINE 64u /* chunks begin at multiples of a cache line */
 
 /*
@@ -305,6 +307,7 @@ static void planned_free(struct planned *planned)
 	if (!planned)
 		return;
 	plan_close(planned->plan);
+	plan_rows_close(planned->rows);
 	free(planned->lane_of);
 	free(planned);
 }
@@ -356,6 +359,20 @@ static enum esp_status assign_lanes(struct planned *planned, uint32_t lanes, con
 		return ESP_OK;
 	planned->lane_of = malloc(chunks);
 	return planned->lane_of ? lanes_assign(planned->plan, planned->lanes, weights, planned->lane_of) : ESP_ENOMEM;
+}
+
+/* In a small call, to work out one's row takes longer than to run it. Without memory it is worked out all the same. */
+static void keep_rows(struct planned *planned)
+{
+	struct plan *plan = planned->plan;
+	struct error err;
+
+	if (plan->chunks.chunk_count != 1 || plan->nodes > ROWS_NODES_MOST || plan_rows_open(plan, &planned->rows, &err) != ESP_OK)
+		return;
+	if (!plan_rows_share(plan, planned->rows)) { /* blocks of different sizes */
+		plan_rows_close(planned->rows);
+		planned->rows = NULL;
+	}
 }
 
 static uint64_t *counts_in_bytes(const struct call *call, uint32_t members)
@@ -413,6 +430,7 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 		return failure_set(failure, status, -1, "%s", err.text);
 	if (assign_lanes(planned, layout->lanes, layout->lane_weights) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
+	keep_rows(planned);
 	return ESP_OK;
 }
 

@@ -43,6 +43,7 @@ struct layout {
 
 struct planned {
 	struct plan *plan;
+	struct plan_rows *rows;  /* of a small plan; NULL: computed by every call */
 	uint8_t *lane_of;        /* by chunk; NULL: one lane                   */
 	uint32_t lanes;          /* that have a chunk: the first so many       */
 	uint32_t window;         /* chunks in flight on each; 0: the setting   */

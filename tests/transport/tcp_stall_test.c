@@ -197,13 +197,13 @@ static void awaited(enum socket_kind kind)
 	at_a.has_awaited = true;
 	at_a.awaited = STALLED;
 	for (int i = 0; i < 100; i++) {
-		CHECK(polls_until(a, &at_a, b, &at_b, LIVELY) <= 20);
+		CHECK(polls_until(a, &at_a, b, &at_b, LIVELY) <= 140);
 		CHECK(polls_until(a, &at_a, b, &at_b, STALLED) <= 2);
 	}
 
 	/* One that ends while it is waited for is noticed by reading, too. */
 	tcp_close(b);
-	for (int i = 0; i < 40; i++)
+	for (int i = 0; i < 300; i++)
 		tcp_poll(a, 0);
 	CHECK_U64(at_a.peers[STALLED].lost, 1);
 	CHECK_U64(at_a.peers[LIVELY].lost, 1);

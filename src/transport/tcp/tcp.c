@@ -13,7 +13,7 @@
 
 #define ROUNDS_MOST 4    /* over the connections with work, in one poll               */
 #define POLLS_PER_LOOK 4 /* for events, while there are connections with work         */
-#define GUESSES_PER_LOOK 16 /* and while it is known from whom something must come    */
+#define GUESSES_PER_LOOK 128 /* and while it is known from whom something must come    */
 
 /* ---- connections with work ---- */
 
@@ -275,7 +275,9 @@ static void pull(struct tcp *tcp)
 {
 	uint32_t number;
 
-	while (!tcp_has_ended(tcp) && (number = tcp->user->ready(tcp->context)) != UINT32_MAX) {
+	if (tcp_has_ended(tcp))
+		return;
+	while ((number = tcp->user->ready(tcp->context)) != UINT32_MAX) {
 		struct peer *peer = &tcp->peers[number];
 
 		assert(number < tcp->config.peers);
@@ -323,20 +325,22 @@ enum esp_status tcp_receive(struct tcp *tcp, struct conn *conn)
 static void take_turn(struct tcp *tcp, struct conn *conn)
 {
 	enum esp_status status = ESP_PENDING;
+	bool has_ended = false;
 
 	if (conn->closed || conn->retired)
 		return;
 	if (conn->writable && conn_wants_to_write(conn)) {
 		status = conn_write(conn);
 		tcp->moved += status == ESP_OK;
+		has_ended = tcp_has_ended(tcp);
 	}
-	if (conn->readable && !tcp_has_ended(tcp) && (status == ESP_OK || status == ESP_PENDING)) {
+	if (conn->readable && !has_ended && (status == ESP_OK || status == ESP_PENDING)) {
 		status = conn->phase == CONN_FLOWS ? tcp_receive(tcp, conn) : resume_read(tcp, conn);
 		tcp->moved += status == ESP_OK;
 	}
 	resume_note(tcp, conn);
 	/* The status of a user that failed by itself is nobody's fault. */
-	if (!tcp_has_ended(tcp) && status != ESP_OK && status != ESP_PENDING)
+	if (status != ESP_OK && status != ESP_PENDING && !tcp_has_ended(tcp))
 		peer_lose(tcp, conn->number, status);
 	work_add(tcp, conn);
 }
