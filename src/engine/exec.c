@@ -282,13 +282,15 @@ enum exec_expects exec_expects(const struct exec *exec, uint32_t *out_peer)
 {
 	const struct run *run = exec->latest;
 
-	if (exec->active != 1 || !run->instance || run->at == 0 || run->at >= run->op_count)
+	if (exec->active != 1 || has_failed(exec) || !run->instance || run->stores || run->at == 0 || run->at >= run->op_count)
 		return EXEC_SOMETHING;
 	const struct op *op = &run->ops[run->at], *before = op - 1;
 	bool folds = op->step.verb == PLAN_FOLD;
+	if (before->step.verb != PLAN_SEND || before->state != OP_SENT)
+		return EXEC_SOMETHING;
 	if (folds)
 		op += 1 + run->term;
-	if (op->peer != before->peer || before->step.verb != PLAN_SEND || before->state != OP_SENT || op->state != OP_WAITING)
+	if (op->peer != before->peer || op->state != OP_WAITING)
 		return EXEC_SOMETHING;
 	*out_peer = before->step.node;
 	return folds ? EXEC_COUNTERPART : EXEC_ANSWER;

@@ -17,9 +17,6 @@
 #define SLEEP_MOST NS_PER_S
 #define TURNS_PER_LOOK 16 /* at the clock, while data moves   */
 #define LAST_TURNS 64     /* before a lane is given up        */
-#define LOOKS_MOST 20u    /* for a counterpart, each about a microsecond */
-#define VAIN_MOST 6u      /* at the least one wait in 64 looks */
-
 /* What a thread that drives does next, if its call has not ended. */
 enum course { COURSE_USUAL, COURSE_REST, COURSE_LOOK };
 
@@ -452,25 +449,14 @@ static bool sits_elsewhere(const struct driver *driver, uint32_t peer)
  */
 static enum course choose_course(struct driver *driver, bool moved)
 {
-	struct looks *looks = &driver->looks;
 	uint32_t peer = 0;
 
 	if (!driver->context->crowded || !driver->tcp)
 		return COURSE_USUAL;
-	if (moved && looks->now > 0)
-		looks->vain = 0;
 	enum exec_expects expects = lane_expects(driver->lane, &peer);
-	bool is_exchange = expects == EXEC_COUNTERPART && sits_elsewhere(driver, peer);
-	if (moved || !is_exchange) {
-		looks->now = 0;
-		return moved && expects == EXEC_ANSWER ? COURSE_REST : COURSE_USUAL;
-	}
-	if (looks->now == 0 && looks->waits++ % (UINT32_C(1) << looks->vain) != 0)
-		return COURSE_USUAL;
-	if (looks->now++ < LOOKS_MOST)
-		return COURSE_LOOK;
-	looks->vain += looks->now == LOOKS_MOST + 1 && looks->vain < VAIN_MOST;
-	return COURSE_USUAL;
+	if (moved)
+		return expects == EXEC_ANSWER ? COURSE_REST : COURSE_USUAL;
+	return expects == EXEC_COUNTERPART && sits_elsewhere(driver, peer) && looks_again(&driver->looks) ? COURSE_LOOK : COURSE_USUAL;
 }
 
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
@@ -480,11 +466,12 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 	unsigned turns = 0;
 
 	rest_reset(rest);
-	driver->looks.now = 0;
+	looks_end(&driver->looks);
 	for (;;) {
 		take_mail(driver);
 		unsigned moved = move(driver, true);
 		if (moved) { /* before anybody is told of an end that this brings */
+			looks_end(&driver->looks);
 			note_end_of_rest(driver, rest);
 			rest_reset(rest);
 			set(&driver->idle_since_ns, 0);
@@ -494,10 +481,11 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		if (is_over || !has_duty(driver) || is_wanted(driver))
 			break;
 		enum course course = choose_course(driver, moved > 0);
-		if ((moved && course != COURSE_REST) || course == COURSE_LOOK) {
+		if (moved || course == COURSE_LOOK) {
 			if (until_ns != UINT64_MAX && ++turns % TURNS_PER_LOOK == 0 && clock_now_ns() >= until_ns)
 				break;
-			continue;
+			if (course != COURSE_REST)
+				continue;
 		}
 		if (is_caller && driver->tcp)
 			seat_rest(&driver->seat);

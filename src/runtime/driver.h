@@ -14,6 +14,7 @@
 
 #include "engine/lane.h"
 #include "runtime/context.h"
+#include "runtime/looks.h"
 #include "runtime/rest.h"
 #include "runtime/seat.h"
 #include "transport/shm/shm.h"
@@ -39,13 +40,6 @@ struct mail {
 	enum esp_status status;
 	struct work_part *part;
 	bool embedded; /* in the part: not to be freed */
-};
-
-/* Of a thread that looks for what a rank on another core must send at any moment, instead of resting. */
-struct looks {
-	uint32_t now;   /* in this wait                                */
-	uint32_t waits; /* in which it could have                      */
-	uint32_t vain;  /* one in 2^vain waits looks                   */
 };
 
 struct driver {

@@ -21,7 +21,7 @@
 #include "runtime/work.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
-#define GROUP_LEFT 4u        /* kinds of small calls that a program makes in turn   */
+#define GROUP_LEFT 4u        /* kinds of calls that a program makes in turn         */
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
 enum group_stream {

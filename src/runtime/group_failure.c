@@ -147,6 +147,7 @@ void group_begin_aside(struct group *group)
 void group_end_aside(struct group *group)
 {
 	set_aside(group, false);
+	group_drop_left(group); /* it may have been agreed since on other lanes */
 }
 
 void group_note_failed(struct group *group, const struct call_note *note)

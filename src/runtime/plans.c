@@ -8,7 +8,7 @@
 #include "plan/masters.h"
 #include "plan/rows.h"
 
-#define ROWS_NODES_MOST 64u /* of a plan whose rows are kept, those of all nodes */
+#define ROWS_NODES_MOST 16u /* of a plan whose rows are kept, those of all nodes */
 #define LINE 64u /* chunks begin at multiples of a cache line */
 
 /*
@@ -369,7 +369,7 @@ static void keep_rows(struct planned *planned)
 
 	if (plan->chunks.chunk_count != 1 || plan->nodes > ROWS_NODES_MOST || plan_rows_open(plan, &planned->rows, &err) != ESP_OK)
 		return;
-	if (!plan_rows_share(plan, planned->rows)) { /* blocks of different sizes */
+	if (!plan_rows_share(plan, planned->rows)) { /* as that of blocks of different sizes */
 		plan_rows_close(planned->rows);
 		planned->rows = NULL;
 	}
@@ -430,7 +430,6 @@ static enum esp_status make(struct planned *planned, const struct layout *layout
 		return failure_set(failure, status, -1, "%s", err.text);
 	if (assign_lanes(planned, layout->lanes, layout->lane_weights) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a plan");
-	keep_rows(planned);
 	return ESP_OK;
 }
 
@@ -553,8 +552,10 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		planned_free(planned);
 		return status;
 	}
-	if (plans && !call->counts)
+	if (plans && !call->counts) {
+		keep_rows(planned);
 		keep(plans, planned);
+	}
 	*out = planned;
 	return ESP_OK;
 }

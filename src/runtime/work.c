@@ -270,7 +270,7 @@ enum esp_status work_make(struct group *group, const struct call *call, const st
 /* Would it be planned like this one, on memory of its own? */
 static bool is_alike(const struct call *call, const struct call *other)
 {
-	return call->collective == other->collective && call->type == other->type && call->op == other->op && call->factor == other->factor &&
+	return call->collective == other->collective && call->type == other->type && call->op == other->op && memcmp(&call->factor, &other->factor, sizeof(call->factor)) == 0 &&
 	       call->root == other->root && call->count == other->count && call->planner == other->planner && call->in_place == other->in_place &&
 	       call->makes_group == other->makes_group;
 }
@@ -304,11 +304,21 @@ enum esp_status work_make_plain(struct group *group, const struct call *call, co
 	if (!work)
 		return work_make(group, call, options, out, failure);
 	work->call = *call;
-	work->options = *options;
+	work->options.deadline_ns = options->deadline_ns; /* all else is zero, and may still be looked at by whoever has ended it */
 	work->stretches[0].in = call->in;
 	work->stretches[0].out = call->out;
 	*out = work;
 	return ESP_OK;
+}
+
+/* A free one, or that of whichever has its turn. */
+static struct work **find_place(struct group *group)
+{
+	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+		if (!group->left[i])
+			return &group->left[i];
+	}
+	return &group->left[group->left_next++ % GROUP_LEFT];
 }
 
 void work_leave(struct work *work)
@@ -317,7 +327,7 @@ void work_leave(struct work *work)
 
 	if (work->board_rounds == 0 && work->stretch_count == 1 && is_plain(&work->call)) {
 		pthread_mutex_lock(&group->lock);
-		struct work **place = &group->left[group->left_next++ % GROUP_LEFT], *before = *place;
+		struct work **place = find_place(group), *before = *place;
 		*place = work;
 		pthread_mutex_unlock(&group->lock);
 		work = before;

@@ -45,7 +45,7 @@ enum work_kind {
 
 struct work {
 	struct context *context;
-	struct group *group;       /* may be gone once the work has ended */
+	struct group *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
 	enum work_kind kind;
 	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
 	uint32_t peer;
