@@ -278,22 +278,17 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 	return true;
 }
 
-enum exec_expects exec_expects(const struct exec *exec, uint32_t *out_peer)
+bool exec_exchanges(const struct exec *exec)
 {
 	const struct run *run = exec->latest;
 
 	if (exec->active != 1 || has_failed(exec) || !run->instance || run->stores || run->at == 0 || run->at >= run->op_count)
-		return EXEC_SOMETHING;
-	const struct op *op = &run->ops[run->at], *before = op - 1;
-	bool folds = op->step.verb == PLAN_FOLD;
-	if (before->step.verb != PLAN_SEND || before->state != OP_SENT)
-		return EXEC_SOMETHING;
-	if (folds)
-		op += 1 + run->term;
-	if (op->peer != before->peer || op->state != OP_WAITING)
-		return EXEC_SOMETHING;
-	*out_peer = before->step.node;
-	return folds ? EXEC_COUNTERPART : EXEC_ANSWER;
+		return false;
+	const struct op *fold = &run->ops[run->at], *before = fold - 1;
+	if (fold->step.verb != PLAN_FOLD || before->step.verb != PLAN_SEND || before->state != OP_SENT)
+		return false;
+	const struct op *term = fold + 1 + run->term;
+	return term->peer == before->peer && term->state == OP_WAITING;
 }
 
 /* Two lists of calls, oldest first, as one. */

@@ -110,13 +110,8 @@ bool exec_take_done(struct exec *exec, struct exec_done *out);
 
 /* What the executor waits for; false: nothing is unfinished. */
 bool exec_waits(const struct exec *exec, struct exec_wait *out);
-/* What is known of that, of the only chunk in flight: hints for those who wait. */
-enum exec_expects {
-	EXEC_SOMETHING,
-	EXEC_ANSWER,      /* to what was just sent to the peer, most likely: it comes after the peer has had a turn        */
-	EXEC_COUNTERPART, /* of what was just sent to the peer: it may be here at any moment, and we can do nothing before */
-};
-enum exec_expects exec_expects(const struct exec *exec, uint32_t *out_peer);
+/* Is that, of the only chunk in flight, the counterpart of what was just sent to the same peer? Then it may be here at any moment, and we can do nothing before. */
+bool exec_exchanges(const struct exec *exec);
 
 /*
  * Ends all calls with this status, now and from now on; the buffers are not touched any more.

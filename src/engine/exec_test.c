@@ -346,41 +346,47 @@ static void send_to(struct exec *exec, uint32_t node)
 	exec_sent(exec, sent.cookie);
 }
 
-/* Who has sent its part to a hub expects an answer; a hub that has sent its sum to the other one expects the like of it; of all else nothing is known. */
-static void expecting(void)
+/* A hub that has sent its sum to the other one exchanges with it, until the other's is here. */
+static void exchanging(void)
 {
 	struct plan *plan;
-	uint32_t peer = 99;
-	struct exec *exec = open_twin(2, &plan);
+	struct exec *exec = open_twin(0, &plan);
 
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* nothing has left yet */
-	send_to(exec, 0);
-	CHECK(exec_expects(exec, &peer) == EXEC_ANSWER && peer == 0);
-	CHECK(feed(exec, 0, 0, 7) == ESP_OK);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* it has ended */
-	CHECK(output[0] == 7);
-	exec_close(exec);
-	plan_close(plan);
-
-	exec = open_twin(0, &plan);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* its star comes when it comes */
+	CHECK(!exec_exchanges(exec)); /* its star comes when it comes */
 	CHECK(feed(exec, 2, 0, 3) == ESP_OK);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
+	CHECK(!exec_exchanges(exec)); /* nothing has left yet */
 	send_to(exec, 1);
-	CHECK(exec_expects(exec, &peer) == EXEC_COUNTERPART && peer == 1);
+	CHECK(exec_exchanges(exec));
 	CHECK(feed(exec, 1, 0, 5) == ESP_OK);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
+	CHECK(!exec_exchanges(exec));
 	CHECK(output[1] == input[1] + 8);
 	exec_close(exec);
 	plan_close(plan);
 
-	/* Of several chunks none in particular. */
+	/* Whoever waits for an answer, does not. */
+	exec = open_twin(2, &plan);
+	send_to(exec, 0);
+	CHECK(!exec_exchanges(exec));
+	CHECK(feed(exec, 0, 0, 7) == ESP_OK && output[0] == 7);
+	exec_close(exec);
+	plan_close(plan);
+
+	exec = open_twin(1, &plan);
+	CHECK(feed(exec, 3, 0, 3) == ESP_OK);
+	send_to(exec, 0);
+	CHECK(exec_exchanges(exec));
+	exec_fail(exec, 0, ESP_EPEER);
+	CHECK(!exec_exchanges(exec));
+	exec_close(exec);
+	plan_close(plan);
+
+	/* Of several chunks none does in particular. */
 	plan = flat_plan();
 	exec = open_node(0, 4);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING); /* no call was ever made */
+	CHECK(!exec_exchanges(exec)); /* no call was ever made */
 	start(exec, plan);
 	send_to(exec, 1);
-	CHECK(exec_expects(exec, &peer) == EXEC_SOMETHING);
+	CHECK(!exec_exchanges(exec));
 	exec_close(exec);
 	plan_close(plan);
 }
@@ -646,7 +652,7 @@ int main(int argc, char **argv)
 		early();
 		credits();
 		around();
-		expecting();
+		exchanging();
 		waiting_to_send();
 		waiting_and_failing();
 	}

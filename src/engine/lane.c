@@ -137,15 +137,33 @@ bool lane_waits_any(const struct lane *lane, struct exec_wait *out)
 	return false;
 }
 
-enum exec_expects lane_expects(const struct lane *lane, uint32_t *out_peer)
+/* For some peer, that no transport has asked for yet. */
+static bool has_something(const struct lane *lane)
 {
-	const struct stream *stream = lane->unfinished == 1 ? stream_find(lane, lane->started) : NULL;
-	uint32_t place = PLAN_NONE;
-	enum exec_expects expects = stream ? exec_expects(stream->exec, &place) : EXEC_SOMETHING;
+	for (uint32_t i = 0; i < lane->config.ports; i++) {
+		if (lane->ports[i].first)
+			return true;
+	}
+	return lane->first_in[STIRRED] != NULL;
+}
 
-	if (expects != EXEC_SOMETHING)
-		*out_peer = members_peer(&stream->members, place);
-	return expects;
+struct lane_outlook lane_outlook(const struct lane *lane)
+{
+	const struct stream *stream = NULL;
+	uint32_t peer = has_something(lane) ? PLAN_NONE : awaited_peer(lane, &stream);
+
+	if (peer == PLAN_NONE)
+		return (struct lane_outlook){.peer = PLAN_NONE};
+	return (struct lane_outlook){
+		.peer = peer,
+		.is_exchange = exec_exchanges(stream->exec),
+		.was_just_sent = lane->peers[peer].sent_at == lane->rests + 1,
+	};
+}
+
+void lane_rested(struct lane *lane)
+{
+	lane->rests++;
 }
 
 /* ---- failure ---- */

@@ -68,8 +68,15 @@ bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out
 
 /* The same of the first of its streams that waits for a peer. False: none does. */
 bool lane_waits_any(const struct lane *lane, struct exec_wait *out);
-/* exec_expects(), of the only call that is unfinished; the peer is a rank of the job. */
-enum exec_expects lane_expects(const struct lane *lane, uint32_t *out_peer);
+/* What is known of whom a small call waits for, if it is the only one and there is nothing to send: hints for those who wait. */
+struct lane_outlook {
+	uint32_t peer;      /* a rank of the job; PLAN_NONE: nobody in particular                                              */
+	bool is_exchange;   /* exec_exchanges()                                                                                */
+	bool was_just_sent; /* to it something was sent since the last rest: if it has not run since, it cannot have answered */
+};
+struct lane_outlook lane_outlook(const struct lane *lane);
+/* Whoever drives has rested: others may have run. */
+void lane_rested(struct lane *lane);
 
 struct lane_failure {
 	uint16_t channel;

@@ -100,18 +100,25 @@ static enum esp_status failed_status(const struct group *group)
 	return (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
 }
 
+static bool may_go(struct group *group, const struct work *work)
+{
+	return gate_is_open(work) && retune_admits(group, work);
+}
+
+static void go(struct group *group, struct work *work)
+{
+	enum esp_status status = retune_before(group, work);
+
+	if (status == ESP_OK)
+		work_launch(work, work->helped);
+	else
+		work_end(work, status);
+}
+
 static void lanes_turn(struct group *group)
 {
-	while (group->lane_queue.first && gate_is_open(group->lane_queue.first) && retune_admits(group, group->lane_queue.first)) {
-		struct work *work = queue_pop(group, &group->lane_queue);
-
-		enum esp_status status = retune_before(group, work);
-
-		if (status == ESP_OK)
-			work_launch(work, work->helped);
-		else
-			work_end(work, status);
-	}
+	while (group->lane_queue.first && may_go(group, group->lane_queue.first))
+		go(group, queue_pop(group, &group->lane_queue));
 	while (group->lane_queue.first && failed_status(group) != ESP_OK)
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
@@ -188,6 +195,11 @@ static void board_turn(struct group *group)
 void group_queue(struct group *group, struct work *work, bool helped)
 {
 	work->helped = helped;
+	/* Mostly nobody is before it. */
+	if (work->board_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
+		go(group, work);
+		return;
+	}
 	queue_push(group, work->board_rounds > 0 ? &group->board_queue : &group->lane_queue, work);
 	lanes_turn(group);
 	board_turn(group);

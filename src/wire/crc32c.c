@@ -109,6 +109,14 @@ WITH_CRC static inline uint32_t step8(uint32_t crc, const uint8_t *at)
 	return (uint32_t)_mm_crc32_u64(crc, word);
 }
 
+WITH_CRC static inline uint32_t step4(uint32_t crc, const uint8_t *at)
+{
+	uint32_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return _mm_crc32_u32(crc, word);
+}
+
 WITH_CRC static inline uint32_t step1(uint32_t crc, const uint8_t *at)
 {
 	return _mm_crc32_u8(crc, *at);
@@ -121,6 +129,14 @@ WITH_CRC static inline uint32_t step8(uint32_t crc, const uint8_t *at)
 
 	memcpy(&word, at, sizeof(word));
 	return __crc32cd(crc, word);
+}
+
+WITH_CRC static inline uint32_t step4(uint32_t crc, const uint8_t *at)
+{
+	uint32_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return __crc32cw(crc, word);
 }
 
 WITH_CRC static inline uint32_t step1(uint32_t crc, const uint8_t *at)
@@ -152,6 +168,8 @@ WITH_CRC static uint32_t raw_instruction(uint32_t crc, const uint8_t *at, size_t
 	}
 	for (; bytes >= 8; at += 8, bytes -= 8)
 		crc = step8(crc, at);
+	for (; bytes >= 4; at += 4, bytes -= 4) /* the head of a frame ends so */
+		crc = step4(crc, at);
 	for (; bytes > 0; at++, bytes--)
 		crc = step1(crc, at);
 	return crc;

@@ -437,6 +437,11 @@ unsigned tcp_flush(struct tcp *tcp)
 	return tcp->moved;
 }
 
+bool tcp_has_work(const struct tcp *tcp)
+{
+	return tcp->work_first || tcp->closed;
+}
+
 void tcp_has_slept(struct tcp *tcp)
 {
 	tcp->guesses = GUESSES_PER_LOOK;

@@ -106,6 +106,8 @@ unsigned tcp_poll(struct tcp *tcp, int64_t timeout_ns);
 /* The same without a look for events, which is a system call: what a lane that is given up still owes its peers. */
 unsigned tcp_flush(struct tcp *tcp);
 
+/* Is there a connection that is known to have something to move? */
+bool tcp_has_work(const struct tcp *tcp);
 /* Somebody has waited for its descriptor: the next tcp_poll() looks for events, whoever is awaited, or that would be readable on and on. */
 void tcp_has_slept(struct tcp *tcp);
 
