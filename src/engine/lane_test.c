@@ -83,6 +83,75 @@ static void streams_take_turns(void)
 	plan_close(small);
 }
 
+static struct lane *twin_lane(uint32_t node, struct plan **out_plan)
+{
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = 8, .chunk_bytes = 8, .align = 4}};
+	struct lane_stream_config config = {.channel = 3, .node = node, .members = 4, .peers = (const uint32_t[]){10, 11, 12, 13}};
+	struct lane *lane = lane_of(20, 1, NULL);
+
+	CHECK(plan_open(plan_planner_find("twin"), &spec, out_plan, NULL) == ESP_OK);
+	CHECK(lane_stream_open(lane, &config, NULL) == ESP_OK);
+	start(lane, 3, *out_plan);
+	return lane;
+}
+
+static void send_all(struct lane *lane)
+{
+	void *port = lane_port(lane, 0);
+	struct transport_message message;
+
+	for (uint32_t peer; (peer = lane_user.ready(port)) != UINT32_MAX;) {
+		while (lane_user.next(port, peer, &message))
+			lane_user.sent(port, peer, message.channel, message.cookie);
+	}
+}
+
+static bool looks_like(const struct lane *lane, uint32_t peer, bool is_exchange, bool was_just_sent)
+{
+	struct lane_outlook outlook = lane_outlook(lane);
+
+	return outlook.peer == peer && outlook.is_exchange == is_exchange && outlook.was_just_sent == was_just_sent;
+}
+
+/* Whom the only call waits for, and whether that rank can have answered: not if something was sent to it since the last rest. */
+static void outlooks(void)
+{
+	struct plan *plan, *other = ring_plan(2);
+	struct lane *lane = twin_lane(2, &plan);
+	int32_t data[2] = {1, 2};
+	struct transport_message message = {.channel = 3, .call = 5, .bytes = 8, .data = data};
+	void *port = lane_port(lane, 0);
+
+	CHECK(looks_like(lane, PLAN_NONE, false, false)); /* there is something to send first */
+	send_all(lane);
+	CHECK(looks_like(lane, 10, false, true));
+	lane_rested(lane);
+	CHECK(looks_like(lane, 10, false, false));
+	CHECK(pair(lane, 8, 0, 10) == ESP_OK);
+	start(lane, 8, other);
+	CHECK(looks_like(lane, PLAN_NONE, false, false)); /* of two calls nothing is known */
+	lane_close(lane);
+	plan_close(plan);
+
+	lane = twin_lane(0, &plan);
+	port = lane_port(lane, 0);
+	CHECK(looks_like(lane, 12, false, false));
+	CHECK(lane_user.take(port, 12, &message) == ESP_OK);
+	CHECK(looks_like(lane, PLAN_NONE, false, false));
+	send_all(lane);
+	CHECK(looks_like(lane, 11, true, true));
+	CHECK(lane_user.take(port, 11, &message) == ESP_OK);
+	send_all(lane);
+	CHECK(looks_like(lane, PLAN_NONE, false, false)); /* it has ended */
+	struct exec_done done;
+	CHECK(lane_take_done(lane, &done) && done.status == ESP_OK && out[1] == in[1] + 4);
+	start(lane, 3, plan);
+	CHECK(looks_like(lane, 12, false, true)); /* it has not had a turn since it was sent the last sum */
+	lane_close(lane);
+	plan_close(plan);
+	plan_close(other);
+}
+
 /* Nobody wants what comes on a channel that is not open, from one who is no member, or after a failure. */
 static void dropped(void)
 {
@@ -344,6 +413,7 @@ int main(int argc, char **argv)
 
 	rng_init(&rng, test_seed(argc, argv, 1));
 	streams_take_turns();
+	outlooks();
 	dropped();
 	one_by_one();
 	own_failure();

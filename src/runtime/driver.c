@@ -465,12 +465,13 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 {
 	struct rest *rest = &driver->rest;
 	unsigned turns = 0;
+	bool has_rested = false;
 
 	rest_reset(rest);
 	looks_end(&driver->looks);
 	for (;;) {
 		take_mail(driver);
-		enum course course = choose_course(driver);
+		enum course course = has_rested ? COURSE_MOVE : choose_course(driver);
 		unsigned moved = course == COURSE_REST ? 0 : move(driver, true);
 		if (moved) { /* before anybody is told of an end that this brings */
 			looks_end(&driver->looks);
@@ -485,12 +486,14 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 		if (moved || (course == COURSE_LOOK && looks_again(&driver->looks))) {
 			if (until_ns != UINT64_MAX && ++turns % TURNS_PER_LOOK == 0 && clock_now_ns() >= until_ns)
 				break;
+			has_rested = false;
 			continue;
 		}
 		if (is_caller && driver->tcp)
 			seat_rest(&driver->seat);
 		uint64_t now = rest_turn(rest);
 		lane_rested(driver->lane);
+		has_rested = true; /* and there is nothing to choose */
 		if (now >= until_ns)
 			break;
 		if (now != 0) {

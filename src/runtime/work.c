@@ -84,7 +84,7 @@ static bool copy_arrays(struct call *call, uint32_t size)
 /* Do others read it where it lies? */
 static bool is_lent(const struct work *work, const struct stretch *stretch)
 {
-	const struct segment *segment = work->context->segment;
+	const struct segment *segment = work->context->local_count > 1 ? work->context->segment : NULL;
 	uint64_t bytes = stretch->block_bytes;
 
 	return segment && segment_owns(segment, stretch->in, bytes) && segment_owns(segment, stretch->out, bytes);

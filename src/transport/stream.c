@@ -265,6 +265,22 @@ unsigned stream_pending(struct stream_writer *writer, const struct transport_use
 	return count;
 }
 
+enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
+                                       uint8_t *out, uint32_t room, uint32_t *out_bytes)
+{
+	if (!pull(writer, user, context, peer))
+		return STREAM_NONE;
+	uint32_t head = writer->header_bytes, body = body_bytes(writer), total = total_bytes(writer);
+	if (writer->done > 0 || total > room || (body > 0 && !writer->message.data))
+		return STREAM_PARTED;
+	memcpy(out, writer->header, head);
+	if (body > 0)
+		memcpy(out + head, writer->message.data, body);
+	memset(out + head + body, 0, total - head - body);
+	*out_bytes = total;
+	return STREAM_WHOLE;
+}
+
 /* The message that was forgotten is over. */
 static void forgotten_ends(struct stream_writer *writer)
 {

@@ -66,6 +66,15 @@ struct stream_bytes {
 unsigned stream_pending(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
                         struct stream_bytes out[STREAM_STRETCHES]);
 
+/* The same of a message none of which has left, put together at out, if there is room for all of it. */
+enum stream_whole {
+	STREAM_NONE,   /* nothing to send                                  */
+	STREAM_WHOLE,  /* *out_bytes of it                                 */
+	STREAM_PARTED, /* it is of another kind, and goes the usual way    */
+};
+enum stream_whole stream_pending_whole(struct stream_writer *writer, const struct transport_user *user, void *context, uint32_t peer,
+                                       uint8_t *out, uint32_t room, uint32_t *out_bytes);
+
 enum stream_progress {
 	STREAM_GOES_ON, /* the message has not left in full          */
 	STREAM_SENT,    /* it has: its sent() is the caller's to call */

@@ -181,19 +181,31 @@ static void cut_anywhere(struct rng *rng)
 	}
 }
 
-/* All that a user sends, as it lies in a stream. Returns how many bytes. */
-static uint32_t flatten(struct user *from, bool checked, uint8_t *out)
+/* All that a user sends, as it lies in a stream: some messages put together by the writer, of which some leave in part first. Returns how many bytes. */
+static uint32_t flatten(struct rng *rng, struct user *from, bool checked, uint8_t *out)
 {
 	struct stream_writer writer = {.checked = checked};
 	struct stream_bytes pending[STREAM_STRETCHES];
 	uint32_t bytes = 0;
 
-	while (stream_pending(&writer, &table, from, 1, pending) > 0) {
-		memcpy(out + bytes, pending[0].at, pending[0].bytes);
-		bytes += pending[0].bytes;
-		stream_left(&writer, pending[0].bytes);
+	for (;;) {
+		uint32_t part = 0, room = (uint32_t)rng_below(rng, 2) * (uint32_t)rng_below(rng, 600);
+		enum stream_whole whole = stream_pending_whole(&writer, &table, from, 1, out + bytes, room, &part);
+
+		if (whole == STREAM_NONE)
+			return bytes;
+		if (whole == STREAM_WHOLE) {
+			CHECK(part <= room && part % FRAME_STEP == 0);
+			if (rng_chance(rng, 1, 4))
+				part = 1 + (uint32_t)rng_below(rng, part);
+		} else {
+			CHECK(stream_pending(&writer, &table, from, 1, pending) > 0);
+			part = pending[0].bytes;
+			memcpy(out + bytes, pending[0].at, part);
+		}
+		bytes += part;
+		stream_left(&writer, part);
 	}
-	return bytes;
 }
 
 #define FLAT (50u * (ROOM + 2 * FRAME_STEP))
@@ -207,7 +219,7 @@ static void fed_in_pieces(struct rng *rng)
 	for (int i = 0; i < 300; i++) {
 		struct user from = draw_sender(rng), to = receiver_of(&from);
 		struct stream_reader reader = {0};
-		uint32_t bytes = flatten(&from, i % 2, stream), most = 1 + (uint32_t)rng_below(rng, i % 3 ? 2000 : FLAT);
+		uint32_t bytes = flatten(rng, &from, i % 2, stream), most = 1 + (uint32_t)rng_below(rng, i % 3 ? 2000 : FLAT);
 
 		to.drop_one_in = (uint32_t)i % 4;
 		for (uint32_t at = 0, part; at < bytes; at += part) {
@@ -241,7 +253,7 @@ static void fed_with_damage(struct rng *rng)
 		from.offset = 0; /* of the bytes that a user gets, none is believed before it was compared: see user_ended() */
 		struct user to = receiver_of(&from);
 		struct stream_reader reader = {0};
-		uint32_t bytes = flatten(&from, true, stream), at = (uint32_t)rng_below(rng, bytes - FRAME_BYTES);
+		uint32_t bytes = flatten(rng, &from, true, stream), at = (uint32_t)rng_below(rng, bytes - FRAME_BYTES);
 
 		stream[at] ^= (uint8_t)(1u << rng_below(rng, 8));
 		/* What is cut has another way, and what is behind it may lie there whole. */

@@ -43,14 +43,45 @@ bool conn_has_work(const struct conn *conn)
 
 /* ---- sending ---- */
 
-/* What is handed to the kernel at once. */
+/* A list of parts costs the kernel more than so few bytes cost to be put together. */
+#define FLAT_BYTES 2048u
+
+/* What is handed to the kernel at once: small messages put together, or parts of others. */
 struct gather {
 	struct iovec parts[STREAM_STRETCHES * CONN_GATHER];
 	uint32_t part_count;
 	uint32_t bytes;
 	uint32_t of_message[CONN_GATHER]; /* bytes of each, in the order of the ring */
 	uint32_t message_count;
+	uint8_t flat[FLAT_BYTES];
 };
+
+/* Small messages, as far as there are such and nothing is before them. What was pulled and is of another kind is the next one. */
+static void gather_small(struct gather *gather, struct conn *conn)
+{
+	enum stream_whole whole = STREAM_WHOLE;
+
+	gather->part_count = gather->bytes = gather->message_count = 0;
+	if (conn->writer_count > 0)
+		return;
+	while (whole == STREAM_WHOLE && gather->message_count < CONN_GATHER) {
+		struct stream_writer *writer = &conn->writers[(conn->writer_first + gather->message_count) % CONN_GATHER];
+		uint32_t bytes = 0;
+
+		whole = stream_pending_whole(writer, conn->user, conn->context, conn->number, gather->flat + gather->bytes,
+		                             FLAT_BYTES - gather->bytes, &bytes);
+		if (whole == STREAM_NONE)
+			conn->wants = false;
+		else
+			conn->writer_count++;
+		if (whole == STREAM_WHOLE) {
+			gather->bytes += bytes;
+			gather->of_message[gather->message_count++] = bytes;
+		}
+	}
+	if (gather->bytes > 0)
+		gather->parts[gather->part_count++] = (struct iovec){gather->flat, gather->bytes};
+}
 
 /* The next stretch of a message; false: it goes in only in part, and ends the batch. */
 static bool gather_stretch(struct gather *gather, const struct stream_bytes *stretch)
@@ -65,11 +96,10 @@ static bool gather_stretch(struct gather *gather, const struct stream_bytes *str
 }
 
 /* Pulls messages until there are enough for one call, or none is left. */
-static void gather_fill(struct gather *gather, struct conn *conn)
+static void gather_large(struct gather *gather, struct conn *conn)
 {
 	bool whole = true;
 
-	gather->part_count = gather->bytes = gather->message_count = 0;
 	while (whole && gather->message_count < CONN_GATHER && gather->bytes < CONN_SEND_BYTES) {
 		uint32_t at = (conn->writer_first + gather->message_count) % CONN_GATHER;
 		struct stream_bytes stretches[STREAM_STRETCHES];
@@ -145,21 +175,6 @@ static enum esp_status write_failed(struct conn *conn, int error)
 	return ESP_OK;
 }
 
-/* A list of parts costs the kernel more than so few bytes cost to be put together. */
-#define FLAT_BYTES 2048u
-
-static ssize_t send_flat(int fd, const struct iovec *parts, uint32_t count)
-{
-	uint8_t flat[FLAT_BYTES];
-	size_t bytes = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		memcpy(flat + bytes, parts[i].iov_base, parts[i].iov_len);
-		bytes += parts[i].iov_len;
-	}
-	return send(fd, flat, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* One system call. ESP_OK: *out_sent bytes have left. */
 static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint32_t count, size_t bytes, uint32_t *out_sent)
 {
@@ -167,8 +182,8 @@ static enum esp_status write_parts(struct conn *conn, struct iovec *parts, uint3
 	ssize_t sent;
 
 	do {
-		sent = bytes <= FLAT_BYTES ? send_flat(conn->fd, parts, count)
-		                           : sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = count == 1 ? send(conn->fd, parts->iov_base, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+		                  : sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (sent < 0 && errno == EINTR);
 	*out_sent = 0;
 	if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -238,7 +253,9 @@ enum esp_status conn_write(struct conn *conn)
 		return ESP_PENDING;
 	if (conn->sent_to < conn->keep.end)
 		return write_again(conn);
-	gather_fill(&gather, conn);
+	gather_small(&gather, conn);
+	if (gather.bytes == 0)
+		gather_large(&gather, conn);
 	if (gather.bytes == 0)
 		return ESP_PENDING;
 	enum esp_status status = write_parts(conn, gather.parts, gather.part_count, gather.bytes, &sent);
