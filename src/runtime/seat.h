@@ -23,7 +23,7 @@
 
 #define SEAT_RESTS 64u                          /* between looks at the clock */
 #define SEAT_RESTS_LONG 64u                     /* of a wait that is long     */
-#define SEAT_PATIENCE_LEAST (25 * NS_PER_MS)   /* between looks at the core  */
+#define SEAT_PATIENCE_LEAST (25 * NS_PER_MS)    /* between looks at the core  */
 #define SEAT_PATIENCE_MOST (6400 * NS_PER_MS)
 
 struct core_seat {

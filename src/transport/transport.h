@@ -124,7 +124,7 @@ struct transport_user {
 	void (*lost)(void *user, uint32_t peer, enum esp_status why);
 
 	/*
-	 * Has the user failed as a whole? Asked after every other call: if so, the transport takes
+	 * Has the user failed as a whole? Asked in every poll, and after what was sent: if so, the transport takes
 	 * back what it offered, reads no memory of the user any more, and closes its connections,
 	 * from which the peers learn of it. Single channels fail without this: see forget() above.
 	 */

@@ -56,7 +56,7 @@ struct gather {
 	uint8_t flat[FLAT_BYTES];
 };
 
-/* Small messages, as far as there are such and nothing is before them. What was pulled and is of another kind is the next one. */
+/* The first messages, if they are small and nothing is before them. What was pulled and is of another kind is the next one. */
 static void gather_small(struct gather *gather, struct conn *conn)
 {
 	enum stream_whole whole = STREAM_WHOLE;
@@ -95,8 +95,8 @@ static bool gather_stretch(struct gather *gather, const struct stream_bytes *str
 	return bytes == stretch->bytes;
 }
 
-/* Pulls messages until there are enough for one call, or none is left. */
-static void gather_large(struct gather *gather, struct conn *conn)
+/* Pulls further messages until there are enough for one call, or none is left. */
+static void gather_rest(struct gather *gather, struct conn *conn)
 {
 	bool whole = true;
 
@@ -254,8 +254,7 @@ enum esp_status conn_write(struct conn *conn)
 	if (conn->sent_to < conn->keep.end)
 		return write_again(conn);
 	gather_small(&gather, conn);
-	if (gather.bytes == 0)
-		gather_large(&gather, conn);
+	gather_rest(&gather, conn);
 	if (gather.bytes == 0)
 		return ESP_PENDING;
 	enum esp_status status = write_parts(conn, gather.parts, gather.part_count, gather.bytes, &sent);
