@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,7 +271,7 @@ enum esp_status work_make(struct group *group, const struct call *call, const st
 /* Would it be planned like this one, on memory of its own? */
 static bool is_alike(const struct call *call, const struct call *other)
 {
-	return call->collective == other->collective && call->type == other->type && call->op == other->op && memcmp(&call->factor, &other->factor, sizeof(call->factor)) == 0 &&
+	return call->collective == other->collective && call->type == other->type && call->op == other->op && call->factor == other->factor && !signbit(call->factor) == !signbit(other->factor) &&
 	       call->root == other->root && call->count == other->count && call->planner == other->planner && call->in_place == other->in_place &&
 	       call->makes_group == other->makes_group;
 }
