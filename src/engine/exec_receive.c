@@ -215,17 +215,26 @@ static void park(struct exec *exec, struct peer *peer, struct op *op, const stru
 	}
 }
 
+/* Where a message is kept until its turn comes: *out is NULL where there are no bytes. */
+static enum esp_status slot_get(struct exec *exec, const struct transport_message *message, uint8_t **out)
+{
+	*out = NULL;
+	if (exec->config.dry || message->bytes == 0)
+		return ESP_OK;
+	uint8_t *slot = pool_get(&exec->pool);
+	if (!slot)
+		return out_of_memory(exec);
+	*out = slot + message->shift;
+	return ESP_OK;
+}
+
 static enum esp_status aim_at_slot(struct exec *exec, struct peer *peer, struct op *op,
                                    const struct transport_message *message)
 {
-	void *slot = NULL;
+	uint8_t *slot;
 
-	if (!exec->config.dry && message->bytes > 0) {
-		slot = pool_get(&exec->pool);
-		if (!slot)
-			return out_of_memory(exec);
-		slot = (uint8_t *)slot + message->shift;
-	}
+	if (slot_get(exec, message, &slot) != ESP_OK)
+		return exec->failure.status;
 	park(exec, peer, op, message, OP_ARRIVING, slot, slot != NULL);
 	peer->incoming->arrival = ARRIVAL_PLACE;
 	peer->incoming->target = slot;
@@ -317,14 +326,12 @@ static void put_whole(struct exec *exec, const struct incoming *incoming, const 
 /* It waits for its turn in a slot. */
 static enum esp_status keep_whole(struct exec *exec, struct peer *peer, struct op *op, const struct transport_message *message)
 {
-	void *slot = NULL;
+	uint8_t *slot;
 
-	if (!exec->config.dry && message->bytes > 0) {
-		slot = pool_get(&exec->pool);
-		if (!slot)
-			return out_of_memory(exec);
+	if (slot_get(exec, message, &slot) != ESP_OK)
+		return exec->failure.status;
+	if (slot)
 		memcpy(slot, message->data, message->bytes);
-	}
 	park(exec, peer, op, message, OP_PARKED, slot, slot != NULL);
 	if (op && run_waits_on(op->run, op))
 		run_advance(exec, op->run);

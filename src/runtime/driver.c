@@ -440,10 +440,10 @@ static bool sits_elsewhere(const struct driver *driver, uint32_t peer)
 }
 
 /*
- * What is to be done about a small call between ranks that outnumber the cores, by sockets. Who shares this core and was sent something since the last rest has not had
- * its turn yet, so there can be nothing from it: to look would be a system call in vain. And while two hubs on two cores exchange, all others of a
- * hub's core wait for it: it looks again for some microseconds instead of letting each of them have a turn in vain. Eight ranks that sum 4
- * bytes on two cores take 0.92 times as long by the one, 0.96 by the other.
+ * What is to be done about a small call between ranks that outnumber the cores, by sockets. Who may share this core and was sent something since the last rest
+ * has not had its turn yet, so there can be nothing from it: to look would be a system call in vain. And while two hubs on two cores exchange, all others of a
+ * hub's core wait for it: it looks again for some microseconds instead of letting each of them have a turn in vain. What that gains, with other
+ * things, is told in docs/results/core.md.
  */
 enum course { COURSE_MOVE, COURSE_REST, COURSE_LOOK };
 

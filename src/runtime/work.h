@@ -101,7 +101,7 @@ ESP_CHECKED enum esp_status work_make(struct group *group, const struct call *ca
                                       struct work **out, struct failure *failure);
 /*
  * The same for a plain blocking call: if one of those before it was alike, of what that has left behind, so that nothing is planned or
- * allocated (work_leave()). Eight ranks on two cores that sum 4 bytes between sockets run a fifth fewer instructions by it.
+ * allocated (work_leave()). Eight ranks on two cores that sum 4 bytes between sockets run a sixth fewer instructions by it.
  */
 ESP_CHECKED enum esp_status work_make_plain(struct group *group, const struct call *call, const struct work_options *options,
                                             struct work **out, struct failure *failure);

@@ -33,7 +33,7 @@ struct transport_room stream_room(struct stream_reader *reader, const struct tra
 ESP_CHECKED enum esp_status stream_arrived(struct stream_reader *reader, const struct transport_user *user,
                                            void *context, uint32_t peer, uint32_t bytes);
 /*
- * The same for all that lies here. A message that does so whole, with what fills it up, is taken at once, by half the instructions: at should
+ * The same for all that lies here. A message that does so whole, with what fills it up, is taken at once: at should
  * be a multiple of TRANSPORT_ALIGN.
  */
 ESP_CHECKED enum esp_status stream_feed(struct stream_reader *reader, const struct transport_user *user, void *context,
