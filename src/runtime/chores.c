@@ -70,6 +70,25 @@ void chores_look_after_queues(struct context *context)
 	driver_nudge(&context->drivers[0]);
 }
 
+void chores_expect_waiter(struct context *context)
+{
+	if (!context->has_queues) { /* or they are looked at anyway */
+		context->has_queues = true;
+		context->queued_ns = clock_now_ns();
+	}
+	driver_expect(&context->drivers[0]);
+}
+
+/* Nobody waits for what is in a queue. */
+static void note_miss(struct context *context)
+{
+	if (context->drivers[0].expected_ns == 0)
+		return;
+	context->drivers[0].expected_ns = 0;
+	context->queued_ns = clock_now_ns();
+	habit_miss(&context->habit);
+}
+
 static uint64_t when_to_look(const struct context *context)
 {
 	uint64_t now = clock_now_ns(), wait = (now - context->queued_ns) / 8;
@@ -81,17 +100,22 @@ uint64_t chores_look(struct context *context)
 {
 	if (!context->has_queues)
 		return UINT64_MAX;
+	if (driver_is_expecting(&context->drivers[0]) && !atomic_load(&context->has_news))
+		return UINT64_MAX; /* its thread watches */
 	atomic_store(&context->has_news, false);
 	context->has_queues = false;
 	for (struct group *group = context->groups; group; group = group->next) {
 		if (atomic_load(&group->queued) == 0)
 			continue;
-		context->has_queues = true;
 		group_visit(group);
 		pthread_mutex_unlock(&context->lock);
-		group_turn(group);
+		bool is_left = group_turn(group);
 		pthread_mutex_lock(&context->lock);
 		group_depart(group);
+		if (is_left) {
+			context->has_queues = true;
+			note_miss(context);
+		}
 	}
 	return context->has_queues ? when_to_look(context) : UINT64_MAX;
 }

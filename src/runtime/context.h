@@ -27,6 +27,7 @@
 #include "runtime/dump.h"
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
+#include "runtime/habit.h"
 #include "runtime/recorder.h"
 #include "runtime/site.h"
 #include "runtime/stall.h"
@@ -136,6 +137,7 @@ struct context {
 	atomic_bool has_said_exit;
 	atomic_bool ticking;
 	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see chores.h */
+	struct habit habit;       /* of those who start calls                           */
 	_Atomic uint64_t board_calls;
 	_Atomic uint64_t retunes, moved_masters; /* see retune.h */
 };

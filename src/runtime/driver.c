@@ -18,6 +18,11 @@
 #define TURNS_PER_LOOK 16 /* at the clock, while data moves   */
 #define LAST_TURNS 64     /* before a lane is given up        */
 
+/* Who is expected to wait for what was left, and does not come, is not waited for any longer by the lane's own thread, which looks every so often while there are such. */
+#define EXPECT_FOR (300 * NS_PER_US)
+#define WATCH_EVERY NS_PER_MS
+#define WATCH_FOR (20 * NS_PER_MS)
+
 enum { PORT_TCP, PORT_SHM, PORTS };
 
 /* ---- open and close ---- */
@@ -174,7 +179,7 @@ static void wake(struct driver *driver)
 		shm_wake(driver->shm);
 }
 
-void driver_post(struct driver *driver, struct mail *mail, bool helped)
+void driver_post(struct driver *driver, struct mail *mail, enum help help)
 {
 	mail->next = NULL;
 	if (driver->first_mail)
@@ -186,9 +191,32 @@ void driver_post(struct driver *driver, struct mail *mail, bool helped)
 	if (driver->held) {
 		if (atomic_load(&driver->asleep))
 			wake(driver);
-	} else if (!helped) {
+	} else if (help == HELP_EXPECTED) {
+		driver_expect(driver);
+	} else if (help == HELP_NONE) {
+		driver->expected_ns = 0;
 		pthread_cond_signal(&driver->duty);
 	}
+}
+
+void driver_expect(struct driver *driver)
+{
+	driver->expected_ns = clock_now_ns();
+	if (driver->watches)
+		return;
+	driver->watches = true;
+	pthread_cond_signal(&driver->duty);
+}
+
+void driver_expect_nobody(struct driver *driver)
+{
+	driver->expected_ns = 0;
+	driver_nudge(driver);
+}
+
+bool driver_is_expecting(const struct driver *driver)
+{
+	return driver->expected_ns != 0 && clock_now_ns() - driver->expected_ns < EXPECT_FOR;
 }
 
 void driver_nudge(struct driver *driver)
@@ -209,7 +237,7 @@ void driver_mail(struct driver *driver, const struct mail *mail)
 	}
 	*copy = *mail;
 	pthread_mutex_lock(&driver->context->lock);
-	driver_post(driver, copy, false);
+	driver_post(driver, copy, HELP_NONE);
 	pthread_mutex_unlock(&driver->context->lock);
 }
 
@@ -552,8 +580,10 @@ static void hand_on(struct context *context)
 	for (uint32_t i = 0; i < context->lanes; i++) {
 		struct driver *driver = &context->drivers[i];
 
-		if (is_free(driver) && needs_driving(driver))
+		if (is_free(driver) && needs_driving(driver)) {
+			driver->expected_ns = 0;
 			pthread_cond_signal(&driver->duty);
+		}
 	}
 }
 
@@ -642,6 +672,24 @@ bool driver_wait(struct context *context, bool (*done)(void *), void *argument, 
 
 /* ---- the lane's own thread ---- */
 
+/* When it looks again whether those came who were expected. */
+static uint64_t watch(struct driver *driver)
+{
+	if (!driver->watches)
+		return UINT64_MAX;
+	uint64_t now = clock_now_ns();
+	driver->watches = now - driver->expected_ns < WATCH_FOR;
+	return driver->watches ? now + WATCH_EVERY : UINT64_MAX;
+}
+
+/* What was left for somebody who did not come. */
+static void note_miss(struct driver *driver)
+{
+	if (driver->expected_ns != 0 && driver->first_mail)
+		habit_miss(&driver->context->habit);
+	driver->expected_ns = 0;
+}
+
 static void *lane_main(void *argument)
 {
 	struct driver *driver = argument;
@@ -658,14 +706,17 @@ static void *lane_main(void *argument)
 			pthread_mutex_unlock(&context->lock);
 			chores_run(context);
 			pthread_mutex_lock(&context->lock);
-		} else if (is_free(driver) && needs_driving(driver)) {
+		} else if (is_free(driver) && needs_driving(driver) && !driver_is_expecting(driver)) {
+			note_miss(driver);
 			driver->held = true;
 			pthread_mutex_unlock(&context->lock);
 			drive(driver, driver->number == 0 ? chores_interrupt : NULL, context, until, false);
 			pthread_mutex_lock(&context->lock);
 			give_up(driver);
 		} else if (!driver->quits) {
-			chores_sleep(context, driver, until);
+			uint64_t look = watch(driver);
+
+			chores_sleep(context, driver, look < until ? look : until);
 		}
 	}
 	pthread_mutex_unlock(&context->lock);

@@ -31,6 +31,13 @@ enum mail_kind {
 	MAIL_FAIL,      /* channel, peer, status: the group has failed        */
 };
 
+/* Who drives what is left for a lane. */
+enum help {
+	HELP_NONE,     /* the lane's own thread, which is woken                                              */
+	HELP_EXPECTED, /* a caller who is expected to wait soon (habit.h), or else the lane's own thread */
+	HELP_NOW,      /* the caller, which waits at once                                                    */
+};
+
 struct mail {
 	struct mail *next;
 	enum mail_kind kind;
@@ -62,6 +69,8 @@ struct driver {
 	atomic_bool has_mail;
 	struct mail *first_mail, *last_mail;
 	uint32_t unfinished; /* what the lane owed when it was given up */
+	uint64_t expected_ns; /* when something was left for a caller who is expected to come; 0: nothing is */
+	bool watches;        /* the lane's own thread looks now and then whether one came */
 
 	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
 
@@ -89,8 +98,14 @@ bool driver_try_acquire(struct driver *driver, uint64_t until_ns);
 /* How long lanes had nothing to do but wait, all of them together. */
 uint64_t driver_idle_ns(const struct context *context);
 
-/* With context->lock held: leaves mail. helped: the caller is going to drive by itself. */
-void driver_post(struct driver *driver, struct mail *mail, bool helped);
+/* With context->lock held: leaves mail. */
+void driver_post(struct driver *driver, struct mail *mail, enum help help);
+/* With context->lock held: somebody is expected to drive soon, and the lane's own thread looks whether that is so. */
+void driver_expect(struct driver *driver);
+/* With context->lock held: nobody is any more; the lane's own thread sees to it. */
+void driver_expect_nobody(struct driver *driver);
+/* With context->lock held: was something left a moment ago for somebody who is expected? */
+bool driver_is_expecting(const struct driver *driver);
 /* With context->lock held: the lane's own thread has something to look at. */
 void driver_nudge(struct driver *driver);
 /* As driver_post(), without the lock, of a copy. */

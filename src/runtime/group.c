@@ -110,7 +110,7 @@ static void go(struct group *group, struct work *work)
 	enum esp_status status = retune_before(group, work);
 
 	if (status == ESP_OK)
-		work_launch(work, work->helped);
+		work_launch(work, work->help);
 	else
 		work_end(work, status);
 }
@@ -192,9 +192,34 @@ static void board_turn(struct group *group)
 	}
 }
 
-void group_queue(struct group *group, struct work *work, bool helped)
+/* Is there something in the queues that nobody looks after? Whoever waits for the board goes on with it, but does not see gates open. */
+static bool is_left_alone(const struct group *group)
 {
-	work->helped = helped;
+	if (atomic_load(&group->queued) == 0)
+		return false;
+	return group->lane_queue.first || !group->board_begun || atomic_load(&group->board_waiters) == 0;
+}
+
+static void look_after_queues(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	chores_look_after_queues(group->context);
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+/* A call has been pinned, and who started it waits for it at once, or is expected to. */
+static void await_waiter(struct group *group, enum help help)
+{
+	if (help != HELP_EXPECTED)
+		return;
+	pthread_mutex_lock(&group->context->lock);
+	chores_expect_waiter(group->context);
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+void group_queue(struct group *group, struct work *work, enum help help)
+{
+	work->help = help;
 	/* Mostly nobody is before it. */
 	if (work->board_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
 		go(group, work);
@@ -203,21 +228,26 @@ void group_queue(struct group *group, struct work *work, bool helped)
 	queue_push(group, work->board_rounds > 0 ? &group->board_queue : &group->lane_queue, work);
 	lanes_turn(group);
 	board_turn(group);
-	if (atomic_load(&group->queued) > 0) {
-		pthread_mutex_lock(&group->context->lock);
-		chores_look_after_queues(group->context);
-		pthread_mutex_unlock(&group->context->lock);
-		context_watch(group->context);
-	}
+	if (atomic_load(&group->queued) == 0)
+		return;
+	if (help != HELP_NONE && !group->lane_queue.first && group->board_queue.first == work && group->board_begun)
+		await_waiter(group, help);
+	else
+		look_after_queues(group);
+	context_watch(group->context);
 }
 
-void group_turn(struct group *group)
+bool group_turn(struct group *group)
 {
-	if (atomic_load_explicit(&group->queued, memory_order_relaxed) == 0 || pthread_mutex_trylock(&group->lock) != 0)
-		return;
+	if (atomic_load_explicit(&group->queued, memory_order_relaxed) == 0)
+		return false;
+	if (pthread_mutex_trylock(&group->lock) != 0)
+		return true;
 	lanes_turn(group);
 	board_turn(group);
+	bool is_left = is_left_alone(group);
 	pthread_mutex_unlock(&group->lock);
+	return is_left;
 }
 
 /* ---- waiting for the board ---- */
@@ -301,6 +331,7 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 	uint64_t now = 0;
 
 	rest_init(&rest, group->context->crowded);
+	atomic_fetch_add(&group->board_waiters, 1);
 	while (!work_is_done(work) && now < until_ns) {
 		pthread_mutex_lock(&group->lock);
 		lanes_turn(group);
@@ -320,6 +351,9 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 	}
 	if (vigil.began_ns != 0)
 		end_vigil(group);
+	/* What is left is nobody's. */
+	if (atomic_fetch_sub(&group->board_waiters, 1) == 1 && atomic_load(&group->queued) > 0)
+		look_after_queues(group);
 }
 
 /* ---- blocking calls ---- */

@@ -84,6 +84,7 @@ struct group {
 	bool board_begun;
 	atomic_bool board_held; /* a thread has the board: board, board_call and board_begun are its own */
 	atomic_uint queued;     /* in both queues: for those without the lock       */
+	atomic_uint board_waiters; /* threads in group_board_wait()                 */
 
 	/* Guarded by context->lock. */
 	struct absence absent;
@@ -196,9 +197,9 @@ bool group_is_busy(struct group *group);
 /* Rounds that this call takes on the board, the same on all ranks; 0: it does not go there. */
 unsigned group_board_rounds(const struct group *group, const struct call *call);
 /* Under the group's lock: the work is the next of its kind. */
-void group_queue(struct group *group, struct work *work, bool helped);
-/* Looks whether queues can go on, unless somebody does so already. */
-void group_turn(struct group *group);
+void group_queue(struct group *group, struct work *work, enum help help);
+/* Looks whether queues can go on, unless somebody does so already. True: there is something left that nobody waits for. */
+bool group_turn(struct group *group);
 /* Goes on with the board until the work is done or it is time. */
 void group_board_wait(struct group *group, struct work *work, uint64_t until_ns);
 

@@ -95,7 +95,7 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 				.status = status,
 				.embedded = true,
 			};
-			driver_post(&context->drivers[i / STREAMS], &group->fail_mail[i], false);
+			driver_post(&context->drivers[i / STREAMS], &group->fail_mail[i], HELP_NONE);
 		}
 		chores_look_after_queues(context);
 		context_changed(context);

@@ -133,7 +133,7 @@ static struct work *go(struct group *group, uint64_t key)
 	work->digest = group_digest(group, &work->note);
 	if (work->part_count == 0)
 		return work;
-	work_launch_locked(work, false);
+	work_launch_locked(work, HELP_NONE);
 	return NULL;
 }
 

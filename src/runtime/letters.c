@@ -237,7 +237,7 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 
 	if (status == ESP_OK && work->part_count > 0) {
 		work->is_waiting = false;
-		work_launch_locked(work, false);
+		work_launch_locked(work, HELP_NONE);
 		return;
 	}
 	if (status != ESP_OK)

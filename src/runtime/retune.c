@@ -237,7 +237,7 @@ static enum esp_status make_exchange(struct group *group, struct work **out, str
 }
 
 /* It is on no list of calls: nobody is told of it, and it has no deadline but those of the calls that wait for it. */
-static enum esp_status start_exchange(struct group *group, bool helped)
+static enum esp_status start_exchange(struct group *group, enum help help)
 {
 	struct context *context = group->context;
 	struct failure failure;
@@ -250,7 +250,7 @@ static enum esp_status start_exchange(struct group *group, bool helped)
 	atomic_store(&work->status, ESP_PENDING);
 	atomic_fetch_add(&work->references, 1);
 	pthread_mutex_lock(&context->lock);
-	work_launch_locked(work, helped);
+	work_launch_locked(work, help);
 	pthread_mutex_unlock(&context->lock);
 	return ESP_OK;
 }
@@ -340,7 +340,7 @@ static enum esp_status take_sum(struct group *group)
 	return ESP_OK;
 }
 
-static enum esp_status close_window(struct group *group, bool helped)
+static enum esp_status close_window(struct group *group, enum help help)
 {
 	struct retune *retune = group->retune;
 
@@ -351,7 +351,7 @@ static enum esp_status close_window(struct group *group, bool helped)
 	retune->was_chain = retune->is_chain;
 	retune->bytes = 0;
 	measure(group);
-	return start_exchange(group, helped);
+	return start_exchange(group, help);
 }
 
 /* ---- calls ---- */
@@ -412,7 +412,7 @@ enum esp_status retune_before(struct group *group, struct work *work)
 		return give_up(group, "no memory to retune");
 	struct retune *retune = group->retune;
 	if (retune->bytes >= retune->window_bytes) {
-		if (close_window(group, work->helped) != ESP_OK || plan_as_of_now(group, work) != ESP_OK)
+		if (close_window(group, work->help) != ESP_OK || plan_as_of_now(group, work) != ESP_OK)
 			return ESP_ENOMEM;
 	}
 	for (uint32_t i = 0; i < work->stretch_count; i++)

@@ -370,7 +370,7 @@ static void remove_live(struct work *work)
 	work->group->unfinished--;
 }
 
-void work_launch_locked(struct work *work, bool helped)
+void work_launch_locked(struct work *work, enum help help)
 {
 	struct context *context = work->group->context;
 
@@ -383,10 +383,10 @@ void work_launch_locked(struct work *work, bool helped)
 		work->parts[i].call.digest = work->digest;
 	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
 	for (uint32_t i = 0; i < work->part_count; i++)
-		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, helped && work->parts[i].call.lane == 0);
+		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, work->parts[i].call.lane == 0 ? help : HELP_NONE);
 }
 
-void work_launch(struct work *work, bool helped)
+void work_launch(struct work *work, enum help help)
 {
 	struct context *context = work->group->context;
 
@@ -396,7 +396,7 @@ void work_launch(struct work *work, bool helped)
 	}
 	pthread_mutex_lock(&context->lock);
 	/* Once the lock is given back the work may end and be gone. */
-	work_launch_locked(work, helped);
+	work_launch_locked(work, help);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -447,7 +447,22 @@ void work_set_out(struct work *work)
 	add_live(work);
 }
 
-enum esp_status work_start(struct work *work, bool helped, struct failure *failure)
+static bool is_small(const struct work *work)
+{
+	const struct call *call = &work->call;
+
+	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= HABIT_BYTES && call->out_bytes <= HABIT_BYTES;
+}
+
+static enum help find_help(struct work *work, bool is_blocking)
+{
+	bool is_expected = !is_blocking && is_small(work) && habit_expects(&work->context->habit);
+
+	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
+	return is_blocking ? HELP_NOW : is_expected ? HELP_EXPECTED : HELP_NONE;
+}
+
+enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure)
 {
 	struct group *group = work->group;
 	struct context *context = group->context;
@@ -465,7 +480,7 @@ enum esp_status work_start(struct work *work, bool helped, struct failure *failu
 		group_remember(group, &work->note);
 		work_set_out(work);
 		pthread_mutex_unlock(&context->lock);
-		group_queue(group, work, helped);
+		group_queue(group, work, find_help(work, is_blocking));
 	}
 	pthread_mutex_unlock(&group->lock);
 	return status;
@@ -576,21 +591,47 @@ static enum esp_status tell_status(const struct work *work)
 	return status;
 }
 
+/* Its caller looks at it instead of waiting, or polls for it: the lanes' own threads are to see to it. */
+static void expect_no_waiter(struct work *work)
+{
+	struct context *context = work->context;
+
+	if (!atomic_exchange_explicit(&work->is_expected, false, memory_order_relaxed) || work_is_done(work))
+		return;
+	habit_miss(&context->habit);
+	pthread_mutex_lock(&context->lock);
+	for (uint32_t i = 0; i < work->part_count; i++)
+		driver_expect_nobody(&context->drivers[work->parts[i].lane]);
+	if (work->board_rounds > 0)
+		chores_look_after_queues(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
 enum esp_status work_test(struct work *work)
 {
 	if (!work_is_done(work) && work->board_rounds > 0)
-		group_turn(work->group);
+		(void)group_turn(work->group);
+	if (!work_is_done(work))
+		expect_no_waiter(work);
 	return tell_status(work);
 }
 
 enum esp_status work_wait(struct work *work, uint64_t until_ns)
 {
+	bool was_started = work->help != HELP_NOW && is_small(work);
+
 	if (work_is_done(work))
 		return tell_status(work);
+	if (was_started) {
+		atomic_store_explicit(&work->is_expected, false, memory_order_relaxed);
+		habit_wait(&work->context->habit, work->started_ns, clock_now_ns());
+	}
 	if (work->board_rounds > 0)
 		group_board_wait(work->group, work, until_ns);
 	else
 		driver_wait(work->context, work_is_done, work, until_ns);
+	if (was_started)
+		habit_leave(&work->context->habit, clock_now_ns());
 	return tell_status(work);
 }
 
@@ -621,7 +662,8 @@ static bool turn_boards(const struct any *any)
 	for (uint32_t i = 0; i < any->count; i++) {
 		if (any->works[i] && any->works[i]->board_rounds > 0 && !work_is_done(any->works[i])) {
 			has_board = true;
-			group_turn(any->works[i]->group);
+			(void)group_turn(any->works[i]->group);
+			expect_no_waiter(any->works[i]);
 		}
 	}
 	return has_board;
@@ -678,6 +720,7 @@ enum esp_status work_descriptor(struct work *work, int *out_fd)
 	uint64_t one = 1;
 	enum esp_status status = ESP_OK;
 
+	expect_no_waiter(work);
 	pthread_mutex_lock(&context->lock);
 	if (work->event_fd < 0) {
 		work->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -81,7 +81,8 @@ struct work {
 	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
 	struct failure failure;    /* once ended                                           */
 	int event_fd;              /* -1: nobody asked for one                             */
-	bool helped;               /* guarded by the lock of its group: in a word of its own */
+	enum help help;            /* guarded by the lock of its group                     */
+	atomic_bool is_expected;   /* to be waited for soon (habit.h), and was not         */
 	struct work *live_next, *live_before; /* guarded by context->lock                  */
 	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
 	/* Guarded by context->lock. */
@@ -107,8 +108,8 @@ ESP_CHECKED enum esp_status work_make_plain(struct group *group, const struct ca
                                             struct work **out, struct failure *failure);
 /* Instead of work_put(), if it was made so and has ended well: for the next call. */
 void work_leave(struct work *work);
-/* Starts it, in order with the group's other calls. helped: the caller waits for it by itself. */
-ESP_CHECKED enum esp_status work_start(struct work *work, bool helped, struct failure *failure);
+/* Starts it, in order with the group's other calls. is_blocking: the caller waits for it at once. */
+ESP_CHECKED enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure);
 bool work_is_done(void *work);
 enum esp_status work_test(struct work *work);
 /* ESP_PENDING: until_ns has come first. */
@@ -135,9 +136,9 @@ bool work_is_stale(const struct work *work);
 /* Then it is planned again. */
 ESP_CHECKED enum esp_status work_plan_anew(struct work *work, struct failure *failure);
 /* It is its turn on the lanes. */
-void work_launch(struct work *work, bool helped);
+void work_launch(struct work *work, enum help help);
 /* The same with context->lock held, of work that has parts. */
-void work_launch_locked(struct work *work, bool helped);
+void work_launch_locked(struct work *work, enum help help);
 /* Takes the plan and the parts away again. */
 void work_clear_parts(struct work *work);
 /* An empty one, with one reference; NULL: no memory. */
