@@ -366,6 +366,27 @@ void Backend::settle(Call *call)
 	c10::raw::intrusive_ptr::decref(call);
 }
 
+/* It has been completed by who waited for it, and nobody will tell of its end. Whoever waits holds it too. */
+void Backend::forget(Call *call)
+{
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+		if (live_.erase(call) == 0)
+			return;
+	}
+	c10::raw::intrusive_ptr::decref(call);
+}
+
+/* Nobody will tell of its end, and nobody waits for it any more. */
+void Backend::ask_about(Call *call)
+{
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+		messages_.push_back(call);
+	}
+	wake_.notify_one();
+}
+
 /* What has to be asked for; true: it has to be asked again soon. lock_ is held. */
 bool Backend::look_around()
 {

@@ -73,6 +73,9 @@ private:
 	void end(std::exception_ptr failure);
 	bool has_ended() const; /* inside */
 	void open_gate();
+	unsigned forgo_callbacks(); /* inside */
+	void let_go(unsigned forgone);
+	void hand_over();
 
 	Backend *backend_;
 	std::shared_ptr<Door> door_;           /* of the context, to which works_ belong                 */
@@ -80,6 +83,7 @@ private:
 	std::vector<esp_work *> works_;        /* all must end; no more are added once the first could   */
 	std::atomic<unsigned> unfinished_{0};
 	std::atomic<bool> claimed_{false};
+	std::atomic<bool> is_awaited_{false};  /* somebody has waited for it, and has asked for no callback */
 	Tensors held_;                         /* what the library reads and writes                      */
 	Tensors outputs_;
 	std::function<void()> finish_;         /* results go where they are wanted; empty: they are      */
@@ -174,6 +178,8 @@ private:
 
 	void run();
 	void settle(Call *call);
+	void forget(Call *call);
+	void ask_about(Call *call);
 	bool look_around();
 
 	std::chrono::milliseconds timeout_;
@@ -185,7 +191,7 @@ private:
 	std::unordered_set<Call *> live_;                 /* each holds a reference */
 	std::deque<Call *> ended_;                        /* of live_: to be completed */
 	std::deque<Call *> staging_;                      /* of live_: their copies to the host are under way */
-	std::deque<Call *> messages_;                     /* of live_: nobody tells of their end */
+	std::deque<Call *> messages_;                     /* of live_: nobody tells of their end: they are asked */
 	std::atomic<bool> quits_{false};                  /* set while lock_ is held */
 	std::thread thread_;
 	std::atomic<bool> closed_{false};

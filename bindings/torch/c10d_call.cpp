@@ -123,14 +123,50 @@ void Call::end(std::exception_ptr failure)
 	}
 }
 
+/*
+ * Who waits for a call completes it, so that neither a thread of the library nor the backend's own has to be woken for it: with eight
+ * ranks on two cores that would take longer than a small call. Returns how many callbacks will not come.
+ */
+unsigned Call::forgo_callbacks()
+{
+	unsigned forgone = 0;
+
+	if (staged_ || is_awaited_.exchange(true))
+		return 0;
+	for (esp_work *work : works_)
+		forgone += esp_work_no_callback(work) == ESP_OK;
+	return forgone;
+}
+
+/* It has been completed by who had forgone its callbacks. If some come all the same, the last of them goes on. */
+void Call::let_go(unsigned forgone)
+{
+	Inside inside(door_->lock);
+
+	if (door_->open && unfinished_.fetch_sub(forgone) == forgone)
+		backend_->forget(this);
+}
+
+/* Who had forgone them does not wait any longer. */
+void Call::hand_over()
+{
+	Inside inside(door_->lock);
+
+	if (door_->open)
+		backend_->ask_about(this);
+}
+
 bool Call::wait(std::chrono::milliseconds timeout)
 {
+	unsigned forgone = 0;
 	auto ends = std::chrono::steady_clock::now() + timeout;
 	bool limited = timeout.count() > 0;
 
 	while (!isCompleted()) {
 		auto left = std::chrono::nanoseconds(ends - std::chrono::steady_clock::now());
 
+		if (limited && left.count() <= 0 && forgone > 0)
+			hand_over();
 		TORCH_CHECK(!limited || left.count() > 0, "espalier: not finished within ", timeout.count(), " ms; it goes on");
 		if (chained_) {
 			std::unique_lock<std::mutex> guard(mutex_);
@@ -147,6 +183,7 @@ bool Call::wait(std::chrono::milliseconds timeout)
 			Inside inside(door_->lock);
 
 			TORCH_CHECK(door_->open, "espalier: the process group has been closed, and its calls with it");
+			forgone += forgo_callbacks();
 			/* What the library has to do is done in this thread. */
 			for (esp_work *work : works_)
 				(void)esp_wait(work, limited ? left.count() : -1);
@@ -155,6 +192,8 @@ bool Call::wait(std::chrono::milliseconds timeout)
 		if (ended)
 			complete();
 	}
+	if (forgone > 0)
+		let_go(forgone);
 	{
 		std::unique_lock<std::mutex> guard(mutex_);
 		if (exception_)

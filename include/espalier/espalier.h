@@ -533,6 +533,12 @@ ESP_API enum esp_status esp_wait_any(struct esp_work *const *works, uint32_t cou
 /* A descriptor that becomes readable when it has ended, and is not while it runs again; never read from it. It lives as long as the work. */
 ESP_API enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd);
 
+/*
+ * The callback of this start is not wanted any more, as whoever waits for the work sees its end: no thread has to be woken to make it. ESP_OK: it was not made
+ * and will not be. ESP_ESTATE: the work has ended, so it was made or will be; or there is none. After esp_restart() there is one again.
+ */
+ESP_API enum esp_status esp_work_no_callback(struct esp_work *work);
+
 /* How it failed; status ESP_OK in *error if it did not (yet), or was not started. */
 ESP_API enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error);
 

@@ -65,6 +65,17 @@ enum esp_status esp_work_descriptor(struct esp_work *work, int *out_fd)
 	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "no descriptor is left (ulimit -n)");
 }
 
+enum esp_status esp_work_no_callback(struct esp_work *work)
+{
+	enum esp_status status = api_check_work(__func__, work);
+
+	if (status != ESP_OK)
+		return status;
+	if (work_forgo_callback(api_work(work)))
+		return ESP_OK;
+	return api_refuse_with(__func__, ESP_ESTATE, "the work has ended, or has no callback");
+}
+
 enum esp_status esp_work_error(struct esp_work *work, struct esp_error *error)
 {
 	enum esp_status status = api_check_work(__func__, work);

@@ -21,7 +21,6 @@
 
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
-#define CAUSE_NS (250 * NS_PER_MS)
 #define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
 #define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
 
@@ -202,7 +201,7 @@ static bool is_cause(const struct run_job *job, const struct run_child *child, u
 {
 	const struct run_child *first = &job->children[job->first_failed];
 	bool ours = job->end.stage >= RUN_TERM || job->end.asked;
-	return child->signal && !first->signal && !ours && now_ns - first->ended_ns <= CAUSE_NS;
+	return child->signal && !first->signal && !ours && now_ns - first->ended_ns <= RUN_CAUSE_NS;
 }
 
 /* Of the signals that the time limit brings. A remote shell has only a status to tell it with. */

@@ -31,6 +31,8 @@
 /* Three, so that a reader of our stdout who stands still holds up nothing else. */
 enum run_epoll { RUN_EPOLL_OUT, RUN_EPOLL_ERR, RUN_EPOLL_CONTROL, RUN_EPOLLS };
 
+#define RUN_CAUSE_NS (250 * NS_PER_MS) /* who ends so long after another may be why that one failed */
+
 struct run_job {
 	struct run_request *request;  /* borrowed; the variables of the rank at hand are set in it */
 	struct run_child *children;   /* by rank */

@@ -41,8 +41,32 @@ const char *run_report_how(const struct run_job *job, uint32_t rank, char text[R
 	return text;
 }
 
+/* Those who had ended by then as if all was well: one that leaves in the middle of a job fails the others. */
+static const char *describe_gone(const struct run_job *job, char text[96])
+{
+	const struct run_child *failed = &job->children[job->first_failed];
+	uint32_t count = 0, last = 0;
+
+	text[0] = 0;
+	for (uint32_t rank = 0; rank < job->started && !failed->signal; rank++) {
+		const struct run_child *child = &job->children[rank];
+		bool has_ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
+
+		if (!has_ended || run_child_failed(child) || child->ended_ns > failed->ended_ns + RUN_CAUSE_NS)
+			continue;
+		if (count++ == 0 || child->ended_ns > job->children[last].ended_ns)
+			last = rank;
+	}
+	if (count == 1)
+		snprintf(text, 96, "; rank %u had ended with status 0 by then", last);
+	else if (count > 1)
+		snprintf(text, 96, "; %u ranks had ended with status 0 by then, the last of them rank %u", count, last);
+	return text;
+}
+
 static void summarize_failure(const struct run_job *job)
 {
+	char gone[96];
 	char text[RUN_HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
 	const char *cause = ""; /* who returns a status first has perhaps only been the first to notice */
 	uint32_t rank = job->first_failed;
@@ -57,7 +81,7 @@ static void summarize_failure(const struct run_job *job)
 		cause = "; the cause may be another rank: see what they said";
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("run: rank %u%s %s%s%s%s", rank, host, run_report_how(job, rank, text), others, cause, file);
+	cli_note("run: rank %u%s %s%s%s%s%s", rank, host, run_report_how(job, rank, text), describe_gone(job, gone), others, cause, file);
 }
 
 void run_report_summary(const struct run_job *job)

@@ -120,7 +120,6 @@ static void outlooks(void)
 	struct lane *lane = twin_lane(2, &plan);
 	int32_t data[2] = {1, 2};
 	struct transport_message message = {.channel = 3, .call = 5, .bytes = 8, .data = data};
-	void *port = lane_port(lane, 0);
 
 	CHECK(looks_like(lane, PLAN_NONE, false, false)); /* there is something to send first */
 	send_all(lane);
@@ -134,7 +133,7 @@ static void outlooks(void)
 	plan_close(plan);
 
 	lane = twin_lane(0, &plan);
-	port = lane_port(lane, 0);
+	void *port = lane_port(lane, 0);
 	CHECK(looks_like(lane, 12, false, false));
 	CHECK(lane_user.take(port, 12, &message) == ESP_OK);
 	CHECK(looks_like(lane, PLAN_NONE, false, false));

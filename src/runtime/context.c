@@ -271,7 +271,6 @@ static bool is_reached_by_memory(const struct context *context, uint32_t rank)
 static enum esp_status find_neighbours(struct context *context, struct failure *failure)
 {
 	uint32_t size = context->size;
-
 	context->is_local = calloc(size, sizeof(*context->is_local));
 	context->local_of = calloc(size, sizeof(*context->local_of));
 	context->rank_of = calloc(size, sizeof(*context->rank_of));
@@ -632,6 +631,7 @@ static void context_free(struct context *context)
 	free(context->has_shelved);
 	free(context->is_clueless);
 	free(context->dials_heard);
+	news_free(&context->news);
 	context_log_close(context);
 	if (context->alive)
 		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));

@@ -28,6 +28,7 @@
 #include "runtime/failure.h"
 #include "runtime/gauge.h"
 #include "runtime/habit.h"
+#include "runtime/news.h"
 #include "runtime/recorder.h"
 #include "runtime/site.h"
 #include "runtime/stall.h"
@@ -37,7 +38,6 @@
 #include "transport/shm/segment.h"
 
 #define NO_RANK UINT32_MAX
-#define NEWS_KEPT 64u
 
 struct desk;
 struct foyer;
@@ -131,8 +131,7 @@ struct context {
 	struct presence presence;
 	bool shrink_has_news;     /* see shrink_hear()                                  */
 	uint64_t *dials_heard;    /* by rank: the last word of it that it dials somebody, by its own clock. The steward's alone */
-	uint32_t news[NEWS_KEPT]; /* digests of what was passed on                      */
-	uint32_t news_next;
+	struct news news;         /* what was passed on to all                          */
 
 	atomic_bool has_said_exit;
 	atomic_bool ticking;

@@ -12,7 +12,6 @@
 #include "runtime/membership.h"
 #include "runtime/shrink.h"
 #include "wire/bytes.h"
-#include "wire/crc32c.h"
 
 /* ---- connections ---- */
 
@@ -187,7 +186,7 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 bool context_is_news(struct context *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
-	uint8_t name[36];
+	uint8_t name[NEWS_NAME_BYTES];
 
 	if (msg->type == CONTROL_DIALS) /* there may be more than are kept here */
 		return unreached_is_news(context->dials_heard, context->size, msg->first, msg->sequence);
@@ -197,13 +196,8 @@ bool context_is_news(struct context *context, const struct control_msg *msg)
 	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
 	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
 	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
-	uint32_t digest = crc32c(msg->type, name, sizeof(name));
-	for (unsigned i = 0; i < NEWS_KEPT; i++) {
-		if (context->news[i] == digest)
-			return false;
-	}
-	context->news[context->news_next++ % NEWS_KEPT] = digest;
-	return true;
+	bytes_put32(name + 36, msg->type);
+	return news_hear(&context->news, name, clock_now_ns());
 }
 
 static void on_failed(struct context *context, const struct control_msg *msg)
@@ -467,6 +461,19 @@ static bool has_other_on_board(const struct work *work, struct concern *concern)
 	return true;
 }
 
+/*
+ * Members are asked about the oldest call of a group alone: who has not made that has not made those after it either, and hundreds may be under way. Of those with
+ * keys the oldest is as good as any. With the lock held.
+ */
+static bool is_oldest(const struct work *work)
+{
+	for (const struct work *other = work->live_next; other; other = other->live_next) {
+		if (other->group == work->group && other->kind == WORK_CALL && other->call.keyed == work->call.keyed)
+			return false;
+	}
+	return true;
+}
+
 /* With the lock held. */
 static struct concern look_at(struct work *work, uint64_t now)
 {
@@ -474,8 +481,9 @@ static struct concern look_at(struct work *work, uint64_t now)
 	struct group *group = work->group;
 	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->board_rounds == 0};
 	uint64_t patience = context_patience_ns(context);
-	bool asks = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->asked_ns, now) &&
-	            has_passed(group_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
+	bool may_ask = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->asked_ns, now) &&
+	               has_passed(group_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
+	bool asks = may_ask && is_oldest(work);
 
 	if (atomic_load(&group->failed) != ESP_OK)
 		return concern;

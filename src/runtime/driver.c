@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "runtime/chores.h"
+#include "runtime/course.h"
 #include "runtime/group.h"
 #include "runtime/work.h"
 
@@ -20,7 +21,7 @@
 
 /* Who is expected to wait for what was left, and does not come, is not waited for any longer by the lane's own thread, which looks every so often while there are such. */
 #define EXPECT_FOR (300 * NS_PER_US)
-#define WATCH_EVERY NS_PER_MS
+#define WATCH_EVERY (2 * NS_PER_MS)
 #define WATCH_FOR (20 * NS_PER_MS)
 
 enum { PORT_TCP, PORT_SHM, PORTS };
@@ -279,6 +280,7 @@ static void open_mail(struct driver *driver, struct mail *mail)
 	switch (mail->kind) {
 	case MAIL_START:
 		atomic_store_explicit(&driver->idle_since_ns, 0, memory_order_relaxed);
+		course_begin(driver, mail->part->work->launched_ns);
 		status = lane_start(driver->lane, mail->channel, &mail->part->call, &err);
 		if (status != ESP_OK)
 			work_part_done(mail->part, status);
@@ -456,38 +458,6 @@ static bool has_duty(const struct driver *driver)
 	return atomic_load_explicit(&driver->has_mail, memory_order_relaxed) || owed(driver) > 0;
 }
 
-/* Is it a rank of this machine that sits on another core? */
-static bool sits_elsewhere(const struct driver *driver, uint32_t peer)
-{
-	const struct context *context = driver->context;
-	const struct roster *roster = &context->roster;
-	uint32_t cores = roster->cards[context->rank].cores;
-
-	return driver->seat.is_wanted && roster->host_of[peer] == roster->host_of[context->rank] &&
-	       seat_turn(roster->core_place[peer], cores) != seat_turn(roster->core_place[context->rank], cores);
-}
-
-/*
- * What is to be done about a small call between ranks that outnumber the cores, by sockets. Who may share this core and was sent something since the last rest
- * has not had its turn yet, so there can be nothing from it: to look would be a system call in vain. And while two hubs on two cores exchange, all others of a
- * hub's core wait for it: it looks again for some microseconds instead of letting each of them have a turn in vain. What that gains, with other
- * things, is told in docs/results/core.md.
- */
-enum course { COURSE_MOVE, COURSE_REST, COURSE_LOOK };
-
-static enum course choose_course(struct driver *driver)
-{
-	if (!driver->context->crowded || !driver->tcp || driver->shm || tcp_has_work(driver->tcp))
-		return COURSE_MOVE;
-	struct lane_outlook outlook = lane_outlook(driver->lane);
-	if (outlook.peer == PLAN_NONE)
-		return COURSE_MOVE;
-	bool is_elsewhere = sits_elsewhere(driver, outlook.peer);
-	if (outlook.is_exchange)
-		return is_elsewhere ? COURSE_LOOK : COURSE_MOVE;
-	return outlook.was_just_sent && !is_elsewhere ? COURSE_REST : COURSE_MOVE;
-}
-
 /* Drives until done(), until somebody wants the token, until there is nothing to do here, or until_ns. */
 static void drive(struct driver *driver, bool (*done)(void *), void *argument, uint64_t until_ns, bool is_caller)
 {
@@ -499,7 +469,7 @@ static void drive(struct driver *driver, bool (*done)(void *), void *argument, u
 	looks_end(&driver->looks);
 	for (;;) {
 		take_mail(driver);
-		enum course course = has_rested ? COURSE_MOVE : choose_course(driver);
+		enum course course = has_rested ? COURSE_MOVE : course_choose(driver);
 		unsigned moved = course == COURSE_REST ? 0 : move(driver, true);
 		if (moved) { /* before anybody is told of an end that this brings */
 			looks_end(&driver->looks);

@@ -61,6 +61,7 @@ struct driver {
 	struct rest rest;    /* of whoever drives                         */
 	struct core_seat seat; /* of the callers who drive                */
 	struct looks looks;  /* of whoever drives                         */
+	uint64_t launched_ns; /* the latest call; of whoever drives       */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
 	bool held;

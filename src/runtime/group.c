@@ -259,10 +259,12 @@ struct vigil {
 	uint32_t asks;
 };
 
-static void end_vigil(struct group *group)
+static void end_vigil(struct group *group, const struct call_note *ended)
 {
 	pthread_mutex_lock(&group->context->lock);
 	group->vigil.began_ns = 0;
+	if (ended)
+		group_forget_absence(group, ended);
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -350,7 +352,7 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 			board_give_back(group);
 	}
 	if (vigil.began_ns != 0)
-		end_vigil(group);
+		end_vigil(group, NULL);
 	/* What is left is nobody's. */
 	if (atomic_fetch_sub(&group->board_waiters, 1) == 1 && atomic_load(&group->queued) > 0)
 		look_after_queues(group);
@@ -394,7 +396,7 @@ static enum esp_status run_on_board(struct group *group, struct board_call *op, 
 	atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
 	recorder_add_board_call(group, op, status, waited);
 	if (vigil.began_ns != 0)
-		end_vigil(group);
+		end_vigil(group, status == ESP_OK ? &op->note : NULL);
 	if (status == ESP_OK)
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);

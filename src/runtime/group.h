@@ -263,8 +263,14 @@ void group_asked(struct context *context, uint32_t from, const struct control_ms
 /* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
 void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note);
 void group_heard_absent(struct context *context, const struct control_msg *msg);
-/* A member that was heard not to have made this call, a moment ago; NO_RANK: none. context->lock is held. */
+/* A member that was heard not to have made this call, or one before it, a moment ago; NO_RANK: none. context->lock is held. */
 uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now);
+/* The call has ended well, so all had made it. context->lock is held. */
+static inline void group_forget_absence(struct group *group, const struct call_note *note)
+{
+	if ((note->flags & CALL_KEYED) == 0 && group->absent.sequence <= note->sequence)
+		group->absent.sequence = 0;
+}
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
 /*

@@ -506,6 +506,20 @@ void group_say_absent(struct group *group, uint32_t absent, const struct call_no
 		steward_send_all(group->context->steward, &msg);
 }
 
+/* How long it counts that a rank has said so. */
+static uint64_t absence_holds_ns(const struct group *group)
+{
+	return 3 * context_patience_ns(group->context);
+}
+
+/* Who has not made a call has not made those after it, so the earliest says most. */
+static bool is_better_absence(const struct group *group, const struct control_msg *msg)
+{
+	const struct absence *absent = &group->absent;
+
+	return msg->about == absent->rank || msg->sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
+}
+
 void group_heard_absent(struct context *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
@@ -514,7 +528,7 @@ void group_heard_absent(struct context *context, const struct control_msg *msg)
 		group->keyed.missing = msg->about;
 		group->keyed.missing_key = msg->note.key;
 		group->keyed.missing_ns = clock_now_ns();
-	} else if (group && group_has(group, msg->about) && msg->sequence >= group->absent.sequence)
+	} else if (group && group_has(group, msg->about) && is_better_absence(group, msg))
 		group->absent = (struct absence){.rank = msg->about, .sequence = msg->sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
@@ -523,12 +537,12 @@ uint32_t group_absent(const struct group *group, const struct call_note *note, u
 {
 	const struct absence *absent = &group->absent;
 	const struct keyed *keyed = &group->keyed;
-	uint64_t sequence = note->sequence, holds = 3 * context_patience_ns(group->context);
+	uint64_t sequence = note->sequence, holds = absence_holds_ns(group);
 
 	if (note->flags & CALL_KEYED)
 		return keyed->missing_ns && keyed->missing_key == note->key && now < keyed->missing_ns + holds ? keyed->missing
 		                                                                                                    : NO_RANK;
-	return sequence > 0 && absent->sequence == sequence && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
+	return absent->sequence > 0 && absent->sequence <= sequence && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
 }
 
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)

@@ -87,6 +87,7 @@ struct work {
 	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
 	/* Guarded by context->lock. */
 	bool awaits_verdict;       /* ended, but for the reason                            */
+	bool forgoes_callback;     /* of this start                                        */
 	bool is_waiting;           /* in a list of its group, until others are ready       */
 	struct work *wait_next;
 	struct work *callback_next;
@@ -108,6 +109,13 @@ ESP_CHECKED enum esp_status work_make_plain(struct group *group, const struct ca
                                             struct work **out, struct failure *failure);
 /* Instead of work_put(), if it was made so and has ended well: for the next call. */
 void work_leave(struct work *work);
+/* So small that it matters whether another thread is woken for it: see habit.h. */
+static inline bool work_is_small(const struct work *work)
+{
+	const struct call *call = &work->call;
+
+	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= HABIT_BYTES && call->out_bytes <= HABIT_BYTES;
+}
 /* Starts it, in order with the group's other calls. is_blocking: the caller waits for it at once. */
 ESP_CHECKED enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure);
 bool work_is_done(void *work);
@@ -122,6 +130,8 @@ const char *work_describe(const struct work *work, char text[WORK_TEXT]);
 /* The planner that it runs by, or "". */
 const char *work_plan(const struct work *work);
 enum esp_status work_descriptor(struct work *work, int *out_fd);
+/* The callback of this start will not come. False: it will, or has, or there is none. */
+bool work_forgo_callback(struct work *work);
 void work_put(struct work *work);
 /* Whoever may still have it: the context is being closed. */
 void work_free(struct work *work);

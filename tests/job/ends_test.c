@@ -71,6 +71,56 @@ static void by_callback(struct job_rank *rank, int32_t *data, uint64_t count)
 	esp_work_free(work);
 }
 
+/* Of work that may have been started again since. */
+static void count_done(void *argument, struct esp_work *work, enum esp_status status)
+{
+	struct called *called = argument;
+
+	(void)work;
+	CHECK(status == ESP_OK);
+	pthread_mutex_lock(&called->lock);
+	called->times++;
+	pthread_cond_signal(&called->cond);
+	pthread_mutex_unlock(&called->lock);
+}
+
+/* Who waits can do without the callback, of this start; and of the next one, or not. */
+static void without_callback(struct job_rank *rank, int32_t *data, uint64_t count)
+{
+	struct called called = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	struct esp_call call;
+	struct esp_work *work;
+	int32_t expected = 1;
+	int wanted = 0;
+
+	prepare(&call, data, count);
+	OK(esp_prepare(rank->world, &call, &work));
+	EXPECT(esp_work_no_callback(work), ESP_ESTATE); /* there is none */
+	esp_work_free(work);
+	call.done = count_done;
+	call.done_context = &called;
+	OK(esp_prepare(rank->world, &call, &work));
+	EXPECT(esp_work_no_callback(work), ESP_ESTATE); /* it was not started */
+	for (int i = 0; i < 20; i++) {
+		OK(esp_restart(work));
+		wanted += i % 3 == 0 || esp_work_no_callback(work) != ESP_OK;
+		OK(esp_wait(work, -1));
+		EXPECT(esp_work_no_callback(work), ESP_ESTATE); /* it has ended */
+		expected *= i < 5 ? (int32_t)rank->size : 1;
+		if (i < 5)
+			check(data, count, expected);
+		for (uint64_t k = 0; i >= 4 && k < count; k++)
+			data[k] = 0;
+	}
+	esp_work_free(work);
+	pthread_mutex_lock(&called.lock);
+	while (called.times < wanted)
+		pthread_cond_wait(&called.cond, &called.lock);
+	pthread_mutex_unlock(&called.lock);
+	by_callback(rank, data, count); /* callbacks come in order: there are no more than those */
+	CHECK(called.times == wanted);
+}
+
 static void by_descriptor(struct job_rank *rank, int32_t *data, uint64_t count)
 {
 	struct esp_call call;
@@ -220,6 +270,7 @@ static void good_ends(struct job_rank *rank)
 		int32_t *data = malloc(4 * counts[i] * sizeof(*data));
 
 		by_callback(rank, data, counts[i]);
+		without_callback(rank, data, counts[i]);
 		by_descriptor(rank, data, counts[i]);
 		by_test(rank, data, counts[i]);
 		by_wait_any(rank, data, counts[i]);
@@ -349,6 +400,32 @@ static void absent_keyed(struct job_rank *rank)
 	absent_from(rank, true);
 }
 
+/* One makes none of many calls that the others have started, more than are told of one by one: its name is told all the same. */
+static void absent_from_many(struct job_rank *rank)
+{
+	enum { CALLS = 100, ABSENT = 2 };
+	int32_t data[CALLS];
+	struct esp_work *works[CALLS];
+
+	OK(esp_barrier(rank->world));
+	for (int i = 0; i < CALLS && rank->rank != ABSENT; i++) {
+		struct esp_call call;
+
+		prepare(&call, &data[i], 1);
+		call.deadline_ns = 1000000000;
+		OK(esp_start(rank->world, &call, &works[i]));
+	}
+	for (int i = CALLS - 1; i >= 0 && rank->rank != ABSENT; i--) {
+		struct esp_error error = ESP_ERROR_INIT;
+
+		EXPECT(esp_wait(works[i], -1), ESP_ETIMEOUT);
+		OK(esp_work_error(works[i], &error));
+		CHECK_MSG(error.rank == ABSENT && strstr(error.text, "rank 2 on "), "it was rank %d: %s", error.rank, error.text);
+		esp_work_free(works[i]);
+	}
+	job_meet(rank);
+}
+
 int main(void)
 {
 	static const char *const memory[] = {"linger_seconds=0", NULL};
@@ -374,6 +451,7 @@ int main(void)
 		job_run(6, all[i], absent, "tree");
 		job_run(6, all[i], absent, NULL);
 		job_run(3, all[i], absent_keyed, NULL);
+		job_run(5, all[i], absent_from_many, NULL);
 	}
 	return 0;
 }

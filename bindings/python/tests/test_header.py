@@ -21,7 +21,7 @@ TEXT = (HEADER / "espalier.h").read_text() + (HEADER / "types.h").read_text()
 # Blocking forms of what is mirrored in the background, and those that Python has itself.
 LEFT_OUT = {
     "esp_allreduce", "esp_reduce_scatter", "esp_allgather", "esp_broadcast", "esp_reduce", "esp_gather", "esp_scatter",
-    "esp_alltoall", "esp_barrier", "esp_send", "esp_recv", "esp_wait_any",
+    "esp_alltoall", "esp_barrier", "esp_send", "esp_recv", "esp_wait_any", "esp_work_no_callback",
 }  # fmt: skip
 STRUCTS = {
     "esp_error": _native.Error, "esp_options": _native.Options, "esp_stats": _native.Stats, "esp_call_stats": _native.CallStats,
