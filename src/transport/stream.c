@@ -123,6 +123,12 @@ static bool is_at_head(const struct stream_reader *reader)
 	return reader->body_left == 0 && reader->header_have == reader->filling && memcmp(reader->header, zeros, reader->filling) == 0;
 }
 
+/* What is still to come to fill up the message before. */
+static uint32_t filling_left(const struct stream_reader *reader)
+{
+	return reader->body_left == 0 && reader->shift_left == 0 && reader->header_have < reader->filling ? reader->filling - reader->header_have : 0;
+}
+
 /* Whatever is wrong with it is found out the usual way. */
 static bool is_whole(const uint8_t *at, uint32_t bytes, struct frame *out)
 {
@@ -174,6 +180,8 @@ enum esp_status stream_feed(struct stream_reader *reader, const struct transport
 
 			assert(room.bytes > 0);
 			moved = room.bytes < left ? room.bytes : left;
+			if (filling_left(reader) > 0 && moved > filling_left(reader))
+				moved = filling_left(reader); /* what follows it may be whole */
 			if (room.at)
 				memcpy(room.at, at, moved);
 			status = stream_arrived(reader, user, context, peer, moved);

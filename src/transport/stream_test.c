@@ -242,6 +242,20 @@ static void fed_in_pieces(struct rng *rng)
 	CHECK(taken > 500 && not_taken > 500);
 }
 
+/* One message that came in two pieces, and credits in between, keep none of those behind it from being taken whole. */
+static void taken_after_others(struct rng *rng)
+{
+	static _Alignas(FRAME_SHIFTS) uint8_t stream[FLAT];
+	struct user from = {.to_send = 50, .extra = 5}, to = receiver_of(&from);
+	struct stream_reader reader = {0};
+	uint32_t bytes = flatten(rng, &from, false, stream);
+
+	CHECK(stream_feed(&reader, &table_that_takes, &to, 0, stream, 5) == ESP_OK);
+	CHECK(stream_feed(&reader, &table_that_takes, &to, 0, stream + 5, bytes - 5) == ESP_OK);
+	CHECK_U64(to.complete, 34);
+	CHECK_U64(to.taken, 33);
+}
+
 /* Wherever a bit is turned in a stream whose data is checked, nothing comes to its user that was not sent, and no message behind it does. */
 static void fed_with_damage(struct rng *rng)
 {
@@ -429,6 +443,7 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	cut_anywhere(&rng);
 	fed_in_pieces(&rng);
+	taken_after_others(&rng);
 	fed_with_damage(&rng);
 	not_frames();
 	corrupt_data();
