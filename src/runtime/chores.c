@@ -70,21 +70,29 @@ void chores_look_after_queues(struct context *context)
 	driver_nudge(&context->drivers[0]);
 }
 
-void chores_expect_waiter(struct context *context)
+void chores_expect_waiter(struct context *context, struct group *group)
 {
-	if (!context->has_queues) { /* or they are looked at anyway */
+	struct driver *driver = &context->drivers[0];
+	bool is_watched = driver->watches;
+
+	group->expected_ns = clock_now_ns();
+	if (!context->has_queues) {
 		context->has_queues = true;
-		context->queued_ns = clock_now_ns();
+		context->queued_ns = group->expected_ns;
 	}
-	driver_expect(&context->drivers[0]);
+	driver_watch(driver);
+	if (driver->held && !is_watched) { /* by its own thread, perhaps, which would not come back for this */
+		atomic_store(&context->has_news, true);
+		driver_nudge(driver);
+	}
 }
 
-/* Nobody waits for what is in a queue. */
-static void note_miss(struct context *context)
+/* Nobody waits for what is in its queues. */
+static void note_miss(struct context *context, struct group *group)
 {
-	if (context->drivers[0].expected_ns == 0)
+	if (group->expected_ns == 0)
 		return;
-	context->drivers[0].expected_ns = 0;
+	group->expected_ns = 0;
 	context->queued_ns = clock_now_ns();
 	habit_miss(&context->habit);
 }
@@ -98,26 +106,32 @@ static uint64_t when_to_look(const struct context *context)
 
 uint64_t chores_look(struct context *context)
 {
+	bool is_left_any = false;
+
+	atomic_store(&context->has_news, false);
 	if (!context->has_queues)
 		return UINT64_MAX;
-	if (driver_is_expecting(&context->drivers[0]) && !atomic_load(&context->has_news))
-		return UINT64_MAX; /* its thread watches */
-	atomic_store(&context->has_news, false);
 	context->has_queues = false;
 	for (struct group *group = context->groups; group; group = group->next) {
 		if (atomic_load(&group->queued) == 0)
 			continue;
+		if (habit_may_come(group->expected_ns, clock_now_ns())) {
+			context->has_queues = true;
+			continue;
+		}
 		group_visit(group);
 		pthread_mutex_unlock(&context->lock);
 		bool is_left = group_turn(group);
 		pthread_mutex_lock(&context->lock);
 		group_depart(group);
 		if (is_left) {
-			context->has_queues = true;
-			note_miss(context);
+			context->has_queues = is_left_any = true;
+			note_miss(context, group);
 		}
 	}
-	return context->has_queues ? when_to_look(context) : UINT64_MAX;
+	if (!context->has_queues)
+		return UINT64_MAX;
+	return is_left_any ? when_to_look(context) : clock_now_ns() + HABIT_LOOK_EVERY;
 }
 
 void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns)

@@ -14,6 +14,7 @@
 
 struct context;
 struct driver;
+struct group;
 struct work;
 
 /* With context->lock held: is there something to run now? */
@@ -31,7 +32,7 @@ void chores_sleep(struct context *context, struct driver *driver, uint64_t until
 void chores_call_back(struct context *context, struct work *work);
 /* A group has work in its queue that is not under way: it is looked at until it has none. With context->lock held. */
 void chores_look_after_queues(struct context *context);
-/* The same, if nobody comes soon who waits for it. */
-void chores_expect_waiter(struct context *context);
+/* The same, of this group, if nobody comes soon who waits for it. */
+void chores_expect_waiter(struct context *context, struct group *group);
 
 #endif

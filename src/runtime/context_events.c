@@ -463,12 +463,13 @@ static bool has_other_on_board(const struct work *work, struct concern *concern)
 
 /*
  * Members are asked about the oldest call of a group alone: who has not made that has not made those after it either, and hundreds may be under way. Of those with
- * keys the oldest is as good as any. With the lock held.
+ * keys the oldest is as good as any. On the board and on lanes one each: what is on the board here may be on lanes elsewhere. With the lock held.
  */
 static bool is_oldest(const struct work *work)
 {
 	for (const struct work *other = work->live_next; other; other = other->live_next) {
-		if (other->group == work->group && other->kind == WORK_CALL && other->call.keyed == work->call.keyed)
+		if (other->group == work->group && other->kind == WORK_CALL && other->call.keyed == work->call.keyed &&
+		    (other->board_rounds > 0) == (work->board_rounds > 0))
 			return false;
 	}
 	return true;

@@ -19,11 +19,6 @@
 #define TURNS_PER_LOOK 16 /* at the clock, while data moves   */
 #define LAST_TURNS 64     /* before a lane is given up        */
 
-/* Who is expected to wait for what was left, and does not come, is not waited for any longer by the lane's own thread, which looks every so often while there are such. */
-#define EXPECT_FOR (300 * NS_PER_US)
-#define WATCH_EVERY (2 * NS_PER_MS)
-#define WATCH_FOR (20 * NS_PER_MS)
-
 enum { PORT_TCP, PORT_SHM, PORTS };
 
 /* ---- open and close ---- */
@@ -180,8 +175,15 @@ static void wake(struct driver *driver)
 		shm_wake(driver->shm);
 }
 
+static bool needs_driving(const struct driver *driver)
+{
+	return driver->first_mail || driver->unfinished > 0;
+}
+
 void driver_post(struct driver *driver, struct mail *mail, enum help help)
 {
+	bool has_more = needs_driving(driver);
+
 	mail->next = NULL;
 	if (driver->first_mail)
 		driver->last_mail->next = mail;
@@ -192,17 +194,19 @@ void driver_post(struct driver *driver, struct mail *mail, enum help help)
 	if (driver->held) {
 		if (atomic_load(&driver->asleep))
 			wake(driver);
-	} else if (help == HELP_EXPECTED) {
-		driver_expect(driver);
-	} else if (help == HELP_NONE) {
+	} else if (help == HELP_EXPECTED && (!has_more || driver->expected_ns != 0)) {
+		if (!has_more) /* or what was left first counts */
+			driver->expected_ns = clock_now_ns();
+		driver_watch(driver);
+	} else if (help != HELP_NOW) {
 		driver->expected_ns = 0;
 		pthread_cond_signal(&driver->duty);
 	}
 }
 
-void driver_expect(struct driver *driver)
+void driver_watch(struct driver *driver)
 {
-	driver->expected_ns = clock_now_ns();
+	driver->watched_ns = clock_now_ns();
 	if (driver->watches)
 		return;
 	driver->watches = true;
@@ -213,11 +217,6 @@ void driver_expect_nobody(struct driver *driver)
 {
 	driver->expected_ns = 0;
 	driver_nudge(driver);
-}
-
-bool driver_is_expecting(const struct driver *driver)
-{
-	return driver->expected_ns != 0 && clock_now_ns() - driver->expected_ns < EXPECT_FOR;
 }
 
 void driver_nudge(struct driver *driver)
@@ -528,11 +527,6 @@ static bool is_free(const struct driver *driver)
 	return !driver->held && atomic_load(&driver->wanting) == 0;
 }
 
-static bool needs_driving(const struct driver *driver)
-{
-	return driver->first_mail || driver->unfinished > 0;
-}
-
 static struct driver *find_free(struct context *context)
 {
 	for (uint32_t i = 0; i < context->lanes; i++) {
@@ -648,8 +642,8 @@ static uint64_t watch(struct driver *driver)
 	if (!driver->watches)
 		return UINT64_MAX;
 	uint64_t now = clock_now_ns();
-	driver->watches = now - driver->expected_ns < WATCH_FOR;
-	return driver->watches ? now + WATCH_EVERY : UINT64_MAX;
+	driver->watches = now < driver->watched_ns + HABIT_LOOK_FOR;
+	return driver->watches ? now + HABIT_LOOK_EVERY : UINT64_MAX;
 }
 
 /* What was left for somebody who did not come. */
@@ -670,13 +664,14 @@ static void *lane_main(void *argument)
 	pthread_setname_np(pthread_self(), name);
 	pthread_mutex_lock(&context->lock);
 	while (!driver->quits) {
-		uint64_t until = driver->number == 0 ? chores_look(context) : UINT64_MAX;
+		uint64_t look = watch(driver), until = driver->number == 0 ? chores_look(context) : UINT64_MAX;
 
+		until = until < look ? until : look;
 		if (driver->number == 0 && chores_wait(context)) {
 			pthread_mutex_unlock(&context->lock);
 			chores_run(context);
 			pthread_mutex_lock(&context->lock);
-		} else if (is_free(driver) && needs_driving(driver) && !driver_is_expecting(driver)) {
+		} else if (is_free(driver) && needs_driving(driver) && !habit_may_come(driver->expected_ns, clock_now_ns())) {
 			note_miss(driver);
 			driver->held = true;
 			pthread_mutex_unlock(&context->lock);
@@ -684,9 +679,7 @@ static void *lane_main(void *argument)
 			pthread_mutex_lock(&context->lock);
 			give_up(driver);
 		} else if (!driver->quits) {
-			uint64_t look = watch(driver);
-
-			chores_sleep(context, driver, look < until ? look : until);
+			chores_sleep(context, driver, until);
 		}
 	}
 	pthread_mutex_unlock(&context->lock);

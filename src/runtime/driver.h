@@ -70,7 +70,8 @@ struct driver {
 	atomic_bool has_mail;
 	struct mail *first_mail, *last_mail;
 	uint32_t unfinished; /* what the lane owed when it was given up */
-	uint64_t expected_ns; /* when something was left for a caller who is expected to come; 0: nothing is */
+	uint64_t expected_ns; /* since when callers are expected who drive all that is left for the lane (habit.h); 0: none are, or there is more */
+	uint64_t watched_ns; /* when one was expected last */
 	bool watches;        /* the lane's own thread looks now and then whether one came */
 
 	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
@@ -101,12 +102,10 @@ uint64_t driver_idle_ns(const struct context *context);
 
 /* With context->lock held: leaves mail. */
 void driver_post(struct driver *driver, struct mail *mail, enum help help);
-/* With context->lock held: somebody is expected to drive soon, and the lane's own thread looks whether that is so. */
-void driver_expect(struct driver *driver);
+/* With context->lock held: the lane's own thread, if it sleeps, wakes now and then for a while, as somebody is expected. */
+void driver_watch(struct driver *driver);
 /* With context->lock held: nobody is any more; the lane's own thread sees to it. */
 void driver_expect_nobody(struct driver *driver);
-/* With context->lock held: was something left a moment ago for somebody who is expected? */
-bool driver_is_expecting(const struct driver *driver);
 /* With context->lock held: the lane's own thread has something to look at. */
 void driver_nudge(struct driver *driver);
 /* As driver_post(), without the lock, of a copy. */

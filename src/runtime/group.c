@@ -105,20 +105,31 @@ static bool may_go(struct group *group, const struct work *work)
 	return gate_is_open(work) && retune_admits(group, work);
 }
 
-static void go(struct group *group, struct work *work)
+static void go(struct group *group, struct work *work, enum help help)
 {
 	enum esp_status status = retune_before(group, work);
 
 	if (status == ESP_OK)
-		work_launch(work, work->help);
+		work_launch(work, help);
 	else
 		work_end(work, status);
+}
+
+/* Who waits for one that had to stand in the queue may sleep by now, and who was expected to wait has something else to do. */
+static void go_from_queue(struct group *group)
+{
+	struct work *work = queue_pop(group, &group->lane_queue);
+
+	go(group, work, work->help == HELP_EXPECTED ? HELP_NONE : work->help);
+	pthread_mutex_lock(&group->context->lock);
+	context_changed(group->context);
+	pthread_mutex_unlock(&group->context->lock);
 }
 
 static void lanes_turn(struct group *group)
 {
 	while (group->lane_queue.first && may_go(group, group->lane_queue.first))
-		go(group, queue_pop(group, &group->lane_queue));
+		go_from_queue(group);
 	while (group->lane_queue.first && failed_status(group) != ESP_OK)
 		work_end(queue_pop(group, &group->lane_queue), failed_status(group));
 }
@@ -203,6 +214,7 @@ static bool is_left_alone(const struct group *group)
 static void look_after_queues(struct group *group)
 {
 	pthread_mutex_lock(&group->context->lock);
+	group->expected_ns = 0;
 	chores_look_after_queues(group->context);
 	pthread_mutex_unlock(&group->context->lock);
 }
@@ -213,7 +225,7 @@ static void await_waiter(struct group *group, enum help help)
 	if (help != HELP_EXPECTED)
 		return;
 	pthread_mutex_lock(&group->context->lock);
-	chores_expect_waiter(group->context);
+	chores_expect_waiter(group->context, group);
 	pthread_mutex_unlock(&group->context->lock);
 }
 
@@ -222,7 +234,7 @@ void group_queue(struct group *group, struct work *work, enum help help)
 	work->help = help;
 	/* Mostly nobody is before it. */
 	if (work->board_rounds == 0 && atomic_load(&group->queued) == 0 && may_go(group, work)) {
-		go(group, work);
+		go(group, work, help);
 		return;
 	}
 	queue_push(group, work->board_rounds > 0 ? &group->board_queue : &group->lane_queue, work);
@@ -326,12 +338,44 @@ static void board_nap(struct group *group, struct board_call *op, struct vigil *
 		board_sleep(group->board, op, until - now < nap ? until - now : nap);
 }
 
-void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
+/*
+ * Once its work has ended the group may be freed by whoever saw that first, so it is visited while it cannot have been. False: the work has ended, and the
+ * group is not touched.
+ */
+static bool enter(struct work *work)
 {
+	struct context *context = work->context;
+
+	pthread_mutex_lock(&context->lock);
+	bool is_pending = !work_is_done(work);
+	if (is_pending)
+		group_visit(work->group);
+	pthread_mutex_unlock(&context->lock);
+	return is_pending;
+}
+
+void group_board_turn(struct work *work)
+{
+	struct group *group = work->group;
+	struct context *context = work->context;
+
+	if (!enter(work))
+		return;
+	(void)group_turn(group);
+	pthread_mutex_lock(&context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+}
+
+void group_board_wait(struct work *work, uint64_t until_ns)
+{
+	struct group *group = work->group;
 	struct rest rest;
 	struct vigil vigil = {.patience_ns = work->options.deadline_ns};
 	uint64_t now = 0;
 
+	if (!enter(work))
+		return;
 	rest_init(&rest, group->context->crowded);
 	atomic_fetch_add(&group->board_waiters, 1);
 	while (!work_is_done(work) && now < until_ns) {
@@ -356,6 +400,9 @@ void group_board_wait(struct group *group, struct work *work, uint64_t until_ns)
 	/* What is left is nobody's. */
 	if (atomic_fetch_sub(&group->board_waiters, 1) == 1 && atomic_load(&group->queued) > 0)
 		look_after_queues(group);
+	pthread_mutex_lock(&work->context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&work->context->lock);
 }
 
 /* ---- blocking calls ---- */

@@ -87,11 +87,12 @@ struct group {
 	atomic_uint board_waiters; /* threads in group_board_wait()                 */
 
 	/* Guarded by context->lock. */
+	uint64_t expected_ns;               /* since when somebody is expected to wait for the call on the board (habit.h); 0: nobody is */
 	struct absence absent;
 	struct board_vigil vigil;
 	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
 	uint32_t unfinished;                /* work under way                       */
-	uint32_t visitors;                  /* threads that look at its queues      */
+	uint32_t visitors;                  /* threads that look at its queues or wait for its board */
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
 	struct control_msg reason;          /* how it has failed, as it was told    */
 	uint64_t failed_ns;                 /* when                                 */
@@ -200,8 +201,10 @@ unsigned group_board_rounds(const struct group *group, const struct call *call);
 void group_queue(struct group *group, struct work *work, enum help help);
 /* Looks whether queues can go on, unless somebody does so already. True: there is something left that nobody waits for. */
 bool group_turn(struct group *group);
+/* For work on the board: group_turn(), unless it has ended. */
+void group_board_turn(struct work *work);
 /* Goes on with the board until the work is done or it is time. */
-void group_board_wait(struct group *group, struct work *work, uint64_t until_ns);
+void group_board_wait(struct work *work, uint64_t until_ns);
 
 /* ---- failure ---- */
 
@@ -263,13 +266,13 @@ void group_asked(struct context *context, uint32_t from, const struct control_ms
 /* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
 void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note);
 void group_heard_absent(struct context *context, const struct control_msg *msg);
-/* A member that was heard not to have made this call, or one before it, a moment ago; NO_RANK: none. context->lock is held. */
+/* Another member that was heard not to have made this call, or one before it that has not ended here, a moment ago; NO_RANK: none. context->lock is held. */
 uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now);
 /* The call has ended well, so all had made it. context->lock is held. */
 static inline void group_forget_absence(struct group *group, const struct call_note *note)
 {
 	if ((note->flags & CALL_KEYED) == 0 && group->absent.sequence <= note->sequence)
-		group->absent.sequence = 0;
+		group->absent = (struct absence){0};
 }
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
 void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);

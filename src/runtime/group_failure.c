@@ -512,12 +512,30 @@ static uint64_t absence_holds_ns(const struct group *group)
 	return 3 * context_patience_ns(group->context);
 }
 
+/* The number of the oldest call here that has not ended, of those that have one, up to this one. */
+static uint64_t find_oldest(const struct group *group, uint64_t sequence)
+{
+	for (const struct work *work = group->context->live; work; work = work->live_next) {
+		if (work->group == group && work->kind == WORK_CALL && !work->call.keyed && work->note.sequence < sequence)
+			sequence = work->note.sequence;
+	}
+	return sequence;
+}
+
+/* Does it tell something of a call with this number? Of one that has ended here it tells who was late then. */
+static bool absence_counts(const struct group *group, uint64_t sequence)
+{
+	const struct absence *absent = &group->absent;
+
+	return absent->sequence > 0 && absent->rank != group->context->rank && absent->sequence <= sequence && absent->sequence >= find_oldest(group, sequence);
+}
+
 /* Who has not made a call has not made those after it, so the earliest says most. */
 static bool is_better_absence(const struct group *group, const struct control_msg *msg)
 {
 	const struct absence *absent = &group->absent;
 
-	return msg->about == absent->rank || msg->sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
+	return !absence_counts(group, msg->sequence) || msg->about == absent->rank || msg->sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
 }
 
 void group_heard_absent(struct context *context, const struct control_msg *msg)
@@ -542,7 +560,7 @@ uint32_t group_absent(const struct group *group, const struct call_note *note, u
 	if (note->flags & CALL_KEYED)
 		return keyed->missing_ns && keyed->missing_key == note->key && now < keyed->missing_ns + holds ? keyed->missing
 		                                                                                                    : NO_RANK;
-	return absent->sequence > 0 && absent->sequence <= sequence && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
+	return absence_counts(group, sequence) && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
 }
 
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)

@@ -4,8 +4,9 @@
  * To start a call leaves it to a lane's own thread, which has to be woken, so that data moves while the caller computes. A caller that
  * waits at once drives the lane itself, as in a blocking call, and the thread that was woken only takes its core: eight ranks on two cores took
  * 75 to 100 us for 4 bytes through memory that take 8 in a blocking call. So after some calls that were waited for at once the next ones are expected to be,
- * and the thread is left asleep. It looks whether somebody came (driver.c); if not, that was a miss, and twice as many
- * prompt waits are needed before the next call is expected to be waited for.
+ * and the thread is left asleep. It looks now and then whether somebody came, for what was left the longest; if not, that was a miss, and twice as many
+ * prompt waits are needed before the next call is expected to be waited for. What is expected on a lane and on the board of a group is known there
+ * (driver.h, group.h): nobody else's calls wait for it.
  *
  * Several threads of the caller may have a habit in common: it is a guess, so nothing here is ordered with anything else.
  */
@@ -22,6 +23,9 @@
 #define HABIT_PROMPT (50 * NS_PER_US)    /* between a start, or the end of another wait, and the wait         */
 #define HABIT_LEAST 8u                   /* prompt waits in a row before the next one is expected             */
 #define HABIT_MOST 1024u
+#define HABIT_PATIENCE (300 * NS_PER_US) /* then who was expected does not come any more                     */
+#define HABIT_LOOK_EVERY (2 * NS_PER_MS) /* at whether somebody came; rarely, as callers expect calls all the time */
+#define HABIT_LOOK_FOR (20 * NS_PER_MS)  /* since somebody was expected last                                  */
 
 struct habit {
 	_Atomic uint32_t prompt;  /* waits in a row       */
@@ -38,6 +42,12 @@ static inline uint32_t habit_needed(const struct habit *habit)
 static inline bool habit_expects(const struct habit *habit)
 {
 	return atomic_load_explicit(&habit->prompt, memory_order_relaxed) >= habit_needed(habit);
+}
+
+/* May somebody still come who is expected since then? 0: nobody is. */
+static inline bool habit_may_come(uint64_t expected_ns, uint64_t now)
+{
+	return expected_ns != 0 && now < expected_ns + HABIT_PATIENCE;
 }
 
 /* Nobody has waited for a call that was expected to be waited for. */
@@ -59,8 +69,11 @@ static inline void habit_wait(struct habit *habit, uint64_t started_ns, uint64_t
 
 	if (now - (started_ns > left_ns ? started_ns : left_ns) <= HABIT_PROMPT) {
 		prompt += prompt < 2 * needed;
-		if (prompt == 2 * needed && needed > HABIT_LEAST) { /* old misses are forgiven */
-			atomic_fetch_sub_explicit(&habit->misses, 1, memory_order_relaxed);
+		if (prompt == 2 * needed && needed > HABIT_LEAST) { /* old misses are forgiven; other threads may do the same meanwhile */
+			uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
+
+			if (misses > 0)
+				atomic_store_explicit(&habit->misses, misses - 1, memory_order_relaxed);
 			prompt = needed;
 		}
 	} else {

@@ -447,9 +447,12 @@ void work_set_out(struct work *work)
 	add_live(work);
 }
 
+/* With the lock held. Who polls a descriptor does not wait, and a callback may not. */
 static enum help find_help(struct work *work, bool is_blocking)
 {
-	bool is_expected = !is_blocking && work_is_small(work) && habit_expects(&work->context->habit);
+	const struct context *context = work->context;
+	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->drivers[0].thread);
+	bool is_expected = may_wait && work_is_small(work) && habit_expects(&context->habit);
 
 	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
 	return is_blocking ? HELP_NOW : is_expected ? HELP_EXPECTED : HELP_NONE;
@@ -472,8 +475,9 @@ enum esp_status work_start(struct work *work, bool is_blocking, struct failure *
 		pthread_mutex_lock(&context->lock);
 		group_remember(group, &work->note);
 		work_set_out(work);
+		enum help help = find_help(work, is_blocking);
 		pthread_mutex_unlock(&context->lock);
-		group_queue(group, work, find_help(work, is_blocking));
+		group_queue(group, work, help);
 	}
 	pthread_mutex_unlock(&group->lock);
 	return status;

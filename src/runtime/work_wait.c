@@ -34,17 +34,22 @@ static void expect_no_waiter(struct work *work)
 		return;
 	habit_miss(&context->habit);
 	pthread_mutex_lock(&context->lock);
-	for (uint32_t i = 0; i < work->part_count; i++)
-		driver_expect_nobody(&context->drivers[work->parts[i].lane]);
-	if (work->board_rounds > 0)
+	/* Its parts may just be planned anew; there are few lanes. */
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		if (context->drivers[i].expected_ns != 0)
+			driver_expect_nobody(&context->drivers[i]);
+	}
+	if (work->board_rounds > 0 && !work_is_done(work)) {
+		work->group->expected_ns = 0;
 		chores_look_after_queues(context);
+	}
 	pthread_mutex_unlock(&context->lock);
 }
 
 enum esp_status work_test(struct work *work)
 {
 	if (!work_is_done(work) && work->board_rounds > 0)
-		(void)group_turn(work->group);
+		group_board_turn(work);
 	if (!work_is_done(work))
 		expect_no_waiter(work);
 	return tell_status(work);
@@ -61,7 +66,7 @@ enum esp_status work_wait(struct work *work, uint64_t until_ns)
 		habit_wait(&work->context->habit, work->started_ns, clock_now_ns());
 	}
 	if (work->board_rounds > 0)
-		group_board_wait(work->group, work, until_ns);
+		group_board_wait(work, until_ns);
 	else
 		driver_wait(work->context, work_is_done, work, until_ns);
 	if (was_started)
@@ -96,7 +101,7 @@ static bool turn_boards(const struct any *any)
 	for (uint32_t i = 0; i < any->count; i++) {
 		if (any->works[i] && any->works[i]->board_rounds > 0 && !work_is_done(any->works[i])) {
 			has_board = true;
-			(void)group_turn(any->works[i]->group);
+			group_board_turn(any->works[i]);
 			expect_no_waiter(any->works[i]);
 		}
 	}

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "job.h"
@@ -425,6 +426,31 @@ static void absent_from_many(struct job_rank *rank)
 	}
 	job_meet(rank);
 }
+/* One was late for a call, of which the others were told; another one does not make the next. Who is named is that one. */
+static void absent_after_another(struct job_rank *rank)
+{
+	enum { COUNT = 100000, LATE = 1, ABSENT = 3 };
+	const struct timespec while_others_ask = {.tv_nsec = 300000000};
+	uint64_t late_count = *(uint64_t *)rank->argument;
+	int32_t *data = calloc(COUNT, sizeof(*data));
+	struct esp_call call;
+
+	CHECK(data != NULL);
+	OK(esp_barrier(rank->world));
+	if (rank->rank == LATE)
+		nanosleep(&while_others_ask, NULL);
+	prepare(&call, data, late_count);
+	OK(esp_run(rank->world, &call));
+	if (rank->rank != ABSENT) {
+		prepare(&call, data, COUNT);
+		call.deadline_ns = 1000000000;
+		EXPECT(esp_run(rank->world, &call), ESP_ETIMEOUT);
+		struct esp_error error = last_error();
+		CHECK_MSG(error.rank == ABSENT && strstr(error.text, "rank 3 on "), "it was rank %d: %s", error.rank, error.text);
+	}
+	job_meet(rank);
+	free(data);
+}
 
 int main(void)
 {
@@ -432,6 +458,9 @@ int main(void)
 	static const char *const sockets[] = {"linger_seconds=0", "transport=tcp", NULL};
 	static const char *const lanes[] = {"lanes=3", "chunk_bytes=4K", NULL};
 	static const char *const *const all[] = {memory, sockets};
+	static const char *const impatient_memory[] = {"linger_seconds=0", "liveness_ms=5000", NULL};
+	static const char *const impatient_sockets[] = {"linger_seconds=0", "liveness_ms=5000", "transport=tcp", NULL};
+	static const char *const *const impatient[] = {impatient_memory, impatient_sockets};
 	uint64_t counts[] = {10, 100000};
 
 	for (uint32_t size = 1; size <= 4; size++) {
@@ -452,6 +481,8 @@ int main(void)
 		job_run(6, all[i], absent, NULL);
 		job_run(3, all[i], absent_keyed, NULL);
 		job_run(5, all[i], absent_from_many, NULL);
+		for (unsigned k = 0; k < 2; k++)
+			job_run(5, impatient[i], absent_after_another, &counts[k]);
 	}
 	return 0;
 }
