@@ -18,7 +18,7 @@ enum esp_status presence_init(struct presence *presence, uint32_t self, uint32_t
 		.events = events,
 		.context = context,
 		.turned_ns = now_ns,
-		.due_ns = UINT64_MAX,
+		.due_ns = now_ns, /* also before the job begins: others may do so first */
 	};
 	presence->all = calloc(size, sizeof(*presence->all));
 	return presence->all ? ESP_OK : ESP_ENOMEM;
@@ -336,12 +336,13 @@ void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uin
 /* Of one that stands still as long as this, others may have heard nothing for too long, have given it up, and be gone: there may be nobody left to say so. */
 void presence_note_absence(struct presence *presence, uint64_t now)
 {
-	if (presence->has_begun && now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
+	if (now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
 		presence->was_accused = true;
 }
 
 void presence_begin(struct presence *presence, uint64_t now)
 {
+	presence_note_absence(presence, now);
 	presence->has_begun = true;
 	presence->turned_ns = now;
 	find_neighbours(presence, now);

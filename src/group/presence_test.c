@@ -431,6 +431,23 @@ static void knows_that_it_was_away(void)
 	}
 }
 
+/* And of one that was stopped while it joined, when the others had begun. */
+static void knows_that_it_joined_late(void)
+{
+	for (int is_away = 0; is_away < 2; is_away++) {
+		struct presence presence;
+		struct owner owner = {0};
+		uint64_t now = 1;
+
+		CHECK(presence_init(&presence, 0, 3, NS_PER_S, now, &events, &owner) == ESP_OK);
+		for (; now < 5 * NS_PER_S; now += NS_PER_S / 8)
+			CHECK(presence_turn(&presence, now) <= now + NS_PER_S / 8);
+		presence_begin(&presence, now + is_away * NS_PER_S);
+		CHECK(presence.was_accused == (is_away == 1));
+		presence_fini(&presence);
+	}
+}
+
 /* Words that fit: nobody is said to have died whose end was not seen. */
 static void says_what_is_known(void)
 {
@@ -461,6 +478,7 @@ int main(void)
 	CHECK(goes_on_alone(false));
 	CHECK(!goes_on_alone(true));
 	knows_that_it_was_away();
+	knows_that_it_joined_late();
 	CHECK(goes_on_alone_after(NS_PER_S / 2) && !goes_on_alone_after(NS_PER_S));
 	return 0;
 }

@@ -237,15 +237,19 @@ void link_keep_pace(int fd, bool on)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, sizeof(value));
 }
 
-void link_greet(struct link *link, const struct handshake_config *config)
+void link_prepare(int fd)
 {
 	int one = 1;
 
-	if (link->dialled && !link->local) { /* what was accepted has it from its port; a Unix socket needs none of it */
-		(void)setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		(void)setsockopt(link->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-		link_keep_pace(link->fd, true);
-	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	link_keep_pace(fd, true);
+}
+
+void link_greet(struct link *link, const struct handshake_config *config)
+{
+	if (link->dialled && !link->local) /* what was accepted has it from its port, or when it has proved itself; a Unix socket needs none of it */
+		link_prepare(link->fd);
 	handshake_init(&link->handshake, link->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
 	link->state = LINK_SHAKING;
 }

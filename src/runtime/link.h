@@ -105,6 +105,8 @@ uint32_t link_rail(const struct link *link, const struct link_ways *ways);
  * its port.
  */
 void link_keep_pace(int fd, bool on);
+/* That, and small messages leave at once, and a host that has vanished is noticed: for a connection, or the port where it is accepted. */
+void link_prepare(int fd);
 /* The connection stands, or was accepted: the handshake begins. */
 void link_greet(struct link *link, const struct handshake_config *config);
 /* connect() has come to an end. */

@@ -2,8 +2,6 @@
  * ports.c - who is let in where the rank listens.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -84,8 +82,10 @@ void ports_proved(struct steward *steward, struct link *link)
 	uint64_t now = clock_now_ns();
 	/* If it has to be kept waiting. */
 	link->deadline_ns = now + (link->purpose == HELLO_SHELF ? dials_patience_ns(steward, now) : steward->config.patience_ns);
-	if (!link->local)
+	if (!link->local) {
+		link_prepare(link->fd); /* it may have knocked before its port was prepared */
 		turnstile_proved(&steward->turnstile);
+	}
 }
 
 /* ---- where the rank listens ---- */
@@ -100,16 +100,6 @@ int *ports_at(struct steward *steward, uint32_t i)
 	return i < steward->listen_count ? &steward->listen_fds[i] : &steward->config.door_fd;
 }
 
-/* What is accepted inherits this, and a stranger costs no calls for it. */
-static void prepare_port(int fd)
-{
-	int on = 1;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	link_keep_pace(fd, true);
-}
-
 bool ports_watch(struct steward *steward)
 {
 	bool watched = steward_watch_own(steward, &steward->config.local_fd);
@@ -121,8 +111,9 @@ bool ports_watch(struct steward *steward)
 	if (steward->is_door_open)
 		watched = watched && steward_watch_own(steward, &steward->config.door_fd);
 	watched = watched && steward_watch_own(steward, &steward->config.door_free_fd);
+	/* What is accepted from now on inherits this, and a stranger costs no calls for it. */
 	for (uint32_t i = 0; i < ports_count(steward); i++)
-		prepare_port(*ports_at(steward, i));
+		link_prepare(*ports_at(steward, i));
 	return watched;
 }
 
@@ -133,7 +124,7 @@ void ports_open_door(struct steward *steward)
 	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, steward->config.door_free_fd, NULL); /* it has other descriptors */
 	close(steward->config.door_free_fd);
 	steward->config.door_free_fd = -1;
-	prepare_port(steward->config.door_fd);
+	link_prepare(steward->config.door_fd);
 	steward->is_door_open = epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, steward->config.door_fd, &event) == 0;
 }
 
