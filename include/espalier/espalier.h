@@ -29,9 +29,9 @@
  *   that names the culprit, and no buffer is touched any more. Other groups go on. (A receive can fail
  *   alone, a send to oneself, and the making of a group: see there.)
  * - Calls that do not fit together (another count, type, operation, root or order) fail with
- *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum. A rank whose part of a large call
- *   needs nobody else (a root that only sends, a rank that only contributes) may have returned ESP_OK by then; the group has
- *   failed all the same.
+ *   ESP_EMISMATCH and a sentence that names both calls; they never give a wrong sum. A rank whose part of a call
+ *   needs nobody else (a root that only sends, a rank that only contributes, or whose count is 0) may have returned ESP_OK by then; the group has
+ *   failed all the same, as the next call says, or esp_fini().
  * - Every struct begins with its size, which the caller sets (the *_INIT macros do): a struct may
  *   grow, and what an older caller does not know is taken as zero. What a newer caller sets and this
  *   library does not know is refused (ESP_EUNSUPPORTED), unless it is zero.
@@ -183,7 +183,8 @@ ESP_API enum esp_status esp_init(const struct esp_options *options, struct esp_c
  * Leaves the job and frees everything that belongs to the context: groups, work, memory.
  * Waits until the other ranks have come here too (they may still need what this rank has sent), but
  * for no longer than the setting linger_seconds. Work that has not ended is dropped, with a warning in the log. No other thread may use the context any more.
- * NULL is fine. ESP_OK, also if the job had failed before; ESP_EFORKED.
+ * NULL is fine. ESP_OK, also if the job had failed before; ESP_EFORKED. ESP_EMISMATCH: the context is freed as ever, but the last call of the world was another one on
+ * another rank that left with this one, and nobody had noticed.
  */
 ESP_API enum esp_status esp_fini(struct esp_context *context);
 

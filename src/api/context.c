@@ -90,15 +90,16 @@ enum esp_status esp_fini(struct esp_context *context)
 {
 	if (!context)
 		return ESP_OK;
+	struct failure failure = FAILURE_NONE;
 	enum esp_status status = api_check_context(__func__, context);
 	if (status != ESP_OK)
 		return status;
 	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
 	exit_forget(api_context(context));
 	tell_dropped(api_context(context));
-	context_close(api_context(context));
+	status = context_close(api_context(context), &failure);
 	free(kept);
-	return ESP_OK;
+	return status == ESP_OK ? ESP_OK : api_refuse(__func__, NULL, &failure);
 }
 
 enum esp_status esp_door(struct esp_context *context, char *text, size_t size)

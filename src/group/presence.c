@@ -96,6 +96,8 @@ static struct control_msg fate_message(const struct presence *presence, uint32_t
 
 	msg.from = member->by;
 	msg.status = member->fate == FATE_DEAD ? ESP_EPEER : ESP_OK;
+	msg.sequence = member->last_call.sequence;
+	msg.note = member->last_call;
 	snprintf(msg.text, sizeof(msg.text), "%s", member->how);
 	return msg;
 }
@@ -116,6 +118,8 @@ static struct control_msg farewell(const struct presence *presence)
 	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
 
 	snprintf(msg.text, sizeof(msg.text), "%s", presence->why);
+	msg.sequence = presence->last_call.sequence;
+	msg.note = presence->last_call;
 	return msg;
 }
 
@@ -395,8 +399,11 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 	presence_heard(presence, from, now);
 	switch (msg->type) {
 	case CONTROL_LEFT:
-		if (is_about_one)
+		if (is_about_one) {
+			if (!presence_is_gone(presence, msg->about)) /* it is passed on */
+				presence->all[msg->about].last_call = msg->note;
 			set_fate(presence, msg->about, FATE_LEFT, msg->about, msg->text, now);
+		}
 		return true;
 	case CONTROL_DEAD:
 		if (is_about_one)
@@ -415,11 +422,12 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 	}
 }
 
-void presence_leave(struct presence *presence, const char *why)
+void presence_leave(struct presence *presence, const char *why, const struct call_note *last_call)
 {
 	if (presence->is_leaving)
 		return;
 	presence->is_leaving = true;
+	presence->last_call = *last_call;
 	snprintf(presence->why, sizeof(presence->why), "%s", why);
 	struct control_msg msg = farewell(presence);
 	tell_neighbours(presence, &msg);

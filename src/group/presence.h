@@ -75,6 +75,7 @@ struct member {
 	uint64_t told_ns;   /* when it was last told that we are here, by a beat or an echo */
 	char how[PRESENCE_HOW];
 	uint32_t by;
+	struct call_note last_call; /* of the world, if it has left and said so */
 };
 
 struct accusation {
@@ -94,6 +95,7 @@ struct presence {
 	bool has_begun;
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
 	char why[PRESENCE_HOW]; /* we leave; "": all is well, or was said before */
+	struct call_note last_call; /* of the world, that we have made when we leave; sequence 0: none */
 	bool is_outcast;    /* we are accused: nobody beats us or listens to us any more, so silence says nothing */
 	bool was_accused;   /* at any time, pardoned or not, or away for so long: others may have gone on without us */
 };
@@ -120,8 +122,8 @@ void presence_accuse(struct presence *presence, uint32_t rank, const char *how, 
 void presence_pardon(struct presence *presence, uint32_t rank, uint64_t now_ns);
 /* It is agreed that it does not: it counts as dead, and what it says of others counts no more. by_all: nobody is here who has no part in that. */
 void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uint64_t now_ns);
-/* We leave in good order: word of that goes around, the first time. why: "", or PRESENCE_CLUELESS. */
-void presence_leave(struct presence *presence, const char *why);
+/* We leave in good order: word of that goes around, the first time. why: "", or PRESENCE_CLUELESS. last_call: of the world, with sequence 0 if there was none. */
+void presence_leave(struct presence *presence, const char *why, const struct call_note *last_call);
 /* And straight to this rank, which may see a connection of ours end before that word comes. */
 void presence_say_goodbye(struct presence *presence, uint32_t rank);
 

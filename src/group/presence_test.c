@@ -151,7 +151,7 @@ static void says_whom_it_gave_up_before_it_leaves(bool is_accused)
 			CHECK(presence_message(&presence, 4, &silent, 2));
 		else
 			presence_closed(&presence, 2, "rank 0 gave up: it did not connect in time", 2);
-		presence_leave(&presence, "");
+		presence_leave(&presence, "", &(struct call_note){0});
 		presence_say_goodbye(&presence, to);
 		CHECK(owner.mail_count == 2);
 		check_mail(&owner, 0, is_accused ? CONTROL_SILENT : CONTROL_DEAD, 2);
@@ -178,7 +178,7 @@ static void hear_accusation(struct presence *presence, uint32_t by, uint32_t abo
 /* What the listener is told then is all that is in its mail. */
 static void leave(struct presence *presence, struct owner *owner)
 {
-	presence_leave(presence, "");
+	presence_leave(presence, "", &(struct call_note){0});
 	owner->mail_count = 0;
 	presence_say_goodbye(presence, owner->listener);
 }

@@ -170,6 +170,10 @@ static enum esp_status find_launch(struct context *context, const struct context
 		context->log.rank = (int32_t)launch->rank;
 		return ESP_OK;
 	}
+	if (options->gather && (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0))
+		return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
+	if (options->gather && arguments.rank >= arguments.size)
+		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0", (long long)arguments.rank, (long long)arguments.size);
 	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
 		return wait_at_door(context, options, failure);
 	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
@@ -177,8 +181,6 @@ static enum esp_status find_launch(struct context *context, const struct context
 		arguments.size = 1;
 	}
 	if (options->gather) { /* whoever supplies a channel needs no leader */
-		if (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0 || arguments.rank >= arguments.size)
-			return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
 		*launch = (struct launch){
 			.rank = (uint32_t)arguments.rank,
 			.size = (uint32_t)arguments.size,
@@ -687,7 +689,21 @@ static bool somebody_needs_us(struct context *context)
 	return found;
 }
 
-void context_close(struct context *context)
+/* Has the world failed because its last calls did not fit, and has no caller heard of it? */
+static enum esp_status look_at_last_calls(struct context *context, struct failure *failure)
+{
+	const struct group *world = context->world;
+	struct call_note none = {0};
+
+	pthread_mutex_lock(&context->lock);
+	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
+	if (is_unheard)
+		failure_set(failure, ESP_EMISMATCH, group_culprit(world, &none), "%s", world->reason.text);
+	pthread_mutex_unlock(&context->lock);
+	return is_unheard ? ESP_EMISMATCH : ESP_OK;
+}
+
+enum esp_status context_close(struct context *context, struct failure *failure)
 {
 	bool has_failed = !somebody_needs_us(context);
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
@@ -696,5 +712,7 @@ void context_close(struct context *context)
 	context_end_work(context);
 	if (context->size > 1)
 		context_leave(context, has_failed && linger > patience ? patience : linger);
+	enum esp_status status = look_at_last_calls(context, failure);
 	context_free(context);
+	return status;
 }

@@ -162,8 +162,8 @@ ESP_CHECKED enum esp_status context_open(const struct context_options *options, 
                                          struct failure *failure);
 /* A last meeting of all who join a job that grows: ESP_OK: all of them know that they are in. See grow_end.h. */
 ESP_CHECKED enum esp_status context_enter(struct context *context, uint64_t patience_ns, struct failure *failure);
-/* Leaves in good order, if it can. */
-void context_close(struct context *context);
+/* Leaves in good order, if it can. ESP_EMISMATCH: all is as ever, but another rank that leaves has made another last call of the world than this one. */
+enum esp_status context_close(struct context *context, struct failure *failure);
 
 /* A setting's value as text, until the context is closed; NULL: there is none of that name. */
 const char *context_setting(struct context *context, const char *name);

@@ -33,7 +33,7 @@ bool group_has(const struct group *group, uint32_t rank)
 	return false;
 }
 
-enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure)
+enum esp_status group_check(struct group *group, const struct call *call, struct failure *failure)
 {
 	struct context *context = group->context;
 	struct call_note note = {0};
@@ -46,6 +46,7 @@ enum esp_status group_check(const struct group *group, const struct call *call, 
 	if (call) /* it is refused, but may tell who has made another one */
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
+	group->is_told = true;
 	failure_set(failure, status, group_culprit(group, &note), "the group has failed before: %s", group->reason.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
@@ -290,6 +291,18 @@ static void remember_board(struct group *group)
 		if (notes[i].sequence > 0)
 			group_remember(group, &notes[i]);
 	}
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+void group_last_call(struct group *group, struct call_note *out)
+{
+	uint64_t number = group_calls(group);
+
+	if (group->board)
+		remember_board(group);
+	pthread_mutex_lock(&group->context->lock);
+	const struct call_note *note = &group->notes[number % NOTES_KEPT];
+	*out = note->sequence == number ? *note : (struct call_note){0};
 	pthread_mutex_unlock(&group->context->lock);
 }
 

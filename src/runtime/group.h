@@ -96,6 +96,7 @@ struct group {
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
 	struct control_msg reason;          /* how it has failed, as it was told    */
 	uint64_t failed_ns;                 /* when                                 */
+	bool is_told;                       /* a caller has heard of it             */
 	bool waited;                        /* wait: what was waited for when it failed */
 	struct exec_wait wait;
 	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
@@ -189,7 +190,7 @@ uint64_t group_calls(struct group *group);
 void group_begin_aside(struct group *group);
 void group_end_aside(struct group *group);
 /* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */
-enum esp_status group_check(const struct group *group, const struct call *call, struct failure *failure);
+enum esp_status group_check(struct group *group, const struct call *call, struct failure *failure);
 /* Runs a checked call and waits for it: what the collective functions do. */
 enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
@@ -263,6 +264,10 @@ void group_remember(struct group *group, const struct call_note *note);
 
 /* A member asks about a call, which it has made as the message says. */
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
+/* The last call that was made here, of those that are numbered; sequence 0: none. No call is being made. */
+void group_last_call(struct group *group, struct call_note *out);
+/* The same of another rank, which has left: if it is another one than ours of that number, the group has failed. */
+void group_heard_last_call(struct group *group, uint32_t rank, const struct call_note *note);
 /* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
 void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note);
 void group_heard_absent(struct context *context, const struct control_msg *msg);

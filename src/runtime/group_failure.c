@@ -154,6 +154,7 @@ void group_note_failed(struct group *group, const struct call_note *note)
 {
 	uint64_t first = group->first_failed, number = note->sequence;
 
+	group->is_told = true;
 	if (number == 0 || note->flags != 0)
 		return;
 	if (first == 0 || number < first) {
@@ -563,17 +564,32 @@ uint32_t group_absent(const struct group *group, const struct call_note *note, u
 	return absence_counts(group, sequence) && now < absent->heard_ns + holds ? absent->rank : NO_RANK;
 }
 
+/* With the lock held: have we made another call of that number? A call that we have not made yet, or long ago, says nothing. */
+static bool made_another(const struct group *group, const struct call_note *theirs, struct call_note *out_mine)
+{
+	*out_mine = group->notes[theirs->sequence % NOTES_KEPT];
+	return theirs->sequence > 0 && out_mine->sequence == theirs->sequence && call_note_digest(out_mine) != call_note_digest(theirs);
+}
+
+void group_heard_last_call(struct group *group, uint32_t rank, const struct call_note *note)
+{
+	struct context *context = group->context;
+	struct call_note mine;
+
+	pthread_mutex_lock(&context->lock);
+	bool differs = made_another(group, note, &mine) && atomic_load(&group->failed) == ESP_OK;
+	pthread_mutex_unlock(&context->lock);
+	if (differs)
+		group_mismatch(group, context->rank, &mine, rank, note);
+}
+
 void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)
 {
 	struct call_note mine = {0};
 
 	pthread_mutex_lock(&context->lock);
 	struct group *group = group_find(context, msg->channel, msg->first);
-	if (group && msg->sequence > 0)
-		mine = group->notes[msg->sequence % NOTES_KEPT];
-	/* A call that we have not made yet, or long ago, says nothing. */
-	bool differs = group && mine.sequence == msg->sequence && msg->note.sequence == msg->sequence && msg->sequence > 0 &&
-	               call_note_digest(&mine) != call_note_digest(&msg->note);
+	bool differs = group && msg->note.sequence == msg->sequence && made_another(group, &msg->note, &mine);
 	if (group)
 		group_visit(group);
 	pthread_mutex_unlock(&context->lock);

@@ -57,7 +57,7 @@ static void call_off(struct context *grown, const struct failure *failure)
 	clip(why, sizeof(why), "the job lets nobody in now: %s", failure->text);
 	group_fail(grown->entry, ESP_EABORTED, -1, why, true);
 	group_fail(grown->world, ESP_EABORTED, -1, why, true);
-	context_close(grown);
+	(void)context_close(grown, &(struct failure){0}); /* it has failed, as its members know */
 }
 
 /* Why the old group has failed: the same on all members, but for the words. */

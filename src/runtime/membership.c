@@ -189,7 +189,11 @@ static void leave(void *argument, void *why)
 {
 	struct context *context = argument;
 
-	presence_leave(&context->presence, why);
+	struct call_note last = {0};
+
+	if (context->world)
+		group_last_call(context->world, &last);
+	presence_leave(&context->presence, why, &last);
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (steward_has_control(context->steward, i))
 			presence_say_goodbye(&context->presence, i);
@@ -330,6 +334,9 @@ void membership_part(struct context *context, uint32_t peer)
 
 bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg)
 {
+	/* Before it counts as gone: who leaves waits for that. */
+	if (msg->type == CONTROL_LEFT && msg->sequence > 0 && msg->about < context->size && msg->about != context->rank)
+		group_heard_last_call(context->world, msg->about, &msg->note);
 	return presence_message(&context->presence, peer, msg, clock_now_ns());
 }
 

@@ -128,7 +128,7 @@ static void *be_rank(void *argument)
 	check_sum(part);
 	check_sum(left);
 	pthread_barrier_wait(&barrier);
-	context_close(rank->context);
+	check_ok(context_close(rank->context, &failure), &failure);
 	return NULL;
 }
 

@@ -22,7 +22,8 @@
 
 /* Messages about a group name it by channel and first rank. */
 enum control_type {
-	CONTROL_LEFT = 1,   /* rank `about` has left in good order; passed on to all. text: PRESENCE_CLUELESS, if it gave up joining so */
+	CONTROL_LEFT = 1,   /* rank `about` has left in good order; passed on to all. text: PRESENCE_CLUELESS, if it gave up joining so.
+	                     * sequence and note: the last call of the world that it has made; 0: none */
 	CONTROL_DEAD = 2,   /* rank `about` is gone, text says how that is known; passed on to all     */
 	CONTROL_FAILED = 3, /* the group has failed with `status`, because of `about`; passed on to all */
 	CONTROL_ASK = 4,    /* I wait for you in call `sequence` of the group, which is `note` here    */

@@ -353,6 +353,33 @@ static void counted(struct job_rank *rank)
 	CHECK_U64(after.small_calls - before.small_calls, has_board ? 6 : 0);
 }
 
+static enum esp_status copy_all(void *context, const void *mine, void *all, size_t bytes)
+{
+	(void)context;
+	memcpy(all, mine, bytes);
+	return ESP_OK;
+}
+
+/* Whoever brings a channel along says how many there are: otherwise every rank would be a job of its own. */
+static void channel_without_size(void)
+{
+	struct esp_options options = ESP_OPTIONS_INIT;
+	struct esp_context *context;
+	struct esp_error error = ESP_ERROR_INIT;
+
+	options.allgather = copy_all;
+	EXPECT(esp_init(&options, &context), ESP_EINVAL);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "needs rank and size"), "%s", error.text);
+	options.rank = options.size = 1;
+	EXPECT(esp_init(&options, &context), ESP_EINVAL);
+	OK(esp_last_error(&error));
+	CHECK_MSG(strstr(error.text, "no rank 1 of 1"), "%s", error.text);
+	options.rank = 0;
+	OK(esp_init(&options, &context));
+	OK(esp_fini(context));
+}
+
 /* Failures of what needs no job can be asked about, too. */
 static void local_errors(void)
 {
@@ -666,6 +693,7 @@ int main(void)
 	for (unsigned i = 0; i < 30; i++)
 		job_run(2 + i % 3, sockets + 1, sends_at_once, NULL);
 	local_errors();
+	channel_without_size();
 	dropped(0, NULL);
 	kept();
 	dropped(1, "esp_fini: a call has not ended, and is dropped: receive of up to 1 bytes from any rank with tag 40");

@@ -232,6 +232,12 @@ static void only_one_waits(struct job_rank *rank)
 	else
 		OK(esp_reduce(rank->world, data, all, 50000, ESP_F32, ESP_SUM, 1));
 	job_meet(rank);
+	if (rank->rank != 0) { /* and is told as it leaves, if word of it has come by then: here nobody lingers */
+		enum esp_status status = esp_fini(rank->context);
+
+		CHECK(status == ESP_OK || status == ESP_EMISMATCH);
+		rank->context = NULL;
+	}
 	free(data);
 	free(all);
 }
@@ -290,6 +296,31 @@ static void other_list(struct job_rank *rank)
 	OK(esp_group_free(group));
 }
 
+/* Nobody notices in the last call: one only contributes, another needs nothing. Who leaves is told. */
+static void last_call(struct job_rank *rank)
+{
+	uint64_t count = rank->argument ? 50000 : 5;
+	float *data = calloc(count, sizeof(*data)), *out = calloc(count, sizeof(*out));
+	struct esp_error error = ESP_ERROR_INIT;
+
+	CHECK(data && out);
+	OK(esp_barrier(rank->world));
+	job_meet(rank); /* nobody is still in it when the group fails */
+	enum esp_status call = rank->argument ? esp_reduce(rank->world, data, out, count, ESP_F32, ESP_SUM, rank->rank == 0 ? 2 : 0)
+	                                      : esp_broadcast(rank->world, out, rank->rank == 2 ? 0 : count, ESP_F32, 0);
+	CHECK(call == ESP_OK || call == ESP_EMISMATCH);
+	enum esp_status status = esp_fini(rank->context);
+	CHECK(call == ESP_EMISMATCH || status == ESP_EMISMATCH);
+	if (call == ESP_OK) {
+		OK(esp_last_error(&error));
+		CHECK_MSG(strstr(error.text, rank->argument ? "root 2" : "of 0 f32") && strstr(error.text, rank->argument ? "root 0" : "of 5 f32"), "%s", error.text);
+		CHECK_MSG(strncmp(error.text, "esp_fini: ", 10) == 0, "%s", error.text);
+	}
+	rank->context = NULL;
+	free(data);
+	free(out);
+}
+
 int main(void)
 {
 	static const char *const by_memory[] = {"linger_seconds=0", NULL};
@@ -305,6 +336,10 @@ int main(void)
 	job_run(2, settings, first_call, NULL);
 	job_run(3, settings, group_or_call, NULL);
 	job_run(3, settings, other_list, NULL);
+	job_run(3, NULL, last_call, "reduce");
+	job_run(3, NULL, last_call, NULL);
+	job_run(3, by_sockets + 1, last_call, "reduce");
+	job_run(3, by_sockets + 1, last_call, NULL);
 	settings = by_sockets;
 	all_oddities(3, 5);
 	all_oddities(2, 50000);

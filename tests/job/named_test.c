@@ -93,7 +93,7 @@ static void *be_rank(void *argument)
 
 		CHECK(call_check(&meet, seat->rank, seat->trial->ranks, &seat->failure) == ESP_OK);
 		CHECK(group_run(context->world, &meet, &(struct work_options){0}, &seat->failure) != ESP_OK);
-		context_close(context);
+		CHECK(context_close(context, &(struct failure){0}) == ESP_OK);
 	}
 	if (!stands_still(seat))
 		pthread_barrier_wait(&seat->trial->through);

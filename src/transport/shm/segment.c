@@ -97,6 +97,17 @@ static enum esp_status no_file(struct error *err, const char *what)
 	return error_set(err, status, "no shared memory: %s (%s)", what, strerror(error));
 }
 
+/* It is not memory that is lacking, mostly: what is mapped costs nothing until it is used. */
+static enum esp_status no_addresses(struct error *err, const char *what, uint64_t bytes)
+{
+	struct rlimit limit;
+
+	if (errno != ENOMEM || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return no_file(err, what);
+	return error_set(err, ESP_ELIMIT, "no shared memory: addresses of this process are limited to %llu MiB (ulimit -v), and it maps %llu MiB for each rank of its "
+	                 "host: raise the limit, or set transport to tcp", (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)bytes >> 20);
+}
+
 static enum esp_status file_make(struct segment *segment, struct error *err)
 {
 	struct rlimit limit;
@@ -204,7 +215,7 @@ static enum esp_status file_map(struct segment *segment, struct error *err)
 	void *base = map_aligned(layout->bytes, PROT_READ | PROT_WRITE, segment->fd);
 
 	if (!base)
-		return no_file(err, "mmap");
+		return no_addresses(err, "mmap", segment->layout.bytes);
 	segment->base = base;
 	madvise(base, layout->heap_at, MADV_DONTFORK);
 	madvise(base, layout->bytes, MADV_DONTDUMP);
@@ -316,7 +327,7 @@ static enum esp_status view_map(const struct segment *own, uint32_t peer, int fd
 		                 (unsigned long long)bytes);
 	void *base = map_view(own, peer, fd);
 	if (!base)
-		return no_file(err, "mmap of a peer's");
+		return no_addresses(err, "mmap of a peer's", bytes);
 	/* A child would only keep the memory from going away. */
 	madvise(base, bytes, MADV_DONTFORK);
 	madvise(base, bytes, MADV_DONTDUMP);
