@@ -107,6 +107,7 @@ struct context {
 	uint8_t *fates;           /* by rank: enum fate                                 */
 	uint64_t *fates_ns;       /* by rank: when we heard of it                       */
 	uint32_t gone;            /* ranks that have left or died                       */
+	bool has_left;            /* those who are here were told that we leave           */
 	bool *is_clueless;        /* by rank: it has left, as its time to join was over, and did not know whom it waited for */
 	uint32_t clueless;        /* of those that are gone                             */
 	uint64_t gone_ns;         /* when the last of them did                          */

@@ -317,7 +317,7 @@ void context_leave(struct context *context, uint64_t patience_ns)
 
 	membership_leave(context, "");
 	pthread_mutex_lock(&context->lock);
-	while (context->gone < context->size - 1 && clock_now_ns() < until)
+	while ((context->gone < context->size - 1 || !context->has_left) && clock_now_ns() < until)
 		context_wait(context, until);
 	uint32_t missing = context->size - 1 - context->gone;
 	/* Not of a job that has failed, nor where nobody is to be waited for. */

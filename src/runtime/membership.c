@@ -185,19 +185,35 @@ static void begin(void *argument, void *unused)
 	steward_settle(context->steward);
 }
 
+/* What others have said who left before, when ours was perhaps not known yet. */
+static void compare_last_calls(struct context *context)
+{
+	for (uint32_t i = 0; i < context->size; i++) {
+		const struct call_note *note = &context->presence.all[i].last_call;
+
+		if (note->sequence > 0)
+			group_heard_last_call(context->world, i, note);
+	}
+}
+
 static void leave(void *argument, void *why)
 {
 	struct context *context = argument;
-
 	struct call_note last = {0};
 
-	if (context->world)
+	if (context->world) {
 		group_last_call(context->world, &last);
+		compare_last_calls(context);
+	}
 	presence_leave(&context->presence, why, &last);
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (steward_has_control(context->steward, i))
 			presence_say_goodbye(&context->presence, i);
 	}
+	pthread_mutex_lock(&context->lock);
+	context->has_left = true;
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
 }
 
 enum esp_status membership_begin(struct context *context, struct failure *failure)
