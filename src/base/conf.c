@@ -51,7 +51,7 @@ static const struct conf_setting settings[] = {
 	{"linger_seconds", CONF_UINT, "30", 0, 86400, NULL, "how long to wait for the others when leaving", AT(linger_seconds)},
 	{"log", CONF_CHOICE, "warn", 0, 0, log_levels, "how much is said on stderr", AT(log)},
 	{"join_seconds", CONF_UINT, "60", 1, 86400, NULL, "how long to wait for all ranks to arrive", AT(join_seconds)},
-	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join over a network without a key: anybody can take part", AT(insecure),
+	{"insecure", CONF_BOOL, "no", 0, 0, NULL, "join without a key: anybody on the network can take part, or on this machine where the job stays there", AT(insecure),
 	 .strict = true},
 	{"interfaces", CONF_TEXT, "", 0, CONF_INTERFACES_MOST, NULL,
 	 "which network interfaces: prefixes as in eth,ib; ^ before the list excludes, = takes names as they are", AT(interfaces),

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "group/key_user.h"
+
 static const char passphrase_label[32] = "espalier key 1 passphrase";
 static const char open_label[32] = "espalier key 1 open to all";
 
@@ -36,19 +38,19 @@ enum esp_status key_from_text(const char *text, size_t length, const char *what,
 }
 
 /* Does anybody but its owner have the file in hand? */
-static enum esp_status check_private(const struct stat *info, const char *path, struct error *err)
+static enum esp_status check_private(const struct stat *info, const char *path, const char *what, struct error *err)
 {
 	mode_t forbidden = info->st_uid == 0 ? S_IRWXO | S_IWGRP : S_IRWXO | S_IRWXG;
 	if (!S_ISREG(info->st_mode))
-		return error_set(err, ESP_EIO, "ESP_KEY_FILE: %.150s is not a regular file", path);
+		return error_set(err, ESP_EIO, "%s: %.150s is not a regular file", what, path);
 	if (info->st_uid != 0 && info->st_uid != geteuid())
-		return error_set(err, ESP_EIO, "ESP_KEY_FILE: %.150s belongs to user %u, not to you or root", path, info->st_uid);
+		return error_set(err, ESP_EIO, "%s: %.150s belongs to user %u, not to you or root", what, path, info->st_uid);
 	if (info->st_mode & forbidden)
-		return error_set(err, ESP_EIO, "ESP_KEY_FILE: %.100s can be read by others: chmod 600 %.100s", path, path);
+		return error_set(err, ESP_EIO, "%s: %.100s can be read by others: chmod 600 %.100s", what, path, path);
 	return ESP_OK;
 }
 
-static enum esp_status read_key(int fd, const char *path, char *text, size_t *out_length, struct error *err)
+static enum esp_status read_key(int fd, const char *path, const char *what, char *text, size_t *out_length, struct error *err)
 {
 	size_t length = 0;
 	for (;;) {
@@ -56,10 +58,10 @@ static enum esp_status read_key(int fd, const char *path, char *text, size_t *ou
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return error_set(err, ESP_EIO, "ESP_KEY_FILE: cannot read %.150s: %s", path, strerror(errno));
+			return error_set(err, ESP_EIO, "%s: cannot read %.150s: %s", what, path, strerror(errno));
 		length += (size_t)got;
 		if (length > KEY_FILE_MAX)
-			return error_set(err, ESP_ELIMIT, "ESP_KEY_FILE: %.150s is larger than %u bytes", path, KEY_FILE_MAX);
+			return error_set(err, ESP_ELIMIT, "%s: %.150s is larger than %u bytes", what, path, KEY_FILE_MAX);
 		if (got == 0)
 			break;
 	}
@@ -69,27 +71,33 @@ static enum esp_status read_key(int fd, const char *path, char *text, size_t *ou
 	return ESP_OK;
 }
 
-enum esp_status key_from_file(const char *path, struct key *out, struct error *err)
+enum esp_status key_read(const char *path, const char *what, int flags, struct key *out, struct error *err)
 {
 	struct stat info;
 	char text[KEY_FILE_MAX + 1];
 	size_t length = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not hold us up */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags); /* a FIFO must not hold us up */
 	if (fd < 0)
-		return error_set(err, ESP_EIO, "ESP_KEY_FILE: cannot open %.150s: %s", path, strerror(errno));
+		return error_set(err, ESP_EIO, "%s: cannot open %.150s: %s", what, path, strerror(errno));
 	enum esp_status status = ESP_EIO;
 	if (fstat(fd, &info) != 0)
-		error_set(err, ESP_EIO, "ESP_KEY_FILE: %.150s: %s", path, strerror(errno));
+		error_set(err, ESP_EIO, "%s: %.150s: %s", what, path, strerror(errno));
 	else
-		status = check_private(&info, path, err);
+		status = check_private(&info, path, what, err);
 	if (status == ESP_OK)
-		status = read_key(fd, path, text, &length, err);
+		status = read_key(fd, path, what, text, &length, err);
 	if (status == ESP_OK)
 		status = key_from_text(text, length, path, out, err);
-	if (status == ESP_OK)
-		out->origin = KEY_FILE;
 	sodium_memzero(text, sizeof(text));
 	close(fd);
+	return status;
+}
+
+enum esp_status key_from_file(const char *path, struct key *out, struct error *err)
+{
+	enum esp_status status = key_read(path, "ESP_KEY_FILE", 0, out, err);
+	if (status == ESP_OK)
+		out->origin = KEY_FILE;
 	return status;
 }
 
@@ -135,7 +143,7 @@ enum key_policy key_policy(const struct key_situation *situation)
 	if (situation->store)
 		return KEY_POSTED;
 	if (situation->loopback)
-		return KEY_OPEN_LOCAL;
+		return situation->insecure ? KEY_OPEN_LOCAL : KEY_SHARED_BY_USER;
 	return situation->insecure ? KEY_OPEN_INSECURE : KEY_REFUSED;
 }
 
@@ -147,16 +155,19 @@ const char *key_describe(const struct key_situation *situation)
 		[KEY_ENVIRONMENT] = "from ESP_KEY",
 		[KEY_GENERATED] = "made by rank 0",
 		[KEY_STORE] = "made by rank 0, in a file of the store that only this user can read",
+		[KEY_USER] = "this user's on this machine, in a file that nobody else can read",
 	};
 	switch (key_policy(situation)) {
 	case KEY_OPEN_LOCAL:
-		return "none, as the leader's address is the loopback: any process on this machine could join";
+		return "none, as the setting insecure allows: any process on this machine could join";
 	case KEY_OPEN_INSECURE:
 		return "none, as the setting insecure allows: anybody on the network can join";
 	case KEY_REFUSED:
 		return "none";
 	case KEY_POSTED:
 		return origins[KEY_STORE];
+	case KEY_SHARED_BY_USER:
+		return origins[KEY_USER];
 	case KEY_SECRET:
 		break;
 	}
@@ -167,6 +178,7 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
                            struct error *err)
 {
 	enum key_policy policy = key_policy(situation);
+	enum esp_status status = ESP_OK;
 	switch (policy) {
 	case KEY_SECRET:
 		if (situation->origin == KEY_NONE)
@@ -175,6 +187,9 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 	case KEY_POSTED:
 		key_generate(key);
 		key->origin = KEY_STORE;
+		break;
+	case KEY_SHARED_BY_USER:
+		status = key_of_user(key_user_folders, key, err);
 		break;
 	case KEY_OPEN_LOCAL:
 	case KEY_OPEN_INSECURE:
@@ -186,5 +201,5 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 		                 "join");
 	}
 	*out_policy = policy;
-	return ESP_OK;
+	return status;
 }

@@ -26,6 +26,7 @@ enum key_origin {
 	KEY_ENVIRONMENT, /* ESP_KEY                          */
 	KEY_GENERATED,   /* made here; only this process knows it until it is handed on */
 	KEY_STORE,       /* made by rank 0 and posted with its address, where only this user can read it */
+	KEY_USER,        /* of this user on this machine (key_user.h) */
 };
 
 struct key {
@@ -43,6 +44,9 @@ ESP_CHECKED enum esp_status key_from_text(const char *text, size_t length, const
  */
 ESP_CHECKED enum esp_status key_from_file(const char *path, struct key *out, struct error *err);
 
+/* Such a file; what names it in a complaint; flags of open(2) beside the usual ones. The origin is left as it is. */
+ESP_CHECKED enum esp_status key_read(const char *path, const char *what, int flags, struct key *out, struct error *err);
+
 /* From the environment; ESP_OK and KEY_NONE if there is none there. */
 ESP_CHECKED enum esp_status key_find(launch_lookup_fn *lookup, void *context, struct key *out, struct error *err);
 
@@ -54,7 +58,8 @@ void key_wipe(struct key *key);
 enum key_policy {
 	KEY_SECRET,        /* a key that strangers do not have                                        */
 	KEY_POSTED,        /* the same, but only rank 0 has it yet: it comes with rank 0's address     */
-	KEY_OPEN_LOCAL,    /* no key, loopback only: any process on this machine could join           */
+	KEY_SHARED_BY_USER, /* loopback only: the key of this user on this machine                    */
+	KEY_OPEN_LOCAL,    /* no key, loopback only, and somebody said that this is fine: any process on this machine could join */
 	KEY_OPEN_INSECURE, /* no key, and somebody said that this is fine: anybody could join         */
 	KEY_REFUSED,       /* no key on a network                                                     */
 };
@@ -75,7 +80,7 @@ const char *key_describe(const struct key_situation *situation);
 
 /*
  * Applies the policy: the key stays, is generated (alone, or to be posted; what the others generate is
- * replaced), or becomes the one that everybody knows. ESP_EINVAL with what to do if it is refused; KEY_OPEN_INSECURE deserves a warning.
+ * replaced), is this user's, or becomes the one that everybody knows. ESP_EINVAL with what to do if it is refused; KEY_OPEN_INSECURE deserves a warning.
  */
 ESP_CHECKED enum esp_status key_settle(struct key *key, const struct key_situation *situation,
                                        enum key_policy *out_policy, struct error *err);

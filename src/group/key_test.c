@@ -1,6 +1,8 @@
 #include "group/key.h"
+#include "group/key_user.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +102,58 @@ static void environment(const char *folder)
 	unlink(path);
 }
 
+struct taker {
+	pthread_t thread;
+	const char *const *folders;
+	struct key key;
+};
+
+static void *take(void *argument)
+{
+	struct taker *taker = argument;
+	struct error own;
+
+	CHECK(key_of_user(taker->folders, &taker->key, &own) == ESP_OK);
+	return NULL;
+}
+
+/* Processes that have nothing in common but their user come to the same key, whoever is first; what somebody else could have left is not believed. */
+static void users(const char *folder)
+{
+	char path[256], first[128], second[128], target[300];
+	const char *const folders[] = {first, second, NULL}, *const none[] = {first, NULL};
+	struct taker takers[8];
+	struct key again;
+
+	snprintf(first, sizeof(first), "%s/there-is-no-such-folder", folder);
+	snprintf(second, sizeof(second), "%s", folder);
+	snprintf(path, sizeof(path), "%s/espalier-%u.key", folder, geteuid());
+	CHECK(key_of_user(none, &again, &err) == ESP_EIO);
+	CHECK(strstr(err.text, "ESP_KEY_FILE") && strstr(err.text, "ESP_INSECURE=yes"));
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 8; i++) {
+			takers[i] = (struct taker){.folders = folders};
+			CHECK(pthread_create(&takers[i].thread, NULL, take, &takers[i]) == 0);
+		}
+		for (int i = 0; i < 8; i++) {
+			CHECK(pthread_join(takers[i].thread, NULL) == 0);
+			CHECK_U64(takers[i].key.origin, KEY_USER);
+			CHECK(memcmp(takers[i].key.bytes, takers[0].key.bytes, sizeof(again.bytes)) == 0);
+		}
+		CHECK(key_of_user(folders, &again, &err) == ESP_OK && memcmp(again.bytes, takers[0].key.bytes, sizeof(again.bytes)) == 0);
+		CHECK(unlink(path) == 0); /* and nothing else lies there: main() removes the folder */
+	}
+	write_file(path, "a key that others know, too", 27, 0644);
+	CHECK(key_of_user(folders, &again, &err) == ESP_EIO);
+	CHECK_MSG(strstr(err.text, "the key of this user: ") && strstr(err.text, "chmod 600"), "%s", err.text);
+	CHECK(unlink(path) == 0);
+	snprintf(target, sizeof(target), "%s/other", folder);
+	write_file(target, "a key that lies elsewhere", 25, 0600);
+	CHECK(symlink(target, path) == 0);
+	CHECK(key_of_user(folders, &again, &err) == ESP_EIO);
+	CHECK(unlink(path) == 0 && unlink(target) == 0);
+}
+
 static void policies(void)
 {
 	static const struct {
@@ -111,7 +165,7 @@ static void policies(void)
 		{{KEY_NONE, false, false, true}, KEY_OPEN_INSECURE},
 		{{KEY_NONE, false, true, false}, KEY_SECRET},
 		{{KEY_NONE, false, true, true}, KEY_SECRET},
-		{{KEY_NONE, true, false, false}, KEY_OPEN_LOCAL},
+		{{KEY_NONE, true, false, false}, KEY_SHARED_BY_USER},
 		{{KEY_NONE, true, false, true}, KEY_OPEN_LOCAL},
 		{{KEY_NONE, true, true, false}, KEY_SECRET},
 		{{KEY_NONE, true, true, true}, KEY_SECRET},
@@ -135,7 +189,7 @@ static void settled(void)
 	struct key one = {.origin = KEY_NONE}, two = {.origin = KEY_NONE}, own;
 	enum key_policy policy = KEY_REFUSED;
 
-	CHECK(key_settle(&one, &(struct key_situation){.loopback = true}, &policy, &err) == ESP_OK);
+	CHECK(key_settle(&one, &(struct key_situation){.loopback = true, .insecure = true}, &policy, &err) == ESP_OK);
 	CHECK(policy == KEY_OPEN_LOCAL);
 	CHECK(key_settle(&two, &(struct key_situation){.insecure = true}, &policy, &err) == ESP_OK);
 	CHECK(policy == KEY_OPEN_INSECURE && memcmp(one.bytes, two.bytes, 32) == 0); /* what all ranks can make */
@@ -157,7 +211,8 @@ static void descriptions(void)
 	CHECK_STR(key_describe(&(struct key_situation){.origin = KEY_GENERATED}), "made by rank 0");
 	CHECK_STR(key_describe(&(struct key_situation){.alone = true}), "none, for a group of one");
 	CHECK(strstr(key_describe(&(struct key_situation){.store = true}), "only this user can read"));
-	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true}), "any process on this machine could join"));
+	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true}), "this user's on this machine"));
+	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true, .insecure = true}), "any process on this machine could join"));
 	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "anybody on the network can join"));
 }
 
@@ -168,6 +223,7 @@ int main(void)
 	texts();
 	files(folder);
 	environment(folder);
+	users(folder);
 	policies();
 	settled();
 	rmdir(folder);

@@ -1,0 +1,75 @@
+#include "group/key_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH 256u
+
+const char *const key_user_folders[] = {"/dev/shm", "/tmp", NULL};
+
+static bool write_all(int fd, const char *text, size_t length)
+{
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t wrote = write(fd, text + done, length - done);
+
+		if (wrote < 0 && errno != EINTR)
+			return false;
+		done += wrote > 0 ? (size_t)wrote : 0;
+	}
+	return true;
+}
+
+/* Another process may do the same now: whoever is first, the file is whole when it has its name. False: the folder cannot be written. */
+static bool make_file(const char *path)
+{
+	char own[PATH + 32], hex[KEY_HEX];
+	uint64_t number;
+	struct key key;
+
+	key_generate(&key);
+	randombytes_buf(&number, sizeof(number));
+	snprintf(own, sizeof(own), "%s.%016" PRIx64, path, number);
+	int fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	bool is_made = write_all(fd, key_to_hex(&key, hex), KEY_HEX - 1) && (link(own, path) == 0 || errno == EEXIST);
+	close(fd);
+	unlink(own);
+	sodium_memzero(hex, sizeof(hex));
+	key_wipe(&key);
+	return is_made;
+}
+
+/* ESP_PENDING: there is no such file, and none can be made. */
+static enum esp_status take_from(const char *folder, struct key *out, struct error *err)
+{
+	char path[PATH];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/espalier-%u.key", folder, geteuid()) >= sizeof(path))
+		return ESP_PENDING;
+	/* A link would be somebody else's idea: this user's files lie here. */
+	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && (errno != ENOENT || !make_file(path)))
+		return ESP_PENDING;
+	return key_read(path, "the key of this user", O_NOFOLLOW, out, err);
+}
+
+enum esp_status key_of_user(const char *const *folders, struct key *out, struct error *err)
+{
+	enum esp_status status = ESP_PENDING;
+
+	for (; *folders && status == ESP_PENDING; folders++)
+		status = take_from(*folders, out, err);
+	if (status == ESP_PENDING)
+		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, neither /dev/shm nor /tmp: set ESP_KEY_FILE or ESP_KEY, or "
+		                 "ESP_INSECURE=yes to let any process on this machine join");
+	if (status == ESP_OK)
+		out->origin = KEY_USER;
+	return status;
+}

@@ -1,0 +1,18 @@
+/*
+ * key_user.h - a key of this user on this machine, for jobs that were given none and stay on it.
+ *
+ * Processes that somebody has started by hand, or a launcher that knows nothing of keys, have nothing in common but their user and
+ * the machine. So the first of them makes a key and leaves it in a file that only this user can read; it stays there, for all jobs to come.
+ */
+#ifndef GROUP_KEY_USER_H
+#define GROUP_KEY_USER_H
+
+#include "group/key.h"
+
+/* Where it is looked for, in this order; ends with NULL. Memory comes first: it is there in containers too whose other folders cannot be written. */
+extern const char *const key_user_folders[];
+
+/* Takes the key of the first folder that has one, or that can be written. ESP_EIO: there is none such, or what lies there is not this user's alone. */
+ESP_CHECKED enum esp_status key_of_user(const char *const *folders, struct key *out, struct error *err);
+
+#endif
