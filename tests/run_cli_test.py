@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """espalier run from outside: what ranks are told, what they print, how they end, and that nothing of them stays behind.
 
-run_cli_test.py ESPALIER [HELLO]
+run_cli_test.py ESPALIER [HELLO LEAVE]
 
 Nothing here sleeps to wait: ranks say that they are there, and a pipe that they inherit shows that they are gone.
 """
@@ -24,6 +24,7 @@ import tempfile
 OK, NO, USAGE = 0, 1, 2
 ESPALIER = os.path.abspath(sys.argv[1])
 HELLO = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None  # examples/hello; None: nothing here can join
+LEAVE = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None  # leave_program.c
 LONG = 16384  # longer lines are cut
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("ESP_")}
 FOREVER = "1000000"  # seconds
@@ -508,18 +509,33 @@ def test_terminal_interrupt():
 
 # ---- how they end ----
 
+def count_ranks(err, failed, status):
+    """How many ranks the last words are about."""
+    found = re.fullmatch(rf"espalier: run: rank {failed} ended with status {status}"
+                         r"(?:(; rank \d) (?:had ended with status 0 by then|ended with status 0 at about the same time)"
+                         r"|; (\d) ranks (?:had ended with status 0 by then|ended with status 0 at about the same time(?: or before)?), the last of them rank \d)?"
+                         r"(?:; (\d) other ranks? ended after that(?:; the cause may be another rank: see what they said)?)?\n", err)
+    assert found, err
+    return 1 + (1 if found.group(1) else int(found.group(2) or 0)) + int(found.group(3) or 0)
+
+
 def test_exit_status():
     assert run("-n", 3, *sh("exit 0"))[0] == OK
     # The last one, as all are there by then.
-    status, _, err = run("-n", 3, "--grace", 60, *sh("[ $ESP_RANK != 2 ] || exit 7"))
-    assert status == 7
-    assert re.fullmatch(r"espalier: run: rank 2 ended with status 7(; rank [01] had ended with status 0 by then|; 2 ranks had ended with status 0 by then, the last "
-                        r"of them rank [01])?(; \d other ranks? ended after that; the cause may be another rank: see what they said)?\n", err), err
+    for _ in range(5):
+        status, _, err = run("-n", 3, "--grace", 60, *sh("[ $ESP_RANK != 2 ] || exit 7"))
+        assert status == 7 and count_ranks(err, 2, 7) == 3, err
+    # The others when it is gone: whatever is known of the time, each of them counts once.
+    with folder() as path:
+        os.mkfifo(path / "pid")
+        status, _, err = run("-n", 2, "--grace", 60, "--cwd", path,
+                             *sh("[ $ESP_RANK = 0 ] || { echo $$ > pid; exit 7; }; read -r pid < pid; while kill -0 $pid; do :; done 2>/dev/null"))
+        assert status == 7 and count_ranks(err, 1, 7) == 2, err
     # One leaves in the middle, as if all was well: here a pipe that it held tells the other.
     with folder() as path:
         os.mkfifo(path / "news")
         status, _, err = run("-n", 2, "--grace", 3600, "--cwd", path, *sh("[ $ESP_RANK = 0 ] || { exec 3>news; exit 0; }; cat news; exit 4"))
-    assert status == 4 and err.startswith("espalier: run: rank 0 ended with status 4; rank 1 had ended with status 0 by then"), err
+    assert status == 4 and count_ranks(err, 0, 4) == 2, err
     status, _, err = run("-n", 1, *sh("kill -9 $$"))
     assert status == 128 + 9 and err == "espalier: run: rank 0 was killed by signal 9 (Killed)\n"
 
@@ -537,6 +553,17 @@ def test_one_fails():
                              *sh("[ $ESP_RANK = 0 ] || { exec 3>news; kill -9 $$; }; cat news; exit 4"))
     assert status == 128 + 9
     assert err == "espalier: run: rank 1 was killed by signal 9 (Killed); 1 other rank ended after that\n", err
+
+
+def test_cause():
+    """The last rank leaves in the middle, and the others' processes end before its own: they say whose fault it is."""
+    for how in ["fini", "abort"] if LEAVE else []:
+        for size in [2, 3, 12]:
+            status, out, err = run("-n", size, "--grace", 3600, "--json", "--", LEAVE, how)
+            assert status == 3, (how, size, status, err)
+            found = re.search(rf"espalier: run: rank {size - 1} ended with status 3; rank (\d+), which ended before it, has failed because of it\n$", err)
+            assert found and int(found.group(1)) < size - 1, err
+            assert json.loads(out)["first_failed"] == size - 1
 
 
 def test_stubborn():

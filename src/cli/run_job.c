@@ -86,6 +86,7 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
 {
 	run_ended_open(&job->ended_ranks, job->request->size);
+	run_blame_open(&job->blame, job->ended_ranks.name, job->request->size);
 	return run_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
 }
 
@@ -106,7 +107,7 @@ static enum esp_status allocate(struct run_job *job, struct error *err)
 enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err)
 {
 	*job = (struct run_job){
-		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
+		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
 	enum esp_status status = fill_standard_files(&job->nothing, err);
 	if (status == ESP_OK)
 		status = raise_file_limit(job, err);
@@ -136,12 +137,13 @@ void run_job_close(struct run_job *job)
 		if (files[i] >= 0)
 			close(files[i]);
 	run_ended_close(&job->ended_ranks);
+	run_blame_close(&job->blame);
 	run_input_close(&job->input);
 	run_output_close(&job->output);
 	free(job->controls);
 	free(job->pids);
 	free(job->children);
-	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
+	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
 }
 
 /* ---- telling the ranks ---- */
@@ -161,6 +163,7 @@ static void tell(struct run_job *job, uint32_t rank, int signal_number)
 {
 	struct run_child *child = &job->children[rank];
 	bool by_word = job->controls && child->state == RUN_CHILD_RUNS && job->end.stage < RUN_CUT;
+	child->was_told = child->was_told || child->state == RUN_CHILD_RUNS;
 	if (by_word && run_control_signal(&job->controls[rank], signal_number))
 		watch_control(job, rank);
 	else
@@ -247,6 +250,7 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 	if (is_ours || job->failed || job->lost == job->request->lose)
 		return false;
 	job->lost++;
+	job->children[rank].was_lost = true;
 	if (!job->controls && job->started == job->request->size) {
 		find_stopped(job);
 		job->is_deserted = job->is_deserted || do_all_stand_still(job);
@@ -268,6 +272,7 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 	} else if (!job->failed) {
 		job->failed = true;
 		job->first_failed = rank;
+		job->first_order = job->ended;
 		job->after_first = job->started - job->ended;
 	} else if (is_cause(job, &job->children[rank], now_ns)) {
 		job->first_failed = rank; /* the one before is now one of those that ended after it */
@@ -278,7 +283,7 @@ static void on_rank_end(struct run_job *job, uint32_t rank, int wait_status, uin
 {
 	run_child_on_end(&job->children[rank], wait_status, now_ns);
 	job->pids[rank] = 0;
-	job->ended++;
+	job->children[rank].order = ++job->ended;
 	if (job->controls)
 		run_control_close(&job->controls[rank]);
 	if (run_child_failed(&job->children[rank]))
@@ -450,7 +455,7 @@ static void judge_stopped(struct run_job *job, uint32_t rank)
 		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on", rank,
 		               (double)grace_ns / NS_PER_S);
 	if (child->still > grace_ns / STOPPED_LOOK_NS)
-		run_child_signal(child, SIGKILL);
+		tell(job, rank, SIGKILL);
 }
 
 /* "1, 2, 5" */
@@ -543,10 +548,11 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 
 static void turn(struct run_job *job)
 {
-	enum { SIGNALS, ENDED, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	enum { SIGNALS, ENDED, BLAME, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
 	struct pollfd polls[COUNT] = {
 		[SIGNALS] = {job->signals, POLLIN, 0},
 		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
+		[BLAME] = {job->blame.fd, POLLIN, 0},
 		[PLACE] = {job->request->place.enter && !job->has_no_place ? job->request->place.gone_fd : -1, POLLIN, 0},
 		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
 		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
@@ -557,6 +563,8 @@ static void turn(struct run_job *job)
 	if (poll(polls, COUNT, timeout_ms(job, clock_now_ns())) < 0)
 		return; /* interrupted, or no memory for a moment */
 	uint64_t now_ns = clock_now_ns();
+	if (polls[BLAME].revents)
+		run_blame_read(&job->blame);
 	if (polls[SIGNALS].revents)
 		on_signals(job, now_ns);
 	for (int i = 0; i < RUN_EPOLLS; i++)
@@ -604,11 +612,22 @@ static bool is_over(struct run_job *job)
 	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
 }
 
+/* All that the ranks had to say was sent before they ended. */
+static void find_cause(struct run_job *job)
+{
+	for (uint32_t turns = 0; turns <= job->started / RUN_BLAME_EACH && run_blame_read(&job->blame) > 0; turns++)
+		;
+	job->first_seen = job->first_failed;
+	if (job->failed)
+		job->first_failed = run_blame_follow(&job->blame, job->children, job->first_seen);
+}
+
 void run_job_run(struct run_job *job)
 {
 	job->began_ns = clock_now_ns();
 	run_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
 	while (!is_over(job))
 		turn(job);
+	find_cause(job);
 	job->over_ns = clock_now_ns();
 }

@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
+#define GONE_TEXT 128
+
 int run_report_exit_status(const struct run_job *job)
 {
 	if (job->start_status)
@@ -41,47 +43,81 @@ const char *run_report_how(const struct run_job *job, uint32_t rank, char text[R
 	return text;
 }
 
-/* Those who had ended by then as if all was well: one that leaves in the middle of a job fails the others. */
-static const char *describe_gone(const struct run_job *job, char text[96])
+/*
+ * Those who had ended by then as if all was well: one that leaves in the middle of a job fails the others. We may be told
+ * of its end a moment after theirs.
+ */
+struct gone {
+	uint32_t count;
+	uint32_t near; /* of those: of whose end we were told later */
+	uint32_t last; /* the rank */
+};
+
+static struct gone find_gone(const struct run_job *job)
 {
 	const struct run_child *failed = &job->children[job->first_failed];
-	uint32_t count = 0, last = 0;
-
-	text[0] = 0;
+	struct gone gone = {0};
 	for (uint32_t rank = 0; rank < job->started && !failed->signal; rank++) {
 		const struct run_child *child = &job->children[rank];
 		bool has_ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
-
 		if (!has_ended || run_child_failed(child) || child->ended_ns > failed->ended_ns + RUN_CAUSE_NS)
 			continue;
-		if (count++ == 0 || child->ended_ns > job->children[last].ended_ns)
-			last = rank;
+		if (gone.count++ == 0 || child->order > job->children[gone.last].order)
+			gone.last = rank;
+		gone.near += child->order > job->first_order;
 	}
-	if (count == 1)
-		snprintf(text, 96, "; rank %u had ended with status 0 by then", last);
-	else if (count > 1)
-		snprintf(text, 96, "; %u ranks had ended with status 0 by then, the last of them rank %u", count, last);
+	return gone;
+}
+
+static const char *describe_gone(const struct gone *gone, char text[GONE_TEXT])
+{
+	const char *when = gone->near == 0 ? "had ended with status 0 by then" : "ended with status 0 at about the same time";
+	text[0] = 0;
+	if (gone->count == 1)
+		snprintf(text, GONE_TEXT, "; rank %u %s", gone->last, when);
+	else if (gone->count > 1)
+		snprintf(text, GONE_TEXT, "; %u ranks %s%s, the last of them rank %u", gone->count, when,
+		         gone->near > 0 && gone->near < gone->count ? " or before" : "", gone->last);
 	return text;
+}
+
+/* "; 2 other ranks ended after that, 1 of them only when told to". Each rank counts once. */
+static void describe_others(const struct run_job *job, const struct gone *gone, char *text, size_t size)
+{
+	uint32_t after = job->after_first - gone->near, told = job->told < after ? job->told : after;
+	char when_told[64] = "";
+	text[0] = 0;
+	if (told)
+		snprintf(when_told, sizeof(when_told), ", %u of them only when told to", told);
+	if (after)
+		snprintf(text, size, "; %u other rank%s ended after that%s", after, cli_plural(after), when_told);
+}
+
+/* Who returns a status first has perhaps only been the first to notice. */
+static bool is_cause_unknown(const struct run_job *job, const struct gone *gone)
+{
+	bool is_killed = run_child_exit_status(&job->children[job->first_failed]) >= 128;
+	return job->after_first - gone->near > job->told && !is_killed && !run_blame_has_named(&job->blame, job->first_failed);
 }
 
 static void summarize_failure(const struct run_job *job)
 {
-	char gone[96];
-	char text[RUN_HOW_TEXT], others[128] = "", told[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
-	const char *cause = ""; /* who returns a status first has perhaps only been the first to notice */
+	struct gone gone = find_gone(job);
+	char text[RUN_HOW_TEXT], gone_text[GONE_TEXT], others[128] = "", named[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
 	uint32_t rank = job->first_failed;
+	const char *cause = is_cause_unknown(job, &gone) ? "; the cause may be another rank: see what they said" : "";
 	if (job->controls)
 		snprintf(host, sizeof(host), " on %s", run_hosts_of(&job->request->hosts, rank)->name);
-	if (job->told)
-		snprintf(told, sizeof(told), ", %u of them only when told to", job->told);
-	if (job->after_first)
-		snprintf(others, sizeof(others), "; %u other rank%s ended after that%s", job->after_first,
-		         cli_plural(job->after_first), told);
-	if (job->after_first > job->told && run_child_exit_status(&job->children[rank]) < 128)
-		cause = "; the cause may be another rank: see what they said";
+	if (rank == job->first_seen) {
+		describe_gone(&gone, gone_text);
+		describe_others(job, &gone, others, sizeof(others));
+	} else {
+		gone_text[0] = 0;
+		snprintf(named, sizeof(named), "; rank %u, which ended before it, has failed because of it", job->first_seen);
+	}
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("run: rank %u%s %s%s%s%s%s", rank, host, run_report_how(job, rank, text), describe_gone(job, gone), others, cause, file);
+	cli_note("run: rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
 }
 
 void run_report_summary(const struct run_job *job)
