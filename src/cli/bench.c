@@ -19,6 +19,7 @@
 #include "cli/bench_options.h"
 #include "cli/bench_print.h"
 #include "cli/cli.h"
+#include "cli/run.h"
 #include "group/launch.h"
 
 /* Tells ranks that were started here, whose own output is a pipe, the descriptor of a terminal for their progress. */
@@ -99,7 +100,7 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 		offer_terminal();
 	memcpy(argv, words, sizeof(words));
 	memcpy(argv + count, typed->argv, (size_t)typed->argc * sizeof(*argv));
-	exit_status = cli_run.run((int)count + typed->argc, argv);
+	exit_status = run_as("bench", (int)count + typed->argc, argv, NULL);
 	free(argv);
 	return exit_status;
 }

@@ -288,6 +288,7 @@ int run_given_run(const struct run_given *given, struct run_request *request)
 {
 	struct run_job job;
 	struct error err;
+	request->said_by = given->command;
 	enum esp_status status = run_job_open(&job, request, &err);
 	if (status != ESP_OK)
 		return cli_fail("%s: %s", given->command, err.text);

@@ -115,6 +115,7 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 		status = allocate(job, err);
 	if (status == ESP_OK)
 		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
+	job->output.said_by = request->said_by;
 	if (status == ESP_OK && request->watch) {
 		job->output.take = request->watch->take;
 		job->output.take_context = request->watch->context;

@@ -44,6 +44,7 @@ struct run_output {
 	struct run_sink *targets[2]; /* by enum run_stream */
 	struct run_source *sources;  /* two for each rank */
 	uint32_t ranks;
+	const char *said_by; /* what our own lines begin with, behind "espalier" */
 	bool prefixed;
 	run_take_fn *take; /* NULL: all lines are shown */
 	void *take_context;

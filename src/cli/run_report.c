@@ -117,7 +117,7 @@ static void summarize_failure(const struct run_job *job)
 	}
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("run: rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
+	cli_note("%s: rank %u%s %s%s%s%s%s%s", job->request->said_by, rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
 }
 
 void run_report_summary(const struct run_job *job)
@@ -127,11 +127,11 @@ void run_report_summary(const struct run_job *job)
 	if (job->failed && !job->broken_pipe)
 		summarize_failure(job);
 	if (job->cut_off && !job->broken_pipe)
-		cli_note("run: %u rank%s ended by the time limit", job->cut_off, job->cut_off == 1 ? " was" : "s were");
+		cli_note("%s: %u rank%s ended by the time limit", job->request->said_by, job->cut_off, job->cut_off == 1 ? " was" : "s were");
 	if (missing && !job->start_status)
-		cli_note("run: %u of %u ranks had not been started yet", missing, size);
+		cli_note("%s: %u of %u ranks had not been started yet", job->request->said_by, missing, size);
 	if (error)
-		cli_note("run: cannot write what the ranks print: %s", strerror(error));
+		cli_note("%s: cannot write what the ranks print: %s", job->request->said_by, strerror(error));
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)

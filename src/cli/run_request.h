@@ -33,6 +33,7 @@ struct run_watch {
 };
 
 struct run_request {
+	const char *said_by;    /* the command that was typed, behind "espalier" */
 	uint32_t size;          /* ranks */
 	char *const *command;   /* ends with NULL; borrowed */
 	struct run_hosts hosts; /* none: all ranks are processes of this machine */
