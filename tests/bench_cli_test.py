@@ -221,9 +221,9 @@ def test_launched():
     assert first[0] == second[0] == OK and second[1] == second[2] == "", (first, second)
     assert json.loads(first[1])["config"]["nranks"] == 2
     first, second = launch(2, "-n", "3", "--size", "64")
-    assert first[0] == second[0] == NO and "--ranks 3, but the job was started with 2" in first[2] and second[2] == ""
+    assert first[0] == second[0] == USAGE and "--ranks 3, but the job was started with 2" in first[2] and second[2] == ""
     first, second = launch(2, "broadcast", "--root", "2", "--size", "64")
-    assert first[0] == second[0] == NO and "--root 2, but ranks end at 1" in first[2] and second[2] == ""
+    assert first[0] == second[0] == USAGE and "--root 2, but ranks end at 1" in first[2] and second[2] == ""
 
 
 def way_on(cores, ranks):

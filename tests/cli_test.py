@@ -83,7 +83,11 @@ def test_help_of_a_subcommand():
         assert status == OK and err == "" and out.startswith(f"usage: espalier plan {name}"), name
         assert out == run("plan", name, "--help")[1]
     assert run("help", "plan") == run("plan", "--help")
-    assert run("help", "conf", "lanes") == run("conf", "--help")
+    assert run("help", "sim", "discover", "best") == run("sim", "discover", "best", "--help")
+    for words, unexpected in [(["help", "conf", "lanes"], "lanes"), (["help", "plan", "make", "ring"], "ring"),
+                              (["help", "sim", "discover", "best", "now"], "now"), (["--version", "x"], "x"), (["-V", "--help"], "--help")]:
+        status, out, err = run(*words)
+        assert status == USAGE and out == "" and err == f"espalier: unexpected argument '{unexpected}'; see espalier --help\n", (words, err)
 
 
 def test_options_are_written_out():

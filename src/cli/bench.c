@@ -247,8 +247,10 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 	struct bench_job job;
 	int exit_status;
 
-	if (bench_job_open(&job, options, &err) != ESP_OK)
-		return complain(&job, &err);
+	if (bench_job_open(&job, options, &err) != ESP_OK) {
+		exit_status = complain(&job, &err);
+		return job.is_misused ? CLI_EXIT_USAGE : exit_status;
+	}
 	enum esp_status status = bench_job_ranks(&job, &ranks);
 	if (status == ESP_OK) {
 		exit_status = describe_and_measure(&job, typed, ranks);
