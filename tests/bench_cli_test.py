@@ -3,10 +3,13 @@
 
 bench_cli_test.py ESPALIER MAN_PAGE
 """
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import signal
 import subprocess
 import sys
 
@@ -254,6 +257,38 @@ def test_full_disk():
             done = subprocess.run([sys.argv[1], "bench", "-n", "2", "--size", "64", *QUICK, *words], stdout=full,
                                   stderr=subprocess.DEVNULL, env=environment(), timeout=SECONDS)
         assert done.returncode == NO, words
+
+
+def interrupted(*words, shows):
+    """What stands on the terminal when Ctrl-C has ended a command whose rank shows there how far it is."""
+    main_side, side = pty.openpty()
+    job = subprocess.Popen([sys.argv[1], *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=side, env=environment())
+    os.close(side)
+    text = b""
+    with contextlib.suppress(OSError):  # the other side is closed
+        while chunk := os.read(main_side, 4096):
+            text += chunk
+            if shows in text and job.returncode is None:
+                job.send_signal(signal.SIGINT)
+                shows = b"only once"
+    os.close(main_side)
+    return job.wait(timeout=SECONDS), text
+
+
+def test_interrupted():
+    """The line with the progress is gone before anything else is said."""
+    for name, words, shows in [("bench", ["--json", "--size", "64K", "--seconds", "86400", "-n", "2"], b"1 of 1, allreduce of 64K"),
+                               ("demo", ["--epochs", "1000", "-n", "2"], b"\repoch ")]:
+        status, text = interrupted(name, *words, shows=shows)
+        assert status == 128 + signal.SIGINT and text.endswith(f"\r\x1b[Kespalier: {name}: interrupted (SIGINT): all 2 ranks have ended\r\n".encode()), (status, text)
+
+
+def test_nobody_reads():
+    """As in a pipeline with head: that is no failure to be told of."""
+    job = subprocess.Popen([sys.argv[1], "bench", "-n", "2", "--size", "4:64K"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    job.stdout.close()  # before there is anything to read
+    job.stdout = None
+    assert job.communicate(timeout=SECONDS)[1] == b"" and job.returncode == NO
 
 
 def main():

@@ -138,7 +138,7 @@ static int understand(const struct given *given, struct run_request *request)
 int run_as(const char *name, int argc, char **argv, const struct run_watch *watch)
 {
 	struct given given = {.common = {.command = name, .grace = 5}};
-	struct run_request request = {.watch = watch, .held_port = -1, .held_master = -1};
+	struct run_request request = {.is_inner = strcmp(name, COMMAND) != 0, .watch = watch, .held_port = -1, .held_master = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);

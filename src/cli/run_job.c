@@ -22,6 +22,7 @@
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
 #define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
+#define NOTICE_NS (NS_PER_S / 2) /* from a failure to a word of it, if others still run: most often they end at once */
 #define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
 
 /* ---- opening and closing ---- */
@@ -116,6 +117,7 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 	if (status == ESP_OK)
 		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
 	job->output.said_by = request->said_by;
+	job->output.clears = request->is_inner && isatty(STDERR_FILENO) == 1;
 	if (status == ESP_OK && request->watch) {
 		job->output.take = request->watch->take;
 		job->output.take_context = request->watch->context;
@@ -274,6 +276,7 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 		job->failed = true;
 		job->first_failed = rank;
 		job->first_order = job->ended;
+		job->notice_ns = job->request->watch || job->end.asked ? 0 : now_ns + NOTICE_NS;
 		job->after_first = job->started - job->ended;
 	} else if (is_cause(job, &job->children[rank], now_ns)) {
 		job->first_failed = rank; /* the one before is now one of those that ended after it */
@@ -365,6 +368,19 @@ static void on_ranks(struct run_job *job, enum run_epoll which)
 		on_event(job, events[i].data.u32);
 }
 
+/* Whoever looks at the job would wait, and not know for what. */
+static void on_notice(struct run_job *job, uint64_t now_ns)
+{
+	char how[RUN_HOW_TEXT];
+	uint32_t rank = run_blame_follow(&job->blame, job->children, job->first_failed);
+	if (job->notice_ns == 0 || now_ns < job->notice_ns)
+		return;
+	job->notice_ns = 0;
+	if (job->end.stage == RUN_GRACE && !job->end.asked && job->started > job->ended)
+		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank, run_report_how(job, rank, how),
+		               (double)job->request->grace_ns / NS_PER_S, job->request->is_inner ? "" : " (--grace)");
+}
+
 /* Why the ranks get SIGTERM now, or SIGKILL: whoever looks at the job would wonder. */
 static void say_why(struct run_job *job, int signal_number, uint32_t running)
 {
@@ -374,8 +390,8 @@ static void say_why(struct run_job *job, int signal_number, uint32_t running)
 		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
 		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
 	else if (job->end.stage == RUN_TERM && job->failed && running)
-		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace, job->first_failed,
-		               running, still);
+		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace,
+		               run_blame_follow(&job->blame, job->children, job->first_failed), running, still);
 	else if (job->end.stage <= RUN_KILL && job->end.asked && running)
 		run_output_say(&job->output, "%u rank%s although told to end: %s", running, still, name);
 }
@@ -537,6 +553,8 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 	uint64_t next_ns = run_end_next_ns(&job->end);
 	if (are_some_left(job) && job->look_ns < next_ns)
 		next_ns = job->look_ns;
+	if (job->notice_ns && job->notice_ns < next_ns)
+		next_ns = job->notice_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;
 	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)
@@ -577,6 +595,7 @@ static void turn(struct run_job *job)
 	look_at_groups(job, now_ns);
 	look_at_last(job, now_ns);
 	on_done(job, now_ns);
+	on_notice(job, now_ns);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);

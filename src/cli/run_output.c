@@ -143,6 +143,8 @@ void run_output_say(struct run_output *output, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	struct run_sink *sink = &output->sinks[1];
+	if (output->clears)
+		put(sink, RUN_OUTPUT_CLEAR, strlen(RUN_OUTPUT_CLEAR));
 	put(sink, "espalier: ", strlen("espalier: "));
 	put(sink, output->said_by, strlen(output->said_by));
 	put(sink, ": ", 2);

@@ -1,6 +1,8 @@
 #include "cli/run_report.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +11,19 @@
 #include "cli/cli.h"
 
 #define GONE_TEXT 128
+
+__attribute__((format(printf, 2, 3)))
+static void say(const struct run_job *job, const char *format, ...)
+{
+	char text[RUN_HOW_TEXT + 1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (job->output.clears)
+		fputs(RUN_OUTPUT_CLEAR, stderr);
+	cli_note("%s: %s", job->request->said_by, text);
+}
 
 int run_report_exit_status(const struct run_job *job)
 {
@@ -93,11 +108,20 @@ static void describe_others(const struct run_job *job, const struct gone *gone, 
 		snprintf(text, size, "; %u other rank%s ended after that%s", after, cli_plural(after), when_told);
 }
 
+static bool are_all_alike(const struct run_job *job)
+{
+	for (uint32_t rank = 0; rank < job->started; rank++)
+		if (run_child_exit_status(&job->children[rank]) != run_child_exit_status(&job->children[job->first_failed]))
+			return false;
+	return true;
+}
+
 /* Who returns a status first has perhaps only been the first to notice. */
 static bool is_cause_unknown(const struct run_job *job, const struct gone *gone)
 {
 	bool is_killed = run_child_exit_status(&job->children[job->first_failed]) >= 128;
-	return job->after_first - gone->near > job->told && !is_killed && !run_blame_has_named(&job->blame, job->first_failed);
+	return job->after_first - gone->near > job->told && !is_killed && !are_all_alike(job) &&
+	       !run_blame_has_named(&job->blame, job->first_failed);
 }
 
 static void summarize_failure(const struct run_job *job)
@@ -117,21 +141,43 @@ static void summarize_failure(const struct run_job *job)
 	}
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	cli_note("%s: rank %u%s %s%s%s%s%s%s", job->request->said_by, rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
+	say(job, "rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
+}
+
+/* Somebody wanted the end, and the ranks did as they were told: none of them is to blame. */
+static bool is_interrupted(const struct run_job *job)
+{
+	return job->failed && job->end.asked && job->children[job->first_failed].was_told;
+}
+
+static void say_interrupted(const struct run_job *job)
+{
+	bool are_all = job->started == job->request->size;
+	const char *name = job->end.asked == SIGINT ? "SIGINT" : job->end.asked == SIGTERM ? "SIGTERM" : "SIGHUP";
+	char which[64];
+	if (!are_all)
+		snprintf(which, sizeof(which), "the %u rank%s that had been started", job->started, cli_plural(job->started));
+	else if (job->started > 1)
+		snprintf(which, sizeof(which), "all %u ranks", job->started);
+	else
+		snprintf(which, sizeof(which), "the rank");
+	say(job, "interrupted (%s): %s %s ended", name, which, job->started == 1 ? "has" : "have");
 }
 
 void run_report_summary(const struct run_job *job)
 {
 	uint32_t size = job->request->size, missing = size - job->started;
 	int error = run_output_error(&job->output);
-	if (job->failed && !job->broken_pipe)
+	if (is_interrupted(job) && !job->broken_pipe)
+		say_interrupted(job);
+	else if (job->failed && !job->broken_pipe)
 		summarize_failure(job);
 	if (job->cut_off && !job->broken_pipe)
-		cli_note("%s: %u rank%s ended by the time limit", job->request->said_by, job->cut_off, job->cut_off == 1 ? " was" : "s were");
+		say(job, "%u rank%s ended by the time limit", job->cut_off, job->cut_off == 1 ? " was" : "s were");
 	if (missing && !job->start_status)
-		cli_note("%s: %u of %u ranks had not been started yet", job->request->said_by, missing, size);
-	if (error)
-		cli_note("%s: cannot write what the ranks print: %s", job->request->said_by, strerror(error));
+		say(job, "%u of %u ranks had not been started yet", missing, size);
+	if (error && error != EPIPE) /* who reads no more, as head does, knows that */
+		say(job, "cannot write what the ranks print: %s", strerror(error));
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
