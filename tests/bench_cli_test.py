@@ -50,7 +50,9 @@ def test_refused():
         ("--ranks", "0"): "--ranks: '0' is not",
         ("--ranks", "100000"): "from 1 to 4096",
         ("--size", "x"): "--size: 'x' is neither a size",
-        ("--size", "0"): "--size: '0' is neither a size",
+        ("--size", "0"): "--size: '0' is not from 1 byte to 64T",
+        ("--size", "99999999999999999999"): "--size: '99999999999999999999' is not from 1 byte to 64T",
+        ("--size", "4:65T"): "--size: '65T' is not from 1 byte to 64T",
         ("--size", "4:"): "nor a range such as 4:128M",
         ("--size", "8:4"): "'8:4' begins above its end",
         ("--size", "4,"): "--size: '' is neither",
@@ -130,6 +132,11 @@ def test_table():
     status, out, err = run("-n", "2", "-b", "1K", "-e", "10K", "-i", "4K", *QUICK)
     assert status == OK and "# nRanks 2 minBytes 1024 maxBytes 10240 step: 4096(bytes) " in out, (status, out, err)
     assert [int(row.split()[0]) for row in out.splitlines() if not row.startswith("#")] == [1024, 5120, 9216]
+    status, out, err = run("-n", "2", "--size", "10,3,8,64K", *QUICK)
+    assert status == OK and "\n# sizes are multiples of 4 bytes (float): 10 became 8, 3 became 4\n" in out, (status, out, err)
+    status, out, err = run("-n", "2", "--size", "1:6", "-i", "1", "--type", "f64", "--json", *QUICK)
+    note = "sizes are multiples of 8 bytes (double): 1 became 8, 2 became 8, 3 became 8, 4 became 8, and 2 more"
+    assert status == OK and json.loads(out)["config"]["note"] == note, (status, out, err)
     assert lines[-2] == "# Out of bounds values : 0 OK" and lines[-1].startswith("# Avg bus bandwidth    : ")
 
 

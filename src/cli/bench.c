@@ -227,6 +227,7 @@ static int describe_and_measure(struct bench_job *job, const struct typed *typed
 		.argc = typed->argc,
 		.argv = typed->argv,
 		.sizes = &options->sizes,
+		.type = options->type,
 		.iters = options->iters,
 		.warmup = options->warmup,
 		.seconds = options->seconds,
