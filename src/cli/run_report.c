@@ -111,7 +111,8 @@ static void describe_others(const struct run_job *job, const struct gone *gone, 
 static bool are_all_alike(const struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
-		if (run_child_exit_status(&job->children[rank]) != run_child_exit_status(&job->children[job->first_failed]))
+		if (!job->children[rank].was_lost &&
+		    run_child_exit_status(&job->children[rank]) != run_child_exit_status(&job->children[job->first_failed]))
 			return false;
 	return true;
 }
