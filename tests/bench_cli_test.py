@@ -3,10 +3,13 @@
 
 bench_cli_test.py ESPALIER MAN_PAGE
 """
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import signal
 import subprocess
 import sys
 
@@ -47,7 +50,9 @@ def test_refused():
         ("--ranks", "0"): "--ranks: '0' is not",
         ("--ranks", "100000"): "from 1 to 4096",
         ("--size", "x"): "--size: 'x' is neither a size",
-        ("--size", "0"): "--size: '0' is neither a size",
+        ("--size", "0"): "--size: '0' is not from 1 byte to 64T",
+        ("--size", "99999999999999999999"): "--size: '99999999999999999999' is not from 1 byte to 64T",
+        ("--size", "4:65T"): "--size: '65T' is not from 1 byte to 64T",
         ("--size", "4:"): "nor a range such as 4:128M",
         ("--size", "8:4"): "'8:4' begins above its end",
         ("--size", "4,"): "--size: '' is neither",
@@ -127,6 +132,11 @@ def test_table():
     status, out, err = run("-n", "2", "-b", "1K", "-e", "10K", "-i", "4K", *QUICK)
     assert status == OK and "# nRanks 2 minBytes 1024 maxBytes 10240 step: 4096(bytes) " in out, (status, out, err)
     assert [int(row.split()[0]) for row in out.splitlines() if not row.startswith("#")] == [1024, 5120, 9216]
+    status, out, err = run("-n", "2", "--size", "10,3,8,64K", *QUICK)
+    assert status == OK and "\n# sizes are multiples of 4 bytes (float): 10 became 8, 3 became 4\n" in out, (status, out, err)
+    status, out, err = run("-n", "2", "--size", "1:6", "-i", "1", "--type", "f64", "--json", *QUICK)
+    note = "sizes are multiples of 8 bytes (double): 1 became 8, 2 became 8, 3 became 8, 4 became 8, and 2 more"
+    assert status == OK and json.loads(out)["config"]["note"] == note, (status, out, err)
     assert lines[-2] == "# Out of bounds values : 0 OK" and lines[-1].startswith("# Avg bus bandwidth    : ")
 
 
@@ -221,9 +231,9 @@ def test_launched():
     assert first[0] == second[0] == OK and second[1] == second[2] == "", (first, second)
     assert json.loads(first[1])["config"]["nranks"] == 2
     first, second = launch(2, "-n", "3", "--size", "64")
-    assert first[0] == second[0] == NO and "--ranks 3, but the job was started with 2" in first[2] and second[2] == ""
+    assert first[0] == second[0] == USAGE and "--ranks 3, but the job was started with 2" in first[2] and second[2] == ""
     first, second = launch(2, "broadcast", "--root", "2", "--size", "64")
-    assert first[0] == second[0] == NO and "--root 2, but ranks end at 1" in first[2] and second[2] == ""
+    assert first[0] == second[0] == USAGE and "--root 2, but ranks end at 1" in first[2] and second[2] == ""
 
 
 def way_on(cores, ranks):
@@ -254,6 +264,38 @@ def test_full_disk():
             done = subprocess.run([sys.argv[1], "bench", "-n", "2", "--size", "64", *QUICK, *words], stdout=full,
                                   stderr=subprocess.DEVNULL, env=environment(), timeout=SECONDS)
         assert done.returncode == NO, words
+
+
+def interrupted(*words, shows):
+    """What stands on the terminal when Ctrl-C has ended a command whose rank shows there how far it is."""
+    main_side, side = pty.openpty()
+    job = subprocess.Popen([sys.argv[1], *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=side, env=environment())
+    os.close(side)
+    text = b""
+    with contextlib.suppress(OSError):  # the other side is closed
+        while chunk := os.read(main_side, 4096):
+            text += chunk
+            if shows in text and job.returncode is None:
+                job.send_signal(signal.SIGINT)
+                shows = b"only once"
+    os.close(main_side)
+    return job.wait(timeout=SECONDS), text
+
+
+def test_interrupted():
+    """The line with the progress is gone before anything else is said."""
+    for name, words, shows in [("bench", ["--json", "--size", "64K", "--seconds", "86400", "-n", "2"], b"1 of 1, allreduce of 64K"),
+                               ("demo", ["--epochs", "1000", "-n", "2"], b"\repoch ")]:
+        status, text = interrupted(name, *words, shows=shows)
+        assert status == 128 + signal.SIGINT and text.endswith(f"\r\x1b[Kespalier: {name}: interrupted (SIGINT): all 2 ranks have ended\r\n".encode()), (status, text)
+
+
+def test_nobody_reads():
+    """As in a pipeline with head: that is no failure to be told of."""
+    job = subprocess.Popen([sys.argv[1], "bench", "-n", "2", "--size", "4:64K"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    job.stdout.close()  # before there is anything to read
+    job.stdout = None
+    assert job.communicate(timeout=SECONDS)[1] == b"" and job.returncode == NO
 
 
 def main():

@@ -43,13 +43,51 @@ def test_unknown():
     assert status == USAGE and out == "" and "did you mean 'ring'" in err
 
 
+def refused(*words, says, **variables):
+    """In one line, before anything is started."""
+    status, out, err = run(*words, **variables)
+    assert status == USAGE and out == "" and says in err, (words, status, out, err)
+    assert err.startswith(f"espalier: {words[0]}: ") and err.count("\n") == 1, err
+
+
+def test_demo_that_makes_no_sense():
+    refused("demo", "--epochs", "0", says="--epochs: '0' is not a whole number from 1 to 1000")
+    refused("demo", "--samples", "3", says="--samples: '3' is not a whole number from 8 to 10000000")
+    refused("demo", "--samples", "64", says="--samples 64 is not a batch of 32 for each of 8 workers")
+    refused("demo", "--samples", "31", "--batch", "1", says="--samples 31 is not a batch of 1 for each of 8 workers")
+    refused("demo", "--batch", "100000", says="--batch: '100000' is not a whole number from 1 to 4096")
+    refused("demo", "--batch", "4096", says="--samples 16384 is not a batch of 4096 for each of 8 workers")
+    refused("demo", "--corrupt", "5", "-n", "2", says="--corrupt 5, but workers end at 1")
+    refused("demo", "--seed", "one", says="--seed: 'one' is not a whole number")
+    refused("demo", "--json", "/nope/x", says="--json: cannot write to /nope/x: No such file or directory")
+    refused("demo", "--json", "/", says="--json: / is a folder")
+    refused("demo", "--plans", "hub", says="--plans: hub needs hubs or switches beside the ranks")
+    refused("demo", "--plans", "default,", says="--plans: unknown planner ''; there are default, ring, ")
+    refused("demo", "--plans", ",".join(["ring"] * 17), says="--plans: more than 16 names")
+    refused("demo", says="it starts all its workers itself", ESP_RANK="0", ESP_SIZE="2")
+    refused("demo", says="it starts all its workers itself", OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="2")
+
+
+def test_plans_that_run():
+    """Nobody is told of what would be refused."""
+    for words, also in [(["bench", "--plan"], "auto"), (["demo", "--plans"], "default")]:
+        refused(*words, "bogus", says=f"unknown planner 'bogus'; there are {also}, ring, ")
+        err = run(*words, "bogus")[2]
+        assert "three-level\n" in err and "hub" not in err and "switch" not in err, err
+    assert "ring-switch\n" in run("plan", "show", "--planner", "bogus", "-n", "4")[2]
+
+
 def test_help_of_a_subcommand():
     for name in ["make", "check", "show", "cost", "table1", "draw"]:
         status, out, err = run("help", "plan", name)
         assert status == OK and err == "" and out.startswith(f"usage: espalier plan {name}"), name
         assert out == run("plan", name, "--help")[1]
     assert run("help", "plan") == run("plan", "--help")
-    assert run("help", "conf", "lanes") == run("conf", "--help")
+    assert run("help", "sim", "discover", "best") == run("sim", "discover", "best", "--help")
+    for words, unexpected in [(["help", "conf", "lanes"], "lanes"), (["help", "plan", "make", "ring"], "ring"),
+                              (["help", "sim", "discover", "best", "now"], "now"), (["--version", "x"], "x"), (["-V", "--help"], "--help")]:
+        status, out, err = run(*words)
+        assert status == USAGE and out == "" and err == f"espalier: unexpected argument '{unexpected}'; see espalier --help\n", (words, err)
 
 
 def test_options_are_written_out():

@@ -289,7 +289,7 @@ def test_diagnose_nothing():
             bad.write_text(text)
             status, out, err = espalier("diagnose", folder)
             assert status == NO and str(bad) in err, (text, err)
-        assert espalier("diagnose", f"{folder}/none")[0] == NO
+        assert espalier("diagnose", f"{folder}/none")[0] == USAGE
         assert espalier("diagnose")[0] == USAGE
 
 

@@ -275,7 +275,7 @@ static enum esp_status unknown_setting(const char *name, size_t length, struct e
 	const char *near = word_nearest(word, setting_name_at, NULL);
 	quote(name, length, shown);
 	if (near)
-		return error_set(err, ESP_EINVAL, "there is no setting %s; did you mean %s?", shown, near);
+		return error_set(err, ESP_EINVAL, "there is no setting %s (did you mean %s?)", shown, near);
 	return error_set(err, ESP_EINVAL, "there is no setting %s; espalier conf lists them", shown);
 }
 

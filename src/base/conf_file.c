@@ -37,7 +37,7 @@ static void complain_at_line(struct decoder *decoder, const char *what)
 		error_set(&complaint, ESP_EPARSE, "%.80s:%zu: and more; the rest is ignored silently", decoder->file_name,
 		          decoder->line);
 	else
-		error_set(&complaint, ESP_EPARSE, "%.80s:%zu: %.130s; ignored", decoder->file_name, decoder->line, what);
+		error_set(&complaint, ESP_EPARSE, "%.80s:%zu: %.160s; ignored", decoder->file_name, decoder->line, what);
 	decoder->complain(decoder->context, &complaint);
 }
 
@@ -57,9 +57,18 @@ static struct span trim(const char *text, size_t length)
 	return (struct span){text, length};
 }
 
+/* "tcp # why" */
+static bool has_comment(struct span value)
+{
+	for (size_t i = 1; i < value.length; i++)
+		if (value.text[i] == '#' && is_blank(value.text[i - 1]))
+			return true;
+	return false;
+}
+
 static void decode_line(struct decoder *decoder, const char *text, size_t length)
 {
-	struct error err;
+	struct error err, complaint;
 	struct span line = trim(text, length);
 	if (line.length == 0 || line.text[0] == '#')
 		return;
@@ -77,10 +86,11 @@ static void decode_line(struct decoder *decoder, const char *text, size_t length
 	struct span value = trim(equals + 1, line.length - name_length - 1);
 	if (conf_set(decoder->conf, name.text, name.length, value.text, value.length, CONF_FILE, &err) == ESP_OK)
 		return;
+	error_set(&complaint, err.status, "%.120s%s", err.text, has_comment(value) ? " (a comment stands on a line of its own)" : "");
 	if (decoder->refusal->status == ESP_OK && conf_is_strict(name.text, name.length))
-		error_set(decoder->refusal, ESP_EPARSE, "%.80s:%zu: %.150s", decoder->file_name, decoder->line, err.text);
+		error_set(decoder->refusal, ESP_EPARSE, "%.80s:%zu: %.165s", decoder->file_name, decoder->line, complaint.text);
 	else
-		complain_at_line(decoder, err.text);
+		complain_at_line(decoder, complaint.text);
 }
 
 enum esp_status conf_decode(struct conf *conf, const char *text, size_t size, const char *file_name, conf_complain_fn *complain,

@@ -104,9 +104,13 @@ static void test_file_complaints(void)
 	DECODE(&conf, "log=loud");
 	CHECK_STR(last, "a.conf:1: log is one of off, error, warn, info, trace, not 'loud'; ignored");
 	DECODE(&conf, "lane=2");
-	CHECK_STR(last, "a.conf:1: there is no setting 'lane'; did you mean lanes?; ignored");
+	CHECK_STR(last, "a.conf:1: there is no setting 'lane' (did you mean lanes?); ignored");
 	DECODE(&conf, "ESP_LANE=2");
-	CHECK_STR(last, "a.conf:1: there is no setting 'ESP_LANE'; did you mean lanes?; ignored");
+	CHECK_STR(last, "a.conf:1: there is no setting 'ESP_LANE' (did you mean lanes?); ignored");
+	DECODE(&conf, "transport=tcp # why");
+	CHECK_STR(last, "a.conf:1: transport is one of auto, shm, tcp, not 'tcp # why' (a comment stands on a line of its own)");
+	DECODE(&conf, "lanes=4# why");
+	CHECK_STR(last, "a.conf:1: lanes is 0 or a number from 1 to 64, not '4# why'; ignored");
 	DECODE(&conf, "foo=2");
 	CHECK_STR(last, "a.conf:1: there is no setting 'foo'; espalier conf lists them; ignored");
 	DECODE(&conf, "lanes\n=2\nlanes=\nlanes=-1\nlanes=2 3\nlanes=\0002\nla\0nes=2\n\xff=\xff\nlanes=99999999999999999999");

@@ -19,6 +19,7 @@
 #include "cli/bench_options.h"
 #include "cli/bench_print.h"
 #include "cli/cli.h"
+#include "cli/run.h"
 #include "group/launch.h"
 
 /* Tells ranks that were started here, whose own output is a pipe, the descriptor of a terminal for their progress. */
@@ -99,7 +100,7 @@ static int start_ranks(const struct bench_options *options, const struct typed *
 		offer_terminal();
 	memcpy(argv, words, sizeof(words));
 	memcpy(argv + count, typed->argv, (size_t)typed->argc * sizeof(*argv));
-	exit_status = cli_run.run((int)count + typed->argc, argv);
+	exit_status = run_as("bench", (int)count + typed->argc, argv, NULL);
 	free(argv);
 	return exit_status;
 }
@@ -226,6 +227,7 @@ static int describe_and_measure(struct bench_job *job, const struct typed *typed
 		.argc = typed->argc,
 		.argv = typed->argv,
 		.sizes = &options->sizes,
+		.type = options->type,
 		.iters = options->iters,
 		.warmup = options->warmup,
 		.seconds = options->seconds,
@@ -246,8 +248,10 @@ static int take_part(const struct bench_options *options, const struct typed *ty
 	struct bench_job job;
 	int exit_status;
 
-	if (bench_job_open(&job, options, &err) != ESP_OK)
-		return complain(&job, &err);
+	if (bench_job_open(&job, options, &err) != ESP_OK) {
+		exit_status = complain(&job, &err);
+		return job.is_misused ? CLI_EXIT_USAGE : exit_status;
+	}
 	enum esp_status status = bench_job_ranks(&job, &ranks);
 	if (status == ESP_OK) {
 		exit_status = describe_and_measure(&job, typed, ranks);

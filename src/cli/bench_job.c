@@ -121,8 +121,10 @@ enum esp_status bench_job_open(struct bench_job *job, const struct bench_options
 {
 	*job = (struct bench_job){.options = options};
 	enum esp_status status = join(job, err);
-	if (status == ESP_OK)
+	if (status == ESP_OK) {
 		status = check_ranks(job, err);
+		job->is_misused = status != ESP_OK;
+	}
 	if (status == ESP_OK) {
 		status = allocate(job, err);
 		if (status != ESP_OK)

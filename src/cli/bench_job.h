@@ -22,6 +22,7 @@ struct bench_job {
 	void *areas[2];     /* the buffers of all calls, large enough for each      */
 	double *samples;    /* BENCH_JOB_ARRAYS: rank 0's and the slowest's of each mode, and one to sort in */
 	size_t capacity;    /* samples in each array                                */
+	bool is_misused;    /* why it could not be opened: the options do not fit the job */
 	char plan[32];      /* of the last call; "" unknown                         */
 };
 

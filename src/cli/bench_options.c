@@ -156,11 +156,8 @@ static int choose_plans(struct bench_options *options, const struct words *words
 		if (options->plan_count == BENCH_PLANS_MAX)
 			return cli_usage_error("bench: --plan: more than %u plans", BENCH_PLANS_MAX);
 		bool is_auto = strcmp(name, "auto") == 0;
-		const struct planner *planner = is_auto ? NULL : plan_find(name, &err);
-		if (!is_auto && !planner)
+		if (!is_auto && !plan_find_runnable(name, "auto", &err))
 			return cli_usage_error("bench: --plan: %s", err.text);
-		if (planner && planner_has_extra(planner))
-			return cli_usage_error("bench: --plan: %s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim", name);
 		options->plans[options->plan_count++] = is_auto ? NULL : name;
 	}
 	if (options->plan_count == 0)

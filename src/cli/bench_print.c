@@ -28,6 +28,33 @@ static double bus_bw(const struct bench_row *row, const struct bench_result *res
 	return bench_alg_bw(row->bytes, result->stats.p50) * bench_bus_factor(row->collective, ranks);
 }
 
+/* ---- sizes that are not as they were asked for ---- */
+
+#define CHANGES_MAX 4 /* that are named */
+#define NOTE_TEXT 256
+
+/* What has become of sizes that are no whole number of elements; "": there is none. Returns text. */
+static const char *describe_changes(const struct bench_config *config, char text[NOTE_TEXT])
+{
+	const struct bench_sizes *sizes = config->sizes;
+	uint64_t unit = esp_type_bytes(config->type);
+	size_t used = 0, changes = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizes->count && used < NOTE_TEXT; i++) {
+		uint64_t bytes = sizes->bytes[i], elements = bytes / unit > 0 ? bytes / unit : 1;
+		if (bytes == elements * unit || ++changes > CHANGES_MAX)
+			continue;
+		if (changes == 1)
+			used = (size_t)snprintf(text, NOTE_TEXT, "sizes are multiples of %" PRIu64 " bytes (%s):", unit, type_names[config->type]);
+		used += (size_t)snprintf(text + used, NOTE_TEXT - used, "%s %" PRIu64 " became %" PRIu64, changes > 1 ? "," : "", bytes,
+		                         elements * unit);
+	}
+	if (changes > CHANGES_MAX && used < NOTE_TEXT)
+		snprintf(text + used, NOTE_TEXT - used, ", and %zu more", changes - CHANGES_MAX);
+	return text;
+}
+
 /* ---- the table ---- */
 
 /* As many of two decimals as fit into the width. */
@@ -90,12 +117,15 @@ static void table_begin(const struct bench_print *print)
 {
 	const struct bench_config *config = print->config;
 	FILE *out = print->out;
+	char note[NOTE_TEXT];
 
 	fprintf(out, "# espalier version %s\n# nRanks %u ", config->version, config->ranks);
 	put_step(out, config->sizes);
 	fprintf(out, " warmup iters: %" PRIu64 " iters: %" PRIu64 " validation: %d\n", config->warmup, config->iters,
 	        config->check);
 	fprintf(out, "# transport: %s memory: %s calls: %s\n", config->transport, config->memory, config->calls);
+	if (describe_changes(config, note)[0])
+		fprintf(out, "# %s\n", note);
 	fputs("# time: the median of all samples; a sample is the time of a batch of calls on rank 0 per call\n#\n"
 	      "# Using ranks\n",
 	      out);
@@ -154,6 +184,7 @@ static double rounded(double value)
 static void json_config(struct json *json, const struct bench_config *config)
 {
 	const struct bench_sizes *sizes = config->sizes;
+	char note[NOTE_TEXT];
 
 	json_key(json, "config");
 	json_object_begin(json);
@@ -175,6 +206,8 @@ static void json_config(struct json *json, const struct bench_config *config)
 	json_put_string(json, "calls", config->calls);
 	json_put_string(json, "memory", config->memory);
 	json_put_string(json, "transport", config->transport);
+	if (describe_changes(config, note)[0])
+		json_put_string(json, "note", note);
 	json_key(json, "devices");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < config->ranks; i++) {

@@ -29,6 +29,7 @@ struct bench_config {
 	int argc;
 	char *const *argv; /* the command line, from "bench" on */
 	const struct bench_sizes *sizes;
+	enum esp_type type;
 	uint64_t iters, warmup;
 	double seconds; /* 0: not limited from below */
 	bool check;

@@ -7,14 +7,31 @@
 #include "base/number.h"
 #include "base/quote.h"
 
-static bool parse_size(const char *text, size_t length, uint64_t *out)
+/* A number, whatever its size. */
+static bool is_number(const char *text, size_t length)
 {
+	size_t digits = 0;
+
+	while (digits < length && text[digits] >= '0' && text[digits] <= '9')
+		digits++;
+	return digits > 0 && (digits == length || (digits + 1 == length && strchr("KMGTkmgt", text[digits])));
+}
+
+static enum esp_status parse_size(const char *text, size_t length, uint64_t *out, struct error *err)
+{
+	char shown[QUOTE_TEXT], most[NUMBER_BYTES_TEXT];
+	bool is_size = is_number(text, length);
 	uint64_t bytes;
 
-	if (!number_parse_bytes(text, length, &bytes) || bytes == 0 || bytes > BENCH_SIZE_MAX)
-		return false;
-	*out = bytes;
-	return true;
+	if (number_parse_bytes(text, length, &bytes) && bytes > 0 && bytes <= BENCH_SIZE_MAX) {
+		*out = bytes;
+		return ESP_OK;
+	}
+	if (is_size)
+		return error_set(err, ESP_EINVAL, "%s is not from 1 byte to %s", quote(text, length, shown),
+		                 number_format_bytes(BENCH_SIZE_MAX, most));
+	return error_set(err, ESP_EINVAL, "%s is neither a size such as 64K nor a range such as 4:128M (K, M, G and T: "
+	                 "powers of 1024)", quote(text, length, shown));
 }
 
 /* 0: there is none that could be measured. */
@@ -46,11 +63,14 @@ static enum esp_status add_item(struct bench_sizes *sizes, const char *text, siz
 	const char *colon = memchr(text, ':', length);
 	size_t first = colon ? (size_t)(colon - text) : length;
 	char shown[QUOTE_TEXT];
-	uint64_t from, to;
+	uint64_t from = 0, to = 0;
+	enum esp_status status = parse_size(text, first, &from, err);
 
-	if (!parse_size(text, first, &from) || !(colon ? parse_size(colon + 1, length - first - 1, &to) : (to = from, true)))
-		return error_set(err, ESP_EINVAL, "%s is neither a size such as 64K nor a range such as 4:128M (K, M, G and T: "
-		                 "powers of 1024)", quote(text, length, shown));
+	if (status == ESP_OK)
+		status = colon ? parse_size(colon + 1, length - first - 1, &to, err) : ESP_OK;
+	if (status != ESP_OK)
+		return status;
+	to = colon ? to : from;
 	if (from > to)
 		return error_set(err, ESP_EINVAL, "%s begins above its end", quote(text, length, shown));
 	return add_range(sizes, from, to, step, err);

@@ -26,7 +26,9 @@ struct cli_command {
 	const char *name;
 	const char *summary; /* one line for espalier --help */
 	int (*run)(int argc, char **argv);
+	int depth; /* so many words behind it may name a command of its own: 1 for espalier plan make */
 };
+#define CLI_DEPTH_MAX 2
 
 extern const struct cli_command cli_bench, cli_conf, cli_demo, cli_diagnose, cli_doctor, cli_lab, cli_plan, cli_probe, cli_run, cli_sim, cli_status, cli_topology,
 	cli_trace;

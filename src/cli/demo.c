@@ -4,15 +4,23 @@
  * The training is a program of its own, examples/train, over the public interface; here it is found and handed
  * to `espalier run`.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/conf.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/plan_options.h"
+#include "cli/run.h"
+#include "group/launch.h"
+
+#define GO_ON (-1)
 
 /* Where the program stands, seen from the folder of this command: in a build folder, and where it is installed. */
 static const char *const places[] = {"examples/train/train", "../libexec/espalier/train"};
@@ -32,55 +40,110 @@ static bool find_train(char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s", DEMO_TRAIN) < PATH_MAX && access(path, X_OK) == 0;
 }
 
-/* The options behind RANKS are passed on as they are: the program knows what they may be. */
-enum { RANKS, EPOCHS, SEED, BATCH, SAMPLES, PLANS, JSON, CORRUPT, OPTION_COUNT };
+/* Those behind RANKS are passed on. All is checked here, as every worker would complain. */
+enum { RANKS, EPOCHS, SEED, BATCH, SAMPLES, CORRUPT, NUMBER_COUNT, PLANS = NUMBER_COUNT, JSON, OPTION_COUNT };
+#define PLANS_MAX 16 /* as the program has it */
+#define PLANS_TEXT 512
 
-static int start(const char *train, uint64_t ranks, const struct cli_option *options, const char *const *values)
+struct given {
+	uint64_t numbers[NUMBER_COUNT];
+	const char *texts[OPTION_COUNT]; /* of those that are no numbers; NULL: not given */
+	bool are_given[NUMBER_COUNT];
+};
+
+static int start(const char *train, const struct given *given, const struct cli_option *options)
 {
-	char count[24], names[OPTION_COUNT][16], program[PATH_MAX];
+	char count[24], names[OPTION_COUNT][16], values[NUMBER_COUNT][24], program[PATH_MAX];
 	char *words[6 + 2 * OPTION_COUNT + 1] = {"run", "--no-prefix", "-n", count, "--", program};
 	int word_count = 6;
-	snprintf(count, sizeof count, "%" PRIu64, ranks);
+	snprintf(count, sizeof count, "%" PRIu64, given->numbers[RANKS]);
 	snprintf(program, sizeof program, "%s", train);
 	for (int i = RANKS + 1; i < OPTION_COUNT; i++) {
-		if (!values[i])
+		if (i < NUMBER_COUNT ? !given->are_given[i] : !given->texts[i])
 			continue;
 		snprintf(names[i], sizeof names[i], "--%s", options[i].name);
+		if (i < NUMBER_COUNT)
+			snprintf(values[i], sizeof values[i], "%" PRIu64, given->numbers[i]);
 		words[word_count++] = names[i];
-		words[word_count++] = (char *)values[i];
+		words[word_count++] = i < NUMBER_COUNT ? values[i] : (char *)given->texts[i];
 	}
-	return cli_run.run(word_count, words);
+	return run_as("demo", word_count, words, NULL);
 }
 
-/* Here, as every worker would complain. */
 static int check_plans(const char *names)
 {
-	char text[1024];
+	char text[PLANS_TEXT];
 	char *rest = text;
 	struct error err;
 	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
 		return cli_usage_error("demo: --plans: too many names");
-	while (rest) {
+	for (int count = 0; rest; count++) {
 		const char *name = strsep(&rest, ",");
-		if (strcmp(name, "default") != 0 && !plan_find(name, &err))
+		if (count == PLANS_MAX)
+			return cli_usage_error("demo: --plans: more than %d names", PLANS_MAX);
+		if (strcmp(name, "default") != 0 && !plan_find_runnable(name, "default", &err))
 			return cli_usage_error("demo: --plans: %s", err.text);
 	}
-	return -1;
+	return GO_ON;
+}
+
+static int check_numbers(const struct given *given)
+{
+	const uint64_t *numbers = given->numbers;
+	if (numbers[SAMPLES] < 4 * numbers[RANKS] || numbers[SAMPLES] / numbers[RANKS] < numbers[BATCH])
+		return cli_usage_error("demo: --samples %" PRIu64 " is not a batch of %" PRIu64 " for each of %" PRIu64 " workers",
+		                       numbers[SAMPLES], numbers[BATCH], numbers[RANKS]);
+	if (given->are_given[CORRUPT] && numbers[CORRUPT] >= numbers[RANKS])
+		return cli_usage_error("demo: --corrupt %" PRIu64 ", but workers end at %" PRIu64, numbers[CORRUPT], numbers[RANKS] - 1);
+	return GO_ON;
+}
+
+/* A pipe or a device is not opened here: whoever reads it would think that was all. */
+static int check_json(const char *path)
+{
+	struct stat facts;
+	bool is_there = stat(path, &facts) == 0;
+	if (strcmp(path, "-") == 0)
+		return GO_ON;
+	int fd = is_there ? -1 : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (is_there && S_ISDIR(facts.st_mode))
+		return cli_usage_error("demo: --json: %s is a folder", path);
+	if (is_there ? access(path, W_OK) != 0 : fd < 0)
+		return cli_usage_error("demo: --json: cannot write to %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return GO_ON;
+}
+
+/* The file last: it is made. */
+static int check(const struct given *given)
+{
+	int status = given->texts[PLANS] ? check_plans(given->texts[PLANS]) : GO_ON;
+	if (status == GO_ON)
+		status = check_numbers(given);
+	if (status == GO_ON && launch_is_told(conf_environment, NULL))
+		status = cli_usage_error("demo: a launcher has started this as one rank of a job, and it starts all its workers itself: call it alone");
+	return status == GO_ON && given->texts[JSON] ? check_json(given->texts[JSON]) : status;
 }
 
 static int run(int argc, char **argv)
 {
-	uint64_t ranks = 8;
-	const char *values[OPTION_COUNT] = {NULL};
+	struct given given = {.numbers = {[RANKS] = 8, [BATCH] = 32, [SAMPLES] = 16384}};
+	uint64_t *numbers = given.numbers;
+	bool *are_given = given.are_given;
 	const struct cli_option options[] = {
-		[RANKS] = {"ranks", 'n', CLI_U64, &ranks, "N", "number of workers (default 8)", .min = 1, .max = 1024},
-		[EPOCHS] = {"epochs", 0, CLI_STRING, &values[EPOCHS], "N", "passes over the training set (default 5)"},
-		[SEED] = {"seed", 0, CLI_STRING, &values[SEED], "N", "of data, weights and order (default 1)"},
-		[BATCH] = {"batch", 0, CLI_STRING, &values[BATCH], "N", "samples per worker and step (default 32)"},
-		[SAMPLES] = {"samples", 0, CLI_STRING, &values[SAMPLES], "N", "size of the training set (default 16384)"},
-		[PLANS] = {"plans", 0, CLI_STRING, &values[PLANS], "A,B,...", "plans; default is the library's choice"},
-		[JSON] = {"json", 0, CLI_STRING, &values[JSON], "FILE", "write JSON to FILE; -: the standard output"},
-		[CORRUPT] = {"corrupt", 0, CLI_STRING, &values[CORRUPT], "RANK", "flip a bit of its weights, to see it found"},
+		[RANKS] = {"ranks", 'n', CLI_U64, &numbers[RANKS], "N", "number of workers (default 8)", .min = 1, .max = 1024},
+		[EPOCHS] = {"epochs", 0, CLI_U64, &numbers[EPOCHS], "N", "passes over the training set (default 5)", .min = 1, .max = 1000,
+		            .given = &are_given[EPOCHS]},
+		[SEED] = {"seed", 0, CLI_U64, &numbers[SEED], "N", "of data, weights and order (default 1)", .given = &are_given[SEED]},
+		[BATCH] = {"batch", 0, CLI_U64, &numbers[BATCH], "N", "samples per worker and step (default 32)", .min = 1, .max = 4096,
+		           .given = &are_given[BATCH]},
+		[SAMPLES] = {"samples", 0, CLI_U64, &numbers[SAMPLES], "N", "size of the training set (default 16384)", .min = 8,
+		             .max = 10000000, .given = &are_given[SAMPLES]},
+		[CORRUPT] = {"corrupt", 0, CLI_U64, &numbers[CORRUPT], "RANK", "flip a bit of its weights, to see it found",
+		             .given = &are_given[CORRUPT]},
+		[PLANS] = {"plans", 0, CLI_STRING, &given.texts[PLANS], "A,B,...", "plans; default is the library's choice"},
+		[JSON] = {"json", 0, CLI_STRING, &given.texts[JSON], "FILE", "write JSON to FILE; -: the standard output"},
 		{0},
 	};
 	const struct cli_usage usage = {
@@ -92,16 +155,15 @@ static int run(int argc, char **argv)
 		options,
 		0,
 		0};
-	int parsed = cli_parse(&usage, &argc, argv);
-	if (parsed >= 0)
-		return parsed;
-	parsed = values[PLANS] ? check_plans(values[PLANS]) : -1;
-	if (parsed >= 0)
-		return parsed;
 	char train[PATH_MAX];
+	int status = cli_parse(&usage, &argc, argv);
+	if (status == GO_ON)
+		status = check(&given);
+	if (status != GO_ON)
+		return status;
 	if (!find_train(train))
 		return cli_fail("demo: the program examples/train is neither beside this command nor at %s", DEMO_TRAIN);
-	return start(train, ranks, options, values);
+	return start(train, &given, options);
 }
 
 const struct cli_command cli_demo = {"demo", "trains a small network with eight workers, and compares plans", run};

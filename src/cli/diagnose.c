@@ -80,7 +80,7 @@ static int read_argument(struct collector *collector, const char *path)
 	const struct dirent *entry;
 	if (!folder) {
 		if (errno != ENOTDIR)
-			return cli_fail("diagnose: %s: %s", path, strerror(errno));
+			return cli_usage_error("diagnose: %s: %s", path, strerror(errno));
 		read_file(collector, path);
 		return CLI_EXIT_OK;
 	}

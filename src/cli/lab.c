@@ -38,4 +38,4 @@ static int run(int argc, char **argv)
 	return cli_family_run(&family, argc, argv);
 }
 
-const struct cli_command cli_lab = {"lab", "emulates racks of hosts with real links, and runs jobs on them", run};
+const struct cli_command cli_lab = {"lab", "emulates racks of hosts with real links, and runs jobs on them", run, 1};

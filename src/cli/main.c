@@ -63,6 +63,11 @@ static int unknown_command(const char *name)
 	return cli_usage_error("unknown command '%s'; see espalier --help", name);
 }
 
+static int unexpected(const char *word)
+{
+	return cli_usage_error("unexpected argument '%s'; see espalier --help", word);
+}
+
 /* espalier help plan make is espalier plan make --help. */
 static int help(int argc, char **argv)
 {
@@ -73,10 +78,14 @@ static int help(int argc, char **argv)
 	const struct cli_command *command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
-	/* Two words at most: a command and its own. */
+	if (argc - 2 > command->depth)
+		return unexpected(argv[2 + command->depth]);
 	char ask[] = "--help";
-	char *words[] = {argv[1], argc > 2 ? argv[2] : ask, argc > 2 ? ask : NULL, NULL};
-	return command->run(argc > 2 ? 3 : 2, words);
+	char *words[CLI_DEPTH_MAX + 3] = {NULL};
+	for (int i = 1; i < argc; i++)
+		words[i - 1] = argv[i];
+	words[argc - 1] = ask;
+	return command->run(argc, words);
 }
 
 static int dispatch(int argc, char **argv)
@@ -89,6 +98,8 @@ static int dispatch(int argc, char **argv)
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return help(argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		if (argc > 2)
+			return unexpected(argv[2]);
 		printf("espalier %s\n", esp_version());
 		return CLI_EXIT_OK;
 	}

@@ -28,4 +28,4 @@ static int run(int argc, char **argv)
 	return cli_family_run(&family, argc, argv);
 }
 
-const struct cli_command cli_plan = {"plan", "makes, checks, compares and draws plans", run};
+const struct cli_command cli_plan = {"plan", "makes, checks, compares and draws plans", run, 1};

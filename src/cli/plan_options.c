@@ -71,31 +71,57 @@ const char *plan_about(const char *sentence, char text[PLAN_ABOUT_TEXT])
 	return text;
 }
 
+/* By number, of those that are asked for; NULL: no more. */
+static const struct planner *planner_at(size_t index, bool is_runnable)
+{
+	const struct planner *planner;
+	for (unsigned i = 0; (planner = plan_planner(i)); i++) {
+		if ((!is_runnable || !planner_has_extra(planner)) && index-- == 0)
+			return planner;
+	}
+	return NULL;
+}
+
+/* list: is_runnable. */
 static const char *planner_name_at(const void *list, size_t index)
 {
-	const struct planner *planner = plan_planner((unsigned)index);
-	(void)list;
+	const struct planner *planner = planner_at(index, *(const bool *)list);
 
 	return planner ? planner_name(planner) : NULL;
 }
 
-const struct planner *plan_find(const char *name, struct error *err)
+static const struct planner *find(const char *name, bool is_runnable, const char *also, struct error *err)
 {
 	const struct planner *planner = plan_planner_find(name);
-	char names[160] = "";
-	size_t used = 0;
+	char names[192] = "";
+	size_t used = (size_t)snprintf(names, sizeof(names), "%s", also);
 
 	if (planner)
 		return planner;
-	const char *near = word_nearest(name, planner_name_at, NULL);
+	const char *near = word_nearest(name, planner_name_at, &is_runnable);
 	if (near) {
 		error_set(err, ESP_EINVAL, "unknown planner '%.64s'; did you mean '%s'?", name, near);
 		return NULL;
 	}
-	for (unsigned i = 0; plan_planner(i) && used < sizeof(names); i++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-		                         planner_name(plan_planner(i)));
-	error_set(err, ESP_EINVAL, "unknown planner '%.64s'; there are %s", name, names);
+	for (unsigned i = 0; planner_at(i, is_runnable) && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
+		                         planner_name(planner_at(i, is_runnable)));
+	error_set(err, ESP_EINVAL, "unknown planner '%.32s'; there are %s", name, names);
+	return NULL;
+}
+
+const struct planner *plan_find(const char *name, struct error *err)
+{
+	return find(name, false, "", err);
+}
+
+const struct planner *plan_find_runnable(const char *name, const char *also, struct error *err)
+{
+	const struct planner *planner = find(name, true, also, err);
+
+	if (!planner || !planner_has_extra(planner))
+		return planner;
+	error_set(err, ESP_EINVAL, "%s needs hubs or switches beside the ranks: it is for espalier plan and espalier sim", name);
 	return NULL;
 }
 

@@ -70,6 +70,8 @@ const char *plan_about(const char *sentence, char text[PLAN_ABOUT_TEXT]);
 
 /* The planner of that name; NULL, with "did you mean" in err. */
 const struct planner *plan_find(const char *name, struct error *err);
+/* The same, of those whose plans ranks alone can run. also: a word that stands for no planner, for the list of all. */
+const struct planner *plan_find_runnable(const char *name, const char *also, struct error *err);
 
 /*
  * Does every option that was given mean something to the planner? Where none is named,

@@ -224,7 +224,7 @@ static int try_once(struct start *start)
 	argv[count++] = absent;
 	for (int i = 1; i < start->argc; i++)
 		argv[count++] = start->argv[i];
-	status = run_watched(count, argv, &watch);
+	status = run_as("probe", count, argv, &watch);
 out:
 	free(argv);
 	free(hosts);

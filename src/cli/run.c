@@ -23,9 +23,9 @@ struct given {
 	const char *hosts, *hostfile, *leader, *rsh;
 };
 
-static int status_of(enum esp_status status, const struct error *err)
+static int status_of(const struct given *given, enum esp_status status, const struct error *err)
 {
-	return run_given_status(COMMAND, status, err);
+	return run_given_status(given->common.command, status, err);
 }
 
 /* ---- the command line ---- */
@@ -88,7 +88,7 @@ static int take_ranks(const struct given *given, struct run_request *request)
 	if (status == ESP_OK)
 		status = run_hosts_settle(&request->hosts, request->size, &err);
 	if (status != ESP_OK)
-		return status_of(status, &err);
+		return status_of(given, status, &err);
 	request->size = request->hosts.ranks;
 	return GO_ON;
 }
@@ -110,7 +110,7 @@ static int take_leader(const struct given *given, struct run_request *request)
 		status = run_group_local_port(port, &port, &request->held_port, &err);
 		run_group_leader("127.0.0.1", port, request->leader);
 	}
-	return status == ESP_OK ? GO_ON : status_of(status, &err);
+	return status == ESP_OK ? GO_ON : status_of(given, status, &err);
 }
 
 static int take_rsh(const struct given *given, struct run_request *request)
@@ -122,7 +122,7 @@ static int take_rsh(const struct given *given, struct run_request *request)
 	if (!request->here)
 		return cli_fail(COMMAND ": cannot tell the current folder: %s", strerror(errno));
 	enum esp_status status = run_shell_words(given->rsh, &request->rsh, &request->rsh_host, &err);
-	return status == ESP_OK ? GO_ON : status_of(status, &err);
+	return status == ESP_OK ? GO_ON : status_of(given, status, &err);
 }
 
 static int understand(const struct given *given, struct run_request *request)
@@ -135,10 +135,10 @@ static int understand(const struct given *given, struct run_request *request)
 	return status == GO_ON ? run_given_understand(&given->common, request) : status;
 }
 
-int run_watched(int argc, char **argv, const struct run_watch *watch)
+int run_as(const char *name, int argc, char **argv, const struct run_watch *watch)
 {
-	struct given given = {.common = {.command = COMMAND, .grace = 5}};
-	struct run_request request = {.watch = watch, .held_port = -1, .held_master = -1};
+	struct given given = {.common = {.command = name, .grace = 5}};
+	struct run_request request = {.is_inner = strcmp(name, COMMAND) != 0, .watch = watch, .held_port = -1, .held_master = -1};
 	int status = parse(&given, &request, argc, argv);
 	if (status == GO_ON)
 		status = understand(&given, &request);
@@ -150,7 +150,7 @@ int run_watched(int argc, char **argv, const struct run_watch *watch)
 
 static int run(int argc, char **argv)
 {
-	return run_watched(argc, argv, NULL);
+	return run_as(COMMAND, argc, argv, NULL);
 }
 
 const struct cli_command cli_run = {"run", "starts the ranks of a job, here or on other hosts", run};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -95,7 +96,12 @@ static int explain(const struct run_start *start, const struct failure *failure,
 		error_set(err, ESP_EINVAL, "there is no command %s (or what its first line names does not exist)", command);
 		return 127;
 	}
-	error_set(err, ESP_EINVAL, "cannot run %s: %s", command, strerror(failure->cause));
+	struct stat facts; /* seen from the folder that it was to start in */
+	int folder = start->cwd ? open(start->cwd, O_PATH | O_CLOEXEC) : AT_FDCWD;
+	bool is_folder = failure->cause == EACCES && fstatat(folder, start->argv[0], &facts, 0) == 0 && S_ISDIR(facts.st_mode);
+	if (folder >= 0)
+		close(folder);
+	error_set(err, ESP_EINVAL, "cannot run %s: %s", command, is_folder ? "it is a folder" : strerror(failure->cause));
 	return 126;
 }
 

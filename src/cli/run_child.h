@@ -39,6 +39,9 @@ struct run_child {
 	uint64_t started_ns, ended_ns;
 	uint64_t sweep_ns; /* left: when the rest of the group is told to end */
 	int sweep_signal;  /* left: how; 0: it has been killed, and there is nothing more to do */
+	uint32_t order;    /* when it has ended: how many had by then, itself included */
+	bool was_told;     /* we have sent it a signal while it ran */
+	bool was_lost;     /* it has failed, and the job went on without it */
 	bool is_stopped;   /* runs: the last look has found one of its group stopped */
 	uint32_t still;    /* how many looks in a row have */
 };

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/conf.h"
+#include "base/cores.h"
 #include "base/infile.h"
 #include "cli/cli.h"
 #include "cli/run_group.h"
@@ -18,6 +19,7 @@
 #include "cli/run_shell.h"
 
 #define SECONDS_MAX 1e9
+#define CROWD_PER_CORE 64u /* more ranks on a core than this may give each other up */
 #define TOPOLOGY_SENT_MOST (100u << 10) /* bytes */
 
 int run_given_status(const char *command, enum esp_status status, const struct error *err)
@@ -88,18 +90,49 @@ static int find_command(int argc, char **argv)
 	return at;
 }
 
+static int say_where(const struct cli_usage *usage, const char *word)
+{
+	return cli_usage_error("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command, usage->command, word);
+}
+
+static bool is_option(const struct cli_option *options, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	for (const struct cli_option *option = options; option->name; option++) {
+		bool named = strncmp(word, "--", 2) == 0 && strlen(option->name) == length - 2 && strncmp(word + 2, option->name, length - 2) == 0;
+		if (named || (word[1] && word[1] == option->short_name))
+			return true;
+	}
+	return false;
+}
+
+/* The command that somebody has forgotten to put behind "--", so that its options would be taken for ours; NULL: none, as far as the words are known. */
+static const char *find_forgotten(const struct cli_option *options, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] != '-')
+			return argv[i];
+		if (!is_option(options, argv[i]))
+			return NULL;
+		i += takes_next_word(options, argv[i]);
+	}
+	return NULL;
+}
+
 int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct run_request *request)
 {
 	int command = find_command(argc, argv), before = command;
 	request->command = argv + (command < argc ? command + 1 : argc); /* argv ends with NULL */
+	const char *forgotten = command == argc ? find_forgotten(usage->options, argc, argv) : NULL;
+	if (forgotten)
+		return say_where(usage, forgotten);
 	int parsed = take_variables(usage, before, argv, &request->env);
 	if (parsed == RUN_GO_ON)
 		parsed = cli_parse(usage, &before, argv);
 	if (parsed != RUN_GO_ON)
 		return parsed;
 	if (before > 1)
-		return cli_usage_error("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command, usage->command,
-		                       argv[1]);
+		return say_where(usage, argv[1]);
 	if (!request->command[0])
 		return cli_usage_error("%s: no command: it stands behind --, as in espalier %s ... -- ./train", usage->command,
 		                       usage->command);
@@ -284,10 +317,22 @@ void run_given_forget(struct run_request *request)
 
 /* ---- the story ---- */
 
+/* Who gets no turn for long is taken for one that is stopped: that ends jobs of which nobody but the machine is to blame. */
+static void warn_of_crowd(const struct run_given *given, const struct run_request *request)
+{
+	uint32_t cores = cores_allowed();
+	bool is_crowd = !request->hosts.count && request->size > (uint64_t)cores * CROWD_PER_CORE;
+	if (is_crowd && !conf_environment(NULL, "ESP_LIVENESS_MS") && !run_env_has(&request->env, "ESP_LIVENESS_MS"))
+		cli_note("%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the others; "
+		         "ESP_LIVENESS_MS=60000 gives them a minute", given->command, request->size, cores, cli_plural(cores));
+}
+
 int run_given_run(const struct run_given *given, struct run_request *request)
 {
 	struct run_job job;
 	struct error err;
+	request->said_by = given->command;
+	warn_of_crowd(given, request);
 	enum esp_status status = run_job_open(&job, request, &err);
 	if (status != ESP_OK)
 		return cli_fail("%s: %s", given->command, err.text);

@@ -22,6 +22,7 @@
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
 #define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
+#define NOTICE_NS (NS_PER_S / 2) /* from a failure to a word of it, if others still run: most often they end at once */
 #define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
 
 /* ---- opening and closing ---- */
@@ -86,6 +87,7 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
 {
 	run_ended_open(&job->ended_ranks, job->request->size);
+	run_blame_open(&job->blame, job->ended_ranks.name, job->request->size);
 	return run_env_set(&job->request->env, "ESP_LAUNCHER", job->ended_ranks.name, err);
 }
 
@@ -106,7 +108,7 @@ static enum esp_status allocate(struct run_job *job, struct error *err)
 enum esp_status run_job_open(struct run_job *job, struct run_request *request, struct error *err)
 {
 	*job = (struct run_job){
-		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
+		.request = request, .signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
 	enum esp_status status = fill_standard_files(&job->nothing, err);
 	if (status == ESP_OK)
 		status = raise_file_limit(job, err);
@@ -114,6 +116,8 @@ enum esp_status run_job_open(struct run_job *job, struct run_request *request, s
 		status = allocate(job, err);
 	if (status == ESP_OK)
 		status = run_output_open(&job->output, request->size, request->prefixed, request->json, err);
+	job->output.said_by = request->said_by;
+	job->output.clears = request->is_inner && isatty(STDERR_FILENO) == 1;
 	if (status == ESP_OK && request->watch) {
 		job->output.take = request->watch->take;
 		job->output.take_context = request->watch->context;
@@ -136,12 +140,13 @@ void run_job_close(struct run_job *job)
 		if (files[i] >= 0)
 			close(files[i]);
 	run_ended_close(&job->ended_ranks);
+	run_blame_close(&job->blame);
 	run_input_close(&job->input);
 	run_output_close(&job->output);
 	free(job->controls);
 	free(job->pids);
 	free(job->children);
-	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1};
+	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
 }
 
 /* ---- telling the ranks ---- */
@@ -161,6 +166,7 @@ static void tell(struct run_job *job, uint32_t rank, int signal_number)
 {
 	struct run_child *child = &job->children[rank];
 	bool by_word = job->controls && child->state == RUN_CHILD_RUNS && job->end.stage < RUN_CUT;
+	child->was_told = child->was_told || child->state == RUN_CHILD_RUNS;
 	if (by_word && run_control_signal(&job->controls[rank], signal_number))
 		watch_control(job, rank);
 	else
@@ -247,6 +253,7 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 	if (is_ours || job->failed || job->lost == job->request->lose)
 		return false;
 	job->lost++;
+	job->children[rank].was_lost = true;
 	if (!job->controls && job->started == job->request->size) {
 		find_stopped(job);
 		job->is_deserted = job->is_deserted || do_all_stand_still(job);
@@ -268,6 +275,8 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 	} else if (!job->failed) {
 		job->failed = true;
 		job->first_failed = rank;
+		job->first_order = job->ended;
+		job->notice_ns = job->request->watch || job->end.asked ? 0 : now_ns + NOTICE_NS;
 		job->after_first = job->started - job->ended;
 	} else if (is_cause(job, &job->children[rank], now_ns)) {
 		job->first_failed = rank; /* the one before is now one of those that ended after it */
@@ -278,7 +287,7 @@ static void on_rank_end(struct run_job *job, uint32_t rank, int wait_status, uin
 {
 	run_child_on_end(&job->children[rank], wait_status, now_ns);
 	job->pids[rank] = 0;
-	job->ended++;
+	job->children[rank].order = ++job->ended;
 	if (job->controls)
 		run_control_close(&job->controls[rank]);
 	if (run_child_failed(&job->children[rank]))
@@ -359,6 +368,19 @@ static void on_ranks(struct run_job *job, enum run_epoll which)
 		on_event(job, events[i].data.u32);
 }
 
+/* Whoever looks at the job would wait, and not know for what. */
+static void on_notice(struct run_job *job, uint64_t now_ns)
+{
+	char how[RUN_HOW_TEXT];
+	uint32_t rank = run_blame_follow(&job->blame, job->children, job->first_failed);
+	if (job->notice_ns == 0 || now_ns < job->notice_ns)
+		return;
+	job->notice_ns = 0;
+	if (job->end.stage == RUN_GRACE && !job->end.asked && job->started > job->ended)
+		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank, run_report_how(job, rank, how),
+		               (double)job->request->grace_ns / NS_PER_S, job->request->is_inner ? "" : " (--grace)");
+}
+
 /* Why the ranks get SIGTERM now, or SIGKILL: whoever looks at the job would wonder. */
 static void say_why(struct run_job *job, int signal_number, uint32_t running)
 {
@@ -368,8 +390,8 @@ static void say_why(struct run_job *job, int signal_number, uint32_t running)
 		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
 		               (double)job->request->limit_ns / NS_PER_S, running, cli_plural(running));
 	else if (job->end.stage == RUN_TERM && job->failed && running)
-		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace, job->first_failed,
-		               running, still);
+		run_output_say(&job->output, "%.15g s after rank %u has failed, %u rank%s: SIGTERM", grace,
+		               run_blame_follow(&job->blame, job->children, job->first_failed), running, still);
 	else if (job->end.stage <= RUN_KILL && job->end.asked && running)
 		run_output_say(&job->output, "%u rank%s although told to end: %s", running, still, name);
 }
@@ -450,7 +472,7 @@ static void judge_stopped(struct run_job *job, uint32_t rank)
 		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on", rank,
 		               (double)grace_ns / NS_PER_S);
 	if (child->still > grace_ns / STOPPED_LOOK_NS)
-		run_child_signal(child, SIGKILL);
+		tell(job, rank, SIGKILL);
 }
 
 /* "1, 2, 5" */
@@ -531,6 +553,8 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 	uint64_t next_ns = run_end_next_ns(&job->end);
 	if (are_some_left(job) && job->look_ns < next_ns)
 		next_ns = job->look_ns;
+	if (job->notice_ns && job->notice_ns < next_ns)
+		next_ns = job->notice_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;
 	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)
@@ -543,10 +567,11 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 
 static void turn(struct run_job *job)
 {
-	enum { SIGNALS, ENDED, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	enum { SIGNALS, ENDED, BLAME, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
 	struct pollfd polls[COUNT] = {
 		[SIGNALS] = {job->signals, POLLIN, 0},
 		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
+		[BLAME] = {job->blame.fd, POLLIN, 0},
 		[PLACE] = {job->request->place.enter && !job->has_no_place ? job->request->place.gone_fd : -1, POLLIN, 0},
 		[SINKS] = {run_output_pending(&job->output, 0), POLLOUT, 0},
 		[SINKS + 1] = {run_output_pending(&job->output, 1), POLLOUT, 0},
@@ -557,6 +582,8 @@ static void turn(struct run_job *job)
 	if (poll(polls, COUNT, timeout_ms(job, clock_now_ns())) < 0)
 		return; /* interrupted, or no memory for a moment */
 	uint64_t now_ns = clock_now_ns();
+	if (polls[BLAME].revents)
+		run_blame_read(&job->blame);
 	if (polls[SIGNALS].revents)
 		on_signals(job, now_ns);
 	for (int i = 0; i < RUN_EPOLLS; i++)
@@ -568,6 +595,7 @@ static void turn(struct run_job *job)
 	look_at_groups(job, now_ns);
 	look_at_last(job, now_ns);
 	on_done(job, now_ns);
+	on_notice(job, now_ns);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);
@@ -604,11 +632,22 @@ static bool is_over(struct run_job *job)
 	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
 }
 
+/* All that the ranks had to say was sent before they ended. */
+static void find_cause(struct run_job *job)
+{
+	for (uint32_t turns = 0; turns <= job->started / RUN_BLAME_EACH && run_blame_read(&job->blame) > 0; turns++)
+		;
+	job->first_seen = job->first_failed;
+	if (job->failed)
+		job->first_failed = run_blame_follow(&job->blame, job->children, job->first_seen);
+}
+
 void run_job_run(struct run_job *job)
 {
 	job->began_ns = clock_now_ns();
 	run_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
 	while (!is_over(job))
 		turn(job);
+	find_cause(job);
 	job->over_ns = clock_now_ns();
 }

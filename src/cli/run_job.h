@@ -9,6 +9,7 @@
  *     run_end.c      when which signal is sent
  *     run_stopped.c  who is stopped
  *     run_ended.c    who has ended, for ranks that join
+ *     run_blame.c    whom the ranks name as the cause
  *     run_report.c   what is said about it afterwards
  */
 #ifndef CLI_RUN_JOB_H
@@ -20,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "cli/run_blame.h"
 #include "cli/run_child.h"
 #include "cli/run_control.h"
 #include "cli/run_end.h"
@@ -42,6 +44,7 @@ struct run_job {
 	struct run_input input;
 	struct run_end end;
 	struct run_ended ended_ranks;
+	struct run_blame blame;
 	struct rlimit files;    /* as it was before we raised it */
 	int signals;            /* signalfd */
 	int epolls[RUN_EPOLLS]; /* of all ranks: what goes to our stdout, what goes to our stderr, the controls */
@@ -59,7 +62,10 @@ struct run_job {
 	uint32_t cut_off; /* ranks that did not fail but were ended by the time limit */
 
 	bool failed;           /* a rank has, and the rest is about it */
-	uint32_t first_failed; /* the rank */
+	uint32_t first_failed; /* the rank; when the job is over: the one that is the cause, as far as the ranks tell */
+	uint32_t first_seen;   /* when the job is over: the one that was seen to fail first */
+	uint32_t first_order;  /* how many had ended by then, itself included */
+	uint64_t notice_ns;    /* when it is said that others have not ended yet; 0: it was, or there is no reason to */
 	uint32_t lost;         /* ranks that failed, and were allowed to */
 	uint32_t after_first;  /* ranks that ended after it */
 	uint32_t told;         /* how many of those had to be told to end because of it */

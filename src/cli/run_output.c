@@ -143,7 +143,11 @@ void run_output_say(struct run_output *output, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	struct run_sink *sink = &output->sinks[1];
-	put(sink, "espalier: run: ", strlen("espalier: run: "));
+	if (output->clears)
+		put(sink, RUN_OUTPUT_CLEAR, strlen(RUN_OUTPUT_CLEAR));
+	put(sink, "espalier: ", strlen("espalier: "));
+	put(sink, output->said_by, strlen(output->said_by));
+	put(sink, ": ", 2);
 	put(sink, text, strlen(text));
 	put(sink, "\n", 1);
 }

@@ -26,6 +26,8 @@ enum run_stream { RUN_OUT, RUN_ERR };
 /* A line of a rank, head and then tail, before it is shown. True: it was taken, and is not. */
 typedef bool run_take_fn(void *context, const char *head, size_t head_length, const char *tail, size_t tail_length);
 
+#define RUN_OUTPUT_CLEAR "\r\033[K" /* what stands in the line goes */
+
 struct run_sink {
 	int fd;
 	char *text; /* waits to be written: text[sent .. used-1] */
@@ -44,6 +46,8 @@ struct run_output {
 	struct run_sink *targets[2]; /* by enum run_stream */
 	struct run_source *sources;  /* two for each rank */
 	uint32_t ranks;
+	const char *said_by; /* what our own lines begin with, behind "espalier" */
+	bool clears; /* they stand on a terminal, where a rank may have left the line that shows its progress */
 	bool prefixed;
 	run_take_fn *take; /* NULL: all lines are shown */
 	void *take_context;

@@ -33,6 +33,8 @@ struct run_watch {
 };
 
 struct run_request {
+	const char *said_by;    /* the command that was typed, behind "espalier" */
+	bool is_inner;          /* that was another one, which starts its ranks by espalier run: our options are not known to whoever typed it */
 	uint32_t size;          /* ranks */
 	char *const *command;   /* ends with NULL; borrowed */
 	struct run_hosts hosts; /* none: all ranks are processes of this machine */

@@ -33,4 +33,4 @@ static int run(int argc, char **argv)
 	return cli_family_run(&family, argc, argv);
 }
 
-const struct cli_command cli_sim = {"sim", "says what training would take on other networks and accelerators", run};
+const struct cli_command cli_sim = {"sim", "says what training would take on other networks and accelerators", run, 2};

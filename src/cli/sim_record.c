@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/options.h"
+#include "cli/run.h"
 #include "cli/sim.h"
 #include "diagnose/trace_read.h"
 #include "sim/steps.h"
@@ -169,7 +170,7 @@ static int run_program(uint64_t ranks, const char *folder, int argc, char **argv
 		words[used++] = head[i];
 	for (int i = 1; i < argc; i++)
 		words[used++] = argv[i];
-	int status = cli_run.run(used, words);
+	int status = run_as(COMMAND, used, words, NULL);
 	free(words);
 	return status;
 }

@@ -71,4 +71,4 @@ static int run(int argc, char **argv)
 	return cli_usage_error("trace: there is no '%s'; there is merge", argv[1]);
 }
 
-const struct cli_command cli_trace = {"trace", "makes one trace of those of all ranks", run};
+const struct cli_command cli_trace = {"trace", "makes one trace of those of all ranks", run, 1};

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "wire/blame_msg.h"
 
 void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns)
 {
@@ -67,4 +70,21 @@ void launcher_fini(struct launcher *launcher)
 	if (launcher->fd >= 0)
 		close(launcher->fd);
 	launcher->fd = -1;
+}
+
+void launcher_blame(const char *name, uint32_t who, uint32_t whom)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	uint8_t message[BLAME_BYTES];
+	size_t length = strlen(name) + strlen(BLAME_SUFFIX);
+	if (!name[0] || length >= sizeof(address.sun_path) - 1)
+		return;
+	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s" BLAME_SUFFIX, name);
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	blame_encode(who, whom, message);
+	(void)!sendto(fd, message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, bytes);
+	close(fd);
 }

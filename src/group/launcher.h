@@ -4,8 +4,9 @@
  * A rank that ends before it has joined would be waited for until the deadline. espalier run
  * answers at a Unix socket in the abstract name space (ESP_LAUNCHER names it) with the ranks that are gone
  * (wire/ended_msg.h). Those that join ask now and then. Nothing here waits: an answer is read when
- * the next question is due. Where there is no such socket, on other hosts and under other
- * launchers, nobody is asked and nothing is different.
+ * the next question is due. The other way round it is told whom a rank blames for a group that has failed, which
+ * only the ranks can know (wire/blame_msg.h). Where there is no such socket, on other hosts and under other
+ * launchers, nobody is asked or told and nothing is different.
  */
 #ifndef GROUP_LAUNCHER_H
 #define GROUP_LAUNCHER_H
@@ -33,5 +34,8 @@ void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns)
 uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, uint8_t *out, uint32_t size);
 
 void launcher_fini(struct launcher *launcher);
+
+/* Rank `who` says that rank `whom` has failed it, to the launcher of this name ("": nobody). Never waits; what cannot be said is not. */
+void launcher_blame(const char *name, uint32_t who, uint32_t whom);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "wire/blame_msg.h"
 
 #define RANKS 1000u
 
@@ -88,9 +89,30 @@ static void nobody(void)
 	launcher_fini(&launcher);
 }
 
+static void blame(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	uint8_t bytes[2 * BLAME_BYTES];
+	uint32_t who = 0, whom = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s" BLAME_SUFFIX, name);
+
+	launcher_blame(name, 1, 2); /* nobody is there yet */
+	launcher_blame("", 1, 2);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0);
+	launcher_blame(name, 70000, 2);
+	CHECK_U64(recv(fd, bytes, sizeof(bytes), 0), BLAME_BYTES);
+	CHECK(!blame_decode(bytes, BLAME_BYTES, 70000, &who, &whom) && blame_decode(bytes, BLAME_BYTES, 70001, &who, &whom));
+	CHECK(who == 70000 && whom == 2);
+	for (int i = 0; i < 1000; i++) /* also when nobody reads any more */
+		launcher_blame(name, 1, 2);
+	close(fd);
+}
+
 int main(void)
 {
 	conversation();
+	blame();
 	nobody();
 	return 0;
 }

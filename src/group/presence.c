@@ -492,8 +492,8 @@ static uint64_t look_at(struct presence *presence, uint32_t rank, uint64_t now)
 	if (now >= end_ns) {
 		bool is_not_cut_off = has_signs && end_ns == member->heard_ns + 2 * silence_ns(presence); /* something came until the end */
 
-		snprintf(how, sizeof(how), "rank %u has heard %s of it for %.1f s: it is stopped%s", presence->self, has_signs ? "no word" : "nothing",
-		         (double)(now - member->heard_ns) / (double)NS_PER_S, is_not_cut_off ? "" : ", or cut off");
+		snprintf(how, sizeof(how), "rank %u has heard %s of it for %.1f s: it is stopped, %sor has had no core to run on", presence->self, has_signs ? "no word" : "nothing",
+		         (double)(now - member->heard_ns) / (double)NS_PER_S, is_not_cut_off ? "" : "cut off, ");
 		presence_accuse(presence, rank, how, now);
 		return next;
 	}

@@ -323,7 +323,7 @@ static void believes_data_for_a_while(void)
 	CHECK(!is_given_up(&presence));
 	listen_until(&presence, NS_PER_S + 1175 * MS, NS_PER_S + 1176 * MS);
 	CHECK(is_given_up(&presence));
-	CHECK(strstr(presence.all[1].how, "no word of it for 1.2 s: it is stopped, or cut off") != NULL);
+	CHECK(strstr(presence.all[1].how, "no word of it for 1.2 s: it is stopped, cut off, or has had no core to run on") != NULL);
 	presence_fini(&presence);
 
 	begin_pair(&presence, &owner, NS_PER_S);
@@ -332,7 +332,7 @@ static void believes_data_for_a_while(void)
 	CHECK(!is_given_up(&presence));
 	listen_until(&presence, NS_PER_S + 1750 * MS, NS_PER_S + 1751 * MS);
 	CHECK(is_given_up(&presence));
-	CHECK(strstr(presence.all[1].how, "it is stopped") != NULL && !strstr(presence.all[1].how, "cut off"));
+	CHECK(strstr(presence.all[1].how, "it is stopped, or has had no core to run on") != NULL && !strstr(presence.all[1].how, "cut off"));
 	presence_fini(&presence);
 }
 
@@ -456,7 +456,7 @@ static void says_what_is_known(void)
 	CHECK_STR(presence_verb(FATE_DEAD, "cannot connect to 10.0.0.2: Connection timed out"), "is given up");
 	CHECK_STR(presence_verb(FATE_DEAD, "rank 1 gave up: it joined, but did not connect in time"), "is given up");
 	CHECK_STR(presence_verb(FATE_DEAD, PRESENCE_EXCLUDED), "is left behind");
-	CHECK_STR(presence_verb(FATE_SILENT, "rank 1 has heard nothing of it for 8.8 s: it is stopped, or cut off"), "is given up");
+	CHECK_STR(presence_verb(FATE_SILENT, "rank 1 has heard nothing of it for 8.8 s: it is stopped, cut off, or has had no core to run on"), "is given up");
 }
 
 int main(void)

@@ -135,6 +135,7 @@ struct context {
 	struct news news;         /* what was passed on to all                          */
 
 	atomic_bool has_said_exit;
+	_Atomic uint32_t blamed;  /* 1 + the rank that the launcher was told of; 0: none yet */
 	atomic_bool ticking;
 	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see chores.h */
 	struct habit habit;       /* of those who start calls                           */

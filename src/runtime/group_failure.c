@@ -7,6 +7,7 @@
 
 #include "base/clip.h"
 #include "base/clock.h"
+#include "group/launcher.h"
 #include "runtime/chores.h"
 #include "runtime/group.h"
 #include "runtime/membership.h"
@@ -75,11 +76,28 @@ void group_fail(struct group *group, enum esp_status status, int32_t culprit, co
 	group_fail_as(group, &reason, tell);
 }
 
+/*
+ * Whoever started us sees which process ends first, not which rank has failed which. So it is told before anybody here can
+ * hear of the failure and end. Of calls that do not fit nobody can tell whose fault that is.
+ */
+static void blame(struct group *group, const struct control_msg *reason)
+{
+	struct context *context = group->context;
+	uint32_t culprit = reason->about;
+	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->blamed) != culprit + 1;
+
+	if (!is_news || culprit >= context->size || culprit == context->rank || reason->status == ESP_EMISMATCH)
+		return;
+	launcher_blame(context->join.launch.launcher, context->rank, culprit);
+	atomic_store(&context->blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
+}
+
 void group_fail_as(struct group *group, const struct control_msg *reason, bool tell)
 {
 	struct context *context = group->context;
 	enum esp_status status = reason->status < 0 ? (enum esp_status)reason->status : ESP_EJOB;
 
+	blame(group, reason);
 	pthread_mutex_lock(&context->lock);
 	bool is_first = atomic_load(&group->failed) == ESP_OK;
 	if (is_first) {

@@ -148,7 +148,7 @@ def test_demo():
     status, out, err = run(ESPALIER, "demo", "-n", 2, *TINY, "--plans", "flat", "--json", "-", "--corrupt", 1)
     assert status == NO and json.loads(out)["identical"] is False, (status, out, err)
     status, _, err = run(ESPALIER, "demo", "-n", 2, "--epochs", "0")
-    assert status == USAGE and "--epochs must be a number" in err, (status, err)
+    assert status == USAGE and "--epochs: '0' is not a whole number" in err, (status, err)
     # Every option of the program is one of the command.
     status, out, _ = run(ESPALIER, "demo", "--help")
     for option in re.findall(r"^  (--\w+)", run(TRAIN, "--help")[1], re.MULTILINE):
