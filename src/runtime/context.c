@@ -677,42 +677,16 @@ enum esp_status context_open(const struct context_options *options, struct conte
 	return ESP_OK;
 }
 
-/* Is there a group that works, and so others who may need what we have sent? */
-static bool somebody_needs_us(struct context *context)
-{
-	bool found = false;
-
-	pthread_mutex_lock(&context->lock);
-	for (const struct group *group = context->groups; group; group = group->next)
-		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
-	pthread_mutex_unlock(&context->lock);
-	return found;
-}
-
-/* Has the world failed because its last calls did not fit, and has no caller heard of it? */
-static enum esp_status look_at_last_calls(struct context *context, struct failure *failure)
-{
-	const struct group *world = context->world;
-	struct call_note none = {0};
-
-	pthread_mutex_lock(&context->lock);
-	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
-	if (is_unheard)
-		failure_set(failure, ESP_EMISMATCH, group_culprit(world, &none), "%s", world->reason.text);
-	pthread_mutex_unlock(&context->lock);
-	return is_unheard ? ESP_EMISMATCH : ESP_OK;
-}
-
 enum esp_status context_close(struct context *context, struct failure *failure)
 {
-	bool has_failed = !somebody_needs_us(context);
+	bool has_failed = !context_is_needed(context);
 	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
 
 	retune_settle_all(context);
 	context_end_work(context);
 	if (context->size > 1)
 		context_leave(context, has_failed && linger > patience ? patience : linger);
-	enum esp_status status = look_at_last_calls(context, failure);
+	enum esp_status status = context_tell_last_calls(context, failure);
 	context_free(context);
 	return status;
 }

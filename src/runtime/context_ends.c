@@ -311,6 +311,30 @@ static void tell_given_up(struct context *context, uint32_t missing)
 	          "this rank any more", context_rank_text(context, rank, who), others, context->conf.linger_seconds);
 }
 
+bool context_is_needed(struct context *context)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&context->lock);
+	for (const struct group *group = context->groups; group; group = group->next)
+		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
+	pthread_mutex_unlock(&context->lock);
+	return found;
+}
+
+enum esp_status context_tell_last_calls(struct context *context, struct failure *failure)
+{
+	const struct group *world = context->world;
+	struct call_note none = {0};
+
+	pthread_mutex_lock(&context->lock);
+	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
+	if (is_unheard)
+		failure_set(failure, ESP_EMISMATCH, group_culprit(world, &none), "%s", world->reason.text);
+	pthread_mutex_unlock(&context->lock);
+	return is_unheard ? ESP_EMISMATCH : ESP_OK;
+}
+
 void context_leave(struct context *context, uint64_t patience_ns)
 {
 	uint64_t until = clock_now_ns() + patience_ns;

@@ -21,7 +21,11 @@ void context_end_work(struct context *context);
 /* While opening, which has failed: how long to wait for the others to hear why. Some may never leave, and the deadline holds for us, too. */
 uint64_t context_farewell_ns(const struct context *context, uint64_t now_ns);
 
+/* Is there a group that works, and so others who may need what we have sent? */
+bool context_is_needed(struct context *context);
 /* Says good-bye and waits until all have, or for so long. */
 void context_leave(struct context *context, uint64_t patience_ns);
+/* After that: has the world failed because its last calls did not fit, and has no caller heard of it? ESP_EMISMATCH then. */
+enum esp_status context_tell_last_calls(struct context *context, struct failure *failure);
 
 #endif
