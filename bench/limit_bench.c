@@ -3,7 +3,7 @@
  *
  *     limit_bench [--threads N] [--rounds N] [--chunk BYTES] [--copied BYTES] [--skew BYTES] [--piece BYTES]
  *
- * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in three ways:
+ * Threads (2 by default) sum eight, four and two buffers of 1, 16 and 100 MiB in place, with the library's kernels, in four ways:
  *
  *     stored   each thread has a share of the elements, sums a few lines, and stores them to all buffers. There are no copies
  *              between ranks, no messages, and nobody waits but at the end. --piece: so many bytes at a time, by a sum and then copies.
@@ -11,6 +11,8 @@
  *              chunk (256 KiB, or an equal share if there is less) of each segment into its own buffer, 16 KiB at a time, of up to four buffers 4 KiB; then, when all have, it copies the others' from theirs.
  *     copied   as ranks must whose buffers nobody else can touch. A rank copies its segment (a chunk for every rank) to where all can read it; when all have,
  *              it sums its chunk of it, and when all have, it copies the sums into its buffer. --copied says how large these chunks are (64 KiB).
+ *     piped    the same, but a rank copies its next segment and the sums of the one before in one pass, line by line, and the sums around the caches: memory is read
+ *              and written at the same time.
  *
  * Buffers begin at the same place of their huge pages, or each --skew bytes further than the one before it.
  *
@@ -24,6 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/clock.h"
 #include "math/math.h"
@@ -36,7 +41,7 @@
 #define THREADS 64u
 #define ROUNDS 101u
 
-enum way { STORED, PULLED, COPIED, WAYS };
+enum way { STORED, PULLED, COPIED, PIPED, WAYS };
 
 struct race {
 	void *memory[BUFFERS];
@@ -44,7 +49,7 @@ struct race {
 	unsigned count;
 	uint64_t elements;
 	uint64_t chunk, copied; /* elements */
-	float *shared[BUFFERS], *sums; /* COPIED: the ranks' segments, and one of sums */
+	float *shared[BUFFERS], *sums; /* COPIED, PIPED: the ranks' segments, and one of sums */
 	uint64_t skew;	/* bytes */
 	uint64_t piece; /* bytes; 0: as it suits; of STORED: some lines of a cache */
 	unsigned threads;
@@ -151,6 +156,20 @@ static void pull(struct race *race, unsigned thread)
 	}
 }
 
+/* The ranks' chunks of a segment that all have copied. */
+static void sum_shared(const struct race *race, unsigned thread, uint64_t here)
+{
+	for (unsigned rank = thread; rank < race->count; rank += race->threads) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a rank is less than the count */
+		uint64_t first = here * rank / race->count, end = here * (rank + 1) / race->count;
+		const void *sources[BUFFERS];
+
+		for (unsigned i = 0; i < race->count; i++)
+			sources[i] = race->shared[i] + first;
+		math_fold_many(ESP_F32, ESP_SUM, race->sums + first, sources, race->count, end - first);
+	}
+}
+
 static void copy(struct race *race, unsigned thread)
 {
 	uint64_t most = race->copied * race->count;
@@ -161,18 +180,60 @@ static void copy(struct race *race, unsigned thread)
 		for (unsigned rank = thread; rank < race->count; rank += race->threads)
 			memcpy(race->shared[rank], race->buffers[rank] + segment, here * sizeof(float));
 		meet(race);
-		for (unsigned rank = thread; rank < race->count; rank += race->threads) {
-			/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a rank is less than the count */
-			uint64_t first = here * rank / race->count, end = here * (rank + 1) / race->count;
-			const void *sources[BUFFERS];
-
-			for (unsigned i = 0; i < race->count; i++)
-				sources[i] = race->shared[i] + first;
-			math_fold_many(ESP_F32, ESP_SUM, race->sums + first, sources, race->count, end - first);
-		}
+		sum_shared(race, thread, here);
 		meet(race);
 		for (unsigned rank = thread; rank < race->count; rank += race->threads)
 			memcpy(race->buffers[rank] + segment, race->sums, here * sizeof(float));
+	}
+}
+
+#define LINES 32u /* floats: two lines of a cache */
+
+/* Around the caches where the processor can. Both begin at a line. */
+static void store_around(float *to, const float *from)
+{
+#ifdef __SSE2__
+	for (unsigned i = 0; i < LINES; i += 4)
+		_mm_stream_ps(to + i, _mm_load_ps(from + i));
+#else
+	memcpy(to, from, LINES * sizeof(float));
+#endif
+}
+
+/* Two copies in one pass; of the longer one the rest follows. */
+static void move_both(float *in_to, const float *in_from, uint64_t in_count, float *out_to, const float *out_from, uint64_t out_count)
+{
+	uint64_t both = (in_count < out_count ? in_count : out_count) / LINES * LINES;
+
+	for (uint64_t i = 0; i < both; i += LINES) {
+		__builtin_prefetch(in_from + i + 16 * LINES);
+		__builtin_prefetch(in_from + i + 16 * LINES + LINES / 2);
+		memcpy(in_to + i, in_from + i, LINES * sizeof(float));
+		store_around(out_to + i, out_from + i);
+	}
+	if (in_count > both)
+		memcpy(in_to + both, in_from + both, (in_count - both) * sizeof(float));
+	if (out_count > both)
+		memcpy(out_to + both, out_from + both, (out_count - both) * sizeof(float));
+	atomic_thread_fence(memory_order_seq_cst); /* those stores are ordered by nothing less */
+}
+
+static void pipe_through(struct race *race, unsigned thread)
+{
+	uint64_t most = race->copied * race->count, before = 0;
+
+	for (uint64_t segment = 0; segment < race->elements || before > 0; segment += most) {
+		uint64_t left = segment < race->elements ? race->elements - segment : 0, here = left < most ? left : most;
+
+		for (unsigned rank = thread; rank < race->count; rank += race->threads) {
+			float *buffer = race->buffers[rank] + segment;
+
+			move_both(race->shared[rank], buffer, here, before > 0 ? buffer - most : buffer, race->sums, before);
+		}
+		meet(race);
+		sum_shared(race, thread, here);
+		meet(race);
+		before = here;
 	}
 }
 
@@ -189,8 +250,10 @@ static void *run(void *argument)
 			store(race, runner->number);
 		else if (race->way == PULLED)
 			pull(race, runner->number);
-		else
+		else if (race->way == COPIED)
 			copy(race, runner->number);
+		else
+			pipe_through(race, runner->number);
 		pthread_barrier_wait(&race->end);
 	}
 }
@@ -325,7 +388,8 @@ int main(int argc, char **argv)
 	if (race.threads < 1 || race.threads > THREADS || rounds < 1 || rounds > ROUNDS)
 		die("--threads takes 1 to 64, --rounds 1 to 101");
 	open_race(&race, runners);
-	printf("%7s  %12s  %9s  %9s  %9s  %9s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "stored", "fastest", "pulled", "fastest", "copied", "fastest", race.threads);
+	printf("%7s  %12s  %9s  %9s  %9s  %9s  %9s  %9s  %9s  %9s   (ms, %u threads)\n", "buffers", "each", "stored", "fastest", "pulled", "fastest", "copied", "fastest",
+	       "piped", "fastest", race.threads);
 	for (unsigned count = BUFFERS; count >= 2; count /= 2) {
 		for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			measure(&race, count, sizes[i], rounds);
