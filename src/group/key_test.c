@@ -152,6 +152,16 @@ static void users(const char *folder)
 	CHECK(symlink(target, path) == 0);
 	CHECK(key_of_user(folders, &again, &err) == ESP_EIO);
 	CHECK(unlink(path) == 0 && unlink(target) == 0);
+	if (geteuid() != 0)
+		return;
+	/* Somebody else's file is only in the way. */
+	snprintf(first, sizeof(first), "%s", folder);
+	snprintf(second, sizeof(second), "%s/next", folder);
+	snprintf(target, sizeof(target), "%s/espalier-0.key", second);
+	write_file(path, "a key of somebody else", 22, 0600);
+	CHECK(chown(path, 65534, 65534) == 0 && mkdir(second, 0700) == 0);
+	CHECK(key_of_user(folders, &again, &err) == ESP_OK && access(target, F_OK) == 0);
+	CHECK(unlink(path) == 0 && unlink(target) == 0 && rmdir(second) == 0);
 }
 
 static void policies(void)

@@ -6,11 +6,12 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH 256u
 
-const char *const key_user_folders[] = {"/dev/shm", "/tmp", NULL};
+const char *const key_user_folders[] = {"/tmp", "/dev/shm", NULL};
 
 static bool write_all(int fd, const char *text, size_t length)
 {
@@ -51,12 +52,16 @@ static bool make_file(const char *path)
 static enum esp_status take_from(const char *folder, struct key *out, struct error *err)
 {
 	char path[PATH];
+	struct stat info;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/espalier-%u.key", folder, geteuid()) >= sizeof(path))
 		return ESP_PENDING;
-	/* A link would be somebody else's idea: this user's files lie here. */
-	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && (errno != ENOENT || !make_file(path)))
-		return ESP_PENDING;
+	if (lstat(path, &info) != 0) {
+		if (errno != ENOENT || !make_file(path))
+			return ESP_PENDING;
+	} else if (info.st_uid != geteuid() && info.st_uid != 0) {
+		return ESP_PENDING; /* somebody is in our way there: all our processes see that, and go on */
+	}
 	return key_read(path, "the key of this user", O_NOFOLLOW, out, err);
 }
 
@@ -67,7 +72,7 @@ enum esp_status key_of_user(const char *const *folders, struct key *out, struct 
 	for (; *folders && status == ESP_PENDING; folders++)
 		status = take_from(*folders, out, err);
 	if (status == ESP_PENDING)
-		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, neither /dev/shm nor /tmp: set ESP_KEY_FILE or ESP_KEY, or "
+		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, neither /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, or "
 		                 "ESP_INSECURE=yes to let any process on this machine join");
 	if (status == ESP_OK)
 		out->origin = KEY_USER;

@@ -9,10 +9,10 @@
 
 #include "group/key.h"
 
-/* Where it is looked for, in this order; ends with NULL. Memory comes first: it is there in containers too whose other folders cannot be written. */
+/* Where it is looked for, in this order; ends with NULL. What lies in memory may go with the user's last session, but can be written in many containers where nothing else can. */
 extern const char *const key_user_folders[];
 
-/* Takes the key of the first folder that has one, or that can be written. ESP_EIO: there is none such, or what lies there is not this user's alone. */
+/* Takes the key of the first folder that has one, or that can be written and has none of somebody else's. ESP_EIO: there is none such, or others can read what lies there. */
 ESP_CHECKED enum esp_status key_of_user(const char *const *folders, struct key *out, struct error *err);
 
 #endif

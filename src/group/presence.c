@@ -340,7 +340,7 @@ void presence_exclude(struct presence *presence, uint32_t rank, bool by_all, uin
 /* Of one that stands still as long as this, others may have heard nothing for too long, have given it up, and be gone: there may be nobody left to say so. */
 void presence_note_absence(struct presence *presence, uint64_t now)
 {
-	if (now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
+	if ((presence->has_begun || presence->is_seen) && now >= presence->turned_ns + silence_ns(presence) - beat_ns(presence))
 		presence->was_accused = true;
 }
 
@@ -354,6 +354,7 @@ void presence_begin(struct presence *presence, uint64_t now)
 
 void presence_connected(struct presence *presence, uint32_t rank, uint64_t now)
 {
+	presence->is_seen = true;
 	presence_heard(presence, rank, now);
 	tell_news(presence, rank);
 	if (presence->is_leaving) { /* word of that went around before, and this connection may end before it comes there */

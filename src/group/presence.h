@@ -93,6 +93,7 @@ struct presence {
 	uint64_t turned_ns; /* when the clock was last looked at */
 	uint64_t due_ns;    /* when it was to be looked at next   */
 	bool has_begun;
+	bool is_seen;       /* somebody has had a connection to us, and may have begun before us */
 	bool is_leaving;    /* we have said good-bye: nobody is accused any more */
 	char why[PRESENCE_HOW]; /* we leave; "": all is well, or was said before */
 	struct call_note last_call; /* of the world, that we have made when we leave; sequence 0: none */

@@ -434,7 +434,7 @@ static void knows_that_it_was_away(void)
 /* And of one that was stopped while it joined, when the others had begun. */
 static void knows_that_it_joined_late(void)
 {
-	for (int is_away = 0; is_away < 2; is_away++) {
+	for (int is_away = 0; is_away < 3; is_away++) {
 		struct presence presence;
 		struct owner owner = {0};
 		uint64_t now = 1;
@@ -442,7 +442,9 @@ static void knows_that_it_joined_late(void)
 		CHECK(presence_init(&presence, 0, 3, NS_PER_S, now, &events, &owner) == ESP_OK);
 		for (; now < 5 * NS_PER_S; now += NS_PER_S / 8)
 			CHECK(presence_turn(&presence, now) <= now + NS_PER_S / 8);
-		presence_begin(&presence, now + is_away * NS_PER_S);
+		if (is_away != 2) /* or nobody can have missed it */
+			presence_connected(&presence, 1, now);
+		presence_begin(&presence, now + (is_away > 0 ? NS_PER_S : 0));
 		CHECK(presence.was_accused == (is_away == 1));
 		presence_fini(&presence);
 	}

@@ -131,7 +131,8 @@ uint64_t chores_look(struct context *context)
 	}
 	if (!context->has_queues)
 		return UINT64_MAX;
-	return is_left_any ? when_to_look(context) : clock_now_ns() + HABIT_LOOK_EVERY;
+	/* Others may have put something there while the lock was not held. */
+	return is_left_any || atomic_load(&context->has_news) ? when_to_look(context) : clock_now_ns() + HABIT_LOOK_EVERY;
 }
 
 void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns)

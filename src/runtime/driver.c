@@ -664,7 +664,8 @@ static void *lane_main(void *argument)
 	pthread_setname_np(pthread_self(), name);
 	pthread_mutex_lock(&context->lock);
 	while (!driver->quits) {
-		uint64_t look = watch(driver), until = driver->number == 0 ? chores_look(context) : UINT64_MAX;
+		uint64_t until = driver->number == 0 ? chores_look(context) : UINT64_MAX;
+		uint64_t look = watch(driver); /* behind that: the lock was given back meanwhile */
 
 		until = until < look ? until : look;
 		if (driver->number == 0 && chores_wait(context)) {

@@ -288,7 +288,7 @@ static void remember_board(struct group *group)
 	board_notes(group->board, notes);
 	pthread_mutex_lock(&group->context->lock);
 	for (unsigned i = 0; i < 2; i++) {
-		if (notes[i].sequence > 0)
+		if (notes[i].sequence > group->notes[notes[i].sequence % NOTES_KEPT].sequence) /* calls on lanes may have come since */
 			group_remember(group, &notes[i]);
 	}
 	pthread_mutex_unlock(&group->context->lock);

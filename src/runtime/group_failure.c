@@ -172,7 +172,7 @@ void group_note_failed(struct group *group, const struct call_note *note)
 {
 	uint64_t first = group->first_failed, number = note->sequence;
 
-	group->is_told = true;
+	group->is_told = group->is_told || atomic_load(&group->failed) != ESP_OK; /* a receive can fail alone */
 	if (number == 0 || note->flags != 0)
 		return;
 	if (first == 0 || number < first) {

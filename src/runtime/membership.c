@@ -223,7 +223,11 @@ enum esp_status membership_begin(struct context *context, struct failure *failur
 
 void membership_leave(struct context *context, const char *why)
 {
-	(void)steward_run(context->steward, leave, (void *)(uintptr_t)why); /* if there is no memory, they will see us go */
+	if (steward_run(context->steward, leave, (void *)(uintptr_t)why))
+		return;
+	pthread_mutex_lock(&context->lock); /* there is no memory: they will see us go */
+	context->has_left = true;
+	pthread_mutex_unlock(&context->lock);
 }
 
 struct blame {

@@ -588,6 +588,7 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 {
 	pthread_mutex_lock(&group->context->lock);
 	bool has_grown = group->has_grown;
+	group->is_told = true; /* who shrinks it knows */
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_grown)
 		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
