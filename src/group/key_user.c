@@ -13,20 +13,6 @@
 
 const char *const key_user_folders[] = {"/tmp", "/dev/shm", NULL};
 
-static bool write_all(int fd, const char *text, size_t length)
-{
-	size_t done = 0;
-
-	while (done < length) {
-		ssize_t wrote = write(fd, text + done, length - done);
-
-		if (wrote < 0 && errno != EINTR)
-			return false;
-		done += wrote > 0 ? (size_t)wrote : 0;
-	}
-	return true;
-}
-
 /* Another process may do the same now: whoever is first, the file is whole when it has its name. False: the folder cannot be written. */
 static bool make_file(const char *path)
 {
@@ -40,7 +26,7 @@ static bool make_file(const char *path)
 	int fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	bool is_made = write_all(fd, key_to_hex(&key, hex), KEY_HEX - 1) && (link(own, path) == 0 || errno == EEXIST);
+	bool is_made = write(fd, key_to_hex(&key, hex), KEY_HEX - 1) == (ssize_t)(KEY_HEX - 1) && (link(own, path) == 0 || errno == EEXIST);
 	close(fd);
 	unlink(own);
 	sodium_memzero(hex, sizeof(hex));
