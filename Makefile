@@ -80,7 +80,7 @@ check-clang: bootstrap-check ## all tests, compiled with clang
 check-arm64: ## the C tests for arm64, cross-compiled and run in qemu
 	@scripts/bootstrap arm64
 	@$(call setup,$(BUILD)-arm64,--cross-file scripts/arm64.ini)
-	@scripts/run-tests $(BUILD)-arm64 --timeout-multiplier 20 --suite base --suite wire --suite math --suite topo \
+	@scripts/run-tests $(BUILD)-arm64 --timeout-multiplier 20 --suite base --suite wire --suite math --suite network_topo --suite network_discover \
 		--suite plan --suite transport --suite engine
 
 .PHONY: check-lab

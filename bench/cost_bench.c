@@ -24,10 +24,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "espalier/espalier.h"
+#include "report/json.h"
+#include "report/table.h"
 
 #define LIST_MOST 8u
 /* A sanitizer keeps what is freed for a while: there is no telling what the library would take without it. */

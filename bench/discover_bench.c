@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/rng.h"
-#include "topo/candidates.h"
+#include "network/discover/candidates.h"
 
 static double user_seconds(void)
 {

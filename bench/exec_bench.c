@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "engine/exec.h"
+#include "report/json.h"
 
 #define MAX_ROUNDS 101
 

@@ -20,8 +20,8 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "math/math.h"
+#include "report/json.h"
 
 #define BUFFERS 3
 #define MANY_TERMS 8

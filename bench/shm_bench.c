@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "duet.h"
+#include "report/json.h"
 #include "transport/shm/shm.h"
 
 #define LARGEST (1u << 20)

@@ -39,7 +39,7 @@
 #define ROUNDS_MOST 101u
 #define SMALL_CALLS 1000u /* in a round */
 #define SMALL_BYTES (FRAME_BYTES + FRAME_STEP) /* as much as a message with a float takes */
-#define SEGMENT_BYTES (1016 * (int)FRAME_STEP + 12) /* src/runtime/link.c says why */
+#define SEGMENT_BYTES (1016 * (int)FRAME_STEP + 12) /* src/node/control/connection.c says why */
 #define BLOCK_BYTES (256u << 10)
 #define LARGE_BYTES (100u << 20)
 #define YIELD_NS (300 * NS_PER_US) /* around the ring; then it sleeps, as ranks do */

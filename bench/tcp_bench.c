@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "duet.h"
+#include "report/json.h"
 #include "transport/tcp/tcp.h"
 
 #define LARGEST (1u << 20)

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "diagnose/account_read.h"
-#include "diagnose/verdict.h"
+#include "tools/diagnose/account_read.h"
+#include "tools/diagnose/verdict.h"
 
 static char *write_down(const struct account *account, size_t *size)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "topo/groups.h"
+#include "network/topo/groups.h"
 
 #define NODES 40u
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "group/handshake.h"
+#include "node/auth/handshake.h"
 
 static const struct handshake_config dialer = {
 	.key = "a key that nobody guesses ......",

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "group/interface.h"
-#include "group/route.h"
+#include "node/net/interface.h"
+#include "node/net/route.h"
 
 #define TEXT_MOST 255u
 

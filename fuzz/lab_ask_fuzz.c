@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/ask.h"
+#include "tools/lab/ask.h"
 
 static struct lab *make_lab(void)
 {

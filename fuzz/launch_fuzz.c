@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "group/launch.h"
+#include "rank/join/launch.h"
 
 #define TEXT 1024
 

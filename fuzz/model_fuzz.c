@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "sim/model.h"
+#include "sim/workload/model.h"
 
 static void check(const struct model *model)
 {

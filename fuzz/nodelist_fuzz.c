@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/nodelist.h"
+#include "network/topo/nodelist.h"
 
 #define TEXT 512
 

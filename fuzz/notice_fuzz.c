@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "group/notice.h"
+#include "rank/join/rendezvous_record.h"
 
 static void check_text(const char *text, size_t size)
 {

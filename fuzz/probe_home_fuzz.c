@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "cli/probe_home.h"
 #include "fuzz.h"
+#include "tools/probe/probe_home.h"
 
 /* A line comes in two pieces, wherever the launcher's buffer ended. */
 static void feed(struct home *home, const char *text, size_t length)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "probe/echo.h"
+#include "network/probe/echo.h"
 
 #define HOSTS 4u
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "probe/collect.h"
+#include "network/probe/collect.h"
 
 #define HOSTS 4u
 #define BYTES (HOSTS * REPORT_ROW_BYTES)

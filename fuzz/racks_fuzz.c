@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/racks_topology.h"
+#include "network/topo/racks_topology.h"
 
 static const char *const hosts[] = {"n0", "n1.example.org", "n2", "10.0.0.1", "n0"};
 #define HOSTS_MOST 1000u /* of a file, whose topology is made */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cli/doctor_pair.h"
+#include "tools/doctor/doctor_pair.h"
 
 #define RANKS 2u
 #define BYTES_MOST 65536u

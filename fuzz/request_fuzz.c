@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "watch/request.h"
+#include "node/observe/status_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/replay.h"
-#include "sim/traces.h"
+#include "sim/workload/replay.h"
+#include "sim/workload/traces.h"
 
 static void check_round_trip(const struct trace *trace)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "topo/survey.h"
+#include "network/topo/survey.h"
 
 static char *print(const struct survey *survey, size_t *length)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/topology.h"
+#include "network/topo/topology.h"
 
 #define VERTICES_MOST 64u /* whose paths are walked */
 

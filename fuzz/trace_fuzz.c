@@ -3,7 +3,7 @@
  */
 #include "fuzz.h"
 
-#include "diagnose/trace_read.h"
+#include "tools/diagnose/trace_read.h"
 
 static void look_at(const json_t *event)
 {

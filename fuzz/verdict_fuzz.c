@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/agreement.h"
+#include "rank/member/agreement.h"
 
 #define SIZE_MOST 24u
 

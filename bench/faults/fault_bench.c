@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "referee.h"
+#include "report/json.h"
+#include "report/table.h"
 
 struct options {
 	struct trial_range range;

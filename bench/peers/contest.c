@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bench_time.h"
+#include "tools/bench/bench_time.h"
 
 #define PERIOD 13 /* of the terms along a buffer */
 #define PAGE 4096

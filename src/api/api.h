@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "espalier/espalier.h"
-#include "runtime/group.h"
+#include "rank/comm/comm.h"
 
 /* A handle is the runtime's object by another name. */
 static inline struct context *api_context(struct esp_context *context)

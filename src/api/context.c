@@ -4,7 +4,7 @@
 #include "api/api.h"
 #include "api/exit.h"
 #include "api/probing_start.h"
-#include "runtime/grow.h"
+#include "rank/member/grow.h"
 #include "transport/shm/annex.h"
 
 static void log_line(void *argument, enum log_level level, const char *line)

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "runtime/membership.h"
+#include "rank/member/membership.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *open_contexts; /* by next_open */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "runtime/shrink.h"
+#include "rank/member/shrink.h"
 
 uint32_t esp_rank(const struct esp_group *group)
 {

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "api/probing_hall.h"
 #include "base/clock.h"
-#include "runtime/context.h"
+#include "rank/rank.h"
 
 /* ---- meetings, as calls of the job ---- */
 

@@ -1,5 +1,5 @@
 /*
- * probing.h - the network of a job measured by its own ranks: src/probe over a context.
+ * probing.h - the network of a job measured by its own ranks: src/network/probe over a context.
  *
  * The first rank of each host measures, the others are at the meetings. Meetings are calls of the job (probing_hall.h): when a rank
  * dies the rest shrinks the group, and goes on without its host; the context itself is as it is after such a death. Private to src/api and
@@ -9,7 +9,7 @@
 #define API_PROBING_H
 
 #include "espalier/espalier.h"
-#include "probe/probe.h"
+#include "network/probe/probe.h"
 
 struct probing_options {
 	struct esp_group *circle; /* of all ranks of the job, for the meetings; it has failed, and was shrunk, if somebody died. NULL: the world */

@@ -7,9 +7,9 @@
 
 #include "api/api.h"
 #include "api/probing.h"
-#include "api/probing_group.h"
-#include "runtime/context.h"
-#include "runtime/site.h"
+#include "network/discover/judge_groups.h"
+#include "rank/rank.h"
+#include "rank/topology_binding.h"
 
 #define START_SECONDS 3.0
 #define BANDWIDTH_HOSTS 48u /* with more of them all pairs take longer than a start should */

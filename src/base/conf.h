@@ -142,6 +142,9 @@ void conf_check_names(char *const *words, conf_complain_fn *complain, void *cont
 /* A variable of the environment, NULL if it is not set: for those that are given such a function to ask. */
 const char *conf_environment(void *unused, const char *name);
 
+/* The value of a variable, NULL if it is not set: conf_environment(), or a table in tests. */
+typedef const char *conf_lookup_fn(void *context, const char *name);
+
 /*
  * One value from one place. ESP_EINVAL with the reason in *err if the name is unknown or
  * the value is bad. A value of a stronger place is kept, and that is no error. The text

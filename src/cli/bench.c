@@ -15,12 +15,12 @@
 #include "base/conf.h"
 #include "base/cores.h"
 #include "base/number.h"
-#include "cli/bench_measure.h"
-#include "cli/bench_options.h"
-#include "cli/bench_print.h"
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "group/launch.h"
+#include "rank/join/launch.h"
+#include "tools/bench/bench_measure.h"
+#include "tools/bench/bench_options.h"
+#include "tools/bench/bench_print.h"
 
 /* Tells ranks that were started here, whose own output is a pipe, the descriptor of a terminal for their progress. */
 #define PROGRESS_VARIABLE "ESP_BENCH_PROGRESS"

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "base/table.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "report/json.h"
+#include "report/options.h"
+#include "report/table.h"
 
 static void say_complaint(void *context, const struct error *complaint)
 {

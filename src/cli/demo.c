@@ -15,10 +15,10 @@
 
 #include "base/conf.h"
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "cli/plan_options.h"
 #include "cli/run.h"
-#include "group/launch.h"
+#include "rank/join/launch.h"
+#include "report/options.h"
+#include "tools/plan/plan_options.h"
 
 #define GO_ON (-1)
 

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "cli/accounts.h"
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "diagnose/account_read.h"
+#include "report/options.h"
+#include "tools/diagnose/account_read.h"
+#include "tools/diagnose/accounts.h"
 
 struct collector {
 	struct accounts accounts;

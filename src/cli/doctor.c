@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "cli/cli.h"
-#include "cli/doctor_facts.h"
-#include "cli/doctor_job.h"
-#include "cli/options.h"
+#include "report/options.h"
+#include "tools/doctor/doctor_facts.h"
+#include "tools/doctor/doctor_job.h"
 
 #define RANKS_MAX 16384u
 

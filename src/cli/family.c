@@ -12,6 +12,11 @@ static const char *name_at(const void *list, size_t index)
 	return index < family->count ? family->commands[index]->name : NULL;
 }
 
+static const char *name_of(const struct cli_family *family)
+{
+	return family->name ? family->name : "";
+}
+
 static void print_help(const struct cli_family *family, FILE *out)
 {
 	int width = 8;
@@ -21,7 +26,7 @@ static void print_help(const struct cli_family *family, FILE *out)
 
 		width = length > width ? length : width;
 	}
-	fprintf(out, "usage: espalier %s COMMAND [options]\n\n%s\ncommands:\n", family->name, family->about);
+	fprintf(out, "usage: %s%s%s COMMAND [options]\n\n%s\ncommands:\n", complain_program(), family->name ? " " : "", name_of(family), family->about);
 	for (size_t i = 0; i < family->count; i++)
 		fprintf(out, "  %-*s  %s\n", width, family->commands[i]->name, family->commands[i]->summary);
 	fprintf(out, "\n%s", family->more);
@@ -42,7 +47,9 @@ int cli_family_run(const struct cli_family *family, int argc, char **argv)
 			return family->commands[i]->run(argc - 1, argv + 1);
 	}
 	const char *near = word_nearest(argv[1], name_at, family);
+	const char *colon = family->name ? ": " : "", *blank = family->name ? " " : "";
 	if (near)
-		return cli_usage_error("%s: unknown command '%s'; did you mean '%s'?", family->name, argv[1], near);
-	return cli_usage_error("%s: unknown command '%s'; see espalier %s --help", family->name, argv[1], family->name);
+		return cli_usage_error("%s%sunknown command '%s'; did you mean '%s'?", name_of(family), colon, argv[1], near);
+	return cli_usage_error("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1], complain_program(), blank,
+	                       name_of(family));
 }

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 
 struct cli_family {
-	const char *name;
+	const char *name;  /* NULL: the program's own commands             */
 	const char *about; /* what --help says before the list of commands */
 	const char *more;  /* and behind it                                */
 	const struct cli_command *const *commands;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "cli/cli.h"
-#include "lab/client.h"
+#include "tools/lab/client.h"
 
 extern const struct cli_command cli_lab_check, cli_lab_down, cli_lab_exec, cli_lab_list, cli_lab_run, cli_lab_set,
 	cli_lab_status, cli_lab_topology, cli_lab_up;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/lab.h"
-#include "cli/options.h"
+#include "report/options.h"
 
 #define COMMAND "lab exec"
 #define EXIT_CANNOT_RUN 126

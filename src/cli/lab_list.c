@@ -3,9 +3,9 @@
  */
 #include <stdio.h>
 
-#include "base/json.h"
 #include "cli/lab.h"
-#include "cli/options.h"
+#include "report/json.h"
+#include "report/options.h"
 
 #define COMMAND "lab list"
 

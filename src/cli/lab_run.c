@@ -9,8 +9,8 @@
 
 #include "base/number.h"
 #include "cli/lab.h"
-#include "cli/options.h"
-#include "cli/run_given.h"
+#include "report/options.h"
+#include "tools/launcher/run_given.h"
 
 #define COMMAND "lab run"
 #define OWN_OPTIONS 4

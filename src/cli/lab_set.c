@@ -3,10 +3,10 @@
  */
 #include <stdio.h>
 
-#include "base/json.h"
 #include "cli/lab.h"
-#include "cli/lab_report.h"
-#include "cli/options.h"
+#include "report/json.h"
+#include "report/options.h"
+#include "tools/lab/lab_report.h"
 
 #define COMMAND "lab set"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "cli/lab.h"
-#include "cli/lab_report.h"
-#include "cli/options.h"
+#include "report/options.h"
+#include "tools/lab/lab_report.h"
 
 #define COMMAND "lab status"
 

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "cli/lab.h"
-#include "cli/options.h"
+#include "report/options.h"
 
 #define COMMAND "lab topology"
 

@@ -13,9 +13,9 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cli/lab.h"
-#include "cli/lab_report.h"
-#include "cli/options.h"
-#include "lab/keeper.h"
+#include "report/options.h"
+#include "tools/lab/keeper.h"
+#include "tools/lab/lab_report.h"
 
 #define COMMAND "lab up"
 #define GO_ON (-1)

@@ -6,7 +6,7 @@
 #include "cli/family.h"
 
 static const struct cli_command *const commands[] = {
-	&cli_plan_make, &cli_plan_check, &cli_plan_show, &cli_plan_cost, &cli_plan_table1, &cli_plan_draw,
+	&cli_plan_make, &cli_plan_check, &cli_plan_show, &cli_plan_cost, &cli_plan_draw,
 };
 
 static const struct cli_family family = {

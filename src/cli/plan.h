@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command cli_plan_make, cli_plan_check, cli_plan_show, cli_plan_cost, cli_plan_table1,
+extern const struct cli_command cli_plan_make, cli_plan_check, cli_plan_show, cli_plan_cost,
 	cli_plan_draw;
 
 #endif

@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/table.h"
 #include "cli/plan.h"
-#include "cli/plan_json.h"
-#include "cli/plan_options.h"
-#include "cli/plan_work.h"
 #include "plan/check.h"
+#include "report/table.h"
+#include "tools/plan/plan_json.h"
+#include "tools/plan/plan_options.h"
+#include "tools/plan/plan_work.h"
 
 #define COMMAND "plan cost"
 #define BUFFER_BYTES ((uint64_t)64 << 20)

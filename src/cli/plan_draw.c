@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/outfile.h"
 #include "cli/plan.h"
-#include "cli/plan_json.h"
-#include "cli/plan_options.h"
+#include "report/json.h"
+#include "tools/plan/plan_json.h"
+#include "tools/plan/plan_options.h"
 
 #define COMMAND "plan draw"
 #define CLEAR_NODES 8u  /* a picture with more of both is hard to read */

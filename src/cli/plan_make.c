@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #include "cli/plan.h"
-#include "cli/plan_json.h"
-#include "cli/plan_options.h"
-#include "cli/plan_work.h"
 #include "plan/text.h"
+#include "tools/plan/plan_json.h"
+#include "tools/plan/plan_options.h"
+#include "tools/plan/plan_work.h"
 
 #define COMMAND "plan make"
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "base/number.h"
-#include "base/table.h"
 #include "cli/plan.h"
-#include "cli/plan_json.h"
-#include "cli/plan_options.h"
-#include "cli/plan_words.h"
+#include "report/table.h"
+#include "tools/plan/plan_json.h"
+#include "tools/plan/plan_options.h"
+#include "tools/plan/plan_words.h"
 
 #define COMMAND "plan show"
 #define EVERY UINT64_MAX

@@ -4,7 +4,7 @@
  * Under a launcher it joins the job, and the ranks probe the network between them; rank 0 prints. By itself it starts the
  * ranks through `espalier run`, or groups what was measured before.
  */
-#include "cli/probe.h"
+#include "tools/probe/probe_outcome.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,11 +18,11 @@
 #include "base/infile.h"
 #include "base/outfile.h"
 #include "cli/cli.h"
-#include "cli/probe_home.h"
 #include "cli/probe_start.h"
 #include "espalier/espalier.h"
-#include "group/launch.h"
-#include "topo/quality.h"
+#include "network/discover/quality.h"
+#include "rank/join/launch.h"
+#include "tools/probe/probe_home.h"
 
 #define BAR 30u
 

@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/probe_home.h"
-#include "cli/probe_roll.h"
 #include "cli/run.h"
-#include "cli/run_job.h"
-#include "cli/run_report.h"
 #include "espalier/espalier.h"
+#include "tools/launcher/run_job.h"
+#include "tools/launcher/run_report.h"
+#include "tools/probe/probe_home.h"
+#include "tools/probe/probe_roll.h"
 
 #define WORDS 18 /* in front of and between what was typed */
 

@@ -9,7 +9,7 @@
 #ifndef CLI_PROBE_START_H
 #define CLI_PROBE_START_H
 
-#include "cli/probe.h"
+#include "tools/probe/probe_outcome.h"
 
 /* What ranks that were started so return, so that it is known what to do next: others see CLI_EXIT_NO in both cases. */
 enum probe_exit {

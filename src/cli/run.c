@@ -8,10 +8,10 @@
 
 #include "base/infile.h"
 #include "cli/cli.h"
-#include "cli/options.h"
 #include "cli/run.h"
-#include "cli/run_given.h"
-#include "cli/run_shell.h"
+#include "report/options.h"
+#include "tools/launcher/run_given.h"
+#include "tools/launcher/run_shell.h"
 
 #define COMMAND "run"
 #define GO_ON RUN_GO_ON

@@ -1,7 +1,7 @@
 /*
  * What ranks that join are told, through the socket itself, and what becomes of a job without one.
  */
-#include "cli/run_ended.h"
+#include "tools/launcher/run_ended.h"
 
 #include <stddef.h>
 #include <sys/socket.h>

@@ -7,10 +7,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/conf.h"
+#include "node/auth/key.h"
+#include "node/net/listen.h"
+#include "rank/join/join.h"
 #include "cli/cli.h"
-#include "group/join.h"
-#include "group/key.h"
-#include "group/listen.h"
 
 #define RANKS 5
 

@@ -7,10 +7,7 @@
 
 static const struct cli_command *const commands[] = {
 	&cli_sim_advise,
-	&cli_sim_discover,
 	&cli_sim_models,
-	&cli_sim_money,
-	&cli_sim_paper,
 	&cli_sim_plan,
 	&cli_sim_record,
 	&cli_sim_run,
@@ -33,4 +30,4 @@ static int run(int argc, char **argv)
 	return cli_family_run(&family, argc, argv);
 }
 
-const struct cli_command cli_sim = {"sim", "says what training would take on other networks and accelerators", run, 2};
+const struct cli_command cli_sim = {"sim", "says what training would take on other networks and accelerators", run, 1};

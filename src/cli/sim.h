@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_command cli_sim_advise, cli_sim_discover, cli_sim_models, cli_sim_money, cli_sim_paper, cli_sim_plan, cli_sim_record, cli_sim_run, cli_sim_sweep,
+extern const struct cli_command cli_sim_advise, cli_sim_models, cli_sim_plan, cli_sim_record, cli_sim_run, cli_sim_sweep,
 	cli_sim_topology, cli_sim_traces;
 
 /* espalier sim run --collective: a collective alone, without training around it. Is it meant? */

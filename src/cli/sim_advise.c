@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/infile.h"
-#include "base/json.h"
-#include "base/table.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
-#include "cli/sim_case.h"
-#include "cli/sim_pace.h"
+#include "report/json.h"
+#include "report/table.h"
 #include "sim/advice.h"
+#include "tools/sim/sim_case.h"
+#include "tools/sim/sim_pace.h"
 
 #define COMMAND "sim advise"
 

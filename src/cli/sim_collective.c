@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/table.h"
 #include "base/word.h"
-#include "cli/plan_options.h"
 #include "cli/sim.h"
-#include "cli/sim_film.h"
-#include "cli/sim_network.h"
-#include "topo/groups.h"
+#include "network/topo/groups.h"
+#include "report/table.h"
+#include "tools/plan/plan_options.h"
+#include "tools/sim/sim_film.h"
+#include "tools/sim/sim_network.h"
 
 #define COMMAND "sim run"
 #define WORKERS_MAX (1u << 20)

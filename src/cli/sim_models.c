@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/table.h"
-#include "cli/options.h"
 #include "cli/sim.h"
-#include "cli/sim_model.h"
-#include "sim/accelerator.h"
+#include "report/json.h"
+#include "report/options.h"
+#include "report/table.h"
+#include "sim/workload/accelerator.h"
+#include "tools/sim/sim_model.h"
 
 #define COMMAND "sim models"
 

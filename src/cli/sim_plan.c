@@ -4,14 +4,14 @@
 #include <stdio.h>
 
 #include "base/number.h"
-#include "base/table.h"
-#include "cli/plan_json.h"
-#include "cli/plan_options.h"
-#include "cli/plan_work.h"
 #include "cli/sim.h"
-#include "cli/sim_film.h"
-#include "cli/sim_network.h"
 #include "plan/check.h"
+#include "report/table.h"
+#include "tools/plan/plan_json.h"
+#include "tools/plan/plan_options.h"
+#include "tools/plan/plan_work.h"
+#include "tools/sim/sim_film.h"
+#include "tools/sim/sim_network.h"
 
 #define COMMAND "sim plan"
 

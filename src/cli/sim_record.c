@@ -2,7 +2,7 @@
  * sim_record.c - espalier sim record: traces for the simulator from a real training.
  *
  * Each rank writes its calls with the setting `trace` (docs/observing.md), either now, under `espalier run`, or before, wherever it ran.
- * Here those files are read and the steps found in them (sim/steps.h).
+ * Here those files are read and the steps found in them (sim/workload/steps.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/infile.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "cli/options.h"
 #include "cli/run.h"
 #include "cli/sim.h"
-#include "diagnose/trace_read.h"
-#include "sim/steps.h"
+#include "report/json.h"
+#include "report/options.h"
+#include "sim/workload/steps.h"
+#include "tools/diagnose/trace_read.h"
 
 #define COMMAND "sim record"
 #define RANKS_MAX 65536u

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/table.h"
 #include "cli/sim.h"
-#include "cli/sim_case.h"
-#include "cli/sim_pace.h"
-#include "cli/sim_story.h"
+#include "report/json.h"
+#include "report/table.h"
+#include "tools/sim/sim_case.h"
+#include "tools/sim/sim_pace.h"
+#include "tools/sim/sim_story.h"
 
 #define COMMAND "sim run"
 #define GO_ON (-1)

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/chart.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "base/table.h"
 #include "cli/cli.h"
 #include "cli/sim.h"
-#include "cli/sim_case.h"
-#include "cli/sim_pace.h"
+#include "report/chart.h"
+#include "report/json.h"
+#include "report/table.h"
+#include "tools/sim/sim_case.h"
+#include "tools/sim/sim_pace.h"
 
 #define COMMAND "sim sweep"
 #define VALUES_MAX 256u

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cli/sim.h"
-#include "cli/sim_network.h"
+#include "tools/sim/sim_network.h"
 
 #define COMMAND "sim topology"
 

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/word.h"
-#include "cli/options.h"
 #include "cli/sim.h"
-#include "cli/sim_model.h"
-#include "sim/accelerator.h"
-#include "sim/replay.h"
-#include "sim/traces_edit.h"
+#include "report/json.h"
+#include "report/options.h"
+#include "sim/workload/accelerator.h"
+#include "sim/workload/replay.h"
+#include "sim/workload/traces_edit.h"
+#include "tools/sim/sim_model.h"
 
 #define WORKERS_MAX 65536u
 

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "cli/status_ask.h"
+#include "report/options.h"
+#include "tools/diagnose/status_ask.h"
 
 #define HOLD_UP NS_PER_S /* shorter waits are everyday life */
 

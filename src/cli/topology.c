@@ -7,8 +7,8 @@
 #include "base/outfile.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "topo/racks_topology.h"
+#include "network/topo/racks_topology.h"
+#include "report/options.h"
 
 #define COMMAND "topology"
 #define GO_ON (-1)

@@ -7,8 +7,8 @@
 #include "base/outfile.h"
 #include "base/status.h"
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "cli/trace_merge.h"
+#include "report/options.h"
+#include "tools/diagnose/trace_merge.h"
 
 static int merge(int argc, char **argv)
 {

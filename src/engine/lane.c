@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/partition.h"
 #include "engine/lane_state.h"
+#include "plan/partition.h"
 
 /* ---- open and close ---- */
 

@@ -6,7 +6,7 @@
  */
 #include "base/check.h"
 #include "math/kernels.h"
-#include "math/reference.h"
+#include "support/math_reference.h"
 
 #define PATTERNS 65536
 

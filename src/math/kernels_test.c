@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "math/fpenv.h"
 #include "math/kernels.h"
-#include "math/reference.h"
+#include "support/math_reference.h"
 
 #define MAX_COUNT 65537
 #define GUARD 64

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "math/fpenv.h"
 #include "math/kernels.h"
-#include "math/reference.h"
+#include "support/math_reference.h"
 
 #define MAX_TERMS 9u
 #define MAX_COUNT 4100u /* of elements: some blocks of every type */

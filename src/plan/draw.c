@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/svg.h"
 #include "plan/draw_legend.h"
 #include "plan/draw_scene.h"
+#include "report/svg.h"
 
 #define MARGIN 24.0
 #define GUTTER 92.0 /* for the names of the rounds */

@@ -1,6 +1,6 @@
 #include "plan/draw_legend.h"
 
-#include "base/svg.h"
+#include "report/svg.h"
 
 #define LINE_HEIGHT 22.0
 #define SIGN_GAP 6.0

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/partition.h"
+#include "plan/partition.h"
 
 #define SLOTS_PER_MEMBER 16u /* of the largest group: moving one changes what a node moves by 3 % or so */
 #define ROUND_MOST 1024u     /* slots after which everybody has had equally many: more are not worth it */

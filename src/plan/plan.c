@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/partition.h"
+#include "plan/partition.h"
 #include "plan/planner.h"
 #include "plan/rows.h"
 

@@ -1,14 +1,14 @@
 /*
  * load_replay_test.c - what is replayed from a model's traces takes as long as the model.
  */
-#include "sim/load_replay.h"
+#include "sim/workload/load_replay.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
-#include "sim/traces_edit.h"
 #include "sim/trial.h"
+#include "sim/workload/traces_edit.h"
 
 static double seconds(const struct load *load, const char *mechanism, uint32_t servers)
 {

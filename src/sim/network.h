@@ -23,8 +23,8 @@
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H
 
+#include "network/topo/topology.h"
 #include "sim/agenda.h"
-#include "topo/topology.h"
 
 enum network_model { NETWORK_FLUID, NETWORK_FIFO };
 

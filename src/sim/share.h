@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "topo/topology.h"
+#include "network/topo/topology.h"
 
 /* Embedded in what is moved. */
 struct share_flow {

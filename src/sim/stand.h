@@ -4,8 +4,8 @@
 #ifndef SIM_STAND_H
 #define SIM_STAND_H
 
+#include "network/topo/topology.h"
 #include "plan/plan.h"
-#include "topo/topology.h"
 
 /*
  * A topology for the plan: a rack for each of its groups, a host for each of its machines (workers, servers, aggregators), in

@@ -17,8 +17,8 @@
 #define SIM_TRAIN_H
 
 #include "sim/cluster.h"
-#include "sim/load.h"
-#include "sim/mechanism.h"
+#include "sim/workload/load.h"
+#include "sim/workload/mechanism.h"
 
 /* What a message carries. */
 struct train_cargo {

@@ -16,8 +16,8 @@
 #ifndef TUNE_COST_H
 #define TUNE_COST_H
 
+#include "network/topo/topology.h"
 #include "plan/plan.h"
-#include "topo/topology.h"
 
 /* What a node spends on a message, on each end, and what a round takes beside the delays of its links. Seconds. */
 #define TUNE_MESSAGE 4e-6

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/partition.h"
+#include "plan/partition.h"
 
 typedef unsigned __int128 wide;
 

@@ -8,7 +8,7 @@
  *     type  from  about  channel  first  status  sequence  peer  note (48)  text     0     number  heard  crc
  *
  * What two ranks tell each other is numbered, and each says up to which number it has heard the other: so what was under way on
- * a connection that broke is said again on the next, and nothing is heard twice (runtime/talk.h).
+ * a connection that broke is said again on the next, and nothing is heard twice (node/control/reliable.h).
  */
 #ifndef WIRE_CONTROL_MSG_H
 #define WIRE_CONTROL_MSG_H

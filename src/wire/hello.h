@@ -1,7 +1,7 @@
 /*
  * hello.h - what two ends of a new connection say to each other before anything else.
  *
- * Three messages of fixed size; what they mean and how they are sealed is group/handshake.h's
+ * Three messages of fixed size; what they mean and how they are sealed is node/auth/handshake.h's
  * business, here is only where each byte stands. All numbers are little endian.
  *
  *     challenge   listener -> dialer     magic 8   nonce 32

@@ -6,7 +6,7 @@
  *     failure   leader -> rank     status 4     culprit 4  text 248
  *     away      leader -> rank     the same: the reason concerns this rank alone, which may come again
  *
- * Each with a head of 8 bytes before it and a tag of 32 behind it (group/session.h). Every
+ * Each with a head of 8 bytes before it and a tag of 32 behind it (rank/join/session.h). Every
  * message has one size that the receiver knows beforehand, so that no length is believed.
  * All numbers are little endian.
  */

@@ -14,10 +14,10 @@
 #include "base/check.h"
 #include "cluster.h"
 #include "math/math.h"
-#include "math/reference.h"
 #include "plan/check.h"
 #include "plan/masters.h"
 #include "plan/text.h"
+#include "support/math_reference.h"
 
 struct trial {
 	const struct planner *planner;

@@ -17,7 +17,7 @@
 
 #include "base/rng.h"
 #include "engine/lane.h"
-#include "transport/loop/loop.h"
+#include "loop/loop.h"
 
 #define CLUSTER_CALLS 6u /* of one scenario, at most */
 #define CLUSTER_CALLS_MOST 64u

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "cluster.h"
-#include "math/reference.h"
+#include "support/math_reference.h"
 #include "transport/transport.h"
 
 #define GUARD_BYTES 64u

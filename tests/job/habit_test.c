@@ -1,7 +1,7 @@
 /*
- * habit_test.c - callers who have waited for every call they started do not wait for the next one: it ends all the same.
+ * wait_hint_test.c - callers who have waited for every call they started do not wait for the next one: it ends all the same.
  *
- * The library leaves its own threads asleep while callers wait by themselves (habit.h). Deadlines, and the times after which ranks ask each other about a call, are
+ * The library leaves its own threads asleep while callers wait by themselves (wait_hint.h). Deadlines, and the times after which ranks ask each other about a call, are
  * far beyond that of the test: what ends a call is that somebody sees to it.
  */
 #include <poll.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/group.h"
+#include "rank/comm/comm.h"
 #include "wire/store_msg.h"
 
 enum { RANKS = 8, RANKS_MOST = 32, CARD_MOST = 1 << 16 };

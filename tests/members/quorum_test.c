@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "group/agreement.h"
+#include "rank/member/agreement.h"
 
 enum { SIZE = 5 };
 

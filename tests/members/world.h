@@ -1,15 +1,15 @@
 /*
  * world.h - a job's membership in virtual time: ranks that die, stop and thaw, and a network that is cut and heals.
  *
- * Each rank has the members and the agreement of src/group, and a caller that shrinks the group some time after
+ * Each rank has the members and the agreement of src/rank/join, and a caller that shrinks the group some time after
  * it has failed. Control connections are as TCP's: in order, delayed while they are cut, closed when a process dies.
  */
 #ifndef TESTS_MEMBERS_WORLD_H
 #define TESTS_MEMBERS_WORLD_H
 
 #include "base/rng.h"
-#include "group/agreement.h"
-#include "group/presence.h"
+#include "rank/member/agreement.h"
+#include "rank/member/presence.h"
 
 #define WORLD_MOST 16u
 

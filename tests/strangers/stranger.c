@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "report/json.h"
 
 enum kind {
 	KIND_HTTP,

@@ -9,7 +9,7 @@
  *
  *     head      layout, dozing flags
  *     lanes     per lane and peer: a ring of descriptors, counters of what was taken and consumed
- *     boards    per channel: two cells, for small calls (runtime/board.h)
+ *     boards    per channel: two cells, for small calls (rank/comm/shm_small.h)
  *     slots     copies of data from private memory, until the peers have consumed them
  *     heap      esp_alloc(): data that peers read where it lies
  *

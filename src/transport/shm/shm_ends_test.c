@@ -1,7 +1,7 @@
 /*
  * shm_ends_test.c - channels that are forgotten, and used again; ranks that are dropped, fail or leave.
  */
-#include "transport/shm/rig.h"
+#include "support/shm_rig.h"
 
 #define A 0u
 #define B 1u

@@ -5,7 +5,7 @@
  *
  * Rank A is the broken one: the test writes into its segment what its own code never would.
  */
-#include "transport/shm/rig.h"
+#include "support/shm_rig.h"
 
 #define A 0u
 #define B 1u

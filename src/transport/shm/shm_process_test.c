@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "transport/shm/rig.h"
+#include "support/shm_rig.h"
 
 #define A 0u
 #define B 1u

@@ -1,7 +1,7 @@
 /*
  * shm_test.c - messages between ranks: copied or offered, shared, held back; sleeping and waking.
  */
-#include "transport/shm/rig.h"
+#include "support/shm_rig.h"
 
 #define A 0u
 #define B 1u

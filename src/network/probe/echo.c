@@ -1,0 +1,160 @@
+#include "network/probe/echo.h"
+
+#include <string.h>
+
+#define NS 1e-9
+#define SAMPLE_MAX_NS UINT64_C(10000000000) /* more is a clock that was set meanwhile */
+
+void echo_init(struct echo *echo, const struct packet_session *session, uint32_t hosts, uint32_t self)
+{
+	*echo = (struct echo){.session = session, .hosts = hosts, .self = self, .partner = UINT32_MAX};
+	for (uint32_t i = 0; i < ECHO_ASKERS; i++)
+		echo->askers[i].host = UINT32_MAX;
+}
+
+void echo_begin(struct echo *echo, uint32_t round, uint32_t partner, const struct echo_pace *pace, struct samples *samples)
+{
+	echo->round = round;
+	echo->partner = partner;
+	if (partner != UINT32_MAX)
+		echo->pace = *pace;
+	echo->left_to_ask = partner != UINT32_MAX ? pace->asks : 0;
+	echo->left_of_train = 0;
+	echo->next_train_ns = 0;
+	echo->waits = false;
+	echo->has_half = false;
+	echo->samples = samples;
+}
+
+/* ---- asking ---- */
+
+/* Is it time for one more? If not, *out_wake_ns says when. */
+static bool go_on(struct echo *echo, uint64_t now_ns, uint64_t *out_wake_ns)
+{
+	if (echo->left_of_train == 0 && now_ns < echo->next_train_ns) {
+		*out_wake_ns = echo->next_train_ns;
+		return false;
+	}
+	if (echo->left_of_train == 0) {
+		echo->left_of_train = echo->pace.train > 0 ? echo->pace.train : echo->left_to_ask;
+		echo->next_train_ns = now_ns + echo->pace.gap_ns;
+	}
+	echo->left_of_train--;
+	echo->left_to_ask--;
+	return true;
+}
+
+bool echo_ask(struct echo *echo, uint64_t now_ns, uint64_t stamp, uint8_t out[PACKET_BYTES], uint64_t *out_wake_ns)
+{
+	if (echo->waits && now_ns < echo->until_ns) {
+		*out_wake_ns = echo->until_ns;
+		return false;
+	}
+	if (echo->waits) {
+		echo->lost++;
+		echo->waits = false;
+	}
+	if (echo->left_to_ask == 0) {
+		*out_wake_ns = ECHO_NEVER;
+		return false;
+	}
+	if (!go_on(echo, now_ns, out_wake_ns))
+		return false;
+	echo->sequence++;
+	echo->waits = true;
+	echo->until_ns = now_ns + echo->pace.patience_ns;
+	echo->left = stamp;
+	const struct packet packet = {
+		.kind = PACKET_REQUEST,
+		.from = echo->self,
+		.to = echo->partner,
+		.round = echo->round,
+		.sequence = echo->sequence,
+	};
+	packet_encode(echo->session, &packet, out);
+	return true;
+}
+
+/* The other half of what was measured before, if this reply has it. */
+static void complete_half(struct echo *echo, const struct packet *packet)
+{
+	if (!echo->has_half || packet->before != echo->half_sequence || packet->turnaround_ns == 0)
+		return;
+	if (echo->half_ns > packet->turnaround_ns && echo->half_ns < SAMPLE_MAX_NS)
+		samples_add(echo->samples, (double)(echo->half_ns - packet->turnaround_ns) * NS);
+}
+
+static void take_reply(struct echo *echo, const struct packet *packet, uint64_t arrived)
+{
+	if (!echo->waits || packet->from != echo->partner || packet->round != echo->round || packet->sequence != echo->sequence)
+		return; /* late, twice, or for nobody */
+	complete_half(echo, packet);
+	echo->waits = false;
+	echo->has_half = arrived > echo->left;
+	echo->half_sequence = packet->sequence;
+	echo->half_ns = arrived - echo->left;
+}
+
+/* ---- answering ---- */
+
+static struct echo_asker *find_asker(struct echo *echo, const struct packet *packet)
+{
+	for (uint32_t i = 0; i < ECHO_ASKERS; i++)
+		if (echo->askers[i].host == packet->from && echo->askers[i].round == packet->round)
+			return &echo->askers[i];
+	struct echo_asker *asker = &echo->askers[echo->next_asker];
+	echo->next_asker = (echo->next_asker + 1) % ECHO_ASKERS;
+	*asker = (struct echo_asker){.host = packet->from, .round = packet->round};
+	return asker;
+}
+
+/* False: it was answered before. A second answer would leave us with the wrong times of the first. */
+static bool answer(struct echo *echo, const struct packet *request, uint64_t arrived, uint64_t stamp, uint8_t out[PACKET_BYTES])
+{
+	struct echo_asker *asker = find_asker(echo, request);
+
+	if (asker->arrived && (int32_t)(request->sequence - asker->sequence) <= 0)
+		return false;
+	struct packet reply = {
+		.kind = PACKET_REPLY,
+		.from = echo->self,
+		.to = request->from,
+		.round = request->round,
+		.sequence = request->sequence,
+		.before = asker->sequence,
+	};
+
+	if (asker->arrived && asker->left >= asker->arrived && asker->left - asker->arrived < SAMPLE_MAX_NS)
+		reply.turnaround_ns = asker->left > asker->arrived ? asker->left - asker->arrived : 1; /* 0 is: not known */
+	asker->sequence = request->sequence;
+	asker->arrived = arrived;
+	asker->left = stamp;
+	packet_encode(echo->session, &reply, out);
+	return true;
+}
+
+bool echo_receive(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t arrived, uint64_t stamp, uint8_t out[PACKET_BYTES])
+{
+	struct packet packet;
+
+	if (!packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.to != echo->self)
+		return false;
+	if (packet.kind == PACKET_REPLY)
+		take_reply(echo, &packet, arrived);
+	return packet.kind == PACKET_REQUEST && answer(echo, &packet, arrived, stamp, out);
+}
+
+void echo_left(struct echo *echo, const uint8_t *bytes, size_t length, uint64_t stamp)
+{
+	struct packet packet;
+
+	if (!packet_decode(echo->session, bytes, length, echo->hosts, &packet) || packet.from != echo->self)
+		return;
+	if (packet.kind == PACKET_REQUEST && echo->waits && packet.sequence == echo->sequence && stamp >= echo->left)
+		echo->left = stamp;
+	for (uint32_t i = 0; i < ECHO_ASKERS && packet.kind == PACKET_REPLY; i++) {
+		struct echo_asker *asker = &echo->askers[i];
+		if (asker->host == packet.to && asker->round == packet.round && asker->sequence == packet.sequence && stamp >= asker->left)
+			asker->left = stamp;
+	}
+}

@@ -1,0 +1,41 @@
+/*
+ * probe_report.h - what a host says it has measured, and how that travels.
+ *
+ * A row for each host, the reporter's own among them, which is all zero:
+ *
+ *     rtt low 8   rtt median 8   rates 8   best rate 8   received 8   sent 8   rtt count 4   rate count 4
+ *
+ * Numbers are little endian, those with a point IEEE doubles. A host may send anything: what decodes is finite, in order and within
+ * what networks do; whether it is true is for collect.h. Pure.
+ */
+#ifndef NETWORK_PROBE_PROBE_REPORT_H
+#define NETWORK_PROBE_PROBE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REPORT_ROW_BYTES 56u
+#define REPORT_RTT_MAX 100.0 /* seconds          */
+#define REPORT_RATE_MAX 1e13 /* bytes per second */
+#define REPORT_BYTES_MAX (UINT64_C(1) << 56)
+
+struct report_row {
+	double rtt_low, rtt_median; /* seconds there and back: what one in twenty, and half, of the samples do not exceed */
+	double rate_sum, rate_best; /* bytes per second from that host: over all rounds, of the best round */
+	uint64_t received, sent;    /* bytes, in all */
+	uint32_t rtt_count;         /* samples; 0: all of the first line are 0 */
+	uint32_t rate_count;        /* rounds in which that host was to send */
+};
+
+static inline size_t report_bytes(uint32_t hosts)
+{
+	return (size_t)hosts * REPORT_ROW_BYTES;
+}
+
+void report_encode(const struct report_row *rows, uint32_t hosts, uint8_t *out);
+
+/* False: nonsense; rows are then untouched. self: whose report it is. What decodes encodes to the same bytes. */
+bool report_decode(const uint8_t *bytes, uint32_t hosts, uint32_t self, struct report_row *out);
+
+#endif

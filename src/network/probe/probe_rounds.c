@@ -1,0 +1,184 @@
+#include <time.h>
+
+#include "base/clock.h"
+#include "network/probe/probe_parts.h"
+
+#define TRAIN 4u /* requests that follow each other; the next ones meet other queues */
+#define LEAD_NS (4 * NS_PER_MS) /* after a meeting: all are back from it */
+
+static void tell(struct prober *prober, const char *what)
+{
+	const struct probe_config *config = prober->config;
+
+	prober->steps++;
+	if (config->progress && prober->steps <= prober->steps_all)
+		config->progress(config->progress_context, what, prober->steps, prober->steps_all);
+}
+
+static void sleep_until(uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
+		continue;
+}
+
+/* A partner that is gone is not waited for. */
+static uint32_t living(const struct prober *prober, uint32_t host)
+{
+	return host != SCHEDULE_NOBODY && prober->fates[host] == PROBE_IN ? host : SCHEDULE_NOBODY;
+}
+
+/* ---- latency ---- */
+
+void play_latency(struct prober *prober, const struct schedule *schedule, uint32_t rounds, uint64_t slot_ns, uint64_t patience_ns)
+{
+	const struct echo_pace pace = {
+		.asks = prober->timing.asks,
+		.train = TRAIN,
+		.gap_ns = slot_ns / ((uint64_t)prober->timing.asks / TRAIN + 1),
+		.patience_ns = patience_ns,
+	};
+	uint64_t start_ns = clock_now_ns() + LEAD_NS;
+	uint32_t self = prober->config->self;
+
+	if (prober->measures)
+		udp_run(&prober->udp, &prober->echo, prober->config->places, start_ns);
+	for (uint32_t r = 0; r < rounds; r++) {
+		uint64_t end_ns = start_ns + (r + 1) * slot_ns;
+		uint32_t round = prober->round++;
+		tell(prober, "latency");
+		if (!prober->measures)
+			continue;
+		uint32_t partner = living(prober, schedule_partner(schedule, r, self));
+		struct samples *samples = partner == SCHEDULE_NOBODY ? NULL : &prober->samples[partner];
+		echo_begin(&prober->echo, round, partner, &pace, samples);
+		udp_run(&prober->udp, &prober->echo, prober->config->places, end_ns);
+	}
+	echo_begin(&prober->echo, prober->round, SCHEDULE_NOBODY, NULL, NULL);
+}
+
+/* ---- bandwidth ---- */
+
+/* A round in which something was to come and nothing did counts as 0. */
+static void note(struct prober *prober, uint32_t target, const struct burst_result *result, const struct play *play, uint32_t round)
+{
+	uint32_t self = prober->config->self;
+
+	if (target != SCHEDULE_NOBODY)
+		prober->rows[target].sent += result->sent;
+	for (uint32_t host = 0; host < prober->config->hosts; host++)
+		if (host != self && prober->fates[host] == PROBE_IN && play->target(play->context, round, host) == self)
+			prober->rows[host].rate_count++;
+	for (uint32_t i = 0; i < result->count; i++) {
+		const struct burst_from *from = &result->from[i];
+		struct report_row *row = &prober->rows[from->host];
+		if (from->host == self || prober->fates[from->host] != PROBE_IN || play->target(play->context, round, from->host) != self)
+			continue;
+		row->received += from->bytes;
+		row->rate_sum += from->rate;
+		row->rate_best = from->rate > row->rate_best ? from->rate : row->rate_best;
+	}
+}
+
+void play_bandwidth(struct prober *prober, const struct play *play)
+{
+	const struct probe_config *config = prober->config;
+	uint64_t slot_ns = play->slot_ns;
+	uint64_t begin_ns = clock_now_ns() + LEAD_NS;
+	struct burst_result result;
+
+	double window = (double)(slot_ns - timing_warm_ns(slot_ns)) * 1e-9;
+	prober->window = window > prober->window ? window : prober->window;
+	for (uint32_t r = play->first; r < play->first + play->rounds; r++, begin_ns += slot_ns) {
+		uint32_t number = prober->round++;
+		tell(prober, play->what);
+		if (!prober->measures)
+			continue;
+		uint32_t target = living(prober, play->target(play->context, r, config->self));
+		const struct burst_round round = {
+			.session = &prober->session,
+			.places = config->places,
+			.hosts = config->hosts,
+			.self = config->self,
+			.round = number,
+			.target = target,
+			.streams = play->streams,
+			.start_ns = begin_ns + timing_connect_ns(slot_ns),
+			.count_ns = begin_ns + timing_warm_ns(slot_ns),
+			.end_ns = begin_ns + slot_ns,
+		};
+		if (clock_now_ns() > round.count_ns) /* we were stopped: that round is over */
+			continue;
+		sleep_until(begin_ns);
+		burst_run(&prober->port, &round, &result);
+		note(prober, target, &result, play, r);
+	}
+}
+
+static uint32_t target_by_schedule(const void *schedule, uint32_t round, uint32_t host)
+{
+	return schedule_partner(schedule, round, host);
+}
+
+uint32_t streams_of(const struct prober *prober)
+{
+	return prober->config->streams ? prober->config->streams : PROBE_STREAMS;
+}
+
+void play_schedule(struct prober *prober, const struct schedule *schedule, uint32_t rounds, const char *what)
+{
+	const struct play play = {target_by_schedule, schedule, 0, rounds, prober->timing.bandwidth_slot_ns, streams_of(prober), what};
+
+	play_bandwidth(prober, &play);
+}
+
+/* ---- whom to send to ---- */
+
+/* The place of a host in its group, and the size of that. */
+static uint32_t place_in_group(const struct target_groups *groups, uint32_t group, uint32_t host, uint32_t *out_size)
+{
+	uint32_t place = 0, size = 0;
+
+	for (uint32_t i = 0; i < groups->hosts; i++) {
+		if (groups->group_of[i] != group)
+			continue;
+		if (i == host)
+			place = size;
+		size++;
+	}
+	*out_size = size;
+	return place;
+}
+
+static uint32_t member(const struct target_groups *groups, uint32_t group, uint32_t place)
+{
+	for (uint32_t i = 0; i < groups->hosts; i++)
+		if (groups->group_of[i] == group && place-- == 0)
+			return i;
+	return SCHEDULE_NOBODY;
+}
+
+uint32_t target_within(const void *context, uint32_t round, uint32_t host)
+{
+	const struct target_groups *groups = context;
+	uint32_t size, group = groups->group_of[host];
+
+	if (group == UINT32_MAX)
+		return SCHEDULE_NOBODY;
+	uint32_t place = place_in_group(groups, group, host, &size);
+	return size < 2 ? SCHEDULE_NOBODY : member(groups, group, (place + 1 + round % (size - 1)) % size);
+}
+
+uint32_t target_between(const void *context, uint32_t round, uint32_t host)
+{
+	const struct target_groups *groups = context;
+	uint32_t size, group = groups->group_of[host];
+
+	if (group == UINT32_MAX || groups->count < 2)
+		return SCHEDULE_NOBODY;
+	uint32_t place = place_in_group(groups, group, host, &size);
+	uint32_t other = (group + 1 + round % (groups->count - 1)) % groups->count;
+	(void)place_in_group(groups, other, host, &size);
+	return size == 0 ? SCHEDULE_NOBODY : member(groups, other, (place + round) % size);
+}

@@ -1,0 +1,40 @@
+#include "network/probe/samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define FIRST_CAPACITY 64u
+
+void samples_add(struct samples *samples, double value)
+{
+	if (samples->count == samples->capacity) {
+		uint32_t capacity = samples->capacity ? 2 * samples->capacity : FIRST_CAPACITY;
+		double *grown = capacity <= SAMPLES_MOST ? realloc(samples->at, capacity * sizeof(*grown)) : NULL;
+		if (!grown)
+			return;
+		samples->at = grown;
+		samples->capacity = capacity;
+	}
+	samples->at[samples->count++] = value;
+}
+
+void samples_fini(struct samples *samples)
+{
+	free(samples->at);
+	*samples = (struct samples){0};
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double samples_quantile(struct samples *samples, double share)
+{
+	if (samples->count == 0)
+		return NAN;
+	qsort(samples->at, samples->count, sizeof(*samples->at), compare);
+	return samples->at[(uint32_t)(share * (samples->count - 1) + 0.5)];
+}

@@ -1,0 +1,51 @@
+/*
+ * schedule.h - who probes whom, and when: a round-robin tournament.
+ *
+ *     round 0   0-5 1-4 2-3      N - 1 rounds for N hosts (N if N is odd: one host sits out in each), every pair meets
+ *     round 1   1-5 2-0 3-4      exactly once, and no host has two partners in a round.
+ *     ...
+ *
+ * A seed deals the hosts to the seats, so that passes with other seeds have other pairs side by side: where links are shared,
+ * what a pair gets depends on who else is at it.
+ *
+ * The second kind plays given pairs only, in as few rounds as a greedy choice finds, and lets all who are free in a round
+ * play somebody as well: the given ones are to meet the same conditions as in a tournament.
+ *
+ * Pure. All hosts make the same schedule from the same numbers.
+ */
+#ifndef NETWORK_PROBE_SCHEDULE_H
+#define NETWORK_PROBE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SCHEDULE_NOBODY UINT32_MAX
+#define SCHEDULE_HOSTS_MAX 16384u
+
+struct schedule {
+	uint32_t hosts, rounds;
+	uint32_t *seat_of, *host_at; /* of a tournament             */
+	uint32_t *partner;           /* by round and host otherwise */
+};
+
+struct schedule_pair {
+	uint32_t a, b; /* a < b */
+};
+
+/* ESP_ENOMEM. Seeds change the order only. */
+ESP_CHECKED enum esp_status schedule_tournament(uint32_t hosts, uint64_t seed, struct schedule *out);
+
+/*
+ * Each of the pairs `times` times. Hosts that are not `usable` (NULL: all are) play in no round, nor do pairs with them.
+ * ESP_EINVAL: a pair that is none; ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status schedule_pairs(uint32_t hosts, const struct schedule_pair *pairs, uint32_t count, uint32_t times,
+                                           const bool *usable, uint64_t seed, struct schedule *out);
+void schedule_fini(struct schedule *schedule); /* accepts a zeroed struct */
+
+/* SCHEDULE_NOBODY: sits out. */
+uint32_t schedule_partner(const struct schedule *schedule, uint32_t round, uint32_t host);
+
+#endif

@@ -1,0 +1,123 @@
+#include "node/auth/handshake_check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static enum hello_verdict judge(const struct handshake_config *own, const struct hello *theirs)
+{
+	const struct hello *mine = &own->hello;
+	if (theirs->version != mine->version)
+		return HELLO_OTHER_VERSION;
+	bool joins = theirs->purpose == HELLO_STORE;
+	/*
+	 * Who joins hands in the name of its job and its settings with its card: then it can be said what they are, which
+	 * digests cannot. What else is wrong with one of another job is nobody's business here.
+	 */
+	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
+		return joins || theirs->purpose == HELLO_DOOR ? HELLO_WELCOME : HELLO_OTHER_JOB;
+	/* Is nobody yet, and comes when it will; if its job or its settings do not fit, it hands them in, too: judge_is_unfit(). */
+	if (theirs->purpose == HELLO_DOOR)
+		return HELLO_WELCOME;
+	if (theirs->epoch != mine->epoch)
+		return HELLO_OTHER_EPOCH;
+	if (theirs->to != mine->from)
+		return HELLO_NOT_ME;
+	if (theirs->size != mine->size)
+		return HELLO_OTHER_SIZE;
+	if (!joins && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
+		return HELLO_OTHER_SETTINGS;
+	/* A second rank 0 that joins hands in a card, so that both can be named. */
+	if (theirs->from >= mine->size || (theirs->from == mine->from && !joins))
+		return HELLO_NOT_YOU;
+	if (mine->to != HANDSHAKE_ANY_RANK && theirs->from != mine->to)
+		return HELLO_NOT_YOU;
+	return HELLO_WELCOME;
+}
+
+enum hello_verdict judge_dialer(const struct handshake_config *own, const struct hello *theirs)
+{
+	enum hello_verdict verdict = judge(own, theirs);
+	if (verdict != HELLO_WELCOME)
+		return verdict;
+	if (theirs->purpose > HELLO_PURPOSE_LAST || !(own->purposes & 1u << theirs->purpose))
+		return HELLO_OTHER_PURPOSE;
+	bool has_lane = theirs->purpose == HELLO_LANE || theirs->purpose == HELLO_PROBE || theirs->purpose == HELLO_AGAIN;
+	if (has_lane && theirs->lane >= own->lanes)
+		return HELLO_OTHER_LANE;
+	return HELLO_WELCOME;
+}
+
+enum hello_verdict judge_listener(const struct handshake_config *own, const struct hello *theirs)
+{
+	enum hello_verdict verdict = judge(own, theirs);
+	if (verdict != HELLO_WELCOME)
+		return verdict;
+	if (theirs->purpose != own->hello.purpose)
+		return HELLO_OTHER_PURPOSE;
+	if (theirs->lane != own->hello.lane)
+		return HELLO_OTHER_LANE;
+	return HELLO_WELCOME;
+}
+
+bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener)
+{
+	return memcmp(newcomer->job, listener->job, HELLO_JOB_BYTES) != 0 ||
+	       memcmp(newcomer->settings, listener->settings, HELLO_DIGEST_BYTES) != 0;
+}
+
+static const char *purpose_name(uint8_t purpose)
+{
+	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
+	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_SHELF] = "descriptors",
+	                                    [HELLO_AGAIN] = "data, in place of another"};
+	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
+}
+
+/* Who waits at a door is no rank yet. */
+static enum esp_status explain_newcomer(enum hello_verdict verdict, const struct hello *newcomer, const struct hello *listener, struct error *err)
+{
+	enum esp_status status = ESP_EMISMATCH;
+	uint32_t l = listener->from;
+	if (verdict == HELLO_OTHER_VERSION)
+		return error_set(err, status, "the newcomer speaks version %u of the protocol, rank %u at the door version %u: install the same release on all "
+		                 "hosts", newcomer->version, l, listener->version);
+	return error_set(err, status, "a newcomer looks for a door, and rank %u takes only ranks that join", l);
+}
+
+enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,
+                                  struct error *err)
+{
+	enum esp_status status = ESP_EMISMATCH;
+	uint32_t d = dialer->from, l = listener->from;
+	if (dialer->purpose == HELLO_DOOR && verdict != HELLO_WELCOME)
+		return explain_newcomer(verdict, dialer, listener, err);
+	switch (verdict) {
+	case HELLO_WELCOME:
+		return ESP_OK;
+	case HELLO_OTHER_VERSION:
+		return error_set(err, status, "rank %u speaks version %u of the protocol, rank %u version %u: install the same "
+		                 "release on all hosts", d, dialer->version, l, listener->version);
+	case HELLO_OTHER_JOB:
+		return error_set(err, status, "rank %u and rank %u have the same key but belong to different jobs", d, l);
+	case HELLO_OTHER_EPOCH:
+		return error_set(err, status, "rank %u belongs to start %" PRIu64 " of the job, rank %u to start %" PRIu64, d,
+		                 dialer->epoch, l, listener->epoch);
+	case HELLO_NOT_ME:
+		return error_set(err, status, "rank %u looked for rank %u and found rank %u", d, dialer->to, l);
+	case HELLO_OTHER_SIZE:
+		return error_set(err, status, "rank %u was started for %u ranks, rank %u for %u", d, dialer->size, l,
+		                 listener->size);
+	case HELLO_OTHER_SETTINGS:
+		return error_set(err, status, "rank %u has other settings than rank %u: compare what `espalier conf` prints on "
+		                 "both", d, l);
+	case HELLO_NOT_YOU:
+		return error_set(err, status, "rank %u is not the rank that rank %u expects, or not one of its %u ranks", d, l,
+		                 listener->size);
+	case HELLO_OTHER_PURPOSE:
+		return error_set(err, status, "rank %u wants a connection for %s, which rank %u does not take now", d,
+		                 purpose_name(dialer->purpose), l);
+	case HELLO_OTHER_LANE:
+		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane, l);
+	}
+	return error_set(err, status, "rank %u was refused by rank %u for a reason that has no name here", d, l);
+}

@@ -1,0 +1,66 @@
+#include "node/auth/key_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH 256u
+
+const char *const key_user_folders[] = {"/tmp", "/dev/shm", NULL};
+
+/* Another process may do the same now: whoever is first, the file is whole when it has its name. False: the folder cannot be written. */
+static bool make_file(const char *path)
+{
+	char own[PATH + 32], hex[KEY_HEX];
+	uint64_t number;
+	struct key key;
+
+	key_generate(&key);
+	randombytes_buf(&number, sizeof(number));
+	snprintf(own, sizeof(own), "%s.%016" PRIx64, path, number);
+	int fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	bool is_made = write(fd, key_to_hex(&key, hex), KEY_HEX - 1) == (ssize_t)(KEY_HEX - 1) && (link(own, path) == 0 || errno == EEXIST);
+	close(fd);
+	unlink(own);
+	sodium_memzero(hex, sizeof(hex));
+	key_wipe(&key);
+	return is_made;
+}
+
+/* ESP_PENDING: there is no such file, and none can be made. */
+static enum esp_status take_from(const char *folder, struct key *out, struct error *err)
+{
+	char path[PATH];
+	struct stat info;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/espalier-%u.key", folder, geteuid()) >= sizeof(path))
+		return ESP_PENDING;
+	if (lstat(path, &info) != 0) {
+		if (errno != ENOENT || !make_file(path))
+			return ESP_PENDING;
+	} else if (info.st_uid != geteuid() && info.st_uid != 0) {
+		return ESP_PENDING; /* somebody is in our way there: all our processes see that, and go on */
+	}
+	return key_read(path, "the key of this user", O_NOFOLLOW, out, err);
+}
+
+enum esp_status key_of_user(const char *const *folders, struct key *out, struct error *err)
+{
+	enum esp_status status = ESP_PENDING;
+
+	for (; *folders && status == ESP_PENDING; folders++)
+		status = take_from(*folders, out, err);
+	if (status == ESP_PENDING)
+		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, neither /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, or "
+		                 "ESP_INSECURE=yes to let any process on this machine join");
+	if (status == ESP_OK)
+		out->origin = KEY_USER;
+	return status;
+}

@@ -1,0 +1,35 @@
+/*
+ * connect_test.c - how long ranks are tried to be reached, and waited for.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "node/control/control_state.h"
+
+/*
+ * A call that lets others in may have more time than join_seconds, or less: nobody is given up before that is over, and those who are late have
+ * asked the others. Afterwards no longer than usual.
+ */
+static void waits_as_long_as_others_may_join(void)
+{
+	static struct join_config join;
+	static struct steward steward = {.config = {.join = &join, .patience_ns = 2 * NS_PER_S, .late_ns = NS_PER_S / 2}};
+	uint64_t now = 10 * NS_PER_S;
+
+	join.deadline_ns = now + 30 * NS_PER_S;
+	CHECK_U64(dials_patience_ns(&steward, now), 30 * NS_PER_S + NS_PER_S / 2);
+	join.deadline_ns = now + 2 * NS_PER_S;
+	CHECK_U64(dials_patience_ns(&steward, now), 2 * NS_PER_S + NS_PER_S / 2);
+	join.deadline_ns = now + NS_PER_S;
+	CHECK_U64(dials_patience_ns(&steward, now), 2 * NS_PER_S);
+	join.deadline_ns = now - NS_PER_S;
+	CHECK_U64(dials_patience_ns(&steward, now), 2 * NS_PER_S);
+	join.deadline_ns = now + 30 * NS_PER_S;
+	steward_settle(&steward);
+	CHECK_U64(dials_patience_ns(&steward, now), 2 * NS_PER_S);
+}
+
+int main(void)
+{
+	waits_as_long_as_others_may_join();
+	return 0;
+}

@@ -1,0 +1,190 @@
+#include "node/control/fd_exchange.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGE_MOST 253u /* descriptors; the kernel's limit */
+#define BYTE 'D'
+
+enum esp_status shelf_init(struct shelf *shelf, uint32_t self, uint32_t count, const int *own, uint32_t each)
+{
+	assert(each > 0 && each <= SHELF_EACH_MOST && self < count);
+	*shelf = (struct shelf){.self = self, .count = count, .each = each, .own = own, .missing = count - 1};
+	if (self > 0 || count == 1)
+		return ESP_OK;
+	shelf->fds = malloc((size_t)count * each * sizeof(int));
+	if (!shelf->fds)
+		return ESP_ENOMEM;
+	memset(shelf->fds, 0xff, (size_t)count * each * sizeof(int));
+	memcpy(shelf->fds, own, each * sizeof(int));
+	return ESP_OK;
+}
+
+static void close_all(const int *fds, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+void shelf_fini(struct shelf *shelf)
+{
+	if (shelf->fds) /* ours are borrowed */
+		close_all(shelf->fds + shelf->each, (shelf->count - 1) * shelf->each);
+	free(shelf->fds);
+	*shelf = (struct shelf){0};
+}
+
+bool shelf_is_full(const struct shelf *shelf)
+{
+	return shelf->missing == 0;
+}
+
+/* ---- messages ---- */
+
+static enum esp_status send_message(int socket, const int *fds, uint32_t count, bool *out_busy, struct error *err)
+{
+	char control[CMSG_SPACE(MESSAGE_MOST * sizeof(int))] = {0};
+	char byte = BYTE;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(head), fds, count * sizeof(int));
+	*out_busy = false;
+	if (sendmsg(socket, &msg, MSG_NOSIGNAL) == 1)
+		return ESP_OK;
+	*out_busy = errno == ETOOMANYREFS;
+	if (errno == EAGAIN || errno == EINTR || *out_busy)
+		return ESP_PENDING;
+	if (errno == EPIPE || errno == ECONNRESET)
+		return error_set(err, ESP_EPEER, "its connection was closed");
+	return error_set(err, ESP_ELINK, "cannot hand descriptors over: %s", strerror(errno));
+}
+
+/* Exactly so many, or none. */
+static enum esp_status receive_message(int socket, int *fds, uint32_t count, struct error *err)
+{
+	char control[CMSG_SPACE(MESSAGE_MOST * sizeof(int))];
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	uint32_t arrived = 0;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ESP_PENDING;
+	if (got <= 0)
+		return error_set(err, ESP_EPEER, "its connection was closed");
+	for (struct cmsghdr *head = CMSG_FIRSTHDR(&msg); head; head = CMSG_NXTHDR(&msg, head)) {
+		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+			continue;
+		uint32_t more = (uint32_t)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (uint32_t i = 0; i < more; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
+			if (arrived < count)
+				fds[arrived] = fd;
+			else
+				close(fd);
+			arrived++;
+		}
+	}
+	if (byte == BYTE && !(msg.msg_flags & MSG_CTRUNC) && arrived == count)
+		return ESP_OK;
+	close_all(fds, arrived < count ? arrived : count);
+	return error_set(err, ESP_ELIMIT, "descriptors did not arrive: is the limit of open files (ulimit -n) too low?");
+}
+
+/* The ranks of the next message to a rank: both ends come to the same. How many; *at is behind them. */
+static uint32_t next_ranks(const struct shelf *shelf, uint32_t to, uint32_t *at, uint32_t ranks[MESSAGE_MOST])
+{
+	uint32_t most = MESSAGE_MOST / shelf->each, found = 0;
+
+	for (; *at < shelf->count && found < most; ++*at) {
+		if (*at != to)
+			ranks[found++] = *at;
+	}
+	if (*at == to && *at + 1 == shelf->count) /* nobody is left behind the rank itself */
+		++*at;
+	return found;
+}
+
+/* ---- the others ---- */
+
+enum esp_status shelf_leave(const struct shelf *shelf, int socket, bool *out_busy, struct error *err)
+{
+	return send_message(socket, shelf->own, shelf->each, out_busy, err);
+}
+
+enum esp_status shelf_fetch(const struct shelf *shelf, int socket, uint32_t *at, shelf_fn *take, void *context, struct error *err)
+{
+	uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(shelf, shelf->self, &behind, ranks);
+	int fds[MESSAGE_MOST];
+
+	if (count == 0)
+		return ESP_OK;
+	enum esp_status status = receive_message(socket, fds, count * shelf->each, err);
+	if (status != ESP_OK)
+		return status;
+	*at = behind;
+	for (uint32_t i = 0; i < count; i++)
+		take(context, ranks[i], fds + i * shelf->each);
+	return ESP_OK;
+}
+
+/* ---- the first ---- */
+
+enum esp_status shelf_put(struct shelf *shelf, int socket, uint32_t rank, struct error *err)
+{
+	int fds[SHELF_EACH_MOST], *place = shelf->fds ? shelf->fds + (size_t)rank * shelf->each : NULL;
+
+	if (!place || rank == 0 || rank >= shelf->count || place[0] >= 0)
+		return error_set(err, ESP_ELINK, "descriptors were handed to a rank that has them, or is not the first of its host");
+	enum esp_status status = receive_message(socket, fds, shelf->each, err);
+	if (status != ESP_OK)
+		return status;
+	memcpy(place, fds, shelf->each * sizeof(int));
+	shelf->missing--;
+	return ESP_OK;
+}
+
+enum esp_status shelf_hand(const struct shelf *shelf, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err)
+{
+	enum esp_status status = ESP_OK;
+
+	assert(shelf_is_full(shelf));
+	*out_busy = false;
+	while (status == ESP_OK && *at < shelf->count) {
+		uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(shelf, to, &behind, ranks);
+		int fds[MESSAGE_MOST];
+
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(fds + i * shelf->each, shelf->fds + (size_t)ranks[i] * shelf->each, shelf->each * sizeof(int));
+		if (count > 0)
+			status = send_message(socket, fds, count * shelf->each, out_busy, err);
+		if (status == ESP_OK)
+			*at = behind;
+	}
+	return status;
+}
+
+void shelf_clear(struct shelf *shelf, shelf_fn *take, void *context)
+{
+	for (uint32_t i = 1; shelf->fds && i < shelf->count; i++) {
+		int *place = shelf->fds + (size_t)i * shelf->each;
+
+		if (place[0] >= 0)
+			take(context, i, place);
+		memset(place, 0xff, shelf->each * sizeof(int));
+	}
+}

@@ -1,0 +1,228 @@
+/*
+ * fd_exchange_test.c - ranks of a host in one process, at random moments: each gets the descriptors of all others, once, and nothing is left
+ * open. Descriptors are told apart by what they lead to: files of a byte with the rank's number and the descriptor's.
+ */
+#include "node/control/fd_exchange.h"
+
+#include <dirent.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+enum { RANKS_MOST = 36, EACH_MOST = 8 };
+
+struct member {
+	struct shelf shelf;
+	int own[EACH_MOST];
+	int here, there; /* the ends of its connection; -1: closed */
+	bool has_left, is_put, is_served;
+	uint32_t fetched_at, handed_at;
+	uint32_t got[RANKS_MOST];
+};
+
+struct house {
+	uint32_t count, each;
+	struct member members[RANKS_MOST];
+};
+
+static struct house house;
+
+static uint32_t open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint32_t count = 0;
+
+	CHECK(folder != NULL);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static int make_file(uint32_t rank, uint32_t number)
+{
+	uint8_t name[2] = {(uint8_t)rank, (uint8_t)number};
+	int fd = memfd_create("shelf_test", MFD_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, name, sizeof(name)) == (ssize_t)sizeof(name));
+	return fd;
+}
+
+static void take(void *context, uint32_t rank, const int *fds)
+{
+	struct member *member = context;
+
+	CHECK(rank < house.count && rank != (uint32_t)(member - house.members));
+	member->got[rank]++;
+	for (uint32_t i = 0; i < house.each; i++) {
+		uint8_t name[2];
+
+		CHECK(pread(fds[i], name, sizeof(name), 0) == (ssize_t)sizeof(name) && name[0] == rank && name[1] == i);
+		close(fds[i]);
+	}
+}
+
+static void open_house(struct rng *rng)
+{
+	house = (struct house){.count = 2 + (uint32_t)rng_below(rng, RANKS_MOST - 1), .each = 1 + (uint32_t)rng_below(rng, EACH_MOST)};
+	for (uint32_t i = 0; i < house.count; i++) {
+		struct member *member = &house.members[i];
+		int ends[2];
+
+		for (uint32_t k = 0; k < house.each; k++)
+			member->own[k] = make_file(i, k);
+		CHECK(shelf_init(&member->shelf, i, house.count, member->own, house.each) == ESP_OK);
+		CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+		member->here = ends[0];
+		member->there = ends[1];
+	}
+}
+
+static void close_house(void)
+{
+	for (uint32_t i = 0; i < house.count; i++) {
+		struct member *member = &house.members[i];
+
+		shelf_fini(&member->shelf);
+		for (uint32_t k = 0; k < house.each; k++)
+			close(member->own[k]);
+		if (member->here >= 0)
+			close(member->here);
+		if (member->there >= 0)
+			close(member->there);
+	}
+}
+
+static void step_other(struct member *member)
+{
+	struct error err;
+	bool busy;
+
+	if (!member->has_left) {
+		enum esp_status status = shelf_leave(&member->shelf, member->here, &busy, &err);
+
+		CHECK(status == ESP_OK || busy);
+		member->has_left = status == ESP_OK;
+	} else if (member->fetched_at < house.count) {
+		enum esp_status status = shelf_fetch(&member->shelf, member->here, &member->fetched_at, take, member, &err);
+
+		CHECK_MSG(status == ESP_OK || status == ESP_PENDING, "%s", err.text);
+	}
+}
+
+/* The first rank looks at the connection of another. */
+static void step_first(struct member *member, uint32_t rank)
+{
+	struct shelf *shelf = &house.members[0].shelf;
+	struct error err;
+	bool busy = false;
+	enum esp_status status = ESP_PENDING;
+
+	if (!member->is_put) {
+		status = shelf_put(shelf, member->there, rank, &err);
+		member->is_put = status == ESP_OK;
+	} else if (shelf_is_full(shelf) && !member->is_served) {
+		status = shelf_hand(shelf, member->there, rank, &member->handed_at, &busy, &err);
+		member->is_served = status == ESP_OK;
+		if (member->is_served) { /* what is on its way arrives all the same */
+			close(member->there);
+			member->there = -1;
+		}
+	}
+	CHECK_MSG(status == ESP_OK || status == ESP_PENDING, "%s", err.text);
+}
+
+static bool are_done(void)
+{
+	bool done = true;
+
+	for (uint32_t i = 1; i < house.count; i++)
+		done = done && house.members[i].is_served && house.members[i].fetched_at == house.count;
+	return done;
+}
+
+static void test_all_get_all(struct rng *rng)
+{
+	uint32_t before = open_descriptors();
+
+	open_house(rng);
+	while (!are_done()) {
+		uint32_t rank = 1 + (uint32_t)rng_below(rng, house.count - 1);
+
+		if (rng_chance(rng, 1, 2))
+			step_other(&house.members[rank]);
+		else
+			step_first(&house.members[rank], rank);
+	}
+	shelf_clear(&house.members[0].shelf, take, &house.members[0]);
+	for (uint32_t i = 0; i < house.count; i++) {
+		for (uint32_t k = 0; k < house.count; k++)
+			CHECK_U64(house.members[i].got[k], i == k ? 0 : 1);
+	}
+	close_house();
+	CHECK_U64(open_descriptors(), before);
+}
+
+/* Whoever goes away is noticed, and what was left stays nobody's. */
+static void test_gone(struct rng *rng)
+{
+	uint32_t before = open_descriptors();
+	struct error err;
+
+	open_house(rng);
+	struct member *member = &house.members[1];
+	step_other(member);
+	step_first(member, 1);
+	CHECK(member->is_put);
+	close(member->there);
+	member->there = -1;
+	CHECK(shelf_fetch(&member->shelf, member->here, &member->fetched_at, take, member, &err) == ESP_EPEER);
+	close_house();
+	CHECK_U64(open_descriptors(), before);
+}
+
+/* Other numbers of descriptors than were agreed upon, twice, and at the wrong rank. */
+static void test_nonsense(struct rng *rng)
+{
+	uint32_t before = open_descriptors();
+	struct error err;
+
+	open_house(rng);
+	struct member *first = &house.members[0], *member = &house.members[1];
+	struct shelf other = member->shelf;
+	other.each = house.each + 1;
+	int more[EACH_MOST + 1];
+	for (uint32_t i = 0; i < other.each; i++)
+		more[i] = member->own[i < house.each ? i : 0];
+	other.own = more;
+	bool busy;
+	CHECK(shelf_leave(&other, member->here, &busy, &err) == ESP_OK);
+	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELIMIT);
+	CHECK(send(member->here, "D", 1, 0) == 1);
+	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELIMIT);
+	step_other(member);
+	step_first(member, 1);
+	CHECK(member->is_put);
+	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELINK);
+	CHECK(shelf_put(&first->shelf, member->there, 0, &err) == ESP_ELINK);
+	CHECK(shelf_put(&first->shelf, member->there, house.count, &err) == ESP_ELINK);
+	CHECK(shelf_put(&member->shelf, member->here, 1, &err) == ESP_ELINK);
+	close_house();
+	CHECK_U64(open_descriptors(), before);
+}
+
+int main(int argc, char **argv)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed(argc, argv, 1));
+	for (unsigned i = 0; i < 20; i++) {
+		test_all_get_all(&rng);
+		test_gone(&rng);
+		test_nonsense(&rng);
+	}
+	return 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * flood_filter_test.c - however many words go around, each is passed on once by everybody, and is news again when it has been forgotten.
+ */
+#include "node/control/flood_filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static void name_word(uint8_t name[NEWS_NAME_BYTES], uint64_t word)
+{
+	memset(name, 7, NEWS_NAME_BYTES);
+	memcpy(name + 20, &word, sizeof(word));
+}
+
+static bool hear(struct news *news, uint64_t word, uint64_t now_ns)
+{
+	uint8_t name[NEWS_NAME_BYTES];
+
+	name_word(name, word);
+	return news_hear(news, name, now_ns);
+}
+
+/* All words are said at once, on an overlay of powers of two, and take some time on each step. */
+static void passes_on_once(uint32_t words)
+{
+	enum { RANKS = 16, STEPS = 4 };
+	struct { uint32_t to, word; } *queue = calloc((size_t)words * RANKS * STEPS + words, sizeof(*queue));
+	struct news heard[RANKS] = {0};
+	uint32_t first = 0, last = 0, passed = 0;
+
+	CHECK(queue);
+	for (uint32_t word = 0; word < words; word++) {
+		queue[last].to = word % RANKS;
+		queue[last++].word = word;
+	}
+	for (; first < last; first++) {
+		/* An hour of it, if there are many: far longer than what is kept. */
+		if (!hear(&heard[queue[first].to], queue[first].word, NS_PER_S + first * (NS_PER_MS / 16)))
+			continue;
+		passed++;
+		for (uint32_t step = 1; step < RANKS; step *= 2) {
+			CHECK(last < words * RANKS * STEPS + words);
+			queue[last].to = (queue[first].to + step) % RANKS;
+			queue[last++].word = queue[first].word;
+		}
+	}
+	CHECK_U64(passed, (uint64_t)words * RANKS);
+	for (uint32_t i = 0; i < RANKS; i++)
+		news_free(&heard[i]);
+	free(queue);
+}
+
+int main(void)
+{
+	struct news news = {0};
+	uint64_t now = 1000 * NS_PER_S;
+
+	/* Kept while it is heard, for so long at least, and not for ever. */
+	CHECK(hear(&news, 1, now));
+	for (int i = 0; i < 10; i++) {
+		now += NEWS_KEPT_NS - 1;
+		CHECK(!hear(&news, 1, now));
+	}
+	now += 2 * NEWS_KEPT_NS;
+	CHECK(hear(&news, 1, now));
+	for (uint64_t word = 2; word < 20000; word++)
+		CHECK(hear(&news, word, now));
+	for (uint64_t word = 1; word < 20000; word++)
+		CHECK(!hear(&news, word, now + NEWS_KEPT_NS / 2));
+	CHECK(hear(&news, 20000, now + 3 * NEWS_KEPT_NS));
+	CHECK(news.old.room == 0 && news.young.count == 1); /* and the memory is free */
+	CHECK(hear(&news, 1, now + 3 * NEWS_KEPT_NS));
+	news_free(&news);
+
+	passes_on_once(1);
+	passes_on_once(64);
+	passes_on_once(65);
+	passes_on_once(2000);
+	return 0;
+}

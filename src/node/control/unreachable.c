@@ -1,0 +1,76 @@
+#include "node/control/unreachable.h"
+
+#include <stdio.h>
+
+#include "base/clip.h"
+
+static struct unreached *find(struct unreached_list *list, uint32_t rank)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (list->all[i].rank == rank)
+			return &list->all[i];
+	}
+	return NULL;
+}
+
+void unreached_note(struct unreached_list *list, uint32_t rank, const char *way, bool by_kernel)
+{
+	struct unreached *at = find(list, rank);
+
+	if (!at && list->count < UNREACHED_MOST)
+		at = &list->all[list->count++];
+	if (!at)
+		return;
+	at->rank = rank;
+	at->by_kernel = by_kernel;
+	snprintf(at->way, sizeof(at->way), "%s", way);
+}
+
+bool unreached_tells(struct unreached_list *list, uint32_t rank, uint64_t now_ns)
+{
+	uint32_t recent = 0;
+
+	for (uint32_t i = 0; i < UNREACHED_WORDS; i++) {
+		bool is_recent = list->told_ns[i] != 0 && now_ns < list->told_ns[i] + UNREACHED_HOLDS_NS;
+
+		if (is_recent && list->told[i] == rank)
+			return false;
+		recent += is_recent;
+	}
+	if (recent == UNREACHED_WORDS) /* others have as much to say of it */
+		return false;
+	list->told[list->next] = rank;
+	list->told_ns[list->next] = now_ns;
+	list->next = (list->next + 1) % UNREACHED_WORDS;
+	return true;
+}
+
+bool unreached_is_news(uint64_t *heard, uint32_t size, uint32_t by, uint64_t at_ns)
+{
+	if (by >= size || at_ns <= heard[by])
+		return false;
+	heard[by] = at_ns;
+	return true;
+}
+
+void unreached_forget(struct unreached_list *list, uint32_t rank)
+{
+	struct unreached *at = find(list, rank);
+
+	if (at)
+		*at = list->all[--list->count];
+}
+
+const struct unreached *unreached_find(const struct unreached_list *list, uint32_t rank)
+{
+	return find((struct unreached_list *)(uintptr_t)list, rank);
+}
+
+const char *unreached_text(const struct unreached *unreached, const char *by, const char *who, char text[CONTROL_TEXT])
+{
+	if (unreached->by_kernel)
+		return clip(text, CONTROL_TEXT, "%s gets no answer from %s at %s: its host is there, the process is stopped or busy", by, who,
+		            unreached->way);
+	return clip(text, CONTROL_TEXT, "%s gets no answer from %s at %s: does a firewall drop it? Let the port through, or set ESP_PORT to one that "
+	            "passes; espalier doctor, run as the job is, tries all ways", by, who, unreached->way);
+}

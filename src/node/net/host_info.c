@@ -1,0 +1,67 @@
+#include <fcntl.h>
+#include <limits.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cores.h"
+#include "node/net/listen.h"
+
+/* The number of a namespace; on one kernel no two that exist at the same time share it. */
+static bool add_namespace(crypto_generichash_state *state, const char *path)
+{
+	struct stat info;
+	if (stat(path, &info) != 0)
+		return false;
+	uint64_t number[2] = {info.st_dev, info.st_ino};
+	crypto_generichash_update(state, (const uint8_t *)number, sizeof(number));
+	return true;
+}
+
+static bool add_boot(crypto_generichash_state *state)
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	if (got <= 0)
+		return false;
+	crypto_generichash_update(state, (const uint8_t *)text, (size_t)got);
+	return true;
+}
+
+/* Two containers on one machine are two hosts: they see neither each other's memory nor, perhaps, ports. */
+static void make_host_id(uint8_t out[CARD_HOST_ID_BYTES])
+{
+	crypto_generichash_state state;
+	int ready = sodium_init();
+	(void)ready;
+	crypto_generichash_init(&state, NULL, 0, CARD_HOST_ID_BYTES);
+	bool known = add_boot(&state) && add_namespace(&state, "/proc/self/ns/uts") &&
+	             add_namespace(&state, "/proc/self/ns/net") && add_namespace(&state, "/proc/self/ns/ipc");
+	crypto_generichash_final(&state, out, CARD_HOST_ID_BYTES);
+	if (!known) /* better a host of its own than somebody else's */
+		randombytes_buf(out, CARD_HOST_ID_BYTES);
+}
+
+/* gethostname() fails where a name does not fit with its NUL, and Linux has names that are a letter longer than a card has room for. */
+const char *group_host_name(char out[CARD_HOST_NAME])
+{
+	char name[HOST_NAME_MAX + 1] = "?";
+
+	if (gethostname(name, sizeof(name)) != 0)
+		memcpy(name, "?", 2);
+	memset(out, 0, CARD_HOST_NAME);
+	return memcpy(out, name, strnlen(name, CARD_HOST_NAME - 1));
+}
+
+void group_describe_host(struct card *card)
+{
+	card->cores = cores_allowed();
+	card->core_set = cores_digest();
+	make_host_id(card->host_id);
+	card->pid = (uint32_t)getpid();
+	group_host_name(card->host_name);
+}

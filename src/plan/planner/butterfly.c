@@ -1,0 +1,81 @@
+/*
+ * butterfly.c - recursive doubling: in round b everybody exchanges everything it has with
+ * its neighbour in bit b, and adds. log N rounds, but log N times the bytes: for small
+ * buffers.
+ *
+ *     0 ◀─▶ 1   2 ◀─▶ 3        bit 0
+ *     0 ◀─▶ 2   1 ◀─▶ 3        bit 1
+ *
+ * Nobody owns a chunk: all compute the same sum in the same order (lower ranks left), so
+ * all have the same bits. What is being sent to a neighbour must not be overwritten by the
+ * next sum, and nothing that arrives proves that it was sent; so each round's sum has a
+ * place of its own. Collectives other than allreduce and barrier have one source or one
+ * target per chunk; for them the doubling is a binomial tree over the same hypercube.
+ */
+#include "plan/planner.h"
+#include "plan/planner/hypercube.h"
+
+static uint8_t butterfly_fold(struct plan_row *row, uint8_t target, uint8_t have, uint32_t self, uint32_t other)
+{
+	row_fold(row, target, 2);
+	if (other < self)
+		row_term(row, other);
+	row_local(row, have);
+	if (other > self)
+		row_term(row, other);
+	return target;
+}
+
+static void guest_row(struct plan_row *row, uint32_t node)
+{
+	row_fetch(row);
+	row_send(row, PLAN_IN, node - 1);
+	row_recv(row, PLAN_OUT, node - 1);
+	row_deliver(row);
+}
+
+static bool butterfly_row(const struct plan *plan, uint32_t node, const struct plan_piece *piece, struct plan_row *row)
+{
+	struct hypercube cube = hypercube_of(plan->workers);
+
+	if (piece->from != PLAN_ALL || piece->to != PLAN_ALL || plan->workers == 1)
+		return false;
+	if (hypercube_is_guest(cube, node)) {
+		guest_row(row, node);
+		return true;
+	}
+	uint32_t vertex = hypercube_vertex(cube, node);
+	uint8_t have = PLAN_IN;
+
+	row_fetch(row);
+	if (hypercube_has_guest(cube, node)) {
+		have = butterfly_fold(row, row_tmp(row), have, node, node + 1);
+	} else if (plan->in_place) {
+		have = row_tmp(row); /* the input is sent, and the output, which is the same, is written */
+		row_copy(row, have, PLAN_IN);
+	}
+	for (uint32_t bit = 1; bit < cube.vertices; bit *= 2) {
+		uint32_t other = hypercube_rank(cube, vertex ^ bit);
+		uint8_t target = bit * 2 < cube.vertices ? row_tmp(row) : PLAN_OUT;
+
+		row_send(row, have, other);
+		have = butterfly_fold(row, target, have, node, other);
+	}
+	if (plan_collective_reduces(plan->chunks.collective))
+		row_update(row, PLAN_OUT);
+	if (hypercube_has_guest(cube, node))
+		row_send(row, PLAN_OUT, node + 1);
+	row_deliver(row);
+	return true;
+}
+
+const struct planner planner_butterfly = {
+	.name = "butterfly",
+	.summary = "everybody exchanges everything with a neighbour and adds, log N times: for small buffers",
+	.owner = hypercube_owner,
+	.up = hypercube_up,
+	.down = hypercube_up,
+	.gather = hypercube_gather,
+	.spread = hypercube_spread,
+	.row = butterfly_row,
+};

@@ -1,0 +1,681 @@
+/*
+ * comm_create.c - how groups come about and go.
+ *
+ * A new group needs a channel that is free on all its members. Each says which it has free, all take
+ * the highest of these, open their streams, and find out whether all could; if two groups were made at once
+ * somebody cannot, and they try again with higher numbers. When a group is freed its members meet once
+ * more, by messages and not over the board, so that nobody clears a board that others still read.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank/comm/comm.h"
+#include "rank/comm/retune.h"
+#include "rank/member/membership.h"
+#include "rank/member/shrink.h"
+#include "rank/progress/core_affinity.h"
+#include "wire/crc32c.h"
+
+#define BOARD_SMALL 2048u   /* with its head, a page for each cell */
+#define PAGE 4096u
+
+/* ---- open and close ---- */
+
+void group_drop_left(struct group *group)
+{
+	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+		work_put(group->left[i]);
+		group->left[i] = NULL;
+	}
+}
+
+bool group_use_site(struct group *group)
+{
+	const struct site *site = &group->context->site;
+
+	group_drop_left(group); /* it has a plan of those */
+	plans_fini(&group->plans);
+	group->layout.topology = NULL;
+	free(group->place);
+	group->place = NULL;
+	if (!site->topology)
+		return true;
+	group->place = calloc(group->size, sizeof(*group->place));
+	if (!group->place)
+		return false;
+	for (uint32_t i = 0; i < group->size; i++)
+		group->place[i] = site->place[group->ranks[i]];
+	group->layout.topology = site->topology;
+	group->layout.place = group->place;
+	return true;
+}
+
+/* Has every rank of the job on this one's host a core? As all of them would say it. */
+static bool has_cores(const struct roster *roster, uint32_t rank)
+{
+	for (uint32_t i = 0; i < roster->size; i++) {
+		if (roster->host_of[i] == roster->host_of[rank] && roster->core_ranks[i] > roster->cards[i].cores)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t turn_of(const struct roster *roster, uint32_t rank)
+{
+	return seat_turn(roster->core_place[rank], roster->cards[rank].cores);
+}
+
+/* By the cores that ranks may use, the one of these whose turn is theirs, and then by rank. */
+static int compare_cores(const void *a, const void *b, void *context)
+{
+	const struct group *group = context;
+	const struct roster *roster = &group->context->roster;
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
+	uint64_t set = roster->cards[rank].core_set, other_set = roster->cards[other_rank].core_set;
+	uint32_t turn = turn_of(roster, rank), other_turn = turn_of(roster, other_rank);
+
+	if (set != other_set)
+		return set < other_set ? -1 : 1;
+	return turn != other_turn ? (turn > other_turn) - (turn < other_turn) : (one > other) - (one < other);
+}
+
+/* Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no memory. */
+static bool order_by_cores(struct group *group)
+{
+	uint32_t *order = calloc(group->size, sizeof(*order)), moved = 0;
+
+	if (!order)
+		return false;
+	for (uint32_t i = 0; i < group->size; i++)
+		order[i] = i;
+	qsort_r(order, group->size, sizeof(*order), compare_cores, group);
+	for (uint32_t i = 0; i < group->size; i++)
+		moved += order[i] != i;
+	if (moved == 0) {
+		free(order);
+		order = NULL;
+	}
+	group->layout.core_order = group->core_order = order;
+	return true;
+}
+
+/* False: no memory. */
+static bool find_hosts(struct group *group)
+{
+	const struct context *context = group->context;
+	const struct roster *roster = &context->roster;
+	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
+	uint32_t hosts = 0;
+	bool one_machine = true;
+	uint32_t *numbers = calloc(roster->hosts, sizeof(*numbers)); /* by host of the job: 1 and its number here; 0: none yet */
+
+	if (!numbers)
+		return false;
+	for (uint32_t i = 0; i < group->size; i++) {
+		uint32_t host = roster->host_of[group->ranks[i]];
+
+		one_machine = one_machine && host == roster->host_of[group->ranks[0]];
+		if (apart || numbers[host] == 0)
+			numbers[host] = ++hosts;
+		group->host_of[i] = numbers[host] - 1;
+	}
+	free(numbers);
+	group->layout = (struct layout){
+		.members = group->size,
+		.hosts = hosts,
+		.host_of = group->host_of,
+		.one_machine = one_machine,
+		.has_cores = one_machine && has_cores(roster, group->ranks[0]),
+		.chunk_bytes = context_chunk_bytes(context),
+		.slot_bytes = context_slot_bytes(context),
+		.chunk_is_set = context->conf.chunk_bytes != 0,
+		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
+		.credits = exec_credits(context->conf.credits),
+		.lanes = context->gauge.lanes,
+		.lane_weights = context->rails.count > 1 ? context->gauge.lane_weights : NULL,
+	};
+	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
+		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
+	return !(apart && one_machine) || group->layout.has_cores || order_by_cores(group);
+}
+
+static bool can_have_board(const struct group *group)
+{
+	const struct context *context = group->context;
+	bool can = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.board_bytes > 0;
+
+	for (uint32_t i = 0; i < group->size; i++)
+		can = can && context->local_of[group->ranks[i]] != NO_RANK;
+	return can;
+}
+
+static uint64_t board_memory(uint64_t bytes)
+{
+	return 2 * ((BOARD_HEAD_BYTES + bytes + PAGE - 1) / PAGE * PAGE);
+}
+
+/*
+ * Boards are memory that is there even if nobody calls, so a thousand groups cannot all have one of full size: the first
+ * get that, until they have an eighth of buffer_bytes together; then come small ones, up to a quarter; then none.
+ */
+static void allot_board(struct group *group)
+{
+	struct context *context = group->context;
+	uint64_t most = context->conf.buffer_bytes, all = 0;
+	uint32_t full = (uint32_t)context->conf.board_bytes, small = full < BOARD_SMALL ? full : BOARD_SMALL;
+
+	pthread_mutex_lock(&context->lock);
+	for (const struct group *other = context->groups; other; other = other->next)
+		all += other->board_memory;
+	if (all == 0 || all + board_memory(full) <= most / 8)
+		group->board_bytes = full;
+	else
+		group->board_bytes = all + board_memory(small) <= most / 4 ? small : 0;
+	group->board_memory = group->board_bytes > 0 ? board_memory(group->board_bytes) : 0;
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* Of the size that it was allotted. */
+static enum esp_status open_board(struct group *group)
+{
+	struct context *context = group->context;
+	const struct segment_view **views;
+
+	if (group->board_bytes == 0)
+		return ESP_OK;
+	views = calloc(group->size, sizeof(struct segment_view *));
+	if (!views)
+		return ESP_ENOMEM;
+	for (uint32_t i = 0; i < group->size; i++)
+		views[i] = context->views[context->local_of[group->ranks[i]]];
+	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
+	enum esp_status status = queue ? board_open(context->segment, group->channel, group->mark, group->board_bytes, group->rank, group->size,
+	                                            views, &group->board)
+	                               : ESP_ENOMEM;
+	free(views);
+	if (status != ESP_OK) {
+		free(queue);
+		return status;
+	}
+	memset(queue, 0, sizeof(*queue));
+	pthread_mutex_lock(&context->lock);
+	group->recorder_queue = queue;
+	pthread_mutex_unlock(&context->lock);
+	return ESP_OK;
+}
+
+enum esp_status group_open_board(struct group *group)
+{
+	group->board_bytes = (uint32_t)group->context->conf.board_bytes;
+	if (!can_have_board(group))
+		return ESP_OK;
+	allot_board(group);
+	return open_board(group);
+}
+
+static void close_stream(struct driver *driver, uint16_t channel)
+{
+	if (driver->shm)
+		shm_forget(driver->shm, channel);
+	if (driver->tcp)
+		tcp_forget(driver->tcp, channel);
+	lane_stream_close(driver->lane, channel);
+}
+
+/* Streams on the first `count` lanes. */
+static void close_streams(struct group *group, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct driver *driver = &group->context->drivers[i];
+
+		driver_acquire(driver);
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			close_stream(driver, (uint16_t)(group->channel + stream));
+		driver_release(driver);
+	}
+}
+
+/* A member to which a connection of this lane has broken; -1: none. */
+static int32_t find_lost(struct driver *driver, const struct group *group)
+{
+	int32_t lost = -1;
+
+	driver_acquire(driver);
+	for (uint32_t i = 0; i < group->size && lost < 0; i++)
+		lost = lane_has_lost(driver->lane, group->ranks[i]) ? (int32_t)group->ranks[i] : -1;
+	driver_release(driver);
+	return lost;
+}
+
+static enum esp_status open_streams(struct group *group, struct failure *failure)
+{
+	struct lane_stream_config config = {
+		.node = group->rank,
+		.members = group->size,
+		.peers = group->ranks,
+	};
+	struct error err;
+
+	unsigned streams = retune_can(group) ? STREAMS : STREAM_TUNE; /* the last one */
+
+	for (uint32_t i = 0; i < group->context->lanes; i++) {
+		struct driver *driver = &group->context->drivers[i];
+
+		enum esp_status status = ESP_OK;
+
+		driver_acquire(driver);
+		for (unsigned stream = 0; stream < streams && status == ESP_OK; stream++) {
+			config.channel = (uint16_t)(group->channel + stream);
+			status = lane_stream_open(driver->lane, &config, &err);
+		}
+		driver_release(driver);
+		if (status != ESP_OK) {
+			int32_t lost = find_lost(driver, group);
+
+			close_streams(group, i + 1);
+			return failure_set(failure, status, lost, "%s", err.text);
+		}
+	}
+	return ESP_OK;
+}
+
+static void group_release(struct group *group)
+{
+	group_drop_left(group);
+	board_close(group->board);
+	free(group->recorder_queue);
+	plans_fini(&group->plans);
+	retune_fini(group);
+	keyed_fini(&group->keyed);
+	letters_fini(&group->letters);
+	pthread_mutex_destroy(&group->lock);
+	free(group->fail_mail);
+	free(group->host_of);
+	free(group->core_order);
+	free(group->place);
+	free(group->ranks);
+	free(group);
+}
+
+static struct group *group_new(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size)
+{
+	struct group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->context = context;
+	group->channel = channel;
+	group->size = size;
+	pthread_mutex_init(&group->lock, NULL);
+	group->ranks = calloc(size, sizeof(*group->ranks));
+	group->host_of = calloc(size, sizeof(*group->host_of));
+	group->fail_mail = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_mail));
+	if (!group->ranks || !group->host_of || !group->fail_mail) {
+		group_release(group);
+		return NULL;
+	}
+	memcpy(group->ranks, ranks, size * sizeof(*ranks));
+	group->mark = crc32c(size, ranks, size * sizeof(*ranks));
+	for (uint32_t i = 0; i < size; i++) {
+		if (ranks[i] == context->rank)
+			group->rank = i;
+	}
+	return group;
+}
+
+enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
+                           struct group **out, struct failure *failure)
+{
+	struct group *group = group_new(context, channel, ranks, size);
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	if (!group)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+	enum esp_status status = find_hosts(group) ? open_streams(group, failure)
+	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
+	/* A group that has lost a member before it was opened has failed, and needs no streams. */
+	bool is_lost = status == ESP_EPEER;
+	if (status != ESP_OK && !is_lost) {
+		group_release(group);
+		return status;
+	}
+	pthread_mutex_lock(&context->lock);
+	group->next = context->groups;
+	context->groups = group;
+	shrink_forget_name(context, channel, ranks[0]);
+	/* Who died before, or while it was opened, does not come back. */
+	uint32_t dead = NO_RANK;
+	for (uint32_t i = 0; i < size; i++)
+		dead = context->fates[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
+	pthread_mutex_unlock(&context->lock);
+	if (dead != NO_RANK) {
+		snprintf(why, sizeof(why), "%s has died before the group was made", context_rank_text(context, dead, who));
+		group_fail(group, ESP_EPEER, (int32_t)dead, why, false);
+	} else if (is_lost) {
+		group_fail(group, ESP_EPEER, failure->rank, failure->text, true);
+		if (failure->rank >= 0) /* it is there, and may not know */
+			membership_part(context, (uint32_t)failure->rank);
+	}
+	*out = group;
+	return ESP_OK;
+}
+
+/* Takes it off the context's list, once nobody looks at it. */
+static void unlink_group(struct group *group)
+{
+	struct context *context = group->context;
+	struct group **at = &context->groups;
+
+	pthread_mutex_lock(&context->lock);
+	context->sleepers++;
+	while (group->visitors > 0)
+		pthread_cond_wait(&context->changed, &context->lock);
+	context->sleepers--;
+	recorder_drain(group);
+	while (*at != group)
+		at = &(*at)->next;
+	*at = group->next;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void group_destroy(struct group *group)
+{
+	unlink_group(group);
+	shrink_fini(group, true);
+	group_release(group);
+}
+
+/* Nobody finds it any more; then mail about it is opened and its streams are closed; then it goes. */
+void group_retire(struct group *group)
+{
+	unlink_group(group);
+	shrink_fini(group, false);
+	close_streams(group, group->context->lanes);
+	group_release(group);
+}
+
+/* ---- agreement ---- */
+
+/* What members of the parent tell each other. */
+struct proposal {
+	int64_t color, key;
+	uint64_t digest;  /* of the list that group_create() was given */
+	uint64_t channel; /* that is free here, from this one on       */
+};
+
+/* With the lock held: no two groups of a context have the same. What is kept for `keeper` is not taken. */
+static bool are_all_taken(const struct context *context, const struct group *keeper)
+{
+	uint32_t count = 0;
+
+	for (const struct group *group = context->groups; group; group = group->next)
+		count += 1 + (group->keeps_channel && group != keeper);
+	return count >= context->groups_most;
+}
+
+bool group_keep_channel(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool is_kept = group->keeps_channel = !are_all_taken(group->context, group);
+	pthread_mutex_unlock(&group->context->lock);
+	return is_kept;
+}
+
+void group_release_channel(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	group->keeps_channel = false;
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+static bool is_taken(const struct context *context, uint32_t channel)
+{
+	for (const struct group *group = context->groups; group; group = group->next) {
+		if (group->channel == channel)
+			return true;
+	}
+	return false;
+}
+
+bool group_channel_is_free(struct context *context, uint32_t channel)
+{
+	pthread_mutex_lock(&context->lock);
+	/* It may be what another rank has said. */
+	bool is_free = channel <= CHANNELS - GROUP_CHANNELS && channel % GROUP_CHANNELS == 0 && !is_taken(context, channel);
+	if (is_free && context->next_channel <= channel)
+		context->next_channel = channel + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	return is_free;
+}
+
+/* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
+uint32_t group_propose_channel(struct context *context, const struct group *keeper, uint32_t from)
+{
+	uint32_t found = GROUP_NO_CHANNEL;
+
+	pthread_mutex_lock(&context->lock);
+	uint32_t channel = from > context->next_channel ? from : context->next_channel;
+	channel = channel / GROUP_CHANNELS * GROUP_CHANNELS;
+	for (uint32_t i = are_all_taken(context, keeper) ? GROUPS_MOST : 0; i < GROUPS_MOST && found == GROUP_NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
+		if (channel + GROUP_CHANNELS > CHANNELS)
+			channel = 0;
+		if (!is_taken(context, channel))
+			found = channel;
+	}
+	if (found != GROUP_NO_CHANNEL)
+		context->next_channel = found + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	return found;
+}
+
+static enum esp_status exchange(struct group *parent, enum plan_collective collective, const void *in, void *out,
+                                uint64_t count, enum esp_type type, enum esp_op op, struct failure *failure)
+{
+	struct call call = {
+		.collective = collective, .type = type, .op = op, .count = count, .in = in, .out = out, .makes_group = true,
+	};
+	enum esp_status status = call_check(&call, parent->rank, parent->size, failure);
+
+	return status == ESP_OK ? group_run(parent, &call, &(struct work_options){0}, failure) : status;
+}
+
+struct seat {
+	int64_t key;
+	uint32_t place;
+};
+
+static int compare_seats(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* The ranks that have our color, in order; the highest channel that one of all the parent's has proposed. */
+static enum esp_status read_proposals(const struct group *parent, const struct proposal *all, const struct proposal *mine,
+                                      uint32_t *ranks, uint32_t *out_count, uint32_t *out_channel,
+                                      struct failure *failure)
+{
+	struct seat *seats = calloc(parent->size, sizeof(*seats));
+	uint32_t count = 0;
+
+	if (!seats)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+	*out_channel = 0;
+	for (uint32_t i = 0; i < parent->size; i++) {
+		if (all[i].digest != mine->digest) {
+			free(seats);
+			return failure_set(failure, ESP_EMISMATCH, (int32_t)parent->ranks[i],
+			                   "rank %u of the group gave another list of ranks than rank %u", i, parent->rank);
+		}
+		if (all[i].channel > *out_channel)
+			*out_channel = (uint32_t)all[i].channel;
+		if (mine->color >= 0 && all[i].color == mine->color)
+			seats[count++] = (struct seat){all[i].key, i};
+	}
+	qsort(seats, count, sizeof(*seats), compare_seats);
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i] = parent->ranks[seats[i].place];
+	*out_count = count;
+	free(seats);
+	return ESP_OK;
+}
+
+/* What one of all members has room for; those who have none have no board. */
+static void settle_board(struct group *group, uint32_t bytes)
+{
+	group->board_bytes = bytes;
+	if (bytes > 0)
+		return;
+	board_close(group->board);
+	group->board = NULL;
+	pthread_mutex_lock(&group->context->lock);
+	group->board_memory = 0;
+	pthread_mutex_unlock(&group->context->lock);
+}
+
+/* By messages, as there is no board yet; it is call number 0. Its plan knows no topology, as members may have different ones. */
+enum esp_status group_settle(struct group *group, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct site_word word = site_word(&context->site);
+	uint64_t mine[] = {context->conf.board_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
+	bool can = can_have_board(group);
+
+	group->board_bytes = (uint32_t)mine[0];
+	if (can) {
+		allot_board(group);
+		mine[0] = group->board_bytes;
+	}
+	group_begin_aside(group);
+	enum esp_status status = exchange(group, PLAN_ALLREDUCE, mine, all, 3, ESP_U64, ESP_MIN, failure);
+	group_end_aside(group);
+	if (status != ESP_OK)
+		return status;
+	settle_board(group, (uint32_t)all[0]);
+	const char *lacks = can && open_board(group) != ESP_OK ? "no memory for a board" : NULL;
+	if (!lacks && !site_settle(group, (struct site_word){all[1], all[2]}))
+		lacks = "no memory for the hosts of its ranks";
+	if (!lacks)
+		return ESP_OK;
+	group_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
+	return ESP_ENOMEM;
+}
+
+/* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
+static enum esp_status try_channel(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                                   struct group **out, bool *out_fits, struct failure *failure)
+{
+	struct context *context = parent->context;
+	struct group *group = NULL;
+	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on a board. */
+	int32_t mine = 1 + (int32_t)context->conf.board_bytes, all = 0;
+
+	pthread_mutex_lock(&context->lock);
+	bool taken = channel + GROUP_CHANNELS > CHANNELS || is_taken(context, channel);
+	if (context->next_channel <= channel)
+		context->next_channel = channel + GROUP_CHANNELS;
+	pthread_mutex_unlock(&context->lock);
+	if (taken)
+		mine = 0;
+	else if ((count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
+	         (group && group_open_board(group) != ESP_OK) || (group && parent->layout.topology && !group_use_site(group)))
+		mine = -1; /* trying again does not help */
+	else if (group)
+		mine = 1 + (int32_t)group->board_bytes;
+	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
+	*out_fits = status == ESP_OK && all > 0;
+	if (*out_fits && group)
+		settle_board(group, (uint32_t)all - 1);
+	if (status == ESP_OK && all < 0)
+		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
+	if (!*out_fits && group) {
+		group_retire(group);
+		group = NULL;
+	}
+	*out = group;
+	return status;
+}
+
+static enum esp_status agree(struct group *parent, struct proposal mine, struct group **out, struct failure *failure)
+{
+	struct proposal *all = calloc(parent->size, sizeof(*all));
+	uint32_t *ranks = calloc(parent->size, sizeof(*ranks));
+	uint32_t count = 0, channel = 0;
+	bool fits = false;
+	enum esp_status status = ESP_OK;
+
+	if (!all || !ranks) { /* the others wait for us until their deadline */
+		free(all);
+		free(ranks);
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
+	}
+	while (status == ESP_OK && !fits) {
+		mine.channel = group_propose_channel(parent->context, NULL, channel);
+		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
+		if (status == ESP_OK)
+			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
+		if (status == ESP_OK && channel == GROUP_NO_CHANNEL)
+			status = failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
+			                     GROUPS_MOST);
+		if (status == ESP_OK)
+			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
+		channel += GROUP_CHANNELS;
+	}
+	free(all);
+	free(ranks);
+	return status;
+}
+
+enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out, struct failure *failure)
+{
+	return agree(parent, (struct proposal){.color = color, .key = key}, out, failure);
+}
+
+enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count, struct group **out,
+                             struct failure *failure)
+{
+	struct proposal mine = {.color = -1};
+
+	if (count == 0 || !places)
+		return failure_set(failure, ESP_EINVAL, -1, "%s: a group needs at least one rank", places ? "count is 0" : "ranks is NULL");
+	mine.digest = 1 + (uint64_t)crc32c(count, places, count * sizeof(*places));
+	for (uint32_t i = 0; i < count; i++) {
+		if (places[i] >= parent->size)
+			return failure_set(failure, ESP_EINVAL, -1, "rank %u is not in the parent, which has %u ranks", places[i],
+			                   parent->size);
+		for (uint32_t j = 0; j < i; j++) {
+			if (places[i] == places[j])
+				return failure_set(failure, ESP_EINVAL, -1, "rank %u is in the list twice", places[i]);
+		}
+		if (places[i] == parent->rank) {
+			mine.color = 0;
+			mine.key = i;
+		}
+	}
+	return agree(parent, mine, out, failure);
+}
+
+/* ---- the end ---- */
+
+enum esp_status group_free(struct group *group, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct call meet = {.collective = PLAN_BARRIER, .planner = &planner_tree};
+	enum esp_status status;
+
+	if (group == context->world)
+		return failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
+	if (group_is_busy(group))
+		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
+	retune_settle(group);
+	status = call_check(&meet, group->rank, group->size, failure);
+	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
+	if (status == ESP_OK)
+		(void)group_run(group, &meet, &(struct work_options){0}, failure);
+	group_retire(group);
+	return ESP_OK;
+}

@@ -1,0 +1,552 @@
+#include "rank/comm/p2p.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clip.h"
+#include "rank/comm/comm.h"
+#include "rank/comm/split.h"
+
+/* Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be in flight. */
+static uint32_t piece_chunks(const struct group *group)
+{
+	return group->context->conf.active_chunks >= 16 ? 4 : 1;
+}
+
+static uint32_t pieces_most(const struct group *group)
+{
+	uint32_t half = group->context->conf.active_chunks / 2;
+
+	return half < piece_chunks(group) ? 1 : half / piece_chunks(group);
+}
+
+static void say(struct group *group, uint32_t place, enum control_type type, const struct call_note *note,
+                enum esp_status status)
+{
+	struct control_msg msg = {
+		.type = (uint8_t)type,
+		.from = group->context->rank,
+		.about = group->ranks[place],
+		.channel = group->channel,
+		.first = group->ranks[0],
+		.peer = UINT32_MAX,
+		.status = status,
+		.note = *note,
+	};
+
+	steward_send(group->context->steward, group->ranks[place], &msg);
+}
+
+/* ---- words ---- */
+
+const char *letters_describe(const struct work *work, char text[LETTER_TEXT])
+{
+	const struct group *group = work->group;
+	bool is_send = work->kind == WORK_SEND;
+	char who[RANK_TEXT] = "any rank";
+
+	if (work->peer < group->size)
+		context_rank_text(group->context, group->ranks[work->peer], who);
+	snprintf(text, LETTER_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
+	         work->room_bytes, is_send ? "to" : "from", who, work->tag);
+	return text;
+}
+
+static void set_failure(struct work *work, enum esp_status status, int32_t rank, const char *why)
+{
+	const struct group *group = work->group;
+	char text[LETTER_TEXT];
+
+	failure_set(&work->failure, status, rank, "%s: %s", letters_describe(work, text), why);
+	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
+	work->failure.waits_for = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+}
+
+void letters_explain(struct work *work, enum esp_status status)
+{
+	const char *why = work->group->reason.text;
+
+	set_failure(work, status, group_culprit(work->group, &work->note), why[0] ? why : "failed");
+}
+
+/* ---- lists ---- */
+
+static struct work *work_at(struct pile_node *node)
+{
+	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, place)) : NULL;
+}
+
+static struct pile_key key_of(uint64_t tag, uint32_t peer)
+{
+	return (struct pile_key){tag, peer};
+}
+
+static void queue_append(struct letter_queue *queue, struct work *work)
+{
+	work->line = (struct letter_line){.before = queue->last, .is_in = true};
+	if (queue->last)
+		queue->last->line.next = work;
+	else
+		queue->first = work;
+	queue->last = work;
+}
+
+/* Nothing, if it is in none. */
+static void queue_remove(struct letter_queue *queue, struct work *work)
+{
+	struct letter_line *line = &work->line;
+
+	if (!line->is_in)
+		return;
+	if (line->before)
+		line->before->line.next = line->next;
+	else
+		queue->first = line->next;
+	if (line->next)
+		line->next->line.before = line->before;
+	else
+		queue->last = line->before;
+	*line = (struct letter_line){0};
+}
+
+void letters_forget(struct letters *letters, struct work *work)
+{
+	bool is_send = work->kind == WORK_SEND;
+
+	pile_take(is_send ? &letters->sends : &letters->receives, &work->place);
+	queue_remove(is_send ? &letters->asked : &letters->ready, work);
+}
+
+static struct work *find_send(struct letters *letters, uint64_t number)
+{
+	return work_at(pile_find(&letters->sends, key_of(number, 0)));
+}
+
+/* The receive that has waited longest of those that this letter is for: from its sender, or from any rank. */
+static struct work *find_receive(struct letters *letters, const struct call_note *note)
+{
+	struct work *named = work_at(pile_find(&letters->receives, key_of(note->key, note->root)));
+	struct work *any = work_at(pile_find(&letters->receives, key_of(note->key, UINT32_MAX)));
+
+	return !named || (any && any->age < named->age) ? any : named;
+}
+
+/* The first letter that came for this receive. */
+static struct letter *find_letter(struct letters *letters, const struct work *receive)
+{
+	bool is_any = receive->peer == UINT32_MAX;
+	struct pile_node *node = pile_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->tag, receive->peer));
+
+	if (!node)
+		return NULL;
+	return (struct letter *)(void *)((uint8_t *)node - (is_any ? offsetof(struct letter, by_tag) : offsetof(struct letter, by_sender)));
+}
+
+/* False: there are too many letters that nobody wants. */
+static bool add_letter(struct letters *letters, const struct call_note *note)
+{
+	struct letter *letter = letters->by_tag.count < LETTERS_MOST ? malloc(sizeof(*letter)) : NULL;
+
+	if (!letter)
+		return false;
+	*letter = (struct letter){.note = *note, .next = letters->first};
+	if (letters->first)
+		letters->first->before = letter;
+	letters->first = letter;
+	pile_put(&letters->by_sender, &letter->by_sender, key_of(note->key, note->root));
+	pile_put(&letters->by_tag, &letter->by_tag, key_of(note->key, UINT32_MAX));
+	return true;
+}
+
+static void drop_letter(struct letters *letters, struct letter *letter)
+{
+	pile_take(&letters->by_sender, &letter->by_sender);
+	pile_take(&letters->by_tag, &letter->by_tag);
+	if (letter->before)
+		letter->before->next = letter->next;
+	else
+		letters->first = letter->next;
+	if (letter->next)
+		letter->next->before = letter->before;
+	free(letter);
+}
+
+/* ---- carrying ---- */
+
+/* Of every letter, the same on both ends. */
+static uint64_t next_piece(const struct work *work)
+{
+	uint64_t left = work->note.count - work->moved_bytes, most = piece_chunks(work->group) * work->group->layout.chunk_bytes;
+
+	return left < most ? left : most;
+}
+
+/* Gives the work the plan by which its next piece moves: one block, from the sender to the receiver. */
+static enum esp_status plan_piece(struct work *work, uint32_t receiver)
+{
+	struct group *group = work->group;
+	struct failure failure;
+
+	work_clear_parts(work);
+	uint64_t *counts = calloc(group->size, sizeof(*counts));
+	if (!counts)
+		return ESP_ENOMEM;
+	work->piece_bytes = counts[receiver] = next_piece(work);
+	work->digest = group_digest(work->group, &work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
+	work->call = (struct call){
+		.collective = PLAN_SCATTER,
+		.type = ESP_BYTES,
+		.root = work->note.root,
+		.counts = counts, /* the work's own from now on */
+		.in = work->letter + work->moved_bytes,
+		.out = work->letter + work->moved_bytes,
+		.planner = &planner_exchange,
+	};
+	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
+	if (status == ESP_OK)
+		status = stretches_make(&work->call, group->layout.chunk_bytes, false, &work->stretches, &work->stretch_count);
+	if (status == ESP_OK)
+		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
+	/* What p2p.h counts with. */
+	assert(status != ESP_OK || work->stretches[0].planned->chunk_bytes == group->layout.chunk_bytes);
+	return status;
+}
+
+/* What is to be done once the lock is given back. */
+struct outcome {
+	struct work *ended, *ended_too;
+	enum esp_status status;
+};
+
+/* Its end is settled and comes when the lock is given back: no deadline counts any more. */
+static struct work *about_to_end(struct work *work)
+{
+	work->is_waiting = false;
+	work->deadline_ns = UINT64_MAX;
+	return work;
+}
+
+/* Lets the next piece move, or ends the work if there is nothing to move. */
+static void launch(struct work *work, uint32_t receiver, struct outcome *out)
+{
+	enum esp_status status = plan_piece(work, receiver);
+
+	if (status == ESP_OK && work->part_count > 0) {
+		work->is_waiting = false;
+		work_launch_locked(work, HELP_NONE);
+		return;
+	}
+	if (status != ESP_OK)
+		set_failure(work, status, -1, "no memory");
+	if (work->kind == WORK_RECEIVE)
+		work->group->letters.receiving--;
+	out->ended = about_to_end(work);
+	out->status = status;
+}
+
+static void make_ready(struct letters *letters, struct work *receive)
+{
+	receive->is_waiting = true;
+	queue_append(&letters->ready, receive);
+}
+
+/* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
+static void ask_for_pieces(struct group *group, struct outcome *out)
+{
+	struct letters *letters = &group->letters;
+
+	while (letters->ready.first && letters->receiving < pieces_most(group) && !out->ended) {
+		struct work *work = letters->ready.first;
+
+		queue_remove(&letters->ready, work);
+		letters->receiving++;
+		struct call_note note = work->note;
+		uint32_t from = note.root;
+		launch(work, group->rank, out);
+		say(group, from, CONTROL_FETCH, &note, ESP_OK);
+	}
+}
+
+/*
+ * Sends what was asked for, in this order. The first may still be busy with its piece before, which has come, as it was
+ * asked for the next: this end has only not noticed yet.
+ */
+static void send_pieces(struct group *group, struct outcome *out)
+{
+	struct letters *letters = &group->letters;
+
+	while (letters->asked.first && letters->asked.first->is_waiting && !out->ended) {
+		struct work *work = letters->asked.first;
+
+		queue_remove(&letters->asked, work);
+		launch(work, work->peer, out);
+	}
+}
+
+/* From ourselves to ourselves. */
+static void hand_over(struct work *send, struct work *receive, struct outcome *out)
+{
+	if (send->note.count > 0)
+		memmove(receive->letter, send->letter, send->note.count);
+	out->ended = about_to_end(receive);
+	out->ended_too = about_to_end(send);
+	out->status = ESP_OK;
+}
+
+/* A receive and a letter that belong together; the receive is in no list. */
+static void match(struct group *group, struct work *receive, const struct call_note *note, struct outcome *out)
+{
+	bool is_own = note->root == group->rank;
+	struct work *send = is_own ? find_send(&group->letters, note->sequence) : NULL;
+	bool is_too_long = note->count > receive->room_bytes;
+
+	receive->peer = note->root;
+	receive->note = *note;
+	receive->moved_bytes = 0;
+	if (send)
+		letters_forget(&group->letters, send);
+	if (is_too_long) {
+		char why[64];
+
+		snprintf(why, sizeof(why), "the message has %" PRIu64 " bytes, and is lost", note->count);
+		set_failure(receive, ESP_EMISMATCH, (int32_t)group->ranks[note->root], why);
+		out->ended = about_to_end(receive);
+		out->status = ESP_EMISMATCH;
+		if (send) {
+			out->ended_too = about_to_end(send);
+		} else if (!is_own) {
+			say(group, note->root, CONTROL_FETCH, note, ESP_EMISMATCH);
+		}
+	} else if (is_own && send) {
+		hand_over(send, receive, out);
+	} else if (!is_own && note->count == 0) {
+		say(group, note->root, CONTROL_FETCH, note, ESP_OK);
+		out->ended = about_to_end(receive);
+		out->status = ESP_OK;
+	} else if (!is_own) {
+		make_ready(&group->letters, receive);
+		ask_for_pieces(group, out);
+	}
+}
+
+static void finish(const struct outcome *outcome)
+{
+	if (outcome->ended)
+		work_end(outcome->ended, outcome->status);
+	if (outcome->ended_too)
+		work_end(outcome->ended_too, ESP_OK);
+}
+
+/* ---- news ---- */
+
+/* With the lock held: false: there are too many letters that nobody wants. */
+static bool announce(struct group *group, const struct call_note *note, struct outcome *out)
+{
+	struct letters *letters = &group->letters;
+
+	struct work *receive = find_receive(letters, note);
+
+	if (!receive)
+		return add_letter(letters, note);
+	letters_forget(letters, receive);
+	match(group, receive, note, out);
+	return true;
+}
+
+void letters_announced(struct group *group, const struct call_note *note)
+{
+	struct context *context = group->context;
+	struct outcome outcome = {0};
+
+	if (note->root >= group->size || !(note->flags & CALL_LETTER))
+		return;
+	pthread_mutex_lock(&context->lock);
+	bool is_kept = atomic_load(&group->failed) != ESP_OK || announce(group, note, &outcome);
+	pthread_mutex_unlock(&context->lock);
+	finish(&outcome);
+	if (!is_kept)
+		group_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for somebody to receive them", true);
+}
+
+void letters_fetch(struct group *group, const struct control_msg *msg)
+{
+	struct context *context = group->context;
+	struct outcome outcome = {0};
+
+	pthread_mutex_lock(&context->lock);
+	struct work *work = find_send(&group->letters, msg->note.sequence);
+	if (work && atomic_load(&group->failed) == ESP_OK) {
+		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
+			letters_forget(&group->letters, work);
+			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
+		} else if (!work->line.is_in) {
+			queue_append(&group->letters.asked, work);
+			send_pieces(group, &outcome);
+		}
+	}
+	pthread_mutex_unlock(&context->lock);
+	finish(&outcome);
+}
+
+void letters_piece_done(struct work *work)
+{
+	struct group *group = work->group;
+	struct context *context = work->context;
+	struct outcome outcome = {0};
+
+	pthread_mutex_lock(&context->lock);
+	enum esp_status failed = (enum esp_status)atomic_load(&group->failed);
+	bool is_receive = work->kind == WORK_RECEIVE;
+	work->moved_bytes += work->piece_bytes;
+	if (is_receive)
+		group->letters.receiving--;
+	bool is_over = work->moved_bytes == work->note.count || failed != ESP_OK;
+	if (is_over)
+		about_to_end(work);
+	else if (is_receive)
+		make_ready(&group->letters, work);
+	else
+		work->is_waiting = true;
+	if (is_receive && failed == ESP_OK)
+		ask_for_pieces(group, &outcome);
+	else if (failed == ESP_OK)
+		send_pieces(group, &outcome);
+	pthread_mutex_unlock(&context->lock);
+	finish(&outcome);
+	if (is_over)
+		work_end(work, work->moved_bytes == work->note.count ? ESP_OK : failed);
+}
+
+/* ---- starting ---- */
+
+static void start_send(struct work *work, struct outcome *out)
+{
+	struct group *group = work->group;
+	struct letters *letters = &group->letters;
+
+	work->note = (struct call_note){
+		.collective = PLAN_SCATTER,
+		.type = ESP_BYTES,
+		.flags = CALL_LETTER,
+		.root = group->rank,
+		.count = work->room_bytes,
+		.key = work->tag,
+		.sequence = ++letters->numbers,
+	};
+	work->moved_bytes = 0;
+	pile_put(&letters->sends, &work->place, key_of(work->note.sequence, 0));
+	if (work->peer != group->rank) {
+		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
+	} else if (!announce(group, &work->note, out)) {
+		letters_forget(letters, work);
+		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank, "too many messages wait for this rank to receive them");
+		out->ended = about_to_end(work);
+		out->status = ESP_ELIMIT;
+	}
+}
+
+static void start_receive(struct work *work, struct outcome *out)
+{
+	struct group *group = work->group;
+	struct letters *letters = &group->letters;
+	struct letter *letter = find_letter(letters, work);
+
+	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->tag};
+	if (!letter) {
+		work->age = ++letters->ages;
+		pile_put(&letters->receives, &work->place, key_of(work->tag, work->peer));
+		return;
+	}
+	struct call_note note = letter->note;
+	drop_letter(letters, letter);
+	match(group, work, &note, out);
+}
+
+enum esp_status letters_start(struct work *work, struct failure *failure)
+{
+	struct context *context = work->group->context;
+	struct outcome outcome = {0};
+	enum esp_status status = group_check(work->group, NULL, failure);
+
+	if (status != ESP_OK)
+		return status;
+	pthread_mutex_lock(&context->lock);
+	if (atomic_load(&work->group->failed) != ESP_OK) { /* just now */
+		pthread_mutex_unlock(&context->lock);
+		return group_check(work->group, NULL, failure);
+	}
+	work_set_out(work);
+	work->is_waiting = true;
+	if (work->kind == WORK_SEND)
+		start_send(work, &outcome);
+	else
+		start_receive(work, &outcome);
+	pthread_mutex_unlock(&context->lock);
+	context_watch(context);
+	finish(&outcome);
+	return ESP_OK;
+}
+
+/* ---- giving up ---- */
+
+/* Takes the news of our own letter back: false: it has been taken. */
+static bool take_back(struct letters *letters, const struct call_note *note)
+{
+	struct pile_key key = key_of(note->key, note->root);
+	struct pile_node *node = pile_find(&letters->by_sender, key);
+
+	/* Behind it in its list are those of its key, and a few others. */
+	for (; node; node = node->next) {
+		struct letter *letter = (struct letter *)(void *)((uint8_t *)node - offsetof(struct letter, by_sender));
+
+		if (letter->note.key == note->key && letter->note.root == note->root && letter->note.sequence == note->sequence) {
+			drop_letter(letters, letter);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
+{
+	struct group *group = work->group;
+	struct letters *letters = &group->letters;
+	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
+	char text[LETTER_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
+	const char *what = work->kind == WORK_SEND && work->moved_bytes == 0 ? "it was not received" : "it was not complete";
+	const char *hint = "";
+	bool is_ours = false;
+
+	work_deadline_text(group->context, work->options.deadline_ns, limit);
+	if (work->kind == WORK_RECEIVE && work->place.is_in) {
+		what = "no message came";
+		is_ours = true;
+	} else if (work->kind == WORK_SEND && work->peer == group->rank && take_back(letters, &work->note)) {
+		what = "it is to this rank itself, which did not receive it";
+		hint = ": start the receive before";
+		is_ours = true;
+	} else {
+		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit, letters_describe(work, text));
+	}
+	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
+	set_failure(work, ESP_ETIMEOUT, peer, own);
+	if (is_ours) {
+		letters_forget(letters, work);
+		work->is_waiting = false;
+	}
+	return is_ours;
+}
+
+void letters_fini(struct letters *letters)
+{
+	while (letters->first)
+		drop_letter(letters, letters->first);
+	pile_fini(&letters->by_sender);
+	pile_fini(&letters->by_tag);
+	pile_fini(&letters->receives);
+	pile_fini(&letters->sends);
+}

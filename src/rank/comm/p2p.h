@@ -1,0 +1,82 @@
+/*
+ * p2p.h - messages between two ranks, matched by sender and tag.
+ *
+ * A send tells its receiver that there is a letter; when a receive takes it the receiver asks for it, piece by
+ * piece, and for each piece both run the same plan of two ranks, with the same executor and transports as any
+ * collective: chunks, credits, checksums, memory that is read where it lies. Nothing is buffered but the news of
+ * letters. Between two ranks pieces move in the order in which they are asked for, so both start their calls alike.
+ *
+ * Why no set of letters can wait in a circle: a receiver starts its side of a piece and then asks for it, so the
+ * receiving side is always the older one. Receives take up less than half of the chunks that may be in flight, so a send
+ * waits only for chunks of sends that were started before it on its rank, whose receiving sides are older still.
+ *
+ * Lists are guarded by context->lock.
+ */
+#ifndef RANK_COMM_P2P_H
+#define RANK_COMM_P2P_H
+
+#include <stdbool.h>
+
+#include "rank/comm/tag_queue.h"
+#include "rank/failure.h"
+#include "wire/control_msg.h"
+
+struct work;
+struct group;
+
+#define LETTERS_MOST 65536u /* that nobody has received yet, in one group */
+
+struct letter {
+	struct letter *next, *before;
+	struct pile_node by_sender, by_tag;
+	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
+};
+
+/* Work that waits in line: part of the work. */
+struct letter_line {
+	struct work *next, *before;
+	bool is_in;
+};
+
+struct letter_queue {
+	struct work *first, *last;
+};
+
+struct letters {
+	struct letter *first;         /* announced to us, in no order                            */
+	struct pile by_sender;        /* the same, by tag and sender                             */
+	struct pile by_tag;           /* the same, by tag and UINT32_MAX                         */
+	struct pile receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
+	uint64_t ages;                /* of receives                                             */
+	struct pile sends;            /* that have not ended, by number                          */
+	uint64_t numbers;             /* of letters sent from here                               */
+	struct letter_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	struct letter_queue asked;    /* sends whose next piece was asked for, in order          */
+	uint32_t receiving;           /* pieces that were asked for and have not come            */
+};
+
+/* Starts a piece of work of kind WORK_SEND or WORK_RECEIVE: peer, tag and room_bytes are set. Without the lock. */
+enum esp_status letters_start(struct work *work, struct failure *failure);
+
+/* CONTROL_LETTER and CONTROL_FETCH. Without the lock; the group is visited. */
+void letters_announced(struct group *group, const struct call_note *note);
+void letters_fetch(struct group *group, const struct control_msg *msg);
+/* All parts of a piece have ended well. Without the lock. */
+void letters_piece_done(struct work *work);
+
+/*
+ * Its deadline has passed. A receive that no letter has come for, or a letter to ourselves that nobody has taken, is known to
+ * nobody else: true: it is in no list any more, and is to be ended. False: the group has to fail, with the words in why.
+ */
+bool letters_give_up(struct work *work, char why[CONTROL_TEXT]);
+/* "send of 8 bytes to rank 1 on node7 with tag 5". Returns text. */
+#define LETTER_TEXT 224u
+const char *letters_describe(const struct work *work, char text[LETTER_TEXT]);
+/* Why it has failed: as its group has. */
+void letters_explain(struct work *work, enum esp_status status);
+
+/* Takes work off every list. */
+void letters_forget(struct letters *letters, struct work *work);
+void letters_fini(struct letters *letters);
+
+#endif

@@ -1,0 +1,593 @@
+#include "rank/comm/work.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "rank/comm/comm.h"
+#include "rank/comm/retune.h"
+#include "rank/comm/split.h"
+#include "rank/progress/callbacks.h"
+#include "transport/shm/annex.h"
+
+#define COMPARED_LEAST (256u << 10) /* bytes of a block */
+
+/* ---- making ---- */
+
+void work_clear_parts(struct work *work)
+{
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		plans_put(work->stretches[i].planned);
+	stretches_fini(work->stretches, work->stretch_count);
+	work->stretches = NULL;
+	work->stretch_count = 0;
+	free(work->parts);
+	work->parts = NULL;
+	work->part_count = 0;
+	free((void *)(uintptr_t)work->call.counts);
+	work->call.counts = NULL;
+}
+
+static void leave_list(struct work *work)
+{
+	struct context *context = work->context;
+
+	pthread_mutex_lock(&context->lock);
+	if (work->all_before)
+		work->all_before->all_next = work->all_next;
+	else
+		context->works = work->all_next;
+	if (work->all_next)
+		work->all_next->all_before = work->all_before;
+	pthread_mutex_unlock(&context->lock);
+}
+
+void work_free(struct work *work)
+{
+	leave_list(work);
+	if (work->event_fd >= 0)
+		close(work->event_fd);
+	work_clear_parts(work);
+	free((void *)(uintptr_t)work->call.in_parts);
+	free((void *)(uintptr_t)work->call.out_parts);
+	free(work);
+}
+
+/* The caller's arrays may go once the call is made. */
+static bool copy_array(const void **array, size_t bytes)
+{
+	if (!*array)
+		return true;
+	void *copy = malloc(bytes ? bytes : 1);
+	if (copy)
+		memcpy(copy, *array, bytes);
+	*array = copy;
+	return copy != NULL;
+}
+
+static bool copy_arrays(struct call *call, uint32_t size)
+{
+	uint64_t blocks = call->collective == PLAN_ALLTOALL ? (uint64_t)size * size : size;
+	bool counts = copy_array((const void **)&call->counts, blocks * sizeof(*call->counts));
+	bool in = copy_array((const void **)&call->in_parts, call->in_part_count * sizeof(*call->in_parts));
+	bool out = copy_array((const void **)&call->out_parts, call->out_part_count * sizeof(*call->out_parts));
+
+	return counts && in && out;
+}
+
+/* Do others read it where it lies? */
+static bool is_lent(const struct work *work, const struct stretch *stretch)
+{
+	const struct segment *segment = work->context->local_count > 1 ? work->context->segment : NULL;
+	uint64_t bytes = stretch->block_bytes;
+
+	return segment && segment_owns(segment, stretch->in, bytes) && segment_owns(segment, stretch->out, bytes);
+}
+
+/* Where the data is that a part works on, and who may write there. */
+static void part_set_memory(struct work_part *part, const struct work *work, const struct stretch *stretch)
+{
+	const struct planned *planned = stretch->planned;
+	bool lent = is_lent(work, stretch);
+
+	part->call.in = stretch->in;
+	part->call.out = stretch->out;
+	part->call.window = lent ? planned->window_lent : planned->window;
+	part->call.open_pages = lent && segment_is_open(work->context->segment) ? work->context->page_shift : 0;
+	part->call.owns_ends = stretch->out_annex && annex_is_whole(stretch->out_annex, stretch->own_out, stretch->out_bytes);
+}
+
+static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,
+                                   uint16_t channel)
+{
+	const struct planned *planned = stretch->planned;
+	const struct gauge *gauge = &work->context->gauge;
+
+	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
+		*part = (struct work_part){
+			.mail = {.kind = MAIL_START, .channel = channel, .fd = -1, .part = part, .embedded = true},
+			.work = work,
+			.lane = gauge->lane_order[lane],
+			.call = {
+				.plan = planned->plan,
+				.type = work->call.type,
+				.op = work->call.op,
+				.factor = work->call.factor,
+				.lane_of = planned->lane_of,
+				.lane = (uint8_t)lane,
+				.cookie = part,
+			},
+		};
+		part_set_memory(part, work, stretch);
+	}
+	return part;
+}
+
+/* Why it is that plan; of small calls it is not worth a line. */
+static void tell_compared(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout)
+{
+	char text[PLANS_COMPARED_TEXT];
+
+	if (stretch->block_bytes >= COMPARED_LEAST && plans_compare(plans, layout, &work->call, stretch->block_bytes, text)[0])
+		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%" PRIu64 " bytes, by the topology, would take at best: %s", stretch->block_bytes, text);
+}
+
+/*
+ * Once for each plan that is made, by one rank for all, as they choose alike. Letters have so many, and always the same; nobody has asked for
+ * sums of measurements, nor for what the library calls before the program does: such lines would leave no room for the others (log_limit.h).
+ */
+static void tell_plan(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout, unsigned stream)
+{
+	struct planned *planned = stretch->planned;
+
+	bool is_own = stream == STREAM_LETTERS || stream == STREAM_TUNE || work->group->is_aside || work->group->is_circle;
+
+	if (planned->is_told || is_own || work->group->rank != 0)
+		return;
+	char how[PLANNED_TEXT];
+	planned->is_told = true;
+	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
+	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planned_describe(planned, how),
+	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
+	tell_compared(work, stretch, plans, layout);
+}
+
+enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream, struct failure *failure)
+{
+	struct group *group = work->group;
+	uint16_t channel = (uint16_t)(group->channel + stream);
+	struct layout layout = group->layout;
+	enum esp_status status = ESP_OK;
+
+	/* Masters change at a call of the one order that all members have: other streams know nothing of it. */
+	if (stream != STREAM_CALLS) {
+		layout.masters = NULL;
+		layout.by_masters = false;
+		layout.masters_version = layout.choice_version = 0;
+	}
+
+	for (uint32_t i = 0; i < work->stretch_count && status == ESP_OK; i++) {
+		struct stretch *stretch = &work->stretches[i];
+
+		status = plans_get(plans, &layout, &work->call, stretch->block_bytes, stretch->in_place,
+		                   &stretch->planned, failure);
+		if (status != ESP_OK)
+			break;
+		tell_plan(work, stretch, plans, &layout, stream);
+		work->part_count += stretch->planned->lanes;
+	}
+	if (status != ESP_OK)
+		return status;
+	work->parts = calloc(work->part_count ? work->part_count : 1, sizeof(*work->parts));
+	if (!work->parts)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	struct work_part *part = work->parts;
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		part = add_parts(work, part, &work->stretches[i], channel);
+	return ESP_OK;
+}
+
+bool work_is_stale(const struct work *work)
+{
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		if (plans_is_stale(&work->group->layout, work->stretches[i].planned))
+			return true;
+	}
+	return false;
+}
+
+enum esp_status work_plan_anew(struct work *work, struct failure *failure)
+{
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		plans_put(work->stretches[i].planned);
+		work->stretches[i].planned = NULL;
+	}
+	free(work->parts);
+	work->parts = NULL;
+	work->part_count = 0;
+	enum esp_status status = work_plan_parts(work, &work->group->plans, STREAM_CALLS, failure);
+	if (status != ESP_OK)
+		work->part_count = 0;
+	return status;
+}
+
+struct work *work_new(struct group *group, const struct call *call, const struct work_options *options)
+{
+	struct work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return NULL;
+	work->context = group->context;
+	work->group = group;
+	work->call = *call;
+	work->options = *options;
+	work->event_fd = -1;
+	work->failure = FAILURE_NONE;
+	atomic_init(&work->references, 1);
+	atomic_init(&work->status, ESP_ESTATE);
+	pthread_mutex_lock(&work->context->lock);
+	work->all_next = work->context->works;
+	if (work->all_next)
+		work->all_next->all_before = work;
+	work->context->works = work;
+	pthread_mutex_unlock(&work->context->lock);
+	return work;
+}
+
+enum esp_status work_make(struct group *group, const struct call *call, const struct work_options *options,
+                          struct work **out, struct failure *failure)
+{
+	struct work *work = work_new(group, call, options);
+
+	if (!work)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	work->board_rounds = group_board_rounds(group, call);
+	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
+	if (status == ESP_OK)
+		status = stretches_make(&work->call, group->layout.chunk_bytes, work->board_rounds > 0, &work->stretches,
+		                        &work->stretch_count);
+	if (status != ESP_OK)
+		failure_set(failure, status, -1, "no memory for a call");
+	if (status == ESP_OK && work->board_rounds == 0) {
+		pthread_mutex_lock(&group->lock);
+		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
+		pthread_mutex_unlock(&group->lock);
+	}
+	if (status != ESP_OK) {
+		work_put(work);
+		return status;
+	}
+	*out = work;
+	return ESP_OK;
+}
+
+/* Would it be planned like this one, on memory of its own? */
+static bool is_alike(const struct call *call, const struct call *other)
+{
+	return call->collective == other->collective && call->type == other->type && call->op == other->op && call->factor == other->factor && !signbit(call->factor) == !signbit(other->factor) &&
+	       call->root == other->root && call->count == other->count && call->planner == other->planner && call->in_place == other->in_place &&
+	       call->makes_group == other->makes_group;
+}
+
+static bool is_plain(const struct call *call)
+{
+	return !call->keyed && !call->counts && !call->in_parts && !call->out_parts;
+}
+
+/* What a plain call that was alike has left; NULL: none has, or another thread has it. */
+static struct work *take_left(struct group *group, const struct call *call)
+{
+	struct work *work = NULL;
+
+	pthread_mutex_lock(&group->lock);
+	for (uint32_t i = 0; i < GROUP_LEFT && !work; i++) {
+		if (group->left[i] && is_alike(&group->left[i]->call, call)) {
+			work = group->left[i];
+			group->left[i] = NULL;
+		}
+	}
+	pthread_mutex_unlock(&group->lock);
+	return work;
+}
+
+enum esp_status work_make_plain(struct group *group, const struct call *call, const struct work_options *options,
+                                struct work **out, struct failure *failure)
+{
+	struct work *work = is_plain(call) ? take_left(group, call) : NULL;
+
+	if (!work)
+		return work_make(group, call, options, out, failure);
+	work->call = *call;
+	work->options.deadline_ns = options->deadline_ns; /* all else is zero, and may still be looked at by whoever has ended it */
+	work->stretches[0].in = call->in;
+	work->stretches[0].out = call->out;
+	*out = work;
+	return ESP_OK;
+}
+
+/* A free one, or that of whichever has its turn. */
+static struct work **find_place(struct group *group)
+{
+	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+		if (!group->left[i])
+			return &group->left[i];
+	}
+	return &group->left[group->left_next++ % GROUP_LEFT];
+}
+
+void work_leave(struct work *work)
+{
+	struct group *group = work->group;
+
+	if (work->board_rounds == 0 && work->stretch_count == 1 && is_plain(&work->call)) {
+		pthread_mutex_lock(&group->lock);
+		struct work **place = find_place(group), *before = *place;
+		*place = work;
+		pthread_mutex_unlock(&group->lock);
+		work = before;
+	}
+	work_put(work);
+}
+
+void work_put(struct work *work)
+{
+	if (!work || atomic_fetch_sub(&work->references, 1) != 1)
+		return;
+	work_free(work);
+}
+
+/* ---- starting ---- */
+
+static void add_live(struct work *work)
+{
+	struct context *context = work->group->context;
+
+	work->live_before = NULL;
+	work->live_next = context->live;
+	if (context->live)
+		context->live->live_before = work;
+	context->live = work;
+	work->group->unfinished++;
+}
+
+static void remove_live(struct work *work)
+{
+	struct context *context = work->group->context;
+
+	if (work->live_before)
+		work->live_before->live_next = work->live_next;
+	else
+		context->live = work->live_next;
+	if (work->live_next)
+		work->live_next->live_before = work->live_before;
+	work->group->unfinished--;
+}
+
+void work_launch_locked(struct work *work, enum help help)
+{
+	struct context *context = work->group->context;
+
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		stretch_gather(&work->stretches[i], &work->call);
+	if (work->launched_ns == 0)
+		work->launched_ns = clock_now_ns();
+	atomic_store(&work->parts_left, work->part_count);
+	for (uint32_t i = 0; i < work->part_count; i++)
+		work->parts[i].call.digest = work->digest;
+	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
+	for (uint32_t i = 0; i < work->part_count; i++)
+		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, work->parts[i].call.lane == 0 ? help : HELP_NONE);
+}
+
+void work_launch(struct work *work, enum help help)
+{
+	struct context *context = work->group->context;
+
+	if (work->part_count == 0) {
+		work_end(work, ESP_OK);
+		return;
+	}
+	pthread_mutex_lock(&context->lock);
+	/* Once the lock is given back the work may end and be gone. */
+	work_launch_locked(work, help);
+	pthread_mutex_unlock(&context->lock);
+}
+
+const char *work_deadline_text(const struct context *context, int64_t deadline_ns, char text[DEADLINE_TEXT])
+{
+	if (deadline_ns > 0)
+		snprintf(text, DEADLINE_TEXT, "%g s", (double)deadline_ns / NS_PER_S);
+	else
+		snprintf(text, DEADLINE_TEXT, "deadline_seconds is %u", context->conf.deadline_seconds);
+	return text;
+}
+
+/* What the caller shares may be another than when the work was made. */
+static void look_at_memory(struct work *work)
+{
+	struct work_part *part = work->parts;
+
+	if (work->kind != WORK_CALL || work->part_count == 0)
+		return;
+	for (uint32_t i = 0; i < work->stretch_count; i++) {
+		struct stretch *stretch = &work->stretches[i];
+
+		stretch_set_out(stretch, work->context->segment);
+		for (uint32_t lane = 0; lane < stretch->planned->lanes; lane++)
+			part_set_memory(part++, work, stretch);
+	}
+}
+
+void work_set_out(struct work *work)
+{
+	const struct context *context = work->group->context;
+	int64_t patience = work->options.deadline_ns;
+
+	work->started_ns = clock_now_ns();
+	work->launched_ns = 0;
+	look_at_memory(work);
+	work->idle_ns = driver_idle_ns(context);
+	work->asked_ns = work->looked_ns = 0;
+	work->forgoes_callback = false;
+	work->asks = 0;
+	work->deadline_ns = work->started_ns + (patience > 0 ? (uint64_t)patience : context->conf.deadline_seconds * NS_PER_S);
+	uint64_t drained;
+	if (work->event_fd >= 0 && read(work->event_fd, &drained, sizeof(drained)) < 0)
+		drained = 0; /* it was empty */
+	work->failure = FAILURE_NONE;
+	atomic_store(&work->worst, ESP_OK);
+	atomic_store(&work->status, ESP_PENDING);
+	atomic_fetch_add(&work->references, 1);
+	add_live(work);
+}
+
+/* With the lock held. Who polls a descriptor does not wait, and a callback may not. */
+static enum help find_help(struct work *work, bool is_blocking)
+{
+	const struct context *context = work->context;
+	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->drivers[0].thread);
+	bool is_expected = may_wait && work_is_small(work) && habit_expects(&context->habit);
+
+	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
+	return is_blocking ? HELP_NOW : is_expected ? HELP_EXPECTED : HELP_NONE;
+}
+
+enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure)
+{
+	struct group *group = work->group;
+	struct context *context = group->context;
+
+	if (atomic_load(&work->status) == ESP_PENDING)
+		return failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
+	if (work->call.keyed)
+		return keyed_start(work, failure);
+	pthread_mutex_lock(&group->lock);
+	enum esp_status status = group_check(group, &work->call, failure);
+	if (status == ESP_OK) {
+		call_note(&work->call, group->size, group_number(group), &work->note);
+		work->digest = group_digest(group, &work->note);
+		pthread_mutex_lock(&context->lock);
+		group_remember(group, &work->note);
+		work_set_out(work);
+		enum help help = find_help(work, is_blocking);
+		pthread_mutex_unlock(&context->lock);
+		group_queue(group, work, help);
+	}
+	pthread_mutex_unlock(&group->lock);
+	return status;
+}
+
+/* ---- the end ---- */
+
+void work_part_done(struct work_part *part, enum esp_status status)
+{
+	struct work *work = part->work;
+	int none = ESP_OK;
+
+	if (status != ESP_OK)
+		atomic_compare_exchange_strong(&work->worst, &none, (int)status);
+	if (atomic_fetch_sub(&work->parts_left, 1) != 1)
+		return;
+	status = (enum esp_status)atomic_load(&work->worst);
+	if (work->kind == WORK_TUNE) {
+		retune_exchanged(work, status);
+		return;
+	}
+	if (status == ESP_OK && work->kind != WORK_CALL) {
+		letters_piece_done(work);
+		return;
+	}
+	/* What has happened is found out first: group_fail() ends it then. */
+	if (group_is_suspicion(status) && group_awaits_verdict(work->group, work))
+		return;
+	work_end(work, group_status(work->group, status));
+}
+
+static void tell_end(struct work *work, enum esp_status status)
+{
+	uint64_t one = 1;
+
+	if (work->options.signal)
+		atomic_store_explicit(work->options.signal, work->options.signal_value, memory_order_release);
+	if (work->event_fd >= 0) {
+		ssize_t done = write(work->event_fd, &one, sizeof(one));
+		(void)done;
+	}
+	(void)status;
+}
+
+/* With the lock held. */
+static void explain(struct work *work, enum esp_status status)
+{
+	if (work->kind == WORK_CALL)
+		group_explain(work->group, &work->note, status, &work->failure);
+	else
+		letters_explain(work, status);
+}
+
+void work_end(struct work *work, enum esp_status status)
+{
+	struct context *context = work->group->context;
+
+	if (status == ESP_OK) {
+		for (uint32_t i = 0; i < work->stretch_count; i++)
+			stretch_scatter(&work->stretches[i], &work->call);
+	}
+	for (uint32_t i = 0; i < work->stretch_count; i++)
+		stretch_land(&work->stretches[i]);
+	pthread_mutex_lock(&context->lock);
+	bool calls_back = work->options.done && !work->forgoes_callback;
+	remove_live(work);
+	retune_landed(work);
+	if (work->kind != WORK_CALL)
+		letters_forget(&work->group->letters, work);
+	if (work->board_rounds > 0)
+		atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
+	else
+		context->ended_calls++;
+	if (status != ESP_OK)
+		group_note_failed(work->group, &work->note);
+	else if (work->kind == WORK_CALL)
+		group_forget_absence(work->group, &work->note);
+	if (status != ESP_OK && work->failure.status != status)
+		explain(work, status);
+	recorder_add_work(work, status);
+	work->ended = status;
+	atomic_store_explicit(&work->status, (int)status, memory_order_release);
+	tell_end(work, status);
+	if (calls_back) /* takes our reference */
+		chores_call_back(context, work);
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+	if (!calls_back)
+		work_put(work);
+	if (status != ESP_OK) /* perhaps nobody waits: the steward writes it down then */
+		context_watch(context);
+}
+
+/* ---- for people ---- */
+
+const char *work_describe(const struct work *work, char text[WORK_TEXT])
+{
+	char call[CALL_TEXT], number[32] = "";
+
+	if (work->kind != WORK_CALL)
+		return letters_describe(work, text);
+	if (work->note.sequence > 0)
+		snprintf(number, sizeof(number), "call %" PRIu64 ", ", work->note.sequence);
+	snprintf(text, WORK_TEXT, "%s%s", number, call_describe(&work->note, call));
+	return text;
+}
+
+const char *work_plan(const struct work *work)
+{
+	if (work->board_rounds > 0)
+		return work->board_rounds == 2 ? "flat" : "exchange";
+	return work->stretch_count && work->stretches[0].planned ? planner_name(work->stretches[0].planned->planner) : "";
+}

@@ -1,0 +1,167 @@
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "rank/comm/comm.h"
+#include "rank/comm/work.h"
+#include "rank/progress/callbacks.h"
+
+#define BOARD_LOOK (50 * NS_PER_US)
+
+bool work_is_done(void *argument)
+{
+	struct work *work = argument;
+
+	return atomic_load_explicit(&work->status, memory_order_acquire) != ESP_PENDING;
+}
+
+/* How it has ended. Before a caller hears of a failure it is written down: see dump.h. */
+static enum esp_status tell_status(const struct work *work)
+{
+	enum esp_status status = (enum esp_status)atomic_load_explicit(&work->status, memory_order_acquire);
+
+	if (status < 0 && status != ESP_ESTATE)
+		dump_failures_and_wait(work->context);
+	return status;
+}
+
+/* Its caller looks at it instead of waiting, or polls for it: the lanes' own threads are to see to it. */
+static void expect_no_waiter(struct work *work)
+{
+	struct context *context = work->context;
+
+	if (!atomic_exchange_explicit(&work->is_expected, false, memory_order_relaxed) || work_is_done(work))
+		return;
+	habit_miss(&context->habit);
+	pthread_mutex_lock(&context->lock);
+	/* Its parts may just be planned anew; there are few lanes. */
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		if (context->drivers[i].expected_ns != 0)
+			driver_expect_nobody(&context->drivers[i]);
+	}
+	if (work->board_rounds > 0 && !work_is_done(work)) {
+		work->group->expected_ns = 0;
+		chores_look_after_queues(context);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+enum esp_status work_test(struct work *work)
+{
+	if (!work_is_done(work) && work->board_rounds > 0)
+		group_board_turn(work);
+	if (!work_is_done(work))
+		expect_no_waiter(work);
+	return tell_status(work);
+}
+
+enum esp_status work_wait(struct work *work, uint64_t until_ns)
+{
+	bool was_started = work->help != HELP_NOW && work_is_small(work);
+
+	if (work_is_done(work))
+		return tell_status(work);
+	if (was_started) {
+		atomic_store_explicit(&work->is_expected, false, memory_order_relaxed);
+		habit_wait(&work->context->habit, work->started_ns, clock_now_ns());
+	}
+	if (work->board_rounds > 0)
+		group_board_wait(work, until_ns);
+	else
+		driver_wait(work->context, work_is_done, work, until_ns);
+	if (was_started)
+		habit_leave(&work->context->habit, clock_now_ns());
+	return tell_status(work);
+}
+
+struct any {
+	struct work *const *works;
+	uint32_t count;
+};
+
+static uint32_t find_done(const struct any *any)
+{
+	uint32_t i = 0;
+
+	while (i < any->count && !(any->works[i] && work_is_done(any->works[i])))
+		i++;
+	return i;
+}
+
+static bool any_is_done(void *any)
+{
+	return find_done(any) < ((struct any *)any)->count;
+}
+
+/* Lets those on boards go on; true: there are such. */
+static bool turn_boards(const struct any *any)
+{
+	bool has_board = false;
+
+	for (uint32_t i = 0; i < any->count; i++) {
+		if (any->works[i] && any->works[i]->board_rounds > 0 && !work_is_done(any->works[i])) {
+			has_board = true;
+			group_board_turn(any->works[i]);
+			expect_no_waiter(any->works[i]);
+		}
+	}
+	return has_board;
+}
+
+uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns)
+{
+	struct any any = {works, count};
+	struct work *first = NULL;
+	bool is_time = false;
+
+	for (uint32_t i = 0; i < count && !first; i++)
+		first = works[i];
+	while (first && find_done(&any) == count && !is_time) {
+		/* Boards are looked at again and again; lanes wake us. */
+		uint64_t look_ns = turn_boards(&any) ? clock_now_ns() + BOARD_LOOK : UINT64_MAX;
+
+		(void)driver_wait(first->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
+		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
+	}
+	return find_done(&any);
+}
+
+/* Started once, and over. */
+static bool has_ended(const struct work *work)
+{
+	int status = atomic_load(&work->status);
+
+	return status != ESP_PENDING && status != ESP_ESTATE;
+}
+
+bool work_forgo_callback(struct work *work)
+{
+	struct context *context = work->context;
+
+	pthread_mutex_lock(&context->lock);
+	bool is_forgone = work->options.done && !work_is_done(work);
+	if (is_forgone)
+		work->forgoes_callback = true;
+	pthread_mutex_unlock(&context->lock);
+	return is_forgone;
+}
+
+enum esp_status work_descriptor(struct work *work, int *out_fd)
+{
+	struct context *context = work->context;
+	uint64_t one = 1;
+	enum esp_status status = ESP_OK;
+
+	expect_no_waiter(work);
+	pthread_mutex_lock(&context->lock);
+	if (work->event_fd < 0) {
+		work->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (work->event_fd < 0)
+			status = ESP_ELIMIT;
+		else if (has_ended(work) && write(work->event_fd, &one, sizeof(one)) < 0)
+			status = ESP_EIO;
+	}
+	*out_fd = work->event_fd;
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}

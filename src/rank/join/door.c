@@ -1,0 +1,444 @@
+#include "rank/join/door.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/ready.h"
+#include "node/auth/handshake_check.h"
+#include "node/net/backoff.h"
+#include "rank/join/join_parts.h"
+
+#define LOOKUP_NS (15 * NS_PER_S) /* a name, if there are other doors: some name servers may be dead, at five seconds each */
+#define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
+#define WORD_NS NS_PER_S        /* to say a word while we join: nobody is kept waiting for room in a socket */
+
+enum esp_status doors_parse(const char *text, struct doors *out, struct error *err)
+{
+	char one[ADDRESS_TEXT];
+
+	out->count = 0;
+	for (const char *at = text;; at++) {
+		size_t length = strcspn(at, ",");
+
+		if (length > 0 && out->count == DOORS_MOST)
+			return error_set(err, ESP_EINVAL, "ESP_DOOR names more than %u doors", DOORS_MOST);
+		if (length >= sizeof(one))
+			return error_set(err, ESP_EINVAL, "ESP_DOOR has an address that is too long");
+		memcpy(one, at, length);
+		one[length] = '\0';
+		if (length > 0 && address_parse(one, "ESP_DOOR", &out->all[out->count++], err) != ESP_OK)
+			return err->status;
+		at += length;
+		if (*at == '\0')
+			break;
+	}
+	return out->count > 0 ? ESP_OK : error_set(err, ESP_EINVAL, "ESP_DOOR names no door: it is host:port, or several with commas between");
+}
+
+bool doors_are_loopback(const struct doors *doors)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < doors->count; i++)
+		all = all && address_is_loopback(&doors->all[i]);
+	return all;
+}
+
+/* ---- one attempt ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A door whose host vanishes is left within half a minute; the kernel's own two hours are longer than anybody waits there. */
+static void notice_silence(int fd)
+{
+	const int on = 1, idle_s = 10, interval_s = 5, count = 4;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until, struct error *err)
+{
+	int why = 0, on = 1;
+	socklen_t size = sizeof(why);
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	notice_silence(fd);
+	if (connect(fd, address, length) == 0)
+		return ESP_OK;
+	if (errno != EINPROGRESS)
+		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(errno));
+	if (!ready_by(fd, POLLOUT, until))
+		return error_set(err, ESP_ETIMEOUT, "it does not answer");
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0 || why != 0)
+		return error_set(err, ESP_ELINK, "cannot connect: %s", strerror(why ? why : errno));
+	return ESP_OK;
+}
+
+static enum esp_status send_all(int fd, struct handshake *handshake, uint64_t until, struct error *err)
+{
+	const uint8_t *bytes;
+	size_t n;
+
+	for (handshake_output(handshake, &bytes, &n); n > 0; handshake_output(handshake, &bytes, &n)) {
+		ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+
+		if (sent > 0)
+			handshake_sent(handshake, (size_t)sent);
+		else if (errno != EAGAIN && errno != EINTR)
+			return error_set(err, ESP_ELINK, "the connection broke: %s", strerror(errno));
+		else if (!ready_by(fd, POLLOUT, until))
+			return error_set(err, ESP_ETIMEOUT, "it does not answer");
+	}
+	return ESP_OK;
+}
+
+static enum esp_status prove(int fd, struct handshake *handshake, uint64_t until, struct error *err)
+{
+	uint8_t bytes[VERDICT_BYTES];
+	size_t used;
+
+	while (handshake->state != HANDSHAKE_DONE) {
+		enum esp_status status = send_all(fd, handshake, until, err);
+		if (status != ESP_OK)
+			return status;
+		if (!ready_by(fd, POLLIN, until))
+			return error_set(err, ESP_ETIMEOUT, "it does not answer");
+		size_t wanted = handshake_wants(handshake);
+		ssize_t got = recv(fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (got <= 0)
+			return handshake_closed(handshake, err);
+		status = handshake_input(handshake, bytes, (size_t)got, &used, err);
+		if (status < 0)
+			return status;
+	}
+	return ESP_OK;
+}
+
+static enum esp_status read_message(int fd, uint64_t until, struct control_msg *out, struct error *err)
+{
+	uint8_t bytes[CONTROL_BYTES];
+	size_t at = 0;
+
+	while (at < sizeof(bytes)) {
+		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0); /* we may have been stopped: first what has come, then the clock */
+		if (got > 0)
+			at += (size_t)got;
+		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+			return error_set(err, ESP_ELINK, "the rank there went away");
+		else if (!ready_by(fd, POLLIN, until))
+			return error_set(err, ESP_ETIMEOUT, "nothing was heard there");
+	}
+	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT, "the rank there says what makes no sense");
+}
+
+static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uint64_t until, struct error *err)
+{
+	for (size_t at = 0; at < count;) {
+		ssize_t sent = send(fd, bytes + at, count - at, MSG_NOSIGNAL);
+
+		if (sent > 0)
+			at += (size_t)sent;
+		else if (errno != EAGAIN && errno != EINTR)
+			return error_set(err, ESP_ELINK, "the rank there went away");
+		else if (!ready_by(fd, POLLOUT, until))
+			return error_set(err, ESP_ETIMEOUT, "the rank there does not listen any more");
+	}
+	return ESP_OK;
+}
+
+/* The ranks are about to let us in, if we are there. */
+static enum esp_status say_here(const struct door *door, uint32_t as, uint64_t until, struct error *err)
+{
+	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
+	uint8_t bytes[CONTROL_BYTES];
+
+	memcpy(msg.text, door->who, sizeof(msg.text));
+	control_encode(&msg, bytes);
+	return write_all(door->fd, bytes, sizeof(bytes), until, err);
+}
+
+/* We do not fit: the rank there says why, in words that it has in its log as well. */
+static enum esp_status hear_why_not(int fd, const struct join_config *config, uint64_t until, struct error *err)
+{
+	struct store_arrival arrival = {.card = config->card};
+	uint8_t bytes[STORE_ARRIVAL_BYTES];
+	struct control_msg msg = {0};
+
+	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
+	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
+	store_arrival_encode(&arrival, bytes);
+	if (write_all(fd, bytes, sizeof(bytes), until, err) != ESP_OK || read_message(fd, until, &msg, err) != ESP_OK ||
+	    msg.type != CONTROL_REFUSE)
+		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what `espalier conf` prints on both hosts");
+	return error_set(err, ESP_EMISMATCH, "%s", msg.text);
+}
+
+/*
+ * A newcomer is asked whether it is there, again and again, and is then invited. It hears with that how long the rank there is silent at the
+ * most: if that is for two such times it is stopped, or cut off, and there may be another door.
+ */
+static enum esp_status read_invitation(const struct door *door, uint64_t deadline_ns, struct launch *launch, struct error *err)
+{
+	struct control_msg msg = {.type = CONTROL_BEAT};
+	uint64_t until = deadline_ns;
+	enum esp_status status = read_message(door->fd, until, &msg, err);
+
+	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
+		if (msg.sequence > 0 && msg.sequence < deadline_ns)
+			until = earlier(clock_now_ns() + 2 * msg.sequence, deadline_ns);
+		status = say_here(door, UINT32_MAX, until, err);
+		if (status == ESP_OK)
+			status = read_message(door->fd, until, &msg, err);
+	}
+	if (status == ESP_ETIMEOUT && until == deadline_ns)
+		return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
+	if (status == ESP_ETIMEOUT)
+		return error_set(err, ESP_ETIMEOUT, "the rank there has not been heard of for long: it is stopped, or cut off");
+	if (status != ESP_OK)
+		return status;
+	if (msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||
+	    msg.about >= msg.first)
+		return error_set(err, ESP_ECORRUPT, "the invitation makes no sense");
+	if (address_parse(msg.text, "the invitation", &launch->leader, err) != ESP_OK)
+		return err->status;
+	launch->rank = msg.about;
+	launch->size = msg.first;
+	launch->epoch = msg.sequence;
+	return ESP_OK;
+}
+
+/* A leader has the key, and takes those alone who join through it. That ends, and what listens there next may be a door. */
+static enum esp_status no_door(const struct hello *leader, const uint8_t own_job[HELLO_JOB_BYTES], struct error *err)
+{
+	bool is_own = memcmp(own_job, leader->job, HELLO_JOB_BYTES) == 0;
+
+	return error_set(err, ESP_ELINK, "no door is there, but rank %u of %s, whose ranks are joining", leader->from,
+	                 is_own ? "this job" : "another job");
+}
+
+/* What was found at a door, or at one of its addresses. */
+struct finding {
+	bool is_ours;    /* somebody has answered, and is of our job */
+	bool has_waited; /* and has had us wait there                */
+};
+
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct door *out,
+                               struct finding *found, struct error *err)
+{
+	struct handshake_config dialer;
+	struct handshake handshake;
+	bool is_unfit = false;
+	uint64_t until = clock_now_ns() + PROOF_NS;
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return error_set(err, ESP_ELINK, "no socket: %s", strerror(errno));
+	until = earlier(until, config->deadline_ns);
+	enum esp_status status = connect_to(fd, address, length, until, err);
+	if (status == ESP_OK) {
+		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
+		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
+		status = prove(fd, &handshake, until, err);
+		if (status == ESP_EMISMATCH && handshake.verdict == HELLO_OTHER_PURPOSE)
+			status = no_door(&handshake.peer, dialer.hello.job, err);
+		is_unfit = status == ESP_OK && judge_is_unfit(&dialer.hello, &handshake.peer);
+		found->is_ours = status == ESP_OK && memcmp(dialer.hello.job, handshake.peer.job, sizeof(dialer.hello.job)) == 0;
+		handshake_fini(&handshake);
+	}
+	if (is_unfit)
+		status = hear_why_not(fd, config, until, err);
+	if (status == ESP_OK && config->log)
+		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
+	found->has_waited = status == ESP_OK;
+	out->fd = fd;
+	if (status == ESP_OK)
+		status = read_invitation(out, config->deadline_ns, &config->launch, err);
+	if (status != ESP_OK) {
+		close(fd);
+		out->fd = -1;
+	}
+	return status;
+}
+
+/* All addresses of a door in turn. One that says why we do not fit says more than those where nobody is. */
+static enum esp_status try_door(const struct address *door, uint64_t look_until_ns, struct join_config *config, struct door *out,
+                                struct finding *found, struct error *err)
+{
+	struct resolved names;
+	struct error unfit = {0};
+	bool is_ours = false;
+	enum esp_status status = resolve(door, earlier(look_until_ns, config->deadline_ns), &names, err);
+
+	*found = (struct finding){0};
+	if (status != ESP_OK)
+		return status;
+	status = error_set(err, ESP_ELINK, "it has no address");
+	for (uint32_t i = 0; i < names.count && (i == 0 || clock_now_ns() < config->deadline_ns); i++) {
+		struct finding here = {0};
+
+		status = try_one(&names.addresses[i].any, names.lengths[i], config, out, &here, err);
+		found->has_waited = found->has_waited || here.has_waited;
+		if (status == ESP_OK)
+			return ESP_OK;
+		if (status == ESP_EMISMATCH && (unfit.status == ESP_OK || (here.is_ours && !is_ours))) {
+			unfit = *err;
+			is_ours = here.is_ours;
+		}
+	}
+	found->is_ours = is_ours;
+	if (unfit.status == ESP_OK || found->has_waited)
+		return status == ESP_EMISMATCH ? error_set(err, ESP_ELINK, "the rank there went away") : status;
+	*err = unfit;
+	return ESP_EMISMATCH;
+}
+
+/* ---- all doors ---- */
+
+/* What was found at all doors so far. */
+struct round {
+	bool is_unfit[DOORS_MOST]; /* it has answered, and is not for us: it is not asked again */
+	uint32_t unfit;            /* how many are                                              */
+	uint32_t told_by;          /* the one of them whose reason is told                      */
+	bool is_told_by_ours;      /* which is a rank of our job                                */
+	struct error reason;
+	bool has_waited;           /* at a door that is for us                                  */
+};
+
+/* Where the port of a rank that is dead was taken by another job, what that says is not what we have to hear. */
+static void note_unfit(struct round *round, uint32_t door, const struct finding *found, const struct error *why)
+{
+	if (round->unfit == 0 || (found->is_ours && !round->is_told_by_ours)) {
+		round->told_by = door;
+		round->is_told_by_ours = found->is_ours;
+		round->reason = *why;
+	}
+	round->is_unfit[door] = true;
+	round->unfit++;
+}
+
+static enum esp_status tell_unfit(const struct round *round, const struct doors *doors, struct error *err)
+{
+	char text[ADDRESS_TEXT];
+
+	address_format(&doors->all[round->told_by], text);
+	return error_set(err, ESP_EMISMATCH, "the job at %s does not let this process in%s: %s", text,
+	                 doors->count > 1 ? ", nor does any other of ESP_DOOR" : "", round->reason.text);
+}
+
+/* After the door `last`, until which time was left. */
+static enum esp_status give_up(const struct round *round, const struct doors *doors, uint32_t last, const struct error *why, struct error *err)
+{
+	char text[ADDRESS_TEXT];
+
+	if (round->unfit > 0 && !round->has_waited)
+		return tell_unfit(round, doors, err);
+	return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
+	                 address_format(&doors->all[last], text), why->text);
+}
+
+/* Each once, but for those that are not for us. ESP_PENDING: nobody has let us in yet, and *out_last, *why are of the last one. */
+static enum esp_status try_all(const struct doors *doors, struct join_config *config, struct round *round, struct door *out, uint32_t *out_last,
+                               struct error *why)
+{
+	for (uint32_t i = 0; i < doors->count && clock_now_ns() < config->deadline_ns; i++) {
+		struct finding found;
+		uint64_t look_until = doors->count > 1 ? clock_now_ns() + LOOKUP_NS : UINT64_MAX;
+
+		if (round->is_unfit[i])
+			continue;
+		*out_last = i;
+		enum esp_status status = try_door(&doors->all[i], look_until, config, out, &found, why);
+		if (status == ESP_OK)
+			return ESP_OK;
+		round->has_waited = round->has_waited || found.has_waited;
+		if (status == ESP_EMISMATCH)
+			note_unfit(round, i, &found, why);
+	}
+	return ESP_PENDING;
+}
+
+enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err)
+{
+	struct backoff backoff;
+	struct error why;
+	struct round round = {0};
+	uint32_t last = 0;
+
+	*out = (struct door){.fd = -1};
+	snprintf(out->who, sizeof(out->who), "process %u on %s", config->card.pid, config->card.host_name);
+	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
+	error_set(&why, ESP_ETIMEOUT, "there was no time to try it");
+	for (;;) {
+		if (try_all(doors, config, &round, out, &last, &why) == ESP_OK)
+			return ESP_OK;
+		if (round.unfit == doors->count)
+			return tell_unfit(&round, doors, err);
+		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
+		/* Not another attempt without time for it: that it does not answer then says less than what was wrong before. */
+		if (next >= config->deadline_ns)
+			return give_up(&round, doors, last, &why, err);
+		usleep((useconds_t)((next - now) / 1000));
+	}
+}
+
+/* True: the connection has ended; or we are told why it will, in *out_why. */
+static bool answer_all(struct door *door, char out_why[CONTROL_TEXT])
+{
+	struct control_msg msg;
+	struct error unused;
+
+	for (;;) {
+		ssize_t got = recv(door->fd, door->in + door->have, sizeof(door->in) - door->have, MSG_DONTWAIT);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return false;
+		if (got <= 0)
+			return true;
+		door->have += (size_t)got;
+		if (door->have < sizeof(door->in))
+			continue;
+		door->have = 0;
+		if (!control_decode(door->in, &msg))
+			continue;
+		if (msg.type == CONTROL_REFUSE)
+			memcpy(out_why, msg.text, CONTROL_TEXT);
+		if (msg.type == CONTROL_REFUSE ||
+		    (msg.type == CONTROL_BEAT && say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, &unused) != ESP_OK))
+			return true;
+	}
+}
+
+bool door_is_shut(void *argument, int32_t *out_culprit, struct error *why)
+{
+	char said[CONTROL_TEXT] = "the rank that has let this process in went away, or has given it up, before all had joined";
+
+	*out_culprit = -1;
+	if (!answer_all(argument, said))
+		return false;
+	error_set(why, ESP_EPEER, "%s", said);
+	return true;
+}
+
+void door_leave(struct door *door, bool has_joined, uint32_t rank, uint64_t deadline_ns)
+{
+	struct error unused;
+
+	if (has_joined)
+		(void)say_here(door, rank, deadline_ns, &unused); /* if nobody is there any more, nobody is missed */
+	close(door->fd);
+	door->fd = -1;
+}

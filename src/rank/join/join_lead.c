@@ -1,0 +1,552 @@
+#include <inttypes.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clip.h"
+#include "base/clock.h"
+#include "node/net/listen.h"
+#include "node/net/resolve.h"
+#include "rank/join/join_guest.h"
+#include "rank/join/join_parts.h"
+#include "rank/join/launcher.h"
+#include "rank/join/leader_listen.h"
+#include "rank/join/rendezvous.h"
+
+#define UNPROVEN_MAX 128u             /* connections that may be unproven at a time */
+#define UNPROVEN_NS (5 * NS_PER_S)    /* and for how long                           */
+#define EVICT_NS (100 * NS_PER_MS)    /* how old one must be to make way for a new one: a proof takes two round trips */
+#define CARD_NS (5 * NS_PER_S)        /* from the proof to the card                 */
+#define FAREWELL_NS (1 * NS_PER_S)    /* to send what is left to be said            */
+#define PAUSE_NS (50 * NS_PER_MS)     /* between looks when nobody can be let in    */
+
+/* Whether a rank is counted as served already. */
+enum rank_served {
+	SERVED_NOT,
+	SERVED_GUEST, /* once for every connection that has brought its card         */
+	SERVED_ENDED, /* once, as it has ended; a connection may still be left of it */
+};
+
+struct leader {
+	struct join_config *config;
+	struct handshake_config handshake;
+	struct store store;
+	struct porch porch;
+	struct join_post post;
+	struct launcher launcher;
+	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
+	struct pollfd *polls; /* the porch's, then those of guests: polled[i] is the guest of polls[i] */
+	struct guest **polled;
+	uint32_t capacity, unproven;
+	uint32_t served;      /* who was answered, refused, went away or will never come: nobody waits for them */
+	uint8_t *rank_served; /* by rank: enum rank_served */
+	uint8_t *ended;       /* by rank: what the launcher says; ended_msg.h */
+	uint8_t *roster;      /* the answer's body */
+	uint8_t failure[STORE_FAILURE_BYTES];
+	struct session_message answer;
+	bool has_answer;
+	bool is_called_off;
+	uint32_t left;          /* one below config->kin whose connection has ended */
+	uint64_t left_until_ns; /* until then we wait to hear why; 0: for nobody    */
+	uint64_t told;        /* what was known when somebody was last told whom we wait for */
+	uint64_t broken_until_ns, pause_until_ns;
+};
+
+static void release(struct leader *leader, struct guest *guest)
+{
+	if (guest->state == GUEST_UNPROVEN)
+		leader->unproven--;
+	guest_close(guest);
+}
+
+/* The slot for a new connection: an empty one, or that of the oldest stranger. NULL: nobody can be let in now. */
+static struct guest *find_slot(struct leader *leader, uint64_t now_ns)
+{
+	struct guest *empty = NULL, *oldest = NULL;
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state == GUEST_FREE && !empty)
+			empty = guest;
+		if (guest->state == GUEST_UNPROVEN && (!oldest || guest->since_ns < oldest->since_ns))
+			oldest = guest;
+	}
+	if (leader->unproven < UNPROVEN_MAX && empty)
+		return empty;
+	if (!oldest || now_ns - oldest->since_ns < EVICT_NS)
+		return NULL;
+	release(leader, oldest);
+	return oldest;
+}
+
+static void let_in(struct leader *leader, uint64_t now_ns)
+{
+	for (;;) {
+		struct guest *slot = find_slot(leader, now_ns);
+		int fd = slot ? porch_accept(&leader->porch) : -2;
+		if (fd == -2)
+			leader->pause_until_ns = now_ns + PAUSE_NS;
+		if (fd < 0)
+			return;
+		guest_open(slot, &leader->handshake, fd, now_ns, now_ns + UNPROVEN_NS);
+		leader->unproven++;
+	}
+}
+
+/*
+ * Two processes that say that they are the same rank are two to be told. But what the launcher has seen end
+ * is the same process as the first connection of that rank.
+ */
+static void serve(struct leader *leader, uint32_t rank)
+{
+	bool known = rank < leader->store.size;
+	if (rank == 0)
+		return; /* a second rank 0 is none of those that are waited for */
+	if (!known || leader->rank_served[rank] != SERVED_ENDED)
+		leader->served++;
+	if (known)
+		leader->rank_served[rank] = SERVED_GUEST;
+}
+
+static void on_stranger(struct leader *leader, struct guest *guest, const struct error *why)
+{
+	char origin[STORE_ORIGIN];
+	if (store_on_stranger(&leader->store, guest_origin(guest, origin)))
+		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
+}
+
+static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
+{
+	char origin[STORE_ORIGIN];
+	if (store_on_other(&leader->store, guest_origin(guest, origin)))
+		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
+		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
+}
+
+/* The handshake proved a peer that does not fit; it is told by the verdict that is still to be sent. */
+static void on_refused(struct leader *leader, struct guest *guest, const struct error *why, uint64_t now_ns)
+{
+	uint32_t rank = guest->session.handshake.peer.from;
+	leader->unproven--;
+	guest->state = GUEST_REFUSED;
+	guest->until_ns = now_ns + FAREWELL_NS;
+	if (store_on_mismatch(&leader->store, guest->session.handshake.verdict, rank, why))
+		serve(leader, rank);
+	else
+		on_other(leader, guest, why);
+}
+
+static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	session_post(&guest->session, &leader->answer);
+	guest->state = GUEST_ANSWERED;
+	guest->until_ns = leader->config->deadline_ns > now_ns + FAREWELL_NS ? leader->config->deadline_ns
+	                                                                     : now_ns + FAREWELL_NS;
+}
+
+static void make_failure(const struct error *error, int32_t culprit, uint8_t out[STORE_FAILURE_BYTES])
+{
+	struct store_failure failure = {.status = error->status, .culprit = culprit < 0 ? STORE_NOBODY : (uint32_t)culprit};
+	clip(failure.text, sizeof(failure.text), "%s", error->text);
+	store_failure_encode(&failure, out);
+}
+
+/* One of another job, which has the same key. Its card has been read, so the reason can take its place. */
+static void turn_away(struct leader *leader, struct guest *guest, const struct store_arrival *arrival, uint64_t now_ns)
+{
+	struct session_message message;
+	struct error reason;
+	join_other_job(arrival->card.rank, arrival->job, leader->config->launch.job, &reason);
+	on_other(leader, guest, &reason);
+	make_failure(&reason, (int32_t)arrival->card.rank, guest->inbox);
+	session_message_init(&message, STORE_AWAY, guest->inbox, STORE_FAILURE_BYTES);
+	session_post(&guest->session, &message);
+	guest->state = GUEST_REFUSED;
+	guest->until_ns = now_ns + FAREWELL_NS;
+}
+
+static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	struct store_arrival arrival;
+	const struct hello *peer = &guest->session.handshake.peer;
+	bool decoded = store_arrival_decode(guest->inbox, &arrival);
+	if (memcmp(peer->job, leader->handshake.hello.job, HELLO_JOB_BYTES) != 0) {
+		if (decoded)
+			turn_away(leader, guest, &arrival, now_ns);
+		else
+			release(leader, guest);
+		return;
+	}
+	if (!decoded) {
+		struct error reason;
+		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", peer->from);
+		store_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
+	} else {
+		store_on_arrival(&leader->store, peer->from, &arrival, now_ns);
+	}
+	guest->state = GUEST_SEATED;
+	if (leader->has_answer)
+		answer(leader, guest, now_ns); /* too late: only the reason is left */
+}
+
+/* Where a rank has reached the leader others can as well. */
+static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	union resolve_address own = {.any.sa_family = AF_UNSPEC};
+	socklen_t length = sizeof(own);
+	leader->unproven--;
+	guest->state = GUEST_PROVEN;
+	guest->until_ns = now_ns + CARD_NS;
+	if (getsockname(guest->fd, &own.any, &length) == 0)
+		group_prefer_address(&leader->store.cards[0], &own.any);
+}
+
+/*
+ * A rank went away before all were here. If it is one of those who hear from each other that joining is called off, it may only have heard
+ * before us, and is not to blame.
+ */
+static void on_left(struct leader *leader, uint32_t rank)
+{
+	if (!leader->config->is_called_off || rank >= leader->config->kin) {
+		store_on_left(&leader->store, rank);
+		return;
+	}
+	store_unseat(&leader->store, rank);
+	if (leader->left_until_ns == 0) {
+		leader->left = rank;
+		leader->left_until_ns = clock_now_ns() + FAREWELL_NS;
+	}
+}
+
+/* The connection of a guest ended. */
+static void on_end(struct leader *leader, struct guest *guest, enum esp_status status, const struct error *why)
+{
+	switch (guest->state) {
+	case GUEST_UNPROVEN:
+		if (status == ESP_ECORRUPT) /* one that only looked and left is not worth a word */
+			on_stranger(leader, guest, why);
+		break;
+	case GUEST_SEATED:
+		serve(leader, guest->session.handshake.peer.from);
+		if (leader->store.state == STORE_GATHERS)
+			on_left(leader, guest->session.handshake.peer.from);
+		break;
+	case GUEST_ANSWERED:
+		serve(leader, guest->session.handshake.peer.from);
+		break;
+	case GUEST_FREE:
+	case GUEST_PROVEN:
+	case GUEST_REFUSED:
+		break;
+	}
+	release(leader, guest);
+}
+
+static void read_guest(struct leader *leader, struct guest *guest, uint64_t now_ns)
+{
+	struct error why;
+	if (guest->state == GUEST_SEATED || guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED) {
+		if (!guest_is_there(guest))
+			on_end(leader, guest, ESP_ELINK, NULL);
+		return;
+	}
+	enum esp_status status = join_receive(guest->fd, &guest->session, &why);
+	if (guest->state == GUEST_UNPROVEN && guest->session.proved)
+		on_proved(leader, guest, now_ns);
+	if (status == ESP_OK)
+		on_card(leader, guest, now_ns);
+	else if (status == ESP_EMISMATCH)
+		on_refused(leader, guest, &why, now_ns);
+	else if (status != ESP_PENDING)
+		on_end(leader, guest, status, &why);
+}
+
+static void write_guest(struct leader *leader, struct guest *guest)
+{
+	struct error why;
+	enum esp_status status = join_send(guest->fd, &guest->session, &why);
+	if (status == ESP_OK && (guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED))
+		on_end(leader, guest, ESP_OK, NULL);
+	else if (status < 0)
+		on_end(leader, guest, ESP_ELINK, &why);
+}
+
+/* Joining has failed, and who has not come until now will not: the time is up, or somebody else's notice hangs in our place. */
+static bool nobody_comes(const struct leader *leader)
+{
+	bool is_replaced = leader->config->launch.place.kind != NOTICE_NOWHERE && !leader->post.posted;
+	return leader->store.error.status == ESP_ETIMEOUT || is_replaced;
+}
+
+/* The store has come to an end: everybody who waits is told. */
+static void make_answer(struct leader *leader, uint64_t now_ns)
+{
+	const struct store *store = &leader->store;
+	if (store->state == STORE_COMPLETE) {
+		store_write_roster(store, leader->roster);
+		session_message_init(&leader->answer, STORE_ROSTER, leader->roster, store->size * CARD_BYTES);
+	} else {
+		make_failure(&store->error, store->culprit, leader->failure);
+		session_message_init(&leader->answer, STORE_FAILURE, leader->failure, STORE_FAILURE_BYTES);
+		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
+		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
+		bool is_short = nobody_comes(leader) || leader->is_called_off || deadline < farewell;
+		leader->broken_until_ns = is_short ? farewell : deadline;
+	}
+	leader->has_answer = true;
+	for (uint32_t i = 0; i < leader->capacity; i++)
+		if (leader->guests[i].state == GUEST_SEATED)
+			answer(leader, &leader->guests[i], now_ns);
+}
+
+static uint32_t count_waiting(const struct leader *leader)
+{
+	uint32_t waiting = 0;
+	for (uint32_t i = 0; i < leader->capacity; i++)
+		waiting += leader->guests[i].state == GUEST_ANSWERED || leader->guests[i].state == GUEST_REFUSED;
+	return waiting;
+}
+
+/* Those who do not hear of it by themselves. */
+static bool all_others_served(const struct leader *leader)
+{
+	for (uint32_t rank = leader->config->kin; rank < leader->store.size; rank++)
+		if (leader->rank_served[rank] == SERVED_NOT)
+			return false;
+	return true;
+}
+
+static bool is_over(const struct leader *leader, uint64_t now_ns)
+{
+	if (leader->store.state == STORE_GATHERS)
+		return false;
+	bool all_told = count_waiting(leader) == 0;
+	if (leader->store.state == STORE_COMPLETE)
+		return all_told;
+	if (now_ns >= leader->broken_until_ns)
+		return true;
+	return all_told && (nobody_comes(leader) || (leader->is_called_off && all_others_served(leader)) || leader->served >= leader->store.size - 1);
+}
+
+static void expire(struct leader *leader, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state != GUEST_FREE && guest->state != GUEST_SEATED && now_ns >= guest->until_ns)
+			on_end(leader, guest, ESP_ETIMEOUT, NULL);
+	}
+}
+
+/* Fills the list for poll(2) and finds the next moment at which something is due. */
+static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out_until_ns)
+{
+	uint32_t count = 0;
+	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->store.deadline_ns;
+	if (leader->store.state == STORE_COMPLETE)
+		until = UINT64_MAX;
+	if (leader->store.state != STORE_COMPLETE && leader->launcher.next_ns < until)
+		until = leader->launcher.next_ns;
+	if (leader->store.state == STORE_GATHERS && leader->post.next_ns < until)
+		until = leader->post.next_ns;
+	if (leader->store.state != STORE_COMPLETE && !leader->is_called_off)
+		until = join_look_until(leader->config, now_ns, until);
+	bool paused = now_ns < leader->pause_until_ns;
+	if (paused && leader->pause_until_ns < until)
+		until = leader->pause_until_ns;
+	for (uint32_t i = 0; i < leader->porch.count && !paused; i++)
+		leader->polls[count++] = (struct pollfd){leader->porch.fds[i], POLLIN, 0};
+	for (uint32_t i = 0; i < leader->capacity; i++) {
+		struct guest *guest = &leader->guests[i];
+		if (guest->state == GUEST_FREE)
+			continue;
+		leader->polled[count] = guest;
+		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (guest_has_output(guest) ? POLLOUT : 0)), 0};
+		if (guest->state != GUEST_SEATED && guest->until_ns < until)
+			until = guest->until_ns;
+	}
+	*out_until_ns = until;
+	return count;
+}
+
+static void turn(struct leader *leader, uint64_t now_ns)
+{
+	uint64_t until;
+	uint32_t porch = now_ns < leader->pause_until_ns ? 0 : leader->porch.count;
+	uint32_t count = list_polls(leader, now_ns, &until);
+	if (poll(leader->polls, count, join_wait_ms(now_ns, until)) <= 0)
+		return;
+	now_ns = clock_now_ns();
+	for (uint32_t i = porch; i < count; i++) {
+		struct guest *guest = leader->polled[i];
+		if (leader->polls[i].revents & (POLLIN | POLLERR | POLLHUP))
+			read_guest(leader, guest, now_ns);
+		if (guest->state != GUEST_FREE && guest_has_output(guest))
+			write_guest(leader, guest);
+	}
+	if (porch)
+		let_in(leader, now_ns);
+}
+
+/* Whoever has ended before it came need not be waited for, neither for its card nor to be told. */
+static void ask_launcher(struct leader *leader, uint64_t now_ns)
+{
+	uint32_t count = launcher_turn(&leader->launcher, now_ns, leader->ended, leader->store.size);
+	for (uint32_t rank = 0; rank < count; rank++) {
+		int status = ended_get(leader->ended, rank);
+		if (status == ENDED_NOT || leader->store.seats[rank] || leader->rank_served[rank] != SERVED_NOT)
+			continue;
+		store_on_ended(&leader->store, rank, status);
+		leader->rank_served[rank] = SERVED_ENDED;
+		leader->served++;
+	}
+}
+
+/* Somebody else may have posted itself as rank 0: then nobody will find us. */
+static void look_at_notice(struct leader *leader, uint64_t now_ns)
+{
+	struct error reason;
+	if (leader->store.state == STORE_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
+		store_on_rival(&leader->store, &reason);
+}
+
+/* Also if joining has failed before: those who hear of it by themselves do not come to be told. */
+static void look_if_called_off(struct leader *leader, uint64_t now_ns)
+{
+	struct error reason;
+	int32_t culprit = -1;
+	bool looks = leader->store.state != STORE_COMPLETE && !leader->is_called_off;
+	if (!looks || !join_is_called_off(leader->config, &culprit, &reason))
+		return;
+	leader->is_called_off = true;
+	store_on_called_off(&leader->store, culprit, &reason);
+	if (leader->has_answer && now_ns + FAREWELL_NS < leader->broken_until_ns)
+		leader->broken_until_ns = now_ns + FAREWELL_NS;
+}
+
+/* We have not heard why: so it is that one's fault. */
+static void look_at_left(struct leader *leader, uint64_t now_ns)
+{
+	if (leader->left_until_ns == 0 || now_ns < leader->left_until_ns)
+		return;
+	leader->left_until_ns = 0;
+	if (leader->store.state == STORE_GATHERS)
+		store_on_left(&leader->store, leader->left);
+}
+
+/* Who has come, and who was turned away. */
+static void tell_progress(struct leader *leader)
+{
+	const struct store *store = &leader->store;
+	uint64_t known = store->present + store->strangers.count + store->others.count;
+	char text[STORE_WAIT_TEXT];
+	if (!leader->config->progress || store->state != STORE_GATHERS || known == leader->told)
+		return;
+	leader->told = known;
+	join_tell(leader->config, "%s", store_wait_text(store, text));
+}
+
+static void lead(struct leader *leader)
+{
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		look_at_notice(leader, now);
+		if (leader->store.state != STORE_COMPLETE)
+			ask_launcher(leader, now);
+		look_if_called_off(leader, now);
+		look_at_left(leader, now);
+		store_on_tick(&leader->store, now);
+		expire(leader, now);
+		if (leader->store.state != STORE_GATHERS && !leader->has_answer)
+			make_answer(leader, now);
+		if (is_over(leader, now))
+			return;
+		tell_progress(leader);
+		turn(leader, now);
+	}
+}
+
+/* Somebody else listens where rank 0 should. If that is one of this job too, all that have come are told, and so are we. */
+static enum esp_status on_taken(void *context, const struct resolved *found, struct error *err)
+{
+	return join_ask_rival(context, found, err) ? ESP_EMISMATCH : ESP_PENDING;
+}
+
+static enum esp_status open_porch(struct leader *leader, struct error *err)
+{
+	struct join_config *config = leader->config;
+	struct porch_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
+	uint16_t port = 0;
+	enum esp_status status = ESP_OK;
+	if (config->listening) {
+		porch_take(&leader->porch, *config->listening);
+		*config->listening = -1;
+	} else if (config->launch.place.kind == NOTICE_NOWHERE) {
+		status = porch_open(&leader->porch, &config->launch.leader, &options, config->deadline_ns, err);
+	} else {
+		status = porch_open_anywhere(&leader->porch, &options, &port, err);
+	}
+	return status == ESP_OK ? join_post_open(&leader->post, config, port, err) : status;
+}
+
+static enum esp_status leader_init(struct leader *leader, struct join_config *config, struct error *err)
+{
+	uint32_t size = config->launch.size;
+	*leader = (struct leader){.config = config, .capacity = UNPROVEN_MAX + size};
+	join_listener(config, 1u << HELLO_STORE, 0, &leader->handshake);
+	launcher_init(&leader->launcher, config->launch.launcher, clock_now_ns());
+	enum esp_status status =
+		store_init(&leader->store, &config->card, config->settings, clock_now_ns(), config->deadline_ns, err);
+	if (status != ESP_OK)
+		return status;
+	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));
+	leader->polls = calloc(leader->capacity + PORCH_SOCKETS, sizeof(*leader->polls));
+	leader->polled = calloc(leader->capacity + PORCH_SOCKETS, sizeof(struct guest *));
+	leader->roster = malloc((size_t)size * CARD_BYTES);
+	leader->rank_served = calloc(size, 1);
+	leader->ended = malloc((size_t)size * ENDED_BYTES);
+	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
+		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
+	return open_porch(leader, err);
+}
+
+static void leader_fini(struct leader *leader)
+{
+	for (uint32_t i = 0; leader->guests && i < leader->capacity; i++)
+		if (leader->guests[i].state != GUEST_FREE)
+			release(leader, &leader->guests[i]);
+	porch_close(&leader->porch);
+	launcher_fini(&leader->launcher);
+	store_fini(&leader->store);
+	free(leader->guests);
+	free(leader->polls);
+	free(leader->polled);
+	free(leader->roster);
+	free(leader->rank_served);
+	free(leader->ended);
+	sodium_memzero(leader, sizeof(*leader));
+}
+
+enum esp_status join_lead(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
+{
+	struct leader leader;
+	enum esp_status status = leader_init(&leader, config, err);
+	if (status == ESP_EMISMATCH || status == ESP_ELINK)
+		*out_culprit = 0; /* a second one; or this one, which cannot be reached */
+	if (status == ESP_OK) {
+		lead(&leader);
+		if (leader.store.state == STORE_COMPLETE)
+			status = roster_decode(leader.roster, config->launch.size, out, err);
+		else
+			status = error_set(err, leader.store.error.status, "%s", leader.store.error.text);
+		*out_culprit = leader.store.culprit;
+		join_post_close(&leader.post, leader.store.state == STORE_COMPLETE ? NULL : &leader.store.error);
+		if (leader.store.strangers.count + leader.store.others.count > 1)
+			log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "refused %" PRIu64 " connections",
+			          leader.store.strangers.count + leader.store.others.count);
+	}
+	leader_fini(&leader);
+	return status;
+}

@@ -1,0 +1,155 @@
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clip.h"
+#include "base/clock.h"
+#include "node/net/backoff.h"
+#include "rank/join/join_parts.h"
+
+#define LOOK_NS (2 * NS_PER_S)      /* between looks whether the notice is still there */
+#define LOOK_WAIT_NS (1 * NS_PER_S) /* for a look or a word of farewell, while ranks wait to be answered */
+#define KEEP_SECONDS 600u           /* how long a store that forgets remembers that a job has failed */
+#define KEEP_MORE_SECONDS 60u       /* ... or a notice beyond the deadline of joining */
+
+static uint64_t look_until(void)
+{
+	return clock_now_ns() + LOOK_WAIT_NS;
+}
+
+static uint32_t seconds_to_keep(const struct join_config *config)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t left = config->deadline_ns > now ? (config->deadline_ns - now) / NS_PER_S : 0;
+	return (uint32_t)(left < UINT32_MAX / 2 ? left : UINT32_MAX / 2) + KEEP_MORE_SECONDS;
+}
+
+static void write_notice(struct join_post *post, uint16_t port)
+{
+	const struct card *card = &post->config->card;
+	struct notice *notice = &post->notice;
+	*notice = (struct notice){.at_s = (uint64_t)time(NULL), .pid = card->pid, .port = port,
+	                          .has_key = post->config->key_in_notice, .address_count = card->address_count};
+	randombytes_buf(notice->nonce, sizeof(notice->nonce));
+	memcpy(notice->host_name, card->host_name, sizeof(notice->host_name));
+	memcpy(notice->addresses, card->addresses, sizeof(notice->addresses));
+	if (notice->address_count == 0) /* a host without any network still has this */
+		notice->addresses[notice->address_count++] = (struct card_address){CARD_IPV4, {127, 0, 0, 1}};
+	if (notice->has_key)
+		memcpy(notice->key, post->config->key, sizeof(notice->key));
+}
+
+/* What hangs there already is an earlier start's, or that of a second rank 0: then somebody answers. */
+static enum esp_status ask_who_was_there(struct join_post *post, struct error *err)
+{
+	struct join_config config = *post->config;
+	struct notice there;
+	struct resolved found;
+	struct address first;
+	enum esp_status status = ESP_OK;
+	if (notice_look(&config.launch.place, post->name, config.deadline_ns, &there, NULL) == ESP_OK && there.port) {
+		join_notice_addresses(&there, &found, &first);
+		if (there.has_key)
+			memcpy(config.key, there.key, sizeof(config.key));
+		if (join_ask_rival(&config, &found, err))
+			status = ESP_EMISMATCH;
+	}
+	sodium_memzero(&there, sizeof(there));
+	sodium_memzero(&config, sizeof(config));
+	return status;
+}
+
+static enum esp_status post_notice(struct join_post *post, uint64_t deadline_ns, struct error *err)
+{
+	return notice_post(&post->config->launch.place, post->name, &post->notice, seconds_to_keep(post->config), deadline_ns, err);
+}
+
+/* A server may be started with the job, and a folder be mounted a little later: the other ranks wait for them as well. */
+static enum esp_status post_until_deadline(struct join_post *post, struct error *err)
+{
+	const struct join_config *config = post->config;
+	struct backoff backoff;
+	char where[NOTICE_PLACE_TEXT];
+	uint64_t begin = clock_now_ns();
+	enum esp_status status = post_notice(post, config->deadline_ns, err);
+	if (status == ESP_EIO)
+		log_write(config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; trying again for %.0f s (join_seconds)", err->text,
+		          config->deadline_ns > begin ? (double)(config->deadline_ns - begin) / (double)NS_PER_S : 0.0);
+	backoff_init(&backoff, begin ^ config->card.pid);
+	while (status == ESP_EIO) {
+		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
+		if (next >= config->deadline_ns) {
+			struct error last = *err;
+			notice_place_describe(&config->launch.place, where);
+			return error_set(err, ESP_EIO, "rank 0 could not use the job's store, %.80s, for %.1f s: %s", where,
+			                 (double)(now - begin) / (double)NS_PER_S, last.text);
+		}
+		poll(NULL, 0, join_wait_ms(now, next));
+		status = post_notice(post, config->deadline_ns, err);
+	}
+	return status;
+}
+
+enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port, struct error *err)
+{
+	*post = (struct join_post){.config = config, .next_ns = UINT64_MAX};
+	if (config->launch.place.kind == NOTICE_NOWHERE)
+		return ESP_OK;
+	notice_name(config->launch.job, config->launch.epoch, post->name);
+	write_notice(post, port);
+	enum esp_status status = ask_who_was_there(post, err);
+	if (status == ESP_OK)
+		status = post_until_deadline(post, err);
+	post->posted = status == ESP_OK;
+	if (post->posted)
+		post->next_ns = clock_now_ns() + LOOK_NS;
+	return status;
+}
+
+bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err)
+{
+	struct notice there;
+	struct error why;
+	if (now_ns < post->next_ns)
+		return true;
+	post->next_ns = now_ns + LOOK_NS;
+	enum esp_status status = notice_look(&post->config->launch.place, post->name, look_until(), &there, &why);
+	bool is_ours = status != ESP_OK || memcmp(there.nonce, post->notice.nonce, sizeof(there.nonce)) == 0;
+	if (!is_ours) {
+		error_set(err, ESP_EMISMATCH, "two processes say that they are rank 0: process %u on %s and process %u on %s, which "
+		          "has replaced the notice of the first one", post->notice.pid, post->notice.host_name, there.pid, there.host_name);
+		post->posted = false;
+		post->next_ns = UINT64_MAX;
+	} else if (status == ESP_PENDING || status == ESP_ECORRUPT) { /* somebody has tidied up */
+		status = post_notice(post, look_until(), &why);
+	}
+	if (status != ESP_OK && is_ours) {
+		log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; not looking there again", why.text);
+		post->next_ns = UINT64_MAX;
+	}
+	sodium_memzero(&there, sizeof(there));
+	return is_ours;
+}
+
+void join_post_close(struct join_post *post, const struct error *failure)
+{
+	const struct notice_place *place = &post->config->launch.place;
+	if (post->posted && !failure)
+		notice_remove(place, post->name, post->notice.nonce, look_until());
+	if (post->posted && failure) {
+		post->notice.port = 0;
+		post->notice.address_count = 0;
+		post->notice.has_key = false;
+		post->notice.at_s = (uint64_t)time(NULL);
+		clip(post->notice.reason, sizeof(post->notice.reason), "%s", failure->text);
+		for (char *c = post->notice.reason; *c; c++)
+			*c = *c >= 0x20 && *c < 0x7f ? *c : '?';
+		struct error why;
+		if (notice_post(place, post->name, &post->notice, KEEP_SECONDS, look_until(), &why) != ESP_OK)
+			log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s", why.text);
+	}
+	sodium_memzero(&post->notice, sizeof(post->notice));
+	post->posted = false;
+}

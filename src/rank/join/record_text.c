@@ -1,0 +1,197 @@
+/*
+ * record_text.c - a notice as text: one line for each thing, in a fixed order, and a last line that shows that it is whole.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "rank/join/rendezvous_record.h"
+
+static const char title[] = "espalier notice 1";
+static const char name_label[32] = "espalier notice name 1";
+
+/* Longest line: "address " and an IPv6 address in full, "reason " and a reason. */
+static_assert(sizeof(title) + 40 + 40 + 20 + 80 + 12 + 8 * 60 + 80 + 8 + STORE_FAILURE_TEXT + 8 < NOTICE_BYTES * 5 / 6,
+              "a fifth more than the longest");
+
+struct writer {
+	char *text;
+	size_t used;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void add(struct writer *writer, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(writer->text + writer->used, NOTICE_BYTES - writer->used, format, args);
+	va_end(args);
+	assert(length >= 0 && writer->used + (size_t)length < NOTICE_BYTES);
+	writer->used += (size_t)length;
+}
+
+static void add_hex(struct writer *writer, const char *what, const uint8_t *bytes, size_t n)
+{
+	char hex[2 * HANDSHAKE_KEY_BYTES + 1];
+	sodium_bin2hex(hex, sizeof(hex), bytes, n);
+	add(writer, "%s %s\n", what, hex);
+	sodium_memzero(hex, sizeof(hex));
+}
+
+static void add_address(struct writer *writer, const struct card_address *address)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	inet_ntop(address->family == CARD_IPV4 ? AF_INET : AF_INET6, address->bytes, text, sizeof(text));
+	add(writer, "address %s\n", text);
+}
+
+size_t notice_encode(const struct notice *notice, char text[NOTICE_BYTES])
+{
+	struct writer writer = {text, 0};
+	add(&writer, "%s\n", title);
+	add_hex(&writer, "nonce", notice->nonce, sizeof(notice->nonce));
+	add(&writer, "at %" PRIu64 "\nprocess %u\nhost %s\nport %u\n", notice->at_s, notice->pid, notice->host_name,
+	    notice->port);
+	for (uint32_t i = 0; i < notice->address_count; i++)
+		add_address(&writer, &notice->addresses[i]);
+	if (notice->has_key)
+		add_hex(&writer, "key", notice->key, sizeof(notice->key));
+	if (notice->reason[0])
+		add(&writer, "reason %s\n", notice->reason);
+	add(&writer, "end\n");
+	return writer.used;
+}
+
+/* What is still to be read. */
+struct reader {
+	const char *at, *end;
+};
+
+/* The rest of the next line if it begins with this word; the reader then stands behind it. */
+static bool take_line(struct reader *reader, const char *word, const char **out, size_t *out_length)
+{
+	size_t length = strlen(word);
+	const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+	if (!newline || (size_t)(newline - reader->at) < length || memcmp(reader->at, word, length) != 0)
+		return false;
+	*out = reader->at + length;
+	*out_length = (size_t)(newline - *out);
+	reader->at = newline + 1;
+	return true;
+}
+
+static bool take_number(struct reader *reader, const char *word, uint64_t max, uint64_t *out)
+{
+	const char *text;
+	size_t length;
+	bool canonical = take_line(reader, word, &text, &length) && (length == 1 || (length > 1 && text[0] != '0'));
+	return canonical && number_parse_u64(text, length, out) && *out <= max;
+}
+
+static bool take_text(struct reader *reader, const char *word, char *out, size_t size)
+{
+	const char *text;
+	size_t length;
+	if (!take_line(reader, word, &text, &length) || length >= size)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (text[i] < 0x20 || text[i] > 0x7e)
+			return false;
+	memcpy(out, text, length);
+	memset(out + length, 0, size - length);
+	return true;
+}
+
+static bool take_hex(struct reader *reader, const char *word, uint8_t *out, size_t bytes)
+{
+	const char *text;
+	size_t length, got = 0;
+	if (!take_line(reader, word, &text, &length) || length != 2 * bytes)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (isupper((unsigned char)text[i]))
+			return false;
+	return sodium_hex2bin(out, bytes, text, length, NULL, &got, NULL) == 0 && got == bytes;
+}
+
+static bool decode_address(const char *text, struct card_address *out)
+{
+	char again[INET6_ADDRSTRLEN];
+	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	out->family = family == AF_INET6 ? CARD_IPV6 : CARD_IPV4;
+	return inet_pton(family, text, out->bytes) == 1 && inet_ntop(family, out->bytes, again, sizeof(again)) &&
+	       strcmp(text, again) == 0;
+}
+
+static bool peek(const struct reader *reader, const char *word)
+{
+	return (size_t)(reader->end - reader->at) >= strlen(word) && memcmp(reader->at, word, strlen(word)) == 0;
+}
+
+static bool take_addresses(struct reader *reader, struct notice *out)
+{
+	char text[INET6_ADDRSTRLEN];
+	while (peek(reader, "address ")) {
+		if (out->address_count == CARD_ADDRESSES || !take_text(reader, "address ", text, sizeof(text)) ||
+		    !decode_address(text, &out->addresses[out->address_count]))
+			return false;
+		out->address_count++;
+	}
+	return true;
+}
+
+/* Somebody listens at addresses, or nobody does and there is a reason. */
+static bool is_sound(const struct notice *notice)
+{
+	if (notice->port == 0)
+		return notice->address_count == 0 && !notice->has_key && notice->reason[0];
+	return notice->address_count > 0 && !notice->reason[0];
+}
+
+bool notice_decode(const char *text, size_t length, struct notice *out)
+{
+	struct reader reader = {text, text + length};
+	struct notice notice = {0};
+	const char *rest;
+	size_t rest_length;
+	uint64_t pid, port;
+	bool fine = length < NOTICE_BYTES && take_line(&reader, title, &rest, &rest_length) && rest_length == 0 &&
+	            take_hex(&reader, "nonce ", notice.nonce, sizeof(notice.nonce)) &&
+	            take_number(&reader, "at ", UINT64_MAX, &notice.at_s) && take_number(&reader, "process ", UINT32_MAX, &pid) &&
+	            take_text(&reader, "host ", notice.host_name, sizeof(notice.host_name)) &&
+	            take_number(&reader, "port ", UINT16_MAX, &port) && take_addresses(&reader, &notice);
+	if (fine && peek(&reader, "key "))
+		fine = notice.has_key = take_hex(&reader, "key ", notice.key, sizeof(notice.key));
+	if (fine && peek(&reader, "reason "))
+		fine = take_text(&reader, "reason ", notice.reason, sizeof(notice.reason)) && notice.reason[0];
+	fine = fine && take_line(&reader, "end", &rest, &rest_length) && rest_length == 0 && reader.at == reader.end;
+	if (fine) {
+		notice.pid = (uint32_t)pid;
+		notice.port = (uint16_t)port;
+		fine = is_sound(&notice);
+	}
+	if (fine)
+		*out = notice;
+	sodium_memzero(&notice, sizeof(notice));
+	return fine;
+}
+
+/* The job's name, as far as it is fit for a file's name, is for people; the hash is what makes it another's or not. */
+const char *notice_name(const char *job, uint64_t epoch, char text[NOTICE_NAME])
+{
+	uint8_t digest[crypto_generichash_BYTES_MIN];
+	char shown[25] = "", hex[17];
+	for (size_t i = 0; job[i] && i + 1 < sizeof(shown); i++)
+		shown[i] = isalnum((unsigned char)job[i]) && (unsigned char)job[i] < 0x80 ? job[i] : '_';
+	crypto_generichash(digest, sizeof(digest), (const uint8_t *)job, strlen(job), (const uint8_t *)name_label,
+	                   sizeof(name_label));
+	sodium_bin2hex(hex, sizeof(hex), digest, sizeof(hex) / 2);
+	snprintf(text, NOTICE_NAME, "espalier-%s%s%s-%" PRIu64, shown, shown[0] ? "-" : "", hex, epoch);
+	return text;
+}

@@ -1,0 +1,354 @@
+#include "rank/member/grow.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clip.h"
+#include "node/net/listen.h"
+#include "rank/member/grow_vote.h"
+
+/* ---- where ---- */
+
+/* The address of a rank that others reach it at. */
+static enum esp_status own_address(const struct context *context, struct sockaddr_storage *out, struct failure *failure)
+{
+	const struct card *card = &context->roster.cards[context->rank];
+
+	if (card->address_count == 0)
+		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
+	(void)card_socket_name(card, 0, out);
+	return ESP_OK;
+}
+
+static void write_address(const struct sockaddr_storage *name, struct address *out)
+{
+	if (name->ss_family == AF_INET) {
+		struct sockaddr_in v4;
+
+		memcpy(&v4, name, sizeof(v4));
+		inet_ntop(AF_INET, &v4.sin_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v4.sin_port);
+	} else {
+		struct sockaddr_in6 v6;
+
+		memcpy(&v6, name, sizeof(v6));
+		inet_ntop(AF_INET6, &v6.sin6_addr, out->host, sizeof(out->host));
+		out->port = ntohs(v6.sin6_port);
+	}
+}
+
+enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+{
+	struct sockaddr_storage name = {0};
+	struct address address;
+	enum esp_status status = own_address(context, &name, failure);
+
+	if (status != ESP_OK)
+		return status;
+	write_address(&name, &address);
+	address.port = context->door_port;
+	address_format(&address, text);
+	return ESP_OK;
+}
+
+/* At a port that is set, the last first, as ranks take the first; or at any. -1 and errno. */
+static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name)
+{
+	int fd = -1;
+
+	if (conf->port.first == 0)
+		return group_listen_at(name, 0, false, conf->segment_bytes);
+	errno = EADDRINUSE;
+	for (uint32_t port = conf->port.last; port >= conf->port.first && fd < 0 && errno == EADDRINUSE; port--)
+		fd = group_listen_at(name, (uint16_t)port, false, conf->segment_bytes);
+	return fd;
+}
+
+/*
+ * Where all can join. It is listened there from now on: nobody can take the place, and who comes before the leader is ready for it
+ * waits. 0, or errno.
+ */
+static int find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT])
+{
+	struct sockaddr_storage name = {0};
+	struct address address;
+	struct failure unused;
+
+	if (own_address(context, &name, &unused) != ESP_OK)
+		return EADDRNOTAVAIL;
+	int fd = listen_at_free(&context->conf, &name);
+	if (fd < 0)
+		return errno;
+	write_address(&name, &address);
+	address.port = group_listen_port(fd);
+	address_format(&address, text);
+	*out_fd = fd;
+	return 0;
+}
+
+/* ---- letting in ---- */
+
+/* What every member tells the others. */
+struct offer {
+	uint64_t waiting; /* newcomers at its door               */
+	uint64_t most;    /* newcomers that it lets in           */
+	uint64_t port;    /* the only one that it may listen on; 0: there are others */
+	uint64_t is_full; /* it has as many groups as there can be */
+	uint64_t why;     /* the first member's: it has no place to join, by errno; 0: it has */
+	char place[GROW_DOOR_TEXT]; /* and where that is */
+};
+
+struct invitation {
+	struct control_msg msg;
+	uint32_t count;
+};
+
+static void invite(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct invitation *invitation = errand;
+
+	uint32_t invited = steward_invite(context->steward, &invitation->msg, invitation->count);
+	if (invited < invitation->count) /* it will be missed when all join */
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "%u of %u newcomers went away before they were let in",
+		          invitation->count - invited, invitation->count);
+	free(invitation);
+}
+
+static enum esp_status send_invitations(const struct group *group, uint32_t first_rank, uint32_t count, uint32_t size,
+                                        const char *leader, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct invitation *invitation = count ? calloc(1, sizeof(*invitation)) : NULL;
+
+	if (count == 0)
+		return ESP_OK;
+	if (!invitation)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+	invitation->count = count;
+	invitation->msg = (struct control_msg){
+		.type = CONTROL_INVITE,
+		.from = context->rank,
+		.about = first_rank,
+		.channel = group->channel,
+		.first = size,
+		.sequence = context->join.launch.epoch + 1,
+		.peer = UINT32_MAX,
+	};
+	snprintf(invitation->msg.text, sizeof(invitation->msg.text), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
+	if (steward_run(context->steward, invite, invitation))
+		return ESP_OK;
+	free(invitation);
+	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
+}
+
+/* What the steward's thread is to do with newcomers, while we wait. */
+struct word {
+	enum { WORD_ASK, WORD_PROMISE, WORD_RELEASE, WORD_REFUSE } what;
+	uint32_t channel, most;
+	const struct control_msg *refusal; /* to those who are let in              */
+	uint32_t count;                    /* written: who are promised            */
+	bool is_told;                      /* written; guarded by context->lock    */
+};
+
+static void tell(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct word *word = errand;
+
+	if (word->what == WORD_ASK)
+		steward_ask_newcomers(context->steward);
+	else if (word->what == WORD_PROMISE)
+		word->count = steward_promise(context->steward, word->channel, word->most);
+	else if (word->what == WORD_RELEASE)
+		steward_release(context->steward, word->channel);
+	else
+		steward_uninvite(context->steward, word->refusal);
+	pthread_mutex_lock(&context->lock);
+	word->is_told = true;
+	context_changed(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* False: no memory. */
+static bool tell_newcomers(struct context *context, struct word *word)
+{
+	if (!steward_run(context->steward, tell, word))
+		return false;
+	pthread_mutex_lock(&context->lock);
+	while (!word->is_told)
+		context_wait(context, clock_now_ns() + NS_PER_S);
+	pthread_mutex_unlock(&context->lock);
+	return true;
+}
+
+/*
+ * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
+ * promised to this group, so that another one that grows meanwhile does not count on them, too.
+ */
+static uint32_t count_newcomers(const struct group *group, uint32_t most, uint64_t patience_ns)
+{
+	struct context *context = group->context;
+	struct steward *steward = context->steward;
+	struct word ask = {.what = WORD_ASK}, promise = {.what = WORD_PROMISE, .channel = group->channel, .most = most};
+	uint64_t until = clock_now_ns() + patience_ns;
+
+	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, &ask))
+		return 0;
+	pthread_mutex_lock(&context->lock);
+	while (steward_sure_newcomers(steward) < steward_newcomers(steward) && clock_now_ns() < until)
+		context_wait(context, clock_now_ns() + NS_PER_MS);
+	pthread_mutex_unlock(&context->lock);
+	return tell_newcomers(context, &promise) ? promise.count : 0;
+}
+
+/* Who has not been let in waits for anybody. Without memory for that they wait for this group, which counts them again the next time. */
+static void release_newcomers(const struct group *group)
+{
+	struct word release = {.what = WORD_RELEASE, .channel = group->channel};
+
+	(void)tell_newcomers(group->context, &release);
+}
+
+static enum esp_status exchange_offers(struct group *group, const struct offer *mine, struct offer *all, const struct work_options *options,
+                                       struct failure *failure)
+{
+	struct call call = {
+		.collective = PLAN_ALLGATHER, .type = ESP_BYTES, .count = sizeof(*mine), .in = mine, .out = all, .makes_group = true,
+	};
+	enum esp_status status = call_check(&call, group->rank, group->size, failure);
+
+	return status == ESP_OK ? group_run(group, &call, options, failure) : status;
+}
+
+/* How many of all who wait are let in, and which of them are ours. */
+static uint32_t share_out(const struct group *group, const struct offer *all, uint32_t most, uint32_t *out_first, uint32_t *out_own)
+{
+	uint32_t total = 0, room = LAUNCH_SIZE_MAX - group->size;
+
+	room = most > 0 && most < room ? most : room;
+	for (uint32_t i = 0; i < group->size; i++) {
+		uint32_t count = all[i].waiting < room - total ? (uint32_t)all[i].waiting : room - total;
+
+		if (i == group->rank) {
+			*out_first = group->size + total;
+			*out_own = count;
+		}
+		total += count;
+	}
+	return total;
+}
+
+/*
+ * The group has not grown. Some of those whom we have let in may not have heard that where they join: the one whom they look for there is gone,
+ * or never was there. And what becomes of them later is none of the next turn's business.
+ */
+static void send_away(const struct group *group, const struct failure *why)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel, .peer = UINT32_MAX,
+	};
+
+	struct word word = {.what = WORD_REFUSE, .refusal = &msg};
+
+	clip(msg.text, sizeof(msg.text), "the job lets nobody in now: %s", why->text);
+	(void)tell_newcomers(group->context, &word);
+}
+
+static enum esp_status no_place(const struct group *group, int why, struct failure *failure)
+{
+	uint32_t rank = group->ranks[0];
+
+	if (why == EADDRINUSE)
+		return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: all that it may listen on are taken on "
+		                   "its host; set a range with two for each rank of a host, and one more", rank);
+	return failure_set(failure, ESP_ELINK, (int32_t)rank, "rank %u has no port where all could join: %s", rank, strerror(why));
+}
+
+/* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
+static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow,
+                                  const struct grow_time *time, int *place_fd, struct context **out, struct failure *failure)
+{
+	struct context *context = group->context;
+	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
+
+	for (uint32_t i = 0; i < group->size; i++) { /* before anybody is invited: they would all join jobs of different sizes */
+		if (all[i].most != grow->most)
+			return failure_set(failure, ESP_EMISMATCH, (int32_t)group->ranks[i], "rank %u of the group lets in %" PRIu64 " newcomers at "
+			                   "the most, and rank %u %u: give all the same", i, all[i].most, group->rank, grow->most);
+	}
+	if (newcomers == 0)
+		return ESP_OK;
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (all[i].is_full)
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u has all the groups that there can be, and needs one more "
+			                   "to go on in if a rank is lost meanwhile: free one, and call again", group->ranks[i]);
+		if (all[i].port != 0)
+			return failure_set(failure, ESP_ELIMIT, (int32_t)group->ranks[i], "rank %u may listen on port %" PRIu64 " alone, and needs another "
+			                   "one while the old context and the new one stand side by side: set a range with two for each rank of a host, and "
+			                   "one more", group->ranks[i], all[i].port);
+	}
+	if (all[0].why != 0)
+		return no_place(group, (int)all[0].why, failure);
+	const struct elder elder = {group, group_calls(group), elder_lost(group)};
+	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
+	struct context *grown = NULL;
+	struct context_options options = {
+		.rank = group->rank,
+		.size = size,
+		.leader = all[0].place,
+		.heir_of = context,
+		.elder = &elder,
+		.patience_ns = grow_time_left(time, GROW_JOIN, clock_now_ns()),
+		.log = grow->log,
+		.log_context = grow->log_context,
+		.listening = group->rank == 0 ? place_fd : NULL,
+	};
+	if (status == ESP_OK && context_open(&options, &grown, failure) != ESP_OK)
+		grown = NULL; /* which is the vote against */
+	status = grow_end(&elder, grown, time, failure);
+	if (status == ESP_OK)
+		*out = grown;
+	else if (own > 0)
+		send_away(group, failure);
+	return status;
+}
+
+enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out, struct failure *failure)
+{
+	struct context *context = group->context;
+	struct offer *all = calloc(group->size, sizeof(*all));
+	struct offer mine = {.most = grow->most};
+	const struct conf_range *port = &context->conf.port;
+	int place_fd = -1;
+	struct grow_time time;
+
+	grow_time_begin(&time, grow->deadline_ns, context_interval_ns(context), clock_now_ns());
+	if (!all)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
+	mine.waiting = count_newcomers(group, grow->most, grow_time_to_count(&time, context_patience_ns(context), clock_now_ns()));
+	if (group->rank == 0)
+		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
+	mine.port = port->first == port->last ? port->first : 0;
+	mine.is_full = !group_keep_channel(group); /* nobody can be waited for who cannot agree with the others, once all have voted */
+	*out = NULL;
+	struct work_options options = {.deadline_ns = grow_time_to_come(&time, clock_now_ns())};
+	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
+	grow_time_all_here(&time, context->conf.join_seconds * NS_PER_S, clock_now_ns());
+	if (status == ESP_OK)
+		status = join_again(group, all, grow, &time, &place_fd, out, failure);
+	if (mine.waiting > 0)
+		release_newcomers(group);
+	group_release_channel(group);
+	if (place_fd >= 0)
+		close(place_fd);
+	free(all);
+	return status;
+}

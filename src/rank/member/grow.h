@@ -1,0 +1,28 @@
+/*
+ * grow.h - a job that runs lets newcomers in (rank/join/door.h): all join anew, members and newcomers, in a context of their own.
+ */
+#ifndef RANK_MEMBER_GROW_H
+#define RANK_MEMBER_GROW_H
+
+#include "rank/comm/comm.h"
+
+#define GROW_DOOR_TEXT ADDRESS_TEXT
+
+/* Where this rank's door is: what newcomers have in ESP_DOOR. */
+ESP_CHECKED enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure);
+
+struct grow_options {
+	uint32_t most;       /* newcomers; 0: all                                  */
+	int64_t deadline_ns; /* 0: the settings                                    */
+	log_sink_fn *log;    /* of the new context; NULL: as that of the old one   */
+	void *log_context;
+};
+
+/*
+ * A collective call on the group: whoever waits at a door of its members is let in. *out is a new
+ * context: its world has the members in their order, and then the newcomers. NULL: nobody waits.
+ */
+ESP_CHECKED enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out,
+                                       struct failure *failure);
+
+#endif

@@ -1,0 +1,39 @@
+#include "rank/member/grow_parent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "rank/comm/comm.h"
+
+static void hear(struct group *group, uint64_t number, const char *text)
+{
+	struct control_msg off = {.type = CONTROL_OFF, .sequence = number};
+
+	strcpy(off.text, text);
+	elder_hear_off(group, &off);
+}
+
+/* Of one turn what is said first counts; and word of an earlier one, which has been around longer, does not hide it. */
+static void test_off(void)
+{
+	struct group *group = calloc(1, sizeof(*group));
+
+	CHECK(group != NULL);
+	hear(group, 0, "at the very first");
+	CHECK_STR(group->off.text, "at the very first");
+	hear(group, 5, "first");
+	hear(group, 5, "second");
+	CHECK_STR(group->off.text, "first");
+	hear(group, 7, "third");
+	hear(group, 5, "late");
+	CHECK_STR(group->off.text, "third");
+	CHECK_U64(group->off.sequence, 7);
+	free(group);
+}
+
+int main(void)
+{
+	test_off();
+	return 0;
+}

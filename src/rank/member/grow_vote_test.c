@@ -1,0 +1,33 @@
+/*
+ * grow_vote_test.c - who has died is named by all members, also by one that hears first that nobody grows.
+ */
+#include "rank/member/grow_vote.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static struct failure told(enum esp_status status, int32_t rank, int32_t lost)
+{
+	struct failure failure = FAILURE_NONE;
+
+	failure_set(&failure, status, rank, "the job lets nobody in now");
+	grow_end_name_lost(&failure, lost);
+	CHECK(strstr(failure.text, "the job lets nobody in now"));
+	return failure;
+}
+
+int main(void)
+{
+	struct failure failure = told(ESP_EABORTED, -1, 2);
+
+	CHECK(failure.status == ESP_EPEER && failure.rank == 2 && strstr(failure.text, "rank 2 is lost"));
+	/* Nobody is; or more is known already. */
+	failure = told(ESP_EABORTED, -1, -1);
+	CHECK(failure.status == ESP_EABORTED && failure.rank == -1);
+	failure = told(ESP_EPEER, 1, 2);
+	CHECK(failure.status == ESP_EPEER && failure.rank == 1);
+	failure = told(ESP_ETIMEOUT, -1, 2);
+	CHECK(failure.status == ESP_ETIMEOUT && failure.rank == -1);
+	return 0;
+}

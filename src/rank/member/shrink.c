@@ -1,0 +1,700 @@
+#include "rank/member/shrink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank/member/agreement.h"
+
+#define PAST_KEPT 64u /* verdicts about groups that were freed */
+#define WAYS 32u      /* in which groups that are after the same channel part */
+
+/* A message whose pieces are coming. */
+struct inbox {
+	uint8_t *bytes;
+	size_t got, whole;
+};
+
+struct shrink {
+	struct group *group;
+	struct agreement agreement;
+	struct group *prepared; /* opened, and ours until it is decided */
+	struct inbox *inboxes;  /* by place                              */
+	bool is_noticed;        /* that it is decided                    */
+	/* Guarded by context->lock. */
+	bool is_decided;
+	struct group *result;   /* NULL: we do not go on                 */
+	bool is_taken;          /* the caller has it                     */
+	uint32_t waits_for;     /* a rank, or NO_RANK                    */
+};
+
+/* How a group that is no more was agreed upon. */
+struct past_verdict {
+	struct past_verdict *next;
+	uint32_t channel, first, size;
+	struct verdict_terms terms;
+	uint8_t maps[]; /* members, those of them who stayed behind, and who has left */
+};
+
+/* ---- sending ---- */
+
+/* All pieces follow each other on one connection. */
+static void send_pieces(struct context *context, uint32_t to, uint32_t channel, uint32_t first, const uint8_t *bytes, size_t n)
+{
+	for (size_t at = 0; at < n; at += CONTROL_PIECE_BYTES) {
+		size_t piece = n - at < CONTROL_PIECE_BYTES ? n - at : CONTROL_PIECE_BYTES;
+		struct control_msg msg = {
+			.type = CONTROL_PIECE,
+			.from = context->rank,
+			.about = to,
+			.channel = channel,
+			.first = first,
+			.sequence = at,
+			.peer = UINT32_MAX,
+			.note.count = n,
+		};
+
+		memcpy(msg.text, bytes + at, piece);
+		steward_send(context->steward, to, &msg);
+	}
+}
+
+static void send_message(void *argument, uint32_t place, const uint8_t *bytes, size_t n)
+{
+	const struct shrink *shrink = argument;
+	const struct group *group = shrink->group;
+
+	send_pieces(group->context, group->ranks[place], group->channel, group->ranks[0], bytes, n);
+}
+
+/* ---- preparing ---- */
+
+static void undo(struct shrink *shrink)
+{
+	if (shrink->prepared)
+		group_retire(shrink->prepared);
+	shrink->prepared = NULL;
+}
+
+/*
+ * Where to look for another channel than one that is taken. Another group of these ranks may be shrunk at the same time, led by another rank,
+ * and have taken it, and its leader be refused the same one here: if both went to the next one they would meet there again, and so on.
+ * Groups that have a rank in common have different channels, so they go different ways, sooner or later.
+ */
+static uint32_t beyond(const struct group *group, uint32_t taken)
+{
+	uint32_t mixed = (group->channel * 2654435761u ^ taken) * 2246822519u;
+
+	mixed = (mixed ^ mixed >> 15) * 3266489917u;
+	return taken < UINT16_MAX ? taken + GROUP_CHANNELS * (1 + (mixed >> 16) % WAYS) : 0;
+}
+
+static bool prepare(void *argument, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
+{
+	struct shrink *shrink = argument;
+	const struct group *group = shrink->group;
+	struct context *context = group->context;
+	uint32_t *ranks = calloc(group->size, sizeof(*ranks)), count = 0;
+	struct failure failure;
+	bool is_open = false;
+
+	undo(shrink);
+	for (uint32_t i = 0; ranks && i < group->size; i++) {
+		if (verdict_bit(members, i))
+			ranks[count++] = group->ranks[i];
+	}
+	if (ranks && group_channel_is_free(context, terms->channel))
+		is_open = group_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
+	free(ranks);
+	if (!is_open)
+		*out_channel = group_propose_channel(context, group, beyond(group, terms->channel));
+	return is_open;
+}
+
+static void accuse(void *argument, uint32_t place)
+{
+	const struct shrink *shrink = argument;
+	struct context *context = shrink->group->context;
+	char how[PRESENCE_HOW];
+
+	snprintf(how, sizeof(how), "rank %u waits for it to shrink a group, and it does not answer", context->rank);
+	presence_accuse(&context->presence, shrink->group->ranks[place], how, clock_now_ns());
+}
+
+static const struct agreement_events events = {.send = send_message, .prepare = prepare, .accuse = accuse};
+
+/* ---- the steward's side ---- */
+
+static void release(struct shrink *shrink)
+{
+	for (uint32_t i = 0; shrink->inboxes && i < shrink->group->size; i++)
+		free(shrink->inboxes[i].bytes);
+	free(shrink->inboxes);
+	agreement_fini(&shrink->agreement);
+	free(shrink);
+}
+
+/* With the lock held. */
+static uint32_t place_of(const struct group *group, uint32_t rank)
+{
+	uint32_t place = 0;
+
+	while (place < group->size && group->ranks[place] != rank)
+		place++;
+	return place;
+}
+
+/* Whatever presence knows, the agreement knows; what it knows already is no news to it. */
+static void tell_news(struct shrink *shrink)
+{
+	const struct group *group = shrink->group;
+	const struct presence *presence = &group->context->presence;
+	uint64_t now = clock_now_ns();
+
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (presence_is_gone(presence, group->ranks[i]))
+			agreement_gone(&shrink->agreement, i, now);
+	}
+	for (uint32_t i = 0; i < presence->accusation_count; i++) {
+		uint32_t about = place_of(group, presence->accusations[i].about), by = place_of(group, presence->accusations[i].by);
+
+		/* Who is not in the group has no say in it, but what it says may be true: others are asked sooner. */
+		if (about < group->size)
+			agreement_accused(&shrink->agreement, about, by < group->size ? by : about, now);
+	}
+}
+
+/* Whoever was away, before or since it began, may have been given up, also if nobody is left to say so. */
+static void note_absence(struct shrink *shrink, uint64_t now)
+{
+	struct presence *presence = &shrink->group->context->presence;
+
+	presence_note_absence(presence, now);
+	shrink->agreement.config.was_accused |= presence->was_accused;
+}
+
+/* With what is known so far. NULL: no memory. */
+static struct shrink *begin(struct group *group)
+{
+	struct context *context = group->context;
+	struct shrink *shrink = calloc(1, sizeof(*shrink));
+	struct agreement_config config = {
+		.self = group->rank,
+		.size = group->size,
+		.interval_ns = context_interval_ns(context),
+		.quorum = context->conf.quorum,
+		.events = &events,
+		.context = shrink,
+	};
+
+	if (!shrink)
+		return NULL;
+	shrink->group = group;
+	shrink->waits_for = NO_RANK;
+	shrink->inboxes = calloc(group->size, sizeof(*shrink->inboxes));
+	if (!shrink->inboxes || agreement_init(&shrink->agreement, &config) != ESP_OK) {
+		free(shrink->inboxes);
+		free(shrink);
+		return NULL;
+	}
+	pthread_mutex_lock(&context->lock);
+	group->shrink = shrink;
+	context->shrinking++;
+	pthread_mutex_unlock(&context->lock);
+	tell_news(shrink);
+	return shrink;
+}
+
+/*
+ * Those who go on are here, and the others are not, whatever anybody has said; but who has freed the group is not in it, and no
+ * less in the job. A new group with one of the others in it fails at once.
+ */
+static void abide_by(struct shrink *shrink)
+{
+	const struct group *group = shrink->group;
+	struct presence *presence = &group->context->presence;
+	uint64_t now = clock_now_ns();
+	uint32_t asked = 0; /* of those who are here: some may not be in the group, or have freed it */
+
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (agreement_keeps(&shrink->agreement, i))
+			presence_pardon(presence, group->ranks[i], now);
+		asked += !presence_is_gone(presence, group->ranks[i]) && !agreement_has_left(&shrink->agreement, i);
+	}
+	bool by_all = asked == presence_count(presence);
+	for (uint32_t i = 0; i < group->size; i++) {
+		bool has_left = agreement_has_left(&shrink->agreement, i);
+
+		if (agreement_keeps(&shrink->agreement, i))
+			continue;
+		if (!has_left)
+			presence_exclude(presence, group->ranks[i], by_all, now);
+		else if (agreement_includes(&shrink->agreement, i) && shrink->prepared)
+			group_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
+	}
+}
+
+/* Tells the caller, once. */
+static void notice_verdict(struct shrink *shrink)
+{
+	struct group *group = shrink->group;
+	struct context *context = group->context;
+	const struct agreement *agreement = &shrink->agreement;
+	uint32_t waits_for = agreement->is_decided ? UINT32_MAX : agreement_waits_for(agreement);
+
+	bool is_news = agreement->is_decided && !shrink->is_noticed;
+
+	shrink->is_noticed = agreement->is_decided; /* what follows brings news of its own */
+	if (is_news && !agreement->goes_on)
+		undo(shrink);
+	if (is_news && agreement->goes_on)
+		abide_by(shrink);
+	pthread_mutex_lock(&context->lock);
+	shrink->waits_for = waits_for < group->size ? group->ranks[waits_for] : NO_RANK;
+	if (is_news) {
+		shrink->is_decided = true;
+		shrink->result = shrink->prepared;
+		shrink->prepared = NULL;
+		context->shrinking--;
+		context_changed(context);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* The first group behind `group` (NULL: of all) whose members are agreeing, visited; `group` is departed from. */
+static struct group *next_shrinking(struct context *context, struct group *group)
+{
+	pthread_mutex_lock(&context->lock);
+	struct group *next = group ? group->next : context->groups;
+	while (next && !(next->shrink && !next->shrink->is_decided))
+		next = next->next;
+	if (next)
+		group_visit(next);
+	if (group)
+		group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+	return next;
+}
+
+void shrink_hear(struct context *context)
+{
+	context->shrink_has_news = true;
+}
+
+uint64_t shrink_turn(struct context *context, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	bool has_news = context->shrink_has_news;
+
+	context->shrink_has_news = false;
+	if (context->shrinking == 0)
+		return next;
+	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
+		note_absence(group->shrink, now);
+		if (has_news)
+			tell_news(group->shrink);
+		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = group_look_for_verdict(group, now);
+
+		next = due < next ? due : next;
+		next = reason < next ? reason : next;
+		notice_verdict(group->shrink);
+	}
+	return context->shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
+}
+
+/* ---- messages ---- */
+
+/* True: the last piece has come. */
+static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg *msg)
+{
+	size_t whole = (size_t)msg->note.count, at = (size_t)msg->sequence, most = verdict_msg_most(size);
+
+	if (at == 0)
+		inbox->got = 0;
+	if (msg->note.count > most || whole == 0 || msg->sequence != inbox->got || at >= whole || (at > 0 && whole != inbox->whole))
+		return false;
+	if (!inbox->bytes)
+		inbox->bytes = malloc(most);
+	if (!inbox->bytes)
+		return false;
+	size_t piece = whole - at < CONTROL_PIECE_BYTES ? whole - at : CONTROL_PIECE_BYTES;
+	memcpy(inbox->bytes + at, msg->text, piece);
+	inbox->whole = whole;
+	inbox->got = at + piece;
+	return inbox->got == whole;
+}
+
+/* Of a group of this size that is no more: what was decided, as a message. Its length; 0: nothing is known. */
+static size_t find_past(struct context *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&context->lock);
+	const struct past_verdict *past = context->past;
+	while (past && (past->channel != msg->channel || past->first != msg->first || past->size != size))
+		past = past->next;
+	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
+	if (*out_bytes) {
+		size_t map = verdict_map_bytes(past->size);
+		struct verdict_msg answer = {.type = VERDICT_DECIDED, .size = past->size, .terms = past->terms, .members = past->maps,
+		                             .behind = past->maps + map, .left = past->maps + 2 * map};
+
+		n = verdict_msg_encode(&answer, *out_bytes);
+	}
+	pthread_mutex_unlock(&context->lock);
+	return n;
+}
+
+/*
+ * Somebody waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on all
+ * its members before anybody can use it, so there is none that we only do not have yet.
+ */
+static void answer_late(struct context *context, uint32_t peer, const struct control_msg *msg)
+{
+	uint8_t *bytes = NULL, left[VERDICT_HEAD_BYTES];
+	struct verdict_msg answer = {.type = VERDICT_LEFT};
+	uint64_t piece = msg->note.count < CONTROL_PIECE_BYTES ? msg->note.count : CONTROL_PIECE_BYTES;
+
+	if (msg->sequence != 0 || !verdict_msg_asks((const uint8_t *)msg->text, (size_t)piece, &answer.size))
+		return;
+	size_t n = find_past(context, msg, answer.size, &bytes);
+	if (n > 0)
+		send_pieces(context, peer, msg->channel, msg->first, bytes, n);
+	else
+		send_pieces(context, peer, msg->channel, msg->first, left, verdict_msg_encode(&answer, left));
+	free(bytes);
+}
+
+/* We go on in a context that has grown out of the group, and have not agreed with anybody about it. */
+static bool has_left_for_another(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool has_left = group->has_grown && !(group->shrink && group->shrink->agreement.is_started);
+	pthread_mutex_unlock(&group->context->lock);
+	return has_left;
+}
+
+static void take_piece(struct group *group, uint32_t peer, const struct control_msg *msg)
+{
+	uint32_t place = place_of(group, peer);
+	struct verdict_msg verdict;
+
+	if (place == group->size)
+		return; /* it is not in the group, or means another one of that name */
+	if (has_left_for_another(group)) {
+		answer_late(group->context, peer, msg);
+		return;
+	}
+	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
+	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
+	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
+		return;
+	group_shrinks(group, peer);
+	agreement_message(&shrink->agreement, place, shrink->inboxes[place].bytes, shrink->inboxes[place].got, clock_now_ns());
+	notice_verdict(shrink);
+}
+
+void shrink_piece(struct context *context, uint32_t peer, const struct control_msg *msg)
+{
+	pthread_mutex_lock(&context->lock);
+	struct group *group = group_find(context, msg->channel, msg->first);
+	if (group)
+		group_visit(group);
+	pthread_mutex_unlock(&context->lock);
+	if (!group) {
+		answer_late(context, peer, msg);
+		return;
+	}
+	take_piece(group, peer, msg);
+	pthread_mutex_lock(&context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* ---- the caller's side ---- */
+
+struct start {
+	struct group *group;
+	uint64_t everywhere, somewhere;
+	uint32_t channel;
+};
+
+static void start(void *argument, void *errand)
+{
+	struct context *context = argument;
+	struct start *start = errand;
+	struct group *group = start->group;
+	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
+
+	if (shrink) {
+		note_absence(shrink, clock_now_ns());
+		agreement_start(&shrink->agreement, start->everywhere, start->somewhere, start->channel, clock_now_ns());
+		notice_verdict(shrink);
+	}
+	pthread_mutex_lock(&context->lock);
+	group->shrink_failed = !shrink;
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+	free(start);
+}
+
+/* Calls that were under way end by themselves, now that the group has failed. */
+static enum esp_status await_end_of_calls(struct group *group, uint64_t until, struct failure *failure)
+{
+	struct context *context = group->context;
+	uint64_t now;
+
+	while (group_is_busy(group)) {
+		now = clock_now_ns();
+		if (now >= until)
+			return failure_set(failure, ESP_ESTATE, -1, "calls of the group have not ended: is another thread in one of them?");
+		pthread_mutex_lock(&context->lock);
+		context_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
+		pthread_mutex_unlock(&context->lock);
+	}
+	return ESP_OK;
+}
+
+static bool has_verdict(struct group *group)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool is_decided = group->shrink && group->shrink->is_decided;
+	pthread_mutex_unlock(&group->context->lock);
+	return is_decided;
+}
+
+/* Who has no channel for the new group would refuse whatever is proposed, and all would go on proposing: so it does not take part before it has one. */
+static enum esp_status begin_agreement(struct group *group, struct failure *failure)
+{
+	struct context *context = group->context;
+	uint32_t channel = group_propose_channel(context, group, 0);
+
+	if (channel == GROUP_NO_CHANNEL && !has_verdict(group))
+		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
+		                   "again", context->groups_most);
+	struct start *errand = calloc(1, sizeof(*errand));
+	if (!errand)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+	errand->group = group;
+	errand->channel = channel;
+	group_count_done(group, &errand->everywhere, &errand->somewhere);
+	pthread_mutex_lock(&context->lock);
+	group_visit(group);
+	pthread_mutex_unlock(&context->lock);
+	if (steward_run(context->steward, start, errand))
+		return ESP_OK;
+	pthread_mutex_lock(&context->lock);
+	group_depart(group);
+	pthread_mutex_unlock(&context->lock);
+	free(errand);
+	return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+}
+
+static enum esp_status await_verdict(struct group *group, uint64_t until, struct failure *failure)
+{
+	struct context *context = group->context;
+	enum esp_status status = ESP_OK;
+	char who[RANK_TEXT];
+
+	pthread_mutex_lock(&context->lock);
+	while (!(group->shrink && group->shrink->is_decided) && !group->shrink_failed && clock_now_ns() < until)
+		context_wait(context, until);
+	bool is_decided = group->shrink && group->shrink->is_decided;
+	uint32_t waits_for = group->shrink ? group->shrink->waits_for : NO_RANK;
+	if (group->shrink_failed)
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
+	else if (!is_decided && waits_for == NO_RANK)
+		status = failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on who goes on in time");
+	else if (!is_decided)
+		status = failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for, "%s has not called esp_group_shrink() for this group in time",
+		                     context_rank_text(context, waits_for, who));
+	pthread_mutex_unlock(&context->lock);
+	return status;
+}
+
+/* It is decided: nobody changes the agreement any more, so it can be read by any thread. */
+static void fill_report(const struct shrink *shrink, struct shrink_report *report)
+{
+	const struct agreement *agreement = &shrink->agreement;
+
+	report->completed_everywhere = agreement->accepted.everywhere;
+	report->completed_somewhere = agreement->accepted.somewhere;
+	report->lost_count = 0;
+	for (uint32_t i = 0; i < shrink->group->size; i++) {
+		if (agreement_includes(agreement, i))
+			continue;
+		if (report->lost_count < report->lost_room)
+			report->lost[report->lost_count] = i;
+		report->lost_count++;
+	}
+}
+
+/* False: another caller has it. */
+static bool take_result(struct shrink *shrink, struct group **out)
+{
+	struct context *context = shrink->group->context;
+
+	pthread_mutex_lock(&context->lock);
+	bool is_ours = !shrink->is_taken;
+	shrink->is_taken = true;
+	if (is_ours)
+		*out = shrink->result;
+	pthread_mutex_unlock(&context->lock);
+	return is_ours;
+}
+
+/* as_late: who has no channel for another group waits as the others do, and takes no part. */
+static enum esp_status agree(struct group *group, int64_t deadline_ns, bool as_late, struct shrink_report *report, struct failure *failure)
+{
+	struct context *context = group->context;
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+	uint64_t patience = deadline_ns > 0 ? (uint64_t)deadline_ns : context->conf.deadline_seconds * NS_PER_S;
+	uint64_t until = clock_now_ns() + patience;
+
+	if (atomic_load(&group->failed) == ESP_OK) {
+		snprintf(why, sizeof(why), "%s shrinks the group", context_rank_text(context, context->rank, who));
+		group_fail(group, ESP_EABORTED, (int32_t)context->rank, why, true);
+	}
+	enum esp_status status = await_end_of_calls(group, until, failure);
+	if (status == ESP_OK)
+		status = begin_agreement(group, failure);
+	bool is_late = as_late && status == ESP_ELIMIT;
+	const struct failure lack = is_late ? *failure : FAILURE_NONE;
+	if (status == ESP_OK || is_late)
+		status = await_verdict(group, until, failure);
+	if (status == ESP_ETIMEOUT && is_late)
+		return failure_set(failure, status, lack.rank, "%s", lack.text);
+	if (status != ESP_OK)
+		return status;
+	struct shrink *shrink = group->shrink;
+	fill_report(shrink, report);
+	if (shrink->agreement.accepted.flags & VERDICT_NO_QUORUM)
+		return failure_set(failure, ESP_EQUORUM, -1, "%u of %u ranks are left, which are too few to go on%s",
+		                   group->size - report->lost_count, group->size,
+		                   context->conf.quorum ? ": the setting quorum asks for more than half" : "");
+	if (!shrink->agreement.goes_on)
+		return failure_set(failure, ESP_EEXCLUDED, (int32_t)context->rank,
+		                   "the others go on without this rank, of which they had heard nothing for too long");
+	return ESP_OK;
+}
+
+enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
+{
+	return agree(group, deadline_ns, true, report, failure);
+}
+
+enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
+                             struct failure *failure)
+{
+	pthread_mutex_lock(&group->context->lock);
+	bool has_grown = group->has_grown;
+	group->is_told = true; /* who shrinks it knows */
+	pthread_mutex_unlock(&group->context->lock);
+	if (has_grown)
+		return failure_set(failure, ESP_ESTATE, -1, "this group has grown: shrink the world of the context that it has become");
+	enum esp_status status = agree(group, deadline_ns, false, report, failure);
+	if (status != ESP_OK)
+		return status;
+	if (!take_result(group->shrink, out))
+		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
+	(void)group_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
+	return ESP_OK;
+}
+
+/* ---- the end ---- */
+
+/* With the lock held. */
+static void keep_last(struct context *context)
+{
+	uint32_t count = 0;
+
+	for (struct past_verdict **at = &context->past; *at;) {
+		struct past_verdict *old = *at;
+
+		if (count++ < PAST_KEPT) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		free(old);
+	}
+}
+
+static void remember(struct context *context, const struct shrink *shrink)
+{
+	const struct group *group = shrink->group;
+	size_t map = verdict_map_bytes(group->size);
+	struct past_verdict *past = calloc(1, sizeof(*past) + 3 * map);
+
+	if (!past)
+		return;
+	past->channel = group->channel;
+	past->first = group->ranks[0];
+	past->size = group->size;
+	past->terms = shrink->agreement.accepted;
+	memcpy(past->maps, shrink->agreement.accepted_members, map);
+	memcpy(past->maps + map, shrink->agreement.behind, map);
+	for (uint32_t i = 0; i < group->size; i++) {
+		if (agreement_has_left(&shrink->agreement, i))
+			verdict_set_bit(past->maps + 2 * map, i);
+	}
+	pthread_mutex_lock(&context->lock);
+	past->next = context->past;
+	context->past = past;
+	keep_last(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+void shrink_fini(struct group *group, bool is_closing)
+{
+	struct context *context = group->context;
+	struct shrink *shrink = group->shrink;
+	char who[RANK_TEXT], why[CONTROL_TEXT];
+
+	if (!shrink)
+		return;
+	if (is_closing)
+		shrink->prepared = shrink->result = NULL;
+	/* The verdict comes after the caller has given up, or came: the others shall not wait for us in the new group. */
+	if (!shrink->prepared && !shrink->is_taken)
+		shrink->prepared = shrink->result;
+	if (shrink->prepared) {
+		snprintf(why, sizeof(why), "%s has freed the group that was shrunk, and is not in the new one",
+		         context_rank_text(context, context->rank, who));
+		group_fail(shrink->prepared, ESP_EABORTED, (int32_t)context->rank, why, true);
+	}
+	undo(shrink);
+	pthread_mutex_lock(&context->lock);
+	context->shrinking -= !shrink->is_decided;
+	pthread_mutex_unlock(&context->lock);
+	if (shrink->is_decided)
+		remember(context, shrink);
+	release(shrink);
+	group->shrink = NULL;
+}
+
+void shrink_forget_name(struct context *context, uint32_t channel, uint32_t first)
+{
+	struct past_verdict **at = &context->past;
+
+	while (*at) {
+		struct past_verdict *old = *at;
+
+		if (old->channel != channel || old->first != first) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		free(old);
+	}
+}
+
+void shrink_forget_past(struct context *context)
+{
+	while (context->past) {
+		struct past_verdict *next = context->past->next;
+
+		free(context->past);
+		context->past = next;
+	}
+}

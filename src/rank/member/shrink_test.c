@@ -1,0 +1,86 @@
+/*
+ * shrink_test.c - what is refused before anybody is asked; whole groups are shrunk in tests/job and tests/members.
+ */
+#include "rank/member/shrink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "rank/comm/comm.h"
+
+/* A rank that has so many groups, on channels that follow each other. */
+static struct group *new_groups(uint32_t count)
+{
+	struct context *context = calloc(1, sizeof(*context));
+	struct group *groups = calloc(count, sizeof(*groups));
+
+	CHECK(context && groups);
+	pthread_mutex_init(&context->lock, NULL);
+	context_cond_init(&context->changed);
+	for (uint32_t i = 0; i < count; i++) {
+		pthread_mutex_init(&groups[i].lock, NULL);
+		groups[i].context = context;
+		groups[i].channel = (uint16_t)(i * GROUP_CHANNELS);
+		groups[i].next = i + 1 < count ? &groups[i + 1] : NULL;
+	}
+	context->groups = groups;
+	context->groups_most = GROUPS_MOST;
+	context->rank = 3;
+	return groups;
+}
+
+static void free_groups(struct group *groups, uint32_t count)
+{
+	struct context *context = groups->context;
+
+	for (uint32_t i = 0; i < count; i++)
+		pthread_mutex_destroy(&groups[i].lock);
+	pthread_cond_destroy(&context->changed);
+	pthread_mutex_destroy(&context->lock);
+	free(groups);
+	free(context);
+}
+
+/* A rank that has all the groups that there can be has no channel for another one, whatever is proposed: the caller is told so at once. */
+static void too_many_groups(void)
+{
+	struct group *groups = new_groups(GROUPS_MOST), *group = &groups[7], *left = NULL;
+	struct shrink_report report = {0};
+	struct failure failure = FAILURE_NONE;
+
+	group->failed = ESP_EPEER;
+	CHECK(group_shrink(group, (int64_t)NS_PER_S, &left, &report, &failure) == ESP_ELIMIT);
+	CHECK(!left && failure.rank == 3 && strstr(failure.text, "16384 groups"));
+	/* But as a part of a call that ends alike for all it is late, as those are who wait for it. */
+	failure = FAILURE_NONE;
+	CHECK(group_agree(group, (int64_t)NS_PER_MS, &report, &failure) == ESP_ETIMEOUT);
+	CHECK(failure.rank == 3 && strstr(failure.text, "16384 groups"));
+	CHECK(!group_keep_channel(group));
+	free_groups(groups, GROUPS_MOST);
+}
+
+/* The last channel, once it is kept for a group, is nobody else's. */
+static void keeps_the_last(void)
+{
+	const uint32_t last = GROUPS_MOST - 1;
+	struct group *groups = new_groups(last), *group = &groups[7], *other = &groups[8];
+	struct context *context = group->context;
+
+	CHECK_U64(group_propose_channel(context, NULL, 0), last * GROUP_CHANNELS);
+	CHECK(group_keep_channel(group) && group_keep_channel(group));
+	CHECK(!group_keep_channel(other));
+	CHECK_U64(group_propose_channel(context, NULL, 0), GROUP_NO_CHANNEL);
+	CHECK_U64(group_propose_channel(context, other, 0), GROUP_NO_CHANNEL);
+	CHECK_U64(group_propose_channel(context, group, 0), last * GROUP_CHANNELS);
+	group_release_channel(group);
+	CHECK(group_keep_channel(other));
+	free_groups(groups, last);
+}
+
+int main(void)
+{
+	too_many_groups();
+	keeps_the_last();
+	return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * dump.h - the flight recorder's file, written when a call or a group has failed. Private to src/rank.
+ *
+ * What the rank knows is taken at once and written by a thread that lives only for that and shares nothing with
+ * the context: a disk that hangs, is full or is read-only keeps nobody from going on. Whoever is about to return a
+ * failure waits a moment for the file, as the program may end right after.
+ */
+#ifndef RANK_OBSERVE_DUMP_H
+#define RANK_OBSERVE_DUMP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct context;
+struct dump_state;
+
+struct dump {
+	struct dump_state *state; /* shared with the thread; NULL: nothing is to be written */
+	atomic_uint seen;         /* failures that a file was asked for                     */
+	atomic_bool has_told;     /* that there could be a file                             */
+};
+
+/* For context_open(), before the first call. Without memory, or without the setting, there are no files. */
+void dump_open(struct context *context);
+/* Waits a moment for what is being written. */
+void dump_close(struct context *context);
+
+/*
+ * If something has failed since the last time: takes down what the rank knows and has it written. Without context->lock, with
+ * a lane or a group's lock at most; waits for nobody.
+ */
+void dump_failures(struct context *context);
+/* The same for a thread that returns a failure to its caller: waits until it is written, or for two seconds. */
+void dump_failures_and_wait(struct context *context);
+
+#endif

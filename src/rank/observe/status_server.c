@@ -1,0 +1,415 @@
+#include "rank/observe/status_server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/observe/status_request.h"
+#include "rank/observe/join_status.h"
+#include "rank/rank_account.h"
+#include "rank/rank_log.h"
+
+#define VISITORS 8u
+#define PATIENCE (5 * NS_PER_S)        /* with one visitor                                 */
+#define LANES_PATIENCE (50 * NS_PER_MS) /* until lanes must have said what they wait for    */
+#define RECENT_CALLS 16u
+#define LISTEN_BACKLOG 64
+
+enum { AT_NAME, AT_PATH, PLACES };
+
+struct visitor {
+	int fd; /* -1: nobody */
+	uint64_t until_ns;
+	char in[REQUEST_BYTES];
+	size_t in_bytes;
+	char *out;
+	size_t out_bytes, out_at;
+};
+
+struct desk {
+	struct context *context;
+	int epoll_fd, timer_fd;
+	int listen_fds[PLACES];
+	char path[CONTEXT_PATH]; /* of the second one; "": none */
+	struct visitor visitors[VISITORS];
+};
+
+const char *desk_name(uint32_t user, uint64_t instance, uint32_t rank, char name[DESK_NAME])
+{
+	snprintf(name, DESK_NAME, DESK_PREFIX "%016" PRIx64 "/%u", user, instance, rank);
+	return name;
+}
+
+/* ---- answers ---- */
+
+static enum esp_status write_metrics(struct context *context, FILE *out)
+{
+	struct account_wishes wishes = {.patience_ns = 0};
+	struct account account;
+	struct metrics metrics;
+	struct tally *tally = malloc(sizeof(*tally));
+	enum esp_status status = tally ? context_account(context, &wishes, &account) : ESP_ENOMEM;
+
+	if (status == ESP_OK) {
+		recorder_copy(context, NULL, tally);
+		context_metrics(context, &account, LANES_PATIENCE, &metrics);
+		metrics.version = ESPALIER_VERSION;
+		metrics.tally = tally;
+		status = metrics_write(&metrics, out);
+		account_fini(&account);
+	}
+	free(tally);
+	return status;
+}
+
+static enum esp_status write_account(struct context *context, uint32_t ended, FILE *out)
+{
+	struct account_wishes wishes = {.ended = ended, .patience_ns = LANES_PATIENCE};
+	struct account account;
+	enum esp_status status = ESP_OK;
+
+	if (context->foyer)
+		foyer_account(context, &account);
+	else
+		status = context_account(context, &wishes, &account);
+	if (status == ESP_OK) {
+		status = account_write(&account, out);
+		account_fini(&account);
+	}
+	return status;
+}
+
+/* The body, and how it is called. */
+static const char *write_body(struct context *context, enum request_verdict verdict, const char *path, FILE *out,
+                              const char **out_type)
+{
+	enum esp_status status = ESP_OK;
+
+	*out_type = "text/plain; charset=utf-8";
+	if (verdict == REQUEST_BAD)
+		return "400 Bad Request";
+	if (verdict == REQUEST_OTHER)
+		return "405 Method Not Allowed";
+	if (strcmp(path, "/metrics") == 0 && context->foyer)
+		return "503 Service Unavailable"; /* nothing is counted before it has joined */
+	if (strcmp(path, "/metrics") == 0) {
+		*out_type = "text/plain; version=0.0.4; charset=utf-8";
+		status = write_metrics(context, out);
+	} else if (strcmp(path, "/status") == 0 || strcmp(path, "/account") == 0) {
+		*out_type = "application/json";
+		status = write_account(context, strcmp(path, "/account") == 0 ? RING_RECORDS : RECENT_CALLS, out);
+	} else if (strcmp(path, "/") == 0) {
+		fputs("/metrics /status /account\n", out);
+	} else {
+		return "404 Not Found";
+	}
+	return status == ESP_OK ? "200 OK" : "500 Internal Server Error";
+}
+
+/* False: no memory. */
+static bool answer(struct desk *desk, struct visitor *visitor, enum request_verdict verdict, const char *path)
+{
+	char *body = NULL;
+	const char *type;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&body, &bytes);
+
+	if (!out)
+		return false;
+	const char *status = write_body(desk->context, verdict, path, out, &type);
+	bool is_whole = fclose(out) == 0;
+	int head = is_whole ? asprintf(&visitor->out, "HTTP/1.0 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+	                               status, type, bytes)
+	                    : -1;
+	char *whole = head >= 0 ? realloc(visitor->out, (size_t)head + bytes) : NULL;
+	if (whole) {
+		memcpy(whole + head, body, bytes);
+		visitor->out = whole;
+		visitor->out_bytes = (size_t)head + bytes;
+	} else if (head < 0) {
+		visitor->out = NULL; /* asprintf() leaves it undefined */
+	}
+	free(body);
+	return whole != NULL;
+}
+
+/* ---- visitors ---- */
+
+static void see_out(struct visitor *visitor)
+{
+	close(visitor->fd); /* and out of the epoll set */
+	free(visitor->out);
+	*visitor = (struct visitor){.fd = -1};
+}
+
+static void watch(struct desk *desk, struct visitor *visitor, int how, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = visitor};
+
+	(void)epoll_ctl(desk->epoll_fd, how, visitor->fd, &event);
+}
+
+/* The timer goes off when the first of them has to go. */
+static void set_timer(struct desk *desk)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < VISITORS; i++) {
+		const struct visitor *visitor = &desk->visitors[i];
+
+		if (visitor->fd >= 0 && (first == 0 || visitor->until_ns < first))
+			first = visitor->until_ns;
+	}
+	struct itimerspec at = {.it_value = {(time_t)(first / NS_PER_S), (long)(first % NS_PER_S)}};
+	(void)timerfd_settime(desk->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Of this user, or root. */
+static bool is_welcome(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void greet(struct desk *desk, int listen_fd)
+{
+	struct visitor *visitor = desk->visitors, *oldest = desk->visitors;
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (!is_welcome(fd)) {
+		close(fd);
+		return;
+	}
+	for (unsigned i = 0; i < VISITORS && visitor->fd >= 0; i++) {
+		visitor = &desk->visitors[i];
+		oldest = visitor->until_ns < oldest->until_ns ? visitor : oldest;
+	}
+	if (visitor->fd >= 0) { /* who has been here longest has to go */
+		visitor = oldest;
+		see_out(visitor);
+	}
+	*visitor = (struct visitor){.fd = fd, .until_ns = clock_now_ns() + PATIENCE};
+	watch(desk, visitor, EPOLL_CTL_ADD, EPOLLIN);
+	set_timer(desk);
+}
+
+static void talk(struct desk *desk, struct visitor *visitor)
+{
+	while (visitor->out_at < visitor->out_bytes) {
+		ssize_t sent = send(visitor->fd, visitor->out + visitor->out_at, visitor->out_bytes - visitor->out_at,
+		                    MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0 && errno == EAGAIN) {
+			watch(desk, visitor, EPOLL_CTL_MOD, EPOLLOUT);
+			return;
+		}
+		if (sent < 0)
+			break;
+		visitor->out_at += (size_t)sent;
+	}
+	see_out(visitor);
+}
+
+static void listen_to(struct desk *desk, struct visitor *visitor)
+{
+	char path[REQUEST_PATH] = "";
+	ssize_t got = recv(visitor->fd, visitor->in + visitor->in_bytes, sizeof(visitor->in) - visitor->in_bytes, MSG_DONTWAIT);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) {
+		see_out(visitor);
+		return;
+	}
+	visitor->in_bytes += (size_t)got;
+	enum request_verdict verdict = request_parse(visitor->in, visitor->in_bytes, path);
+	if (verdict == REQUEST_UNFINISHED)
+		return;
+	if (answer(desk, visitor, verdict, path))
+		talk(desk, visitor);
+	else
+		see_out(visitor);
+}
+
+static void show_out_late(struct desk *desk)
+{
+	uint64_t now = clock_now_ns(), drained;
+	ssize_t got = read(desk->timer_fd, &drained, sizeof(drained));
+
+	(void)got;
+	for (unsigned i = 0; i < VISITORS; i++) {
+		if (desk->visitors[i].fd >= 0 && desk->visitors[i].until_ns <= now)
+			see_out(&desk->visitors[i]);
+	}
+	set_timer(desk);
+}
+
+void desk_turn(struct desk *desk)
+{
+	struct epoll_event event; /* one at a time: an event may see out the visitor that the next one names */
+
+	if (epoll_wait(desk->epoll_fd, &event, 1, 0) != 1)
+		return;
+	if (event.data.ptr == &desk->timer_fd) {
+		show_out_late(desk);
+	} else if (event.data.ptr == &desk->listen_fds[AT_NAME] || event.data.ptr == &desk->listen_fds[AT_PATH]) {
+		greet(desk, *(int *)event.data.ptr);
+	} else {
+		struct visitor *visitor = event.data.ptr;
+
+		if (visitor->out)
+			talk(desk, visitor);
+		else
+			listen_to(desk, visitor);
+	}
+}
+
+/* ---- life ---- */
+
+static int listen_at(const struct sockaddr_un *address, size_t bytes)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	/* Before there is a file: nobody else is to open it. Who is answered does not depend on that. */
+	if (fd >= 0 && (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)address, (socklen_t)bytes) != 0 || listen(fd, LISTEN_BACKLOG) != 0)) {
+		int cause = errno;
+
+		close(fd);
+		errno = cause;
+		return -1;
+	}
+	return fd;
+}
+
+static int listen_at_name(const struct context *context)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char name[DESK_NAME];
+	size_t length = strlen(desk_name((uint32_t)geteuid(), context->instance, context->rank, name));
+
+	memcpy(address.sun_path + 1, name, length);
+	return listen_at(&address, offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+/* A socket that nobody listens at any more is what a rank that was killed leaves behind. */
+static bool is_abandoned(const struct sockaddr_un *address)
+{
+	struct stat file;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 && errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return refused && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode);
+}
+
+static int listen_at_path(struct desk *desk, struct error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (context_path(desk->context, desk->context->conf.metrics, desk->path, err) != ESP_OK)
+		return -1;
+	if (strlen(desk->path) >= sizeof(address.sun_path)) {
+		error_set(err, ESP_ELIMIT, "%.100s is too long for a socket, which has %zu letters at most", desk->path,
+		          sizeof(address.sun_path) - 1);
+		return -1;
+	}
+	memcpy(address.sun_path, desk->path, strlen(desk->path));
+	if (is_abandoned(&address))
+		(void)unlink(desk->path);
+	int fd = listen_at(&address, sizeof(address));
+	if (fd < 0 && errno == EADDRINUSE)
+		error_set(err, ESP_EIO, "cannot listen at %.130s: another rank does; put %%r into ESP_METRICS, so that each has a socket of its own",
+		          desk->path);
+	else if (fd < 0)
+		error_set(err, ESP_EIO, "cannot listen at %.150s: %s", desk->path, strerror(errno));
+	return fd;
+}
+
+static bool watch_own(struct desk *desk, int *fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+	return *fd < 0 || epoll_ctl(desk->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
+static void open_places(struct desk *desk)
+{
+	struct context *context = desk->context;
+	struct error err;
+
+	if (context->conf.status) {
+		desk->listen_fds[AT_NAME] = listen_at_name(context);
+		if (desk->listen_fds[AT_NAME] < 0 && !context->foyer) /* two that say they are one rank have one name, and hear of that */
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s", strerror(errno));
+	}
+	if (context->conf.metrics[0] && !context->foyer) {
+		desk->listen_fds[AT_PATH] = listen_at_path(desk, &err);
+		if (desk->listen_fds[AT_PATH] < 0) {
+			desk->path[0] = '\0';
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "metrics: %s", err.text);
+		}
+	}
+}
+
+struct desk *desk_open(struct context *context)
+{
+	if (!context->conf.status && !context->conf.metrics[0])
+		return NULL;
+	struct desk *desk = calloc(1, sizeof(*desk));
+	if (!desk)
+		return NULL;
+	desk->context = context;
+	for (unsigned i = 0; i < VISITORS; i++)
+		desk->visitors[i].fd = -1;
+	desk->listen_fds[AT_NAME] = desk->listen_fds[AT_PATH] = -1;
+	desk->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	desk->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (desk->epoll_fd >= 0 && desk->timer_fd >= 0)
+		open_places(desk);
+	bool is_open = desk->listen_fds[AT_NAME] >= 0 || desk->listen_fds[AT_PATH] >= 0;
+	if (!is_open || !watch_own(desk, &desk->timer_fd) || !watch_own(desk, &desk->listen_fds[AT_NAME]) ||
+	    !watch_own(desk, &desk->listen_fds[AT_PATH])) {
+		desk_close(desk);
+		return NULL;
+	}
+	return desk;
+}
+
+void desk_close(struct desk *desk)
+{
+	if (!desk)
+		return;
+	for (unsigned i = 0; i < VISITORS; i++) {
+		if (desk->visitors[i].fd >= 0)
+			see_out(&desk->visitors[i]);
+	}
+	int fds[] = {desk->listen_fds[AT_NAME], desk->listen_fds[AT_PATH], desk->epoll_fd, desk->timer_fd};
+	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	if (desk->path[0])
+		(void)unlink(desk->path);
+	free(desk);
+}
+
+int desk_descriptor(const struct desk *desk)
+{
+	return desk ? desk->epoll_fd : -1;
+}

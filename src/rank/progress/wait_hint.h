@@ -1,0 +1,90 @@
+/*
+ * wait_hint.h - do callers who start small calls wait for them at once?
+ *
+ * To start a call leaves it to a lane's own thread, which has to be woken, so that data moves while the caller computes. A caller that
+ * waits at once drives the lane itself, as in a blocking call, and the thread that was woken only takes its core: eight ranks on two cores took
+ * 75 to 100 us for 4 bytes through memory that take 8 in a blocking call. So after some calls that were waited for at once the next ones are expected to be,
+ * and the thread is left asleep. It looks now and then whether somebody came, for what was left the longest; if not, that was a miss, and twice as many
+ * prompt waits are needed before the next call is expected to be waited for. What is expected on a lane and on the board of a group is known there
+ * (progress.h, comm.h): nobody else's calls wait for it.
+ *
+ * Several threads of the caller may have a habit in common: it is a guess, so nothing here is ordered with anything else.
+ */
+#ifndef RANK_PROGRESS_WAIT_HINT_H
+#define RANK_PROGRESS_WAIT_HINT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define HABIT_BYTES (UINT64_C(64) << 10) /* of a call that counts as small                                    */
+#define HABIT_PROMPT (50 * NS_PER_US)    /* between a start, or the end of another wait, and the wait         */
+#define HABIT_LEAST 8u                   /* prompt waits in a row before the next one is expected             */
+#define HABIT_MOST 1024u
+#define HABIT_PATIENCE (300 * NS_PER_US) /* then who was expected does not come any more                     */
+#define HABIT_LOOK_EVERY (2 * NS_PER_MS) /* at whether somebody came; rarely, as callers expect calls all the time */
+#define HABIT_LOOK_FOR (20 * NS_PER_MS)  /* since somebody was expected last                                  */
+
+struct habit {
+	_Atomic uint32_t prompt;  /* waits in a row       */
+	_Atomic uint32_t misses;  /* needed: HABIT_LEAST << misses */
+	_Atomic uint64_t left_ns; /* end of the last wait */
+};
+
+static inline uint32_t habit_needed(const struct habit *habit)
+{
+	return HABIT_LEAST << atomic_load_explicit(&habit->misses, memory_order_relaxed);
+}
+
+/* Will who starts a small call now wait for it at once? */
+static inline bool habit_expects(const struct habit *habit)
+{
+	return atomic_load_explicit(&habit->prompt, memory_order_relaxed) >= habit_needed(habit);
+}
+
+/* May somebody still come who is expected since then? 0: nobody is. */
+static inline bool habit_may_come(uint64_t expected_ns, uint64_t now)
+{
+	return expected_ns != 0 && now < expected_ns + HABIT_PATIENCE;
+}
+
+/* Nobody has waited for a call that was expected to be waited for. */
+static inline void habit_miss(struct habit *habit)
+{
+	uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
+
+	atomic_store_explicit(&habit->prompt, 0, memory_order_relaxed);
+	if (HABIT_LEAST << misses < HABIT_MOST)
+		atomic_store_explicit(&habit->misses, misses + 1, memory_order_relaxed);
+}
+
+/* Somebody begins to wait for a small call that was started then. One that comes late was kept from its core, or computes meanwhile: it counts as several prompt ones. */
+static inline void habit_wait(struct habit *habit, uint64_t started_ns, uint64_t now)
+{
+	uint64_t left_ns = atomic_load_explicit(&habit->left_ns, memory_order_relaxed);
+	uint32_t prompt = atomic_load_explicit(&habit->prompt, memory_order_relaxed);
+	uint32_t needed = habit_needed(habit);
+
+	if (now - (started_ns > left_ns ? started_ns : left_ns) <= HABIT_PROMPT) {
+		prompt += prompt < 2 * needed;
+		if (prompt == 2 * needed && needed > HABIT_LEAST) { /* old misses are forgiven; other threads may do the same meanwhile */
+			uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
+
+			if (misses > 0)
+				atomic_store_explicit(&habit->misses, misses - 1, memory_order_relaxed);
+			prompt = needed;
+		}
+	} else {
+		prompt -= prompt < needed / 2 ? prompt : needed / 2;
+	}
+	atomic_store_explicit(&habit->prompt, prompt, memory_order_relaxed);
+}
+
+static inline void habit_leave(struct habit *habit, uint64_t now)
+{
+	atomic_store_explicit(&habit->left_ns, now, memory_order_relaxed);
+}
+
+#endif

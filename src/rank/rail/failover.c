@@ -1,0 +1,429 @@
+#include "rank/rail/failover.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rank/progress/progress.h"
+
+#define PROGRESS 4096u /* bytes that got through: more than the greeting of a connection */
+#define RESETS_MOST 8u /* in a row, of connections on the only rail there is, without progress */
+
+/* ---- pure ---- */
+
+uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out)
+{
+	uint32_t count = 0, good = 0;
+
+	for (uint32_t rail = 0; rail < rails; rail++) {
+		uint32_t at = count++;
+		uint64_t worth = rail == preferred ? UINT64_MAX >> 1 : weights[rail];
+
+		for (; at > 0; at--) {
+			uint32_t other = out[at - 1];
+			bool other_is_bad = bad >> other & 1 || weights[other] == 0, is_bad = bad >> rail & 1 || weights[rail] == 0;
+			uint64_t other_worth = other == preferred ? UINT64_MAX >> 1 : weights[other];
+
+			if (other_is_bad != is_bad ? !other_is_bad : other_worth >= worth)
+				break;
+			out[at] = (uint8_t)other;
+		}
+		out[at] = (uint8_t)rail;
+		good += !(bad >> rail & 1) && weights[rail] > 0;
+	}
+	return good;
+}
+
+/* ---- names ---- */
+
+static struct detour_lane *lane_of(const struct context *context, uint32_t peer, uint32_t lane)
+{
+	return &context->detour.lanes[(size_t)peer * context->lanes + lane];
+}
+
+static const char *rail_name(const struct context *context, uint32_t rail, char text[INTERFACE_NAME])
+{
+	const struct interface *interface = NULL;
+
+	if (rail < context->rails.count)
+		interface = interfaces_find(&context->listener.interfaces,
+		                            rails_address(&context->rails, &context->roster, context->rank, rail));
+	snprintf(text, INTERFACE_NAME, "%s", interface ? interface->name : "another way");
+	return text;
+}
+
+static uint8_t *bits_of(const struct context *context, uint8_t *by_host, uint32_t peer)
+{
+	return &by_host[context->roster.host_of[peer]];
+}
+
+/* ---- life ---- */
+
+/* The kernel tells of every change of an interface. Without it, connections that do not move tell as well, but later. */
+static int open_links(void)
+{
+	struct sockaddr_nl name = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+enum esp_status detour_open(struct context *context, struct failure *failure)
+{
+	struct detour *detour = &context->detour;
+
+	detour->link_fd = -1;
+	if (!context_resumes(context))
+		return ESP_OK;
+	detour->lanes = calloc((size_t)context->size * context->lanes, sizeof(*detour->lanes));
+	detour->bad = calloc(context->roster.hosts, 1);
+	detour->told = calloc(context->roster.hosts, 1);
+	if (!detour->lanes || !detour->bad || !detour->told)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
+	for (uint32_t i = 0; i < context->size * context->lanes; i++)
+		detour->lanes[i].rail = DETOUR_NONE;
+	if (context->rails.count > 1)
+		detour->link_fd = open_links();
+	return ESP_OK;
+}
+
+void detour_close(struct context *context)
+{
+	struct detour *detour = &context->detour;
+
+	if (detour->lanes && detour->link_fd >= 0)
+		close(detour->link_fd);
+	free(detour->lanes);
+	free(detour->bad);
+	free(detour->told);
+	*detour = (struct detour){.link_fd = -1};
+}
+
+/* ---- leaving a rail ---- */
+
+/* To the lower one of two ranks, who makes the connections between them. */
+static void ask(struct context *context, uint32_t peer, enum control_type type, uint64_t about)
+{
+	steward_send(context->steward, peer,
+	             &(struct control_msg){.type = (uint8_t)type, .from = context->rank, .about = context->rank, .peer = peer, .sequence = about});
+}
+
+static void move_lane(struct context *context, uint32_t peer, uint32_t lane)
+{
+	struct detour_lane *at = lane_of(context, peer, lane);
+
+	if (at->moves)
+		return;
+	at->moves = true;
+	if (at->tries < UINT8_MAX)
+		at->tries++;
+	steward_dial_again(context->steward, peer, lane, context_interval_ns(context) / 2);
+}
+
+/* What goes to that rank on the rail goes another way from now on. why: of one line, for the log. */
+static void leave(struct context *context, uint32_t peer, uint32_t rail, const char *why)
+{
+	struct detour *detour = &context->detour;
+	char who[RANK_TEXT], name[INTERFACE_NAME];
+	bool asks = false;
+
+	if (rail >= context->rails.count)
+		return;
+	if (!(*bits_of(context, detour->bad, peer) >> rail & 1))
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s: %s through %s is left", why, context_rank_text(context, peer, who),
+		          rail_name(context, rail, name));
+	*bits_of(context, detour->bad, peer) |= (uint8_t)(1u << rail);
+	for (uint32_t lane = 0; lane < context->lanes; lane++) {
+		if (lane_of(context, peer, lane)->rail != rail || detour_has_given_up(context, peer, lane))
+			continue;
+		asks = asks || context->rank > peer;
+		if (context->rank < peer)
+			move_lane(context, peer, lane);
+	}
+	if (asks)
+		ask(context, peer, CONTROL_MOVE, rail);
+	steward_leave_rail(context->steward, peer, rail);
+}
+
+bool detour_has_given_up(const struct context *context, uint32_t peer, uint32_t lane)
+{
+	/* Each rail is tried twice; where there is but one, a middlebox may well reset a few that have carried little. */
+	uint32_t most = context->rails.count > 1 ? 2 * context->rails.count : RESETS_MOST;
+
+	return context->detour.lanes && lane_of(context, peer, lane)->tries > most;
+}
+
+/* ---- the own interfaces ---- */
+
+static bool has_link(int fd, const char *name)
+{
+	struct ifreq request = {0};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCGIFFLAGS, &request) != 0)
+		return false;
+	return (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
+}
+
+static void leave_all(struct context *context, uint32_t rail)
+{
+	for (uint32_t peer = 0; peer < context->size; peer++) {
+		if (peer != context->rank && context->roster.host_of[peer] != context->roster.host_of[context->rank])
+			leave(context, peer, rail, "the interface has no link any more");
+	}
+}
+
+static void look_at_link(struct context *context, uint32_t rail)
+{
+	struct detour *detour = &context->detour;
+	uint8_t bit = (uint8_t)(1u << rail);
+	char name[INTERFACE_NAME];
+	bool was_down = detour->down & bit, is_down = !has_link(detour->link_fd, rail_name(context, rail, name));
+
+	if (was_down == is_down)
+		return;
+	detour->down = (uint8_t)(is_down ? detour->down | bit : detour->down & ~bit);
+	log_write(&context->log, is_down ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_NET, "%s has %s link", name, is_down ? "no" : "a");
+	if (is_down)
+		leave_all(context, rail);
+}
+
+void detour_links(void *argument)
+{
+	struct context *context = argument;
+	char ignored[8192];
+
+	/* What it says is only that something has changed; if too much was said at once, something has, too. */
+	while (recv(context->detour.link_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
+		;
+	for (uint32_t rail = 0; rail < context->rails.count; rail++)
+		look_at_link(context, rail);
+}
+
+/* ---- looking ---- */
+
+/* With the token of the lane. */
+static void look_at_lane(struct context *context, uint32_t lane, uint64_t now)
+{
+	struct driver *driver = &context->drivers[lane];
+
+	if (!driver->tcp)
+		return;
+	driver_acquire(driver);
+	for (uint32_t peer = 0; peer < context->size; peer++) {
+		struct detour_lane *at = lane_of(context, peer, lane);
+		struct tcp_stats stats;
+		bool known = tcp_stats(driver->tcp, peer, &stats);
+
+		bool has_others = context->rails.count > 1; /* a way that is dead is left for another only where there is one */
+
+		at->is_severed = known && (stats.is_reset || (stats.is_severed && !has_others));
+		at->is_stuck = known && has_others &&
+		               (tcp_waits_in_vain(&at->patience, &stats, now, context_interval_ns(context) / 4) || stats.is_severed);
+		at->has_carried = known && stats.acked_bytes > PROGRESS;
+		if (known && !at->is_stuck && !at->is_severed && stats.acked_bytes > PROGRESS)
+			at->tries = 0;
+	}
+	driver_release(driver);
+}
+
+static void on_stuck(struct context *context, uint32_t peer, uint32_t lane, uint64_t now)
+{
+	struct detour_lane *at = lane_of(context, peer, lane);
+	char who[RANK_TEXT], name[INTERFACE_NAME], text[CONTROL_TEXT];
+
+	if (at->stuck_ns == 0)
+		at->stuck_ns = now;
+	if (now - at->stuck_ns < context_interval_ns(context) / 2) {
+		leave(context, peer, at->rail, "nothing gets through");
+		return;
+	}
+	at->stuck_ns = 0;
+	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: neither through %s nor another way",
+	         context_rank_text(context, peer, who), rail_name(context, at->rail, name));
+	stall_fail(context, peer, text);
+}
+
+/* It cannot be replaced: the lane loses the rank, and what that means is settled as ever. */
+static void give_up(struct context *context, uint32_t peer, uint32_t lane, const char *why)
+{
+	char who[RANK_TEXT];
+
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s", lane,
+	          context_rank_text(context, peer, who), why);
+	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+}
+
+/* It was reset, or has no way: another one takes its place. Of a rank that is gone everybody learns by other means. */
+static void on_severed(struct context *context, uint32_t peer, uint32_t lane, uint64_t now)
+{
+	struct detour_lane *at = lane_of(context, peer, lane);
+
+	if (context->fates[peer] != FATE_HERE || context->presence.is_leaving || at->has_given_up)
+		return;
+	if (at->moves && now < at->stuck_ns + context_interval_ns(context) / 2)
+		return;
+	if (!at->moves && at->has_carried) /* however often that is: something gets through in between */
+		at->tries = 0;
+	if (detour_has_given_up(context, peer, lane)) {
+		at->has_given_up = true;
+		give_up(context, peer, lane, "so are those that are made in its place");
+		return;
+	}
+	at->stuck_ns = now;
+	at->was_reset = true;
+	if (context->rank < peer) {
+		move_lane(context, peer, lane);
+	} else {
+		at->moves = true;
+		at->tries = (uint8_t)(at->tries < UINT8_MAX ? at->tries + 1 : UINT8_MAX);
+		ask(context, peer, CONTROL_RENEW, lane);
+	}
+}
+
+static void on_control_stuck(void *argument, uint32_t peer, uint32_t rail)
+{
+	struct context *context = argument;
+
+	if (rail == ROUTE_ANY)
+		steward_leave_rail(context->steward, peer, ROUTE_ANY);
+	else
+		leave(context, peer, rail, "nothing gets through");
+}
+
+uint64_t detour_turn(struct context *context, uint64_t now)
+{
+	struct detour *detour = &context->detour;
+	uint64_t pause = context_interval_ns(context) / 16;
+
+	if (!detour->lanes)
+		return UINT64_MAX;
+	if (now < detour->looked_ns + pause)
+		return detour->looked_ns + pause;
+	detour->looked_ns = now;
+	for (uint32_t lane = 0; lane < context->lanes; lane++) {
+		look_at_lane(context, lane, now);
+		for (uint32_t peer = 0; peer < context->size; peer++) {
+			if (lane_of(context, peer, lane)->is_severed)
+				on_severed(context, peer, lane, now);
+			else if (lane_of(context, peer, lane)->is_stuck && !detour_has_given_up(context, peer, lane))
+				on_stuck(context, peer, lane, now);
+			else
+				lane_of(context, peer, lane)->stuck_ns = 0;
+		}
+	}
+	if (context->rails.count < 2)
+		return now + pause;
+	steward_find_stuck(context->steward, now, context_interval_ns(context) / 4, on_control_stuck);
+	return now + pause;
+}
+
+/* ---- the steward's events ---- */
+
+uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt)
+{
+	struct context *context = argument;
+	static const uint32_t unknown[] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
+	static_assert(sizeof(unknown) / sizeof(unknown[0]) == RAILS_MOST, "a weight for each rail");
+	const uint32_t *weights = atomic_load(&context->gauge.settled) ? context->gauge.weights : unknown;
+	uint32_t preferred = lane % context->rails.count;
+	uint8_t order[RAILS_MOST];
+
+	if (!context->detour.lanes)
+		return (preferred + attempt) % context->rails.count;
+	uint32_t bad = *bits_of(context, context->detour.bad, peer) | context->detour.down;
+	uint32_t good = detour_order(weights, context->rails.count, bad, preferred, order);
+	return order[attempt % (attempt < 2 * good ? good : context->rails.count)];
+}
+
+void detour_late(void *argument, uint32_t peer, uint32_t rail)
+{
+	struct context *context = argument;
+
+	if (context->detour.lanes && rail < context->rails.count)
+		*bits_of(context, context->detour.bad, peer) |= (uint8_t)(1u << rail);
+}
+
+bool detour_has_made(const struct context *context, uint32_t peer, uint32_t lane)
+{
+	return context->detour.lanes && lane_of(context, peer, lane)->is_made;
+}
+
+void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)
+{
+	struct detour *detour = &context->detour;
+	char who[RANK_TEXT], from[INTERFACE_NAME], to[INTERFACE_NAME];
+
+	if (!detour->lanes)
+		return;
+	struct detour_lane *at = lane_of(context, peer, lane);
+	uint32_t before = at->rail;
+	if (again && at->was_reset)
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, although it is there; another one "
+		          "has taken its place", lane, context_rank_text(context, peer, who));
+	*at = (struct detour_lane){.rail = rail < context->rails.count ? (uint8_t)rail : DETOUR_NONE, .is_made = true, .tries = at->tries};
+	if (rail < context->rails.count) {
+		*bits_of(context, detour->bad, peer) &= (uint8_t)~(1u << rail);
+		*bits_of(context, detour->told, peer) &= (uint8_t)~(1u << rail);
+	}
+	if (!again || before == rail || before >= context->rails.count)
+		return;
+	if (!(*bits_of(context, detour->told, peer) >> before & 1))
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s carries nothing to %s any more: what it carried goes through %s",
+		          rail_name(context, before, from), context_rank_text(context, peer, who), rail_name(context, rail, to));
+	*bits_of(context, detour->told, peer) |= (uint8_t)(1u << before);
+	leave(context, peer, before, "the other end says so"); /* what else goes there */
+}
+
+void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, const struct error *why)
+{
+	struct detour_lane *at = lane_of(context, peer, lane);
+	char who[RANK_TEXT], name[INTERFACE_NAME], text[CONTROL_TEXT];
+
+	at->moves = false;
+	if (context->rails.count < 2) {
+		if (context->fates[peer] == FATE_HERE)
+			give_up(context, peer, lane, why->text);
+		return;
+	}
+	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: not through %s, and another way failed: %.100s",
+	         context_rank_text(context, peer, who), rail_name(context, at->rail, name), why->text);
+	stall_fail(context, peer, text);
+}
+
+bool detour_message(struct context *context, uint32_t peer, const struct control_msg *msg)
+{
+	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
+		return false;
+	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
+	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
+	    lane_of(context, peer, (uint32_t)msg->sequence)->is_made && !detour_has_given_up(context, peer, (uint32_t)msg->sequence)) {
+		lane_of(context, peer, (uint32_t)msg->sequence)->was_reset = true;
+		move_lane(context, peer, (uint32_t)msg->sequence);
+	}
+	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->sequence < context->lanes)
+		steward_dial_lane(context->steward, peer, (uint32_t)msg->sequence);
+	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->sequence < context->rails.count)
+		leave(context, peer, (uint32_t)msg->sequence, "the other end says so");
+	return true;
+}
+
+void detour_dial(struct context *context, uint32_t peer, uint32_t lane)
+{
+	if (context->detour.lanes && context->rank > peer)
+		ask(context, peer, CONTROL_DIAL, lane);
+	else
+		steward_dial_lane(context->steward, peer, lane);
+}

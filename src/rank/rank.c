@@ -1,0 +1,692 @@
+#include "rank/rank.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/auth/key.h"
+#include "node/net/listen.h"
+#include "rank/comm/comm.h"
+#include "rank/comm/retune.h"
+#include "rank/init_barrier.h"
+#include "rank/join/door.h"
+#include "rank/join/rendezvous_record.h"
+#include "rank/member/grow_parent.h"
+#include "rank/member/membership.h"
+#include "rank/member/shrink.h"
+#include "rank/observe/join_status.h"
+#include "rank/observe/status_server.h"
+#include "rank/rank_account.h"
+#include "rank/rank_ends.h"
+#include "rank/rank_events.h"
+#include "rank/rank_log.h"
+
+#define LANES_MOST 4u /* unless the settings say otherwise */
+#define FAIR_SLOTS 4u /* of a lane, for each rank of the host */
+
+static enum esp_status pass(struct failure *failure, const struct error *err)
+{
+	return failure_set(failure, err->status, -1, "%s", err->text);
+}
+
+void context_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT])
+{
+	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);
+	return text;
+}
+
+const char *context_unreached_text(const struct context *context, const struct unreached *unreached, char text[CONTROL_TEXT])
+{
+	char by[RANK_TEXT], who[RANK_TEXT];
+
+	return unreached_text(unreached, context_rank_text(context, context->rank, by), context_rank_text(context, unreached->rank, who), text);
+}
+
+/* ---- settings ---- */
+
+static void complain(void *argument, const struct error *complaint)
+{
+	const struct log *log = argument;
+
+	log_write(log, LOG_LEVEL_WARN, LOG_CONF, "%s", complaint->text);
+}
+
+static enum esp_status read_settings(struct context *context, const struct context_options *options,
+                                     struct failure *failure)
+{
+	struct error err;
+
+	log_init(&context->log, LOG_LEVEL_WARN);
+	log_limit_init(&context->log_limit);
+	context->log.limit = &context->log_limit;
+	if (options->log) {
+		context->log.sink = options->log;
+		context->log.context = options->log_context;
+	}
+	if (options->heir_of) {
+		context->conf = options->heir_of->conf;
+		context->log = options->heir_of->log;
+		context->log.rank = -1;
+		if (options->log)
+			context->log.context = options->log_context;
+		for (size_t i = 0; i < CONF_COUNT; i++)
+			conf_value_text(&context->conf, i, context->settings[i]);
+		return ESP_OK;
+	}
+	if (conf_load(&context->conf, complain, &context->log, &err) != ESP_OK)
+		return pass(failure, &err);
+	for (const char *const *at = options->settings; at && *at; at++) {
+		const char *equals = strchr(*at, '=');
+
+		if (!equals)
+			return failure_set(failure, ESP_EINVAL, -1, "settings are NAME=VALUE, not \"%.100s\"", *at);
+		if (conf_set(&context->conf, *at, (size_t)(equals - *at), equals + 1, strlen(equals + 1), CONF_COMMAND_LINE,
+		             &err) != ESP_OK)
+			return pass(failure, &err);
+	}
+	context_log_set(context);
+	for (size_t i = 0; i < CONF_COUNT; i++)
+		conf_value_text(&context->conf, i, context->settings[i]);
+	return ESP_OK;
+}
+
+/* ---- who we are ---- */
+
+static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+                                struct failure *failure);
+
+/* NULL: nobody says that this process is a newcomer. */
+static const char *find_doors(void)
+{
+	const char *text = conf_environment(NULL, "ESP_DOOR");
+
+	return text && text[0] ? text : NULL;
+}
+
+/* A newcomer, which becomes a rank when it is let in. */
+static enum esp_status wait_at_door(struct context *context, const struct context_options *options, struct failure *failure)
+{
+	struct launch *launch = &context->join.launch;
+	struct doors doors;
+	struct error err;
+	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
+
+	if (doors_parse(find_doors(), &doors, &err) != ESP_OK)
+		return pass(failure, &err);
+	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
+	context->size = launch->size = 2; /* at least: it is not alone */
+	enum esp_status status = find_key(context, options, doors_are_loopback(&doors), failure);
+	if (status != ESP_OK)
+		return status;
+	join_prepare(&context->join, &context->conf);
+	group_describe_host(&context->join.card);
+	context->join.log = &context->log;
+	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
+	if (doors_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
+		return pass(failure, &err);
+	context->is_newcomer = true;
+	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
+	context->rank = launch->rank;
+	context->size = launch->size;
+	context->log.rank = (int32_t)launch->rank;
+	return ESP_OK;
+}
+
+static enum esp_status find_launch(struct context *context, const struct context_options *options,
+                                   struct failure *failure)
+{
+	struct launch *launch = &context->join.launch;
+	struct launch_arguments arguments = {options->rank, options->size, options->leader, options->job};
+	struct launch_surroundings around = {conf_environment, NULL, launch_system_fact, complain, &context->log};
+	struct error err;
+	char text[LAUNCH_TEXT];
+
+	if (options->heir_of) {
+		*launch = options->heir_of->join.launch;
+		launch->rank = (uint32_t)options->rank;
+		launch->size = (uint32_t)options->size;
+		launch->epoch++;
+		launch->launcher[0] = '\0'; /* its numbers are others */
+		launch->rank_source = launch->size_source = launch->leader_source = "esp_grow()";
+		launch->place = (struct notice_place){0};
+		if (address_parse(options->leader, "esp_grow()", &launch->leader, &err) != ESP_OK)
+			return pass(failure, &err);
+		context->rank = launch->rank;
+		context->size = launch->size;
+		context->log.rank = (int32_t)launch->rank;
+		return ESP_OK;
+	}
+	if (options->gather && (arguments.size < 1 || arguments.size > LAUNCH_SIZE_MAX || arguments.rank < 0))
+		return failure_set(failure, ESP_EINVAL, -1, "an allgather to join by needs rank and size");
+	if (options->gather && arguments.rank >= arguments.size)
+		return failure_set(failure, ESP_EINVAL, -1, "there is no rank %lld of %lld: they are counted from 0", (long long)arguments.rank, (long long)arguments.size);
+	if (arguments.size < 0 && find_doors() && !launch_is_told(conf_environment, NULL))
+		return wait_at_door(context, options, failure);
+	if (arguments.size < 0 && !launch_is_told(conf_environment, NULL)) {
+		arguments.rank = 0;
+		arguments.size = 1;
+	}
+	if (options->gather) { /* whoever supplies a channel needs no leader */
+		*launch = (struct launch){
+			.rank = (uint32_t)arguments.rank,
+			.size = (uint32_t)arguments.size,
+			.rank_source = "the arguments",
+			.size_source = "the arguments",
+			.leader_source = "none",
+		};
+		snprintf(launch->job, sizeof(launch->job), "%s", options->job ? options->job : "");
+	} else if (launch_find(&arguments, &around, launch, &err) != ESP_OK) {
+		return pass(failure, &err);
+	}
+	context->rank = launch->rank;
+	context->size = launch->size;
+	context->log.rank = (int32_t)launch->rank;
+	context_log_open(context, options->log != NULL);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
+	if (find_doors())
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "ESP_DOOR is not used, as %s says already that this is rank %u of %u: who waits at a "
+		          "door has no rank yet, and is started without a launcher", launch->rank_source, launch->rank, launch->size);
+	if (launch->rank == 0) /* one rank is enough to say it */
+		conf_check_environment(complain, &context->log);
+	return ESP_OK;
+}
+
+/* With a channel of the caller's, rank 0 can make a key and hand it out. */
+static enum esp_status share_key(struct context *context, const struct context_options *options, struct key *key,
+                                 struct failure *failure)
+{
+	struct key *all = calloc(context->size, sizeof(*all));
+
+	if (!all)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	key_generate(key);
+	enum esp_status status = options->gather(options->gather_context, key, all, sizeof(*key));
+	if (status == ESP_OK)
+		*key = all[0];
+	else
+		failure_set(failure, status, -1, "the caller's all-gather failed");
+	for (uint32_t i = 0; i < context->size; i++)
+		key_wipe(&all[i]);
+	free(all);
+	return status;
+}
+
+static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+                                struct failure *failure)
+{
+	struct key key;
+	struct error err;
+	enum key_policy policy;
+
+	if (options->heir_of) {
+		memcpy(context->join.key, options->heir_of->join.key, sizeof(context->join.key));
+		return ESP_OK;
+	}
+	enum esp_status status = key_find(conf_environment, NULL, &key, &err);
+
+	if (status != ESP_OK)
+		return pass(failure, &err);
+	struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure,
+	                                  notice_keeps_secrets(&context->join.launch.place)};
+	if (key.origin == KEY_NONE && options->gather && context->size > 1) {
+		status = share_key(context, options, &key, failure);
+		situation.origin = KEY_GENERATED;
+	} else {
+		status = key_settle(&key, &situation, &policy, &err);
+		if (status != ESP_OK)
+			pass(failure, &err);
+		else if (policy == KEY_OPEN_INSECURE)
+			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "this job has no key: anybody on the network can join it");
+		context->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
+	}
+	if (status == ESP_OK)
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "the job's key: %s", key_describe(&situation));
+	memcpy(context->join.key, key.bytes, sizeof(context->join.key));
+	key_wipe(&key);
+	return status;
+}
+
+/* ---- who shares this host ---- */
+
+static bool is_reached_by_memory(const struct context *context, uint32_t rank)
+{
+	const struct card *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
+
+	return rank == context->rank || (context->conf.transport != CONF_TRANSPORT_TCP &&
+	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
+}
+
+static enum esp_status find_neighbours(struct context *context, struct failure *failure)
+{
+	uint32_t size = context->size;
+	context->is_local = calloc(size, sizeof(*context->is_local));
+	context->local_of = calloc(size, sizeof(*context->local_of));
+	context->rank_of = calloc(size, sizeof(*context->rank_of));
+	context->views = calloc(size, sizeof(struct segment_view *));
+	context->fates = calloc(size, sizeof(*context->fates));
+	context->fates_ns = calloc(size, sizeof(*context->fates_ns));
+	context->has_met = calloc(size, sizeof(*context->has_met));
+	context->has_reached = calloc(size, sizeof(*context->has_reached));
+	context->has_shelved = calloc(size, sizeof(*context->has_shelved));
+	context->is_clueless = calloc(size, sizeof(*context->is_clueless));
+	context->dials_heard = calloc(size, sizeof(*context->dials_heard));
+	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
+	    !context->fates_ns || !context->has_met || !context->has_reached || !context->has_shelved ||
+	    !context->is_clueless || !context->dials_heard)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
+	for (uint32_t i = 0; i < size; i++) {
+		context->local_of[i] = NO_RANK;
+		if (!is_reached_by_memory(context, i))
+			continue;
+		if (i == context->rank)
+			context->local_self = context->local_count;
+		context->is_local[i] = true;
+		context->local_of[i] = context->local_count;
+		context->rank_of[context->local_count++] = i;
+	}
+	context->crowded = context->roster.core_ranks[context->rank] > context->roster.cards[context->rank].cores;
+	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
+		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
+		                   size - context->local_count, size, context->rank);
+	return ESP_OK;
+}
+
+/* As many as every rank has cores for, on whatever host it is: all ranks come to the same number. */
+static uint32_t choose_lanes(const struct roster *roster)
+{
+	uint32_t lanes = LANES_MOST;
+
+	for (uint32_t i = 0; i < roster->size; i++) {
+		uint32_t own = roster->cards[i].cores / roster->core_ranks[i];
+
+		lanes = own < lanes ? own : lanes;
+	}
+	return lanes > 0 ? lanes : 1;
+}
+
+/* At least one lane for each rail. A setting may give fewer: then so many rails are used. */
+static enum esp_status open_rails(struct context *context, struct failure *failure)
+{
+	if (rails_find(&context->roster, context->conf.rails, &context->rails) != ESP_OK)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	context->lanes = context->conf.lanes ? context->conf.lanes : choose_lanes(&context->roster);
+	if (context->conf.lanes == 0 && context->lanes < context->rails.count)
+		context->lanes = context->rails.count;
+	if (context->rails.count > context->lanes)
+		context->rails.count = context->lanes;
+	gauge_init(&context->gauge, context->lanes);
+	return ESP_OK;
+}
+
+static void tell_how(struct context *context)
+{
+	char text[JOIN_TEXT];
+
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", join_describe(&context->join, &context->roster, text));
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
+	          context->lanes, context->lanes == 1 ? "" : "s",
+	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
+	                                                                                                 : "as there are cores for each rank", context->local_count - 1,
+	          context->local_count == 2 ? "" : "s", context->size - context->local_count,
+	          context_setting(context, "transport"));
+}
+
+uint64_t context_chunk_bytes(const struct context *context)
+{
+	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLANS_CHUNK;
+}
+
+/* With many ranks on the host smaller ones: each of them needs two, and more are better. */
+uint32_t context_slot_bytes(const struct context *context)
+{
+	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->local_count / FAIR_SLOTS / PLANS_CHUNK * PLANS_CHUNK;
+
+	if (context->conf.chunk_bytes)
+		return (uint32_t)context->conf.chunk_bytes;
+	return fair < PLANS_CHUNK ? PLANS_CHUNK : fair < PLANS_CHUNK_MOST ? (uint32_t)fair : PLANS_CHUNK_MOST;
+}
+
+/* ---- parts ---- */
+
+static enum esp_status open_segment(struct context *context, struct failure *failure)
+{
+	struct error err;
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
+	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
+	uint32_t slot_bytes = context_slot_bytes(context);
+	uint64_t slots = context->conf.buffer_bytes / segment_slot_cost(slot_bytes) / context->lanes;
+	struct segment_config config = {
+		.lanes = context->lanes,
+		.peers = context->local_count,
+		.self = context->local_self,
+		.slot_bytes = slot_bytes,
+		.slots = slots < 8 ? 8 : (uint32_t)slots,
+		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.board_bytes + 63) / 64 * 64,
+		.heap_bytes = memory < most ? memory : most,
+		.is_open = context->conf.stores,
+	};
+
+	if (segment_open(&config, &context->segment, &err) != ESP_OK)
+		return pass(failure, &err);
+	return ESP_OK;
+}
+
+static enum esp_status open_drivers(struct context *context, struct failure *failure)
+{
+	struct error err;
+
+	context->drivers = calloc(context->lanes, sizeof(*context->drivers));
+	if (!context->drivers)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u lanes", context->lanes);
+	for (uint32_t i = 0; i < context->lanes; i++) {
+		if (driver_open(&context->drivers[i], context, i, &err) != ESP_OK)
+			return pass(failure, &err);
+	}
+	return ESP_OK;
+}
+
+static enum esp_status open_world(struct context *context, struct failure *failure)
+{
+	uint32_t *ranks = calloc(context->size, sizeof(*ranks));
+
+	if (!ranks)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
+	for (uint32_t i = 0; i < context->size; i++)
+		ranks[i] = i;
+	context->next_channel = GROUP_CHANNELS;
+	enum esp_status status = group_open(context, 0, ranks, context->size, &context->world, failure);
+	if (status == ESP_OK && (context->elder || context->is_newcomer)) {
+		status = group_open(context, GROUP_CHANNELS, ranks, context->size, &context->entry, failure);
+		context->next_channel += GROUP_CHANNELS;
+	}
+	free(ranks);
+	return status;
+}
+
+static enum esp_status open_fork_mark(struct context *context, struct failure *failure)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mark == MAP_FAILED)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+	(void)madvise(mark, (size_t)page, MADV_WIPEONFORK); /* a child finds a zero there */
+	atomic_store((_Atomic uint32_t *)mark, 1);
+	context->alive = mark;
+	context->page_shift = (uint8_t)__builtin_ctzl((unsigned long)page);
+	return ESP_OK;
+}
+
+static enum esp_status open_listener(struct context *context, bool loopback, struct failure *failure)
+{
+	const struct conf *conf = &context->conf;
+	struct listen_config config = {
+		.loopback_only = loopback || context->size == 1,
+		.family = (enum conf_family)conf->family,
+		.port = conf->port,
+		.segment_bytes = conf->segment_bytes,
+	};
+	struct error err;
+
+	if (context->size == 1)
+		config.port = (struct conf_range){0};
+	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
+	    group_listen(&config, &context->listener, &context->join.card, &err) != ESP_OK)
+		return pass(failure, &err);
+	return ESP_OK;
+}
+
+/* ---- joining ---- */
+
+static enum esp_status join(struct context *context, const struct context_options *options, int *out_local_fd,
+                            struct failure *failure)
+{
+	struct join_config *join = &context->join;
+	struct error err;
+	int32_t culprit = -1;
+	bool loopback = !options->gather && join->launch.leader.port != 0 && address_is_loopback(&join->launch.leader);
+
+	enum esp_status status = find_key(context, options, loopback, failure);
+	if (status != ESP_OK)
+		return status;
+	join_prepare(join, &context->conf);
+	status = open_listener(context, loopback, failure);
+	if (status != ESP_OK)
+		return status;
+	group_describe_host(&join->card);
+	if (steward_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
+		return pass(failure, &err);
+	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
+	join->log = &context->log;
+	join->segment_bytes = context->conf.segment_bytes;
+	join->listening = options->listening;
+	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
+		foyer_open(context);
+	if (options->elder) {
+		join->is_called_off = elder_has_failed;
+		join->called_off_context = (void *)(uintptr_t)options->elder;
+		join->kin = options->elder->group->size;
+	} else if (context->is_newcomer) {
+		join->is_called_off = door_is_shut;
+		join->called_off_context = &context->door;
+	}
+	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
+	                         : join_run(join, &context->roster, &culprit, &err);
+	join->listening = NULL; /* it was lent, and so was the elder */
+	join->is_called_off = NULL;
+	join->called_off_context = NULL;
+	if (status == ESP_OK && !loopback)
+		status = roster_check_reach(&context->roster, &culprit, &err);
+	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
+}
+
+static enum esp_status open_steward(struct context *context, const struct context *heir_of, int *local_fd,
+                                    struct failure *failure)
+{
+	struct error err;
+
+	context->own_fds[0] = segment_descriptor(context->segment);
+	for (uint32_t i = 0; i < context->lanes; i++)
+		context->own_fds[1 + i] = context->drivers[i].shm ? shm_descriptor(context->drivers[i].shm) : -1;
+	int door_free_fd = -1;
+	struct steward_config config = {
+		.join = &context->join,
+		.roster = &context->roster,
+		.is_local = context->is_local,
+		.local_of = context->local_of,
+		.rank_of = context->rank_of,
+		.local_self = context->local_self,
+		.local_count = context->local_count,
+		.lanes = context->lanes,
+		.replaces = context_resumes(context),
+		.rails = &context->rails,
+		.listener = &context->listener,
+		.local_fd = *local_fd,
+		.door_fd = heir_of ? steward_share_door(heir_of->steward, &door_free_fd) : -1,
+		.extra_fd = desk_descriptor(context->desk),
+		.link_fd = context->detour.link_fd,
+		.descriptors = context->own_fds,
+		.descriptor_count = 1 + context->lanes,
+		.patience_ns = context->conf.join_seconds * NS_PER_S,
+		.late_ns = 2 * context_word_ns(context),
+		.interval_ns = context_interval_ns(context),
+		.segment_bytes = context->conf.segment_bytes,
+		.events = &context_events,
+		.context = context,
+	};
+	config.door_free_fd = door_free_fd;
+	context->door_port = config.door_fd >= 0 ? heir_of->door_port : context->join.card.port;
+	enum esp_status status = steward_open(&config, &context->steward, &err);
+	*local_fd = -1;
+	context->listener.count = 0;
+	return status == ESP_OK ? ESP_OK : pass(failure, &err);
+}
+
+static enum esp_status open_all(struct context *context, const struct context_options *options, int *local_fd,
+                                struct failure *failure)
+{
+	enum esp_status status = open_fork_mark(context, failure);
+
+	if (status == ESP_OK)
+		status = read_settings(context, options, failure);
+	if (status == ESP_OK)
+		status = find_launch(context, options, failure);
+	if (status == ESP_OK)
+		status = join(context, options, local_fd, failure);
+	if (context->is_newcomer)
+		door_leave(&context->door, status == ESP_OK, context->rank, context->join.deadline_ns);
+	if (status == ESP_OK)
+		status = find_neighbours(context, failure);
+	if (status == ESP_OK)
+		status = open_rails(context, failure);
+	if (status == ESP_OK)
+		status = detour_open(context, failure);
+	if (status == ESP_OK)
+		tell_how(context);
+	if (status == ESP_OK)
+		status = open_segment(context, failure);
+	if (status == ESP_OK)
+		status = open_drivers(context, failure);
+	if (status == ESP_OK && recorder_open(&context->recorder, context->conf.trace[0]) != ESP_OK)
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
+	if (status == ESP_OK) /* before anybody can send on it */
+		status = open_world(context, failure);
+	if (status == ESP_OK)
+		status = membership_open(context, failure);
+	if (status == ESP_OK) {
+		foyer_close(context);
+		context->instance = context_instance(context);
+		dump_open(context);
+		context->desk = desk_open(context);
+		context->tracer = tracer_open(context);
+		status = open_steward(context, options->heir_of, local_fd, failure);
+	}
+	if (status == ESP_OK)
+		status = context_meet(context, failure);
+	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
+		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
+	if (status == ESP_OK) /* from here on silence is noticed */
+		status = membership_begin(context, failure);
+	if (status == ESP_OK) /* nobody leaves before all are here */
+		status = meeting_hold(context, failure);
+	if (status == ESP_OK && context->is_newcomer)
+		status = context_enter(context, context->conf.join_seconds * NS_PER_S, failure);
+	return status;
+}
+
+static void context_free(struct context *context)
+{
+	/* Drivers ask things of the steward, and the steward leaves mail for them: first nobody drives, then nobody writes. */
+	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
+		driver_stop(&context->drivers[i]);
+	foyer_close(context);
+	steward_close(context->steward);
+	if (context->steward)
+		gauge_fini(context);
+	stall_fini(&context->stall);
+	desk_close(context->desk);
+	tracer_close(context->tracer, context);
+	context->tracer = NULL;
+	dump_close(context);
+	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
+		driver_close(&context->drivers[i]);
+	for (struct group *group = context->groups; group; group = group->next)
+		group_drop_left(group);
+	while (context->works)
+		work_free(context->works);
+	while (context->groups)
+		group_destroy(context->groups);
+	for (uint32_t i = 0; context->views && i < context->local_count; i++)
+		segment_view_close(context->views[i]);
+	segment_close(context->segment);
+	presence_fini(&context->presence);
+	shrink_forget_past(context);
+	recorder_close(&context->recorder);
+	roster_fini(&context->roster);
+	detour_close(context);
+	rails_fini(&context->rails);
+	site_fini(&context->site);
+	free(context->drivers);
+	free(context->is_local);
+	free(context->local_of);
+	free(context->rank_of);
+	free(context->views);
+	free(context->fates);
+	free(context->fates_ns);
+	free(context->has_met);
+	free(context->has_reached);
+	free(context->has_shelved);
+	free(context->is_clueless);
+	free(context->dials_heard);
+	news_free(&context->news);
+	context_log_close(context);
+	if (context->alive)
+		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));
+	pthread_mutex_destroy(&context->lock);
+	pthread_cond_destroy(&context->changed);
+	free(context);
+}
+
+enum esp_status context_open(const struct context_options *options, struct context **out, struct failure *failure)
+{
+	struct context *context = calloc(1, sizeof(*context));
+	int local_fd = -1;
+
+	if (!context)
+		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
+	pthread_mutex_init(&context->lock, NULL);
+	context_cond_init(&context->changed);
+	context->groups_most = GROUPS_MOST;
+	context->word_most_ns = options->word_most_ns;
+	context->elder = options->elder;
+	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
+	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;
+	context->opened_ns = clock_now_ns();
+	enum esp_status status = open_all(context, options, &local_fd, failure);
+	listener_close(&context->listener);
+	if (local_fd >= 0)
+		close(local_fd);
+	if (status != ESP_OK) {
+		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
+		if (context->steward) {
+			membership_blame(context, failure->rank, failure->text);
+			context_leave(context, context_farewell_ns(context, clock_now_ns()));
+		}
+		context_free(context);
+		return status;
+	}
+	pthread_mutex_lock(&context->lock);
+	context->opened_ns = 0;
+	pthread_mutex_unlock(&context->lock);
+	*out = context;
+	return ESP_OK;
+}
+
+enum esp_status context_close(struct context *context, struct failure *failure)
+{
+	bool has_failed = !context_is_needed(context);
+	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
+
+	retune_settle_all(context);
+	context_end_work(context);
+	if (context->size > 1)
+		context_leave(context, has_failed && linger > patience ? patience : linger);
+	enum esp_status status = context_tell_last_calls(context, failure);
+	context_free(context);
+	return status;
+}

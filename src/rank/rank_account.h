@@ -1,0 +1,31 @@
+/*
+ * rank_account.h - what a rank knows at this moment, for its user: calls under way, what they wait for, who is gone.
+ */
+#ifndef RANK_RANK_ACCOUNT_H
+#define RANK_RANK_ACCOUNT_H
+
+#include "node/observe/account.h"
+#include "node/observe/metrics.h"
+#include "rank/rank.h"
+
+struct account_wishes {
+	uint32_t ended;   /* calls that have ended, at most: the latest                                     */
+	uint64_t patience_ns; /* lanes are asked what they wait for, and may take so long to answer; 0: they are not asked */
+};
+
+/*
+ * Any thread, without context->lock; a group's lock may be held. With patience: no lane, and no group's lock. ESP_ENOMEM. The
+ * caller calls account_fini().
+ */
+ESP_CHECKED enum esp_status context_account(struct context *context, const struct account_wishes *wishes, struct account *out);
+
+/* Its first part: who this rank is, and what time it is. Also before there is a roster. */
+void context_account_who(const struct context *context, struct account *out);
+
+/* A number that all ranks of this run of the job have, and no others. */
+uint64_t context_instance(const struct context *context);
+
+/* All of struct metrics but for version and tally, of an account. */
+void context_metrics(struct context *context, const struct account *account, uint64_t patience_ns, struct metrics *out);
+
+#endif

@@ -1,0 +1,50 @@
+#include "rank/rank_log.h"
+
+#include <unistd.h>
+
+#include "base/pattern.h"
+
+void context_log_set(struct context *context)
+{
+	struct error err;
+
+	context->log.level = (enum log_level)context->conf.log;
+	if (log_parse_subsystems(context->conf.log_subsystems, &context->log.subsystems, &err) != ESP_OK)
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "log_subsystems: %s; all are written", err.text);
+}
+
+void context_log_open(struct context *context, bool has_own_sink)
+{
+	char path[CONTEXT_PATH];
+	struct error err;
+
+	if (has_own_sink || !context->conf.log_file[0])
+		return;
+	enum esp_status status = context_path(context, context->conf.log_file, path, &err);
+	if (status == ESP_OK)
+		status = log_file_open(&context->log_file, path, &err);
+	if (status == ESP_OK) {
+		context->log.sink = log_file_write;
+		context->log.context = &context->log_file;
+	} else {
+		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "log_file: %s; the log stays here", err.text);
+	}
+}
+
+void context_log_close(struct context *context)
+{
+	if (context->log.sink == log_file_write)
+		log_file_close(&context->log_file);
+	if (context->log.limit)
+		log_limit_fini(&context->log_limit);
+}
+
+enum esp_status context_path(const struct context *context, const char *pattern, char path[CONTEXT_PATH], struct error *err)
+{
+	char host[65] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	const char *job = context->join.launch.job;
+	struct pattern_values values = {host, job[0] ? job : "job", context->rank, (long)getpid()};
+	return pattern_expand(pattern, &values, path, CONTEXT_PATH, err);
+}

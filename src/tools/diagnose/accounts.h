@@ -1,0 +1,49 @@
+/*
+ * accounts.h - what the ranks of some jobs say of themselves, job by job, and how it is shown.
+ */
+#ifndef TOOLS_DIAGNOSE_ACCOUNTS_H
+#define TOOLS_DIAGNOSE_ACCOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "report/json.h"
+#include "tools/diagnose/verdict.h"
+
+struct accounts {
+	struct account *list; /* owned; by job and rank once they are sorted */
+	size_t count, capacity;
+};
+
+/* The accounts of one run of a job: a piece of a sorted list. */
+struct accounts_job {
+	const struct account *list;
+	uint32_t count;
+	uint64_t latest_ns; /* of the last one, since 1970 */
+};
+
+void accounts_fini(struct accounts *accounts);
+/* Takes it, also if it fails: ESP_ENOMEM. */
+ESP_CHECKED enum esp_status accounts_add(struct accounts *accounts, struct account *account);
+/* By job and rank; of two of one rank the later one stays. */
+void accounts_sort(struct accounts *accounts);
+/* The job that begins at *at, which is moved to the next one; false: there is none. */
+bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_job *out);
+
+/* "training (3f2a...), 8 ranks" */
+#define ACCOUNTS_TITLE 200u
+const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE]);
+
+/* A rank of this host that does not answer. */
+struct accounts_silent {
+	uint32_t rank, pid; /* pid 0: not known */
+};
+
+/* A row per rank. silent: those that did not answer, in order, silent_count of them. */
+ESP_CHECKED enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count);
+/* The same, and the verdict, as an object. */
+void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const struct accounts_silent *silent,
+                         uint32_t silent_count, struct json *json);
+
+#endif

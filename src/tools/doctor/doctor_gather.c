@@ -1,0 +1,276 @@
+#include "tools/doctor/doctor_gather.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/net/backoff.h"
+#include "node/net/resolve.h"
+#include "rank/join/session.h"
+#include "tools/doctor/doctor_reach.h"
+
+#define ONE_PATIENCE (5 * NS_PER_S) /* for one rank to prove itself and to leave its report */
+#define GOODBYE_BYTES 4u
+#define NOTICE_SECONDS 600u /* for which a store that forgets keeps the notice */
+#define SEGMENT_BYTES 500u /* reports arrive where large packets do not */
+
+/* A session's messages have the types of joining: a report is an arrival here, and the answer to it a roster. */
+#define REPORT STORE_ARRIVAL
+#define GOODBYE STORE_ROSTER
+
+static int left_ms(uint64_t until_ns)
+{
+	uint64_t now = clock_now_ns();
+	return until_ns > now ? (int)((until_ns - now) / NS_PER_MS) + 1 : 0;
+}
+
+/* Sends what there is to be sent. False: it is over. */
+static bool push(int fd, struct session *session)
+{
+	for (;;) {
+		const uint8_t *bytes;
+		size_t n;
+		session_output(session, &bytes, &n);
+		if (n == 0)
+			return true;
+		ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent >= 0)
+			session_sent(session, (size_t)sent);
+		else if (errno == EAGAIN)
+			return true;
+		else if (errno != EINTR)
+			return false;
+	}
+}
+
+static bool has_output(const struct session *session)
+{
+	const uint8_t *bytes;
+	size_t n;
+	session_output(session, &bytes, &n);
+	return n > 0;
+}
+
+/* Goes on until the session is proved and, if awaits, its message is here, and all has left. */
+static bool talk(int fd, struct session *session, bool awaits, uint64_t until_ns)
+{
+	struct error err;
+	for (;;) {
+		uint8_t bytes[4096];
+		if (!push(fd, session))
+			return false;
+		bool sends = has_output(session);
+		if (session->proved && !sends && (!awaits || session->arrived))
+			return true;
+		struct pollfd ready = {fd, (short)(POLLIN | (sends ? POLLOUT : 0)), 0};
+		if (clock_now_ns() >= until_ns || poll(&ready, 1, left_ms(until_ns)) < 0)
+			return false;
+		ssize_t got = ready.revents & (POLLIN | POLLHUP | POLLERR) ? recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) : -1;
+		if (got == 0)
+			return session->proved && session->arrived && !sends;
+		if (got < 0)
+			continue; /* nothing yet, or it shows when it is written to */
+		enum esp_status status = session_input(session, bytes, (size_t)got, &err);
+		if (status != ESP_OK && status != ESP_PENDING)
+			return false;
+	}
+}
+
+/* ---- where ---- */
+
+static bool has_store(const struct join_config *join)
+{
+	return join->launch.place.kind != NOTICE_NOWHERE;
+}
+
+/* The doctors' own notice: that of joining has been taken down when all had come. */
+static const char *own_name(const struct join_config *join, char name[NOTICE_NAME])
+{
+	char job[LAUNCH_JOB + 8];
+	snprintf(job, sizeof(job), "%s.doctor", join->launch.job);
+	return notice_name(job, join->launch.epoch, name);
+}
+
+enum esp_status doctor_porch_open(const struct join_config *join, struct porch *porch, struct notice *out_notice, struct error *err)
+{
+	const struct porch_options usual = {0};
+	char name[NOTICE_NAME];
+	*out_notice = (struct notice){.at_s = (uint64_t)time(NULL), .pid = join->card.pid, .address_count = join->card.address_count};
+	if (!has_store(join))
+		return porch_open(porch, &join->launch.leader, &usual, join->deadline_ns, err);
+	enum esp_status status = porch_open_anywhere(porch, &usual, &out_notice->port, err);
+	if (status != ESP_OK)
+		return status;
+	randombytes_buf(out_notice->nonce, sizeof(out_notice->nonce));
+	memcpy(out_notice->host_name, join->card.host_name, sizeof(out_notice->host_name));
+	memcpy(out_notice->addresses, join->card.addresses, sizeof(out_notice->addresses));
+	return notice_post(&join->launch.place, own_name(join, name), out_notice, NOTICE_SECONDS, join->deadline_ns, err);
+}
+
+void doctor_porch_close(const struct join_config *join, struct porch *porch, const struct notice *notice)
+{
+	char name[NOTICE_NAME];
+	if (has_store(join) && notice->port != 0)
+		notice_remove(&join->launch.place, own_name(join, name), notice->nonce, clock_now_ns() + NS_PER_S);
+	porch_close(porch);
+}
+
+/* ---- rank 0 ---- */
+
+struct visitor {
+	int fd;
+	struct session session;
+};
+
+static void visitor_close(struct visitor *visitor)
+{
+	session_fini(&visitor->session);
+	close(visitor->fd);
+	free(visitor);
+}
+
+/* Whoever knocks: a rank's report, or nothing. */
+static void take_one(const struct join_config *join, int fd, struct visitor **visitors, struct doctor_report *reports, bool *has,
+                     uint8_t *body)
+{
+	uint32_t size = join->launch.size;
+	struct handshake_config config;
+	struct session_inbox inbox = {.body = body};
+	struct visitor *visitor = malloc(sizeof(*visitor));
+	if (!visitor) {
+		close(fd);
+		return;
+	}
+	visitor->fd = fd;
+	inbox.wanted[REPORT] = doctor_report_bytes(size);
+	join_listener(join, 1u << HELLO_STORE, 0, &config);
+	session_init(&visitor->session, HANDSHAKE_LISTENER, &config, &inbox);
+	sodium_memzero(&config, sizeof(config));
+	bool came = talk(fd, &visitor->session, true, clock_now_ns() + ONE_PATIENCE);
+	uint32_t rank = came ? visitor->session.handshake.peer.from : 0;
+	if (!came || rank == 0 || rank >= size || has[rank] || !doctor_report_decode(body, size, &reports[rank])) {
+		visitor_close(visitor);
+		return;
+	}
+	has[rank] = true;
+	visitors[rank] = visitor;
+}
+
+static void say_goodbye(struct visitor *visitor)
+{
+	static const uint8_t nothing[GOODBYE_BYTES];
+	struct session_message message;
+	session_message_init(&message, GOODBYE, nothing, sizeof(nothing));
+	session_post(&visitor->session, &message);
+	(void)talk(visitor->fd, &visitor->session, false, clock_now_ns() + NS_PER_S);
+	visitor_close(visitor);
+}
+
+static uint32_t count_missing(const bool *has, uint32_t size)
+{
+	uint32_t missing = 0;
+	for (uint32_t i = 1; i < size; i++)
+		missing += !has[i];
+	return missing;
+}
+
+void doctor_gather(const struct join_config *join, struct porch *porch, struct doctor_report *reports, bool *out_has,
+                   uint64_t deadline_ns)
+{
+	uint32_t size = join->launch.size;
+	struct visitor **visitors = calloc(size, sizeof(struct visitor *));
+	uint8_t *body = malloc(doctor_report_bytes(size));
+	while (visitors && body && count_missing(out_has, size) > 0 && clock_now_ns() < deadline_ns) {
+		struct pollfd polls[PORCH_SOCKETS];
+		for (uint32_t i = 0; i < porch->count; i++)
+			polls[i] = (struct pollfd){porch->fds[i], POLLIN, 0};
+		if (poll(polls, porch->count, left_ms(deadline_ns)) <= 0)
+			continue;
+		int fd = porch_accept(porch);
+		if (fd >= 0)
+			take_one(join, fd, visitors, reports, out_has, body);
+	}
+	for (uint32_t i = 1; visitors && body && i < size; i++)
+		if (visitors[i])
+			say_goodbye(visitors[i]);
+	free(body);
+	free(visitors);
+}
+
+/* ---- the others ---- */
+
+static bool hand_in_at(const struct join_config *join, const struct sockaddr *name, socklen_t length, const uint8_t *body,
+                       uint64_t deadline_ns)
+{
+	uint8_t goodbye[GOODBYE_BYTES];
+	struct handshake_config config;
+	struct session_inbox inbox = {.body = goodbye};
+	struct session session;
+	struct session_message message;
+	uint64_t until = clock_now_ns() + ONE_PATIENCE;
+	int fd = doctor_connect(name, length, SEGMENT_BYTES, until);
+	if (fd < 0)
+		return false;
+	inbox.wanted[GOODBYE] = GOODBYE_BYTES;
+	join_dialer(join, 0, HELLO_STORE, 0, &config);
+	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
+	sodium_memzero(&config, sizeof(config));
+	/* Rank 0 takes one after the other, and may still be trying to reach somebody. */
+	bool done = talk(fd, &session, false, deadline_ns);
+	if (done) {
+		session_message_init(&message, REPORT, body, doctor_report_bytes(join->launch.size));
+		session_post(&session, &message);
+		done = talk(fd, &session, true, deadline_ns);
+	}
+	session_fini(&session);
+	close(fd);
+	return done;
+}
+
+/* Where rank 0 takes reports. False: not known yet. */
+static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
+{
+	const struct card *first = &roster->cards[0];
+	char name[NOTICE_NAME];
+	struct notice notice;
+	struct error unused;
+	*out = (struct resolved){0};
+	if (!has_store(join))
+		return resolve(&join->launch.leader, deadline_ns, out, &unused) == ESP_OK;
+	if (notice_look(&join->launch.place, own_name(join, name), deadline_ns, &notice, &unused) != ESP_OK || notice.port == 0)
+		return false;
+	for (; out->count < first->address_count && out->count < RESOLVE_MAX; out->count++)
+		out->lengths[out->count] =
+			card_address_to(&first->addresses[out->count], notice.port, 0, &out->addresses[out->count].storage);
+	return true;
+}
+
+enum esp_status doctor_hand_in(const struct join_config *join, const struct roster *roster, const struct doctor_report *report,
+                               uint64_t deadline_ns, struct error *err)
+{
+	uint8_t *body = malloc(doctor_report_bytes(join->launch.size));
+	struct backoff backoff;
+	bool done = false;
+	if (!body)
+		return error_set(err, ESP_ENOMEM, "no memory for a report");
+	doctor_report_encode(report, join->launch.size, body);
+	backoff_init(&backoff, join->launch.rank);
+	while (!done && clock_now_ns() < deadline_ns) {
+		struct resolved found;
+		if (!find_leader(join, roster, deadline_ns, &found))
+			found.count = 0;
+		for (uint32_t i = 0; i < found.count && !done; i++)
+			done = hand_in_at(join, &found.addresses[i].any, found.lengths[i], body, deadline_ns);
+		if (!done)
+			poll(NULL, 0, (int)(backoff_next_ns(&backoff) / NS_PER_MS));
+	}
+	free(body);
+	return done ? ESP_OK : error_set(err, ESP_ETIMEOUT, "rank %u could not leave its report with rank 0", join->launch.rank);
+}

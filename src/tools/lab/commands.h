@@ -1,0 +1,50 @@
+/*
+ * commands.h - what ip, tc and nft are told: batches as text, made of a lab.
+ *
+ * Pure. Each batch is for one space; a space is named by the number of a descriptor that the process has which
+ * reads the batch (nets[space]).
+ */
+#ifndef TOOLS_LAB_COMMANDS_H
+#define TOOLS_LAB_COMMANDS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/lab/lab.h"
+
+/* ip, in the space of a rack: its bridges, and all links to its hosts and to the core. */
+void commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets);
+
+/* ip, in the core: its bridges, and the uplinks that the racks have made. */
+void commands_core(FILE *out, const struct lab *lab);
+
+/* ip, in the space of a host: its interfaces and addresses. */
+void commands_host(FILE *out, const struct lab *lab, uint32_t host);
+
+/* tc: the shapers of all devices in a space. */
+void commands_shapers(FILE *out, const struct lab *lab, uint32_t space);
+
+/* tc, for one device: another rate. ip: the length of its trains. */
+void commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
+void commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
+
+/* nft: what of the frames that come in by a device is dropped; loss in millionths. */
+void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut);
+
+/*
+ * ip, at the near end of a link: a pair of devices behind which the bridge finds the link again once a relay stands
+ * between them and the device; then the switch to it, and back.
+ *
+ *     before   device --- bridge        after   device (relay) device-r === device-q --- bridge
+ */
+void commands_relay_pair(FILE *out, const struct lab *lab, const char *device);
+void commands_relay_in(FILE *out, const char *device, uint32_t rail);
+void commands_relay_out(FILE *out, const char *device, uint32_t rail);
+
+/* ip, at the near end: carrier or none. */
+void commands_carrier(FILE *out, const char *device, bool down);
+
+/* The hosts file that all spaces see. */
+void commands_hosts_file(FILE *out, const struct lab *lab);
+
+#endif

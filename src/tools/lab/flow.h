@@ -1,0 +1,34 @@
+/*
+ * flow.h - TCP connections between hosts of the lab, both ends in one process: for measuring and for background traffic.
+ *
+ * A socket belongs to the network that it was made in, so one process can hold the ends of all of them.
+ */
+#ifndef TOOLS_LAB_FLOW_H
+#define TOOLS_LAB_FLOW_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "tools/lab/fabric.h"
+
+struct flow {
+	int sender, receiver; /* connected, non-blocking; -1: none */
+};
+
+/* From a host to another on a rail, within some milliseconds. ESP_ELINK. */
+ESP_CHECKED enum esp_status flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to,
+                                      uint32_t rail, int limit_ms, struct error *err);
+
+/* Writes as much as fits. False: the connection is broken. */
+bool flow_fill(const struct flow *flow);
+
+/* Reads and forgets what is there. Returns bytes; -1: the connection is broken. */
+ssize_t flow_drain(const struct flow *flow);
+
+void flow_close(struct flow *flow);
+
+/* The address of a host for bind() and connect(). Returns its length. */
+socklen_t flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port,
+                       struct sockaddr_storage *out);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * tool.h - runs ip, tc or nft in a network namespace, with a batch on its standard input.
+ */
+#ifndef TOOLS_LAB_TOOL_H
+#define TOOLS_LAB_TOOL_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum tool { TOOL_IP, TOOL_TC, TOOL_NFT };
+
+/* A batch while it is written: tool_begin(), fprintf(batch->out, ...), tool_run(). */
+struct batch {
+	FILE *out;
+	char *text;
+	size_t length;
+};
+
+/* ESP_ENOMEM. */
+ESP_CHECKED enum esp_status tool_begin(struct batch *batch, struct error *err);
+
+/*
+ * Runs the batch in the namespace of net and forgets it; an empty one is not run. What the tool complains of is the
+ * error, with the line that it is about: ESP_EIO, ESP_EUNSUPPORTED if there is no such tool.
+ */
+ESP_CHECKED enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct error *err);
+
+/* Forgets a batch that is not to be run. */
+void tool_abandon(struct batch *batch);
+
+#endif

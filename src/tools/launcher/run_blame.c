@@ -1,0 +1,118 @@
+#include "tools/launcher/run_blame.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/blame_msg.h"
+
+void run_blame_open(struct run_blame *blame, const char *name, uint32_t size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* the name begins with a NUL: no file */
+	const int yes = 1;
+	*blame = (struct run_blame){.fd = -1, .size = size, .first = RUN_BLAME_NOBODY};
+	if (!name[0])
+		return;
+	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s" BLAME_SUFFIX, name);
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	blame->whom = malloc(size * sizeof(*blame->whom));
+	blame->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (!blame->whom || blame->fd < 0 || setsockopt(blame->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
+	    bind(blame->fd, (struct sockaddr *)&address, bytes) != 0) {
+		run_blame_close(blame);
+		return;
+	}
+	for (uint32_t rank = 0; rank < size; rank++)
+		blame->whom[rank] = RUN_BLAME_NOBODY;
+}
+
+static bool is_ours(const struct msghdr *message)
+{
+	struct ucred sender;
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR((struct msghdr *)message, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS || part->cmsg_len != CMSG_LEN(sizeof(sender)))
+			continue;
+		memcpy(&sender, CMSG_DATA(part), sizeof(sender));
+		return sender.uid == geteuid() || sender.uid == 0;
+	}
+	return false;
+}
+
+static void note(struct run_blame *blame, uint32_t who, uint32_t whom)
+{
+	blame->whom[who] = whom;
+	if (blame->first == RUN_BLAME_NOBODY)
+		blame->first = who;
+}
+
+int run_blame_read(struct run_blame *blame)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	uint8_t data[BLAME_BYTES];
+	struct iovec place = {data, sizeof(data)};
+	int taken = 0;
+	for (; blame->fd >= 0 && taken < RUN_BLAME_EACH; taken++) {
+		struct msghdr message = {.msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+		uint32_t who, whom;
+		ssize_t got = recvmsg(blame->fd, &message, MSG_TRUNC | MSG_CMSG_CLOEXEC); /* the length that it has, not what fits */
+		if (got < 0)
+			break;
+		if (is_ours(&message) && blame_decode(data, (size_t)got, blame->size, &who, &whom))
+			note(blame, who, whom);
+	}
+	return taken;
+}
+
+bool run_blame_has_named(const struct run_blame *blame, uint32_t rank)
+{
+	for (uint32_t who = 0; blame->whom && who < blame->size; who++)
+		if (blame->whom[who] == rank)
+			return true;
+	return false;
+}
+
+/* Of its own accord: not because we have told it to end, and not as one that the job could do without. */
+static bool has_failed_itself(const struct run_child *child)
+{
+	bool has_ended = child->state == RUN_CHILD_LEFT || child->state == RUN_CHILD_GONE;
+	return has_ended && run_child_failed(child) && !child->was_told && !child->was_lost;
+}
+
+/* Where it leads to from this rank, perhaps nowhere; RUN_BLAME_NOBODY: in a circle. */
+static uint32_t follow(const struct run_blame *blame, const struct run_child *children, uint32_t rank)
+{
+	for (uint32_t steps = 0; steps < blame->size; steps++) {
+		uint32_t next = blame->whom[rank];
+		if (next == RUN_BLAME_NOBODY || !has_failed_itself(&children[next]))
+			return rank;
+		rank = next;
+	}
+	return RUN_BLAME_NOBODY;
+}
+
+/* What the first one has said did perhaps not come through, as the socket was full: then what another one says. */
+uint32_t run_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed)
+{
+	uint32_t from = failed;
+	if (blame->first == RUN_BLAME_NOBODY)
+		return failed;
+	if (blame->whom[failed] == RUN_BLAME_NOBODY && !run_blame_has_named(blame, failed))
+		from = blame->first;
+	uint32_t end = follow(blame, children, from);
+	return end == RUN_BLAME_NOBODY || end == from ? failed : end;
+}
+
+void run_blame_close(struct run_blame *blame)
+{
+	if (blame->fd >= 0)
+		close(blame->fd);
+	free(blame->whom);
+	*blame = (struct run_blame){.fd = -1, .first = RUN_BLAME_NOBODY};
+}

@@ -1,0 +1,49 @@
+/*
+ * run_given.h - the options that every command that starts a job has, as they were given, and the way from them to a request.
+ *
+ * What is wrong is said on stderr in the name of the command. Functions that return int give RUN_GO_ON or the exit status
+ * to return at once.
+ */
+#ifndef TOOLS_LAUNCHER_RUN_GIVEN_H
+#define TOOLS_LAUNCHER_RUN_GIVEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report/options.h"
+#include "tools/launcher/run_request.h"
+
+#define RUN_GO_ON (-1)
+#define RUN_GIVEN_OPTIONS 11u /* rows that run_given_options() writes */
+
+enum run_prefix { RUN_PREFIX_RANK, RUN_PREFIX_NONE };
+
+struct run_given {
+	const char *command; /* as typed behind "espalier" */
+	const char *job, *env, *cwd, *output, *topology;
+	double grace, timeout; /* seconds; timeout 0: none */
+	uint64_t lose;
+	int prefix;
+	bool prefix_given, no_prefix;
+	bool json;
+};
+
+/* The rows of the table of options, without the one that ends it. */
+void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_OPTIONS]);
+
+/* Parses what stands in front of "--" and the command behind it, which become those of the request. */
+int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct run_request *request);
+
+/* From options to a request that has its ranks, its hosts and its leader: all the rest. */
+int run_given_understand(const struct run_given *given, struct run_request *request);
+
+/* Says what err says, as a mistake of the caller's or as a failure. */
+int run_given_status(const char *command, enum esp_status status, const struct error *err);
+
+/* Runs the job to its end. Returns the exit status. */
+int run_given_run(const struct run_given *given, struct run_request *request);
+
+/* Frees what a request has. */
+void run_given_forget(struct run_request *request);
+
+#endif

@@ -1,0 +1,66 @@
+#include "tools/launcher/run_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+int run_input_open(struct run_input *input)
+{
+	int pipes[2];
+	*input = (struct run_input){.open = false};
+	if (!isatty(STDIN_FILENO))
+		return STDIN_FILENO;
+	if (tcgetpgrp(STDIN_FILENO) != getpgrp())
+		return open("/dev/null", O_RDONLY | O_CLOEXEC); /* in the background: what is typed is for somebody else */
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		return -1;
+	signal(SIGTTIN, SIG_IGN); /* sent to the background later, we read an error and not a signal that stops us */
+	fcntl(pipes[1], F_SETFL, O_NONBLOCK);
+	*input = (struct run_input){.open = true, .from = STDIN_FILENO, .to = pipes[1]};
+	return pipes[0];
+}
+
+void run_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT_POLLS])
+{
+	bool waits = input->sent < input->used;
+	polls[0] = (struct pollfd){input->open && !waits ? input->from : -1, POLLIN, 0};
+	polls[1] = (struct pollfd){input->open ? input->to : -1, waits ? POLLOUT : 0, 0}; /* 0: only that nobody reads it */
+}
+
+static void take(struct run_input *input)
+{
+	ssize_t got = read(input->from, input->text, sizeof(input->text));
+	if (got > 0) {
+		input->used = (size_t)got;
+		input->sent = 0;
+	} else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+		run_input_close(input); /* Ctrl-D */
+	}
+}
+
+static void give(struct run_input *input)
+{
+	ssize_t written = write(input->to, input->text + input->sent, input->used - input->sent);
+	if (written > 0)
+		input->sent += (size_t)written;
+	else if (errno != EINTR && errno != EAGAIN)
+		run_input_close(input);
+}
+
+void run_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT_POLLS])
+{
+	if (input->open && (polls[1].revents & (POLLERR | POLLHUP)))
+		run_input_close(input);
+	if (input->open && polls[0].revents)
+		take(input);
+	if (input->open && input->sent < input->used)
+		give(input);
+}
+
+void run_input_close(struct run_input *input)
+{
+	if (input->open)
+		close(input->to);
+	input->open = false;
+}

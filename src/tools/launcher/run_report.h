@@ -1,0 +1,24 @@
+/*
+ * run_report.h - how a job went: for people, for programs, and as an exit status.
+ */
+#ifndef TOOLS_LAUNCHER_RUN_REPORT_H
+#define TOOLS_LAUNCHER_RUN_REPORT_H
+
+#include "tools/launcher/run_job.h"
+
+#define RUN_EXIT_TIMEOUT 124 /* as timeout(1) has it */
+
+/* 0 if all ranks have returned 0, otherwise that of the first one that failed, or of what kept them from running. */
+int run_report_exit_status(const struct run_job *job);
+
+/* "was killed by signal 9 (Killed)", of a rank that has ended. Returns text. */
+#define RUN_HOW_TEXT 512
+const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT]);
+
+/* On stderr: which rank ended first and how. Nothing if all went well. */
+void run_report_summary(const struct run_job *job);
+
+/* On stdout. */
+ESP_CHECKED enum esp_status run_report_json(const struct run_job *job);
+
+#endif

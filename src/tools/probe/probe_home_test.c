@@ -1,0 +1,156 @@
+/*
+ * probe_home_test.c - files through lines and back: whole or not at all, and only those that were asked for. Hosts send them for real
+ * in tests/probe_cli_test.py.
+ */
+#include "tools/probe/probe_home.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+/* Gives the text to home line by line, each torn in two. Returns how many were not meant for it. */
+static uint32_t feed(struct home *home, const char *text, size_t length)
+{
+	uint32_t shown = 0;
+
+	for (const char *at = text, *end; at < text + length; at = end + 1) {
+		end = memchr(at, '\n', (size_t)(text + length - at));
+		CHECK(end != NULL);
+		size_t all = (size_t)(end - at), head = all / 3;
+		shown += !home_take(home, at, head, at + head, all - head);
+	}
+	return shown;
+}
+
+static void test_round_trip(void)
+{
+	const struct probe_options options = {.out = "topology", .html = "report"};
+	char bytes[9001], *lines = NULL;
+	size_t length = 0;
+	struct home home;
+	FILE *file = open_memstream(&lines, &length);
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 7);
+	fputs("a line for people\n\n", file);
+	home_send(HOME_TOPOLOGY, "not this", 8, file);
+	home_send(HOME_TOPOLOGY, bytes, sizeof(bytes), file); /* a second try counts */
+	home_send(HOME_REPORT, "", 0, file);
+	home_send(HOME_MATRIX, "not asked for", 13, file);
+	home_send_progress("[##..]", file);
+	fputs("another one\n", file);
+	fclose(file);
+	for (size_t i = 0, column = 0; i < length; i++) {
+		column = lines[i] == '\n' ? 0 : column + 1;
+		CHECK(column < 16384); /* so that espalier run does not cut it */
+	}
+	home_open(&home, &options, -1);
+	CHECK(feed(&home, lines, length) == 3);
+	CHECK(home.parts[HOME_TOPOLOGY].is_whole && home.parts[HOME_TOPOLOGY].length == sizeof(bytes));
+	CHECK(memcmp(home.parts[HOME_TOPOLOGY].text, bytes, sizeof(bytes)) == 0);
+	CHECK(home.parts[HOME_REPORT].is_whole && home.parts[HOME_REPORT].length == 0);
+	CHECK(!home.parts[HOME_MATRIX].is_whole && !home.parts[HOME_MATRIX].text);
+	home_close(&home);
+	free(lines);
+}
+
+static void test_nonsense(void)
+{
+	static const char *const texts[] = {"\x1e" "B1\n\x1e" "F16162\n", "\x1e" "F161\n\x1e" "E1\n", "\x1e" "B1\n\x1e" "F1zz\n\x1e" "E1\n",
+	                                    "\x1e" "B9\n\x1e" "F961\n\x1e" "E9\n", "\x1e" "B\n\x1e" "E\n", "\x1e" "x1\n", "\x1e" "P\n\x1e" "P\033[2J\n"};
+	const struct probe_options options = {.out = "/nonexistent/topology"};
+	struct home home;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		home_open(&home, &options, -1);
+		CHECK(feed(&home, texts[i], strlen(texts[i])) == 0);
+		CHECK(home_write(&home, false) == 0); /* nothing has come whole, so nothing is written */
+		CHECK(home_write(&home, true) == 1);  /* and if all is well, that is not */
+		home_close(&home);
+	}
+	home_open(&home, &options, -1);
+	CHECK(feed(&home, "\x1e\n", 2) == 1);
+	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home_write(&home, true) == 1);
+	home_close(&home);
+}
+
+/* What a try has sent that is not the last one is not written. */
+static void test_two_tries(void)
+{
+	const struct probe_options options = {.out = "/nonexistent/topology"};
+	struct home home;
+
+	home_open(&home, &options, -1);
+	home_begin(&home);
+	CHECK(feed(&home, "\x1e" "B1\n\x1e" "F161\n\x1e" "E1\n", 14) == 0 && home.parts[HOME_TOPOLOGY].is_whole);
+	home_begin(&home);
+	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && home_write(&home, false) == 0);
+	home_close(&home);
+}
+
+/* That all has been told, and how it went; of this try. */
+static void test_end(void)
+{
+	const struct probe_options options = {0};
+	struct home home;
+	char *line = NULL;
+	size_t length = 0;
+
+	for (int is_good = 0; is_good < 2; is_good++) {
+		FILE *file = open_memstream(&line, &length);
+		home_open(&home, &options, -1);
+		home_send_end(is_good, file);
+		fclose(file);
+		CHECK(!home.has_end && feed(&home, line, length) == 0);
+		CHECK(home.has_end && home.is_good == is_good);
+		home_begin(&home);
+		CHECK(!home.has_end && !home.is_good);
+		home_close(&home);
+		free(line);
+	}
+}
+
+/* Who sends without end is not listened to. */
+static void test_too_much(void)
+{
+	const struct probe_options options = {.out = "/nonexistent/topology"};
+	struct home home;
+
+	home_open(&home, &options, -1);
+	CHECK(feed(&home, "\x1e" "B1\n", 4) == 0);
+	home.parts[HOME_TOPOLOGY].taken = HOME_FILE_MOST;
+	CHECK(feed(&home, "\x1e" "F161\n\x1e" "F162\n\x1e" "E1\n", 16) == 0);
+	CHECK(!home.parts[HOME_TOPOLOGY].is_whole && !home.parts[HOME_TOPOLOGY].text);
+	home_close(&home);
+}
+
+/* A bar is what a terminal has a line for, and nothing that it obeys. */
+static void test_bar(void)
+{
+	static const char *const bad[] = {"\x1e" "P\033[2J\n", "\x1e" "P\x9b" "2J\n", "\x1e" "P\x7f\n",
+		"\x1e" "P12345678901234567890123456789012345678901234567890123456789012345678901234567890\n"};
+	const struct probe_options options = {0};
+	FILE *terminal = tmpfile();
+	struct home home;
+
+	CHECK(terminal != NULL);
+	home_open(&home, &options, fileno(terminal));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(feed(&home, bad[i], strlen(bad[i])) == 0 && !home.has_bar && lseek(fileno(terminal), 0, SEEK_END) == 0);
+	CHECK(feed(&home, "\x1e" "P[##..] 50 %\n", 14) == 0 && home.has_bar);
+	home_close(&home);
+	fclose(terminal);
+}
+
+int main(void)
+{
+	test_round_trip();
+	test_nonsense();
+	test_two_tries();
+	test_end();
+	test_too_much();
+	test_bar();
+	return 0;
+}

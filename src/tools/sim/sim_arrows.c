@@ -1,0 +1,89 @@
+#include "tools/sim/sim_arrows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* Something of a chunk that is at a switch. */
+struct sim_departure {
+	uint32_t stream;
+	uint64_t call, chunk;
+	struct sim_point from;
+	uint32_t next; /* of the same bucket */
+};
+
+void sim_arrow_draw(struct sim_arrows *arrows, FILE *out, struct sim_point from, struct sim_point to)
+{
+	unsigned long long id = arrows->drawn++;
+
+	fprintf(out, ",\n{\"ph\":\"s\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}", id, from.node,
+	        from.track, from.at_s * 1e6);
+	fprintf(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}", id,
+	        to.node, to.track, to.at_s * 1e6);
+}
+
+static uint32_t bucket_of(const struct sim_arrows *arrows, uint32_t stream, uint64_t call, uint64_t chunk)
+{
+	uint64_t hash = (call * UINT64_C(0x9e3779b97f4a7c15) + stream) * UINT64_C(0xbf58476d1ce4e5b9) + chunk * UINT64_C(0x94d049bb133111eb);
+
+	return (uint32_t)(hash >> 32) & (arrows->head_count - 1);
+}
+
+static void link_in(struct sim_arrows *arrows, uint32_t index)
+{
+	struct sim_departure *departure = &arrows->departures[index];
+	uint32_t *head = &arrows->heads[bucket_of(arrows, departure->stream, departure->call, departure->chunk)];
+
+	departure->next = *head;
+	*head = index;
+}
+
+static bool grow(struct sim_arrows *arrows)
+{
+	uint32_t room = arrows->room ? arrows->room * 2 : 256;
+	struct sim_departure *departures = realloc(arrows->departures, room * sizeof(*departures));
+
+	if (!departures)
+		return false;
+	arrows->departures = departures;
+	arrows->room = room;
+	uint32_t *heads = realloc(arrows->heads, room * sizeof(*heads));
+	if (!heads)
+		return false;
+	arrows->heads = heads;
+	arrows->head_count = room;
+	memset(heads, 0xff, room * sizeof(*heads)); /* NONE */
+	for (uint32_t i = 0; i < arrows->count; i++)
+		link_in(arrows, i);
+	return true;
+}
+
+void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct sim_point from)
+{
+	if ((arrows->count == arrows->room || arrows->head_count != arrows->room) && !grow(arrows))
+		return;
+	arrows->departures[arrows->count] =
+		(struct sim_departure){.stream = message->stream, .call = message->call, .chunk = message->chunk, .from = from};
+	link_in(arrows, arrows->count++);
+}
+
+void sim_arrows_arrive(struct sim_arrows *arrows, FILE *out, const struct cluster_message *message, struct sim_point to)
+{
+	uint32_t at = arrows->head_count ? arrows->heads[bucket_of(arrows, message->stream, message->call, message->chunk)] : NONE;
+
+	for (; at != NONE; at = arrows->departures[at].next) {
+		const struct sim_departure *departure = &arrows->departures[at];
+
+		if (departure->stream == message->stream && departure->call == message->call && departure->chunk == message->chunk &&
+		    departure->from.node != to.node)
+			sim_arrow_draw(arrows, out, departure->from, to);
+	}
+}
+
+void sim_arrows_fini(struct sim_arrows *arrows)
+{
+	free(arrows->departures);
+	free(arrows->heads);
+	*arrows = (struct sim_arrows){0};
+}

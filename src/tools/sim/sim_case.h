@@ -1,0 +1,111 @@
+/*
+ * sim_case.h - what espalier sim run, sweep and advise are asked about: a model or traces, a cluster, and how it is trained.
+ */
+#ifndef TOOLS_SIM_SIM_CASE_H
+#define TOOLS_SIM_SIM_CASE_H
+
+#include "report/json.h"
+#include "report/options.h"
+#include "sim/trial.h"
+#include "sim/workload/load_replay.h"
+
+struct sim_case {
+	const char *command; /* for messages */
+	const char *model, *traces, *topology, *accelerator, *delay;
+	uint64_t workers, servers, iterations, seed, batch, value_bytes, split, racks;
+	double gbps, server_gbps, compute, oversubscribe, jitter;
+	uint64_t delay_ns; /* as --delay was understood */
+	int set;
+	bool set_given, servers_given, even_split, block, no_barrier, fluid, cut_through;
+	bool gbps_given, server_gbps_given, racks_given, oversubscribe_given, delay_given; /* what a topology says */
+};
+
+#define SIM_CASE_INIT(name) \
+	{.command = (name), .workers = 32, .servers = 1, .gbps = 25, .compute = 1, .oversubscribe = 1, .racks = 1, .delay = "0"}
+
+/* The rows of a table of options that all of them have; c is a struct sim_case *. */
+#define SIM_CASE_OPTIONS(c) \
+	{"model", 'm', CLI_STRING, &(c)->model, "MODEL", "a name of espalier sim models, or a file"}, \
+	{"traces", 0, CLI_STRING, &(c)->traces, "FOLDER", "what was recorded of a training, instead of a model (docs/traces.md)"}, \
+	{"workers", 'w', CLI_U64, &(c)->workers, "N", "workers (default 32)", .min = 1, .max = LOAD_WORKERS_MAX}, \
+	{"gbps", 'g', CLI_DOUBLE, &(c)->gbps, "G", "Gbit/s of a host's link, each way (default 25)", .given = &(c)->gbps_given}, \
+	{"server-gbps", 0, CLI_DOUBLE, &(c)->server_gbps, "G", "Gbit/s of a server's or hub's link (default: as --gbps)", \
+	 .given = &(c)->server_gbps_given}, \
+	{"servers", 'p', CLI_U64, &(c)->servers, "N", "parameter servers (default 1, or as many as the traces have)", .min = 1, \
+	 .max = LOAD_WORKERS_MAX, .given = &(c)->servers_given}, \
+	{"topology", 0, CLI_STRING, &(c)->topology, "FILE", "hosts, switches and links; instead of --gbps, --server-gbps and the next three"}, \
+	{"racks", 0, CLI_U64, &(c)->racks, "N", "racks, with the workers spread over them in order (default 1)", .min = 1, .max = LOAD_WORKERS_MAX, \
+	 .given = &(c)->racks_given}, \
+	{"oversubscribe", 0, CLI_DOUBLE, &(c)->oversubscribe, "N", "a rack's uplink has hosts * rate / N (default 1)", \
+	 .given = &(c)->oversubscribe_given}, \
+	{"delay", 0, CLI_STRING, &(c)->delay, "TIME", "of a host's link, one way, such as 5us; a number alone counts microseconds (default 0)", \
+	 .given = &(c)->delay_given}, \
+	{"iterations", 'i', CLI_U64, &(c)->iterations, "N", "iterations (default 1, without the barrier 3)", .min = 1, .max = 10000}, \
+	{"seed", 's', CLI_U64, &(c)->seed, "S", "draws the order of sending and the workers' speeds (default 0: the model's)"}, \
+	{"jitter", 0, CLI_DOUBLE, &(c)->jitter, "X", "a worker's gradients come up to 1 + X times as late, as the seed draws (default 0)"}, \
+	{"compute", 'c', CLI_DOUBLE, &(c)->compute, "X", "all computing is X times as fast (default 1)"}, \
+	{"set", 0, CLI_CHOICE, &(c)->set, "SET", "which of the model's values: public, factors, calibrated (default: the last it has)", \
+	 .choices = model_set_names, .given = &(c)->set_given}, \
+	{"accelerator", 'a', CLI_STRING, &(c)->accelerator, "NAME|RATE", "compute the times with it instead"}, \
+	{"batch", 'b', CLI_U64, &(c)->batch, "N", "samples of a worker and an iteration", .min = 1, .max = 1u << 30}, \
+	{"value-bytes", 0, CLI_U64, &(c)->value_bytes, "N", "bytes of a value on the wire", .min = 1, .max = 64}, \
+	{"even-split", 0, CLI_FLAG, &(c)->even_split, NULL, "every server has a part of every parameter, not whole ones in turn"}, \
+	{"block", 0, CLI_FLAG, &(c)->block, NULL, "servers send all parameters to one worker after the other, not one parameter to all"}, \
+	{"no-barrier", 0, CLI_FLAG, &(c)->no_barrier, NULL, "a sum goes out as soon as it is complete"}, \
+	{"split", 0, CLI_U64, &(c)->split, "N", "messages of a parameter (default: as the mechanism has it)", .min = 1, .max = 4096}, \
+	{"fluid", 0, CLI_FLAG, &(c)->fluid, NULL, "links are shared fairly; otherwise one message at a time, in order"}, \
+	{"cut-through", 0, CLI_FLAG, &(c)->cut_through, NULL, "switches add while data streams in; otherwise when a parameter is there"}
+
+/* -1: it makes sense; otherwise the exit status, and the reason has been said. */
+int sim_case_check(struct sim_case *c);
+
+/* Several mechanisms to choose from, and those that found no place. */
+#define SIM_MECHANISMS_MAX 32u
+struct sim_choice {
+	const char *names; /* as they were typed: "all", or names with commas between them */
+	const struct mechanism *list[SIM_MECHANISMS_MAX];
+	size_t count;
+	char left_out[256]; /* the first one that the cluster has no place for, and why; "": all have one */
+};
+#define SIM_CHOICE_INIT {.names = "all"}
+#define SIM_CHOICE_OPTION(choice, help_text) {"mechanism", 0, CLI_STRING, &(choice)->names, "A,B,...|all", help_text " (default all)"}
+
+/* cli_parse(), sim_case_check(), and the names. -1 to go on; otherwise the exit status, and the reason has been said. */
+int sim_case_parse(const struct cli_usage *usage, int *argc, char **argv, struct sim_case *c, struct sim_choice *choice) __attribute__((warn_unused_result));
+/* The mechanism of that name, into *out; returns as above. */
+int sim_case_mechanism(const struct sim_case *c, const char *name, const struct mechanism **out) __attribute__((warn_unused_result));
+
+/* What a case is about, once it is read; what it is made of does not depend on the number of workers. */
+struct sim_source {
+	struct replay replay; /* replay.model is the model in both cases */
+	bool is_replay;
+	struct topology *topology; /* NULL: it is made */
+};
+
+/* Reads model or traces, and the topology. Traces say how many servers there are, unless c does. Exit with err set. sim_source_close() in any case. */
+ESP_CHECKED enum esp_status sim_source_open(struct sim_source *source, struct sim_case *c, struct error *err);
+void sim_source_close(struct sim_source *source);
+
+/* For as many workers as c has, which may be others than at the start. As load_init(). */
+ESP_CHECKED enum esp_status sim_source_load(const struct sim_source *source, const struct sim_case *c, struct load *load, struct error *err);
+
+struct trial sim_case_trial(const struct sim_case *c, const struct sim_source *source, const struct load *load, const struct mechanism *mechanism);
+/* trial_run(), and where the cluster has no place for the mechanism: ESP_OK, no time (NAN), and the choice knows. */
+ESP_CHECKED enum esp_status sim_case_try(const struct trial *trial, struct sim_choice *choice, struct train_result *out, struct error *err);
+/* cli_end(), which also says what was left out. */
+int sim_case_end(const struct sim_case *c, const struct sim_choice *choice, enum esp_status status, const struct error *err);
+
+/*
+ * "vgg-16 (calibrated values), 32 workers, 25 Gbps": what results are of, with all that is not as usual. Returns text.
+ * varied: the option that takes several values, such as "workers", and so is left out; NULL: none.
+ */
+#define SIM_CASE_TEXT 800
+const char *sim_case_text(const struct sim_case *c, const struct sim_source *source, const char *varied, char text[SIM_CASE_TEXT]);
+
+/* What is to be known about it: times that were drawn as they were not recorded, a seed that changes nothing. "": nothing. Returns text. */
+const char *sim_case_notes(const struct sim_case *c, const struct sim_source *source, char text[SIM_CASE_TEXT]);
+
+/* Both as members of the object that is open, without what is varied. */
+void sim_case_put(struct json *json, const struct sim_case *c, const struct sim_source *source, const char *varied);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * study_speed.c - espalier-study discover speed: two-level plans by several groupings against the flat plan.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/units.h"
+#include "report/chart.h"
+#include "report/table.h"
+#include "studies/discover_speed.h"
+#include "studies/study_discover.h"
+#include "tools/sim/sim_pace.h"
+
+#define COMMAND "discover speed"
+
+struct given {
+	struct sim_discover common;
+	uint64_t runs, jobs;
+	const char *grain;
+	uint64_t grain_ns;
+	bool whole_hosts;
+	const char *svg;
+	struct speed_result result;
+};
+
+static enum esp_status measure(struct given *given, struct error *err)
+{
+	enum esp_status status = sim_discover_calibrate(&given->common, err);
+	struct sim_pace pace;
+	const struct speed_config config = {
+		.spec = given->common.spec,
+		.find = sim_discover_find(&given->common),
+		.load = {given->common.bytes, given->common.chunk_bytes, 1e-9 * (double)given->grain_ns},
+		.whole_hosts = given->whole_hosts,
+		.seed = given->common.seed,
+		.runs = (uint32_t)given->runs,
+		.at_once = (uint32_t)given->jobs,
+		.watch = {&pace, sim_pace_step},
+	};
+
+	sim_pace_begin(&pace, COMMAND, given->runs * SPEED_PARTS);
+	if (status == ESP_OK)
+		status = speed_run(&config, &given->result, err);
+	sim_pace_end(&pace);
+	return status;
+}
+
+static enum esp_status print_table(const struct given *given)
+{
+	static const char *const headers[] = {"plan", "groups", "AMI", "mean ms", "P50 ms", "P95 ms", "speedup: mean", "P50", "P95", NULL};
+	const struct speed_summary *flat = &given->result.summary[SPEED_FLAT];
+	struct table table;
+
+	table_init(&table, headers);
+	for (unsigned way = 0; way < SPEED_WAYS; way++) {
+		const struct speed_summary *it = &given->result.summary[way];
+
+		table_cell(&table, "%s", speed_way_name((enum speed_way)way));
+		if (way == SPEED_FLAT) {
+			table_cell(&table, "-");
+			table_cell(&table, "-");
+		} else {
+			table_cell(&table, "%.1f", given->result.groups[way]);
+			table_cell(&table, "%.3f", given->result.ami[way]);
+		}
+		table_cell(&table, "%.1f", 1e3 * it->mean);
+		table_cell(&table, "%.1f", 1e3 * it->p50);
+		table_cell(&table, "%.1f", 1e3 * it->p95);
+		table_cell(&table, "%.2f", flat->mean / it->mean);
+		table_cell(&table, "%.2f", flat->p50 / it->p50);
+		table_cell(&table, "%.2f", flat->p95 / it->p95);
+	}
+	enum esp_status status = table_print(&table, stdout);
+	table_fini(&table);
+	return status;
+}
+
+static void put_way(struct json *json, const struct speed_result *result, enum speed_way way)
+{
+	const struct speed_summary *it = &result->summary[way];
+
+	json_object_begin(json);
+	json_put_string(json, "plan", speed_way_name(way));
+	json_put_double(json, "groups", result->groups[way]);
+	json_put_double(json, "ami", result->ami[way]);
+	json_put_double(json, "mean_s", it->mean);
+	json_put_double(json, "p50_s", it->p50);
+	json_put_double(json, "p95_s", it->p95);
+	json_key(json, "seconds");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < result->runs; i++)
+		json_double(json, result->seconds[way * result->runs + i]);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static enum esp_status print_json(const struct given *given)
+{
+	struct json json;
+
+	sim_discover_json_begin(&given->common, &json, 3);
+	sim_discover_json_find(&given->common, &json);
+	json_put_double(&json, "grain_s", 1e-9 * (double)given->grain_ns);
+	json_put_bool(&json, "whole_hosts", given->whole_hosts);
+	json_put_u64(&json, "runs", given->runs);
+	json_put_u64(&json, "racks_held", given->result.held[REGION_RACK]);
+	json_key(&json, "plans");
+	json_array_begin(&json);
+	for (unsigned way = 0; way < SPEED_WAYS; way++)
+		put_way(&json, &given->result, (enum speed_way)way);
+	json_array_end(&json);
+	json_object_end(&json);
+	return json_fini(&json);
+}
+
+/* ---- the distribution ---- */
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The times of all runs of all plans, each once; returns how many. */
+static size_t all_times(const struct speed_result *result, double *out)
+{
+	size_t count = (size_t)result->runs * SPEED_WAYS, kept = 1;
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = 1e3 * result->seconds[i];
+	qsort(out, count, sizeof(*out), ascending);
+	for (size_t i = 1; i < count; i++) {
+		if (out[i] > out[kept - 1])
+			out[kept++] = out[i];
+	}
+	return kept;
+}
+
+/* Of each plan, which share of its runs took at most x. */
+static void shares_below(const struct speed_result *result, unsigned way, const double *x, size_t count, double *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t below = 0;
+
+		for (uint32_t run = 0; run < result->runs; run++)
+			below += 1e3 * result->seconds[way * result->runs + run] <= x[i];
+		out[i] = 100.0 * below / result->runs;
+	}
+}
+
+static enum esp_status draw(const struct given *given, const double *x, size_t count, double *y, struct error *err)
+{
+	struct chart_line lines[SPEED_WAYS];
+	char text[SIM_DISCOVER_TEXT];
+
+	for (unsigned way = 0; way < SPEED_WAYS; way++) {
+		shares_below(&given->result, way, x, count, &y[way * count]);
+		lines[way] = (struct chart_line){speed_way_name((enum speed_way)way), &y[way * count]};
+	}
+	const struct chart chart = {
+		.title = "An allreduce by several groupings", .note = sim_discover_text(&given->common, text), .x_label = "at most so many ms",
+		.y_label = "runs (%)", .x = x, .count = count, .lines = lines, .line_count = SPEED_WAYS};
+	return chart_save(&chart, given->svg, err);
+}
+
+static enum esp_status write_chart(const struct given *given, struct error *err)
+{
+	size_t room = (size_t)given->result.runs * SPEED_WAYS;
+	double *x = calloc(room, sizeof(*x)), *y = calloc(room * SPEED_WAYS, sizeof(*y));
+	enum esp_status status = x && y ? draw(given, x, all_times(&given->result, x), y, err) : error_set(err, ESP_ENOMEM, "no memory for a chart");
+
+	free(x);
+	free(y);
+	return status;
+}
+
+/* ---- the command ---- */
+
+#define CHUNK_MOST (UINT64_C(512) << 10)
+#define MACHINES_MANY 256u        /* so many have more flows at a time than can be computed anew whenever one ends */
+#define GRAIN_MANY_NS NS_PER_MS
+
+/* What nobody has said: every machine is the master of a chunk, and it ends within minutes. */
+static void choose(struct given *given)
+{
+	uint64_t machines = given->common.spec.machines, share = (given->common.bytes + machines - 1) / machines;
+
+	if (given->common.chunk_bytes == 0)
+		given->common.chunk_bytes = share < CHUNK_MOST ? (share + 3) / 4 * 4 : CHUNK_MOST;
+	if (!given->grain && machines >= MACHINES_MANY)
+		given->grain_ns = GRAIN_MANY_NS;
+}
+
+static int run(int argc, char **argv)
+{
+	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .jobs = cores_allowed()};
+	char text[SIM_DISCOVER_TEXT];
+	struct error err = {0};
+	const struct cli_option options[] = {
+		SIM_DISCOVER_REGION(&given.common),
+		SIM_DISCOVER_NOISE(&given.common),
+		SIM_DISCOVER_EMBED(&given.common),
+		SIM_DISCOVER_FIND(&given.common, "512K, or a machine's share"),
+		{"runs", 'r', CLI_U64, &given.runs, "N", "(default 50)", .min = 1, .max = 10000},
+		{"jobs", 'j', CLI_U64, &given.jobs, "N", "runs at a time (default: as many as there are cores)", .min = 1, .max = 256},
+		{"grain", 0, CLI_STRING, &given.grain, "T", "flows keep their rates so long while few of them come or go (default 0: never; from 256 machines on 1ms)"},
+		{"whole-hosts", 0, CLI_FLAG, &given.whole_hosts, NULL, "no host has a neighbour that takes part of its link"},
+		{"svg", 0, CLI_STRING, &given.svg, "FILE", "draw the distributions"},
+		{0},
+	};
+	const struct cli_usage usage = {COMMAND, "",
+	                                "Runs an allreduce in virtual time on the same machines again and again, each time with other traffic and new\n"
+	                                "readings: flat, and two-level by probed groups (probed: as many as the cost model likes; probed+tuned: after some\n"
+	                                "steps of retuning; probed-root: the root of the number of machines, as the paper has it), by balanced random groups, and by the true racks. Figures 8\n"
+	                                "and 9 of PLink.\n\n"
+	                                "  espalier-study discover speed --svg speed.svg",
+	                                options, 0, 0};
+
+	given.common.chunk_bytes = 0;
+	int exit_status = sim_discover_parse(&usage, &argc, argv, &given.common);
+	if (exit_status >= 0)
+		return exit_status;
+	if (given.grain && !units_parse_delay(given.grain, &given.grain_ns))
+		return cli_usage_error("%s: --grain is a time such as 100us, up to an hour; a number alone counts microseconds", COMMAND);
+	choose(&given);
+	enum esp_status status = measure(&given, &err);
+	if (status == ESP_OK && given.svg)
+		status = write_chart(&given, &err);
+	if (status == ESP_OK && !given.common.json)
+		printf("%s, in %u of the racks; %llu runs, grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text),
+		       given.result.held[REGION_RACK], (unsigned long long)given.runs, sim_discover_bys[given.common.by],
+		       sim_discover_noises[given.common.noise], given.common.taken_level);
+	if (status == ESP_OK)
+		status = given.common.json ? print_json(&given) : print_table(&given);
+	speed_fini(&given.result);
+	return cli_end(COMMAND, status, &err);
+}
+
+const struct cli_command cli_discover_speed = {"speed", "two-level by found groups against flat, over many runs (figures 8 and 9)", run};
