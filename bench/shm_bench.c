@@ -132,7 +132,7 @@ static void end_open(struct end *end, uint32_t self, const struct job *job, enum
 		.self = self,
 		.slot_bytes = LARGEST,
 		.slots = 2 * WINDOW,
-		.board_bytes = 64,
+		.small_shm_bytes = 64,
 		.heap_bytes = BUFFER_BYTES,
 	};
 	size_t bytes = job->echoes ? LARGEST : BUFFER_BYTES;

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	FUZZ_CHECK(launch.size >= 1 && launch.size <= LAUNCH_SIZE_MAX && launch.rank < launch.size);
-	FUZZ_CHECK(launch.size == 1 || launch.leader.port != 0 || launch.place.kind != NOTICE_NOWHERE);
+	FUZZ_CHECK(launch.size == 1 || launch.leader.port != 0 || launch.place.kind != ANNOUNCE_NOWHERE);
 	FUZZ_CHECK(launch.leader.port == 0 || launch.leader.host[0] != '\0');
 	FUZZ_CHECK(strlen(launch.job) < LAUNCH_JOB);
 	launch_describe(&launch, described);

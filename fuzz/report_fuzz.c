@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t bytes[BYTES_MOST], again[BYTES_MOST];
-	static struct doctor_way ways[RANKS * CARD_ADDRESSES];
+	static struct doctor_way ways[RANKS * NODE_ADDRESSES];
 	static struct doctor_report report;
 	uint32_t length = doctor_report_bytes(RANKS);
 

@@ -12,14 +12,14 @@
 #include "rank/comm/comm.h"
 
 /* A handle is the runtime's object by another name. */
-static inline struct context *api_context(struct esp_context *context)
+static inline struct rank *api_context(struct esp_context *context)
 {
-	return (struct context *)(void *)context;
+	return (struct rank *)(void *)context;
 }
 
-static inline struct group *api_group(const struct esp_group *group)
+static inline struct comm *api_group(const struct esp_group *group)
 {
-	return (struct group *)(uintptr_t)group;
+	return (struct comm *)(uintptr_t)group;
 }
 
 static inline struct work *api_work(struct esp_work *work)
@@ -37,13 +37,13 @@ ESP_CHECKED enum esp_status api_read(const char *who, const void *from, void *to
 enum esp_status api_write(const char *who, void *to, const void *from, size_t bytes);
 
 /* Remembers a failure for esp_last_error(), and returns its status. */
-enum esp_status api_fail(const struct context *context, const struct failure *failure);
+enum esp_status api_fail(const struct rank *context, const struct failure *failure);
 /* The same of what was refused before a call was made: begins with the function. */
-enum esp_status api_refuse(const char *who, const struct context *context, const struct failure *failure);
+enum esp_status api_refuse(const char *who, const struct rank *context, const struct failure *failure);
 enum esp_status api_refuse_with(const char *who, enum esp_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* As a caller wants it. */
-enum esp_status api_error(const char *who, const struct context *context, const struct failure *failure,
+enum esp_status api_error(const char *who, const struct rank *context, const struct failure *failure,
                           struct esp_error *out);
 
 /* ESP_EINVAL for NULL, ESP_EFORKED in a child. */
@@ -62,7 +62,7 @@ struct api_call {
 	struct work_options options;
 	struct memory_part *parts;
 };
-ESP_CHECKED enum esp_status api_call_read(const char *who, const struct group *group, const struct esp_call *from,
+ESP_CHECKED enum esp_status api_call_read(const char *who, const struct comm *group, const struct esp_call *from,
                                           struct api_call *out);
 void api_call_fini(struct api_call *call);
 

@@ -88,7 +88,7 @@ static enum esp_status read_plan(const char *who, const struct esp_call *from, s
 	return api_refuse_with(who, ESP_EINVAL, "there is no planner \"%.64s\": espalier plan make --help names them", from->plan);
 }
 
-enum esp_status api_call_read(const char *who, const struct group *group, const struct esp_call *given,
+enum esp_status api_call_read(const char *who, const struct comm *group, const struct esp_call *given,
                               struct api_call *out)
 {
 	struct esp_call from;
@@ -161,7 +161,7 @@ enum esp_status esp_run(struct esp_group *group, const struct esp_call *given)
 		status = api_call_read(__func__, api_group(group), given, &call);
 	if (status != ESP_OK)
 		return status;
-	status = group_run(api_group(group), &call.call, &call.options, &failure);
+	status = comm_run(api_group(group), &call.call, &call.options, &failure);
 	api_call_fini(&call);
 	return status == ESP_OK ? ESP_OK : api_refuse(__func__, api_group(group)->context, &failure);
 }
@@ -236,5 +236,5 @@ enum esp_status esp_restart(struct esp_work *work)
 void esp_poke(struct esp_context *context)
 {
 	if (context && api_check_context(__func__, context) == ESP_OK)
-		context_poke(api_context(context));
+		rank_poke(api_context(context));
 }

@@ -7,10 +7,10 @@ enum esp_status api_run(const char *who, struct esp_group *group, struct call *c
 
 	if (status != ESP_OK)
 		return status;
-	struct group *inner = api_group(group);
+	struct comm *inner = api_group(group);
 	status = call_check(call, inner->rank, inner->size, &failure);
 	if (status == ESP_OK)
-		status = group_run(inner, call, &(struct work_options){0}, &failure);
+		status = comm_run(inner, call, &(struct work_options){0}, &failure);
 	return status == ESP_OK ? ESP_OK : api_refuse(who, inner->context, &failure);
 }
 

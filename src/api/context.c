@@ -31,7 +31,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 {
 	struct esp_options options = {sizeof(options)}, *kept;
 	struct failure failure = FAILURE_NONE;
-	struct context *context;
+	struct rank *context;
 	enum esp_status status = api_check_out(__func__, out, "out");
 
 	if (status == ESP_OK && given)
@@ -40,7 +40,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 		status = keep_log(&options, &kept);
 	if (status != ESP_OK)
 		return status;
-	struct context_options inner = {
+	struct rank_options inner = {
 		.rank = options.size ? (int64_t)options.rank : -1,
 		.size = options.size ? (int64_t)options.size : -1,
 		.leader = options.leader,
@@ -53,7 +53,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 		.idle = options.idle,
 		.idle_context = options.idle_context,
 	};
-	status = context_open(&inner, &context, &failure);
+	status = rank_open(&inner, &context, &failure);
 	if (status != ESP_OK) {
 		free(kept);
 		return api_fail(NULL, &failure);
@@ -65,7 +65,7 @@ enum esp_status esp_init(const struct esp_options *given, struct esp_context **o
 }
 
 /* A program that leaves with work under way has forgotten to wait, most likely; its data is not where it should be. */
-static void tell_dropped(struct context *context)
+static void tell_dropped(struct rank *context)
 {
 	uint32_t count = 0;
 	struct work *first = NULL;
@@ -97,7 +97,7 @@ enum esp_status esp_fini(struct esp_context *context)
 	void *kept = api_context(context)->log.sink == log_line ? api_context(context)->log.context : NULL;
 	exit_forget(api_context(context));
 	tell_dropped(api_context(context));
-	status = context_close(api_context(context), &failure);
+	status = rank_close(api_context(context), &failure);
 	free(kept);
 	return status == ESP_OK ? ESP_OK : api_refuse(__func__, NULL, &failure);
 }
@@ -112,7 +112,7 @@ enum esp_status esp_door(struct esp_context *context, char *text, size_t size)
 		status = api_check_out(__func__, text, "text");
 	if (status != ESP_OK)
 		return status;
-	if (context_door(api_context(context), door, &failure) != ESP_OK)
+	if (rank_door(api_context(context), door, &failure) != ESP_OK)
 		return api_refuse(__func__, api_context(context), &failure);
 	if (strlen(door) >= size)
 		return api_refuse_with(__func__, ESP_ELIMIT, "the text has %zu bytes, and %zu are needed", size, strlen(door) + 1);
@@ -122,13 +122,13 @@ enum esp_status esp_door(struct esp_context *context, char *text, size_t size)
 
 uint32_t esp_newcomers(struct esp_context *context)
 {
-	return context && !context_is_forked(api_context(context)) ? steward_newcomers(api_context(context)->steward) : 0;
+	return context && !rank_is_forked(api_context(context)) ? control_joiners(api_context(context)->control) : 0;
 }
 
 enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadline_ns, struct esp_context **out)
 {
 	struct failure failure = FAILURE_NONE;
-	struct context *grown = NULL;
+	struct rank *grown = NULL;
 	struct grow_options options = {.most = most, .deadline_ns = deadline_ns};
 	struct esp_options *kept = NULL;
 	enum esp_status status = api_check_group(__func__, group);
@@ -146,7 +146,7 @@ enum esp_status esp_grow(struct esp_group *group, uint32_t most, int64_t deadlin
 		options.log_context = kept;
 	}
 	if (status == ESP_OK)
-		status = group_grow(api_group(group), &options, &grown, &failure);
+		status = comm_grow(api_group(group), &options, &grown, &failure);
 	if (!grown)
 		free(kept);
 	if (status != ESP_OK)
@@ -166,19 +166,19 @@ struct esp_group *esp_world(struct esp_context *context)
 
 const char *esp_setting(struct esp_context *context, const char *name)
 {
-	return context && name ? context_setting(api_context(context), name) : NULL;
+	return context && name ? rank_setting(api_context(context), name) : NULL;
 }
 
 enum esp_status esp_get_stats(struct esp_context *context, struct esp_stats *stats)
 {
 	enum esp_status status = api_check_context(__func__, context);
-	struct context_stats inner;
+	struct rank_stats inner;
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, stats, "stats");
 	if (status != ESP_OK)
 		return status;
-	context_stats(api_context(context), &inner);
+	rank_stats(api_context(context), &inner);
 	struct esp_stats full = {
 		.struct_size = sizeof(full),
 		.calls = inner.calls,

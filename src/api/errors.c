@@ -13,7 +13,7 @@ struct last_error {
 };
 static _Thread_local struct last_error last;
 
-static const char *host_of(const struct context *context, int32_t rank)
+static const char *host_of(const struct rank *context, int32_t rank)
 {
 	return context && rank >= 0 && (uint32_t)rank < context->size ? context->roster.cards[rank].host_name : "";
 }
@@ -34,7 +34,7 @@ static void fill(const struct failure *failure, const char *host, struct esp_err
 	snprintf(out->text, sizeof(out->text), "%s", failure->text);
 }
 
-enum esp_status api_fail(const struct context *context, const struct failure *failure)
+enum esp_status api_fail(const struct rank *context, const struct failure *failure)
 {
 	last.failure = *failure;
 	last.set = true;
@@ -42,7 +42,7 @@ enum esp_status api_fail(const struct context *context, const struct failure *fa
 	return failure->status;
 }
 
-enum esp_status api_refuse(const char *who, const struct context *context, const struct failure *failure)
+enum esp_status api_refuse(const char *who, const struct rank *context, const struct failure *failure)
 {
 	struct failure named = *failure;
 
@@ -65,7 +65,7 @@ enum esp_status api_refuse_with(const char *who, enum esp_status status, const c
 	return api_refuse(who, NULL, &failure);
 }
 
-enum esp_status api_error(const char *who, const struct context *context, const struct failure *failure,
+enum esp_status api_error(const char *who, const struct rank *context, const struct failure *failure,
                           struct esp_error *out)
 {
 	struct esp_error full;
@@ -102,21 +102,21 @@ enum esp_status api_check_context(const char *who, const struct esp_context *con
 {
 	if (!context)
 		return refuse_null(who, "context", "esp_init()");
-	return context_is_forked((const struct context *)(const void *)context) ? refuse_child(who) : ESP_OK;
+	return rank_is_forked((const struct rank *)(const void *)context) ? refuse_child(who) : ESP_OK;
 }
 
 enum esp_status api_check_group(const char *who, const struct esp_group *group)
 {
 	if (!group)
 		return refuse_null(who, "group", "esp_world(), esp_group_create() or esp_group_split(), which give NULL to ranks outside");
-	return context_is_forked(api_group(group)->context) ? refuse_child(who) : ESP_OK;
+	return rank_is_forked(api_group(group)->context) ? refuse_child(who) : ESP_OK;
 }
 
 enum esp_status api_check_work(const char *who, struct esp_work *work)
 {
 	if (!work)
 		return refuse_null(who, "work", "esp_start(), esp_prepare(), esp_send_start() or esp_recv_start()");
-	return context_is_forked(api_work(work)->context) ? refuse_child(who) : ESP_OK;
+	return rank_is_forked(api_work(work)->context) ? refuse_child(who) : ESP_OK;
 }
 
 enum esp_status api_check_out(const char *who, const void *out, const char *name)

@@ -5,9 +5,9 @@
 #include "rank/member/membership.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct context *open_contexts; /* by next_open */
+static struct rank *open_contexts; /* by next_open */
 
-void exit_watch(struct context *context)
+void exit_watch(struct rank *context)
 {
 	pthread_mutex_lock(&lock);
 	context->next_open = open_contexts;
@@ -15,10 +15,10 @@ void exit_watch(struct context *context)
 	pthread_mutex_unlock(&lock);
 }
 
-void exit_forget(struct context *context)
+void exit_forget(struct rank *context)
 {
 	pthread_mutex_lock(&lock);
-	struct context **at = &open_contexts;
+	struct rank **at = &open_contexts;
 	while (*at && *at != context)
 		at = &(*at)->next_open;
 	if (*at)
@@ -29,9 +29,9 @@ void exit_forget(struct context *context)
 /* A child of fork() has the list but not the threads, and perhaps not the lock; contexts that it has opened itself come first. */
 __attribute__((destructor)) static void tell_all(void)
 {
-	if (!open_contexts || context_is_forked(open_contexts) || pthread_mutex_trylock(&lock) != 0)
+	if (!open_contexts || rank_is_forked(open_contexts) || pthread_mutex_trylock(&lock) != 0)
 		return;
-	for (struct context *context = open_contexts; context && !context_is_forked(context); context = context->next_open)
+	for (struct rank *context = open_contexts; context && !rank_is_forked(context); context = context->next_open)
 		membership_exit(context);
 	pthread_mutex_unlock(&lock);
 }

@@ -8,9 +8,9 @@
 #ifndef API_EXIT_H
 #define API_EXIT_H
 
-struct context;
+struct rank;
 
-void exit_watch(struct context *context);
-void exit_forget(struct context *context);
+void exit_watch(struct rank *context);
+void exit_forget(struct rank *context);
 
 #endif

@@ -27,7 +27,7 @@ const char *esp_host(const struct esp_group *group, uint32_t rank)
 }
 
 static enum esp_status made(const char *who, struct esp_group *parent, enum esp_status status,
-                            const struct failure *failure, struct group *group, struct esp_group **out)
+                            const struct failure *failure, struct comm *group, struct esp_group **out)
 {
 	if (status != ESP_OK)
 		return api_refuse(who, api_group(parent)->context, failure);
@@ -39,13 +39,13 @@ enum esp_status esp_group_create(struct esp_group *parent, const uint32_t *ranks
 {
 	enum esp_status status = api_check_group(__func__, parent);
 	struct failure failure = FAILURE_NONE;
-	struct group *group = NULL;
+	struct comm *group = NULL;
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	status = group_create(api_group(parent), ranks, count, &group, &failure);
+	status = comm_create(api_group(parent), ranks, count, &group, &failure);
 	return made(__func__, parent, status, &failure, group, out);
 }
 
@@ -53,19 +53,19 @@ enum esp_status esp_group_split(struct esp_group *parent, int64_t color, int64_t
 {
 	enum esp_status status = api_check_group(__func__, parent);
 	struct failure failure = FAILURE_NONE;
-	struct group *group = NULL;
+	struct comm *group = NULL;
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	status = group_split(api_group(parent), color, key, &group, &failure);
+	status = comm_split(api_group(parent), color, key, &group, &failure);
 	return made(__func__, parent, status, &failure, group, out);
 }
 
 uint64_t esp_group_calls(struct esp_group *group)
 {
-	return group ? group_calls(api_group(group)) : 0;
+	return group ? comm_calls(api_group(group)) : 0;
 }
 
 enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shrink, struct esp_group **out)
@@ -73,7 +73,7 @@ enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shr
 	enum esp_status status = api_check_group(__func__, group);
 	struct esp_shrink full = ESP_SHRINK_INIT;
 	struct failure failure = FAILURE_NONE;
-	struct group *left = NULL;
+	struct comm *left = NULL;
 
 	if (status == ESP_OK)
 		status = api_check_out(__func__, out, "out");
@@ -86,7 +86,7 @@ enum esp_status esp_group_shrink(struct esp_group *group, struct esp_shrink *shr
 	if (status != ESP_OK)
 		return status;
 	struct shrink_report report = {.lost = full.lost, .lost_room = full.lost_room};
-	status = group_shrink(api_group(group), full.deadline_ns, &left, &report, &failure);
+	status = comm_shrink(api_group(group), full.deadline_ns, &left, &report, &failure);
 	full.lost_count = report.lost_count;
 	full.completed_everywhere = report.completed_everywhere;
 	full.completed_somewhere = report.completed_somewhere;
@@ -104,8 +104,8 @@ enum esp_status esp_group_free(struct esp_group *group)
 	enum esp_status status = api_check_group(__func__, group);
 	if (status != ESP_OK)
 		return status;
-	struct context *context = api_group(group)->context;
-	return group_free(api_group(group), &failure) == ESP_OK ? ESP_OK : api_refuse(__func__, context, &failure);
+	struct rank *context = api_group(group)->context;
+	return comm_free(api_group(group), &failure) == ESP_OK ? ESP_OK : api_refuse(__func__, context, &failure);
 }
 
 enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error)
@@ -117,7 +117,7 @@ enum esp_status esp_group_error(struct esp_group *group, struct esp_error *error
 		status = api_check_out(__func__, error, "error");
 	if (status != ESP_OK)
 		return status;
-	(void)group_check(api_group(group), NULL, &failure);
+	(void)comm_check(api_group(group), NULL, &failure);
 	return api_error(__func__, api_group(group)->context, &failure, error);
 }
 
@@ -142,6 +142,6 @@ enum esp_status esp_abort(struct esp_group *group, const char *reason)
 	snprintf(why, sizeof(why), "rank %u aborted the group%s%s", api_group(group)->context->rank, reason ? ": " : "",
 	         reason ? reason : "");
 	make_harmless(why);
-	group_fail(api_group(group), ESP_EABORTED, (int32_t)api_group(group)->context->rank, why, true);
+	comm_fail(api_group(group), ESP_EABORTED, (int32_t)api_group(group)->context->rank, why, true);
 	return ESP_OK;
 }

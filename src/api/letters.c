@@ -12,7 +12,7 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 	*out = NULL;
 	if (status != ESP_OK)
 		return status;
-	struct group *inner = api_group(group);
+	struct comm *inner = api_group(group);
 	bool is_any = kind == WORK_RECEIVE && peer == ESP_ANY_RANK;
 	if (peer >= inner->size && !is_any)
 		return api_refuse_with(who, ESP_EINVAL, "rank %u is not in the group, whose last rank is %u", peer, inner->size - 1);
@@ -33,7 +33,7 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 	work->tag = tag;
 	work->room_bytes = bytes;
 	*out = work;
-	if (letters_start(work, &failure) == ESP_OK)
+	if (p2p_start(work, &failure) == ESP_OK)
 		return ESP_OK;
 	*out = NULL;
 	work_put(work);

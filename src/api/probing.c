@@ -129,9 +129,9 @@ static void make_word(char *name)
 			*name = '_';
 }
 
-static void name_hosts(const struct context *context, bool each_rank, struct hosts *hosts)
+static void name_hosts(const struct rank *context, bool each_rank, struct hosts *hosts)
 {
-	char name[CARD_HOST_NAME];
+	char name[NODE_INFO_HOST_NAME];
 
 	for (uint32_t i = 0; i < hosts->count; i++) {
 		snprintf(name, sizeof(name), "%s", context->roster.cards[hosts->speaker[i]].host_name);
@@ -148,7 +148,7 @@ static void name_hosts(const struct context *context, bool each_rank, struct hos
 }
 
 /* Where each is reached from here, as the lanes would. */
-static void find_places(struct context *context, struct hosts *hosts)
+static void find_places(struct rank *context, struct hosts *hosts)
 {
 	struct route route;
 
@@ -156,11 +156,11 @@ static void find_places(struct context *context, struct hosts *hosts)
 		if (!route_find(&context->rails, &context->roster, &context->listener.interfaces, context->rank, hosts->speaker[i],
 		                context->rails.count > 1 ? 0 : ROUTE_ANY, 0, &route))
 			continue;
-		place_set(&hosts->places[i], route.to.bytes, route.to.family == CARD_IPV4 ? 4 : 16, route.scope);
+		place_set(&hosts->places[i], route.to.bytes, route.to.family == NODE_IPV4 ? 4 : 16, route.scope);
 	}
 }
 
-static enum esp_status find_hosts(struct context *context, bool each_rank, struct hosts *hosts, struct error *err)
+static enum esp_status find_hosts(struct rank *context, bool each_rank, struct hosts *hosts, struct error *err)
 {
 	const struct roster *roster = &context->roster;
 	uint32_t size = context->size, count = each_rank ? size : roster->hosts;
@@ -205,7 +205,7 @@ void probing_names_fini(struct probing_names *names)
 
 /* ---- all of it ---- */
 
-static enum esp_status run(struct context *context, struct circle *circle, struct hosts *hosts, const struct probing_options *options,
+static enum esp_status run(struct rank *context, struct circle *circle, struct hosts *hosts, const struct probing_options *options,
                            struct found *out, struct error *err)
 {
 	uint32_t host = hosts->host_of[context->rank];
@@ -257,7 +257,7 @@ static bool is_first(const struct hall *hall, uint32_t rank)
 enum esp_status probing_run(struct esp_context *given, const struct probing_options *options, struct found *out, bool *out_tells,
                             struct error *err)
 {
-	struct context *context = api_context(given);
+	struct rank *context = api_context(given);
 	struct hosts hosts = {0};
 
 	*out_tells = false;

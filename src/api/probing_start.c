@@ -9,7 +9,7 @@
 #include "api/probing.h"
 #include "network/discover/judge_groups.h"
 #include "rank/rank.h"
-#include "rank/topology_binding.h"
+#include "rank/placement.h"
 
 #define START_SECONDS 3.0
 #define BANDWIDTH_HOSTS 48u /* with more of them all pairs take longer than a start should */
@@ -57,7 +57,7 @@ static enum esp_status write_text(const struct found *found, char **out_text, si
 	return status;
 }
 
-static void warn(struct context *context, bool tells, const char *what)
+static void warn(struct rank *context, bool tells, const char *what)
 {
 	if (tells)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the network is not probed, and plans do without: %s", what);
@@ -80,7 +80,7 @@ static const char *reason_text(const struct reason *reason, char text[REASON_TEX
 }
 
 /* Its hosts by name, and what they carry alone and together: what plans are chosen by. */
-static void tell_group(struct context *context, const struct found *found, uint32_t group)
+static void tell_group(struct rank *context, const struct found *found, uint32_t group)
 {
 	char names[NAMES_TEXT] = "", together[96] = "";
 	double least = INFINITY, most = 0;
@@ -105,7 +105,7 @@ static void tell_group(struct context *context, const struct found *found, uint3
 }
 
 /* One rank says it for all. */
-static void tell(struct context *context, const struct found *found, const struct reason *reason)
+static void tell(struct rank *context, const struct found *found, const struct reason *reason)
 {
 	char why[REASON_TEXT];
 
@@ -118,12 +118,12 @@ static void tell(struct context *context, const struct found *found, const struc
 }
 
 /* It is used if all ranks have the same, which they have unless one had no memory, or died; NULL: this one has nothing. */
-static void use(struct context *context, bool tells, const struct site_text *text)
+static void use(struct rank *context, bool tells, const struct placement_text *text)
 {
 	struct failure failure = FAILURE_NONE;
 	bool is_used = false;
 
-	enum esp_status status = context_agree_on_topology(context, text, &is_used, &failure);
+	enum esp_status status = rank_agree_on_topology(context, text, &is_used, &failure);
 	if (status != ESP_OK && tells)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "probing: the world has failed meanwhile: %s", failure.text);
 	else if (status == ESP_OK && text && !is_used)
@@ -132,7 +132,7 @@ static void use(struct context *context, bool tells, const struct site_text *tex
 
 static void use_found(struct esp_context *given, bool tells, const struct found *found, const struct reason *reason)
 {
-	struct context *context = api_context(given);
+	struct rank *context = api_context(given);
 	struct probing_names names = {0};
 	struct error err = {0};
 	char *text = NULL;
@@ -145,22 +145,22 @@ static void use_found(struct esp_context *given, bool tells, const struct found 
 		status = probing_names(given, &names, &err);
 	if (status != ESP_OK) /* a rate is not known: all say so. If only this rank has no memory, the one that tells sees that not all have it */
 		warn(context, tells, err.text);
-	use(context, tells, status == ESP_OK ? &(struct site_text){text, length, "that was probed", names.list} : NULL);
+	use(context, tells, status == ESP_OK ? &(struct placement_text){text, length, "that was probed", names.list} : NULL);
 	probing_names_fini(&names);
 	free(text);
 }
 
 static void probe(struct esp_context *given)
 {
-	struct context *context = api_context(given);
+	struct rank *context = api_context(given);
 	struct failure failure = FAILURE_NONE;
-	struct group *circle = NULL;
+	struct comm *circle = NULL;
 	struct error err = {0};
 	struct found found = {0};
 	struct reason reason = {0};
 	bool tells = false;
 
-	if (context_make_circle(context, &circle, &failure) != ESP_OK) { /* somebody has died already */
+	if (rank_make_circle(context, &circle, &failure) != ESP_OK) { /* somebody has died already */
 		warn(context, context->rank == 0, failure.text);
 		return;
 	}
@@ -186,7 +186,7 @@ static void probe(struct esp_context *given)
 
 void probing_at_start(struct esp_context *context)
 {
-	if (!context_wants_probe(api_context(context)))
+	if (!rank_wants_probe(api_context(context)))
 		return;
 	uint32_t hosts = api_context(context)->roster.hosts;
 	char text[160];

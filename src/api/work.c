@@ -96,6 +96,6 @@ const char *esp_work_plan(struct esp_work *work)
 
 void esp_work_free(struct esp_work *work)
 {
-	if (work && !context_is_forked(api_work(work)->context))
+	if (work && !rank_is_forked(api_work(work)->context))
 		work_put(api_work(work));
 }

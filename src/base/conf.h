@@ -65,7 +65,7 @@ struct conf {
 	uint32_t lanes;
 	uint32_t transport;          /* enum conf_transport */
 	uint64_t small_bytes;
-	uint64_t board_bytes;
+	uint64_t small_shm_bytes;
 	uint64_t buffer_bytes;
 	uint32_t deadline_seconds;
 	uint32_t liveness_ms;

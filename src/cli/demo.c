@@ -42,8 +42,8 @@ static bool find_train(char path[PATH_MAX])
 
 /* Those behind RANKS are passed on. All is checked here, as every worker would complain. */
 enum { RANKS, EPOCHS, SEED, BATCH, SAMPLES, CORRUPT, NUMBER_COUNT, PLANS = NUMBER_COUNT, JSON, OPTION_COUNT };
-#define PLANS_MAX 16 /* as the program has it */
-#define PLANS_TEXT 512
+#define PLAN_CACHE_MAX 16 /* as the program has it */
+#define PLAN_CACHE_TEXT 512
 
 struct given {
 	uint64_t numbers[NUMBER_COUNT];
@@ -72,15 +72,15 @@ static int start(const char *train, const struct given *given, const struct cli_
 
 static int check_plans(const char *names)
 {
-	char text[PLANS_TEXT];
+	char text[PLAN_CACHE_TEXT];
 	char *rest = text;
 	struct error err;
 	if ((size_t)snprintf(text, sizeof text, "%s", names) >= sizeof text)
 		return cli_usage_error("demo: --plans: too many names");
 	for (int count = 0; rest; count++) {
 		const char *name = strsep(&rest, ",");
-		if (count == PLANS_MAX)
-			return cli_usage_error("demo: --plans: more than %d names", PLANS_MAX);
+		if (count == PLAN_CACHE_MAX)
+			return cli_usage_error("demo: --plans: more than %d names", PLAN_CACHE_MAX);
 		if (strcmp(name, "default") != 0 && !plan_find_runnable(name, "default", &err))
 			return cli_usage_error("demo: --plans: %s", err.text);
 	}

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "rank/comm/comm.h"
 
-bool meeting_has_been(struct context *context)
+bool init_barrier_has_been(struct rank *context)
 {
-	struct group *world = context->world;
+	struct comm *world = context->world;
 	enum esp_status failed = (enum esp_status)atomic_load(&world->failed);
 
 	pthread_mutex_lock(&context->lock);
@@ -17,7 +17,7 @@ bool meeting_has_been(struct context *context)
 	return is_by_another;
 }
 
-uint64_t meeting_patience_ns(const struct context *context)
+uint64_t init_barrier_patience_ns(const struct rank *context)
 {
 	uint64_t now = clock_now_ns(), until = context->join.deadline_ns;
 
@@ -30,7 +30,7 @@ uint64_t meeting_patience_ns(const struct context *context)
  * A meeting of all ranks, at which they agree on how fast rails are if there are several, and hear whether rank 0 knows the
  * network. *out_says: what it says of that.
  */
-static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t *out_says, struct failure *failure)
+static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *out_says, struct failure *failure)
 {
 	uint64_t least[1 + RAILS_MOST] = {~own_says};
 	bool measures = context->rails.count > 1 && context->conf.rail_weights[0] == '\0';
@@ -40,32 +40,32 @@ static enum esp_status meet(struct context *context, uint64_t own_says, uint64_t
 	const uint64_t *rates = least + 1;
 
 	if (measures) {
-		gauge_measure(context);
-		memcpy(least + 1, context->gauge.rates, context->rails.count * sizeof(*least));
+		bandwidth_measure(context);
+		memcpy(least + 1, context->bandwidth.rates, context->rails.count * sizeof(*least));
 	}
-	options.deadline_ns = (int64_t)meeting_patience_ns(context); /* of what measuring has left */
+	options.deadline_ns = (int64_t)init_barrier_patience_ns(context); /* of what measuring has left */
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 	if (status == ESP_OK)
-		status = group_run(context->world, &meet, &options, failure);
+		status = comm_run(context->world, &meet, &options, failure);
 	*out_says = status == ESP_OK ? ~least[0] : 0;
 	/* Who joins a job that grows has another meeting to come. */
-	if (status != ESP_OK && !measures && !context->entry && meeting_has_been(context))
+	if (status != ESP_OK && !measures && !context->entry && init_barrier_has_been(context))
 		status = ESP_OK;
 	if (status == ESP_OK && measures)
-		status = gauge_settle(context, rates, failure);
+		status = bandwidth_settle(context, rates, failure);
 	else if (status == ESP_OK && context->rails.count > 1)
-		status = gauge_settle_as_set(context, failure);
+		status = bandwidth_settle_as_set(context, failure);
 	else if (status == ESP_OK)
-		gauge_settle_alone(context);
+		bandwidth_settle_alone(context);
 	return status;
 }
 
-enum esp_status meeting_hold(struct context *context, struct failure *failure)
+enum esp_status init_barrier_run(struct rank *context, struct failure *failure)
 {
 	char *text = NULL;
-	uint64_t own = site_ask(context, &text), all = 0;
+	uint64_t own = placement_ask(context, &text), all = 0;
 
-	group_begin_aside(context->world);
+	comm_begin_aside(context->world);
 	enum esp_status status = meet(context, own, &all, failure);
 
 	bool has_met = status == ESP_OK && atomic_load(&context->world->failed) == ESP_OK;
@@ -73,8 +73,8 @@ enum esp_status meeting_hold(struct context *context, struct failure *failure)
 	if (has_met && all == 0 && context->conf.topology[0])
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "topology is set here and not on rank 0, who would read it: it is not used");
 	if (status == ESP_OK && all != 0)
-		status = site_tell(context, all, text, failure);
-	group_end_aside(context->world);
+		status = placement_tell(context, all, text, failure);
+	comm_end_aside(context->world);
 	free(text);
 	return status;
 }

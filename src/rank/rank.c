@@ -13,8 +13,8 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/retune.h"
 #include "rank/init_barrier.h"
-#include "rank/join/door.h"
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/joiner.h"
+#include "rank/join/announce.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
@@ -33,7 +33,7 @@ static enum esp_status pass(struct failure *failure, const struct error *err)
 	return failure_set(failure, err->status, -1, "%s", err->text);
 }
 
-void context_cond_init(pthread_cond_t *cond)
+void rank_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attributes;
 
@@ -43,17 +43,17 @@ void context_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attributes);
 }
 
-const char *context_rank_text(const struct context *context, uint32_t rank, char text[RANK_TEXT])
+const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_TEXT])
 {
 	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);
 	return text;
 }
 
-const char *context_unreached_text(const struct context *context, const struct unreached *unreached, char text[CONTROL_TEXT])
+const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached, char text[CONTROL_TEXT])
 {
 	char by[RANK_TEXT], who[RANK_TEXT];
 
-	return unreached_text(unreached, context_rank_text(context, context->rank, by), context_rank_text(context, unreached->rank, who), text);
+	return unreachable_text(unreached, rank_text(context, context->rank, by), rank_text(context, unreached->rank, who), text);
 }
 
 /* ---- settings ---- */
@@ -65,7 +65,7 @@ static void complain(void *argument, const struct error *complaint)
 	log_write(log, LOG_LEVEL_WARN, LOG_CONF, "%s", complaint->text);
 }
 
-static enum esp_status read_settings(struct context *context, const struct context_options *options,
+static enum esp_status read_settings(struct rank *context, const struct rank_options *options,
                                      struct failure *failure)
 {
 	struct error err;
@@ -98,7 +98,7 @@ static enum esp_status read_settings(struct context *context, const struct conte
 		             &err) != ESP_OK)
 			return pass(failure, &err);
 	}
-	context_log_set(context);
+	rank_log_set(context);
 	for (size_t i = 0; i < CONF_COUNT; i++)
 		conf_value_text(&context->conf, i, context->settings[i]);
 	return ESP_OK;
@@ -106,7 +106,7 @@ static enum esp_status read_settings(struct context *context, const struct conte
 
 /* ---- who we are ---- */
 
-static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+static enum esp_status find_key(struct rank *context, const struct rank_options *options, bool loopback,
                                 struct failure *failure);
 
 /* NULL: nobody says that this process is a newcomer. */
@@ -118,27 +118,27 @@ static const char *find_doors(void)
 }
 
 /* A newcomer, which becomes a rank when it is let in. */
-static enum esp_status wait_at_door(struct context *context, const struct context_options *options, struct failure *failure)
+static enum esp_status wait_at_door(struct rank *context, const struct rank_options *options, struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
-	struct doors doors;
+	struct join_addresses doors;
 	struct error err;
 	const char *job = options->job ? options->job : conf_environment(NULL, "ESP_JOB");
 
-	if (doors_parse(find_doors(), &doors, &err) != ESP_OK)
+	if (join_addresses_parse(find_doors(), &doors, &err) != ESP_OK)
 		return pass(failure, &err);
 	snprintf(launch->job, sizeof(launch->job), "%s", job ? job : "");
 	context->size = launch->size = 2; /* at least: it is not alone */
-	enum esp_status status = find_key(context, options, doors_are_loopback(&doors), failure);
+	enum esp_status status = find_key(context, options, join_addresses_are_loopback(&doors), failure);
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
-	group_describe_host(&context->join.card);
+	host_info_describe(&context->join.card);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (doors_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
+	if (join_addresses_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
 		return pass(failure, &err);
-	context->is_newcomer = true;
+	context->is_joiner = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
 	context->rank = launch->rank;
 	context->size = launch->size;
@@ -146,7 +146,7 @@ static enum esp_status wait_at_door(struct context *context, const struct contex
 	return ESP_OK;
 }
 
-static enum esp_status find_launch(struct context *context, const struct context_options *options,
+static enum esp_status find_launch(struct rank *context, const struct rank_options *options,
                                    struct failure *failure)
 {
 	struct launch *launch = &context->join.launch;
@@ -162,7 +162,7 @@ static enum esp_status find_launch(struct context *context, const struct context
 		launch->epoch++;
 		launch->launcher[0] = '\0'; /* its numbers are others */
 		launch->rank_source = launch->size_source = launch->leader_source = "esp_grow()";
-		launch->place = (struct notice_place){0};
+		launch->place = (struct announce_place){0};
 		if (address_parse(options->leader, "esp_grow()", &launch->leader, &err) != ESP_OK)
 			return pass(failure, &err);
 		context->rank = launch->rank;
@@ -195,7 +195,7 @@ static enum esp_status find_launch(struct context *context, const struct context
 	context->rank = launch->rank;
 	context->size = launch->size;
 	context->log.rank = (int32_t)launch->rank;
-	context_log_open(context, options->log != NULL);
+	rank_log_open(context, options->log != NULL);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "%s", launch_describe(launch, text));
 	if (find_doors())
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "ESP_DOOR is not used, as %s says already that this is rank %u of %u: who waits at a "
@@ -206,7 +206,7 @@ static enum esp_status find_launch(struct context *context, const struct context
 }
 
 /* With a channel of the caller's, rank 0 can make a key and hand it out. */
-static enum esp_status share_key(struct context *context, const struct context_options *options, struct key *key,
+static enum esp_status share_key(struct rank *context, const struct rank_options *options, struct key *key,
                                  struct failure *failure)
 {
 	struct key *all = calloc(context->size, sizeof(*all));
@@ -225,7 +225,7 @@ static enum esp_status share_key(struct context *context, const struct context_o
 	return status;
 }
 
-static enum esp_status find_key(struct context *context, const struct context_options *options, bool loopback,
+static enum esp_status find_key(struct rank *context, const struct rank_options *options, bool loopback,
                                 struct failure *failure)
 {
 	struct key key;
@@ -241,7 +241,7 @@ static enum esp_status find_key(struct context *context, const struct context_op
 	if (status != ESP_OK)
 		return pass(failure, &err);
 	struct key_situation situation = {key.origin, loopback, context->size == 1, context->conf.insecure,
-	                                  notice_keeps_secrets(&context->join.launch.place)};
+	                                  announce_keeps_secrets(&context->join.launch.place)};
 	if (key.origin == KEY_NONE && options->gather && context->size > 1) {
 		status = share_key(context, options, &key, failure);
 		situation.origin = KEY_GENERATED;
@@ -251,7 +251,7 @@ static enum esp_status find_key(struct context *context, const struct context_op
 			pass(failure, &err);
 		else if (policy == KEY_OPEN_INSECURE)
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "this job has no key: anybody on the network can join it");
-		context->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
+		context->join.key_in_announcement = status == ESP_OK && policy == KEY_POSTED;
 	}
 	if (status == ESP_OK)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_JOIN, "the job's key: %s", key_describe(&situation));
@@ -262,15 +262,15 @@ static enum esp_status find_key(struct context *context, const struct context_op
 
 /* ---- who shares this host ---- */
 
-static bool is_reached_by_memory(const struct context *context, uint32_t rank)
+static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 {
-	const struct card *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
+	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
 
 	return rank == context->rank || (context->conf.transport != CONF_TRANSPORT_TCP &&
 	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
 }
 
-static enum esp_status find_neighbours(struct context *context, struct failure *failure)
+static enum esp_status find_neighbours(struct rank *context, struct failure *failure)
 {
 	uint32_t size = context->size;
 	context->is_local = calloc(size, sizeof(*context->is_local));
@@ -283,10 +283,10 @@ static enum esp_status find_neighbours(struct context *context, struct failure *
 	context->has_reached = calloc(size, sizeof(*context->has_reached));
 	context->has_shelved = calloc(size, sizeof(*context->has_shelved));
 	context->is_clueless = calloc(size, sizeof(*context->is_clueless));
-	context->dials_heard = calloc(size, sizeof(*context->dials_heard));
+	context->connect_heard = calloc(size, sizeof(*context->connect_heard));
 	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
 	    !context->fates_ns || !context->has_met || !context->has_reached || !context->has_shelved ||
-	    !context->is_clueless || !context->dials_heard)
+	    !context->is_clueless || !context->connect_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
 		context->local_of[i] = NO_RANK;
@@ -319,7 +319,7 @@ static uint32_t choose_lanes(const struct roster *roster)
 }
 
 /* At least one lane for each rail. A setting may give fewer: then so many rails are used. */
-static enum esp_status open_rails(struct context *context, struct failure *failure)
+static enum esp_status open_rails(struct rank *context, struct failure *failure)
 {
 	if (rails_find(&context->roster, context->conf.rails, &context->rails) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
@@ -328,11 +328,11 @@ static enum esp_status open_rails(struct context *context, struct failure *failu
 		context->lanes = context->rails.count;
 	if (context->rails.count > context->lanes)
 		context->rails.count = context->lanes;
-	gauge_init(&context->gauge, context->lanes);
+	bandwidth_init(&context->bandwidth, context->lanes);
 	return ESP_OK;
 }
 
-static void tell_how(struct context *context)
+static void tell_how(struct rank *context)
 {
 	char text[JOIN_TEXT];
 
@@ -342,33 +342,33 @@ static void tell_how(struct context *context)
 	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
 	                                                                                                 : "as there are cores for each rank", context->local_count - 1,
 	          context->local_count == 2 ? "" : "s", context->size - context->local_count,
-	          context_setting(context, "transport"));
+	          rank_setting(context, "transport"));
 }
 
-uint64_t context_chunk_bytes(const struct context *context)
+uint64_t rank_chunk_bytes(const struct rank *context)
 {
-	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLANS_CHUNK;
+	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLAN_CACHE_CHUNK;
 }
 
 /* With many ranks on the host smaller ones: each of them needs two, and more are better. */
-uint32_t context_slot_bytes(const struct context *context)
+uint32_t rank_slot_bytes(const struct rank *context)
 {
-	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->local_count / FAIR_SLOTS / PLANS_CHUNK * PLANS_CHUNK;
+	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->local_count / FAIR_SLOTS / PLAN_CACHE_CHUNK * PLAN_CACHE_CHUNK;
 
 	if (context->conf.chunk_bytes)
 		return (uint32_t)context->conf.chunk_bytes;
-	return fair < PLANS_CHUNK ? PLANS_CHUNK : fair < PLANS_CHUNK_MOST ? (uint32_t)fair : PLANS_CHUNK_MOST;
+	return fair < PLAN_CACHE_CHUNK ? PLAN_CACHE_CHUNK : fair < PLAN_CACHE_CHUNK_MOST ? (uint32_t)fair : PLAN_CACHE_CHUNK_MOST;
 }
 
 /* ---- parts ---- */
 
-static enum esp_status open_segment(struct context *context, struct failure *failure)
+static enum esp_status open_segment(struct rank *context, struct failure *failure)
 {
 	struct error err;
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
 	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
-	uint32_t slot_bytes = context_slot_bytes(context);
+	uint32_t slot_bytes = rank_slot_bytes(context);
 	uint64_t slots = context->conf.buffer_bytes / segment_slot_cost(slot_bytes) / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
@@ -376,7 +376,7 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 		.self = context->local_self,
 		.slot_bytes = slot_bytes,
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
-		.board_bytes = (BOARD_HEAD_BYTES + (uint32_t)context->conf.board_bytes + 63) / 64 * 64,
+		.small_shm_bytes = (SHM_SMALL_HEAD_BYTES + (uint32_t)context->conf.small_shm_bytes + 63) / 64 * 64,
 		.heap_bytes = memory < most ? memory : most,
 		.is_open = context->conf.stores,
 	};
@@ -386,21 +386,21 @@ static enum esp_status open_segment(struct context *context, struct failure *fai
 	return ESP_OK;
 }
 
-static enum esp_status open_drivers(struct context *context, struct failure *failure)
+static enum esp_status open_progress(struct rank *context, struct failure *failure)
 {
 	struct error err;
 
-	context->drivers = calloc(context->lanes, sizeof(*context->drivers));
-	if (!context->drivers)
+	context->progress = calloc(context->lanes, sizeof(*context->progress));
+	if (!context->progress)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u lanes", context->lanes);
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		if (driver_open(&context->drivers[i], context, i, &err) != ESP_OK)
+		if (progress_open(&context->progress[i], context, i, &err) != ESP_OK)
 			return pass(failure, &err);
 	}
 	return ESP_OK;
 }
 
-static enum esp_status open_world(struct context *context, struct failure *failure)
+static enum esp_status open_world(struct rank *context, struct failure *failure)
 {
 	uint32_t *ranks = calloc(context->size, sizeof(*ranks));
 
@@ -408,17 +408,17 @@ static enum esp_status open_world(struct context *context, struct failure *failu
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size; i++)
 		ranks[i] = i;
-	context->next_channel = GROUP_CHANNELS;
-	enum esp_status status = group_open(context, 0, ranks, context->size, &context->world, failure);
-	if (status == ESP_OK && (context->elder || context->is_newcomer)) {
-		status = group_open(context, GROUP_CHANNELS, ranks, context->size, &context->entry, failure);
-		context->next_channel += GROUP_CHANNELS;
+	context->next_channel = COMM_CHANNELS;
+	enum esp_status status = comm_open(context, 0, ranks, context->size, &context->world, failure);
+	if (status == ESP_OK && (context->grow_parent || context->is_joiner)) {
+		status = comm_open(context, COMM_CHANNELS, ranks, context->size, &context->entry, failure);
+		context->next_channel += COMM_CHANNELS;
 	}
 	free(ranks);
 	return status;
 }
 
-static enum esp_status open_fork_mark(struct context *context, struct failure *failure)
+static enum esp_status open_fork_mark(struct rank *context, struct failure *failure)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	void *mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -432,7 +432,7 @@ static enum esp_status open_fork_mark(struct context *context, struct failure *f
 	return ESP_OK;
 }
 
-static enum esp_status open_listener(struct context *context, bool loopback, struct failure *failure)
+static enum esp_status open_listener(struct rank *context, bool loopback, struct failure *failure)
 {
 	const struct conf *conf = &context->conf;
 	struct listen_config config = {
@@ -446,14 +446,14 @@ static enum esp_status open_listener(struct context *context, bool loopback, str
 	if (context->size == 1)
 		config.port = (struct conf_range){0};
 	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
-	    group_listen(&config, &context->listener, &context->join.card, &err) != ESP_OK)
+	    listen_open(&config, &context->listener, &context->join.card, &err) != ESP_OK)
 		return pass(failure, &err);
 	return ESP_OK;
 }
 
 /* ---- joining ---- */
 
-static enum esp_status join(struct context *context, const struct context_options *options, int *out_local_fd,
+static enum esp_status join(struct rank *context, const struct rank_options *options, int *out_local_fd,
                             struct failure *failure)
 {
 	struct join_config *join = &context->join;
@@ -468,26 +468,26 @@ static enum esp_status join(struct context *context, const struct context_option
 	status = open_listener(context, loopback, failure);
 	if (status != ESP_OK)
 		return status;
-	group_describe_host(&join->card);
-	if (steward_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
+	host_info_describe(&join->card);
+	if (control_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
 	join->segment_bytes = context->conf.segment_bytes;
 	join->listening = options->listening;
 	if (!options->gather) /* the caller's channel may be anything, and says nothing of whom it waits for */
-		foyer_open(context);
-	if (options->elder) {
-		join->is_called_off = elder_has_failed;
-		join->called_off_context = (void *)(uintptr_t)options->elder;
-		join->kin = options->elder->group->size;
-	} else if (context->is_newcomer) {
-		join->is_called_off = door_is_shut;
+		join_status_open(context);
+	if (options->grow_parent) {
+		join->is_called_off = grow_parent_has_failed;
+		join->called_off_context = (void *)(uintptr_t)options->grow_parent;
+		join->kin = options->grow_parent->group->size;
+	} else if (context->is_joiner) {
+		join->is_called_off = joiner_is_shut;
 		join->called_off_context = &context->door;
 	}
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
-	join->listening = NULL; /* it was lent, and so was the elder */
+	join->listening = NULL; /* it was lent, and so was the parent */
 	join->is_called_off = NULL;
 	join->called_off_context = NULL;
 	if (status == ESP_OK && !loopback)
@@ -495,16 +495,16 @@ static enum esp_status join(struct context *context, const struct context_option
 	return status == ESP_OK ? ESP_OK : failure_set(failure, err.status, culprit, "%s", err.text);
 }
 
-static enum esp_status open_steward(struct context *context, const struct context *heir_of, int *local_fd,
+static enum esp_status open_steward(struct rank *context, const struct rank *heir_of, int *local_fd,
                                     struct failure *failure)
 {
 	struct error err;
 
 	context->own_fds[0] = segment_descriptor(context->segment);
 	for (uint32_t i = 0; i < context->lanes; i++)
-		context->own_fds[1 + i] = context->drivers[i].shm ? shm_descriptor(context->drivers[i].shm) : -1;
-	int door_free_fd = -1;
-	struct steward_config config = {
+		context->own_fds[1 + i] = context->progress[i].shm ? shm_descriptor(context->progress[i].shm) : -1;
+	int join_free_fd = -1;
+	struct control_config config = {
 		.join = &context->join,
 		.roster = &context->roster,
 		.is_local = context->is_local,
@@ -513,31 +513,31 @@ static enum esp_status open_steward(struct context *context, const struct contex
 		.local_self = context->local_self,
 		.local_count = context->local_count,
 		.lanes = context->lanes,
-		.replaces = context_resumes(context),
+		.replaces = rank_resumes(context),
 		.rails = &context->rails,
 		.listener = &context->listener,
 		.local_fd = *local_fd,
-		.door_fd = heir_of ? steward_share_door(heir_of->steward, &door_free_fd) : -1,
-		.extra_fd = desk_descriptor(context->desk),
-		.link_fd = context->detour.link_fd,
+		.join_fd = heir_of ? control_share_door(heir_of->control, &join_free_fd) : -1,
+		.extra_fd = status_server_descriptor(context->status_server),
+		.netlink_fd = context->failover.netlink_fd,
 		.descriptors = context->own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
-		.late_ns = 2 * context_word_ns(context),
-		.interval_ns = context_interval_ns(context),
+		.late_ns = 2 * rank_word_ns(context),
+		.interval_ns = rank_interval_ns(context),
 		.segment_bytes = context->conf.segment_bytes,
-		.events = &context_events,
+		.events = &rank_events,
 		.context = context,
 	};
-	config.door_free_fd = door_free_fd;
-	context->door_port = config.door_fd >= 0 ? heir_of->door_port : context->join.card.port;
-	enum esp_status status = steward_open(&config, &context->steward, &err);
+	config.join_free_fd = join_free_fd;
+	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.card.port;
+	enum esp_status status = control_open(&config, &context->control, &err);
 	*local_fd = -1;
 	context->listener.count = 0;
 	return status == ESP_OK ? ESP_OK : pass(failure, &err);
 }
 
-static enum esp_status open_all(struct context *context, const struct context_options *options, int *local_fd,
+static enum esp_status open_all(struct rank *context, const struct rank_options *options, int *local_fd,
                                 struct failure *failure)
 {
 	enum esp_status status = open_fork_mark(context, failure);
@@ -548,20 +548,20 @@ static enum esp_status open_all(struct context *context, const struct context_op
 		status = find_launch(context, options, failure);
 	if (status == ESP_OK)
 		status = join(context, options, local_fd, failure);
-	if (context->is_newcomer)
-		door_leave(&context->door, status == ESP_OK, context->rank, context->join.deadline_ns);
+	if (context->is_joiner)
+		joiner_leave(&context->door, status == ESP_OK, context->rank, context->join.deadline_ns);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
 	if (status == ESP_OK)
 		status = open_rails(context, failure);
 	if (status == ESP_OK)
-		status = detour_open(context, failure);
+		status = failover_open(context, failure);
 	if (status == ESP_OK)
 		tell_how(context);
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
 	if (status == ESP_OK)
-		status = open_drivers(context, failure);
+		status = open_progress(context, failure);
 	if (status == ESP_OK && recorder_open(&context->recorder, context->conf.trace[0]) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
 	if (status == ESP_OK) /* before anybody can send on it */
@@ -569,48 +569,48 @@ static enum esp_status open_all(struct context *context, const struct context_op
 	if (status == ESP_OK)
 		status = membership_open(context, failure);
 	if (status == ESP_OK) {
-		foyer_close(context);
-		context->instance = context_instance(context);
+		join_status_close(context);
+		context->instance = rank_instance(context);
 		dump_open(context);
-		context->desk = desk_open(context);
+		context->status_server = status_server_open(context);
 		context->tracer = tracer_open(context);
 		status = open_steward(context, options->heir_of, local_fd, failure);
 	}
 	if (status == ESP_OK)
-		status = context_meet(context, failure);
-	if (status == ESP_OK && group_open_board(context->world) != ESP_OK)
+		status = rank_meet(context, failure);
+	if (status == ESP_OK && comm_open_small(context->world) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for a board");
 	if (status == ESP_OK) /* from here on silence is noticed */
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* nobody leaves before all are here */
-		status = meeting_hold(context, failure);
-	if (status == ESP_OK && context->is_newcomer)
-		status = context_enter(context, context->conf.join_seconds * NS_PER_S, failure);
+		status = init_barrier_run(context, failure);
+	if (status == ESP_OK && context->is_joiner)
+		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;
 }
 
-static void context_free(struct context *context)
+static void rank_free(struct rank *context)
 {
-	/* Drivers ask things of the steward, and the steward leaves mail for them: first nobody drives, then nobody writes. */
-	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
-		driver_stop(&context->drivers[i]);
-	foyer_close(context);
-	steward_close(context->steward);
-	if (context->steward)
-		gauge_fini(context);
-	stall_fini(&context->stall);
-	desk_close(context->desk);
+	/* Drivers ask things of the control, and the control leaves mail for them: first nobody drives, then nobody writes. */
+	for (uint32_t i = 0; context->progress && i < context->lanes; i++)
+		progress_stop(&context->progress[i]);
+	join_status_close(context);
+	control_close(context->control);
+	if (context->control)
+		bandwidth_fini(context);
+	blackhole_fini(&context->blackhole);
+	status_server_close(context->status_server);
 	tracer_close(context->tracer, context);
 	context->tracer = NULL;
 	dump_close(context);
-	for (uint32_t i = 0; context->drivers && i < context->lanes; i++)
-		driver_close(&context->drivers[i]);
-	for (struct group *group = context->groups; group; group = group->next)
-		group_drop_left(group);
+	for (uint32_t i = 0; context->progress && i < context->lanes; i++)
+		progress_close(&context->progress[i]);
+	for (struct comm *group = context->groups; group; group = group->next)
+		comm_drop_left(group);
 	while (context->works)
 		work_free(context->works);
 	while (context->groups)
-		group_destroy(context->groups);
+		comm_destroy(context->groups);
 	for (uint32_t i = 0; context->views && i < context->local_count; i++)
 		segment_view_close(context->views[i]);
 	segment_close(context->segment);
@@ -618,10 +618,10 @@ static void context_free(struct context *context)
 	shrink_forget_past(context);
 	recorder_close(&context->recorder);
 	roster_fini(&context->roster);
-	detour_close(context);
+	failover_close(context);
 	rails_fini(&context->rails);
-	site_fini(&context->site);
-	free(context->drivers);
+	placement_fini(&context->placement);
+	free(context->progress);
 	free(context->is_local);
 	free(context->local_of);
 	free(context->rank_of);
@@ -632,9 +632,9 @@ static void context_free(struct context *context)
 	free(context->has_reached);
 	free(context->has_shelved);
 	free(context->is_clueless);
-	free(context->dials_heard);
-	news_free(&context->news);
-	context_log_close(context);
+	free(context->connect_heard);
+	flood_filter_free(&context->flood_filter);
+	rank_log_close(context);
 	if (context->alive)
 		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_destroy(&context->lock);
@@ -642,18 +642,18 @@ static void context_free(struct context *context)
 	free(context);
 }
 
-enum esp_status context_open(const struct context_options *options, struct context **out, struct failure *failure)
+enum esp_status rank_open(const struct rank_options *options, struct rank **out, struct failure *failure)
 {
-	struct context *context = calloc(1, sizeof(*context));
+	struct rank *context = calloc(1, sizeof(*context));
 	int local_fd = -1;
 
 	if (!context)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	pthread_mutex_init(&context->lock, NULL);
-	context_cond_init(&context->changed);
-	context->groups_most = GROUPS_MOST;
+	rank_cond_init(&context->changed);
+	context->groups_most = COMMS_MOST;
 	context->word_most_ns = options->word_most_ns;
-	context->elder = options->elder;
+	context->grow_parent = options->grow_parent;
 	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
 	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;
 	context->opened_ns = clock_now_ns();
@@ -663,11 +663,11 @@ enum esp_status context_open(const struct context_options *options, struct conte
 		close(local_fd);
 	if (status != ESP_OK) {
 		/* Those who wait for us shall hear whose fault it was, and not only that we are gone: we are not to blame. */
-		if (context->steward) {
+		if (context->control) {
 			membership_blame(context, failure->rank, failure->text);
-			context_leave(context, context_farewell_ns(context, clock_now_ns()));
+			rank_leave(context, rank_farewell_ns(context, clock_now_ns()));
 		}
-		context_free(context);
+		rank_free(context);
 		return status;
 	}
 	pthread_mutex_lock(&context->lock);
@@ -677,16 +677,16 @@ enum esp_status context_open(const struct context_options *options, struct conte
 	return ESP_OK;
 }
 
-enum esp_status context_close(struct context *context, struct failure *failure)
+enum esp_status rank_close(struct rank *context, struct failure *failure)
 {
-	bool has_failed = !context_is_needed(context);
-	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = context_patience_ns(context);
+	bool has_failed = !rank_is_needed(context);
+	uint64_t linger = context->conf.linger_seconds * NS_PER_S, patience = rank_patience_ns(context);
 
 	retune_settle_all(context);
-	context_end_work(context);
+	rank_end_work(context);
 	if (context->size > 1)
-		context_leave(context, has_failed && linger > patience ? patience : linger);
-	enum esp_status status = context_tell_last_calls(context, failure);
-	context_free(context);
+		rank_leave(context, has_failed && linger > patience ? patience : linger);
+	enum esp_status status = rank_tell_last_calls(context, failure);
+	rank_free(context);
 	return status;
 }

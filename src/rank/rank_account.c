@@ -13,22 +13,22 @@
 
 /* ---- who ---- */
 
-uint64_t context_instance(const struct context *context)
+uint64_t rank_instance(const struct rank *context)
 {
 	uint64_t hash = FNV_START; /* over all cards: processes and ports are in them */
 
 	for (uint32_t i = 0; i < context->roster.size; i++) {
-		uint8_t bytes[CARD_BYTES];
+		uint8_t bytes[NODE_INFO_BYTES];
 
-		card_encode(&context->roster.cards[i], bytes);
+		node_info_encode(&context->roster.cards[i], bytes);
 		hash = fnv_add(hash, bytes, sizeof(bytes));
 	}
 	return hash;
 }
 
-void context_account_who(const struct context *context, struct account *out)
+void rank_account_who(const struct rank *context, struct account *out)
 {
-	const struct card *card = &context->join.card;
+	const struct node_info *card = &context->join.card;
 	struct timespec real;
 
 	*out = (struct account){0};
@@ -44,10 +44,10 @@ void context_account_who(const struct context *context, struct account *out)
 }
 
 /* All have come, and connect with each other. */
-static void tell_opening(struct context *context, struct account *out)
+static void tell_opening(struct rank *context, struct account *out)
 {
 	pthread_mutex_lock(&context->lock);
-	uint32_t missing = context->neighbours_missing + context->controls_missing;
+	uint32_t missing = context->neighbours_missing + context->peer_connection_missing;
 	out->joins_since_ns = context->opened_ns;
 	pthread_mutex_unlock(&context->lock);
 	if (out->joins_since_ns > 0 && missing > 0 && missing <= 2 * context->size)
@@ -58,7 +58,7 @@ static void tell_opening(struct context *context, struct account *out)
 
 /* ---- words ---- */
 
-static void put_words(const struct context *context, struct account_call *call)
+static void put_words(const struct rank *context, struct account_call *call)
 {
 	const struct record *record = &call->record;
 	char who[RANK_TEXT] = "any rank", words[CALL_TEXT];
@@ -70,7 +70,7 @@ static void put_words(const struct context *context, struct account_call *call)
 		return;
 	}
 	if (record->peer < context->size)
-		context_rank_text(context, record->peer, who);
+		rank_text(context, record->peer, who);
 	snprintf(call->words, sizeof(call->words), "%s %s with tag %" PRIu64,
 	         record->kind == RECORD_SEND ? "send to" : "receive from", who, record->note.key);
 }
@@ -88,7 +88,7 @@ static struct account_call *add_call(struct account *out, uint32_t capacity, con
 
 static void add_work(const struct work *work, struct account *out, uint32_t capacity)
 {
-	const struct group *group = work->group;
+	const struct comm *group = work->group;
 	struct record record;
 
 	recorder_describe_work(work, &record);
@@ -112,7 +112,7 @@ static bool has_ended(const struct ring *ring, const struct record *record)
 }
 
 /* A call on the board that somebody sleeps over; it may be known as work, or have ended this very moment. */
-static void add_vigil(const struct group *group, const struct ring *ring, struct account *out, uint32_t capacity)
+static void add_vigil(const struct comm *group, const struct ring *ring, struct account *out, uint32_t capacity)
 {
 	const struct record *record = &group->vigil.record;
 
@@ -133,27 +133,27 @@ static void add_vigil(const struct group *group, const struct ring *ring, struct
 		call->record.since_ns = group->vigil.began_ns;
 }
 
-static uint32_t count_under_way(const struct context *context)
+static uint32_t count_under_way(const struct rank *context)
 {
 	uint32_t count = 0;
 
 	for (const struct work *work = context->live; work && count < CALLS_MOST; work = work->live_next)
 		count++;
-	for (const struct group *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->groups; group; group = group->next)
 		count += group->vigil.began_ns != 0;
 	return count;
 }
 
-static uint32_t count_groups(const struct context *context)
+static uint32_t count_groups(const struct rank *context)
 {
 	uint32_t count = 0;
 
-	for (const struct group *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->groups; group; group = group->next)
 		count++;
 	return count;
 }
 
-static bool is_all(const struct context *context, const struct group *group)
+static bool is_all(const struct rank *context, const struct comm *group)
 {
 	bool all = group->size == context->size;
 
@@ -162,7 +162,7 @@ static bool is_all(const struct context *context, const struct group *group)
 	return all;
 }
 
-static bool add_group(const struct group *group, struct account *out)
+static bool add_group(const struct comm *group, struct account *out)
 {
 	struct account_group *entry = &out->groups[out->group_count++];
 	struct call_note none = {0};
@@ -174,7 +174,7 @@ static bool add_group(const struct group *group, struct account *out)
 		.calls = atomic_load_explicit(&group->calls, memory_order_relaxed),
 		.failed = atomic_load(&group->failed),
 		.failed_ns = group->failed_ns,
-		.culprit = group_culprit(group, &none),
+		.culprit = comm_culprit(group, &none),
 	};
 	snprintf(entry->reason, sizeof(entry->reason), "%s", group->reason.text);
 	if (is_all(group->context, group))
@@ -190,7 +190,7 @@ static uint8_t fate_of(uint8_t fate)
 	return fate == FATE_LEFT ? ACCOUNT_LEFT : fate == FATE_SILENT ? ACCOUNT_SILENT : ACCOUNT_DIED;
 }
 
-static void add_gone(const struct context *context, struct account *out)
+static void add_gone(const struct rank *context, struct account *out)
 {
 	for (uint32_t i = 0; i < context->size && out->gone_count < context->gone; i++) {
 		struct account_gone *gone = &out->gone[out->gone_count];
@@ -239,7 +239,7 @@ static void put_ended(struct ring *ring, uint32_t most, struct account *out)
 /* ---- what lanes wait for ---- */
 
 /* The oldest call of that stream that is listed. */
-static struct record *find_oldest(struct account *account, const struct group *group, unsigned stream)
+static struct record *find_oldest(struct account *account, const struct comm *group, unsigned stream)
 {
 	struct record *oldest = NULL;
 
@@ -255,13 +255,13 @@ static struct record *find_oldest(struct account *account, const struct group *g
 	return oldest;
 }
 
-static void ask_lane(struct driver *driver, const struct group *group, uint64_t idle_since_ns, struct account *out)
+static void ask_lane(struct progress *progress, const struct comm *group, uint64_t idle_since_ns, struct account *out)
 {
 	for (unsigned stream = 0; stream < STREAMS; stream++) {
 		struct exec_wait wait;
 		struct record *record;
 
-		if (!lane_waits(driver->lane, (uint16_t)(group->channel + stream), &wait) || wait.peer >= group->context->size ||
+		if (!lane_waits(progress->lane, (uint16_t)(group->channel + stream), &wait) || wait.peer >= group->context->size ||
 		    !(record = find_oldest(out, group, stream)))
 			continue;
 		record->waits_for = wait.peer;
@@ -272,32 +272,32 @@ static void ask_lane(struct driver *driver, const struct group *group, uint64_t 
 }
 
 /* The group is visited. */
-static void ask_lanes(struct context *context, const struct group *group, uint64_t until_ns, struct account *out)
+static void ask_lanes(struct rank *context, const struct comm *group, uint64_t until_ns, struct account *out)
 {
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct driver *driver = &context->drivers[i];
-		uint64_t since = atomic_load_explicit(&driver->idle_since_ns, memory_order_relaxed); /* before we disturb it */
+		struct progress *progress = &context->progress[i];
+		uint64_t since = atomic_load_explicit(&progress->idle_since_ns, memory_order_relaxed); /* before we disturb it */
 
-		if (!driver_try_acquire(driver, until_ns))
+		if (!progress_try_acquire(progress, until_ns))
 			continue;
-		ask_lane(driver, group, since, out);
-		driver_release(driver);
+		ask_lane(progress, group, since, out);
+		progress_release(progress);
 	}
 }
 
 /* Calls on a board that nobody sleeps over: lane 0's thread looks at them now and then. */
-static void ask_board(struct group *group, struct account *out)
+static void ask_small(struct comm *group, struct account *out)
 {
-	if (!group->board || pthread_mutex_trylock(&group->lock) != 0)
+	if (!group->small || pthread_mutex_trylock(&group->lock) != 0)
 		return;
-	if (group->board_begun && !atomic_load_explicit(&group->board_held, memory_order_acquire)) {
+	if (group->shm_small_begun && !atomic_load_explicit(&group->shm_small_held, memory_order_acquire)) {
 		for (uint32_t i = 0; i < out->call_count; i++) {
 			struct record *record = &out->calls[i].record;
 
 			if (record->ended_ns == 0 && record->channel == group->channel && record->first == group->ranks[0] &&
-			    record->note.flags == 0 && record->note.sequence == group->board_call.note.sequence &&
+			    record->note.flags == 0 && record->note.sequence == group->shm_small_call.note.sequence &&
 			    record->waits_for == RECORD_NONE) {
-				record->waits_for = group->ranks[group->board_call.waits_for];
+				record->waits_for = group->ranks[group->shm_small_call.waits_for];
 				record->since_ns = record->started_ns;
 			}
 		}
@@ -305,33 +305,33 @@ static void ask_board(struct group *group, struct account *out)
 	pthread_mutex_unlock(&group->lock);
 }
 
-static void ask_all(struct context *context, uint64_t patience_ns, struct account *out)
+static void ask_all(struct rank *context, uint64_t patience_ns, struct account *out)
 {
 	uint64_t until = clock_now_ns() + patience_ns;
 
 	pthread_mutex_lock(&context->lock);
-	for (struct group *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->groups; group; group = group->next) {
 		if (group->unfinished == 0)
 			continue;
-		group_visit(group);
+		comm_visit(group);
 		pthread_mutex_unlock(&context->lock);
-		ask_board(group, out);
+		ask_small(group, out);
 		ask_lanes(context, group, until, out);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* With context->lock held, so that no call is between being under way and having ended. Room is for so many of each. */
-static bool list_all(struct context *context, struct ring *ring, uint32_t calls, uint32_t groups, uint32_t gone, struct account *out)
+static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, uint32_t groups, uint32_t gone, struct account *out)
 {
 	bool complete = true;
 
 	recorder_copy_locked(context, ring, NULL);
 	for (const struct work *work = context->live; work; work = work->live_next)
 		add_work(work, out, calls);
-	for (const struct group *group = context->groups; group; group = group->next) {
+	for (const struct comm *group = context->groups; group; group = group->next) {
 		add_vigil(group, ring, out, calls);
 		if (out->group_count < groups)
 			complete &= add_group(group, out);
@@ -341,7 +341,7 @@ static bool list_all(struct context *context, struct ring *ring, uint32_t calls,
 	return complete;
 }
 
-static enum esp_status take_account(struct context *context, const struct account_wishes *wishes, struct ring *ring, struct account *out)
+static enum esp_status take_account(struct rank *context, const struct account_wishes *wishes, struct ring *ring, struct account *out)
 {
 	pthread_mutex_lock(&context->lock);
 	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16, gone = context->gone + 16;
@@ -364,11 +364,11 @@ static enum esp_status take_account(struct context *context, const struct accoun
 	return ESP_OK;
 }
 
-enum esp_status context_account(struct context *context, const struct account_wishes *wishes, struct account *out)
+enum esp_status rank_account(struct rank *context, const struct account_wishes *wishes, struct account *out)
 {
 	struct ring *ring = malloc(sizeof(*ring));
 
-	context_account_who(context, out);
+	rank_account_who(context, out);
 	tell_opening(context, out);
 	enum esp_status status = ring ? take_account(context, wishes, ring, out) : ESP_ENOMEM;
 	if (status != ESP_OK)
@@ -379,12 +379,12 @@ enum esp_status context_account(struct context *context, const struct account_wi
 
 /* ---- for Prometheus ---- */
 
-void context_metrics(struct context *context, const struct account *account, uint64_t patience_ns, struct metrics *out)
+void rank_metrics(struct rank *context, const struct account *account, uint64_t patience_ns, struct metrics *out)
 {
-	struct context_stats stats;
+	struct rank_stats stats;
 	uint64_t oldest = account->now_ns;
 
-	context_stats_until(context, clock_now_ns() + patience_ns, &stats);
+	rank_stats_until(context, clock_now_ns() + patience_ns, &stats);
 	*out = (struct metrics){
 		.job = account->job,
 		.host = account->host,

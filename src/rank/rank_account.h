@@ -17,15 +17,15 @@ struct account_wishes {
  * Any thread, without context->lock; a group's lock may be held. With patience: no lane, and no group's lock. ESP_ENOMEM. The
  * caller calls account_fini().
  */
-ESP_CHECKED enum esp_status context_account(struct context *context, const struct account_wishes *wishes, struct account *out);
+ESP_CHECKED enum esp_status rank_account(struct rank *context, const struct account_wishes *wishes, struct account *out);
 
 /* Its first part: who this rank is, and what time it is. Also before there is a roster. */
-void context_account_who(const struct context *context, struct account *out);
+void rank_account_who(const struct rank *context, struct account *out);
 
 /* A number that all ranks of this run of the job have, and no others. */
-uint64_t context_instance(const struct context *context);
+uint64_t rank_instance(const struct rank *context);
 
 /* All of struct metrics but for version and tally, of an account. */
-void context_metrics(struct context *context, const struct account *account, uint64_t patience_ns, struct metrics *out);
+void rank_metrics(struct rank *context, const struct account *account, uint64_t patience_ns, struct metrics *out);
 
 #endif

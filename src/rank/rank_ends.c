@@ -7,25 +7,25 @@
 #include "rank/member/membership.h"
 
 /* Those that are powers of two ahead: word reaches all in few hops, and each rank knows few. */
-static uint32_t dial_overlay(struct context *context)
+static uint32_t dial_overlay(struct rank *context)
 {
 	uint32_t dialled = 0;
 
 	for (uint64_t step = 1; step < context->size; step *= 2) {
 		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
 
-		steward_dial_control(context->steward, peer);
+		control_dial_control(context->control, peer);
 		dialled++;
 	}
 	return dialled;
 }
 
-static bool all_met(const struct context *context)
+static bool all_met(const struct rank *context)
 {
-	return context->neighbours_missing == 0 && context->controls_missing == 0;
+	return context->neighbours_missing == 0 && context->peer_connection_missing == 0;
 }
 
-void context_wait(struct context *context, uint64_t until_ns)
+void rank_wait(struct rank *context, uint64_t until_ns)
 {
 	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
 
@@ -35,7 +35,7 @@ void context_wait(struct context *context, uint64_t until_ns)
 }
 
 /* With the lock held: the first rank of that fate which may be to blame; NO_RANK: there is none. */
-static uint32_t find_fate(const struct context *context, enum fate fate)
+static uint32_t find_fate(const struct rank *context, enum fate fate)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (context->fates[i] == fate && !context->is_clueless[i])
@@ -48,7 +48,7 @@ static uint32_t find_fate(const struct context *context, enum fate fate)
  * With the lock held: somebody is gone. Who has died is the cause, or who is not heard of; who has left may have given up for the same
  * reason as we do: if it knew that reason we have heard of it before (presence.h), if it knew none it is not meant.
  */
-static enum esp_status name_first_gone(const struct context *context, struct failure *failure)
+static enum esp_status name_first_gone(const struct rank *context, struct failure *failure)
 {
 	char who[RANK_TEXT];
 	uint32_t dead = find_fate(context, FATE_DEAD), silent = find_fate(context, FATE_SILENT), left = find_fate(context, FATE_LEFT);
@@ -56,13 +56,13 @@ static enum esp_status name_first_gone(const struct context *context, struct fai
 
 	if (rank == left)
 		return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s gave up while the ranks connected to each other",
-		                   context_rank_text(context, rank, who));
+		                   rank_text(context, rank, who));
 	return failure_set(failure, ESP_EPEER, (int32_t)rank, "%s died, or cannot be reached, while the ranks connected to each other",
-	                   context_rank_text(context, rank, who));
+	                   rank_text(context, rank, who));
 }
 
 /* With the lock held: this one has not connected to us, nor we to it, although we should be; or we wait for its descriptors. */
-static bool is_missing(const struct context *context, uint32_t rank)
+static bool is_missing(const struct rank *context, uint32_t rank)
 {
 	uint32_t ahead = (rank + context->size - context->rank) % context->size, behind = context->size - ahead;
 	bool is_expected = rank != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
@@ -76,7 +76,7 @@ static bool is_missing(const struct context *context, uint32_t rank)
  * With the lock held: the first of those who are missing, and how many there are. All ranks that are there connect to each other by
  * themselves, so whoever has not is to blame if time is over.
  */
-static uint32_t find_first_missing(const struct context *context, uint32_t *out_count)
+static uint32_t find_first_missing(const struct rank *context, uint32_t *out_count)
 {
 	uint32_t first = NO_RANK;
 
@@ -89,25 +89,25 @@ static uint32_t find_first_missing(const struct context *context, uint32_t *out_
 }
 
 /* With the lock held: the first of those that we dial and do not reach; NULL: there is none, or nobody can say where it was tried. */
-static const struct unreached *find_first_unreached(const struct context *context)
+static const struct unreachable *find_first_unreached(const struct rank *context)
 {
 	for (uint64_t step = 1; step < context->size; step *= 2) {
 		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
 
-		if (!context->has_reached[peer] && unreached_find(&context->unreached, peer))
-			return unreached_find(&context->unreached, peer);
+		if (!context->has_reached[peer] && unreachable_find(&context->unreached, peer))
+			return unreachable_find(&context->unreached, peer);
 	}
 	return NULL;
 }
 
-static enum esp_status name_first_missing(const struct context *context, struct failure *failure)
+static enum esp_status name_first_missing(const struct rank *context, struct failure *failure)
 {
 	char who[RANK_TEXT], others[32] = "", text[CONTROL_TEXT];
-	const struct unreached *unreached = find_first_unreached(context);
+	const struct unreachable *unreached = find_first_unreached(context);
 	uint32_t missing, first = find_first_missing(context, &missing);
 
 	if (unreached && !unreached->by_kernel)
-		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", context_unreached_text(context, unreached, text));
+		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", rank_unreached_text(context, unreached, text));
 	/* The first rank of a host, from whom the others get all descriptors, would have said for whom it waits. */
 	if (first == NO_RANK && context->neighbours_missing > 0 && context->local_self > 0 && context->fates[context->rank_of[0]] == FATE_HERE)
 		first = context->rank_of[0];
@@ -116,18 +116,18 @@ static enum esp_status name_first_missing(const struct context *context, struct 
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
 	return failure_set(failure, ESP_ETIMEOUT, (int32_t)first, "%s%s joined, but did not connect in time: stopped, or cut off",
-	                   context_rank_text(context, first, who), others);
+	                   rank_text(context, first, who), others);
 }
 
 /* With the lock held: one does not answer, and not as it is busy or stopped. */
-static bool knows_culprit(const struct context *context)
+static bool knows_culprit(const struct rank *context)
 {
-	const struct unreached *unreached = find_first_unreached(context);
+	const struct unreachable *unreached = find_first_unreached(context);
 
 	return unreached && !unreached->by_kernel;
 }
 
-static bool somebody_is_missing(const struct context *context)
+static bool somebody_is_missing(const struct rank *context)
 {
 	uint32_t count;
 
@@ -135,7 +135,7 @@ static bool somebody_is_missing(const struct context *context)
 }
 
 /* With the lock held: is there a reason to give up, or all to go on? */
-static bool knows_outcome(const struct context *context)
+static bool knows_outcome(const struct rank *context)
 {
 	return all_met(context) || context->open_failure.status != ESP_OK || context->gone > context->clueless;
 }
@@ -159,36 +159,36 @@ static uint64_t least(uint64_t a, uint64_t b)
  * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
  * together take less than a second, and of a call that lets others in no more than it keeps for the vote afterwards (grow_time.c).
  */
-uint64_t context_word_ns(const struct context *context)
+uint64_t rank_word_ns(const struct rank *context)
 {
-	uint64_t word = least(context_patience_ns(context), context->word_most_ns ? context->word_most_ns : WORD_MOST);
+	uint64_t word = least(rank_patience_ns(context), context->word_most_ns ? context->word_most_ns : WORD_MOST);
 
 	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }
 
-uint64_t context_farewell_ns(const struct context *context, uint64_t now)
+uint64_t rank_farewell_ns(const struct rank *context, uint64_t now)
 {
 	uint64_t deadline = context->join.deadline_ns, left = deadline > now ? deadline - now : 0;
 
-	return least(context_patience_ns(context), left + context_word_ns(context));
+	return least(rank_patience_ns(context), left + rank_word_ns(context));
 }
 
 /*
  * With the lock held: until the outcome is known, or time is over. One whose time was over first and who did not know whom it waited for
  * has left to hear that from others: whoever knows gives up, too, and names it, which all hear.
  */
-static void await_outcome(struct context *context)
+static void await_outcome(struct rank *context)
 {
 	uint64_t deadline = context->join.deadline_ns, early = meet_until(clock_now_ns(), deadline);
 
 	while (!knows_outcome(context)) {
 		uint64_t now = clock_now_ns(), until = deadline;
 
-		if (context->clueless > 0 && context->gone_ns + context_word_ns(context) < until)
-			until = context->gone_ns + context_word_ns(context);
+		if (context->clueless > 0 && context->gone_ns + rank_word_ns(context) < until)
+			until = context->gone_ns + rank_word_ns(context);
 		if (now >= until || (context->clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
 			return;
-		context_wait(context, now < early && early < until ? early : until);
+		rank_wait(context, now < early && early < until ? early : until);
 	}
 }
 
@@ -196,7 +196,7 @@ static void await_outcome(struct context *context)
  * With the lock held: do we know whether rank 0 is there? It hands out the cards of all: who is missing may wait for those in vain, and is
  * not to blame then.
  */
-static bool knows_leader(const struct context *context)
+static bool knows_leader(const struct rank *context)
 {
 	return context->rank == 0 || context->has_met[0] || context->fates[0] != FATE_HERE || is_missing(context, 0);
 }
@@ -205,16 +205,16 @@ static bool knows_leader(const struct context *context)
  * With the lock held: how long to wait for an answer. Who could name somebody, and only is not sure, does so when half of the time is over
  * and nobody has named another: those who know nothing hear it while they still wait.
  */
-static uint64_t answer_ns(const struct context *context)
+static uint64_t answer_ns(const struct rank *context)
 {
-	return somebody_is_missing(context) ? context_word_ns(context) / 2 : context_word_ns(context);
+	return somebody_is_missing(context) ? rank_word_ns(context) / 2 : rank_word_ns(context);
 }
 
 /*
  * With the lock held, but for a moment: time is over, and it is nobody that we know, as all descriptors wait for one rank, or we are not sure:
  * others shall tell us who. Returns whether they were asked; then there is no way back.
  */
-static bool ask_others(struct context *context)
+static bool ask_others(struct rank *context)
 {
 	if (knows_outcome(context) || knows_culprit(context) || (somebody_is_missing(context) && knows_leader(context)))
 		return false;
@@ -223,42 +223,42 @@ static bool ask_others(struct context *context)
 	pthread_mutex_lock(&context->lock);
 	uint64_t asked = clock_now_ns(), until = asked + answer_ns(context);
 	while (context->open_failure.status == ESP_OK && context->gone == context->clueless && clock_now_ns() < until) {
-		context_wait(context, until);
+		rank_wait(context, until);
 		until = asked + answer_ns(context);
 	}
 	return true;
 }
 
 /* With the lock held: one has ended, perhaps as rank 0 had before it handed out the cards. */
-static bool may_blame_leader(const struct context *context)
+static bool may_blame_leader(const struct rank *context)
 {
 	return context->found_ended && context->open_failure.rank > 0 && context->rank != 0 && !context->has_met[0];
 }
 
-bool context_doubts_culprit(const struct context *context)
+bool rank_doubts_culprit(const struct rank *context)
 {
 	return may_blame_leader(context) && context->fates[0] == FATE_HERE;
 }
 
 /* With the lock held: no longer than others would be asked. */
-static void await_leader(struct context *context)
+static void await_leader(struct rank *context)
 {
-	uint64_t until = least(clock_now_ns(), context->join.deadline_ns) + context_word_ns(context);
+	uint64_t until = least(clock_now_ns(), context->join.deadline_ns) + rank_word_ns(context);
 
-	while (context_doubts_culprit(context) && clock_now_ns() < until)
-		context_wait(context, until);
+	while (rank_doubts_culprit(context) && clock_now_ns() < until)
+		rank_wait(context, until);
 }
 
-enum esp_status context_meet(struct context *context, struct failure *failure)
+enum esp_status rank_meet(struct rank *context, struct failure *failure)
 {
 	pthread_mutex_lock(&context->lock);
 	context->neighbours_missing += context->local_count - 1;
 	pthread_mutex_unlock(&context->lock);
 	if (context->local_self > 0)
-		steward_dial_shelf(context->steward);
+		control_dial_fds(context->control);
 	uint32_t dialled = dial_overlay(context);
 	pthread_mutex_lock(&context->lock);
-	context->controls_missing += dialled;
+	context->peer_connection_missing += dialled;
 	await_outcome(context);
 	bool is_met = !ask_others(context) && all_met(context);
 	await_leader(context);
@@ -274,31 +274,31 @@ enum esp_status context_meet(struct context *context, struct failure *failure)
 	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
 	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */
-		group_fail(context->world, status, failure->rank, failure->text, true);
+		comm_fail(context->world, status, failure->rank, failure->text, true);
 	return status;
 }
 
-void context_end_work(struct context *context)
+void rank_end_work(struct rank *context)
 {
-	uint64_t until = clock_now_ns() + context_patience_ns(context);
+	uint64_t until = clock_now_ns() + rank_patience_ns(context);
 
 	pthread_mutex_lock(&context->lock);
-	for (struct group *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->groups; group; group = group->next) {
 		if (group->unfinished == 0)
 			continue;
-		group_visit(group);
+		comm_visit(group);
 		pthread_mutex_unlock(&context->lock);
-		group_fail(group, ESP_EABORTED, (int32_t)context->rank, "the context was closed with calls unfinished", false);
+		comm_fail(group, ESP_EABORTED, (int32_t)context->rank, "the context was closed with calls unfinished", false);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 	}
 	while (context->live && clock_now_ns() < until)
-		context_wait(context, until);
+		rank_wait(context, until);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* Nobody who is still here may need what we have sent: most likely they do not come to esp_fini() at all. */
-static void tell_given_up(struct context *context, uint32_t missing)
+static void tell_given_up(struct rank *context, uint32_t missing)
 {
 	char who[RANK_TEXT], others[32] = "";
 	uint32_t rank = 0;
@@ -308,41 +308,41 @@ static void tell_given_up(struct context *context, uint32_t missing)
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "esp_fini: %s%s did not leave within linger_seconds (%u), and cannot get anything from "
-	          "this rank any more", context_rank_text(context, rank, who), others, context->conf.linger_seconds);
+	          "this rank any more", rank_text(context, rank, who), others, context->conf.linger_seconds);
 }
 
-bool context_is_needed(struct context *context)
+bool rank_is_needed(struct rank *context)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct group *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->groups; group; group = group->next)
 		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
 	pthread_mutex_unlock(&context->lock);
 	return found;
 }
 
-enum esp_status context_tell_last_calls(struct context *context, struct failure *failure)
+enum esp_status rank_tell_last_calls(struct rank *context, struct failure *failure)
 {
-	const struct group *world = context->world;
+	const struct comm *world = context->world;
 	struct call_note none = {0};
 
 	pthread_mutex_lock(&context->lock);
 	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
 	if (is_unheard)
-		failure_set(failure, ESP_EMISMATCH, group_culprit(world, &none), "%s", world->reason.text);
+		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->reason.text);
 	pthread_mutex_unlock(&context->lock);
 	return is_unheard ? ESP_EMISMATCH : ESP_OK;
 }
 
-void context_leave(struct context *context, uint64_t patience_ns)
+void rank_leave(struct rank *context, uint64_t patience_ns)
 {
 	uint64_t until = clock_now_ns() + patience_ns;
 
 	membership_leave(context, "");
 	pthread_mutex_lock(&context->lock);
 	while ((context->gone < context->size - 1 || !context->has_left) && clock_now_ns() < until)
-		context_wait(context, until);
+		rank_wait(context, until);
 	uint32_t missing = context->size - 1 - context->gone;
 	/* Not of a job that has failed, nor where nobody is to be waited for. */
 	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)

@@ -7,25 +7,25 @@
 #include "rank/rank.h"
 
 /* Connects to the ranks of this host, and to those that word is passed on by. */
-ESP_CHECKED enum esp_status context_meet(struct context *context, struct failure *failure);
+ESP_CHECKED enum esp_status rank_meet(struct rank *context, struct failure *failure);
 
 /*
  * With the lock held, while opening: nobody listens where this one should, and we do not know whether rank 0 is there. Who has not got the cards
  * of all from it when it died gives up, and can be reached no more than one that has died itself: rank 0 is looked for before the other is named.
  */
-bool context_doubts_culprit(const struct context *context);
+bool rank_doubts_culprit(const struct rank *context);
 
 /* Ends what is unfinished, here only: ESP_EABORTED. */
-void context_end_work(struct context *context);
+void rank_end_work(struct rank *context);
 
 /* While opening, which has failed: how long to wait for the others to hear why. Some may never leave, and the deadline holds for us, too. */
-uint64_t context_farewell_ns(const struct context *context, uint64_t now_ns);
+uint64_t rank_farewell_ns(const struct rank *context, uint64_t now_ns);
 
 /* Is there a group that works, and so others who may need what we have sent? */
-bool context_is_needed(struct context *context);
+bool rank_is_needed(struct rank *context);
 /* Says good-bye and waits until all have, or for so long. */
-void context_leave(struct context *context, uint64_t patience_ns);
+void rank_leave(struct rank *context, uint64_t patience_ns);
 /* After that: has the world failed because its last calls did not fit, and has no caller heard of it? ESP_EMISMATCH then. */
-enum esp_status context_tell_last_calls(struct context *context, struct failure *failure);
+enum esp_status rank_tell_last_calls(struct rank *context, struct failure *failure);
 
 #endif

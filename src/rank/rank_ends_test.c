@@ -8,63 +8,63 @@
 
 #define SOON (10 * NS_PER_MS)
 
-static struct context new_context(uint32_t liveness_ms)
+static struct rank new_context(uint32_t liveness_ms)
 {
-	return (struct context){.conf = {.liveness_ms = liveness_ms}};
+	return (struct rank){.conf = {.liveness_ms = liveness_ms}};
 }
 
 /* It asks, and then waits for the others as long: a second is promised after the deadline. With a short interval both are short. */
 static void asks_for_a_while(void)
 {
-	struct context usual = new_context(10000), hasty = new_context(1000), patient = new_context(600000);
+	struct rank usual = new_context(10000), hasty = new_context(1000), patient = new_context(600000);
 
-	CHECK(2 * context_word_ns(&usual) < NS_PER_S);
-	CHECK(2 * context_word_ns(&patient) < NS_PER_S);
-	CHECK(context_word_ns(&hasty) <= context_patience_ns(&hasty));
+	CHECK(2 * rank_word_ns(&usual) < NS_PER_S);
+	CHECK(2 * rank_word_ns(&patient) < NS_PER_S);
+	CHECK(rank_word_ns(&hasty) <= rank_patience_ns(&hasty));
 }
 
 /* A call that lets others in, and a sixteenth of the time that its members have to join: the vote comes afterwards. */
 static void asks_within_a_call(void)
 {
-	struct context context = new_context(10000);
+	struct rank context = new_context(10000);
 
 	context.opened_ns = 7 * NS_PER_S;
 	context.join.deadline_ns = 8 * NS_PER_S;
-	CHECK(16 * context_word_ns(&context) > NS_PER_S);
+	CHECK(16 * rank_word_ns(&context) > NS_PER_S);
 	context.join.kin = 3;
-	CHECK_U64(context_word_ns(&context), NS_PER_S / 16);
+	CHECK_U64(rank_word_ns(&context), NS_PER_S / 16);
 }
 
 /* Who gives up waits for the others no longer than if it were late already, however long the interval is. */
 static void leaves_in_time(void)
 {
-	struct context usual = new_context(10000), patient = new_context(60000);
+	struct rank usual = new_context(10000), patient = new_context(60000);
 	uint64_t deadline = 50 * NS_PER_S, early = deadline - NS_PER_S / 2;
 
 	usual.join.deadline_ns = patient.join.deadline_ns = deadline;
-	CHECK_U64(context_farewell_ns(&usual, deadline - 20 * NS_PER_S), context_patience_ns(&usual));
-	CHECK_U64(context_farewell_ns(&patient, early), NS_PER_S / 2 + context_word_ns(&patient));
-	CHECK_U64(context_farewell_ns(&patient, deadline), context_word_ns(&patient));
-	CHECK_U64(context_farewell_ns(&patient, deadline + NS_PER_S), context_word_ns(&patient));
+	CHECK_U64(rank_farewell_ns(&usual, deadline - 20 * NS_PER_S), rank_patience_ns(&usual));
+	CHECK_U64(rank_farewell_ns(&patient, early), NS_PER_S / 2 + rank_word_ns(&patient));
+	CHECK_U64(rank_farewell_ns(&patient, deadline), rank_word_ns(&patient));
+	CHECK_U64(rank_farewell_ns(&patient, deadline + NS_PER_S), rank_word_ns(&patient));
 }
 
 /* Who is gone has sent what it had to send; but one without a clue waits itself for others to tell. */
 static void blames_the_clueless_late(void)
 {
 	uint8_t fates[2] = {FATE_HERE, FATE_LEFT};
-	struct context context = new_context(1000);
-	uint64_t left = 5 * NS_PER_S, since = NS_PER_S, over = left + context_patience_ns(&context);
+	struct rank context = new_context(1000);
+	uint64_t left = 5 * NS_PER_S, since = NS_PER_S, over = left + rank_patience_ns(&context);
 
 	context.size = 2;
 	context.fates = fates;
 	context.gone = 1;
 	context.gone_ns = left;
-	CHECK(!context_has_left(&context, 1, since, over - SOON));
-	CHECK(context_has_left(&context, 1, since, over));
+	CHECK(!rank_has_left(&context, 1, since, over - SOON));
+	CHECK(rank_has_left(&context, 1, since, over));
 	context.clueless = 1;
-	CHECK(!context_has_left(&context, 1, since, over));
-	CHECK(!context_has_left(&context, 1, since, over + context_word_ns(&context)));
-	CHECK(context_has_left(&context, 1, since, over + 2 * context_word_ns(&context)));
+	CHECK(!rank_has_left(&context, 1, since, over));
+	CHECK(!rank_has_left(&context, 1, since, over + rank_word_ns(&context)));
+	CHECK(rank_has_left(&context, 1, since, over + 2 * rank_word_ns(&context)));
 }
 
 /* Only where one refuses, and only as long as rank 0 may have ended as well: what somebody has said of another stands. */
@@ -72,24 +72,24 @@ static void doubts_who_refuses(void)
 {
 	uint8_t fates[4] = {FATE_HERE, FATE_HERE, FATE_HERE, FATE_HERE};
 	bool has_met[4] = {false};
-	struct context context = new_context(1000);
+	struct rank context = new_context(1000);
 
 	context.size = 4;
 	context.rank = 3;
 	context.fates = fates;
 	context.has_met = has_met;
 	context.open_failure = (struct failure){.status = ESP_ELINK, .rank = 2};
-	CHECK(!context_doubts_culprit(&context));
+	CHECK(!rank_doubts_culprit(&context));
 	context.found_ended = true;
-	CHECK(context_doubts_culprit(&context));
+	CHECK(rank_doubts_culprit(&context));
 	has_met[0] = true;
-	CHECK(!context_doubts_culprit(&context));
+	CHECK(!rank_doubts_culprit(&context));
 	has_met[0] = false;
 	fates[0] = FATE_DEAD;
-	CHECK(!context_doubts_culprit(&context));
+	CHECK(!rank_doubts_culprit(&context));
 	fates[0] = FATE_HERE;
 	context.open_failure.rank = 0;
-	CHECK(!context_doubts_culprit(&context));
+	CHECK(!rank_doubts_culprit(&context));
 }
 
 int main(void)

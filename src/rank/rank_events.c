@@ -15,71 +15,71 @@
 
 /* ---- connections ---- */
 
-static void answered(struct context *context, uint32_t peer)
+static void answered(struct rank *context, uint32_t peer)
 {
 	pthread_mutex_lock(&context->lock);
-	unreached_forget(&context->unreached, peer);
+	unreachable_forget(&context->unreached, peer);
 	pthread_mutex_unlock(&context->lock);
 }
 
 static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	answered(context, peer);
-	driver_mail(&context->drivers[lane],
+	progress_mail(&context->progress[lane],
 	            &(struct mail){.kind = again ? MAIL_REPLACED : MAIL_CONNECTED, .peer = peer, .fd = fd});
-	detour_connected(context, peer, lane, rail, again);
+	failover_connected(context, peer, lane, rail, again);
 }
 
 static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bool again, const struct error *why)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	char who[RANK_TEXT];
 
-	if (again && detour_has_made(context, peer, lane)) {
-		detour_unreachable(context, peer, lane, why);
+	if (again && failover_has_made(context, peer, lane)) {
+		failover_unreachable(context, peer, lane, why);
 		return;
 	}
 
-	bool tries_again = !context_resumes(context) && membership_hears(context, peer);
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s%s", context_rank_text(context, peer, who), why->text,
+	bool tries_again = !rank_resumes(context) && membership_hears(context, peer);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s%s", rank_text(context, peer, who), why->text,
 	          tries_again ? "; but it is there, so it is tried again" : "");
 	if (tries_again) {
-		steward_dial_lane(context->steward, peer, lane);
+		control_dial_lane(context->control, peer, lane);
 		return;
 	}
-	driver_mail(&context->drivers[lane],
+	progress_mail(&context->progress[lane],
 	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
 }
 
 static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int fd, bool dialled)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	if (dialled)
 		answered(context, peer);
-	if (!dialled || !context->gauge.settled) {
-		gauge_connected(context, rail, fd, dialled);
+	if (!dialled || !context->bandwidth.settled) {
+		bandwidth_connected(context, rail, fd, dialled);
 		return;
 	}
-	stall_answered(context, peer, rail, fd, NULL);
+	blackhole_answered(context, peer, rail, fd, NULL);
 }
 
 static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, const struct error *why)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	if (context->gauge.settled)
-		stall_answered(context, peer, rail, -1, why);
+	if (context->bandwidth.settled)
+		blackhole_answered(context, peer, rail, -1, why);
 	else
-		gauge_unreachable(context, peer, rail, why);
+		bandwidth_unreachable(context, peer, rail, why);
 }
 
 /* Once all have met it says nothing: who cannot be reached then is for the members to judge, and nobody is looked for. */
-static void opening_failed(struct context *context, uint32_t peer, const struct error *why)
+static void opening_failed(struct rank *context, uint32_t peer, const struct error *why)
 {
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
@@ -88,24 +88,24 @@ static void opening_failed(struct context *context, uint32_t peer, const struct 
 		pthread_mutex_unlock(&context->lock);
 		return;
 	}
-	const struct unreached *unreached = unreached_find(&context->unreached, peer);
+	const struct unreachable *unreached = unreachable_find(&context->unreached, peer);
 	bool is_first = context->open_failure.status == ESP_OK;
 	if (is_first && unreached && why->status == ESP_ETIMEOUT)
-		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", context_unreached_text(context, unreached, text));
-	else if (is_first || (peer == 0 && why->status == ESP_ELINK && context_doubts_culprit(context)))
-		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", context_rank_text(context, peer, who), why->text);
+		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", rank_unreached_text(context, unreached, text));
+	else if (is_first || (peer == 0 && why->status == ESP_ELINK && rank_doubts_culprit(context)))
+		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who), why->text);
 	if (is_first)
 		context->found_ended = why->status == ESP_ELINK;
-	bool looks = is_first && context_doubts_culprit(context);
-	context_changed(context);
+	bool looks = is_first && rank_doubts_culprit(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	if (looks)
-		steward_look_for(context->steward, 0);
+		control_look_for(context->control, 0);
 }
 
 static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t count)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	uint32_t local = context->local_of[peer];
 	struct segment_view *view = NULL;
 	struct error err;
@@ -122,19 +122,19 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 		opening_failed(context, peer, &err);
 		return;
 	}
-	context->views[local] = view; /* read by drivers after mail, and by whoever opens a board after `changed` */
+	context->views[local] = view; /* read by drivers after mail, and by whoever opens a small after `changed` */
 	for (uint32_t i = 0; i < context->lanes; i++)
-		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_NEIGHBOUR, .peer = peer, .fd = fds[1 + i]});
+		progress_mail(&context->progress[i], &(struct mail){.kind = MAIL_NEIGHBOUR, .peer = peer, .fd = fds[1 + i]});
 	pthread_mutex_lock(&context->lock);
 	context->has_met[peer] = true;
 	context->neighbours_missing--;
-	context_changed(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 static void on_shelved(void *argument, uint32_t peer)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
 	context->has_shelved[peer] = true;
@@ -143,13 +143,13 @@ static void on_shelved(void *argument, uint32_t peer)
 
 static void on_control_connected(void *argument, uint32_t peer)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	unreached_forget(&context->unreached, peer);
+	unreachable_forget(&context->unreached, peer);
 	context->has_reached[peer] = true;
-	context->controls_missing--; /* perhaps before it was counted: they are compared when all are dialled */
-	context_changed(context);
+	context->peer_connection_missing--; /* perhaps before it was counted: they are compared when all are dialled */
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -162,7 +162,7 @@ static void on_control_unreachable(void *argument, uint32_t peer, const struct e
 /* Others are connected with it, or with somebody who is. */
 static void on_unanswered(void *argument, uint32_t peer, const char *way, bool by_kernel)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct control_msg msg = {
 		.type = CONTROL_DIALS,
 		.from = context->rank,
@@ -173,23 +173,23 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 	};
 
 	pthread_mutex_lock(&context->lock);
-	unreached_note(&context->unreached, peer, way, by_kernel);
-	bool tells = unreached_tells(&context->unreached, peer, msg.sequence);
+	unreachable_note(&context->unreached, peer, way, by_kernel);
+	bool tells = unreachable_tells(&context->unreached, peer, msg.sequence);
 	pthread_mutex_unlock(&context->lock);
-	if (tells && context_is_news(context, &msg))
-		steward_send_all(context->steward, &msg);
+	if (tells && rank_is_news(context, &msg))
+		control_send_all(context->control, &msg);
 }
 
 /* ---- messages ---- */
 
 /* Word of a group is passed on once, by those who are not in it too. */
-bool context_is_news(struct context *context, const struct control_msg *msg)
+bool rank_is_news(struct rank *context, const struct control_msg *msg)
 {
 	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
-	uint8_t name[NEWS_NAME_BYTES];
+	uint8_t name[FLOOD_NAME_BYTES];
 
 	if (msg->type == CONTROL_DIALS) /* there may be more than are kept here */
-		return unreached_is_news(context->dials_heard, context->size, msg->first, msg->sequence);
+		return unreachable_is_news(context->connect_heard, context->size, msg->first, msg->sequence);
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
@@ -197,33 +197,33 @@ bool context_is_news(struct context *context, const struct control_msg *msg)
 	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
 	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
 	bytes_put32(name + 36, msg->type);
-	return news_hear(&context->news, name, clock_now_ns());
+	return flood_filter_hear(&context->flood_filter, name, clock_now_ns());
 }
 
-static void on_failed(struct context *context, const struct control_msg *msg)
+static void on_failed(struct rank *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
+	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
-		group_visit(group);
+		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
-	if (context_is_news(context, msg))
-		steward_send_all(context->steward, msg);
+	if (rank_is_news(context, msg))
+		control_send_all(context->control, msg);
 	if (!group)
 		return;
-	group_fail_as(group, msg, false);
+	comm_fail_as(group, msg, false);
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* What is for a group that we are in. */
-static void about_group(struct context *context, uint32_t peer, const struct control_msg *msg)
+static void about_group(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
+	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
-		group_visit(group);
+		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
 	if (!group)
 		return;
@@ -232,40 +232,40 @@ static void about_group(struct context *context, uint32_t peer, const struct con
 	else if (msg->type == CONTROL_GO)
 		keyed_go(group, msg->note.key);
 	else if (msg->type == CONTROL_LETTER)
-		letters_announced(group, &msg->note);
+		p2p_announced(group, &msg->note);
 	else
-		letters_fetch(group, msg);
+		p2p_fetch(group, msg);
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }
 
-static void on_dialled(struct context *context, uint32_t by)
+static void on_dialled(struct rank *context, uint32_t by)
 {
 	char who[RANK_TEXT];
 
 	if (by < context->size)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s finds no way in: all are let in for a while",
-		          context_rank_text(context, by, who));
-	steward_expect(context->steward);
+		          rank_text(context, by, who));
+	control_expect(context->control);
 }
 
-static void on_called_off(struct context *context, const struct control_msg *msg)
+static void on_called_off(struct rank *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
+	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
-		elder_hear_off(group, msg);
+		grow_parent_hear_off(group, msg);
 	pthread_mutex_unlock(&context->lock);
-	if (context_is_news(context, msg))
-		steward_send_all(context->steward, msg);
+	if (rank_is_news(context, msg))
+		control_send_all(context->control, msg);
 }
 
 static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	if (membership_message(context, peer, msg) || detour_message(context, peer, msg))
+	if (membership_message(context, peer, msg) || failover_message(context, peer, msg))
 		return;
 	switch (msg->type) {
 	case CONTROL_PIECE:
@@ -275,20 +275,20 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 		on_failed(context, msg);
 		break;
 	case CONTROL_ASK:
-		group_asked(context, peer, msg);
+		comm_asked(context, peer, msg);
 		break;
 	case CONTROL_ABSENT:
-		group_heard_absent(context, msg);
-		if (context_is_news(context, msg))
-			steward_send_all(context->steward, msg);
+		comm_heard_absent(context, msg);
+		if (rank_is_news(context, msg))
+			control_send_all(context->control, msg);
 		break;
 	case CONTROL_DIALS:
-		if (!context_is_news(context, msg))
+		if (!rank_is_news(context, msg))
 			break;
 		if (msg->about == context->rank)
 			on_dialled(context, msg->from);
 		else
-			steward_send_all(context->steward, msg);
+			control_send_all(context->control, msg);
 		break;
 	case CONTROL_OFF:
 		on_called_off(context, msg);
@@ -306,17 +306,17 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 
 /* ---- time ---- */
 
-void context_watch(struct context *context)
+void rank_watch(struct rank *context)
 {
 	if (!atomic_exchange(&context->ticking, true))
-		steward_tick(context->steward, true);
+		control_tick(context->control, true);
 }
 
 static void on_extra(void *argument)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	desk_turn(context->desk);
+	status_server_turn(context->status_server);
 }
 
 /* What is to be done about one piece of work. */
@@ -330,7 +330,7 @@ struct concern {
 		CONCERN_MISMATCH, /* rank has made the call other                      */
 		CONCERN_VERDICT,
 	} what;
-	struct group *group;
+	struct comm *group;
 	struct work *work;        /* only if it has been taken out of everybody's hands */
 	uint32_t rank, turn;
 	struct call_note note, other;
@@ -348,22 +348,22 @@ static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
  * What a rank sent before it left may still be on its way. And who left without a clue is not to blame: it has asked the others for
  * whom it waits, and their answer comes first.
  */
-static bool is_leave_over(const struct context *context, uint64_t now)
+static bool is_leave_over(const struct rank *context, uint64_t now)
 {
-	uint64_t answer = context->clueless > 0 ? 2 * context_word_ns(context) : 0;
+	uint64_t answer = context->clueless > 0 ? 2 * rank_word_ns(context) : 0;
 
-	return has_passed(context_patience_ns(context) + answer, context->gone_ns, now);
+	return has_passed(rank_patience_ns(context) + answer, context->gone_ns, now);
 }
 
-bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
+bool rank_has_left(const struct rank *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
 {
-	uint64_t patience = context_patience_ns(context);
+	uint64_t patience = rank_patience_ns(context);
 
 	return context->fates[rank] == FATE_LEFT && is_leave_over(context, now) &&
 	       has_passed(patience, waits_since_ns, now);
 }
 
-static bool some_have_left(const struct context *context, const struct group *group)
+static bool some_have_left(const struct rank *context, const struct comm *group)
 {
 	for (uint32_t i = 0; context->gone > 0 && i < group->size; i++) {
 		if (context->fates[group->ranks[i]] == FATE_LEFT)
@@ -376,30 +376,30 @@ static bool some_have_left(const struct context *context, const struct group *gr
  * A rank that the group's calls on lanes wait for, only_left: and that has left; or NO_RANK. Who has left owes nothing to what is only to
  * be sent: it had all that it needed. Without the lock: drivers are taken in turn.
  */
-static uint32_t find_waited_for(struct context *context, const struct group *group, bool only_left)
+static uint32_t find_waited_for(struct rank *context, const struct comm *group, bool only_left)
 {
 	uint32_t found = NO_RANK;
 
 	for (uint32_t i = 0; i < context->lanes && found == NO_RANK; i++) {
-		struct driver *driver = &context->drivers[i];
+		struct progress *progress = &context->progress[i];
 
-		driver_acquire(driver);
+		progress_acquire(progress);
 		for (unsigned stream = 0; stream < STREAMS; stream++) {
 			struct exec_wait wait;
 
-			if (lane_waits(driver->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
+			if (lane_waits(progress->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
 			    (!only_left || (!wait.sends && context->fates[wait.peer] == FATE_LEFT)))
 				found = wait.peer;
 		}
-		driver_release(driver);
+		progress_release(progress);
 	}
 	return found;
 }
 
 /* Work that no lane has waits for one rank in particular, or for all. With the lock held. */
-static uint32_t find_missing(const struct context *context, const struct work *work)
+static uint32_t find_missing(const struct rank *context, const struct work *work)
 {
-	const struct group *group = work->group;
+	const struct comm *group = work->group;
 
 	if (work->kind != WORK_CALL && work->peer < group->size)
 		return context->fates[group->ranks[work->peer]] == FATE_LEFT ? group->ranks[work->peer] : NO_RANK;
@@ -411,12 +411,12 @@ static uint32_t find_missing(const struct context *context, const struct work *w
 }
 
 /* With the lock held: a member that we dial and that does not answer. */
-static uint32_t find_unreached(const struct group *group)
+static uint32_t find_unreached(const struct comm *group)
 {
-	const struct unreached_list *list = &group->context->unreached;
+	const struct unreachable_list *list = &group->context->unreached;
 
 	for (uint32_t i = 0; i < list->count; i++) {
-		if (group_has(group, list->all[i].rank))
+		if (comm_has(group, list->all[i].rank))
 			return list->all[i].rank;
 	}
 	return NO_RANK;
@@ -430,16 +430,16 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 	work_deadline_text(work->context, work->options.deadline_ns, limit);
 	concern->what = CONCERN_LATE;
 	if (work->kind == WORK_CALL)
-		concern->rank = group_absent(work->group, &work->note, now);
+		concern->rank = comm_absent(work->group, &work->note, now);
 	if (concern->rank != NO_RANK) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed, and %s had not made this call: is it "
-		         "computing, or stopped?", work->context->rank, limit, context_rank_text(work->context, concern->rank, who));
+		         "computing, or stopped?", work->context->rank, limit, rank_text(work->context, concern->rank, who));
 	} else if (work->kind == WORK_CALL && (concern->rank = find_unreached(work->group)) != NO_RANK) {
 		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed: %s", work->context->rank, limit,
-		     context_unreached_text(work->context, unreached_find(&work->context->unreached, concern->rank), text));
+		     rank_unreached_text(work->context, unreachable_find(&work->context->unreached, concern->rank), text));
 	} else if (work->kind == WORK_CALL) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank, limit);
-	} else if (letters_give_up(work, concern->text)) {
+	} else if (p2p_give_up(work, concern->text)) {
 		concern->what = CONCERN_GIVEN_UP;
 		concern->work = work;
 	} else if (work->peer < work->group->size) {
@@ -447,14 +447,14 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 	}
 }
 
-/* With the lock held: does a member stand at the board with another call, while this one is on the lanes? */
-static bool has_other_on_board(const struct work *work, struct concern *concern)
+/* With the lock held: does a member stand at the small with another call, while this one is on the lanes? */
+static bool has_other_on_small(const struct work *work, struct concern *concern)
 {
-	const struct group *group = work->group;
+	const struct comm *group = work->group;
 	uint32_t member;
 
-	if (!group->board || work->board_rounds > 0 || work->note.flags != 0 ||
-	    !board_other(group->board, &work->note, &member, &concern->other))
+	if (!group->small || work->shm_small_rounds > 0 || work->note.flags != 0 ||
+	    !shm_small_other(group->small, &work->note, &member, &concern->other))
 		return false;
 	concern->rank = group->ranks[member];
 	concern->what = CONCERN_MISMATCH;
@@ -463,13 +463,13 @@ static bool has_other_on_board(const struct work *work, struct concern *concern)
 
 /*
  * Members are asked about the oldest call of a group alone: who has not made that has not made those after it either, and hundreds may be under way. Of those with
- * keys the oldest is as good as any. On the board and on lanes one each: what is on the board here may be on lanes elsewhere. With the lock held.
+ * keys the oldest is as good as any. On the small and on lanes one each: what is on the small here may be on lanes elsewhere. With the lock held.
  */
 static bool is_oldest(const struct work *work)
 {
 	for (const struct work *other = work->live_next; other; other = other->live_next) {
 		if (other->group == work->group && other->kind == WORK_CALL && other->call.keyed == work->call.keyed &&
-		    (other->board_rounds > 0) == (work->board_rounds > 0))
+		    (other->shm_small_rounds > 0) == (work->shm_small_rounds > 0))
 			return false;
 	}
 	return true;
@@ -478,19 +478,19 @@ static bool is_oldest(const struct work *work)
 /* With the lock held. */
 static struct concern look_at(struct work *work, uint64_t now)
 {
-	const struct context *context = work->context;
-	struct group *group = work->group;
-	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->board_rounds == 0};
-	uint64_t patience = context_patience_ns(context);
+	const struct rank *context = work->context;
+	struct comm *group = work->group;
+	struct concern concern = {.group = group, .rank = NO_RANK, .note = work->note, .on_lanes = work->shm_small_rounds == 0};
+	uint64_t patience = rank_patience_ns(context);
 	bool may_ask = (work->note.flags & CALL_LETTER) == 0 && group->size > 1 && has_passed(patience, work->asked_ns, now) &&
-	               has_passed(group_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
+	               has_passed(comm_ask_after(group, work->deadline_ns - work->started_ns), work->started_ns, now);
 	bool asks = may_ask && is_oldest(work);
 
 	if (atomic_load(&group->failed) != ESP_OK)
 		return concern;
 	if (group->verdict_ns != 0 && now >= group->verdict_ns) {
 		concern.what = CONCERN_VERDICT;
-	} else if ((now >= work->deadline_ns || asks) && has_other_on_board(work, &concern)) {
+	} else if ((now >= work->deadline_ns || asks) && has_other_on_small(work, &concern)) {
 		return concern;
 	} else if (now >= work->deadline_ns) {
 		on_late(work, now, &concern);
@@ -509,16 +509,16 @@ static struct concern look_at(struct work *work, uint64_t now)
 	return concern;
 }
 
-static void act(struct context *context, const struct concern *concern)
+static void act(struct rank *context, const struct concern *concern)
 {
-	struct group *group = concern->group;
+	struct comm *group = concern->group;
 	uint32_t rank = concern->rank;
 
 	switch (concern->what) {
 	case CONCERN_NONE:
 		break;
 	case CONCERN_LATE:
-		group_fail(group, ESP_ETIMEOUT, rank == NO_RANK ? -1 : (int32_t)rank, concern->text, true);
+		comm_fail(group, ESP_ETIMEOUT, rank == NO_RANK ? -1 : (int32_t)rank, concern->text, true);
 		break;
 	case CONCERN_GIVEN_UP:
 		work_end(concern->work, ESP_ETIMEOUT);
@@ -526,26 +526,26 @@ static void act(struct context *context, const struct concern *concern)
 	case CONCERN_LEFT:
 		rank = rank != NO_RANK ? rank : find_waited_for(context, group, true);
 		if (rank != NO_RANK)
-			group_fail_by_leave(group, rank);
+			comm_fail_by_leave(group, rank);
 		break;
 	case CONCERN_ASK:
-		group_ask(group, concern->on_lanes ? find_waited_for(context, group, false) : NO_RANK, concern->turn, &concern->note);
+		comm_ask(group, concern->on_lanes ? find_waited_for(context, group, false) : NO_RANK, concern->turn, &concern->note);
 		break;
 	case CONCERN_MISMATCH:
-		group_mismatch(group, context->rank, &concern->note, rank, &concern->other);
+		comm_mismatch(group, context->rank, &concern->note, rank, &concern->other);
 		break;
 	case CONCERN_VERDICT:
-		group_pass_verdict(group);
+		comm_pass_verdict(group);
 		break;
 	}
 }
 
 static void on_tick(void *argument, uint64_t now)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct concern concern = {0};
 
-	stall_look(context, now);
+	blackhole_look(context, now);
 	dump_failures(context);
 	do {
 		pthread_mutex_lock(&context->lock);
@@ -553,16 +553,16 @@ static void on_tick(void *argument, uint64_t now)
 		for (struct work *work = context->live; work && concern.what == CONCERN_NONE; work = work->live_next)
 			concern = look_at(work, now);
 		if (concern.what != CONCERN_NONE)
-			group_visit(concern.group);
+			comm_visit(concern.group);
 		else if (!context->live) { /* under the lock: whoever comes next asks for it anew */
 			atomic_store(&context->ticking, false);
-			steward_tick(context->steward, false);
+			control_tick(context->control, false);
 		}
 		pthread_mutex_unlock(&context->lock);
 		if (concern.what != CONCERN_NONE) {
 			act(context, &concern);
 			pthread_mutex_lock(&context->lock);
-			group_depart(concern.group);
+			comm_depart(concern.group);
 			pthread_mutex_unlock(&context->lock);
 		}
 	} while (concern.what != CONCERN_NONE);
@@ -570,8 +570,8 @@ static void on_tick(void *argument, uint64_t now)
 
 static uint64_t on_turn(void *argument, uint64_t now)
 {
-	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now), context_look_at_elder(argument, now),
-	                   detour_turn(argument, now)};
+	uint64_t dues[] = {membership_turn(argument, now), shrink_turn(argument, now), rank_look_at_elder(argument, now),
+	                   failover_turn(argument, now)};
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < sizeof(dues) / sizeof(dues[0]); i++)
@@ -579,12 +579,12 @@ static uint64_t on_turn(void *argument, uint64_t now)
 	return next;
 }
 
-const struct steward_events context_events = {
+const struct control_events rank_events = {
 	.lane_connected = on_lane_connected,
 	.lane_unreachable = on_lane_unreachable,
-	.rail = detour_rail,
-	.rail_late = detour_late,
-	.links = detour_links,
+	.rail = failover_rail,
+	.rail_late = failover_late,
+	.netlink = failover_links_changed,
 	.probe_connected = on_probe_connected,
 	.probe_unreachable = on_probe_unreachable,
 	.neighbour = on_neighbour,
@@ -597,7 +597,7 @@ const struct steward_events context_events = {
 	.closed = membership_closed,
 	.doubts = membership_doubts,
 	.extra = on_extra,
-	.newcomers_lost = elder_newcomers_lost,
+	.joiners_lost = grow_parent_newcomers_lost,
 	.tick = on_tick,
 	.turn = on_turn,
 	.passes_on = membership_passes_on,

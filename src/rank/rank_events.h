@@ -1,11 +1,11 @@
 /*
- * rank_events.h - what the steward tells a context, and what the context makes of it.
+ * rank_events.h - what the control tells a context, and what the context makes of it.
  */
 #ifndef RANK_RANK_EVENTS_H
 #define RANK_RANK_EVENTS_H
 
 #include "rank/rank.h"
 
-extern const struct steward_events context_events;
+extern const struct control_events rank_events;
 
 #endif

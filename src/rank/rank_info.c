@@ -7,7 +7,7 @@
 #include "rank/progress/callbacks.h"
 #include "rank/progress/progress.h"
 
-const char *context_setting(struct context *context, const char *name)
+const char *rank_setting(struct rank *context, const char *name)
 {
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		if (strcasecmp(conf_setting_at(i)->name, name) == 0)
@@ -16,7 +16,7 @@ const char *context_setting(struct context *context, const char *name)
 	return NULL;
 }
 
-static void add_sockets(const struct context *context, const struct tcp *tcp, struct context_stats *out)
+static void add_sockets(const struct rank *context, const struct tcp *tcp, struct rank_stats *out)
 {
 	struct tcp_stats stats;
 
@@ -30,7 +30,7 @@ static void add_sockets(const struct context *context, const struct tcp *tcp, st
 	}
 }
 
-static void add_memory(const struct shm *shm, struct context_stats *out)
+static void add_memory(const struct shm *shm, struct rank_stats *out)
 {
 	struct shm_stats stats = shm_stats(shm);
 
@@ -41,36 +41,36 @@ static void add_memory(const struct shm *shm, struct context_stats *out)
 }
 
 /* What one lane has moved; as far as it was known the last time if its driver does not give it up in time. */
-static struct context_stats ask_lane(struct context *context, struct driver *driver, uint64_t until_ns)
+static struct rank_stats ask_lane(struct rank *context, struct progress *progress, uint64_t until_ns)
 {
-	struct context_stats stats = {0};
-	bool is_ours = driver_try_acquire(driver, until_ns);
+	struct rank_stats stats = {0};
+	bool is_ours = progress_try_acquire(progress, until_ns);
 
-	if (is_ours && driver->tcp)
-		add_sockets(context, driver->tcp, &stats);
-	if (is_ours && driver->shm)
-		add_memory(driver->shm, &stats);
+	if (is_ours && progress->tcp)
+		add_sockets(context, progress->tcp, &stats);
+	if (is_ours && progress->shm)
+		add_memory(progress->shm, &stats);
 	pthread_mutex_lock(&context->lock);
 	if (is_ours)
-		driver->stats = stats;
+		progress->stats = stats;
 	else
-		stats = driver->stats;
+		stats = progress->stats;
 	pthread_mutex_unlock(&context->lock);
 	if (is_ours)
-		driver_release(driver);
+		progress_release(progress);
 	return stats;
 }
 
-void context_stats(struct context *context, struct context_stats *out)
+void rank_stats(struct rank *context, struct rank_stats *out)
 {
-	context_stats_until(context, UINT64_MAX, out);
+	rank_stats_until(context, UINT64_MAX, out);
 }
 
-void context_stats_until(struct context *context, uint64_t until_ns, struct context_stats *out)
+void rank_stats_until(struct rank *context, uint64_t until_ns, struct rank_stats *out)
 {
-	*out = (struct context_stats){0};
+	*out = (struct rank_stats){0};
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct context_stats lane = ask_lane(context, &context->drivers[i], until_ns);
+		struct rank_stats lane = ask_lane(context, &context->progress[i], until_ns);
 
 		out->sent_messages += lane.sent_messages;
 		out->sent_bytes += lane.sent_bytes;
@@ -81,16 +81,16 @@ void context_stats_until(struct context *context, uint64_t until_ns, struct cont
 	pthread_mutex_lock(&context->lock);
 	out->calls = context->ended_calls;
 	pthread_mutex_unlock(&context->lock);
-	out->small_calls = atomic_load(&context->board_calls);
+	out->small_calls = atomic_load(&context->shm_small_calls);
 	out->calls += out->small_calls;
 	out->retunes = atomic_load(&context->retunes);
 	out->moved_masters = atomic_load(&context->moved_masters);
 }
 
-void context_poke(struct context *context)
+void rank_poke(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
 	if (context->has_queues)
-		chores_look_after_queues(context);
+		callbacks_look_after_queues(context);
 	pthread_mutex_unlock(&context->lock);
 }

@@ -4,7 +4,7 @@
 
 #include "base/pattern.h"
 
-void context_log_set(struct context *context)
+void rank_log_set(struct rank *context)
 {
 	struct error err;
 
@@ -13,14 +13,14 @@ void context_log_set(struct context *context)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "log_subsystems: %s; all are written", err.text);
 }
 
-void context_log_open(struct context *context, bool has_own_sink)
+void rank_log_open(struct rank *context, bool has_own_sink)
 {
-	char path[CONTEXT_PATH];
+	char path[RANK_PATH];
 	struct error err;
 
 	if (has_own_sink || !context->conf.log_file[0])
 		return;
-	enum esp_status status = context_path(context, context->conf.log_file, path, &err);
+	enum esp_status status = rank_path(context, context->conf.log_file, path, &err);
 	if (status == ESP_OK)
 		status = log_file_open(&context->log_file, path, &err);
 	if (status == ESP_OK) {
@@ -31,7 +31,7 @@ void context_log_open(struct context *context, bool has_own_sink)
 	}
 }
 
-void context_log_close(struct context *context)
+void rank_log_close(struct rank *context)
 {
 	if (context->log.sink == log_file_write)
 		log_file_close(&context->log_file);
@@ -39,12 +39,12 @@ void context_log_close(struct context *context)
 		log_limit_fini(&context->log_limit);
 }
 
-enum esp_status context_path(const struct context *context, const char *pattern, char path[CONTEXT_PATH], struct error *err)
+enum esp_status rank_path(const struct rank *context, const char *pattern, char path[RANK_PATH], struct error *err)
 {
 	char host[65] = "";
 
 	(void)gethostname(host, sizeof(host) - 1);
 	const char *job = context->join.launch.job;
 	struct pattern_values values = {host, job[0] ? job : "job", context->rank, (long)getpid()};
-	return pattern_expand(pattern, &values, path, CONTEXT_PATH, err);
+	return pattern_expand(pattern, &values, path, RANK_PATH, err);
 }

@@ -37,12 +37,12 @@ extern const uint8_t hello_verdict_magic[HELLO_MAGIC_BYTES];
 
 /* What a connection is for. */
 enum hello_purpose {
-	HELLO_STORE = 1,   /* joining                        */
+	HELLO_RENDEZVOUS = 1,   /* joining                        */
 	HELLO_CONTROL = 2, /* heartbeats, failures, agreement */
 	HELLO_LANE = 3,    /* data of one lane               */
-	HELLO_DOOR = 4,    /* somebody who is no rank yet asks to be let in */
+	HELLO_JOINER = 4,    /* somebody who is no rank yet asks to be let in */
 	HELLO_PROBE = 5,   /* how fast is this rail?         */
-	HELLO_SHELF = 6,   /* descriptors of the ranks of one host */
+	HELLO_FDS = 6,   /* descriptors of the ranks of one host */
 	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has, if any */
 };
 #define HELLO_PURPOSE_LAST HELLO_AGAIN

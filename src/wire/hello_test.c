@@ -7,7 +7,7 @@ static void random_hello(struct rng *rng, struct hello *hello)
 {
 	*hello = (struct hello){
 		.version = HELLO_VERSION,
-		.purpose = (uint8_t)(HELLO_STORE + rng_below(rng, HELLO_PURPOSE_LAST)),
+		.purpose = (uint8_t)(HELLO_RENDEZVOUS + rng_below(rng, HELLO_PURPOSE_LAST)),
 		.verdict = (uint8_t)rng_below(rng, HELLO_VERDICT_COUNT),
 		.from = (uint32_t)rng_next(rng),
 		.to = (uint32_t)rng_next(rng),
@@ -84,8 +84,8 @@ static void refused(struct rng *rng)
 	}
 	hello.lane = 0;
 	for (unsigned value = 0; value < 256; value++)
-		CHECK(decodes_with(&hello, 2, (uint8_t)value) == (value >= HELLO_STORE && value <= HELLO_PURPOSE_LAST));
-	hello.purpose = HELLO_DOOR; /* has no lanes */
+		CHECK(decodes_with(&hello, 2, (uint8_t)value) == (value >= HELLO_RENDEZVOUS && value <= HELLO_PURPOSE_LAST));
+	hello.purpose = HELLO_JOINER; /* has no lanes */
 	CHECK(decodes_with(&hello, 16, 0) && !decodes_with(&hello, 16, 1));
 }
 

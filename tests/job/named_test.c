@@ -11,10 +11,10 @@
 
 #include "base/check.h"
 #include "rank/comm/comm.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
-enum { RANKS = 8, RANKS_MOST = 32, CARD_MOST = 1 << 16 };
-#define HOST_AT (STORE_ARRIVAL_CARD + 16u) /* in what is gathered: which host it is, see card_encode() */
+enum { RANKS = 8, RANKS_MOST = 32, NODE_INFO_MOST = 1 << 16 };
+#define HOST_AT (RENDEZVOUS_ARRIVAL_CARD + 16u) /* in what is gathered: which host it is, see node_info_encode() */
 
 /*
  * How long the hasty one has to join, the liveness interval, of which waits are parts, and the most that word takes: on a slow machine more of
@@ -60,7 +60,7 @@ static enum esp_status gather(void *argument, const void *mine, void *all, size_
 	struct seat *seat = argument;
 	struct trial *trial = seat->trial;
 
-	CHECK(bytes <= CARD_MOST);
+	CHECK(bytes <= NODE_INFO_MOST);
 	memcpy(trial->cards + seat->rank * bytes, mine, bytes);
 	if (seat->gathered == 1 && seat->rank >= trial->first_host)
 		trial->cards[seat->rank * bytes + HOST_AT] ^= 1;
@@ -81,19 +81,19 @@ static void *be_rank(void *argument)
 	const struct pace *pace = seat->trial->pace;
 	const char *const settings[] = {seat->trial->transport, seat->rank == seat->trial->hasty ? pace->join_seconds : "join_seconds=600", pace->liveness,
 	                          "linger_seconds=1", "log=off", NULL};
-	struct context_options options = {
+	struct rank_options options = {
 		.rank = seat->rank, .size = seat->trial->ranks, .job = "named", .settings = settings, .gather = gather, .gather_context = seat,
 		.word_most_ns = pace->word_ns,
 	};
-	struct context *context;
+	struct rank *context;
 
 	seat->failure = FAILURE_NONE;
-	if (context_open(&options, &context, &seat->failure) == ESP_OK) { /* of another host, and waited only for the others to come through */
+	if (rank_open(&options, &context, &seat->failure) == ESP_OK) { /* of another host, and waited only for the others to come through */
 		struct call meet = {.collective = PLAN_BARRIER};
 
 		CHECK(call_check(&meet, seat->rank, seat->trial->ranks, &seat->failure) == ESP_OK);
-		CHECK(group_run(context->world, &meet, &(struct work_options){0}, &seat->failure) != ESP_OK);
-		CHECK(context_close(context, &(struct failure){0}) == ESP_OK);
+		CHECK(comm_run(context->world, &meet, &(struct work_options){0}, &seat->failure) != ESP_OK);
+		CHECK(rank_close(context, &(struct failure){0}) == ESP_OK);
 	}
 	if (!stands_still(seat))
 		pthread_barrier_wait(&seat->trial->through);
@@ -125,7 +125,7 @@ static enum end play(struct trial trial, struct seat *out)
 	struct seat seats[RANKS_MOST];
 	pthread_t threads[RANKS_MOST];
 
-	trial.cards = calloc(trial.ranks, CARD_MOST);
+	trial.cards = calloc(trial.ranks, NODE_INFO_MOST);
 	CHECK(trial.cards);
 	pthread_barrier_init(&trial.in, NULL, trial.ranks);
 	pthread_barrier_init(&trial.out, NULL, trial.ranks);

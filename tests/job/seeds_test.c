@@ -293,9 +293,9 @@ static void run_job(uint64_t seed)
 		{"transport=tcp", NULL},
 		{"lanes=2", "chunk_bytes=4K", NULL},
 		{"transport=tcp", "lanes=3", "credits=2", NULL},
-		{"board_bytes=0", "active_chunks=3", "credits=1", NULL},
+		{"small_shm_bytes=0", "active_chunks=3", "credits=1", NULL},
 		{"small_bytes=64K", "buffer_bytes=1M", NULL},
-		{"small_bytes=0", "board_bytes=512K", NULL}, /* sums in two rounds, many slices empty */
+		{"small_bytes=0", "small_shm_bytes=512K", NULL}, /* sums in two rounds, many slices empty */
 	};
 	struct rng rng;
 

@@ -187,7 +187,7 @@ static void rig_open_rank(struct rig *rig, uint32_t self, uint32_t slots)
 		.self = self,
 		.slot_bytes = RIG_SLOT_BYTES,
 		.slots = slots,
-		.board_bytes = 64,
+		.small_shm_bytes = 64,
 		.heap_bytes = 16u << 20,
 		.is_open = true,
 	};

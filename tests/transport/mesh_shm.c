@@ -121,7 +121,7 @@ static struct host *host_open(struct mesh *mesh)
 		.peers = nodes,
 		.slot_bytes = largest_message(cluster),
 		.slots = 1 + (uint32_t)rng_below(&host->rng, 1u << rng_below(&host->rng, 8)),
-		.board_bytes = 64,
+		.small_shm_bytes = 64,
 		.heap_bytes = HEAP_BYTES,
 	};
 	for (config.self = 0; config.self < nodes; config.self++) {

@@ -26,7 +26,7 @@ static void rig_open(struct rig *rig)
 {
 	static const uint32_t numbers[2] = {0, 1};
 	struct segment_config config = {
-		.lanes = 1, .peers = 2, .slot_bytes = SLOT, .slots = 8, .board_bytes = 64, .heap_bytes = 1u << 20,
+		.lanes = 1, .peers = 2, .slot_bytes = SLOT, .slots = 8, .small_shm_bytes = 64, .heap_bytes = 1u << 20,
 		.is_open = true};
 
 	*rig = (struct rig){0};

@@ -185,7 +185,7 @@ static enum esp_status on_proof(struct handshake *hs, struct error *err)
 		return no_proof(hs, err);
 	hs->verdict = (uint8_t)judge_dialer(&hs->config, &hs->peer);
 	answer.to = hs->peer.from;
-	answer.purpose = HELLO_STORE; /* what another version calls its purposes is not ours to repeat */
+	answer.purpose = HELLO_RENDEZVOUS; /* what another version calls its purposes is not ours to repeat */
 	answer.verdict = hs->verdict;
 	if (hs->verdict != HELLO_OTHER_VERSION) {
 		answer.purpose = hs->peer.purpose;

@@ -8,15 +8,15 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 	const struct hello *mine = &own->hello;
 	if (theirs->version != mine->version)
 		return HELLO_OTHER_VERSION;
-	bool joins = theirs->purpose == HELLO_STORE;
+	bool joins = theirs->purpose == HELLO_RENDEZVOUS;
 	/*
 	 * Who joins hands in the name of its job and its settings with its card: then it can be said what they are, which
 	 * digests cannot. What else is wrong with one of another job is nobody's business here.
 	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
-		return joins || theirs->purpose == HELLO_DOOR ? HELLO_WELCOME : HELLO_OTHER_JOB;
+		return joins || theirs->purpose == HELLO_JOINER ? HELLO_WELCOME : HELLO_OTHER_JOB;
 	/* Is nobody yet, and comes when it will; if its job or its settings do not fit, it hands them in, too: judge_is_unfit(). */
-	if (theirs->purpose == HELLO_DOOR)
+	if (theirs->purpose == HELLO_JOINER)
 		return HELLO_WELCOME;
 	if (theirs->epoch != mine->epoch)
 		return HELLO_OTHER_EPOCH;
@@ -67,10 +67,10 @@ bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener)
 
 static const char *purpose_name(uint8_t purpose)
 {
-	static const char *const names[] = {[HELLO_STORE] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
-	                                    [HELLO_DOOR] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_SHELF] = "descriptors",
+	static const char *const names[] = {[HELLO_RENDEZVOUS] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
+	                                    [HELLO_JOINER] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_FDS] = "descriptors",
 	                                    [HELLO_AGAIN] = "data, in place of another"};
-	return purpose >= HELLO_STORE && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
+	return purpose >= HELLO_RENDEZVOUS && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 
 /* Who waits at a door is no rank yet. */
@@ -89,7 +89,7 @@ enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello
 {
 	enum esp_status status = ESP_EMISMATCH;
 	uint32_t d = dialer->from, l = listener->from;
-	if (dialer->purpose == HELLO_DOOR && verdict != HELLO_WELCOME)
+	if (dialer->purpose == HELLO_JOINER && verdict != HELLO_WELCOME)
 		return explain_newcomer(verdict, dialer, listener, err);
 	switch (verdict) {
 	case HELLO_WELCOME:

@@ -148,9 +148,9 @@ static const struct mismatch mismatches[] = {
 	{HELLO_NOT_YOU, "rank 8 is not the rank that rank 5 expects, or not one of its 8 ranks", DIALER(.from = 8)},
 	{HELLO_NOT_YOU, "rank 5 is not the rank that rank 5 expects, or not one of its 8 ranks", DIALER(.from = 5)},
 	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now",
-	 DIALER(.purpose = HELLO_STORE, .lane = 0)},
+	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0)},
 	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now", /* whatever its job */
-	 DIALER(.purpose = HELLO_STORE, .lane = 0, .job = "jab", .size = 9)},
+	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0, .job = "jab", .size = 9)},
 	{HELLO_OTHER_LANE, "rank 3 wants to connect lane 2, which rank 5 does not have", DIALER(.lane = 2)},
 	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
 	 "release on all hosts",
@@ -323,7 +323,7 @@ static void leaves_the_rest(void)
 /* Who waits at a door is no rank, and is not called one. */
 static void newcomers(void)
 {
-	struct hello newcomer = {.purpose = HELLO_DOOR, .from = 0}, rank = {.from = 3};
+	struct hello newcomer = {.purpose = HELLO_JOINER, .from = 0}, rank = {.from = 3};
 	struct error err;
 
 	for (unsigned verdict = HELLO_WELCOME + 1; verdict <= HELLO_OTHER_LANE; verdict++) {

@@ -11,54 +11,54 @@
 
 #define GUESTS_MOST 256u              /* accepted and not yet proved, at a time, beside the ranks of this host */
 #define ACCEPTS 64 /* in one turn */
-#define LOCKED_BACKLOG 32 /* who waits while the turnstile is locked: more than it lets in at a time, or it would seem that nobody waits */
+#define LOCKED_BACKLOG 32 /* who waits while the accept_limit is locked: more than it lets in at a time, or it would seem that nobody waits */
 #define FULL_PAUSE_US 10000 /* while there is no descriptor for who knocks */
 
 /* ---- who is let in ---- */
 
 /* There is no room for one more: who has been here longest without proving itself has to go. */
-static void throw_one_out(struct steward *steward)
+static void throw_one_out(struct control *control)
 {
-	struct link *oldest = NULL;
+	struct connection *oldest = NULL;
 
-	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->is_guest && (!oldest || link->deadline_ns < oldest->deadline_ns))
-			oldest = link;
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (connection->is_guest && (!oldest || connection->deadline_ns < oldest->deadline_ns))
+			oldest = connection;
 	}
 	if (oldest)
-		steward_remove(steward, oldest);
+		control_remove(control, oldest);
 }
 
-static bool greet(struct steward *steward, int fd, bool local)
+static bool greet(struct control *control, int fd, bool local)
 {
-	if (steward->guests >= GUESTS_MOST + steward->config.local_count)
-		throw_one_out(steward);
-	struct link *link = link_new();
-	if (!link) {
+	if (control->guests >= GUESTS_MOST + control->config.local_count)
+		throw_one_out(control);
+	struct connection *connection = connection_new();
+	if (!connection) {
 		close(fd);
 		return false;
 	}
-	link->fd = fd;
-	link->is_guest = true;
-	link->number = ++steward->accepted;
-	link->local = local;
-	link->deadline_ns = clock_now_ns() + steward->config.interval_ns / 2; /* until it must have proved itself */
-	steward->guests++;
-	steward_insert(steward, link);
-	link_greet(link, &steward->listener);
-	steward_watch(steward, link, EPOLL_CTL_ADD);
-	steward_turn_link(steward, link);
+	connection->fd = fd;
+	connection->is_guest = true;
+	connection->number = ++control->accepted;
+	connection->local = local;
+	connection->deadline_ns = clock_now_ns() + control->config.interval_ns / 2; /* until it must have proved itself */
+	control->guests++;
+	control_insert(control, connection);
+	connection_greet(connection, &control->listener);
+	control_watch(control, connection, EPOLL_CTL_ADD);
+	control_turn_connection(control, connection);
 	return true;
 }
 
-bool ports_accept(struct steward *steward, int listen_fd)
+bool accept_accept(struct control *control, int listen_fd)
 {
-	bool local = listen_fd == steward->config.local_fd;
+	bool local = listen_fd == control->config.local_fd;
 
 	for (unsigned i = 0; i < ACCEPTS; i++) {
 		uint64_t now = clock_now_ns();
 
-		if (!local && !turnstile_admits(&steward->turnstile, now))
+		if (!local && !accept_limit_admits(&control->accept_limit, now))
 			return false;
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 && errno == EINTR)
@@ -68,103 +68,103 @@ bool ports_accept(struct steward *steward, int listen_fd)
 		if (fd < 0)
 			return true;
 		if (!local)
-			turnstile_take(&steward->turnstile, now);
-		if (!greet(steward, fd, local))
+			accept_limit_take(&control->accept_limit, now);
+		if (!greet(control, fd, local))
 			return false;
 	}
 	return false;
 }
 
-void ports_proved(struct steward *steward, struct link *link)
+void accept_proved(struct control *control, struct connection *connection)
 {
-	steward->guests--;
-	link->is_guest = false;
+	control->guests--;
+	connection->is_guest = false;
 	uint64_t now = clock_now_ns();
 	/* If it has to be kept waiting. */
-	link->deadline_ns = now + (link->purpose == HELLO_SHELF ? dials_patience_ns(steward, now) : steward->config.patience_ns);
-	if (!link->local) {
-		link_prepare(link->fd); /* it may have knocked before its port was prepared */
-		turnstile_proved(&steward->turnstile);
+	connection->deadline_ns = now + (connection->purpose == HELLO_FDS ? connect_patience_ns(control, now) : control->config.patience_ns);
+	if (!connection->local) {
+		connection_prepare(connection->fd); /* it may have knocked before its port was prepared */
+		accept_limit_proved(&control->accept_limit);
 	}
 }
 
 /* ---- where the rank listens ---- */
 
-uint32_t ports_count(const struct steward *steward)
+uint32_t accept_count(const struct control *control)
 {
-	return steward->listen_count + (steward->is_door_open ? 1 : 0);
+	return control->listen_count + (control->is_door_open ? 1 : 0);
 }
 
-int *ports_at(struct steward *steward, uint32_t i)
+int *accept_at(struct control *control, uint32_t i)
 {
-	return i < steward->listen_count ? &steward->listen_fds[i] : &steward->config.door_fd;
+	return i < control->listen_count ? &control->listen_fds[i] : &control->config.join_fd;
 }
 
-bool ports_watch(struct steward *steward)
+bool accept_watch(struct control *control)
 {
-	bool watched = steward_watch_own(steward, &steward->config.local_fd);
+	bool watched = control_watch_own(control, &control->config.local_fd);
 
-	for (uint32_t i = 0; i < steward->listen_count; i++)
-		watched = watched && steward_watch_own(steward, &steward->listen_fds[i]);
-	/* While another steward of this process has the door, connections that are for it come there too. */
-	steward->is_door_open = steward->config.door_fd >= 0 && steward->config.door_free_fd < 0;
-	if (steward->is_door_open)
-		watched = watched && steward_watch_own(steward, &steward->config.door_fd);
-	watched = watched && steward_watch_own(steward, &steward->config.door_free_fd);
+	for (uint32_t i = 0; i < control->listen_count; i++)
+		watched = watched && control_watch_own(control, &control->listen_fds[i]);
+	/* While another control of this process has the door, connections that are for it come there too. */
+	control->is_door_open = control->config.join_fd >= 0 && control->config.join_free_fd < 0;
+	if (control->is_door_open)
+		watched = watched && control_watch_own(control, &control->config.join_fd);
+	watched = watched && control_watch_own(control, &control->config.join_free_fd);
 	/* What is accepted from now on inherits this, and a stranger costs no calls for it. */
-	for (uint32_t i = 0; i < ports_count(steward); i++)
-		link_prepare(*ports_at(steward, i));
+	for (uint32_t i = 0; i < accept_count(control); i++)
+		connection_prepare(*accept_at(control, i));
 	return watched;
 }
 
-void ports_open_door(struct steward *steward)
+void accept_open_door(struct control *control)
 {
-	struct epoll_event event = {.events = steward->looks_away ? 0u : EPOLLIN, .data.ptr = &steward->config.door_fd};
+	struct epoll_event event = {.events = control->looks_away ? 0u : EPOLLIN, .data.ptr = &control->config.join_fd};
 
-	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, steward->config.door_free_fd, NULL); /* it has other descriptors */
-	close(steward->config.door_free_fd);
-	steward->config.door_free_fd = -1;
-	link_prepare(steward->config.door_fd);
-	steward->is_door_open = epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, steward->config.door_fd, &event) == 0;
+	(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, control->config.join_free_fd, NULL); /* it has other descriptors */
+	close(control->config.join_free_fd);
+	control->config.join_free_fd = -1;
+	connection_prepare(control->config.join_fd);
+	control->is_door_open = epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, control->config.join_fd, &event) == 0;
 }
 
-static void look_away(struct steward *steward, bool away)
+static void look_away(struct control *control, bool away)
 {
-	if (steward->looks_away == away)
+	if (control->looks_away == away)
 		return;
-	steward->looks_away = away;
-	for (uint32_t i = 0; i < ports_count(steward); i++) {
-		int *fd = ports_at(steward, i);
+	control->looks_away = away;
+	for (uint32_t i = 0; i < accept_count(control); i++) {
+		int *fd = accept_at(control, i);
 		struct epoll_event event = {.events = away ? 0u : EPOLLIN, .data.ptr = fd};
 
-		(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
+		(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
 		(void)listen(*fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
 	}
 }
 
-uint64_t ports_look(struct steward *steward, uint64_t now)
+uint64_t accept_look(struct control *control, uint64_t now)
 {
-	uint64_t when = turnstile_look_ns(&steward->turnstile, now);
+	uint64_t when = accept_limit_look_ns(&control->accept_limit, now);
 
-	look_away(steward, when != UINT64_MAX);
+	look_away(control, when != UINT64_MAX);
 	if (when > now)
 		return when;
 	bool empty = true;
-	uint32_t first = steward->first_looked_at++;
-	for (uint32_t i = 0; i < ports_count(steward); i++)
-		empty &= ports_accept(steward, *ports_at(steward, (first + i) % ports_count(steward)));
+	uint32_t first = control->first_looked_at++;
+	for (uint32_t i = 0; i < accept_count(control); i++)
+		empty &= accept_accept(control, *accept_at(control, (first + i) % accept_count(control)));
 	if (empty)
-		turnstile_empty(&steward->turnstile);
-	return now; /* the list of links has changed */
+		accept_limit_empty(&control->accept_limit);
+	return now; /* the list of connections has changed */
 }
 
-void steward_expect(struct steward *steward)
+void control_expect(struct control *control)
 {
-	turnstile_expect(&steward->turnstile, clock_now_ns());
+	accept_limit_expect(&control->accept_limit, clock_now_ns());
 }
 
-void steward_settle(struct steward *steward)
+void control_settle(struct control *control)
 {
-	steward->has_settled = true;
-	turnstile_settle(&steward->turnstile);
+	control->has_settled = true;
+	accept_limit_settle(&control->accept_limit);
 }

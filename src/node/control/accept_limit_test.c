@@ -1,6 +1,6 @@
 /*
  * accept_limit_test.c - ports in virtual time: ranks and strangers come at random moments, the kernel's queue is short while the
- * turnstile is locked, and who finds it full comes again as a kernel does, after 1, 3, 7 ... seconds.
+ * accept_limit is locked, and who finds it full comes again as a kernel does, after 1, 3, 7 ... seconds.
  */
 #include "node/control/accept_limit.h"
 
@@ -19,7 +19,7 @@ struct comer {
 
 /* A listening socket, and who proves itself behind it. */
 struct port {
-	struct turnstile turnstile;
+	struct accept_limit accept_limit;
 	struct comer queue[QUEUE_FREE];
 	uint32_t waiting;
 	uint64_t proofs[RANKS_MOST]; /* when they are done */
@@ -30,7 +30,7 @@ struct port {
 
 static bool knock(struct port *port, struct comer comer)
 {
-	uint32_t room = port->turnstile.locked ? QUEUE_LOCKED : QUEUE_FREE;
+	uint32_t room = port->accept_limit.locked ? QUEUE_LOCKED : QUEUE_FREE;
 
 	if (port->waiting >= room) {
 		port->dropped++;
@@ -42,10 +42,10 @@ static bool knock(struct port *port, struct comer comer)
 
 static void let_in(struct port *port, uint64_t now)
 {
-	while (port->waiting > 0 && turnstile_admits(&port->turnstile, now)) {
+	while (port->waiting > 0 && accept_limit_admits(&port->accept_limit, now)) {
 		struct comer comer = port->queue[0];
 
-		turnstile_take(&port->turnstile, now);
+		accept_limit_take(&port->accept_limit, now);
 		memmove(port->queue, port->queue + 1, --port->waiting * sizeof(comer));
 		if (!comer.is_rank) {
 			port->strangers++;
@@ -55,7 +55,7 @@ static void let_in(struct port *port, uint64_t now)
 		port->proofs[port->proving++] = now + PROOF_NS;
 	}
 	if (port->waiting == 0)
-		turnstile_empty(&port->turnstile);
+		accept_limit_empty(&port->accept_limit);
 }
 
 static void step(struct port *port, uint64_t now)
@@ -66,11 +66,11 @@ static void step(struct port *port, uint64_t now)
 			continue;
 		}
 		port->proofs[i] = port->proofs[--port->proving];
-		turnstile_proved(&port->turnstile);
+		accept_limit_proved(&port->accept_limit);
 	}
-	uint64_t when = turnstile_look_ns(&port->turnstile, now);
+	uint64_t when = accept_limit_look_ns(&port->accept_limit, now);
 	CHECK(when == UINT64_MAX || when >= now);
-	CHECK(when == UINT64_MAX || when <= now + TURNSTILE_PAUSE_NS);
+	CHECK(when == UINT64_MAX || when <= now + ACCEPT_LIMIT_PAUSE_NS);
 	if (when == UINT64_MAX || when == now)
 		let_in(port, now);
 }
@@ -89,7 +89,7 @@ static void run(struct port *port, struct rng *rng, uint64_t from, uint64_t unti
 static void open_port(struct port *port, uint32_t ranks)
 {
 	memset(port, 0, sizeof(*port));
-	turnstile_init(&port->turnstile, ranks, NS_PER_S);
+	accept_limit_init(&port->accept_limit, ranks, NS_PER_S);
 }
 
 /* However many come, no more are let in than tickets are there and grow back; then the flood ends, and all is as before. */
@@ -101,19 +101,19 @@ static void test_flood(struct rng *rng)
 	uint64_t end = began + seconds * NS_PER_S;
 
 	open_port(&port, ranks);
-	turnstile_settle(&port.turnstile);
+	accept_limit_settle(&port.accept_limit);
 	run(&port, rng, began, end, rate);
-	uint64_t allowed = ranks + TURNSTILE_SPARE + seconds * TURNSTILE_RATE;
+	uint64_t allowed = ranks + ACCEPT_LIMIT_SPARE + seconds * ACCEPT_LIMIT_RATE;
 	CHECK_MSG(port.strangers <= allowed, "%lu strangers were let in of %lu", (unsigned long)port.strangers, (unsigned long)allowed);
 	/* And nearly as many: it is no use to keep people out who can be afforded. */
 	uint64_t wanted = rate * seconds * 9 / 10 < allowed * 9 / 10 ? rate * seconds * 9 / 10 : allowed * 9 / 10;
 	CHECK_MSG(port.strangers + port.waiting >= wanted, "%lu strangers were let in, not %lu", (unsigned long)port.strangers,
 	          (unsigned long)wanted);
 	run(&port, rng, end, end + NS_PER_S, 0);
-	CHECK(port.waiting == 0 && !port.turnstile.locked);
+	CHECK(port.waiting == 0 && !port.accept_limit.locked);
 	run(&port, rng, end + NS_PER_S, end + 600 * NS_PER_S, 0);
-	CHECK(turnstile_admits(&port.turnstile, end + 600 * NS_PER_S));
-	CHECK_U64(port.turnstile.tickets, port.turnstile.most);
+	CHECK(accept_limit_admits(&port.accept_limit, end + 600 * NS_PER_S));
+	CHECK_U64(port.accept_limit.tickets, port.accept_limit.most);
 }
 
 /* All ranks of a job come at once, again and again: none waits, whether they are expected or not. */
@@ -125,12 +125,12 @@ static void test_ranks_alone(struct rng *rng)
 
 	open_port(&port, ranks);
 	if (rng_chance(rng, 1, 2))
-		turnstile_settle(&port.turnstile);
+		accept_limit_settle(&port.accept_limit);
 	for (unsigned turn = 0; turn < 50; turn++) {
 		for (uint32_t i = 0; i < ranks; i++)
 			CHECK(knock(&port, (struct comer){.is_rank = true, .rank = i}));
 		step(&port, now);
-		CHECK_MSG(port.waiting == 0 && !port.turnstile.locked, "ranks were kept waiting in turn %u", turn);
+		CHECK_MSG(port.waiting == 0 && !port.accept_limit.locked, "ranks were kept waiting in turn %u", turn);
 		now += PROOF_NS + rng_below(rng, NS_PER_S);
 		step(&port, now);
 	}
@@ -143,15 +143,15 @@ static void test_announced(struct rng *rng)
 	uint64_t now = 10 * NS_PER_S, rate = 1000 + rng_below(rng, 50000);
 
 	open_port(&port, 4);
-	turnstile_settle(&port.turnstile);
+	accept_limit_settle(&port.accept_limit);
 	run(&port, rng, now, now + 3 * NS_PER_S, rate);
 	now += 3 * NS_PER_S;
-	CHECK(port.turnstile.locked);
+	CHECK(port.accept_limit.locked);
 	if (!knock(&port, (struct comer){.is_rank = true, .rank = 1})) {
 		uint64_t word = now + NS_PER_S / 4 + rng_below(rng, NS_PER_S / 2);
 
 		run(&port, rng, now, word, rate);
-		turnstile_expect(&port.turnstile, word);
+		accept_limit_expect(&port.accept_limit, word);
 		run(&port, rng, word, now + NS_PER_S, rate);
 		now += NS_PER_S;
 		CHECK_MSG(knock(&port, (struct comer){.is_rank = true, .rank = 1}), "an announced rank found no room");
@@ -159,7 +159,7 @@ static void test_announced(struct rng *rng)
 	run(&port, rng, now, now + NS_PER_S, rate);
 	CHECK(port.arrived[1] != 0);
 	run(&port, rng, now + NS_PER_S, now + 10 * NS_PER_S, rate); /* and it is locked again */
-	CHECK(port.turnstile.locked);
+	CHECK(port.accept_limit.locked);
 }
 
 /* In the beginning everybody is let in. */
@@ -169,7 +169,7 @@ static void test_opening(struct rng *rng)
 
 	open_port(&port, 2);
 	run(&port, rng, NS_PER_S, 4 * NS_PER_S, 5000);
-	CHECK(port.strangers == 15000 && port.dropped == 0 && !port.turnstile.locked);
+	CHECK(port.strangers == 15000 && port.dropped == 0 && !port.accept_limit.locked);
 }
 
 int main(int argc, char **argv)

@@ -2,45 +2,45 @@
 
 #include <stdlib.h>
 
-void errands_init(struct errands *errands)
+void cmdq_init(struct cmdq *cmdq)
 {
-	*errands = (struct errands){0};
-	pthread_mutex_init(&errands->lock, NULL);
+	*cmdq = (struct cmdq){0};
+	pthread_mutex_init(&cmdq->lock, NULL);
 }
 
-void errands_fini(struct errands *errands)
+void cmdq_fini(struct cmdq *cmdq)
 {
-	struct errand *errand;
+	struct control_cmd *cmd;
 
-	while ((errand = errands_take(errands)))
-		free(errand);
-	pthread_mutex_destroy(&errands->lock);
+	while ((cmd = cmdq_take(cmdq)))
+		free(cmd);
+	pthread_mutex_destroy(&cmdq->lock);
 }
 
-bool errands_post(struct errands *errands, const struct errand *errand)
+bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd)
 {
-	struct errand *copy = malloc(sizeof(*copy));
+	struct control_cmd *copy = malloc(sizeof(*copy));
 
 	if (!copy)
 		return false;
-	*copy = *errand;
+	*copy = *cmd;
 	copy->next = NULL;
-	pthread_mutex_lock(&errands->lock);
-	if (errands->first)
-		errands->last->next = copy;
+	pthread_mutex_lock(&cmdq->lock);
+	if (cmdq->first)
+		cmdq->last->next = copy;
 	else
-		errands->first = copy;
-	errands->last = copy;
-	pthread_mutex_unlock(&errands->lock);
+		cmdq->first = copy;
+	cmdq->last = copy;
+	pthread_mutex_unlock(&cmdq->lock);
 	return true;
 }
 
-struct errand *errands_take(struct errands *errands)
+struct control_cmd *cmdq_take(struct cmdq *cmdq)
 {
-	pthread_mutex_lock(&errands->lock);
-	struct errand *errand = errands->first;
-	if (errand)
-		errands->first = errand->next;
-	pthread_mutex_unlock(&errands->lock);
-	return errand;
+	pthread_mutex_lock(&cmdq->lock);
+	struct control_cmd *cmd = cmdq->first;
+	if (cmd)
+		cmdq->first = cmd->next;
+	pthread_mutex_unlock(&cmdq->lock);
+	return cmd;
 }

@@ -1,5 +1,5 @@
 /*
- * cmdq.h - what other threads ask of the steward: a queue, first come first served.
+ * cmdq.h - what other threads ask of the control: a queue, first come first served.
  */
 #ifndef NODE_CONTROL_CMDQ_H
 #define NODE_CONTROL_CMDQ_H
@@ -8,37 +8,37 @@
 
 #include "node/control/control.h"
 
-struct errand {
-	struct errand *next;
+struct control_cmd {
+	struct control_cmd *next;
 	enum {
-		ERRAND_DIAL_LANE,
-		ERRAND_DIAL_AGAIN,
-		ERRAND_DIAL_PROBE,
-		ERRAND_DIAL_CONTROL,
-		ERRAND_LOOK_FOR,
-		ERRAND_DIAL_SHELF,
-		ERRAND_SEND,
-		ERRAND_SEND_ALL,
-		ERRAND_RUN,
+		CMD_DIAL_LANE,
+		CMD_DIAL_AGAIN,
+		CMD_DIAL_PROBE,
+		CMD_DIAL_CONTROL,
+		CMD_LOOK_FOR,
+		CMD_DIAL_FDS,
+		CMD_SEND,
+		CMD_SEND_ALL,
+		CMD_RUN,
 	} what;
 	uint32_t peer, lane;
 	uint64_t patience_ns;
-	steward_fn *function;
+	control_fn *function;
 	void *argument;
 	struct control_msg msg;
 };
 
-struct errands {
+struct cmdq {
 	pthread_mutex_t lock;
-	struct errand *first, *last;
+	struct control_cmd *first, *last;
 };
 
-void errands_init(struct errands *errands);
+void cmdq_init(struct cmdq *cmdq);
 /* What is left is forgotten. */
-void errands_fini(struct errands *errands);
+void cmdq_fini(struct cmdq *cmdq);
 /* A copy is queued. False: no memory. */
-bool errands_post(struct errands *errands, const struct errand *errand);
+bool cmdq_post(struct cmdq *cmdq, const struct control_cmd *cmd);
 /* The first one, to be freed; NULL: there is none. */
-struct errand *errands_take(struct errands *errands);
+struct control_cmd *cmdq_take(struct cmdq *cmdq);
 
 #endif

@@ -10,125 +10,125 @@
  * Until all have met others may take as long as a call that lets them in. And when that is over whoever does not know for whom it waits asks the
  * others, who know more than that one did not answer here.
  */
-uint64_t dials_patience_ns(const struct steward *steward, uint64_t now)
+uint64_t connect_patience_ns(const struct control *control, uint64_t now)
 {
-	const struct steward_config *config = &steward->config;
-	uint64_t until = steward->has_settled ? 0 : config->join->deadline_ns + config->late_ns;
+	const struct control_config *config = &control->config;
+	uint64_t until = control->has_settled ? 0 : config->join->deadline_ns + config->late_ns;
 
 	return until > now + config->patience_ns ? until - now : config->patience_ns;
 }
 
-void dials_unreachable(struct steward *steward, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
+void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose, uint32_t lane, const struct error *why)
 {
-	const struct steward_events *events = steward->config.events;
+	const struct control_events *events = control->config.events;
 
 	if (purpose == HELLO_LANE || purpose == HELLO_AGAIN)
-		events->lane_unreachable(steward->config.context, peer, lane, purpose == HELLO_AGAIN, why);
+		events->lane_unreachable(control->config.context, peer, lane, purpose == HELLO_AGAIN, why);
 	else if (purpose == HELLO_PROBE)
-		events->probe_unreachable(steward->config.context, peer, lane, why);
+		events->probe_unreachable(control->config.context, peer, lane, why);
 	else
-		events->control_unreachable(steward->config.context, peer, why);
+		events->control_unreachable(control->config.context, peer, why);
 }
 
 /*
  * A rank listens before anybody knows its addresses, and until it ends: if nobody does at any of them, it has ended. Until all have met it does not
  * matter when it was dialled: who is looked for as another one has ended is not waited for anew.
  */
-static bool has_ended(const struct steward *steward, const struct link *link, uint64_t now)
+static bool has_ended(const struct control *control, const struct connection *connection, uint64_t now)
 {
-	uint32_t addresses = link->local ? 1 : steward->config.roster->cards[link->peer].address_count;
-	uint64_t since = steward->has_settled ? link->dialled_ns : steward->opened_ns;
+	uint32_t addresses = connection->local ? 1 : control->config.roster->cards[connection->peer].address_count;
+	uint64_t since = control->has_settled ? connection->dialled_ns : control->opened_ns;
 
-	return link->refusals > addresses && now >= since + steward->config.interval_ns / 10;
+	return connection->refusals > addresses && now >= since + control->config.interval_ns / 10;
 }
 
-void dials_failed(struct steward *steward, struct link *link)
+void connect_failed(struct control *control, struct connection *connection)
 {
 	uint64_t now = clock_now_ns();
-	bool for_good = link->err.status == ESP_EMISMATCH || now >= link->deadline_ns || has_ended(steward, link, now) ||
-	                check_is_refused(steward, link);
+	bool for_good = connection->err.status == ESP_EMISMATCH || now >= connection->deadline_ns || has_ended(control, connection, now) ||
+	                recheck_is_refused(control, connection);
 
-	link_abandon(link);
-	if (link->rotates && link->err.status == ESP_ETIMEOUT)
-		steward->config.events->rail_late(steward->config.context, link->peer, link->rail);
+	connection_abandon(connection);
+	if (connection->rotates && connection->err.status == ESP_ETIMEOUT)
+		control->config.events->rail_late(control->config.context, connection->peer, connection->rail);
 	if (!for_good) {
-		uint64_t wait = backoff_next_ns(&link->backoff);
+		uint64_t wait = backoff_next_ns(&connection->backoff);
 
-		link->state = LINK_WAITING;
-		link->retry_ns = now + wait < link->deadline_ns ? now + wait : link->deadline_ns;
+		connection->state = CONNECTION_WAITING;
+		connection->retry_ns = now + wait < connection->deadline_ns ? now + wait : connection->deadline_ns;
 		return;
 	}
-	bool is_check = link->is_check, is_spare = controls_is_spare(steward, link);
-	struct error why = is_check ? link->doubt : link->err;
-	uint32_t peer = link->peer, lane = link->lane;
-	uint8_t purpose = link->purpose;
-	steward_remove(steward, link);
+	bool is_check = connection->is_check, is_spare = peer_connection_is_spare(control, connection);
+	struct error why = is_check ? connection->doubt : connection->err;
+	uint32_t peer = connection->peer, lane = connection->lane;
+	uint8_t purpose = connection->purpose;
+	control_remove(control, connection);
 	if (is_spare)
 		return;
 	if (is_check)
-		steward->config.events->closed(steward->config.context, peer, &why);
+		control->config.events->closed(control->config.context, peer, &why);
 	else
-		dials_unreachable(steward, peer, purpose, lane, &why);
+		connect_unreachable(control, peer, purpose, lane, &why);
 }
 
-void steward_dial_now(struct steward *steward, struct link *link)
+void control_dial_now(struct control *control, struct connection *connection)
 {
-	link->err = (struct error){0};
-	handshake_fini(&link->handshake);
-	if (link->rotates)
-		link->rail = steward->config.events->rail(steward->config.context, link->peer, link->lane, link->attempts);
-	link_dial(link, &steward->ways);
-	if (link->state == LINK_BROKEN)
-		dials_failed(steward, link);
+	connection->err = (struct error){0};
+	handshake_fini(&connection->handshake);
+	if (connection->rotates)
+		connection->rail = control->config.events->rail(control->config.context, connection->peer, connection->lane, connection->attempts);
+	connection_dial(connection, &control->ways);
+	if (connection->state == CONNECTION_BROKEN)
+		connect_failed(control, connection);
 	else
-		steward_watch(steward, link, EPOLL_CTL_ADD);
+		control_watch(control, connection, EPOLL_CTL_ADD);
 }
 
-void dials_look_for(struct steward *steward, uint32_t peer)
+void connect_look_for(struct control *control, uint32_t peer)
 {
-	struct link *link = steward->control[peer];
+	struct connection *connection = control->control[peer];
 	uint64_t now = clock_now_ns();
 
-	if (!link) {
-		steward_dial(steward, peer, HELLO_CONTROL, 0, dials_patience_ns(steward, now));
-	} else if (link->state == LINK_WAITING) {
-		backoff_init(&link->backoff, rng_next(&steward->rng));
-		link->retry_ns = now;
+	if (!connection) {
+		control_dial(control, peer, HELLO_CONTROL, 0, connect_patience_ns(control, now));
+	} else if (connection->state == CONNECTION_WAITING) {
+		backoff_init(&connection->backoff, rng_next(&control->rng));
+		connection->retry_ns = now;
 	}
 }
 
-struct link *steward_new_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+struct connection *control_new_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
 {
-	struct link *link = link_new();
+	struct connection *connection = connection_new();
 
-	if (!link)
+	if (!connection)
 		return NULL;
-	link->dialled = true;
-	link->local = (purpose == HELLO_CONTROL || purpose == HELLO_SHELF) && steward->config.is_local[peer];
-	link->peer = peer;
-	link->purpose = (uint8_t)purpose;
-	link->lane = lane;
-	link->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % steward->config.rails->count : ROUTE_ANY;
-	link->rotates = steward->config.rails->count > 1 &&
+	connection->dialled = true;
+	connection->local = (purpose == HELLO_CONTROL || purpose == HELLO_FDS) && control->config.is_local[peer];
+	connection->peer = peer;
+	connection->purpose = (uint8_t)purpose;
+	connection->lane = lane;
+	connection->rail = purpose == HELLO_LANE || purpose == HELLO_PROBE ? lane % control->config.rails->count : ROUTE_ANY;
+	connection->rotates = control->config.rails->count > 1 &&
 	                (purpose == HELLO_LANE || purpose == HELLO_AGAIN || (purpose == HELLO_CONTROL && lane > 0));
-	link->dialled_ns = clock_now_ns();
-	link->deadline_ns = link->dialled_ns + patience_ns;
-	backoff_init(&link->backoff, rng_next(&steward->rng));
-	steward_insert(steward, link);
-	if (purpose == HELLO_CONTROL && !steward->control[peer])
-		steward->control[peer] = link;
-	return link;
+	connection->dialled_ns = clock_now_ns();
+	connection->deadline_ns = connection->dialled_ns + patience_ns;
+	backoff_init(&connection->backoff, rng_next(&control->rng));
+	control_insert(control, connection);
+	if (purpose == HELLO_CONTROL && !control->control[peer])
+		control->control[peer] = connection;
+	return connection;
 }
 
-void steward_dial(struct steward *steward, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
+void control_dial(struct control *control, uint32_t peer, enum hello_purpose purpose, uint32_t lane, uint64_t patience_ns)
 {
-	struct link *link = steward_new_dial(steward, peer, purpose, lane, patience_ns);
+	struct connection *connection = control_new_dial(control, peer, purpose, lane, patience_ns);
 	struct error why;
 
-	if (link) {
-		steward_dial_now(steward, link);
+	if (connection) {
+		control_dial_now(control, connection);
 		return;
 	}
 	error_set(&why, ESP_ENOMEM, "no memory for a connection");
-	dials_unreachable(steward, peer, (uint8_t)purpose, lane, &why);
+	connect_unreachable(control, peer, (uint8_t)purpose, lane, &why);
 }

@@ -27,34 +27,34 @@
 /* More than this queued for one peer: it does not read, and is given up. */
 #define OUT_MOST (131072u * CONTROL_BYTES)
 
-struct link *link_new(void)
+struct connection *connection_new(void)
 {
-	struct link *link = calloc(1, sizeof(*link));
+	struct connection *connection = calloc(1, sizeof(*connection));
 
-	if (link)
-		link->fd = -1;
-	return link;
+	if (connection)
+		connection->fd = -1;
+	return connection;
 }
 
-void link_free(struct link *link)
+void connection_free(struct connection *connection)
 {
-	if (!link)
+	if (!connection)
 		return;
-	if (link->fd >= 0)
-		close(link->fd);
-	handshake_fini(&link->handshake);
-	free(link->in);
-	free(link->out);
-	free(link);
+	if (connection->fd >= 0)
+		close(connection->fd);
+	handshake_fini(&connection->handshake);
+	free(connection->in);
+	free(connection->out);
+	free(connection);
 }
 
 /* what, and of a connection that is being dialled where to: "cannot connect to 10.0.0.2 port 4711 through eth1: No route to host" */
-static bool broke(struct link *link, enum esp_status status, const char *what, int error)
+static bool broke(struct connection *connection, enum esp_status status, const char *what, int error)
 {
-	bool has_way = link->way[0] && link->handshake.state != HANDSHAKE_DONE;
+	bool has_way = connection->way[0] && connection->handshake.state != HANDSHAKE_DONE;
 
-	link->state = LINK_BROKEN;
-	error_set(&link->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? link->way : "", error ? ": " : "",
+	connection->state = CONNECTION_BROKEN;
+	error_set(&connection->err, status, "%s%s%s%s%s", what, has_way ? " to " : "", has_way ? connection->way : "", error ? ": " : "",
 	          error ? strerror(error) : "");
 	return false;
 }
@@ -62,7 +62,7 @@ static bool broke(struct link *link, enum esp_status status, const char *what, i
 /* ---- dialling ---- */
 
 /* By port and process: on different addresses of a host the same port may be somebody else's. */
-static socklen_t local_name(const struct card *card, struct sockaddr_un *out)
+static socklen_t local_name(const struct node_info *card, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
 	/* Abstract: the first byte is zero, the name ends where the length says, and nothing is left on disk. */
@@ -70,7 +70,7 @@ static socklen_t local_name(const struct card *card, struct sockaddr_un *out)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-enum esp_status steward_local_socket(const struct card *card, int *out_fd, struct error *err)
+enum esp_status control_local_socket(const struct node_info *card, int *out_fd, struct error *err)
 {
 	struct sockaddr_un name;
 	socklen_t length = local_name(card, &name);
@@ -88,15 +88,15 @@ enum esp_status steward_local_socket(const struct card *card, int *out_fd, struc
 	return ESP_OK;
 }
 
-socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out)
+socklen_t node_info_socket_name(const struct node_info *card, uint32_t address, struct sockaddr_storage *out)
 {
-	return card_address_to(&card->addresses[address], card->port, 0, out);
+	return node_address_to(&card->addresses[address], card->port, 0, out);
 }
 
-static void not_connected(struct link *link, int why)
+static void not_connected(struct connection *connection, int why)
 {
-	link->refusals = why == ECONNREFUSED ? link->refusals + 1 : 0;
-	broke(link, ESP_ELINK, "cannot connect", why);
+	connection->refusals = why == ECONNREFUSED ? connection->refusals + 1 : 0;
+	broke(connection, ESP_ELINK, "cannot connect", why);
 }
 
 /*
@@ -112,7 +112,7 @@ static int open_for(const struct route *route, uint32_t segment_bytes, const cha
 {
 	struct sockaddr_storage source;
 	int on = 1, segment = (int)segment_bytes;
-	int fd = socket(route->to.family == CARD_IPV4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(route->to.family == NODE_IPV4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	*out_what = "no socket";
 	if (fd < 0)
@@ -125,7 +125,7 @@ static int open_for(const struct route *route, uint32_t segment_bytes, const cha
 		return fd;
 	*out_what = "cannot bind to the own address on the way";
 	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)); /* ports count per pair of ends, not per host */
-	socklen_t length = card_address_to(&route->source, 0, route->scope, &source);
+	socklen_t length = node_address_to(&route->source, 0, route->scope, &source);
 	if (bind(fd, (struct sockaddr *)&source, length) == 0)
 		return fd;
 	int why = errno;
@@ -134,101 +134,101 @@ static int open_for(const struct route *route, uint32_t segment_bytes, const cha
 	return -1;
 }
 
-static void connect_to(struct link *link, const struct sockaddr *name, socklen_t length)
+static void connect_to(struct connection *connection, const struct sockaddr *name, socklen_t length)
 {
-	link->state = LINK_CONNECTING;
+	connection->state = CONNECTION_CONNECTING;
 	/* EAGAIN: the backlog of a Unix socket is full. */
-	if (connect(link->fd, name, length) != 0 && errno != EINPROGRESS)
-		not_connected(link, errno);
+	if (connect(connection->fd, name, length) != 0 && errno != EINPROGRESS)
+		not_connected(connection, errno);
 }
 
-static void dial_local(struct link *link, const struct card *card)
+static void dial_local(struct connection *connection, const struct node_info *card)
 {
 	struct sockaddr_un name;
 	socklen_t length = local_name(card, &name);
 
-	link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (link->fd < 0)
-		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, "no socket", errno);
+	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (connection->fd < 0)
+		broke(connection, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, "no socket", errno);
 	else
-		connect_to(link, (struct sockaddr *)&name, length);
+		connect_to(connection, (struct sockaddr *)&name, length);
 }
 
-void link_abandon(struct link *link)
+void connection_abandon(struct connection *connection)
 {
 	struct linger at_once = {.l_onoff = 1};
 
 	/* The other end may take it for proved, and its orderly end for that of the rank: so it is reset. */
-	if (link->fd >= 0 && !link->local)
-		(void)setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
+	if (connection->fd >= 0 && !connection->local)
+		(void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	if (connection->fd >= 0)
+		close(connection->fd);
+	connection->fd = -1;
 }
 
-void link_dial(struct link *link, const struct link_ways *ways)
+void connection_dial(struct connection *connection, const struct connection_ways *ways)
 {
-	const struct card *card = &ways->roster->cards[link->peer];
+	const struct node_info *card = &ways->roster->cards[connection->peer];
 	struct sockaddr_storage name;
 	struct route route;
 	const char *what;
 
-	if (link->local) {
-		dial_local(link, card);
+	if (connection->local) {
+		dial_local(connection, card);
 		return;
 	}
-	if (link->purpose == HELLO_PROBE)
-		link->attempts = 0; /* one way only */
-	link->began_ns = clock_now_ns();
-	link->connect_ns = link->began_ns + (link->rotates ? ways->hurry_ns * (1 + link->attempts / ways->rails->count) : CONNECT_PATIENCE);
-	uint32_t attempt = link->rotates ? 0 : link->attempts;
-	link->attempts++;
-	link->is_reported = false;
-	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, link->peer, link->rail, attempt, &route)) {
-		broke(link, ESP_ELINK, "the rank has no address", 0);
+	if (connection->purpose == HELLO_PROBE)
+		connection->attempts = 0; /* one way only */
+	connection->began_ns = clock_now_ns();
+	connection->connect_ns = connection->began_ns + (connection->rotates ? ways->hurry_ns * (1 + connection->attempts / ways->rails->count) : CONNECT_PATIENCE);
+	uint32_t attempt = connection->rotates ? 0 : connection->attempts;
+	connection->attempts++;
+	connection->is_reported = false;
+	if (!route_find(ways->rails, ways->roster, ways->own, ways->self, connection->peer, connection->rail, attempt, &route)) {
+		broke(connection, ESP_ELINK, "the rank has no address", 0);
 		return;
 	}
-	route_text(&route, card->port, ways->own, link->way);
-	bool is_here = ways->roster->host_of[ways->self] == ways->roster->host_of[link->peer];
-	link->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
-	if (link->fd < 0) {
-		broke(link, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
+	route_text(&route, card->port, ways->own, connection->way);
+	bool is_here = ways->roster->host_of[ways->self] == ways->roster->host_of[connection->peer];
+	connection->fd = open_for(&route, ways->segment_bytes == 0 && is_here ? SEGMENT_WITHIN_HOST : ways->segment_bytes, &what);
+	if (connection->fd < 0) {
+		broke(connection, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_ELINK, what, errno);
 		return;
 	}
-	connect_to(link, (struct sockaddr *)&name, card_address_to(&route.to, card->port, route.scope, &name));
+	connect_to(connection, (struct sockaddr *)&name, node_address_to(&route.to, card->port, route.scope, &name));
 }
 
-void link_pin(struct link *link, const struct interfaces *own)
+void connection_pin(struct connection *connection, const struct interfaces *own)
 {
 	struct sockaddr_storage here = {0}, there = {0};
 	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
-	struct card_address from, to;
+	struct node_address from, to;
 
-	if (getsockname(link->fd, (struct sockaddr *)&here, &here_bytes) != 0 ||
-	    getpeername(link->fd, (struct sockaddr *)&there, &there_bytes) != 0 ||
-	    !card_address_from((struct sockaddr *)&here, &from) || !card_address_from((struct sockaddr *)&there, &to))
+	if (getsockname(connection->fd, (struct sockaddr *)&here, &here_bytes) != 0 ||
+	    getpeername(connection->fd, (struct sockaddr *)&there, &there_bytes) != 0 ||
+	    !node_address_from((struct sockaddr *)&here, &from) || !node_address_from((struct sockaddr *)&there, &to))
 		return;
 	const struct interface *interface = interfaces_find(own, &from);
-	if (interface && card_address_same_network(&interface->address, &to))
-		(void)setsockopt(link->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name, (socklen_t)strlen(interface->name));
+	if (interface && node_address_same_network(&interface->address, &to))
+		(void)setsockopt(connection->fd, SOL_SOCKET, SO_BINDTODEVICE, interface->name, (socklen_t)strlen(interface->name));
 }
 
-uint32_t link_rail(const struct link *link, const struct link_ways *ways)
+uint32_t connection_rail(const struct connection *connection, const struct connection_ways *ways)
 {
 	struct sockaddr_storage here = {0};
 	socklen_t bytes = sizeof(here);
-	struct card_address own;
+	struct node_address own;
 
-	if (getsockname(link->fd, (struct sockaddr *)&here, &bytes) != 0 || !card_address_from((struct sockaddr *)&here, &own))
+	if (getsockname(connection->fd, (struct sockaddr *)&here, &bytes) != 0 || !node_address_from((struct sockaddr *)&here, &own))
 		return ROUTE_ANY;
 	for (uint32_t rail = 0; rail < ways->rails->count; rail++) {
-		if (card_address_same(rails_address(ways->rails, ways->roster, ways->self, rail), &own))
+		if (node_address_same(rails_address(ways->rails, ways->roster, ways->self, rail), &own))
 			return rail;
 	}
 	return ROUTE_ANY;
 }
 
-void link_keep_pace(int fd, bool on)
+void connection_keep_pace(int fd, bool on)
 {
 	int value = on;
 
@@ -237,56 +237,56 @@ void link_keep_pace(int fd, bool on)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, sizeof(value));
 }
 
-void link_prepare(int fd)
+void connection_prepare(int fd)
 {
 	int one = 1;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	link_keep_pace(fd, true);
+	connection_keep_pace(fd, true);
 }
 
-void link_greet(struct link *link, const struct handshake_config *config)
+void connection_greet(struct connection *connection, const struct handshake_config *config)
 {
-	if (link->dialled && !link->local) /* what was accepted has it from its port, or when it has proved itself; a Unix socket needs none of it */
-		link_prepare(link->fd);
-	handshake_init(&link->handshake, link->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
-	link->state = LINK_SHAKING;
+	if (connection->dialled && !connection->local) /* what was accepted has it from its port, or when it has proved itself; a Unix socket needs none of it */
+		connection_prepare(connection->fd);
+	handshake_init(&connection->handshake, connection->dialled ? HANDSHAKE_DIALER : HANDSHAKE_LISTENER, config);
+	connection->state = CONNECTION_SHAKING;
 }
 
-void link_connected(struct link *link, const struct handshake_config *config)
+void connection_connected(struct connection *connection, const struct handshake_config *config)
 {
 	int error = 0;
 	socklen_t length = sizeof(error);
 
-	if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+	if (getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
 		error = errno;
-	if (!error && address_meets_itself(link->fd))
+	if (!error && address_meets_itself(connection->fd))
 		error = ECONNREFUSED;
 	if (error) {
-		not_connected(link, error);
+		not_connected(connection, error);
 	} else {
-		link->refusals = 0;
-		link->attempts -= link->is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
-		link_greet(link, config);
+		connection->refusals = 0;
+		connection->attempts -= connection->is_check; /* the way is right: one that ends just now may still have listened, and is asked again there */
+		connection_greet(connection, config);
 	}
 }
 
 /* ---- proof ---- */
 
 /* ESP_OK: all has left. */
-static enum esp_status send_handshake(struct link *link)
+static enum esp_status send_handshake(struct connection *connection)
 {
 	for (;;) {
 		const uint8_t *bytes;
 		size_t n;
 
-		handshake_output(&link->handshake, &bytes, &n);
+		handshake_output(&connection->handshake, &bytes, &n);
 		if (n == 0)
 			return ESP_OK;
-		ssize_t sent = send(link->fd, bytes, n, MSG_NOSIGNAL);
+		ssize_t sent = send(connection->fd, bytes, n, MSG_NOSIGNAL);
 		if (sent >= 0)
-			handshake_sent(&link->handshake, (size_t)sent);
+			handshake_sent(&connection->handshake, (size_t)sent);
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return ESP_PENDING;
 		else if (errno != EINTR)
@@ -294,263 +294,263 @@ static enum esp_status send_handshake(struct link *link)
 	}
 }
 
-static void note_far_end(struct link *link)
+static void note_far_end(struct connection *connection)
 {
 	struct sockaddr_storage there = {0};
 	socklen_t bytes = sizeof(there);
 
-	if (getpeername(link->fd, (struct sockaddr *)&there, &bytes) == 0)
-		(void)card_address_from((struct sockaddr *)&there, &link->far);
+	if (getpeername(connection->fd, (struct sockaddr *)&there, &bytes) == 0)
+		(void)node_address_from((struct sockaddr *)&there, &connection->far);
 }
 
-static void proved(struct link *link)
+static void proved(struct connection *connection)
 {
-	const struct hello *said = link->dialled ? &link->handshake.config.hello : &link->handshake.peer;
+	const struct hello *said = connection->dialled ? &connection->handshake.config.hello : &connection->handshake.peer;
 
-	link->purpose = said->purpose;
-	link->lane = said->lane;
-	if (!link->dialled)
-		link->peer = link->handshake.peer.from;
-	link->is_unfit = link->purpose == HELLO_DOOR && judge_is_unfit(&link->handshake.peer, &link->handshake.config.hello);
-	if (link->purpose == HELLO_LANE || link->purpose == HELLO_AGAIN || link->purpose == HELLO_PROBE)
-		link->state = LINK_DONE;
-	else if (link->purpose == HELLO_SHELF)
-		link->state = LINK_HANDING;
+	connection->purpose = said->purpose;
+	connection->lane = said->lane;
+	if (!connection->dialled)
+		connection->peer = connection->handshake.peer.from;
+	connection->is_unfit = connection->purpose == HELLO_JOINER && judge_is_unfit(&connection->handshake.peer, &connection->handshake.config.hello);
+	if (connection->purpose == HELLO_LANE || connection->purpose == HELLO_AGAIN || connection->purpose == HELLO_PROBE)
+		connection->state = CONNECTION_DONE;
+	else if (connection->purpose == HELLO_FDS)
+		connection->state = CONNECTION_HANDING;
 	else
-		link->state = link->purpose == HELLO_DOOR ? LINK_DOOR : LINK_OPEN;
-	if (link->state == LINK_OPEN && !link->local)
-		note_far_end(link);
-	if (link->state == LINK_DONE && !link->local)
-		link_keep_pace(link->fd, false); /* what carries data slows down where others do */
+		connection->state = connection->purpose == HELLO_JOINER ? CONNECTION_DOOR : CONNECTION_OPEN;
+	if (connection->state == CONNECTION_OPEN && !connection->local)
+		note_far_end(connection);
+	if (connection->state == CONNECTION_DONE && !connection->local)
+		connection_keep_pace(connection->fd, false); /* what carries data slows down where others do */
 }
 
-bool link_shake(struct link *link)
+bool connection_shake(struct connection *connection)
 {
 	uint8_t bytes[PROOF_BYTES];
 	size_t used;
-	enum esp_status sent = send_handshake(link);
+	enum esp_status sent = send_handshake(connection);
 
 	if (sent == ESP_ELINK)
-		return broke(link, ESP_ELINK, "the connection was closed during the handshake", errno);
+		return broke(connection, ESP_ELINK, "the connection was closed during the handshake", errno);
 	if (sent == ESP_PENDING)
 		return false;
-	if (link->handshake.state == HANDSHAKE_DONE) {
-		proved(link);
+	if (connection->handshake.state == HANDSHAKE_DONE) {
+		proved(connection);
 		return true;
 	}
-	if (link->handshake.state == HANDSHAKE_FAILED) {
-		link->state = LINK_BROKEN;
+	if (connection->handshake.state == HANDSHAKE_FAILED) {
+		connection->state = CONNECTION_BROKEN;
 		return false;
 	}
 	/* Not a byte more than the handshake needs: what follows is for somebody else. */
-	size_t wanted = handshake_wants(&link->handshake);
-	ssize_t got = recv(link->fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
+	size_t wanted = handshake_wants(&connection->handshake);
+	ssize_t got = recv(connection->fd, bytes, wanted < sizeof(bytes) ? wanted : sizeof(bytes), 0);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return false;
 	if (got < 0 && errno == EINTR)
 		return true;
 	if (got <= 0) {
-		handshake_closed(&link->handshake, &link->err);
-		link->state = LINK_BROKEN;
+		handshake_closed(&connection->handshake, &connection->err);
+		connection->state = CONNECTION_BROKEN;
 		return false;
 	}
-	enum esp_status status = handshake_input(&link->handshake, bytes, (size_t)got, &used, &link->err);
+	enum esp_status status = handshake_input(&connection->handshake, bytes, (size_t)got, &used, &connection->err);
 	if (status == ESP_ECORRUPT) {
-		link->state = LINK_BROKEN;
+		connection->state = CONNECTION_BROKEN;
 		return false;
 	}
 	return true;
 }
 
 /* May it still turn out to be unanswered? */
-static bool awaits_answer(const struct link *link)
+static bool awaits_answer(const struct connection *connection)
 {
-	return link->dialled && !link->local && !link->is_reported && (link->state == LINK_CONNECTING || link->state == LINK_SHAKING);
+	return connection->dialled && !connection->local && !connection->is_reported && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
 }
 
-bool link_is_unanswered(const struct link *link, uint64_t now_ns)
+bool connection_is_unanswered(const struct connection *connection, uint64_t now_ns)
 {
-	return awaits_answer(link) && now_ns >= link->began_ns + UNANSWERED;
+	return awaits_answer(connection) && now_ns >= connection->began_ns + UNANSWERED;
 }
 
-uint64_t link_due(const struct link *link, const struct link_ways *ways)
+uint64_t connection_due(const struct connection *connection, const struct connection_ways *ways)
 {
-	bool has_other_ways = link->dialled && !link->local && ways->roster->cards[link->peer].address_count > 1;
-	uint64_t due = link->state < LINK_OPEN ? link->deadline_ns : UINT64_MAX;
+	bool has_other_ways = connection->dialled && !connection->local && ways->roster->cards[connection->peer].address_count > 1;
+	uint64_t due = connection->state < CONNECTION_OPEN ? connection->deadline_ns : UINT64_MAX;
 
-	if (link->state == LINK_WAITING)
-		return link->retry_ns;
-	if (link->state == LINK_DOOR && link->retry_ns > 0)
-		return link->retry_ns;
+	if (connection->state == CONNECTION_WAITING)
+		return connection->retry_ns;
+	if (connection->state == CONNECTION_DOOR && connection->retry_ns > 0)
+		return connection->retry_ns;
 	/* A rail may die before its end is proved as well. To a check it is enough that a kernel answers. */
 	bool is_in_a_hurry = has_other_ways &&
-	                     (link->state == LINK_CONNECTING || (link->state == LINK_SHAKING && link->rotates && !link->is_check));
-	if (is_in_a_hurry && link->connect_ns < due)
-		due = link->connect_ns;
-	if (link->state == LINK_HANDING && link->retry_ns > 0 && link->retry_ns < due)
-		due = link->retry_ns;
-	if (awaits_answer(link) && link->began_ns + UNANSWERED < due)
-		due = link->began_ns + UNANSWERED;
+	                     (connection->state == CONNECTION_CONNECTING || (connection->state == CONNECTION_SHAKING && connection->rotates && !connection->is_check));
+	if (is_in_a_hurry && connection->connect_ns < due)
+		due = connection->connect_ns;
+	if (connection->state == CONNECTION_HANDING && connection->retry_ns > 0 && connection->retry_ns < due)
+		due = connection->retry_ns;
+	if (awaits_answer(connection) && connection->began_ns + UNANSWERED < due)
+		due = connection->began_ns + UNANSWERED;
 	return due;
 }
 
-bool link_has_news(struct link *link, const struct link_ways *ways, uint64_t now_ns)
+bool connection_has_news(struct connection *connection, const struct connection_ways *ways, uint64_t now_ns)
 {
-	struct pollfd look = {.fd = link->fd, .events = link->state == LINK_CONNECTING ? POLLOUT : POLLIN};
-	bool is_dialled = link->dialled && (link->state == LINK_CONNECTING || link->state == LINK_SHAKING);
+	struct pollfd look = {.fd = connection->fd, .events = connection->state == CONNECTION_CONNECTING ? POLLOUT : POLLIN};
+	bool is_dialled = connection->dialled && (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_SHAKING);
 
-	if (!is_dialled || (link->state == LINK_SHAKING && link_wants_to_write(link)) || poll(&look, 1, 0) <= 0)
+	if (!is_dialled || (connection->state == CONNECTION_SHAKING && connection_wants_to_write(connection)) || poll(&look, 1, 0) <= 0)
 		return false;
-	link->connect_ns = now_ns + ways->hurry_ns;
+	connection->connect_ns = now_ns + ways->hurry_ns;
 	return true;
 }
 
-void link_broke(struct link *link, const struct error *why)
+void connection_broke(struct connection *connection, const struct error *why)
 {
-	link->state = LINK_BROKEN;
-	link->err = *why;
+	connection->state = CONNECTION_BROKEN;
+	connection->err = *why;
 }
 
-void link_late(struct link *link)
+void connection_late(struct connection *connection)
 {
-	broke(link, ESP_ETIMEOUT, link->way[0] ? "no answer" : "it does not answer", 0);
+	broke(connection, ESP_ETIMEOUT, connection->way[0] ? "no answer" : "it does not answer", 0);
 }
 
 /* ---- messages ---- */
 
-bool link_receive_bytes(struct link *link, uint32_t count, const uint8_t **out)
+bool connection_receive_bytes(struct connection *connection, uint32_t count, const uint8_t **out)
 {
-	if (!link->in)
-		link->in = malloc(IN_MOST * CONTROL_BYTES);
-	if (!link->in)
-		return broke(link, ESP_ENOMEM, "no memory for its messages", 0);
-	while (link->in_bytes - link->in_at < count) {
-		memmove(link->in, link->in + link->in_at, link->in_bytes - link->in_at);
-		link->in_bytes -= link->in_at;
-		link->in_at = 0;
-		ssize_t got = recv(link->fd, link->in + link->in_bytes, IN_MOST * CONTROL_BYTES - link->in_bytes, 0);
+	if (!connection->in)
+		connection->in = malloc(IN_MOST * CONTROL_BYTES);
+	if (!connection->in)
+		return broke(connection, ESP_ENOMEM, "no memory for its messages", 0);
+	while (connection->in_bytes - connection->in_at < count) {
+		memmove(connection->in, connection->in + connection->in_at, connection->in_bytes - connection->in_at);
+		connection->in_bytes -= connection->in_at;
+		connection->in_at = 0;
+		ssize_t got = recv(connection->fd, connection->in + connection->in_bytes, IN_MOST * CONTROL_BYTES - connection->in_bytes, 0);
 
 		if (got > 0)
-			link->in_bytes += (uint32_t)got;
+			connection->in_bytes += (uint32_t)got;
 		else if (got < 0 && errno == EINTR)
 			continue;
 		else if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return false;
 		else if (got == 0)
-			return broke(link, ESP_EPEER, "its connection was closed", 0);
+			return broke(connection, ESP_EPEER, "its connection was closed", 0);
 		else
-			return broke(link, errno == ECONNRESET ? ESP_EPEER : ESP_ELINK, "its connection broke", errno);
+			return broke(connection, errno == ECONNRESET ? ESP_EPEER : ESP_ELINK, "its connection broke", errno);
 	}
-	*out = link->in + link->in_at;
-	link->in_at += count;
+	*out = connection->in + connection->in_at;
+	connection->in_at += count;
 	return true;
 }
 
-bool link_receive(struct link *link, struct control_msg *out)
+bool connection_receive(struct connection *connection, struct control_msg *out)
 {
 	const uint8_t *bytes = NULL;
 
-	if (!link_receive_bytes(link, CONTROL_BYTES, &bytes))
+	if (!connection_receive_bytes(connection, CONTROL_BYTES, &bytes))
 		return false;
 	if (!control_decode(bytes, out))
-		return broke(link, ESP_ECORRUPT, "it sent a control message that is none", 0);
+		return broke(connection, ESP_ECORRUPT, "it sent a control message that is none", 0);
 	return true;
 }
 
-void link_silent(struct link *link)
+void connection_silent(struct connection *connection)
 {
-	broke(link, ESP_ETIMEOUT, "it does not answer", 0);
+	broke(connection, ESP_ETIMEOUT, "it does not answer", 0);
 }
 
-void link_overflows(struct link *link)
+void connection_overflows(struct connection *connection)
 {
-	broke(link, ESP_ELIMIT, "it does not read its control messages", 0);
+	broke(connection, ESP_ELIMIT, "it does not read its control messages", 0);
 }
 
-void link_nonsense(struct link *link)
+void connection_nonsense(struct connection *connection)
 {
-	broke(link, ESP_ECORRUPT, "it sent control messages that do not follow each other", 0);
+	broke(connection, ESP_ECORRUPT, "it sent control messages that do not follow each other", 0);
 }
 
-void link_queue(struct link *link, const struct control_msg *msg)
+void connection_queue(struct connection *connection, const struct control_msg *msg)
 {
-	if (link->out_at > 0 && (link->out_at > link->out_capacity / 2 || link->out_at == link->out_bytes)) {
-		memmove(link->out, link->out + link->out_at, link->out_bytes - link->out_at);
-		link->out_bytes -= link->out_at;
-		link->out_at = 0;
+	if (connection->out_at > 0 && (connection->out_at > connection->out_capacity / 2 || connection->out_at == connection->out_bytes)) {
+		memmove(connection->out, connection->out + connection->out_at, connection->out_bytes - connection->out_at);
+		connection->out_bytes -= connection->out_at;
+		connection->out_at = 0;
 	}
-	if (link->out_bytes + CONTROL_BYTES > link->out_capacity) {
-		size_t capacity = link->out_capacity ? 2 * link->out_capacity : 4 * CONTROL_BYTES;
-		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(link->out, capacity);
+	if (connection->out_bytes + CONTROL_BYTES > connection->out_capacity) {
+		size_t capacity = connection->out_capacity ? 2 * connection->out_capacity : 4 * CONTROL_BYTES;
+		uint8_t *out = capacity > OUT_MOST ? NULL : realloc(connection->out, capacity);
 
 		if (!out) {
-			link_overflows(link);
+			connection_overflows(connection);
 			return;
 		}
-		link->out = out;
-		link->out_capacity = capacity;
+		connection->out = out;
+		connection->out_capacity = capacity;
 	}
-	control_encode(msg, link->out + link->out_bytes);
-	link->out_bytes += CONTROL_BYTES;
+	control_encode(msg, connection->out + connection->out_bytes);
+	connection->out_bytes += CONTROL_BYTES;
 }
 
-void link_look_at_door(struct link *link)
+void connection_look_at_door(struct connection *connection)
 {
 	char byte;
-	ssize_t got = recv(link->fd, &byte, 1, 0);
+	ssize_t got = recv(connection->fd, &byte, 1, 0);
 
 	if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
 		return; /* what it says all the same is not listened to */
-	broke(link, ESP_EPEER, "its connection was closed", 0);
+	broke(connection, ESP_EPEER, "its connection was closed", 0);
 }
 
-void link_flush(struct link *link)
+void connection_flush(struct connection *connection)
 {
-	while ((link->state == LINK_OPEN || link->state == LINK_DOOR) && link->out_at < link->out_bytes) {
-		ssize_t sent = send(link->fd, link->out + link->out_at, link->out_bytes - link->out_at, MSG_NOSIGNAL);
+	while ((connection->state == CONNECTION_OPEN || connection->state == CONNECTION_DOOR) && connection->out_at < connection->out_bytes) {
+		ssize_t sent = send(connection->fd, connection->out + connection->out_at, connection->out_bytes - connection->out_at, MSG_NOSIGNAL);
 
 		if (sent > 0)
-			link->out_at += (size_t)sent;
+			connection->out_at += (size_t)sent;
 		else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		else if (sent < 0 && errno == EINTR)
 			continue;
 		else if (sent < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH || errno == ENETDOWN))
-			broke(link, ESP_ELINK, "its connection broke", errno);
+			broke(connection, ESP_ELINK, "its connection broke", errno);
 		else
-			link->out_at = link->out_bytes; /* nobody reads it; reading tells what happened, after what came before */
+			connection->out_at = connection->out_bytes; /* nobody reads it; reading tells what happened, after what came before */
 	}
 }
 
-bool link_wants_to_write(const struct link *link)
+bool connection_wants_to_write(const struct connection *connection)
 {
 	const uint8_t *bytes;
 	size_t n = 0;
 
-	switch (link->state) {
-	case LINK_CONNECTING:
+	switch (connection->state) {
+	case CONNECTION_CONNECTING:
 		return true;
-	case LINK_SHAKING:
-		handshake_output(&link->handshake, &bytes, &n);
+	case CONNECTION_SHAKING:
+		handshake_output(&connection->handshake, &bytes, &n);
 		return n > 0;
-	case LINK_HANDING:
-		return link->wants_room;
-	case LINK_OPEN:
-	case LINK_DOOR:
-		return link->out_at < link->out_bytes;
+	case CONNECTION_HANDING:
+		return connection->wants_room;
+	case CONNECTION_OPEN:
+	case CONNECTION_DOOR:
+		return connection->out_at < connection->out_bytes;
 	default:
 		return false;
 	}
 }
 
-uint64_t link_last_sign(const struct link *link, uint64_t now_ns)
+uint64_t connection_last_sign(const struct connection *connection, uint64_t now_ns)
 {
 	struct tcp_stats stats = {0};
 	int unread = 0;
 
-	if (ioctl(link->fd, FIONREAD, &unread) == 0 && unread > 0)
+	if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
 		return now_ns;
-	tcp_path(link->fd, &stats);
+	tcp_path(connection->fd, &stats);
 	uint64_t ago_ns = stats.last_data_ms * NS_PER_MS;
 	return stats.has_path && ago_ns < now_ns ? now_ns - ago_ns : 0;
 }

@@ -1,8 +1,8 @@
 /*
- * connection.h - one connection of the steward, from the first byte until it is handed on or closed.
+ * connection.h - one connection of the control, from the first byte until it is handed on or closed.
  *
- * Private to the steward, driven by its thread. A link is dialled or accepted, proves itself, and
- * then is what its purpose says: the steward hands a lane's connection on; a control
+ * Private to the control, driven by its thread. A link is dialled or accepted, proves itself, and
+ * then is what its purpose says: the control hands a lane's connection on; a control
  * connection carries messages; one for descriptors is over when they are handed (fd_exchange.h).
  */
 #ifndef NODE_CONTROL_CONNECTION_H
@@ -14,28 +14,28 @@
 #include "node/net/route.h"
 #include "transport/tcp/tcp.h"
 
-enum link_state {
-	LINK_WAITING,    /* to be dialled again at retry_ns                    */
-	LINK_CONNECTING, /* connect() is under way                             */
-	LINK_SHAKING,    /* handshake                                          */
-	LINK_HANDING,    /* proved, for descriptors: they are left, or handed  */
-	LINK_OPEN,       /* a control connection                               */
-	LINK_DOOR,       /* proved: a newcomer, who waits to be let in         */
-	LINK_DONE,       /* proved, for a lane or a probe: to be handed on     */
-	LINK_BROKEN,     /* err says why                                       */
+enum connection_state {
+	CONNECTION_WAITING,    /* to be dialled again at retry_ns                    */
+	CONNECTION_CONNECTING, /* connect() is under way                             */
+	CONNECTION_SHAKING,    /* handshake                                          */
+	CONNECTION_HANDING,    /* proved, for descriptors: they are left, or handed  */
+	CONNECTION_OPEN,       /* a control connection                               */
+	CONNECTION_DOOR,       /* proved: a newcomer, who waits to be let in         */
+	CONNECTION_DONE,       /* proved, for a lane or a probe: to be handed on     */
+	CONNECTION_BROKEN,     /* err says why                                       */
 };
 
 #define RANK_WHO 96u
 
-struct link {
-	struct link *next, *before;
+struct connection {
+	struct connection *next, *before;
 	int fd;
 	uint8_t state;
 	bool dialled, local;
 	bool is_guest;          /* accepted and not yet proved                         */
 	uint64_t number;        /* of those that were accepted: how many there were with it */
 	bool is_spoken_on;      /* a message came                                      */
-	bool is_announced;      /* open, and the steward's user has been told          */
+	bool is_announced;      /* open, and the control's user has been told          */
 	bool is_invited;        /* a newcomer that has been let in                     */
 	bool is_sure;           /* a newcomer that has answered since it was last asked */
 	bool has_joined;        /* a newcomer that has been let in, and has come       */
@@ -50,7 +50,7 @@ struct link {
 	bool has_left;          /* of descriptors: ours, or those at the other end, are on the shelf */
 	bool wants_room;        /* of descriptors: there are some to be handed         */
 	bool is_check;          /* dialled as one has broken: is the rank still there? */
-	uint32_t shelf_at;      /* how many were handed: see fd_exchange.h                   */
+	uint32_t fd_exchange_at;      /* how many were handed: see fd_exchange.h                   */
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
@@ -70,7 +70,7 @@ struct link {
 	struct handshake handshake;
 	struct error err;
 	struct error doubt;     /* of a check: why there is doubt                      */
-	struct card_address far; /* of a control connection through TCP that was proved: where the other end is */
+	struct node_address far; /* of a control connection through TCP that was proved: where the other end is */
 	char way[ROUTE_TEXT];   /* the attempt's: "10.0.0.2 port 4711 through eth1"    */
 	uint8_t *in; /* what has arrived of messages: bytes from in_at up to in_bytes */
 	uint32_t in_at, in_bytes;
@@ -78,10 +78,10 @@ struct link {
 	size_t out_at, out_bytes, out_capacity;
 };
 
-struct link *link_new(void);
-void link_free(struct link *link); /* closes what it holds */
+struct connection *connection_new(void);
+void connection_free(struct connection *connection); /* closes what it holds */
 
-struct link_ways {
+struct connection_ways {
 	const struct rails *rails;
 	const struct roster *roster;
 	const struct interfaces *own;
@@ -91,59 +91,59 @@ struct link_ways {
 };
 
 /* Closes one that was dialled in vain. */
-void link_abandon(struct link *link);
+void connection_abandon(struct connection *connection);
 /* Dials: the attempt's address, or the Unix socket of the rank. state and err are set. */
-void link_dial(struct link *link, const struct link_ways *ways);
+void connection_dial(struct connection *connection, const struct connection_ways *ways);
 /* What was accepted on an interface leaves through it: two interfaces in one network would not do that by themselves. */
-void link_pin(struct link *link, const struct interfaces *own);
+void connection_pin(struct connection *connection, const struct interfaces *own);
 /* The rail that it goes on, by its own address; ROUTE_ANY: none. */
-uint32_t link_rail(const struct link *link, const struct link_ways *ways);
+uint32_t connection_rail(const struct connection *connection, const struct connection_ways *ways);
 /*
  * A word that gets lost is all that is under way on a control connection, or in a handshake, so nothing but the retransmission timer brings
  * it back, and that doubles each time: five losses in a row on a link that others fill are six seconds of silence. Where as little as this is
  * under way the kernel can be asked to try again at an even pace, some times or, from Linux 6.15 on, for ever. What is accepted has it from
  * its port.
  */
-void link_keep_pace(int fd, bool on);
+void connection_keep_pace(int fd, bool on);
 /* That, and small messages leave at once, and a host that has vanished is noticed: for a connection, or the port where it is accepted. */
-void link_prepare(int fd);
+void connection_prepare(int fd);
 /* The connection stands, or was accepted: the handshake begins. */
-void link_greet(struct link *link, const struct handshake_config *config);
+void connection_greet(struct connection *connection, const struct handshake_config *config);
 /* connect() has come to an end. */
-void link_connected(struct link *link, const struct handshake_config *config);
+void connection_connected(struct connection *connection, const struct handshake_config *config);
 
 /* When somebody has to look at it, whatever comes of it. */
-uint64_t link_due(const struct link *link, const struct link_ways *ways);
+uint64_t connection_due(const struct connection *connection, const struct connection_ways *ways);
 /* Was it dialled over TCP, has not been answered for long, and was not reported yet? */
-bool link_is_unanswered(const struct link *link, uint64_t now_ns);
+bool connection_is_unanswered(const struct connection *connection, uint64_t now_ns);
 /*
  * Of one that is late: has it been answered all the same, and this thread had no time to look? Then it is this end that is late, which counts
  * against no way, and it has more time.
  */
-bool link_has_news(struct link *link, const struct link_ways *ways, uint64_t now_ns);
+bool connection_has_news(struct connection *connection, const struct connection_ways *ways, uint64_t now_ns);
 /* It is over, and this is why. */
-void link_broke(struct link *link, const struct error *why);
+void connection_broke(struct connection *connection, const struct error *why);
 /* It has taken too long. */
-void link_late(struct link *link);
+void connection_late(struct connection *connection);
 /* The other end was asked, and has not answered for long. */
-void link_silent(struct link *link);
+void connection_silent(struct connection *connection);
 
 /* Moves what can be moved up to the next state. True: something more may be moved. */
-bool link_shake(struct link *link);
+bool connection_shake(struct connection *connection);
 /* A message of a control connection, or of a newcomer: true, into *out. */
-bool link_receive(struct link *link, struct control_msg *out);
+bool connection_receive(struct connection *connection, struct control_msg *out);
 /* So many bytes, at most CONTROL_BYTES * 16, that are no message: true: they are here, at *out until something else is received. */
-bool link_receive_bytes(struct link *link, uint32_t count, const uint8_t **out);
+bool connection_receive_bytes(struct connection *connection, uint32_t count, const uint8_t **out);
 /* Is somebody still there who has nothing to say, at a shelf or a door? */
-void link_look_at_door(struct link *link);
-void link_queue(struct link *link, const struct control_msg *msg);
+void connection_look_at_door(struct connection *connection);
+void connection_queue(struct connection *connection, const struct control_msg *msg);
 /* What it should carry is more than anybody keeps. What came on it cannot be. */
-void link_overflows(struct link *link);
-void link_nonsense(struct link *link);
-void link_flush(struct link *link);
+void connection_overflows(struct connection *connection);
+void connection_nonsense(struct connection *connection);
+void connection_flush(struct connection *connection);
 
-bool link_wants_to_write(const struct link *link);
+bool connection_wants_to_write(const struct connection *connection);
 /* When bytes came last, by the kernel's account, read or not; 0: that is not known, and none wait to be read. */
-uint64_t link_last_sign(const struct link *link, uint64_t now_ns);
+uint64_t connection_last_sign(const struct connection *connection, uint64_t now_ns);
 
 #endif

@@ -20,209 +20,209 @@
 
 /* ---- links ---- */
 
-void steward_watch(struct steward *steward, struct link *link, int how)
+void control_watch(struct control *control, struct connection *connection, int how)
 {
-	struct epoll_event event = {.events = EPOLLIN | (link_wants_to_write(link) ? EPOLLOUT : 0u), .data.ptr = link};
+	struct epoll_event event = {.events = EPOLLIN | (connection_wants_to_write(connection) ? EPOLLOUT : 0u), .data.ptr = connection};
 
-	if (how == EPOLL_CTL_MOD && event.events == link->watched)
+	if (how == EPOLL_CTL_MOD && event.events == connection->watched)
 		return;
-	link->watched = event.events;
-	(void)epoll_ctl(steward->epoll_fd, how, link->fd, &event);
+	connection->watched = event.events;
+	(void)epoll_ctl(control->epoll_fd, how, connection->fd, &event);
 }
 
-void steward_insert(struct steward *steward, struct link *link)
+void control_insert(struct control *control, struct connection *connection)
 {
-	link->next = steward->links;
-	if (link->next)
-		link->next->before = link;
-	steward->links = link;
+	connection->next = control->connections;
+	if (connection->next)
+		connection->next->before = connection;
+	control->connections = connection;
 }
 
-void steward_remove(struct steward *steward, struct link *link)
+void control_remove(struct control *control, struct connection *connection)
 {
-	if (link->before)
-		link->before->next = link->next;
+	if (connection->before)
+		connection->before->next = connection->next;
 	else
-		steward->links = link->next;
-	if (link->next)
-		link->next->before = link->before;
-	steward->guests -= link->is_guest;
-	newcomers_gone(steward, link);
-	if (link->purpose == HELLO_CONTROL && steward->control[link->peer] == link)
-		controls_choose_other(steward, link->peer);
-	link_free(link);
+		control->connections = connection->next;
+	if (connection->next)
+		connection->next->before = connection->before;
+	control->guests -= connection->is_guest;
+	joiner_queue_gone(control, connection);
+	if (connection->purpose == HELLO_CONTROL && control->control[connection->peer] == connection)
+		peer_connection_choose_other(control, connection->peer);
+	connection_free(connection);
 }
 
 /* The link is over. */
-static void link_ended(struct steward *steward, struct link *link)
+static void connection_ended(struct control *control, struct connection *connection)
 {
-	if (link->state == LINK_BROKEN && link->dialled && link->handshake.state != HANDSHAKE_DONE) {
-		dials_failed(steward, link);
+	if (connection->state == CONNECTION_BROKEN && connection->dialled && connection->handshake.state != HANDSHAKE_DONE) {
+		connect_failed(control, connection);
 		return;
 	}
-	bool is_proved = link->handshake.state == HANDSHAKE_DONE;
-	if (is_proved && link->purpose == HELLO_CONTROL) {
-		controls_ended(steward, link);
+	bool is_proved = connection->handshake.state == HANDSHAKE_DONE;
+	if (is_proved && connection->purpose == HELLO_CONTROL) {
+		peer_connection_ended(control, connection);
 		return;
 	}
-	if (!link->dialled && link->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
-		log_write(steward->config.join->log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", link->err.text);
+	if (!connection->dialled && connection->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
+		log_write(control->config.join->log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", connection->err.text);
 	/* One that has left what it had only waits: for others, who do not come. */
-	bool was_shelf = is_proved && link->purpose == HELLO_SHELF && !(link->has_left && link->err.status == ESP_ETIMEOUT);
-	uint32_t peer = link->peer;
-	struct error why = link->err;
-	steward_remove(steward, link);
+	bool was_shelf = is_proved && connection->purpose == HELLO_FDS && !(connection->has_left && connection->err.status == ESP_ETIMEOUT);
+	uint32_t peer = connection->peer;
+	struct error why = connection->err;
+	control_remove(control, connection);
 	if (was_shelf && why.status != ESP_EPEER) /* of one that has ended others tell how */
-		dials_unreachable(steward, peer, HELLO_SHELF, 0, &why);
+		connect_unreachable(control, peer, HELLO_FDS, 0, &why);
 }
 
-static void opened(struct steward *steward, struct link *link)
+static void opened(struct control *control, struct connection *connection)
 {
-	const struct steward_events *events = steward->config.events;
+	const struct control_events *events = control->config.events;
 
-	controls_opened(steward, link);
-	if (link->dialled && link->lane == 0)
-		events->control_connected(steward->config.context, link->peer);
-	events->opened(steward->config.context, link->peer, link->dialled);
+	peer_connection_opened(control, connection);
+	if (connection->dialled && connection->lane == 0)
+		events->control_connected(control->config.context, connection->peer);
+	events->opened(control->config.context, connection->peer, connection->dialled);
 }
 
-void steward_turn_link(struct steward *steward, struct link *link)
+void control_turn_connection(struct control *control, struct connection *connection)
 {
 	struct handshake_config dialer;
 
-	if (link->state == LINK_CONNECTING) {
-		join_dialer(steward->config.join, link->peer, link->purpose, link->lane, &dialer);
-		link_connected(link, &dialer);
+	if (connection->state == CONNECTION_CONNECTING) {
+		join_dialer(control->config.join, connection->peer, connection->purpose, connection->lane, &dialer);
+		connection_connected(connection, &dialer);
 	}
-	while (link->state == LINK_SHAKING && link_shake(link))
+	while (connection->state == CONNECTION_SHAKING && connection_shake(connection))
 		;
-	if (link->is_guest && link->handshake.state == HANDSHAKE_DONE)
-		ports_proved(steward, link);
-	if (link->state == LINK_HANDING)
-		handing_turn(steward, link);
-	if (link->state == LINK_DOOR)
-		newcomers_turn(steward, link);
-	if (link->state == LINK_OPEN && !link->is_announced) {
-		link->is_announced = true;
-		opened(steward, link);
+	if (connection->is_guest && connection->handshake.state == HANDSHAKE_DONE)
+		accept_proved(control, connection);
+	if (connection->state == CONNECTION_HANDING)
+		fd_handover_turn(control, connection);
+	if (connection->state == CONNECTION_DOOR)
+		joiner_queue_turn(control, connection);
+	if (connection->state == CONNECTION_OPEN && !connection->is_announced) {
+		connection->is_announced = true;
+		opened(control, connection);
 	}
-	link_flush(link);
-	if (link->state == LINK_OPEN)
-		controls_turn(steward, link);
-	link_flush(link);
-	if (link->state == LINK_DONE && link->purpose == HELLO_SHELF)
-		handing_done(steward, link);
-	else if (link->state == LINK_DONE && lanes_is_outdated(steward, link))
-		steward_remove(steward, link);
-	else if (link->state == LINK_DONE)
-		lanes_done(steward, link);
-	else if (link->state == LINK_BROKEN)
-		link_ended(steward, link);
+	connection_flush(connection);
+	if (connection->state == CONNECTION_OPEN)
+		peer_connection_turn(control, connection);
+	connection_flush(connection);
+	if (connection->state == CONNECTION_DONE && connection->purpose == HELLO_FDS)
+		fd_handover_done(control, connection);
+	else if (connection->state == CONNECTION_DONE && data_connection_is_outdated(control, connection))
+		control_remove(control, connection);
+	else if (connection->state == CONNECTION_DONE)
+		data_connection_done(control, connection);
+	else if (connection->state == CONNECTION_BROKEN)
+		connection_ended(control, connection);
 	else
-		steward_watch(steward, link, EPOLL_CTL_MOD);
+		control_watch(control, connection, EPOLL_CTL_MOD);
 }
 
-/* ---- errands ---- */
+/* ---- cmdq ---- */
 
 /* Many messages leave together: when all ranks leave, each passes on word of each. */
-static void flush_all(struct steward *steward)
+static void flush_all(struct control *control)
 {
-	if (!steward->has_queued)
+	if (!control->has_queued)
 		return;
-	steward->has_queued = false;
-	for (struct link *link = steward->links; link; link = link->next) {
-		if (link->state == LINK_OPEN && steward->control[link->peer] == link && controls_speak(steward, link))
-			steward_watch(steward, link, EPOLL_CTL_MOD);
+	control->has_queued = false;
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection && peer_connection_speak(control, connection))
+			control_watch(control, connection, EPOLL_CTL_MOD);
 	}
 }
 
-static void run_errand(struct steward *steward, const struct errand *errand)
+static void run_cmd(struct control *control, const struct control_cmd *cmd)
 {
-	switch (errand->what) {
-	case ERRAND_DIAL_LANE:
-		lanes_dial(steward, errand->peer, errand->lane);
+	switch (cmd->what) {
+	case CMD_DIAL_LANE:
+		data_connection_dial(control, cmd->peer, cmd->lane);
 		break;
-	case ERRAND_DIAL_AGAIN:
-		steward_dial(steward, errand->peer, HELLO_AGAIN, errand->lane, errand->patience_ns);
+	case CMD_DIAL_AGAIN:
+		control_dial(control, cmd->peer, HELLO_AGAIN, cmd->lane, cmd->patience_ns);
 		break;
-	case ERRAND_DIAL_PROBE:
-		steward_dial(steward, errand->peer, HELLO_PROBE, errand->lane, errand->patience_ns);
+	case CMD_DIAL_PROBE:
+		control_dial(control, cmd->peer, HELLO_PROBE, cmd->lane, cmd->patience_ns);
 		break;
-	case ERRAND_DIAL_SHELF:
-		steward_dial(steward, errand->peer, HELLO_SHELF, 0, dials_patience_ns(steward, clock_now_ns()));
+	case CMD_DIAL_FDS:
+		control_dial(control, cmd->peer, HELLO_FDS, 0, connect_patience_ns(control, clock_now_ns()));
 		break;
-	case ERRAND_DIAL_CONTROL:
-		steward_dial(steward, errand->peer, HELLO_CONTROL, 0, dials_patience_ns(steward, clock_now_ns()));
+	case CMD_DIAL_CONTROL:
+		control_dial(control, cmd->peer, HELLO_CONTROL, 0, connect_patience_ns(control, clock_now_ns()));
 		break;
-	case ERRAND_LOOK_FOR:
-		dials_look_for(steward, errand->peer);
+	case CMD_LOOK_FOR:
+		connect_look_for(control, cmd->peer);
 		break;
-	case ERRAND_SEND:
-		controls_send(steward, errand->peer, &errand->msg);
+	case CMD_SEND:
+		peer_connection_send(control, cmd->peer, &cmd->msg);
 		break;
-	case ERRAND_SEND_ALL:
-		for (uint32_t i = 0; i < steward->config.roster->size; i++) {
-			if (steward->control[i] && steward->config.events->passes_on(steward->config.context, i))
-				controls_send(steward, i, &errand->msg);
+	case CMD_SEND_ALL:
+		for (uint32_t i = 0; i < control->config.roster->size; i++) {
+			if (control->control[i] && control->config.events->passes_on(control->config.context, i))
+				peer_connection_send(control, i, &cmd->msg);
 		}
 		break;
-	case ERRAND_RUN:
-		errand->function(steward->config.context, errand->argument);
+	case CMD_RUN:
+		cmd->function(control->config.context, cmd->argument);
 		break;
 	}
 }
 
-static void run_errands(struct steward *steward)
+static void run_cmds(struct control *control)
 {
-	struct errand *errand;
+	struct control_cmd *cmd;
 
-	steward->has_posted = false;
-	while ((errand = errands_take(&steward->errands))) {
-		run_errand(steward, errand);
-		free(errand);
+	control->has_posted = false;
+	while ((cmd = cmdq_take(&control->cmdq))) {
+		run_cmd(control, cmd);
+		free(cmd);
 	}
-	flush_all(steward);
+	flush_all(control);
 }
 
-static void wake(struct steward *steward)
+static void wake(struct control *control)
 {
 	uint64_t one = 1;
 
 	/* Full is as good as written. */
-	ssize_t done = write(steward->wake_fd, &one, sizeof(one));
+	ssize_t done = write(control->wake_fd, &one, sizeof(one));
 	(void)done;
 }
 
-static bool is_own_thread(const struct steward *steward)
+static bool is_own_thread(const struct control *control)
 {
-	return atomic_load(&steward->runs) && pthread_equal(pthread_self(), steward->self);
+	return atomic_load(&control->runs) && pthread_equal(pthread_self(), control->self);
 }
 
 /* False: no memory; whoever waits for it has a deadline. */
-static bool post(struct steward *steward, struct errand errand)
+static bool post(struct control *control, struct control_cmd cmd)
 {
-	bool is_posted = errands_post(&steward->errands, &errand);
+	bool is_posted = cmdq_post(&control->cmdq, &cmd);
 
-	if (is_posted && is_own_thread(steward))
-		steward->has_posted = true; /* and does not sleep before it has looked */
+	if (is_posted && is_own_thread(control))
+		control->has_posted = true; /* and does not sleep before it has looked */
 	else if (is_posted)
-		wake(steward);
+		wake(control);
 	return is_posted;
 }
 
-bool steward_run(struct steward *steward, steward_fn *function, void *argument)
+bool control_run(struct control *control, control_fn *function, void *argument)
 {
-	return post(steward, (struct errand){.what = ERRAND_RUN, .function = function, .argument = argument});
+	return post(control, (struct control_cmd){.what = CMD_RUN, .function = function, .argument = argument});
 }
 
-int steward_share_door(struct steward *steward, int *out_free_fd)
+int control_share_door(struct control *control, int *out_free_fd)
 {
-	pthread_mutex_lock(&steward->lock);
-	if (steward->door_free_fd < 0)
-		steward->door_free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	int free_fd = steward->door_free_fd < 0 ? -1 : fcntl(steward->door_free_fd, F_DUPFD_CLOEXEC, 0);
-	pthread_mutex_unlock(&steward->lock);
-	int fd = free_fd < 0 ? -1 : fcntl(steward->config.door_fd >= 0 ? steward->config.door_fd : steward->listen_fds[0], F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_lock(&control->lock);
+	if (control->join_free_fd < 0)
+		control->join_free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int free_fd = control->join_free_fd < 0 ? -1 : fcntl(control->join_free_fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&control->lock);
+	int fd = free_fd < 0 ? -1 : fcntl(control->config.join_fd >= 0 ? control->config.join_fd : control->listen_fds[0], F_DUPFD_CLOEXEC, 0);
 	if (fd < 0 && free_fd >= 0) {
 		close(free_fd);
 		free_fd = -1;
@@ -231,98 +231,98 @@ int steward_share_door(struct steward *steward, int *out_free_fd)
 	return fd;
 }
 
-bool steward_has_control(const struct steward *steward, uint32_t peer)
+bool control_has_control(const struct control *control, uint32_t peer)
 {
-	return steward->control[peer] != NULL;
+	return control->control[peer] != NULL;
 }
 
-void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane)
+void control_dial_lane(struct control *control, uint32_t peer, uint32_t lane)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_DIAL_LANE, .peer = peer, .lane = lane});
+	(void)post(control, (struct control_cmd){.what = CMD_DIAL_LANE, .peer = peer, .lane = lane});
 }
 
-void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, uint64_t patience_ns)
+void control_dial_again(struct control *control, uint32_t peer, uint32_t lane, uint64_t patience_ns)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_DIAL_AGAIN, .peer = peer, .lane = lane, .patience_ns = patience_ns});
+	(void)post(control, (struct control_cmd){.what = CMD_DIAL_AGAIN, .peer = peer, .lane = lane, .patience_ns = patience_ns});
 }
 
-void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns)
+void control_dial_probe(struct control *control, uint32_t peer, uint32_t rail, uint64_t patience_ns)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_DIAL_PROBE, .peer = peer, .lane = rail, .patience_ns = patience_ns});
+	(void)post(control, (struct control_cmd){.what = CMD_DIAL_PROBE, .peer = peer, .lane = rail, .patience_ns = patience_ns});
 }
 
-void steward_dial_control(struct steward *steward, uint32_t peer)
+void control_dial_control(struct control *control, uint32_t peer)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_DIAL_CONTROL, .peer = peer});
+	(void)post(control, (struct control_cmd){.what = CMD_DIAL_CONTROL, .peer = peer});
 }
 
-void steward_look_for(struct steward *steward, uint32_t peer)
+void control_look_for(struct control *control, uint32_t peer)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_LOOK_FOR, .peer = peer});
+	(void)post(control, (struct control_cmd){.what = CMD_LOOK_FOR, .peer = peer});
 }
 
-void steward_dial_shelf(struct steward *steward)
+void control_dial_fds(struct control *control)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_DIAL_SHELF, .peer = steward->config.rank_of[0]});
+	(void)post(control, (struct control_cmd){.what = CMD_DIAL_FDS, .peer = control->config.rank_of[0]});
 }
 
-void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
+void control_send(struct control *control, uint32_t peer, const struct control_msg *msg)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_SEND, .peer = peer, .msg = *msg});
+	(void)post(control, (struct control_cmd){.what = CMD_SEND, .peer = peer, .msg = *msg});
 }
 
-void steward_send_all(struct steward *steward, const struct control_msg *msg)
+void control_send_all(struct control *control, const struct control_msg *msg)
 {
-	(void)post(steward, (struct errand){.what = ERRAND_SEND_ALL, .msg = *msg});
+	(void)post(control, (struct control_cmd){.what = CMD_SEND_ALL, .msg = *msg});
 }
 
-void steward_tick(struct steward *steward, bool wanted)
+void control_tick(struct control *control, bool wanted)
 {
-	pthread_mutex_lock(&steward->lock);
-	bool changed = steward->ticks != wanted;
-	steward->ticks = wanted;
-	pthread_mutex_unlock(&steward->lock);
+	pthread_mutex_lock(&control->lock);
+	bool changed = control->ticks != wanted;
+	control->ticks = wanted;
+	pthread_mutex_unlock(&control->lock);
 	if (changed && wanted)
-		wake(steward);
+		wake(control);
 }
 
 /* ---- the thread ---- */
 
 /* Throws out who is too late, dials anew; returns when to look again. */
-static uint64_t look_at_clock(struct steward *steward, uint64_t now)
+static uint64_t look_at_clock(struct control *control, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
-	struct link *following;
+	struct connection *following;
 
-	for (struct link *link = steward->links; link; link = following) {
-		following = link->next;
-		if (link_is_unanswered(link, now)) {
-			link->is_reported = true;
-			steward->config.events->unanswered(steward->config.context, link->peer, link->way, link->state == LINK_SHAKING);
+	for (struct connection *connection = control->connections; connection; connection = following) {
+		following = connection->next;
+		if (connection_is_unanswered(connection, now)) {
+			connection->is_reported = true;
+			control->config.events->unanswered(control->config.context, connection->peer, connection->way, connection->state == CONNECTION_SHAKING);
 		}
-		uint64_t when = link_due(link, &steward->ways);
-		if (when <= now && link->state == LINK_WAITING) {
-			steward_dial_now(steward, link);
+		uint64_t when = connection_due(connection, &control->ways);
+		if (when <= now && connection->state == CONNECTION_WAITING) {
+			control_dial_now(control, connection);
 			return now; /* the list may have changed */
 		}
-		if (when <= now && link->state == LINK_HANDING && when == link->retry_ns) {
-			steward_turn_link(steward, link);
+		if (when <= now && connection->state == CONNECTION_HANDING && when == connection->retry_ns) {
+			control_turn_connection(control, connection);
 			return now;
 		}
-		if (when <= now && link->state == LINK_DOOR) {
-			newcomers_due(steward, link, now);
-			steward_turn_link(steward, link);
+		if (when <= now && connection->state == CONNECTION_DOOR) {
+			joiner_queue_due(control, connection, now);
+			control_turn_connection(control, connection);
 			return now;
 		}
-		if (when <= now && link_has_news(link, &steward->ways, now)) {
-			steward_turn_link(steward, link);
+		if (when <= now && connection_has_news(connection, &control->ways, now)) {
+			control_turn_connection(control, connection);
 			return now;
 		}
-		if (when <= now && check_goes_on(steward, link, now))
-			when = link->deadline_ns;
+		if (when <= now && recheck_goes_on(control, connection, now))
+			when = connection->deadline_ns;
 		if (when <= now) {
-			link_late(link);
-			link_ended(steward, link);
+			connection_late(connection);
+			connection_ended(control, connection);
 			return now;
 		}
 		next = when < next ? when : next;
@@ -340,207 +340,207 @@ static int timeout_ms(uint64_t now, uint64_t until)
 	return ms > 60000 ? 60000 : (int)ms;
 }
 
-static void handle(struct steward *steward, const struct epoll_event *event)
+static void handle(struct control *control, const struct epoll_event *event)
 {
 	uint64_t drained;
 
-	if (event->data.ptr == &steward->wake_fd) {
-		ssize_t got = read(steward->wake_fd, &drained, sizeof(drained));
+	if (event->data.ptr == &control->wake_fd) {
+		ssize_t got = read(control->wake_fd, &drained, sizeof(drained));
 		(void)got;
 		return;
 	}
-	for (uint32_t i = 0; i < ports_count(steward); i++) {
-		if (event->data.ptr == ports_at(steward, i)) {
-			(void)ports_accept(steward, *ports_at(steward, i));
+	for (uint32_t i = 0; i < accept_count(control); i++) {
+		if (event->data.ptr == accept_at(control, i)) {
+			(void)accept_accept(control, *accept_at(control, i));
 			return;
 		}
 	}
-	if (event->data.ptr == &steward->config.local_fd)
-		(void)ports_accept(steward, steward->config.local_fd);
-	else if (event->data.ptr == &steward->config.door_free_fd)
-		ports_open_door(steward);
-	else if (event->data.ptr == &steward->config.extra_fd)
-		steward->config.events->extra(steward->config.context);
-	else if (event->data.ptr == &steward->config.link_fd)
-		steward->config.events->links(steward->config.context);
+	if (event->data.ptr == &control->config.local_fd)
+		(void)accept_accept(control, control->config.local_fd);
+	else if (event->data.ptr == &control->config.join_free_fd)
+		accept_open_door(control);
+	else if (event->data.ptr == &control->config.extra_fd)
+		control->config.events->extra(control->config.context);
+	else if (event->data.ptr == &control->config.netlink_fd)
+		control->config.events->netlink(control->config.context);
 	else
-		steward_turn_link(steward, event->data.ptr);
+		control_turn_connection(control, event->data.ptr);
 }
 
 /* One event at a time: an event may free the link that a later one of the same batch names. */
-static void turn(struct steward *steward, int timeout)
+static void turn(struct control *control, int timeout)
 {
 	struct epoll_event event;
 
-	if (epoll_wait(steward->epoll_fd, &event, 1, timeout) == 1)
-		handle(steward, &event);
+	if (epoll_wait(control->epoll_fd, &event, 1, timeout) == 1)
+		handle(control, &event);
 }
 
-static bool is_quitting(struct steward *steward, bool *out_ticks)
+static bool is_quitting(struct control *control, bool *out_ticks)
 {
-	pthread_mutex_lock(&steward->lock);
-	bool quits = steward->quits;
-	*out_ticks = steward->ticks;
-	pthread_mutex_unlock(&steward->lock);
+	pthread_mutex_lock(&control->lock);
+	bool quits = control->quits;
+	*out_ticks = control->ticks;
+	pthread_mutex_unlock(&control->lock);
 	return quits;
 }
 
 /* What is queued leaves, if the others read. */
-static void farewell(struct steward *steward)
+static void farewell(struct control *control)
 {
-	uint64_t until = clock_now_ns() + steward->config.interval_ns / 10;
+	uint64_t until = clock_now_ns() + control->config.interval_ns / 10;
 	bool waits = true;
 
-	run_errands(steward);
+	run_cmds(control);
 	while (waits && clock_now_ns() < until) {
 		waits = false;
-		for (struct link *link = steward->links; link; link = link->next) {
-			link_flush(link);
-			waits |= link->state == LINK_OPEN && link_wants_to_write(link);
+		for (struct connection *connection = control->connections; connection; connection = connection->next) {
+			connection_flush(connection);
+			waits |= connection->state == CONNECTION_OPEN && connection_wants_to_write(connection);
 		}
 		if (waits)
 			usleep(1000);
 	}
 }
 
-static void *steward_main(void *argument)
+static void *control_main(void *argument)
 {
-	struct steward *steward = argument;
+	struct control *control = argument;
 	uint64_t next_tick = 0;
 	bool ticks;
 
-	pthread_setname_np(pthread_self(), "esp-steward");
-	steward->self = pthread_self();
-	atomic_store(&steward->runs, true);
-	while (!is_quitting(steward, &ticks)) {
+	pthread_setname_np(pthread_self(), "esp-control");
+	control->self = pthread_self();
+	atomic_store(&control->runs, true);
+	while (!is_quitting(control, &ticks)) {
 		uint64_t now = clock_now_ns();
-		uint64_t next = look_at_clock(steward, now), look = ports_look(steward, now);
+		uint64_t next = look_at_clock(control, now), look = accept_look(control, now);
 
 		next = look < next ? look : next;
 		if (ticks && next_tick <= now) {
-			steward->config.events->tick(steward->config.context, now);
+			control->config.events->tick(control->config.context, now);
 			next_tick = now + TICK;
 		}
 		if (ticks && next_tick < next)
 			next = next_tick;
-		uint64_t wanted = steward->config.events->turn(steward->config.context, now);
+		uint64_t wanted = control->config.events->turn(control->config.context, now);
 		next = wanted < next ? wanted : next;
-		turn(steward, steward->has_posted ? 0 : timeout_ms(now, next));
-		run_errands(steward);
-		handing_serve(steward);
+		turn(control, control->has_posted ? 0 : timeout_ms(now, next));
+		run_cmds(control);
+		fd_handover_serve(control);
 	}
-	farewell(steward);
+	farewell(control);
 	return NULL;
 }
 
 /* ---- life ---- */
 
-static void free_all(struct steward *steward)
+static void free_all(struct control *control)
 {
-	while (steward->links) {
-		struct link *next = steward->links->next;
+	while (control->connections) {
+		struct connection *next = control->connections->next;
 
-		link_free(steward->links);
-		steward->links = next;
+		connection_free(control->connections);
+		control->connections = next;
 	}
-	errands_fini(&steward->errands);
-	int fds[] = {steward->config.local_fd, steward->config.door_fd, steward->config.door_free_fd, steward->epoll_fd, steward->wake_fd};
+	cmdq_fini(&control->cmdq);
+	int fds[] = {control->config.local_fd, control->config.join_fd, control->config.join_free_fd, control->epoll_fd, control->wake_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	for (uint32_t i = 0; i < steward->listen_count; i++)
-		close(steward->listen_fds[i]);
-	if (steward->door_free_fd >= 0) { /* whoever has the door too can open it now */
-		(void)eventfd_write(steward->door_free_fd, 1);
-		close(steward->door_free_fd);
+	for (uint32_t i = 0; i < control->listen_count; i++)
+		close(control->listen_fds[i]);
+	if (control->join_free_fd >= 0) { /* whoever has the door too can open it now */
+		(void)eventfd_write(control->join_free_fd, 1);
+		close(control->join_free_fd);
 	}
-	for (uint32_t i = 0; steward->talks && i < steward->config.roster->size; i++)
-		talk_fini(&steward->talks[i]);
-	free(steward->talks);
-	free(steward->dialled);
-	free(steward->newest);
-	free(steward->control);
-	shelf_fini(&steward->shelf);
-	pthread_mutex_destroy(&steward->lock);
-	free(steward);
+	for (uint32_t i = 0; control->reliable && i < control->config.roster->size; i++)
+		reliable_fini(&control->reliable[i]);
+	free(control->reliable);
+	free(control->dialled);
+	free(control->newest);
+	free(control->control);
+	fd_exchange_fini(&control->fd_exchange);
+	pthread_mutex_destroy(&control->lock);
+	free(control);
 }
 
-bool steward_watch_own(struct steward *steward, int *fd)
+bool control_watch_own(struct control *control, int *fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
 
-	return *fd < 0 || epoll_ctl(steward->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
+	return *fd < 0 || epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
 }
 
 /* Signals are the program's. */
-static int start_thread(struct steward *steward)
+static int start_thread(struct control *control)
 {
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&steward->thread, NULL, steward_main, steward);
+	int error = pthread_create(&control->thread, NULL, control_main, control);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
 
-enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err)
+enum esp_status control_open(const struct control_config *config, struct control **out, struct error *err)
 {
-	struct steward *steward = calloc(1, sizeof(*steward));
+	struct control *control = calloc(1, sizeof(*control));
 
-	if (!steward) {
+	if (!control) {
 		for (uint32_t i = 0; i < config->listener->count; i++)
 			close(config->listener->fds[i]);
 		if (config->local_fd >= 0)
 			close(config->local_fd);
-		if (config->door_fd >= 0)
-			close(config->door_fd);
-		if (config->door_free_fd >= 0)
-			close(config->door_free_fd);
-		return error_set(err, ESP_ENOMEM, "no memory for the steward");
+		if (config->join_fd >= 0)
+			close(config->join_fd);
+		if (config->join_free_fd >= 0)
+			close(config->join_free_fd);
+		return error_set(err, ESP_ENOMEM, "no memory for the control");
 	}
-	steward->config = *config;
-	steward->door_free_fd = -1;
-	steward->opened_ns = clock_now_ns();
-	steward->ways = (struct link_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
+	control->config = *config;
+	control->join_free_fd = -1;
+	control->opened_ns = clock_now_ns();
+	control->ways = (struct connection_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
 	                                   config->segment_bytes, config->interval_ns / 8};
-	steward->listen_count = config->listener->count;
-	memcpy(steward->listen_fds, config->listener->fds, sizeof(steward->listen_fds));
-	pthread_mutex_init(&steward->lock, NULL);
-	errands_init(&steward->errands);
-	turnstile_init(&steward->turnstile, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
-	rng_init(&steward->rng, clock_now_ns() ^ config->join->card.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_DOOR | 1u << HELLO_PROBE |
-	                                    1u << HELLO_SHELF | 1u << HELLO_AGAIN, config->lanes, &steward->listener);
-	steward->control = calloc(config->roster->size, sizeof(struct link *));
-	steward->talks = calloc(config->roster->size, sizeof(struct talk));
-	steward->dialled = calloc(config->roster->size, sizeof(uint64_t));
-	steward->newest = calloc((size_t)config->roster->size * config->lanes, sizeof(uint64_t));
-	steward->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	steward->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	bool watched = steward->epoll_fd >= 0 && steward->wake_fd >= 0 && steward_watch_own(steward, &steward->wake_fd) &&
-	               ports_watch(steward) &&
-	               steward_watch_own(steward, &steward->config.extra_fd) && steward_watch_own(steward, &steward->config.link_fd);
-	*out = steward; /* before there is a thread: its events may ask for the steward where the caller keeps it */
-	enum esp_status shelf = shelf_init(&steward->shelf, config->local_self, config->local_count, config->descriptors,
+	control->listen_count = config->listener->count;
+	memcpy(control->listen_fds, config->listener->fds, sizeof(control->listen_fds));
+	pthread_mutex_init(&control->lock, NULL);
+	cmdq_init(&control->cmdq);
+	accept_limit_init(&control->accept_limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
+	rng_init(&control->rng, clock_now_ns() ^ config->join->card.pid);
+	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_JOINER | 1u << HELLO_PROBE |
+	                                    1u << HELLO_FDS | 1u << HELLO_AGAIN, config->lanes, &control->listener);
+	control->control = calloc(config->roster->size, sizeof(struct connection *));
+	control->reliable = calloc(config->roster->size, sizeof(struct reliable));
+	control->dialled = calloc(config->roster->size, sizeof(uint64_t));
+	control->newest = calloc((size_t)config->roster->size * config->lanes, sizeof(uint64_t));
+	control->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	control->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	bool watched = control->epoll_fd >= 0 && control->wake_fd >= 0 && control_watch_own(control, &control->wake_fd) &&
+	               accept_watch(control) &&
+	               control_watch_own(control, &control->config.extra_fd) && control_watch_own(control, &control->config.netlink_fd);
+	*out = control; /* before there is a thread: its events may ask for the control where the caller keeps it */
+	enum esp_status shelf = fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count, config->descriptors,
 	                                   config->descriptor_count);
-	if (!steward->control || !steward->talks || !steward->dialled || !steward->newest || !watched || shelf != ESP_OK || start_thread(steward) != 0) {
+	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched || shelf != ESP_OK || start_thread(control) != 0) {
 		*out = NULL;
-		free_all(steward);
-		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the steward");
+		free_all(control);
+		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the control");
 	}
 	return ESP_OK;
 }
 
-void steward_close(struct steward *steward)
+void control_close(struct control *control)
 {
-	if (!steward)
+	if (!control)
 		return;
-	pthread_mutex_lock(&steward->lock);
-	steward->quits = true;
-	pthread_mutex_unlock(&steward->lock);
-	wake(steward);
-	pthread_join(steward->thread, NULL);
-	free_all(steward);
+	pthread_mutex_lock(&control->lock);
+	control->quits = true;
+	pthread_mutex_unlock(&control->lock);
+	wake(control);
+	pthread_join(control->thread, NULL);
+	free_all(control);
 }

@@ -10,7 +10,7 @@
  * Strangers cost one small struct each, at most GUESTS_MOST at a time and for a few seconds; and if there are many, they are not
  * let in (accept_limit.h).
  *
- * Events are called by the steward's thread, without a lock held; functions may be called
+ * Events are called by the control's thread, without a lock held; functions may be called
  * from any thread, from within events too.
  */
 #ifndef NODE_CONTROL_CONTROL_H
@@ -24,18 +24,18 @@
 #include "node/net/route.h"
 #include "wire/control_msg.h"
 
-struct steward;
+struct control;
 
-struct steward_events {
+struct control_events {
 	/* A data connection; takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is, if any. */
 	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
-	/* steward_dial_lane() was in vain, or, again: where connections are replaced, that or _again(). */
+	/* control_dial_lane() was in vain, or, again: where connections are replaced, that or _again(). */
 	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
 	/* Which rail a connection takes, if there are several. */
 	uint32_t (*rail)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
 	/* It was not made there in time. */
 	void (*rail_late)(void *context, uint32_t peer, uint32_t rail);
-	/* A connection to measure a rail with; takes the descriptor. dialled: by steward_dial_probe(), which may also be in vain. */
+	/* A connection to measure a rail with; takes the descriptor. dialled: by control_dial_probe(), which may also be in vain. */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
 	/* A rank of this host, and its descriptors; takes them. */
@@ -57,24 +57,24 @@ struct steward_events {
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
 	/* Is anything to be done before that to find out whether the rank is there: is that of interest? */
 	bool (*doubts)(void *context, uint32_t peer);
-	/* The descriptor link_fd is readable. */
-	void (*links)(void *context);
+	/* The descriptor netlink_fd is readable. */
+	void (*netlink)(void *context);
 	/* Does what is for all go to this rank first? */
 	bool (*passes_on)(void *context, uint32_t peer);
-	/* steward_config.extra_fd is readable. */
+	/* control_config.extra_fd is readable. */
 	void (*extra)(void *context);
 	/* So many whom the group of this channel has let in, or was to, went away before they had joined: why says which, and how. */
-	void (*newcomers_lost)(void *context, uint32_t channel, uint32_t count, const char *why);
-	/* Called every few dozen milliseconds while steward_tick() asks for it. */
+	void (*joiners_lost)(void *context, uint32_t channel, uint32_t count, const char *why);
+	/* Called every few dozen milliseconds while control_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
 	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
 	uint64_t (*turn)(void *context, uint64_t now_ns);
 };
 
-/* Something that has to be done by the steward's thread. */
-typedef void steward_fn(void *context, void *argument);
+/* Something that has to be done by the control's thread. */
+typedef void control_fn(void *context, void *argument);
 
-struct steward_config {
+struct control_config {
 	const struct join_config *join; /* borrowed */
 	const struct roster *roster;    /* borrowed */
 	const struct rails *rails;      /* a lane is dialled on the rail of its number, taken around; borrowed */
@@ -85,100 +85,100 @@ struct steward_config {
 	bool replaces;                  /* connections of lanes may be replaced: each is dialled once */
 	const struct listener *listener; /* TCP; its sockets are taken, the rest is borrowed */
 	int local_fd;                   /* Unix; taken. -1: none */
-	int door_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
-	int door_free_fd;               /* readable once nobody else listens there; taken. -1: it is free         */
+	int join_fd;                    /* TCP: where newcomers know this rank, if that is not where it listens; taken. -1: it is */
+	int join_free_fd;               /* readable once nobody else listens there; taken. -1: it is free         */
 	int extra_fd;                   /* looked after for somebody else; borrowed. -1: none */
-	int link_fd;                    /* the same, for word of interfaces. -1: none */
+	int netlink_fd;                    /* the same, for word of interfaces. -1: none */
 	const int *descriptors;         /* what ranks of this host are given; borrowed */
-	uint32_t descriptor_count;      /* at most SHELF_EACH_MOST */
+	uint32_t descriptor_count;      /* at most FD_EXCHANGE_EACH_MOST */
 	uint64_t patience_ns;           /* how long a rank is tried to be reached */
 	uint64_t late_ns;               /* while opening it is tried at least so much longer than there is time to join */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
-	const struct steward_events *events;
+	const struct control_events *events;
 	void *context;
 };
 
 /* One of the addresses of a card, as the system wants it. */
-socklen_t card_socket_name(const struct card *card, uint32_t address, struct sockaddr_storage *out);
+socklen_t node_info_socket_name(const struct node_info *card, uint32_t address, struct sockaddr_storage *out);
 
 /* A listening Unix socket whose name follows from the card of this process: its port and number. */
-ESP_CHECKED enum esp_status steward_local_socket(const struct card *card, int *out_fd, struct error *err);
+ESP_CHECKED enum esp_status control_local_socket(const struct node_info *card, int *out_fd, struct error *err);
 
 /* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
-ESP_CHECKED enum esp_status steward_open(const struct steward_config *config, struct steward **out, struct error *err);
+ESP_CHECKED enum esp_status control_open(const struct control_config *config, struct control **out, struct error *err);
 /* Sends what is queued, for a tenth of the interval at most, and closes all connections. No event comes any more. NULL is fine. */
-void steward_close(struct steward *steward);
+void control_close(struct control *control);
 
 /* Where connections are replaced, nothing if it has been done before: that is done one by one, by the lower of two ranks. */
-void steward_dial_lane(struct steward *steward, uint32_t peer, uint32_t lane);
+void control_dial_lane(struct control *control, uint32_t peer, uint32_t lane);
 /* A connection in place of the one that there is, trying all rails for so long. */
-void steward_dial_again(struct steward *steward, uint32_t peer, uint32_t lane, uint64_t patience_ns);
+void control_dial_again(struct control *control, uint32_t peer, uint32_t lane, uint64_t patience_ns);
 /* On one rail and no other, for so long. */
-void steward_dial_probe(struct steward *steward, uint32_t peer, uint32_t rail, uint64_t patience_ns);
-void steward_dial_control(struct steward *steward, uint32_t peer);
+void control_dial_probe(struct control *control, uint32_t peer, uint32_t rail, uint64_t patience_ns);
+void control_dial_control(struct control *control, uint32_t peer);
 /* Is it there? A control connection is dialled, or again at once, unless one stands or comes about. */
-void steward_look_for(struct steward *steward, uint32_t peer);
+void control_look_for(struct control *control, uint32_t peer);
 /* Gets the descriptors of all ranks of this host, and gives them ours, over the shelf of the first; not for that itself. */
-void steward_dial_shelf(struct steward *steward);
+void control_dial_fds(struct control *control);
 
 /*
  * To one rank (a connection is made if there is none), or to all ranks that word is passed on by (passes_on), if there is a
  * connection.
  */
-void steward_send(struct steward *steward, uint32_t peer, const struct control_msg *msg);
-void steward_send_all(struct steward *steward, const struct control_msg *msg);
+void control_send(struct control *control, uint32_t peer, const struct control_msg *msg);
+void control_send_all(struct control *control, const struct control_msg *msg);
 
 /* Runs the function with the context of the events, soon. False: no memory. */
-bool steward_run(struct steward *steward, steward_fn *function, void *argument);
+bool control_run(struct control *control, control_fn *function, void *argument);
 /* Newcomers who wait at the door of this rank: proved, and not invited. Any thread. */
-uint32_t steward_newcomers(const struct steward *steward);
+uint32_t control_joiners(const struct control *control);
 /* Of them, those who have answered since they were last asked, or have only just come. Any thread. */
-uint32_t steward_sure_newcomers(const struct steward *steward);
-/* By the steward's thread alone: asks all of them whether they are there, but for those who are promised. */
-void steward_ask_newcomers(struct steward *steward);
+uint32_t control_sure_joiners(const struct control *control);
+/* By the control's thread alone: asks all of them whether they are there, but for those who are promised. */
+void control_ask_joiners(struct control *control);
 /*
- * By the steward's thread alone: a group (`channel`) counts on those who have answered, who came first first, `most` of them at the most
+ * By the control's thread alone: a group (`channel`) counts on those who have answered, who came first first, `most` of them at the most
  * (0: all); no other group does meanwhile. How many.
  */
-uint32_t steward_promise(struct steward *steward, uint32_t channel, uint32_t most);
-/* By the steward's thread alone: it does not any more, but for those whom it has let in. */
-void steward_release(struct steward *steward, uint32_t channel);
+uint32_t control_promise(struct control *control, uint32_t channel, uint32_t most);
+/* By the control's thread alone: it does not any more, but for those whom it has let in. */
+void control_release(struct control *control, uint32_t channel);
 /*
  * Another descriptor of the socket where newcomers know this rank; -1: none left. Any thread. *out_free_fd becomes readable
- * when this steward is closed: until then what comes there is for it, and who else took it could only refuse it.
+ * when this control is closed: until then what comes there is for it, and who else took it could only refuse it.
  */
-int steward_share_door(struct steward *steward, int *out_free_fd);
+int control_share_door(struct control *control, int *out_free_fd);
 /*
- * By the steward's thread alone: so many of those who are promised to the group (`channel`) are let in, who came first first; each gets the
+ * By the control's thread alone: so many of those who are promised to the group (`channel`) are let in, who came first first; each gets the
  * message, with `about` one more each time. How many.
  */
-uint32_t steward_invite(struct steward *steward, const struct control_msg *first, uint32_t count);
+uint32_t control_invite(struct control *control, const struct control_msg *first, uint32_t count);
 /*
- * By the steward's thread alone: those whom the group (`channel`) has let in, and who have not joined, get the message, and are expected to go.
+ * By the control's thread alone: those whom the group (`channel`) has let in, and who have not joined, get the message, and are expected to go.
  * They do not count as lost.
  */
-void steward_uninvite(struct steward *steward, const struct control_msg *why);
-/* By the steward's thread alone: is there a control connection to this rank, or one that is being made? */
-bool steward_has_control(const struct steward *steward, uint32_t peer);
+void control_uninvite(struct control *control, const struct control_msg *why);
+/* By the control's thread alone: is there a control connection to this rank, or one that is being made? */
+bool control_has_control(const struct control *control, uint32_t peer);
 
-/* By the steward's thread alone: a rank is about to connect, so for some seconds all are let in who come, strangers too. */
-void steward_expect(struct steward *steward);
+/* By the control's thread alone: a rank is about to connect, so for some seconds all are let in who come, strangers too. */
+void control_expect(struct control *control);
 /* The same: no longer, as it is from the beginning on. */
-void steward_settle(struct steward *steward);
+void control_settle(struct control *control);
 
 /*
- * By the steward's thread alone: another control connection in place of the one that there is, if that goes on this rail (ROUTE_ANY:
+ * By the control's thread alone: another control connection in place of the one that there is, if that goes on this rail (ROUTE_ANY:
  * wherever it goes) and none is being made. What was said on it and not heard is said again.
  */
-void steward_leave_rail(struct steward *steward, uint32_t peer, uint32_t rail);
-/* By the steward's thread alone: tells of each control connection of whose sending nothing has arrived for so long. */
-void steward_find_stuck(struct steward *steward, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail));
+void control_leave_rail(struct control *control, uint32_t peer, uint32_t rail);
+/* By the control's thread alone: tells of each control connection of whose sending nothing has arrived for so long. */
+void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail));
 
-/* By the steward's thread alone: when anything came last on control connections to this rank, read or not; 0: there is none. */
-uint64_t steward_last_sign(const struct steward *steward, uint32_t peer, uint64_t now);
+/* By the control's thread alone: when anything came last on control connections to this rank, read or not; 0: there is none. */
+uint64_t control_last_sign(const struct control *control, uint32_t peer, uint64_t now);
 
 /* From now on tick() is wanted, or not. */
-void steward_tick(struct steward *steward, bool wanted);
+void control_tick(struct control *control, bool wanted);
 
 #endif

@@ -9,49 +9,49 @@
  * Who dials a lane gives one connection up before it tries another, but on a slow rail its proof may still be under way then: it comes
  * after the one that took its place is proved, and nobody is at its other end. What can be proved was accepted before it was given up.
  */
-bool lanes_is_outdated(struct steward *steward, const struct link *link)
+bool data_connection_is_outdated(struct control *control, const struct connection *connection)
 {
-	if (link->dialled || !steward->config.replaces || link->purpose == HELLO_PROBE)
+	if (connection->dialled || !control->config.replaces || connection->purpose == HELLO_PROBE)
 		return false;
-	uint64_t *newest = &steward->newest[(size_t)link->peer * steward->config.lanes + link->lane];
-	bool is_newer = link->number > *newest;
+	uint64_t *newest = &control->newest[(size_t)connection->peer * control->config.lanes + connection->lane];
+	bool is_newer = connection->number > *newest;
 
-	*newest = is_newer ? link->number : *newest;
+	*newest = is_newer ? connection->number : *newest;
 	return !is_newer;
 }
 
-void lanes_done(struct steward *steward, struct link *link)
+void data_connection_done(struct control *control, struct connection *connection)
 {
-	uint32_t peer = link->peer, lane = link->lane;
-	uint8_t purpose = link->purpose;
-	bool dialled = link->dialled;
-	int fd = link->fd;
+	uint32_t peer = connection->peer, lane = connection->lane;
+	uint8_t purpose = connection->purpose;
+	bool dialled = connection->dialled;
+	int fd = connection->fd;
 
-	if (!dialled && steward->config.rails->count > 1)
-		link_pin(link, &steward->config.listener->interfaces);
-	if (dialled && link->attempts > 1 && link->rail != ROUTE_ANY && steward->config.rails->count > 1)
-		log_write(steward->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, link->way);
-	uint32_t rail = link_rail(link, &steward->ways);
-	(void)epoll_ctl(steward->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-	link->fd = -1;
-	steward_remove(steward, link);
+	if (!dialled && control->config.rails->count > 1)
+		connection_pin(connection, &control->config.listener->interfaces);
+	if (dialled && connection->attempts > 1 && connection->rail != ROUTE_ANY && control->config.rails->count > 1)
+		log_write(control->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->way);
+	uint32_t rail = connection_rail(connection, &control->ways);
+	(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	connection->fd = -1;
+	control_remove(control, connection);
 	if (purpose == HELLO_PROBE)
-		steward->config.events->probe_connected(steward->config.context, peer, lane, fd, dialled);
+		control->config.events->probe_connected(control->config.context, peer, lane, fd, dialled);
 	else
-		steward->config.events->lane_connected(steward->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
+		control->config.events->lane_connected(control->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
 }
 
-void lanes_dial(struct steward *steward, uint32_t peer, uint32_t lane)
+void data_connection_dial(struct control *control, uint32_t peer, uint32_t lane)
 {
 	uint64_t bit = UINT64_C(1) << lane;
 
-	if (steward->config.replaces && steward->dialled[peer] & bit)
+	if (control->config.replaces && control->dialled[peer] & bit)
 		return; /* the other end asks for it, and so did we */
-	steward->dialled[peer] |= bit;
+	control->dialled[peer] |= bit;
 	/*
 	 * Where connections are replaced, the first one begins as those do that take its place: nothing is sent before each end has said what
 	 * it has. Otherwise the other end, which takes it for made first, could send what this kernel acknowledges and this thread never reads,
 	 * as it gives the attempt up.
 	 */
-	steward_dial(steward, peer, steward->config.replaces ? HELLO_AGAIN : HELLO_LANE, lane, steward->config.patience_ns);
+	control_dial(control, peer, control->config.replaces ? HELLO_AGAIN : HELLO_LANE, lane, control->config.patience_ns);
 }

@@ -10,17 +10,17 @@
 #define MESSAGE_MOST 253u /* descriptors; the kernel's limit */
 #define BYTE 'D'
 
-enum esp_status shelf_init(struct shelf *shelf, uint32_t self, uint32_t count, const int *own, uint32_t each)
+enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own, uint32_t each)
 {
-	assert(each > 0 && each <= SHELF_EACH_MOST && self < count);
-	*shelf = (struct shelf){.self = self, .count = count, .each = each, .own = own, .missing = count - 1};
+	assert(each > 0 && each <= FD_EXCHANGE_EACH_MOST && self < count);
+	*exchange = (struct fd_exchange){.self = self, .count = count, .each = each, .own = own, .missing = count - 1};
 	if (self > 0 || count == 1)
 		return ESP_OK;
-	shelf->fds = malloc((size_t)count * each * sizeof(int));
-	if (!shelf->fds)
+	exchange->fds = malloc((size_t)count * each * sizeof(int));
+	if (!exchange->fds)
 		return ESP_ENOMEM;
-	memset(shelf->fds, 0xff, (size_t)count * each * sizeof(int));
-	memcpy(shelf->fds, own, each * sizeof(int));
+	memset(exchange->fds, 0xff, (size_t)count * each * sizeof(int));
+	memcpy(exchange->fds, own, each * sizeof(int));
 	return ESP_OK;
 }
 
@@ -32,17 +32,17 @@ static void close_all(const int *fds, uint32_t count)
 	}
 }
 
-void shelf_fini(struct shelf *shelf)
+void fd_exchange_fini(struct fd_exchange *exchange)
 {
-	if (shelf->fds) /* ours are borrowed */
-		close_all(shelf->fds + shelf->each, (shelf->count - 1) * shelf->each);
-	free(shelf->fds);
-	*shelf = (struct shelf){0};
+	if (exchange->fds) /* ours are borrowed */
+		close_all(exchange->fds + exchange->each, (exchange->count - 1) * exchange->each);
+	free(exchange->fds);
+	*exchange = (struct fd_exchange){0};
 }
 
-bool shelf_is_full(const struct shelf *shelf)
+bool fd_exchange_is_full(const struct fd_exchange *exchange)
 {
-	return shelf->missing == 0;
+	return exchange->missing == 0;
 }
 
 /* ---- messages ---- */
@@ -106,85 +106,85 @@ static enum esp_status receive_message(int socket, int *fds, uint32_t count, str
 }
 
 /* The ranks of the next message to a rank: both ends come to the same. How many; *at is behind them. */
-static uint32_t next_ranks(const struct shelf *shelf, uint32_t to, uint32_t *at, uint32_t ranks[MESSAGE_MOST])
+static uint32_t next_ranks(const struct fd_exchange *exchange, uint32_t to, uint32_t *at, uint32_t ranks[MESSAGE_MOST])
 {
-	uint32_t most = MESSAGE_MOST / shelf->each, found = 0;
+	uint32_t most = MESSAGE_MOST / exchange->each, found = 0;
 
-	for (; *at < shelf->count && found < most; ++*at) {
+	for (; *at < exchange->count && found < most; ++*at) {
 		if (*at != to)
 			ranks[found++] = *at;
 	}
-	if (*at == to && *at + 1 == shelf->count) /* nobody is left behind the rank itself */
+	if (*at == to && *at + 1 == exchange->count) /* nobody is left behind the rank itself */
 		++*at;
 	return found;
 }
 
 /* ---- the others ---- */
 
-enum esp_status shelf_leave(const struct shelf *shelf, int socket, bool *out_busy, struct error *err)
+enum esp_status fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy, struct error *err)
 {
-	return send_message(socket, shelf->own, shelf->each, out_busy, err);
+	return send_message(socket, exchange->own, exchange->each, out_busy, err);
 }
 
-enum esp_status shelf_fetch(const struct shelf *shelf, int socket, uint32_t *at, shelf_fn *take, void *context, struct error *err)
+enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take, void *context, struct error *err)
 {
-	uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(shelf, shelf->self, &behind, ranks);
+	uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(exchange, exchange->self, &behind, ranks);
 	int fds[MESSAGE_MOST];
 
 	if (count == 0)
 		return ESP_OK;
-	enum esp_status status = receive_message(socket, fds, count * shelf->each, err);
+	enum esp_status status = receive_message(socket, fds, count * exchange->each, err);
 	if (status != ESP_OK)
 		return status;
 	*at = behind;
 	for (uint32_t i = 0; i < count; i++)
-		take(context, ranks[i], fds + i * shelf->each);
+		take(context, ranks[i], fds + i * exchange->each);
 	return ESP_OK;
 }
 
 /* ---- the first ---- */
 
-enum esp_status shelf_put(struct shelf *shelf, int socket, uint32_t rank, struct error *err)
+enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err)
 {
-	int fds[SHELF_EACH_MOST], *place = shelf->fds ? shelf->fds + (size_t)rank * shelf->each : NULL;
+	int fds[FD_EXCHANGE_EACH_MOST], *place = exchange->fds ? exchange->fds + (size_t)rank * exchange->each : NULL;
 
-	if (!place || rank == 0 || rank >= shelf->count || place[0] >= 0)
+	if (!place || rank == 0 || rank >= exchange->count || place[0] >= 0)
 		return error_set(err, ESP_ELINK, "descriptors were handed to a rank that has them, or is not the first of its host");
-	enum esp_status status = receive_message(socket, fds, shelf->each, err);
+	enum esp_status status = receive_message(socket, fds, exchange->each, err);
 	if (status != ESP_OK)
 		return status;
-	memcpy(place, fds, shelf->each * sizeof(int));
-	shelf->missing--;
+	memcpy(place, fds, exchange->each * sizeof(int));
+	exchange->missing--;
 	return ESP_OK;
 }
 
-enum esp_status shelf_hand(const struct shelf *shelf, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err)
+enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err)
 {
 	enum esp_status status = ESP_OK;
 
-	assert(shelf_is_full(shelf));
+	assert(fd_exchange_is_full(exchange));
 	*out_busy = false;
-	while (status == ESP_OK && *at < shelf->count) {
-		uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(shelf, to, &behind, ranks);
+	while (status == ESP_OK && *at < exchange->count) {
+		uint32_t ranks[MESSAGE_MOST], behind = *at, count = next_ranks(exchange, to, &behind, ranks);
 		int fds[MESSAGE_MOST];
 
 		for (uint32_t i = 0; i < count; i++)
-			memcpy(fds + i * shelf->each, shelf->fds + (size_t)ranks[i] * shelf->each, shelf->each * sizeof(int));
+			memcpy(fds + i * exchange->each, exchange->fds + (size_t)ranks[i] * exchange->each, exchange->each * sizeof(int));
 		if (count > 0)
-			status = send_message(socket, fds, count * shelf->each, out_busy, err);
+			status = send_message(socket, fds, count * exchange->each, out_busy, err);
 		if (status == ESP_OK)
 			*at = behind;
 	}
 	return status;
 }
 
-void shelf_clear(struct shelf *shelf, shelf_fn *take, void *context)
+void fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context)
 {
-	for (uint32_t i = 1; shelf->fds && i < shelf->count; i++) {
-		int *place = shelf->fds + (size_t)i * shelf->each;
+	for (uint32_t i = 1; exchange->fds && i < exchange->count; i++) {
+		int *place = exchange->fds + (size_t)i * exchange->each;
 
 		if (place[0] >= 0)
 			take(context, i, place);
-		memset(place, 0xff, shelf->each * sizeof(int));
+		memset(place, 0xff, exchange->each * sizeof(int));
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * fd_exchange.h - how the ranks of a host get the descriptors of each other's memory: over a shelf at the first of them.
+ * fd_exchange.h - how the ranks of a host get the descriptors of each other's memory: over a exchange at the first of them.
  *
  * Each leaves its own there, over a connection that has been proved, and when all have come the first rank hands everybody those of all
  * others. So a host of n ranks needs n - 1 connections for it, and not one for every two of its ranks.
@@ -10,7 +10,7 @@
  *        | <- those of ranks 0, 1, 2 ... ------- |   without its own, as many in a message as the kernel lets through
  *
  * What travels is a byte and the descriptors beside it, of a number that both ends know. Ranks are counted within the host here.
- * Used by the steward's thread alone; sockets do not block.
+ * Used by the control's thread alone; sockets do not block.
  */
 #ifndef NODE_CONTROL_FD_EXCHANGE_H
 #define NODE_CONTROL_FD_EXCHANGE_H
@@ -20,9 +20,9 @@
 
 #include "base/error.h"
 
-#define SHELF_EACH_MOST 65u /* descriptors of a rank */
+#define FD_EXCHANGE_EACH_MOST 65u /* descriptors of a rank */
 
-struct shelf {
+struct fd_exchange {
 	uint32_t self, count; /* our number, how many there are */
 	uint32_t each;        /* descriptors of a rank          */
 	const int *own;
@@ -31,8 +31,8 @@ struct shelf {
 };
 
 /* Borrows own. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status shelf_init(struct shelf *shelf, uint32_t self, uint32_t count, const int *own, uint32_t each);
-void shelf_fini(struct shelf *shelf); /* closes what is on it; accepts a zeroed struct */
+ESP_CHECKED enum esp_status fd_exchange_init(struct fd_exchange *exchange, uint32_t self, uint32_t count, const int *own, uint32_t each);
+void fd_exchange_fini(struct fd_exchange *exchange); /* closes what is on it; accepts a zeroed struct */
 
 /*
  * What the following return: ESP_OK; ESP_PENDING: when the socket can be read or written; ESP_EPEER: the other end is gone;
@@ -41,17 +41,17 @@ void shelf_fini(struct shelf *shelf); /* closes what is on it; accepts a zeroed 
  */
 
 /* Others: leaves their own. */
-enum esp_status shelf_leave(const struct shelf *shelf, int socket, bool *out_busy, struct error *err);
+enum esp_status fd_exchange_leave(const struct fd_exchange *exchange, int socket, bool *out_busy, struct error *err);
 /* Others: what has come, rank by rank; takes the descriptors. *at, 0 in the beginning, is count when all have. */
-typedef void shelf_fn(void *context, uint32_t rank, const int *fds);
-enum esp_status shelf_fetch(const struct shelf *shelf, int socket, uint32_t *at, shelf_fn *take, void *context, struct error *err);
+typedef void fd_exchange_fn(void *context, uint32_t rank, const int *fds);
+enum esp_status fd_exchange_fetch(const struct fd_exchange *exchange, int socket, uint32_t *at, fd_exchange_fn *take, void *context, struct error *err);
 
 /* The first rank: what this rank has left. */
-enum esp_status shelf_put(struct shelf *shelf, int socket, uint32_t rank, struct error *err);
-bool shelf_is_full(const struct shelf *shelf);
+enum esp_status fd_exchange_put(struct fd_exchange *exchange, int socket, uint32_t rank, struct error *err);
+bool fd_exchange_is_full(const struct fd_exchange *exchange);
 /* The first rank: hands all to this rank; *at as above. */
-enum esp_status shelf_hand(const struct shelf *shelf, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err);
+enum esp_status fd_exchange_hand(const struct fd_exchange *exchange, int socket, uint32_t to, uint32_t *at, bool *out_busy, struct error *err);
 /* The first rank, after all were served: takes those of the others. */
-void shelf_clear(struct shelf *shelf, shelf_fn *take, void *context);
+void fd_exchange_clear(struct fd_exchange *exchange, fd_exchange_fn *take, void *context);
 
 #endif

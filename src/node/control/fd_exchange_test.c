@@ -15,7 +15,7 @@
 enum { RANKS_MOST = 36, EACH_MOST = 8 };
 
 struct member {
-	struct shelf shelf;
+	struct fd_exchange exchange;
 	int own[EACH_MOST];
 	int here, there; /* the ends of its connection; -1: closed */
 	bool has_left, is_put, is_served;
@@ -45,7 +45,7 @@ static uint32_t open_descriptors(void)
 static int make_file(uint32_t rank, uint32_t number)
 {
 	uint8_t name[2] = {(uint8_t)rank, (uint8_t)number};
-	int fd = memfd_create("shelf_test", MFD_CLOEXEC);
+	int fd = memfd_create("fd_exchange_test", MFD_CLOEXEC);
 
 	CHECK(fd >= 0 && write(fd, name, sizeof(name)) == (ssize_t)sizeof(name));
 	return fd;
@@ -74,7 +74,7 @@ static void open_house(struct rng *rng)
 
 		for (uint32_t k = 0; k < house.each; k++)
 			member->own[k] = make_file(i, k);
-		CHECK(shelf_init(&member->shelf, i, house.count, member->own, house.each) == ESP_OK);
+		CHECK(fd_exchange_init(&member->exchange, i, house.count, member->own, house.each) == ESP_OK);
 		CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
 		member->here = ends[0];
 		member->there = ends[1];
@@ -86,7 +86,7 @@ static void close_house(void)
 	for (uint32_t i = 0; i < house.count; i++) {
 		struct member *member = &house.members[i];
 
-		shelf_fini(&member->shelf);
+		fd_exchange_fini(&member->exchange);
 		for (uint32_t k = 0; k < house.each; k++)
 			close(member->own[k]);
 		if (member->here >= 0)
@@ -102,12 +102,12 @@ static void step_other(struct member *member)
 	bool busy;
 
 	if (!member->has_left) {
-		enum esp_status status = shelf_leave(&member->shelf, member->here, &busy, &err);
+		enum esp_status status = fd_exchange_leave(&member->exchange, member->here, &busy, &err);
 
 		CHECK(status == ESP_OK || busy);
 		member->has_left = status == ESP_OK;
 	} else if (member->fetched_at < house.count) {
-		enum esp_status status = shelf_fetch(&member->shelf, member->here, &member->fetched_at, take, member, &err);
+		enum esp_status status = fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err);
 
 		CHECK_MSG(status == ESP_OK || status == ESP_PENDING, "%s", err.text);
 	}
@@ -116,16 +116,16 @@ static void step_other(struct member *member)
 /* The first rank looks at the connection of another. */
 static void step_first(struct member *member, uint32_t rank)
 {
-	struct shelf *shelf = &house.members[0].shelf;
+	struct fd_exchange *exchange = &house.members[0].exchange;
 	struct error err;
 	bool busy = false;
 	enum esp_status status = ESP_PENDING;
 
 	if (!member->is_put) {
-		status = shelf_put(shelf, member->there, rank, &err);
+		status = fd_exchange_put(exchange, member->there, rank, &err);
 		member->is_put = status == ESP_OK;
-	} else if (shelf_is_full(shelf) && !member->is_served) {
-		status = shelf_hand(shelf, member->there, rank, &member->handed_at, &busy, &err);
+	} else if (fd_exchange_is_full(exchange) && !member->is_served) {
+		status = fd_exchange_hand(exchange, member->there, rank, &member->handed_at, &busy, &err);
 		member->is_served = status == ESP_OK;
 		if (member->is_served) { /* what is on its way arrives all the same */
 			close(member->there);
@@ -157,7 +157,7 @@ static void test_all_get_all(struct rng *rng)
 		else
 			step_first(&house.members[rank], rank);
 	}
-	shelf_clear(&house.members[0].shelf, take, &house.members[0]);
+	fd_exchange_clear(&house.members[0].exchange, take, &house.members[0]);
 	for (uint32_t i = 0; i < house.count; i++) {
 		for (uint32_t k = 0; k < house.count; k++)
 			CHECK_U64(house.members[i].got[k], i == k ? 0 : 1);
@@ -179,7 +179,7 @@ static void test_gone(struct rng *rng)
 	CHECK(member->is_put);
 	close(member->there);
 	member->there = -1;
-	CHECK(shelf_fetch(&member->shelf, member->here, &member->fetched_at, take, member, &err) == ESP_EPEER);
+	CHECK(fd_exchange_fetch(&member->exchange, member->here, &member->fetched_at, take, member, &err) == ESP_EPEER);
 	close_house();
 	CHECK_U64(open_descriptors(), before);
 }
@@ -192,24 +192,24 @@ static void test_nonsense(struct rng *rng)
 
 	open_house(rng);
 	struct member *first = &house.members[0], *member = &house.members[1];
-	struct shelf other = member->shelf;
+	struct fd_exchange other = member->exchange;
 	other.each = house.each + 1;
 	int more[EACH_MOST + 1];
 	for (uint32_t i = 0; i < other.each; i++)
 		more[i] = member->own[i < house.each ? i : 0];
 	other.own = more;
 	bool busy;
-	CHECK(shelf_leave(&other, member->here, &busy, &err) == ESP_OK);
-	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELIMIT);
+	CHECK(fd_exchange_leave(&other, member->here, &busy, &err) == ESP_OK);
+	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
 	CHECK(send(member->here, "D", 1, 0) == 1);
-	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELIMIT);
+	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELIMIT);
 	step_other(member);
 	step_first(member, 1);
 	CHECK(member->is_put);
-	CHECK(shelf_put(&first->shelf, member->there, 1, &err) == ESP_ELINK);
-	CHECK(shelf_put(&first->shelf, member->there, 0, &err) == ESP_ELINK);
-	CHECK(shelf_put(&first->shelf, member->there, house.count, &err) == ESP_ELINK);
-	CHECK(shelf_put(&member->shelf, member->here, 1, &err) == ESP_ELINK);
+	CHECK(fd_exchange_put(&first->exchange, member->there, 1, &err) == ESP_ELINK);
+	CHECK(fd_exchange_put(&first->exchange, member->there, 0, &err) == ESP_ELINK);
+	CHECK(fd_exchange_put(&first->exchange, member->there, house.count, &err) == ESP_ELINK);
+	CHECK(fd_exchange_put(&member->exchange, member->here, 1, &err) == ESP_ELINK);
 	close_house();
 	CHECK_U64(open_descriptors(), before);
 }

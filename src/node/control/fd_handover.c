@@ -1,5 +1,5 @@
 /*
- * fd_handover.c - the steward's part in handing descriptors around: fd_exchange.h has the picture.
+ * fd_handover.c - the control's part in handing descriptors around: fd_exchange.h has the picture.
  */
 #include "base/clock.h"
 #include "node/control/control_state.h"
@@ -8,91 +8,91 @@
 
 static void take_descriptors(void *argument, uint32_t local, const int *fds)
 {
-	struct steward *steward = argument;
+	struct control *control = argument;
 
-	steward->config.events->neighbour(steward->config.context, steward->config.rank_of[local], fds, steward->shelf.each);
+	control->config.events->neighbour(control->config.context, control->config.rank_of[local], fds, control->fd_exchange.each);
 }
 
 /* Leaves ours, then takes those of the others. True: something more may be moved. */
-static bool fetch(struct steward *steward, struct link *link)
+static bool fetch(struct control *control, struct connection *connection)
 {
 	struct error why;
 	bool busy = false;
-	enum esp_status status = link->has_left ? shelf_fetch(&steward->shelf, link->fd, &link->shelf_at, take_descriptors, steward, &why)
-	                                        : shelf_leave(&steward->shelf, link->fd, &busy, &why);
+	enum esp_status status = connection->has_left ? fd_exchange_fetch(&control->fd_exchange, connection->fd, &connection->fd_exchange_at, take_descriptors, control, &why)
+	                                        : fd_exchange_leave(&control->fd_exchange, connection->fd, &busy, &why);
 
-	link->wants_room = !link->has_left && !busy;
-	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
+	connection->wants_room = !connection->has_left && !busy;
+	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
 	if (status < 0)
-		link_broke(link, &why);
+		connection_broke(connection, &why);
 	if (status != ESP_OK)
 		return false;
-	link->wants_room = false;
-	if (link->has_left && link->shelf_at == steward->config.local_count)
-		link->state = LINK_DONE;
-	link->has_left = true;
+	connection->wants_room = false;
+	if (connection->has_left && connection->fd_exchange_at == control->config.local_count)
+		connection->state = CONNECTION_DONE;
+	connection->has_left = true;
 	return true;
 }
 
 /* The first rank: takes what the other has left, then hands it all. True: something more may be moved. */
-static bool hand(struct steward *steward, struct link *link)
+static bool hand(struct control *control, struct connection *connection)
 {
 	struct error why;
-	uint32_t local = steward->config.local_of[link->peer];
+	uint32_t local = control->config.local_of[connection->peer];
 	bool busy = false;
 	enum esp_status status = ESP_PENDING;
 
-	link->wants_room = false;
-	link->retry_ns = 0;
-	if (!link->has_left)
-		status = shelf_put(&steward->shelf, link->fd, local, &why);
-	else if (shelf_is_full(&steward->shelf))
-		status = shelf_hand(&steward->shelf, link->fd, local, &link->shelf_at, &busy, &why);
+	connection->wants_room = false;
+	connection->retry_ns = 0;
+	if (!connection->has_left)
+		status = fd_exchange_put(&control->fd_exchange, connection->fd, local, &why);
+	else if (fd_exchange_is_full(&control->fd_exchange))
+		status = fd_exchange_hand(&control->fd_exchange, connection->fd, local, &connection->fd_exchange_at, &busy, &why);
 	else
-		link_look_at_door(link); /* it has nothing to say until then, but may go away */
+		connection_look_at_door(connection); /* it has nothing to say until then, but may go away */
 	if (status < 0)
-		link_broke(link, &why);
-	link->wants_room = link->has_left && shelf_is_full(&steward->shelf) && status == ESP_PENDING && !busy;
-	link->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
-	if (status == ESP_OK && link->has_left)
-		link->state = LINK_DONE;
-	if (status == ESP_OK && !link->has_left)
-		steward->config.events->shelved(steward->config.context, link->peer);
-	link->has_left = link->has_left || status == ESP_OK;
+		connection_broke(connection, &why);
+	connection->wants_room = connection->has_left && fd_exchange_is_full(&control->fd_exchange) && status == ESP_PENDING && !busy;
+	connection->retry_ns = busy ? clock_now_ns() + BUSY_PAUSE : 0;
+	if (status == ESP_OK && connection->has_left)
+		connection->state = CONNECTION_DONE;
+	if (status == ESP_OK && !connection->has_left)
+		control->config.events->shelved(control->config.context, connection->peer);
+	connection->has_left = connection->has_left || status == ESP_OK;
 	return status == ESP_OK;
 }
 
-void handing_turn(struct steward *steward, struct link *link)
+void fd_handover_turn(struct control *control, struct connection *connection)
 {
 	struct error why;
 
-	if (!link->local || (!link->dialled && steward->config.local_of[link->peer] >= steward->config.local_count)) {
+	if (!connection->local || (!connection->dialled && control->config.local_of[connection->peer] >= control->config.local_count)) {
 		error_set(&why, ESP_ELINK, "descriptors are for ranks of one host");
-		link_broke(link, &why);
+		connection_broke(connection, &why);
 	}
-	while (link->state == LINK_HANDING && (link->dialled ? fetch(steward, link) : hand(steward, link)))
+	while (connection->state == CONNECTION_HANDING && (connection->dialled ? fetch(control, connection) : hand(control, connection)))
 		;
 }
 
-void handing_done(struct steward *steward, struct link *link)
+void fd_handover_done(struct control *control, struct connection *connection)
 {
-	steward->served += !link->dialled;
-	steward_remove(steward, link);
-	if (steward->served > 0 && steward->served == steward->config.local_count - 1)
-		shelf_clear(&steward->shelf, take_descriptors, steward);
+	control->served += !connection->dialled;
+	control_remove(control, connection);
+	if (control->served > 0 && control->served == control->config.local_count - 1)
+		fd_exchange_clear(&control->fd_exchange, take_descriptors, control);
 }
 
-/* One at a time, as each may end its link. */
-void handing_serve(struct steward *steward)
+/* One at a time, as each may end its connection. */
+void fd_handover_serve(struct control *control)
 {
-	struct link *following;
+	struct connection *following;
 
-	if (steward->is_serving || !shelf_is_full(&steward->shelf) || steward->config.local_self > 0)
+	if (control->is_serving || !fd_exchange_is_full(&control->fd_exchange) || control->config.local_self > 0)
 		return;
-	steward->is_serving = true;
-	for (struct link *link = steward->links; link; link = following) {
-		following = link->next;
-		if (link->state == LINK_HANDING)
-			steward_turn_link(steward, link);
+	control->is_serving = true;
+	for (struct connection *connection = control->connections; connection; connection = following) {
+		following = connection->next;
+		if (connection->state == CONNECTION_HANDING)
+			control_turn_connection(control, connection);
 	}
 }

@@ -7,38 +7,38 @@
 
 #define ROOM_LEAST 64u
 
-struct news_entry {
+struct flood_filter_entry {
 	bool is_taken;
-	uint8_t name[NEWS_NAME_BYTES];
+	uint8_t name[FLOOD_NAME_BYTES];
 };
 
 /* Where it is, or where it belongs. The set has room. */
-static struct news_entry *find(const struct news_set *set, const uint8_t *name)
+static struct flood_filter_entry *find(const struct flood_filter_set *set, const uint8_t *name)
 {
-	uint32_t at = crc32c(0, name, NEWS_NAME_BYTES);
+	uint32_t at = crc32c(0, name, FLOOD_NAME_BYTES);
 
-	while (set->entries[at & (set->room - 1)].is_taken && memcmp(set->entries[at & (set->room - 1)].name, name, NEWS_NAME_BYTES) != 0)
+	while (set->entries[at & (set->room - 1)].is_taken && memcmp(set->entries[at & (set->room - 1)].name, name, FLOOD_NAME_BYTES) != 0)
 		at++;
 	return &set->entries[at & (set->room - 1)];
 }
 
-static bool has(const struct news_set *set, const uint8_t *name)
+static bool has(const struct flood_filter_set *set, const uint8_t *name)
 {
 	return set->room > 0 && find(set, name)->is_taken;
 }
 
-static void clear(struct news_set *set)
+static void clear(struct flood_filter_set *set)
 {
 	free(set->entries);
-	*set = (struct news_set){0};
+	*set = (struct flood_filter_set){0};
 }
 
 /* At most half of it is taken. False: no memory. */
-static bool make_room(struct news_set *set)
+static bool make_room(struct flood_filter_set *set)
 {
 	if (2 * set->count < set->room)
 		return true;
-	struct news_set wide = {.room = set->room ? 2 * set->room : ROOM_LEAST, .count = set->count};
+	struct flood_filter_set wide = {.room = set->room ? 2 * set->room : ROOM_LEAST, .count = set->count};
 	wide.entries = calloc(wide.room, sizeof(*wide.entries));
 	if (!wide.entries)
 		return false;
@@ -51,7 +51,7 @@ static bool make_room(struct news_set *set)
 	return true;
 }
 
-static void add(struct news *news, const uint8_t *name)
+static void add(struct flood_filter *news, const uint8_t *name)
 {
 	if (!make_room(&news->young)) {
 		clear(&news->old);
@@ -60,20 +60,20 @@ static void add(struct news *news, const uint8_t *name)
 		if (news->young.room == 0 && !make_room(&news->young))
 			return;
 	}
-	struct news_entry *entry = find(&news->young, name);
+	struct flood_filter_entry *entry = find(&news->young, name);
 	entry->is_taken = true;
-	memcpy(entry->name, name, NEWS_NAME_BYTES);
+	memcpy(entry->name, name, FLOOD_NAME_BYTES);
 	news->young.count++;
 }
 
-bool news_hear(struct news *news, const uint8_t name[NEWS_NAME_BYTES], uint64_t now_ns)
+bool flood_filter_hear(struct flood_filter *news, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns)
 {
-	if (now_ns - news->turned_ns >= NEWS_KEPT_NS) {
+	if (now_ns - news->turned_ns >= FLOOD_KEPT_NS) {
 		clear(&news->old);
-		if (now_ns - news->turned_ns >= 2 * NEWS_KEPT_NS)
+		if (now_ns - news->turned_ns >= 2 * FLOOD_KEPT_NS)
 			clear(&news->young); /* nothing was heard for so long */
 		news->old = news->young;
-		news->young = (struct news_set){0};
+		news->young = (struct flood_filter_set){0};
 		news->turned_ns = now_ns;
 	}
 	if (has(&news->young, name))
@@ -83,7 +83,7 @@ bool news_hear(struct news *news, const uint8_t name[NEWS_NAME_BYTES], uint64_t 
 	return !is_known;
 }
 
-void news_free(struct news *news)
+void flood_filter_free(struct flood_filter *news)
 {
 	clear(&news->young);
 	clear(&news->old);

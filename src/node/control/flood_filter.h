@@ -12,22 +12,22 @@
 
 #include "base/clock.h"
 
-#define NEWS_NAME_BYTES 40u
-#define NEWS_KEPT_NS (10 * NS_PER_S) /* at least, since it was heard last; twice that at most */
+#define FLOOD_NAME_BYTES 40u
+#define FLOOD_KEPT_NS (10 * NS_PER_S) /* at least, since it was heard last; twice that at most */
 
-struct news_set {
-	struct news_entry *entries; /* by hash, open */
+struct flood_filter_set {
+	struct flood_filter_entry *entries; /* by hash, open */
 	uint32_t room, count;       /* room: a power of two, or 0 */
 };
 
 /* Zeroed: nothing was heard. */
-struct news {
-	struct news_set young, old;
+struct flood_filter {
+	struct flood_filter_set young, old;
 	uint64_t turned_ns; /* when what was young became old */
 };
 
 /* Is it new? Then it is not any more. If memory is short what was heard earlier is forgotten. */
-bool news_hear(struct news *news, const uint8_t name[NEWS_NAME_BYTES], uint64_t now_ns);
-void news_free(struct news *news);
+bool flood_filter_hear(struct flood_filter *news, const uint8_t name[FLOOD_NAME_BYTES], uint64_t now_ns);
+void flood_filter_free(struct flood_filter *news);
 
 #endif

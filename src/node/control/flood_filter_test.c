@@ -8,18 +8,18 @@
 
 #include "base/check.h"
 
-static void name_word(uint8_t name[NEWS_NAME_BYTES], uint64_t word)
+static void name_word(uint8_t name[FLOOD_NAME_BYTES], uint64_t word)
 {
-	memset(name, 7, NEWS_NAME_BYTES);
+	memset(name, 7, FLOOD_NAME_BYTES);
 	memcpy(name + 20, &word, sizeof(word));
 }
 
-static bool hear(struct news *news, uint64_t word, uint64_t now_ns)
+static bool hear(struct flood_filter *news, uint64_t word, uint64_t now_ns)
 {
-	uint8_t name[NEWS_NAME_BYTES];
+	uint8_t name[FLOOD_NAME_BYTES];
 
 	name_word(name, word);
-	return news_hear(news, name, now_ns);
+	return flood_filter_hear(news, name, now_ns);
 }
 
 /* All words are said at once, on an overlay of powers of two, and take some time on each step. */
@@ -27,7 +27,7 @@ static void passes_on_once(uint32_t words)
 {
 	enum { RANKS = 16, STEPS = 4 };
 	struct { uint32_t to, word; } *queue = calloc((size_t)words * RANKS * STEPS + words, sizeof(*queue));
-	struct news heard[RANKS] = {0};
+	struct flood_filter heard[RANKS] = {0};
 	uint32_t first = 0, last = 0, passed = 0;
 
 	CHECK(queue);
@@ -48,31 +48,31 @@ static void passes_on_once(uint32_t words)
 	}
 	CHECK_U64(passed, (uint64_t)words * RANKS);
 	for (uint32_t i = 0; i < RANKS; i++)
-		news_free(&heard[i]);
+		flood_filter_free(&heard[i]);
 	free(queue);
 }
 
 int main(void)
 {
-	struct news news = {0};
+	struct flood_filter news = {0};
 	uint64_t now = 1000 * NS_PER_S;
 
 	/* Kept while it is heard, for so long at least, and not for ever. */
 	CHECK(hear(&news, 1, now));
 	for (int i = 0; i < 10; i++) {
-		now += NEWS_KEPT_NS - 1;
+		now += FLOOD_KEPT_NS - 1;
 		CHECK(!hear(&news, 1, now));
 	}
-	now += 2 * NEWS_KEPT_NS;
+	now += 2 * FLOOD_KEPT_NS;
 	CHECK(hear(&news, 1, now));
 	for (uint64_t word = 2; word < 20000; word++)
 		CHECK(hear(&news, word, now));
 	for (uint64_t word = 1; word < 20000; word++)
-		CHECK(!hear(&news, word, now + NEWS_KEPT_NS / 2));
-	CHECK(hear(&news, 20000, now + 3 * NEWS_KEPT_NS));
+		CHECK(!hear(&news, word, now + FLOOD_KEPT_NS / 2));
+	CHECK(hear(&news, 20000, now + 3 * FLOOD_KEPT_NS));
 	CHECK(news.old.room == 0 && news.young.count == 1); /* and the memory is free */
-	CHECK(hear(&news, 1, now + 3 * NEWS_KEPT_NS));
-	news_free(&news);
+	CHECK(hear(&news, 1, now + 3 * FLOOD_KEPT_NS));
+	flood_filter_free(&news);
 
 	passes_on_once(1);
 	passes_on_once(64);

@@ -9,166 +9,166 @@
 
 /* ---- which of several ---- */
 
-static bool is_control_to(const struct link *link, uint32_t peer)
+static bool is_control_to(const struct connection *connection, uint32_t peer)
 {
-	return link->purpose == HELLO_CONTROL && link->peer == peer && (link->dialled || link->is_announced);
+	return connection->purpose == HELLO_CONTROL && connection->peer == peer && (connection->dialled || connection->is_announced);
 }
 
 /* A control connection to the same rank that was made later than this one, or NULL. */
-static struct link *find_newer(const struct steward *steward, uint32_t peer, uint32_t than)
+static struct connection *find_newer(const struct control *control, uint32_t peer, uint32_t than)
 {
-	for (struct link *link = steward->links; link; link = link->next) {
-		if (is_control_to(link, peer) && link->lane > than)
-			return link;
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (is_control_to(connection, peer) && connection->lane > than)
+			return connection;
 	}
 	return NULL;
 }
 
 /* The other end speaks on a connection that was made later: nothing is said on this one any more. */
-static void retire_older(struct steward *steward, const struct link *newer)
+static void retire_older(struct control *control, const struct connection *newer)
 {
-	struct link *following;
+	struct connection *following;
 
-	for (struct link *link = steward->links; link; link = following) {
-		following = link->next;
-		if (is_control_to(link, newer->peer) && link->lane < newer->lane)
-			steward_remove(steward, link);
+	for (struct connection *connection = control->connections; connection; connection = following) {
+		following = connection->next;
+		if (is_control_to(connection, newer->peer) && connection->lane < newer->lane)
+			control_remove(control, connection);
 	}
 }
 
-bool controls_is_spare(const struct steward *steward, const struct link *link)
+bool peer_connection_is_spare(const struct control *control, const struct connection *connection)
 {
-	if (link->purpose != HELLO_CONTROL || link->lane == 0)
+	if (connection->purpose != HELLO_CONTROL || connection->lane == 0)
 		return false;
-	for (const struct link *other = steward->links; other; other = other->next) {
-		if (other != link && is_control_to(other, link->peer) && other->lane >= link->lane)
+	for (const struct connection *other = control->connections; other; other = other->next) {
+		if (other != connection && is_control_to(other, connection->peer) && other->lane >= connection->lane)
 			return true;
 	}
 	return false;
 }
 
-void controls_choose_other(struct steward *steward, uint32_t peer)
+void peer_connection_choose_other(struct control *control, uint32_t peer)
 {
-	struct link *best = NULL;
+	struct connection *best = NULL;
 
-	for (struct link *link = steward->links; link; link = link->next) {
-		bool is_open = link->state == LINK_OPEN, best_is_open = best && best->state == LINK_OPEN;
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		bool is_open = connection->state == CONNECTION_OPEN, best_is_open = best && best->state == CONNECTION_OPEN;
 
-		if (!is_control_to(link, peer) || link->state == LINK_BROKEN)
+		if (!is_control_to(connection, peer) || connection->state == CONNECTION_BROKEN)
 			continue;
-		if (!best || is_open > best_is_open || (is_open == best_is_open && link->lane > best->lane))
-			best = link;
+		if (!best || is_open > best_is_open || (is_open == best_is_open && connection->lane > best->lane))
+			best = connection;
 	}
-	steward->control[peer] = best;
-	talk_begin(&steward->talks[peer]);
-	steward->has_queued = steward->has_posted = true; /* what it was not given goes there before the thread sleeps */
+	control->control[peer] = best;
+	reliable_begin(&control->reliable[peer]);
+	control->has_queued = control->has_posted = true; /* what it was not given goes there before the thread sleeps */
 }
 
-void controls_ended(struct steward *steward, struct link *link)
+void peer_connection_ended(struct control *control, struct connection *connection)
 {
-	uint32_t peer = link->peer, count = link->lane, in_vain = talk_broke(&steward->talks[peer]);
-	bool may_be_there = !link->local && (link->err.status == ESP_EPEER || link->err.status == ESP_ELINK) && in_vain <= IN_VAIN_MOST;
-	bool has_newer = find_newer(steward, peer, count) != NULL;
-	struct card_address far = link->far;
-	struct error why = link->err;
+	uint32_t peer = connection->peer, count = connection->lane, in_vain = reliable_broke(&control->reliable[peer]);
+	bool may_be_there = !connection->local && (connection->err.status == ESP_EPEER || connection->err.status == ESP_ELINK) && in_vain <= IN_VAIN_MOST;
+	bool has_newer = find_newer(control, peer, count) != NULL;
+	struct node_address far = connection->far;
+	struct error why = connection->err;
 
-	steward_remove(steward, link);
+	control_remove(control, connection);
 	if (has_newer)
 		return;
 	/* If both ends dialled there is another one, and what was said there comes first: "I leave", for instance. */
-	for (struct link *other = steward->links; other; other = other->next) {
+	for (struct connection *other = control->connections; other; other = other->next) {
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
-			controls_receive(steward, other);
+			peer_connection_receive(control, other);
 	}
-	if (may_be_there && steward->config.events->doubts(steward->config.context, peer))
-		check_begin(steward, peer, count, in_vain > AT_ONCE_MOST ? steward->config.interval_ns / 50 : 0, &far, &why);
+	if (may_be_there && control->config.events->doubts(control->config.context, peer))
+		recheck_begin(control, peer, count, in_vain > AT_ONCE_MOST ? control->config.interval_ns / 50 : 0, &far, &why);
 	else
-		steward->config.events->closed(steward->config.context, peer, &why);
+		control->config.events->closed(control->config.context, peer, &why);
 }
 
 /* ---- speaking and hearing ---- */
 
-void controls_receive(struct steward *steward, struct link *link)
+void peer_connection_receive(struct control *control, struct connection *connection)
 {
-	struct talk *talk = &steward->talks[link->peer];
+	struct reliable *reliable = &control->reliable[connection->peer];
 	struct control_msg msg;
 
-	/* An event may queue messages on this link, but not remove it. */
-	while (link->state == LINK_OPEN && link_receive(link, &msg)) {
-		enum talk_heard heard = talk_hear(talk, &msg);
+	/* An event may queue messages on this connection, but not remove it. */
+	while (connection->state == CONNECTION_OPEN && connection_receive(connection, &msg)) {
+		enum reliable_heard heard = reliable_hear(reliable, &msg);
 
-		link->is_spoken_on = true;
-		if (heard == TALK_NEW)
-			steward->config.events->message(steward->config.context, link->peer, &msg);
-		else if (heard == TALK_BROKEN)
-			link_nonsense(link);
+		connection->is_spoken_on = true;
+		if (heard == RELIABLE_NEW)
+			control->config.events->message(control->config.context, connection->peer, &msg);
+		else if (heard == RELIABLE_BROKEN)
+			connection_nonsense(connection);
 	}
 }
 
-bool controls_speak(struct steward *steward, struct link *link)
+bool peer_connection_speak(struct control *control, struct connection *connection)
 {
-	struct talk *talk = &steward->talks[link->peer];
+	struct reliable *reliable = &control->reliable[connection->peer];
 	struct control_msg msg;
 
-	while (link->state == LINK_OPEN && talk_next(talk, link->queued, &msg)) {
-		link->queued = msg.number;
-		link_queue(link, &msg);
+	while (connection->state == CONNECTION_OPEN && reliable_next(reliable, connection->queued, &msg)) {
+		connection->queued = msg.number;
+		connection_queue(connection, &msg);
 	}
-	if (link->state == LINK_OPEN && talk_owes(talk, &msg))
-		link_queue(link, &msg);
-	bool has_some = link->out_at < link->out_bytes;
-	link_flush(link);
+	if (connection->state == CONNECTION_OPEN && reliable_owes(reliable, &msg))
+		connection_queue(connection, &msg);
+	bool has_some = connection->out_at < connection->out_bytes;
+	connection_flush(connection);
 	return has_some;
 }
 
-void controls_opened(struct steward *steward, struct link *link)
+void peer_connection_opened(struct control *control, struct connection *connection)
 {
-	const struct link *spoken_on = steward->control[link->peer];
+	const struct connection *spoken_on = control->control[connection->peer];
 
-	if (link->is_check)
-		log_write(steward->config.join->log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
-		          link->peer, link->doubt.text);
-	if (!spoken_on || spoken_on->state != LINK_OPEN || spoken_on->lane < link->lane)
-		steward->control[link->peer] = link;
-	if (steward->control[link->peer] == link) {
-		talk_begin(&steward->talks[link->peer]);
-		(void)controls_speak(steward, link);
+	if (connection->is_check)
+		log_write(control->config.join->log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
+		          connection->peer, connection->doubt.text);
+	if (!spoken_on || spoken_on->state != CONNECTION_OPEN || spoken_on->lane < connection->lane)
+		control->control[connection->peer] = connection;
+	if (control->control[connection->peer] == connection) {
+		reliable_begin(&control->reliable[connection->peer]);
+		(void)peer_connection_speak(control, connection);
 	}
 }
 
-void controls_turn(struct steward *steward, struct link *link)
+void peer_connection_turn(struct control *control, struct connection *connection)
 {
-	controls_receive(steward, link);
-	if (link->is_spoken_on && link->lane > 0)
-		retire_older(steward, link);
-	if (link->state != LINK_OPEN)
+	peer_connection_receive(control, connection);
+	if (connection->is_spoken_on && connection->lane > 0)
+		retire_older(control, connection);
+	if (connection->state != CONNECTION_OPEN)
 		return;
 	/* Word of what was heard, and answers, may go another way than what came. */
-	struct link *spoken_on = steward->control[link->peer];
-	if (spoken_on && spoken_on->state == LINK_OPEN && controls_speak(steward, spoken_on))
-		steward_watch(steward, spoken_on, EPOLL_CTL_MOD);
+	struct connection *spoken_on = control->control[connection->peer];
+	if (spoken_on && spoken_on->state == CONNECTION_OPEN && peer_connection_speak(control, spoken_on))
+		control_watch(control, spoken_on, EPOLL_CTL_MOD);
 }
 
-void controls_send(struct steward *steward, uint32_t peer, const struct control_msg *msg)
+void peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg)
 {
-	if (!steward->control[peer])
-		steward_dial(steward, peer, HELLO_CONTROL, 0, dials_patience_ns(steward, clock_now_ns()));
-	struct link *link = steward->control[peer];
-	if (!link) /* the dialling has failed for good at once */
+	if (!control->control[peer])
+		control_dial(control, peer, HELLO_CONTROL, 0, connect_patience_ns(control, clock_now_ns()));
+	struct connection *connection = control->control[peer];
+	if (!connection) /* the dialling has failed for good at once */
 		return;
-	if (!talk_say(&steward->talks[peer], msg))
-		link_overflows(link);
-	steward->has_queued = true;
+	if (!reliable_say(&control->reliable[peer], msg))
+		connection_overflows(connection);
+	control->has_queued = true;
 }
 
 /* The kernel has what came, also what this thread had no time to read. */
-uint64_t steward_last_sign(const struct steward *steward, uint32_t peer, uint64_t now)
+uint64_t control_last_sign(const struct control *control, uint32_t peer, uint64_t now)
 {
 	uint64_t latest = 0;
 
-	for (const struct link *link = steward->links; link; link = link->next) {
-		if (is_control_to(link, peer) && link->state == LINK_OPEN) {
-			uint64_t sign = link_last_sign(link, now);
+	for (const struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (is_control_to(connection, peer) && connection->state == CONNECTION_OPEN) {
+			uint64_t sign = connection_last_sign(connection, now);
 
 			latest = sign > latest ? sign : latest;
 		}
@@ -178,26 +178,26 @@ uint64_t steward_last_sign(const struct steward *steward, uint32_t peer, uint64_
 
 /* ---- rails ---- */
 
-void steward_leave_rail(struct steward *steward, uint32_t peer, uint32_t rail)
+void control_leave_rail(struct control *control, uint32_t peer, uint32_t rail)
 {
-	const struct link *link = steward->control[peer];
+	const struct connection *connection = control->control[peer];
 
-	if (!link || link->local || link->state != LINK_OPEN || find_newer(steward, peer, link->lane))
+	if (!connection || connection->local || connection->state != CONNECTION_OPEN || find_newer(control, peer, connection->lane))
 		return;
-	if (rail == ROUTE_ANY || link_rail(link, &steward->ways) == rail)
-		steward_dial(steward, peer, HELLO_CONTROL, link->lane + 1, steward->config.interval_ns / 2);
+	if (rail == ROUTE_ANY || connection_rail(connection, &control->ways) == rail)
+		control_dial(control, peer, HELLO_CONTROL, connection->lane + 1, control->config.interval_ns / 2);
 }
 
-void steward_find_stuck(struct steward *steward, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail))
+void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, void (*found)(void *context, uint32_t peer, uint32_t rail))
 {
-	for (uint32_t peer = 0; peer < steward->config.roster->size; peer++) {
-		struct link *link = steward->control[peer];
+	for (uint32_t peer = 0; peer < control->config.roster->size; peer++) {
+		struct connection *connection = control->control[peer];
 		struct tcp_stats stats = {0};
 
-		if (!link || link->local || link->state != LINK_OPEN)
+		if (!connection || connection->local || connection->state != CONNECTION_OPEN)
 			continue;
-		tcp_path(link->fd, &stats);
-		if (tcp_waits_in_vain(&link->patience, &stats, now, for_ns))
-			found(steward->config.context, peer, link_rail(link, &steward->ways));
+		tcp_path(connection->fd, &stats);
+		if (tcp_waits_in_vain(&connection->patience, &stats, now, for_ns))
+			found(control->config.context, peer, connection_rail(connection, &control->ways));
 	}
 }

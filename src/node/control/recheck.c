@@ -7,40 +7,40 @@
  */
 #include "node/control/control_state.h"
 
-void check_begin(struct steward *steward, uint32_t peer, uint32_t count, uint64_t wait_ns, const struct card_address *far,
+void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint64_t wait_ns, const struct node_address *far,
                  const struct error *why)
 {
-	const struct card *card = &steward->config.roster->cards[peer];
-	bool has_rails = steward->config.rails->count > 1; /* which take their time: those that are dead do not answer */
-	struct link *link = steward_new_dial(steward, peer, HELLO_CONTROL, count + 1, steward->config.interval_ns / (has_rails ? 2 : 10));
+	const struct node_info *card = &control->config.roster->cards[peer];
+	bool has_rails = control->config.rails->count > 1; /* which take their time: those that are dead do not answer */
+	struct connection *connection = control_new_dial(control, peer, HELLO_CONTROL, count + 1, control->config.interval_ns / (has_rails ? 2 : 10));
 
-	if (!link) {
-		steward->config.events->closed(steward->config.context, peer, why);
+	if (!connection) {
+		control->config.events->closed(control->config.context, peer, why);
 		return;
 	}
-	link->is_check = true;
-	link->doubt = *why;
+	connection->is_check = true;
+	connection->doubt = *why;
 	for (uint32_t i = 0; i < card->address_count && !has_rails; i++) { /* where it was a moment ago comes first */
-		if (card_address_same(&card->addresses[i], far))
-			link->attempts = i;
+		if (node_address_same(&card->addresses[i], far))
+			connection->attempts = i;
 	}
-	link->retry_ns = link->dialled_ns + wait_ns;
+	connection->retry_ns = connection->dialled_ns + wait_ns;
 	if (wait_ns == 0)
-		steward_dial_now(steward, link);
+		control_dial_now(control, connection);
 }
 
-bool check_is_refused(const struct steward *steward, const struct link *link)
+bool recheck_is_refused(const struct control *control, const struct connection *connection)
 {
 	/* A rail is known to lead there, and the others may be dead; some other address may be anybody's. */
-	uint32_t enough = link->rotates ? 1 : steward->config.roster->cards[link->peer].address_count;
+	uint32_t enough = connection->rotates ? 1 : control->config.roster->cards[connection->peer].address_count;
 
-	return link->is_check && link->refusals >= enough;
+	return connection->is_check && connection->refusals >= enough;
 }
 
-bool check_goes_on(const struct steward *steward, struct link *link, uint64_t now)
+bool recheck_goes_on(const struct control *control, struct connection *connection, uint64_t now)
 {
-	if (!link->is_check || link->state != LINK_SHAKING)
+	if (!connection->is_check || connection->state != CONNECTION_SHAKING)
 		return false;
-	link->deadline_ns = now + steward->config.interval_ns;
+	connection->deadline_ns = now + control->config.interval_ns;
 	return true;
 }

@@ -4,88 +4,88 @@
 
 #define LEAST 8u
 
-static struct control_msg *at(const struct talk *talk, uint32_t i)
+static struct control_msg *at(const struct reliable *reliable, uint32_t i)
 {
-	return &talk->kept[(talk->first + i) % talk->capacity];
+	return &reliable->kept[(reliable->first + i) % reliable->capacity];
 }
 
-static bool grow(struct talk *talk)
+static bool grow(struct reliable *reliable)
 {
-	uint32_t capacity = talk->capacity ? 2 * talk->capacity : LEAST;
-	struct control_msg *kept = capacity > TALK_KEPT_MOST ? NULL : malloc(capacity * sizeof(*kept));
+	uint32_t capacity = reliable->capacity ? 2 * reliable->capacity : LEAST;
+	struct control_msg *kept = capacity > RELIABLE_KEPT_MOST ? NULL : malloc(capacity * sizeof(*kept));
 
 	if (!kept)
 		return false;
-	for (uint32_t i = 0; i < talk->count; i++)
-		kept[i] = *at(talk, i);
-	free(talk->kept);
-	talk->kept = kept;
-	talk->capacity = capacity;
-	talk->first = 0;
+	for (uint32_t i = 0; i < reliable->count; i++)
+		kept[i] = *at(reliable, i);
+	free(reliable->kept);
+	reliable->kept = kept;
+	reliable->capacity = capacity;
+	reliable->first = 0;
 	return true;
 }
 
-const struct control_msg *talk_say(struct talk *talk, const struct control_msg *msg)
+const struct control_msg *reliable_say(struct reliable *reliable, const struct control_msg *msg)
 {
-	if (talk->count == talk->capacity && !grow(talk))
+	if (reliable->count == reliable->capacity && !grow(reliable))
 		return NULL;
-	struct control_msg *kept = at(talk, talk->count++);
+	struct control_msg *kept = at(reliable, reliable->count++);
 	*kept = *msg;
-	kept->number = ++talk->said;
+	kept->number = ++reliable->said;
 	return kept;
 }
 
-bool talk_next(struct talk *talk, uint64_t after, struct control_msg *out)
+bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out)
 {
-	uint64_t before_first = talk->said - talk->count;
+	uint64_t before_first = reliable->said - reliable->count;
 	uint64_t skipped = after > before_first ? after - before_first : 0;
 
-	if (skipped >= talk->count)
+	if (skipped >= reliable->count)
 		return false;
-	*out = *at(talk, (uint32_t)skipped);
-	out->heard = talk->told = talk->heard;
-	talk->is_new = false;
+	*out = *at(reliable, (uint32_t)skipped);
+	out->heard = reliable->told = reliable->heard;
+	reliable->is_new = false;
 	return true;
 }
 
-enum talk_heard talk_hear(struct talk *talk, const struct control_msg *msg)
+enum reliable_heard reliable_hear(struct reliable *reliable, const struct control_msg *msg)
 {
-	if (msg->heard > talk->said || msg->number > talk->heard + 1)
-		return TALK_BROKEN;
-	talk->in_vain = 0;
-	while (talk->count > 0 && at(talk, 0)->number <= msg->heard) {
-		talk->first = (talk->first + 1) % talk->capacity;
-		talk->count--;
+	if (msg->heard > reliable->said || msg->number > reliable->heard + 1)
+		return RELIABLE_BROKEN;
+	reliable->in_vain = 0;
+	while (reliable->count > 0 && at(reliable, 0)->number <= msg->heard) {
+		reliable->first = (reliable->first + 1) % reliable->capacity;
+		reliable->count--;
 	}
-	if (msg->number <= talk->heard)
-		return TALK_AGAIN;
-	talk->heard = msg->number;
-	return TALK_NEW;
+	if (msg->number <= reliable->heard)
+		return RELIABLE_AGAIN;
+	reliable->heard = msg->number;
+	return RELIABLE_NEW;
 }
 
-void talk_begin(struct talk *talk)
+void reliable_begin(struct reliable *reliable)
 {
-	talk->told = 0;
-	talk->is_new = true;
+	reliable->told = 0;
+	reliable->is_new = true;
 }
 
-uint32_t talk_broke(struct talk *talk)
+uint32_t reliable_broke(struct reliable *reliable)
 {
-	return ++talk->in_vain;
+	return ++reliable->in_vain;
 }
 
-bool talk_owes(struct talk *talk, struct control_msg *out)
+bool reliable_owes(struct reliable *reliable, struct control_msg *out)
 {
-	if (talk->heard - talk->told < TALK_OWED && !talk->is_new)
+	if (reliable->heard - reliable->told < RELIABLE_OWED && !reliable->is_new)
 		return false;
-	talk->told = talk->heard;
-	talk->is_new = false;
-	*out = (struct control_msg){.type = CONTROL_HEARD, .about = UINT32_MAX, .peer = UINT32_MAX, .heard = talk->heard};
+	reliable->told = reliable->heard;
+	reliable->is_new = false;
+	*out = (struct control_msg){.type = CONTROL_HEARD, .about = UINT32_MAX, .peer = UINT32_MAX, .heard = reliable->heard};
 	return true;
 }
 
-void talk_fini(struct talk *talk)
+void reliable_fini(struct reliable *reliable)
 {
-	free(talk->kept);
-	*talk = (struct talk){0};
+	free(reliable->kept);
+	*reliable = (struct reliable){0};
 }

@@ -16,10 +16,10 @@
 
 #include "wire/control_msg.h"
 
-#define TALK_KEPT_MOST 131072u /* more: the other end does not read, and is given up */
-#define TALK_OWED 32u          /* messages heard without a word of it                */
+#define RELIABLE_KEPT_MOST 131072u /* more: the other end does not read, and is given up */
+#define RELIABLE_OWED 32u          /* messages heard without a word of it                */
 
-struct talk {
+struct reliable {
 	uint64_t said, heard;
 	uint64_t told;   /* what the other end knows that we have heard          */
 	bool is_new;     /* the connection: nothing was said on it               */
@@ -28,23 +28,23 @@ struct talk {
 	uint32_t first, count, capacity;
 };
 
-enum talk_heard {
-	TALK_NEW,
-	TALK_AGAIN,  /* heard before, or nothing but word of what was heard */
-	TALK_BROKEN, /* cannot be: a gap, or word of what was never said    */
+enum reliable_heard {
+	RELIABLE_NEW,
+	RELIABLE_AGAIN,  /* heard before, or nothing but word of what was heard */
+	RELIABLE_BROKEN, /* cannot be: a gap, or word of what was never said    */
 };
 
 /* Numbers the message and keeps it; NULL: no memory, or too many are kept. Valid until the next call. */
-const struct control_msg *talk_say(struct talk *talk, const struct control_msg *msg);
+const struct control_msg *reliable_say(struct reliable *reliable, const struct control_msg *msg);
 /* The first that is kept with a number above this one, with word of what was heard until now; false: there is none. */
-bool talk_next(struct talk *talk, uint64_t after, struct control_msg *out);
-enum talk_heard talk_hear(struct talk *talk, const struct control_msg *msg);
+bool reliable_next(struct reliable *reliable, uint64_t after, struct control_msg *out);
+enum reliable_heard reliable_hear(struct reliable *reliable, const struct control_msg *msg);
 /* A new connection: what was told on the old one may not have been heard. */
-void talk_begin(struct talk *talk);
+void reliable_begin(struct reliable *reliable);
 /* A connection has ended. How many have since anything was heard? */
-uint32_t talk_broke(struct talk *talk);
+uint32_t reliable_broke(struct reliable *reliable);
 /* Is it time for word of what was heard? Then that is it. */
-bool talk_owes(struct talk *talk, struct control_msg *out);
-void talk_fini(struct talk *talk);
+bool reliable_owes(struct reliable *reliable, struct control_msg *out);
+void reliable_fini(struct reliable *reliable);
 
 #endif

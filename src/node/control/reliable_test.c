@@ -13,7 +13,7 @@ struct pipe {
 };
 
 struct end {
-	struct talk talk;
+	struct reliable reliable;
 	uint64_t queued; /* the last number that the connection was given */
 	uint64_t said, heard;
 	struct pipe out, before; /* the current connection; the one before may still deliver */
@@ -34,8 +34,8 @@ static void queue_all(struct end *end)
 {
 	struct control_msg msg;
 
-	while (talk_next(&end->talk, end->queued, &msg)) {
-		CHECK_U64(msg.number, end->queued < end->talk.said - end->talk.count ? msg.number : end->queued + 1);
+	while (reliable_next(&end->reliable, end->queued, &msg)) {
+		CHECK_U64(msg.number, end->queued < end->reliable.said - end->reliable.count ? msg.number : end->queued + 1);
 		end->queued = msg.number;
 		put(&end->out, &msg);
 	}
@@ -48,12 +48,12 @@ static void deliver(struct end *from, struct end *to, struct pipe *pipe)
 	if (pipe->at == pipe->count)
 		return;
 	const struct control_msg *msg = &pipe->queue[pipe->at++];
-	enum talk_heard heard = talk_hear(&to->talk, msg);
-	CHECK(heard != TALK_BROKEN);
-	if (heard == TALK_NEW) /* in order, each once */
+	enum reliable_heard heard = reliable_hear(&to->reliable, msg);
+	CHECK(heard != RELIABLE_BROKEN);
+	if (heard == RELIABLE_NEW) /* in order, each once */
 		CHECK_U64(msg->sequence, ++to->heard);
 	CHECK(to->heard <= from->said);
-	if (talk_owes(&to->talk, &owed))
+	if (reliable_owes(&to->reliable, &owed))
 		put(&to->out, &owed);
 }
 
@@ -71,7 +71,7 @@ static void survives_breaks(uint64_t seed)
 		bool is_chatty = seed % 3 != 0 || end == ends; /* in every third only one of them has something to say, until the end */
 
 		if (end->said < MESSAGES && (is_chatty || ends[1].heard == MESSAGES) && rng_chance(&rng, 1, 3)) {
-			CHECK(talk_say(&end->talk, &(struct control_msg){.type = CONTROL_ASK, .sequence = ++end->said}));
+			CHECK(reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_ASK, .sequence = ++end->said}));
 			queue_all(end);
 		}
 		deliver(end, other, &end->out);
@@ -82,61 +82,61 @@ static void survives_breaks(uint64_t seed)
 				ends[i].before = ends[i].out;
 				ends[i].out.at = ends[i].out.count = 0;
 				ends[i].queued = 0;
-				talk_begin(&ends[i].talk);
+				reliable_begin(&ends[i].reliable);
 				queue_all(&ends[i]);
-				if (talk_owes(&ends[i].talk, &owed))
+				if (reliable_owes(&ends[i].reliable, &owed))
 					put(&ends[i].out, &owed);
 			}
 		}
-		CHECK(end->talk.count < PIPE / 2);
+		CHECK(end->reliable.count < PIPE / 2);
 	}
-	talk_fini(&ends[0].talk);
-	talk_fini(&ends[1].talk);
+	reliable_fini(&ends[0].reliable);
+	reliable_fini(&ends[1].reliable);
 }
 
 static void nonsense_is_noticed(void)
 {
-	struct talk talk = {0};
+	struct reliable reliable = {0};
 
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = 2}) == TALK_BROKEN);
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = 1, .heard = 1}) == TALK_BROKEN);
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = 1}) == TALK_NEW);
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = 1}) == TALK_AGAIN);
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = 0}) == TALK_AGAIN);
-	CHECK(talk_hear(&talk, &(struct control_msg){.number = UINT64_MAX}) == TALK_BROKEN);
-	talk_fini(&talk);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 2}) == RELIABLE_BROKEN);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1, .heard = 1}) == RELIABLE_BROKEN);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_NEW);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 1}) == RELIABLE_AGAIN);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = 0}) == RELIABLE_AGAIN);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.number = UINT64_MAX}) == RELIABLE_BROKEN);
+	reliable_fini(&reliable);
 }
 
 /* A new connection begins with a word, whoever has something to say or not. */
 static void tells_what_works(void)
 {
-	struct talk one = {0}, other = {0};
+	struct reliable one = {0}, other = {0};
 	struct control_msg msg;
 
-	CHECK(!talk_owes(&one, &msg));
-	talk_begin(&one);
-	CHECK(talk_owes(&one, &msg) && msg.number == 0);
-	CHECK(talk_broke(&other) == 1 && talk_broke(&other) == 2);
-	CHECK(talk_hear(&other, &msg) == TALK_AGAIN && talk_broke(&other) == 1);
-	CHECK(!talk_owes(&one, &msg));
-	talk_begin(&one);
-	CHECK(talk_say(&one, &(struct control_msg){.type = CONTROL_ASK}) && talk_next(&one, 0, &msg));
-	CHECK(!talk_owes(&one, &(struct control_msg){0}));
-	talk_fini(&one);
+	CHECK(!reliable_owes(&one, &msg));
+	reliable_begin(&one);
+	CHECK(reliable_owes(&one, &msg) && msg.number == 0);
+	CHECK(reliable_broke(&other) == 1 && reliable_broke(&other) == 2);
+	CHECK(reliable_hear(&other, &msg) == RELIABLE_AGAIN && reliable_broke(&other) == 1);
+	CHECK(!reliable_owes(&one, &msg));
+	reliable_begin(&one);
+	CHECK(reliable_say(&one, &(struct control_msg){.type = CONTROL_ASK}) && reliable_next(&one, 0, &msg));
+	CHECK(!reliable_owes(&one, &(struct control_msg){0}));
+	reliable_fini(&one);
 }
 
 static void gives_up_who_does_not_read(void)
 {
-	struct talk talk = {0};
+	struct reliable reliable = {0};
 	struct control_msg msg = {.type = CONTROL_ASK};
 	uint32_t kept = 0;
 
-	while (talk_say(&talk, &msg))
+	while (reliable_say(&reliable, &msg))
 		kept++;
-	CHECK_U64(kept, TALK_KEPT_MOST);
-	CHECK(talk_hear(&talk, &(struct control_msg){.heard = kept}) == TALK_AGAIN);
-	CHECK_U64(talk.count, 0);
-	talk_fini(&talk);
+	CHECK_U64(kept, RELIABLE_KEPT_MOST);
+	CHECK(reliable_hear(&reliable, &(struct control_msg){.heard = kept}) == RELIABLE_AGAIN);
+	CHECK_U64(reliable.count, 0);
+	reliable_fini(&reliable);
 }
 
 int main(void)

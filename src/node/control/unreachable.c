@@ -4,7 +4,7 @@
 
 #include "base/clip.h"
 
-static struct unreached *find(struct unreached_list *list, uint32_t rank)
+static struct unreachable *find(struct unreachable_list *list, uint32_t rank)
 {
 	for (uint32_t i = 0; i < list->count; i++) {
 		if (list->all[i].rank == rank)
@@ -13,11 +13,11 @@ static struct unreached *find(struct unreached_list *list, uint32_t rank)
 	return NULL;
 }
 
-void unreached_note(struct unreached_list *list, uint32_t rank, const char *way, bool by_kernel)
+void unreachable_note(struct unreachable_list *list, uint32_t rank, const char *way, bool by_kernel)
 {
-	struct unreached *at = find(list, rank);
+	struct unreachable *at = find(list, rank);
 
-	if (!at && list->count < UNREACHED_MOST)
+	if (!at && list->count < UNREACHABLE_MOST)
 		at = &list->all[list->count++];
 	if (!at)
 		return;
@@ -26,26 +26,26 @@ void unreached_note(struct unreached_list *list, uint32_t rank, const char *way,
 	snprintf(at->way, sizeof(at->way), "%s", way);
 }
 
-bool unreached_tells(struct unreached_list *list, uint32_t rank, uint64_t now_ns)
+bool unreachable_tells(struct unreachable_list *list, uint32_t rank, uint64_t now_ns)
 {
 	uint32_t recent = 0;
 
-	for (uint32_t i = 0; i < UNREACHED_WORDS; i++) {
-		bool is_recent = list->told_ns[i] != 0 && now_ns < list->told_ns[i] + UNREACHED_HOLDS_NS;
+	for (uint32_t i = 0; i < UNREACHABLE_WORDS; i++) {
+		bool is_recent = list->told_ns[i] != 0 && now_ns < list->told_ns[i] + UNREACHABLE_HOLDS_NS;
 
 		if (is_recent && list->told[i] == rank)
 			return false;
 		recent += is_recent;
 	}
-	if (recent == UNREACHED_WORDS) /* others have as much to say of it */
+	if (recent == UNREACHABLE_WORDS) /* others have as much to say of it */
 		return false;
 	list->told[list->next] = rank;
 	list->told_ns[list->next] = now_ns;
-	list->next = (list->next + 1) % UNREACHED_WORDS;
+	list->next = (list->next + 1) % UNREACHABLE_WORDS;
 	return true;
 }
 
-bool unreached_is_news(uint64_t *heard, uint32_t size, uint32_t by, uint64_t at_ns)
+bool unreachable_is_news(uint64_t *heard, uint32_t size, uint32_t by, uint64_t at_ns)
 {
 	if (by >= size || at_ns <= heard[by])
 		return false;
@@ -53,20 +53,20 @@ bool unreached_is_news(uint64_t *heard, uint32_t size, uint32_t by, uint64_t at_
 	return true;
 }
 
-void unreached_forget(struct unreached_list *list, uint32_t rank)
+void unreachable_forget(struct unreachable_list *list, uint32_t rank)
 {
-	struct unreached *at = find(list, rank);
+	struct unreachable *at = find(list, rank);
 
 	if (at)
 		*at = list->all[--list->count];
 }
 
-const struct unreached *unreached_find(const struct unreached_list *list, uint32_t rank)
+const struct unreachable *unreachable_find(const struct unreachable_list *list, uint32_t rank)
 {
-	return find((struct unreached_list *)(uintptr_t)list, rank);
+	return find((struct unreachable_list *)(uintptr_t)list, rank);
 }
 
-const char *unreached_text(const struct unreached *unreached, const char *by, const char *who, char text[CONTROL_TEXT])
+const char *unreachable_text(const struct unreachable *unreached, const char *by, const char *who, char text[CONTROL_TEXT])
 {
 	if (unreached->by_kernel)
 		return clip(text, CONTROL_TEXT, "%s gets no answer from %s at %s: its host is there, the process is stopped or busy", by, who,

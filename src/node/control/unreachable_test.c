@@ -8,16 +8,16 @@
 /* Word of a rank once in a while, and not of too many: whatever happens, so many words in so long a time at the most. */
 static void tells_seldom(void)
 {
-	struct unreached_list list = {0};
+	struct unreachable_list list = {0};
 	uint32_t told = 0;
 
-	CHECK(unreached_tells(&list, 3, NS_PER_S));
-	CHECK(!unreached_tells(&list, 3, NS_PER_S) && !unreached_tells(&list, 3, NS_PER_S + UNREACHED_HOLDS_NS - 1));
-	CHECK(unreached_tells(&list, 3, NS_PER_S + UNREACHED_HOLDS_NS) && unreached_tells(&list, 4, NS_PER_S + UNREACHED_HOLDS_NS));
-	list = (struct unreached_list){0};
-	for (uint64_t now = NS_PER_S; now < NS_PER_S + 10 * UNREACHED_HOLDS_NS; now += 7 * NS_PER_MS)
-		told += unreached_tells(&list, (uint32_t)(now / NS_PER_MS % 31), now);
-	CHECK_MSG(told >= 9 * UNREACHED_WORDS && told <= 10 * UNREACHED_WORDS, "%u words", told);
+	CHECK(unreachable_tells(&list, 3, NS_PER_S));
+	CHECK(!unreachable_tells(&list, 3, NS_PER_S) && !unreachable_tells(&list, 3, NS_PER_S + UNREACHABLE_HOLDS_NS - 1));
+	CHECK(unreachable_tells(&list, 3, NS_PER_S + UNREACHABLE_HOLDS_NS) && unreachable_tells(&list, 4, NS_PER_S + UNREACHABLE_HOLDS_NS));
+	list = (struct unreachable_list){0};
+	for (uint64_t now = NS_PER_S; now < NS_PER_S + 10 * UNREACHABLE_HOLDS_NS; now += 7 * NS_PER_MS)
+		told += unreachable_tells(&list, (uint32_t)(now / NS_PER_MS % 31), now);
+	CHECK_MSG(told >= 9 * UNREACHABLE_WORDS && told <= 10 * UNREACHABLE_WORDS, "%u words", told);
 }
 
 /* Sixteen ranks in a ring and across pass all words on, and there are many under way: each word is passed on by each of them once at the most. */
@@ -33,7 +33,7 @@ static void passes_on_once(void)
 		queue[last++].at = 1 + i / RANKS;
 	}
 	for (; first < last; first++) {
-		if (!unreached_is_news(heard[queue[first].to], RANKS, queue[first].by, queue[first].at))
+		if (!unreachable_is_news(heard[queue[first].to], RANKS, queue[first].by, queue[first].at))
 			continue;
 		passed++;
 		for (uint32_t step = 1; step < RANKS; step *= 2) {
@@ -46,39 +46,39 @@ static void passes_on_once(void)
 	CHECK(passed <= RANKS * RANKS * WORDS);
 	for (uint32_t i = 0; i < RANKS; i++)
 		CHECK_U64(heard[i][(i + 5) % RANKS], WORDS); /* the last one has come everywhere */
-	CHECK(!unreached_is_news(heard[0], RANKS, RANKS, 1000)); /* no such rank */
+	CHECK(!unreachable_is_news(heard[0], RANKS, RANKS, 1000)); /* no such rank */
 }
 
 int main(void)
 {
-	struct unreached_list list = {0};
+	struct unreachable_list list = {0};
 	char text[CONTROL_TEXT], way[ROUTE_TEXT];
 
 	tells_seldom();
 	passes_on_once();
-	CHECK(!unreached_find(&list, 3));
-	unreached_forget(&list, 3);
-	unreached_note(&list, 3, "10.0.0.2 port 4711", false);
-	unreached_note(&list, 4, "10.0.0.3 port 4712", true);
-	unreached_note(&list, 3, "10.1.0.2 port 4711 through eth1", false);
+	CHECK(!unreachable_find(&list, 3));
+	unreachable_forget(&list, 3);
+	unreachable_note(&list, 3, "10.0.0.2 port 4711", false);
+	unreachable_note(&list, 4, "10.0.0.3 port 4712", true);
+	unreachable_note(&list, 3, "10.1.0.2 port 4711 through eth1", false);
 	CHECK_U64(list.count, 2);
-	CHECK_STR(unreached_text(unreached_find(&list, 3), "rank 0 on a", "rank 3 on b", text),
+	CHECK_STR(unreachable_text(unreachable_find(&list, 3), "rank 0 on a", "rank 3 on b", text),
 	          "rank 0 on a gets no answer from rank 3 on b at 10.1.0.2 port 4711 through eth1: does a firewall drop it? Let the port through, or set "
 	          "ESP_PORT to one that passes; espalier doctor, run as the job is, tries all ways");
 	/* The host of one that is stopped answers: no firewall is to blame. */
-	CHECK(strstr(unreached_text(unreached_find(&list, 4), "rank 0 on a", "rank 4 on c", text), "stopped"));
+	CHECK(strstr(unreachable_text(unreachable_find(&list, 4), "rank 0 on a", "rank 4 on c", text), "stopped"));
 	CHECK(!strstr(text, "firewall"));
-	unreached_forget(&list, 3);
-	CHECK(!unreached_find(&list, 3) && unreached_find(&list, 4));
+	unreachable_forget(&list, 3);
+	CHECK(!unreachable_find(&list, 3) && unreachable_find(&list, 4));
 	/* As many as there is room for; the others are not kept, and can come when there is room. */
-	for (uint32_t i = 10; i < 10 + 2 * UNREACHED_MOST; i++) {
+	for (uint32_t i = 10; i < 10 + 2 * UNREACHABLE_MOST; i++) {
 		snprintf(way, sizeof(way), "10.0.1.%u port 1", i);
-		unreached_note(&list, i, way, false);
+		unreachable_note(&list, i, way, false);
 	}
-	CHECK_U64(list.count, UNREACHED_MOST);
-	CHECK(unreached_find(&list, 10) && !unreached_find(&list, 10 + UNREACHED_MOST));
-	unreached_forget(&list, 10);
-	unreached_note(&list, 10 + UNREACHED_MOST, "10.0.2.1 port 1", false);
-	CHECK(unreached_find(&list, 10 + UNREACHED_MOST) && unreached_find(&list, 4));
+	CHECK_U64(list.count, UNREACHABLE_MOST);
+	CHECK(unreachable_find(&list, 10) && !unreachable_find(&list, 10 + UNREACHABLE_MOST));
+	unreachable_forget(&list, 10);
+	unreachable_note(&list, 10 + UNREACHABLE_MOST, "10.0.2.1 port 1", false);
+	CHECK(unreachable_find(&list, 10 + UNREACHABLE_MOST) && unreachable_find(&list, 4));
 	return 0;
 }

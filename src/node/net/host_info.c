@@ -33,31 +33,31 @@ static bool add_boot(crypto_generichash_state *state)
 }
 
 /* Two containers on one machine are two hosts: they see neither each other's memory nor, perhaps, ports. */
-static void make_host_id(uint8_t out[CARD_HOST_ID_BYTES])
+static void make_host_id(uint8_t out[NODE_INFO_HOST_ID_BYTES])
 {
 	crypto_generichash_state state;
 	int ready = sodium_init();
 	(void)ready;
-	crypto_generichash_init(&state, NULL, 0, CARD_HOST_ID_BYTES);
+	crypto_generichash_init(&state, NULL, 0, NODE_INFO_HOST_ID_BYTES);
 	bool known = add_boot(&state) && add_namespace(&state, "/proc/self/ns/uts") &&
 	             add_namespace(&state, "/proc/self/ns/net") && add_namespace(&state, "/proc/self/ns/ipc");
-	crypto_generichash_final(&state, out, CARD_HOST_ID_BYTES);
+	crypto_generichash_final(&state, out, NODE_INFO_HOST_ID_BYTES);
 	if (!known) /* better a host of its own than somebody else's */
-		randombytes_buf(out, CARD_HOST_ID_BYTES);
+		randombytes_buf(out, NODE_INFO_HOST_ID_BYTES);
 }
 
 /* gethostname() fails where a name does not fit with its NUL, and Linux has names that are a letter longer than a card has room for. */
-const char *group_host_name(char out[CARD_HOST_NAME])
+const char *group_host_name(char out[NODE_INFO_HOST_NAME])
 {
 	char name[HOST_NAME_MAX + 1] = "?";
 
 	if (gethostname(name, sizeof(name)) != 0)
 		memcpy(name, "?", 2);
-	memset(out, 0, CARD_HOST_NAME);
-	return memcpy(out, name, strnlen(name, CARD_HOST_NAME - 1));
+	memset(out, 0, NODE_INFO_HOST_NAME);
+	return memcpy(out, name, strnlen(name, NODE_INFO_HOST_NAME - 1));
 }
 
-void group_describe_host(struct card *card)
+void host_info_describe(struct node_info *card)
 {
 	card->cores = cores_allowed();
 	card->core_set = cores_digest();

@@ -74,21 +74,21 @@ static bool is_virtual(const char *name)
 
 enum interface_worth interface_worth(const struct interface *interface)
 {
-	const struct card_address *address = &interface->address;
-	if (!(interface->flags & IFF_UP) || (address->family != CARD_IPV4 && address->family != CARD_IPV6))
+	const struct node_address *address = &interface->address;
+	if (!(interface->flags & IFF_UP) || (address->family != NODE_IPV4 && address->family != NODE_IPV6))
 		return INTERFACE_USELESS;
-	if ((interface->flags & IFF_LOOPBACK) || card_address_is_loopback(address))
+	if ((interface->flags & IFF_LOOPBACK) || node_address_is_loopback(address))
 		return INTERFACE_LOOPBACK;
-	if (card_address_is_link_local(address))
+	if (node_address_is_link_local(address))
 		return INTERFACE_LINK_LOCAL;
 	return is_virtual(interface->name) ? INTERFACE_VIRTUAL : INTERFACE_NETWORK;
 }
 
 /* ---- the choice ---- */
 
-static bool is_of_family(const struct card_address *address, enum conf_family family)
+static bool is_of_family(const struct node_address *address, enum conf_family family)
 {
-	return family == CONF_FAMILY_ANY || address->family == (family == CONF_FAMILY_IPV4 ? CARD_IPV4 : CARD_IPV6);
+	return family == CONF_FAMILY_ANY || address->family == (family == CONF_FAMILY_IPV4 ? NODE_IPV4 : NODE_IPV6);
 }
 
 static bool is_candidate(const struct interface *at, const struct interface_filter *filter, enum conf_family family)
@@ -167,10 +167,10 @@ static enum esp_status complain(const struct interfaces *all, const struct inter
 	char list[160] = "";
 	size_t used = 0;
 	for (uint32_t i = 0; i < all->count; i++) {
-		char text[CARD_ADDRESS_TEXT];
+		char text[NODE_ADDRESS_TEXT];
 		const struct interface *at = &all->list[i];
 		int wrote = snprintf(list + used, sizeof(list) - used, "%s%s%s %s", used ? ", " : "", at->name,
-		                     at->flags & IFF_UP ? "" : " (down)", card_address_text(&at->address, text));
+		                     at->flags & IFF_UP ? "" : " (down)", node_address_text(&at->address, text));
 		if (wrote < 0 || used + (size_t)wrote >= sizeof(list)) { /* cut before the one that does not fit */
 			snprintf(list + used, sizeof(list) - used, "%s", ", ...");
 			break;
@@ -192,7 +192,7 @@ enum esp_status interfaces_choose(const struct interfaces *all, const struct int
 	/* First one address of each family and interface, then the others. */
 	for (int again = 0; again < 2; again++) {
 		struct interfaces before = chosen;
-		for (uint32_t i = 0; i < all->count && chosen.count < CARD_ADDRESSES; i++) {
+		for (uint32_t i = 0; i < all->count && chosen.count < NODE_ADDRESSES; i++) {
 			const struct interface *at = &all->list[i];
 			bool fits = is_candidate(at, filter, family) && interface_worth(at) >= least;
 			if (!fits || (again ? interfaces_find(&before, &at->address) != NULL : has_address_of(&chosen, at)))
@@ -208,10 +208,10 @@ enum esp_status interfaces_choose(const struct interfaces *all, const struct int
 	return ESP_OK;
 }
 
-const struct interface *interfaces_find(const struct interfaces *all, const struct card_address *address)
+const struct interface *interfaces_find(const struct interfaces *all, const struct node_address *address)
 {
 	for (uint32_t i = 0; i < all->count; i++)
-		if (card_address_same(&all->list[i].address, address))
+		if (node_address_same(&all->list[i].address, address))
 			return &all->list[i];
 	return NULL;
 }
@@ -245,7 +245,7 @@ enum esp_status interfaces_list(struct interfaces *out, struct error *err)
 	for (const struct ifaddrs *at = list; at && out->count < INTERFACES_MOST; at = at->ifa_next) {
 		struct interface *one = &out->list[out->count];
 		*one = (struct interface){.flags = at->ifa_flags};
-		if (!at->ifa_addr || !card_address_from(at->ifa_addr, &one->address))
+		if (!at->ifa_addr || !node_address_from(at->ifa_addr, &one->address))
 			continue;
 		one->address.prefix = count_bits(at->ifa_netmask);
 		snprintf(one->name, sizeof(one->name), "%s", at->ifa_name);

@@ -22,7 +22,7 @@
 
 #include "base/conf.h"
 #include "base/error.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
 struct sockaddr;
 struct sockaddr_storage;
@@ -42,7 +42,7 @@ struct interface {
 	char name[INTERFACE_NAME];
 	uint32_t index; /* the kernel's number of it */
 	unsigned flags; /* IFF_UP ... */
-	struct card_address address; /* .interface is not known yet */
+	struct node_address address; /* .interface is not known yet */
 };
 
 struct interfaces {
@@ -71,7 +71,7 @@ enum interface_worth interface_worth(const struct interface *interface);
 ESP_CHECKED enum esp_status interfaces_list(struct interfaces *out, struct error *err);
 
 /*
- * Those of *all that are to be used, each interface with a number of its own (address.interface), at most CARD_ADDRESSES: first
+ * Those of *all that are to be used, each interface with a number of its own (address.interface), at most NODE_ADDRESSES: first
  * of each interface one address of each family, then what room is left for. ESP_EINVAL: there is none; the error names
  * those that there are.
  */
@@ -79,20 +79,20 @@ ESP_CHECKED enum esp_status interfaces_choose(const struct interfaces *all, cons
                                               enum conf_family family, struct interfaces *out, struct error *err);
 
 /* Which of them has the address; NULL: none. */
-const struct interface *interfaces_find(const struct interfaces *all, const struct card_address *address);
+const struct interface *interfaces_find(const struct interfaces *all, const struct node_address *address);
 
 /* ---- addresses of cards ---- */
 
 /* False: neither IPv4 nor IPv6. An IPv4 address that is mapped into IPv6 becomes what it is. */
-bool card_address_from(const struct sockaddr *name, struct card_address *out);
+bool node_address_from(const struct sockaddr *name, struct node_address *out);
 /* For bind() and connect(); scope: the interface's index, for a link-local address. */
-uint32_t card_address_to(const struct card_address *address, uint16_t port, uint32_t scope, struct sockaddr_storage *out);
-bool card_address_same(const struct card_address *a, const struct card_address *b); /* bytes and family alone */
+uint32_t node_address_to(const struct node_address *address, uint16_t port, uint32_t scope, struct sockaddr_storage *out);
+bool node_address_same(const struct node_address *a, const struct node_address *b); /* bytes and family alone */
 /* Whether both are in the network of a: its first a->prefix bits. */
-bool card_address_same_network(const struct card_address *a, const struct card_address *b);
-bool card_address_is_link_local(const struct card_address *address);
-bool card_address_is_loopback(const struct card_address *address);
-#define CARD_ADDRESS_TEXT 46u
-const char *card_address_text(const struct card_address *address, char text[CARD_ADDRESS_TEXT]);
+bool node_address_same_network(const struct node_address *a, const struct node_address *b);
+bool node_address_is_link_local(const struct node_address *address);
+bool node_address_is_loopback(const struct node_address *address);
+#define NODE_ADDRESS_TEXT 46u
+const char *node_address_text(const struct node_address *address, char text[NODE_ADDRESS_TEXT]);
 
 #endif

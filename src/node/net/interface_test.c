@@ -10,9 +10,9 @@ static struct interface make(const char *name, unsigned flags, const char *text)
 	struct interface one = {.flags = flags, .address = {.prefix = 24}};
 
 	snprintf(one.name, sizeof(one.name), "%s", name);
-	one.address.family = strchr(text, ':') ? CARD_IPV6 : CARD_IPV4;
-	CHECK(inet_pton(one.address.family == CARD_IPV6 ? AF_INET6 : AF_INET, text, one.address.bytes) == 1);
-	if (one.address.family == CARD_IPV6)
+	one.address.family = strchr(text, ':') ? NODE_IPV6 : NODE_IPV4;
+	CHECK(inet_pton(one.address.family == NODE_IPV6 ? AF_INET6 : AF_INET, text, one.address.bytes) == 1);
+	if (one.address.family == NODE_IPV6)
 		one.address.prefix = 64;
 	return one;
 }
@@ -94,10 +94,10 @@ static const char *choose(const struct interfaces *all, const char *filter_text,
 		return text;
 	}
 	for (uint32_t i = 0; i < chosen.count; i++) {
-		char address[CARD_ADDRESS_TEXT];
+		char address[NODE_ADDRESS_TEXT];
 
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s %u", i ? ", " : "", chosen.list[i].name,
-		                         card_address_text(&chosen.list[i].address, address), chosen.list[i].address.interface);
+		                         node_address_text(&chosen.list[i].address, address), chosen.list[i].address.interface);
 	}
 	return text;
 }
@@ -160,7 +160,7 @@ static void many(void)
 		all.list[all.count++] = make(name, IFF_UP, text);
 	}
 	CHECK(interfaces_choose(&all, &filter, CONF_FAMILY_ANY, &chosen, &err) == ESP_OK);
-	CHECK_U64(chosen.count, CARD_ADDRESSES);
+	CHECK_U64(chosen.count, NODE_ADDRESSES);
 	for (uint32_t i = 0; i < chosen.count; i++)
 		CHECK(chosen.list[i].address.interface == i && chosen.list[i].address.bytes[1] == i);
 }
@@ -170,16 +170,16 @@ static void networks(void)
 	struct interface a = make("a", IFF_UP, "10.0.0.1"), b = make("b", IFF_UP, "10.0.0.200"), c = make("c", IFF_UP, "10.0.1.1");
 	struct interface v6 = make("d", IFF_UP, "2001:db8::1"), other = make("e", IFF_UP, "2001:db8:0:1::1");
 
-	CHECK(card_address_same_network(&a.address, &b.address) && !card_address_same_network(&a.address, &c.address));
-	CHECK(!card_address_same_network(&v6.address, &other.address) && !card_address_same_network(&a.address, &v6.address));
+	CHECK(node_address_same_network(&a.address, &b.address) && !node_address_same_network(&a.address, &c.address));
+	CHECK(!node_address_same_network(&v6.address, &other.address) && !node_address_same_network(&a.address, &v6.address));
 	a.address.prefix = 23;
-	CHECK(card_address_same_network(&a.address, &c.address));
+	CHECK(node_address_same_network(&a.address, &c.address));
 	a.address.prefix = 32;
-	CHECK(!card_address_same_network(&a.address, &b.address) && card_address_same_network(&a.address, &a.address));
+	CHECK(!node_address_same_network(&a.address, &b.address) && node_address_same_network(&a.address, &a.address));
 	a.address.prefix = 0;
-	CHECK(!card_address_same_network(&a.address, &b.address));
+	CHECK(!node_address_same_network(&a.address, &b.address));
 	a.address.prefix = 200; /* from the wire it would have been refused; it is not read beyond its end here either */
-	CHECK(!card_address_same_network(&a.address, &a.address));
+	CHECK(!node_address_same_network(&a.address, &a.address));
 }
 
 static void real_ones(void)
@@ -190,7 +190,7 @@ static void real_ones(void)
 
 	CHECK(interfaces_list(&all, &err) == ESP_OK);
 	for (uint32_t i = 0; i < all.count; i++) {
-		loopback = loopback || card_address_is_loopback(&all.list[i].address);
+		loopback = loopback || node_address_is_loopback(&all.list[i].address);
 		CHECK(all.list[i].index > 0 && all.list[i].address.prefix > 0);
 	}
 	CHECK(loopback);

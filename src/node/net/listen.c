@@ -11,19 +11,19 @@
 
 #define TRIES_MOST 64 /* of ports that the kernel chooses, where one port has to be free on several addresses */
 
-void group_prefer_address(struct card *card, const struct sockaddr *address)
+void listen_prefer_address(struct node_info *card, const struct sockaddr *address)
 {
 	uint32_t at = 0;
-	struct card_address first;
-	if (!card_address_from(address, &first) || card_address_is_loopback(&first))
+	struct node_address first;
+	if (!node_address_from(address, &first) || node_address_is_loopback(&first))
 		return;
-	while (at < card->address_count && !card_address_same(&card->addresses[at], &first))
+	while (at < card->address_count && !node_address_same(&card->addresses[at], &first))
 		at++;
 	if (at == card->address_count) {
 		/* A link-local address is only worth something on the interfaces that were chosen for it. */
-		if (card->is_complete || card_address_is_link_local(&first))
+		if (card->is_complete || node_address_is_link_local(&first))
 			return;
-		if (card->address_count < CARD_ADDRESSES)
+		if (card->address_count < NODE_ADDRESSES)
 			card->address_count++;
 		else
 			at--; /* the last one has to go */
@@ -53,7 +53,7 @@ static uint16_t *port_in(struct sockaddr_storage *name)
 	return name->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)name)->sin6_port : &((struct sockaddr_in *)name)->sin_port;
 }
 
-int group_listen_at(struct sockaddr_storage *name, uint16_t port, bool both_families, uint32_t segment_bytes)
+int listen_at(struct sockaddr_storage *name, uint16_t port, bool both_families, uint32_t segment_bytes)
 {
 	socklen_t length = name->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int on = 1, v6_only = !both_families, segment = (int)segment_bytes;
@@ -75,7 +75,7 @@ int group_listen_at(struct sockaddr_storage *name, uint16_t port, bool both_fami
 	return -1;
 }
 
-uint16_t group_listen_port(int fd)
+uint16_t listen_port(int fd)
 {
 	struct sockaddr_storage name;
 	socklen_t length = sizeof(name);
@@ -87,14 +87,14 @@ uint16_t group_listen_port(int fd)
 static int listen_at_all(struct places *places, uint16_t port, uint32_t segment_bytes, struct listener *out)
 {
 	for (uint32_t i = 0; i < places->count; i++) {
-		int fd = group_listen_at(&places->names[i], port, places->both_families, segment_bytes);
+		int fd = listen_at(&places->names[i], port, places->both_families, segment_bytes);
 		if (fd < 0) {
 			int why = errno;
 			listener_close(out);
 			return why;
 		}
 		out->fds[out->count++] = fd;
-		port = group_listen_port(fd);
+		port = listen_port(fd);
 	}
 	return 0;
 }
@@ -152,18 +152,18 @@ static void place_everywhere(enum conf_family family, struct places *places)
 		v6->sin6_addr = in6addr_any;
 }
 
-static void place_on_loopback(enum conf_family family, struct places *places, struct card *card)
+static void place_on_loopback(enum conf_family family, struct places *places, struct node_info *card)
 {
 	/* There is no socket for both loopbacks, and everybody has IPv4's. */
-	static const struct card_address v4 = {CARD_IPV4, {127, 0, 0, 1}, 8, CARD_NO_INTERFACE};
-	static const struct card_address v6 = {CARD_IPV6, {[15] = 1}, 128, CARD_NO_INTERFACE};
+	static const struct node_address v4 = {NODE_IPV4, {127, 0, 0, 1}, 8, NODE_NO_INTERFACE};
+	static const struct node_address v6 = {NODE_IPV6, {[15] = 1}, 128, NODE_NO_INTERFACE};
 	card->addresses[0] = family == CONF_FAMILY_IPV6 ? v6 : v4;
 	card->address_count = places->count = 1;
-	card_address_to(&card->addresses[0], 0, 0, &places->names[0]);
+	node_address_to(&card->addresses[0], 0, 0, &places->names[0]);
 }
 
 static enum esp_status place_on_network(const struct listen_config *config, struct places *places, struct listener *out,
-                                        struct card *card, struct error *err)
+                                        struct node_info *card, struct error *err)
 {
 	struct interfaces all;
 	enum esp_status status = interfaces_list(&all, err);
@@ -176,7 +176,7 @@ static enum esp_status place_on_network(const struct listen_config *config, stru
 	for (uint32_t i = 0; i < out->interfaces.count; i++) {
 		const struct interface *at = &out->interfaces.list[i];
 		card->addresses[i] = at->address;
-		card_address_to(&at->address, 0, at->index, &places->names[i]);
+		node_address_to(&at->address, 0, at->index, &places->names[i]);
 	}
 	places->count = out->interfaces.count;
 	if (config->filter.count == 0)
@@ -184,7 +184,7 @@ static enum esp_status place_on_network(const struct listen_config *config, stru
 	return ESP_OK;
 }
 
-enum esp_status group_listen(const struct listen_config *config, struct listener *out, struct card *card, struct error *err)
+enum esp_status listen_open(const struct listen_config *config, struct listener *out, struct node_info *card, struct error *err)
 {
 	struct places places = {0};
 	enum esp_status status = ESP_OK;
@@ -196,6 +196,6 @@ enum esp_status group_listen(const struct listen_config *config, struct listener
 	if (status == ESP_OK)
 		status = find_port(config, &places, out, err);
 	if (status == ESP_OK)
-		card->port = group_listen_port(out->fds[0]);
+		card->port = listen_port(out->fds[0]);
 	return status;
 }

@@ -22,20 +22,20 @@ static const struct sockaddr *address(const char *text)
 
 static void preferred(void)
 {
-	struct card card = {0};
+	struct node_info card = {0};
 
-	group_prefer_address(&card, address("127.0.0.1"));
+	listen_prefer_address(&card, address("127.0.0.1"));
 	CHECK_U64(card.address_count, 0);
 	for (unsigned i = 0; i < 12; i++) {
 		char text[32];
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		group_prefer_address(&card, address(text));
+		listen_prefer_address(&card, address(text));
 	}
-	CHECK_U64(card.address_count, CARD_ADDRESSES);
+	CHECK_U64(card.address_count, NODE_ADDRESSES);
 	CHECK_U64(card.addresses[0].bytes[3], 11);
 	CHECK_U64(card.addresses[7].bytes[3], 4);
-	group_prefer_address(&card, address("::ffff:10.0.0.6")); /* the same one, as a socket for both families says it */
-	CHECK_U64(card.address_count, CARD_ADDRESSES);
+	listen_prefer_address(&card, address("::ffff:10.0.0.6")); /* the same one, as a socket for both families says it */
+	CHECK_U64(card.address_count, NODE_ADDRESSES);
 	CHECK_U64(card.addresses[0].bytes[3], 6);
 	CHECK_U64(card.addresses[1].bytes[3], 11);
 	CHECK_U64(card.addresses[7].bytes[3], 4);
@@ -44,27 +44,27 @@ static void preferred(void)
 /* A rank that fixes its addresses gets no others. */
 static void complete(void)
 {
-	struct card card = {.is_complete = true, .address_count = 2};
+	struct node_info card = {.is_complete = true, .address_count = 2};
 
-	card.addresses[0] = (struct card_address){CARD_IPV4, {10, 0, 0, 1}, 24, 0};
-	card.addresses[1] = (struct card_address){CARD_IPV4, {10, 1, 0, 1}, 24, 1};
-	group_prefer_address(&card, address("10.2.0.1"));
+	card.addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
+	card.addresses[1] = (struct node_address){NODE_IPV4, {10, 1, 0, 1}, 24, 1};
+	listen_prefer_address(&card, address("10.2.0.1"));
 	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 0);
-	group_prefer_address(&card, address("10.1.0.1"));
+	listen_prefer_address(&card, address("10.1.0.1"));
 	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 1 && card.addresses[0].interface == 1);
 	card.is_complete = false;
-	group_prefer_address(&card, address("fe80::1"));
+	listen_prefer_address(&card, address("fe80::1"));
 	CHECK_U64(card.address_count, 2);
 }
 
 /* The card of a listening rank leads to it. */
-static void check_reachable(const struct listener *listener, const struct card *card)
+static void check_reachable(const struct listener *listener, const struct node_info *card)
 {
 	CHECK(card->port != 0 && card->address_count >= 1);
 	for (uint32_t i = 0; i < card->address_count; i++) {
 		struct sockaddr_storage name;
 		const struct interface *interface = interfaces_find(&listener->interfaces, &card->addresses[i]);
-		socklen_t length = card_address_to(&card->addresses[i], card->port, interface ? interface->index : 0, &name);
+		socklen_t length = node_address_to(&card->addresses[i], card->port, interface ? interface->index : 0, &name);
 		struct pollfd ready[LISTEN_MOST];
 		int peer = socket(name.ss_family, SOCK_STREAM, 0), accepted = -1;
 
@@ -83,12 +83,12 @@ static void check_reachable(const struct listener *listener, const struct card *
 
 static void reachable(struct listen_config config, const char *filter)
 {
-	struct card card = {0};
+	struct node_info card = {0};
 	struct listener listener;
 	struct error err;
 
 	CHECK(interface_filter_parse(filter, &config.filter, &err) == ESP_OK);
-	CHECK_MSG(group_listen(&config, &listener, &card, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(listen_open(&config, &listener, &card, &err) == ESP_OK, "%s", err.text);
 	CHECK(card.is_complete == (filter[0] != '\0' || config.family != CONF_FAMILY_ANY));
 	CHECK_U64(listener.count, filter[0] ? card.address_count : 1);
 	check_reachable(&listener, &card);
@@ -100,22 +100,22 @@ static void ports(void)
 {
 	struct listen_config config = {.loopback_only = true};
 	struct listener first, second, third;
-	struct card card = {0}, other = {0};
+	struct node_info card = {0}, other = {0};
 	struct error err;
 
 	/* Two free ports next to each other, as far as one can know. */
 	do {
-		CHECK(group_listen(&(struct listen_config){.loopback_only = true}, &first, &card, &err) == ESP_OK);
+		CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &first, &card, &err) == ESP_OK);
 		listener_close(&first);
 		config.port = (struct conf_range){card.port, card.port};
-		CHECK(group_listen(&config, &first, &card, &err) == ESP_OK);
+		CHECK(listen_open(&config, &first, &card, &err) == ESP_OK);
 		CHECK_U64(card.port, config.port.first);
 		config.port.last++;
-	} while (config.port.last > UINT16_MAX || group_listen(&config, &second, &other, &err) != ESP_OK);
+	} while (config.port.last > UINT16_MAX || listen_open(&config, &second, &other, &err) != ESP_OK);
 	CHECK_U64(other.port, config.port.last);
-	CHECK(group_listen(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "all ports from"));
+	CHECK(listen_open(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "all ports from"));
 	config.port.last = config.port.first;
-	CHECK(group_listen(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "set a range"));
+	CHECK(listen_open(&config, &third, &other, &err) == ESP_ELINK && strstr(err.text, "set a range"));
 	CHECK_U64(third.count, 0);
 	listener_close(&second);
 	listener_close(&first);
@@ -125,20 +125,20 @@ static void no_such_interface(void)
 {
 	struct listen_config config = {0};
 	struct listener listener;
-	struct card card = {0};
+	struct node_info card = {0};
 	struct error err;
 
 	CHECK(interface_filter_parse("=nosuchthing", &config.filter, &err) == ESP_OK);
-	CHECK(group_listen(&config, &listener, &card, &err) == ESP_EINVAL);
+	CHECK(listen_open(&config, &listener, &card, &err) == ESP_EINVAL);
 	CHECK(strstr(err.text, "there are: ") && strstr(err.text, "lo 127.0.0.1"));
 }
 
 static void described(void)
 {
-	struct card one = {0}, two = {0};
+	struct node_info one = {0}, two = {0};
 
-	group_describe_host(&one);
-	group_describe_host(&two);
+	host_info_describe(&one);
+	host_info_describe(&two);
 	CHECK(memcmp(one.host_id, two.host_id, sizeof(one.host_id)) == 0);
 	CHECK(one.pid == (uint32_t)getpid() && one.host_name[0]);
 }

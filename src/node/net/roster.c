@@ -18,9 +18,9 @@ void roster_fini(struct roster *roster)
 /* By host, and of those of one host by rank. */
 static int compare_hosts(const void *a, const void *b, void *context)
 {
-	const struct card *cards = ((const struct roster *)context)->cards;
+	const struct node_info *cards = ((const struct roster *)context)->cards;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	int order = memcmp(cards[one].host_id, cards[other].host_id, CARD_HOST_ID_BYTES);
+	int order = memcmp(cards[one].host_id, cards[other].host_id, NODE_INFO_HOST_ID_BYTES);
 	return order ? order : (one > other) - (one < other);
 }
 
@@ -47,7 +47,7 @@ static bool number_hosts(struct roster *roster)
 		return false;
 	}
 	for (uint32_t i = 0; i < size; i++) { /* for now: the first rank of the host */
-		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, CARD_HOST_ID_BYTES) == 0)
+		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, NODE_INFO_HOST_ID_BYTES) == 0)
 			roster->host_of[sorted[i]] = first;
 		else
 			roster->host_of[sorted[i]] = first = sorted[i];
@@ -96,7 +96,7 @@ static bool number_cores(struct roster *roster)
 	return true;
 }
 
-enum esp_status roster_init(struct roster *roster, struct card *cards, uint32_t size, struct error *err)
+enum esp_status roster_init(struct roster *roster, struct node_info *cards, uint32_t size, struct error *err)
 {
 	*roster = (struct roster){.size = size, .cards = cards};
 	if (number_hosts(roster) && number_cores(roster))
@@ -105,25 +105,25 @@ enum esp_status roster_init(struct roster *roster, struct card *cards, uint32_t 
 	return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
 }
 
-static bool is_on_loopback_only(const struct card *card)
+static bool is_on_loopback_only(const struct node_info *card)
 {
 	bool all = card->address_count > 0;
 	for (uint32_t i = 0; i < card->address_count; i++)
-		all = all && card_address_is_loopback(&card->addresses[i]);
+		all = all && node_address_is_loopback(&card->addresses[i]);
 	return all;
 }
 
 enum esp_status roster_check_reach(const struct roster *roster, int32_t *out_culprit, struct error *err)
 {
 	for (uint32_t i = 0; i < roster->size && roster->hosts > 1; i++) {
-		const struct card *card = &roster->cards[i];
-		char address[CARD_ADDRESS_TEXT];
+		const struct node_info *card = &roster->cards[i];
+		char address[NODE_ADDRESS_TEXT];
 		if (!is_on_loopback_only(card))
 			continue;
 		*out_culprit = (int32_t)i;
 		return error_set(err, ESP_EINVAL, "rank %u on %.60s can be reached at %s only, which is loopback, and there are other hosts: the settings "
 		                 "family and interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address", i, card->host_name,
-		                 card_address_text(&card->addresses[0], address));
+		                 node_address_text(&card->addresses[0], address));
 	}
 	return ESP_OK;
 }

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
 /* The cards of all ranks, by rank, and who shares a host with whom. */
 struct roster {
 	uint32_t size;
-	struct card *cards;
+	struct node_info *cards;
 	uint32_t hosts;
 	uint32_t *host_of;    /* by rank: number of its host, in the order in which ranks name them first */
 	uint32_t *host_ranks; /* by host: how many ranks it has */
@@ -21,7 +21,7 @@ struct roster {
 };
 
 /* Takes the cards of `size` ranks (from malloc(); freed if it fails), and finds the ranks that share a host, or cores. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status roster_init(struct roster *roster, struct card *cards, uint32_t size, struct error *err);
+ESP_CHECKED enum esp_status roster_init(struct roster *roster, struct node_info *cards, uint32_t size, struct error *err);
 void roster_fini(struct roster *roster);
 
 /*

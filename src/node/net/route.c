@@ -19,9 +19,9 @@ struct search {
 	uint32_t count;
 };
 
-static bool is_free(const struct search *search, uint32_t rank, const struct card_address *address)
+static bool is_free(const struct search *search, uint32_t rank, const struct node_address *address)
 {
-	return address->interface < CARD_ADDRESSES && !(search->taken[rank] & 1u << address->interface);
+	return address->interface < NODE_ADDRESSES && !(search->taken[rank] & 1u << address->interface);
 }
 
 static uint8_t *place(const struct search *search, uint32_t rank)
@@ -32,20 +32,20 @@ static uint8_t *place(const struct search *search, uint32_t rank)
 static void take(struct search *search)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct card *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->cards[i];
 		search->taken[i] = (uint8_t)(search->taken[i] | 1u << card->addresses[*place(search, i)].interface);
 	}
 	search->count++;
 }
 
 /* Every rank's free address in the network of one of the leader's. */
-static bool match_network(const struct search *search, const struct card_address *like)
+static bool match_network(const struct search *search, const struct node_address *like)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct card *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->cards[i];
 		uint32_t at = 0;
 		while (at < card->address_count && !(is_free(search, i, &card->addresses[at]) &&
-		                                     card_address_same_network(like, &card->addresses[at])))
+		                                     node_address_same_network(like, &card->addresses[at])))
 			at++;
 		if (at == card->address_count)
 			return false;
@@ -55,10 +55,10 @@ static bool match_network(const struct search *search, const struct card_address
 }
 
 /* Every rank's next free address of that family. */
-static bool match_order(const struct search *search, enum card_family family)
+static bool match_order(const struct search *search, enum node_family family)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct card *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->cards[i];
 		uint32_t at = 0;
 		while (at < card->address_count &&
 		       !(is_free(search, i, &card->addresses[at]) && card->addresses[at].family == family))
@@ -73,11 +73,11 @@ static bool match_order(const struct search *search, enum card_family family)
 static void look(struct search *search, uint32_t wanted)
 {
 	uint32_t most = wanted && wanted < RAILS_MOST ? wanted : RAILS_MOST;
-	const struct card *leader = &search->roster->cards[0];
+	const struct node_info *leader = &search->roster->cards[0];
 	for (uint32_t at = 0; at < leader->address_count && search->count < most; at++)
 		if (is_free(search, 0, &leader->addresses[at]) && match_network(search, &leader->addresses[at]))
 			take(search);
-	while (wanted > 1 && search->count < most && (match_order(search, CARD_IPV4) || match_order(search, CARD_IPV6)))
+	while (wanted > 1 && search->count < most && (match_order(search, NODE_IPV4) || match_order(search, NODE_IPV6)))
 		take(search);
 }
 
@@ -107,7 +107,7 @@ void rails_fini(struct rails *rails)
 	*rails = (struct rails){0};
 }
 
-const struct card_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail)
+const struct node_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail)
 {
 	uint8_t at = rails->address_of ? rails->address_of[rank * RAILS_MOST + rail] : 0;
 	return &roster->cards[rank].addresses[at];
@@ -181,14 +181,14 @@ static void bind_to_rail(const struct rails *rails, const struct roster *roster,
 	out->source = interface->address;
 	out->scope = interface->index;
 	/* Two interfaces in one network: the kernel would take one of them for both. A router is found by its own rules. */
-	if (card_address_same_network(&interface->address, &out->to))
+	if (node_address_same_network(&interface->address, &out->to))
 		memcpy(out->device, interface->name, sizeof(out->device));
 }
 
 bool route_find(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self, uint32_t rank,
                 uint32_t rail, uint32_t attempt, struct route *out)
 {
-	const struct card *card = &roster->cards[rank];
+	const struct node_info *card = &roster->cards[rank];
 	struct route route = {0};
 	if (card->address_count == 0)
 		return false;
@@ -197,7 +197,7 @@ bool route_find(const struct rails *rails, const struct roster *roster, const st
 		bind_to_rail(rails, roster, own, self, rail, &route);
 	} else {
 		route.to = card->addresses[attempt % card->address_count];
-		if (card_address_is_link_local(&route.to))
+		if (node_address_is_link_local(&route.to))
 			route.scope = nth_interface(own, attempt / card->address_count);
 	}
 	*out = route;
@@ -206,9 +206,9 @@ bool route_find(const struct rails *rails, const struct roster *roster, const st
 
 const char *route_text(const struct route *route, uint16_t port, const struct interfaces *own, char text[ROUTE_TEXT])
 {
-	char address[CARD_ADDRESS_TEXT];
+	char address[NODE_ADDRESS_TEXT];
 	const struct interface *interface = route->has_source ? interfaces_find(own, &route->source) : NULL;
-	snprintf(text, ROUTE_TEXT, "%s port %u%s%s", card_address_text(&route->to, address), port, interface ? " through " : "",
+	snprintf(text, ROUTE_TEXT, "%s port %u%s%s", node_address_text(&route->to, address), port, interface ? " through " : "",
 	         interface ? interface->name : "");
 	return text;
 }

@@ -14,7 +14,7 @@
 #include "node/net/interface.h"
 #include "node/net/roster.h"
 
-#define RAILS_MOST CARD_ADDRESSES
+#define RAILS_MOST NODE_ADDRESSES
 
 struct rails {
 	uint32_t count;      /* 1: any address will do */
@@ -27,7 +27,7 @@ struct rails {
  */
 ESP_CHECKED enum esp_status rails_find(const struct roster *roster, uint32_t wanted, struct rails *out);
 void rails_fini(struct rails *rails); /* accepts a zeroed struct */
-const struct card_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail);
+const struct node_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail);
 
 /* ---- weights ---- */
 
@@ -45,10 +45,10 @@ ESP_CHECKED enum esp_status rails_parse_weights(const char *text, uint32_t count
 #define ROUTE_ANY UINT32_MAX /* instead of a rail */
 
 struct route {
-	struct card_address to;
+	struct node_address to;
 	uint32_t scope;             /* interface, for a link-local address    */
 	bool has_source;            /* bind to that before connecting         */
-	struct card_address source;
+	struct node_address source;
 	char device[INTERFACE_NAME];   /* and to that: it is on its very network; "": as the kernel routes */
 };
 

@@ -6,7 +6,7 @@
 
 #define RANKS 3
 
-static struct card cards[RANKS];
+static struct node_info cards[RANKS];
 static uint32_t host_of[RANKS] = {0, 1, 2}, host_ranks[RANKS] = {1, 1, 1};
 static struct roster roster = {RANKS, cards, RANKS, host_of, host_ranks};
 
@@ -18,10 +18,10 @@ static void clear(void)
 
 static void add(uint32_t rank, uint8_t interface, const char *text, uint8_t prefix)
 {
-	struct card_address *address = &cards[rank].addresses[cards[rank].address_count++];
+	struct node_address *address = &cards[rank].addresses[cards[rank].address_count++];
 
-	*address = (struct card_address){strchr(text, ':') ? CARD_IPV6 : CARD_IPV4, {0}, prefix, interface};
-	CHECK(inet_pton(address->family == CARD_IPV6 ? AF_INET6 : AF_INET, text, address->bytes) == 1);
+	*address = (struct node_address){strchr(text, ':') ? NODE_IPV6 : NODE_IPV4, {0}, prefix, interface};
+	CHECK(inet_pton(address->family == NODE_IPV6 ? AF_INET6 : AF_INET, text, address->bytes) == 1);
 }
 
 /* "10.0.0.1 10.0.0.2 | 10.1.0.1 10.1.0.2": by rail, then by rank; "": one rail. */
@@ -36,10 +36,10 @@ static const char *find(uint32_t wanted)
 	CHECK((rails.count > 1) == (rails.address_of != NULL));
 	for (uint32_t rail = 0; rails.count > 1 && rail < rails.count; rail++) {
 		for (uint32_t rank = 0; rank < RANKS; rank++) {
-			char address[CARD_ADDRESS_TEXT];
+			char address[NODE_ADDRESS_TEXT];
 
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", rank ? " " : rail ? " | " : "",
-			                         card_address_text(rails_address(&rails, &roster, rank, rail), address));
+			                         node_address_text(rails_address(&rails, &roster, rank, rail), address));
 		}
 	}
 	rails_fini(&rails);
@@ -125,7 +125,7 @@ static void unusable(void)
 	CHECK_STR(find(0), ""); /* no addresses at all */
 	for (uint32_t i = 0; i < RANKS; i++) {
 		add(i, 0, "10.0.0.1", 24);
-		add(i, CARD_NO_INTERFACE, "10.1.0.1", 24);
+		add(i, NODE_NO_INTERFACE, "10.1.0.1", 24);
 	}
 	CHECK_STR(find(0), "");
 	CHECK_STR(find(2), "");
@@ -171,15 +171,15 @@ static void ways(void)
 	own.list[1] = (struct interface){.name = "eth1", .index = 3, .address = cards[0].addresses[1]};
 	CHECK(rails_find(&roster, 0, &rails) == ESP_OK);
 	CHECK(route_find(&rails, &roster, &own, 0, 2, 1, 0, &route));
-	CHECK(card_address_same(&route.to, &cards[2].addresses[1]) && route.has_source);
-	CHECK(card_address_same(&route.source, &cards[0].addresses[1]));
+	CHECK(node_address_same(&route.to, &cards[2].addresses[1]) && route.has_source);
+	CHECK(node_address_same(&route.source, &cards[0].addresses[1]));
 	CHECK_STR(route.device, "eth1");
 	CHECK_STR(route_text(&route, 4711, &own, text), "10.1.0.3 port 4711 through eth1");
 	/* It has been tried: then anywhere. */
 	bool seen[2] = {false, false};
 	for (uint32_t attempt = 3; attempt < 6; attempt++) {
 		CHECK(route_find(&rails, &roster, &own, 0, 2, 1, attempt, &route) && !route.has_source && !route.device[0]);
-		seen[card_address_same(&route.to, &cards[2].addresses[1])] = true;
+		seen[node_address_same(&route.to, &cards[2].addresses[1])] = true;
 	}
 	CHECK(seen[0] && seen[1]);
 	CHECK(route_find(&rails, &roster, &own, 0, 2, ROUTE_ANY, 0, &route) && !route.has_source);

@@ -1,12 +1,12 @@
 /*
- * comm.h - some ranks of the job in some order: a stream on each lane, a board, a count of calls.
+ * comm.h - some ranks of the job in some order: a stream on each lane, a small, a count of calls.
  *
  * Calls of a group are numbered in the order in which they are made. Each then waits in one of
  * two queues until it is its turn: that of the lanes, where a call waits only for its gate and for
- * those before it, and that of the board, where one call at a time is under way.
+ * those before it, and that of the small, where one call at a time is under way.
  *
- * The lock is held for moments, never while a peer is waited for. Who waits at the board has the board instead, by
- * board_held, which is set under the lock: others leave their small calls in the queue then, and go on with all else.
+ * The lock is held for moments, never while a peer is waited for. Who waits at the small has the small instead, by
+ * shm_small_held, which is set under the lock: others leave their small calls in the queue then, and go on with all else.
  */
 #ifndef RANK_COMM_COMM_H
 #define RANK_COMM_COMM_H
@@ -21,20 +21,20 @@
 #include "rank/rank.h"
 
 #define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
-#define GROUP_LEFT 4u        /* kinds of calls that a program makes in turn         */
+#define COMM_LEFT 4u        /* kinds of calls that a program makes in turn         */
 
 /* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
-enum group_stream {
+enum comm_stream {
 	STREAM_CALLS,   /* collectives in the order of calls            */
 	STREAM_KEYED,   /* those with a key, in the order that the first rank gives (keyed.h) */
 	STREAM_LETTERS, /* messages between two ranks (p2p.h)       */
 	STREAM_TUNE,    /* sums of what was measured (retune.h)         */
 	STREAMS,
 };
-#define GROUP_CHANNELS 4u /* channels that a group takes up */
+#define COMM_CHANNELS 4u /* channels that a group takes up */
 #define CHANNELS (UINT16_MAX + 1u)
-#define GROUP_NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
-#define GROUPS_MOST (CHANNELS / GROUP_CHANNELS)
+#define COMM_NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
+#define COMMS_MOST (CHANNELS / COMM_CHANNELS)
 
 struct work_queue {
 	struct work *first, *last;
@@ -49,15 +49,15 @@ struct absence {
 struct retune;
 struct shrink;
 
-/* A call on the board that somebody sleeps over: for people. */
-struct board_vigil {
+/* A call on the small that somebody sleeps over: for people. */
+struct shm_small_vigil {
 	uint64_t began_ns; /* since when somebody sleeps; 0: nobody does */
 	struct record record;
 };
 
-struct group {
-	struct context *context;
-	struct group *next;     /* among the context's, guarded by its lock */
+struct comm {
+	struct rank *context;
+	struct comm *next;     /* among the context's, guarded by its lock */
 	uint16_t channel;
 	uint32_t rank, size;
 	uint32_t *ranks;        /* by place: the rank in the job                    */
@@ -66,33 +66,33 @@ struct group {
 	uint32_t *host_of;
 	uint32_t *core_order; /* of its layout; or NULL */
 	uint32_t *place;        /* see layout; NULL: not known                     */
-	struct board *board;    /* NULL: the members do not all share this host     */
-	uint32_t board_bytes;   /* most data of a call on it, the same on all members; without a board: the setting */
-	uint64_t board_memory;  /* that it takes here; guarded by context->lock     */
-	struct recorder_queue *recorder_queue; /* NULL: there is no board                    */
+	struct shm_small *small;    /* NULL: the members do not all share this host     */
+	uint32_t small_shm_bytes;   /* most data of a call on it, the same on all members; without a small: the setting */
+	uint64_t shm_small_memory;  /* that it takes here; guarded by context->lock     */
+	struct recorder_queue *recorder_queue; /* NULL: there is no small                    */
 
 	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
 	_Atomic uint64_t calls; /* that were started; written under the lock        */
-	bool is_circle;         /* of context_make_circle(): its calls are the library's own, and their plans not worth a line */
-	bool is_aside;          /* calls have number 0: see group_begin_aside(). Under the lock */
-	struct plans plans;
+	bool is_circle;         /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
+	bool is_aside;          /* calls have number 0: see comm_begin_aside(). Under the lock */
+	struct plan_cache plans;
 	struct retune *retune;  /* NULL: no call has had masters that could be moved */
-	struct work *left[GROUP_LEFT]; /* what calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	struct work *left[COMM_LEFT]; /* what calls have left for others like them (work_leave()); NULL: none. Under the lock */
 	uint32_t left_next;
-	struct work_queue lane_queue, board_queue;
-	struct board_call board_call; /* of the first in the board's queue          */
-	bool board_begun;
-	atomic_bool board_held; /* a thread has the board: board, board_call and board_begun are its own */
+	struct work_queue lane_queue, shm_small_queue;
+	struct shm_small_call shm_small_call; /* of the first in the small's queue          */
+	bool shm_small_begun;
+	atomic_bool shm_small_held; /* a thread has the small: small, shm_small_call and shm_small_begun are its own */
 	atomic_uint queued;     /* in both queues: for those without the lock       */
-	atomic_uint board_waiters; /* threads in group_board_wait()                 */
+	atomic_uint shm_small_waiters; /* threads in comm_small_wait()                 */
 
 	/* Guarded by context->lock. */
-	uint64_t expected_ns;               /* since when somebody is expected to wait for the call on the board (wait_hint.h); 0: nobody is */
+	uint64_t expected_ns;               /* since when somebody is expected to wait for the call on the small (wait_hint.h); 0: nobody is */
 	struct absence absent;
-	struct board_vigil vigil;
+	struct shm_small_vigil vigil;
 	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
 	uint32_t unfinished;                /* work under way                       */
-	uint32_t visitors;                  /* threads that look at its queues or wait for its board */
+	uint32_t visitors;                  /* threads that look at its queues or wait for its small */
 	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
 	struct control_msg reason;          /* how it has failed, as it was told    */
 	uint64_t failed_ns;                 /* when                                 */
@@ -103,7 +103,7 @@ struct group {
 	struct exec_failure suspicion;      /* what the lane knows                  */
 	struct mail *fail_mail;             /* one per lane and stream, made beforehand */
 	struct keyed keyed;
-	struct letters letters;
+	struct p2p p2p;
 	uint64_t first_failed;              /* the lowest number of a call that has failed; 0: none */
 	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
 	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
@@ -111,60 +111,60 @@ struct group {
 	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
 	uint32_t lost;                      /* newcomers whom it has let in here, and who went away before they had joined */
 	char lost_text[CONTROL_TEXT];       /* the last of them, and how            */
-	bool keeps_channel;                 /* see group_keep_channel()             */
+	bool keeps_channel;                 /* see comm_keep_channel()             */
 	bool has_grown;                     /* its members go on in another context; see grow_vote.h */
 };
 
-/* Made while the context is opened, or by the functions below; its streams are open then, its board is not. */
-ESP_CHECKED enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
-                                       struct group **out, struct failure *failure);
+/* Made while the context is opened, or by the functions below; its streams are open then, its small is not. */
+ESP_CHECKED enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
+                                       struct comm **out, struct failure *failure);
 /*
- * The board, if the members share this host and their memory is known: board_bytes is then as much as this rank has room for,
+ * The small, if the members share this host and their memory is known: small_shm_bytes is then as much as this rank has room for,
  * to be agreed upon with the others. ESP_ENOMEM.
  */
-ESP_CHECKED enum esp_status group_open_board(struct group *group);
+ESP_CHECKED enum esp_status comm_open_small(struct comm *group);
 /* Plans follow the topology of the context from now on, which all members have, or do without if it has none. No call is under way. False: no memory. */
-bool group_use_site(struct group *group);
+bool comm_use_site(struct comm *group);
 /* Collective calls on the parent. *out is NULL if we are not in it. */
-ESP_CHECKED enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out,
+ESP_CHECKED enum esp_status comm_split(struct comm *parent, int64_t color, int64_t key, struct comm **out,
                                         struct failure *failure);
-ESP_CHECKED enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count,
-                                         struct group **out, struct failure *failure);
+ESP_CHECKED enum esp_status comm_create(struct comm *parent, const uint32_t *places, uint32_t count,
+                                         struct comm **out, struct failure *failure);
 /* A collective call too, unless the group has failed. */
-ESP_CHECKED enum esp_status group_free(struct group *group, struct failure *failure);
+ESP_CHECKED enum esp_status comm_free(struct comm *group, struct failure *failure);
 /* Alone: its streams are closed, and it goes. No call is under way. */
-void group_retire(struct group *group);
-/* A channel from this one on that no group here has, or GROUP_NO_CHANNEL. keeper: what is kept for this group it may have; NULL: for none. */
-uint32_t group_propose_channel(struct context *context, const struct group *keeper, uint32_t from);
+void comm_retire(struct comm *group);
+/* A channel from this one on that no group here has, or COMM_NO_CHANNEL. keeper: what is kept for this group it may have; NULL: for none. */
+uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, uint32_t from);
 /* One is kept for those who may be left of this group, until it is released. False: there is none, as the rank has all groups that there can be. */
-bool group_keep_channel(struct group *group);
-void group_release_channel(struct group *group);
+bool comm_keep_channel(struct comm *group);
+void comm_release_channel(struct comm *group);
 /* Has none this one? */
-bool group_channel_is_free(struct context *context, uint32_t channel);
+bool comm_channel_is_free(struct rank *context, uint32_t channel);
 /*
- * For a new group that all members have opened: they agree on the size of its board, and open that, and on the topology, which
+ * For a new group that all members have opened: they agree on the size of its small, and open that, and on the topology, which
  * some of them may lack if somebody died at a bad moment.
  */
-enum esp_status group_settle(struct group *group, struct failure *failure);
+enum esp_status comm_settle(struct comm *group, struct failure *failure);
 /* Frees what calls have left behind. No call is under way. */
-void group_drop_left(struct group *group);
+void comm_drop_left(struct comm *group);
 /* Whatever state it is in; no driver runs any more. */
-void group_destroy(struct group *group);
+void comm_destroy(struct comm *group);
 
-bool group_has(const struct group *group, uint32_t rank);
+bool comm_has(const struct comm *group, uint32_t rank);
 /* With context->lock held: it is not freed while somebody visits it. */
-static inline void group_visit(struct group *group)
+static inline void comm_visit(struct comm *group)
 {
 	group->visitors++;
 }
-static inline void group_depart(struct group *group)
+static inline void comm_depart(struct comm *group)
 {
 	group->visitors--;
-	context_changed(group->context);
+	rank_changed(group->context);
 }
 
 /* Under the group's lock: the number of the next call. */
-static inline uint64_t group_number(struct group *group)
+static inline uint64_t comm_number(struct comm *group)
 {
 	if (group->is_aside)
 		return 0;
@@ -177,70 +177,70 @@ static inline uint64_t group_number(struct group *group)
 /* ---- calls ---- */
 
 /* Goes with every message of a call: what the call is, and whose. */
-static inline uint32_t group_digest(const struct group *group, const struct call_note *note)
+static inline uint32_t comm_digest(const struct comm *group, const struct call_note *note)
 {
 	return call_note_digest(note) ^ group->mark;
 }
 /* How many were started here. */
-uint64_t group_calls(struct group *group);
+uint64_t comm_calls(struct comm *group);
 /*
  * For calls of the library itself before the first one of the program, by all members, between two of these: they all have number 0, and the
  * program's are counted from 1 all the same. No call is under way at either.
  */
-void group_begin_aside(struct group *group);
-void group_end_aside(struct group *group);
+void comm_begin_aside(struct comm *group);
+void comm_end_aside(struct comm *group);
 /* May a call be made? call: the next one, under the group's lock unless it has a key; or NULL. */
-enum esp_status group_check(struct group *group, const struct call *call, struct failure *failure);
+enum esp_status comm_check(struct comm *group, const struct call *call, struct failure *failure);
 /* Runs a checked call and waits for it: what the collective functions do. */
-enum esp_status group_run(struct group *group, const struct call *call, const struct work_options *options,
+enum esp_status comm_run(struct comm *group, const struct call *call, const struct work_options *options,
                           struct failure *failure);
 /* Does somebody wait in a call of this group, or has one that has not ended? */
-bool group_is_busy(struct group *group);
-/* Rounds that this call takes on the board, the same on all ranks; 0: it does not go there. */
-unsigned group_board_rounds(const struct group *group, const struct call *call);
+bool comm_is_busy(struct comm *group);
+/* Rounds that this call takes on the small, the same on all ranks; 0: it does not go there. */
+unsigned comm_small_rounds(const struct comm *group, const struct call *call);
 /* Under the group's lock: the work is the next of its kind. */
-void group_queue(struct group *group, struct work *work, enum help help);
+void comm_queue(struct comm *group, struct work *work, enum drive_by help);
 /* Looks whether queues can go on, unless somebody does so already. True: there is something left that nobody waits for. */
-bool group_turn(struct group *group);
-/* For work on the board: group_turn(), unless it has ended. */
-void group_board_turn(struct work *work);
-/* Goes on with the board until the work is done or it is time. */
-void group_board_wait(struct work *work, uint64_t until_ns);
+bool comm_turn(struct comm *group);
+/* For work on the small: comm_turn(), unless it has ended. */
+void comm_small_turn(struct work *work);
+/* Goes on with the small until the work is done or it is time. */
+void comm_small_wait(struct work *work, uint64_t until_ns);
 
 /* ---- failure ---- */
 
 /* With context->lock held: a call has ended badly. */
-void group_note_failed(struct group *group, const struct call_note *note);
+void comm_note_failed(struct comm *group, const struct call_note *note);
 /* Without the lock, when no call is under way: calls up to *out_all have ended well here, and none beyond *out_some has. */
-void group_count_done(struct group *group, uint64_t *out_all, uint64_t *out_some);
+void comm_count_done(struct comm *group, uint64_t *out_all, uint64_t *out_some);
 
 /* Ends all its calls, now and from now on; the first reason counts. tell: the other members must be told. */
-void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
+void comm_fail(struct comm *group, enum esp_status status, int32_t culprit, const char *why, bool tell);
 /* The same, with everything that CONTROL_FAILED says: as it came from another member. */
-void group_fail_as(struct group *group, const struct control_msg *reason, bool tell);
+void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell);
 /*
  * With context->lock held: whose fault it is that the group has failed; -1: nobody's. If calls do not fit it is, of the two ranks
  * that were compared, the one whose call is not as this rank's own: note, if it is that one, else what is remembered.
  */
-int32_t group_culprit(const struct group *group, const struct call_note *note);
+int32_t comm_culprit(const struct comm *group, const struct call_note *note);
 /* A rank has left that calls of the group wait for. */
-void group_fail_by_leave(struct group *group, uint32_t rank);
+void comm_fail_by_leave(struct comm *group, uint32_t rank);
 /* With context->lock held: has it left so long ago that what it sent before must have arrived? */
-bool context_has_left(const struct context *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now);
+bool rank_has_left(const struct rank *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now);
 /* A stream has failed on a lane. */
-void group_stream_failed(struct context *context, const struct lane_failure *failure);
+void comm_stream_failed(struct rank *context, const struct lane_failure *failure);
 /* With context->lock held: why a call of the group has failed. */
-void group_explain(struct group *group, const struct call_note *note, enum esp_status status, struct failure *out);
+void comm_explain(struct comm *group, const struct call_note *note, enum esp_status status, struct failure *out);
 /* Two ranks have made calls that do not fit. */
-void group_mismatch(struct group *group, uint32_t one, const struct call_note *ones, uint32_t other,
+void comm_mismatch(struct comm *group, uint32_t one, const struct call_note *ones, uint32_t other,
                     const struct call_note *others);
 /* Does a lane that fails with this status know only half of it? */
-static inline bool group_is_suspicion(enum esp_status status)
+static inline bool comm_is_suspicion(enum esp_status status)
 {
 	return status == ESP_EMISMATCH || status == ESP_EPEER || status == ESP_ELINK;
 }
 /* How work that failed on a lane has failed: as its group has, if that is known. */
-static inline enum esp_status group_status(const struct group *group, enum esp_status status)
+static inline enum esp_status comm_status(const struct comm *group, enum esp_status status)
 {
 	enum esp_status failed = (enum esp_status)atomic_load_explicit(&group->failed, memory_order_acquire);
 
@@ -250,44 +250,44 @@ static inline enum esp_status group_status(const struct group *group, enum esp_s
  * A member shrinks it, which is told by all who have failed it for that: whoever has not must know why it has failed, and that is
  * under way to us too.
  */
-void group_shrinks(struct group *group, uint32_t rank);
-/* If nothing more was heard in time, it fails for what was. Returns when to look again. The steward's thread alone. */
-uint64_t group_look_for_verdict(struct group *group, uint64_t now_ns);
+void comm_shrinks(struct comm *group, uint32_t rank);
+/* If nothing more was heard in time, it fails for what was. Returns when to look again. The control's thread alone. */
+uint64_t comm_look_for_verdict(struct comm *group, uint64_t now_ns);
 /* Nothing more was heard. */
-void group_pass_verdict(struct group *group);
+void comm_pass_verdict(struct comm *group);
 /* The work has ended with such a status: true: it is to wait for the whole story. */
-bool group_awaits_verdict(struct group *group, struct work *work);
+bool comm_awaits_verdict(struct comm *group, struct work *work);
 
 /* With context->lock held. */
-struct group *group_find(struct context *context, uint32_t channel, uint32_t first_rank);
-void group_remember(struct group *group, const struct call_note *note);
+struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_rank);
+void comm_remember(struct comm *group, const struct call_note *note);
 
 /* A member asks about a call, which it has made as the message says. */
-void group_asked(struct context *context, uint32_t from, const struct control_msg *msg);
+void comm_asked(struct rank *context, uint32_t from, const struct control_msg *msg);
 /* The last call that was made here, of those that are numbered; sequence 0: none. No call is being made. */
-void group_last_call(struct group *group, struct call_note *out);
+void comm_last_call(struct comm *group, struct call_note *out);
 /* The same of another rank, which has left: if it is another one than ours of that number, the group has failed. */
-void group_heard_last_call(struct group *group, uint32_t rank, const struct call_note *note);
+void comm_heard_last_call(struct comm *group, uint32_t rank, const struct call_note *note);
 /* CONTROL_ABSENT. The same words to all who ask within a second, so that they are passed on once. */
-void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note);
-void group_heard_absent(struct context *context, const struct control_msg *msg);
+void comm_say_absent(struct comm *group, uint32_t absent, const struct call_note *note);
+void comm_heard_absent(struct rank *context, const struct control_msg *msg);
 /* Another member that was heard not to have made this call, or one before it that has not ended here, a moment ago; NO_RANK: none. context->lock is held. */
-uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now);
+uint32_t comm_absent(const struct comm *group, const struct call_note *note, uint64_t now);
 /* The call has ended well, so all had made it. context->lock is held. */
-static inline void group_forget_absence(struct group *group, const struct call_note *note)
+static inline void comm_forget_absence(struct comm *group, const struct call_note *note)
 {
 	if ((note->flags & CALL_KEYED) == 0 && group->absent.sequence <= note->sequence)
 		group->absent = (struct absence){0};
 }
 /* Asks the member that is waited for (NO_RANK: not known), and one of the others: the one whose turn it is. */
-void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
+void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struct call_note *note);
 /*
  * How long a call waits before members are asked: those who wait notice at last that others, who do not, have made
  * another call. Early enough for calls that have little time.
  */
-static inline uint64_t group_ask_after(const struct group *group, uint64_t patience_ns)
+static inline uint64_t comm_ask_after(const struct comm *group, uint64_t patience_ns)
 {
-	uint64_t usual = context_patience_ns(group->context) / 5;
+	uint64_t usual = rank_patience_ns(group->context) / 5;
 
 	return patience_ns / 4 < usual ? patience_ns / 4 : usual;
 }

@@ -4,7 +4,7 @@
  * A new group needs a channel that is free on all its members. Each says which it has free, all take
  * the highest of these, open their streams, and find out whether all could; if two groups were made at once
  * somebody cannot, and they try again with higher numbers. When a group is freed its members meet once
- * more, by messages and not over the board, so that nobody clears a board that others still read.
+ * more, by messages and not over the small, so that nobody clears a small that others still read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,36 +17,36 @@
 #include "rank/progress/core_affinity.h"
 #include "wire/crc32c.h"
 
-#define BOARD_SMALL 2048u   /* with its head, a page for each cell */
+#define SHM_SMALL_SMALL 2048u   /* with its head, a page for each cell */
 #define PAGE 4096u
 
 /* ---- open and close ---- */
 
-void group_drop_left(struct group *group)
+void comm_drop_left(struct comm *group)
 {
-	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+	for (uint32_t i = 0; i < COMM_LEFT; i++) {
 		work_put(group->left[i]);
 		group->left[i] = NULL;
 	}
 }
 
-bool group_use_site(struct group *group)
+bool comm_use_site(struct comm *group)
 {
-	const struct site *site = &group->context->site;
+	const struct placement *placement = &group->context->placement;
 
-	group_drop_left(group); /* it has a plan of those */
-	plans_fini(&group->plans);
+	comm_drop_left(group); /* it has a plan of those */
+	plan_cache_fini(&group->plans);
 	group->layout.topology = NULL;
 	free(group->place);
 	group->place = NULL;
-	if (!site->topology)
+	if (!placement->topology)
 		return true;
 	group->place = calloc(group->size, sizeof(*group->place));
 	if (!group->place)
 		return false;
 	for (uint32_t i = 0; i < group->size; i++)
-		group->place[i] = site->place[group->ranks[i]];
-	group->layout.topology = site->topology;
+		group->place[i] = placement->place[group->ranks[i]];
+	group->layout.topology = placement->topology;
 	group->layout.place = group->place;
 	return true;
 }
@@ -63,13 +63,13 @@ static bool has_cores(const struct roster *roster, uint32_t rank)
 
 static uint32_t turn_of(const struct roster *roster, uint32_t rank)
 {
-	return seat_turn(roster->core_place[rank], roster->cards[rank].cores);
+	return core_affinity_turn(roster->core_place[rank], roster->cards[rank].cores);
 }
 
 /* By the cores that ranks may use, the one of these whose turn is theirs, and then by rank. */
 static int compare_cores(const void *a, const void *b, void *context)
 {
-	const struct group *group = context;
+	const struct comm *group = context;
 	const struct roster *roster = &group->context->roster;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
 	uint64_t set = roster->cards[rank].core_set, other_set = roster->cards[other_rank].core_set;
@@ -81,7 +81,7 @@ static int compare_cores(const void *a, const void *b, void *context)
 }
 
 /* Where ranks of one machine share cores and talk through sockets. All of them come to the same order. False: no memory. */
-static bool order_by_cores(struct group *group)
+static bool order_by_cores(struct comm *group)
 {
 	uint32_t *order = calloc(group->size, sizeof(*order)), moved = 0;
 
@@ -101,9 +101,9 @@ static bool order_by_cores(struct group *group)
 }
 
 /* False: no memory. */
-static bool find_hosts(struct group *group)
+static bool find_hosts(struct comm *group)
 {
-	const struct context *context = group->context;
+	const struct rank *context = group->context;
 	const struct roster *roster = &context->roster;
 	bool apart = context->conf.transport == CONF_TRANSPORT_TCP;
 	uint32_t hosts = 0;
@@ -127,62 +127,62 @@ static bool find_hosts(struct group *group)
 		.host_of = group->host_of,
 		.one_machine = one_machine,
 		.has_cores = one_machine && has_cores(roster, group->ranks[0]),
-		.chunk_bytes = context_chunk_bytes(context),
-		.slot_bytes = context_slot_bytes(context),
+		.chunk_bytes = rank_chunk_bytes(context),
+		.slot_bytes = rank_slot_bytes(context),
 		.chunk_is_set = context->conf.chunk_bytes != 0,
 		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
 		.credits = exec_credits(context->conf.credits),
-		.lanes = context->gauge.lanes,
-		.lane_weights = context->rails.count > 1 ? context->gauge.lane_weights : NULL,
+		.lanes = context->bandwidth.lanes,
+		.lane_weights = context->rails.count > 1 ? context->bandwidth.lane_weights : NULL,
 	};
 	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
-		group->layout.chunk_bytes = plans_fair_chunk(&group->layout, 1);
+		group->layout.chunk_bytes = plan_cache_fair_chunk(&group->layout, 1);
 	return !(apart && one_machine) || group->layout.has_cores || order_by_cores(group);
 }
 
-static bool can_have_board(const struct group *group)
+static bool can_have_small(const struct comm *group)
 {
-	const struct context *context = group->context;
-	bool can = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.board_bytes > 0;
+	const struct rank *context = group->context;
+	bool can = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.small_shm_bytes > 0;
 
 	for (uint32_t i = 0; i < group->size; i++)
 		can = can && context->local_of[group->ranks[i]] != NO_RANK;
 	return can;
 }
 
-static uint64_t board_memory(uint64_t bytes)
+static uint64_t shm_small_memory(uint64_t bytes)
 {
-	return 2 * ((BOARD_HEAD_BYTES + bytes + PAGE - 1) / PAGE * PAGE);
+	return 2 * ((SHM_SMALL_HEAD_BYTES + bytes + PAGE - 1) / PAGE * PAGE);
 }
 
 /*
  * Boards are memory that is there even if nobody calls, so a thousand groups cannot all have one of full size: the first
  * get that, until they have an eighth of buffer_bytes together; then come small ones, up to a quarter; then none.
  */
-static void allot_board(struct group *group)
+static void allot_small(struct comm *group)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	uint64_t most = context->conf.buffer_bytes, all = 0;
-	uint32_t full = (uint32_t)context->conf.board_bytes, small = full < BOARD_SMALL ? full : BOARD_SMALL;
+	uint32_t full = (uint32_t)context->conf.small_shm_bytes, small = full < SHM_SMALL_SMALL ? full : SHM_SMALL_SMALL;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct group *other = context->groups; other; other = other->next)
-		all += other->board_memory;
-	if (all == 0 || all + board_memory(full) <= most / 8)
-		group->board_bytes = full;
+	for (const struct comm *other = context->groups; other; other = other->next)
+		all += other->shm_small_memory;
+	if (all == 0 || all + shm_small_memory(full) <= most / 8)
+		group->small_shm_bytes = full;
 	else
-		group->board_bytes = all + board_memory(small) <= most / 4 ? small : 0;
-	group->board_memory = group->board_bytes > 0 ? board_memory(group->board_bytes) : 0;
+		group->small_shm_bytes = all + shm_small_memory(small) <= most / 4 ? small : 0;
+	group->shm_small_memory = group->small_shm_bytes > 0 ? shm_small_memory(group->small_shm_bytes) : 0;
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* Of the size that it was allotted. */
-static enum esp_status open_board(struct group *group)
+static enum esp_status open_small(struct comm *group)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	const struct segment_view **views;
 
-	if (group->board_bytes == 0)
+	if (group->small_shm_bytes == 0)
 		return ESP_OK;
 	views = calloc(group->size, sizeof(struct segment_view *));
 	if (!views)
@@ -190,8 +190,8 @@ static enum esp_status open_board(struct group *group)
 	for (uint32_t i = 0; i < group->size; i++)
 		views[i] = context->views[context->local_of[group->ranks[i]]];
 	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
-	enum esp_status status = queue ? board_open(context->segment, group->channel, group->mark, group->board_bytes, group->rank, group->size,
-	                                            views, &group->board)
+	enum esp_status status = queue ? shm_small_open(context->segment, group->channel, group->mark, group->small_shm_bytes, group->rank, group->size,
+	                                            views, &group->small)
 	                               : ESP_ENOMEM;
 	free(views);
 	if (status != ESP_OK) {
@@ -205,50 +205,50 @@ static enum esp_status open_board(struct group *group)
 	return ESP_OK;
 }
 
-enum esp_status group_open_board(struct group *group)
+enum esp_status comm_open_small(struct comm *group)
 {
-	group->board_bytes = (uint32_t)group->context->conf.board_bytes;
-	if (!can_have_board(group))
+	group->small_shm_bytes = (uint32_t)group->context->conf.small_shm_bytes;
+	if (!can_have_small(group))
 		return ESP_OK;
-	allot_board(group);
-	return open_board(group);
+	allot_small(group);
+	return open_small(group);
 }
 
-static void close_stream(struct driver *driver, uint16_t channel)
+static void close_stream(struct progress *progress, uint16_t channel)
 {
-	if (driver->shm)
-		shm_forget(driver->shm, channel);
-	if (driver->tcp)
-		tcp_forget(driver->tcp, channel);
-	lane_stream_close(driver->lane, channel);
+	if (progress->shm)
+		shm_forget(progress->shm, channel);
+	if (progress->tcp)
+		tcp_forget(progress->tcp, channel);
+	lane_stream_close(progress->lane, channel);
 }
 
 /* Streams on the first `count` lanes. */
-static void close_streams(struct group *group, uint32_t count)
+static void close_streams(struct comm *group, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct driver *driver = &group->context->drivers[i];
+		struct progress *progress = &group->context->progress[i];
 
-		driver_acquire(driver);
+		progress_acquire(progress);
 		for (unsigned stream = 0; stream < STREAMS; stream++)
-			close_stream(driver, (uint16_t)(group->channel + stream));
-		driver_release(driver);
+			close_stream(progress, (uint16_t)(group->channel + stream));
+		progress_release(progress);
 	}
 }
 
 /* A member to which a connection of this lane has broken; -1: none. */
-static int32_t find_lost(struct driver *driver, const struct group *group)
+static int32_t find_lost(struct progress *progress, const struct comm *group)
 {
 	int32_t lost = -1;
 
-	driver_acquire(driver);
+	progress_acquire(progress);
 	for (uint32_t i = 0; i < group->size && lost < 0; i++)
-		lost = lane_has_lost(driver->lane, group->ranks[i]) ? (int32_t)group->ranks[i] : -1;
-	driver_release(driver);
+		lost = lane_has_lost(progress->lane, group->ranks[i]) ? (int32_t)group->ranks[i] : -1;
+	progress_release(progress);
 	return lost;
 }
 
-static enum esp_status open_streams(struct group *group, struct failure *failure)
+static enum esp_status open_streams(struct comm *group, struct failure *failure)
 {
 	struct lane_stream_config config = {
 		.node = group->rank,
@@ -260,18 +260,18 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 	unsigned streams = retune_can(group) ? STREAMS : STREAM_TUNE; /* the last one */
 
 	for (uint32_t i = 0; i < group->context->lanes; i++) {
-		struct driver *driver = &group->context->drivers[i];
+		struct progress *progress = &group->context->progress[i];
 
 		enum esp_status status = ESP_OK;
 
-		driver_acquire(driver);
+		progress_acquire(progress);
 		for (unsigned stream = 0; stream < streams && status == ESP_OK; stream++) {
 			config.channel = (uint16_t)(group->channel + stream);
-			status = lane_stream_open(driver->lane, &config, &err);
+			status = lane_stream_open(progress->lane, &config, &err);
 		}
-		driver_release(driver);
+		progress_release(progress);
 		if (status != ESP_OK) {
-			int32_t lost = find_lost(driver, group);
+			int32_t lost = find_lost(progress, group);
 
 			close_streams(group, i + 1);
 			return failure_set(failure, status, lost, "%s", err.text);
@@ -280,15 +280,15 @@ static enum esp_status open_streams(struct group *group, struct failure *failure
 	return ESP_OK;
 }
 
-static void group_release(struct group *group)
+static void comm_release(struct comm *group)
 {
-	group_drop_left(group);
-	board_close(group->board);
+	comm_drop_left(group);
+	shm_small_close(group->small);
 	free(group->recorder_queue);
-	plans_fini(&group->plans);
+	plan_cache_fini(&group->plans);
 	retune_fini(group);
 	keyed_fini(&group->keyed);
-	letters_fini(&group->letters);
+	p2p_fini(&group->p2p);
 	pthread_mutex_destroy(&group->lock);
 	free(group->fail_mail);
 	free(group->host_of);
@@ -298,9 +298,9 @@ static void group_release(struct group *group)
 	free(group);
 }
 
-static struct group *group_new(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size)
+static struct comm *comm_new(struct rank *context, uint16_t channel, const uint32_t *ranks, uint32_t size)
 {
-	struct group *group = calloc(1, sizeof(*group));
+	struct comm *group = calloc(1, sizeof(*group));
 
 	if (!group)
 		return NULL;
@@ -312,7 +312,7 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 	group->host_of = calloc(size, sizeof(*group->host_of));
 	group->fail_mail = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_mail));
 	if (!group->ranks || !group->host_of || !group->fail_mail) {
-		group_release(group);
+		comm_release(group);
 		return NULL;
 	}
 	memcpy(group->ranks, ranks, size * sizeof(*ranks));
@@ -324,10 +324,10 @@ static struct group *group_new(struct context *context, uint16_t channel, const 
 	return group;
 }
 
-enum esp_status group_open(struct context *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
-                           struct group **out, struct failure *failure)
+enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t *ranks, uint32_t size,
+                           struct comm **out, struct failure *failure)
 {
-	struct group *group = group_new(context, channel, ranks, size);
+	struct comm *group = comm_new(context, channel, ranks, size);
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
 	if (!group)
@@ -337,7 +337,7 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 	/* A group that has lost a member before it was opened has failed, and needs no streams. */
 	bool is_lost = status == ESP_EPEER;
 	if (status != ESP_OK && !is_lost) {
-		group_release(group);
+		comm_release(group);
 		return status;
 	}
 	pthread_mutex_lock(&context->lock);
@@ -350,10 +350,10 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 		dead = context->fates[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
 	pthread_mutex_unlock(&context->lock);
 	if (dead != NO_RANK) {
-		snprintf(why, sizeof(why), "%s has died before the group was made", context_rank_text(context, dead, who));
-		group_fail(group, ESP_EPEER, (int32_t)dead, why, false);
+		snprintf(why, sizeof(why), "%s has died before the group was made", rank_text(context, dead, who));
+		comm_fail(group, ESP_EPEER, (int32_t)dead, why, false);
 	} else if (is_lost) {
-		group_fail(group, ESP_EPEER, failure->rank, failure->text, true);
+		comm_fail(group, ESP_EPEER, failure->rank, failure->text, true);
 		if (failure->rank >= 0) /* it is there, and may not know */
 			membership_part(context, (uint32_t)failure->rank);
 	}
@@ -362,10 +362,10 @@ enum esp_status group_open(struct context *context, uint16_t channel, const uint
 }
 
 /* Takes it off the context's list, once nobody looks at it. */
-static void unlink_group(struct group *group)
+static void unlink_group(struct comm *group)
 {
-	struct context *context = group->context;
-	struct group **at = &context->groups;
+	struct rank *context = group->context;
+	struct comm **at = &context->groups;
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;
@@ -379,20 +379,20 @@ static void unlink_group(struct group *group)
 	pthread_mutex_unlock(&context->lock);
 }
 
-void group_destroy(struct group *group)
+void comm_destroy(struct comm *group)
 {
 	unlink_group(group);
 	shrink_fini(group, true);
-	group_release(group);
+	comm_release(group);
 }
 
 /* Nobody finds it any more; then mail about it is opened and its streams are closed; then it goes. */
-void group_retire(struct group *group)
+void comm_retire(struct comm *group)
 {
 	unlink_group(group);
 	shrink_fini(group, false);
 	close_streams(group, group->context->lanes);
-	group_release(group);
+	comm_release(group);
 }
 
 /* ---- agreement ---- */
@@ -400,21 +400,21 @@ void group_retire(struct group *group)
 /* What members of the parent tell each other. */
 struct proposal {
 	int64_t color, key;
-	uint64_t digest;  /* of the list that group_create() was given */
+	uint64_t digest;  /* of the list that comm_create() was given */
 	uint64_t channel; /* that is free here, from this one on       */
 };
 
 /* With the lock held: no two groups of a context have the same. What is kept for `keeper` is not taken. */
-static bool are_all_taken(const struct context *context, const struct group *keeper)
+static bool are_all_taken(const struct rank *context, const struct comm *keeper)
 {
 	uint32_t count = 0;
 
-	for (const struct group *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->groups; group; group = group->next)
 		count += 1 + (group->keeps_channel && group != keeper);
 	return count >= context->groups_most;
 }
 
-bool group_keep_channel(struct group *group)
+bool comm_keep_channel(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	bool is_kept = group->keeps_channel = !are_all_taken(group->context, group);
@@ -422,54 +422,54 @@ bool group_keep_channel(struct group *group)
 	return is_kept;
 }
 
-void group_release_channel(struct group *group)
+void comm_release_channel(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	group->keeps_channel = false;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-static bool is_taken(const struct context *context, uint32_t channel)
+static bool is_taken(const struct rank *context, uint32_t channel)
 {
-	for (const struct group *group = context->groups; group; group = group->next) {
+	for (const struct comm *group = context->groups; group; group = group->next) {
 		if (group->channel == channel)
 			return true;
 	}
 	return false;
 }
 
-bool group_channel_is_free(struct context *context, uint32_t channel)
+bool comm_channel_is_free(struct rank *context, uint32_t channel)
 {
 	pthread_mutex_lock(&context->lock);
 	/* It may be what another rank has said. */
-	bool is_free = channel <= CHANNELS - GROUP_CHANNELS && channel % GROUP_CHANNELS == 0 && !is_taken(context, channel);
+	bool is_free = channel <= CHANNELS - COMM_CHANNELS && channel % COMM_CHANNELS == 0 && !is_taken(context, channel);
 	if (is_free && context->next_channel <= channel)
-		context->next_channel = channel + GROUP_CHANNELS;
+		context->next_channel = channel + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	return is_free;
 }
 
 /* A channel that nobody has here; the next proposal, of another group perhaps, is another one. */
-uint32_t group_propose_channel(struct context *context, const struct group *keeper, uint32_t from)
+uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, uint32_t from)
 {
-	uint32_t found = GROUP_NO_CHANNEL;
+	uint32_t found = COMM_NO_CHANNEL;
 
 	pthread_mutex_lock(&context->lock);
 	uint32_t channel = from > context->next_channel ? from : context->next_channel;
-	channel = channel / GROUP_CHANNELS * GROUP_CHANNELS;
-	for (uint32_t i = are_all_taken(context, keeper) ? GROUPS_MOST : 0; i < GROUPS_MOST && found == GROUP_NO_CHANNEL; i++, channel += GROUP_CHANNELS) {
-		if (channel + GROUP_CHANNELS > CHANNELS)
+	channel = channel / COMM_CHANNELS * COMM_CHANNELS;
+	for (uint32_t i = are_all_taken(context, keeper) ? COMMS_MOST : 0; i < COMMS_MOST && found == COMM_NO_CHANNEL; i++, channel += COMM_CHANNELS) {
+		if (channel + COMM_CHANNELS > CHANNELS)
 			channel = 0;
 		if (!is_taken(context, channel))
 			found = channel;
 	}
-	if (found != GROUP_NO_CHANNEL)
-		context->next_channel = found + GROUP_CHANNELS;
+	if (found != COMM_NO_CHANNEL)
+		context->next_channel = found + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	return found;
 }
 
-static enum esp_status exchange(struct group *parent, enum plan_collective collective, const void *in, void *out,
+static enum esp_status exchange(struct comm *parent, enum plan_collective collective, const void *in, void *out,
                                 uint64_t count, enum esp_type type, enum esp_op op, struct failure *failure)
 {
 	struct call call = {
@@ -477,7 +477,7 @@ static enum esp_status exchange(struct group *parent, enum plan_collective colle
 	};
 	enum esp_status status = call_check(&call, parent->rank, parent->size, failure);
 
-	return status == ESP_OK ? group_run(parent, &call, &(struct work_options){0}, failure) : status;
+	return status == ESP_OK ? comm_run(parent, &call, &(struct work_options){0}, failure) : status;
 }
 
 struct seat {
@@ -495,7 +495,7 @@ static int compare_seats(const void *a, const void *b)
 }
 
 /* The ranks that have our color, in order; the highest channel that one of all the parent's has proposed. */
-static enum esp_status read_proposals(const struct group *parent, const struct proposal *all, const struct proposal *mine,
+static enum esp_status read_proposals(const struct comm *parent, const struct proposal *all, const struct proposal *mine,
                                       uint32_t *ranks, uint32_t *out_count, uint32_t *out_channel,
                                       struct failure *failure)
 {
@@ -524,83 +524,83 @@ static enum esp_status read_proposals(const struct group *parent, const struct p
 	return ESP_OK;
 }
 
-/* What one of all members has room for; those who have none have no board. */
-static void settle_board(struct group *group, uint32_t bytes)
+/* What one of all members has room for; those who have none have no small. */
+static void settle_small(struct comm *group, uint32_t bytes)
 {
-	group->board_bytes = bytes;
+	group->small_shm_bytes = bytes;
 	if (bytes > 0)
 		return;
-	board_close(group->board);
-	group->board = NULL;
+	shm_small_close(group->small);
+	group->small = NULL;
 	pthread_mutex_lock(&group->context->lock);
-	group->board_memory = 0;
+	group->shm_small_memory = 0;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
-/* By messages, as there is no board yet; it is call number 0. Its plan knows no topology, as members may have different ones. */
-enum esp_status group_settle(struct group *group, struct failure *failure)
+/* By messages, as there is no small yet; it is call number 0. Its plan knows no topology, as members may have different ones. */
+enum esp_status comm_settle(struct comm *group, struct failure *failure)
 {
-	struct context *context = group->context;
-	struct site_word word = site_word(&context->site);
-	uint64_t mine[] = {context->conf.board_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
-	bool can = can_have_board(group);
+	struct rank *context = group->context;
+	struct placement_word word = placement_word(&context->placement);
+	uint64_t mine[] = {context->conf.small_shm_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
+	bool can = can_have_small(group);
 
-	group->board_bytes = (uint32_t)mine[0];
+	group->small_shm_bytes = (uint32_t)mine[0];
 	if (can) {
-		allot_board(group);
-		mine[0] = group->board_bytes;
+		allot_small(group);
+		mine[0] = group->small_shm_bytes;
 	}
-	group_begin_aside(group);
+	comm_begin_aside(group);
 	enum esp_status status = exchange(group, PLAN_ALLREDUCE, mine, all, 3, ESP_U64, ESP_MIN, failure);
-	group_end_aside(group);
+	comm_end_aside(group);
 	if (status != ESP_OK)
 		return status;
-	settle_board(group, (uint32_t)all[0]);
-	const char *lacks = can && open_board(group) != ESP_OK ? "no memory for a board" : NULL;
-	if (!lacks && !site_settle(group, (struct site_word){all[1], all[2]}))
+	settle_small(group, (uint32_t)all[0]);
+	const char *lacks = can && open_small(group) != ESP_OK ? "no memory for a board" : NULL;
+	if (!lacks && !placement_settle(group, (struct placement_word){all[1], all[2]}))
 		lacks = "no memory for the hosts of its ranks";
 	if (!lacks)
 		return ESP_OK;
-	group_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
+	comm_fail(group, ESP_ENOMEM, (int32_t)context->rank, lacks, true);
 	return ESP_ENOMEM;
 }
 
 /* Opens the group on a channel that all have proposed; *out_fits: on all members it could be. */
-static enum esp_status try_channel(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
-                                   struct group **out, bool *out_fits, struct failure *failure)
+static enum esp_status try_channel(struct comm *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                                   struct comm **out, bool *out_fits, struct failure *failure)
 {
-	struct context *context = parent->context;
-	struct group *group = NULL;
-	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on a board. */
-	int32_t mine = 1 + (int32_t)context->conf.board_bytes, all = 0;
+	struct rank *context = parent->context;
+	struct comm *group = NULL;
+	/* 0: the channel is taken; -1: no memory; else one more than the bytes that there is room for on a small. */
+	int32_t mine = 1 + (int32_t)context->conf.small_shm_bytes, all = 0;
 
 	pthread_mutex_lock(&context->lock);
-	bool taken = channel + GROUP_CHANNELS > CHANNELS || is_taken(context, channel);
+	bool taken = channel + COMM_CHANNELS > CHANNELS || is_taken(context, channel);
 	if (context->next_channel <= channel)
-		context->next_channel = channel + GROUP_CHANNELS;
+		context->next_channel = channel + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	if (taken)
 		mine = 0;
-	else if ((count > 0 && group_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
-	         (group && group_open_board(group) != ESP_OK) || (group && parent->layout.topology && !group_use_site(group)))
+	else if ((count > 0 && comm_open(context, (uint16_t)channel, ranks, count, &group, failure) != ESP_OK) ||
+	         (group && comm_open_small(group) != ESP_OK) || (group && parent->layout.topology && !comm_use_site(group)))
 		mine = -1; /* trying again does not help */
 	else if (group)
-		mine = 1 + (int32_t)group->board_bytes;
+		mine = 1 + (int32_t)group->small_shm_bytes;
 	enum esp_status status = exchange(parent, PLAN_ALLREDUCE, &mine, &all, 1, ESP_I32, ESP_MIN, failure);
 	*out_fits = status == ESP_OK && all > 0;
 	if (*out_fits && group)
-		settle_board(group, (uint32_t)all - 1);
+		settle_small(group, (uint32_t)all - 1);
 	if (status == ESP_OK && all < 0)
 		status = failure_set(failure, ESP_ENOMEM, -1, "a rank has no memory for the group");
 	if (!*out_fits && group) {
-		group_retire(group);
+		comm_retire(group);
 		group = NULL;
 	}
 	*out = group;
 	return status;
 }
 
-static enum esp_status agree(struct group *parent, struct proposal mine, struct group **out, struct failure *failure)
+static enum esp_status agree(struct comm *parent, struct proposal mine, struct comm **out, struct failure *failure)
 {
 	struct proposal *all = calloc(parent->size, sizeof(*all));
 	uint32_t *ranks = calloc(parent->size, sizeof(*ranks));
@@ -614,28 +614,28 @@ static enum esp_status agree(struct group *parent, struct proposal mine, struct 
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group");
 	}
 	while (status == ESP_OK && !fits) {
-		mine.channel = group_propose_channel(parent->context, NULL, channel);
+		mine.channel = comm_propose_channel(parent->context, NULL, channel);
 		status = exchange(parent, PLAN_ALLGATHER, &mine, all, sizeof(mine), ESP_BYTES, ESP_SUM, failure);
 		if (status == ESP_OK)
 			status = read_proposals(parent, all, &mine, ranks, &count, &channel, failure);
-		if (status == ESP_OK && channel == GROUP_NO_CHANNEL)
+		if (status == ESP_OK && channel == COMM_NO_CHANNEL)
 			status = failure_set(failure, ESP_ELIMIT, -1, "a rank has %u groups, which is all that there can be",
-			                     GROUPS_MOST);
+			                     COMMS_MOST);
 		if (status == ESP_OK)
 			status = try_channel(parent, channel, ranks, count, out, &fits, failure);
-		channel += GROUP_CHANNELS;
+		channel += COMM_CHANNELS;
 	}
 	free(all);
 	free(ranks);
 	return status;
 }
 
-enum esp_status group_split(struct group *parent, int64_t color, int64_t key, struct group **out, struct failure *failure)
+enum esp_status comm_split(struct comm *parent, int64_t color, int64_t key, struct comm **out, struct failure *failure)
 {
 	return agree(parent, (struct proposal){.color = color, .key = key}, out, failure);
 }
 
-enum esp_status group_create(struct group *parent, const uint32_t *places, uint32_t count, struct group **out,
+enum esp_status comm_create(struct comm *parent, const uint32_t *places, uint32_t count, struct comm **out,
                              struct failure *failure)
 {
 	struct proposal mine = {.color = -1};
@@ -661,21 +661,21 @@ enum esp_status group_create(struct group *parent, const uint32_t *places, uint3
 
 /* ---- the end ---- */
 
-enum esp_status group_free(struct group *group, struct failure *failure)
+enum esp_status comm_free(struct comm *group, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct call meet = {.collective = PLAN_BARRIER, .planner = &planner_tree};
 	enum esp_status status;
 
 	if (group == context->world)
 		return failure_set(failure, ESP_ESTATE, -1, "this is the world, which esp_fini() frees");
-	if (group_is_busy(group))
+	if (comm_is_busy(group))
 		return failure_set(failure, ESP_ESTATE, -1, "the group has calls that have not ended: wait for them first");
 	retune_settle(group);
 	status = call_check(&meet, group->rank, group->size, failure);
-	/* By messages: see above. If it fails, so has the group, and nobody reads its board any more. */
+	/* By messages: see above. If it fails, so has the group, and nobody reads its small any more. */
 	if (status == ESP_OK)
-		(void)group_run(group, &meet, &(struct work_options){0}, failure);
-	group_retire(group);
+		(void)comm_run(group, &meet, &(struct work_options){0}, failure);
+	comm_retire(group);
 	return ESP_OK;
 }

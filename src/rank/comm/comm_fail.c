@@ -12,9 +12,9 @@
 #include "rank/member/membership.h"
 #include "rank/progress/callbacks.h"
 
-struct group *group_find(struct context *context, uint32_t channel, uint32_t first_rank)
+struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_rank)
 {
-	for (struct group *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->groups; group; group = group->next) {
 		if (group->channel == channel && group->ranks[0] == first_rank)
 			return group;
 	}
@@ -24,13 +24,13 @@ struct group *group_find(struct context *context, uint32_t channel, uint32_t fir
 /* ---- failing ---- */
 
 /* Work that no lane knows: it waits for other ranks, or for a reason. With the lock held: the first one, taken off. */
-static struct work *take_waiting(struct group *group)
+static struct work *take_waiting(struct comm *group)
 {
 	for (struct work *work = group->context->live; work; work = work->live_next) {
 		if (work->group == group && (work->awaits_verdict || work->is_waiting)) {
 			if (work->is_waiting) {
 				keyed_forget(&group->keyed, work);
-				letters_forget(&group->letters, work);
+				p2p_forget(&group->p2p, work);
 			}
 			work->awaits_verdict = work->is_waiting = false;
 			return work;
@@ -39,9 +39,9 @@ static struct work *take_waiting(struct group *group)
 	return NULL;
 }
 
-static void end_waiting(struct group *group, enum esp_status status)
+static void end_waiting(struct comm *group, enum esp_status status)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct work *work;
 
 	do {
@@ -53,7 +53,7 @@ static void end_waiting(struct group *group, enum esp_status status)
 	} while (work);
 }
 
-static struct control_msg new_reason(const struct group *group, enum esp_status status, int32_t culprit, const char *why)
+static struct control_msg new_reason(const struct comm *group, enum esp_status status, int32_t culprit, const char *why)
 {
 	struct control_msg reason = {
 		.type = CONTROL_FAILED,
@@ -69,20 +69,20 @@ static struct control_msg new_reason(const struct group *group, enum esp_status 
 	return reason;
 }
 
-void group_fail(struct group *group, enum esp_status status, int32_t culprit, const char *why, bool tell)
+void comm_fail(struct comm *group, enum esp_status status, int32_t culprit, const char *why, bool tell)
 {
 	struct control_msg reason = new_reason(group, status, culprit, why);
 
-	group_fail_as(group, &reason, tell);
+	comm_fail_as(group, &reason, tell);
 }
 
 /*
  * Whoever started us sees which process ends first, not which rank has failed which. So it is told before anybody here can
  * hear of the failure and end. Of calls that do not fit nobody can tell whose fault that is.
  */
-static void blame(struct group *group, const struct control_msg *reason)
+static void blame(struct comm *group, const struct control_msg *reason)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	uint32_t culprit = reason->about;
 	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->blamed) != culprit + 1;
 
@@ -92,9 +92,9 @@ static void blame(struct group *group, const struct control_msg *reason)
 	atomic_store(&context->blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
 }
 
-void group_fail_as(struct group *group, const struct control_msg *reason, bool tell)
+void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	enum esp_status status = reason->status < 0 ? (enum esp_status)reason->status : ESP_EJOB;
 
 	blame(group, reason);
@@ -113,10 +113,10 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 				.status = status,
 				.embedded = true,
 			};
-			driver_post(&context->drivers[i / STREAMS], &group->fail_mail[i], HELP_NONE);
+			progress_post(&context->progress[i / STREAMS], &group->fail_mail[i], BY_LANE_THREAD);
 		}
-		chores_look_after_queues(context);
-		context_changed(context);
+		callbacks_look_after_queues(context);
+		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (!is_first)
@@ -124,7 +124,7 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->text);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->text);
 	if (tell)
-		steward_send_all(context->steward, reason);
+		control_send_all(context->control, reason);
 	if (status != ESP_EABORTED) { /* nobody wonders about that */
 		atomic_fetch_add(&context->recorder.failures, 1);
 		dump_failures(context);
@@ -132,17 +132,17 @@ void group_fail_as(struct group *group, const struct control_msg *reason, bool t
 	end_waiting(group, status);
 }
 
-void group_fail_by_leave(struct group *group, uint32_t rank)
+void comm_fail_by_leave(struct comm *group, uint32_t rank)
 {
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
-	snprintf(why, sizeof(why), "%s has left the job", context_rank_text(group->context, rank, who));
-	group_fail(group, ESP_EPEER, (int32_t)rank, why, true);
+	snprintf(why, sizeof(why), "%s has left the job", rank_text(group->context, rank, who));
+	comm_fail(group, ESP_EPEER, (int32_t)rank, why, true);
 }
 
 /* ---- what has ended well ---- */
 
-uint64_t group_calls(struct group *group)
+uint64_t comm_calls(struct comm *group)
 {
 	pthread_mutex_lock(&group->lock);
 	uint64_t calls = group->calls;
@@ -150,25 +150,25 @@ uint64_t group_calls(struct group *group)
 	return calls;
 }
 
-static void set_aside(struct group *group, bool is_aside)
+static void set_aside(struct comm *group, bool is_aside)
 {
 	pthread_mutex_lock(&group->lock);
 	group->is_aside = is_aside;
 	pthread_mutex_unlock(&group->lock);
 }
 
-void group_begin_aside(struct group *group)
+void comm_begin_aside(struct comm *group)
 {
 	set_aside(group, true);
 }
 
-void group_end_aside(struct group *group)
+void comm_end_aside(struct comm *group)
 {
 	set_aside(group, false);
-	group_drop_left(group); /* it may have been agreed since on other lanes */
+	comm_drop_left(group); /* it may have been agreed since on other lanes */
 }
 
-void group_note_failed(struct group *group, const struct call_note *note)
+void comm_note_failed(struct comm *group, const struct call_note *note)
 {
 	uint64_t first = group->first_failed, number = note->sequence;
 
@@ -183,11 +183,11 @@ void group_note_failed(struct group *group, const struct call_note *note)
 		group->failed_calls |= UINT64_C(1) << (number - first);
 }
 
-void group_count_done(struct group *group, uint64_t *out_all, uint64_t *out_some)
+void comm_count_done(struct comm *group, uint64_t *out_all, uint64_t *out_some)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
-	*out_all = *out_some = group_calls(group);
+	*out_all = *out_some = comm_calls(group);
 	pthread_mutex_lock(&context->lock);
 	uint64_t first = group->first_failed;
 	if (first != 0) {
@@ -200,7 +200,7 @@ void group_count_done(struct group *group, uint64_t *out_all, uint64_t *out_some
 
 /* ---- reasons ---- */
 
-static void ask(struct group *group, uint32_t member_rank, const struct call_note *note)
+static void ask(struct comm *group, uint32_t member_rank, const struct call_note *note)
 {
 	struct control_msg msg = {
 		.type = CONTROL_ASK,
@@ -214,15 +214,15 @@ static void ask(struct group *group, uint32_t member_rank, const struct call_not
 	};
 
 	if (member_rank != group->context->rank)
-		steward_send(group->context->steward, member_rank, &msg);
+		control_send(group->context->control, member_rank, &msg);
 }
 
 /* For whom it is an answer to "why": "rank 3 on node7 has died: its connection was closed". */
-static void name_loss(struct context *context, uint32_t rank, enum esp_status status, char why[CONTROL_TEXT])
+static void name_loss(struct rank *context, uint32_t rank, enum esp_status status, char why[CONTROL_TEXT])
 {
 	char who[RANK_TEXT];
 
-	context_rank_text(context, rank, who);
+	rank_text(context, rank, who);
 	if (status == ESP_ECORRUPT)
 		snprintf(why, CONTROL_TEXT, "%s sent what it cannot have meant: its memory or the network is broken", who);
 	else
@@ -233,9 +233,9 @@ static void name_loss(struct context *context, uint32_t rank, enum esp_status st
  * Something of another call has come. That may be an earlier one than any that is under way: of two roots that only
  * send, neither notices at the time. So about all calls that are remembered, the first first.
  */
-static void ask_about_all(struct group *group, uint32_t peer)
+static void ask_about_all(struct comm *group, uint32_t peer)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct call_note notes[NOTES_KEPT];
 
 	pthread_mutex_lock(&context->lock);
@@ -252,54 +252,54 @@ static void ask_about_all(struct group *group, uint32_t peer)
 	}
 }
 
-/* The lanes know that, the steward will know why: a rank has died, or has failed before it closed its connections. */
-static void await_verdict(struct group *group, const struct exec_failure *why)
+/* The lanes know that, the control will know why: a rank has died, or has failed before it closed its connections. */
+static void await_verdict(struct comm *group, const struct exec_failure *why)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
 	if (group->verdict_ns == 0) {
-		group->verdict_ns = clock_now_ns() + context_patience_ns(context);
+		group->verdict_ns = clock_now_ns() + rank_patience_ns(context);
 		group->suspicion = *why;
 	}
 	pthread_mutex_unlock(&context->lock);
-	context_watch(context);
+	rank_watch(context);
 }
 
-void group_pass_verdict(struct group *group)
+void comm_pass_verdict(struct comm *group)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	char text[CONTROL_TEXT], who[RANK_TEXT], self[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
 	struct exec_failure why = group->suspicion;
-	const struct unreached *found = unreached_find(&context->unreached, why.node);
-	struct unreached unreached = found ? *found : (struct unreached){0};
+	const struct unreachable *found = unreachable_find(&context->unreached, why.node);
+	struct unreachable unreached = found ? *found : (struct unreachable){0};
 	bool is_unreached = found != NULL;
 	bool has_left = context->fates[why.node] == FATE_LEFT, is_here = context->fates[why.node] == FATE_HERE;
 	pthread_mutex_unlock(&context->lock);
 	if (has_left && why.status != ESP_EMISMATCH) {
-		group_fail_by_leave(group, why.node);
+		comm_fail_by_leave(group, why.node);
 		return;
 	}
 	if (why.status == ESP_EABORTED)
-		snprintf(text, sizeof(text), "%s shrinks the group", context_rank_text(context, why.node, who));
+		snprintf(text, sizeof(text), "%s shrinks the group", rank_text(context, why.node, who));
 	else if (why.status == ESP_EMISMATCH) /* so long ago that nobody knows it any more */
 		snprintf(text, sizeof(text), "calls do not fit: rank %u sent rank %u something of another call", why.node, context->rank);
 	else if (is_here && is_unreached)
-		unreached_text(&unreached, context_rank_text(context, context->rank, self), context_rank_text(context, why.node, who), text);
+		unreachable_text(&unreached, rank_text(context, context->rank, self), rank_text(context, why.node, who), text);
 	else if (is_here)
 		snprintf(text, sizeof(text), "the connection for data between rank %u and %s broke, although both are there", context->rank,
-		         context_rank_text(context, why.node, who));
+		         rank_text(context, why.node, who));
 	else
 		name_loss(context, why.node, why.status, text);
-	group_fail(group, why.status, (int32_t)why.node, text, true);
+	comm_fail(group, why.status, (int32_t)why.node, text, true);
 	/* A lane does not connect twice: the two cannot be in a group any more, and when it is shrunk one of them goes. */
 	if (is_here && (why.status == ESP_EPEER || why.status == ESP_ELINK))
 		membership_part(context, why.node);
 }
 
-void group_shrinks(struct group *group, uint32_t rank)
+void comm_shrinks(struct comm *group, uint32_t rank)
 {
 	struct exec_failure why = {.status = ESP_EABORTED, .node = rank};
 
@@ -307,26 +307,26 @@ void group_shrinks(struct group *group, uint32_t rank)
 		await_verdict(group, &why);
 }
 
-uint64_t group_look_for_verdict(struct group *group, uint64_t now)
+uint64_t comm_look_for_verdict(struct comm *group, uint64_t now)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
 	uint64_t due = atomic_load(&group->failed) == ESP_OK && group->verdict_ns != 0 ? group->verdict_ns : UINT64_MAX;
 	pthread_mutex_unlock(&context->lock);
 	if (due > now)
 		return due;
-	group_pass_verdict(group);
+	comm_pass_verdict(group);
 	return UINT64_MAX;
 }
 
-static void stream_failed(struct group *group, const struct exec_failure *why)
+static void stream_failed(struct comm *group, const struct exec_failure *why)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	char text[CONTROL_TEXT];
 	bool has_culprit = why->node != PLAN_NONE && why->node < context->size;
 
-	if (has_culprit && group_is_suspicion(why->status)) {
+	if (has_culprit && comm_is_suspicion(why->status)) {
 		await_verdict(group, why);
 		if (why->status == ESP_EMISMATCH)
 			ask_about_all(group, why->node);
@@ -336,16 +336,16 @@ static void stream_failed(struct group *group, const struct exec_failure *why)
 		name_loss(context, why->node, why->status, text);
 	else
 		snprintf(text, sizeof(text), "%s", why->status == ESP_ENOMEM ? "out of memory" : "the executor has failed");
-	group_fail(group, why->status, has_culprit ? (int32_t)why->node : (int32_t)context->rank, text, true);
+	comm_fail(group, why->status, has_culprit ? (int32_t)why->node : (int32_t)context->rank, text, true);
 }
 
-void group_stream_failed(struct context *context, const struct lane_failure *failure)
+void comm_stream_failed(struct rank *context, const struct lane_failure *failure)
 {
 	const struct exec_failure *why = &failure->why;
-	struct group *group;
+	struct comm *group;
 
 	pthread_mutex_lock(&context->lock);
-	for (group = context->groups; group && group->channel != failure->channel / GROUP_CHANNELS * GROUP_CHANNELS; group = group->next)
+	for (group = context->groups; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS; group = group->next)
 		;
 	if (group && !group->waited && why->waited) {
 		group->waited = true;
@@ -353,13 +353,13 @@ void group_stream_failed(struct context *context, const struct lane_failure *fai
 	}
 	bool is_news = group && atomic_load(&group->failed) == ESP_OK;
 	if (is_news)
-		group_visit(group);
+		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
 	if (!is_news)
 		return;
 	stream_failed(group, why);
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -386,9 +386,9 @@ static bool is_in_reason(const struct control_msg *reason, const struct call_not
 	return is_mismatch(reason) && (belong_together(note, &reason->note) || belong_together(note, &peers));
 }
 
-int32_t group_culprit(const struct group *group, const struct call_note *note)
+int32_t comm_culprit(const struct comm *group, const struct call_note *note)
 {
-	const struct context *context = group->context;
+	const struct rank *context = group->context;
 	const struct control_msg *reason = &group->reason;
 
 	if (atomic_load(&group->failed) == ESP_OK || reason->about >= context->size)
@@ -401,7 +401,7 @@ int32_t group_culprit(const struct group *group, const struct call_note *note)
 	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->peer : reason->about);
 }
 
-static void describe_wait(struct group *group, char *text, size_t size)
+static void describe_wait(struct comm *group, char *text, size_t size)
 {
 	const struct exec_wait *wait = &group->wait;
 	char who[RANK_TEXT], where[64] = "";
@@ -411,16 +411,16 @@ static void describe_wait(struct group *group, char *text, size_t size)
 		return;
 	if (wait->chunk != UINT64_MAX)
 		snprintf(where, sizeof(where), " (chunk %" PRIu64 ", step %u)", wait->chunk, wait->step);
-	snprintf(text, size, "; this rank waited for %s%s", context_rank_text(group->context, wait->peer, who), where);
+	snprintf(text, size, "; this rank waited for %s%s", rank_text(group->context, wait->peer, who), where);
 }
 
-void group_explain(struct group *group, const struct call_note *note, enum esp_status status, struct failure *out)
+void comm_explain(struct comm *group, const struct call_note *note, enum esp_status status, struct failure *out)
 {
 	char call[CALL_TEXT], wait[RANK_TEXT + 96], number[32] = "", which[CALL_TEXT + 40] = "";
 
 	*out = FAILURE_NONE;
 	out->status = status;
-	out->rank = group_culprit(group, note);
+	out->rank = comm_culprit(group, note);
 	out->operation = call_operation(note);
 	out->sequence = note->sequence;
 	describe_wait(group, wait, sizeof(wait));
@@ -441,7 +441,7 @@ void group_explain(struct group *group, const struct call_note *note, enum esp_s
 
 /* ---- calls that do not fit ---- */
 
-void group_remember(struct group *group, const struct call_note *note)
+void comm_remember(struct comm *group, const struct call_note *note)
 {
 	group->notes[note->sequence % NOTES_KEPT] = *note;
 }
@@ -456,7 +456,7 @@ static void describe_made(char *text, size_t size, uint32_t rank, const struct c
 	snprintf(text, size, "%srank %u made %s", number, rank, call_describe(note, call));
 }
 
-void group_mismatch(struct group *group, uint32_t one, const struct call_note *ones, uint32_t other,
+void comm_mismatch(struct comm *group, uint32_t one, const struct call_note *ones, uint32_t other,
                     const struct call_note *others)
 {
 	char a[CALL_TEXT + 64], b[CALL_TEXT + 64], why[sizeof(a) + sizeof(b) + 64];
@@ -470,23 +470,23 @@ void group_mismatch(struct group *group, uint32_t one, const struct call_note *o
 	reason.peer = one;
 	reason.sequence = ones->sequence;
 	reason.note = *others;
-	group_fail_as(group, &reason, true);
+	comm_fail_as(group, &reason, true);
 }
 
-bool group_awaits_verdict(struct group *group, struct work *work)
+bool comm_awaits_verdict(struct comm *group, struct work *work)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
 	pthread_mutex_lock(&context->lock);
 	bool awaits = atomic_load(&group->failed) == ESP_OK;
 	work->awaits_verdict = awaits;
 	pthread_mutex_unlock(&context->lock);
 	if (awaits)
-		context_watch(context);
+		rank_watch(context);
 	return awaits;
 }
 
-void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const struct call_note *note)
+void comm_ask(struct comm *group, uint32_t waits_for, uint32_t turn, const struct call_note *note)
 {
 	if (note->flags & CALL_KEYED) { /* the first rank knows who has made it */
 		if (group->rank == 0)
@@ -502,12 +502,12 @@ void group_ask(struct group *group, uint32_t waits_for, uint32_t turn, const str
 		ask(group, waits_for, note);
 }
 
-static bool has_made(struct group *group, uint64_t sequence)
+static bool has_made(struct comm *group, uint64_t sequence)
 {
-	return group_calls(group) >= sequence;
+	return comm_calls(group) >= sequence;
 }
 
-void group_say_absent(struct group *group, uint32_t absent, const struct call_note *note)
+void comm_say_absent(struct comm *group, uint32_t absent, const struct call_note *note)
 {
 	struct control_msg msg = {
 		.type = CONTROL_ABSENT,
@@ -520,19 +520,19 @@ void group_say_absent(struct group *group, uint32_t absent, const struct call_no
 		.note = {.flags = note->flags & CALL_KEYED, .key = note->key, .count = clock_now_ns() / NS_PER_S},
 	};
 
-	group_heard_absent(group->context, &msg);
-	if (context_is_news(group->context, &msg))
-		steward_send_all(group->context->steward, &msg);
+	comm_heard_absent(group->context, &msg);
+	if (rank_is_news(group->context, &msg))
+		control_send_all(group->context->control, &msg);
 }
 
 /* How long it counts that a rank has said so. */
-static uint64_t absence_holds_ns(const struct group *group)
+static uint64_t absence_holds_ns(const struct comm *group)
 {
-	return 3 * context_patience_ns(group->context);
+	return 3 * rank_patience_ns(group->context);
 }
 
 /* The number of the oldest call here that has not ended, of those that have one, up to this one. */
-static uint64_t find_oldest(const struct group *group, uint64_t sequence)
+static uint64_t find_oldest(const struct comm *group, uint64_t sequence)
 {
 	for (const struct work *work = group->context->live; work; work = work->live_next) {
 		if (work->group == group && work->kind == WORK_CALL && !work->call.keyed && work->note.sequence < sequence)
@@ -542,7 +542,7 @@ static uint64_t find_oldest(const struct group *group, uint64_t sequence)
 }
 
 /* Does it tell something of a call with this number? Of one that has ended here it tells who was late then. */
-static bool absence_counts(const struct group *group, uint64_t sequence)
+static bool absence_counts(const struct comm *group, uint64_t sequence)
 {
 	const struct absence *absent = &group->absent;
 
@@ -550,27 +550,27 @@ static bool absence_counts(const struct group *group, uint64_t sequence)
 }
 
 /* Who has not made a call has not made those after it, so the earliest says most. */
-static bool is_better_absence(const struct group *group, const struct control_msg *msg)
+static bool is_better_absence(const struct comm *group, const struct control_msg *msg)
 {
 	const struct absence *absent = &group->absent;
 
 	return !absence_counts(group, msg->sequence) || msg->about == absent->rank || msg->sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
 }
 
-void group_heard_absent(struct context *context, const struct control_msg *msg)
+void comm_heard_absent(struct rank *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
-	if (group && group_has(group, msg->about) && msg->note.flags & CALL_KEYED) {
+	struct comm *group = comm_find(context, msg->channel, msg->first);
+	if (group && comm_has(group, msg->about) && msg->note.flags & CALL_KEYED) {
 		group->keyed.missing = msg->about;
 		group->keyed.missing_key = msg->note.key;
 		group->keyed.missing_ns = clock_now_ns();
-	} else if (group && group_has(group, msg->about) && is_better_absence(group, msg))
+	} else if (group && comm_has(group, msg->about) && is_better_absence(group, msg))
 		group->absent = (struct absence){.rank = msg->about, .sequence = msg->sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
 
-uint32_t group_absent(const struct group *group, const struct call_note *note, uint64_t now)
+uint32_t comm_absent(const struct comm *group, const struct call_note *note, uint64_t now)
 {
 	const struct absence *absent = &group->absent;
 	const struct keyed *keyed = &group->keyed;
@@ -583,43 +583,43 @@ uint32_t group_absent(const struct group *group, const struct call_note *note, u
 }
 
 /* With the lock held: have we made another call of that number? A call that we have not made yet, or long ago, says nothing. */
-static bool made_another(const struct group *group, const struct call_note *theirs, struct call_note *out_mine)
+static bool made_another(const struct comm *group, const struct call_note *theirs, struct call_note *out_mine)
 {
 	*out_mine = group->notes[theirs->sequence % NOTES_KEPT];
 	return theirs->sequence > 0 && out_mine->sequence == theirs->sequence && call_note_digest(out_mine) != call_note_digest(theirs);
 }
 
-void group_heard_last_call(struct group *group, uint32_t rank, const struct call_note *note)
+void comm_heard_last_call(struct comm *group, uint32_t rank, const struct call_note *note)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct call_note mine;
 
 	pthread_mutex_lock(&context->lock);
 	bool differs = made_another(group, note, &mine) && atomic_load(&group->failed) == ESP_OK;
 	pthread_mutex_unlock(&context->lock);
 	if (differs)
-		group_mismatch(group, context->rank, &mine, rank, note);
+		comm_mismatch(group, context->rank, &mine, rank, note);
 }
 
-void group_asked(struct context *context, uint32_t from, const struct control_msg *msg)
+void comm_asked(struct rank *context, uint32_t from, const struct control_msg *msg)
 {
 	struct call_note mine = {0};
 
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
+	struct comm *group = comm_find(context, msg->channel, msg->first);
 	bool differs = group && msg->note.sequence == msg->sequence && made_another(group, &msg->note, &mine);
 	if (group)
-		group_visit(group);
+		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
 	if (!group)
 		return;
 	if (msg->note.flags & CALL_KEYED)
 		keyed_asked(group, msg->note.key);
 	else if (differs)
-		group_mismatch(group, context->rank, &mine, from, &msg->note);
+		comm_mismatch(group, context->rank, &mine, from, &msg->note);
 	else if (!has_made(group, msg->sequence))
-		group_say_absent(group, context->rank, &msg->note);
+		comm_say_absent(group, context->rank, &msg->note);
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }

@@ -4,7 +4,7 @@
 
 #include "rank/comm/comm.h"
 
-static void say(struct group *group, uint32_t to, enum control_type type, const struct call_note *note)
+static void say(struct comm *group, uint32_t to, enum control_type type, const struct call_note *note)
 {
 	struct control_msg msg = {
 		.type = (uint8_t)type,
@@ -16,14 +16,14 @@ static void say(struct group *group, uint32_t to, enum control_type type, const 
 		.note = *note,
 	};
 
-	steward_send(group->context->steward, to, &msg);
+	control_send(group->context->control, to, &msg);
 }
 
 enum esp_status keyed_start(struct work *work, struct failure *failure)
 {
-	struct group *group = work->group;
-	struct context *context = group->context;
-	enum esp_status status = group_check(group, &work->call, failure);
+	struct comm *group = work->group;
+	struct rank *context = group->context;
+	enum esp_status status = comm_check(group, &work->call, failure);
 
 	if (status != ESP_OK)
 		return status;
@@ -32,7 +32,7 @@ enum esp_status keyed_start(struct work *work, struct failure *failure)
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&group->failed) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
-		return group_check(group, &work->call, failure);
+		return comm_check(group, &work->call, failure);
 	}
 	for (const struct work *other = group->keyed.waiting; other; other = other->wait_next) {
 		if (other->call.key == work->call.key)
@@ -49,7 +49,7 @@ enum esp_status keyed_start(struct work *work, struct failure *failure)
 	pthread_mutex_unlock(&context->lock);
 	if (status != ESP_OK)
 		return status;
-	context_watch(context);
+	rank_watch(context);
 	if (group->rank == 0)
 		keyed_ready(group, context->rank, &note);
 	else
@@ -76,7 +76,7 @@ static void drop_roll(struct keyed *keyed, struct roll_call *roll)
 	free(roll);
 }
 
-static struct roll_call *add_roll(struct group *group, uint32_t from, const struct call_note *note)
+static struct roll_call *add_roll(struct comm *group, uint32_t from, const struct call_note *note)
 {
 	struct roll_call *roll = calloc(1, sizeof(*roll) + group->size * sizeof(roll->has_come[0]));
 
@@ -91,7 +91,7 @@ static struct roll_call *add_roll(struct group *group, uint32_t from, const stru
 }
 
 /* Who says twice that it has made the call counts once. */
-static void tick_off(struct roll_call *roll, const struct group *group, uint32_t rank)
+static void tick_off(struct roll_call *roll, const struct comm *group, uint32_t rank)
 {
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (group->ranks[i] == rank && !roll->has_come[i]) {
@@ -121,7 +121,7 @@ static struct work *find_waiting(const struct keyed *keyed, uint64_t key)
 }
 
 /* Starts the call with this key, and returns it if there is nothing to be done for it. */
-static struct work *go(struct group *group, uint64_t key)
+static struct work *go(struct comm *group, uint64_t key)
 {
 	struct work *work = find_waiting(&group->keyed, key);
 
@@ -130,16 +130,16 @@ static struct work *go(struct group *group, uint64_t key)
 	keyed_forget(&group->keyed, work);
 	work->is_waiting = false;
 	work->note.sequence = ++group->keyed.started;
-	work->digest = group_digest(group, &work->note);
+	work->digest = comm_digest(group, &work->note);
 	if (work->part_count == 0)
 		return work;
-	work_launch_locked(work, HELP_NONE);
+	work_launch_locked(work, BY_LANE_THREAD);
 	return NULL;
 }
 
-void keyed_ready(struct group *group, uint32_t from, const struct call_note *note)
+void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct call_note other = {0};
 	uint32_t other_rank = 0;
 	bool differs = false, is_complete = false;
@@ -167,10 +167,10 @@ void keyed_ready(struct group *group, uint32_t from, const struct call_note *not
 	if (empty)
 		work_end(empty, ESP_OK);
 	if (differs)
-		group_mismatch(group, other_rank, &other, from, note);
+		comm_mismatch(group, other_rank, &other, from, note);
 }
 
-void keyed_go(struct group *group, uint64_t key)
+void keyed_go(struct comm *group, uint64_t key)
 {
 	pthread_mutex_lock(&group->context->lock);
 	struct work *empty = go(group, key);
@@ -179,9 +179,9 @@ void keyed_go(struct group *group, uint64_t key)
 		work_end(empty, ESP_OK);
 }
 
-void keyed_asked(struct group *group, uint64_t key)
+void keyed_asked(struct comm *group, uint64_t key)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	uint32_t missing = NO_RANK;
 
 	pthread_mutex_lock(&context->lock);
@@ -192,7 +192,7 @@ void keyed_asked(struct group *group, uint64_t key)
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (missing != NO_RANK)
-		group_say_absent(group, missing, &(struct call_note){.flags = CALL_KEYED, .key = key});
+		comm_say_absent(group, missing, &(struct call_note){.flags = CALL_KEYED, .key = key});
 }
 
 void keyed_fini(struct keyed *keyed)

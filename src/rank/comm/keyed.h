@@ -15,7 +15,7 @@
 #include "wire/control_msg.h"
 
 struct work;
-struct group;
+struct comm;
 
 /* On the first rank: who has made the call with this key. */
 struct roll_call {
@@ -39,13 +39,13 @@ struct keyed {
 /* Makes the call of a piece of work. Without the lock. */
 enum esp_status keyed_start(struct work *work, struct failure *failure);
 /* CONTROL_READY and CONTROL_GO. Without the lock; the group is visited. */
-void keyed_ready(struct group *group, uint32_t from, const struct call_note *note);
-void keyed_go(struct group *group, uint64_t key);
+void keyed_ready(struct comm *group, uint32_t from, const struct call_note *note);
+void keyed_go(struct comm *group, uint64_t key);
 /*
  * A member waits in the call with this key. On the first rank: tells all who has not made it. Without the lock; the group is
  * visited.
  */
-void keyed_asked(struct group *group, uint64_t key);
+void keyed_asked(struct comm *group, uint64_t key);
 
 void keyed_forget(struct keyed *keyed, struct work *work);
 void keyed_fini(struct keyed *keyed);

@@ -9,22 +9,22 @@
 
 #include "base/clip.h"
 #include "rank/comm/comm.h"
-#include "rank/comm/split.h"
+#include "rank/comm/span.h"
 
 /* Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be in flight. */
-static uint32_t piece_chunks(const struct group *group)
+static uint32_t piece_chunks(const struct comm *group)
 {
 	return group->context->conf.active_chunks >= 16 ? 4 : 1;
 }
 
-static uint32_t pieces_most(const struct group *group)
+static uint32_t pieces_most(const struct comm *group)
 {
 	uint32_t half = group->context->conf.active_chunks / 2;
 
 	return half < piece_chunks(group) ? 1 : half / piece_chunks(group);
 }
 
-static void say(struct group *group, uint32_t place, enum control_type type, const struct call_note *note,
+static void say(struct comm *group, uint32_t place, enum control_type type, const struct call_note *note,
                 enum esp_status status)
 {
 	struct control_msg msg = {
@@ -38,54 +38,54 @@ static void say(struct group *group, uint32_t place, enum control_type type, con
 		.note = *note,
 	};
 
-	steward_send(group->context->steward, group->ranks[place], &msg);
+	control_send(group->context->control, group->ranks[place], &msg);
 }
 
 /* ---- words ---- */
 
-const char *letters_describe(const struct work *work, char text[LETTER_TEXT])
+const char *p2p_describe(const struct work *work, char text[P2P_TEXT])
 {
-	const struct group *group = work->group;
+	const struct comm *group = work->group;
 	bool is_send = work->kind == WORK_SEND;
 	char who[RANK_TEXT] = "any rank";
 
 	if (work->peer < group->size)
-		context_rank_text(group->context, group->ranks[work->peer], who);
-	snprintf(text, LETTER_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
+		rank_text(group->context, group->ranks[work->peer], who);
+	snprintf(text, P2P_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
 	         work->room_bytes, is_send ? "to" : "from", who, work->tag);
 	return text;
 }
 
 static void set_failure(struct work *work, enum esp_status status, int32_t rank, const char *why)
 {
-	const struct group *group = work->group;
-	char text[LETTER_TEXT];
+	const struct comm *group = work->group;
+	char text[P2P_TEXT];
 
-	failure_set(&work->failure, status, rank, "%s: %s", letters_describe(work, text), why);
+	failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
 	work->failure.waits_for = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
 }
 
-void letters_explain(struct work *work, enum esp_status status)
+void p2p_explain(struct work *work, enum esp_status status)
 {
 	const char *why = work->group->reason.text;
 
-	set_failure(work, status, group_culprit(work->group, &work->note), why[0] ? why : "failed");
+	set_failure(work, status, comm_culprit(work->group, &work->note), why[0] ? why : "failed");
 }
 
 /* ---- lists ---- */
 
-static struct work *work_at(struct pile_node *node)
+static struct work *work_at(struct tag_queue_node *node)
 {
 	return node ? (struct work *)(void *)((uint8_t *)node - offsetof(struct work, place)) : NULL;
 }
 
-static struct pile_key key_of(uint64_t tag, uint32_t peer)
+static struct tag_queue_key key_of(uint64_t tag, uint32_t peer)
 {
-	return (struct pile_key){tag, peer};
+	return (struct tag_queue_key){tag, peer};
 }
 
-static void queue_append(struct letter_queue *queue, struct work *work)
+static void queue_append(struct p2p_queue *queue, struct work *work)
 {
 	work->line = (struct letter_line){.before = queue->last, .is_in = true};
 	if (queue->last)
@@ -96,7 +96,7 @@ static void queue_append(struct letter_queue *queue, struct work *work)
 }
 
 /* Nothing, if it is in none. */
-static void queue_remove(struct letter_queue *queue, struct work *work)
+static void queue_remove(struct p2p_queue *queue, struct work *work)
 {
 	struct letter_line *line = &work->line;
 
@@ -113,59 +113,59 @@ static void queue_remove(struct letter_queue *queue, struct work *work)
 	*line = (struct letter_line){0};
 }
 
-void letters_forget(struct letters *letters, struct work *work)
+void p2p_forget(struct p2p *letters, struct work *work)
 {
 	bool is_send = work->kind == WORK_SEND;
 
-	pile_take(is_send ? &letters->sends : &letters->receives, &work->place);
+	tag_queue_take(is_send ? &letters->sends : &letters->receives, &work->place);
 	queue_remove(is_send ? &letters->asked : &letters->ready, work);
 }
 
-static struct work *find_send(struct letters *letters, uint64_t number)
+static struct work *find_send(struct p2p *letters, uint64_t number)
 {
-	return work_at(pile_find(&letters->sends, key_of(number, 0)));
+	return work_at(tag_queue_find(&letters->sends, key_of(number, 0)));
 }
 
 /* The receive that has waited longest of those that this letter is for: from its sender, or from any rank. */
-static struct work *find_receive(struct letters *letters, const struct call_note *note)
+static struct work *find_receive(struct p2p *letters, const struct call_note *note)
 {
-	struct work *named = work_at(pile_find(&letters->receives, key_of(note->key, note->root)));
-	struct work *any = work_at(pile_find(&letters->receives, key_of(note->key, UINT32_MAX)));
+	struct work *named = work_at(tag_queue_find(&letters->receives, key_of(note->key, note->root)));
+	struct work *any = work_at(tag_queue_find(&letters->receives, key_of(note->key, UINT32_MAX)));
 
 	return !named || (any && any->age < named->age) ? any : named;
 }
 
 /* The first letter that came for this receive. */
-static struct letter *find_letter(struct letters *letters, const struct work *receive)
+static struct p2p_msg *find_letter(struct p2p *letters, const struct work *receive)
 {
 	bool is_any = receive->peer == UINT32_MAX;
-	struct pile_node *node = pile_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->tag, receive->peer));
+	struct tag_queue_node *node = tag_queue_find(is_any ? &letters->by_tag : &letters->by_sender, key_of(receive->tag, receive->peer));
 
 	if (!node)
 		return NULL;
-	return (struct letter *)(void *)((uint8_t *)node - (is_any ? offsetof(struct letter, by_tag) : offsetof(struct letter, by_sender)));
+	return (struct p2p_msg *)(void *)((uint8_t *)node - (is_any ? offsetof(struct p2p_msg, by_tag) : offsetof(struct p2p_msg, by_sender)));
 }
 
 /* False: there are too many letters that nobody wants. */
-static bool add_letter(struct letters *letters, const struct call_note *note)
+static bool add_letter(struct p2p *letters, const struct call_note *note)
 {
-	struct letter *letter = letters->by_tag.count < LETTERS_MOST ? malloc(sizeof(*letter)) : NULL;
+	struct p2p_msg *letter = letters->by_tag.count < P2P_MOST ? malloc(sizeof(*letter)) : NULL;
 
 	if (!letter)
 		return false;
-	*letter = (struct letter){.note = *note, .next = letters->first};
+	*letter = (struct p2p_msg){.note = *note, .next = letters->first};
 	if (letters->first)
 		letters->first->before = letter;
 	letters->first = letter;
-	pile_put(&letters->by_sender, &letter->by_sender, key_of(note->key, note->root));
-	pile_put(&letters->by_tag, &letter->by_tag, key_of(note->key, UINT32_MAX));
+	tag_queue_put(&letters->by_sender, &letter->by_sender, key_of(note->key, note->root));
+	tag_queue_put(&letters->by_tag, &letter->by_tag, key_of(note->key, UINT32_MAX));
 	return true;
 }
 
-static void drop_letter(struct letters *letters, struct letter *letter)
+static void drop_letter(struct p2p *letters, struct p2p_msg *letter)
 {
-	pile_take(&letters->by_sender, &letter->by_sender);
-	pile_take(&letters->by_tag, &letter->by_tag);
+	tag_queue_take(&letters->by_sender, &letter->by_sender);
+	tag_queue_take(&letters->by_tag, &letter->by_tag);
 	if (letter->before)
 		letter->before->next = letter->next;
 	else
@@ -188,7 +188,7 @@ static uint64_t next_piece(const struct work *work)
 /* Gives the work the plan by which its next piece moves: one block, from the sender to the receiver. */
 static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 {
-	struct group *group = work->group;
+	struct comm *group = work->group;
 	struct failure failure;
 
 	work_clear_parts(work);
@@ -196,7 +196,7 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	if (!counts)
 		return ESP_ENOMEM;
 	work->piece_bytes = counts[receiver] = next_piece(work);
-	work->digest = group_digest(work->group, &work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
+	work->digest = comm_digest(work->group, &work->note) + (uint32_t)(work->moved_bytes / work->group->layout.chunk_bytes);
 	work->call = (struct call){
 		.collective = PLAN_SCATTER,
 		.type = ESP_BYTES,
@@ -208,11 +208,11 @@ static enum esp_status plan_piece(struct work *work, uint32_t receiver)
 	};
 	enum esp_status status = call_check(&work->call, group->rank, group->size, &failure);
 	if (status == ESP_OK)
-		status = stretches_make(&work->call, group->layout.chunk_bytes, false, &work->stretches, &work->stretch_count);
+		status = spans_make(&work->call, group->layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_LETTERS, &failure);
 	/* What p2p.h counts with. */
-	assert(status != ESP_OK || work->stretches[0].planned->chunk_bytes == group->layout.chunk_bytes);
+	assert(status != ESP_OK || work->spans[0].planned->chunk_bytes == group->layout.chunk_bytes);
 	return status;
 }
 
@@ -237,27 +237,27 @@ static void launch(struct work *work, uint32_t receiver, struct outcome *out)
 
 	if (status == ESP_OK && work->part_count > 0) {
 		work->is_waiting = false;
-		work_launch_locked(work, HELP_NONE);
+		work_launch_locked(work, BY_LANE_THREAD);
 		return;
 	}
 	if (status != ESP_OK)
 		set_failure(work, status, -1, "no memory");
 	if (work->kind == WORK_RECEIVE)
-		work->group->letters.receiving--;
+		work->group->p2p.receiving--;
 	out->ended = about_to_end(work);
 	out->status = status;
 }
 
-static void make_ready(struct letters *letters, struct work *receive)
+static void make_ready(struct p2p *letters, struct work *receive)
 {
 	receive->is_waiting = true;
 	queue_append(&letters->ready, receive);
 }
 
 /* Asks for pieces, as long as there may be more. Each is started here before it is asked for. */
-static void ask_for_pieces(struct group *group, struct outcome *out)
+static void ask_for_pieces(struct comm *group, struct outcome *out)
 {
-	struct letters *letters = &group->letters;
+	struct p2p *letters = &group->p2p;
 
 	while (letters->ready.first && letters->receiving < pieces_most(group) && !out->ended) {
 		struct work *work = letters->ready.first;
@@ -275,9 +275,9 @@ static void ask_for_pieces(struct group *group, struct outcome *out)
  * Sends what was asked for, in this order. The first may still be busy with its piece before, which has come, as it was
  * asked for the next: this end has only not noticed yet.
  */
-static void send_pieces(struct group *group, struct outcome *out)
+static void send_pieces(struct comm *group, struct outcome *out)
 {
-	struct letters *letters = &group->letters;
+	struct p2p *letters = &group->p2p;
 
 	while (letters->asked.first && letters->asked.first->is_waiting && !out->ended) {
 		struct work *work = letters->asked.first;
@@ -298,17 +298,17 @@ static void hand_over(struct work *send, struct work *receive, struct outcome *o
 }
 
 /* A receive and a letter that belong together; the receive is in no list. */
-static void match(struct group *group, struct work *receive, const struct call_note *note, struct outcome *out)
+static void match(struct comm *group, struct work *receive, const struct call_note *note, struct outcome *out)
 {
 	bool is_own = note->root == group->rank;
-	struct work *send = is_own ? find_send(&group->letters, note->sequence) : NULL;
+	struct work *send = is_own ? find_send(&group->p2p, note->sequence) : NULL;
 	bool is_too_long = note->count > receive->room_bytes;
 
 	receive->peer = note->root;
 	receive->note = *note;
 	receive->moved_bytes = 0;
 	if (send)
-		letters_forget(&group->letters, send);
+		p2p_forget(&group->p2p, send);
 	if (is_too_long) {
 		char why[64];
 
@@ -328,7 +328,7 @@ static void match(struct group *group, struct work *receive, const struct call_n
 		out->ended = about_to_end(receive);
 		out->status = ESP_OK;
 	} else if (!is_own) {
-		make_ready(&group->letters, receive);
+		make_ready(&group->p2p, receive);
 		ask_for_pieces(group, out);
 	}
 }
@@ -344,22 +344,22 @@ static void finish(const struct outcome *outcome)
 /* ---- news ---- */
 
 /* With the lock held: false: there are too many letters that nobody wants. */
-static bool announce(struct group *group, const struct call_note *note, struct outcome *out)
+static bool announce(struct comm *group, const struct call_note *note, struct outcome *out)
 {
-	struct letters *letters = &group->letters;
+	struct p2p *letters = &group->p2p;
 
 	struct work *receive = find_receive(letters, note);
 
 	if (!receive)
 		return add_letter(letters, note);
-	letters_forget(letters, receive);
+	p2p_forget(letters, receive);
 	match(group, receive, note, out);
 	return true;
 }
 
-void letters_announced(struct group *group, const struct call_note *note)
+void p2p_announced(struct comm *group, const struct call_note *note)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct outcome outcome = {0};
 
 	if (note->root >= group->size || !(note->flags & CALL_LETTER))
@@ -369,22 +369,22 @@ void letters_announced(struct group *group, const struct call_note *note)
 	pthread_mutex_unlock(&context->lock);
 	finish(&outcome);
 	if (!is_kept)
-		group_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for somebody to receive them", true);
+		comm_fail(group, ESP_ELIMIT, (int32_t)context->rank, "too many messages wait for somebody to receive them", true);
 }
 
-void letters_fetch(struct group *group, const struct control_msg *msg)
+void p2p_fetch(struct comm *group, const struct control_msg *msg)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct outcome outcome = {0};
 
 	pthread_mutex_lock(&context->lock);
-	struct work *work = find_send(&group->letters, msg->note.sequence);
+	struct work *work = find_send(&group->p2p, msg->note.sequence);
 	if (work && atomic_load(&group->failed) == ESP_OK) {
 		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
-			letters_forget(&group->letters, work);
+			p2p_forget(&group->p2p, work);
 			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
 		} else if (!work->line.is_in) {
-			queue_append(&group->letters.asked, work);
+			queue_append(&group->p2p.asked, work);
 			send_pieces(group, &outcome);
 		}
 	}
@@ -392,10 +392,10 @@ void letters_fetch(struct group *group, const struct control_msg *msg)
 	finish(&outcome);
 }
 
-void letters_piece_done(struct work *work)
+void p2p_piece_done(struct work *work)
 {
-	struct group *group = work->group;
-	struct context *context = work->context;
+	struct comm *group = work->group;
+	struct rank *context = work->context;
 	struct outcome outcome = {0};
 
 	pthread_mutex_lock(&context->lock);
@@ -403,12 +403,12 @@ void letters_piece_done(struct work *work)
 	bool is_receive = work->kind == WORK_RECEIVE;
 	work->moved_bytes += work->piece_bytes;
 	if (is_receive)
-		group->letters.receiving--;
+		group->p2p.receiving--;
 	bool is_over = work->moved_bytes == work->note.count || failed != ESP_OK;
 	if (is_over)
 		about_to_end(work);
 	else if (is_receive)
-		make_ready(&group->letters, work);
+		make_ready(&group->p2p, work);
 	else
 		work->is_waiting = true;
 	if (is_receive && failed == ESP_OK)
@@ -425,8 +425,8 @@ void letters_piece_done(struct work *work)
 
 static void start_send(struct work *work, struct outcome *out)
 {
-	struct group *group = work->group;
-	struct letters *letters = &group->letters;
+	struct comm *group = work->group;
+	struct p2p *letters = &group->p2p;
 
 	work->note = (struct call_note){
 		.collective = PLAN_SCATTER,
@@ -438,11 +438,11 @@ static void start_send(struct work *work, struct outcome *out)
 		.sequence = ++letters->numbers,
 	};
 	work->moved_bytes = 0;
-	pile_put(&letters->sends, &work->place, key_of(work->note.sequence, 0));
+	tag_queue_put(&letters->sends, &work->place, key_of(work->note.sequence, 0));
 	if (work->peer != group->rank) {
 		say(group, work->peer, CONTROL_LETTER, &work->note, ESP_OK);
 	} else if (!announce(group, &work->note, out)) {
-		letters_forget(letters, work);
+		p2p_forget(letters, work);
 		set_failure(work, ESP_ELIMIT, (int32_t)group->context->rank, "too many messages wait for this rank to receive them");
 		out->ended = about_to_end(work);
 		out->status = ESP_ELIMIT;
@@ -451,14 +451,14 @@ static void start_send(struct work *work, struct outcome *out)
 
 static void start_receive(struct work *work, struct outcome *out)
 {
-	struct group *group = work->group;
-	struct letters *letters = &group->letters;
-	struct letter *letter = find_letter(letters, work);
+	struct comm *group = work->group;
+	struct p2p *letters = &group->p2p;
+	struct p2p_msg *letter = find_letter(letters, work);
 
 	work->note = (struct call_note){.collective = PLAN_SCATTER, .type = ESP_BYTES, .flags = CALL_LETTER, .key = work->tag};
 	if (!letter) {
 		work->age = ++letters->ages;
-		pile_put(&letters->receives, &work->place, key_of(work->tag, work->peer));
+		tag_queue_put(&letters->receives, &work->place, key_of(work->tag, work->peer));
 		return;
 	}
 	struct call_note note = letter->note;
@@ -466,18 +466,18 @@ static void start_receive(struct work *work, struct outcome *out)
 	match(group, work, &note, out);
 }
 
-enum esp_status letters_start(struct work *work, struct failure *failure)
+enum esp_status p2p_start(struct work *work, struct failure *failure)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 	struct outcome outcome = {0};
-	enum esp_status status = group_check(work->group, NULL, failure);
+	enum esp_status status = comm_check(work->group, NULL, failure);
 
 	if (status != ESP_OK)
 		return status;
 	pthread_mutex_lock(&context->lock);
 	if (atomic_load(&work->group->failed) != ESP_OK) { /* just now */
 		pthread_mutex_unlock(&context->lock);
-		return group_check(work->group, NULL, failure);
+		return comm_check(work->group, NULL, failure);
 	}
 	work_set_out(work);
 	work->is_waiting = true;
@@ -486,7 +486,7 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 	else
 		start_receive(work, &outcome);
 	pthread_mutex_unlock(&context->lock);
-	context_watch(context);
+	rank_watch(context);
 	finish(&outcome);
 	return ESP_OK;
 }
@@ -494,14 +494,14 @@ enum esp_status letters_start(struct work *work, struct failure *failure)
 /* ---- giving up ---- */
 
 /* Takes the news of our own letter back: false: it has been taken. */
-static bool take_back(struct letters *letters, const struct call_note *note)
+static bool take_back(struct p2p *letters, const struct call_note *note)
 {
-	struct pile_key key = key_of(note->key, note->root);
-	struct pile_node *node = pile_find(&letters->by_sender, key);
+	struct tag_queue_key key = key_of(note->key, note->root);
+	struct tag_queue_node *node = tag_queue_find(&letters->by_sender, key);
 
 	/* Behind it in its list are those of its key, and a few others. */
 	for (; node; node = node->next) {
-		struct letter *letter = (struct letter *)(void *)((uint8_t *)node - offsetof(struct letter, by_sender));
+		struct p2p_msg *letter = (struct p2p_msg *)(void *)((uint8_t *)node - offsetof(struct p2p_msg, by_sender));
 
 		if (letter->note.key == note->key && letter->note.root == note->root && letter->note.sequence == note->sequence) {
 			drop_letter(letters, letter);
@@ -511,12 +511,12 @@ static bool take_back(struct letters *letters, const struct call_note *note)
 	return false;
 }
 
-bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
+bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 {
-	struct group *group = work->group;
-	struct letters *letters = &group->letters;
+	struct comm *group = work->group;
+	struct p2p *letters = &group->p2p;
 	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
-	char text[LETTER_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
+	char text[P2P_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
 	const char *what = work->kind == WORK_SEND && work->moved_bytes == 0 ? "it was not received" : "it was not complete";
 	const char *hint = "";
 	bool is_ours = false;
@@ -530,23 +530,23 @@ bool letters_give_up(struct work *work, char why[CONTROL_TEXT])
 		hint = ": start the receive before";
 		is_ours = true;
 	} else {
-		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit, letters_describe(work, text));
+		clip(why, CONTROL_TEXT, "the deadline of rank %u (%s) passed in its %s", group->context->rank, limit, p2p_describe(work, text));
 	}
 	snprintf(own, sizeof(own), "%s within the deadline (%s)%s", what, limit, hint);
 	set_failure(work, ESP_ETIMEOUT, peer, own);
 	if (is_ours) {
-		letters_forget(letters, work);
+		p2p_forget(letters, work);
 		work->is_waiting = false;
 	}
 	return is_ours;
 }
 
-void letters_fini(struct letters *letters)
+void p2p_fini(struct p2p *letters)
 {
 	while (letters->first)
 		drop_letter(letters, letters->first);
-	pile_fini(&letters->by_sender);
-	pile_fini(&letters->by_tag);
-	pile_fini(&letters->receives);
-	pile_fini(&letters->sends);
+	tag_queue_fini(&letters->by_sender);
+	tag_queue_fini(&letters->by_tag);
+	tag_queue_fini(&letters->receives);
+	tag_queue_fini(&letters->sends);
 }

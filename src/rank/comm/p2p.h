@@ -22,13 +22,13 @@
 #include "wire/control_msg.h"
 
 struct work;
-struct group;
+struct comm;
 
-#define LETTERS_MOST 65536u /* that nobody has received yet, in one group */
+#define P2P_MOST 65536u /* that nobody has received yet, in one group */
 
-struct letter {
-	struct letter *next, *before;
-	struct pile_node by_sender, by_tag;
+struct p2p_msg {
+	struct p2p_msg *next, *before;
+	struct tag_queue_node by_sender, by_tag;
 	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
 };
 
@@ -38,45 +38,45 @@ struct letter_line {
 	bool is_in;
 };
 
-struct letter_queue {
+struct p2p_queue {
 	struct work *first, *last;
 };
 
-struct letters {
-	struct letter *first;         /* announced to us, in no order                            */
-	struct pile by_sender;        /* the same, by tag and sender                             */
-	struct pile by_tag;           /* the same, by tag and UINT32_MAX                         */
-	struct pile receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
+struct p2p {
+	struct p2p_msg *first;         /* announced to us, in no order                            */
+	struct tag_queue by_sender;        /* the same, by tag and sender                             */
+	struct tag_queue by_tag;           /* the same, by tag and UINT32_MAX                         */
+	struct tag_queue receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
 	uint64_t ages;                /* of receives                                             */
-	struct pile sends;            /* that have not ended, by number                          */
+	struct tag_queue sends;            /* that have not ended, by number                          */
 	uint64_t numbers;             /* of letters sent from here                               */
-	struct letter_queue ready;    /* receives with a letter, whose next piece is to be asked for */
-	struct letter_queue asked;    /* sends whose next piece was asked for, in order          */
+	struct p2p_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
 	uint32_t receiving;           /* pieces that were asked for and have not come            */
 };
 
 /* Starts a piece of work of kind WORK_SEND or WORK_RECEIVE: peer, tag and room_bytes are set. Without the lock. */
-enum esp_status letters_start(struct work *work, struct failure *failure);
+enum esp_status p2p_start(struct work *work, struct failure *failure);
 
 /* CONTROL_LETTER and CONTROL_FETCH. Without the lock; the group is visited. */
-void letters_announced(struct group *group, const struct call_note *note);
-void letters_fetch(struct group *group, const struct control_msg *msg);
+void p2p_announced(struct comm *group, const struct call_note *note);
+void p2p_fetch(struct comm *group, const struct control_msg *msg);
 /* All parts of a piece have ended well. Without the lock. */
-void letters_piece_done(struct work *work);
+void p2p_piece_done(struct work *work);
 
 /*
  * Its deadline has passed. A receive that no letter has come for, or a letter to ourselves that nobody has taken, is known to
  * nobody else: true: it is in no list any more, and is to be ended. False: the group has to fail, with the words in why.
  */
-bool letters_give_up(struct work *work, char why[CONTROL_TEXT]);
+bool p2p_give_up(struct work *work, char why[CONTROL_TEXT]);
 /* "send of 8 bytes to rank 1 on node7 with tag 5". Returns text. */
-#define LETTER_TEXT 224u
-const char *letters_describe(const struct work *work, char text[LETTER_TEXT]);
+#define P2P_TEXT 224u
+const char *p2p_describe(const struct work *work, char text[P2P_TEXT]);
 /* Why it has failed: as its group has. */
-void letters_explain(struct work *work, enum esp_status status);
+void p2p_explain(struct work *work, enum esp_status status);
 
 /* Takes work off every list. */
-void letters_forget(struct letters *letters, struct work *work);
-void letters_fini(struct letters *letters);
+void p2p_forget(struct p2p *letters, struct work *work);
+void p2p_fini(struct p2p *letters);
 
 #endif

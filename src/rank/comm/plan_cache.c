@@ -56,7 +56,7 @@ static bool has_owners(enum plan_collective collective)
  */
 static bool fills_ring(const struct layout *layout, uint64_t bytes)
 {
-	return bytes / PLANS_CHUNK_MOST >= layout->members;
+	return bytes / PLAN_CACHE_CHUNK_MOST >= layout->members;
 }
 
 /*
@@ -90,7 +90,7 @@ static const struct planner *choose_between_sockets(const struct layout *layout,
 		return is_small ? &planner_tree : &planner_double_tree;
 	case PLAN_ALLGATHER:
 	case PLAN_REDUCE_SCATTER:
-		return bytes >= PLANS_CHUNK_MOST && !call->counts ? &planner_ring : &planner_flat;
+		return bytes >= PLAN_CACHE_CHUNK_MOST && !call->counts ? &planner_ring : &planner_flat;
 	default:
 		return &planner_flat;
 	}
@@ -125,7 +125,7 @@ static uint64_t fair_chunk(const struct layout *layout, uint64_t neighbours, uin
 	return fair >= most ? most : fair < CHUNK_LEAST ? CHUNK_LEAST : fair;
 }
 
-uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours)
+uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours)
 {
 	return fair_chunk(layout, neighbours, layout->chunk_bytes);
 }
@@ -156,10 +156,10 @@ static uint64_t choose_chunk_most(const struct layout *layout, const struct call
 	if (sums_in_memory(layout, call)) /* where slots run short, copies are made: even one neighbour's must find room */
 		return fair_chunk(layout, 1, layout->slot_bytes);
 	if (has_few_neighbours(planner) && layout->hosts == layout->members &&
-	    (layout->one_machine || bytes >= UINT64_C(16) * PLANS_CHUNK_MOST))
-		return PLANS_CHUNK_MOST;
+	    (layout->one_machine || bytes >= UINT64_C(16) * PLAN_CACHE_CHUNK_MOST))
+		return PLAN_CACHE_CHUNK_MOST;
 	/* Every neighbour may send its credits ahead, and all that must find room. */
-	return plans_fair_chunk(layout, neighbours);
+	return plan_cache_fair_chunk(layout, neighbours);
 }
 
 static uint64_t part_around_ring(uint64_t share)
@@ -218,7 +218,7 @@ static uint32_t choose_window(uint64_t chunk_bytes, uint32_t least)
 
 /* ---- by what the network is ---- */
 
-#define COMPARED 4u /* ways that are told of; each in less than a quarter of PLANS_COMPARED_TEXT */
+#define COMPARED 4u /* ways that are told of; each in less than a quarter of PLAN_CACHE_COMPARED_TEXT */
 
 struct request {
 	const struct layout *layout;
@@ -234,7 +234,7 @@ static uint64_t chunk_by_way(void *context, const struct tune_way *way)
 }
 
 /* Is there a choice, and something to base it on? Blocks of different sizes are left to what needs no ring. */
-static bool has_choice(const struct plans *plans, const struct layout *layout, const struct call *call)
+static bool has_choice(const struct plan_cache *plans, const struct layout *layout, const struct call *call)
 {
 	return plans && layout->topology && layout->hosts > 1 && !layout->one_machine && !call->counts;
 }
@@ -256,14 +256,14 @@ static void look_for_way(const struct tune_menu *menu, struct tune_wish wish, co
 }
 
 /* *out NULL: the network has no say. */
-static enum esp_status choose_way(struct plans *plans, const struct request *request, const struct tune_way **out,
+static enum esp_status choose_way(struct plan_cache *plans, const struct request *request, const struct tune_way **out,
                                   struct failure *failure)
 {
 	const struct layout *layout = request->layout;
 	enum plan_collective collective = request->call->collective;
 	const struct planner *only = request->call->planner;
 	bool is_shared = !only && layout->hosts < layout->members;
-	bool spares = !only && layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLANS_BY_MASTERS;
+	bool spares = !only && layout->by_masters && collective == PLAN_ALLREDUCE && request->bytes > PLAN_CACHE_BY_MASTERS;
 	struct error err;
 	double least = 0;
 
@@ -286,7 +286,7 @@ static enum esp_status choose_way(struct plans *plans, const struct request *req
 	return ESP_OK;
 }
 
-const uint32_t *plans_groups(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes)
+const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes)
 {
 	struct layout with_masters = *layout;
 	struct call free_call = *call;
@@ -312,16 +312,16 @@ static void planned_free(struct planned *planned)
 	free(planned);
 }
 
-void plans_put(struct planned *planned)
+void plan_cache_put(struct planned *planned)
 {
 	if (planned && atomic_fetch_sub(&planned->references, 1) == 1)
 		planned_free(planned);
 }
 
-void plans_fini(struct plans *plans)
+void plan_cache_fini(struct plan_cache *plans)
 {
-	for (uint32_t i = 0; i < PLANS_KEPT; i++) {
-		plans_put(plans->kept[i]);
+	for (uint32_t i = 0; i < PLAN_CACHE_KEPT; i++) {
+		plan_cache_put(plans->kept[i]);
 		plans->kept[i] = NULL;
 	}
 	for (uint32_t i = 0; i < PLAN_COLLECTIVE_COUNT; i++) {
@@ -343,7 +343,7 @@ static bool is_for(const struct planned *kept, const struct planned *wanted)
 	       kept->in_place == wanted->in_place && kept->masters_version == wanted->masters_version;
 }
 
-bool plans_is_stale(const struct layout *layout, const struct planned *planned)
+bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned)
 {
 	return planned->masters_version != version_for(layout, planned->planner);
 }
@@ -461,8 +461,8 @@ static int describe_way(const struct tune_way *way, char *text, size_t size)
 	return snprintf(text, size, "%s", name);
 }
 
-const char *plans_compare(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
-                          char text[PLANS_COMPARED_TEXT])
+const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+                          char text[PLAN_CACHE_COMPARED_TEXT])
 {
 	const struct request request = {layout, call, bytes};
 	const struct planner *const inside[] = {&planner_two_level, &planner_three_level};
@@ -480,19 +480,19 @@ const char *plans_compare(struct plans *plans, const struct layout *layout, cons
 	for (uint32_t i = 0; i < 2 && layout->hosts < layout->members; i++)
 		count = tune_compare(menu, (struct tune_wish){inside[i], NULL}, bytes, chunk_by_way, context, offers, count, COMPARED);
 	for (uint32_t i = 0; i < count; i++) {
-		used += (size_t)snprintf(text + used, PLANS_COMPARED_TEXT - used, "%s", i ? "; " : "");
-		used += (size_t)describe_way(offers[i].way, text + used, PLANS_COMPARED_TEXT - used);
-		used += (size_t)snprintf(text + used, PLANS_COMPARED_TEXT - used, ": %.3g s", offers[i].seconds);
+		used += (size_t)snprintf(text + used, PLAN_CACHE_COMPARED_TEXT - used, "%s", i ? "; " : "");
+		used += (size_t)describe_way(offers[i].way, text + used, PLAN_CACHE_COMPARED_TEXT - used);
+		used += (size_t)snprintf(text + used, PLAN_CACHE_COMPARED_TEXT - used, ": %.3g s", offers[i].seconds);
 	}
 	return text;
 }
 
 /* In place of one that is free or, else, of the one that was used least recently. */
-static void keep(struct plans *plans, struct planned *planned)
+static void keep(struct plan_cache *plans, struct planned *planned)
 {
 	uint32_t place = 0;
 
-	for (uint32_t i = 0; i < PLANS_KEPT; i++) {
+	for (uint32_t i = 0; i < PLAN_CACHE_KEPT; i++) {
 		if (!plans->kept[i]) {
 			place = i;
 			break;
@@ -500,12 +500,12 @@ static void keep(struct plans *plans, struct planned *planned)
 		if (plans->kept[i]->used < plans->kept[place]->used)
 			place = i;
 	}
-	plans_put(plans->kept[place]);
+	plan_cache_put(plans->kept[place]);
 	plans->kept[place] = planned;
 	atomic_fetch_add(&planned->references, 1);
 }
 
-enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
                           bool in_place, struct planned **out, struct failure *failure)
 {
 	const struct tune_way *way;
@@ -532,7 +532,7 @@ enum esp_status plans_get(struct plans *plans, const struct layout *layout, cons
 		.used = plans ? ++plans->calls : 0,
 	};
 
-	for (uint32_t i = 0; plans && i < PLANS_KEPT && !call->counts; i++) {
+	for (uint32_t i = 0; plans && i < PLAN_CACHE_KEPT && !call->counts; i++) {
 		struct planned *kept = plans->kept[i];
 
 		if (kept && is_for(kept, &wanted)) {

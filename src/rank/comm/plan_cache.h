@@ -3,7 +3,7 @@
  *
  * The choice follows from what all ranks of a group know alike: the collective, its size, who
  * shares a host with whom and, where there is a topology, what each plan would cost on it. A group keeps its latest plans, so a call that is made again finds its
- * plan ready. Used under the group's lock, but for plans_put().
+ * plan ready. Used under the group's lock, but for plan_cache_put().
  */
 #ifndef RANK_COMM_PLAN_CACHE_H
 #define RANK_COMM_PLAN_CACHE_H
@@ -37,8 +37,8 @@ struct layout {
 };
 
 /* The largest chunks of any plan, where no setting says otherwise, and the usual ones. */
-#define PLANS_CHUNK_MOST (256u << 10)
-#define PLANS_CHUNK (64u << 10)
+#define PLAN_CACHE_CHUNK_MOST (256u << 10)
+#define PLAN_CACHE_CHUNK (64u << 10)
 #define CHUNK_LEAST (4u << 10)
 
 struct planned {
@@ -61,25 +61,25 @@ struct planned {
 	bool is_told;  /* the log has a line about it */
 };
 
-#define PLANS_KEPT 32u
+#define PLAN_CACHE_KEPT 32u
 
-struct plans {
-	struct planned *kept[PLANS_KEPT];
+struct plan_cache {
+	struct planned *kept[PLAN_CACHE_KEPT];
 	struct tune_menu *menus[PLAN_COLLECTIVE_COUNT]; /* by collective, made when it is first called; NULL: not yet */
 	uint64_t calls;
 };
 
-/* bytes: of one block; the call's own block size unless it was cut into stretches. */
-ESP_CHECKED enum esp_status plans_get(struct plans *plans, const struct layout *layout, const struct call *call,
+/* bytes: of one block; the call's own block size unless it was cut into spans. */
+ESP_CHECKED enum esp_status plan_cache_get(struct plan_cache *plans, const struct layout *layout, const struct call *call,
                                       uint64_t bytes, bool in_place, struct planned **out, struct failure *failure);
 /* Has it other masters than such a plan would have now? */
-bool plans_is_stale(const struct layout *layout, const struct planned *planned);
+bool plan_cache_is_stale(const struct layout *layout, const struct planned *planned);
 /* The groups that a plan with masters would have, where the topology says so; NULL: there is none. Valid as long as the plans. */
-const uint32_t *plans_groups(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes);
+const uint32_t *plan_cache_groups(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes);
 /* Allreduces above this may be given to a plan with masters. */
-#define PLANS_BY_MASTERS (64u << 10)
-void plans_put(struct planned *planned);
-void plans_fini(struct plans *plans);
+#define PLAN_CACHE_BY_MASTERS (64u << 10)
+void plan_cache_put(struct planned *planned);
+void plan_cache_fini(struct plan_cache *plans);
 
 /* "ring, in the order of the topology", "ring, in the order of the cores" */
 #define PLANNED_TEXT 96u
@@ -89,11 +89,11 @@ const char *planned_describe(const struct planned *planned, char text[PLANNED_TE
  * "ring, in the order of the topology: 0.52 s; two-level, 2 groups: 0.61 s": the fastest of the ways that the topology was asked for, for whoever wonders
  * why one was taken. "": it had no say, or masters had.
  */
-#define PLANS_COMPARED_TEXT 320u
-const char *plans_compare(struct plans *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
-                          char text[PLANS_COMPARED_TEXT]);
+#define PLAN_CACHE_COMPARED_TEXT 320u
+const char *plan_cache_compare(struct plan_cache *plans, const struct layout *layout, const struct call *call, uint64_t bytes,
+                          char text[PLAN_CACHE_COMPARED_TEXT]);
 
 /* The usual chunk, or less, so that what so many neighbours may send ahead finds room in the buffers. */
-uint64_t plans_fair_chunk(const struct layout *layout, uint64_t neighbours);
+uint64_t plan_cache_fair_chunk(const struct layout *layout, uint64_t neighbours);
 
 #endif

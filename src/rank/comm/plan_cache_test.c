@@ -19,7 +19,7 @@ static struct planned *plan(const struct layout *layout, enum plan_collective co
 	struct planned *planned;
 	struct failure failure = {0};
 
-	enum esp_status status = plans_get(NULL, layout, &call, bytes, true, &planned, &failure);
+	enum esp_status status = plan_cache_get(NULL, layout, &call, bytes, true, &planned, &failure);
 	CHECK_MSG(status == ESP_OK, "%s", failure.text);
 	return planned;
 }
@@ -36,8 +36,8 @@ static struct layout draw_layout(struct rng *rng)
 		.hosts = host_of[members - 1] + 1,
 		.host_of = host_of,
 		.one_machine = rng_chance(rng, 1, 2),
-		.chunk_bytes = PLANS_CHUNK,
-		.slot_bytes = PLANS_CHUNK * (1 + rng_below(rng, 4)),
+		.chunk_bytes = PLAN_CACHE_CHUNK,
+		.slot_bytes = PLAN_CACHE_CHUNK * (1 + rng_below(rng, 4)),
 		.buffer_bytes = BUFFER >> rng_below(rng, 6),
 		.credits = CREDITS,
 		.lanes = 1 + (uint32_t)rng_below(rng, 2),
@@ -59,7 +59,7 @@ static void room(uint64_t seed, uint64_t count)
 		bool is_ring = strcmp(name, "ring") == 0, is_tree = strstr(name, "tree") != NULL;
 		uint64_t neighbours = is_ring || is_tree ? 0 : layout.hosts > 1 ? layout.hosts - 1 : 1; /* few */
 
-		CHECK_MSG(planned->chunk_bytes <= PLANS_CHUNK_MOST, "%" PRIu64, planned->chunk_bytes);
+		CHECK_MSG(planned->chunk_bytes <= PLAN_CACHE_CHUNK_MOST, "%" PRIu64, planned->chunk_bytes);
 		CHECK_MSG(neighbours * CREDITS * planned->chunk_bytes <= layout.buffer_bytes || planned->chunk_bytes <= 4096,
 		          "%s of %u: chunks of %" PRIu64, name, layout.members, planned->chunk_bytes);
 		/* Around a ring between machines links have others to carry while a chunk is on its way to the next rank. */
@@ -74,7 +74,7 @@ static void room(uint64_t seed, uint64_t count)
 		CHECK(layout.hosts == layout.members || planned->chunk_bytes <= layout.slot_bytes);
 		if (layout.hosts == 1 && layout.members <= 8 && collective == PLAN_ALLREDUCE)
 			CHECK(planned->chunk_bytes * layout.members * layout.lanes <= bytes + UINT64_C(64) * layout.members * layout.lanes);
-		plans_put(planned);
+		plan_cache_put(planned);
 	}
 }
 
@@ -91,7 +91,7 @@ static void as_set(void)
 			struct planned *planned = plan(&layout, PLAN_ALLREDUCE, bytes);
 
 			CHECK_U64(planned->chunk_bytes, 1000);
-			plans_put(planned);
+			plan_cache_put(planned);
 		}
 	}
 }
@@ -101,7 +101,7 @@ static void small(void)
 {
 	for (uint32_t members = 4; members <= 16; members++) {
 		struct layout layout = {
-			.members = members, .hosts = members, .host_of = host_of, .chunk_bytes = PLANS_CHUNK, .slot_bytes = PLANS_CHUNK,
+			.members = members, .hosts = members, .host_of = host_of, .chunk_bytes = PLAN_CACHE_CHUNK, .slot_bytes = PLAN_CACHE_CHUNK,
 			.buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
 		};
 		struct plan_report far, crowded, roomy;
@@ -113,7 +113,7 @@ static void small(void)
 			struct planned *planned = plan(&layout, PLAN_ALLREDUCE, 4096);
 
 			CHECK(plan_check(planned->plan, NULL, reports[i], NULL, NULL) == ESP_OK);
-			plans_put(planned);
+			plan_cache_put(planned);
 		}
 		CHECK_U64(far.rounds, 2);
 		CHECK_U64(crowded.messages, far.messages);
@@ -123,7 +123,7 @@ static void small(void)
 	}
 }
 
-static struct planned *plan_on(struct plans *plans, const struct layout *layout, const char *planner, uint64_t bytes)
+static struct planned *plan_on(struct plan_cache *plans, const struct layout *layout, const char *planner, uint64_t bytes)
 {
 	struct call call = {
 		.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4,
@@ -132,7 +132,7 @@ static struct planned *plan_on(struct plans *plans, const struct layout *layout,
 	struct planned *planned;
 	struct failure failure = {0};
 
-	CHECK_MSG(plans_get(plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK, "%s", failure.text);
+	CHECK_MSG(plan_cache_get(plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK, "%s", failure.text);
 	return planned;
 }
 
@@ -149,11 +149,11 @@ static void by_topology(uint32_t each)
 		place[i] = topology->hosts[i % 8 / 2 + i % 2 * 4]; /* even ranks in one rack, odd ones in the other */
 	}
 	struct layout layout = {
-		.members = members, .hosts = 8, .host_of = host_of, .chunk_bytes = PLANS_CHUNK, .buffer_bytes = BUFFER,
+		.members = members, .hosts = 8, .host_of = host_of, .chunk_bytes = PLAN_CACHE_CHUNK, .buffer_bytes = BUFFER,
 		.credits = CREDITS, .lanes = 1, .topology = topology, .place = place,
 	};
 	for (uint64_t bytes = 64; bytes <= 64 << 20; bytes *= 4) {
-		struct plans plans = {0};
+		struct plan_cache plans = {0};
 		struct planned *chosen = plan_on(&plans, &layout, NULL, bytes), *again = plan_on(&plans, &layout, NULL, bytes);
 		struct planned *two = plan_on(&plans, &layout, "two-level", bytes);
 		struct planned *blind = plan_on(&plans, &layout, "flat", bytes);
@@ -171,19 +171,19 @@ static void by_topology(uint32_t each)
 			          planner_name(chosen->planner));
 			CHECK(plan_check(chosen->plan, NULL, &report, NULL, NULL) == ESP_OK);
 		}
-		plans_put(chosen);
-		plans_put(again);
-		plans_put(two);
-		plans_put(blind);
-		plans_fini(&plans);
+		plan_cache_put(chosen);
+		plan_cache_put(again);
+		plan_cache_put(two);
+		plan_cache_put(blind);
+		plan_cache_fini(&plans);
 	}
 	/* On one machine, however its ranks are told apart, there is no network. */
 	layout.one_machine = true;
-	struct plans plans = {0};
+	struct plan_cache plans = {0};
 	struct planned *planned = plan_on(&plans, &layout, NULL, 64 << 20);
 	CHECK(!planned->way);
-	plans_put(planned);
-	plans_fini(&plans);
+	plan_cache_put(planned);
+	plan_cache_fini(&plans);
 	topology_close(topology);
 }
 
@@ -193,8 +193,8 @@ static void by_cores(void)
 	enum { MEMBERS = 8 };
 	static const uint32_t order[MEMBERS] = {0, 2, 4, 6, 1, 3, 5, 7};
 	struct layout layout = {
-		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .one_machine = true, .core_order = order, .chunk_bytes = PLANS_CHUNK,
-		.slot_bytes = PLANS_CHUNK, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
+		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .one_machine = true, .core_order = order, .chunk_bytes = PLAN_CACHE_CHUNK,
+		.slot_bytes = PLAN_CACHE_CHUNK, .buffer_bytes = BUFFER, .credits = CREDITS, .lanes = 1,
 	};
 	uint32_t rings = 0, others = 0;
 
@@ -211,7 +211,7 @@ static void by_cores(void)
 		CHECK(plan_check(planned->plan, NULL, &report, NULL, NULL) == ESP_OK);
 		rings += is_ring;
 		others += !is_ring;
-		plans_put(planned);
+		plan_cache_put(planned);
 	}
 	CHECK(rings > 0 && others > 0);
 }

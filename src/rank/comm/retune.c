@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "rank/comm/comm.h"
-#include "rank/comm/split.h"
+#include "rank/comm/span.h"
 #include "rank/progress/callbacks.h"
 #include "tune/tuner.h"
 
@@ -41,11 +41,11 @@ struct retune {
 
 /* ---- which calls ---- */
 
-/* The first of its plans, it may have several stretches of memory, that has masters; NULL: none has. */
+/* The first of its plans, it may have several spans of memory, that has masters; NULL: none has. */
 static const struct plan *plan_of(const struct work *work)
 {
-	for (uint32_t i = 0; i < work->stretch_count; i++) {
-		const struct plan *plan = work->stretches[i].planned->plan;
+	for (uint32_t i = 0; i < work->span_count; i++) {
+		const struct plan *plan = work->spans[i].planned->plan;
 
 		if (plan->local_master && plan->planner == &planner_two_level)
 			return plan;
@@ -54,21 +54,21 @@ static const struct plan *plan_of(const struct work *work)
 }
 
 /* Is a group of the plan more than one host? Otherwise its members share a link, and it is all the same which of them uses it. */
-static bool spans_hosts(const struct group *group, const struct plan *plan)
+static bool spans_hosts(const struct comm *group, const struct plan *plan)
 {
 	return group->layout.hosts > plan->group_count;
 }
 
-bool retune_can(const struct group *group)
+bool retune_can(const struct comm *group)
 {
 	return group->context->conf.autotune != CONF_AUTOTUNE_OFF && group->layout.hosts > 1 && group->size > 2;
 }
 
 /* Is it large, and run by a plan that was chosen for it, so that another could be? */
-static bool has_choice(const struct group *group, const struct work *work)
+static bool has_choice(const struct comm *group, const struct work *work)
 {
 	return group->layout.topology && group->layout.hosts == group->layout.members && !work->call.planner && work->call.collective == PLAN_ALLREDUCE &&
-	       work->call.block_bytes > PLANS_BY_MASTERS;
+	       work->call.block_bytes > PLAN_CACHE_BY_MASTERS;
 }
 
 /* Is it one of those that are made in the same order by all members, and run by a plan? */
@@ -98,7 +98,7 @@ static bool waits_for_all(const struct call *call)
  * The groups that masters of the call have, or would have; NULL: it is not counted. Its plan must be one that is made now: which one it had
  * when it was prepared differs from rank to rank.
  */
-static const uint32_t *find_groups(struct group *group, const struct work *work)
+static const uint32_t *find_groups(struct comm *group, const struct work *work)
 {
 	const struct plan *plan = plan_of(work);
 	const struct plan_masters *masters = group->retune ? &group->retune->tuner.masters : NULL;
@@ -106,7 +106,7 @@ static const uint32_t *find_groups(struct group *group, const struct work *work)
 	if (!retune_can(group) || !is_in_order(work) || !waits_for_all(&work->call))
 		return NULL;
 	if (!plan && has_choice(group, work))
-		return masters ? masters->group_of : plans_groups(&group->plans, &group->layout, &work->call, work->call.block_bytes);
+		return masters ? masters->group_of : plan_cache_groups(&group->plans, &group->layout, &work->call, work->call.block_bytes);
 	if (!plan || (masters && !plan_masters_are_of(masters, plan->group_of, plan->workers)))
 		return NULL;
 	return masters || group->context->conf.autotune == CONF_AUTOTUNE_ON || spans_hosts(group, plan) ? plan->group_of : NULL;
@@ -138,7 +138,7 @@ static uint64_t rate_of(const struct flow *since, const struct tcp_stats *stats)
 	return stats->busy_us == 0 && !stats->is_app_limited ? stats->delivery_bytes_per_s : 0;
 }
 
-static void add_flow(struct group *group, uint32_t member, const struct flow *since, const struct tcp_stats *stats, uint64_t time_us)
+static void add_flow(struct comm *group, uint32_t member, const struct flow *since, const struct tcp_stats *stats, uint64_t time_us)
 {
 	struct retune *retune = group->retune;
 	const uint32_t *group_of = retune->tuner.masters.group_of;
@@ -157,7 +157,7 @@ static void add_flow(struct group *group, uint32_t member, const struct flow *si
 }
 
 /* The time of this window in which calls were under way; the next one begins. */
-static uint64_t take_time(struct group *group)
+static uint64_t take_time(struct comm *group)
 {
 	struct retune *retune = group->retune;
 
@@ -174,9 +174,9 @@ static uint64_t take_time(struct group *group)
 }
 
 /* What this rank knows: of itself, and of what it sent to each of the others. The rest is left 0, so that all can be added up. */
-static void measure(struct group *group)
+static void measure(struct comm *group)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct retune *retune = group->retune;
 	struct tcp_stats stats;
 
@@ -184,31 +184,31 @@ static void measure(struct group *group)
 	uint64_t time_ns = take_time(group);
 	retune->sum[group->rank].time_ns = time_ns;
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
-		struct driver *driver = &context->drivers[lane];
+		struct progress *progress = &context->progress[lane];
 
-		if (!driver->tcp || !driver_try_acquire(driver, clock_now_ns() + LANE_PATIENCE))
+		if (!progress->tcp || !progress_try_acquire(progress, clock_now_ns() + LANE_PATIENCE))
 			continue;
 		for (uint32_t i = 0; i < group->size; i++) {
-			if (i == group->rank || !tcp_stats(driver->tcp, group->ranks[i], &stats) || !stats.has_path)
+			if (i == group->rank || !tcp_stats(progress->tcp, group->ranks[i], &stats) || !stats.has_path)
 				continue;
 			struct flow since = advance(&retune->flows[lane * group->size + i], &stats);
 
 			add_flow(group, i, &since, &stats, time_ns / 1000);
 		}
-		driver_release(driver);
+		progress_release(progress);
 	}
 }
 
 /* ---- the sum ---- */
 
 /* Whoever cannot do as the others do must not go on as if nothing had happened. */
-static enum esp_status give_up(struct group *group, const char *why)
+static enum esp_status give_up(struct comm *group, const char *why)
 {
-	group_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, why, true);
+	comm_fail(group, ESP_ENOMEM, (int32_t)group->context->rank, why, true);
 	return ESP_ENOMEM;
 }
 
-static enum esp_status make_exchange(struct group *group, struct work **out, struct failure *failure)
+static enum esp_status make_exchange(struct comm *group, struct work **out, struct failure *failure)
 {
 	struct retune *retune = group->retune;
 	struct call call = {
@@ -223,7 +223,7 @@ static enum esp_status make_exchange(struct group *group, struct work **out, str
 	if (!work)
 		return ESP_ENOMEM;
 	work->kind = WORK_TUNE;
-	status = stretches_make(&work->call, group->layout.chunk_bytes, false, &work->stretches, &work->stretch_count);
+	status = spans_make(&work->call, group->layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_TUNE, failure);
 	if (status != ESP_OK) {
@@ -231,15 +231,15 @@ static enum esp_status make_exchange(struct group *group, struct work **out, str
 		return status;
 	}
 	call_note(&call, group->size, retune->windows, &work->note);
-	work->digest = group_digest(group, &work->note);
+	work->digest = comm_digest(group, &work->note);
 	*out = work;
 	return ESP_OK;
 }
 
 /* It is on no list of calls: nobody is told of it, and it has no deadline but those of the calls that wait for it. */
-static enum esp_status start_exchange(struct group *group, enum help help)
+static enum esp_status start_exchange(struct comm *group, enum drive_by help)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct failure failure;
 	struct work *work;
 
@@ -257,22 +257,22 @@ static enum esp_status start_exchange(struct group *group, enum help help)
 
 void retune_exchanged(struct work *work, enum esp_status status)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 
 	pthread_mutex_lock(&context->lock);
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	if (context->has_queues) /* a call may wait for it */
-		chores_look_after_queues(context);
-	context_changed(context);
+		callbacks_look_after_queues(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	work_put(work);
 }
 
 /* ---- decisions ---- */
 
-static void tell(struct group *group, const struct tune_report *report)
+static void tell(struct comm *group, const struct tune_report *report)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	char text[TUNE_TEXT];
 
 	atomic_fetch_add_explicit(&context->retunes, 1, memory_order_relaxed);
@@ -284,10 +284,10 @@ static void tell(struct group *group, const struct tune_report *report)
 }
 
 /* Every window, for those who want to know why nothing is moved. */
-static void tell_window(const struct group *group, const struct tune_sample *sample, const struct tune_report *report)
+static void tell_window(const struct comm *group, const struct tune_sample *sample, const struct tune_report *report)
 {
 	static const char *const verdicts[] = {"settling", "steady", "doubt", "paused", "slower", "faster", "shifted"};
-	const struct context *context = group->context;
+	const struct rank *context = group->context;
 	char rates[400] = "";
 	int length = 0;
 
@@ -313,7 +313,7 @@ static void fit_window(struct retune *retune, uint64_t wanted_ns, uint64_t time_
 }
 
 /* What the window before the last has shown. */
-static enum esp_status take_sum(struct group *group)
+static enum esp_status take_sum(struct comm *group)
 {
 	struct retune *retune = group->retune;
 	struct tune_sample sample = {group->size, retune->sum, retune->was_chain};
@@ -340,7 +340,7 @@ static enum esp_status take_sum(struct group *group)
 	return ESP_OK;
 }
 
-static enum esp_status close_window(struct group *group, enum help help)
+static enum esp_status close_window(struct comm *group, enum drive_by help)
 {
 	struct retune *retune = group->retune;
 
@@ -356,9 +356,9 @@ static enum esp_status close_window(struct group *group, enum help help)
 
 /* ---- calls ---- */
 
-static bool make_retune(struct group *group, const uint32_t *group_of)
+static bool make_retune(struct comm *group, const uint32_t *group_of)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct retune *retune = calloc(1, sizeof(*retune));
 	struct error err;
 
@@ -380,7 +380,7 @@ static bool make_retune(struct group *group, const uint32_t *group_of)
 	return true;
 }
 
-bool retune_admits(struct group *group, const struct work *work)
+bool retune_admits(struct comm *group, const struct work *work)
 {
 	const struct retune *retune = group->retune;
 
@@ -390,7 +390,7 @@ bool retune_admits(struct group *group, const struct work *work)
 }
 
 /* By the plan that it would have if it were made now: all members have made the same changes by this call, but may have prepared it before or after. */
-static enum esp_status plan_as_of_now(struct group *group, struct work *work)
+static enum esp_status plan_as_of_now(struct comm *group, struct work *work)
 {
 	struct failure failure;
 
@@ -399,9 +399,9 @@ static enum esp_status plan_as_of_now(struct group *group, struct work *work)
 	return ESP_OK;
 }
 
-enum esp_status retune_before(struct group *group, struct work *work)
+enum esp_status retune_before(struct comm *group, struct work *work)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
 	if (group->retune && is_in_order(work) && plan_as_of_now(group, work) != ESP_OK)
 		return ESP_ENOMEM;
@@ -415,8 +415,8 @@ enum esp_status retune_before(struct group *group, struct work *work)
 		if (close_window(group, work->help) != ESP_OK || plan_as_of_now(group, work) != ESP_OK)
 			return ESP_ENOMEM;
 	}
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		retune->bytes += work->stretches[i].block_bytes;
+	for (uint32_t i = 0; i < work->span_count; i++)
+		retune->bytes += work->spans[i].block_bytes;
 	retune->is_chain = !plan_of(work);
 	pthread_mutex_lock(&context->lock);
 	work->is_counted = true;
@@ -439,44 +439,44 @@ void retune_landed(struct work *work)
 
 /* ---- the end ---- */
 
-static void settle(struct group *group, uint64_t until_ns)
+static void settle(struct comm *group, uint64_t until_ns)
 {
 	struct retune *retune = group->retune;
 
-	if (!retune || !retune->exchange || !driver_wait(group->context, work_is_done, retune->exchange, until_ns))
+	if (!retune || !retune->exchange || !progress_wait(group->context, work_is_done, retune->exchange, until_ns))
 		return;
 	work_put(retune->exchange);
 	retune->exchange = NULL;
 }
 
-void retune_settle(struct group *group)
+void retune_settle(struct comm *group)
 {
 	/* All members have begun it, as the call at which it was begun has ended here, or are gone, of which the group is told. */
 	settle(group, clock_now_ns() + group->context->conf.deadline_seconds * NS_PER_S);
 	if (!group->retune || !group->retune->exchange)
 		return;
-	group_fail(group, ESP_ETIMEOUT, -1, "what members had measured did not reach all of them", true);
+	comm_fail(group, ESP_ETIMEOUT, -1, "what members had measured did not reach all of them", true);
 	settle(group, UINT64_MAX);
 }
 
-void retune_settle_all(struct context *context)
+void retune_settle_all(struct rank *context)
 {
-	uint64_t until = clock_now_ns() + context_patience_ns(context);
+	uint64_t until = clock_now_ns() + rank_patience_ns(context);
 
 	pthread_mutex_lock(&context->lock);
-	for (struct group *group = context->groups; group; group = group->next) {
-		if (!group->retune || group->unfinished > 0) /* it is about to fail: context_end_work() */
+	for (struct comm *group = context->groups; group; group = group->next) {
+		if (!group->retune || group->unfinished > 0) /* it is about to fail: rank_end_work() */
 			continue;
-		group_visit(group);
+		comm_visit(group);
 		pthread_mutex_unlock(&context->lock);
 		settle(group, until);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
 
-void retune_fini(struct group *group)
+void retune_fini(struct comm *group)
 {
 	struct retune *retune = group->retune;
 

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "rank/comm/comm.h"
-#include "rank/comm/split.h"
+#include "rank/comm/span.h"
 #include "rank/comm/work.h"
 #include "rank/rank.h"
 #include "tune/tuner.h"
@@ -23,8 +23,8 @@ enum { PODS = 4, RACKS = 2, HOSTS = 4, MEMBERS = PODS * RACKS * HOSTS, KINDS = 1
 #define WINDOW (UINT64_C(1) << 20) /* bytes of calls after which the first one would close, and somebody would have to sum */
 
 struct actor {
-	struct context *context;
-	struct group *group;
+	struct rank *context;
+	struct comm *group;
 	struct work *prepared[KINDS]; /* by kind of call; NULL: not yet */
 };
 
@@ -58,18 +58,18 @@ static void open_actor(struct actor *actor, const struct topology *topology, con
 {
 	*actor = (struct actor){.context = calloc(1, sizeof(*actor->context)), .group = calloc(1, sizeof(*actor->group))};
 	CHECK(actor->context && actor->group);
-	struct context *context = actor->context;
-	struct group *group = actor->group;
+	struct rank *context = actor->context;
+	struct comm *group = actor->group;
 
 	context->conf.autotune = CONF_AUTOTUNE_AUTO;
 	context->lanes = 2;
-	gauge_init(&context->gauge, context->lanes);
+	bandwidth_init(&context->bandwidth, context->lanes);
 	CHECK(pthread_mutex_init(&context->lock, NULL) == 0 && pthread_mutex_init(&group->lock, NULL) == 0);
 	group->context = context;
 	group->size = MEMBERS;
 	group->layout = (struct layout){
 		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .topology = topology, .place = topology->hosts,
-		.chunk_bytes = PLANS_CHUNK, .buffer_bytes = UINT64_C(32) << 20, .credits = 16, .lanes = context->lanes,
+		.chunk_bytes = PLAN_CACHE_CHUNK, .buffer_bytes = UINT64_C(32) << 20, .credits = 16, .lanes = context->lanes,
 	};
 }
 
@@ -78,7 +78,7 @@ static void close_actor(struct actor *actor)
 	for (uint32_t i = 0; i < KINDS; i++)
 		work_put(actor->prepared[i]);
 	retune_fini(actor->group);
-	plans_fini(&actor->group->plans);
+	plan_cache_fini(&actor->group->plans);
 	pthread_mutex_destroy(&actor->group->lock);
 	pthread_mutex_destroy(&actor->context->lock);
 	free(actor->group);
@@ -133,7 +133,7 @@ static struct outcome launch(struct actor *actor, uint32_t kind)
 
 	CHECK(retune_before(actor->group, work) == ESP_OK);
 	CHECK(!work_is_stale(work));
-	const struct plan *plan = work->stretches[0].planned->plan;
+	const struct plan *plan = work->spans[0].planned->plan;
 	struct outcome outcome = {
 		planner_name(plan->planner), plan->group_count, work->is_counted,
 		layout->masters && plan->group_of && plan_masters_are_of(layout->masters, plan->group_of, MEMBERS),
@@ -178,11 +178,11 @@ static void history(struct rng *rng, const struct topology *topology, const uint
 		CHECK(!is_rooted || !one.is_counted);
 		counted += one.is_counted ? call->block_bytes : 0;
 		/* A slow host is spared, whatever groups would be the fastest without it. */
-		if (late.group->layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner && call->block_bytes > PLANS_BY_MASTERS)
+		if (late.group->layout.by_masters && call->collective == PLAN_ALLREDUCE && !call->planner && call->block_bytes > PLAN_CACHE_BY_MASTERS)
 			CHECK(one.has_masters && one.is_counted);
 		if (one.is_counted && !has_tuner) { /* masters are of the groups of the first call that counts */
-			const struct plan *plan = early.prepared[kind]->stretches[0].planned->plan;
-			const uint32_t *group_of = plan->group_of ? plan->group_of : plans_groups(&early.group->plans, &early.group->layout, call, call->block_bytes);
+			const struct plan *plan = early.prepared[kind]->spans[0].planned->plan;
+			const uint32_t *group_of = plan->group_of ? plan->group_of : plan_cache_groups(&early.group->plans, &early.group->layout, call, call->block_bytes);
 
 			CHECK(group_of && tuner_init(&tuner, group_of, MEMBERS, &err) == ESP_OK);
 			has_tuner = true;

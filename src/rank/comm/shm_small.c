@@ -28,7 +28,7 @@ struct cell {
 };
 _Static_assert(sizeof(struct cell) == 64, "short data and its number share a cache line");
 
-struct board {
+struct shm_small {
 	struct segment *segment;
 	uint16_t channel;
 	uint32_t cell_bytes; /* that are reserved */
@@ -44,56 +44,56 @@ struct board {
 	const void **sources;              /* by member: for a fold             */
 };
 
-enum esp_status board_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank, uint32_t size,
-                           const struct segment_view *const *views, struct board **out)
+enum esp_status shm_small_open(struct segment *own, uint16_t channel, uint32_t mark, uint32_t bytes, uint32_t rank, uint32_t size,
+                           const struct segment_view *const *views, struct shm_small **out)
 {
-	struct board *board = calloc(1, sizeof(*board));
+	struct shm_small *small = calloc(1, sizeof(*small));
 
-	if (!board)
+	if (!small)
 		return ESP_ENOMEM;
-	*board = (struct board){
-		.segment = own, .channel = channel, .cell_bytes = BOARD_HEAD_BYTES + bytes, .rank = rank, .size = size,
+	*small = (struct shm_small){
+		.segment = own, .channel = channel, .cell_bytes = SHM_SMALL_HEAD_BYTES + bytes, .rank = rank, .size = size,
 		.mark = mark,
 	};
-	board->cells = calloc(size, sizeof(*board->cells));
-	board->sleepers = calloc(size, sizeof(*board->sleepers));
-	board->sources = calloc(size, sizeof(*board->sources));
-	if (!board->cells || !board->sleepers || !board->sources ||
-	    !segment_board_reserve(own, channel, board->cell_bytes)) {
-		board_close(board);
+	small->cells = calloc(size, sizeof(*small->cells));
+	small->sleepers = calloc(size, sizeof(*small->sleepers));
+	small->sources = calloc(size, sizeof(*small->sources));
+	if (!small->cells || !small->sleepers || !small->sources ||
+	    !segment_small_reserve(own, channel, small->cell_bytes)) {
+		shm_small_close(small);
 		return ESP_ENOMEM;
 	}
 	for (uint32_t c = 0; c < 2; c++)
-		board->own[c] = segment_board(own, channel, c);
+		small->own[c] = segment_small(own, channel, c);
 	for (uint32_t i = 0; i < size; i++) {
 		for (uint32_t c = 0; c < 2; c++)
-			board->cells[i][c] = i == rank ? segment_board(own, channel, c) : segment_view_board(views[i], channel, c);
-		board->sleepers[i] = (const _Atomic uint32_t *)(const void *)((const uint8_t *)board->cells[i][0] + SLEEPERS_AT);
+			small->cells[i][c] = i == rank ? segment_small(own, channel, c) : segment_view_small(views[i], channel, c);
+		small->sleepers[i] = (const _Atomic uint32_t *)(const void *)((const uint8_t *)small->cells[i][0] + SLEEPERS_AT);
 	}
-	board->sleeping = (_Atomic uint32_t *)(void *)((uint8_t *)board->own[0] + SLEEPERS_AT);
-	*out = board;
+	small->sleeping = (_Atomic uint32_t *)(void *)((uint8_t *)small->own[0] + SLEEPERS_AT);
+	*out = small;
 	return ESP_OK;
 }
 
-void board_close(struct board *board)
+void shm_small_close(struct shm_small *small)
 {
-	if (!board)
+	if (!small)
 		return;
 	/* Whoever has slept over it and still reads notices that it reads what is not there any more: see is_pinned(). */
-	for (uint32_t c = 0; c < 2 && board->own[0]; c++)
-		atomic_store(&board->own[c]->sequence, 0);
-	if (board->own[0])
-		segment_board_clear(board->segment, board->channel, board->cell_bytes);
-	free(board->cells);
-	free(board->sleepers);
-	free(board->sources);
-	free(board);
+	for (uint32_t c = 0; c < 2 && small->own[0]; c++)
+		atomic_store(&small->own[c]->sequence, 0);
+	if (small->own[0])
+		segment_small_clear(small->segment, small->channel, small->cell_bytes);
+	free(small->cells);
+	free(small->sleepers);
+	free(small->sources);
+	free(small);
 }
 
 /* ---- what is pinned ---- */
 
-/* Bytes that this call pins at most, on any rank; UINT64_MAX: not for boards. The same on all ranks. */
-static uint64_t board_bytes(const struct call *call, uint32_t size)
+/* Bytes that this call pins at most, on any rank; UINT64_MAX: not for small paths. The same on all ranks. */
+static uint64_t small_shm_bytes(const struct call *call, uint32_t size)
 {
 	if (call->counts)
 		return UINT64_MAX;
@@ -109,9 +109,9 @@ static uint64_t board_bytes(const struct call *call, uint32_t size)
 	}
 }
 
-unsigned board_rounds(const struct call *call, uint32_t size, const struct board_limits *limits)
+unsigned shm_small_rounds(const struct call *call, uint32_t size, const struct shm_small_limits *limits)
 {
-	uint64_t bytes = board_bytes(call, size);
+	uint64_t bytes = small_shm_bytes(call, size);
 	bool is_redundant = call->collective == PLAN_ALLREDUCE || call->collective == PLAN_REDUCE;
 
 	if (bytes > limits->bytes)
@@ -122,48 +122,48 @@ unsigned board_rounds(const struct call *call, uint32_t size, const struct board
 
 static const uint8_t *pinned_data(const struct cell *cell, uint64_t bytes)
 {
-	return bytes <= SHORT_BYTES ? cell->data : (const uint8_t *)cell + BOARD_HEAD_BYTES;
+	return bytes <= SHORT_BYTES ? cell->data : (const uint8_t *)cell + SHM_SMALL_HEAD_BYTES;
 }
 
 /* Raises the call's number over its data, and wakes whoever sleeps until then. */
-static void publish(struct board *board, _Atomic uint64_t *number)
+static void publish(struct shm_small *small, _Atomic uint64_t *number)
 {
-	/* Pairs with the acquire in is_raised(); and, being sequentially consistent, with board_sleep(). */
-	atomic_store(number, board->sequence);
-	for (uint32_t i = 0; i < board->size; i++) {
-		if (i != board->rank && atomic_load(board->sleepers[i]) != 0) {
+	/* Pairs with the acquire in is_raised(); and, being sequentially consistent, with shm_small_sleep(). */
+	atomic_store(number, small->sequence);
+	for (uint32_t i = 0; i < small->size; i++) {
+		if (i != small->rank && atomic_load(small->sleepers[i]) != 0) {
 			syscall(SYS_futex, number, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 			return;
 		}
 	}
 }
 
-static void pin(struct board *board, struct board_call *op)
+static void pin(struct shm_small *small, struct shm_small_call *op)
 {
-	struct cell *cell = board->own[board->sequence % 2];
+	struct cell *cell = small->own[small->sequence % 2];
 	const struct call *call = op->call;
 
 	if (call->in_bytes > 0)
-		memcpy((uint8_t *)(uintptr_t)pinned_data(cell, board_bytes(call, board->size)), call->in, call->in_bytes);
+		memcpy((uint8_t *)(uintptr_t)pinned_data(cell, small_shm_bytes(call, small->size)), call->in, call->in_bytes);
 	cell->digest = op->digest;
 	cell->core = (uint32_t)sched_getcpu();
 	call_note_encode(&op->note, (uint8_t *)cell + NOTE_AT);
-	publish(board, &cell->sequence);
+	publish(small, &cell->sequence);
 }
 
 /* ---- what the others have pinned ---- */
 
 /* The number that tells that a member has done its part of this round. */
-static const _Atomic uint64_t *number_of(const struct board *board, uint32_t member, bool has_summed)
+static const _Atomic uint64_t *number_of(const struct shm_small *small, uint32_t member, bool has_summed)
 {
-	const struct cell *cell = board->cells[member][board->sequence % 2];
+	const struct cell *cell = small->cells[member][small->sequence % 2];
 
 	return has_summed ? (const _Atomic uint64_t *)(const void *)((const uint8_t *)cell + SUMMED_AT) : &cell->sequence;
 }
 
-static bool is_raised(const struct board *board, uint32_t member, bool has_summed)
+static bool is_raised(const struct shm_small *small, uint32_t member, bool has_summed)
 {
-	return atomic_load_explicit(number_of(board, member, has_summed), memory_order_acquire) >= board->sequence;
+	return atomic_load_explicit(number_of(small, member, has_summed), memory_order_acquire) >= small->sequence;
 }
 
 /* What stands in a cell that may be written at the same time: nothing, unless it is whole. */
@@ -181,24 +181,24 @@ static bool read_note(const struct cell *cell, uint32_t mark, struct call_note *
 
 /*
  * Is what a member had pinned still there? To be asked after it was read. A member that waits for us for too long gives us up, and its
- * board is cleared and becomes that of another group: if we were stopped just then, we have read that.
+ * small is cleared and becomes that of another group: if we were stopped just then, we have read that.
  */
-static bool is_pinned(const struct board *board, uint32_t member)
+static bool is_pinned(const struct shm_small *small, uint32_t member)
 {
-	uint32_t place = board->sequence % 2;
-	const struct cell *cell = board->cells[member][place];
+	uint32_t place = small->sequence % 2;
+	const struct cell *cell = small->cells[member][place];
 
 #ifndef __SANITIZE_THREAD__ /* gcc refuses fences then; on x86 loads stay in order all the same */
 	atomic_thread_fence(memory_order_acquire); /* what was read was read before */
 #endif
-	return atomic_load_explicit(&cell->sequence, memory_order_relaxed) == board->sequence && cell->digest == board->digests[place];
+	return atomic_load_explicit(&cell->sequence, memory_order_relaxed) == small->sequence && cell->digest == small->digests[place];
 }
 
 /* The same of some of them. False: there is nothing more to come of this call; it waits until that is known. */
-static bool were_pinned(const struct board *board, struct board_call *op, uint32_t first, uint32_t end)
+static bool were_pinned(const struct shm_small *small, struct shm_small_call *op, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
-		if (i != board->rank && !is_pinned(board, i)) {
+		if (i != small->rank && !is_pinned(small, i)) {
 			op->seen = op->waits_for = i;
 			return false;
 		}
@@ -206,32 +206,32 @@ static bool were_pinned(const struct board *board, struct board_call *op, uint32
 	return true;
 }
 
-static enum esp_status compare(struct board *board, uint32_t member, struct call_note *out_mine, struct call_note *out_other)
+static enum esp_status compare(struct shm_small *small, uint32_t member, struct call_note *out_mine, struct call_note *out_other)
 {
-	uint32_t place = board->sequence % 2;
-	const struct cell *cell = board->cells[member][place];
+	uint32_t place = small->sequence % 2;
+	const struct cell *cell = small->cells[member][place];
 
-	if (cell->digest == board->digests[place])
+	if (cell->digest == small->digests[place])
 		return ESP_OK;
-	*out_mine = board->notes[place];
-	if (!read_note(cell, board->mark, out_other)) /* of another group */
+	*out_mine = small->notes[place];
+	if (!read_note(cell, small->mark, out_other)) /* of another group */
 		return ESP_PENDING;
 	return ESP_EMISMATCH;
 }
 
 /* Have all members pinned this call, and the same one? op->seen is how far we have looked. */
-static enum esp_status look(struct board *board, struct board_call *op, struct call_note *out_mine,
+static enum esp_status look(struct shm_small *small, struct shm_small_call *op, struct call_note *out_mine,
                             struct call_note *out_other)
 {
-	for (; op->seen < board->size; op->seen++) {
+	for (; op->seen < small->size; op->seen++) {
 		uint32_t member = op->seen;
 
-		if (member == board->rank)
+		if (member == small->rank)
 			continue;
 		op->waits_for = member;
-		if (!is_raised(board, member, false))
+		if (!is_raised(small, member, false))
 			return ESP_PENDING;
-		enum esp_status status = compare(board, member, out_mine, out_other);
+		enum esp_status status = compare(small, member, out_mine, out_other);
 		if (status != ESP_OK)
 			return status;
 	}
@@ -241,73 +241,73 @@ static enum esp_status look(struct board *board, struct board_call *op, struct c
 /* ---- results ---- */
 
 /* Sums so many bytes of what all have pinned, in rank order. */
-static void fold_all(struct board *board, const struct call *call, uint64_t at, uint64_t bytes, void *out)
+static void fold_all(struct shm_small *small, const struct call *call, uint64_t at, uint64_t bytes, void *out)
 {
-	uint64_t pinned = board_bytes(call, board->size), count = bytes / call->element_bytes;
+	uint64_t pinned = small_shm_bytes(call, small->size), count = bytes / call->element_bytes;
 
 	if (bytes == 0)
 		return;
-	for (uint32_t i = 0; i < board->size; i++)
-		board->sources[i] = pinned_data(board->cells[i][board->sequence % 2], pinned) + at;
-	if (board->size == 1)
-		memmove(out, board->sources[0], bytes);
+	for (uint32_t i = 0; i < small->size; i++)
+		small->sources[i] = pinned_data(small->cells[i][small->sequence % 2], pinned) + at;
+	if (small->size == 1)
+		memmove(out, small->sources[0], bytes);
 	else
-		math_fold_many(call->type, call->op, out, board->sources, board->size, count);
-	math_finish(out, count, call->type, call->op, call->factor, board->size);
+		math_fold_many(call->type, call->op, out, small->sources, small->size, count);
+	math_finish(out, count, call->type, call->op, call->factor, small->size);
 }
 
-static void copy_from(struct board *board, const struct call *call, uint32_t member, uint64_t from, uint64_t to)
+static void copy_from(struct shm_small *small, const struct call *call, uint32_t member, uint64_t from, uint64_t to)
 {
-	const struct cell *cell = board->cells[member][board->sequence % 2];
+	const struct cell *cell = small->cells[member][small->sequence % 2];
 
 	if (call->block_bytes > 0)
-		memmove((uint8_t *)call->out + to, pinned_data(cell, board_bytes(call, board->size)) + from, call->block_bytes);
+		memmove((uint8_t *)call->out + to, pinned_data(cell, small_shm_bytes(call, small->size)) + from, call->block_bytes);
 }
 
 /* False: somebody took away what was read meanwhile. */
-static bool work_out(struct board *board, struct board_call *op)
+static bool work_out(struct shm_small *small, struct shm_small_call *op)
 {
 	const struct call *call = op->call;
 	uint64_t block = call->block_bytes;
-	uint32_t first = 0, end = board->size; /* those who are read from */
+	uint32_t first = 0, end = small->size; /* those who are read from */
 
 	switch (call->collective) {
 	case PLAN_ALLREDUCE:
-		fold_all(board, call, 0, block, call->out);
+		fold_all(small, call, 0, block, call->out);
 		break;
 	case PLAN_REDUCE:
-		if (board->rank == call->root)
-			fold_all(board, call, 0, block, call->out);
+		if (small->rank == call->root)
+			fold_all(small, call, 0, block, call->out);
 		else
 			end = 0;
 		break;
 	case PLAN_REDUCE_SCATTER:
-		fold_all(board, call, board->rank * block, block, call->out);
+		fold_all(small, call, small->rank * block, block, call->out);
 		break;
 	case PLAN_BROADCAST:
 	case PLAN_SCATTER:
-		copy_from(board, call, call->root, call->collective == PLAN_SCATTER ? board->rank * block : 0, 0);
+		copy_from(small, call, call->root, call->collective == PLAN_SCATTER ? small->rank * block : 0, 0);
 		first = call->root;
 		end = first + 1;
 		break;
 	case PLAN_GATHER:
-		for (uint32_t i = 0; board->rank == call->root && i < board->size; i++)
-			copy_from(board, call, i, 0, i * block);
-		end = board->rank == call->root ? board->size : 0;
+		for (uint32_t i = 0; small->rank == call->root && i < small->size; i++)
+			copy_from(small, call, i, 0, i * block);
+		end = small->rank == call->root ? small->size : 0;
 		break;
 	case PLAN_ALLGATHER:
-		for (uint32_t i = 0; i < board->size; i++)
-			copy_from(board, call, i, 0, i * block);
+		for (uint32_t i = 0; i < small->size; i++)
+			copy_from(small, call, i, 0, i * block);
 		break;
 	case PLAN_ALLTOALL:
-		for (uint32_t i = 0; i < board->size; i++)
-			copy_from(board, call, i, board->rank * block, i * block);
+		for (uint32_t i = 0; i < small->size; i++)
+			copy_from(small, call, i, small->rank * block, i * block);
 		break;
 	case PLAN_BARRIER:
 		end = 0;
 		break;
 	}
-	return were_pinned(board, op, first, end);
+	return were_pinned(small, op, first, end);
 }
 
 /* ---- two rounds ---- */
@@ -327,45 +327,45 @@ static struct slice slice_of(const struct call *call, uint32_t size, uint32_t me
 }
 
 /* Sums our slice, piece by piece, and shows it in the place of what we had pinned there. False: somebody took away what was read meanwhile. */
-static bool sum_slice(struct board *board, struct board_call *op)
+static bool sum_slice(struct shm_small *small, struct shm_small_call *op)
 {
 	const struct call *call = op->call;
-	struct slice slice = slice_of(call, board->size, board->rank);
-	struct cell *own = board->own[board->sequence % 2];
-	uint8_t *place = (uint8_t *)(uintptr_t)pinned_data(own, board_bytes(call, board->size));
+	struct slice slice = slice_of(call, small->size, small->rank);
+	struct cell *own = small->own[small->sequence % 2];
+	uint8_t *place = (uint8_t *)(uintptr_t)pinned_data(own, small_shm_bytes(call, small->size));
 	uint8_t sum[PIECE_BYTES]; /* our own input is one of the terms, and in its place until the sum is known */
 
 	for (uint64_t done = 0; done < slice.bytes; done += PIECE_BYTES) {
 		uint64_t at = slice.at + done, bytes = slice.bytes - done < PIECE_BYTES ? slice.bytes - done : PIECE_BYTES;
 
-		fold_all(board, call, at, bytes, sum);
+		fold_all(small, call, at, bytes, sum);
 		memcpy(place + at, sum, bytes);
 	}
-	if (!were_pinned(board, op, 0, board->size))
+	if (!were_pinned(small, op, 0, small->size))
 		return false;
-	publish(board, (_Atomic uint64_t *)(void *)((uint8_t *)own + SUMMED_AT));
+	publish(small, (_Atomic uint64_t *)(void *)((uint8_t *)own + SUMMED_AT));
 	return true;
 }
 
 /* Copies the slices that are ready, ours first; op->seen is how far we are. */
-static enum esp_status collect_slices(struct board *board, struct board_call *op)
+static enum esp_status collect_slices(struct shm_small *small, struct shm_small_call *op)
 {
 	const struct call *call = op->call;
-	uint64_t pinned = board_bytes(call, board->size);
+	uint64_t pinned = small_shm_bytes(call, small->size);
 
-	if (call->collective == PLAN_REDUCE && board->rank != call->root)
+	if (call->collective == PLAN_REDUCE && small->rank != call->root)
 		return ESP_OK;
-	for (; op->seen < board->size; op->seen++) {
-		uint32_t member = (board->rank + op->seen) % board->size;
-		struct slice slice = slice_of(call, board->size, member);
+	for (; op->seen < small->size; op->seen++) {
+		uint32_t member = (small->rank + op->seen) % small->size;
+		struct slice slice = slice_of(call, small->size, member);
 
 		op->waits_for = member;
-		if (!is_raised(board, member, true))
+		if (!is_raised(small, member, true))
 			return ESP_PENDING;
 		if (slice.bytes > 0)
 			memcpy((uint8_t *)call->out + slice.at,
-			       pinned_data(board->cells[member][board->sequence % 2], pinned) + slice.at, slice.bytes);
-		if (member != board->rank && !is_pinned(board, member))
+			       pinned_data(small->cells[member][small->sequence % 2], pinned) + slice.at, slice.bytes);
+		if (member != small->rank && !is_pinned(small, member))
 			return ESP_PENDING;
 	}
 	return ESP_OK;
@@ -373,58 +373,58 @@ static enum esp_status collect_slices(struct board *board, struct board_call *op
 
 /* ---- a call ---- */
 
-void board_begin(struct board *board, struct board_call *op)
+void shm_small_begin(struct shm_small *small, struct shm_small_call *op)
 {
-	uint64_t sequence = ++board->sequence;
+	uint64_t sequence = ++small->sequence;
 
-	board->digests[sequence % 2] = op->digest;
-	board->notes[sequence % 2] = op->note;
+	small->digests[sequence % 2] = op->digest;
+	small->notes[sequence % 2] = op->note;
 	op->has_summed = false;
 	op->seen = 0;
 	/* All have pinned the call before, or it would not have ended: they are done with the one that is in our cell. */
-	pin(board, op);
+	pin(small, op);
 }
 
-enum esp_status board_go_on(struct board *board, struct board_call *op, struct call_note *out_mine,
+enum esp_status shm_small_go_on(struct shm_small *small, struct shm_small_call *op, struct call_note *out_mine,
                             struct call_note *out_other)
 {
-	enum esp_status status = op->has_summed ? ESP_OK : look(board, op, out_mine, out_other);
+	enum esp_status status = op->has_summed ? ESP_OK : look(small, op, out_mine, out_other);
 
 	if (status != ESP_OK)
 		return status;
 	if (op->rounds < 2)
-		return work_out(board, op) ? ESP_OK : ESP_PENDING;
+		return work_out(small, op) ? ESP_OK : ESP_PENDING;
 	if (!op->has_summed) {
-		if (!sum_slice(board, op))
+		if (!sum_slice(small, op))
 			return ESP_PENDING;
 		op->has_summed = true;
 		op->seen = 0;
 	}
-	return collect_slices(board, op);
+	return collect_slices(small, op);
 }
 
-void board_sleep(struct board *board, const struct board_call *op, uint64_t timeout_ns)
+void shm_small_sleep(struct shm_small *small, const struct shm_small_call *op, uint64_t timeout_ns)
 {
-	uint64_t sequence = board->sequence;
-	const _Atomic uint64_t *number = number_of(board, op->waits_for, op->has_summed);
+	uint64_t sequence = small->sequence;
+	const _Atomic uint64_t *number = number_of(small, op->waits_for, op->has_summed);
 	struct timespec timeout = {(time_t)(timeout_ns / NS_PER_S), (long)(timeout_ns % NS_PER_S)};
 
-	atomic_store(board->sleeping, 1);
+	atomic_store(small->sleeping, 1);
 	uint64_t before = atomic_load(number); /* after sleeping is raised: see publish() */
 	/* The kernel looks at the lower half of the number again, and sleeps only if it has not changed. */
 	if (before < sequence)
 		syscall(SYS_futex, number, FUTEX_WAIT, (uint32_t)before, &timeout, NULL, 0);
-	atomic_store(board->sleeping, 0);
+	atomic_store(small->sleeping, 0);
 }
 
-void board_step_aside(struct board *board, const struct board_call *op)
+void shm_small_step_aside(struct shm_small *small, const struct shm_small_call *op)
 {
-	const struct cell *theirs = board->cells[op->waits_for][(board->sequence - 1) % 2];
+	const struct cell *theirs = small->cells[op->waits_for][(small->sequence - 1) % 2];
 	cpu_set_t allowed, others;
 	int core = sched_getcpu();
 
 	/* One of the two is enough. What is read may be of any moment: it is a hint. */
-	if (board->rank < op->waits_for || core < 0 || board->sequence < 2 || theirs->core != (uint32_t)core)
+	if (small->rank < op->waits_for || core < 0 || small->sequence < 2 || theirs->core != (uint32_t)core)
 		return;
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
 		return;
@@ -434,14 +434,14 @@ void board_step_aside(struct board *board, const struct board_call *op)
 		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
-bool board_other(const struct board *board, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
+bool shm_small_other(const struct shm_small *small, const struct call_note *note, uint32_t *out_member, struct call_note *out_other)
 {
 	uint32_t digest = call_note_digest(note);
 
-	for (uint32_t i = 0; i < 2 * board->size; i++) {
+	for (uint32_t i = 0; i < 2 * small->size; i++) {
 		struct call_note other;
 
-		if (i / 2 == board->rank || !read_note(board->cells[i / 2][i % 2], board->mark, &other))
+		if (i / 2 == small->rank || !read_note(small->cells[i / 2][i % 2], small->mark, &other))
 			continue;
 		if (other.sequence == note->sequence && call_note_digest(&other) != digest) {
 			*out_member = i / 2;
@@ -452,7 +452,7 @@ bool board_other(const struct board *board, const struct call_note *note, uint32
 	return false;
 }
 
-void board_notes(const struct board *board, struct call_note out[2])
+void shm_small_notes(const struct shm_small *small, struct call_note out[2])
 {
-	memcpy(out, board->notes, sizeof(board->notes));
+	memcpy(out, small->notes, sizeof(small->notes));
 }

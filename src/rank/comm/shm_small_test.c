@@ -1,5 +1,5 @@
 /*
- * shm_small_test.c - a member that was given up still reads the boards of the others, which are cleared and become another group's meanwhile: what
+ * shm_small_test.c - a member that was given up still reads the small paths of the others, which are cleared and become another group's meanwhile: what
  * it works out is right, or it is not worked out.
  */
 #include "rank/comm/shm_small.h"
@@ -16,9 +16,9 @@ enum { MEMBERS = 3, LATE = 0, CHANNEL = 5, VALUES = 8192 };
 struct member {
 	struct segment *segment;
 	const struct segment_view *views[MEMBERS];
-	struct board *board;
+	struct shm_small *small;
 	struct call call;
-	struct board_call op;
+	struct shm_small_call op;
 	int64_t in[VALUES], out[MEMBERS * VALUES];
 };
 
@@ -31,7 +31,7 @@ static void open_house(void)
 {
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		struct segment_config config = {.lanes = 1, .peers = MEMBERS, .self = i, .slot_bytes = 64, .slots = 1,
-		                                .board_bytes = BOARD_HEAD_BYTES + sizeof(members[i].in)};
+		                                .small_shm_bytes = SHM_SMALL_HEAD_BYTES + sizeof(members[i].in)};
 
 		CHECK(segment_open(&config, &members[i].segment, NULL) == ESP_OK);
 	}
@@ -64,7 +64,7 @@ static void begin(struct member *member, uint32_t number, uint32_t mark, enum pl
 {
 	struct failure failure;
 
-	CHECK(board_open(member->segment, CHANNEL, mark, sizeof(member->in), number, MEMBERS, member->views, &member->board) == ESP_OK);
+	CHECK(shm_small_open(member->segment, CHANNEL, mark, sizeof(member->in), number, MEMBERS, member->views, &member->small) == ESP_OK);
 	for (uint32_t i = 0; i < count; i++)
 		member->in[i] = input(number, i, mark);
 	member->call = (struct call){.collective = collective, .type = ESP_I64, .op = ESP_SUM, .root = 1, .count = count,
@@ -72,19 +72,19 @@ static void begin(struct member *member, uint32_t number, uint32_t mark, enum pl
 	if (collective == PLAN_BROADCAST)
 		member->call.in = member->call.out = number == 1 ? member->in : member->out;
 	CHECK_MSG(call_check(&member->call, number, MEMBERS, &failure) == ESP_OK, "%s", failure.text);
-	member->op = (struct board_call){.call = &member->call,
-	                                 .rounds = board_rounds(&member->call, MEMBERS, &(struct board_limits){sizeof(member->in), 2048})};
+	member->op = (struct shm_small_call){.call = &member->call,
+	                                 .rounds = shm_small_rounds(&member->call, MEMBERS, &(struct shm_small_limits){sizeof(member->in), 2048})};
 	CHECK(member->op.rounds > 0);
 	call_note(&member->call, MEMBERS, 1, &member->op.note);
 	member->op.digest = call_note_digest(&member->op.note) ^ mark;
-	board_begin(member->board, &member->op);
+	shm_small_begin(member->small, &member->op);
 }
 
 static enum esp_status go_on(struct member *member)
 {
 	struct call_note mine, other;
 
-	return board_go_on(member->board, &member->op, &mine, &other);
+	return shm_small_go_on(member->small, &member->op, &mine, &other);
 }
 
 /* Runs the late one, as its thread does once it is thawed. Returns its status when the others are through with what they do. */
@@ -137,8 +137,8 @@ static void trial(struct rng *rng, uint32_t *out_done, uint32_t *out_stuck)
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		if (i == LATE)
 			continue;
-		board_close(members[i].board);
-		members[i].board = NULL;
+		shm_small_close(members[i].small);
+		members[i].small = NULL;
 		if (is_used_again)
 			begin(&members[i], i, mark + 1, collective, count);
 	}
@@ -150,7 +150,7 @@ static void trial(struct rng *rng, uint32_t *out_done, uint32_t *out_stuck)
 	*out_done += *(enum esp_status *)status == ESP_OK;
 	*out_stuck += *(enum esp_status *)status == ESP_PENDING;
 	for (uint32_t i = 0; i < MEMBERS; i++)
-		board_close(members[i].board);
+		shm_small_close(members[i].small);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 #define BITS_MOST 20u /* 16 MiB of lists: enough for a million things */
 
 /* Neighbours in number, as tags and ranks often are, come to lie apart. */
-static uint32_t list_number(struct pile_key key, uint32_t bits)
+static uint32_t list_number(struct tag_queue_key key, uint32_t bits)
 {
 	uint64_t mixed = (key.tag ^ (uint64_t)key.peer << 32 ^ key.peer) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -14,23 +14,23 @@ static uint32_t list_number(struct pile_key key, uint32_t bits)
 	return (uint32_t)(mixed * UINT64_C(0xd6e8feb86659fd93) >> (64 - bits));
 }
 
-static uint32_t bits_of(const struct pile *pile)
+static uint32_t bits_of(const struct tag_queue *pile)
 {
 	return pile->table ? pile->bits : 3;
 }
-_Static_assert(PILE_FEW == 1u << 3, "bits of a pile without a table");
+_Static_assert(TAG_QUEUE_FEW == 1u << 3, "bits of a pile without a table");
 
-static struct pile_list *list_of(struct pile *pile, struct pile_key key)
+static struct tag_queue_list *list_of(struct tag_queue *pile, struct tag_queue_key key)
 {
 	return (pile->table ? pile->table : pile->few) + list_number(key, bits_of(pile));
 }
 
-static bool is_same(struct pile_key a, struct pile_key b)
+static bool is_same(struct tag_queue_key a, struct tag_queue_key b)
 {
 	return a.tag == b.tag && a.peer == b.peer;
 }
 
-static void append(struct pile_list *list, struct pile_node *node)
+static void append(struct tag_queue_list *list, struct tag_queue_node *node)
 {
 	node->next = NULL;
 	node->before = list->last;
@@ -42,33 +42,33 @@ static void append(struct pile_list *list, struct pile_node *node)
 }
 
 /* Nodes of one key are in one list, and stay in their order. */
-static void grow(struct pile *pile)
+static void grow(struct tag_queue *pile)
 {
 	uint32_t bits = bits_of(pile);
-	struct pile_list *old = pile->table ? pile->table : pile->few;
-	struct pile_list *table = calloc((size_t)1 << (bits + 2), sizeof(*table));
+	struct tag_queue_list *old = pile->table ? pile->table : pile->few;
+	struct tag_queue_list *table = calloc((size_t)1 << (bits + 2), sizeof(*table));
 
 	if (!table)
 		return;
 	for (uint32_t i = 0; i < 1u << bits; i++) {
-		for (struct pile_node *node = old[i].first, *next; node; node = next) {
+		for (struct tag_queue_node *node = old[i].first, *next; node; node = next) {
 			next = node->next;
 			append(&table[list_number(node->key, bits + 2)], node);
 		}
-		old[i] = (struct pile_list){0};
+		old[i] = (struct tag_queue_list){0};
 	}
 	free(pile->table);
 	pile->table = table;
 	pile->bits = bits + 2;
 }
 
-void pile_fini(struct pile *pile)
+void tag_queue_fini(struct tag_queue *pile)
 {
 	free(pile->table);
-	*pile = (struct pile){0};
+	*pile = (struct tag_queue){0};
 }
 
-void pile_put(struct pile *pile, struct pile_node *node, struct pile_key key)
+void tag_queue_put(struct tag_queue *pile, struct tag_queue_node *node, struct tag_queue_key key)
 {
 	assert(!node->is_in);
 	if (pile->count >= 1u << bits_of(pile) && bits_of(pile) + 2 <= BITS_MOST)
@@ -79,11 +79,11 @@ void pile_put(struct pile *pile, struct pile_node *node, struct pile_key key)
 	pile->count++;
 }
 
-void pile_take(struct pile *pile, struct pile_node *node)
+void tag_queue_take(struct tag_queue *pile, struct tag_queue_node *node)
 {
 	if (!node->is_in)
 		return;
-	struct pile_list *list = list_of(pile, node->key);
+	struct tag_queue_list *list = list_of(pile, node->key);
 	if (node->before)
 		node->before->next = node->next;
 	else
@@ -92,13 +92,13 @@ void pile_take(struct pile *pile, struct pile_node *node)
 		node->next->before = node->before;
 	else
 		list->last = node->before;
-	*node = (struct pile_node){0};
+	*node = (struct tag_queue_node){0};
 	pile->count--;
 }
 
-struct pile_node *pile_find(struct pile *pile, struct pile_key key)
+struct tag_queue_node *tag_queue_find(struct tag_queue *pile, struct tag_queue_key key)
 {
-	struct pile_node *node = list_of(pile, key)->first;
+	struct tag_queue_node *node = list_of(pile, key)->first;
 
 	pile->steps++;
 	while (node && !is_same(node->key, key)) {

@@ -11,39 +11,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PILE_FEW 8u /* lists of a pile without a table; a power of two */
+#define TAG_QUEUE_FEW 8u /* lists of a pile without a table; a power of two */
 
-struct pile_key {
+struct tag_queue_key {
 	uint64_t tag;
 	uint32_t peer;
 };
 
-struct pile_node {
-	struct pile_node *next, *before; /* in its list             */
-	struct pile_key key;
+struct tag_queue_node {
+	struct tag_queue_node *next, *before; /* in its list             */
+	struct tag_queue_key key;
 	bool is_in;                      /* false in a zeroed one   */
 };
 
-struct pile_list {
-	struct pile_node *first, *last;
+struct tag_queue_list {
+	struct tag_queue_node *first, *last;
 };
 
-struct pile {
-	struct pile_list *table;         /* NULL: few               */
-	struct pile_list few[PILE_FEW];
+struct tag_queue {
+	struct tag_queue_list *table;         /* NULL: few               */
+	struct tag_queue_list few[TAG_QUEUE_FEW];
 	uint32_t bits;                   /* the table has 2^bits lists */
 	uint32_t count;
 	uint64_t steps;                  /* nodes that were looked at, to be counted in tests */
 };
 
 /* A zeroed pile is empty. What is in it is not its own. */
-void pile_fini(struct pile *pile);
+void tag_queue_fini(struct tag_queue *pile);
 
 /* Behind all others of its key. It is in no pile. */
-void pile_put(struct pile *pile, struct pile_node *node, struct pile_key key);
+void tag_queue_put(struct tag_queue *pile, struct tag_queue_node *node, struct tag_queue_key key);
 /* Nothing, if it is in none. */
-void pile_take(struct pile *pile, struct pile_node *node);
+void tag_queue_take(struct tag_queue *pile, struct tag_queue_node *node);
 /* The oldest of this key; NULL: there is none. */
-struct pile_node *pile_find(struct pile *pile, struct pile_key key);
+struct tag_queue_node *tag_queue_find(struct tag_queue *pile, struct tag_queue_key key);
 
 #endif

@@ -11,17 +11,17 @@
 enum { MANY = 10000 };
 
 struct thing {
-	struct pile_node node;
+	struct tag_queue_node node;
 	uint64_t age; /* 0: in no pile */
-	struct pile_key key;
+	struct tag_queue_key key;
 };
 
-static struct thing *of(struct pile_node *node)
+static struct thing *of(struct tag_queue_node *node)
 {
 	return (struct thing *)(void *)node;
 }
 
-static const struct thing *oldest(const struct thing *things, uint32_t count, struct pile_key key)
+static const struct thing *oldest(const struct thing *things, uint32_t count, struct tag_queue_key key)
 {
 	const struct thing *found = NULL;
 
@@ -37,7 +37,7 @@ static const struct thing *oldest(const struct thing *things, uint32_t count, st
 static void test_like_a_list(uint64_t seed)
 {
 	struct thing things[200] = {0};
-	struct pile pile = {0};
+	struct tag_queue pile = {0};
 	struct rng rng;
 	uint32_t in = 0;
 
@@ -45,23 +45,23 @@ static void test_like_a_list(uint64_t seed)
 	uint64_t tags = 1 + rng_below(&rng, 60);
 	for (uint64_t age = 1; age <= 2000; age++) {
 		struct thing *thing = &things[rng_below(&rng, 200)];
-		struct pile_key key = {rng_below(&rng, tags), (uint32_t)rng_below(&rng, 3)};
+		struct tag_queue_key key = {rng_below(&rng, tags), (uint32_t)rng_below(&rng, 3)};
 
 		if (thing->age == 0) {
 			thing->key = key;
 			thing->age = age;
-			pile_put(&pile, &thing->node, key);
+			tag_queue_put(&pile, &thing->node, key);
 			in++;
 		} else if (rng_chance(&rng, 1, 2)) {
-			pile_take(&pile, &thing->node);
-			pile_take(&pile, &thing->node); /* once more does nothing */
+			tag_queue_take(&pile, &thing->node);
+			tag_queue_take(&pile, &thing->node); /* once more does nothing */
 			thing->age = 0;
 			in--;
 		}
 		CHECK_U64(pile.count, in);
-		CHECK(of(pile_find(&pile, key)) == oldest(things, 200, key));
+		CHECK(of(tag_queue_find(&pile, key)) == oldest(things, 200, key));
 	}
-	pile_fini(&pile);
+	tag_queue_fini(&pile);
 }
 
 /* Every order and every kind of key: found in a few steps each, however many there are. */
@@ -70,22 +70,22 @@ static void test_steps(void)
 	struct thing *things = calloc(MANY, sizeof(*things));
 
 	for (unsigned kind = 0; kind < 4; kind++) {
-		struct pile pile = {0};
+		struct tag_queue pile = {0};
 
 		for (uint64_t i = 0; i < MANY; i++) {
 			/* Numbers, far apart; one tag of many ranks; all alike. */
-			things[i].key = (struct pile_key){kind == 0 ? i : kind == 1 ? i << 40 : 7, kind == 2 ? (uint32_t)i : 0};
-			pile_put(&pile, &things[i].node, things[i].key);
+			things[i].key = (struct tag_queue_key){kind == 0 ? i : kind == 1 ? i << 40 : 7, kind == 2 ? (uint32_t)i : 0};
+			tag_queue_put(&pile, &things[i].node, things[i].key);
 		}
 		for (uint32_t i = MANY; i-- > 0;) { /* the last first */
-			struct pile_node *node = pile_find(&pile, things[i].key);
+			struct tag_queue_node *node = tag_queue_find(&pile, things[i].key);
 
 			CHECK(of(node) == &things[kind == 3 ? MANY - 1 - i : i]);
-			pile_take(&pile, node);
+			tag_queue_take(&pile, node);
 		}
 		CHECK_U64(pile.count, 0);
 		CHECK_MSG(pile.steps < 4 * MANY, "%llu steps for %d things", (unsigned long long)pile.steps, MANY);
-		pile_fini(&pile);
+		tag_queue_fini(&pile);
 	}
 	free(things);
 }

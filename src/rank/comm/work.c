@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/retune.h"
-#include "rank/comm/split.h"
+#include "rank/comm/span.h"
 #include "rank/progress/callbacks.h"
 #include "transport/shm/annex.h"
 
@@ -22,11 +22,11 @@
 
 void work_clear_parts(struct work *work)
 {
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		plans_put(work->stretches[i].planned);
-	stretches_fini(work->stretches, work->stretch_count);
-	work->stretches = NULL;
-	work->stretch_count = 0;
+	for (uint32_t i = 0; i < work->span_count; i++)
+		plan_cache_put(work->spans[i].planned);
+	spans_fini(work->spans, work->span_count);
+	work->spans = NULL;
+	work->span_count = 0;
 	free(work->parts);
 	work->parts = NULL;
 	work->part_count = 0;
@@ -36,7 +36,7 @@ void work_clear_parts(struct work *work)
 
 static void leave_list(struct work *work)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 
 	pthread_mutex_lock(&context->lock);
 	if (work->all_before)
@@ -82,38 +82,38 @@ static bool copy_arrays(struct call *call, uint32_t size)
 }
 
 /* Do others read it where it lies? */
-static bool is_lent(const struct work *work, const struct stretch *stretch)
+static bool is_lent(const struct work *work, const struct span *span)
 {
 	const struct segment *segment = work->context->local_count > 1 ? work->context->segment : NULL;
-	uint64_t bytes = stretch->block_bytes;
+	uint64_t bytes = span->block_bytes;
 
-	return segment && segment_owns(segment, stretch->in, bytes) && segment_owns(segment, stretch->out, bytes);
+	return segment && segment_owns(segment, span->in, bytes) && segment_owns(segment, span->out, bytes);
 }
 
 /* Where the data is that a part works on, and who may write there. */
-static void part_set_memory(struct work_part *part, const struct work *work, const struct stretch *stretch)
+static void part_set_memory(struct work_part *part, const struct work *work, const struct span *span)
 {
-	const struct planned *planned = stretch->planned;
-	bool lent = is_lent(work, stretch);
+	const struct planned *planned = span->planned;
+	bool lent = is_lent(work, span);
 
-	part->call.in = stretch->in;
-	part->call.out = stretch->out;
+	part->call.in = span->in;
+	part->call.out = span->out;
 	part->call.window = lent ? planned->window_lent : planned->window;
 	part->call.open_pages = lent && segment_is_open(work->context->segment) ? work->context->page_shift : 0;
-	part->call.owns_ends = stretch->out_annex && annex_is_whole(stretch->out_annex, stretch->own_out, stretch->out_bytes);
+	part->call.owns_ends = span->out_annex && annex_is_whole(span->out_annex, span->own_out, span->out_bytes);
 }
 
-static struct work_part *add_parts(struct work *work, struct work_part *part, const struct stretch *stretch,
+static struct work_part *add_parts(struct work *work, struct work_part *part, const struct span *span,
                                    uint16_t channel)
 {
-	const struct planned *planned = stretch->planned;
-	const struct gauge *gauge = &work->context->gauge;
+	const struct planned *planned = span->planned;
+	const struct bandwidth *bandwidth = &work->context->bandwidth;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
 			.mail = {.kind = MAIL_START, .channel = channel, .fd = -1, .part = part, .embedded = true},
 			.work = work,
-			.lane = gauge->lane_order[lane],
+			.lane = bandwidth->lane_order[lane],
 			.call = {
 				.plan = planned->plan,
 				.type = work->call.type,
@@ -124,27 +124,27 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 				.cookie = part,
 			},
 		};
-		part_set_memory(part, work, stretch);
+		part_set_memory(part, work, span);
 	}
 	return part;
 }
 
 /* Why it is that plan; of small calls it is not worth a line. */
-static void tell_compared(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout)
+static void tell_compared(const struct work *work, const struct span *span, struct plan_cache *plans, const struct layout *layout)
 {
-	char text[PLANS_COMPARED_TEXT];
+	char text[PLAN_CACHE_COMPARED_TEXT];
 
-	if (stretch->block_bytes >= COMPARED_LEAST && plans_compare(plans, layout, &work->call, stretch->block_bytes, text)[0])
-		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%" PRIu64 " bytes, by the topology, would take at best: %s", stretch->block_bytes, text);
+	if (span->block_bytes >= COMPARED_LEAST && plan_cache_compare(plans, layout, &work->call, span->block_bytes, text)[0])
+		log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%" PRIu64 " bytes, by the topology, would take at best: %s", span->block_bytes, text);
 }
 
 /*
  * Once for each plan that is made, by one rank for all, as they choose alike. Letters have so many, and always the same; nobody has asked for
  * sums of measurements, nor for what the library calls before the program does: such lines would leave no room for the others (log_limit.h).
  */
-static void tell_plan(const struct work *work, const struct stretch *stretch, struct plans *plans, const struct layout *layout, unsigned stream)
+static void tell_plan(const struct work *work, const struct span *span, struct plan_cache *plans, const struct layout *layout, unsigned stream)
 {
-	struct planned *planned = stretch->planned;
+	struct planned *planned = span->planned;
 
 	bool is_own = stream == STREAM_LETTERS || stream == STREAM_TUNE || work->group->is_aside || work->group->is_circle;
 
@@ -153,14 +153,14 @@ static void tell_plan(const struct work *work, const struct stretch *stretch, st
 	char how[PLANNED_TEXT];
 	planned->is_told = true;
 	log_write(&work->context->log, LOG_LEVEL_INFO, LOG_PLAN, "%s of blocks of %" PRIu64 " bytes between %u ranks: %s, chunks of %" PRIu64 " bytes on %u lane%s",
-	          plan_collective_name(work->call.collective), stretch->block_bytes, work->group->size, planned_describe(planned, how),
+	          plan_collective_name(work->call.collective), span->block_bytes, work->group->size, planned_describe(planned, how),
 	          planned->chunk_bytes, planned->lanes, planned->lanes == 1 ? "" : "s");
-	tell_compared(work, stretch, plans, layout);
+	tell_compared(work, span, plans, layout);
 }
 
-enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream, struct failure *failure)
+enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, unsigned stream, struct failure *failure)
 {
-	struct group *group = work->group;
+	struct comm *group = work->group;
 	uint16_t channel = (uint16_t)(group->channel + stream);
 	struct layout layout = group->layout;
 	enum esp_status status = ESP_OK;
@@ -172,15 +172,15 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 		layout.masters_version = layout.choice_version = 0;
 	}
 
-	for (uint32_t i = 0; i < work->stretch_count && status == ESP_OK; i++) {
-		struct stretch *stretch = &work->stretches[i];
+	for (uint32_t i = 0; i < work->span_count && status == ESP_OK; i++) {
+		struct span *span = &work->spans[i];
 
-		status = plans_get(plans, &layout, &work->call, stretch->block_bytes, stretch->in_place,
-		                   &stretch->planned, failure);
+		status = plan_cache_get(plans, &layout, &work->call, span->block_bytes, span->in_place,
+		                   &span->planned, failure);
 		if (status != ESP_OK)
 			break;
-		tell_plan(work, stretch, plans, &layout, stream);
-		work->part_count += stretch->planned->lanes;
+		tell_plan(work, span, plans, &layout, stream);
+		work->part_count += span->planned->lanes;
 	}
 	if (status != ESP_OK)
 		return status;
@@ -188,15 +188,15 @@ enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned
 	if (!work->parts)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
 	struct work_part *part = work->parts;
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		part = add_parts(work, part, &work->stretches[i], channel);
+	for (uint32_t i = 0; i < work->span_count; i++)
+		part = add_parts(work, part, &work->spans[i], channel);
 	return ESP_OK;
 }
 
 bool work_is_stale(const struct work *work)
 {
-	for (uint32_t i = 0; i < work->stretch_count; i++) {
-		if (plans_is_stale(&work->group->layout, work->stretches[i].planned))
+	for (uint32_t i = 0; i < work->span_count; i++) {
+		if (plan_cache_is_stale(&work->group->layout, work->spans[i].planned))
 			return true;
 	}
 	return false;
@@ -204,9 +204,9 @@ bool work_is_stale(const struct work *work)
 
 enum esp_status work_plan_anew(struct work *work, struct failure *failure)
 {
-	for (uint32_t i = 0; i < work->stretch_count; i++) {
-		plans_put(work->stretches[i].planned);
-		work->stretches[i].planned = NULL;
+	for (uint32_t i = 0; i < work->span_count; i++) {
+		plan_cache_put(work->spans[i].planned);
+		work->spans[i].planned = NULL;
 	}
 	free(work->parts);
 	work->parts = NULL;
@@ -217,7 +217,7 @@ enum esp_status work_plan_anew(struct work *work, struct failure *failure)
 	return status;
 }
 
-struct work *work_new(struct group *group, const struct call *call, const struct work_options *options)
+struct work *work_new(struct comm *group, const struct call *call, const struct work_options *options)
 {
 	struct work *work = calloc(1, sizeof(*work));
 
@@ -240,21 +240,21 @@ struct work *work_new(struct group *group, const struct call *call, const struct
 	return work;
 }
 
-enum esp_status work_make(struct group *group, const struct call *call, const struct work_options *options,
+enum esp_status work_make(struct comm *group, const struct call *call, const struct work_options *options,
                           struct work **out, struct failure *failure)
 {
 	struct work *work = work_new(group, call, options);
 
 	if (!work)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
-	work->board_rounds = group_board_rounds(group, call);
+	work->shm_small_rounds = comm_small_rounds(group, call);
 	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
 	if (status == ESP_OK)
-		status = stretches_make(&work->call, group->layout.chunk_bytes, work->board_rounds > 0, &work->stretches,
-		                        &work->stretch_count);
+		status = spans_make(&work->call, group->layout.chunk_bytes, work->shm_small_rounds > 0, &work->spans,
+		                        &work->span_count);
 	if (status != ESP_OK)
 		failure_set(failure, status, -1, "no memory for a call");
-	if (status == ESP_OK && work->board_rounds == 0) {
+	if (status == ESP_OK && work->shm_small_rounds == 0) {
 		pthread_mutex_lock(&group->lock);
 		status = work_plan_parts(work, &group->plans, call->keyed ? STREAM_KEYED : STREAM_CALLS, failure);
 		pthread_mutex_unlock(&group->lock);
@@ -281,12 +281,12 @@ static bool is_plain(const struct call *call)
 }
 
 /* What a plain call that was alike has left; NULL: none has, or another thread has it. */
-static struct work *take_left(struct group *group, const struct call *call)
+static struct work *take_left(struct comm *group, const struct call *call)
 {
 	struct work *work = NULL;
 
 	pthread_mutex_lock(&group->lock);
-	for (uint32_t i = 0; i < GROUP_LEFT && !work; i++) {
+	for (uint32_t i = 0; i < COMM_LEFT && !work; i++) {
 		if (group->left[i] && is_alike(&group->left[i]->call, call)) {
 			work = group->left[i];
 			group->left[i] = NULL;
@@ -296,7 +296,7 @@ static struct work *take_left(struct group *group, const struct call *call)
 	return work;
 }
 
-enum esp_status work_make_plain(struct group *group, const struct call *call, const struct work_options *options,
+enum esp_status work_make_plain(struct comm *group, const struct call *call, const struct work_options *options,
                                 struct work **out, struct failure *failure)
 {
 	struct work *work = is_plain(call) ? take_left(group, call) : NULL;
@@ -305,27 +305,27 @@ enum esp_status work_make_plain(struct group *group, const struct call *call, co
 		return work_make(group, call, options, out, failure);
 	work->call = *call;
 	work->options.deadline_ns = options->deadline_ns; /* all else is zero, and may still be looked at by whoever has ended it */
-	work->stretches[0].in = call->in;
-	work->stretches[0].out = call->out;
+	work->spans[0].in = call->in;
+	work->spans[0].out = call->out;
 	*out = work;
 	return ESP_OK;
 }
 
 /* A free one, or that of whichever has its turn. */
-static struct work **find_place(struct group *group)
+static struct work **find_place(struct comm *group)
 {
-	for (uint32_t i = 0; i < GROUP_LEFT; i++) {
+	for (uint32_t i = 0; i < COMM_LEFT; i++) {
 		if (!group->left[i])
 			return &group->left[i];
 	}
-	return &group->left[group->left_next++ % GROUP_LEFT];
+	return &group->left[group->left_next++ % COMM_LEFT];
 }
 
 void work_leave(struct work *work)
 {
-	struct group *group = work->group;
+	struct comm *group = work->group;
 
-	if (work->board_rounds == 0 && work->stretch_count == 1 && is_plain(&work->call)) {
+	if (work->shm_small_rounds == 0 && work->span_count == 1 && is_plain(&work->call)) {
 		pthread_mutex_lock(&group->lock);
 		struct work **place = find_place(group), *before = *place;
 		*place = work;
@@ -346,7 +346,7 @@ void work_put(struct work *work)
 
 static void add_live(struct work *work)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 
 	work->live_before = NULL;
 	work->live_next = context->live;
@@ -358,7 +358,7 @@ static void add_live(struct work *work)
 
 static void remove_live(struct work *work)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 
 	if (work->live_before)
 		work->live_before->live_next = work->live_next;
@@ -369,12 +369,12 @@ static void remove_live(struct work *work)
 	work->group->unfinished--;
 }
 
-void work_launch_locked(struct work *work, enum help help)
+void work_launch_locked(struct work *work, enum drive_by help)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		stretch_gather(&work->stretches[i], &work->call);
+	for (uint32_t i = 0; i < work->span_count; i++)
+		span_gather(&work->spans[i], &work->call);
 	if (work->launched_ns == 0)
 		work->launched_ns = clock_now_ns();
 	atomic_store(&work->parts_left, work->part_count);
@@ -382,12 +382,12 @@ void work_launch_locked(struct work *work, enum help help)
 		work->parts[i].call.digest = work->digest;
 	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
 	for (uint32_t i = 0; i < work->part_count; i++)
-		driver_post(&context->drivers[work->parts[i].lane], &work->parts[i].mail, work->parts[i].call.lane == 0 ? help : HELP_NONE);
+		progress_post(&context->progress[work->parts[i].lane], &work->parts[i].mail, work->parts[i].call.lane == 0 ? help : BY_LANE_THREAD);
 }
 
-void work_launch(struct work *work, enum help help)
+void work_launch(struct work *work, enum drive_by help)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 
 	if (work->part_count == 0) {
 		work_end(work, ESP_OK);
@@ -399,7 +399,7 @@ void work_launch(struct work *work, enum help help)
 	pthread_mutex_unlock(&context->lock);
 }
 
-const char *work_deadline_text(const struct context *context, int64_t deadline_ns, char text[DEADLINE_TEXT])
+const char *work_deadline_text(const struct rank *context, int64_t deadline_ns, char text[DEADLINE_TEXT])
 {
 	if (deadline_ns > 0)
 		snprintf(text, DEADLINE_TEXT, "%g s", (double)deadline_ns / NS_PER_S);
@@ -415,24 +415,24 @@ static void look_at_memory(struct work *work)
 
 	if (work->kind != WORK_CALL || work->part_count == 0)
 		return;
-	for (uint32_t i = 0; i < work->stretch_count; i++) {
-		struct stretch *stretch = &work->stretches[i];
+	for (uint32_t i = 0; i < work->span_count; i++) {
+		struct span *span = &work->spans[i];
 
-		stretch_set_out(stretch, work->context->segment);
-		for (uint32_t lane = 0; lane < stretch->planned->lanes; lane++)
-			part_set_memory(part++, work, stretch);
+		span_set_out(span, work->context->segment);
+		for (uint32_t lane = 0; lane < span->planned->lanes; lane++)
+			part_set_memory(part++, work, span);
 	}
 }
 
 void work_set_out(struct work *work)
 {
-	const struct context *context = work->group->context;
+	const struct rank *context = work->group->context;
 	int64_t patience = work->options.deadline_ns;
 
 	work->started_ns = clock_now_ns();
 	work->launched_ns = 0;
 	look_at_memory(work);
-	work->idle_ns = driver_idle_ns(context);
+	work->idle_ns = progress_idle_ns(context);
 	work->asked_ns = work->looked_ns = 0;
 	work->forgoes_callback = false;
 	work->asks = 0;
@@ -448,36 +448,36 @@ void work_set_out(struct work *work)
 }
 
 /* With the lock held. Who polls a descriptor does not wait, and a callback may not. */
-static enum help find_help(struct work *work, bool is_blocking)
+static enum drive_by find_help(struct work *work, bool is_blocking)
 {
-	const struct context *context = work->context;
-	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->drivers[0].thread);
-	bool is_expected = may_wait && work_is_small(work) && habit_expects(&context->habit);
+	const struct rank *context = work->context;
+	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->progress[0].thread);
+	bool is_expected = may_wait && work_is_small(work) && wait_hint_expects(&context->habit);
 
 	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
-	return is_blocking ? HELP_NOW : is_expected ? HELP_EXPECTED : HELP_NONE;
+	return is_blocking ? BY_CALLER_NOW : is_expected ? BY_CALLER_SOON : BY_LANE_THREAD;
 }
 
 enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure)
 {
-	struct group *group = work->group;
-	struct context *context = group->context;
+	struct comm *group = work->group;
+	struct rank *context = group->context;
 
 	if (atomic_load(&work->status) == ESP_PENDING)
 		return failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
 	if (work->call.keyed)
 		return keyed_start(work, failure);
 	pthread_mutex_lock(&group->lock);
-	enum esp_status status = group_check(group, &work->call, failure);
+	enum esp_status status = comm_check(group, &work->call, failure);
 	if (status == ESP_OK) {
-		call_note(&work->call, group->size, group_number(group), &work->note);
-		work->digest = group_digest(group, &work->note);
+		call_note(&work->call, group->size, comm_number(group), &work->note);
+		work->digest = comm_digest(group, &work->note);
 		pthread_mutex_lock(&context->lock);
-		group_remember(group, &work->note);
+		comm_remember(group, &work->note);
 		work_set_out(work);
-		enum help help = find_help(work, is_blocking);
+		enum drive_by help = find_help(work, is_blocking);
 		pthread_mutex_unlock(&context->lock);
-		group_queue(group, work, help);
+		comm_queue(group, work, help);
 	}
 	pthread_mutex_unlock(&group->lock);
 	return status;
@@ -500,13 +500,13 @@ void work_part_done(struct work_part *part, enum esp_status status)
 		return;
 	}
 	if (status == ESP_OK && work->kind != WORK_CALL) {
-		letters_piece_done(work);
+		p2p_piece_done(work);
 		return;
 	}
-	/* What has happened is found out first: group_fail() ends it then. */
-	if (group_is_suspicion(status) && group_awaits_verdict(work->group, work))
+	/* What has happened is found out first: comm_fail() ends it then. */
+	if (comm_is_suspicion(status) && comm_awaits_verdict(work->group, work))
 		return;
-	work_end(work, group_status(work->group, status));
+	work_end(work, comm_status(work->group, status));
 }
 
 static void tell_end(struct work *work, enum esp_status status)
@@ -526,35 +526,35 @@ static void tell_end(struct work *work, enum esp_status status)
 static void explain(struct work *work, enum esp_status status)
 {
 	if (work->kind == WORK_CALL)
-		group_explain(work->group, &work->note, status, &work->failure);
+		comm_explain(work->group, &work->note, status, &work->failure);
 	else
-		letters_explain(work, status);
+		p2p_explain(work, status);
 }
 
 void work_end(struct work *work, enum esp_status status)
 {
-	struct context *context = work->group->context;
+	struct rank *context = work->group->context;
 
 	if (status == ESP_OK) {
-		for (uint32_t i = 0; i < work->stretch_count; i++)
-			stretch_scatter(&work->stretches[i], &work->call);
+		for (uint32_t i = 0; i < work->span_count; i++)
+			span_scatter(&work->spans[i], &work->call);
 	}
-	for (uint32_t i = 0; i < work->stretch_count; i++)
-		stretch_land(&work->stretches[i]);
+	for (uint32_t i = 0; i < work->span_count; i++)
+		span_land(&work->spans[i]);
 	pthread_mutex_lock(&context->lock);
 	bool calls_back = work->options.done && !work->forgoes_callback;
 	remove_live(work);
 	retune_landed(work);
 	if (work->kind != WORK_CALL)
-		letters_forget(&work->group->letters, work);
-	if (work->board_rounds > 0)
-		atomic_fetch_add_explicit(&context->board_calls, 1, memory_order_relaxed);
+		p2p_forget(&work->group->p2p, work);
+	if (work->shm_small_rounds > 0)
+		atomic_fetch_add_explicit(&context->shm_small_calls, 1, memory_order_relaxed);
 	else
 		context->ended_calls++;
 	if (status != ESP_OK)
-		group_note_failed(work->group, &work->note);
+		comm_note_failed(work->group, &work->note);
 	else if (work->kind == WORK_CALL)
-		group_forget_absence(work->group, &work->note);
+		comm_forget_absence(work->group, &work->note);
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
 	recorder_add_work(work, status);
@@ -562,13 +562,13 @@ void work_end(struct work *work, enum esp_status status)
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
 	if (calls_back) /* takes our reference */
-		chores_call_back(context, work);
-	context_changed(context);
+		callbacks_call_back(context, work);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	if (!calls_back)
 		work_put(work);
-	if (status != ESP_OK) /* perhaps nobody waits: the steward writes it down then */
-		context_watch(context);
+	if (status != ESP_OK) /* perhaps nobody waits: the control writes it down then */
+		rank_watch(context);
 }
 
 /* ---- for people ---- */
@@ -578,7 +578,7 @@ const char *work_describe(const struct work *work, char text[WORK_TEXT])
 	char call[CALL_TEXT], number[32] = "";
 
 	if (work->kind != WORK_CALL)
-		return letters_describe(work, text);
+		return p2p_describe(work, text);
 	if (work->note.sequence > 0)
 		snprintf(number, sizeof(number), "call %" PRIu64 ", ", work->note.sequence);
 	snprintf(text, WORK_TEXT, "%s%s", number, call_describe(&work->note, call));
@@ -587,7 +587,7 @@ const char *work_describe(const struct work *work, char text[WORK_TEXT])
 
 const char *work_plan(const struct work *work)
 {
-	if (work->board_rounds > 0)
-		return work->board_rounds == 2 ? "flat" : "exchange";
-	return work->stretch_count && work->stretches[0].planned ? planner_name(work->stretches[0].planned->planner) : "";
+	if (work->shm_small_rounds > 0)
+		return work->shm_small_rounds == 2 ? "flat" : "exchange";
+	return work->span_count && work->spans[0].planned ? planner_name(work->spans[0].planned->planner) : "";
 }

@@ -2,8 +2,8 @@
  * work.h - a call under way: its parts on the lanes, its end, and what is told about it.
  *
  * A call becomes one or more *parts*, each an executor's call on one lane: one per lane that has
- * chunks of it, and per stretch of memory where the caller gave many buffers. Small calls
- * of ranks that share a host have no part; they go over the group's board (shm_small.h).
+ * chunks of it, and per span of memory where the caller gave many buffers. Small calls
+ * of ranks that share a host have no part; they go over the group's small (shm_small.h).
  *
  * Work is counted: the caller has it until work_put(), the library until it has ended.
  */
@@ -15,7 +15,7 @@
 #include "rank/comm/plan_cache.h"
 #include "rank/progress/progress.h"
 
-struct stretch;
+struct span;
 
 struct work_part {
 	struct mail mail;
@@ -44,32 +44,32 @@ enum work_kind {
 };
 
 struct work {
-	struct context *context;
-	struct group *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
+	struct rank *context;
+	struct comm *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
 	enum work_kind kind;
 	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
 	uint32_t peer;
 	uint64_t tag, room_bytes;
 	uint8_t *letter;           /* its memory                                 */
 	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
-	struct pile_node place;    /* among the sends or receives of its group   */
+	struct tag_queue_node place;    /* among the sends or receives of its group   */
 	struct letter_line line;   /* a piece of it is to be asked for, or was   */
 	uint64_t age;              /* of a receive                               */
 	struct work_options options;
 	struct call call;          /* counts and parts are copies that the work owns */
-	struct call on_board_as;   /* the same in staging memory                     */
+	struct call on_small_as;   /* the same in staging memory                     */
 	struct call_note note;
 	uint32_t digest;
-	struct stretch *stretches;
-	uint32_t stretch_count;
+	struct span *spans;
+	uint32_t span_count;
 	struct work_part *parts;
 	uint32_t part_count;
-	unsigned board_rounds;     /* 0: on lanes                                    */
+	unsigned shm_small_rounds;     /* 0: on lanes                                    */
 	bool persistent;
 	bool is_counted;           /* by retune.h, until it ends; guarded by context->lock */
 	uint64_t started_ns;
 	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
-	uint64_t idle_ns;          /* driver_idle_ns() when it was started              */
+	uint64_t idle_ns;          /* progress_idle_ns() when it was started              */
 	uint64_t deadline_ns;      /* absolute */
 	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
 	uint64_t asked_ns;         /* when members were last asked about this call */
@@ -81,7 +81,7 @@ struct work {
 	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
 	struct failure failure;    /* once ended                                           */
 	int event_fd;              /* -1: nobody asked for one                             */
-	enum help help;            /* guarded by the lock of its group                     */
+	enum drive_by help;            /* guarded by the lock of its group                     */
 	atomic_bool is_expected;   /* to be waited for soon (wait_hint.h), and was not         */
 	struct work *live_next, *live_before; /* guarded by context->lock                  */
 	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
@@ -99,13 +99,13 @@ struct work {
 /* ---- for callers ---- */
 
 /* Makes work of a checked call; nothing is started. */
-ESP_CHECKED enum esp_status work_make(struct group *group, const struct call *call, const struct work_options *options,
+ESP_CHECKED enum esp_status work_make(struct comm *group, const struct call *call, const struct work_options *options,
                                       struct work **out, struct failure *failure);
 /*
  * The same for a plain blocking call: if one of those before it was alike, of what that has left behind, so that nothing is planned or
  * allocated (work_leave()). Eight ranks on two cores that sum 4 bytes between sockets run a sixth fewer instructions by it.
  */
-ESP_CHECKED enum esp_status work_make_plain(struct group *group, const struct call *call, const struct work_options *options,
+ESP_CHECKED enum esp_status work_make_plain(struct comm *group, const struct call *call, const struct work_options *options,
                                             struct work **out, struct failure *failure);
 /* Instead of work_put(), if it was made so and has ended well: for the next call. */
 void work_leave(struct work *work);
@@ -114,7 +114,7 @@ static inline bool work_is_small(const struct work *work)
 {
 	const struct call *call = &work->call;
 
-	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= HABIT_BYTES && call->out_bytes <= HABIT_BYTES;
+	return work->kind == WORK_CALL && !call->keyed && !work->options.gate && call->in_bytes <= WAIT_HINT_BYTES && call->out_bytes <= WAIT_HINT_BYTES;
 }
 /* Starts it, in order with the group's other calls. is_blocking: the caller waits for it at once. */
 ESP_CHECKED enum esp_status work_start(struct work *work, bool is_blocking, struct failure *failure);
@@ -124,8 +124,8 @@ enum esp_status work_test(struct work *work);
 enum esp_status work_wait(struct work *work, uint64_t until_ns);
 /* The index of one that has ended; count: none has by then. NULLs are skipped. */
 uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns);
-/* "call 3, allreduce of 1024 f32, sum", or as letters_describe(). Returns text. */
-#define WORK_TEXT LETTER_TEXT
+/* "call 3, allreduce of 1024 f32, sum", or as p2p_describe(). Returns text. */
+#define WORK_TEXT P2P_TEXT
 const char *work_describe(const struct work *work, char text[WORK_TEXT]);
 /* The planner that it runs by, or "". */
 const char *work_plan(const struct work *work);
@@ -136,26 +136,26 @@ void work_put(struct work *work);
 /* Whoever may still have it: the context is being closed. */
 void work_free(struct work *work);
 
-/* ---- for drivers and boards ---- */
+/* ---- for drivers and small paths ---- */
 
-/* Makes the parts of what is to run by a plan, on a stream of the group (enum group_stream). plans: NULL: none is kept. */
-ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plans *plans, unsigned stream,
+/* Makes the parts of what is to run by a plan, on a stream of the group (enum comm_stream). plans: NULL: none is kept. */
+ESP_CHECKED enum esp_status work_plan_parts(struct work *work, struct plan_cache *plans, unsigned stream,
                                             struct failure *failure);
 /* Was it planned with other masters than its group has now? Under the group's lock; work that is not under way. */
 bool work_is_stale(const struct work *work);
 /* Then it is planned again. */
 ESP_CHECKED enum esp_status work_plan_anew(struct work *work, struct failure *failure);
 /* It is its turn on the lanes. */
-void work_launch(struct work *work, enum help help);
+void work_launch(struct work *work, enum drive_by help);
 /* The same with context->lock held, of work that has parts. */
-void work_launch_locked(struct work *work, enum help help);
+void work_launch_locked(struct work *work, enum drive_by help);
 /* Takes the plan and the parts away again. */
 void work_clear_parts(struct work *work);
 /* An empty one, with one reference; NULL: no memory. */
-struct work *work_new(struct group *group, const struct call *call, const struct work_options *options);
+struct work *work_new(struct comm *group, const struct call *call, const struct work_options *options);
 /* What set a deadline (options.deadline_ns), for sentences about it: "deadline_seconds is 300", or "0.5 s". Returns text. */
 #define DEADLINE_TEXT 40u
-const char *work_deadline_text(const struct context *context, int64_t deadline_ns, char text[DEADLINE_TEXT]);
+const char *work_deadline_text(const struct rank *context, int64_t deadline_ns, char text[DEADLINE_TEXT]);
 /* With context->lock held: it runs from now on, as far as its caller knows. */
 void work_set_out(struct work *work);
 /* A part has ended on its lane. */

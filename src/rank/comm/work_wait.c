@@ -6,7 +6,7 @@
 #include "rank/comm/work.h"
 #include "rank/progress/callbacks.h"
 
-#define BOARD_LOOK (50 * NS_PER_US)
+#define SHM_SMALL_LOOK (50 * NS_PER_US)
 
 bool work_is_done(void *argument)
 {
@@ -28,28 +28,28 @@ static enum esp_status tell_status(const struct work *work)
 /* Its caller looks at it instead of waiting, or polls for it: the lanes' own threads are to see to it. */
 static void expect_no_waiter(struct work *work)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 
 	if (!atomic_exchange_explicit(&work->is_expected, false, memory_order_relaxed) || work_is_done(work))
 		return;
-	habit_miss(&context->habit);
+	wait_hint_miss(&context->habit);
 	pthread_mutex_lock(&context->lock);
 	/* Its parts may just be planned anew; there are few lanes. */
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		if (context->drivers[i].expected_ns != 0)
-			driver_expect_nobody(&context->drivers[i]);
+		if (context->progress[i].expected_ns != 0)
+			progress_expect_nobody(&context->progress[i]);
 	}
-	if (work->board_rounds > 0 && !work_is_done(work)) {
+	if (work->shm_small_rounds > 0 && !work_is_done(work)) {
 		work->group->expected_ns = 0;
-		chores_look_after_queues(context);
+		callbacks_look_after_queues(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
 
 enum esp_status work_test(struct work *work)
 {
-	if (!work_is_done(work) && work->board_rounds > 0)
-		group_board_turn(work);
+	if (!work_is_done(work) && work->shm_small_rounds > 0)
+		comm_small_turn(work);
 	if (!work_is_done(work))
 		expect_no_waiter(work);
 	return tell_status(work);
@@ -57,20 +57,20 @@ enum esp_status work_test(struct work *work)
 
 enum esp_status work_wait(struct work *work, uint64_t until_ns)
 {
-	bool was_started = work->help != HELP_NOW && work_is_small(work);
+	bool was_started = work->help != BY_CALLER_NOW && work_is_small(work);
 
 	if (work_is_done(work))
 		return tell_status(work);
 	if (was_started) {
 		atomic_store_explicit(&work->is_expected, false, memory_order_relaxed);
-		habit_wait(&work->context->habit, work->started_ns, clock_now_ns());
+		wait_hint_wait(&work->context->habit, work->started_ns, clock_now_ns());
 	}
-	if (work->board_rounds > 0)
-		group_board_wait(work, until_ns);
+	if (work->shm_small_rounds > 0)
+		comm_small_wait(work, until_ns);
 	else
-		driver_wait(work->context, work_is_done, work, until_ns);
+		progress_wait(work->context, work_is_done, work, until_ns);
 	if (was_started)
-		habit_leave(&work->context->habit, clock_now_ns());
+		wait_hint_leave(&work->context->habit, clock_now_ns());
 	return tell_status(work);
 }
 
@@ -93,19 +93,19 @@ static bool any_is_done(void *any)
 	return find_done(any) < ((struct any *)any)->count;
 }
 
-/* Lets those on boards go on; true: there are such. */
-static bool turn_boards(const struct any *any)
+/* Lets those on small paths go on; true: there are such. */
+static bool turn_small(const struct any *any)
 {
-	bool has_board = false;
+	bool has_small = false;
 
 	for (uint32_t i = 0; i < any->count; i++) {
-		if (any->works[i] && any->works[i]->board_rounds > 0 && !work_is_done(any->works[i])) {
-			has_board = true;
-			group_board_turn(any->works[i]);
+		if (any->works[i] && any->works[i]->shm_small_rounds > 0 && !work_is_done(any->works[i])) {
+			has_small = true;
+			comm_small_turn(any->works[i]);
 			expect_no_waiter(any->works[i]);
 		}
 	}
-	return has_board;
+	return has_small;
 }
 
 uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns)
@@ -118,9 +118,9 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 		first = works[i];
 	while (first && find_done(&any) == count && !is_time) {
 		/* Boards are looked at again and again; lanes wake us. */
-		uint64_t look_ns = turn_boards(&any) ? clock_now_ns() + BOARD_LOOK : UINT64_MAX;
+		uint64_t look_ns = turn_small(&any) ? clock_now_ns() + SHM_SMALL_LOOK : UINT64_MAX;
 
-		(void)driver_wait(first->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
+		(void)progress_wait(first->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
 		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
 	}
 	return find_done(&any);
@@ -136,7 +136,7 @@ static bool has_ended(const struct work *work)
 
 bool work_forgo_callback(struct work *work)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 
 	pthread_mutex_lock(&context->lock);
 	bool is_forgone = work->options.done && !work_is_done(work);
@@ -148,7 +148,7 @@ bool work_forgo_callback(struct work *work)
 
 enum esp_status work_descriptor(struct work *work, int *out_fd)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 	uint64_t one = 1;
 	enum esp_status status = ESP_OK;
 

@@ -99,8 +99,8 @@ static void unfit(void)
 	conf_init(&conf);
 	conf.lanes = 3;
 	join_prepare(&ranks[2].config, &conf);
-	snprintf(ranks[2].config.card.host_name, CARD_HOST_NAME, "b");
-	snprintf(ranks[0].config.card.host_name, CARD_HOST_NAME, "a");
+	snprintf(ranks[2].config.card.host_name, NODE_INFO_HOST_NAME, "b");
+	snprintf(ranks[0].config.card.host_name, NODE_INFO_HOST_NAME, "a");
 	check_all_failed("rank 2 on b has lanes=3, but the leader, rank 0 on a, has lanes=0");
 	ranks_init();
 	ranks[2].config.card.settings[0] ^= 1;

@@ -21,8 +21,8 @@ static const char job_label[32] = "espalier job 1";
 static const char settings_label[32] = "espalier settings 1";
 static const char check_label[32] = "espalier key check 1";
 
-static_assert(CONF_AGREED_TEXT == STORE_SETTINGS_TEXT, "settings as text");
-static_assert(LAUNCH_JOB == STORE_JOB_TEXT, "the job's name as text");
+static_assert(CONF_AGREED_TEXT == RENDEZVOUS_SETTINGS_TEXT, "settings as text");
+static_assert(LAUNCH_JOB == RENDEZVOUS_JOB_TEXT, "the job's name as text");
 
 static void digest_settings(const char *text, uint8_t out[HELLO_DIGEST_BYTES])
 {
@@ -39,14 +39,14 @@ static void digest_job(const char *name, uint8_t out[HELLO_JOB_BYTES])
 void join_prepare(struct join_config *config, const struct conf *conf)
 {
 	const struct launch *launch = &config->launch;
-	config->card = (struct card){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
+	config->card = (struct node_info){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
 	conf_agreed_text(conf, config->settings);
 	digest_settings(config->settings, config->card.settings);
 }
 
 static void common_config(const struct join_config *config, struct handshake_config *out)
 {
-	const struct card *card = &config->card;
+	const struct node_info *card = &config->card;
 	*out = (struct handshake_config){
 		.hello = {.version = card->version, .from = card->rank, .size = card->size, .epoch = config->launch.epoch},
 	};
@@ -86,8 +86,8 @@ uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint
 
 static enum esp_status join_alone(const struct join_config *config, struct roster *out, struct error *err)
 {
-	uint8_t card[CARD_BYTES];
-	card_encode(&config->card, card);
+	uint8_t card[NODE_INFO_BYTES];
+	node_info_encode(&config->card, card);
 	return roster_decode(card, 1, out, err);
 }
 
@@ -111,7 +111,7 @@ static const char *job_text(const char *job, char text[QUOTE_TEXT])
 
 void join_tell(const struct join_config *config, const char *format, ...)
 {
-	char words[STORE_WAIT_TEXT];
+	char words[RENDEZVOUS_WAIT_TEXT];
 	va_list arguments;
 	if (!config->progress)
 		return;
@@ -130,7 +130,7 @@ enum esp_status join_other_job(uint32_t rank, const char *job, const char *leade
 
 /* What goes through a callback: an arrival, and a hash that shows whether the keys agree without showing the key. */
 #define CHECK_BYTES 32u
-#define RECORD_BYTES (STORE_ARRIVAL_BYTES + CHECK_BYTES)
+#define RECORD_BYTES (RENDEZVOUS_ARRIVAL_BYTES + CHECK_BYTES)
 
 static void make_record(const struct join_config *config, uint8_t out[RECORD_BYTES])
 {
@@ -139,34 +139,34 @@ static void make_record(const struct join_config *config, uint8_t out[RECORD_BYT
 	digest_job(config->launch.job, job);
 	for (unsigned i = 0; i < 8; i++)
 		job[HELLO_JOB_BYTES + i] = (uint8_t)(config->launch.epoch >> 8 * i);
-	struct store_arrival arrival = {.card = config->card};
+	struct rendezvous_arrival arrival = {.card = config->card};
 	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
 	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
-	store_arrival_encode(&arrival, out);
+	rendezvous_arrival_encode(&arrival, out);
 	crypto_generichash_init(&state, config->key, sizeof(config->key), CHECK_BYTES);
 	crypto_generichash_update(&state, (const uint8_t *)check_label, sizeof(check_label));
 	crypto_generichash_update(&state, job, sizeof(job));
-	crypto_generichash_final(&state, out + STORE_ARRIVAL_BYTES, CHECK_BYTES);
+	crypto_generichash_final(&state, out + RENDEZVOUS_ARRIVAL_BYTES, CHECK_BYTES);
 	sodium_memzero(&state, sizeof(state));
 }
 
 /* Everybody sees the same records, and so comes to the same verdict. */
 static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *out, struct error *err)
 {
-	struct store_arrival first, arrival;
+	struct rendezvous_arrival first, arrival;
 	for (uint32_t i = 0; i < size; i++) {
 		const uint8_t *record = all + (size_t)i * RECORD_BYTES;
-		if (!store_arrival_decode(record, i == 0 ? &first : &arrival))
+		if (!rendezvous_arrival_decode(record, i == 0 ? &first : &arrival))
 			return error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
 		if (i > 0 && strcmp(arrival.job, first.job) != 0)
 			return join_other_job(i, arrival.job, first.job, err);
-		if (memcmp(record + STORE_ARRIVAL_BYTES, all + STORE_ARRIVAL_BYTES, CHECK_BYTES) != 0)
+		if (memcmp(record + RENDEZVOUS_ARRIVAL_BYTES, all + RENDEZVOUS_ARRIVAL_BYTES, CHECK_BYTES) != 0)
 			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
-		if (i > 0 && store_check_card(&arrival.card, arrival.settings, &first.card, first.settings, err) != ESP_OK)
+		if (i > 0 && rendezvous_check_card(&arrival.card, arrival.settings, &first.card, first.settings, err) != ESP_OK)
 			return err->status;
 	}
 	for (uint32_t i = 0; i < size; i++) /* to the front, one card behind the other */
-		memmove(all + (size_t)i * CARD_BYTES, all + (size_t)i * RECORD_BYTES + STORE_ARRIVAL_CARD, CARD_BYTES);
+		memmove(all + (size_t)i * NODE_INFO_BYTES, all + (size_t)i * RECORD_BYTES + RENDEZVOUS_ARRIVAL_CARD, NODE_INFO_BYTES);
 	return roster_decode(all, size, out, err);
 }
 

@@ -7,7 +7,7 @@
  * more, each gets the same reason. docs/joining.md has the picture.
  *
  * Where the leader's address is not known beforehand, it posts it in a store first, and the others look
- * there (rendezvous_record.h). That is all that a store is for.
+ * there (announce.h). That is all that a store is for.
  *
  * Drivers over poll(2), no globals, no thread but for looking up names: any number of ranks
  * can join from one process.
@@ -24,14 +24,14 @@
 #include "node/auth/handshake.h"
 #include "node/net/roster.h"
 #include "rank/join/launch.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
 struct join_config {
 	struct launch launch;
-	struct card card;         /* join_prepare(), then group_listen() and group_describe_host() fill it */
+	struct node_info card;         /* join_prepare(), then listen_open() and host_info_describe() fill it */
 	char settings[CONF_AGREED_TEXT]; /* what the card has the digest of; join_prepare() */
 	uint8_t key[HANDSHAKE_KEY_BYTES];
-	bool key_in_notice;       /* rank 0 posts its key with its address, and the others take theirs from there */
+	bool key_in_announcement;       /* rank 0 posts its key with its address, and the others take theirs from there */
 	uint32_t backlog;         /* of the leader's sockets; 0: as is usual. For tests */
 	int *listening;           /* rank 0 without a store: a socket, non-blocking, that listens where launch.leader says, and is taken: -1 then. NULL: none does */
 	uint64_t deadline_ns;     /* as clock_now_ns() counts */
@@ -60,7 +60,7 @@ void join_prepare(struct join_config *config, const struct conf *conf);
  *     ESP_EPEER      a rank, or the leader, died meanwhile
  *     ESP_EINVAL, ESP_ENOMEM, ESP_ELINK (the leader cannot listen)
  * and *err says which one, *out_culprit (which may be NULL) the rank that it is about, or -1. Blocks until the deadline at
- * most, and a second more to tell others. config->key is written if it comes from a notice.
+ * most, and a second more to tell others. config->key is written if it comes from a announcement.
  */
 ESP_CHECKED enum esp_status join_run(struct join_config *config, struct roster *out, int32_t *out_culprit,
                                      struct error *err);

@@ -26,7 +26,7 @@
 #define RIVAL_NS (1 * NS_PER_S)
 #define REFUSALS_MAX 8            /* in a row, some seconds: then it is no accident but another key */
 
-static_assert(CARD_ADDRESSES <= RESOLVE_MAX, "the addresses of a notice are tried as those of a name");
+static_assert(NODE_ADDRESSES <= RESOLVE_MAX, "the addresses of a notice are tried as those of a name");
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -87,33 +87,33 @@ static void write_arrival(struct join_dial *dial, int fd, uint64_t now_ns)
 	memcpy(dial->arrival.job, dial->config.launch.job, sizeof(dial->arrival.job));
 	dial->arrival.patience_ms = (uint32_t)earlier(left_ns / NS_PER_MS, UINT32_MAX);
 	if (getsockname(fd, &own.any, &length) == 0)
-		group_prefer_address(&dial->arrival.card, &own.any);
-	store_arrival_encode(&dial->arrival, dial->arrival_bytes);
+		listen_prefer_address(&dial->arrival.card, &own.any);
+	rendezvous_arrival_encode(&dial->arrival, dial->arrival_bytes);
 }
 
 static void post_arrival(struct join_dial *dial, int fd)
 {
 	struct session_message message;
 	write_arrival(dial, fd, clock_now_ns());
-	session_message_init(&message, STORE_ARRIVAL, dial->arrival_bytes, STORE_ARRIVAL_BYTES);
+	session_message_init(&message, RENDEZVOUS_ARRIVAL, dial->arrival_bytes, RENDEZVOUS_ARRIVAL_BYTES);
 	session_post(&dial->session, &message);
 }
 
-/* STORE_AWAY: what an earlier job left behind makes way in time. */
+/* RENDEZVOUS_AWAY: what an earlier job left behind makes way in time. */
 static enum join_outcome read_answer(struct join_dial *dial)
 {
-	struct store_failure failure;
-	if (dial->session.type == STORE_ROSTER) {
+	struct rendezvous_failure failure;
+	if (dial->session.type == RENDEZVOUS_ROSTER) {
 		enum esp_status status = roster_decode(dial->inbox, dial->config.launch.size, dial->roster, dial->err);
 		return status == ESP_OK ? JOIN_ARRIVED : JOIN_OVER;
 	}
-	if (store_failure_decode(dial->inbox, &failure)) {
+	if (rendezvous_failure_decode(dial->inbox, &failure)) {
 		error_set(dial->err, (enum esp_status)failure.status, "%s", failure.text);
 		dial->culprit = failure.culprit < dial->config.launch.size ? (int32_t)failure.culprit : -1;
 	} else {
 		error_set(dial->err, ESP_ECORRUPT, "the leader's reason for failing cannot be read");
 	}
-	if (dial->session.type != STORE_AWAY) {
+	if (dial->session.type != RENDEZVOUS_AWAY) {
 		dial->is_told = true;
 		return JOIN_OVER;
 	}
@@ -206,9 +206,9 @@ static enum join_outcome try_on(struct join_dial *dial, int fd, const struct soc
 		errno = ECONNREFUSED;
 		return again(dial, "cannot connect");
 	}
-	inbox.wanted[STORE_ROSTER] = dial->config.launch.size * CARD_BYTES;
-	inbox.wanted[STORE_FAILURE] = inbox.wanted[STORE_AWAY] = STORE_FAILURE_BYTES;
-	join_dialer(&dial->config, 0, HELLO_STORE, 0, &config);
+	inbox.wanted[RENDEZVOUS_ROSTER] = dial->config.launch.size * NODE_INFO_BYTES;
+	inbox.wanted[RENDEZVOUS_FAILURE] = inbox.wanted[RENDEZVOUS_AWAY] = RENDEZVOUS_FAILURE_BYTES;
+	join_dialer(&dial->config, 0, HELLO_RENDEZVOUS, 0, &config);
 	session_init(&dial->session, HANDSHAKE_DIALER, &config, &inbox);
 	sodium_memzero(&config, sizeof(config));
 	enum join_outcome outcome = converse(dial, fd, until);
@@ -241,7 +241,7 @@ enum join_outcome join_dial_all(struct join_dial *dial, const struct resolved *f
 
 struct join_dial *join_dial_new(const struct join_config *config, struct roster *roster, struct error *err)
 {
-	size_t roster_bytes = (size_t)config->launch.size * CARD_BYTES;
+	size_t roster_bytes = (size_t)config->launch.size * NODE_INFO_BYTES;
 	struct join_dial *dial = calloc(1, sizeof(*dial));
 	if (!dial)
 		return NULL;
@@ -252,7 +252,7 @@ struct join_dial *join_dial_new(const struct join_config *config, struct roster 
 		.err = err,
 		.culprit = -1,
 		.patience_ns = ATTEMPT_FIRST_NS,
-		.inbox = malloc(roster_bytes > STORE_FAILURE_BYTES ? roster_bytes : STORE_FAILURE_BYTES),
+		.inbox = malloc(roster_bytes > RENDEZVOUS_FAILURE_BYTES ? roster_bytes : RENDEZVOUS_FAILURE_BYTES),
 	};
 	if (dial->inbox)
 		return dial;
@@ -286,19 +286,19 @@ bool join_ask_rival(const struct join_config *config, const struct resolved *fou
 	return is_rival;
 }
 
-void join_notice_addresses(const struct notice *notice, struct resolved *out, struct address *out_first)
+void join_notice_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first)
 {
-	*out = (struct resolved){.count = notice->address_count};
-	for (uint32_t i = 0; i < notice->address_count; i++) {
-		struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(notice->port)};
-		struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(notice->port)};
-		bool is_v4 = notice->addresses[i].family == CARD_IPV4;
-		memcpy(&v4.sin_addr, notice->addresses[i].bytes, sizeof(v4.sin_addr));
-		memcpy(&v6.sin6_addr, notice->addresses[i].bytes, sizeof(v6.sin6_addr));
+	*out = (struct resolved){.count = announcement->address_count};
+	for (uint32_t i = 0; i < announcement->address_count; i++) {
+		struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(announcement->port)};
+		struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(announcement->port)};
+		bool is_v4 = announcement->addresses[i].family == NODE_IPV4;
+		memcpy(&v4.sin_addr, announcement->addresses[i].bytes, sizeof(v4.sin_addr));
+		memcpy(&v6.sin6_addr, announcement->addresses[i].bytes, sizeof(v6.sin6_addr));
 		out->lengths[i] = is_v4 ? sizeof(v4) : sizeof(v6);
 		memcpy(&out->addresses[i].storage, is_v4 ? (const void *)&v4 : (const void *)&v6, out->lengths[i]);
 		if (i == 0)
-			inet_ntop(is_v4 ? AF_INET : AF_INET6, notice->addresses[i].bytes, out_first->host, sizeof(out_first->host));
+			inet_ntop(is_v4 ? AF_INET : AF_INET6, announcement->addresses[i].bytes, out_first->host, sizeof(out_first->host));
 	}
-	out_first->port = notice->port;
+	out_first->port = announcement->port;
 }

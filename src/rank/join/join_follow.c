@@ -14,8 +14,8 @@ struct follower {
 	struct join_dial *dial;
 	struct error *err;     /* the reason, if there is one: the last one counts at the deadline */
 	uint64_t begin_ns;
-	char name[NOTICE_NAME];
-	uint8_t seen[NOTICE_NONCE_BYTES]; /* the last notice of somebody who listened */
+	char name[ANNOUNCE_NAME];
+	uint8_t seen[ANNOUNCE_NONCE_BYTES]; /* the last announcement of somebody who listened */
 	bool has_seen;
 };
 
@@ -24,50 +24,50 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Joining has failed, as the notice says: of this start, if we have seen it before. Otherwise it may be an earlier one's. */
-static enum join_outcome on_failed(struct follower *follower, const struct notice *notice)
+/* Joining has failed, as the announcement says: of this start, if we have seen it before. Otherwise it may be an earlier one's. */
+static enum join_outcome on_failed(struct follower *follower, const struct announcement *announcement)
 {
 	char when[32] = "";
-	time_t at = (time_t)notice->at_s;
+	time_t at = (time_t)announcement->at_s;
 	struct tm local;
 	if (localtime_r(&at, &local))
 		strftime(when, sizeof(when), "%F %T", &local);
-	error_set(follower->err, ESP_EPEER, "the job failed without this rank on %s: %s", when, notice->reason);
-	bool is_ours = follower->has_seen && memcmp(follower->seen, notice->nonce, sizeof(follower->seen)) == 0;
+	error_set(follower->err, ESP_EPEER, "the job failed without this rank on %s: %s", when, announcement->reason);
+	bool is_ours = follower->has_seen && memcmp(follower->seen, announcement->nonce, sizeof(follower->seen)) == 0;
 	return is_ours ? JOIN_OVER : JOIN_AGAIN;
 }
 
-/* Our key is the notice's if nobody gave us one. */
-static bool take_key(struct follower *follower, const struct notice *notice)
+/* Our key is the announcement's if nobody gave us one. */
+static bool take_key(struct follower *follower, const struct announcement *announcement)
 {
 	struct join_config *config = &follower->dial->config;
-	if (!config->key_in_notice)
+	if (!config->key_in_announcement)
 		return true;
-	if (notice->has_key)
-		memcpy(config->key, notice->key, sizeof(config->key));
+	if (announcement->has_key)
+		memcpy(config->key, announcement->key, sizeof(config->key));
 	else
 		error_set(follower->err, ESP_EMISMATCH, "rank 0 on %s has a key, ESP_KEY or ESP_KEY_FILE, and this rank has none",
-		          notice->host_name);
-	return notice->has_key;
+		          announcement->host_name);
+	return announcement->has_key;
 }
 
 static enum join_outcome try_notice(struct follower *follower)
 {
 	const struct join_config *config = &follower->dial->config;
-	struct notice notice;
+	struct announcement announcement;
 	struct resolved found;
-	enum esp_status status = notice_look(&config->launch.place, follower->name, config->deadline_ns, &notice, follower->err);
+	enum esp_status status = announce_look(&config->launch.place, follower->name, config->deadline_ns, &announcement, follower->err);
 	if (status == ESP_EUNSUPPORTED || status == ESP_EINVAL) /* no such store, or it does not let us in */
 		return JOIN_OVER;
 	if (status != ESP_OK)
 		return JOIN_AGAIN;
-	if (notice.port == 0)
-		return on_failed(follower, &notice);
+	if (announcement.port == 0)
+		return on_failed(follower, &announcement);
 	follower->has_seen = true;
-	memcpy(follower->seen, notice.nonce, sizeof(follower->seen));
-	join_notice_addresses(&notice, &found, &follower->dial->leader);
-	bool has_key = take_key(follower, &notice);
-	sodium_memzero(&notice, sizeof(notice));
+	memcpy(follower->seen, announcement.nonce, sizeof(follower->seen));
+	join_notice_addresses(&announcement, &found, &follower->dial->leader);
+	bool has_key = take_key(follower, &announcement);
+	sodium_memzero(&announcement, sizeof(announcement));
 	return has_key ? join_dial_all(follower->dial, &found) : JOIN_AGAIN;
 }
 
@@ -78,7 +78,7 @@ static enum join_outcome try_all(struct follower *follower)
 	if (clock_now_ns() >= config->deadline_ns)
 		return JOIN_AGAIN;
 	follower->dial->nobody_there = false;
-	if (config->launch.place.kind != NOTICE_NOWHERE)
+	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
 		return try_notice(follower);
 	if (resolve(&config->launch.leader, config->deadline_ns, &found, follower->err) != ESP_OK)
 		return JOIN_AGAIN;
@@ -88,20 +88,20 @@ static enum join_outcome try_all(struct follower *follower)
 /* Says where and for how long it was tried; the reason itself has been found already. */
 static enum esp_status give_up(struct follower *follower)
 {
-	char leader[NOTICE_PLACE_TEXT], why[64];
+	char leader[ANNOUNCE_PLACE_TEXT], why[64];
 	const struct join_config *config = &follower->dial->config;
 	/* That nobody is there any more says less than what somebody has said. */
 	const struct error last = follower->dial->away.status != ESP_OK ? follower->dial->away : *follower->err;
-	if (config->launch.place.kind != NOTICE_NOWHERE)
-		notice_place_describe(&config->launch.place, leader);
+	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
+		announce_place_describe(&config->launch.place, leader);
 	else
 		address_format(&follower->dial->leader, leader);
 	follower->dial->culprit = follower->dial->away.status != ESP_OK ? (int32_t)config->launch.rank : 0; /* whom we did not reach */
 	double seconds = (double)(clock_now_ns() - follower->begin_ns) / (double)NS_PER_S;
-	if (config->launch.place.kind != NOTICE_NOWHERE && last.status == ESP_PENDING) /* notice_look() says no more than that */
+	if (config->launch.place.kind != ANNOUNCE_NOWHERE && last.status == ESP_PENDING) /* announce_look() says no more than that */
 		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: there is no notice of rank 0; rank 0 never "
 		                 "came, or the job has begun or failed without this rank (%s)", config->launch.rank, leader, seconds, follower->name);
-	if (config->launch.place.kind != NOTICE_NOWHERE)
+	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
 		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %s", config->launch.rank,
 		                 leader, seconds, last.text);
 	if (follower->dial->nobody_there && follower->dial->away.status == ESP_OK)
@@ -174,7 +174,7 @@ enum esp_status join_follow(struct join_config *config, struct roster *out, int3
 	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason, .begin_ns = clock_now_ns()};
 	if (!follower.dial)
 		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", config->launch.size);
-	notice_name(config->launch.job, config->launch.epoch, follower.name);
+	announce_name(config->launch.job, config->launch.epoch, follower.name);
 	enum esp_status status = follow(&follower);
 	if (status == ESP_OK)
 		memcpy(config->key, follower.dial->config.key, sizeof(config->key));

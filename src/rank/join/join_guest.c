@@ -12,7 +12,7 @@
 
 void guest_open(struct guest *guest, const struct handshake_config *handshake, int fd, uint64_t now_ns, uint64_t until_ns)
 {
-	struct session_inbox inbox = {.body = guest->inbox, .wanted = {[STORE_ARRIVAL] = STORE_ARRIVAL_BYTES}};
+	struct session_inbox inbox = {.body = guest->inbox, .wanted = {[RENDEZVOUS_ARRIVAL] = RENDEZVOUS_ARRIVAL_BYTES}};
 	guest->state = GUEST_UNPROVEN;
 	guest->fd = fd;
 	guest->since_ns = now_ns;
@@ -20,17 +20,17 @@ void guest_open(struct guest *guest, const struct handshake_config *handshake, i
 	session_init(&guest->session, HANDSHAKE_LISTENER, handshake, &inbox);
 }
 
-const char *guest_origin(const struct guest *guest, char text[STORE_ORIGIN])
+const char *guest_origin(const struct guest *guest, char text[RENDEZVOUS_ORIGIN])
 {
 	union resolve_address peer = {.any.sa_family = AF_UNSPEC};
 	socklen_t length = sizeof(peer);
-	snprintf(text, STORE_ORIGIN, "?");
+	snprintf(text, RENDEZVOUS_ORIGIN, "?");
 	if (getpeername(guest->fd, &peer.any, &length) != 0)
 		return text;
 	if (peer.any.sa_family == AF_INET)
-		inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, text, STORE_ORIGIN);
+		inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, text, RENDEZVOUS_ORIGIN);
 	if (peer.any.sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, text, STORE_ORIGIN);
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, text, RENDEZVOUS_ORIGIN);
 	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket that takes both */
 		memmove(text, text + 7, strlen(text + 7) + 1);
 	return text;

@@ -24,14 +24,14 @@ struct guest {
 	int fd;
 	uint64_t since_ns, until_ns;
 	struct session session;
-	uint8_t inbox[STORE_ARRIVAL_BYTES]; /* its card; or what it is told when it is turned away */
+	uint8_t inbox[RENDEZVOUS_ARRIVAL_BYTES]; /* its card; or what it is told when it is turned away */
 };
 
 /* Fills an empty slot; takes the descriptor. */
 void guest_open(struct guest *guest, const struct handshake_config *handshake, int fd, uint64_t now_ns, uint64_t until_ns);
 
 /* Where the connection comes from, as an address; where that is a mystery, "?". Returns text. */
-const char *guest_origin(const struct guest *guest, char text[STORE_ORIGIN]);
+const char *guest_origin(const struct guest *guest, char text[RENDEZVOUS_ORIGIN]);
 
 /* Whether there is something left to be sent. */
 bool guest_has_output(const struct guest *guest);

@@ -19,7 +19,7 @@
 #define UNPROVEN_MAX 128u             /* connections that may be unproven at a time */
 #define UNPROVEN_NS (5 * NS_PER_S)    /* and for how long                           */
 #define EVICT_NS (100 * NS_PER_MS)    /* how old one must be to make way for a new one: a proof takes two round trips */
-#define CARD_NS (5 * NS_PER_S)        /* from the proof to the card                 */
+#define NODE_INFO_NS (5 * NS_PER_S)        /* from the proof to the card                 */
 #define FAREWELL_NS (1 * NS_PER_S)    /* to send what is left to be said            */
 #define PAUSE_NS (50 * NS_PER_MS)     /* between looks when nobody can be let in    */
 
@@ -33,19 +33,19 @@ enum rank_served {
 struct leader {
 	struct join_config *config;
 	struct handshake_config handshake;
-	struct store store;
-	struct porch porch;
+	struct rendezvous store;
+	struct leader_listen listen;
 	struct join_post post;
 	struct launcher launcher;
 	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
-	struct pollfd *polls; /* the porch's, then those of guests: polled[i] is the guest of polls[i] */
+	struct pollfd *polls; /* the listen's, then those of guests: polled[i] is the guest of polls[i] */
 	struct guest **polled;
 	uint32_t capacity, unproven;
 	uint32_t served;      /* who was answered, refused, went away or will never come: nobody waits for them */
 	uint8_t *rank_served; /* by rank: enum rank_served */
 	uint8_t *ended;       /* by rank: what the launcher says; ended_msg.h */
 	uint8_t *roster;      /* the answer's body */
-	uint8_t failure[STORE_FAILURE_BYTES];
+	uint8_t failure[RENDEZVOUS_FAILURE_BYTES];
 	struct session_message answer;
 	bool has_answer;
 	bool is_called_off;
@@ -85,7 +85,7 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 {
 	for (;;) {
 		struct guest *slot = find_slot(leader, now_ns);
-		int fd = slot ? porch_accept(&leader->porch) : -2;
+		int fd = slot ? leader_listen_accept(&leader->listen) : -2;
 		if (fd == -2)
 			leader->pause_until_ns = now_ns + PAUSE_NS;
 		if (fd < 0)
@@ -112,16 +112,16 @@ static void serve(struct leader *leader, uint32_t rank)
 
 static void on_stranger(struct leader *leader, struct guest *guest, const struct error *why)
 {
-	char origin[STORE_ORIGIN];
-	if (store_on_stranger(&leader->store, guest_origin(guest, origin)))
+	char origin[RENDEZVOUS_ORIGIN];
+	if (rendezvous_on_stranger(&leader->store, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
 		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
 
 static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
 {
-	char origin[STORE_ORIGIN];
-	if (store_on_other(&leader->store, guest_origin(guest, origin)))
+	char origin[RENDEZVOUS_ORIGIN];
+	if (rendezvous_on_other(&leader->store, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
 		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
@@ -133,7 +133,7 @@ static void on_refused(struct leader *leader, struct guest *guest, const struct 
 	leader->unproven--;
 	guest->state = GUEST_REFUSED;
 	guest->until_ns = now_ns + FAREWELL_NS;
-	if (store_on_mismatch(&leader->store, guest->session.handshake.verdict, rank, why))
+	if (rendezvous_on_mismatch(&leader->store, guest->session.handshake.verdict, rank, why))
 		serve(leader, rank);
 	else
 		on_other(leader, guest, why);
@@ -147,22 +147,22 @@ static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 	                                                                     : now_ns + FAREWELL_NS;
 }
 
-static void make_failure(const struct error *error, int32_t culprit, uint8_t out[STORE_FAILURE_BYTES])
+static void make_failure(const struct error *error, int32_t culprit, uint8_t out[RENDEZVOUS_FAILURE_BYTES])
 {
-	struct store_failure failure = {.status = error->status, .culprit = culprit < 0 ? STORE_NOBODY : (uint32_t)culprit};
+	struct rendezvous_failure failure = {.status = error->status, .culprit = culprit < 0 ? RENDEZVOUS_NOBODY : (uint32_t)culprit};
 	clip(failure.text, sizeof(failure.text), "%s", error->text);
-	store_failure_encode(&failure, out);
+	rendezvous_failure_encode(&failure, out);
 }
 
 /* One of another job, which has the same key. Its card has been read, so the reason can take its place. */
-static void turn_away(struct leader *leader, struct guest *guest, const struct store_arrival *arrival, uint64_t now_ns)
+static void turn_away(struct leader *leader, struct guest *guest, const struct rendezvous_arrival *arrival, uint64_t now_ns)
 {
 	struct session_message message;
 	struct error reason;
 	join_other_job(arrival->card.rank, arrival->job, leader->config->launch.job, &reason);
 	on_other(leader, guest, &reason);
 	make_failure(&reason, (int32_t)arrival->card.rank, guest->inbox);
-	session_message_init(&message, STORE_AWAY, guest->inbox, STORE_FAILURE_BYTES);
+	session_message_init(&message, RENDEZVOUS_AWAY, guest->inbox, RENDEZVOUS_FAILURE_BYTES);
 	session_post(&guest->session, &message);
 	guest->state = GUEST_REFUSED;
 	guest->until_ns = now_ns + FAREWELL_NS;
@@ -170,9 +170,9 @@ static void turn_away(struct leader *leader, struct guest *guest, const struct s
 
 static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
-	struct store_arrival arrival;
+	struct rendezvous_arrival arrival;
 	const struct hello *peer = &guest->session.handshake.peer;
-	bool decoded = store_arrival_decode(guest->inbox, &arrival);
+	bool decoded = rendezvous_arrival_decode(guest->inbox, &arrival);
 	if (memcmp(peer->job, leader->handshake.hello.job, HELLO_JOB_BYTES) != 0) {
 		if (decoded)
 			turn_away(leader, guest, &arrival, now_ns);
@@ -183,9 +183,9 @@ static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 	if (!decoded) {
 		struct error reason;
 		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", peer->from);
-		store_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
+		rendezvous_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
 	} else {
-		store_on_arrival(&leader->store, peer->from, &arrival, now_ns);
+		rendezvous_on_arrival(&leader->store, peer->from, &arrival, now_ns);
 	}
 	guest->state = GUEST_SEATED;
 	if (leader->has_answer)
@@ -199,9 +199,9 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 	socklen_t length = sizeof(own);
 	leader->unproven--;
 	guest->state = GUEST_PROVEN;
-	guest->until_ns = now_ns + CARD_NS;
+	guest->until_ns = now_ns + NODE_INFO_NS;
 	if (getsockname(guest->fd, &own.any, &length) == 0)
-		group_prefer_address(&leader->store.cards[0], &own.any);
+		listen_prefer_address(&leader->store.cards[0], &own.any);
 }
 
 /*
@@ -211,10 +211,10 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 static void on_left(struct leader *leader, uint32_t rank)
 {
 	if (!leader->config->is_called_off || rank >= leader->config->kin) {
-		store_on_left(&leader->store, rank);
+		rendezvous_on_left(&leader->store, rank);
 		return;
 	}
-	store_unseat(&leader->store, rank);
+	rendezvous_unseat(&leader->store, rank);
 	if (leader->left_until_ns == 0) {
 		leader->left = rank;
 		leader->left_until_ns = clock_now_ns() + FAREWELL_NS;
@@ -231,7 +231,7 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 		break;
 	case GUEST_SEATED:
 		serve(leader, guest->session.handshake.peer.from);
-		if (leader->store.state == STORE_GATHERS)
+		if (leader->store.state == RENDEZVOUS_GATHERS)
 			on_left(leader, guest->session.handshake.peer.from);
 		break;
 	case GUEST_ANSWERED:
@@ -274,23 +274,23 @@ static void write_guest(struct leader *leader, struct guest *guest)
 		on_end(leader, guest, ESP_ELINK, &why);
 }
 
-/* Joining has failed, and who has not come until now will not: the time is up, or somebody else's notice hangs in our place. */
+/* Joining has failed, and who has not come until now will not: the time is up, or somebody else's announcement hangs in our place. */
 static bool nobody_comes(const struct leader *leader)
 {
-	bool is_replaced = leader->config->launch.place.kind != NOTICE_NOWHERE && !leader->post.posted;
+	bool is_replaced = leader->config->launch.place.kind != ANNOUNCE_NOWHERE && !leader->post.posted;
 	return leader->store.error.status == ESP_ETIMEOUT || is_replaced;
 }
 
 /* The store has come to an end: everybody who waits is told. */
 static void make_answer(struct leader *leader, uint64_t now_ns)
 {
-	const struct store *store = &leader->store;
-	if (store->state == STORE_COMPLETE) {
-		store_write_roster(store, leader->roster);
-		session_message_init(&leader->answer, STORE_ROSTER, leader->roster, store->size * CARD_BYTES);
+	const struct rendezvous *store = &leader->store;
+	if (store->state == RENDEZVOUS_COMPLETE) {
+		rendezvous_write_roster(store, leader->roster);
+		session_message_init(&leader->answer, RENDEZVOUS_ROSTER, leader->roster, store->size * NODE_INFO_BYTES);
 	} else {
 		make_failure(&store->error, store->culprit, leader->failure);
-		session_message_init(&leader->answer, STORE_FAILURE, leader->failure, STORE_FAILURE_BYTES);
+		session_message_init(&leader->answer, RENDEZVOUS_FAILURE, leader->failure, RENDEZVOUS_FAILURE_BYTES);
 		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
 		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
 		bool is_short = nobody_comes(leader) || leader->is_called_off || deadline < farewell;
@@ -321,10 +321,10 @@ static bool all_others_served(const struct leader *leader)
 
 static bool is_over(const struct leader *leader, uint64_t now_ns)
 {
-	if (leader->store.state == STORE_GATHERS)
+	if (leader->store.state == RENDEZVOUS_GATHERS)
 		return false;
 	bool all_told = count_waiting(leader) == 0;
-	if (leader->store.state == STORE_COMPLETE)
+	if (leader->store.state == RENDEZVOUS_COMPLETE)
 		return all_told;
 	if (now_ns >= leader->broken_until_ns)
 		return true;
@@ -345,19 +345,19 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 {
 	uint32_t count = 0;
 	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->store.deadline_ns;
-	if (leader->store.state == STORE_COMPLETE)
+	if (leader->store.state == RENDEZVOUS_COMPLETE)
 		until = UINT64_MAX;
-	if (leader->store.state != STORE_COMPLETE && leader->launcher.next_ns < until)
+	if (leader->store.state != RENDEZVOUS_COMPLETE && leader->launcher.next_ns < until)
 		until = leader->launcher.next_ns;
-	if (leader->store.state == STORE_GATHERS && leader->post.next_ns < until)
+	if (leader->store.state == RENDEZVOUS_GATHERS && leader->post.next_ns < until)
 		until = leader->post.next_ns;
-	if (leader->store.state != STORE_COMPLETE && !leader->is_called_off)
+	if (leader->store.state != RENDEZVOUS_COMPLETE && !leader->is_called_off)
 		until = join_look_until(leader->config, now_ns, until);
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
 		until = leader->pause_until_ns;
-	for (uint32_t i = 0; i < leader->porch.count && !paused; i++)
-		leader->polls[count++] = (struct pollfd){leader->porch.fds[i], POLLIN, 0};
+	for (uint32_t i = 0; i < leader->listen.count && !paused; i++)
+		leader->polls[count++] = (struct pollfd){leader->listen.fds[i], POLLIN, 0};
 	for (uint32_t i = 0; i < leader->capacity; i++) {
 		struct guest *guest = &leader->guests[i];
 		if (guest->state == GUEST_FREE)
@@ -374,19 +374,19 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 static void turn(struct leader *leader, uint64_t now_ns)
 {
 	uint64_t until;
-	uint32_t porch = now_ns < leader->pause_until_ns ? 0 : leader->porch.count;
+	uint32_t listen = now_ns < leader->pause_until_ns ? 0 : leader->listen.count;
 	uint32_t count = list_polls(leader, now_ns, &until);
 	if (poll(leader->polls, count, join_wait_ms(now_ns, until)) <= 0)
 		return;
 	now_ns = clock_now_ns();
-	for (uint32_t i = porch; i < count; i++) {
+	for (uint32_t i = listen; i < count; i++) {
 		struct guest *guest = leader->polled[i];
 		if (leader->polls[i].revents & (POLLIN | POLLERR | POLLHUP))
 			read_guest(leader, guest, now_ns);
 		if (guest->state != GUEST_FREE && guest_has_output(guest))
 			write_guest(leader, guest);
 	}
-	if (porch)
+	if (listen)
 		let_in(leader, now_ns);
 }
 
@@ -398,7 +398,7 @@ static void ask_launcher(struct leader *leader, uint64_t now_ns)
 		int status = ended_get(leader->ended, rank);
 		if (status == ENDED_NOT || leader->store.seats[rank] || leader->rank_served[rank] != SERVED_NOT)
 			continue;
-		store_on_ended(&leader->store, rank, status);
+		rendezvous_on_ended(&leader->store, rank, status);
 		leader->rank_served[rank] = SERVED_ENDED;
 		leader->served++;
 	}
@@ -408,8 +408,8 @@ static void ask_launcher(struct leader *leader, uint64_t now_ns)
 static void look_at_notice(struct leader *leader, uint64_t now_ns)
 {
 	struct error reason;
-	if (leader->store.state == STORE_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
-		store_on_rival(&leader->store, &reason);
+	if (leader->store.state == RENDEZVOUS_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
+		rendezvous_on_rival(&leader->store, &reason);
 }
 
 /* Also if joining has failed before: those who hear of it by themselves do not come to be told. */
@@ -417,11 +417,11 @@ static void look_if_called_off(struct leader *leader, uint64_t now_ns)
 {
 	struct error reason;
 	int32_t culprit = -1;
-	bool looks = leader->store.state != STORE_COMPLETE && !leader->is_called_off;
+	bool looks = leader->store.state != RENDEZVOUS_COMPLETE && !leader->is_called_off;
 	if (!looks || !join_is_called_off(leader->config, &culprit, &reason))
 		return;
 	leader->is_called_off = true;
-	store_on_called_off(&leader->store, culprit, &reason);
+	rendezvous_on_called_off(&leader->store, culprit, &reason);
 	if (leader->has_answer && now_ns + FAREWELL_NS < leader->broken_until_ns)
 		leader->broken_until_ns = now_ns + FAREWELL_NS;
 }
@@ -432,20 +432,20 @@ static void look_at_left(struct leader *leader, uint64_t now_ns)
 	if (leader->left_until_ns == 0 || now_ns < leader->left_until_ns)
 		return;
 	leader->left_until_ns = 0;
-	if (leader->store.state == STORE_GATHERS)
-		store_on_left(&leader->store, leader->left);
+	if (leader->store.state == RENDEZVOUS_GATHERS)
+		rendezvous_on_left(&leader->store, leader->left);
 }
 
 /* Who has come, and who was turned away. */
 static void tell_progress(struct leader *leader)
 {
-	const struct store *store = &leader->store;
+	const struct rendezvous *store = &leader->store;
 	uint64_t known = store->present + store->strangers.count + store->others.count;
-	char text[STORE_WAIT_TEXT];
-	if (!leader->config->progress || store->state != STORE_GATHERS || known == leader->told)
+	char text[RENDEZVOUS_WAIT_TEXT];
+	if (!leader->config->progress || store->state != RENDEZVOUS_GATHERS || known == leader->told)
 		return;
 	leader->told = known;
-	join_tell(leader->config, "%s", store_wait_text(store, text));
+	join_tell(leader->config, "%s", rendezvous_wait_text(store, text));
 }
 
 static void lead(struct leader *leader)
@@ -453,13 +453,13 @@ static void lead(struct leader *leader)
 	for (;;) {
 		uint64_t now = clock_now_ns();
 		look_at_notice(leader, now);
-		if (leader->store.state != STORE_COMPLETE)
+		if (leader->store.state != RENDEZVOUS_COMPLETE)
 			ask_launcher(leader, now);
 		look_if_called_off(leader, now);
 		look_at_left(leader, now);
-		store_on_tick(&leader->store, now);
+		rendezvous_on_tick(&leader->store, now);
 		expire(leader, now);
-		if (leader->store.state != STORE_GATHERS && !leader->has_answer)
+		if (leader->store.state != RENDEZVOUS_GATHERS && !leader->has_answer)
 			make_answer(leader, now);
 		if (is_over(leader, now))
 			return;
@@ -477,16 +477,16 @@ static enum esp_status on_taken(void *context, const struct resolved *found, str
 static enum esp_status open_porch(struct leader *leader, struct error *err)
 {
 	struct join_config *config = leader->config;
-	struct porch_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
+	struct leader_listen_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
 	uint16_t port = 0;
 	enum esp_status status = ESP_OK;
 	if (config->listening) {
-		porch_take(&leader->porch, *config->listening);
+		leader_listen_take(&leader->listen, *config->listening);
 		*config->listening = -1;
-	} else if (config->launch.place.kind == NOTICE_NOWHERE) {
-		status = porch_open(&leader->porch, &config->launch.leader, &options, config->deadline_ns, err);
+	} else if (config->launch.place.kind == ANNOUNCE_NOWHERE) {
+		status = leader_listen_open(&leader->listen, &config->launch.leader, &options, config->deadline_ns, err);
 	} else {
-		status = porch_open_anywhere(&leader->porch, &options, &port, err);
+		status = leader_listen_open_anywhere(&leader->listen, &options, &port, err);
 	}
 	return status == ESP_OK ? join_post_open(&leader->post, config, port, err) : status;
 }
@@ -495,16 +495,16 @@ static enum esp_status leader_init(struct leader *leader, struct join_config *co
 {
 	uint32_t size = config->launch.size;
 	*leader = (struct leader){.config = config, .capacity = UNPROVEN_MAX + size};
-	join_listener(config, 1u << HELLO_STORE, 0, &leader->handshake);
+	join_listener(config, 1u << HELLO_RENDEZVOUS, 0, &leader->handshake);
 	launcher_init(&leader->launcher, config->launch.launcher, clock_now_ns());
 	enum esp_status status =
-		store_init(&leader->store, &config->card, config->settings, clock_now_ns(), config->deadline_ns, err);
+		rendezvous_init(&leader->store, &config->card, config->settings, clock_now_ns(), config->deadline_ns, err);
 	if (status != ESP_OK)
 		return status;
 	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));
-	leader->polls = calloc(leader->capacity + PORCH_SOCKETS, sizeof(*leader->polls));
-	leader->polled = calloc(leader->capacity + PORCH_SOCKETS, sizeof(struct guest *));
-	leader->roster = malloc((size_t)size * CARD_BYTES);
+	leader->polls = calloc(leader->capacity + LEADER_LISTEN_SOCKETS, sizeof(*leader->polls));
+	leader->polled = calloc(leader->capacity + LEADER_LISTEN_SOCKETS, sizeof(struct guest *));
+	leader->roster = malloc((size_t)size * NODE_INFO_BYTES);
 	leader->rank_served = calloc(size, 1);
 	leader->ended = malloc((size_t)size * ENDED_BYTES);
 	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
@@ -517,9 +517,9 @@ static void leader_fini(struct leader *leader)
 	for (uint32_t i = 0; leader->guests && i < leader->capacity; i++)
 		if (leader->guests[i].state != GUEST_FREE)
 			release(leader, &leader->guests[i]);
-	porch_close(&leader->porch);
+	leader_listen_close(&leader->listen);
 	launcher_fini(&leader->launcher);
-	store_fini(&leader->store);
+	rendezvous_fini(&leader->store);
 	free(leader->guests);
 	free(leader->polls);
 	free(leader->polled);
@@ -537,12 +537,12 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 		*out_culprit = 0; /* a second one; or this one, which cannot be reached */
 	if (status == ESP_OK) {
 		lead(&leader);
-		if (leader.store.state == STORE_COMPLETE)
+		if (leader.store.state == RENDEZVOUS_COMPLETE)
 			status = roster_decode(leader.roster, config->launch.size, out, err);
 		else
 			status = error_set(err, leader.store.error.status, "%s", leader.store.error.text);
 		*out_culprit = leader.store.culprit;
-		join_post_close(&leader.post, leader.store.state == STORE_COMPLETE ? NULL : &leader.store.error);
+		join_post_close(&leader.post, leader.store.state == RENDEZVOUS_COMPLETE ? NULL : &leader.store.error);
 		if (leader.store.strangers.count + leader.store.others.count > 1)
 			log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "refused %" PRIu64 " connections",
 			          leader.store.strangers.count + leader.store.others.count);

@@ -6,7 +6,7 @@
 
 #include "node/net/resolve.h"
 #include "rank/join/join.h"
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 #include "rank/join/session.h"
 
 /* Rank 0: listens, gathers, answers. */
@@ -48,7 +48,7 @@ bool join_is_called_off(const struct join_config *config, int32_t *out_culprit, 
 uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint64_t until_ns);
 
 struct join_dial {
-	struct join_config config; /* of this rank: its key may come from a notice */
+	struct join_config config; /* of this rank: its key may come from a announcement */
 	struct address leader;     /* for complaints: where it is tried */
 	struct roster *roster;
 	struct error *err;         /* the reason, if there is one: the last one counts at the deadline */
@@ -60,8 +60,8 @@ struct join_dial {
 	unsigned refusals;
 	uint64_t patience_ns;      /* for the next attempt to be answered */
 	struct session session;
-	struct store_arrival arrival;
-	uint8_t arrival_bytes[STORE_ARRIVAL_BYTES];
+	struct rendezvous_arrival arrival;
+	uint8_t arrival_bytes[RENDEZVOUS_ARRIVAL_BYTES];
 };
 
 /* NULL: no memory. Borrows roster and err. */
@@ -77,15 +77,15 @@ void join_dial_free(struct join_dial *dial);
  */
 bool join_ask_rival(const struct join_config *config, const struct resolved *found, struct error *err);
 
-/* The addresses of a notice, and the first of them for complaints. */
-void join_notice_addresses(const struct notice *notice, struct resolved *out, struct address *out_first);
+/* The addresses of a announcement, and the first of them for complaints. */
+void join_notice_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first);
 
 /* ---- join_post.c: the leader's address in a store ---- */
 
 struct join_post {
 	const struct join_config *config;
-	char name[NOTICE_NAME];
-	struct notice notice;
+	char name[ANNOUNCE_NAME];
+	struct announcement announcement;
 	uint64_t next_ns; /* when to look next whether it is still there; UINT64_MAX: never */
 	bool posted;
 };
@@ -93,9 +93,9 @@ struct join_post {
 /* Does nothing if the job has no store. ESP_EMISMATCH: another rank 0 is there and answers; ESP_EIO, ESP_EUNSUPPORTED. */
 ESP_CHECKED enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port,
                                            struct error *err);
-/* If it is time: looks whether the notice is still there. False: somebody else's is, as *err says. */
+/* If it is time: looks whether the announcement is still there. False: somebody else's is, as *err says. */
 bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err);
-/* All have come, so the notice is taken down; or (failure is not NULL) it says why they never will. */
+/* All have come, so the announcement is taken down; or (failure is not NULL) it says why they never will. */
 void join_post_close(struct join_post *post, const struct error *failure);
 
 #endif

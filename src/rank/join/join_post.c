@@ -9,10 +9,10 @@
 #include "node/net/backoff.h"
 #include "rank/join/join_parts.h"
 
-#define LOOK_NS (2 * NS_PER_S)      /* between looks whether the notice is still there */
+#define LOOK_NS (2 * NS_PER_S)      /* between looks whether the announcement is still there */
 #define LOOK_WAIT_NS (1 * NS_PER_S) /* for a look or a word of farewell, while ranks wait to be answered */
 #define KEEP_SECONDS 600u           /* how long a store that forgets remembers that a job has failed */
-#define KEEP_MORE_SECONDS 60u       /* ... or a notice beyond the deadline of joining */
+#define KEEP_MORE_SECONDS 60u       /* ... or a announcement beyond the deadline of joining */
 
 static uint64_t look_until(void)
 {
@@ -28,28 +28,28 @@ static uint32_t seconds_to_keep(const struct join_config *config)
 
 static void write_notice(struct join_post *post, uint16_t port)
 {
-	const struct card *card = &post->config->card;
-	struct notice *notice = &post->notice;
-	*notice = (struct notice){.at_s = (uint64_t)time(NULL), .pid = card->pid, .port = port,
-	                          .has_key = post->config->key_in_notice, .address_count = card->address_count};
-	randombytes_buf(notice->nonce, sizeof(notice->nonce));
-	memcpy(notice->host_name, card->host_name, sizeof(notice->host_name));
-	memcpy(notice->addresses, card->addresses, sizeof(notice->addresses));
-	if (notice->address_count == 0) /* a host without any network still has this */
-		notice->addresses[notice->address_count++] = (struct card_address){CARD_IPV4, {127, 0, 0, 1}};
-	if (notice->has_key)
-		memcpy(notice->key, post->config->key, sizeof(notice->key));
+	const struct node_info *card = &post->config->card;
+	struct announcement *announcement = &post->announcement;
+	*announcement = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = card->pid, .port = port,
+	                          .has_key = post->config->key_in_announcement, .address_count = card->address_count};
+	randombytes_buf(announcement->nonce, sizeof(announcement->nonce));
+	memcpy(announcement->host_name, card->host_name, sizeof(announcement->host_name));
+	memcpy(announcement->addresses, card->addresses, sizeof(announcement->addresses));
+	if (announcement->address_count == 0) /* a host without any network still has this */
+		announcement->addresses[announcement->address_count++] = (struct node_address){NODE_IPV4, {127, 0, 0, 1}};
+	if (announcement->has_key)
+		memcpy(announcement->key, post->config->key, sizeof(announcement->key));
 }
 
 /* What hangs there already is an earlier start's, or that of a second rank 0: then somebody answers. */
 static enum esp_status ask_who_was_there(struct join_post *post, struct error *err)
 {
 	struct join_config config = *post->config;
-	struct notice there;
+	struct announcement there;
 	struct resolved found;
 	struct address first;
 	enum esp_status status = ESP_OK;
-	if (notice_look(&config.launch.place, post->name, config.deadline_ns, &there, NULL) == ESP_OK && there.port) {
+	if (announce_look(&config.launch.place, post->name, config.deadline_ns, &there, NULL) == ESP_OK && there.port) {
 		join_notice_addresses(&there, &found, &first);
 		if (there.has_key)
 			memcpy(config.key, there.key, sizeof(config.key));
@@ -63,7 +63,7 @@ static enum esp_status ask_who_was_there(struct join_post *post, struct error *e
 
 static enum esp_status post_notice(struct join_post *post, uint64_t deadline_ns, struct error *err)
 {
-	return notice_post(&post->config->launch.place, post->name, &post->notice, seconds_to_keep(post->config), deadline_ns, err);
+	return announce_post(&post->config->launch.place, post->name, &post->announcement, seconds_to_keep(post->config), deadline_ns, err);
 }
 
 /* A server may be started with the job, and a folder be mounted a little later: the other ranks wait for them as well. */
@@ -71,7 +71,7 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 {
 	const struct join_config *config = post->config;
 	struct backoff backoff;
-	char where[NOTICE_PLACE_TEXT];
+	char where[ANNOUNCE_PLACE_TEXT];
 	uint64_t begin = clock_now_ns();
 	enum esp_status status = post_notice(post, config->deadline_ns, err);
 	if (status == ESP_EIO)
@@ -82,7 +82,7 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
 		if (next >= config->deadline_ns) {
 			struct error last = *err;
-			notice_place_describe(&config->launch.place, where);
+			announce_place_describe(&config->launch.place, where);
 			return error_set(err, ESP_EIO, "rank 0 could not use the job's store, %.80s, for %.1f s: %s", where,
 			                 (double)(now - begin) / (double)NS_PER_S, last.text);
 		}
@@ -95,9 +95,9 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port, struct error *err)
 {
 	*post = (struct join_post){.config = config, .next_ns = UINT64_MAX};
-	if (config->launch.place.kind == NOTICE_NOWHERE)
+	if (config->launch.place.kind == ANNOUNCE_NOWHERE)
 		return ESP_OK;
-	notice_name(config->launch.job, config->launch.epoch, post->name);
+	announce_name(config->launch.job, config->launch.epoch, post->name);
 	write_notice(post, port);
 	enum esp_status status = ask_who_was_there(post, err);
 	if (status == ESP_OK)
@@ -110,16 +110,16 @@ enum esp_status join_post_open(struct join_post *post, const struct join_config 
 
 bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err)
 {
-	struct notice there;
+	struct announcement there;
 	struct error why;
 	if (now_ns < post->next_ns)
 		return true;
 	post->next_ns = now_ns + LOOK_NS;
-	enum esp_status status = notice_look(&post->config->launch.place, post->name, look_until(), &there, &why);
-	bool is_ours = status != ESP_OK || memcmp(there.nonce, post->notice.nonce, sizeof(there.nonce)) == 0;
+	enum esp_status status = announce_look(&post->config->launch.place, post->name, look_until(), &there, &why);
+	bool is_ours = status != ESP_OK || memcmp(there.nonce, post->announcement.nonce, sizeof(there.nonce)) == 0;
 	if (!is_ours) {
 		error_set(err, ESP_EMISMATCH, "two processes say that they are rank 0: process %u on %s and process %u on %s, which "
-		          "has replaced the notice of the first one", post->notice.pid, post->notice.host_name, there.pid, there.host_name);
+		          "has replaced the notice of the first one", post->announcement.pid, post->announcement.host_name, there.pid, there.host_name);
 		post->posted = false;
 		post->next_ns = UINT64_MAX;
 	} else if (status == ESP_PENDING || status == ESP_ECORRUPT) { /* somebody has tidied up */
@@ -135,21 +135,21 @@ bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err)
 
 void join_post_close(struct join_post *post, const struct error *failure)
 {
-	const struct notice_place *place = &post->config->launch.place;
+	const struct announce_place *place = &post->config->launch.place;
 	if (post->posted && !failure)
-		notice_remove(place, post->name, post->notice.nonce, look_until());
+		announce_remove(place, post->name, post->announcement.nonce, look_until());
 	if (post->posted && failure) {
-		post->notice.port = 0;
-		post->notice.address_count = 0;
-		post->notice.has_key = false;
-		post->notice.at_s = (uint64_t)time(NULL);
-		clip(post->notice.reason, sizeof(post->notice.reason), "%s", failure->text);
-		for (char *c = post->notice.reason; *c; c++)
+		post->announcement.port = 0;
+		post->announcement.address_count = 0;
+		post->announcement.has_key = false;
+		post->announcement.at_s = (uint64_t)time(NULL);
+		clip(post->announcement.reason, sizeof(post->announcement.reason), "%s", failure->text);
+		for (char *c = post->announcement.reason; *c; c++)
 			*c = *c >= 0x20 && *c < 0x7f ? *c : '?';
 		struct error why;
-		if (notice_post(place, post->name, &post->notice, KEEP_SECONDS, look_until(), &why) != ESP_OK)
+		if (announce_post(place, post->name, &post->announcement, KEEP_SECONDS, look_until(), &why) != ESP_OK)
 			log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s", why.text);
 	}
-	sodium_memzero(&post->notice, sizeof(post->notice));
+	sodium_memzero(&post->announcement, sizeof(post->announcement));
 	post->posted = false;
 }

@@ -1,5 +1,5 @@
 /*
- * Groups that find their leader by a notice in a folder, one thread per rank.
+ * Groups that find their leader by a announcement in a folder, one thread per rank.
  */
 #include "rank/join/join.h"
 
@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "node/net/listen.h"
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 
 #define RANKS 5u
 #define DEADLINE_MOST_MS 32000u /* of those that are short at first: on a busy machine they are made longer */
@@ -38,12 +38,12 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	memset(rank, 0, sizeof(*rank));
 	rank->config.launch.rank = number;
 	rank->config.launch.size = size;
-	rank->config.launch.place.kind = NOTICE_FILE;
-	snprintf(rank->config.launch.place.path, NOTICE_PATH, "%s", folder);
+	rank->config.launch.place.kind = ANNOUNCE_FILE;
+	snprintf(rank->config.launch.place.path, ANNOUNCE_PATH, "%s", folder);
 	join_prepare(&rank->config, &conf);
-	group_describe_host(&rank->config.card);
+	host_info_describe(&rank->config.card);
 	rank->config.card.pid = 1000 + number;
-	rank->config.key_in_notice = true;
+	rank->config.key_in_announcement = true;
 	rank->config.key[0] = (uint8_t)(1 + number); /* rank 0's is the one that counts */
 	rank->config.deadline_ns = clock_now_ns() + deadline_ms * NS_PER_MS;
 }
@@ -92,19 +92,19 @@ static unsigned count_files(void)
 	return count;
 }
 
-static void post(const struct notice *notice, const char *job)
+static void post(const struct announcement *announcement, const char *job)
 {
-	char name[NOTICE_NAME];
+	char name[ANNOUNCE_NAME];
 	struct error err;
-	notice_name(job, 0, name);
-	CHECK_MSG(notice_post(&ranks[0].config.launch.place, name, notice, 9, UINT64_MAX, &err) == ESP_OK, "%s", err.text);
+	announce_name(job, 0, name);
+	CHECK_MSG(announce_post(&ranks[0].config.launch.place, name, announcement, 9, UINT64_MAX, &err) == ESP_OK, "%s", err.text);
 }
 
-static bool look(struct notice *out)
+static bool look(struct announcement *out)
 {
-	char name[NOTICE_NAME];
-	notice_name("", 0, name);
-	return notice_look(&ranks[0].config.launch.place, name, UINT64_MAX, out, NULL) == ESP_OK;
+	char name[ANNOUNCE_NAME];
+	announce_name("", 0, name);
+	return announce_look(&ranks[0].config.launch.place, name, UINT64_MAX, out, NULL) == ESP_OK;
 }
 
 /* Nobody knows an address or a key beforehand; afterwards nothing is left. */
@@ -119,20 +119,20 @@ static void join_whole(void)
 	CHECK_U64(count_files(), 0);
 }
 
-static const struct notice nobody = {.at_s = 5, .port = 9, .address_count = 2, .has_key = true, .host_name = "old",
-	.addresses = {{CARD_IPV4, {127, 0, 0, 1}}, {CARD_IPV4, {127, 0, 0, 2}}}};
-static const struct notice failed = {.at_s = 5, .host_name = "old", .reason = "rank 3 never came"};
+static const struct announcement nobody = {.at_s = 5, .port = 9, .address_count = 2, .has_key = true, .host_name = "old",
+	.addresses = {{NODE_IPV4, {127, 0, 0, 1}}, {NODE_IPV4, {127, 0, 0, 2}}}};
+static const struct announcement failed = {.at_s = 5, .host_name = "old", .reason = "rank 3 never came"};
 
 /* What an earlier start has left behind costs nothing but a look, and one that is cut off too. */
-static void join_over(const struct notice *left)
+static void join_over(const struct announcement *left)
 {
-	char name[NOTICE_NAME], path[NOTICE_PATH + NOTICE_NAME];
+	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
 
 	ranks_init(3, 60000);
 	if (left) {
 		post(left, "");
 	} else {
-		snprintf(path, sizeof(path), "%s/%s", folder, notice_name("", 0, name));
+		snprintf(path, sizeof(path), "%s/%s", folder, announce_name("", 0, name));
 		int fd = open(path, O_WRONLY | O_CREAT, 0600);
 		CHECK(fd >= 0 && write(fd, "espalier notice 1\n", 18) == 18);
 		close(fd);
@@ -167,7 +167,7 @@ static void two_jobs(void)
 /* One that comes when joining has failed learns so, also when nobody is there any more. */
 static void too_late(void)
 {
-	struct notice notice;
+	struct announcement announcement;
 
 	for (unsigned ms = 800; ms <= DEADLINE_MOST_MS; ms *= 2) {
 		ranks_init(3, ms);
@@ -179,7 +179,7 @@ static void too_late(void)
 			break;
 	}
 	CHECK(ranks[0].culprit == 2 && ranks[1].culprit == 2);
-	CHECK(look(&notice) && notice.port == 0 && strstr(notice.reason, "1 of 3 ranks have not arrived: 2"));
+	CHECK(look(&announcement) && announcement.port == 0 && strstr(announcement.reason, "1 of 3 ranks have not arrived: 2"));
 	for (unsigned ms = 300; ms <= DEADLINE_MOST_MS; ms *= 2) {
 		rank_init(&ranks[2], 2, 3, ms);
 		run_rank(&ranks[2]);
@@ -207,7 +207,7 @@ static const char *come_alone(const char *found)
 static void why_it_failed(void)
 {
 	static const char found[] = "the job failed without this rank on ";
-	struct notice left = {.at_s = 5, .host_name = "old",
+	struct announcement left = {.at_s = 5, .host_name = "old",
 		.reason = "two processes say that they are rank 1: process 15085 on vm and process 15086 on vm"};
 
 	post(&left, "");
@@ -221,26 +221,26 @@ static void why_it_failed(void)
 	CHECK_MSG(end && strcmp(end, " word...") == 0, "%s", text);
 }
 
-/* When all have joined the notice is gone: one more learns that it may be late. */
+/* When all have joined the announcement is gone: one more learns that it may be late. */
 static void no_notice(void)
 {
-	char name[NOTICE_NAME], path[NOTICE_PATH + NOTICE_NAME];
+	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
 
-	snprintf(path, sizeof(path), "%s/%s", folder, notice_name("", 0, name));
+	snprintf(path, sizeof(path), "%s/%s", folder, announce_name("", 0, name));
 	CHECK(unlink(path) == 0);
 	const char *text = come_alone("there is no notice of rank 0");
 	CHECK_MSG(strstr(text, "there is no notice of rank 0") && strstr(text, "or the job has begun or failed without this rank") &&
 	          strstr(text, folder) && strstr(text, name), "%s", text);
 }
 
-/* A second rank 0 finds the first one's notice, and somebody answers there. */
+/* A second rank 0 finds the first one's announcement, and somebody answers there. */
 static void two_leaders(void)
 {
-	struct notice notice;
+	struct announcement announcement;
 
 	ranks_init(3, 60000);
 	start(&ranks[0]);
-	while (!look(&notice) || notice.port == 0)
+	while (!look(&announcement) || announcement.port == 0)
 		poll(NULL, 0, 5);
 	rank_init(&ranks[3], 0, 3, 60000);
 	ranks[3].config.card.pid = 77;
@@ -255,33 +255,33 @@ static void two_leaders(void)
 	}
 }
 
-/* Both wrote at once: the one whose notice is gone says so. */
+/* Both wrote at once: the one whose announcement is gone says so. */
 static void replaced(void)
 {
-	struct notice notice;
+	struct announcement announcement;
 
 	ranks_init(2, 60000);
 	start(&ranks[0]);
-	while (!look(&notice) || notice.port == 0)
+	while (!look(&announcement) || announcement.port == 0)
 		poll(NULL, 0, 5);
 	post(&nobody, "");
 	finish(&ranks[0]);
 	CHECK_MSG(ranks[0].status == ESP_EMISMATCH && ranks[0].culprit == 0 &&
 	          strstr(ranks[0].err.text, "process 0 on old, which has replaced the notice of the first one"), "%s", ranks[0].err.text);
-	CHECK(look(&notice) && notice.port == nobody.port); /* and leaves the other's alone */
+	CHECK(look(&announcement) && announcement.port == nobody.port); /* and leaves the other's alone */
 }
 
 /* Somebody tidies up while ranks are still to come. */
 static void tidied(void)
 {
-	char name[NOTICE_NAME], path[NOTICE_PATH + NOTICE_NAME];
-	struct notice notice;
+	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
+	struct announcement announcement;
 
 	ranks_init(2, 60000);
 	start(&ranks[0]);
-	while (!look(&notice) || notice.port == nobody.port)
+	while (!look(&announcement) || announcement.port == nobody.port)
 		poll(NULL, 0, 5);
-	snprintf(path, sizeof(path), "%s/%s", folder, notice_name("", 0, name));
+	snprintf(path, sizeof(path), "%s/%s", folder, announce_name("", 0, name));
 	CHECK(unlink(path) == 0);
 	start(&ranks[1]);
 	finish(&ranks[0]);
@@ -295,7 +295,7 @@ static void keys_and_folders(void)
 
 	for (unsigned ms = 1000; !has_heard && ms <= DEADLINE_MOST_MS; ms *= 2) {
 		ranks_init(2, ms);
-		ranks[0].config.key_in_notice = false; /* was given one */
+		ranks[0].config.key_in_announcement = false; /* was given one */
 		start(&ranks[0]);
 		start(&ranks[1]);
 		finish(&ranks[0]);
@@ -307,8 +307,8 @@ static void keys_and_folders(void)
 	CHECK_MSG(has_heard, "%s", ranks[1].err.text);
 	for (unsigned ms = 300; ms <= DEADLINE_MOST_MS; ms *= 2) {
 		ranks_init(2, ms);
-		snprintf(ranks[0].config.launch.place.path, NOTICE_PATH, "%s/none", folder);
-		snprintf(ranks[1].config.launch.place.path, NOTICE_PATH, "%s/none", folder);
+		snprintf(ranks[0].config.launch.place.path, ANNOUNCE_PATH, "%s/none", folder);
+		snprintf(ranks[1].config.launch.place.path, ANNOUNCE_PATH, "%s/none", folder);
 		run_rank(&ranks[0]);
 		run_rank(&ranks[1]);
 		if (strstr(ranks[0].err.text, "No such file") && strstr(ranks[1].err.text, "No such file"))
@@ -328,7 +328,7 @@ static void make_folder(void *context, enum log_level level, const char *line)
 
 static void comes_later(void)
 {
-	char path[NOTICE_PATH];
+	char path[ANNOUNCE_PATH];
 	struct log log;
 
 	snprintf(path, sizeof(path), "%s/later", folder);

@@ -67,7 +67,7 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	rank->config.launch.leader.port = leader_port;
 	snprintf(rank->config.launch.leader.host, ADDRESS_HOST, "%s", leader_host);
 	join_prepare(&rank->config, &conf);
-	group_describe_host(&rank->config.card);
+	host_info_describe(&rank->config.card);
 	rank->config.card.pid = 1000 + number;
 	rank->config.card.port = (uint16_t)(5000 + number);
 	memcpy(rank->config.key, "a key of thirty-two bytes ......", 32);
@@ -310,8 +310,8 @@ static void other_settings(void)
 	CHECK(memcmp(ranks[1].config.card.settings, ranks[2].config.card.settings, HELLO_DIGEST_BYTES) == 0);
 	conf.chunk_bytes = 128 << 10;
 	join_prepare(&ranks[2].config, &conf);
-	snprintf(ranks[2].config.card.host_name, CARD_HOST_NAME, "b");
-	snprintf(ranks[0].config.card.host_name, CARD_HOST_NAME, "a");
+	snprintf(ranks[2].config.card.host_name, NODE_INFO_HOST_NAME, "b");
+	snprintf(ranks[0].config.card.host_name, NODE_INFO_HOST_NAME, "a");
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_EMISMATCH, "rank 2 on b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=0");
@@ -415,15 +415,15 @@ static int hand_in(struct rank *rank)
 	struct session session;
 	struct session_inbox inbox = {0};
 	struct session_message message;
-	struct store_arrival arrival = {.patience_ms = 60000, .card = rank->config.card};
+	struct rendezvous_arrival arrival = {.patience_ms = 60000, .card = rank->config.card};
 	struct error err;
-	uint8_t card[STORE_ARRIVAL_BYTES], in[512];
+	uint8_t card[RENDEZVOUS_ARRIVAL_BYTES], in[512];
 	const uint8_t *out;
 	size_t n;
 	int fd = dial();
 
-	store_arrival_encode(&arrival, card);
-	join_dialer(&rank->config, 0, HELLO_STORE, 0, &config);
+	rendezvous_arrival_encode(&arrival, card);
+	join_dialer(&rank->config, 0, HELLO_RENDEZVOUS, 0, &config);
 	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
 	while (!session.proved) {
 		ssize_t got = recv(fd, in, sizeof(in), 0);
@@ -433,7 +433,7 @@ static int hand_in(struct rank *rank)
 			session_sent(&session, n);
 		}
 	}
-	session_message_init(&message, STORE_ARRIVAL, card, sizeof(card));
+	session_message_init(&message, RENDEZVOUS_ARRIVAL, card, sizeof(card));
 	session_post(&session, &message);
 	for (session_output(&session, &out, &n); n; session_output(&session, &out, &n)) {
 		CHECK(send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n);
@@ -535,7 +535,7 @@ static void called_off_while_connecting(void)
 	int crowd[CROWD], fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(fd, 0) == 0);
-	name.sin_port = htons(group_listen_port(fd));
+	name.sin_port = htons(listen_port(fd));
 	for (unsigned i = 0; i < CROWD; i++) {
 		crowd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		CHECK(crowd[i] >= 0 && (connect(crowd[i], (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EINPROGRESS));
@@ -564,9 +564,9 @@ static void handed_on(void)
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 	memcpy(&name, &v4, sizeof(v4));
-	int fd = group_listen_at(&name, 0, false, 0);
+	int fd = listen_at(&name, 0, false, 0);
 	CHECK(fd >= 0);
-	leader_port = group_listen_port(fd);
+	leader_port = listen_port(fd);
 	for (uint32_t i = 0; i < 4; i++)
 		rank_init(&ranks[i], i, 4, 10000);
 	ranks[0].config.listening = &fd;
@@ -640,11 +640,11 @@ static void alone(void)
 
 static void taken_port(void)
 {
-	struct card card = {0};
+	struct node_info card = {0};
 	struct error err;
 	struct listener listener;
 
-	CHECK(group_listen(&(struct listen_config){.loopback_only = true}, &listener, &card, &err) == ESP_OK);
+	CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &listener, &card, &err) == ESP_OK);
 	ranks_init(2, 300);
 	ranks[0].config.launch.leader.port = card.port;
 	run_rank(&ranks[0]);

@@ -234,7 +234,7 @@ static enum esp_status find_leader(const struct launch_finder *finder, struct la
 	launch->leader_source = "ESP_STORE";
 	text = launch_ask(finder, "ESP_STORE");
 	if (text && launch->size > 1)
-		return notice_place_parse(text, "ESP_STORE", &launch->place, finder->err);
+		return announce_place_parse(text, "ESP_STORE", &launch->place, finder->err);
 	launch->leader_source = "none";
 	if (launch_ask(finder, "MASTER_ADDR") || (launch_ask(finder, "MASTER_PORT") && !launch_ask(finder, "JOB_COMPLETION_INDEX")))
 		return torch_leader(finder, launch);
@@ -313,13 +313,13 @@ enum esp_status launch_find(const struct launch_arguments *arguments, const stru
 
 const char *launch_describe(const struct launch *launch, char text[LAUNCH_TEXT])
 {
-	char leader[NOTICE_PLACE_TEXT] = "none";
+	char leader[ANNOUNCE_PLACE_TEXT] = "none";
 	if (launch->leader.port)
 		address_format(&launch->leader, leader);
-	else if (launch->place.kind != NOTICE_NOWHERE)
-		notice_place_describe(&launch->place, leader);
+	else if (launch->place.kind != ANNOUNCE_NOWHERE)
+		announce_place_describe(&launch->place, leader);
 	snprintf(text, LAUNCH_TEXT, "rank %u of %u (%s, %s), %s %s (%s)", launch->rank, launch->size, launch->rank_source,
-	         launch->size_source, launch->place.kind == NOTICE_NOWHERE ? "leader" : "leader's address in", leader,
+	         launch->size_source, launch->place.kind == ANNOUNCE_NOWHERE ? "leader" : "leader's address in", leader,
 	         launch->leader_source);
 	return text;
 }

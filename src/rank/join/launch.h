@@ -24,7 +24,7 @@
 #include "base/conf.h"
 #include "base/error.h"
 #include "node/net/address.h"
-#include "rank/join/record_place.h"
+#include "rank/join/announce_place.h"
 
 #define LAUNCH_SIZE_MAX 65536u /* ranks in a group */
 #define LAUNCH_JOB 128u        /* bytes of a job's name, with the NUL */
@@ -66,7 +66,7 @@ struct launch_arguments {
 struct launch {
 	uint32_t rank, size;
 	struct address leader;     /* port 0 for a group of one that needs none, and where a store tells */
-	struct notice_place place; /* where the leader's address is posted, if that is how it is found */
+	struct announce_place place; /* where the leader's address is posted, if that is how it is found */
 	char job[LAUNCH_JOB];      /* "" unless somebody named the job */
 	uint64_t epoch;            /* how often the job was started anew */
 	char launcher[LAUNCH_LAUNCHER]; /* whom to ask who has ended (launcher.h); "": nobody */
@@ -84,7 +84,7 @@ ESP_CHECKED enum esp_status launch_find(const struct launch_arguments *arguments
                                         struct error *err);
 
 /* For the log: "rank 3 of 8 (ESP_RANK, ESP_SIZE), leader node7:29501 (MASTER_ADDR, MASTER_PORT + 1)". Returns text. */
-#define LAUNCH_TEXT (NOTICE_PLACE_TEXT + 240u)
+#define LAUNCH_TEXT (ANNOUNCE_PLACE_TEXT + 240u)
 const char *launch_describe(const struct launch *launch, char text[LAUNCH_TEXT]);
 
 #endif

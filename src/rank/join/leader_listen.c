@@ -16,7 +16,7 @@
 #define TAKEN_RETRY_MS 100
 
 /* Adds a listening socket; 0 or errno. */
-static int listen_at(struct porch *porch, const struct sockaddr *address, socklen_t length, bool both_families,
+static int listen_at(struct leader_listen *sockets, const struct sockaddr *address, socklen_t length, bool both_families,
                      uint32_t backlog)
 {
 	int on = 1, v6_only = !both_families;
@@ -27,7 +27,7 @@ static int listen_at(struct porch *porch, const struct sockaddr *address, sockle
 	if (address->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
 	if (bind(fd, address, length) == 0 && listen(fd, backlog ? (int)backlog : BACKLOG) == 0) {
-		porch->fds[porch->count++] = fd;
+		sockets->fds[sockets->count++] = fd;
 		return 0;
 	}
 	int why = errno;
@@ -35,38 +35,38 @@ static int listen_at(struct porch *porch, const struct sockaddr *address, sockle
 	return why;
 }
 
-static int listen_everywhere(struct porch *porch, uint16_t port, uint32_t backlog)
+static int listen_everywhere(struct leader_listen *sockets, uint16_t port, uint32_t backlog)
 {
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-	int why = listen_at(porch, (const struct sockaddr *)&v6, sizeof(v6), true, backlog);
+	int why = listen_at(sockets, (const struct sockaddr *)&v6, sizeof(v6), true, backlog);
 	if (why == EAFNOSUPPORT || why == EADDRNOTAVAIL)
-		why = listen_at(porch, (const struct sockaddr *)&v4, sizeof(v4), false, backlog);
+		why = listen_at(sockets, (const struct sockaddr *)&v4, sizeof(v4), false, backlog);
 	return why;
 }
 
 /* Every address of the list; the first trouble is the one to report if none works. */
-static int listen_at_all(struct porch *porch, const struct resolved *found, uint32_t backlog, bool *out_outside)
+static int listen_at_all(struct leader_listen *sockets, const struct resolved *found, uint32_t backlog, bool *out_outside)
 {
 	int first = 0;
 	*out_outside = false;
 	for (uint32_t i = 0; i < found->count; i++) {
-		int why = listen_at(porch, &found->addresses[i].any, found->lengths[i], false, backlog);
+		int why = listen_at(sockets, &found->addresses[i].any, found->lengths[i], false, backlog);
 		first = first ? first : why;
 		if (why == 0 && !resolve_is_loopback(&found->addresses[i].any))
 			*out_outside = true;
 	}
-	return porch->count ? 0 : first;
+	return sockets->count ? 0 : first;
 }
 
-static int open_once(struct porch *porch, const struct address *address, const struct resolved *found, uint32_t backlog)
+static int open_once(struct leader_listen *sockets, const struct address *address, const struct resolved *found, uint32_t backlog)
 {
 	bool outside;
-	int why = listen_at_all(porch, found, backlog, &outside);
+	int why = listen_at_all(sockets, found, backlog, &outside);
 	if (outside || why == EADDRINUSE || address_is_numeric(address) || address_is_loopback(address))
 		return why;
-	porch_close(porch);
-	return listen_everywhere(porch, address->port, backlog);
+	leader_listen_close(sockets);
+	return listen_everywhere(sockets, address->port, backlog);
 }
 
 static enum esp_status complain(const struct address *address, int why, struct error *err)
@@ -82,22 +82,22 @@ static enum esp_status complain(const struct address *address, int why, struct e
 	return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: %s", text, strerror(why));
 }
 
-static enum esp_status ask(const struct porch_options *options, const struct resolved *found, struct error *err)
+static enum esp_status ask(const struct leader_listen_options *options, const struct resolved *found, struct error *err)
 {
 	return options->taken ? options->taken(options->context, found, err) : ESP_PENDING;
 }
 
-enum esp_status porch_open(struct porch *porch, const struct address *address, const struct porch_options *options,
+enum esp_status leader_listen_open(struct leader_listen *sockets, const struct address *address, const struct leader_listen_options *options,
                            uint64_t deadline_ns, struct error *err)
 {
 	struct resolved found;
 	uint64_t patience = clock_now_ns() + TAKEN_WAIT_NS;
-	*porch = (struct porch){0};
+	*sockets = (struct leader_listen){0};
 	enum esp_status status = resolve(address, deadline_ns, &found, err);
 	if (status != ESP_OK)
 		return status;
 	for (;;) {
-		int why = open_once(porch, address, &found, options->backlog);
+		int why = open_once(sockets, address, &found, options->backlog);
 		if (why == 0)
 			return ESP_OK;
 		if (why == EADDRINUSE)
@@ -111,17 +111,17 @@ enum esp_status porch_open(struct porch *porch, const struct address *address, c
 	}
 }
 
-enum esp_status porch_open_anywhere(struct porch *porch, const struct porch_options *options, uint16_t *out_port,
+enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets, const struct leader_listen_options *options, uint16_t *out_port,
                                     struct error *err)
 {
 	union resolve_address own = {.any.sa_family = AF_UNSPEC};
 	socklen_t length = sizeof(own);
-	*porch = (struct porch){0};
-	int why = listen_everywhere(porch, 0, options->backlog);
-	if (why == 0 && getsockname(porch->fds[0], &own.any, &length) != 0)
+	*sockets = (struct leader_listen){0};
+	int why = listen_everywhere(sockets, 0, options->backlog);
+	if (why == 0 && getsockname(sockets->fds[0], &own.any, &length) != 0)
 		why = errno;
 	if (why != 0) {
-		porch_close(porch);
+		leader_listen_close(sockets);
 		return error_set(err, ESP_ELINK, "rank 0 cannot listen: %s", strerror(why));
 	}
 	*out_port = ntohs(own.any.sa_family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port
@@ -129,15 +129,15 @@ enum esp_status porch_open_anywhere(struct porch *porch, const struct porch_opti
 	return ESP_OK;
 }
 
-void porch_take(struct porch *porch, int fd)
+void leader_listen_take(struct leader_listen *sockets, int fd)
 {
-	*porch = (struct porch){.count = 1, .fds = {fd}};
+	*sockets = (struct leader_listen){.count = 1, .fds = {fd}};
 }
 
-int porch_accept(struct porch *porch)
+int leader_listen_accept(struct leader_listen *sockets)
 {
-	for (uint32_t i = 0; i < porch->count; i++) {
-		int on = 1, fd = accept4(porch->fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	for (uint32_t i = 0; i < sockets->count; i++) {
+		int on = 1, fd = accept4(sockets->fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 			return fd;
@@ -148,9 +148,9 @@ int porch_accept(struct porch *porch)
 	return -1;
 }
 
-void porch_close(struct porch *porch)
+void leader_listen_close(struct leader_listen *sockets)
 {
-	for (uint32_t i = 0; i < porch->count; i++)
-		close(porch->fds[i]);
-	porch->count = 0;
+	for (uint32_t i = 0; i < sockets->count; i++)
+		close(sockets->fds[i]);
+	sockets->count = 0;
 }

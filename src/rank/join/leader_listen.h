@@ -10,22 +10,22 @@
 #include "node/net/address.h"
 #include "node/net/resolve.h"
 
-#define PORCH_SOCKETS (RESOLVE_MAX + 1u)
+#define LEADER_LISTEN_SOCKETS (RESOLVE_MAX + 1u)
 
-struct porch {
+struct leader_listen {
 	uint32_t count;
-	int fds[PORCH_SOCKETS];
+	int fds[LEADER_LISTEN_SOCKETS];
 };
 
 /*
  * Called each time that somebody else is found at the port: ESP_PENDING waits, anything else (with a text in *err) gives up.
  * found: where that somebody listens.
  */
-typedef enum esp_status porch_taken_fn(void *context, const struct resolved *found, struct error *err);
+typedef enum esp_status leader_listen_taken_fn(void *context, const struct resolved *found, struct error *err);
 
-struct porch_options {
+struct leader_listen_options {
 	uint32_t backlog;      /* 0: as is usual */
-	porch_taken_fn *taken; /* NULL: waits */
+	leader_listen_taken_fn *taken; /* NULL: waits */
 	void *context;
 };
 
@@ -35,19 +35,19 @@ struct porch_options {
  * can be reached from outside, all addresses of this host are listened on. A port that is taken is
  * waited for a little, as an earlier start of the job may still be leaving. ESP_ELINK.
  */
-ESP_CHECKED enum esp_status porch_open(struct porch *porch, const struct address *address,
-                                       const struct porch_options *options, uint64_t deadline_ns, struct error *err);
+ESP_CHECKED enum esp_status leader_listen_open(struct leader_listen *sockets, const struct address *address,
+                                       const struct leader_listen_options *options, uint64_t deadline_ns, struct error *err);
 
 /* Listens on all addresses of this host, at a port that the kernel chooses. ESP_ELINK. */
-ESP_CHECKED enum esp_status porch_open_anywhere(struct porch *porch, const struct porch_options *options,
+ESP_CHECKED enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets, const struct leader_listen_options *options,
                                                 uint16_t *out_port, struct error *err);
 
-/* One socket that listens already, and does not block; it is the porch's now. */
-void porch_take(struct porch *porch, int fd);
+/* One socket that listens already, and does not block; it is the listen's now. */
+void leader_listen_take(struct leader_listen *sockets, int fd);
 
 /* The next connection, non-blocking: -1 if there is none; -2 if there is, but no descriptor or memory for it. */
-int porch_accept(struct porch *porch);
+int leader_listen_accept(struct leader_listen *sockets);
 
-void porch_close(struct porch *porch);
+void leader_listen_close(struct leader_listen *sockets);
 
 #endif

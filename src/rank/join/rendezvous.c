@@ -11,31 +11,31 @@
 /* A rank is told this long before it gives up by itself, so that the reason reaches it. */
 #define MARGIN_NS (500 * NS_PER_MS)
 
-static void fail(struct store *store, int32_t culprit, const struct error *reason)
+static void fail(struct rendezvous *store, int32_t culprit, const struct error *reason)
 {
-	if (store->state != STORE_GATHERS)
+	if (store->state != RENDEZVOUS_GATHERS)
 		return; /* the first reason is the cause; what follows are its consequences */
 	store->error = *reason;
 	store->culprit = culprit;
-	store->state = STORE_BROKEN;
+	store->state = RENDEZVOUS_BROKEN;
 }
 
-enum esp_status store_init(struct store *store, const struct card *own, const char *settings, uint64_t now_ns,
+enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info *own, const char *settings, uint64_t now_ns,
                            uint64_t deadline_ns, struct error *err)
 {
 	assert(own->rank == 0 && own->size > 0);
-	*store = (struct store){
+	*store = (struct rendezvous){
 		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
 	store->cards = calloc(own->size, sizeof(*store->cards));
 	store->seats = calloc(own->size, 1);
 	store->elsewhere = calloc(own->size, 1);
 	if (!store->cards || !store->seats || !store->elsewhere) {
-		store_fini(store);
+		rendezvous_fini(store);
 		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
 	}
 	store->cards[0] = *own;
 	store->seats[0] = 1;
-	store->state = own->size == 1 ? STORE_COMPLETE : STORE_GATHERS;
+	store->state = own->size == 1 ? RENDEZVOUS_COMPLETE : RENDEZVOUS_GATHERS;
 	return ESP_OK;
 }
 
@@ -68,7 +68,7 @@ static void find_differences(const char *one, const char *other, char *of_one, c
 	}
 }
 
-static enum esp_status other_settings(const struct card *card, const char *settings, const struct card *first,
+static enum esp_status other_settings(const struct node_info *card, const char *settings, const struct node_info *first,
                                       const char *first_settings, struct error *err)
 {
 	char own[48], firsts[48];
@@ -80,7 +80,7 @@ static enum esp_status other_settings(const struct card *card, const char *setti
 	                 card->rank);
 }
 
-enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
+enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
                                  const char *first_settings, struct error *err)
 {
 	if (card->version != first->version)
@@ -99,10 +99,10 @@ static const char *name_job(const char *job, char text[QUOTE_TEXT])
 	return job[0] ? quote(job, strlen(job), text) : "without a name";
 }
 
-enum esp_status store_explain_newcomer(const struct store_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err)
 {
-	const struct card *card = &newcomer->card;
+	const struct node_info *card = &newcomer->card;
 	char one[QUOTE_TEXT], other[QUOTE_TEXT], own[64], ranks[64];
 	if (strcmp(newcomer->job, job) != 0)
 		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at the door to the job %s: set "
@@ -113,13 +113,13 @@ enum esp_status store_explain_newcomer(const struct store_arrival *newcomer, uin
 	                 "ranks", card->pid, card->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
 }
 
-static enum esp_status twice(const struct card *one, const struct card *other, struct error *err)
+static enum esp_status twice(const struct node_info *one, const struct node_info *other, struct error *err)
 {
 	return error_set(err, ESP_EMISMATCH, "two processes say that they are rank %u: process %u on %s and process %u on %s",
 	                 one->rank, one->pid, one->host_name, other->pid, other->host_name);
 }
 
-static void shorten_deadline(struct store *store, uint64_t patience_ns, uint64_t now_ns)
+static void shorten_deadline(struct rendezvous *store, uint64_t patience_ns, uint64_t now_ns)
 {
 	uint64_t margin = patience_ns / 4 < MARGIN_NS ? patience_ns / 4 : MARGIN_NS;
 	uint64_t deadline = now_ns + patience_ns - margin;
@@ -127,22 +127,22 @@ static void shorten_deadline(struct store *store, uint64_t patience_ns, uint64_t
 		store->deadline_ns = deadline;
 }
 
-void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns)
+void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const struct rendezvous_arrival *arrival, uint64_t now_ns)
 {
 	struct error reason;
-	const struct card *card = &arrival->card;
-	if (store->state != STORE_GATHERS)
+	const struct node_info *card = &arrival->card;
+	if (store->state != RENDEZVOUS_GATHERS)
 		return;
 	if (card->rank != proved_rank)
 		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
-	else if (store_check_card(card, arrival->settings, &store->cards[0], store->settings, &reason) == ESP_OK) {
+	else if (rendezvous_check_card(card, arrival->settings, &store->cards[0], store->settings, &reason) == ESP_OK) {
 		if (!store->seats[card->rank]) {
 			store->seats[card->rank] = 1;
 			store->cards[card->rank] = *card;
 			store->present++;
 			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
 			if (store->present == store->size)
-				store->state = STORE_COMPLETE;
+				store->state = RENDEZVOUS_COMPLETE;
 			return;
 		}
 		twice(&store->cards[card->rank], card, &reason);
@@ -150,14 +150,14 @@ void store_on_arrival(struct store *store, uint32_t proved_rank, const struct st
 	fail(store, (int32_t)proved_rank, &reason);
 }
 
-void store_unseat(struct store *store, uint32_t rank)
+void rendezvous_unseat(struct rendezvous *store, uint32_t rank)
 {
-	assert(rank < store->size && store->seats[rank] && store->state == STORE_GATHERS);
+	assert(rank < store->size && store->seats[rank] && store->state == RENDEZVOUS_GATHERS);
 	store->seats[rank] = 0;
 	store->present--;
 }
 
-void store_on_left(struct store *store, uint32_t rank)
+void rendezvous_on_left(struct rendezvous *store, uint32_t rank)
 {
 	struct error reason;
 	assert(rank < store->size);
@@ -166,7 +166,7 @@ void store_on_left(struct store *store, uint32_t rank)
 	fail(store, (int32_t)rank, &reason);
 }
 
-void store_on_ended(struct store *store, uint32_t rank, int32_t status)
+void rendezvous_on_ended(struct rendezvous *store, uint32_t rank, int32_t status)
 {
 	struct error reason;
 	if (rank >= store->size || store->seats[rank])
@@ -175,7 +175,7 @@ void store_on_ended(struct store *store, uint32_t rank, int32_t status)
 	fail(store, (int32_t)rank, &reason);
 }
 
-bool store_on_mismatch(struct store *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason)
+bool rendezvous_on_mismatch(struct rendezvous *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason)
 {
 	/* Left over from another job or an earlier start, or lost its way: nothing that is wrong with this job. */
 	if (verdict == HELLO_OTHER_JOB || verdict == HELLO_OTHER_EPOCH || verdict == HELLO_NOT_ME ||
@@ -185,48 +185,48 @@ bool store_on_mismatch(struct store *store, enum hello_verdict verdict, uint32_t
 	return true;
 }
 
-static bool count_refused(struct store_refused *refused, const char *origin)
+static bool count_refused(struct rendezvous_refused *refused, const char *origin)
 {
-	uint32_t named = refused->origins < STORE_ORIGINS ? refused->origins : STORE_ORIGINS;
+	uint32_t named = refused->origins < RENDEZVOUS_ORIGINS ? refused->origins : RENDEZVOUS_ORIGINS;
 	for (uint32_t i = 0; i < named; i++)
-		if (strncmp(refused->origin[i], origin, STORE_ORIGIN - 1) == 0)
+		if (strncmp(refused->origin[i], origin, RENDEZVOUS_ORIGIN - 1) == 0)
 			return refused->count++ == 0;
-	if (refused->origins < STORE_ORIGINS)
-		snprintf(refused->origin[refused->origins], STORE_ORIGIN, "%s", origin);
-	if (refused->origins <= STORE_ORIGINS)
+	if (refused->origins < RENDEZVOUS_ORIGINS)
+		snprintf(refused->origin[refused->origins], RENDEZVOUS_ORIGIN, "%s", origin);
+	if (refused->origins <= RENDEZVOUS_ORIGINS)
 		refused->origins++;
 	return refused->count++ == 0;
 }
 
-bool store_on_stranger(struct store *store, const char *origin)
+bool rendezvous_on_stranger(struct rendezvous *store, const char *origin)
 {
 	return count_refused(&store->strangers, origin);
 }
 
-bool store_on_other(struct store *store, const char *origin)
+bool rendezvous_on_other(struct rendezvous *store, const char *origin)
 {
 	return count_refused(&store->others, origin);
 }
 
-void store_on_called_off(struct store *store, int32_t culprit, const struct error *reason)
+void rendezvous_on_called_off(struct rendezvous *store, int32_t culprit, const struct error *reason)
 {
 	fail(store, culprit, reason);
 }
 
-void store_on_rival(struct store *store, const struct error *reason)
+void rendezvous_on_rival(struct rendezvous *store, const struct error *reason)
 {
 	fail(store, 0, reason);
 }
 
 /* "; refused: 8 connections from 10.0.0.7 without the job's key" */
-static void describe_refused(const struct store_refused *refused, const char *lead, const char *what, char *text, size_t size)
+static void describe_refused(const struct rendezvous_refused *refused, const char *lead, const char *what, char *text, size_t size)
 {
 	char origins[40] = "";
 	if (refused->count == 0)
 		return;
-	for (uint32_t i = 0; i < refused->origins && i < STORE_ORIGINS; i++)
+	for (uint32_t i = 0; i < refused->origins && i < RENDEZVOUS_ORIGINS; i++)
 		add_word(origins, sizeof(origins), refused->origin[i], strlen(refused->origin[i]));
-	if (refused->origins > STORE_ORIGINS)
+	if (refused->origins > RENDEZVOUS_ORIGINS)
 		add_word(origins, sizeof(origins), "...", 3);
 	size_t used = strlen(text);
 	snprintf(text + used, size - used, "%s%llu connection%s from %s %s", lead, (unsigned long long)refused->count,
@@ -234,7 +234,7 @@ static void describe_refused(const struct store_refused *refused, const char *le
 }
 
 /* If there is one only, it is to blame. */
-static int32_t only_missing(const struct store *store)
+static int32_t only_missing(const struct rendezvous *store)
 {
 	int32_t found = -1;
 	for (uint32_t i = 0; i < store->size; i++) {
@@ -247,43 +247,43 @@ static int32_t only_missing(const struct store *store)
 	return found;
 }
 
-const char *store_wait_text(const struct store *store, char text[STORE_WAIT_TEXT])
+const char *rendezvous_wait_text(const struct rendezvous *store, char text[RENDEZVOUS_WAIT_TEXT])
 {
 	char missing[72], here[104], refused[144] = "";
 	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
 	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
-	snprintf(text, STORE_WAIT_TEXT, "%u of %u ranks have not arrived: %s%s; here: %s", store->size - store->present, store->size,
-	         store_missing_text(store->seats, store->size, missing, sizeof(missing)), refused, store_here_text(store, here, sizeof(here)));
+	snprintf(text, RENDEZVOUS_WAIT_TEXT, "%u of %u ranks have not arrived: %s%s; here: %s", store->size - store->present, store->size,
+	         rendezvous_missing_text(store->seats, store->size, missing, sizeof(missing)), refused, rendezvous_here_text(store, here, sizeof(here)));
 	return text;
 }
 
-void store_on_tick(struct store *store, uint64_t now_ns)
+void rendezvous_on_tick(struct rendezvous *store, uint64_t now_ns)
 {
 	struct error reason;
-	char text[STORE_WAIT_TEXT];
-	if (store->state != STORE_GATHERS || now_ns < store->deadline_ns)
+	char text[RENDEZVOUS_WAIT_TEXT];
+	if (store->state != RENDEZVOUS_GATHERS || now_ns < store->deadline_ns)
 		return;
 	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %s", (double)(now_ns - store->begin_ns) / (double)NS_PER_S,
-	          store_wait_text(store, text));
+	          rendezvous_wait_text(store, text));
 	fail(store, only_missing(store), &reason);
 }
 
-void store_write_roster(const struct store *store, uint8_t *out)
+void rendezvous_write_roster(const struct rendezvous *store, uint8_t *out)
 {
-	assert(store->state == STORE_COMPLETE);
+	assert(store->state == RENDEZVOUS_COMPLETE);
 	for (uint32_t i = 0; i < store->size; i++)
-		card_encode(&store->cards[i], out + (size_t)i * CARD_BYTES);
+		node_info_encode(&store->cards[i], out + (size_t)i * NODE_INFO_BYTES);
 }
 
-void store_fini(struct store *store)
+void rendezvous_fini(struct rendezvous *store)
 {
 	free(store->cards);
 	free(store->seats);
 	free(store->elsewhere);
-	*store = (struct store){0};
+	*store = (struct rendezvous){0};
 }
 
-const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size)
+const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size)
 {
 	static const char rest[] = " ...";
 	size_t used = 0;
@@ -308,13 +308,13 @@ const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, 
 	return text;
 }
 
-static bool shares_host(const struct store *store, uint32_t one, uint32_t other)
+static bool shares_host(const struct rendezvous *store, uint32_t one, uint32_t other)
 {
 	return strcmp(store->cards[one].host_name, store->cards[other].host_name) == 0;
 }
 
 /* Has the host of this rank been listed with one before it? Neighbours mostly share a host, so the nearest is asked first. */
-static bool is_listed(const struct store *store, uint32_t rank)
+static bool is_listed(const struct rendezvous *store, uint32_t rank)
 {
 	for (uint32_t i = rank; i-- > 0;)
 		if (store->seats[i] && shares_host(store, i, rank))
@@ -322,7 +322,7 @@ static bool is_listed(const struct store *store, uint32_t rank)
 	return false;
 }
 
-const char *store_here_text(const struct store *store, char *text, size_t text_size)
+const char *rendezvous_here_text(const struct rendezvous *store, char *text, size_t text_size)
 {
 	char ranks[40];
 	size_t used = 0;
@@ -332,7 +332,7 @@ const char *store_here_text(const struct store *store, char *text, size_t text_s
 			continue;
 		for (uint32_t k = 0; k < store->size; k++)
 			store->elsewhere[k] = !store->seats[k] || !shares_host(store, i, k);
-		store_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
+		rendezvous_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
 		size_t length = strlen(ranks) + strlen(store->cards[i].host_name) + sizeof(",  on ");
 		if (used + length + sizeof(" ...") > text_size) {
 			snprintf(text + used, text_size - used, " ...");
@@ -343,12 +343,12 @@ const char *store_here_text(const struct store *store, char *text, size_t text_s
 	return text;
 }
 
-enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err)
+enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err)
 {
 	for (uint32_t i = 0; i < size; i++) {
 		if (cards[i].rank != i)
 			return error_set(err, ESP_EMISMATCH, "the card of rank %u stands where that of rank %u should", cards[i].rank, i);
-		enum esp_status status = store_check_card(&cards[i], NULL, &cards[0], NULL, err);
+		enum esp_status status = rendezvous_check_card(&cards[i], NULL, &cards[0], NULL, err);
 		if (status != ESP_OK)
 			return status;
 	}

@@ -16,99 +16,99 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
-enum store_state {
-	STORE_GATHERS,  /* cards are missing                                  */
-	STORE_COMPLETE, /* all cards are here; the roster can go out          */
-	STORE_BROKEN,   /* error says why; everybody who comes is to be told  */
+enum rendezvous_state {
+	RENDEZVOUS_GATHERS,  /* cards are missing                                  */
+	RENDEZVOUS_COMPLETE, /* all cards are here; the roster can go out          */
+	RENDEZVOUS_BROKEN,   /* error says why; everybody who comes is to be told  */
 };
 
 /* Connections that were turned away for one reason, and where they came from. */
-#define STORE_ORIGINS 3u
-#define STORE_ORIGIN 48u /* bytes of an address or a host's name, with the NUL */
-struct store_refused {
+#define RENDEZVOUS_ORIGINS 3u
+#define RENDEZVOUS_ORIGIN 48u /* bytes of an address or a host's name, with the NUL */
+struct rendezvous_refused {
 	uint64_t count;
 	uint32_t origins;                      /* different ones that are known; more than are named: "..." */
-	char origin[STORE_ORIGINS][STORE_ORIGIN];
+	char origin[RENDEZVOUS_ORIGINS][RENDEZVOUS_ORIGIN];
 };
 
-struct store {
-	enum store_state state;
-	struct error error;    /* STORE_BROKEN: the reason */
+struct rendezvous {
+	enum rendezvous_state state;
+	struct error error;    /* RENDEZVOUS_BROKEN: the reason */
 	int32_t culprit;       /* ... and the rank that it is about; -1: none in particular */
 	uint32_t size, present;
-	struct card *cards;    /* by rank */
+	struct node_info *cards;    /* by rank */
 	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
 	uint8_t *elsewhere;    /* by rank, for a list: not on the host that it is about */
 	uint64_t begin_ns, deadline_ns;
-	struct store_refused strangers; /* did not prove that they have the job's key   */
-	struct store_refused others;    /* have the key, but are of another job or start */
+	struct rendezvous_refused strangers; /* did not prove that they have the job's key   */
+	struct rendezvous_refused others;    /* have the key, but are of another job or start */
 };
 
 /* own: the leader's card, rank 0; its settings as text are borrowed. ESP_ENOMEM. */
-ESP_CHECKED enum esp_status store_init(struct store *store, const struct card *own, const char *settings,
+ESP_CHECKED enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info *own, const char *settings,
                                        uint64_t now_ns, uint64_t deadline_ns, struct error *err);
 
 /* A card from a connection that proved to be of this rank. */
-void store_on_arrival(struct store *store, uint32_t proved_rank, const struct store_arrival *arrival, uint64_t now_ns);
+void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const struct rendezvous_arrival *arrival, uint64_t now_ns);
 
-/* STORE_GATHERS: the connection that brought a rank's card closed, and it is to be found out why: it counts as not here. */
-void store_unseat(struct store *store, uint32_t rank);
+/* RENDEZVOUS_GATHERS: the connection that brought a rank's card closed, and it is to be found out why: it counts as not here. */
+void rendezvous_unseat(struct rendezvous *store, uint32_t rank);
 /* It closed before the group was complete, and that is its own fault. */
-void store_on_left(struct store *store, uint32_t rank);
+void rendezvous_on_left(struct rendezvous *store, uint32_t rank);
 
 /* Whoever started the ranks says that one of them has ended, with this status. Matters if it has not come before. */
-void store_on_ended(struct store *store, uint32_t rank, int32_t status);
+void rendezvous_on_ended(struct rendezvous *store, uint32_t rank, int32_t status);
 
 /*
  * A handshake proved the peer, which says that it is this rank, but found that it does not fit. False: it is none of
  * this job, or has lost its way, and is only to be turned away.
  */
-bool store_on_mismatch(struct store *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason);
+bool rendezvous_on_mismatch(struct rendezvous *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason);
 
 /* Somebody at this address or host failed to prove itself. True the first time: worth a line in the log. */
-bool store_on_stranger(struct store *store, const char *origin);
+bool rendezvous_on_stranger(struct rendezvous *store, const char *origin);
 
 /* Somebody who has the key belongs to another job or start, or has lost its way. True the first time. */
-bool store_on_other(struct store *store, const char *origin);
+bool rendezvous_on_other(struct rendezvous *store, const char *origin);
 
 /* Nobody is to be waited for any more. culprit: whose fault it is, or -1. */
-void store_on_called_off(struct store *store, int32_t culprit, const struct error *reason);
+void rendezvous_on_called_off(struct rendezvous *store, int32_t culprit, const struct error *reason);
 /* Somebody else has taken the place of rank 0. */
-void store_on_rival(struct store *store, const struct error *reason);
+void rendezvous_on_rival(struct rendezvous *store, const struct error *reason);
 
 /* Time passes. */
-void store_on_tick(struct store *store, uint64_t now_ns);
+void rendezvous_on_tick(struct rendezvous *store, uint64_t now_ns);
 
-/* STORE_COMPLETE: all cards as they go out, size * CARD_BYTES. */
-void store_write_roster(const struct store *store, uint8_t *out);
+/* RENDEZVOUS_COMPLETE: all cards as they go out, size * NODE_INFO_BYTES. */
+void rendezvous_write_roster(const struct rendezvous *store, uint8_t *out);
 
-void store_fini(struct store *store);
+void rendezvous_fini(struct rendezvous *store);
 
 /* Ranks of a list that are not in it: "1, 3-5, 9"; "..." where the text ends. marks[i] != 0: i is there. */
-const char *store_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size);
+const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size);
 
 /* Those who have come, by host: "0-3 on node1, 4 on node2"; "..." where the text ends. Returns text. */
-const char *store_here_text(const struct store *store, char *text, size_t text_size);
+const char *rendezvous_here_text(const struct rendezvous *store, char *text, size_t text_size);
 
-/* STORE_GATHERS: "2 of 8 ranks have not arrived: 3, 5; here: 0-2 on a, 4, 6, 7 on b", and who was refused. Returns text. */
-#define STORE_WAIT_TEXT 384u
-const char *store_wait_text(const struct store *store, char text[STORE_WAIT_TEXT]);
+/* RENDEZVOUS_GATHERS: "2 of 8 ranks have not arrived: 3, 5; here: 0-2 on a, 4, 6, 7 on b", and who was refused. Returns text. */
+#define RENDEZVOUS_WAIT_TEXT 384u
+const char *rendezvous_wait_text(const struct rendezvous *store, char text[RENDEZVOUS_WAIT_TEXT]);
 
 /* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
-ESP_CHECKED enum esp_status store_check_card(const struct card *card, const char *settings, const struct card *first,
+ESP_CHECKED enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
                                              const char *first_settings, struct error *err);
 
 /*
  * Why a newcomer is not let in at the door of a rank, of which these are the job and the settings: names what differs, and both
  * values. ESP_EMISMATCH.
  */
-enum esp_status store_explain_newcomer(const struct store_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err);
 
 /* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
-ESP_CHECKED enum esp_status store_check_cards(const struct card *cards, uint32_t size, struct error *err);
+ESP_CHECKED enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err);
 
 #endif

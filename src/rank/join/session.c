@@ -14,19 +14,19 @@ static void hash_body(const uint8_t *body, uint32_t bytes, uint8_t digest[SESSIO
 	crypto_generichash(digest, SESSION_DIGEST_BYTES, body, bytes, NULL, 0);
 }
 
-static void make_tag(const struct session *session, enum handshake_role sender, const uint8_t head[STORE_HEAD_BYTES],
-                     const uint8_t digest[SESSION_DIGEST_BYTES], uint8_t out[STORE_TAG_BYTES])
+static void make_tag(const struct session *session, enum handshake_role sender, const uint8_t head[RENDEZVOUS_HEAD_BYTES],
+                     const uint8_t digest[SESSION_DIGEST_BYTES], uint8_t out[RENDEZVOUS_TAG_BYTES])
 {
 	crypto_generichash_state state;
-	crypto_generichash_init(&state, session->handshake.session, HANDSHAKE_KEY_BYTES, STORE_TAG_BYTES);
+	crypto_generichash_init(&state, session->handshake.session, HANDSHAKE_KEY_BYTES, RENDEZVOUS_TAG_BYTES);
 	crypto_generichash_update(&state, (const uint8_t *)labels[sender], sizeof(labels[sender]));
-	crypto_generichash_update(&state, head, STORE_HEAD_BYTES);
+	crypto_generichash_update(&state, head, RENDEZVOUS_HEAD_BYTES);
 	crypto_generichash_update(&state, digest, SESSION_DIGEST_BYTES);
-	crypto_generichash_final(&state, out, STORE_TAG_BYTES);
+	crypto_generichash_final(&state, out, RENDEZVOUS_TAG_BYTES);
 	sodium_memzero(&state, sizeof(state));
 }
 
-void session_message_init(struct session_message *message, enum store_type type, const uint8_t *body, uint32_t bytes)
+void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body, uint32_t bytes)
 {
 	*message = (struct session_message){.type = (uint8_t)type, .body = body, .bytes = bytes};
 	hash_body(body, bytes, message->digest);
@@ -42,28 +42,28 @@ void session_init(struct session *session, enum handshake_role role, const struc
 void session_post(struct session *session, const struct session_message *message)
 {
 	assert(session->proved && session->out_bytes == 0);
-	store_head_encode(&(struct store_head){message->type, message->bytes}, session->out_head);
+	rendezvous_head_encode(&(struct rendezvous_head){message->type, message->bytes}, session->out_head);
 	make_tag(session, session->handshake.role, session->out_head, message->digest, session->out_tag);
 	session->out_body = message->body;
-	session->out_bytes = STORE_HEAD_BYTES + message->bytes + STORE_TAG_BYTES;
+	session->out_bytes = RENDEZVOUS_HEAD_BYTES + message->bytes + RENDEZVOUS_TAG_BYTES;
 	session->out_at = 0;
 }
 
 /* A stretch of a message: a head, a body and a tag that lie in different places. */
-struct stretch {
+struct span {
 	const uint8_t *at;
 	uint32_t bytes;
 };
 
-static struct stretch stretch_at(uint32_t at, uint32_t whole, const uint8_t *head, const uint8_t *body,
+static struct span span_at(uint32_t at, uint32_t whole, const uint8_t *head, const uint8_t *body,
                                  const uint8_t *tag)
 {
-	uint32_t body_end = whole - STORE_TAG_BYTES;
-	if (at < STORE_HEAD_BYTES)
-		return (struct stretch){head + at, STORE_HEAD_BYTES - at};
+	uint32_t body_end = whole - RENDEZVOUS_TAG_BYTES;
+	if (at < RENDEZVOUS_HEAD_BYTES)
+		return (struct span){head + at, RENDEZVOUS_HEAD_BYTES - at};
 	if (at < body_end)
-		return (struct stretch){body + (at - STORE_HEAD_BYTES), body_end - at};
-	return (struct stretch){tag + (at - body_end), whole - at};
+		return (struct span){body + (at - RENDEZVOUS_HEAD_BYTES), body_end - at};
+	return (struct span){tag + (at - body_end), whole - at};
 }
 
 void session_output(const struct session *session, const uint8_t **out_bytes, size_t *out_n)
@@ -71,7 +71,7 @@ void session_output(const struct session *session, const uint8_t **out_bytes, si
 	handshake_output(&session->handshake, out_bytes, out_n);
 	if (*out_n || session->out_at == session->out_bytes)
 		return;
-	struct stretch next = stretch_at(session->out_at, session->out_bytes, session->out_head, session->out_body,
+	struct span next = span_at(session->out_at, session->out_bytes, session->out_head, session->out_body,
 	                                 session->out_tag);
 	*out_bytes = next.at;
 	*out_n = next.bytes;
@@ -93,24 +93,24 @@ void session_sent(struct session *session, size_t n)
 /* The head is complete: no length is believed but the one that was expected. */
 static enum esp_status on_head(struct session *session, struct error *err)
 {
-	struct store_head head;
-	if (!store_head_decode(session->in_head, &head) || session->inbox.wanted[head.type] == 0 ||
+	struct rendezvous_head head;
+	if (!rendezvous_head_decode(session->in_head, &head) || session->inbox.wanted[head.type] == 0 ||
 	    session->inbox.wanted[head.type] != head.bytes)
 		return error_set(err, ESP_ECORRUPT, "rank %u sent a message that is not expected here",
 		                 session->handshake.peer.from);
 	session->type = head.type;
-	session->in_bytes = STORE_HEAD_BYTES + head.bytes + STORE_TAG_BYTES;
+	session->in_bytes = RENDEZVOUS_HEAD_BYTES + head.bytes + RENDEZVOUS_TAG_BYTES;
 	return ESP_PENDING;
 }
 
 static enum esp_status on_whole(struct session *session, struct error *err)
 {
-	uint8_t digest[SESSION_DIGEST_BYTES], tag[STORE_TAG_BYTES];
+	uint8_t digest[SESSION_DIGEST_BYTES], tag[RENDEZVOUS_TAG_BYTES];
 	enum handshake_role sender =
 		session->handshake.role == HANDSHAKE_DIALER ? HANDSHAKE_LISTENER : HANDSHAKE_DIALER;
 	hash_body(session->inbox.body, session->inbox.wanted[session->type], digest);
 	make_tag(session, sender, session->in_head, digest, tag);
-	if (sodium_memcmp(tag, session->in_tag, STORE_TAG_BYTES) != 0)
+	if (sodium_memcmp(tag, session->in_tag, RENDEZVOUS_TAG_BYTES) != 0)
 		return error_set(err, ESP_ECORRUPT, "a message of rank %u was changed on its way", session->handshake.peer.from);
 	session->arrived = true;
 	return ESP_OK;
@@ -120,16 +120,16 @@ static enum esp_status on_whole(struct session *session, struct error *err)
 static enum esp_status take(struct session *session, const uint8_t *bytes, size_t n, size_t *out_used,
                             struct error *err)
 {
-	struct stretch to = {session->in_head + session->in_at, STORE_HEAD_BYTES - session->in_at};
-	if (session->in_at >= STORE_HEAD_BYTES)
-		to = stretch_at(session->in_at, session->in_bytes, session->in_head, session->inbox.body, session->in_tag);
+	struct span to = {session->in_head + session->in_at, RENDEZVOUS_HEAD_BYTES - session->in_at};
+	if (session->in_at >= RENDEZVOUS_HEAD_BYTES)
+		to = span_at(session->in_at, session->in_bytes, session->in_head, session->inbox.body, session->in_tag);
 	uint32_t take_now = n < to.bytes ? (uint32_t)n : to.bytes;
 	memcpy((uint8_t *)(uintptr_t)to.at, bytes, take_now);
 	session->in_at += take_now;
 	*out_used = take_now;
-	if (session->in_at == STORE_HEAD_BYTES)
+	if (session->in_at == RENDEZVOUS_HEAD_BYTES)
 		return on_head(session, err);
-	if (session->in_at > STORE_HEAD_BYTES && session->in_at == session->in_bytes)
+	if (session->in_at > RENDEZVOUS_HEAD_BYTES && session->in_at == session->in_bytes)
 		return on_whole(session, err);
 	return ESP_PENDING;
 }

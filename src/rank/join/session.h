@@ -16,24 +16,24 @@
 #include <stdint.h>
 
 #include "node/auth/handshake.h"
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
 #define SESSION_DIGEST_BYTES 32u
 
 struct session_message {
-	uint8_t type;        /* enum store_type */
+	uint8_t type;        /* enum rendezvous_type */
 	const uint8_t *body; /* borrowed until it is sent */
 	uint32_t bytes;
 	uint8_t digest[SESSION_DIGEST_BYTES]; /* of the body; one body for many sessions is hashed once */
 };
 
 /* Makes a message of a body. */
-void session_message_init(struct session_message *message, enum store_type type, const uint8_t *body, uint32_t bytes);
+void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body, uint32_t bytes);
 
 /* Where the other end's message goes, and how long each type has to be; 0: not expected. */
 struct session_inbox {
 	uint8_t *body; /* borrowed; room for the longest */
-	uint32_t wanted[STORE_TYPES];
+	uint32_t wanted[RENDEZVOUS_TYPES];
 };
 
 struct session {
@@ -43,9 +43,9 @@ struct session {
 	uint8_t type; /* ... and is of this type                           */
 
 	struct session_inbox inbox;
-	uint8_t in_head[STORE_HEAD_BYTES], in_tag[STORE_TAG_BYTES];
+	uint8_t in_head[RENDEZVOUS_HEAD_BYTES], in_tag[RENDEZVOUS_TAG_BYTES];
 	uint32_t in_at, in_bytes; /* of the whole message; in_bytes counts once the head is here */
-	uint8_t out_head[STORE_HEAD_BYTES], out_tag[STORE_TAG_BYTES];
+	uint8_t out_head[RENDEZVOUS_HEAD_BYTES], out_tag[RENDEZVOUS_TAG_BYTES];
 	const uint8_t *out_body;
 	uint32_t out_at, out_bytes; /* of the whole message; out_bytes 0: nothing posted */
 };

@@ -7,12 +7,12 @@
 
 static const struct handshake_config dialer_config = {
 	.key = "a key of thirty-two bytes ......",
-	.hello = {.from = 3, .to = 0, .size = 8, .purpose = HELLO_STORE},
+	.hello = {.from = 3, .to = 0, .size = 8, .purpose = HELLO_RENDEZVOUS},
 };
 static const struct handshake_config listener_config = {
 	.key = "a key of thirty-two bytes ......",
 	.hello = {.from = 0, .to = HANDSHAKE_ANY_RANK, .size = 8},
-	.purposes = 1u << HELLO_STORE,
+	.purposes = 1u << HELLO_RENDEZVOUS,
 };
 
 struct end {
@@ -23,21 +23,21 @@ struct end {
 	bool posted;
 };
 
-static uint8_t card[STORE_ARRIVAL_BYTES], roster[ROSTER_BYTES];
+static uint8_t card[RENDEZVOUS_ARRIVAL_BYTES], roster[ROSTER_BYTES];
 
 static void end_init(struct end *end, enum handshake_role role)
 {
 	bool dials = role == HANDSHAKE_DIALER;
 	struct session_inbox inbox = {.body = end->inbox};
 
-	inbox.wanted[dials ? STORE_ROSTER : STORE_ARRIVAL] = dials ? ROSTER_BYTES : STORE_ARRIVAL_BYTES;
+	inbox.wanted[dials ? RENDEZVOUS_ROSTER : RENDEZVOUS_ARRIVAL] = dials ? ROSTER_BYTES : RENDEZVOUS_ARRIVAL_BYTES;
 	if (dials)
-		inbox.wanted[STORE_FAILURE] = STORE_FAILURE_BYTES;
+		inbox.wanted[RENDEZVOUS_FAILURE] = RENDEZVOUS_FAILURE_BYTES;
 	session_init(&end->session, role, dials ? &dialer_config : &listener_config, &inbox);
 	if (dials)
-		session_message_init(&end->message, STORE_ARRIVAL, card, sizeof(card));
+		session_message_init(&end->message, RENDEZVOUS_ARRIVAL, card, sizeof(card));
 	else
-		session_message_init(&end->message, STORE_ROSTER, roster, sizeof(roster));
+		session_message_init(&end->message, RENDEZVOUS_ROSTER, roster, sizeof(roster));
 	end->status = ESP_PENDING;
 	end->posted = false;
 }
@@ -91,7 +91,7 @@ static void met(struct rng *rng)
 	for (int i = 0; i < 200; i++) {
 		run(&dialer, &listener, i ? rng : NULL, SIZE_MAX);
 		CHECK(dialer.status == ESP_OK && listener.status == ESP_OK);
-		CHECK(dialer.session.type == STORE_ROSTER && listener.session.type == STORE_ARRIVAL);
+		CHECK(dialer.session.type == RENDEZVOUS_ROSTER && listener.session.type == RENDEZVOUS_ARRIVAL);
 		CHECK(memcmp(dialer.inbox, roster, sizeof(roster)) == 0);
 		CHECK(memcmp(listener.inbox, card, sizeof(card)) == 0);
 	}
@@ -128,9 +128,9 @@ static void unexpected(void)
 {
 	struct end dialer, listener;
 	struct error err;
-	uint8_t head[STORE_HEAD_BYTES];
-	static const struct store_head heads[] = {{STORE_ROSTER, ROSTER_BYTES + 1}, {STORE_ROSTER, 0},
-	                                          {STORE_ROSTER, UINT32_MAX}, {STORE_ARRIVAL, STORE_ARRIVAL_BYTES}};
+	uint8_t head[RENDEZVOUS_HEAD_BYTES];
+	static const struct rendezvous_head heads[] = {{RENDEZVOUS_ROSTER, ROSTER_BYTES + 1}, {RENDEZVOUS_ROSTER, 0},
+	                                          {RENDEZVOUS_ROSTER, UINT32_MAX}, {RENDEZVOUS_ARRIVAL, RENDEZVOUS_ARRIVAL_BYTES}};
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		size_t at = 0;
@@ -141,7 +141,7 @@ static void unexpected(void)
 			move(&listener, &dialer, ROSTER_BYTES, &at, SIZE_MAX);
 			move(&dialer, &listener, ROSTER_BYTES, &at, SIZE_MAX);
 		}
-		store_head_encode(&heads[i], head);
+		rendezvous_head_encode(&heads[i], head);
 		CHECK(session_input(&dialer.session, head, sizeof(head), &err) == ESP_ECORRUPT);
 		CHECK(session_closed(&dialer.session, &err) == ESP_ELINK);
 	}

@@ -17,13 +17,13 @@
 /* ---- where ---- */
 
 /* The address of a rank that others reach it at. */
-static enum esp_status own_address(const struct context *context, struct sockaddr_storage *out, struct failure *failure)
+static enum esp_status own_address(const struct rank *context, struct sockaddr_storage *out, struct failure *failure)
 {
-	const struct card *card = &context->roster.cards[context->rank];
+	const struct node_info *card = &context->roster.cards[context->rank];
 
 	if (card->address_count == 0)
 		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");
-	(void)card_socket_name(card, 0, out);
+	(void)node_info_socket_name(card, 0, out);
 	return ESP_OK;
 }
 
@@ -44,7 +44,7 @@ static void write_address(const struct sockaddr_storage *name, struct address *o
 	}
 }
 
-enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure)
+enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT], struct failure *failure)
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -53,7 +53,7 @@ enum esp_status context_door(const struct context *context, char text[GROW_DOOR_
 	if (status != ESP_OK)
 		return status;
 	write_address(&name, &address);
-	address.port = context->door_port;
+	address.port = context->joiner_port;
 	address_format(&address, text);
 	return ESP_OK;
 }
@@ -64,10 +64,10 @@ static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name
 	int fd = -1;
 
 	if (conf->port.first == 0)
-		return group_listen_at(name, 0, false, conf->segment_bytes);
+		return listen_at(name, 0, false, conf->segment_bytes);
 	errno = EADDRINUSE;
 	for (uint32_t port = conf->port.last; port >= conf->port.first && fd < 0 && errno == EADDRINUSE; port--)
-		fd = group_listen_at(name, (uint16_t)port, false, conf->segment_bytes);
+		fd = listen_at(name, (uint16_t)port, false, conf->segment_bytes);
 	return fd;
 }
 
@@ -75,7 +75,7 @@ static int listen_at_free(const struct conf *conf, struct sockaddr_storage *name
  * Where all can join. It is listened there from now on: nobody can take the place, and who comes before the leader is ready for it
  * waits. 0, or errno.
  */
-static int find_place(const struct context *context, int *out_fd, char text[GROW_DOOR_TEXT])
+static int find_place(const struct rank *context, int *out_fd, char text[GROW_DOOR_TEXT])
 {
 	struct sockaddr_storage name = {0};
 	struct address address;
@@ -87,7 +87,7 @@ static int find_place(const struct context *context, int *out_fd, char text[GROW
 	if (fd < 0)
 		return errno;
 	write_address(&name, &address);
-	address.port = group_listen_port(fd);
+	address.port = listen_port(fd);
 	address_format(&address, text);
 	*out_fd = fd;
 	return 0;
@@ -112,20 +112,20 @@ struct invitation {
 
 static void invite(void *argument, void *errand)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct invitation *invitation = errand;
 
-	uint32_t invited = steward_invite(context->steward, &invitation->msg, invitation->count);
+	uint32_t invited = control_invite(context->control, &invitation->msg, invitation->count);
 	if (invited < invitation->count) /* it will be missed when all join */
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_JOIN, "%u of %u newcomers went away before they were let in",
 		          invitation->count - invited, invitation->count);
 	free(invitation);
 }
 
-static enum esp_status send_invitations(const struct group *group, uint32_t first_rank, uint32_t count, uint32_t size,
+static enum esp_status send_invitations(const struct comm *group, uint32_t first_rank, uint32_t count, uint32_t size,
                                         const char *leader, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct invitation *invitation = count ? calloc(1, sizeof(*invitation)) : NULL;
 
 	if (count == 0)
@@ -143,13 +143,13 @@ static enum esp_status send_invitations(const struct group *group, uint32_t firs
 		.peer = UINT32_MAX,
 	};
 	snprintf(invitation->msg.text, sizeof(invitation->msg.text), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
-	if (steward_run(context->steward, invite, invitation))
+	if (control_run(context->control, invite, invitation))
 		return ESP_OK;
 	free(invitation);
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory for an invitation");
 }
 
-/* What the steward's thread is to do with newcomers, while we wait. */
+/* What the control's thread is to do with newcomers, while we wait. */
 struct word {
 	enum { WORD_ASK, WORD_PROMISE, WORD_RELEASE, WORD_REFUSE } what;
 	uint32_t channel, most;
@@ -160,31 +160,31 @@ struct word {
 
 static void tell(void *argument, void *errand)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct word *word = errand;
 
 	if (word->what == WORD_ASK)
-		steward_ask_newcomers(context->steward);
+		control_ask_joiners(context->control);
 	else if (word->what == WORD_PROMISE)
-		word->count = steward_promise(context->steward, word->channel, word->most);
+		word->count = control_promise(context->control, word->channel, word->most);
 	else if (word->what == WORD_RELEASE)
-		steward_release(context->steward, word->channel);
+		control_release(context->control, word->channel);
 	else
-		steward_uninvite(context->steward, word->refusal);
+		control_uninvite(context->control, word->refusal);
 	pthread_mutex_lock(&context->lock);
 	word->is_told = true;
-	context_changed(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* False: no memory. */
-static bool tell_newcomers(struct context *context, struct word *word)
+static bool tell_newcomers(struct rank *context, struct word *word)
 {
-	if (!steward_run(context->steward, tell, word))
+	if (!control_run(context->control, tell, word))
 		return false;
 	pthread_mutex_lock(&context->lock);
 	while (!word->is_told)
-		context_wait(context, clock_now_ns() + NS_PER_S);
+		rank_wait(context, clock_now_ns() + NS_PER_S);
 	pthread_mutex_unlock(&context->lock);
 	return true;
 }
@@ -193,31 +193,31 @@ static bool tell_newcomers(struct context *context, struct word *word)
  * Those at our door who answer. One that does not, as it is stopped or its host is gone, would be waited for when all join. They are
  * promised to this group, so that another one that grows meanwhile does not count on them, too.
  */
-static uint32_t count_newcomers(const struct group *group, uint32_t most, uint64_t patience_ns)
+static uint32_t count_newcomers(const struct comm *group, uint32_t most, uint64_t patience_ns)
 {
-	struct context *context = group->context;
-	struct steward *steward = context->steward;
+	struct rank *context = group->context;
+	struct control *control = context->control;
 	struct word ask = {.what = WORD_ASK}, promise = {.what = WORD_PROMISE, .channel = group->channel, .most = most};
 	uint64_t until = clock_now_ns() + patience_ns;
 
-	if (steward_newcomers(steward) == 0 || !tell_newcomers(context, &ask))
+	if (control_joiners(control) == 0 || !tell_newcomers(context, &ask))
 		return 0;
 	pthread_mutex_lock(&context->lock);
-	while (steward_sure_newcomers(steward) < steward_newcomers(steward) && clock_now_ns() < until)
-		context_wait(context, clock_now_ns() + NS_PER_MS);
+	while (control_sure_joiners(control) < control_joiners(control) && clock_now_ns() < until)
+		rank_wait(context, clock_now_ns() + NS_PER_MS);
 	pthread_mutex_unlock(&context->lock);
 	return tell_newcomers(context, &promise) ? promise.count : 0;
 }
 
 /* Who has not been let in waits for anybody. Without memory for that they wait for this group, which counts them again the next time. */
-static void release_newcomers(const struct group *group)
+static void release_newcomers(const struct comm *group)
 {
 	struct word release = {.what = WORD_RELEASE, .channel = group->channel};
 
 	(void)tell_newcomers(group->context, &release);
 }
 
-static enum esp_status exchange_offers(struct group *group, const struct offer *mine, struct offer *all, const struct work_options *options,
+static enum esp_status exchange_offers(struct comm *group, const struct offer *mine, struct offer *all, const struct work_options *options,
                                        struct failure *failure)
 {
 	struct call call = {
@@ -225,11 +225,11 @@ static enum esp_status exchange_offers(struct group *group, const struct offer *
 	};
 	enum esp_status status = call_check(&call, group->rank, group->size, failure);
 
-	return status == ESP_OK ? group_run(group, &call, options, failure) : status;
+	return status == ESP_OK ? comm_run(group, &call, options, failure) : status;
 }
 
 /* How many of all who wait are let in, and which of them are ours. */
-static uint32_t share_out(const struct group *group, const struct offer *all, uint32_t most, uint32_t *out_first, uint32_t *out_own)
+static uint32_t share_out(const struct comm *group, const struct offer *all, uint32_t most, uint32_t *out_first, uint32_t *out_own)
 {
 	uint32_t total = 0, room = LAUNCH_SIZE_MAX - group->size;
 
@@ -250,7 +250,7 @@ static uint32_t share_out(const struct group *group, const struct offer *all, ui
  * The group has not grown. Some of those whom we have let in may not have heard that where they join: the one whom they look for there is gone,
  * or never was there. And what becomes of them later is none of the next turn's business.
  */
-static void send_away(const struct group *group, const struct failure *why)
+static void send_away(const struct comm *group, const struct failure *why)
 {
 	struct control_msg msg = {
 		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel, .peer = UINT32_MAX,
@@ -262,7 +262,7 @@ static void send_away(const struct group *group, const struct failure *why)
 	(void)tell_newcomers(group->context, &word);
 }
 
-static enum esp_status no_place(const struct group *group, int why, struct failure *failure)
+static enum esp_status no_place(const struct comm *group, int why, struct failure *failure)
 {
 	uint32_t rank = group->ranks[0];
 
@@ -273,10 +273,10 @@ static enum esp_status no_place(const struct group *group, int why, struct failu
 }
 
 /* place_fd: as of find_place(), -1 once it is the new context's; -1 on all but the first member. */
-static enum esp_status join_again(struct group *group, const struct offer *all, const struct grow_options *grow,
-                                  const struct grow_time *time, int *place_fd, struct context **out, struct failure *failure)
+static enum esp_status join_again(struct comm *group, const struct offer *all, const struct grow_options *grow,
+                                  const struct grow_time *time, int *place_fd, struct rank **out, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	uint32_t first = 0, own = 0, newcomers = share_out(group, all, grow->most, &first, &own), size = group->size + newcomers;
 
 	for (uint32_t i = 0; i < group->size; i++) { /* before anybody is invited: they would all join jobs of different sizes */
@@ -297,23 +297,23 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	}
 	if (all[0].why != 0)
 		return no_place(group, (int)all[0].why, failure);
-	const struct elder elder = {group, group_calls(group), elder_lost(group)};
+	const struct grow_parent parent = {group, comm_calls(group), grow_parent_lost(group)};
 	enum esp_status status = send_invitations(group, first, own, size, all[0].place, failure);
-	struct context *grown = NULL;
-	struct context_options options = {
+	struct rank *grown = NULL;
+	struct rank_options options = {
 		.rank = group->rank,
 		.size = size,
 		.leader = all[0].place,
 		.heir_of = context,
-		.elder = &elder,
+		.grow_parent = &parent,
 		.patience_ns = grow_time_left(time, GROW_JOIN, clock_now_ns()),
 		.log = grow->log,
 		.log_context = grow->log_context,
 		.listening = group->rank == 0 ? place_fd : NULL,
 	};
-	if (status == ESP_OK && context_open(&options, &grown, failure) != ESP_OK)
+	if (status == ESP_OK && rank_open(&options, &grown, failure) != ESP_OK)
 		grown = NULL; /* which is the vote against */
-	status = grow_end(&elder, grown, time, failure);
+	status = grow_end(&parent, grown, time, failure);
 	if (status == ESP_OK)
 		*out = grown;
 	else if (own > 0)
@@ -321,23 +321,23 @@ static enum esp_status join_again(struct group *group, const struct offer *all, 
 	return status;
 }
 
-enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out, struct failure *failure)
+enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, struct rank **out, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct offer *all = calloc(group->size, sizeof(*all));
 	struct offer mine = {.most = grow->most};
 	const struct conf_range *port = &context->conf.port;
 	int place_fd = -1;
 	struct grow_time time;
 
-	grow_time_begin(&time, grow->deadline_ns, context_interval_ns(context), clock_now_ns());
+	grow_time_begin(&time, grow->deadline_ns, rank_interval_ns(context), clock_now_ns());
 	if (!all)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to let newcomers in");
-	mine.waiting = count_newcomers(group, grow->most, grow_time_to_count(&time, context_patience_ns(context), clock_now_ns()));
+	mine.waiting = count_newcomers(group, grow->most, grow_time_to_count(&time, rank_patience_ns(context), clock_now_ns()));
 	if (group->rank == 0)
 		mine.why = (uint64_t)find_place(context, &place_fd, mine.place);
 	mine.port = port->first == port->last ? port->first : 0;
-	mine.is_full = !group_keep_channel(group); /* nobody can be waited for who cannot agree with the others, once all have voted */
+	mine.is_full = !comm_keep_channel(group); /* nobody can be waited for who cannot agree with the others, once all have voted */
 	*out = NULL;
 	struct work_options options = {.deadline_ns = grow_time_to_come(&time, clock_now_ns())};
 	enum esp_status status = exchange_offers(group, &mine, all, &options, failure);
@@ -346,7 +346,7 @@ enum esp_status group_grow(struct group *group, const struct grow_options *grow,
 		status = join_again(group, all, grow, &time, &place_fd, out, failure);
 	if (mine.waiting > 0)
 		release_newcomers(group);
-	group_release_channel(group);
+	comm_release_channel(group);
 	if (place_fd >= 0)
 		close(place_fd);
 	free(all);

@@ -1,5 +1,5 @@
 /*
- * grow.h - a job that runs lets newcomers in (rank/join/door.h): all join anew, members and newcomers, in a context of their own.
+ * grow.h - a job that runs lets newcomers in (rank/join/joiner.h): all join anew, members and newcomers, in a context of their own.
  */
 #ifndef RANK_MEMBER_GROW_H
 #define RANK_MEMBER_GROW_H
@@ -9,7 +9,7 @@
 #define GROW_DOOR_TEXT ADDRESS_TEXT
 
 /* Where this rank's door is: what newcomers have in ESP_DOOR. */
-ESP_CHECKED enum esp_status context_door(const struct context *context, char text[GROW_DOOR_TEXT], struct failure *failure);
+ESP_CHECKED enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT], struct failure *failure);
 
 struct grow_options {
 	uint32_t most;       /* newcomers; 0: all                                  */
@@ -22,7 +22,7 @@ struct grow_options {
  * A collective call on the group: whoever waits at a door of its members is let in. *out is a new
  * context: its world has the members in their order, and then the newcomers. NULL: nobody waits.
  */
-ESP_CHECKED enum esp_status group_grow(struct group *group, const struct grow_options *grow, struct context **out,
+ESP_CHECKED enum esp_status comm_grow(struct comm *group, const struct grow_options *grow, struct rank **out,
                                        struct failure *failure);
 
 #endif

@@ -5,10 +5,10 @@
 #include "base/clip.h"
 #include "rank/comm/comm.h"
 
-#define ELDER_LOOK (20 * NS_PER_MS)
+#define GROW_PARENT_LOOK (20 * NS_PER_MS)
 
 /* A member's place, which is its rank in the new job; -1: it is none. */
-static int32_t place_of(const struct group *group, uint32_t rank)
+static int32_t place_of(const struct comm *group, uint32_t rank)
 {
 	for (uint32_t i = 0; i < group->size; i++) {
 		if (group->ranks[i] == rank)
@@ -22,18 +22,18 @@ static bool is_about(const struct control_msg *off, uint64_t number)
 	return off->type == CONTROL_OFF && off->sequence == number;
 }
 
-void elder_hear_off(struct group *group, const struct control_msg *off)
+void grow_parent_hear_off(struct comm *group, const struct control_msg *off)
 {
 	if (group->off.type != CONTROL_OFF || group->off.sequence < off->sequence)
 		group->off = *off;
 }
 
-void elder_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
+void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count, const char *why)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	for (struct group *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->groups; group; group = group->next) {
 		if (group->channel != channel)
 			continue;
 		group->lost += count;
@@ -42,7 +42,7 @@ void elder_newcomers_lost(void *argument, uint32_t channel, uint32_t count, cons
 	pthread_mutex_unlock(&context->lock);
 }
 
-uint32_t elder_lost(struct group *group)
+uint32_t grow_parent_lost(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	uint32_t lost = group->lost;
@@ -50,114 +50,114 @@ uint32_t elder_lost(struct group *group)
 	return lost;
 }
 
-/* culprit: by rank in the elder's job, or -1. All ranks are told; we are one of them. */
-static void say_off(const struct elder *elder, enum esp_status status, int32_t culprit, const char *text)
+/* culprit: by rank in the parent's job, or -1. All ranks are told; we are one of them. */
+static void say_off(const struct grow_parent *parent, enum esp_status status, int32_t culprit, const char *text)
 {
-	struct group *group = elder->group;
-	struct context *context = group->context;
+	struct comm *group = parent->group;
+	struct rank *context = group->context;
 	struct control_msg msg = {
 		.type = CONTROL_OFF,
 		.from = context->rank,
-		.about = (uint32_t)elder->number,
+		.about = (uint32_t)parent->number,
 		.channel = group->channel,
 		.first = group->ranks[0],
 		.status = status,
-		.sequence = elder->number,
+		.sequence = parent->number,
 		.peer = culprit >= 0 ? (uint32_t)culprit : UINT32_MAX,
 	};
 
 	clip(msg.text, sizeof(msg.text), "%s", text);
 	pthread_mutex_lock(&context->lock);
-	elder_hear_off(group, &msg);
+	grow_parent_hear_off(group, &msg);
 	pthread_mutex_unlock(&context->lock);
-	steward_send_all(context->steward, &msg);
+	control_send_all(context->control, &msg);
 }
 
 /* A member has called it off; or does now, as one whom it has let in is gone. */
-static bool is_off(const struct elder *elder, int32_t *out_culprit, struct error *why)
+static bool is_off(const struct grow_parent *parent, int32_t *out_culprit, struct error *why)
 {
-	struct context *context = elder->group->context;
-	const struct control_msg *off = &elder->group->off;
+	struct rank *context = parent->group->context;
+	const struct control_msg *off = &parent->group->off;
 	char text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	bool is_told = is_about(off, elder->number), has_lost = elder->group->lost != elder->lost;
-	memcpy(text, elder->group->lost_text, sizeof(text));
+	bool is_told = is_about(off, parent->number), has_lost = parent->group->lost != parent->lost;
+	memcpy(text, parent->group->lost_text, sizeof(text));
 	if (is_told) {
-		*out_culprit = place_of(elder->group, off->peer);
+		*out_culprit = place_of(parent->group, off->peer);
 		error_set(why, off->status < 0 ? (enum esp_status)off->status : ESP_EPEER, "%s", off->text);
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (is_told || !has_lost)
 		return is_told;
-	say_off(elder, ESP_EPEER, -1, text);
+	say_off(parent, ESP_EPEER, -1, text);
 	error_set(why, ESP_EPEER, "%s", text);
 	return true;
 }
 
-bool elder_has_failed(void *argument, int32_t *out_culprit, struct error *why)
+bool grow_parent_has_failed(void *argument, int32_t *out_culprit, struct error *why)
 {
-	const struct elder *about = argument;
-	struct group *elder = about->group;
+	const struct grow_parent *about = argument;
+	struct comm *parent = about->group;
 	struct call_note none = {0};
-	enum esp_status status = (enum esp_status)atomic_load(&elder->failed);
+	enum esp_status status = (enum esp_status)atomic_load(&parent->failed);
 
 	*out_culprit = -1;
 	if (status == ESP_OK)
 		return is_off(about, out_culprit, why);
-	pthread_mutex_lock(&elder->context->lock);
-	int32_t rank = group_culprit(elder, &none);
-	error_set(why, status, "%s", elder->reason.text);
-	pthread_mutex_unlock(&elder->context->lock);
+	pthread_mutex_lock(&parent->context->lock);
+	int32_t rank = comm_culprit(parent, &none);
+	error_set(why, status, "%s", parent->reason.text);
+	pthread_mutex_unlock(&parent->context->lock);
 	if (rank >= 0)
-		*out_culprit = place_of(elder, (uint32_t)rank);
+		*out_culprit = place_of(parent, (uint32_t)rank);
 	return true;
 }
 
-void elder_call_off(const struct elder *elder, const struct failure *failure)
+void grow_parent_call_off(const struct grow_parent *parent, const struct failure *failure)
 {
-	struct group *group = elder->group;
+	struct comm *group = parent->group;
 	struct error unused;
 	int32_t culprit;
 	bool is_place = failure->rank >= 0 && (uint32_t)failure->rank < group->size;
 
-	if (!elder_has_failed((void *)(uintptr_t)elder, &culprit, &unused))
-		say_off(elder, failure->status, is_place ? (int32_t)group->ranks[failure->rank] : -1, failure->text);
+	if (!grow_parent_has_failed((void *)(uintptr_t)parent, &culprit, &unused))
+		say_off(parent, failure->status, is_place ? (int32_t)group->ranks[failure->rank] : -1, failure->text);
 }
 
-void context_forget_elder(struct context *context)
+void rank_forget_elder(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
-	context->elder = NULL;
+	context->grow_parent = NULL;
 	pthread_mutex_unlock(&context->lock);
 }
 
-uint64_t context_look_at_elder(struct context *context, uint64_t now)
+uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
 {
 	struct error why;
 	int32_t culprit = -1;
 
 	pthread_mutex_lock(&context->lock);
-	bool has_elder = context->elder != NULL, has_failed = has_elder && elder_has_failed((void *)(uintptr_t)context->elder, &culprit, &why);
+	bool has_elder = context->grow_parent != NULL, has_failed = has_elder && grow_parent_has_failed((void *)(uintptr_t)context->grow_parent, &culprit, &why);
 	if (has_failed) {
-		context->elder = NULL;
+		context->grow_parent = NULL;
 		if (context->open_failure.status == ESP_OK)
 			failure_set(&context->open_failure, why.status, culprit, "%s", why.text);
-		context_changed(context);
+		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (has_failed) { /* newcomers hear of it from us */
-		group_fail(context->world, why.status, culprit, why.text, true);
-		group_fail(context->entry, why.status, culprit, why.text, true);
+		comm_fail(context->world, why.status, culprit, why.text, true);
+		comm_fail(context->entry, why.status, culprit, why.text, true);
 	}
-	return has_elder && !has_failed ? now + ELDER_LOOK : UINT64_MAX;
+	return has_elder && !has_failed ? now + GROW_PARENT_LOOK : UINT64_MAX;
 }
 
-enum esp_status context_enter(struct context *context, uint64_t patience_ns, struct failure *failure)
+enum esp_status rank_enter(struct rank *context, uint64_t patience_ns, struct failure *failure)
 {
 	struct call meet = {.collective = PLAN_BARRIER};
 	struct work_options options = {.deadline_ns = (int64_t)patience_ns};
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);
 
-	return status == ESP_OK ? group_run(context->entry, &meet, &options, failure) : status;
+	return status == ESP_OK ? comm_run(context->entry, &meet, &options, failure) : status;
 }

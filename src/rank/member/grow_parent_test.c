@@ -6,18 +6,18 @@
 #include "base/check.h"
 #include "rank/comm/comm.h"
 
-static void hear(struct group *group, uint64_t number, const char *text)
+static void hear(struct comm *group, uint64_t number, const char *text)
 {
 	struct control_msg off = {.type = CONTROL_OFF, .sequence = number};
 
 	strcpy(off.text, text);
-	elder_hear_off(group, &off);
+	grow_parent_hear_off(group, &off);
 }
 
 /* Of one turn what is said first counts; and word of an earlier one, which has been around longer, does not hide it. */
 static void test_off(void)
 {
-	struct group *group = calloc(1, sizeof(*group));
+	struct comm *group = calloc(1, sizeof(*group));
 
 	CHECK(group != NULL);
 	hear(group, 0, "at the very first");

@@ -14,7 +14,7 @@ struct vote {
 };
 
 /* The first ranks of the new job are the members, in their order; newcomers have no number in the old one. */
-static int32_t rank_before(const struct group *group, int32_t rank)
+static int32_t rank_before(const struct comm *group, int32_t rank)
 {
 	return rank >= 0 && (uint32_t)rank < group->size ? (int32_t)group->ranks[rank] : -1;
 }
@@ -33,7 +33,7 @@ static enum esp_status count(const struct vote *votes, uint32_t size, struct fai
 	return failure_set(failure, (enum esp_status)against->status, (int32_t)against->culprit, "%.*s", (int)CONTROL_TEXT - 1, against->text);
 }
 
-static enum esp_status hold_vote(struct group *group, const struct vote *mine, struct vote *all, const struct grow_time *time,
+static enum esp_status hold_vote(struct comm *group, const struct vote *mine, struct vote *all, const struct grow_time *time,
                                 struct failure *failure)
 {
 	struct call call = {
@@ -43,30 +43,30 @@ static enum esp_status hold_vote(struct group *group, const struct vote *mine, s
 	struct work_options options = {.deadline_ns = (int64_t)grow_time_left(time, GROW_VOTE, clock_now_ns())};
 	enum esp_status status = call_check(&call, group->rank, group->size, failure);
 
-	return status == ESP_OK ? group_run(group, &call, &options, failure) : status;
+	return status == ESP_OK ? comm_run(group, &call, &options, failure) : status;
 }
 
 /* The others of the new context hear why, newcomers above all. */
-static void call_off(struct context *grown, const struct failure *failure)
+static void call_off(struct rank *grown, const struct failure *failure)
 {
 	char why[CONTROL_TEXT];
 
 	if (!grown)
 		return;
-	context_forget_elder(grown);
+	rank_forget_elder(grown);
 	clip(why, sizeof(why), "the job lets nobody in now: %s", failure->text);
-	group_fail(grown->entry, ESP_EABORTED, -1, why, true);
-	group_fail(grown->world, ESP_EABORTED, -1, why, true);
-	(void)context_close(grown, &(struct failure){0}); /* it has failed, as its members know */
+	comm_fail(grown->entry, ESP_EABORTED, -1, why, true);
+	comm_fail(grown->world, ESP_EABORTED, -1, why, true);
+	(void)rank_close(grown, &(struct failure){0}); /* it has failed, as its members know */
 }
 
 /* Why the old group has failed: the same on all members, but for the words. */
-static enum esp_status reason_of(struct group *group, struct failure *failure)
+static enum esp_status reason_of(struct comm *group, struct failure *failure)
 {
 	struct call_note none = {0};
 
 	pthread_mutex_lock(&group->context->lock);
-	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->failed), group_culprit(group, &none), "%s",
+	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->failed), comm_culprit(group, &none), "%s",
 	                                     group->reason.text);
 	pthread_mutex_unlock(&group->context->lock);
 	return status;
@@ -76,7 +76,7 @@ static enum esp_status reason_of(struct group *group, struct failure *failure)
  * Of the old group, which has failed or fails now, for that reason. ESP_OK: calls up to *out_everywhere have ended well on all who
  * are left, and of those who are not *out_lost is one, or -1.
  */
-static enum esp_status agree(struct group *group, const struct failure *why, const struct grow_time *time, uint64_t *out_everywhere,
+static enum esp_status agree(struct comm *group, const struct failure *why, const struct grow_time *time, uint64_t *out_everywhere,
                              int32_t *out_lost, struct failure *failure)
 {
 	uint32_t first = 0;
@@ -85,8 +85,8 @@ static enum esp_status agree(struct group *group, const struct failure *why, con
 
 	clip(text, sizeof(text), "%s", why->text);
 	if (atomic_load(&group->failed) == ESP_OK)
-		group_fail(group, why->status, why->rank, text, true);
-	enum esp_status status = group_agree(group, (int64_t)grow_time_left(time, GROW_AGREE, clock_now_ns()), &report, failure);
+		comm_fail(group, why->status, why->rank, text, true);
+	enum esp_status status = comm_agree(group, (int64_t)grow_time_left(time, GROW_AGREE, clock_now_ns()), &report, failure);
 	*out_everywhere = status == ESP_OK ? report.completed_everywhere : 0;
 	*out_lost = status == ESP_OK && report.lost_count > 0 ? (int32_t)group->ranks[first] : -1;
 	return status;
@@ -100,16 +100,16 @@ void grow_end_name_lost(struct failure *failure, int32_t lost)
 		failure_set(failure, ESP_EPEER, lost, "rank %d is lost: %s", lost, before.text);
 }
 
-static void mark_grown(struct group *group, struct context *grown)
+static void mark_grown(struct comm *group, struct rank *grown)
 {
-	context_forget_elder(grown);
+	rank_forget_elder(grown);
 	pthread_mutex_lock(&group->context->lock);
 	group->has_grown = true;
 	pthread_mutex_unlock(&group->context->lock);
 }
 
 /* We are counted, and the entry has failed. */
-static enum esp_status settle(struct group *group, struct context *grown, uint64_t vote, const struct grow_time *time,
+static enum esp_status settle(struct comm *group, struct rank *grown, uint64_t vote, const struct grow_time *time,
                              struct failure *failure)
 {
 	uint64_t everywhere;
@@ -130,7 +130,7 @@ static enum esp_status settle(struct group *group, struct context *grown, uint64
 }
 
 /* We are not counted, so nobody is in: those who are counted shall not wait until the caller shrinks the group. */
-static enum esp_status give_up(struct group *group, struct context *grown, const struct grow_time *time, struct failure *failure)
+static enum esp_status give_up(struct comm *group, struct rank *grown, const struct grow_time *time, struct failure *failure)
 {
 	uint64_t everywhere;
 	int32_t lost;
@@ -146,7 +146,7 @@ static enum esp_status give_up(struct group *group, struct context *grown, const
 }
 
 /* True: this process lacks something. That is nobody's fault here, but this member's to the others: they have to be told whose it is. */
-static bool name_self(const struct group *group, struct failure *failure)
+static bool name_self(const struct comm *group, struct failure *failure)
 {
 	enum esp_status status = failure->status;
 	bool is_lack = status == ESP_ELINK || status == ESP_ENOMEM || status == ESP_ELIMIT || status == ESP_EIO || status == ESP_EINVAL;
@@ -156,12 +156,12 @@ static bool name_self(const struct group *group, struct failure *failure)
 	if (failure->rank >= 0 || !is_lack)
 		return false;
 	failure_set(failure, status, (int32_t)group->rank, "%s cannot join anew: %s",
-	            context_rank_text(group->context, group->context->rank, who), before.text);
+	            rank_text(group->context, group->context->rank, who), before.text);
 	return true;
 }
 
 /* Newcomers are called by their new numbers, which others may have in the old job. */
-static void name_newcomer(const struct group *group, struct failure *failure)
+static void name_newcomer(const struct comm *group, struct failure *failure)
 {
 	const struct failure before = *failure;
 
@@ -170,28 +170,28 @@ static void name_newcomer(const struct group *group, struct failure *failure)
 }
 
 /* This member has not opened the new context: the others shall not wait for it until their time to join is over. */
-static struct vote vote_against(const struct elder *elder, struct failure *failure)
+static struct vote vote_against(const struct grow_parent *parent, struct failure *failure)
 {
-	bool is_own = name_self(elder->group, failure);
+	bool is_own = name_self(parent->group, failure);
 
-	name_newcomer(elder->group, failure);
+	name_newcomer(parent->group, failure);
 	struct vote vote = {
 		.status = failure->status,
-		.culprit = rank_before(elder->group, failure->rank),
-		.is_cause = is_own || elder_lost(elder->group) != elder->lost,
+		.culprit = rank_before(parent->group, failure->rank),
+		.is_cause = is_own || grow_parent_lost(parent->group) != parent->lost,
 	};
 
 	clip(vote.text, sizeof(vote.text), "%s", failure->text);
-	elder_call_off(elder, failure);
+	grow_parent_call_off(parent, failure);
 	return vote;
 }
 
-enum esp_status grow_end(const struct elder *elder, struct context *grown, const struct grow_time *time, struct failure *failure)
+enum esp_status grow_end(const struct grow_parent *parent, struct rank *grown, const struct grow_time *time, struct failure *failure)
 {
-	struct group *group = elder->group;
-	struct vote mine = grown ? (struct vote){.status = ESP_OK, .culprit = -1} : vote_against(elder, failure);
+	struct comm *group = parent->group;
+	struct vote mine = grown ? (struct vote){.status = ESP_OK, .culprit = -1} : vote_against(parent, failure);
 	struct vote *all = calloc(group->size, sizeof(*all));
-	uint64_t number = group_calls(group) + 1;
+	uint64_t number = comm_calls(group) + 1;
 	struct failure voting = FAILURE_NONE;
 
 	enum esp_status status = all ? hold_vote(group, &mine, all, time, &voting)
@@ -201,7 +201,7 @@ enum esp_status grow_end(const struct elder *elder, struct context *grown, const
 		status = count(all, group->size, &voting);
 	free(all);
 	if (status == ESP_OK) {
-		status = context_enter(grown, grow_time_left(time, GROW_ENTER, clock_now_ns()), &voting);
+		status = rank_enter(grown, grow_time_left(time, GROW_ENTER, clock_now_ns()), &voting);
 		name_newcomer(group, &voting);
 		voting.rank = rank_before(group, voting.rank);
 		*failure = voting;

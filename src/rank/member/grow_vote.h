@@ -29,7 +29,7 @@
  * By all members. grown: the new context; or NULL, and *failure says why there is none. ESP_OK: all have it, or will have found that
  * its world has failed. Otherwise nobody does: it is closed here too, and *failure, in numbers of the old job, is for the caller.
  */
-ESP_CHECKED enum esp_status grow_end(const struct elder *elder, struct context *grown, const struct grow_time *time, struct failure *failure);
+ESP_CHECKED enum esp_status grow_end(const struct grow_parent *parent, struct rank *grown, const struct grow_time *time, struct failure *failure);
 
 /*
  * After an agreement: who is lost, by rank in the old job, or -1. A member that hears from another one first that nobody grows hears that, and

@@ -14,27 +14,27 @@
 /* ---- groups ---- */
 
 /* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
-static struct group *find_working(struct context *context, uint32_t rank)
+static struct comm *find_working(struct rank *context, uint32_t rank)
 {
-	for (struct group *group = context->groups; group; group = group->next) {
-		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : group_has(group, rank))) {
-			group_visit(group);
+	for (struct comm *group = context->groups; group; group = group->next) {
+		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : comm_has(group, rank))) {
+			comm_visit(group);
 			return group;
 		}
 	}
 	return NULL;
 }
 
-static void fail_groups(struct context *context, uint32_t with, uint32_t culprit, const char *why)
+static void fail_groups(struct rank *context, uint32_t with, uint32_t culprit, const char *why)
 {
-	struct group *group;
+	struct comm *group;
 
 	pthread_mutex_lock(&context->lock);
 	while ((group = find_working(context, with))) {
 		pthread_mutex_unlock(&context->lock);
-		group_fail(group, ESP_EPEER, (int32_t)culprit, why, false);
+		comm_fail(group, ESP_EPEER, (int32_t)culprit, why, false);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
@@ -43,26 +43,26 @@ static void fail_groups(struct context *context, uint32_t with, uint32_t culprit
 
 static void send_one(void *argument, uint32_t to, const struct control_msg *msg)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	steward_send(context->steward, to, msg);
+	control_send(context->control, to, msg);
 }
 
 static void dial(void *argument, uint32_t rank)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	if (!steward_has_control(context->steward, rank))
-		steward_dial_control(context->steward, rank);
+	if (!control_has_control(context->control, rank))
+		control_dial_control(context->control, rank);
 }
 
-static void drop(struct context *context, uint32_t rank)
+static void drop(struct rank *context, uint32_t rank)
 {
 	for (uint32_t i = 0; i < context->lanes; i++)
-		driver_mail(&context->drivers[i], &(struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
+		progress_mail(&context->progress[i], &(struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
 }
 
-static void note_fate(struct context *context, uint32_t rank, enum fate fate, const char *how)
+static void note_fate(struct rank *context, uint32_t rank, enum fate fate, const char *how)
 {
 	pthread_mutex_lock(&context->lock);
 	if (context->fates[rank] == FATE_HERE) {
@@ -75,25 +75,25 @@ static void note_fate(struct context *context, uint32_t rank, enum fate fate, co
 		context->is_clueless[rank] = true;
 		context->clueless++;
 	}
-	context_changed(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
 static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, const char *how)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 	bool is_known = context->fates[rank] == FATE_SILENT; /* the log has it, and why; this is what has become of it */
 
 	note_fate(context, rank, fate, how);
-	steward_expect(context->steward); /* of those that have to close the gap */
+	control_expect(context->control); /* of those that have to close the gap */
 	tracer_mark(context->tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
 	if (fate == FATE_HERE)
 		return;
 	if (fate == FATE_LEFT) {
-		context_watch(context); /* somebody may wait for it in vain */
+		rank_watch(context); /* somebody may wait for it in vain */
 	} else {
-		context_rank_text(context, rank, who);
+		rank_text(context, rank, who);
 		if (by == rank)
 			snprintf(why, sizeof(why), "%s exited without esp_fini()", who);
 		else
@@ -114,10 +114,10 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 
 static void on_accused(void *argument, uint32_t by, const char *how)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
-	clip(why, sizeof(why), "the others go on without this rank (told by %s): %s", context_rank_text(context, by, who), how);
+	clip(why, sizeof(why), "the others go on without this rank (told by %s): %s", rank_text(context, by, who), how);
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 	fail_groups(context, NO_RANK, context->rank, why);
 }
@@ -129,19 +129,19 @@ static void on_accusation(void *argument, uint32_t rank, uint32_t by)
 }
 
 /* When data came last from it, on any lane; 0: never, or not over TCP. */
-static uint64_t last_data(struct context *context, uint32_t rank, uint64_t now)
+static uint64_t last_data(struct rank *context, uint32_t rank, uint64_t now)
 {
 	uint64_t latest = 0;
 
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct driver *driver = &context->drivers[i];
+		struct progress *progress = &context->progress[i];
 		struct tcp_stats stats;
 
-		if (!driver->tcp)
+		if (!progress->tcp)
 			continue;
-		driver_acquire(driver);
-		bool is_known = tcp_stats(driver->tcp, rank, &stats) && stats.has_path;
-		driver_release(driver);
+		progress_acquire(progress);
+		bool is_known = tcp_stats(progress->tcp, rank, &stats) && stats.has_path;
+		progress_release(progress);
 		uint64_t ago_ns = is_known ? stats.last_data_ms * NS_PER_MS : now;
 		if (ago_ns < now && now - ago_ns > latest)
 			latest = now - ago_ns;
@@ -151,8 +151,8 @@ static uint64_t last_data(struct context *context, uint32_t rank, uint64_t now)
 
 static uint64_t last_sign(void *argument, uint32_t rank)
 {
-	struct context *context = argument;
-	uint64_t now = clock_now_ns(), word = steward_last_sign(context->steward, rank, now), data = last_data(context, rank, now);
+	struct rank *context = argument;
+	uint64_t now = clock_now_ns(), word = control_last_sign(context->control, rank, now), data = last_data(context, rank, now);
 
 	return word > data ? word : data;
 }
@@ -168,9 +168,9 @@ static const struct presence_events events = {
 
 /* ---- life ---- */
 
-enum esp_status membership_open(struct context *context, struct failure *failure)
+enum esp_status membership_open(struct rank *context, struct failure *failure)
 {
-	if (presence_init(&context->presence, context->rank, context->size, context_interval_ns(context), clock_now_ns(), &events,
+	if (presence_init(&context->presence, context->rank, context->size, rank_interval_ns(context), clock_now_ns(), &events,
 	                 context) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	return ESP_OK;
@@ -178,52 +178,52 @@ enum esp_status membership_open(struct context *context, struct failure *failure
 
 static void begin(void *argument, void *unused)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	(void)unused;
 	presence_begin(&context->presence, clock_now_ns());
-	steward_settle(context->steward);
+	control_settle(context->control);
 }
 
 /* What others have said who left before, when ours was perhaps not known yet. */
-static void compare_last_calls(struct context *context)
+static void compare_last_calls(struct rank *context)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
 		const struct call_note *note = &context->presence.all[i].last_call;
 
 		if (note->sequence > 0)
-			group_heard_last_call(context->world, i, note);
+			comm_heard_last_call(context->world, i, note);
 	}
 }
 
 static void leave(void *argument, void *why)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct call_note last = {0};
 
 	if (context->world) {
-		group_last_call(context->world, &last);
+		comm_last_call(context->world, &last);
 		compare_last_calls(context);
 	}
 	presence_leave(&context->presence, why, &last);
 	for (uint32_t i = 0; i < context->size; i++) {
-		if (steward_has_control(context->steward, i))
+		if (control_has_control(context->control, i))
 			presence_say_goodbye(&context->presence, i);
 	}
 	pthread_mutex_lock(&context->lock);
 	context->has_left = true;
-	context_changed(context);
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
-enum esp_status membership_begin(struct context *context, struct failure *failure)
+enum esp_status membership_begin(struct rank *context, struct failure *failure)
 {
-	return steward_run(context->steward, begin, NULL) ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for an errand");
+	return control_run(context->control, begin, NULL) ? ESP_OK : failure_set(failure, ESP_ENOMEM, -1, "no memory for an errand");
 }
 
-void membership_leave(struct context *context, const char *why)
+void membership_leave(struct rank *context, const char *why)
 {
-	if (steward_run(context->steward, leave, (void *)(uintptr_t)why))
+	if (control_run(context->control, leave, (void *)(uintptr_t)why))
 		return;
 	pthread_mutex_lock(&context->lock); /* there is no memory: they will see us go */
 	context->has_left = true;
@@ -237,14 +237,14 @@ struct blame {
 
 static void blame(void *argument, void *errand)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct blame *blame = errand;
 
 	presence_closed(&context->presence, blame->rank, blame->why, clock_now_ns()); /* unless more is known of it */
 	free(blame);
 }
 
-void membership_blame(struct context *context, int32_t rank, const char *why)
+void membership_blame(struct rank *context, int32_t rank, const char *why)
 {
 	struct blame *errand = rank >= 0 && (uint32_t)rank != context->rank ? calloc(1, sizeof(*errand)) : NULL;
 
@@ -252,19 +252,19 @@ void membership_blame(struct context *context, int32_t rank, const char *why)
 		return;
 	errand->rank = (uint32_t)rank;
 	clip(errand->why, sizeof(errand->why), "rank %u gave up: %s", context->rank, why);
-	if (!steward_run(context->steward, blame, errand))
+	if (!control_run(context->control, blame, errand))
 		free(errand);
 }
 
 static void note_said(void *argument, void *unused)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	(void)unused;
 	atomic_store(&context->has_said_exit, true);
 }
 
-void membership_exit(struct context *context)
+void membership_exit(struct rank *context)
 {
 	struct control_msg msg = {
 		.type = CONTROL_DEAD,
@@ -278,8 +278,8 @@ void membership_exit(struct context *context)
 
 	if (context->size == 1)
 		return;
-	steward_send_all(context->steward, &msg);
-	if (!steward_run(context->steward, note_said, NULL))
+	control_send_all(context->control, &msg);
+	if (!control_run(context->control, note_said, NULL))
 		return;
 	while (!atomic_load(&context->has_said_exit) && clock_now_ns() < until)
 		usleep(100);
@@ -289,11 +289,11 @@ void membership_exit(struct context *context)
 
 void membership_opened(void *argument, uint32_t peer, bool dialled)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
 	if (dialled)
-		unreached_forget(&context->unreached, peer);
+		unreachable_forget(&context->unreached, peer);
 	context->has_met[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 	presence_connected(&context->presence, peer, clock_now_ns());
@@ -301,7 +301,7 @@ void membership_opened(void *argument, uint32_t peer, bool dialled)
 
 bool membership_doubts(void *argument, uint32_t peer)
 {
-	const struct context *context = argument;
+	const struct rank *context = argument;
 	const struct presence *presence = &context->presence;
 
 	return presence->has_begun && !presence->is_leaving && !presence_is_gone(presence, peer);
@@ -309,19 +309,19 @@ bool membership_doubts(void *argument, uint32_t peer)
 
 void membership_closed(void *argument, uint32_t peer, const struct error *why)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	presence_closed(&context->presence, peer, why->text, clock_now_ns());
 }
 
-bool membership_hears(struct context *context, uint32_t peer)
+bool membership_hears(struct rank *context, uint32_t peer)
 {
 	uint64_t now = clock_now_ns();
 
-	return context->presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + context_interval_ns(context);
+	return context->presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + rank_interval_ns(context);
 }
 
-void membership_unreachable(struct context *context, uint32_t peer, const struct error *why)
+void membership_unreachable(struct rank *context, uint32_t peer, const struct error *why)
 {
 	char how[PRESENCE_HOW], who[RANK_TEXT];
 
@@ -330,8 +330,8 @@ void membership_unreachable(struct context *context, uint32_t peer, const struct
 	/* A network that is so full that no connection comes about in a minute may still carry data: then it is there, and tried again. */
 	if (membership_hears(context, peer)) {
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s is there, but cannot be reached anew: %s; trying again",
-		          context_rank_text(context, peer, who), why->text);
-		steward_dial_control(context->steward, peer);
+		          rank_text(context, peer, who), why->text);
+		control_dial_control(context->control, peer);
 		return;
 	}
 	clip(how, sizeof(how), "rank %u cannot reach it: %s", context->rank, why->text);
@@ -340,34 +340,34 @@ void membership_unreachable(struct context *context, uint32_t peer, const struct
 
 static void part(void *argument, void *errand)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	char how[PRESENCE_HOW];
 
 	snprintf(how, sizeof(how), "the connection for data between it and rank %u broke", context->rank);
 	presence_accuse(&context->presence, (uint32_t)(uintptr_t)errand, how, clock_now_ns());
 }
 
-void membership_part(struct context *context, uint32_t peer)
+void membership_part(struct rank *context, uint32_t peer)
 {
-	(void)steward_run(context->steward, part, (void *)(uintptr_t)peer); /* if there is no memory, the next group fails in the same way */
+	(void)control_run(context->control, part, (void *)(uintptr_t)peer); /* if there is no memory, the next group fails in the same way */
 }
 
-bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg)
+bool membership_message(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	/* Before it counts as gone: who leaves waits for that. */
 	if (msg->type == CONTROL_LEFT && msg->sequence > 0 && msg->about < context->size && msg->about != context->rank)
-		group_heard_last_call(context->world, msg->about, &msg->note);
+		comm_heard_last_call(context->world, msg->about, &msg->note);
 	return presence_message(&context->presence, peer, msg, clock_now_ns());
 }
 
 bool membership_passes_on(void *argument, uint32_t peer)
 {
-	const struct context *context = argument;
+	const struct rank *context = argument;
 
 	return presence_is_neighbour(&context->presence, peer);
 }
 
-uint64_t membership_turn(struct context *context, uint64_t now)
+uint64_t membership_turn(struct rank *context, uint64_t now)
 {
 	return presence_turn(&context->presence, now);
 }

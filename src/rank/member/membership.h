@@ -1,5 +1,5 @@
 /*
- * membership.h - what a rank makes of the news about others: presence.h, driven by the steward.
+ * membership.h - what a rank makes of the news about others: presence.h, driven by the control.
  *
  * Who dies, leaves or falls silent is noted in context->fates, for all threads; every group that it is a member of
  * fails, unless it has left in good order. If this rank itself is given up by others, all its groups fail.
@@ -9,29 +9,29 @@
 
 #include "rank/rank.h"
 
-/* Before the steward opens; once our own connections stand. */
-ESP_CHECKED enum esp_status membership_open(struct context *context, struct failure *failure);
-ESP_CHECKED enum esp_status membership_begin(struct context *context, struct failure *failure);
+/* Before the control opens; once our own connections stand. */
+ESP_CHECKED enum esp_status membership_open(struct rank *context, struct failure *failure);
+ESP_CHECKED enum esp_status membership_begin(struct rank *context, struct failure *failure);
 /* Tells all that we leave in good order, the first time; why: static, as of presence_leave(). */
-void membership_leave(struct context *context, const char *why);
+void membership_leave(struct rank *context, const char *why);
 /* We give up joining because of that rank (-1: of none): the others shall know, before we leave. */
-void membership_blame(struct context *context, int32_t rank, const char *why);
+void membership_blame(struct rank *context, int32_t rank, const char *why);
 /* Tells all that the process ends without that; returns when it was said, or after a moment. */
-void membership_exit(struct context *context);
+void membership_exit(struct rank *context);
 
 /* Its data does not reach us any more, although it is there: it is accused of that, unless more is known of it. */
-void membership_part(struct context *context, uint32_t peer);
+void membership_part(struct rank *context, uint32_t peer);
 
-/* For the steward's thread: has anything come from this rank within the interval, on any connection? Then it is there. */
-bool membership_hears(struct context *context, uint32_t peer);
+/* For the control's thread: has anything come from this rank within the interval, on any connection? Then it is there. */
+bool membership_hears(struct rank *context, uint32_t peer);
 
-/* For the steward's thread: its events. */
+/* For the control's thread: its events. */
 void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);
-void membership_unreachable(struct context *context, uint32_t peer, const struct error *why);
-bool membership_message(struct context *context, uint32_t peer, const struct control_msg *msg);
+void membership_unreachable(struct rank *context, uint32_t peer, const struct error *why);
+bool membership_message(struct rank *context, uint32_t peer, const struct control_msg *msg);
 bool membership_passes_on(void *context, uint32_t peer);
-uint64_t membership_turn(struct context *context, uint64_t now_ns);
+uint64_t membership_turn(struct rank *context, uint64_t now_ns);
 
 #endif

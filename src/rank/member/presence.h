@@ -2,7 +2,7 @@
  * presence.h - who of the job is still there: beats, silence, and word of it to all.
  *
  * Pure: it is told what happened and what time it is, and tells its owner what to send. One for
- * each rank; the steward's thread drives it, and tests drive hundreds in virtual time.
+ * each rank; the control's thread drives it, and tests drive hundreds in virtual time.
  *
  * A rank beats its neighbours, those 1, 2, 4 ... ahead that are still there; they echo, and say the same by themselves if no beat comes: what
  * is lost one way does not make the other silent. So every rank is listened to

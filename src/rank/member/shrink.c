@@ -16,14 +16,14 @@ struct inbox {
 };
 
 struct shrink {
-	struct group *group;
+	struct comm *group;
 	struct agreement agreement;
-	struct group *prepared; /* opened, and ours until it is decided */
+	struct comm *prepared; /* opened, and ours until it is decided */
 	struct inbox *inboxes;  /* by place                              */
 	bool is_noticed;        /* that it is decided                    */
 	/* Guarded by context->lock. */
 	bool is_decided;
-	struct group *result;   /* NULL: we do not go on                 */
+	struct comm *result;   /* NULL: we do not go on                 */
 	bool is_taken;          /* the caller has it                     */
 	uint32_t waits_for;     /* a rank, or NO_RANK                    */
 };
@@ -39,7 +39,7 @@ struct past_verdict {
 /* ---- sending ---- */
 
 /* All pieces follow each other on one connection. */
-static void send_pieces(struct context *context, uint32_t to, uint32_t channel, uint32_t first, const uint8_t *bytes, size_t n)
+static void send_pieces(struct rank *context, uint32_t to, uint32_t channel, uint32_t first, const uint8_t *bytes, size_t n)
 {
 	for (size_t at = 0; at < n; at += CONTROL_PIECE_BYTES) {
 		size_t piece = n - at < CONTROL_PIECE_BYTES ? n - at : CONTROL_PIECE_BYTES;
@@ -55,14 +55,14 @@ static void send_pieces(struct context *context, uint32_t to, uint32_t channel, 
 		};
 
 		memcpy(msg.text, bytes + at, piece);
-		steward_send(context->steward, to, &msg);
+		control_send(context->control, to, &msg);
 	}
 }
 
 static void send_message(void *argument, uint32_t place, const uint8_t *bytes, size_t n)
 {
 	const struct shrink *shrink = argument;
-	const struct group *group = shrink->group;
+	const struct comm *group = shrink->group;
 
 	send_pieces(group->context, group->ranks[place], group->channel, group->ranks[0], bytes, n);
 }
@@ -72,7 +72,7 @@ static void send_message(void *argument, uint32_t place, const uint8_t *bytes, s
 static void undo(struct shrink *shrink)
 {
 	if (shrink->prepared)
-		group_retire(shrink->prepared);
+		comm_retire(shrink->prepared);
 	shrink->prepared = NULL;
 }
 
@@ -81,19 +81,19 @@ static void undo(struct shrink *shrink)
  * and have taken it, and its leader be refused the same one here: if both went to the next one they would meet there again, and so on.
  * Groups that have a rank in common have different channels, so they go different ways, sooner or later.
  */
-static uint32_t beyond(const struct group *group, uint32_t taken)
+static uint32_t beyond(const struct comm *group, uint32_t taken)
 {
 	uint32_t mixed = (group->channel * 2654435761u ^ taken) * 2246822519u;
 
 	mixed = (mixed ^ mixed >> 15) * 3266489917u;
-	return taken < UINT16_MAX ? taken + GROUP_CHANNELS * (1 + (mixed >> 16) % WAYS) : 0;
+	return taken < UINT16_MAX ? taken + COMM_CHANNELS * (1 + (mixed >> 16) % WAYS) : 0;
 }
 
 static bool prepare(void *argument, const struct verdict_terms *terms, const uint8_t *members, uint32_t *out_channel)
 {
 	struct shrink *shrink = argument;
-	const struct group *group = shrink->group;
-	struct context *context = group->context;
+	const struct comm *group = shrink->group;
+	struct rank *context = group->context;
 	uint32_t *ranks = calloc(group->size, sizeof(*ranks)), count = 0;
 	struct failure failure;
 	bool is_open = false;
@@ -103,18 +103,18 @@ static bool prepare(void *argument, const struct verdict_terms *terms, const uin
 		if (verdict_bit(members, i))
 			ranks[count++] = group->ranks[i];
 	}
-	if (ranks && group_channel_is_free(context, terms->channel))
-		is_open = group_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
+	if (ranks && comm_channel_is_free(context, terms->channel))
+		is_open = comm_open(context, (uint16_t)terms->channel, ranks, count, &shrink->prepared, &failure) == ESP_OK;
 	free(ranks);
 	if (!is_open)
-		*out_channel = group_propose_channel(context, group, beyond(group, terms->channel));
+		*out_channel = comm_propose_channel(context, group, beyond(group, terms->channel));
 	return is_open;
 }
 
 static void accuse(void *argument, uint32_t place)
 {
 	const struct shrink *shrink = argument;
-	struct context *context = shrink->group->context;
+	struct rank *context = shrink->group->context;
 	char how[PRESENCE_HOW];
 
 	snprintf(how, sizeof(how), "rank %u waits for it to shrink a group, and it does not answer", context->rank);
@@ -123,7 +123,7 @@ static void accuse(void *argument, uint32_t place)
 
 static const struct agreement_events events = {.send = send_message, .prepare = prepare, .accuse = accuse};
 
-/* ---- the steward's side ---- */
+/* ---- the control's side ---- */
 
 static void release(struct shrink *shrink)
 {
@@ -135,7 +135,7 @@ static void release(struct shrink *shrink)
 }
 
 /* With the lock held. */
-static uint32_t place_of(const struct group *group, uint32_t rank)
+static uint32_t place_of(const struct comm *group, uint32_t rank)
 {
 	uint32_t place = 0;
 
@@ -147,7 +147,7 @@ static uint32_t place_of(const struct group *group, uint32_t rank)
 /* Whatever presence knows, the agreement knows; what it knows already is no news to it. */
 static void tell_news(struct shrink *shrink)
 {
-	const struct group *group = shrink->group;
+	const struct comm *group = shrink->group;
 	const struct presence *presence = &group->context->presence;
 	uint64_t now = clock_now_ns();
 
@@ -174,14 +174,14 @@ static void note_absence(struct shrink *shrink, uint64_t now)
 }
 
 /* With what is known so far. NULL: no memory. */
-static struct shrink *begin(struct group *group)
+static struct shrink *begin(struct comm *group)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct shrink *shrink = calloc(1, sizeof(*shrink));
 	struct agreement_config config = {
 		.self = group->rank,
 		.size = group->size,
-		.interval_ns = context_interval_ns(context),
+		.interval_ns = rank_interval_ns(context),
 		.quorum = context->conf.quorum,
 		.events = &events,
 		.context = shrink,
@@ -211,7 +211,7 @@ static struct shrink *begin(struct group *group)
  */
 static void abide_by(struct shrink *shrink)
 {
-	const struct group *group = shrink->group;
+	const struct comm *group = shrink->group;
 	struct presence *presence = &group->context->presence;
 	uint64_t now = clock_now_ns();
 	uint32_t asked = 0; /* of those who are here: some may not be in the group, or have freed it */
@@ -230,15 +230,15 @@ static void abide_by(struct shrink *shrink)
 		if (!has_left)
 			presence_exclude(presence, group->ranks[i], by_all, now);
 		else if (agreement_includes(&shrink->agreement, i) && shrink->prepared)
-			group_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
+			comm_fail(shrink->prepared, ESP_EABORTED, (int32_t)group->ranks[i], "a rank has freed the group that was shrunk", false);
 	}
 }
 
 /* Tells the caller, once. */
 static void notice_verdict(struct shrink *shrink)
 {
-	struct group *group = shrink->group;
-	struct context *context = group->context;
+	struct comm *group = shrink->group;
+	struct rank *context = group->context;
 	const struct agreement *agreement = &shrink->agreement;
 	uint32_t waits_for = agreement->is_decided ? UINT32_MAX : agreement_waits_for(agreement);
 
@@ -256,32 +256,32 @@ static void notice_verdict(struct shrink *shrink)
 		shrink->result = shrink->prepared;
 		shrink->prepared = NULL;
 		context->shrinking--;
-		context_changed(context);
+		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* The first group behind `group` (NULL: of all) whose members are agreeing, visited; `group` is departed from. */
-static struct group *next_shrinking(struct context *context, struct group *group)
+static struct comm *next_shrinking(struct rank *context, struct comm *group)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *next = group ? group->next : context->groups;
+	struct comm *next = group ? group->next : context->groups;
 	while (next && !(next->shrink && !next->shrink->is_decided))
 		next = next->next;
 	if (next)
-		group_visit(next);
+		comm_visit(next);
 	if (group)
-		group_depart(group);
+		comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 	return next;
 }
 
-void shrink_hear(struct context *context)
+void shrink_hear(struct rank *context)
 {
 	context->shrink_has_news = true;
 }
 
-uint64_t shrink_turn(struct context *context, uint64_t now)
+uint64_t shrink_turn(struct rank *context, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 	bool has_news = context->shrink_has_news;
@@ -289,11 +289,11 @@ uint64_t shrink_turn(struct context *context, uint64_t now)
 	context->shrink_has_news = false;
 	if (context->shrinking == 0)
 		return next;
-	for (struct group *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
+	for (struct comm *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
 		note_absence(group->shrink, now);
 		if (has_news)
 			tell_news(group->shrink);
-		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = group_look_for_verdict(group, now);
+		uint64_t due = agreement_turn(&group->shrink->agreement, now), reason = comm_look_for_verdict(group, now);
 
 		next = due < next ? due : next;
 		next = reason < next ? reason : next;
@@ -325,7 +325,7 @@ static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg 
 }
 
 /* Of a group of this size that is no more: what was decided, as a message. Its length; 0: nothing is known. */
-static size_t find_past(struct context *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
+static size_t find_past(struct rank *context, const struct control_msg *msg, uint32_t size, uint8_t **out_bytes)
 {
 	size_t n = 0;
 
@@ -349,7 +349,7 @@ static size_t find_past(struct context *context, const struct control_msg *msg, 
  * Somebody waits for us to agree with it about a group that we do not have: it was freed here. Every group is opened on all
  * its members before anybody can use it, so there is none that we only do not have yet.
  */
-static void answer_late(struct context *context, uint32_t peer, const struct control_msg *msg)
+static void answer_late(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	uint8_t *bytes = NULL, left[VERDICT_HEAD_BYTES];
 	struct verdict_msg answer = {.type = VERDICT_LEFT};
@@ -366,7 +366,7 @@ static void answer_late(struct context *context, uint32_t peer, const struct con
 }
 
 /* We go on in a context that has grown out of the group, and have not agreed with anybody about it. */
-static bool has_left_for_another(struct group *group)
+static bool has_left_for_another(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	bool has_left = group->has_grown && !(group->shrink && group->shrink->agreement.is_started);
@@ -374,7 +374,7 @@ static bool has_left_for_another(struct group *group)
 	return has_left;
 }
 
-static void take_piece(struct group *group, uint32_t peer, const struct control_msg *msg)
+static void take_piece(struct comm *group, uint32_t peer, const struct control_msg *msg)
 {
 	uint32_t place = place_of(group, peer);
 	struct verdict_msg verdict;
@@ -389,17 +389,17 @@ static void take_piece(struct group *group, uint32_t peer, const struct control_
 	if (!shrink || !gather(&shrink->inboxes[place], group->size, msg) ||
 	    !verdict_msg_decode(shrink->inboxes[place].bytes, shrink->inboxes[place].got, group->size, &verdict))
 		return;
-	group_shrinks(group, peer);
+	comm_shrinks(group, peer);
 	agreement_message(&shrink->agreement, place, shrink->inboxes[place].bytes, shrink->inboxes[place].got, clock_now_ns());
 	notice_verdict(shrink);
 }
 
-void shrink_piece(struct context *context, uint32_t peer, const struct control_msg *msg)
+void shrink_piece(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
-	struct group *group = group_find(context, msg->channel, msg->first);
+	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
-		group_visit(group);
+		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
 	if (!group) {
 		answer_late(context, peer, msg);
@@ -407,23 +407,23 @@ void shrink_piece(struct context *context, uint32_t peer, const struct control_m
 	}
 	take_piece(group, peer, msg);
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- the caller's side ---- */
 
 struct start {
-	struct group *group;
+	struct comm *group;
 	uint64_t everywhere, somewhere;
 	uint32_t channel;
 };
 
 static void start(void *argument, void *errand)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	struct start *start = errand;
-	struct group *group = start->group;
+	struct comm *group = start->group;
 	struct shrink *shrink = group->shrink ? group->shrink : begin(group);
 
 	if (shrink) {
@@ -433,29 +433,29 @@ static void start(void *argument, void *errand)
 	}
 	pthread_mutex_lock(&context->lock);
 	group->shrink_failed = !shrink;
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 	free(start);
 }
 
 /* Calls that were under way end by themselves, now that the group has failed. */
-static enum esp_status await_end_of_calls(struct group *group, uint64_t until, struct failure *failure)
+static enum esp_status await_end_of_calls(struct comm *group, uint64_t until, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	uint64_t now;
 
-	while (group_is_busy(group)) {
+	while (comm_is_busy(group)) {
 		now = clock_now_ns();
 		if (now >= until)
 			return failure_set(failure, ESP_ESTATE, -1, "calls of the group have not ended: is another thread in one of them?");
 		pthread_mutex_lock(&context->lock);
-		context_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
+		rank_wait(context, now + NS_PER_MS < until ? now + NS_PER_MS : until);
 		pthread_mutex_unlock(&context->lock);
 	}
 	return ESP_OK;
 }
 
-static bool has_verdict(struct group *group)
+static bool has_verdict(struct comm *group)
 {
 	pthread_mutex_lock(&group->context->lock);
 	bool is_decided = group->shrink && group->shrink->is_decided;
@@ -464,12 +464,12 @@ static bool has_verdict(struct group *group)
 }
 
 /* Who has no channel for the new group would refuse whatever is proposed, and all would go on proposing: so it does not take part before it has one. */
-static enum esp_status begin_agreement(struct group *group, struct failure *failure)
+static enum esp_status begin_agreement(struct comm *group, struct failure *failure)
 {
-	struct context *context = group->context;
-	uint32_t channel = group_propose_channel(context, group, 0);
+	struct rank *context = group->context;
+	uint32_t channel = comm_propose_channel(context, group, 0);
 
-	if (channel == GROUP_NO_CHANNEL && !has_verdict(group))
+	if (channel == COMM_NO_CHANNEL && !has_verdict(group))
 		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
 		                   "again", context->groups_most);
 	struct start *errand = calloc(1, sizeof(*errand));
@@ -477,28 +477,28 @@ static enum esp_status begin_agreement(struct group *group, struct failure *fail
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 	errand->group = group;
 	errand->channel = channel;
-	group_count_done(group, &errand->everywhere, &errand->somewhere);
+	comm_count_done(group, &errand->everywhere, &errand->somewhere);
 	pthread_mutex_lock(&context->lock);
-	group_visit(group);
+	comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
-	if (steward_run(context->steward, start, errand))
+	if (control_run(context->control, start, errand))
 		return ESP_OK;
 	pthread_mutex_lock(&context->lock);
-	group_depart(group);
+	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);
 	free(errand);
 	return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
 }
 
-static enum esp_status await_verdict(struct group *group, uint64_t until, struct failure *failure)
+static enum esp_status await_verdict(struct comm *group, uint64_t until, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	enum esp_status status = ESP_OK;
 	char who[RANK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
 	while (!(group->shrink && group->shrink->is_decided) && !group->shrink_failed && clock_now_ns() < until)
-		context_wait(context, until);
+		rank_wait(context, until);
 	bool is_decided = group->shrink && group->shrink->is_decided;
 	uint32_t waits_for = group->shrink ? group->shrink->waits_for : NO_RANK;
 	if (group->shrink_failed)
@@ -507,7 +507,7 @@ static enum esp_status await_verdict(struct group *group, uint64_t until, struct
 		status = failure_set(failure, ESP_ETIMEOUT, -1, "the members of the group have not agreed on who goes on in time");
 	else if (!is_decided)
 		status = failure_set(failure, ESP_ETIMEOUT, (int32_t)waits_for, "%s has not called esp_group_shrink() for this group in time",
-		                     context_rank_text(context, waits_for, who));
+		                     rank_text(context, waits_for, who));
 	pthread_mutex_unlock(&context->lock);
 	return status;
 }
@@ -530,9 +530,9 @@ static void fill_report(const struct shrink *shrink, struct shrink_report *repor
 }
 
 /* False: another caller has it. */
-static bool take_result(struct shrink *shrink, struct group **out)
+static bool take_result(struct shrink *shrink, struct comm **out)
 {
-	struct context *context = shrink->group->context;
+	struct rank *context = shrink->group->context;
 
 	pthread_mutex_lock(&context->lock);
 	bool is_ours = !shrink->is_taken;
@@ -544,16 +544,16 @@ static bool take_result(struct shrink *shrink, struct group **out)
 }
 
 /* as_late: who has no channel for another group waits as the others do, and takes no part. */
-static enum esp_status agree(struct group *group, int64_t deadline_ns, bool as_late, struct shrink_report *report, struct failure *failure)
+static enum esp_status agree(struct comm *group, int64_t deadline_ns, bool as_late, struct shrink_report *report, struct failure *failure)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 	uint64_t patience = deadline_ns > 0 ? (uint64_t)deadline_ns : context->conf.deadline_seconds * NS_PER_S;
 	uint64_t until = clock_now_ns() + patience;
 
 	if (atomic_load(&group->failed) == ESP_OK) {
-		snprintf(why, sizeof(why), "%s shrinks the group", context_rank_text(context, context->rank, who));
-		group_fail(group, ESP_EABORTED, (int32_t)context->rank, why, true);
+		snprintf(why, sizeof(why), "%s shrinks the group", rank_text(context, context->rank, who));
+		comm_fail(group, ESP_EABORTED, (int32_t)context->rank, why, true);
 	}
 	enum esp_status status = await_end_of_calls(group, until, failure);
 	if (status == ESP_OK)
@@ -578,12 +578,12 @@ static enum esp_status agree(struct group *group, int64_t deadline_ns, bool as_l
 	return ESP_OK;
 }
 
-enum esp_status group_agree(struct group *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
+enum esp_status comm_agree(struct comm *group, int64_t deadline_ns, struct shrink_report *report, struct failure *failure)
 {
 	return agree(group, deadline_ns, true, report, failure);
 }
 
-enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct group **out, struct shrink_report *report,
+enum esp_status comm_shrink(struct comm *group, int64_t deadline_ns, struct comm **out, struct shrink_report *report,
                              struct failure *failure)
 {
 	pthread_mutex_lock(&group->context->lock);
@@ -597,14 +597,14 @@ enum esp_status group_shrink(struct group *group, int64_t deadline_ns, struct gr
 		return status;
 	if (!take_result(group->shrink, out))
 		return failure_set(failure, ESP_ESTATE, -1, "this group has been shrunk before");
-	(void)group_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
+	(void)comm_settle(*out, failure); /* if it fails, so has the new group, and the next call on it tells */
 	return ESP_OK;
 }
 
 /* ---- the end ---- */
 
 /* With the lock held. */
-static void keep_last(struct context *context)
+static void keep_last(struct rank *context)
 {
 	uint32_t count = 0;
 
@@ -620,9 +620,9 @@ static void keep_last(struct context *context)
 	}
 }
 
-static void remember(struct context *context, const struct shrink *shrink)
+static void remember(struct rank *context, const struct shrink *shrink)
 {
-	const struct group *group = shrink->group;
+	const struct comm *group = shrink->group;
 	size_t map = verdict_map_bytes(group->size);
 	struct past_verdict *past = calloc(1, sizeof(*past) + 3 * map);
 
@@ -645,9 +645,9 @@ static void remember(struct context *context, const struct shrink *shrink)
 	pthread_mutex_unlock(&context->lock);
 }
 
-void shrink_fini(struct group *group, bool is_closing)
+void shrink_fini(struct comm *group, bool is_closing)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 	struct shrink *shrink = group->shrink;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
 
@@ -660,8 +660,8 @@ void shrink_fini(struct group *group, bool is_closing)
 		shrink->prepared = shrink->result;
 	if (shrink->prepared) {
 		snprintf(why, sizeof(why), "%s has freed the group that was shrunk, and is not in the new one",
-		         context_rank_text(context, context->rank, who));
-		group_fail(shrink->prepared, ESP_EABORTED, (int32_t)context->rank, why, true);
+		         rank_text(context, context->rank, who));
+		comm_fail(shrink->prepared, ESP_EABORTED, (int32_t)context->rank, why, true);
 	}
 	undo(shrink);
 	pthread_mutex_lock(&context->lock);
@@ -673,7 +673,7 @@ void shrink_fini(struct group *group, bool is_closing)
 	group->shrink = NULL;
 }
 
-void shrink_forget_name(struct context *context, uint32_t channel, uint32_t first)
+void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)
 {
 	struct past_verdict **at = &context->past;
 
@@ -689,7 +689,7 @@ void shrink_forget_name(struct context *context, uint32_t channel, uint32_t firs
 	}
 }
 
-void shrink_forget_past(struct context *context)
+void shrink_forget_past(struct rank *context)
 {
 	while (context->past) {
 		struct past_verdict *next = context->past->next;

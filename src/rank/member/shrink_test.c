@@ -10,29 +10,29 @@
 #include "rank/comm/comm.h"
 
 /* A rank that has so many groups, on channels that follow each other. */
-static struct group *new_groups(uint32_t count)
+static struct comm *new_groups(uint32_t count)
 {
-	struct context *context = calloc(1, sizeof(*context));
-	struct group *groups = calloc(count, sizeof(*groups));
+	struct rank *context = calloc(1, sizeof(*context));
+	struct comm *groups = calloc(count, sizeof(*groups));
 
 	CHECK(context && groups);
 	pthread_mutex_init(&context->lock, NULL);
-	context_cond_init(&context->changed);
+	rank_cond_init(&context->changed);
 	for (uint32_t i = 0; i < count; i++) {
 		pthread_mutex_init(&groups[i].lock, NULL);
 		groups[i].context = context;
-		groups[i].channel = (uint16_t)(i * GROUP_CHANNELS);
+		groups[i].channel = (uint16_t)(i * COMM_CHANNELS);
 		groups[i].next = i + 1 < count ? &groups[i + 1] : NULL;
 	}
 	context->groups = groups;
-	context->groups_most = GROUPS_MOST;
+	context->groups_most = COMMS_MOST;
 	context->rank = 3;
 	return groups;
 }
 
-static void free_groups(struct group *groups, uint32_t count)
+static void free_groups(struct comm *groups, uint32_t count)
 {
-	struct context *context = groups->context;
+	struct rank *context = groups->context;
 
 	for (uint32_t i = 0; i < count; i++)
 		pthread_mutex_destroy(&groups[i].lock);
@@ -45,36 +45,36 @@ static void free_groups(struct group *groups, uint32_t count)
 /* A rank that has all the groups that there can be has no channel for another one, whatever is proposed: the caller is told so at once. */
 static void too_many_groups(void)
 {
-	struct group *groups = new_groups(GROUPS_MOST), *group = &groups[7], *left = NULL;
+	struct comm *groups = new_groups(COMMS_MOST), *group = &groups[7], *left = NULL;
 	struct shrink_report report = {0};
 	struct failure failure = FAILURE_NONE;
 
 	group->failed = ESP_EPEER;
-	CHECK(group_shrink(group, (int64_t)NS_PER_S, &left, &report, &failure) == ESP_ELIMIT);
+	CHECK(comm_shrink(group, (int64_t)NS_PER_S, &left, &report, &failure) == ESP_ELIMIT);
 	CHECK(!left && failure.rank == 3 && strstr(failure.text, "16384 groups"));
 	/* But as a part of a call that ends alike for all it is late, as those are who wait for it. */
 	failure = FAILURE_NONE;
-	CHECK(group_agree(group, (int64_t)NS_PER_MS, &report, &failure) == ESP_ETIMEOUT);
+	CHECK(comm_agree(group, (int64_t)NS_PER_MS, &report, &failure) == ESP_ETIMEOUT);
 	CHECK(failure.rank == 3 && strstr(failure.text, "16384 groups"));
-	CHECK(!group_keep_channel(group));
-	free_groups(groups, GROUPS_MOST);
+	CHECK(!comm_keep_channel(group));
+	free_groups(groups, COMMS_MOST);
 }
 
 /* The last channel, once it is kept for a group, is nobody else's. */
 static void keeps_the_last(void)
 {
-	const uint32_t last = GROUPS_MOST - 1;
-	struct group *groups = new_groups(last), *group = &groups[7], *other = &groups[8];
-	struct context *context = group->context;
+	const uint32_t last = COMMS_MOST - 1;
+	struct comm *groups = new_groups(last), *group = &groups[7], *other = &groups[8];
+	struct rank *context = group->context;
 
-	CHECK_U64(group_propose_channel(context, NULL, 0), last * GROUP_CHANNELS);
-	CHECK(group_keep_channel(group) && group_keep_channel(group));
-	CHECK(!group_keep_channel(other));
-	CHECK_U64(group_propose_channel(context, NULL, 0), GROUP_NO_CHANNEL);
-	CHECK_U64(group_propose_channel(context, other, 0), GROUP_NO_CHANNEL);
-	CHECK_U64(group_propose_channel(context, group, 0), last * GROUP_CHANNELS);
-	group_release_channel(group);
-	CHECK(group_keep_channel(other));
+	CHECK_U64(comm_propose_channel(context, NULL, 0), last * COMM_CHANNELS);
+	CHECK(comm_keep_channel(group) && comm_keep_channel(group));
+	CHECK(!comm_keep_channel(other));
+	CHECK_U64(comm_propose_channel(context, NULL, 0), COMM_NO_CHANNEL);
+	CHECK_U64(comm_propose_channel(context, other, 0), COMM_NO_CHANNEL);
+	CHECK_U64(comm_propose_channel(context, group, 0), last * COMM_CHANNELS);
+	comm_release_channel(group);
+	CHECK(comm_keep_channel(other));
 	free_groups(groups, last);
 }
 

@@ -16,7 +16,7 @@
 
 #define PATIENCE (2 * NS_PER_S) /* for the file, before a failure is returned         */
 #define FILES_MOST 16u          /* times that one rank writes: later failures follow from the first */
-#define DUMP_PATH (CONTEXT_PATH + 64u)
+#define DUMP_PATH (RANK_PATH + 64u)
 
 struct dump_state {
 	pthread_mutex_t lock;
@@ -28,7 +28,7 @@ struct dump_state {
 	uint32_t asked, answered;  /* times                     */
 	struct error err;          /* of the first that could not be written */
 	bool err_is_told, is_told;
-	char folder[CONTEXT_PATH];
+	char folder[RANK_PATH];
 	char path[DUMP_PATH];
 };
 
@@ -119,9 +119,9 @@ static void start_thread(struct dump_state *state)
 /* ---- the context ---- */
 
 /* Said when the job starts: when a call fails it is too late. The folder is made then, if there is one to make it in. */
-static void check_folder(struct context *context, const char *folder)
+static void check_folder(struct rank *context, const char *folder)
 {
-	char above[CONTEXT_PATH];
+	char above[RANK_PATH];
 	int cannot = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
 
 	if (cannot == ENOENT) {
@@ -132,14 +132,14 @@ static void check_folder(struct context *context, const char *folder)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "dump_dir: nothing could be written into %s when a call fails: %s", folder, strerror(cannot));
 }
 
-void dump_open(struct context *context)
+void dump_open(struct rank *context)
 {
 	struct dump_state *state;
 	struct error err;
 
 	if (!context->conf.dump_dir[0] || !(state = calloc(1, sizeof(*state))))
 		return;
-	if (context_path(context, context->conf.dump_dir, state->folder, &err) != ESP_OK) {
+	if (rank_path(context, context->conf.dump_dir, state->folder, &err) != ESP_OK) {
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "dump_dir: %s; nothing will be written", err.text);
 		free(state);
 		return;
@@ -147,14 +147,14 @@ void dump_open(struct context *context)
 	snprintf(state->path, sizeof(state->path), "%s/espalier-%016" PRIx64 "-rank%u.json", state->folder, context->instance,
 	         context->rank);
 	pthread_mutex_init(&state->lock, NULL);
-	context_cond_init(&state->changed);
+	rank_cond_init(&state->changed);
 	state->references = 1;
 	context->dump.state = state;
 	check_folder(context, state->folder);
 }
 
 /* What has become of the file; by whoever has a log. */
-static void tell(struct context *context)
+static void tell(struct rank *context)
 {
 	struct dump_state *state = context->dump.state;
 
@@ -172,7 +172,7 @@ static void tell(struct context *context)
 }
 
 /* One rank is enough to say it: the first that is still there. */
-static void tell_how(struct context *context)
+static void tell_how(struct rank *context)
 {
 	uint32_t rank = 0;
 
@@ -186,7 +186,7 @@ static void tell_how(struct context *context)
 	          "a call has failed; with ESP_DUMP_DIR=FOLDER each rank writes down what it knew, and espalier diagnose FOLDER names the culprit");
 }
 
-void dump_failures(struct context *context)
+void dump_failures(struct rank *context)
 {
 	struct dump *dump = &context->dump;
 	struct dump_state *state = dump->state;
@@ -200,7 +200,7 @@ void dump_failures(struct context *context)
 		tell_how(context);
 		return;
 	}
-	if (context_account(context, &wishes, &account) != ESP_OK)
+	if (rank_account(context, &wishes, &account) != ESP_OK)
 		return;
 	pthread_mutex_lock(&state->lock);
 	if (state->asked < FILES_MOST) {
@@ -216,7 +216,7 @@ void dump_failures(struct context *context)
 	account_fini(&account);
 }
 
-static void wait_for_file(struct context *context)
+static void wait_for_file(struct rank *context)
 {
 	struct dump_state *state = context->dump.state;
 	uint64_t until = clock_now_ns() + PATIENCE;
@@ -231,7 +231,7 @@ static void wait_for_file(struct context *context)
 	tell(context);
 }
 
-void dump_failures_and_wait(struct context *context)
+void dump_failures_and_wait(struct rank *context)
 {
 	if (atomic_load(&context->recorder.failures) == 0)
 		return;
@@ -239,7 +239,7 @@ void dump_failures_and_wait(struct context *context)
 	wait_for_file(context);
 }
 
-void dump_close(struct context *context)
+void dump_close(struct rank *context)
 {
 	if (!context->dump.state)
 		return;

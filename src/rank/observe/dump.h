@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct context;
+struct rank;
 struct dump_state;
 
 struct dump {
@@ -20,17 +20,17 @@ struct dump {
 	atomic_bool has_told;     /* that there could be a file                             */
 };
 
-/* For context_open(), before the first call. Without memory, or without the setting, there are no files. */
-void dump_open(struct context *context);
+/* For rank_open(), before the first call. Without memory, or without the setting, there are no files. */
+void dump_open(struct rank *context);
 /* Waits a moment for what is being written. */
-void dump_close(struct context *context);
+void dump_close(struct rank *context);
 
 /*
  * If something has failed since the last time: takes down what the rank knows and has it written. Without context->lock, with
  * a lane or a group's lock at most; waits for nobody.
  */
-void dump_failures(struct context *context);
+void dump_failures(struct rank *context);
 /* The same for a thread that returns a failure to its caller: waits until it is written, or for two seconds. */
-void dump_failures_and_wait(struct context *context);
+void dump_failures_and_wait(struct rank *context);
 
 #endif

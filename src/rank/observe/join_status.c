@@ -15,8 +15,8 @@
 #include "rank/observe/status_server.h"
 #include "rank/rank_account.h"
 
-struct foyer {
-	struct desk *desk;
+struct join_status {
+	struct status_server *status_server;
 	pthread_t thread;
 	int quit_fd;
 	uint64_t since_ns;
@@ -30,10 +30,10 @@ struct foyer {
 static uint64_t early_instance(const struct launch *launch)
 {
 	uint64_t hash = FNV_START;
-	char place[NOTICE_PLACE_TEXT] = "", leader[ADDRESS_TEXT] = "";
+	char place[ANNOUNCE_PLACE_TEXT] = "", leader[ADDRESS_TEXT] = "";
 
-	if (launch->place.kind != NOTICE_NOWHERE)
-		notice_place_describe(&launch->place, place);
+	if (launch->place.kind != ANNOUNCE_NOWHERE)
+		announce_place_describe(&launch->place, place);
 	else if (launch->leader.port != 0)
 		address_format(&launch->leader, leader);
 	hash = fnv_add(hash, launch->job, strlen(launch->job) + 1);
@@ -46,86 +46,86 @@ static uint64_t early_instance(const struct launch *launch)
 
 static void on_progress(void *argument, const char *words)
 {
-	struct foyer *foyer = argument;
+	struct join_status *joining = argument;
 
-	pthread_mutex_lock(&foyer->lock);
-	snprintf(foyer->words, sizeof(foyer->words), "%s", words);
-	pthread_mutex_unlock(&foyer->lock);
+	pthread_mutex_lock(&joining->lock);
+	snprintf(joining->words, sizeof(joining->words), "%s", words);
+	pthread_mutex_unlock(&joining->lock);
 }
 
-void foyer_account(struct context *context, struct account *out)
+void join_status_account(struct rank *context, struct account *out)
 {
-	struct foyer *foyer = context->foyer;
+	struct join_status *joining = context->join_status;
 
-	context_account_who(context, out);
-	out->joins_since_ns = foyer->since_ns;
-	pthread_mutex_lock(&foyer->lock);
-	snprintf(out->joins_words, sizeof(out->joins_words), "%s", foyer->words);
-	pthread_mutex_unlock(&foyer->lock);
+	rank_account_who(context, out);
+	out->joins_since_ns = joining->since_ns;
+	pthread_mutex_lock(&joining->lock);
+	snprintf(out->joins_words, sizeof(out->joins_words), "%s", joining->words);
+	pthread_mutex_unlock(&joining->lock);
 }
 
 /* ---- life ---- */
 
-static void *foyer_main(void *argument)
+static void *join_status_main(void *argument)
 {
-	struct foyer *foyer = argument;
-	struct pollfd fds[] = {{.fd = foyer->quit_fd, .events = POLLIN}, {.fd = desk_descriptor(foyer->desk), .events = POLLIN}};
+	struct join_status *joining = argument;
+	struct pollfd fds[] = {{.fd = joining->quit_fd, .events = POLLIN}, {.fd = status_server_descriptor(joining->status_server), .events = POLLIN}};
 
 	pthread_setname_np(pthread_self(), "esp-joins");
 	while (!fds[0].revents) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents)
-			desk_turn(foyer->desk);
+			status_server_turn(joining->status_server);
 	}
 	return NULL;
 }
 
-static void foyer_free(struct foyer *foyer)
+static void join_status_free(struct join_status *joining)
 {
-	desk_close(foyer->desk);
-	if (foyer->quit_fd >= 0)
-		close(foyer->quit_fd);
-	pthread_mutex_destroy(&foyer->lock);
-	free(foyer);
+	status_server_close(joining->status_server);
+	if (joining->quit_fd >= 0)
+		close(joining->quit_fd);
+	pthread_mutex_destroy(&joining->lock);
+	free(joining);
 }
 
-void foyer_open(struct context *context)
+void join_status_open(struct rank *context)
 {
-	struct foyer *foyer = context->conf.status && context->size > 1 ? calloc(1, sizeof(*foyer)) : NULL;
+	struct join_status *joining = context->conf.status && context->size > 1 ? calloc(1, sizeof(*joining)) : NULL;
 	sigset_t all, before;
 
-	if (!foyer)
+	if (!joining)
 		return;
-	pthread_mutex_init(&foyer->lock, NULL);
-	foyer->since_ns = context->opened_ns;
-	foyer->quit_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	snprintf(foyer->words, sizeof(foyer->words), "rank 0");
+	pthread_mutex_init(&joining->lock, NULL);
+	joining->since_ns = context->opened_ns;
+	joining->quit_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	snprintf(joining->words, sizeof(joining->words), "rank 0");
 	context->instance = early_instance(&context->join.launch);
-	context->foyer = foyer; /* the desk looks at it */
-	foyer->desk = foyer->quit_fd >= 0 ? desk_open(context) : NULL;
+	context->join_status = joining; /* the server looks at it */
+	joining->status_server = joining->quit_fd >= 0 ? status_server_open(context) : NULL;
 	sigfillset(&all); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool runs = foyer->desk && pthread_create(&foyer->thread, NULL, foyer_main, foyer) == 0;
+	bool runs = joining->status_server && pthread_create(&joining->thread, NULL, join_status_main, joining) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!runs) {
-		context->foyer = NULL;
-		foyer_free(foyer);
+		context->join_status = NULL;
+		join_status_free(joining);
 		return;
 	}
 	context->join.progress = on_progress;
-	context->join.progress_context = foyer;
+	context->join.progress_context = joining;
 }
 
-void foyer_close(struct context *context)
+void join_status_close(struct rank *context)
 {
-	struct foyer *foyer = context->foyer;
+	struct join_status *joining = context->join_status;
 
-	if (!foyer)
+	if (!joining)
 		return;
-	(void)eventfd_write(foyer->quit_fd, 1);
-	pthread_join(foyer->thread, NULL);
+	(void)eventfd_write(joining->quit_fd, 1);
+	pthread_join(joining->thread, NULL);
 	context->join.progress = NULL;
-	context->foyer = NULL;
-	foyer_free(foyer);
+	context->join_status = NULL;
+	join_status_free(joining);
 }

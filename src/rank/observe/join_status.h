@@ -1,7 +1,7 @@
 /*
  * join_status.h - a rank that still joins answers espalier status too: since when it joins, and whom it waits for.
  *
- * The desk (status_server.h) is driven by the steward, and there is none before all ranks have each other's addresses. Until then a thread of
+ * The server (status_server.h) is driven by the control, and there is none before all ranks have each other's addresses. Until then a thread of
  * its own stands in; it ends when the rank has joined, or has given up.
  */
 #ifndef RANK_OBSERVE_JOIN_STATUS_H
@@ -11,14 +11,14 @@
 #include "rank/rank.h"
 
 /*
- * Opens context->foyer, once it is known who this rank is; join.progress tells it from then on whom the rank waits for. Without it joining
+ * Opens context->join_status, once it is known who this rank is; join.progress tells it from then on whom the rank waits for. Without it joining
  * goes on, so nothing fails.
  */
-void foyer_open(struct context *context);
+void join_status_open(struct rank *context);
 /* And closes it. Fine if there is none. */
-void foyer_close(struct context *context);
+void join_status_close(struct rank *context);
 
 /* What there is to tell of a rank that joins. Any thread. */
-void foyer_account(struct context *context, struct account *out);
+void join_status_account(struct rank *context, struct account *out);
 
 #endif

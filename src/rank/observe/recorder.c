@@ -42,12 +42,12 @@ static uint8_t kind_of(const struct call *call)
 	return call->makes_group ? (uint8_t)RECORD_GROUP : (uint8_t)call->collective;
 }
 
-static const char *board_plan(unsigned rounds)
+static const char *shm_small_plan(unsigned rounds)
 {
 	return rounds == 2 ? "flat" : "exchange";
 }
 
-void recorder_describe(const struct group *group, const struct call *call, const struct call_note *note, struct record *out)
+void recorder_describe(const struct comm *group, const struct call *call, const struct call_note *note, struct record *out)
 {
 	*out = (struct record){
 		.note = *note,
@@ -64,19 +64,19 @@ void recorder_describe(const struct group *group, const struct call *call, const
 	};
 }
 
-void recorder_describe_board_call(const struct group *group, const struct board_call *op, struct record *out)
+void recorder_describe_small_call(const struct comm *group, const struct shm_small_call *op, struct record *out)
 {
 	struct ticks_scale scale = ticks_scale(&group->context->recorder.ticks);
 
 	recorder_describe(group, op->call, &op->note, out);
 	out->started_ns = ticks_to_ns(&scale, op->started);
-	out->plan = board_plan(op->rounds);
+	out->plan = shm_small_plan(op->rounds);
 	out->waits_for = group->ranks[op->waits_for];
 }
 
 void recorder_describe_work(const struct work *work, struct record *out)
 {
-	const struct group *group = work->group;
+	const struct comm *group = work->group;
 
 	recorder_describe(group, &work->call, &work->note, out);
 	out->started_ns = work->started_ns;
@@ -93,7 +93,7 @@ void recorder_describe_work(const struct work *work, struct record *out)
 
 /* ---- the end of a call ---- */
 
-static void add(struct context *context, const struct record *record)
+static void add(struct rank *context, const struct record *record)
 {
 	struct recorder *recorder = &context->recorder;
 
@@ -107,23 +107,23 @@ static void add(struct context *context, const struct record *record)
 }
 
 /* Who finds others missing waits for the last of them until the end; what it then has to add is little. */
-static uint64_t board_waited(bool waited, uint64_t started_ns, uint64_t ended_ns)
+static uint64_t shm_small_waited(bool waited, uint64_t started_ns, uint64_t ended_ns)
 {
 	return waited ? ended_ns - started_ns : 0;
 }
 
-static void add_failed(const struct group *group, const struct board_call *op, enum esp_status status)
+static void add_failed(const struct comm *group, const struct shm_small_call *op, enum esp_status status)
 {
 	struct record record;
 
-	recorder_describe_board_call(group, op, &record);
+	recorder_describe_small_call(group, op, &record);
 	record.ended_ns = clock_now_ns();
 	record.status = status;
-	record.waited_ns = board_waited(true, record.started_ns, record.ended_ns);
+	record.waited_ns = shm_small_waited(true, record.started_ns, record.ended_ns);
 	add(group->context, &record);
 }
 
-void recorder_add_board_call(const struct group *group, const struct board_call *op, enum esp_status status, bool waited)
+void recorder_add_small_call(const struct comm *group, const struct shm_small_call *op, enum esp_status status, bool waited)
 {
 	struct recorder_queue *queue = group->recorder_queue;
 	uint64_t added = atomic_load_explicit(&queue->added, memory_order_relaxed);
@@ -149,7 +149,7 @@ void recorder_add_board_call(const struct group *group, const struct board_call 
 }
 
 /* With the recorder's lock held. */
-static void drain(struct recorder *recorder, const struct group *group)
+static void drain(struct recorder *recorder, const struct comm *group)
 {
 	struct recorder_queue *queue = group->recorder_queue;
 	uint64_t added = atomic_load_explicit(&queue->added, memory_order_acquire);
@@ -171,10 +171,10 @@ static void drain(struct recorder *recorder, const struct group *group)
 		record.note = entry->note;
 		record.started_ns = ticks_to_ns(&scale, entry->started);
 		record.ended_ns = ticks_to_ns(&scale, entry->ended);
-		record.waited_ns = board_waited(entry->waited, record.started_ns, record.ended_ns);
+		record.waited_ns = shm_small_waited(entry->waited, record.started_ns, record.ended_ns);
 		record.bytes = entry->bytes;
 		record.kind = entry->kind;
-		record.plan = board_plan(entry->rounds);
+		record.plan = shm_small_plan(entry->rounds);
 		ring_add(recorder->ring, &record);
 		tally_add(recorder->tally, &record);
 		tracer_add_call(group->context->tracer, &record);
@@ -182,7 +182,7 @@ static void drain(struct recorder *recorder, const struct group *group)
 	atomic_store_explicit(&queue->taken, added, memory_order_release); /* the places may be used again */
 }
 
-void recorder_drain(const struct group *group)
+void recorder_drain(const struct comm *group)
 {
 	struct recorder *recorder = &group->context->recorder;
 
@@ -195,14 +195,14 @@ void recorder_drain(const struct group *group)
 
 void recorder_add_work(const struct work *work, enum esp_status status)
 {
-	struct context *context = work->context;
+	struct rank *context = work->context;
 	const struct failure *failure = &work->failure;
 	struct record record;
 
 	recorder_describe_work(work, &record);
 	record.ended_ns = clock_now_ns();
 	record.status = status;
-	record.waited_ns = (driver_idle_ns(context) - work->idle_ns) / context->lanes;
+	record.waited_ns = (progress_idle_ns(context) - work->idle_ns) / context->lanes;
 	if (work->launched_ns > work->started_ns) /* until it was its turn */
 		record.waited_ns += work->launched_ns - work->started_ns;
 	if (status != ESP_OK && failure->status == status) {
@@ -213,18 +213,18 @@ void recorder_add_work(const struct work *work, enum esp_status status)
 	add(context, &record);
 }
 
-void recorder_copy(struct context *context, struct ring *ring, struct tally *tally)
+void recorder_copy(struct rank *context, struct ring *ring, struct tally *tally)
 {
 	pthread_mutex_lock(&context->lock);
 	recorder_copy_locked(context, ring, tally);
 	pthread_mutex_unlock(&context->lock);
 }
 
-void recorder_copy_locked(struct context *context, struct ring *ring, struct tally *tally)
+void recorder_copy_locked(struct rank *context, struct ring *ring, struct tally *tally)
 {
 	struct recorder *recorder = &context->recorder;
 
-	for (const struct group *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->groups; group; group = group->next)
 		recorder_drain(group);
 	pthread_mutex_lock(&recorder->lock);
 	if (ring)

@@ -17,9 +17,9 @@
 #include "node/observe/tally.h"
 #include "rank/comm/call.h"
 
-struct context;
-struct group;
-struct board_call;
+struct rank;
+struct comm;
+struct shm_small_call;
 struct work;
 
 struct recorder {
@@ -35,20 +35,20 @@ ESP_CHECKED enum esp_status recorder_open(struct recorder *recorder, bool by_clo
 void recorder_close(struct recorder *recorder); /* accepts a zeroed struct */
 
 /* What is known of a call from the start. bytes of messages are known at the end. */
-void recorder_describe(const struct group *group, const struct call *call, const struct call_note *note, struct record *out);
+void recorder_describe(const struct comm *group, const struct call *call, const struct call_note *note, struct record *out);
 /* The same of work, and of a call on the board, with the rank that it waits for. */
-void recorder_describe_board_call(const struct group *group, const struct board_call *op, struct record *out);
+void recorder_describe_small_call(const struct comm *group, const struct shm_small_call *op, struct record *out);
 void recorder_describe_work(const struct work *work, struct record *out);
 
 /* A call has ended. Board: by who holds it. Work: with context->lock held, before anybody is told. */
-void recorder_add_board_call(const struct group *group, const struct board_call *op, enum esp_status status, bool waited);
+void recorder_add_small_call(const struct comm *group, const struct shm_small_call *op, enum esp_status status, bool waited);
 void recorder_add_work(const struct work *work, enum esp_status status);
 
 /* Works in what is left in the group's queue. With context->lock held, or by who made the calls. */
-void recorder_drain(const struct group *group);
+void recorder_drain(const struct comm *group);
 
 /* Copies of both; NULL: that one is not wanted. Without context->lock, or with it. */
-void recorder_copy(struct context *context, struct ring *ring, struct tally *tally);
-void recorder_copy_locked(struct context *context, struct ring *ring, struct tally *tally);
+void recorder_copy(struct rank *context, struct ring *ring, struct tally *tally);
+void recorder_copy_locked(struct rank *context, struct ring *ring, struct tally *tally);
 
 #endif

@@ -35,33 +35,33 @@ struct visitor {
 	size_t out_bytes, out_at;
 };
 
-struct desk {
-	struct context *context;
+struct status_server {
+	struct rank *context;
 	int epoll_fd, timer_fd;
 	int listen_fds[PLACES];
-	char path[CONTEXT_PATH]; /* of the second one; "": none */
+	char path[RANK_PATH]; /* of the second one; "": none */
 	struct visitor visitors[VISITORS];
 };
 
-const char *desk_name(uint32_t user, uint64_t instance, uint32_t rank, char name[DESK_NAME])
+const char *status_server_name(uint32_t user, uint64_t instance, uint32_t rank, char name[STATUS_SERVER_NAME])
 {
-	snprintf(name, DESK_NAME, DESK_PREFIX "%016" PRIx64 "/%u", user, instance, rank);
+	snprintf(name, STATUS_SERVER_NAME, STATUS_SERVER_PREFIX "%016" PRIx64 "/%u", user, instance, rank);
 	return name;
 }
 
 /* ---- answers ---- */
 
-static enum esp_status write_metrics(struct context *context, FILE *out)
+static enum esp_status write_metrics(struct rank *context, FILE *out)
 {
 	struct account_wishes wishes = {.patience_ns = 0};
 	struct account account;
 	struct metrics metrics;
 	struct tally *tally = malloc(sizeof(*tally));
-	enum esp_status status = tally ? context_account(context, &wishes, &account) : ESP_ENOMEM;
+	enum esp_status status = tally ? rank_account(context, &wishes, &account) : ESP_ENOMEM;
 
 	if (status == ESP_OK) {
 		recorder_copy(context, NULL, tally);
-		context_metrics(context, &account, LANES_PATIENCE, &metrics);
+		rank_metrics(context, &account, LANES_PATIENCE, &metrics);
 		metrics.version = ESPALIER_VERSION;
 		metrics.tally = tally;
 		status = metrics_write(&metrics, out);
@@ -71,16 +71,16 @@ static enum esp_status write_metrics(struct context *context, FILE *out)
 	return status;
 }
 
-static enum esp_status write_account(struct context *context, uint32_t ended, FILE *out)
+static enum esp_status write_account(struct rank *context, uint32_t ended, FILE *out)
 {
 	struct account_wishes wishes = {.ended = ended, .patience_ns = LANES_PATIENCE};
 	struct account account;
 	enum esp_status status = ESP_OK;
 
-	if (context->foyer)
-		foyer_account(context, &account);
+	if (context->join_status)
+		join_status_account(context, &account);
 	else
-		status = context_account(context, &wishes, &account);
+		status = rank_account(context, &wishes, &account);
 	if (status == ESP_OK) {
 		status = account_write(&account, out);
 		account_fini(&account);
@@ -89,7 +89,7 @@ static enum esp_status write_account(struct context *context, uint32_t ended, FI
 }
 
 /* The body, and how it is called. */
-static const char *write_body(struct context *context, enum request_verdict verdict, const char *path, FILE *out,
+static const char *write_body(struct rank *context, enum request_verdict verdict, const char *path, FILE *out,
                               const char **out_type)
 {
 	enum esp_status status = ESP_OK;
@@ -99,7 +99,7 @@ static const char *write_body(struct context *context, enum request_verdict verd
 		return "400 Bad Request";
 	if (verdict == REQUEST_OTHER)
 		return "405 Method Not Allowed";
-	if (strcmp(path, "/metrics") == 0 && context->foyer)
+	if (strcmp(path, "/metrics") == 0 && context->join_status)
 		return "503 Service Unavailable"; /* nothing is counted before it has joined */
 	if (strcmp(path, "/metrics") == 0) {
 		*out_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -116,7 +116,7 @@ static const char *write_body(struct context *context, enum request_verdict verd
 }
 
 /* False: no memory. */
-static bool answer(struct desk *desk, struct visitor *visitor, enum request_verdict verdict, const char *path)
+static bool answer(struct status_server *server, struct visitor *visitor, enum request_verdict verdict, const char *path)
 {
 	char *body = NULL;
 	const char *type;
@@ -125,7 +125,7 @@ static bool answer(struct desk *desk, struct visitor *visitor, enum request_verd
 
 	if (!out)
 		return false;
-	const char *status = write_body(desk->context, verdict, path, out, &type);
+	const char *status = write_body(server->context, verdict, path, out, &type);
 	bool is_whole = fclose(out) == 0;
 	int head = is_whole ? asprintf(&visitor->out, "HTTP/1.0 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
 	                               status, type, bytes)
@@ -151,26 +151,26 @@ static void see_out(struct visitor *visitor)
 	*visitor = (struct visitor){.fd = -1};
 }
 
-static void watch(struct desk *desk, struct visitor *visitor, int how, uint32_t events)
+static void watch(struct status_server *server, struct visitor *visitor, int how, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = visitor};
 
-	(void)epoll_ctl(desk->epoll_fd, how, visitor->fd, &event);
+	(void)epoll_ctl(server->epoll_fd, how, visitor->fd, &event);
 }
 
 /* The timer goes off when the first of them has to go. */
-static void set_timer(struct desk *desk)
+static void set_timer(struct status_server *server)
 {
 	uint64_t first = 0;
 
 	for (unsigned i = 0; i < VISITORS; i++) {
-		const struct visitor *visitor = &desk->visitors[i];
+		const struct visitor *visitor = &server->visitors[i];
 
 		if (visitor->fd >= 0 && (first == 0 || visitor->until_ns < first))
 			first = visitor->until_ns;
 	}
 	struct itimerspec at = {.it_value = {(time_t)(first / NS_PER_S), (long)(first % NS_PER_S)}};
-	(void)timerfd_settime(desk->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	(void)timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 /* Of this user, or root. */
@@ -182,9 +182,9 @@ static bool is_welcome(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static void greet(struct desk *desk, int listen_fd)
+static void greet(struct status_server *server, int listen_fd)
 {
-	struct visitor *visitor = desk->visitors, *oldest = desk->visitors;
+	struct visitor *visitor = server->visitors, *oldest = server->visitors;
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0)
@@ -194,7 +194,7 @@ static void greet(struct desk *desk, int listen_fd)
 		return;
 	}
 	for (unsigned i = 0; i < VISITORS && visitor->fd >= 0; i++) {
-		visitor = &desk->visitors[i];
+		visitor = &server->visitors[i];
 		oldest = visitor->until_ns < oldest->until_ns ? visitor : oldest;
 	}
 	if (visitor->fd >= 0) { /* who has been here longest has to go */
@@ -202,11 +202,11 @@ static void greet(struct desk *desk, int listen_fd)
 		see_out(visitor);
 	}
 	*visitor = (struct visitor){.fd = fd, .until_ns = clock_now_ns() + PATIENCE};
-	watch(desk, visitor, EPOLL_CTL_ADD, EPOLLIN);
-	set_timer(desk);
+	watch(server, visitor, EPOLL_CTL_ADD, EPOLLIN);
+	set_timer(server);
 }
 
-static void talk(struct desk *desk, struct visitor *visitor)
+static void talk(struct status_server *server, struct visitor *visitor)
 {
 	while (visitor->out_at < visitor->out_bytes) {
 		ssize_t sent = send(visitor->fd, visitor->out + visitor->out_at, visitor->out_bytes - visitor->out_at,
@@ -215,7 +215,7 @@ static void talk(struct desk *desk, struct visitor *visitor)
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && errno == EAGAIN) {
-			watch(desk, visitor, EPOLL_CTL_MOD, EPOLLOUT);
+			watch(server, visitor, EPOLL_CTL_MOD, EPOLLOUT);
 			return;
 		}
 		if (sent < 0)
@@ -225,7 +225,7 @@ static void talk(struct desk *desk, struct visitor *visitor)
 	see_out(visitor);
 }
 
-static void listen_to(struct desk *desk, struct visitor *visitor)
+static void listen_to(struct status_server *server, struct visitor *visitor)
 {
 	char path[REQUEST_PATH] = "";
 	ssize_t got = recv(visitor->fd, visitor->in + visitor->in_bytes, sizeof(visitor->in) - visitor->in_bytes, MSG_DONTWAIT);
@@ -240,48 +240,48 @@ static void listen_to(struct desk *desk, struct visitor *visitor)
 	enum request_verdict verdict = request_parse(visitor->in, visitor->in_bytes, path);
 	if (verdict == REQUEST_UNFINISHED)
 		return;
-	if (answer(desk, visitor, verdict, path))
-		talk(desk, visitor);
+	if (answer(server, visitor, verdict, path))
+		talk(server, visitor);
 	else
 		see_out(visitor);
 }
 
-static void show_out_late(struct desk *desk)
+static void show_out_late(struct status_server *server)
 {
 	uint64_t now = clock_now_ns(), drained;
-	ssize_t got = read(desk->timer_fd, &drained, sizeof(drained));
+	ssize_t got = read(server->timer_fd, &drained, sizeof(drained));
 
 	(void)got;
 	for (unsigned i = 0; i < VISITORS; i++) {
-		if (desk->visitors[i].fd >= 0 && desk->visitors[i].until_ns <= now)
-			see_out(&desk->visitors[i]);
+		if (server->visitors[i].fd >= 0 && server->visitors[i].until_ns <= now)
+			see_out(&server->visitors[i]);
 	}
-	set_timer(desk);
+	set_timer(server);
 }
 
-void desk_turn(struct desk *desk)
+void status_server_turn(struct status_server *server)
 {
 	struct epoll_event event; /* one at a time: an event may see out the visitor that the next one names */
 
-	if (epoll_wait(desk->epoll_fd, &event, 1, 0) != 1)
+	if (epoll_wait(server->epoll_fd, &event, 1, 0) != 1)
 		return;
-	if (event.data.ptr == &desk->timer_fd) {
-		show_out_late(desk);
-	} else if (event.data.ptr == &desk->listen_fds[AT_NAME] || event.data.ptr == &desk->listen_fds[AT_PATH]) {
-		greet(desk, *(int *)event.data.ptr);
+	if (event.data.ptr == &server->timer_fd) {
+		show_out_late(server);
+	} else if (event.data.ptr == &server->listen_fds[AT_NAME] || event.data.ptr == &server->listen_fds[AT_PATH]) {
+		greet(server, *(int *)event.data.ptr);
 	} else {
 		struct visitor *visitor = event.data.ptr;
 
 		if (visitor->out)
-			talk(desk, visitor);
+			talk(server, visitor);
 		else
-			listen_to(desk, visitor);
+			listen_to(server, visitor);
 	}
 }
 
 /* ---- life ---- */
 
-static int listen_at(const struct sockaddr_un *address, size_t bytes)
+static int listen_on(const struct sockaddr_un *address, size_t bytes)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -296,14 +296,14 @@ static int listen_at(const struct sockaddr_un *address, size_t bytes)
 	return fd;
 }
 
-static int listen_at_name(const struct context *context)
+static int listen_on_name(const struct rank *context)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char name[DESK_NAME];
-	size_t length = strlen(desk_name((uint32_t)geteuid(), context->instance, context->rank, name));
+	char name[STATUS_SERVER_NAME];
+	size_t length = strlen(status_server_name((uint32_t)geteuid(), context->instance, context->rank, name));
 
 	memcpy(address.sun_path + 1, name, length);
-	return listen_at(&address, offsetof(struct sockaddr_un, sun_path) + 1 + length);
+	return listen_on(&address, offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
 /* A socket that nobody listens at any more is what a rank that was killed leaves behind. */
@@ -318,98 +318,98 @@ static bool is_abandoned(const struct sockaddr_un *address)
 	return refused && lstat(address->sun_path, &file) == 0 && S_ISSOCK(file.st_mode);
 }
 
-static int listen_at_path(struct desk *desk, struct error *err)
+static int listen_on_path(struct status_server *server, struct error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	if (context_path(desk->context, desk->context->conf.metrics, desk->path, err) != ESP_OK)
+	if (rank_path(server->context, server->context->conf.metrics, server->path, err) != ESP_OK)
 		return -1;
-	if (strlen(desk->path) >= sizeof(address.sun_path)) {
-		error_set(err, ESP_ELIMIT, "%.100s is too long for a socket, which has %zu letters at most", desk->path,
+	if (strlen(server->path) >= sizeof(address.sun_path)) {
+		error_set(err, ESP_ELIMIT, "%.100s is too long for a socket, which has %zu letters at most", server->path,
 		          sizeof(address.sun_path) - 1);
 		return -1;
 	}
-	memcpy(address.sun_path, desk->path, strlen(desk->path));
+	memcpy(address.sun_path, server->path, strlen(server->path));
 	if (is_abandoned(&address))
-		(void)unlink(desk->path);
-	int fd = listen_at(&address, sizeof(address));
+		(void)unlink(server->path);
+	int fd = listen_on(&address, sizeof(address));
 	if (fd < 0 && errno == EADDRINUSE)
 		error_set(err, ESP_EIO, "cannot listen at %.130s: another rank does; put %%r into ESP_METRICS, so that each has a socket of its own",
-		          desk->path);
+		          server->path);
 	else if (fd < 0)
-		error_set(err, ESP_EIO, "cannot listen at %.150s: %s", desk->path, strerror(errno));
+		error_set(err, ESP_EIO, "cannot listen at %.150s: %s", server->path, strerror(errno));
 	return fd;
 }
 
-static bool watch_own(struct desk *desk, int *fd)
+static bool watch_own(struct status_server *server, int *fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
 
-	return *fd < 0 || epoll_ctl(desk->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
+	return *fd < 0 || epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
 }
 
-static void open_places(struct desk *desk)
+static void open_places(struct status_server *server)
 {
-	struct context *context = desk->context;
+	struct rank *context = server->context;
 	struct error err;
 
 	if (context->conf.status) {
-		desk->listen_fds[AT_NAME] = listen_at_name(context);
-		if (desk->listen_fds[AT_NAME] < 0 && !context->foyer) /* two that say they are one rank have one name, and hear of that */
+		server->listen_fds[AT_NAME] = listen_on_name(context);
+		if (server->listen_fds[AT_NAME] < 0 && !context->join_status) /* two that say they are one rank have one name, and hear of that */
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s", strerror(errno));
 	}
-	if (context->conf.metrics[0] && !context->foyer) {
-		desk->listen_fds[AT_PATH] = listen_at_path(desk, &err);
-		if (desk->listen_fds[AT_PATH] < 0) {
-			desk->path[0] = '\0';
+	if (context->conf.metrics[0] && !context->join_status) {
+		server->listen_fds[AT_PATH] = listen_on_path(server, &err);
+		if (server->listen_fds[AT_PATH] < 0) {
+			server->path[0] = '\0';
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "metrics: %s", err.text);
 		}
 	}
 }
 
-struct desk *desk_open(struct context *context)
+struct status_server *status_server_open(struct rank *context)
 {
 	if (!context->conf.status && !context->conf.metrics[0])
 		return NULL;
-	struct desk *desk = calloc(1, sizeof(*desk));
-	if (!desk)
+	struct status_server *server = calloc(1, sizeof(*server));
+	if (!server)
 		return NULL;
-	desk->context = context;
+	server->context = context;
 	for (unsigned i = 0; i < VISITORS; i++)
-		desk->visitors[i].fd = -1;
-	desk->listen_fds[AT_NAME] = desk->listen_fds[AT_PATH] = -1;
-	desk->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	desk->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (desk->epoll_fd >= 0 && desk->timer_fd >= 0)
-		open_places(desk);
-	bool is_open = desk->listen_fds[AT_NAME] >= 0 || desk->listen_fds[AT_PATH] >= 0;
-	if (!is_open || !watch_own(desk, &desk->timer_fd) || !watch_own(desk, &desk->listen_fds[AT_NAME]) ||
-	    !watch_own(desk, &desk->listen_fds[AT_PATH])) {
-		desk_close(desk);
+		server->visitors[i].fd = -1;
+	server->listen_fds[AT_NAME] = server->listen_fds[AT_PATH] = -1;
+	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (server->epoll_fd >= 0 && server->timer_fd >= 0)
+		open_places(server);
+	bool is_open = server->listen_fds[AT_NAME] >= 0 || server->listen_fds[AT_PATH] >= 0;
+	if (!is_open || !watch_own(server, &server->timer_fd) || !watch_own(server, &server->listen_fds[AT_NAME]) ||
+	    !watch_own(server, &server->listen_fds[AT_PATH])) {
+		status_server_close(server);
 		return NULL;
 	}
-	return desk;
+	return server;
 }
 
-void desk_close(struct desk *desk)
+void status_server_close(struct status_server *server)
 {
-	if (!desk)
+	if (!server)
 		return;
 	for (unsigned i = 0; i < VISITORS; i++) {
-		if (desk->visitors[i].fd >= 0)
-			see_out(&desk->visitors[i]);
+		if (server->visitors[i].fd >= 0)
+			see_out(&server->visitors[i]);
 	}
-	int fds[] = {desk->listen_fds[AT_NAME], desk->listen_fds[AT_PATH], desk->epoll_fd, desk->timer_fd};
+	int fds[] = {server->listen_fds[AT_NAME], server->listen_fds[AT_PATH], server->epoll_fd, server->timer_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	if (desk->path[0])
-		(void)unlink(desk->path);
-	free(desk);
+	if (server->path[0])
+		(void)unlink(server->path);
+	free(server);
 }
 
-int desk_descriptor(const struct desk *desk)
+int status_server_descriptor(const struct status_server *server)
 {
-	return desk ? desk->epoll_fd : -1;
+	return server ? server->epoll_fd : -1;
 }

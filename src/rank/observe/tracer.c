@@ -53,7 +53,7 @@ struct tracer {
 	struct trace_tracks calls;
 	struct trace_tracks *lanes, *waits; /* by lane */
 	uint32_t lane_count;
-	char path[CONTEXT_PATH], part[CONTEXT_PATH + 8];
+	char path[RANK_PATH], part[RANK_PATH + 8];
 };
 
 static void put(struct tracer *tracer)
@@ -291,9 +291,9 @@ uint64_t tracer_lost(struct tracer *tracer)
 
 /* ---- life ---- */
 
-static void write_head(struct tracer *tracer, const struct context *context)
+static void write_head(struct tracer *tracer, const struct rank *context)
 {
-	const struct card *card = &context->roster.cards[context->rank];
+	const struct node_info *card = &context->roster.cards[context->rank];
 	struct timespec real;
 	struct trace_head head = {
 		.job = context->join.launch.job,
@@ -330,13 +330,13 @@ static FILE *open_part(const char *path)
 	return file;
 }
 
-static enum esp_status start(struct tracer *tracer, struct context *context, struct error *err)
+static enum esp_status start(struct tracer *tracer, struct rank *context, struct error *err)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
 	sigset_t all, before;
 
-	enum esp_status status = context_path(context, context->conf.trace, tracer->path, err);
+	enum esp_status status = rank_path(context, context->conf.trace, tracer->path, err);
 	if (status != ESP_OK)
 		return status;
 	snprintf(tracer->part, sizeof(tracer->part), "%s.part", tracer->path);
@@ -363,7 +363,7 @@ static enum esp_status start(struct tracer *tracer, struct context *context, str
 	return error_set(err, ESP_ELIMIT, "no thread for the trace: %s", strerror(error));
 }
 
-struct tracer *tracer_open(struct context *context)
+struct tracer *tracer_open(struct rank *context)
 {
 	struct error err = {.text = "no memory"};
 
@@ -373,7 +373,7 @@ struct tracer *tracer_open(struct context *context)
 	if (!tracer)
 		return NULL;
 	pthread_mutex_init(&tracer->lock, NULL);
-	context_cond_init(&tracer->changed);
+	rank_cond_init(&tracer->changed);
 	tracer->references = 1;
 	tracer->rank = context->rank;
 	tracer->detail = context->conf.trace_detail;
@@ -388,7 +388,7 @@ struct tracer *tracer_open(struct context *context)
 	return NULL;
 }
 
-void tracer_close(struct tracer *tracer, struct context *context)
+void tracer_close(struct tracer *tracer, struct rank *context)
 {
 	uint64_t until = clock_now_ns() + PATIENCE;
 	struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};

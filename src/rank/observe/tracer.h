@@ -13,13 +13,13 @@
 
 #include "node/observe/record.h"
 
-struct context;
+struct rank;
 struct tracer;
 
-/* For context_open(), before the first call. NULL: the settings want none, or there is none to be had, which is said in the log. */
-struct tracer *tracer_open(struct context *context);
+/* For rank_open(), before the first call. NULL: the settings want none, or there is none to be had, which is said in the log. */
+struct tracer *tracer_open(struct rank *context);
 /* Waits a moment for what is to be written. NULL is fine. */
-void tracer_close(struct tracer *tracer, struct context *context);
+void tracer_close(struct tracer *tracer, struct rank *context);
 
 /* All of these: any thread, NULL is fine. */
 void tracer_add_call(struct tracer *tracer, const struct record *record);

@@ -10,20 +10,20 @@
 #define LOOK_SOON (20 * NS_PER_US)
 #define LOOK_LATER (500 * NS_PER_US)
 
-bool chores_wait(struct context *context)
+bool callbacks_wait(struct rank *context)
 {
 	return context->to_call_back_first != NULL;
 }
 
-bool chores_interrupt(void *argument)
+bool callbacks_interrupt(void *argument)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	return atomic_load_explicit(&context->has_callbacks, memory_order_relaxed) ||
 	       atomic_load_explicit(&context->has_news, memory_order_relaxed);
 }
 
-static struct work *take_callback(struct context *context, enum esp_status *out_status)
+static struct work *take_callback(struct rank *context, enum esp_status *out_status)
 {
 	pthread_mutex_lock(&context->lock);
 	struct work *work = context->to_call_back_first;
@@ -36,7 +36,7 @@ static struct work *take_callback(struct context *context, enum esp_status *out_
 	return work;
 }
 
-void chores_run(struct context *context)
+void callbacks_run(struct rank *context)
 {
 	struct work *work;
 	enum esp_status status;
@@ -47,7 +47,7 @@ void chores_run(struct context *context)
 	}
 }
 
-void chores_call_back(struct context *context, struct work *work)
+void callbacks_call_back(struct rank *context, struct work *work)
 {
 	/* Restarted and ended again before it was told of the first end: it is told twice. */
 	if (work->callbacks_due++ == 0) {
@@ -59,52 +59,52 @@ void chores_call_back(struct context *context, struct work *work)
 		context->to_call_back_last = work;
 	}
 	atomic_store(&context->has_callbacks, true);
-	driver_nudge(&context->drivers[0]);
+	progress_nudge(&context->progress[0]);
 }
 
-void chores_look_after_queues(struct context *context)
+void callbacks_look_after_queues(struct rank *context)
 {
 	context->has_queues = true;
 	context->queued_ns = clock_now_ns();
 	atomic_store(&context->has_news, true);
-	driver_nudge(&context->drivers[0]);
+	progress_nudge(&context->progress[0]);
 }
 
-void chores_expect_waiter(struct context *context, struct group *group)
+void callbacks_expect_waiter(struct rank *context, struct comm *group)
 {
-	struct driver *driver = &context->drivers[0];
-	bool is_watched = driver->watches;
+	struct progress *progress = &context->progress[0];
+	bool is_watched = progress->watches;
 
 	group->expected_ns = clock_now_ns();
 	if (!context->has_queues) {
 		context->has_queues = true;
 		context->queued_ns = group->expected_ns;
 	}
-	driver_watch(driver);
-	if (driver->held && !is_watched) { /* by its own thread, perhaps, which would not come back for this */
+	progress_watch(progress);
+	if (progress->held && !is_watched) { /* by its own thread, perhaps, which would not come back for this */
 		atomic_store(&context->has_news, true);
-		driver_nudge(driver);
+		progress_nudge(progress);
 	}
 }
 
 /* Nobody waits for what is in its queues. */
-static void note_miss(struct context *context, struct group *group)
+static void note_miss(struct rank *context, struct comm *group)
 {
 	if (group->expected_ns == 0)
 		return;
 	group->expected_ns = 0;
 	context->queued_ns = clock_now_ns();
-	habit_miss(&context->habit);
+	wait_hint_miss(&context->habit);
 }
 
-static uint64_t when_to_look(const struct context *context)
+static uint64_t when_to_look(const struct rank *context)
 {
 	uint64_t now = clock_now_ns(), wait = (now - context->queued_ns) / 8;
 
 	return now + (wait < LOOK_SOON ? LOOK_SOON : wait > LOOK_LATER ? LOOK_LATER : wait);
 }
 
-uint64_t chores_look(struct context *context)
+uint64_t callbacks_look(struct rank *context)
 {
 	bool is_left_any = false;
 
@@ -112,18 +112,18 @@ uint64_t chores_look(struct context *context)
 	if (!context->has_queues)
 		return UINT64_MAX;
 	context->has_queues = false;
-	for (struct group *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->groups; group; group = group->next) {
 		if (atomic_load(&group->queued) == 0)
 			continue;
-		if (habit_may_come(group->expected_ns, clock_now_ns())) {
+		if (wait_hint_may_come(group->expected_ns, clock_now_ns())) {
 			context->has_queues = true;
 			continue;
 		}
-		group_visit(group);
+		comm_visit(group);
 		pthread_mutex_unlock(&context->lock);
-		bool is_left = group_turn(group);
+		bool is_left = comm_turn(group);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 		if (is_left) {
 			context->has_queues = is_left_any = true;
 			note_miss(context, group);
@@ -132,15 +132,15 @@ uint64_t chores_look(struct context *context)
 	if (!context->has_queues)
 		return UINT64_MAX;
 	/* Others may have put something there while the lock was not held. */
-	return is_left_any || atomic_load(&context->has_news) ? when_to_look(context) : clock_now_ns() + HABIT_LOOK_EVERY;
+	return is_left_any || atomic_load(&context->has_news) ? when_to_look(context) : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
 }
 
-void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns)
+void callbacks_sleep(struct rank *context, struct progress *progress, uint64_t until_ns)
 {
 	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
 
 	if (until_ns == UINT64_MAX)
-		pthread_cond_wait(&driver->duty, &context->lock);
+		pthread_cond_wait(&progress->duty, &context->lock);
 	else
-		pthread_cond_timedwait(&driver->duty, &context->lock, &at);
+		pthread_cond_timedwait(&progress->duty, &context->lock, &at);
 }

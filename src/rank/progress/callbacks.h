@@ -12,27 +12,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct context;
-struct driver;
-struct group;
+struct rank;
+struct progress;
+struct comm;
 struct work;
 
 /* With context->lock held: is there something to run now? */
-bool chores_wait(struct context *context);
+bool callbacks_wait(struct rank *context);
 /* Runs it. Without the lock. */
-void chores_run(struct context *context);
+void callbacks_run(struct rank *context);
 /* For drive(): lets the thread come back for chores. The argument is the context. */
-bool chores_interrupt(void *context);
+bool callbacks_interrupt(void *context);
 /* With context->lock held, which is given back meanwhile: looks at the queues; returns when to look again. */
-uint64_t chores_look(struct context *context);
+uint64_t callbacks_look(struct rank *context);
 /* With context->lock held: sleeps until there is duty, or until then. */
-void chores_sleep(struct context *context, struct driver *driver, uint64_t until_ns);
+void callbacks_sleep(struct rank *context, struct progress *progress, uint64_t until_ns);
 
 /* With context->lock held: the work's callback is to be run; takes a reference that its caller has. */
-void chores_call_back(struct context *context, struct work *work);
+void callbacks_call_back(struct rank *context, struct work *work);
 /* A group has work in its queue that is not under way: it is looked at until it has none. With context->lock held. */
-void chores_look_after_queues(struct context *context);
+void callbacks_look_after_queues(struct rank *context);
 /* The same, of this group, if nobody comes soon who waits for it. */
-void chores_expect_waiter(struct context *context, struct group *group);
+void callbacks_expect_waiter(struct rank *context, struct comm *group);
 
 #endif

@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-void seat_init(struct core_seat *seat, bool is_wanted, uint32_t place)
+void core_affinity_init(struct core_affinity *seat, bool is_wanted, uint32_t place)
 {
-	*seat = (struct core_seat){.is_wanted = is_wanted, .place = place, .patience_ns = SEAT_PATIENCE_LEAST};
+	*seat = (struct core_affinity){.is_wanted = is_wanted, .place = place, .patience_ns = CORE_AFFINITY_PATIENCE_LEAST};
 }
 
-int seat_core(const cpu_set_t *allowed, uint32_t place)
+int core_affinity_core(const cpu_set_t *allowed, uint32_t place)
 {
 	int count = CPU_COUNT(allowed);
 
 	if (count < 2)
 		return -1;
-	uint32_t before = seat_turn(place, (uint32_t)count);
+	uint32_t before = core_affinity_turn(place, (uint32_t)count);
 	for (int core = 0; core < CPU_SETSIZE; core++) {
 		if (CPU_ISSET((size_t)core, allowed) && before-- == 0)
 			return core;
@@ -21,29 +21,29 @@ int seat_core(const cpu_set_t *allowed, uint32_t place)
 	return -1;
 }
 
-void seat_looked(struct core_seat *seat, bool was_elsewhere, uint64_t now_ns)
+void core_affinity_looked(struct core_affinity *seat, bool was_elsewhere, uint64_t now_ns)
 {
 	if (was_elsewhere && seat->look_ns != 0) /* it began anywhere; from then on the system has had a reason */
-		seat->patience_ns = seat->patience_ns < SEAT_PATIENCE_MOST ? 2 * seat->patience_ns : SEAT_PATIENCE_MOST;
-	else if (!was_elsewhere && seat->patience_ns > SEAT_PATIENCE_LEAST)
+		seat->patience_ns = seat->patience_ns < CORE_AFFINITY_PATIENCE_MOST ? 2 * seat->patience_ns : CORE_AFFINITY_PATIENCE_MOST;
+	else if (!was_elsewhere && seat->patience_ns > CORE_AFFINITY_PATIENCE_LEAST)
 		seat->patience_ns /= 2;
 	seat->look_ns = now_ns + seat->patience_ns;
 }
 
 /* Its core; the cores that the thread may use now. -1: there is nothing to choose. */
-static int own_core(const struct core_seat *seat, cpu_set_t *out_allowed)
+static int own_core(const struct core_affinity *seat, cpu_set_t *out_allowed)
 {
-	return sched_getaffinity(0, sizeof(*out_allowed), out_allowed) == 0 ? seat_core(out_allowed, seat->place) : -1;
+	return sched_getaffinity(0, sizeof(*out_allowed), out_allowed) == 0 ? core_affinity_core(out_allowed, seat->place) : -1;
 }
 
-static void go_to(struct core_seat *seat, int core)
+static void go_to(struct core_affinity *seat, int core)
 {
 	CPU_ZERO(&seat->only);
 	CPU_SET((size_t)core, &seat->only);
 	seat->is_held = sched_setaffinity(0, sizeof(seat->only), &seat->only) == 0;
 }
 
-void seat_let_go(struct core_seat *seat)
+void core_affinity_let_go(struct core_affinity *seat)
 {
 	cpu_set_t now, any;
 
@@ -58,7 +58,7 @@ void seat_let_go(struct core_seat *seat)
 	(void)sched_setaffinity(0, sizeof(any), &any);
 }
 
-void seat_hold(struct core_seat *seat)
+void core_affinity_hold(struct core_affinity *seat)
 {
 	if (seat->is_held) /* what the thread might use before is known */
 		return;
@@ -67,7 +67,7 @@ void seat_hold(struct core_seat *seat)
 		go_to(seat, core);
 }
 
-void seat_keep(struct core_seat *seat)
+void core_affinity_keep(struct core_affinity *seat)
 {
 	uint64_t now_ns = clock_now_ns();
 
@@ -78,6 +78,6 @@ void seat_keep(struct core_seat *seat)
 	if (is_elsewhere)
 		go_to(seat, core);
 	if (seat->is_held) /* it takes until the thread has its turn on that core */
-		seat_let_go(seat);
-	seat_looked(seat, is_elsewhere, now_ns);
+		core_affinity_let_go(seat);
+	core_affinity_looked(seat, is_elsewhere, now_ns);
 }

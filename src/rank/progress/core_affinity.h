@@ -21,12 +21,12 @@
 
 #include "base/clock.h"
 
-#define SEAT_RESTS 64u                          /* between looks at the clock */
-#define SEAT_RESTS_LONG 64u                     /* of a wait that is long     */
-#define SEAT_PATIENCE_LEAST (25 * NS_PER_MS)    /* between looks at the core  */
-#define SEAT_PATIENCE_MOST (6400 * NS_PER_MS)
+#define CORE_AFFINITY_RESTS 64u                          /* between looks at the clock */
+#define CORE_AFFINITY_RESTS_LONG 64u                     /* of a wait that is long     */
+#define CORE_AFFINITY_PATIENCE_LEAST (25 * NS_PER_MS)    /* between looks at the core  */
+#define CORE_AFFINITY_PATIENCE_MOST (6400 * NS_PER_MS)
 
-struct core_seat {
+struct core_affinity {
 	bool is_wanted, is_held;
 	uint32_t place; /* among the ranks that may use the same cores */
 	uint32_t rests, wait_rests; /* in all, and in this wait */
@@ -34,44 +34,44 @@ struct core_seat {
 	cpu_set_t allowed, only; /* while it is held: what the thread might use before, and what it may now */
 };
 
-void seat_init(struct core_seat *seat, bool is_wanted, uint32_t place);
+void core_affinity_init(struct core_affinity *seat, bool is_wanted, uint32_t place);
 
 /* Which of so many cores is the one of its turn: the first is 0. */
-static inline uint32_t seat_turn(uint32_t place, uint32_t cores)
+static inline uint32_t core_affinity_turn(uint32_t place, uint32_t cores)
 {
 	return cores > 0 ? place % cores : 0;
 }
 
 /* The core for a place; -1: there is nothing to choose. */
-int seat_core(const cpu_set_t *allowed, uint32_t place);
+int core_affinity_core(const cpu_set_t *allowed, uint32_t place);
 /* It was looked at the core: when is the next time? */
-void seat_looked(struct core_seat *seat, bool was_elsewhere, uint64_t now_ns);
+void core_affinity_looked(struct core_affinity *seat, bool was_elsewhere, uint64_t now_ns);
 
 /* Looks, if it is time, and goes there: the calling thread. */
-void seat_keep(struct core_seat *seat);
+void core_affinity_keep(struct core_affinity *seat);
 
 /* Goes there, and stays until it lets go: the calling thread. */
-void seat_hold(struct core_seat *seat);
-void seat_let_go(struct core_seat *seat);
+void core_affinity_hold(struct core_affinity *seat);
+void core_affinity_let_go(struct core_affinity *seat);
 
 /* The calling thread waits for a peer. */
-static inline void seat_rest(struct core_seat *seat)
+static inline void core_affinity_rest(struct core_affinity *seat)
 {
 	if (!seat->is_wanted)
 		return;
 	seat->rests++;
-	if (++seat->wait_rests == SEAT_RESTS_LONG)
-		seat_hold(seat);
-	else if (seat->rests % SEAT_RESTS == 0 && !seat->is_held)
-		seat_keep(seat);
+	if (++seat->wait_rests == CORE_AFFINITY_RESTS_LONG)
+		core_affinity_hold(seat);
+	else if (seat->rests % CORE_AFFINITY_RESTS == 0 && !seat->is_held)
+		core_affinity_keep(seat);
 }
 
 /* Its wait is over, or code of the caller's runs in between. */
-static inline void seat_leave(struct core_seat *seat)
+static inline void core_affinity_leave(struct core_affinity *seat)
 {
 	seat->wait_rests = 0;
 	if (seat->is_held)
-		seat_let_go(seat);
+		core_affinity_let_go(seat);
 }
 
 #endif

@@ -24,31 +24,31 @@
 
 #include "base/clock.h"
 
-#define REST_SPINS 300u                 /* looks around, before the first yield          */
-#define REST_YIELD_NS (300 * NS_PER_US) /* of yielding before sleep                      */
-#define REST_LONG_NS (200 * NS_PER_US)  /* a yield in which another has had the core     */
-#define REST_TAKEN_NS (20 * NS_PER_MS)  /* for so long others are believed to need it    */
+#define IDLE_WAIT_SPINS 300u                 /* looks around, before the first yield          */
+#define IDLE_WAIT_YIELD_NS (300 * NS_PER_US) /* of yielding before sleep                      */
+#define IDLE_WAIT_LONG_NS (200 * NS_PER_US)  /* a yield in which another has had the core     */
+#define IDLE_WAIT_TAKEN_NS (20 * NS_PER_MS)  /* for so long others are believed to need it    */
 
-struct rest {
+struct idle_wait {
 	bool crowded;
 	uint32_t turns;
 	uint64_t since_ns; /* when the yielding began */
 	uint64_t taken_until_ns; /* not crowded, and yet others need the core; 0: not that we know */
 };
 
-static inline void rest_init(struct rest *rest, bool crowded)
+static inline void idle_wait_init(struct idle_wait *rest, bool crowded)
 {
-	*rest = (struct rest){.crowded = crowded};
+	*rest = (struct idle_wait){.crowded = crowded};
 }
 
 /* Something came: the next rest begins anew. */
-static inline void rest_reset(struct rest *rest)
+static inline void idle_wait_reset(struct idle_wait *rest)
 {
 	rest->turns = 0;
 	rest->since_ns = 0;
 }
 
-static inline void rest_pause(void)
+static inline void idle_wait_pause(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -58,28 +58,28 @@ static inline void rest_pause(void)
 }
 
 /* Has it just spun in vain, where there is a core for everybody? */
-static inline bool rest_has_spun(const struct rest *rest)
+static inline bool idle_wait_has_spun(const struct idle_wait *rest)
 {
-	return rest->turns == REST_SPINS && rest->since_ns == 0;
+	return rest->turns == IDLE_WAIT_SPINS && rest->since_ns == 0;
 }
 
 /* Rests a moment: 0: look again; otherwise it is time to sleep, and that is the time now. */
-static inline uint64_t rest_turn(struct rest *rest)
+static inline uint64_t idle_wait_turn(struct idle_wait *rest)
 {
-	if (!rest->crowded && rest->taken_until_ns == 0 && rest->turns++ < REST_SPINS) {
-		rest_pause();
+	if (!rest->crowded && rest->taken_until_ns == 0 && rest->turns++ < IDLE_WAIT_SPINS) {
+		idle_wait_pause();
 		return 0;
 	}
 	uint64_t now = clock_now_ns();
 	if (rest->since_ns == 0)
 		rest->since_ns = now;
-	if (now - rest->since_ns >= REST_YIELD_NS || now < rest->taken_until_ns)
+	if (now - rest->since_ns >= IDLE_WAIT_YIELD_NS || now < rest->taken_until_ns)
 		return now;
 	sched_yield();
 	if (!rest->crowded) {
 		uint64_t then = clock_now_ns();
 
-		rest->taken_until_ns = then - now >= REST_LONG_NS ? then + REST_TAKEN_NS : 0;
+		rest->taken_until_ns = then - now >= IDLE_WAIT_LONG_NS ? then + IDLE_WAIT_TAKEN_NS : 0;
 	}
 	return 0;
 }

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LOOKS_MOST 20u /* in one wait, each about a microsecond */
-#define LOOKS_VAIN_MOST 6u
+#define LOOK_LIMIT_MOST 20u /* in one wait, each about a microsecond */
+#define LOOK_LIMIT_VAIN_MOST 6u
 
-struct looks {
+struct look_limit {
 	uint32_t now;   /* in this wait; 0: it has not begun           */
 	uint32_t waits;
 	uint32_t vain;  /* one in 2^vain waits looks                   */
@@ -21,21 +21,21 @@ struct looks {
 };
 
 /* Nothing has come yet: true: look again. */
-static inline bool looks_again(struct looks *looks)
+static inline bool look_limit_again(struct look_limit *looks)
 {
 	if (looks->now == 0 && !looks->is_idle)
 		looks->is_idle = looks->waits++ % (UINT32_C(1) << looks->vain) != 0;
 	if (looks->is_idle)
 		return false;
-	if (looks->now++ < LOOKS_MOST)
+	if (looks->now++ < LOOK_LIMIT_MOST)
 		return true;
 	looks->is_idle = true;
-	looks->vain += looks->vain < LOOKS_VAIN_MOST;
+	looks->vain += looks->vain < LOOK_LIMIT_VAIN_MOST;
 	return false;
 }
 
 /* The wait is over, or something has come. */
-static inline void looks_end(struct looks *looks)
+static inline void look_limit_end(struct look_limit *looks)
 {
 	if (looks->now > 0 && !looks->is_idle)
 		looks->vain = 0;

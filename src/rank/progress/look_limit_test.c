@@ -6,24 +6,24 @@
 #include "base/check.h"
 
 /* A wait in which what is looked for comes after so many looks: how many were made. */
-static uint32_t wait_for(struct looks *looks, uint32_t comes_after)
+static uint32_t wait_for(struct look_limit *looks, uint32_t comes_after)
 {
 	uint32_t made = 0;
 
 	for (uint32_t turn = 0; turn < comes_after; turn++)
-		made += looks_again(looks);
-	looks_end(looks);
+		made += look_limit_again(looks);
+	look_limit_end(looks);
 	return made;
 }
 
 int main(void)
 {
-	struct looks looks = {0};
+	struct look_limit looks = {0};
 
 	/* In time, over and over. */
 	for (int i = 0; i < 1000; i++)
 		CHECK_U64(wait_for(&looks, 5), 5);
-	CHECK_U64(wait_for(&looks, LOOKS_MOST), LOOKS_MOST);
+	CHECK_U64(wait_for(&looks, LOOK_LIMIT_MOST), LOOK_LIMIT_MOST);
 	CHECK_U64(looks.vain, 0);
 	/* There at once: no look, and no opinion. */
 	CHECK_U64(wait_for(&looks, 0), 0);
@@ -33,11 +33,11 @@ int main(void)
 	for (uint32_t i = 0; i < waits; i++) {
 		uint32_t made = wait_for(&looks, 1000);
 
-		CHECK(made == 0 || made == LOOKS_MOST);
+		CHECK(made == 0 || made == LOOK_LIMIT_MOST);
 		looked += made > 0;
 	}
-	CHECK_U64(looks.vain, LOOKS_VAIN_MOST);
-	CHECK(looked >= waits / 64 && looked <= waits / 64 + 2 * LOOKS_VAIN_MOST);
+	CHECK_U64(looks.vain, LOOK_LIMIT_VAIN_MOST);
+	CHECK(looked >= waits / 64 && looked <= waits / 64 + 2 * LOOK_LIMIT_VAIN_MOST);
 
 	/* In time again: noticed by the next wait that looks, and all look from then on. */
 	for (uint32_t i = 0; i < 64; i++)

@@ -3,34 +3,34 @@
 #include "rank/rank.h"
 
 /* Is it a rank of this machine that sits on another core? */
-static bool sits_elsewhere(const struct driver *driver, uint32_t peer)
+static bool sits_elsewhere(const struct progress *progress, uint32_t peer)
 {
-	const struct context *context = driver->context;
+	const struct rank *context = progress->context;
 	const struct roster *roster = &context->roster;
-	const struct card *own = &roster->cards[context->rank], *other = &roster->cards[peer];
+	const struct node_info *own = &roster->cards[context->rank], *other = &roster->cards[peer];
 
-	if (!driver->seat.is_wanted || roster->host_of[peer] != roster->host_of[context->rank])
+	if (!progress->seat.is_wanted || roster->host_of[peer] != roster->host_of[context->rank])
 		return false;
 	return own->core_set != other->core_set ||
-	       seat_turn(roster->core_place[peer], own->cores) != seat_turn(roster->core_place[context->rank], own->cores);
+	       core_affinity_turn(roster->core_place[peer], own->cores) != core_affinity_turn(roster->core_place[context->rank], own->cores);
 }
 
-enum course course_choose(const struct driver *driver)
+enum course poll_order_choose(const struct progress *progress)
 {
-	if (!driver->context->crowded || !driver->tcp || driver->shm || tcp_has_work(driver->tcp))
-		return COURSE_MOVE;
-	struct lane_outlook outlook = lane_outlook(driver->lane);
+	if (!progress->context->crowded || !progress->tcp || progress->shm || tcp_has_work(progress->tcp))
+		return POLL_ORDER_MOVE;
+	struct lane_outlook outlook = lane_outlook(progress->lane);
 	if (outlook.peer == PLAN_NONE)
-		return COURSE_MOVE;
-	bool is_elsewhere = sits_elsewhere(driver, outlook.peer);
+		return POLL_ORDER_MOVE;
+	bool is_elsewhere = sits_elsewhere(progress, outlook.peer);
 	if (outlook.is_exchange)
-		return is_elsewhere ? COURSE_LOOK : COURSE_MOVE;
-	return outlook.was_just_sent && !is_elsewhere ? COURSE_REST : COURSE_MOVE;
+		return is_elsewhere ? POLL_ORDER_LOOK : POLL_ORDER_MOVE;
+	return outlook.was_just_sent && !is_elsewhere ? POLL_ORDER_REST : POLL_ORDER_MOVE;
 }
 
-void course_begin(struct driver *driver, uint64_t launched_ns)
+void poll_order_begin(struct progress *progress, uint64_t launched_ns)
 {
-	if (launched_ns - driver->launched_ns > COURSE_NEW_NS)
-		lane_rested(driver->lane);
-	driver->launched_ns = launched_ns;
+	if (launched_ns - progress->launched_ns > POLL_ORDER_NEW_NS)
+		lane_rested(progress->lane);
+	progress->launched_ns = launched_ns;
 }

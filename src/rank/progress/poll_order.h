@@ -11,16 +11,16 @@
 #include "rank/progress/progress.h"
 
 /* A call that was launched so long after the one before: the others have had their turns meanwhile. */
-#define COURSE_NEW_NS (200 * NS_PER_US)
+#define POLL_ORDER_NEW_NS (200 * NS_PER_US)
 
 enum course {
-	COURSE_MOVE,
-	COURSE_REST,
-	COURSE_LOOK, /* move, and look again */
+	POLL_ORDER_MOVE,
+	POLL_ORDER_REST,
+	POLL_ORDER_LOOK, /* move, and look again */
 };
 
-enum course course_choose(const struct driver *driver);
+enum course poll_order_choose(const struct progress *progress);
 /* A call begins on the lane. */
-void course_begin(struct driver *driver, uint64_t launched_ns);
+void poll_order_begin(struct progress *progress, uint64_t launched_ns);
 
 #endif

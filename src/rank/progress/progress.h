@@ -32,10 +32,10 @@ enum mail_kind {
 };
 
 /* Who drives what is left for a lane. */
-enum help {
-	HELP_NONE,     /* the lane's own thread, which is woken                                              */
-	HELP_EXPECTED, /* a caller who is expected to wait soon (wait_hint.h), or else the lane's own thread */
-	HELP_NOW,      /* the caller, which waits at once                                                    */
+enum drive_by {
+	BY_LANE_THREAD,     /* the lane's own thread, which is woken                                              */
+	BY_CALLER_SOON, /* a caller who is expected to wait soon (wait_hint.h), or else the lane's own thread */
+	BY_CALLER_NOW,      /* the caller, which waits at once                                                    */
 };
 
 struct mail {
@@ -49,8 +49,8 @@ struct mail {
 	bool embedded; /* in the part: not to be freed */
 };
 
-struct driver {
-	struct context *context;
+struct progress {
+	struct rank *context;
 	uint32_t number;
 	struct lane *lane;
 	struct tcp *tcp; /* NULL: no peer needs it */
@@ -58,9 +58,9 @@ struct driver {
 	pthread_t thread;
 	bool has_thread;
 	pthread_cond_t duty; /* for the lane's thread; with context->lock */
-	struct rest rest;    /* of whoever drives                         */
-	struct core_seat seat; /* of the callers who drive                */
-	struct looks looks;  /* of whoever drives                         */
+	struct idle_wait rest;    /* of whoever drives                         */
+	struct core_affinity seat; /* of the callers who drive                */
+	struct look_limit looks;  /* of whoever drives                         */
 	uint64_t launched_ns; /* the latest call; of whoever drives       */
 
 	/* Guarded by context->lock; the atomics are also looked at without it. */
@@ -76,7 +76,7 @@ struct driver {
 
 	atomic_bool asleep;  /* in poll(2): whoever leaves mail must wake it */
 
-	struct context_stats stats; /* when it was last asked; guarded by the token's holder and context->lock */
+	struct rank_stats stats; /* when it was last asked; guarded by the token's holder and context->lock */
 
 	/* For people. Written by whoever drives. */
 	_Atomic uint64_t idle_ns;       /* in which whoever drove found nothing to do       */
@@ -84,34 +84,34 @@ struct driver {
 	struct exec_wait waits;         /* for what, if a trace wants to know; peer PLAN_NONE: nobody in particular */
 };
 
-ESP_CHECKED enum esp_status driver_open(struct driver *driver, struct context *context, uint32_t number, struct error *err);
+ESP_CHECKED enum esp_status progress_open(struct progress *progress, struct rank *context, uint32_t number, struct error *err);
 /* Its thread ends. Accepts a zeroed struct. */
-void driver_stop(struct driver *driver);
+void progress_stop(struct progress *progress);
 /* Its thread has ended, or ends; connections are closed. Accepts a zeroed struct. */
-void driver_close(struct driver *driver);
+void progress_close(struct progress *progress);
 
 /* The token, for what cannot be done by mail; waits for it. All mail that came before has been opened then. */
-void driver_acquire(struct driver *driver);
-void driver_release(struct driver *driver);
+void progress_acquire(struct progress *progress);
+void progress_release(struct progress *progress);
 
 /* The same, but not beyond until_ns: false: whoever drives does not give it up. */
-bool driver_try_acquire(struct driver *driver, uint64_t until_ns);
+bool progress_try_acquire(struct progress *progress, uint64_t until_ns);
 
 /* How long lanes had nothing to do but wait, all of them together. */
-uint64_t driver_idle_ns(const struct context *context);
+uint64_t progress_idle_ns(const struct rank *context);
 
 /* With context->lock held: leaves mail. */
-void driver_post(struct driver *driver, struct mail *mail, enum help help);
+void progress_post(struct progress *progress, struct mail *mail, enum drive_by help);
 /* With context->lock held: the lane's own thread, if it sleeps, wakes now and then for a while, as somebody is expected. */
-void driver_watch(struct driver *driver);
+void progress_watch(struct progress *progress);
 /* With context->lock held: nobody is any more; the lane's own thread sees to it. */
-void driver_expect_nobody(struct driver *driver);
+void progress_expect_nobody(struct progress *progress);
 /* With context->lock held: the lane's own thread has something to look at. */
-void driver_nudge(struct driver *driver);
-/* As driver_post(), without the lock, of a copy. */
-void driver_mail(struct driver *driver, const struct mail *mail);
+void progress_nudge(struct progress *progress);
+/* As progress_post(), without the lock, of a copy. */
+void progress_mail(struct progress *progress, const struct mail *mail);
 
 /* Waits until done(argument), which is called with context->lock held or not, or until_ns, driving whatever lane is free. False: it was time. */
-bool driver_wait(struct context *context, bool (*done)(void *), void *argument, uint64_t until_ns);
+bool progress_wait(struct rank *context, bool (*done)(void *), void *argument, uint64_t until_ns);
 
 #endif

@@ -19,57 +19,57 @@
 
 #include "base/clock.h"
 
-#define HABIT_BYTES (UINT64_C(64) << 10) /* of a call that counts as small                                    */
-#define HABIT_PROMPT (50 * NS_PER_US)    /* between a start, or the end of another wait, and the wait         */
-#define HABIT_LEAST 8u                   /* prompt waits in a row before the next one is expected             */
-#define HABIT_MOST 1024u
-#define HABIT_PATIENCE (300 * NS_PER_US) /* then who was expected does not come any more                     */
-#define HABIT_LOOK_EVERY (2 * NS_PER_MS) /* at whether somebody came; rarely, as callers expect calls all the time */
-#define HABIT_LOOK_FOR (20 * NS_PER_MS)  /* since somebody was expected last                                  */
+#define WAIT_HINT_BYTES (UINT64_C(64) << 10) /* of a call that counts as small                                    */
+#define WAIT_HINT_PROMPT (50 * NS_PER_US)    /* between a start, or the end of another wait, and the wait         */
+#define WAIT_HINT_LEAST 8u                   /* prompt waits in a row before the next one is expected             */
+#define WAIT_HINT_MOST 1024u
+#define WAIT_HINT_PATIENCE (300 * NS_PER_US) /* then who was expected does not come any more                     */
+#define WAIT_HINT_LOOK_EVERY (2 * NS_PER_MS) /* at whether somebody came; rarely, as callers expect calls all the time */
+#define WAIT_HINT_LOOK_FOR (20 * NS_PER_MS)  /* since somebody was expected last                                  */
 
-struct habit {
+struct wait_hint {
 	_Atomic uint32_t prompt;  /* waits in a row       */
-	_Atomic uint32_t misses;  /* needed: HABIT_LEAST << misses */
+	_Atomic uint32_t misses;  /* needed: WAIT_HINT_LEAST << misses */
 	_Atomic uint64_t left_ns; /* end of the last wait */
 };
 
-static inline uint32_t habit_needed(const struct habit *habit)
+static inline uint32_t wait_hint_needed(const struct wait_hint *habit)
 {
-	return HABIT_LEAST << atomic_load_explicit(&habit->misses, memory_order_relaxed);
+	return WAIT_HINT_LEAST << atomic_load_explicit(&habit->misses, memory_order_relaxed);
 }
 
 /* Will who starts a small call now wait for it at once? */
-static inline bool habit_expects(const struct habit *habit)
+static inline bool wait_hint_expects(const struct wait_hint *habit)
 {
-	return atomic_load_explicit(&habit->prompt, memory_order_relaxed) >= habit_needed(habit);
+	return atomic_load_explicit(&habit->prompt, memory_order_relaxed) >= wait_hint_needed(habit);
 }
 
 /* May somebody still come who is expected since then? 0: nobody is. */
-static inline bool habit_may_come(uint64_t expected_ns, uint64_t now)
+static inline bool wait_hint_may_come(uint64_t expected_ns, uint64_t now)
 {
-	return expected_ns != 0 && now < expected_ns + HABIT_PATIENCE;
+	return expected_ns != 0 && now < expected_ns + WAIT_HINT_PATIENCE;
 }
 
 /* Nobody has waited for a call that was expected to be waited for. */
-static inline void habit_miss(struct habit *habit)
+static inline void wait_hint_miss(struct wait_hint *habit)
 {
 	uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
 
 	atomic_store_explicit(&habit->prompt, 0, memory_order_relaxed);
-	if (HABIT_LEAST << misses < HABIT_MOST)
+	if (WAIT_HINT_LEAST << misses < WAIT_HINT_MOST)
 		atomic_store_explicit(&habit->misses, misses + 1, memory_order_relaxed);
 }
 
 /* Somebody begins to wait for a small call that was started then. One that comes late was kept from its core, or computes meanwhile: it counts as several prompt ones. */
-static inline void habit_wait(struct habit *habit, uint64_t started_ns, uint64_t now)
+static inline void wait_hint_wait(struct wait_hint *habit, uint64_t started_ns, uint64_t now)
 {
 	uint64_t left_ns = atomic_load_explicit(&habit->left_ns, memory_order_relaxed);
 	uint32_t prompt = atomic_load_explicit(&habit->prompt, memory_order_relaxed);
-	uint32_t needed = habit_needed(habit);
+	uint32_t needed = wait_hint_needed(habit);
 
-	if (now - (started_ns > left_ns ? started_ns : left_ns) <= HABIT_PROMPT) {
+	if (now - (started_ns > left_ns ? started_ns : left_ns) <= WAIT_HINT_PROMPT) {
 		prompt += prompt < 2 * needed;
-		if (prompt == 2 * needed && needed > HABIT_LEAST) { /* old misses are forgiven; other threads may do the same meanwhile */
+		if (prompt == 2 * needed && needed > WAIT_HINT_LEAST) { /* old misses are forgiven; other threads may do the same meanwhile */
 			uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
 
 			if (misses > 0)
@@ -82,7 +82,7 @@ static inline void habit_wait(struct habit *habit, uint64_t started_ns, uint64_t
 	atomic_store_explicit(&habit->prompt, prompt, memory_order_relaxed);
 }
 
-static inline void habit_leave(struct habit *habit, uint64_t now)
+static inline void wait_hint_leave(struct wait_hint *habit, uint64_t now)
 {
 	atomic_store_explicit(&habit->left_ns, now, memory_order_relaxed);
 }

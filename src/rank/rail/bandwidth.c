@@ -31,94 +31,94 @@
 /* ---- lanes ---- */
 
 /* One lane of every rail before the second of any; among them the fastest rail first. */
-static bool comes_before(const struct gauge *gauge, uint32_t a, uint32_t b, uint32_t rails)
+static bool comes_before(const struct bandwidth *bandwidth, uint32_t a, uint32_t b, uint32_t rails)
 {
 	if (a / rails != b / rails)
 		return a < b;
-	if (gauge->weights[a % rails] != gauge->weights[b % rails])
-		return gauge->weights[a % rails] > gauge->weights[b % rails];
+	if (bandwidth->weights[a % rails] != bandwidth->weights[b % rails])
+		return bandwidth->weights[a % rails] > bandwidth->weights[b % rails];
 	return a < b;
 }
 
-void gauge_order(struct gauge *gauge, uint32_t lanes, uint32_t rails)
+void bandwidth_order(struct bandwidth *bandwidth, uint32_t lanes, uint32_t rails)
 {
-	gauge->lanes = 0;
+	bandwidth->lanes = 0;
 	for (uint32_t lane = 0; lane < lanes; lane++) {
-		uint32_t at = gauge->lanes;
+		uint32_t at = bandwidth->lanes;
 
-		if (gauge->weights[lane % rails] == 0)
+		if (bandwidth->weights[lane % rails] == 0)
 			continue;
-		while (at > 0 && comes_before(gauge, lane, gauge->lane_order[at - 1], rails)) {
-			gauge->lane_order[at] = gauge->lane_order[at - 1];
+		while (at > 0 && comes_before(bandwidth, lane, bandwidth->lane_order[at - 1], rails)) {
+			bandwidth->lane_order[at] = bandwidth->lane_order[at - 1];
 			at--;
 		}
-		gauge->lane_order[at] = (uint8_t)lane;
-		gauge->lanes++;
+		bandwidth->lane_order[at] = (uint8_t)lane;
+		bandwidth->lanes++;
 	}
-	for (uint32_t i = 0; i < gauge->lanes; i++) {
-		uint32_t rail = gauge->lane_order[i] % rails, on_rail = (lanes - rail + rails - 1) / rails;
+	for (uint32_t i = 0; i < bandwidth->lanes; i++) {
+		uint32_t rail = bandwidth->lane_order[i] % rails, on_rail = (lanes - rail + rails - 1) / rails;
 
-		gauge->lane_weights[i] = (uint64_t)gauge->weights[rail] * SHARE / on_rail;
+		bandwidth->lane_weights[i] = (uint64_t)bandwidth->weights[rail] * SHARE / on_rail;
 	}
 }
 
-void gauge_init(struct gauge *gauge, uint32_t lanes)
+void bandwidth_init(struct bandwidth *bandwidth, uint32_t lanes)
 {
-	memset(gauge, 0, sizeof(*gauge));
+	memset(bandwidth, 0, sizeof(*bandwidth));
 	for (uint32_t i = 0; i < RAILS_MOST; i++) {
-		gauge->rates[i] = UINT64_MAX;
-		gauge->fds[i] = -1;
+		bandwidth->rates[i] = UINT64_MAX;
+		bandwidth->fds[i] = -1;
 	}
-	gauge->weights[0] = 1;
-	gauge_order(gauge, lanes, 1);
+	bandwidth->weights[0] = 1;
+	bandwidth_order(bandwidth, lanes, 1);
 }
 
-static const char *rail_name(const struct context *context, uint32_t rail, char text[INTERFACE_NAME])
+static const char *rail_name(const struct rank *context, uint32_t rail, char text[INTERFACE_NAME])
 {
-	const struct card_address *own = rails_address(&context->rails, &context->roster, context->rank, rail);
+	const struct node_address *own = rails_address(&context->rails, &context->roster, context->rank, rail);
 	const struct interface *interface = interfaces_find(&context->listener.interfaces, own);
 
 	snprintf(text, INTERFACE_NAME, "%s", interface ? interface->name : "?");
 	return text;
 }
 
-static enum esp_status use_weights(struct context *context, const char *how, struct failure *failure)
+static enum esp_status use_weights(struct rank *context, const char *how, struct failure *failure)
 {
-	struct gauge *gauge = &context->gauge;
+	struct bandwidth *bandwidth = &context->bandwidth;
 
-	gauge_order(gauge, context->lanes, context->rails.count);
-	atomic_store(&gauge->settled, true);
+	bandwidth_order(bandwidth, context->lanes, context->rails.count);
+	atomic_store(&bandwidth->settled, true);
 	for (uint32_t i = 0; i < context->rails.count; i++) {
-		char name[INTERFACE_NAME], address[CARD_ADDRESS_TEXT];
+		char name[INTERFACE_NAME], address[NODE_ADDRESS_TEXT];
 
-		card_address_text(rails_address(&context->rails, &context->roster, context->rank, i), address);
+		node_address_text(rails_address(&context->rails, &context->roster, context->rank, i), address);
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "rail %u: %s, %s, weight %u (%s)", i, rail_name(context, i, name), address,
-		          gauge->weights[i], how);
+		          bandwidth->weights[i], how);
 	}
-	if (gauge->lanes == 0)
+	if (bandwidth->lanes == 0)
 		return failure_set(failure, ESP_ELINK, -1, "none of the %u interfaces that should be used together works: see espalier doctor, "
 		                   "or set rails=1", context->rails.count);
-	context->world->layout.lanes = gauge->lanes;
-	context->world->layout.lane_weights = gauge->lane_weights;
+	context->world->layout.lanes = bandwidth->lanes;
+	context->world->layout.lane_weights = bandwidth->lane_weights;
 	return ESP_OK;
 }
 
-void gauge_settle_alone(struct context *context)
+void bandwidth_settle_alone(struct rank *context)
 {
-	atomic_store(&context->gauge.settled, true);
+	atomic_store(&context->bandwidth.settled, true);
 }
 
-enum esp_status gauge_settle(struct context *context, const uint64_t *rates, struct failure *failure)
+enum esp_status bandwidth_settle(struct rank *context, const uint64_t *rates, struct failure *failure)
 {
-	rails_weigh(rates, context->rails.count, context->gauge.weights);
+	rails_weigh(rates, context->rails.count, context->bandwidth.weights);
 	return use_weights(context, "as measured", failure);
 }
 
-enum esp_status gauge_settle_as_set(struct context *context, struct failure *failure)
+enum esp_status bandwidth_settle_as_set(struct rank *context, struct failure *failure)
 {
 	struct error err;
 
-	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->gauge.weights, &err) != ESP_OK)
+	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->bandwidth.weights, &err) != ESP_OK)
 		return failure_set(failure, err.status, -1, "%s", err.text);
 	return use_weights(context, "as set", failure);
 }
@@ -174,7 +174,7 @@ static uint64_t measure_over(int fd)
 /* ---- receiving ---- */
 
 struct receiver {
-	struct context *context;
+	struct rank *context;
 	int fd;
 };
 
@@ -209,7 +209,7 @@ static uint64_t receive_burst(int fd, uint8_t *piece)
 static void *receiver_main(void *argument)
 {
 	struct receiver *receiver = argument;
-	struct context *context = receiver->context;
+	struct rank *context = receiver->context;
 	uint8_t *piece = malloc(PIECE), answer[8];
 
 	bytes_put64(answer, piece ? receive_burst(receiver->fd, piece) : 0);
@@ -219,13 +219,13 @@ static void *receiver_main(void *argument)
 	free(piece);
 	free(receiver);
 	pthread_mutex_lock(&context->lock);
-	context->gauge.receivers--;
-	context_changed(context);
+	context->bandwidth.receivers--;
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	return NULL;
 }
 
-static bool start_receiver(struct context *context, int fd)
+static bool start_receiver(struct rank *context, int fd)
 {
 	struct receiver *receiver = malloc(sizeof(*receiver));
 	pthread_t thread;
@@ -246,20 +246,20 @@ static bool start_receiver(struct context *context, int fd)
 	return true;
 }
 
-/* ---- the steward's events ---- */
+/* ---- the control's events ---- */
 
-void gauge_connected(struct context *context, uint32_t rail, int fd, bool dialled)
+void bandwidth_connected(struct rank *context, uint32_t rail, int fd, bool dialled)
 {
-	struct gauge *gauge = &context->gauge;
+	struct bandwidth *bandwidth = &context->bandwidth;
 
 	pthread_mutex_lock(&context->lock);
-	if (dialled && rail < RAILS_MOST && gauge->fds[rail] < 0) {
-		gauge->fds[rail] = fd;
+	if (dialled && rail < RAILS_MOST && bandwidth->fds[rail] < 0) {
+		bandwidth->fds[rail] = fd;
 		fd = -1;
-		context_changed(context);
+		rank_changed(context);
 	}
-	bool receives = !dialled && gauge->receivers < RECEIVERS_MOST;
-	gauge->receivers += receives;
+	bool receives = !dialled && bandwidth->receivers < RECEIVERS_MOST;
+	bandwidth->receivers += receives;
 	pthread_mutex_unlock(&context->lock);
 	if (receives && start_receiver(context, fd))
 		return;
@@ -267,20 +267,20 @@ void gauge_connected(struct context *context, uint32_t rail, int fd, bool dialle
 		close(fd);
 	if (receives) {
 		pthread_mutex_lock(&context->lock);
-		gauge->receivers--;
+		bandwidth->receivers--;
 		pthread_mutex_unlock(&context->lock);
 	}
 }
 
-void gauge_unreachable(struct context *context, uint32_t peer, uint32_t rail, const struct error *why)
+void bandwidth_unreachable(struct rank *context, uint32_t peer, uint32_t rail, const struct error *why)
 {
 	char who[RANK_TEXT];
 
-	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", context_rank_text(context, peer, who), why->text);
+	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", rank_text(context, peer, who), why->text);
 	pthread_mutex_lock(&context->lock);
 	if (rail < RAILS_MOST)
-		context->gauge.failed[rail] = true;
-	context_changed(context);
+		context->bandwidth.failed[rail] = true;
+	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -296,35 +296,35 @@ static uint32_t first_of(const struct roster *roster, uint32_t host)
 	return rank;
 }
 
-/* The connection that the steward has made; -1: it could not. */
-static int take_connection(struct context *context, uint32_t rail)
+/* The connection that the control has made; -1: it could not. */
+static int take_connection(struct rank *context, uint32_t rail)
 {
-	struct gauge *gauge = &context->gauge;
+	struct bandwidth *bandwidth = &context->bandwidth;
 	uint64_t until = clock_now_ns() + DIAL_PATIENCE + PATIENCE;
 	struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;
-	while (gauge->fds[rail] < 0 && !gauge->failed[rail] && clock_now_ns() < until)
+	while (bandwidth->fds[rail] < 0 && !bandwidth->failed[rail] && clock_now_ns() < until)
 		pthread_cond_timedwait(&context->changed, &context->lock, &at);
 	context->sleepers--;
-	int fd = gauge->fds[rail];
-	gauge->fds[rail] = -1;
+	int fd = bandwidth->fds[rail];
+	bandwidth->fds[rail] = -1;
 	pthread_mutex_unlock(&context->lock);
 	return fd;
 }
 
 /* Of one burst; 0: nothing arrives. False: it cannot be reached. */
-static bool measure_once(struct context *context, uint32_t peer, uint32_t rail, uint64_t *out_rate)
+static bool measure_once(struct rank *context, uint32_t peer, uint32_t rail, uint64_t *out_rate)
 {
-	steward_dial_probe(context->steward, peer, rail, DIAL_PATIENCE);
+	control_dial_probe(context->control, peer, rail, DIAL_PATIENCE);
 	int fd = take_connection(context, rail);
 
 	*out_rate = fd < 0 ? 0 : measure_over(fd);
 	return fd >= 0;
 }
 
-void gauge_measure(struct context *context)
+void bandwidth_measure(struct rank *context)
 {
 	const struct roster *roster = &context->roster;
 	uint32_t host = roster->host_of[context->rank], next = first_of(roster, (host + 1) % roster->hosts);
@@ -341,29 +341,29 @@ void gauge_measure(struct context *context)
 			(void)measure_once(context, next, rail, &again);
 			rate = again > rate ? again : rate;
 		}
-		context->gauge.rates[rail] = rate;
+		context->bandwidth.rates[rail] = rate;
 		if (is_reached && rate == 0)
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s can be reached through %s, but data does not arrive there: do large "
 			          "packets get lost (MTU)? This interface is not used; see espalier doctor",
-			          context_rank_text(context, next, who), rail_name(context, rail, name));
+			          rank_text(context, next, who), rail_name(context, rail, name));
 		else
-			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second", context_rank_text(context, next, who),
+			log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "%s through %s: %llu bytes per second", rank_text(context, next, who),
 			          rail_name(context, rail, name), (unsigned long long)rate);
 	}
 }
 
-void gauge_fini(struct context *context)
+void bandwidth_fini(struct rank *context)
 {
-	struct gauge *gauge = &context->gauge;
+	struct bandwidth *bandwidth = &context->bandwidth;
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;
-	while (gauge->receivers > 0) /* each has a limit of its own */
+	while (bandwidth->receivers > 0) /* each has a limit of its own */
 		pthread_cond_wait(&context->changed, &context->lock);
 	context->sleepers--;
 	for (uint32_t i = 0; i < RAILS_MOST; i++) {
-		if (gauge->fds[i] >= 0 && context->rails.count > 0)
-			close(gauge->fds[i]);
+		if (bandwidth->fds[i] >= 0 && context->rails.count > 0)
+			close(bandwidth->fds[i]);
 	}
 	pthread_mutex_unlock(&context->lock);
 }

@@ -18,19 +18,19 @@
 #include "rank/failure.h"
 #include "node/net/route.h"
 
-#define GAUGE_LANES 64u
+#define BANDWIDTH_LANES 64u
 
-struct context;
+struct rank;
 
-struct gauge {
+struct bandwidth {
 	uint64_t rates[RAILS_MOST];   /* bytes per second on the way from this rank; UINT64_MAX: not ours to measure */
 	uint32_t weights[RAILS_MOST]; /* of rails, once all have met */
 
 	/* Lanes in the order in which calls take them, and what each is worth; those behind the first `lanes` are not used. */
 	atomic_bool settled;
 	uint32_t lanes;
-	uint8_t lane_order[GAUGE_LANES];
-	uint64_t lane_weights[GAUGE_LANES];
+	uint8_t lane_order[BANDWIDTH_LANES];
+	uint64_t lane_weights[BANDWIDTH_LANES];
 
 	/* With context->lock. */
 	int fds[RAILS_MOST];          /* dialled and not yet taken; -1: none */
@@ -38,24 +38,24 @@ struct gauge {
 	uint32_t receivers;           /* threads that are at it              */
 };
 
-void gauge_init(struct gauge *gauge, uint32_t lanes);
+void bandwidth_init(struct bandwidth *bandwidth, uint32_t lanes);
 /* Waits for the receivers, some seconds at most. */
-void gauge_fini(struct context *context);
+void bandwidth_fini(struct rank *context);
 
 /* Measures this rank's part, if there is one: into rates. */
-void gauge_measure(struct context *context);
+void bandwidth_measure(struct rank *context);
 /* All have met; rates: the slowest of each rail, as all ranks know them. ESP_ELINK: no rail is left. */
-ESP_CHECKED enum esp_status gauge_settle(struct context *context, const uint64_t *rates, struct failure *failure);
+ESP_CHECKED enum esp_status bandwidth_settle(struct rank *context, const uint64_t *rates, struct failure *failure);
 /* The same for a job with one rail. */
-void gauge_settle_alone(struct context *context);
+void bandwidth_settle_alone(struct rank *context);
 /* The same with the weights of the setting. */
-ESP_CHECKED enum esp_status gauge_settle_as_set(struct context *context, struct failure *failure);
+ESP_CHECKED enum esp_status bandwidth_settle_as_set(struct rank *context, struct failure *failure);
 
 /* Pure: the order and weights of lanes on rails of these weights. */
-void gauge_order(struct gauge *gauge, uint32_t lanes, uint32_t rails);
+void bandwidth_order(struct bandwidth *bandwidth, uint32_t lanes, uint32_t rails);
 
-/* The steward's events. */
-void gauge_connected(struct context *context, uint32_t rail, int fd, bool dialled);
-void gauge_unreachable(struct context *context, uint32_t peer, uint32_t rail, const struct error *why);
+/* The control's events. */
+void bandwidth_connected(struct rank *context, uint32_t rail, int fd, bool dialled);
+void bandwidth_unreachable(struct rank *context, uint32_t peer, uint32_t rail, const struct error *why);
 
 #endif

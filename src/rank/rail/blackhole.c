@@ -18,69 +18,69 @@
 #define SOUNDING_MOST 65536u
 #define NO_PEER UINT32_MAX
 
-bool stall_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms)
+bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms)
 {
 	return now - unanswered_ns >= liveness_ms * NS_PER_MS;
 }
 
-bool stall_is_stuck(const struct tcp_stats *stats)
+bool blackhole_is_stuck(const struct tcp_stats *stats)
 {
 	return stats->has_path && stats->unacked > 0 && stats->timeouts >= TIMEOUTS;
 }
 
-bool stall_may_be_about_size(const struct tcp_stats *stats)
+bool blackhole_may_be_about_size(const struct tcp_stats *stats)
 {
-	return stall_is_stuck(stats) && stats->segment_bytes > SMALL_SEGMENT;
+	return blackhole_is_stuck(stats) && stats->segment_bytes > SMALL_SEGMENT;
 }
 
-enum stall_sounding stall_sounding(const struct tcp_stats *stats)
+enum blackhole_sounding blackhole_sounding(const struct tcp_stats *stats)
 {
 	if (stats->unacked == 0)
 		return SOUNDING_ARRIVED;
 	return stats->timeouts >= TIMEOUTS ? SOUNDING_LOST : SOUNDING_UNDER_WAY;
 }
 
-void stall_fini(struct stall *stall)
+void blackhole_fini(struct blackhole *blackhole)
 {
-	if (stall->sounds)
-		close(stall->fd);
-	stall->sounds = false;
+	if (blackhole->sounds)
+		close(blackhole->fd);
+	blackhole->sounds = false;
 }
 
 /* With the token of the lane: the connection to a peer; false: there is none. */
-static bool read_stats(struct context *context, uint32_t lane, uint32_t peer, struct tcp_stats *out)
+static bool read_stats(struct rank *context, uint32_t lane, uint32_t peer, struct tcp_stats *out)
 {
-	struct driver *driver = &context->drivers[lane];
+	struct progress *progress = &context->progress[lane];
 	bool known = false;
 
-	if (!driver->tcp)
+	if (!progress->tcp)
 		return false;
-	driver_acquire(driver);
-	known = tcp_stats(driver->tcp, peer, out);
-	driver_release(driver);
+	progress_acquire(progress);
+	known = tcp_stats(progress->tcp, peer, out);
+	progress_release(progress);
 	return known;
 }
 
-static uint32_t find_stuck(struct context *context, uint32_t lane)
+static uint32_t find_stuck(struct rank *context, uint32_t lane)
 {
-	struct driver *driver = &context->drivers[lane];
+	struct progress *progress = &context->progress[lane];
 	struct tcp_stats stats;
 	uint32_t found = NO_PEER;
 
-	if (!driver->tcp)
+	if (!progress->tcp)
 		return NO_PEER;
-	driver_acquire(driver);
+	progress_acquire(progress);
 	for (uint32_t i = 0; i < context->size && found == NO_PEER; i++) {
-		bool is_ours = context->rails.count < 2 || detour_has_given_up(context, i, lane);
+		bool is_ours = context->rails.count < 2 || failover_has_given_up(context, i, lane);
 
-		if (is_ours && tcp_stats(driver->tcp, i, &stats) && stall_is_stuck(&stats))
+		if (is_ours && tcp_stats(progress->tcp, i, &stats) && blackhole_is_stuck(&stats))
 			found = i;
 	}
-	driver_release(driver);
+	progress_release(progress);
 	return found;
 }
 
-static bool has_old_work(struct context *context, uint64_t now)
+static bool has_old_work(struct rank *context, uint64_t now)
 {
 	bool found = false;
 
@@ -91,82 +91,82 @@ static bool has_old_work(struct context *context, uint64_t now)
 	return found;
 }
 
-static void look_at_sounding(struct context *context);
+static void look_at_sounding(struct rank *context);
 
-void stall_look(struct context *context, uint64_t now)
+void blackhole_look(struct rank *context, uint64_t now)
 {
-	struct stall *stall = &context->stall;
+	struct blackhole *blackhole = &context->blackhole;
 
-	if (stall->knocks || now < stall->looked_ns + LOOK_EVERY || context->local_count == context->size)
+	if (blackhole->knocks || now < blackhole->looked_ns + LOOK_EVERY || context->local_count == context->size)
 		return;
-	stall->looked_ns = now;
-	if (stall->sounds) {
+	blackhole->looked_ns = now;
+	if (blackhole->sounds) {
 		look_at_sounding(context);
 		return;
 	}
 	if (!has_old_work(context, now))
 		return;
-	for (uint32_t lane = 0; lane < context->lanes && !stall->knocks; lane++) {
+	for (uint32_t lane = 0; lane < context->lanes && !blackhole->knocks; lane++) {
 		uint32_t peer = find_stuck(context, lane);
 
 		if (peer == NO_PEER)
 			continue;
-		if (peer != stall->peer || lane != stall->lane)
-			stall->unanswered = stall->lost = 0;
-		stall->knocks = true;
-		stall->peer = peer;
-		stall->lane = lane;
-		steward_dial_probe(context->steward, peer, lane % context->rails.count, KNOCK_PATIENCE);
+		if (peer != blackhole->peer || lane != blackhole->lane)
+			blackhole->unanswered = blackhole->lost = 0;
+		blackhole->knocks = true;
+		blackhole->peer = peer;
+		blackhole->lane = lane;
+		control_dial_probe(context->control, peer, lane % context->rails.count, KNOCK_PATIENCE);
 	}
-	if (!stall->knocks)
-		stall->unanswered = 0;
+	if (!blackhole->knocks)
+		blackhole->unanswered = 0;
 }
 
 /* With the lock held: a group that waits, with that rank as a member. It is visited. */
-static struct group *waiting_group_with(struct context *context, uint32_t rank)
+static struct comm *waiting_group_with(struct rank *context, uint32_t rank)
 {
 	for (struct work *work = context->live; work; work = work->live_next) {
-		if (atomic_load(&work->group->failed) == ESP_OK && group_has(work->group, rank)) {
-			group_visit(work->group);
+		if (atomic_load(&work->group->failed) == ESP_OK && comm_has(work->group, rank)) {
+			comm_visit(work->group);
 			return work->group;
 		}
 	}
 	return NULL;
 }
 
-void stall_fail(struct context *context, uint32_t rank, const char *why)
+void blackhole_fail(struct rank *context, uint32_t rank, const char *why)
 {
-	struct group *group;
+	struct comm *group;
 
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", why);
 	pthread_mutex_lock(&context->lock);
 	while ((group = waiting_group_with(context, rank))) {
 		pthread_mutex_unlock(&context->lock);
-		group_fail(group, ESP_ELINK, (int32_t)rank, why, true);
+		comm_fail(group, ESP_ELINK, (int32_t)rank, why, true);
 		pthread_mutex_lock(&context->lock);
-		group_depart(group);
+		comm_depart(group);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
 
-static void on_silence(struct context *context, const struct error *why)
+static void on_silence(struct rank *context, const struct error *why)
 {
-	struct stall *stall = &context->stall;
+	struct blackhole *blackhole = &context->blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 	uint64_t now = clock_now_ns();
 
-	if (stall->unanswered++ == 0)
-		stall->unanswered_ns = now;
-	bool gives_up = context->rails.count > 1 && stall->unanswered >= KNOCKS_MOST;
-	bool has_lasted = stall_has_lasted(stall->unanswered_ns, now, context->conf.liveness_ms);
+	if (blackhole->unanswered++ == 0)
+		blackhole->unanswered_ns = now;
+	bool gives_up = context->rails.count > 1 && blackhole->unanswered >= KNOCKS_MOST;
+	bool has_lasted = blackhole_has_lasted(blackhole->unanswered_ns, now, context->conf.liveness_ms);
 
-	context_rank_text(context, stall->peer, who);
+	rank_text(context, blackhole->peer, who);
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: %.120s", who, why->text);
 	if (gives_up)
-		stall_fail(context, stall->peer, text);
-	else if (!stall->was_told && has_lasted)
+		blackhole_fail(context, blackhole->peer, text);
+	else if (!blackhole->was_told && has_lasted)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s", text);
-	stall->was_told = stall->was_told || gives_up || has_lasted;
+	blackhole->was_told = blackhole->was_told || gives_up || has_lasted;
 }
 
 /* ---- is it the size? ---- */
@@ -182,58 +182,58 @@ static bool send_large(int fd)
 	return n > 0 && send(fd, nothing, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static void on_lost(struct context *context, const struct tcp_stats *stats)
+static void on_lost(struct rank *context, const struct tcp_stats *stats)
 {
-	struct stall *stall = &context->stall;
+	struct blackhole *blackhole = &context->blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
-	if (++stall->lost < SOUNDINGS)
+	if (++blackhole->lost < SOUNDINGS)
 		return;
-	stall->lost = 0;
+	blackhole->lost = 0;
 	snprintf(text, sizeof(text), "large packets to %.60s do not arrive, small ones do: is an MTU on the way smaller than %u? Set "
 	         "segment_bytes=%u, or the MTU of the interface; espalier doctor finds the largest that passes",
-	         context_rank_text(context, stall->peer, who), stats->path_mtu, stats->segment_bytes > 1200 ? 1200u : 500u);
-	stall_fail(context, stall->peer, text);
+	         rank_text(context, blackhole->peer, who), stats->path_mtu, stats->segment_bytes > 1200 ? 1200u : 500u);
+	blackhole_fail(context, blackhole->peer, text);
 }
 
-static void look_at_sounding(struct context *context)
+static void look_at_sounding(struct rank *context)
 {
-	struct stall *stall = &context->stall;
+	struct blackhole *blackhole = &context->blackhole;
 	struct tcp_stats stats, sounding = {0};
-	bool is_stuck = read_stats(context, stall->lane, stall->peer, &stats) && stall_may_be_about_size(&stats) &&
-	                stats.acked_bytes == stall->acked_bytes;
+	bool is_stuck = read_stats(context, blackhole->lane, blackhole->peer, &stats) && blackhole_may_be_about_size(&stats) &&
+	                stats.acked_bytes == blackhole->acked_bytes;
 
-	tcp_path(stall->fd, &sounding);
-	enum stall_sounding what = is_stuck ? stall_sounding(&sounding) : SOUNDING_ARRIVED;
+	tcp_path(blackhole->fd, &sounding);
+	enum blackhole_sounding what = is_stuck ? blackhole_sounding(&sounding) : SOUNDING_ARRIVED;
 	if (what == SOUNDING_UNDER_WAY)
 		return;
-	stall_fini(stall);
+	blackhole_fini(blackhole);
 	if (what == SOUNDING_LOST)
 		on_lost(context, &stats);
 	else
-		stall->lost = 0;
+		blackhole->lost = 0;
 }
 
-void stall_answered(struct context *context, uint32_t peer, uint32_t rail, int fd, const struct error *why)
+void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int fd, const struct error *why)
 {
-	struct stall *stall = &context->stall;
+	struct blackhole *blackhole = &context->blackhole;
 	struct tcp_stats stats;
 
-	if (!stall->knocks || peer != stall->peer || rail != stall->lane % context->rails.count) {
+	if (!blackhole->knocks || peer != blackhole->peer || rail != blackhole->lane % context->rails.count) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	stall->knocks = false;
-	bool is_stuck = read_stats(context, stall->lane, peer, &stats) && stall_is_stuck(&stats); /* or it moves again, or is gone */
+	blackhole->knocks = false;
+	bool is_stuck = read_stats(context, blackhole->lane, peer, &stats) && blackhole_is_stuck(&stats); /* or it moves again, or is gone */
 	if (is_stuck && why)
 		on_silence(context, why);
-	if (is_stuck && fd >= 0 && stall_may_be_about_size(&stats) && send_large(fd)) {
-		if (stats.acked_bytes != stall->acked_bytes)
-			stall->lost = 0;
-		stall->acked_bytes = stats.acked_bytes;
-		stall->sounds = true;
-		stall->fd = fd;
+	if (is_stuck && fd >= 0 && blackhole_may_be_about_size(&stats) && send_large(fd)) {
+		if (stats.acked_bytes != blackhole->acked_bytes)
+			blackhole->lost = 0;
+		blackhole->acked_bytes = stats.acked_bytes;
+		blackhole->sounds = true;
+		blackhole->fd = fd;
 	} else if (fd >= 0) {
 		close(fd);
 	}

@@ -13,7 +13,7 @@
  * the call waits. If it does not, again and again, and neither does anything on the other connection, the calls that wait for that rank fail with
  * that reason. In a job with several rails other ways are tried first (failover.h).
  *
- * For the steward's thread alone.
+ * For the control's thread alone.
  */
 #ifndef RANK_RAIL_BLACKHOLE_H
 #define RANK_RAIL_BLACKHOLE_H
@@ -21,9 +21,9 @@
 #include "base/error.h"
 #include "transport/tcp/tcp.h"
 
-struct context;
+struct rank;
 
-struct stall {
+struct blackhole {
 	uint64_t looked_ns;
 	bool knocks;              /* an answer is awaited        */
 	uint32_t peer, lane;      /* of the connection in question */
@@ -37,28 +37,28 @@ struct stall {
 };
 
 /* Looks once in a while, if there is work that takes long. */
-void stall_look(struct context *context, uint64_t now);
+void blackhole_look(struct rank *context, uint64_t now);
 /* The knock was answered, by this connection, which is taken; or it was not (-1), and why. */
-void stall_answered(struct context *context, uint32_t peer, uint32_t rail, int fd, const struct error *why);
+void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int fd, const struct error *why);
 /* Closes what is open. Accepts a zeroed struct. */
-void stall_fini(struct stall *stall);
+void blackhole_fini(struct blackhole *blackhole);
 
 /* Calls that wait for the rank end with that reason. */
-void stall_fail(struct context *context, uint32_t rank, const char *why);
+void blackhole_fail(struct rank *context, uint32_t rank, const char *why);
 
 /* Does the log have to know that knocks stay unanswered? Pure. */
-bool stall_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms);
+bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms);
 
 /* What a connection's numbers say. Pure. */
-bool stall_is_stuck(const struct tcp_stats *stats);
-bool stall_may_be_about_size(const struct tcp_stats *stats);
+bool blackhole_is_stuck(const struct tcp_stats *stats);
+bool blackhole_may_be_about_size(const struct tcp_stats *stats);
 
 /* What has become of a large packet, by the numbers of its connection. Pure. */
-enum stall_sounding {
+enum blackhole_sounding {
 	SOUNDING_UNDER_WAY,
 	SOUNDING_ARRIVED, /* or whoever got it has closed the connection: an answer as well */
 	SOUNDING_LOST,    /* as often as the kernel has tried                               */
 };
-enum stall_sounding stall_sounding(const struct tcp_stats *stats);
+enum blackhole_sounding blackhole_sounding(const struct tcp_stats *stats);
 
 #endif

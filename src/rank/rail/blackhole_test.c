@@ -7,29 +7,29 @@ int main(void)
 {
 	struct tcp_stats stats = {.has_path = true, .unacked = 10, .timeouts = 4, .segment_bytes = 8948, .path_mtu = 9000};
 
-	CHECK(stall_is_stuck(&stats) && stall_may_be_about_size(&stats));
+	CHECK(blackhole_is_stuck(&stats) && blackhole_may_be_about_size(&stats));
 	stats.timeouts = 3; /* a lossy network, so far */
-	CHECK(!stall_is_stuck(&stats) && !stall_may_be_about_size(&stats));
+	CHECK(!blackhole_is_stuck(&stats) && !blackhole_may_be_about_size(&stats));
 	stats.timeouts = 9;
 	stats.segment_bytes = 536; /* stuck, but not for its size */
-	CHECK(stall_is_stuck(&stats) && !stall_may_be_about_size(&stats));
+	CHECK(blackhole_is_stuck(&stats) && !blackhole_may_be_about_size(&stats));
 	stats.unacked = 0; /* all has arrived: the other end is slow to read */
-	CHECK(!stall_is_stuck(&stats));
+	CHECK(!blackhole_is_stuck(&stats));
 	stats.unacked = 1;
 	stats.has_path = false;
-	CHECK(!stall_is_stuck(&stats));
+	CHECK(!blackhole_is_stuck(&stats));
 	/* A large packet: on its way, tried again for some times, arrived late, lost. */
 	stats = (struct tcp_stats){.has_path = true, .unacked = 1, .segment_bytes = 1448};
-	CHECK(stall_sounding(&stats) == SOUNDING_UNDER_WAY);
+	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);
 	stats.timeouts = 3;
-	CHECK(stall_sounding(&stats) == SOUNDING_UNDER_WAY);
+	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);
 	stats.unacked = 0;
-	CHECK(stall_sounding(&stats) == SOUNDING_ARRIVED);
+	CHECK(blackhole_sounding(&stats) == SOUNDING_ARRIVED);
 	stats.unacked = 1;
 	stats.timeouts = 4;
-	CHECK(stall_sounding(&stats) == SOUNDING_LOST);
+	CHECK(blackhole_sounding(&stats) == SOUNDING_LOST);
 	/* Who is silent is given up first. */
-	CHECK(!stall_has_lasted(5 * NS_PER_S, 5 * NS_PER_S, 10000) && !stall_has_lasted(5 * NS_PER_S, 15 * NS_PER_S - 1, 10000));
-	CHECK(stall_has_lasted(5 * NS_PER_S, 15 * NS_PER_S, 10000));
+	CHECK(!blackhole_has_lasted(5 * NS_PER_S, 5 * NS_PER_S, 10000) && !blackhole_has_lasted(5 * NS_PER_S, 15 * NS_PER_S - 1, 10000));
+	CHECK(blackhole_has_lasted(5 * NS_PER_S, 15 * NS_PER_S, 10000));
 	return 0;
 }

@@ -19,7 +19,7 @@
 
 /* ---- pure ---- */
 
-uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out)
+uint32_t failover_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out)
 {
 	uint32_t count = 0, good = 0;
 
@@ -44,12 +44,12 @@ uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uin
 
 /* ---- names ---- */
 
-static struct detour_lane *lane_of(const struct context *context, uint32_t peer, uint32_t lane)
+static struct failover_lane *lane_of(const struct rank *context, uint32_t peer, uint32_t lane)
 {
-	return &context->detour.lanes[(size_t)peer * context->lanes + lane];
+	return &context->failover.lanes[(size_t)peer * context->lanes + lane];
 }
 
-static const char *rail_name(const struct context *context, uint32_t rail, char text[INTERFACE_NAME])
+static const char *rail_name(const struct rank *context, uint32_t rail, char text[INTERFACE_NAME])
 {
 	const struct interface *interface = NULL;
 
@@ -60,7 +60,7 @@ static const char *rail_name(const struct context *context, uint32_t rail, char 
 	return text;
 }
 
-static uint8_t *bits_of(const struct context *context, uint8_t *by_host, uint32_t peer)
+static uint8_t *bits_of(const struct rank *context, uint8_t *by_host, uint32_t peer)
 {
 	return &by_host[context->roster.host_of[peer]];
 }
@@ -80,73 +80,73 @@ static int open_links(void)
 	return fd;
 }
 
-enum esp_status detour_open(struct context *context, struct failure *failure)
+enum esp_status failover_open(struct rank *context, struct failure *failure)
 {
-	struct detour *detour = &context->detour;
+	struct failover *failover = &context->failover;
 
-	detour->link_fd = -1;
-	if (!context_resumes(context))
+	failover->netlink_fd = -1;
+	if (!rank_resumes(context))
 		return ESP_OK;
-	detour->lanes = calloc((size_t)context->size * context->lanes, sizeof(*detour->lanes));
-	detour->bad = calloc(context->roster.hosts, 1);
-	detour->told = calloc(context->roster.hosts, 1);
-	if (!detour->lanes || !detour->bad || !detour->told)
+	failover->lanes = calloc((size_t)context->size * context->lanes, sizeof(*failover->lanes));
+	failover->bad = calloc(context->roster.hosts, 1);
+	failover->told = calloc(context->roster.hosts, 1);
+	if (!failover->lanes || !failover->bad || !failover->told)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the connections of %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size * context->lanes; i++)
-		detour->lanes[i].rail = DETOUR_NONE;
+		failover->lanes[i].rail = FAILOVER_NONE;
 	if (context->rails.count > 1)
-		detour->link_fd = open_links();
+		failover->netlink_fd = open_links();
 	return ESP_OK;
 }
 
-void detour_close(struct context *context)
+void failover_close(struct rank *context)
 {
-	struct detour *detour = &context->detour;
+	struct failover *failover = &context->failover;
 
-	if (detour->lanes && detour->link_fd >= 0)
-		close(detour->link_fd);
-	free(detour->lanes);
-	free(detour->bad);
-	free(detour->told);
-	*detour = (struct detour){.link_fd = -1};
+	if (failover->lanes && failover->netlink_fd >= 0)
+		close(failover->netlink_fd);
+	free(failover->lanes);
+	free(failover->bad);
+	free(failover->told);
+	*failover = (struct failover){.netlink_fd = -1};
 }
 
 /* ---- leaving a rail ---- */
 
 /* To the lower one of two ranks, who makes the connections between them. */
-static void ask(struct context *context, uint32_t peer, enum control_type type, uint64_t about)
+static void ask(struct rank *context, uint32_t peer, enum control_type type, uint64_t about)
 {
-	steward_send(context->steward, peer,
+	control_send(context->control, peer,
 	             &(struct control_msg){.type = (uint8_t)type, .from = context->rank, .about = context->rank, .peer = peer, .sequence = about});
 }
 
-static void move_lane(struct context *context, uint32_t peer, uint32_t lane)
+static void move_lane(struct rank *context, uint32_t peer, uint32_t lane)
 {
-	struct detour_lane *at = lane_of(context, peer, lane);
+	struct failover_lane *at = lane_of(context, peer, lane);
 
 	if (at->moves)
 		return;
 	at->moves = true;
 	if (at->tries < UINT8_MAX)
 		at->tries++;
-	steward_dial_again(context->steward, peer, lane, context_interval_ns(context) / 2);
+	control_dial_again(context->control, peer, lane, rank_interval_ns(context) / 2);
 }
 
 /* What goes to that rank on the rail goes another way from now on. why: of one line, for the log. */
-static void leave(struct context *context, uint32_t peer, uint32_t rail, const char *why)
+static void leave(struct rank *context, uint32_t peer, uint32_t rail, const char *why)
 {
-	struct detour *detour = &context->detour;
+	struct failover *failover = &context->failover;
 	char who[RANK_TEXT], name[INTERFACE_NAME];
 	bool asks = false;
 
 	if (rail >= context->rails.count)
 		return;
-	if (!(*bits_of(context, detour->bad, peer) >> rail & 1))
-		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s: %s through %s is left", why, context_rank_text(context, peer, who),
+	if (!(*bits_of(context, failover->bad, peer) >> rail & 1))
+		log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%s: %s through %s is left", why, rank_text(context, peer, who),
 		          rail_name(context, rail, name));
-	*bits_of(context, detour->bad, peer) |= (uint8_t)(1u << rail);
+	*bits_of(context, failover->bad, peer) |= (uint8_t)(1u << rail);
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
-		if (lane_of(context, peer, lane)->rail != rail || detour_has_given_up(context, peer, lane))
+		if (lane_of(context, peer, lane)->rail != rail || failover_has_given_up(context, peer, lane))
 			continue;
 		asks = asks || context->rank > peer;
 		if (context->rank < peer)
@@ -154,15 +154,15 @@ static void leave(struct context *context, uint32_t peer, uint32_t rail, const c
 	}
 	if (asks)
 		ask(context, peer, CONTROL_MOVE, rail);
-	steward_leave_rail(context->steward, peer, rail);
+	control_leave_rail(context->control, peer, rail);
 }
 
-bool detour_has_given_up(const struct context *context, uint32_t peer, uint32_t lane)
+bool failover_has_given_up(const struct rank *context, uint32_t peer, uint32_t lane)
 {
 	/* Each rail is tried twice; where there is but one, a middlebox may well reset a few that have carried little. */
 	uint32_t most = context->rails.count > 1 ? 2 * context->rails.count : RESETS_MOST;
 
-	return context->detour.lanes && lane_of(context, peer, lane)->tries > most;
+	return context->failover.lanes && lane_of(context, peer, lane)->tries > most;
 }
 
 /* ---- the own interfaces ---- */
@@ -177,7 +177,7 @@ static bool has_link(int fd, const char *name)
 	return (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
 }
 
-static void leave_all(struct context *context, uint32_t rail)
+static void leave_all(struct rank *context, uint32_t rail)
 {
 	for (uint32_t peer = 0; peer < context->size; peer++) {
 		if (peer != context->rank && context->roster.host_of[peer] != context->roster.host_of[context->rank])
@@ -185,28 +185,28 @@ static void leave_all(struct context *context, uint32_t rail)
 	}
 }
 
-static void look_at_link(struct context *context, uint32_t rail)
+static void look_at_link(struct rank *context, uint32_t rail)
 {
-	struct detour *detour = &context->detour;
+	struct failover *failover = &context->failover;
 	uint8_t bit = (uint8_t)(1u << rail);
 	char name[INTERFACE_NAME];
-	bool was_down = detour->down & bit, is_down = !has_link(detour->link_fd, rail_name(context, rail, name));
+	bool was_down = failover->down & bit, is_down = !has_link(failover->netlink_fd, rail_name(context, rail, name));
 
 	if (was_down == is_down)
 		return;
-	detour->down = (uint8_t)(is_down ? detour->down | bit : detour->down & ~bit);
+	failover->down = (uint8_t)(is_down ? failover->down | bit : failover->down & ~bit);
 	log_write(&context->log, is_down ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_NET, "%s has %s link", name, is_down ? "no" : "a");
 	if (is_down)
 		leave_all(context, rail);
 }
 
-void detour_links(void *argument)
+void failover_links_changed(void *argument)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	char ignored[8192];
 
 	/* What it says is only that something has changed; if too much was said at once, something has, too. */
-	while (recv(context->detour.link_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
+	while (recv(context->failover.netlink_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
 		;
 	for (uint32_t rail = 0; rail < context->rails.count; rail++)
 		look_at_link(context, rail);
@@ -215,69 +215,69 @@ void detour_links(void *argument)
 /* ---- looking ---- */
 
 /* With the token of the lane. */
-static void look_at_lane(struct context *context, uint32_t lane, uint64_t now)
+static void look_at_lane(struct rank *context, uint32_t lane, uint64_t now)
 {
-	struct driver *driver = &context->drivers[lane];
+	struct progress *progress = &context->progress[lane];
 
-	if (!driver->tcp)
+	if (!progress->tcp)
 		return;
-	driver_acquire(driver);
+	progress_acquire(progress);
 	for (uint32_t peer = 0; peer < context->size; peer++) {
-		struct detour_lane *at = lane_of(context, peer, lane);
+		struct failover_lane *at = lane_of(context, peer, lane);
 		struct tcp_stats stats;
-		bool known = tcp_stats(driver->tcp, peer, &stats);
+		bool known = tcp_stats(progress->tcp, peer, &stats);
 
 		bool has_others = context->rails.count > 1; /* a way that is dead is left for another only where there is one */
 
 		at->is_severed = known && (stats.is_reset || (stats.is_severed && !has_others));
 		at->is_stuck = known && has_others &&
-		               (tcp_waits_in_vain(&at->patience, &stats, now, context_interval_ns(context) / 4) || stats.is_severed);
+		               (tcp_waits_in_vain(&at->patience, &stats, now, rank_interval_ns(context) / 4) || stats.is_severed);
 		at->has_carried = known && stats.acked_bytes > PROGRESS;
 		if (known && !at->is_stuck && !at->is_severed && stats.acked_bytes > PROGRESS)
 			at->tries = 0;
 	}
-	driver_release(driver);
+	progress_release(progress);
 }
 
-static void on_stuck(struct context *context, uint32_t peer, uint32_t lane, uint64_t now)
+static void on_stuck(struct rank *context, uint32_t peer, uint32_t lane, uint64_t now)
 {
-	struct detour_lane *at = lane_of(context, peer, lane);
+	struct failover_lane *at = lane_of(context, peer, lane);
 	char who[RANK_TEXT], name[INTERFACE_NAME], text[CONTROL_TEXT];
 
 	if (at->stuck_ns == 0)
 		at->stuck_ns = now;
-	if (now - at->stuck_ns < context_interval_ns(context) / 2) {
+	if (now - at->stuck_ns < rank_interval_ns(context) / 2) {
 		leave(context, peer, at->rail, "nothing gets through");
 		return;
 	}
 	at->stuck_ns = 0;
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: neither through %s nor another way",
-	         context_rank_text(context, peer, who), rail_name(context, at->rail, name));
-	stall_fail(context, peer, text);
+	         rank_text(context, peer, who), rail_name(context, at->rail, name));
+	blackhole_fail(context, peer, text);
 }
 
 /* It cannot be replaced: the lane loses the rank, and what that means is settled as ever. */
-static void give_up(struct context *context, uint32_t peer, uint32_t lane, const char *why)
+static void give_up(struct rank *context, uint32_t peer, uint32_t lane, const char *why)
 {
 	char who[RANK_TEXT];
 
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s", lane,
-	          context_rank_text(context, peer, who), why);
-	driver_mail(&context->drivers[lane], &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+	          rank_text(context, peer, who), why);
+	progress_mail(&context->progress[lane], &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
 }
 
 /* It was reset, or has no way: another one takes its place. Of a rank that is gone everybody learns by other means. */
-static void on_severed(struct context *context, uint32_t peer, uint32_t lane, uint64_t now)
+static void on_severed(struct rank *context, uint32_t peer, uint32_t lane, uint64_t now)
 {
-	struct detour_lane *at = lane_of(context, peer, lane);
+	struct failover_lane *at = lane_of(context, peer, lane);
 
 	if (context->fates[peer] != FATE_HERE || context->presence.is_leaving || at->has_given_up)
 		return;
-	if (at->moves && now < at->stuck_ns + context_interval_ns(context) / 2)
+	if (at->moves && now < at->stuck_ns + rank_interval_ns(context) / 2)
 		return;
 	if (!at->moves && at->has_carried) /* however often that is: something gets through in between */
 		at->tries = 0;
-	if (detour_has_given_up(context, peer, lane)) {
+	if (failover_has_given_up(context, peer, lane)) {
 		at->has_given_up = true;
 		give_up(context, peer, lane, "so are those that are made in its place");
 		return;
@@ -295,30 +295,30 @@ static void on_severed(struct context *context, uint32_t peer, uint32_t lane, ui
 
 static void on_control_stuck(void *argument, uint32_t peer, uint32_t rail)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
 	if (rail == ROUTE_ANY)
-		steward_leave_rail(context->steward, peer, ROUTE_ANY);
+		control_leave_rail(context->control, peer, ROUTE_ANY);
 	else
 		leave(context, peer, rail, "nothing gets through");
 }
 
-uint64_t detour_turn(struct context *context, uint64_t now)
+uint64_t failover_turn(struct rank *context, uint64_t now)
 {
-	struct detour *detour = &context->detour;
-	uint64_t pause = context_interval_ns(context) / 16;
+	struct failover *failover = &context->failover;
+	uint64_t pause = rank_interval_ns(context) / 16;
 
-	if (!detour->lanes)
+	if (!failover->lanes)
 		return UINT64_MAX;
-	if (now < detour->looked_ns + pause)
-		return detour->looked_ns + pause;
-	detour->looked_ns = now;
+	if (now < failover->looked_ns + pause)
+		return failover->looked_ns + pause;
+	failover->looked_ns = now;
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
 		look_at_lane(context, lane, now);
 		for (uint32_t peer = 0; peer < context->size; peer++) {
 			if (lane_of(context, peer, lane)->is_severed)
 				on_severed(context, peer, lane, now);
-			else if (lane_of(context, peer, lane)->is_stuck && !detour_has_given_up(context, peer, lane))
+			else if (lane_of(context, peer, lane)->is_stuck && !failover_has_given_up(context, peer, lane))
 				on_stuck(context, peer, lane, now);
 			else
 				lane_of(context, peer, lane)->stuck_ns = 0;
@@ -326,70 +326,70 @@ uint64_t detour_turn(struct context *context, uint64_t now)
 	}
 	if (context->rails.count < 2)
 		return now + pause;
-	steward_find_stuck(context->steward, now, context_interval_ns(context) / 4, on_control_stuck);
+	control_find_stuck(context->control, now, rank_interval_ns(context) / 4, on_control_stuck);
 	return now + pause;
 }
 
-/* ---- the steward's events ---- */
+/* ---- the control's events ---- */
 
-uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt)
+uint32_t failover_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 	static const uint32_t unknown[] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
 	static_assert(sizeof(unknown) / sizeof(unknown[0]) == RAILS_MOST, "a weight for each rail");
-	const uint32_t *weights = atomic_load(&context->gauge.settled) ? context->gauge.weights : unknown;
+	const uint32_t *weights = atomic_load(&context->bandwidth.settled) ? context->bandwidth.weights : unknown;
 	uint32_t preferred = lane % context->rails.count;
 	uint8_t order[RAILS_MOST];
 
-	if (!context->detour.lanes)
+	if (!context->failover.lanes)
 		return (preferred + attempt) % context->rails.count;
-	uint32_t bad = *bits_of(context, context->detour.bad, peer) | context->detour.down;
-	uint32_t good = detour_order(weights, context->rails.count, bad, preferred, order);
+	uint32_t bad = *bits_of(context, context->failover.bad, peer) | context->failover.down;
+	uint32_t good = failover_order(weights, context->rails.count, bad, preferred, order);
 	return order[attempt % (attempt < 2 * good ? good : context->rails.count)];
 }
 
-void detour_late(void *argument, uint32_t peer, uint32_t rail)
+void failover_late(void *argument, uint32_t peer, uint32_t rail)
 {
-	struct context *context = argument;
+	struct rank *context = argument;
 
-	if (context->detour.lanes && rail < context->rails.count)
-		*bits_of(context, context->detour.bad, peer) |= (uint8_t)(1u << rail);
+	if (context->failover.lanes && rail < context->rails.count)
+		*bits_of(context, context->failover.bad, peer) |= (uint8_t)(1u << rail);
 }
 
-bool detour_has_made(const struct context *context, uint32_t peer, uint32_t lane)
+bool failover_has_made(const struct rank *context, uint32_t peer, uint32_t lane)
 {
-	return context->detour.lanes && lane_of(context, peer, lane)->is_made;
+	return context->failover.lanes && lane_of(context, peer, lane)->is_made;
 }
 
-void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)
+void failover_connected(struct rank *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)
 {
-	struct detour *detour = &context->detour;
+	struct failover *failover = &context->failover;
 	char who[RANK_TEXT], from[INTERFACE_NAME], to[INTERFACE_NAME];
 
-	if (!detour->lanes)
+	if (!failover->lanes)
 		return;
-	struct detour_lane *at = lane_of(context, peer, lane);
+	struct failover_lane *at = lane_of(context, peer, lane);
 	uint32_t before = at->rail;
 	if (again && at->was_reset)
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, although it is there; another one "
-		          "has taken its place", lane, context_rank_text(context, peer, who));
-	*at = (struct detour_lane){.rail = rail < context->rails.count ? (uint8_t)rail : DETOUR_NONE, .is_made = true, .tries = at->tries};
+		          "has taken its place", lane, rank_text(context, peer, who));
+	*at = (struct failover_lane){.rail = rail < context->rails.count ? (uint8_t)rail : FAILOVER_NONE, .is_made = true, .tries = at->tries};
 	if (rail < context->rails.count) {
-		*bits_of(context, detour->bad, peer) &= (uint8_t)~(1u << rail);
-		*bits_of(context, detour->told, peer) &= (uint8_t)~(1u << rail);
+		*bits_of(context, failover->bad, peer) &= (uint8_t)~(1u << rail);
+		*bits_of(context, failover->told, peer) &= (uint8_t)~(1u << rail);
 	}
 	if (!again || before == rail || before >= context->rails.count)
 		return;
-	if (!(*bits_of(context, detour->told, peer) >> before & 1))
+	if (!(*bits_of(context, failover->told, peer) >> before & 1))
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s carries nothing to %s any more: what it carried goes through %s",
-		          rail_name(context, before, from), context_rank_text(context, peer, who), rail_name(context, rail, to));
-	*bits_of(context, detour->told, peer) |= (uint8_t)(1u << before);
+		          rail_name(context, before, from), rank_text(context, peer, who), rail_name(context, rail, to));
+	*bits_of(context, failover->told, peer) |= (uint8_t)(1u << before);
 	leave(context, peer, before, "the other end says so"); /* what else goes there */
 }
 
-void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, const struct error *why)
+void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, const struct error *why)
 {
-	struct detour_lane *at = lane_of(context, peer, lane);
+	struct failover_lane *at = lane_of(context, peer, lane);
 	char who[RANK_TEXT], name[INTERFACE_NAME], text[CONTROL_TEXT];
 
 	at->moves = false;
@@ -399,31 +399,31 @@ void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, c
 		return;
 	}
 	snprintf(text, sizeof(text), "nothing gets through to %.60s any more: not through %s, and another way failed: %.100s",
-	         context_rank_text(context, peer, who), rail_name(context, at->rail, name), why->text);
-	stall_fail(context, peer, text);
+	         rank_text(context, peer, who), rail_name(context, at->rail, name), why->text);
+	blackhole_fail(context, peer, text);
 }
 
-bool detour_message(struct context *context, uint32_t peer, const struct control_msg *msg)
+bool failover_message(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
 		return false;
 	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
-	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
-	    lane_of(context, peer, (uint32_t)msg->sequence)->is_made && !detour_has_given_up(context, peer, (uint32_t)msg->sequence)) {
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
+	    lane_of(context, peer, (uint32_t)msg->sequence)->is_made && !failover_has_given_up(context, peer, (uint32_t)msg->sequence)) {
 		lane_of(context, peer, (uint32_t)msg->sequence)->was_reset = true;
 		move_lane(context, peer, (uint32_t)msg->sequence);
 	}
-	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->sequence < context->lanes)
-		steward_dial_lane(context->steward, peer, (uint32_t)msg->sequence);
-	if (context->detour.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->sequence < context->rails.count)
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->sequence < context->lanes)
+		control_dial_lane(context->control, peer, (uint32_t)msg->sequence);
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->sequence < context->rails.count)
 		leave(context, peer, (uint32_t)msg->sequence, "the other end says so");
 	return true;
 }
 
-void detour_dial(struct context *context, uint32_t peer, uint32_t lane)
+void failover_dial(struct rank *context, uint32_t peer, uint32_t lane)
 {
-	if (context->detour.lanes && context->rank > peer)
+	if (context->failover.lanes && context->rank > peer)
 		ask(context, peer, CONTROL_DIAL, lane);
 	else
-		steward_dial_lane(context->steward, peer, lane);
+		control_dial_lane(context->control, peer, lane);
 }

@@ -13,7 +13,7 @@
  * acknowledged, and nothing was heard of the other end; or at once, if the kernel says that the own interface has no link. A rail that was
  * left is used again only if no other is left.
  *
- * For the steward's thread alone, but for opening and closing.
+ * For the control's thread alone, but for opening and closing.
  */
 #ifndef RANK_RAIL_FAILOVER_H
 #define RANK_RAIL_FAILOVER_H
@@ -23,12 +23,12 @@
 #include "transport/tcp/tcp.h"
 #include "wire/control_msg.h"
 
-struct context;
+struct rank;
 
-#define DETOUR_NONE 0xffu /* no connection, or none on a rail */
+#define FAILOVER_NONE 0xffu /* no connection, or none on a rail */
 
 /* The connection of a lane to a rank. */
-struct detour_lane {
+struct failover_lane {
 	uint8_t rail;
 	bool is_made;      /* there is one                                            */
 	bool moves;        /* another one is being made                               */
@@ -42,38 +42,38 @@ struct detour_lane {
 	uint64_t stuck_ns; /* since when we know; 0: it is not                        */
 };
 
-struct detour {
-	struct detour_lane *lanes; /* by rank and lane; NULL: nothing is replaced */
+struct failover {
+	struct failover_lane *lanes; /* by rank and lane; NULL: nothing is replaced */
 	uint8_t *bad;              /* by host: rails that did not get through to it, a bit each   */
 	uint8_t *told;             /* the same: the log knows */
 	uint8_t down;              /* own interfaces without a link, a bit for each rail          */
 	uint64_t looked_ns;
-	int link_fd;               /* word of interfaces; -1: none */
+	int netlink_fd;               /* word of interfaces; -1: none */
 };
 
-ESP_CHECKED enum esp_status detour_open(struct context *context, struct failure *failure);
-void detour_close(struct context *context); /* accepts a zeroed context */
+ESP_CHECKED enum esp_status failover_open(struct rank *context, struct failure *failure);
+void failover_close(struct rank *context); /* accepts a zeroed context */
 
-/* The steward's events; argument: the context. */
-uint32_t detour_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt);
+/* The control's events; argument: the context. */
+uint32_t failover_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t attempt);
 /* A connection was not made there in time: others are tried first from now on. */
-void detour_late(void *argument, uint32_t peer, uint32_t rail);
+void failover_late(void *argument, uint32_t peer, uint32_t rail);
 /* Has there been a connection yet, one that could be replaced? */
-bool detour_has_made(const struct context *context, uint32_t peer, uint32_t lane);
-void detour_connected(struct context *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again);
-void detour_unreachable(struct context *context, uint32_t peer, uint32_t lane, const struct error *why);
-void detour_links(void *argument);
+bool failover_has_made(const struct rank *context, uint32_t peer, uint32_t lane);
+void failover_connected(struct rank *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again);
+void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, const struct error *why);
+void failover_links_changed(void *argument);
 /* Looks at all connections once in a while; when it wants to be called again. */
-uint64_t detour_turn(struct context *context, uint64_t now);
+uint64_t failover_turn(struct rank *context, uint64_t now);
 
 /* CONTROL_DIAL, CONTROL_MOVE and CONTROL_RENEW; false: it is of another kind. */
-bool detour_message(struct context *context, uint32_t peer, const struct control_msg *msg);
+bool failover_message(struct rank *context, uint32_t peer, const struct control_msg *msg);
 /* Any thread: a lane needs a connection. */
-void detour_dial(struct context *context, uint32_t peer, uint32_t lane);
+void failover_dial(struct rank *context, uint32_t peer, uint32_t lane);
 /* Was it replaced again and again, and nothing gets through all the same? Then it is left where it is. */
-bool detour_has_given_up(const struct context *context, uint32_t peer, uint32_t lane);
+bool failover_has_given_up(const struct rank *context, uint32_t peer, uint32_t lane);
 
 /* Pure: in which order rails are tried. Those that are good, the preferred one first, then by weight; then the others. Returns how many are good. */
-uint32_t detour_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out);
+uint32_t failover_order(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32_t preferred, uint8_t *out);
 
 #endif

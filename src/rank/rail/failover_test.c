@@ -9,7 +9,7 @@ static void expect(const uint32_t *weights, uint32_t rails, uint32_t bad, uint32
 	uint8_t order[RAILS_MOST];
 	char text[RAILS_MOST + 1] = "";
 
-	CHECK_U64(detour_order(weights, rails, bad, preferred, order), good);
+	CHECK_U64(failover_order(weights, rails, bad, preferred, order), good);
 	for (uint32_t i = 0; i < rails; i++)
 		text[i] = (char)('0' + order[i]);
 	CHECK_STR(text, expected);
@@ -40,7 +40,7 @@ static void properties(struct rng *rng)
 
 		for (uint32_t k = 0; k < rails; k++)
 			weights[k] = (uint32_t)rng_below(rng, 4);
-		uint32_t told = detour_order(weights, rails, bad, (uint32_t)rng_below(rng, rails), order);
+		uint32_t told = failover_order(weights, rails, bad, (uint32_t)rng_below(rng, rails), order);
 		for (uint32_t k = 0; k < rails; k++) {
 			bool is_bad = bad >> order[k] & 1 || weights[order[k]] == 0;
 

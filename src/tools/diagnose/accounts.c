@@ -155,7 +155,7 @@ static void put_rank(struct table *table, const struct account *account)
 /* Whoever listens at a socket of this host is on this host, and the kernel knows which process it is. */
 static const char *own_host(char text[ACCOUNT_HOST])
 {
-	_Static_assert(ACCOUNT_HOST >= CARD_HOST_NAME, "the names of hosts fit");
+	_Static_assert(ACCOUNT_HOST >= NODE_INFO_HOST_NAME, "the names of hosts fit");
 	return group_host_name(text);
 }
 

@@ -35,7 +35,7 @@ bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_ins
 	const char *name = strstr(line, "@espalier/");
 	char end = '\0', hex[17] = "";
 	unsigned user, rank;
-	int fields = name ? sscanf(name, "@" DESK_PREFIX "%16[0-9a-f]/%u%c", &user, hex, &rank, &end) : 0;
+	int fields = name ? sscanf(name, "@" STATUS_SERVER_PREFIX "%16[0-9a-f]/%u%c", &user, hex, &rank, &end) : 0;
 	if (fields < 3 || strlen(hex) != 16 || (fields == 4 && end != '\n'))
 		return false;
 	*out_user = user;
@@ -106,8 +106,8 @@ static bool is_trusted(struct inquiry *inquiry)
 static void begin(struct inquiry *inquiry)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char name[DESK_NAME];
-	size_t length = strlen(desk_name(inquiry->user, inquiry->instance, inquiry->rank, name));
+	char name[STATUS_SERVER_NAME];
+	size_t length = strlen(status_server_name(inquiry->user, inquiry->instance, inquiry->rank, name));
 	memcpy(address.sun_path + 1, name, length);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 	inquiry->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -69,12 +69,12 @@ static void look_up_name(struct doctor_facts *facts)
 	facts->name_is_slow = clock_now_ns() - begin > NAME_SLOW;
 	facts->name_is_loopback = facts->name_resolves;
 	for (uint32_t i = 0; facts->name_resolves && i < found.count; i++) {
-		struct card_address address;
-		char text[CARD_ADDRESS_TEXT];
+		struct node_address address;
+		char text[NODE_ADDRESS_TEXT];
 		facts->name_is_loopback = facts->name_is_loopback && resolve_is_loopback(&found.addresses[i].any);
-		if (card_address_from(&found.addresses[i].any, &address) && used < sizeof(facts->name_addresses))
+		if (node_address_from(&found.addresses[i].any, &address) && used < sizeof(facts->name_addresses))
 			used += (size_t)snprintf(facts->name_addresses + used, sizeof(facts->name_addresses) - used, "%s%s", used ? ", " : "",
-			                         card_address_text(&address, text));
+			                         node_address_text(&address, text));
 	}
 }
 

@@ -37,12 +37,12 @@ struct doctor_facts {
 	char complaints[DOCTOR_COMPLAINTS][DOCTOR_WHAT];
 
 	/* Names and interfaces. */
-	char host_name[CARD_HOST_NAME];
+	char host_name[NODE_INFO_HOST_NAME];
 	bool name_resolves, name_is_slow, name_is_loopback;
 	char name_addresses[DOCTOR_TEXT];
 	struct interfaces all, chosen;
 	struct error choice;           /* status ESP_OK: there is one */
-	struct doctor_link links[CARD_ADDRESSES];
+	struct doctor_link links[NODE_ADDRESSES];
 
 	/* TCP. */
 	char congestion[DOCTOR_TEXT], available[DOCTOR_TEXT];

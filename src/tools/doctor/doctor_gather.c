@@ -18,12 +18,12 @@
 
 #define ONE_PATIENCE (5 * NS_PER_S) /* for one rank to prove itself and to leave its report */
 #define GOODBYE_BYTES 4u
-#define NOTICE_SECONDS 600u /* for which a store that forgets keeps the notice */
+#define ANNOUNCE_SECONDS 600u /* for which a store that forgets keeps the announcement */
 #define SEGMENT_BYTES 500u /* reports arrive where large packets do not */
 
 /* A session's messages have the types of joining: a report is an arrival here, and the answer to it a roster. */
-#define REPORT STORE_ARRIVAL
-#define GOODBYE STORE_ROSTER
+#define REPORT RENDEZVOUS_ARRIVAL
+#define GOODBYE RENDEZVOUS_ROSTER
 
 static int left_ms(uint64_t until_ns)
 {
@@ -87,39 +87,39 @@ static bool talk(int fd, struct session *session, bool awaits, uint64_t until_ns
 
 static bool has_store(const struct join_config *join)
 {
-	return join->launch.place.kind != NOTICE_NOWHERE;
+	return join->launch.place.kind != ANNOUNCE_NOWHERE;
 }
 
-/* The doctors' own notice: that of joining has been taken down when all had come. */
-static const char *own_name(const struct join_config *join, char name[NOTICE_NAME])
+/* The doctors' own announcement: that of joining has been taken down when all had come. */
+static const char *own_name(const struct join_config *join, char name[ANNOUNCE_NAME])
 {
 	char job[LAUNCH_JOB + 8];
 	snprintf(job, sizeof(job), "%s.doctor", join->launch.job);
-	return notice_name(job, join->launch.epoch, name);
+	return announce_name(job, join->launch.epoch, name);
 }
 
-enum esp_status doctor_porch_open(const struct join_config *join, struct porch *porch, struct notice *out_notice, struct error *err)
+enum esp_status doctor_listen_open(const struct join_config *join, struct leader_listen *listen, struct announcement *out_notice, struct error *err)
 {
-	const struct porch_options usual = {0};
-	char name[NOTICE_NAME];
-	*out_notice = (struct notice){.at_s = (uint64_t)time(NULL), .pid = join->card.pid, .address_count = join->card.address_count};
+	const struct leader_listen_options usual = {0};
+	char name[ANNOUNCE_NAME];
+	*out_notice = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = join->card.pid, .address_count = join->card.address_count};
 	if (!has_store(join))
-		return porch_open(porch, &join->launch.leader, &usual, join->deadline_ns, err);
-	enum esp_status status = porch_open_anywhere(porch, &usual, &out_notice->port, err);
+		return leader_listen_open(listen, &join->launch.leader, &usual, join->deadline_ns, err);
+	enum esp_status status = leader_listen_open_anywhere(listen, &usual, &out_notice->port, err);
 	if (status != ESP_OK)
 		return status;
 	randombytes_buf(out_notice->nonce, sizeof(out_notice->nonce));
 	memcpy(out_notice->host_name, join->card.host_name, sizeof(out_notice->host_name));
 	memcpy(out_notice->addresses, join->card.addresses, sizeof(out_notice->addresses));
-	return notice_post(&join->launch.place, own_name(join, name), out_notice, NOTICE_SECONDS, join->deadline_ns, err);
+	return announce_post(&join->launch.place, own_name(join, name), out_notice, ANNOUNCE_SECONDS, join->deadline_ns, err);
 }
 
-void doctor_porch_close(const struct join_config *join, struct porch *porch, const struct notice *notice)
+void doctor_listen_close(const struct join_config *join, struct leader_listen *listen, const struct announcement *announcement)
 {
-	char name[NOTICE_NAME];
-	if (has_store(join) && notice->port != 0)
-		notice_remove(&join->launch.place, own_name(join, name), notice->nonce, clock_now_ns() + NS_PER_S);
-	porch_close(porch);
+	char name[ANNOUNCE_NAME];
+	if (has_store(join) && announcement->port != 0)
+		announce_remove(&join->launch.place, own_name(join, name), announcement->nonce, clock_now_ns() + NS_PER_S);
+	leader_listen_close(listen);
 }
 
 /* ---- rank 0 ---- */
@@ -150,7 +150,7 @@ static void take_one(const struct join_config *join, int fd, struct visitor **vi
 	}
 	visitor->fd = fd;
 	inbox.wanted[REPORT] = doctor_report_bytes(size);
-	join_listener(join, 1u << HELLO_STORE, 0, &config);
+	join_listener(join, 1u << HELLO_RENDEZVOUS, 0, &config);
 	session_init(&visitor->session, HANDSHAKE_LISTENER, &config, &inbox);
 	sodium_memzero(&config, sizeof(config));
 	bool came = talk(fd, &visitor->session, true, clock_now_ns() + ONE_PATIENCE);
@@ -181,19 +181,19 @@ static uint32_t count_missing(const bool *has, uint32_t size)
 	return missing;
 }
 
-void doctor_gather(const struct join_config *join, struct porch *porch, struct doctor_report *reports, bool *out_has,
+void doctor_gather(const struct join_config *join, struct leader_listen *listen, struct doctor_report *reports, bool *out_has,
                    uint64_t deadline_ns)
 {
 	uint32_t size = join->launch.size;
 	struct visitor **visitors = calloc(size, sizeof(struct visitor *));
 	uint8_t *body = malloc(doctor_report_bytes(size));
 	while (visitors && body && count_missing(out_has, size) > 0 && clock_now_ns() < deadline_ns) {
-		struct pollfd polls[PORCH_SOCKETS];
-		for (uint32_t i = 0; i < porch->count; i++)
-			polls[i] = (struct pollfd){porch->fds[i], POLLIN, 0};
-		if (poll(polls, porch->count, left_ms(deadline_ns)) <= 0)
+		struct pollfd polls[LEADER_LISTEN_SOCKETS];
+		for (uint32_t i = 0; i < listen->count; i++)
+			polls[i] = (struct pollfd){listen->fds[i], POLLIN, 0};
+		if (poll(polls, listen->count, left_ms(deadline_ns)) <= 0)
 			continue;
-		int fd = porch_accept(porch);
+		int fd = leader_listen_accept(listen);
 		if (fd >= 0)
 			take_one(join, fd, visitors, reports, out_has, body);
 	}
@@ -219,7 +219,7 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 	if (fd < 0)
 		return false;
 	inbox.wanted[GOODBYE] = GOODBYE_BYTES;
-	join_dialer(join, 0, HELLO_STORE, 0, &config);
+	join_dialer(join, 0, HELLO_RENDEZVOUS, 0, &config);
 	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
 	sodium_memzero(&config, sizeof(config));
 	/* Rank 0 takes one after the other, and may still be trying to reach somebody. */
@@ -237,18 +237,18 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 /* Where rank 0 takes reports. False: not known yet. */
 static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
 {
-	const struct card *first = &roster->cards[0];
-	char name[NOTICE_NAME];
-	struct notice notice;
+	const struct node_info *first = &roster->cards[0];
+	char name[ANNOUNCE_NAME];
+	struct announcement announcement;
 	struct error unused;
 	*out = (struct resolved){0};
 	if (!has_store(join))
 		return resolve(&join->launch.leader, deadline_ns, out, &unused) == ESP_OK;
-	if (notice_look(&join->launch.place, own_name(join, name), deadline_ns, &notice, &unused) != ESP_OK || notice.port == 0)
+	if (announce_look(&join->launch.place, own_name(join, name), deadline_ns, &announcement, &unused) != ESP_OK || announcement.port == 0)
 		return false;
 	for (; out->count < first->address_count && out->count < RESOLVE_MAX; out->count++)
 		out->lengths[out->count] =
-			card_address_to(&first->addresses[out->count], notice.port, 0, &out->addresses[out->count].storage);
+			node_address_to(&first->addresses[out->count], announcement.port, 0, &out->addresses[out->count].storage);
 	return true;
 }
 

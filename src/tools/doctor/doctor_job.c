@@ -21,8 +21,8 @@ struct doctor_job {
 	struct listener listener;
 	struct roster roster;
 	struct doctor_server *server;
-	struct porch porch;             /* of rank 0 */
-	struct notice notice;           /* of rank 0, with a store: where that is */
+	struct leader_listen listen;             /* of rank 0 */
+	struct announcement announcement;           /* of rank 0, with a store: where that is */
 	struct doctor_report *reports;  /* by rank on rank 0, one elsewhere */
 	uint32_t report_count;
 };
@@ -42,9 +42,9 @@ static enum esp_status find_key(struct doctor_job *job, bool loopback, struct er
 	if (status != ESP_OK)
 		return status;
 	struct key_situation situation = {key.origin, loopback, job->join.launch.size == 1, job->conf.insecure,
-	                                  notice_keeps_secrets(&job->join.launch.place)};
+	                                  announce_keeps_secrets(&job->join.launch.place)};
 	status = key_settle(&key, &situation, &policy, err);
-	job->join.key_in_notice = status == ESP_OK && policy == KEY_POSTED;
+	job->join.key_in_announcement = status == ESP_OK && policy == KEY_POSTED;
 	memcpy(job->join.key, key.bytes, sizeof(job->join.key));
 	key_wipe(&key);
 	return status;
@@ -59,7 +59,7 @@ static enum esp_status listen_as_a_job(struct doctor_job *job, bool loopback, st
 		.segment_bytes = job->conf.segment_bytes,
 	};
 	enum esp_status status = interface_filter_parse(job->conf.interfaces, &config.filter, err);
-	return status == ESP_OK ? group_listen(&config, &job->listener, &job->join.card, err) : status;
+	return status == ESP_OK ? listen_open(&config, &job->listener, &job->join.card, err) : status;
 }
 
 static enum esp_status join(struct doctor_job *job, struct error *err)
@@ -78,12 +78,12 @@ static enum esp_status join(struct doctor_job *job, struct error *err)
 	status = listen_as_a_job(job, loopback, err);
 	if (status != ESP_OK)
 		return status;
-	group_describe_host(&job->join.card);
+	host_info_describe(&job->join.card);
 	job->join.deadline_ns = clock_now_ns() + job->conf.join_seconds * NS_PER_S;
 	job->join.segment_bytes = JOIN_SEGMENT;
 	status = join_run(&job->join, &job->roster, NULL, err);
 	if (status == ESP_OK && job->join.launch.rank == 0 && job->join.launch.size > 1)
-		status = doctor_porch_open(&job->join, &job->porch, &job->notice, err);
+		status = doctor_listen_open(&job->join, &job->listen, &job->announcement, err);
 	return status;
 }
 
@@ -96,7 +96,7 @@ static bool make_reports(struct doctor_job *job)
 	job->reports = calloc(count, sizeof(*job->reports));
 	job->report_count = job->reports ? count : 0;
 	for (uint32_t i = 0; i < job->report_count; i++) {
-		job->reports[i].ways = calloc((size_t)size * CARD_ADDRESSES, sizeof(struct doctor_way));
+		job->reports[i].ways = calloc((size_t)size * NODE_ADDRESSES, sizeof(struct doctor_way));
 		if (!job->reports[i].ways)
 			return false;
 	}
@@ -176,7 +176,7 @@ static bool lead(struct doctor_job *job, struct doctor_findings *out)
 	}
 	has[0] = true;
 	if (job->roster.size > 1)
-		doctor_gather(&job->join, &job->porch, job->reports, has, clock_now_ns() + GATHER_PATIENCE);
+		doctor_gather(&job->join, &job->listen, job->reports, has, clock_now_ns() + GATHER_PATIENCE);
 	judge_all(job, has, out);
 	free(has);
 	return true;
@@ -195,7 +195,7 @@ static bool follow(struct doctor_job *job, struct doctor_findings *out)
 static void finish(struct doctor_job *job)
 {
 	doctor_server_stop(job->server);
-	doctor_porch_close(&job->join, &job->porch, &job->notice);
+	doctor_listen_close(&job->join, &job->listen, &job->announcement);
 	listener_close(&job->listener);
 	for (uint32_t i = 0; i < job->report_count; i++)
 		free(job->reports[i].ways);

@@ -43,7 +43,7 @@ static const char *why_not(const struct doctor_facts *facts, const struct interf
 	struct interface_filter filter;
 	struct error err;
 	bool fits_family = facts->conf.family == CONF_FAMILY_ANY ||
-	                   one->address.family == (facts->conf.family == CONF_FAMILY_IPV4 ? CARD_IPV4 : CARD_IPV6);
+	                   one->address.family == (facts->conf.family == CONF_FAMILY_IPV4 ? NODE_IPV4 : NODE_IPV6);
 	if (!fits_family)
 		return "not of the family that is set";
 	if (interface_filter_parse(facts->conf.interfaces, &filter, &err) == ESP_OK && !interface_filter_takes(&filter, one->name))
@@ -65,7 +65,7 @@ static const char *why_not(const struct doctor_facts *facts, const struct interf
 
 static void judge_interfaces(const struct doctor_facts *facts, struct doctor_findings *out)
 {
-	char list[DOCTOR_WHAT] = "", text[CARD_ADDRESS_TEXT];
+	char list[DOCTOR_WHAT] = "", text[NODE_ADDRESS_TEXT];
 	size_t used = 0;
 	if (facts->choice.status != ESP_OK) {
 		doctor_say(out, DOCTOR_FAIL, "interfaces", "%.220s", facts->choice.text);
@@ -74,14 +74,14 @@ static void judge_interfaces(const struct doctor_facts *facts, struct doctor_fin
 	}
 	for (uint32_t i = 0; i < facts->chosen.count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s", i ? ", " : "", facts->chosen.list[i].name,
-		                         card_address_text(&facts->chosen.list[i].address, text));
+		                         node_address_text(&facts->chosen.list[i].address, text));
 	doctor_say(out, DOCTOR_OK, "interfaces", "used (%s): %s",
 	           facts->conf.interfaces[0] ? "as set" : "the best kind that there is", list);
 	used = 0;
 	for (uint32_t i = 0; i < facts->all.count && used < sizeof(list); i++)
 		if (!is_chosen(facts, &facts->all.list[i]))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s (%s)", used ? ", " : "", facts->all.list[i].name,
-			                         card_address_text(&facts->all.list[i].address, text), why_not(facts, &facts->all.list[i]));
+			                         node_address_text(&facts->all.list[i].address, text), why_not(facts, &facts->all.list[i]));
 	if (used > 0)
 		doctor_say(out, DOCTOR_OK, "interfaces", "not used: %s", list);
 }
@@ -122,8 +122,8 @@ static void judge_same_network(const struct doctor_facts *facts, struct doctor_f
 		for (uint32_t j = 0; j < i; j++) {
 			const struct interface *a = &facts->chosen.list[j], *b = &facts->chosen.list[i];
 			bool strict = facts->links[i].rp_filter == 1 || facts->links[j].rp_filter == 1;
-			if (strcmp(a->name, b->name) == 0 || !strict || a->address.family != CARD_IPV4 ||
-			    !card_address_same_network(&a->address, &b->address))
+			if (strcmp(a->name, b->name) == 0 || !strict || a->address.family != NODE_IPV4 ||
+			    !node_address_same_network(&a->address, &b->address))
 				continue;
 			doctor_say(out, DOCTOR_WARN, "network", "%s and %s are in one network, and the kernel drops what comes in through the "
 			           "one that it would not answer through", a->name, b->name);

@@ -10,8 +10,8 @@ static struct interface make(const char *name, unsigned flags, const char *text)
 	struct interface one = {.flags = flags, .index = 2, .address = {.prefix = 24}};
 
 	snprintf(one.name, sizeof(one.name), "%s", name);
-	one.address.family = strchr(text, ':') ? CARD_IPV6 : CARD_IPV4;
-	CHECK(inet_pton(one.address.family == CARD_IPV6 ? AF_INET6 : AF_INET, text, one.address.bytes) == 1);
+	one.address.family = strchr(text, ':') ? NODE_IPV6 : NODE_IPV4;
+	CHECK(inet_pton(one.address.family == NODE_IPV6 ? AF_INET6 : AF_INET, text, one.address.bytes) == 1);
 	return one;
 }
 

@@ -37,7 +37,7 @@ bool doctor_way_decode(const uint8_t in[DOCTOR_WAY_BYTES], struct doctor_way *ou
 
 uint32_t doctor_report_bytes(uint32_t size)
 {
-	return HEAD_BYTES + DOCTOR_REPORT_FINDINGS * DOCTOR_FINDING_BYTES + size * CARD_ADDRESSES * DOCTOR_WAY_BYTES;
+	return HEAD_BYTES + DOCTOR_REPORT_FINDINGS * DOCTOR_FINDING_BYTES + size * NODE_ADDRESSES * DOCTOR_WAY_BYTES;
 }
 
 void doctor_report_encode(const struct doctor_report *report, uint32_t size, uint8_t *out)
@@ -47,7 +47,7 @@ void doctor_report_encode(const struct doctor_report *report, uint32_t size, uin
 	bytes_put32(out, report->finding_count);
 	for (uint32_t i = 0; i < report->finding_count; i++)
 		doctor_finding_encode(&report->findings[i], findings + i * DOCTOR_FINDING_BYTES);
-	for (uint32_t i = 0; i < size * CARD_ADDRESSES; i++)
+	for (uint32_t i = 0; i < size * NODE_ADDRESSES; i++)
 		doctor_way_encode(&report->ways[i], ways + i * DOCTOR_WAY_BYTES);
 }
 
@@ -63,7 +63,7 @@ bool doctor_report_decode(const uint8_t *in, uint32_t size, struct doctor_report
 	for (const uint8_t *rest = findings + count * DOCTOR_FINDING_BYTES; rest < ways; rest++)
 		if (*rest != 0)
 			return false;
-	for (uint32_t i = 0; i < size * CARD_ADDRESSES; i++)
+	for (uint32_t i = 0; i < size * NODE_ADDRESSES; i++)
 		if (!doctor_way_decode(ways + i * DOCTOR_WAY_BYTES, &out->ways[i]))
 			return false;
 	out->finding_count = count;
@@ -91,7 +91,7 @@ bool doctor_tries(const struct roster *roster, uint32_t from, uint32_t to)
 
 /* Pairs that reach each other, but not at addresses of this network: most likely for one reason. */
 struct half {
-	struct card_address address; /* where the first of them fails */
+	struct node_address address; /* where the first of them fails */
 	enum doctor_outcome outcome;
 	uint32_t from, to;  /* the first of them, ranks */
 	uint32_t hosts[2];  /* each of the pairs is from or to it; NO_HOST */
@@ -139,12 +139,12 @@ static const char *describe(enum doctor_outcome outcome)
 	return "not tried";
 }
 
-static void advise(struct tally *tally, uint32_t to, const struct card_address *address, enum doctor_outcome outcome)
+static void advise(struct tally *tally, uint32_t to, const struct node_address *address, enum doctor_outcome outcome)
 {
-	char text[CARD_ADDRESS_TEXT];
-	const struct card *card = &tally->roster->cards[to];
+	char text[NODE_ADDRESS_TEXT];
+	const struct node_info *card = &tally->roster->cards[to];
 	assert(card);
-	card_address_text(address, text);
+	node_address_text(address, text);
 	switch (outcome) {
 	case WAY_SILENT:
 		doctor_advise(tally->out, "let TCP to port %u (ESP_PORT fixes it) through the firewall of %.40s and whatever is between; or it is the wrong "
@@ -164,23 +164,23 @@ static void advise(struct tally *tally, uint32_t to, const struct card_address *
 	}
 }
 
-static void say_lost(struct tally *tally, uint32_t from, uint32_t to, const struct card_address *address, const struct doctor_way *way)
+static void say_lost(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address, const struct doctor_way *way)
 {
-	char a[RANK_NAME], b[RANK_NAME], text[CARD_ADDRESS_TEXT];
+	char a[RANK_NAME], b[RANK_NAME], text[NODE_ADDRESS_TEXT];
 	if (tally->lost++ >= PAIRS_SAID)
 		return;
 	if (way->largest == 0) { /* of none of the sizes that were tried */
 		doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) what is small arrives, and no packet of more than a few bytes, "
-		           "of the %u that are sent", name(tally, from, a), name(tally, to, b), card_address_text(address, text), way->path_mtu);
+		           "of the %u that are sent", name(tally, from, a), name(tally, to, b), node_address_text(address, text), way->path_mtu);
 		doctor_advise(tally->out, "it is no matter of a smaller MTU: see the firewalls of these hosts and of what is between, for rules by the length "
 		              "of packets or by their rate");
 		return;
 	}
 	doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) large packets get lost: up to %u bytes arrive, but %u are sent",
-	           name(tally, from, a), name(tally, to, b), card_address_text(address, text), way->largest, way->path_mtu);
+	           name(tally, from, a), name(tally, to, b), node_address_text(address, text), way->largest, way->path_mtu);
 	doctor_advise(tally->out, "ip link set DEVICE mtu %u on these hosts, or raise the MTU of what is between; or let ICMP (\"too big\") "
 	              "through; or ESP_SEGMENT_BYTES=%u; or sysctl -w net.ipv4.tcp_mtu_probing=1", way->largest,
-	              way->largest > 100 ? way->largest - (address->family == CARD_IPV4 ? 40 : 60) : 500);
+	              way->largest > 100 ? way->largest - (address->family == NODE_IPV4 ? 40 : 60) : 500);
 }
 
 static void note_good(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *way)
@@ -212,14 +212,14 @@ static bool works(const struct doctor_way *way)
 
 static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
-	char a[RANK_NAME], b[RANK_NAME], list[120] = "", text[CARD_ADDRESS_TEXT];
-	const struct card *card = &tally->roster->cards[to];
+	char a[RANK_NAME], b[RANK_NAME], list[120] = "", text[NODE_ADDRESS_TEXT];
+	const struct node_info *card = &tally->roster->cards[to];
 	size_t used = 0;
 	if (tally->unreached++ >= PAIRS_SAID)
 		return;
 	for (uint32_t i = 0; i < card->address_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s port %u: %s", i ? "; " : "",
-		                         card_address_text(&card->addresses[i], text), card->port, describe((enum doctor_outcome)ways[i].outcome));
+		                         node_address_text(&card->addresses[i], text), card->port, describe((enum doctor_outcome)ways[i].outcome));
 	doctor_say(tally->out, DOCTOR_FAIL, "reach", "%.50s does not reach %.50s (%s)", name(tally, from, a), name(tally, to, b),
 	           card->address_count ? list : "it has no address");
 	if (card->address_count)
@@ -228,11 +228,11 @@ static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const
 		doctor_advise(tally->out, "see what is said of the interfaces of that host");
 }
 
-static struct half *find_half(struct tally *tally, const struct card_address *address, enum doctor_outcome outcome)
+static struct half *find_half(struct tally *tally, const struct node_address *address, enum doctor_outcome outcome)
 {
 	for (uint32_t i = 0; i < tally->half_kinds; i++) {
 		struct half *half = &tally->halves[i];
-		bool is_near = card_address_same_network(&half->address, address) || card_address_same(&half->address, address);
+		bool is_near = node_address_same_network(&half->address, address) || node_address_same(&half->address, address);
 		if (half->outcome == outcome && is_near)
 			return half;
 	}
@@ -240,7 +240,7 @@ static struct half *find_half(struct tally *tally, const struct card_address *ad
 }
 
 /* It is reached, but not everywhere: a rail that would not be used. What the kernel knows no route to may be meant so. */
-static void note_half(struct tally *tally, uint32_t from, uint32_t to, const struct card_address *address, const struct doctor_way *way)
+static void note_half(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address, const struct doctor_way *way)
 {
 	enum doctor_outcome outcome = (enum doctor_outcome)way->outcome;
 	const uint32_t *host_of = tally->roster->host_of;
@@ -262,20 +262,20 @@ static void note_half(struct tally *tally, uint32_t from, uint32_t to, const str
 }
 
 /* "10.1.0.0/24"; the address itself, where the size of its network is not known */
-#define NETWORK_TEXT (CARD_ADDRESS_TEXT + 8u)
-static const char *network_text(const struct card_address *address, char out[NETWORK_TEXT])
+#define NETWORK_TEXT (NODE_ADDRESS_TEXT + 8u)
+static const char *network_text(const struct node_address *address, char out[NETWORK_TEXT])
 {
-	struct card_address network = *address;
+	struct node_address network = *address;
 	unsigned bits = address->prefix;
-	char text[CARD_ADDRESS_TEXT];
+	char text[NODE_ADDRESS_TEXT];
 	for (unsigned i = 0; i < sizeof(network.bytes) && bits > 0; i++) {
 		unsigned kept = bits <= 8 * i ? 0 : bits - 8 * i < 8 ? bits - 8 * i : 8;
 		network.bytes[i] = (uint8_t)(network.bytes[i] & (0xff00u >> kept));
 	}
 	if (bits > 0)
-		snprintf(out, NETWORK_TEXT, "%s/%u", card_address_text(&network, text), bits);
+		snprintf(out, NETWORK_TEXT, "%s/%u", node_address_text(&network, text), bits);
 	else
-		snprintf(out, NETWORK_TEXT, "%s", card_address_text(address, text));
+		snprintf(out, NETWORK_TEXT, "%s", node_address_text(address, text));
 	return out;
 }
 
@@ -290,11 +290,11 @@ static const char *common_host(const struct tally *tally, const struct half *hal
 
 static void say_half(struct tally *tally, const struct half *half)
 {
-	char a[RANK_NAME], b[RANK_NAME], text[CARD_ADDRESS_TEXT], network[NETWORK_TEXT];
+	char a[RANK_NAME], b[RANK_NAME], text[NODE_ADDRESS_TEXT], network[NETWORK_TEXT];
 	const char *host = common_host(tally, half), *how = describe(half->outcome);
 	name(tally, half->from, a);
 	name(tally, half->to, b);
-	card_address_text(&half->address, text);
+	node_address_text(&half->address, text);
 	network_text(&half->address, network);
 	if (half->pairs == 1)
 		doctor_say(tally->out, DOCTOR_WARN, "reach", "%.60s reaches %.60s, but not at %s: %s", a, b, text, how);
@@ -313,7 +313,7 @@ static void say_half(struct tally *tally, const struct half *half)
 
 static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
-	const struct card *card = &tally->roster->cards[to];
+	const struct node_info *card = &tally->roster->cards[to];
 	const struct doctor_way *best = NULL;
 	tally->pairs++;
 	for (uint32_t i = 0; i < card->address_count && !best; i++)
@@ -375,13 +375,13 @@ static void sum_up(struct tally *tally)
 static void say_rails(const struct roster *roster, struct doctor_findings *out)
 {
 	struct rails rails;
-	char list[160] = "", text[CARD_ADDRESS_TEXT];
+	char list[160] = "", text[NODE_ADDRESS_TEXT];
 	size_t used = 0;
 	if (rails_find(roster, 0, &rails) != ESP_OK)
 		return;
 	for (uint32_t i = 0; i < rails.count && rails.count > 1 && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-		                         card_address_text(rails_address(&rails, roster, 0, i), text));
+		                         node_address_text(rails_address(&rails, roster, 0, i), text));
 	if (rails.count > 1)
 		doctor_say(out, DOCTOR_OK, "rails", "%u networks that every host is in, used together in proportion to what they carry; rank 0 has %s",
 		           rails.count, list);
@@ -407,7 +407,7 @@ bool doctor_judge_pairs(const struct roster *roster, struct doctor_way *const *w
 		}
 		for (uint32_t to = 0; to < roster->size && ways[from]; to++)
 			if (doctor_tries(roster, from, to))
-				judge_pair(&tally, from, to, ways[from] + (size_t)to * CARD_ADDRESSES);
+				judge_pair(&tally, from, to, ways[from] + (size_t)to * NODE_ADDRESSES);
 	}
 	sum_up(&tally);
 	say_rails(roster, out);

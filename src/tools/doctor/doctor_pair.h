@@ -36,7 +36,7 @@ bool doctor_way_decode(const uint8_t in[DOCTOR_WAY_BYTES], struct doctor_way *ou
 struct doctor_report {
 	uint32_t finding_count;
 	struct doctor_finding findings[DOCTOR_REPORT_FINDINGS];
-	struct doctor_way *ways; /* by rank, CARD_ADDRESSES each; the caller's */
+	struct doctor_way *ways; /* by rank, NODE_ADDRESSES each; the caller's */
 };
 uint32_t doctor_report_bytes(uint32_t size);
 void doctor_report_encode(const struct doctor_report *report, uint32_t size, uint8_t *out);

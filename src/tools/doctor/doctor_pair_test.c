@@ -8,15 +8,15 @@
 
 #define RANKS 4 /* on hosts a, a, b, c */
 
-static struct card cards[RANKS];
+static struct node_info cards[RANKS];
 static uint32_t host_of[RANKS] = {0, 0, 1, 2}, host_ranks[3] = {2, 1, 1};
 static struct roster roster = {RANKS, cards, 3, host_of, host_ranks};
-static struct doctor_way table[RANKS][RANKS * CARD_ADDRESSES];
+static struct doctor_way table[RANKS][RANKS * NODE_ADDRESSES];
 static struct doctor_way *ways[RANKS];
 
 static struct doctor_way *way(uint32_t from, uint32_t to, uint32_t at)
 {
-	return &table[from][to * CARD_ADDRESSES + at];
+	return &table[from][to * NODE_ADDRESSES + at];
 }
 
 /* All is well, with two addresses each. */
@@ -29,7 +29,7 @@ static void clear(void)
 		cards[i].address_count = 2;
 		snprintf(cards[i].host_name, sizeof(cards[i].host_name), "%c", 'a' + (int)host_of[i]);
 		for (uint8_t at = 0; at < 2; at++)
-			cards[i].addresses[at] = (struct card_address){CARD_IPV4, {10, at, 0, (uint8_t)(1 + host_of[i])}, 24, at};
+			cards[i].addresses[at] = (struct node_address){NODE_IPV4, {10, at, 0, (uint8_t)(1 + host_of[i])}, 24, at};
 		ways[i] = table[i];
 		for (uint32_t to = 0; to < RANKS; to++)
 			for (uint32_t at = 0; at < 2; at++)
@@ -195,7 +195,7 @@ static void clocks_and_reports(void)
 static void on_the_wire(struct rng *rng)
 {
 	static struct doctor_report report, back;
-	static struct doctor_way back_ways[RANKS * CARD_ADDRESSES];
+	static struct doctor_way back_ways[RANKS * NODE_ADDRESSES];
 	uint32_t bytes = doctor_report_bytes(RANKS);
 	uint8_t *one = malloc(bytes), *two = malloc(bytes);
 
@@ -205,7 +205,7 @@ static void on_the_wire(struct rng *rng)
 	report.finding_count = (uint32_t)rng_below(rng, DOCTOR_REPORT_FINDINGS + 1);
 	for (uint32_t i = 0; i < report.finding_count; i++)
 		report.findings[i] = (struct doctor_finding){.verdict = (uint8_t)rng_below(rng, 3), .check = "x", .what = "y"};
-	for (uint32_t i = 0; i < RANKS * CARD_ADDRESSES; i++)
+	for (uint32_t i = 0; i < RANKS * NODE_ADDRESSES; i++)
 		table[0][i] = (struct doctor_way){(uint8_t)rng_below(rng, WAY_OUTCOMES), (uint32_t)rng_next(rng), (int64_t)rng_next(rng),
 		                                  (uint32_t)rng_next(rng), (uint32_t)rng_next(rng)};
 	doctor_report_encode(&report, RANKS, one);

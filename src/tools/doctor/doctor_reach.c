@@ -286,11 +286,11 @@ struct attempt {
 /* Connected and proved: the descriptor; -1: *out_outcome says why not. */
 static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment_bytes, enum doctor_outcome *out_outcome)
 {
-	const struct card *card = &attempt->roster->cards[attempt->peer];
+	const struct node_info *card = &attempt->roster->cards[attempt->peer];
 	struct handshake_config config;
 	struct sockaddr_storage name;
 	uint32_t scope = attempt->own->count ? attempt->own->list[0].index : 0;
-	socklen_t length = card_address_to(&card->addresses[at], card->port, scope, &name);
+	socklen_t length = node_address_to(&card->addresses[at], card->port, scope, &name);
 	int fd = doctor_connect((struct sockaddr *)&name, length, segment_bytes, clock_now_ns() + CONNECT_PATIENCE);
 	if (fd < 0) {
 		*out_outcome = errno == ETIMEDOUT ? WAY_SILENT : errno == ECONNREFUSED ? WAY_REFUSED : WAY_NO_ROUTE;
@@ -361,7 +361,7 @@ static bool passes(const struct attempt *attempt, uint32_t at, uint32_t segment_
 /* The largest packet that arrives, headers included; 0: not even small ones. */
 static uint32_t find_largest(const struct attempt *attempt, uint32_t at, uint32_t path_mtu)
 {
-	uint32_t headers = attempt->roster->cards[attempt->peer].addresses[at].family == CARD_IPV4 ? 40 : 60;
+	uint32_t headers = attempt->roster->cards[attempt->peer].addresses[at].family == NODE_IPV4 ? 40 : 60;
 	uint32_t low = SEGMENT_LEAST, high = path_mtu > headers + SEGMENT_LEAST ? path_mtu - headers : SEGMENT_LEAST + 1;
 	if (!passes(attempt, at, low))
 		return 0;
@@ -434,7 +434,7 @@ void doctor_reach_all(const struct join_config *join, const struct roster *roste
 		for (; peer < roster->size && count < SIDE_BY_SIDE; peer++) {
 			if (!doctor_tries(roster, self, peer))
 				continue;
-			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, patience, ways + (size_t)peer * CARD_ADDRESSES};
+			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, patience, ways + (size_t)peer * NODE_ADDRESSES};
 			started[count] = pthread_create(&threads[count], NULL, try_peer, &attempts[count]) == 0;
 			if (!started[count])
 				try_peer(&attempts[count]);

@@ -27,7 +27,7 @@ struct doctor_patience {
 };
 extern const struct doctor_patience doctor_patience; /* the usual one */
 
-/* Tries all that is to be tried: ways, by rank, CARD_ADDRESSES each. Takes as long as it takes: seconds per address without answer. */
+/* Tries all that is to be tried: ways, by rank, NODE_ADDRESSES each. Takes as long as it takes: seconds per address without answer. */
 void doctor_reach_all(const struct join_config *join, const struct roster *roster, const struct interfaces *own,
                       uint32_t segment_bytes, const struct doctor_patience *patience, struct doctor_way *ways);
 

@@ -136,18 +136,18 @@ static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 	const struct doctor_patience patience = {held_up > 0 ? SHORT : LONG, held_up > 1 ? SHORT : LONG, SHORT};
 	static const uint8_t address[] = {127, 0, 0, 1};
 	struct join_config join = config_of(0), other = config_of(1);
-	struct card cards[2] = {join.card, other.card};
+	struct node_info cards[2] = {join.card, other.card};
 	uint32_t host_of[] = {0, 1}, host_ranks[] = {1, 1};
 	struct roster roster = {.size = 2, .cards = cards, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
 	struct interfaces own = {0};
-	struct doctor_way ways[2 * CARD_ADDRESSES] = {0};
+	struct doctor_way ways[2 * NODE_ADDRESSES] = {0};
 	struct between between = {.held_up = held_up, .let_in = let_in_most};
 	struct listener listener = {.count = 1};
 
 	listener.fds[0] = listen_anywhere(&between.to);
 	between.listen_fd = listen_anywhere(&cards[1].port);
 	cards[1].address_count = 1;
-	cards[1].addresses[0].family = CARD_IPV4;
+	cards[1].addresses[0].family = NODE_IPV4;
 	memcpy(cards[1].addresses[0].bytes, address, sizeof(address));
 	struct doctor_server *server = doctor_server_start(&other, &listener);
 	CHECK(server && pthread_create(&between.thread, NULL, between_main, &between) == 0);
@@ -157,7 +157,7 @@ static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 	doctor_server_stop(server);
 	close(listener.fds[0]);
 	close(between.listen_fd);
-	return (enum doctor_outcome)ways[CARD_ADDRESSES].outcome;
+	return (enum doctor_outcome)ways[NODE_ADDRESSES].outcome;
 }
 
 int main(void)

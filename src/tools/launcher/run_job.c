@@ -22,7 +22,7 @@
 #define EVENTS 64       /* of the ranks, taken in one turn     */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
 #define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
-#define NOTICE_NS (NS_PER_S / 2) /* from a failure to a word of it, if others still run: most often they end at once */
+#define ANNOUNCE_NS (NS_PER_S / 2) /* from a failure to a word of it, if others still run: most often they end at once */
 #define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
 
 /* ---- opening and closing ---- */
@@ -276,7 +276,7 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 		job->failed = true;
 		job->first_failed = rank;
 		job->first_order = job->ended;
-		job->notice_ns = job->request->watch || job->end.asked ? 0 : now_ns + NOTICE_NS;
+		job->announce_ns = job->request->watch || job->end.asked ? 0 : now_ns + ANNOUNCE_NS;
 		job->after_first = job->started - job->ended;
 	} else if (is_cause(job, &job->children[rank], now_ns)) {
 		job->first_failed = rank; /* the one before is now one of those that ended after it */
@@ -373,9 +373,9 @@ static void on_notice(struct run_job *job, uint64_t now_ns)
 {
 	char how[RUN_HOW_TEXT];
 	uint32_t rank = run_blame_follow(&job->blame, job->children, job->first_failed);
-	if (job->notice_ns == 0 || now_ns < job->notice_ns)
+	if (job->announce_ns == 0 || now_ns < job->announce_ns)
 		return;
-	job->notice_ns = 0;
+	job->announce_ns = 0;
 	if (job->end.stage == RUN_GRACE && !job->end.asked && job->started > job->ended)
 		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank, run_report_how(job, rank, how),
 		               (double)job->request->grace_ns / NS_PER_S, job->request->is_inner ? "" : " (--grace)");
@@ -553,8 +553,8 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 	uint64_t next_ns = run_end_next_ns(&job->end);
 	if (are_some_left(job) && job->look_ns < next_ns)
 		next_ns = job->look_ns;
-	if (job->notice_ns && job->notice_ns < next_ns)
-		next_ns = job->notice_ns;
+	if (job->announce_ns && job->announce_ns < next_ns)
+		next_ns = job->announce_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;
 	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)

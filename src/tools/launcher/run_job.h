@@ -65,7 +65,7 @@ struct run_job {
 	uint32_t first_failed; /* the rank; when the job is over: the one that is the cause, as far as the ranks tell */
 	uint32_t first_seen;   /* when the job is over: the one that was seen to fail first */
 	uint32_t first_order;  /* how many had ended by then, itself included */
-	uint64_t notice_ns;    /* when it is said that others have not ended yet; 0: it was, or there is no reason to */
+	uint64_t announce_ns;    /* when it is said that others have not ended yet; 0: it was, or there is no reason to */
 	uint32_t lost;         /* ranks that failed, and were allowed to */
 	uint32_t after_first;  /* ranks that ended after it */
 	uint32_t told;         /* how many of those had to be told to end because of it */

@@ -17,13 +17,13 @@ static void choose(const struct layout *layout, char *text, size_t size)
 	const struct call call = {.collective = PLAN_ALLREDUCE, .element_bytes = 4, .block_bytes = bytes, .count = bytes / 4};
 	struct failure failure = FAILURE_NONE;
 	struct planned *planned = NULL;
-	struct plans plans = {0};
+	struct plan_cache plans = {0};
 	char how[PLANNED_TEXT];
 
-	if (plans_get(&plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK)
+	if (plan_cache_get(&plans, layout, &call, bytes, true, &planned, &failure) == ESP_OK)
 		snprintf(text, size, "%s", planned_describe(planned, how));
-	plans_put(planned);
-	plans_fini(&plans);
+	plan_cache_put(planned);
+	plan_cache_fini(&plans);
 }
 
 void probe_find_plan(const struct topology *topology, char *text, size_t size)
@@ -42,8 +42,8 @@ void probe_find_plan(const struct topology *topology, char *text, size_t size)
 			       .host_of = host_of,
 			       .topology = topology,
 			       .place = topology->hosts,
-			       .chunk_bytes = conf.chunk_bytes ? conf.chunk_bytes : PLANS_CHUNK,
-			       .slot_bytes = PLANS_CHUNK,
+			       .chunk_bytes = conf.chunk_bytes ? conf.chunk_bytes : PLAN_CACHE_CHUNK,
+			       .slot_bytes = PLAN_CACHE_CHUNK,
 			       .chunk_is_set = conf.chunk_bytes != 0,
 			       .buffer_bytes = conf.buffer_bytes / LANES,
 			       .credits = exec_credits(conf.credits),

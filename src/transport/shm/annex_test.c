@@ -27,7 +27,7 @@ struct pair {
 static struct segment *open_one(uint32_t self, uint64_t heap_bytes)
 {
 	struct segment_config config = {
-		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 4096, .slots = 8, .board_bytes = 4096, .heap_bytes = heap_bytes, .is_open = true};
+		.lanes = 1, .peers = 2, .self = self, .slot_bytes = 4096, .slots = 8, .small_shm_bytes = 4096, .heap_bytes = heap_bytes, .is_open = true};
 	struct segment *segment;
 
 	CHECK(segment_open(&config, &segment, NULL) == ESP_OK);

@@ -28,8 +28,8 @@ static enum esp_status check(const struct segment_config *config, struct error *
 	if (config->slots == 0 || config->slots > SLOTS_MAX || config->slot_bytes == 0 || config->slot_bytes > SLOT_BYTES_MAX)
 		return error_set(err, ESP_EINVAL, "%u slots of %u bytes: there must be 1 to %u of 1 to %u", config->slots,
 		                 config->slot_bytes, SLOTS_MAX, SLOT_BYTES_MAX);
-	if (config->board_bytes == 0 || config->board_bytes > BOARD_BYTES_MAX || config->heap_bytes > BYTES_MAX)
-		return error_set(err, ESP_EINVAL, "boards of %u bytes, a heap of %llu: at most %u and %llu", config->board_bytes,
+	if (config->small_shm_bytes == 0 || config->small_shm_bytes > BOARD_BYTES_MAX || config->heap_bytes > BYTES_MAX)
+		return error_set(err, ESP_EINVAL, "boards of %u bytes, a heap of %llu: at most %u and %llu", config->small_shm_bytes,
 		                 (unsigned long long)config->heap_bytes, BOARD_BYTES_MAX, (unsigned long long)BYTES_MAX);
 	return ESP_OK;
 }
@@ -59,9 +59,9 @@ enum esp_status layout_make(const struct segment_config *config, uint64_t page, 
 	layout.doze_at = page; /* the head has a page for itself */
 	place_lanes(&layout, config);
 	layout.boards_at = layout.lanes_at + config->lanes * layout.lane_bytes;
-	layout.cell_bytes = round_up(config->board_bytes, LAYOUT_LINE);
-	layout.board_bytes = round_up(2 * layout.cell_bytes, page);
-	layout.slots_at = layout.boards_at + LAYOUT_CHANNELS * layout.board_bytes;
+	layout.cell_bytes = round_up(config->small_shm_bytes, LAYOUT_LINE);
+	layout.small_shm_bytes = round_up(2 * layout.cell_bytes, page);
+	layout.slots_at = layout.boards_at + LAYOUT_CHANNELS * layout.small_shm_bytes;
 	layout.slot_bytes = layout_slot_bytes(config->slot_bytes);
 	layout.heap_at = round_up(layout_slot(&layout, config->lanes, 0), HUGE_PAGE);
 	layout.heap_bytes = config->heap_bytes / page * page;

@@ -30,7 +30,7 @@ struct head {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t page;
-	uint32_t lanes, peers, self, slot_bytes, slots, board_bytes;
+	uint32_t lanes, peers, self, slot_bytes, slots, small_shm_bytes;
 	uint64_t heap_bytes, bytes;
 };
 
@@ -45,7 +45,7 @@ static struct head make_head(const struct segment_config *config, const struct l
 		.self = config->self,
 		.slot_bytes = config->slot_bytes,
 		.slots = config->slots,
-		.board_bytes = config->board_bytes,
+		.small_shm_bytes = config->small_shm_bytes,
 		.heap_bytes = config->heap_bytes,
 		.bytes = layout->bytes,
 	};
@@ -392,36 +392,36 @@ void segment_view_close(struct segment_view *view)
 
 /* ---- boards ---- */
 
-bool segment_board_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
+bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
 	bool is_reserved = true;
 
 	assert(bytes <= segment->layout.cell_bytes);
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
-		is_reserved = is_reserved && segment_reserve(segment, layout_board(&segment->layout, channel, cell), bytes);
+		is_reserved = is_reserved && segment_reserve(segment, layout_small(&segment->layout, channel, cell), bytes);
 	if (!is_reserved)
-		(void)segment_release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes);
+		(void)segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes);
 	return is_reserved;
 }
 
-void *segment_board(const struct segment *segment, uint16_t channel, uint32_t cell)
+void *segment_small(const struct segment *segment, uint16_t channel, uint32_t cell)
 {
 	assert(cell < SEGMENT_CELLS);
-	return segment->base + layout_board(&segment->layout, channel, cell);
+	return segment->base + layout_small(&segment->layout, channel, cell);
 }
 
-const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell)
+const void *segment_view_small(const struct segment_view *view, uint16_t channel, uint32_t cell)
 {
 	assert(cell < SEGMENT_CELLS);
-	return view_at(view, layout_board(&view->layout, channel, cell));
+	return view_at(view, layout_small(&view->layout, channel, cell));
 }
 
-void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
+void segment_small_clear(struct segment *segment, uint16_t channel, uint32_t bytes)
 {
-	if (segment_release(segment, layout_board(&segment->layout, channel, 0), segment->layout.board_bytes))
+	if (segment_release(segment, layout_small(&segment->layout, channel, 0), segment->layout.small_shm_bytes))
 		return;
 	for (uint32_t cell = 0; cell < SEGMENT_CELLS; cell++)
-		memset(segment_board(segment, channel, cell), 0, bytes);
+		memset(segment_small(segment, channel, cell), 0, bytes);
 }
 
 /* ---- the heap ---- */

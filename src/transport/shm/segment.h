@@ -33,7 +33,7 @@ struct segment_config {
 	uint32_t self;         /* our number among them                                      */
 	uint32_t slot_bytes;   /* the largest message that is copied                         */
 	uint32_t slots;        /* per lane, raised to two per rank; memory is taken when they are needed */
-	uint32_t board_bytes;  /* of one cell                                                */
+	uint32_t small_shm_bytes;  /* of one cell                                                */
 	uint64_t heap_bytes;   /* address space for esp_alloc(); e.g. all memory of the host */
 	bool is_open;          /* peers may store into the heap, and we into theirs if they let us; each rank as it likes */
 };
@@ -57,14 +57,14 @@ ESP_CHECKED enum esp_status segment_view_borrow(const struct segment *own, uint3
 void segment_view_close(struct segment_view *view); /* NULL is fine */
 
 /*
- * Boards: two cells of board_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. Before we write,
+ * Boards: two cells of small_shm_bytes each, at a multiple of 64. write: ours; read: a peer's. Any thread. Before we write,
  * memory is reserved: so much of each cell as will be used. False: there is none.
  */
-ESP_CHECKED bool segment_board_reserve(struct segment *segment, uint16_t channel, uint32_t bytes);
-void *segment_board(const struct segment *segment, uint16_t channel, uint32_t cell);
-const void *segment_view_board(const struct segment_view *view, uint16_t channel, uint32_t cell);
+ESP_CHECKED bool segment_small_reserve(struct segment *segment, uint16_t channel, uint32_t bytes);
+void *segment_small(const struct segment *segment, uint16_t channel, uint32_t cell);
+const void *segment_view_small(const struct segment_view *view, uint16_t channel, uint32_t cell);
 /* Gives it back to the system; the board, of which so much of each cell was used, reads as zero then. */
-void segment_board_clear(struct segment *segment, uint16_t channel, uint32_t bytes);
+void segment_small_clear(struct segment *segment, uint16_t channel, uint32_t bytes);
 
 /* Memory that the ranks of this host read where it lies: at a multiple of 4096, zeroed, reserved. NULL: none left. Any thread. */
 void *segment_alloc(struct segment *segment, size_t bytes);

@@ -21,7 +21,7 @@ static const struct segment_config two_ranks = {
 	.self = 0,
 	.slot_bytes = 1000,
 	.slots = 40,
-	.board_bytes = 100,
+	.small_shm_bytes = 100,
 	.heap_bytes = 64u << 20,
 };
 
@@ -70,11 +70,11 @@ static void check_places(const struct segment_config *config, uint64_t page)
 	CHECK(layout_consumed(&layout, lane, peer, UINT16_MAX) + 8 <= layout_revoked(&layout, lane, 0, 0));
 	CHECK(layout_revoked(&layout, lane, peer, UINT16_MAX) + 4 <= layout.boards_at);
 	CHECK(layout_revoked(&layout, 0, peer, UINT16_MAX) + 4 <= layout_lane(&layout, 1));
-	CHECK(layout_board(&layout, 7, 1) + config->board_bytes <= layout_board(&layout, 8, 0));
-	CHECK(layout_board(&layout, UINT16_MAX, 1) + config->board_bytes <= layout_slot(&layout, 0, 0));
+	CHECK(layout_small(&layout, 7, 1) + config->small_shm_bytes <= layout_small(&layout, 8, 0));
+	CHECK(layout_small(&layout, UINT16_MAX, 1) + config->small_shm_bytes <= layout_slot(&layout, 0, 0));
 	CHECK(layout_slot(&layout, 0, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout_slot(&layout, 1, 0));
 	CHECK(layout_slot(&layout, lane, layout.slots - 1) + TRANSPORT_SHIFTS + config->slot_bytes <= layout.heap_at);
-	CHECK(layout.heap_at % page == 0 && layout.slots_at % page == 0 && layout_board(&layout, 1, 0) % page == 0);
+	CHECK(layout.heap_at % page == 0 && layout.slots_at % page == 0 && layout_small(&layout, 1, 0) % page == 0);
 
 	CHECK(layout.slots >= config->slots && layout.slots >= 2 * config->peers);
 	CHECK(layout_is_slot(&layout, lane, layout_slot(&layout, lane, layout.slots - 1)));
@@ -98,7 +98,7 @@ static void places(void)
 	check_places(&config, 65536);
 	config.peers = 3;
 	config.slot_bytes = 1;
-	config.board_bytes = 4097;
+	config.small_shm_bytes = 4097;
 	check_places(&config, 4096);
 	config.peers = 64;
 	config.slot_bytes = 1u << 20;
@@ -116,7 +116,7 @@ static void places(void)
 	CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 	for (int i = 0; i < 5; i++) {
 		config = two_ranks;
-		uint32_t *fields[] = {&config.lanes, &config.peers, &config.slot_bytes, &config.slots, &config.board_bytes};
+		uint32_t *fields[] = {&config.lanes, &config.peers, &config.slot_bytes, &config.slots, &config.small_shm_bytes};
 		*fields[i] = 0;
 		CHECK(layout_make(&config, 4096, &layout, NULL) == ESP_EINVAL);
 		*fields[i] = UINT32_MAX;
@@ -279,22 +279,22 @@ static void boards(void)
 	uint64_t before = bytes_in_use(theirs);
 
 	for (uint32_t channel = 0; channel <= UINT16_MAX; channel += 13107) {
-		CHECK(segment_board_reserve(theirs, (uint16_t)channel, two_ranks.board_bytes));
+		CHECK(segment_small_reserve(theirs, (uint16_t)channel, two_ranks.small_shm_bytes));
 		for (uint32_t cell = 0; cell < 2; cell++) {
-			uint8_t *board = segment_board(theirs, (uint16_t)channel, cell);
+			uint8_t *board = segment_small(theirs, (uint16_t)channel, cell);
 
 			CHECK((uintptr_t)board % 64 == 0);
-			memset(board, (int)(cell + 1), two_ranks.board_bytes);
+			memset(board, (int)(cell + 1), two_ranks.small_shm_bytes);
 		}
-		const uint8_t *first = segment_view_board(view, (uint16_t)channel, 0),
-			      *second = segment_view_board(view, (uint16_t)channel, 1);
+		const uint8_t *first = segment_view_small(view, (uint16_t)channel, 0),
+			      *second = segment_view_small(view, (uint16_t)channel, 1);
 		CHECK(first[0] == 1 && first[99] == 1 && second[0] == 2 && second[99] == 2);
-		segment_board_clear(theirs, (uint16_t)channel, two_ranks.board_bytes);
+		segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes);
 		CHECK(first[0] == 0 && second[99] == 0);
-		segment_board_clear(theirs, (uint16_t)channel, two_ranks.board_bytes); /* once more does nothing */
+		segment_small_clear(theirs, (uint16_t)channel, two_ranks.small_shm_bytes); /* once more does nothing */
 	}
 	/* A look at a page that is not there makes one, of zeros. */
-	CHECK(bytes_in_use(theirs) - before <= 6 * own->layout.board_bytes);
+	CHECK(bytes_in_use(theirs) - before <= 6 * own->layout.small_shm_bytes);
 	segment_view_close(view);
 	segment_close(theirs);
 	segment_close(own);
@@ -371,17 +371,17 @@ static void no_memory(void)
 	int fd = own->fd;
 	uint8_t *before = segment_alloc(own, 5000);
 
-	CHECK(before && segment_board_reserve(own, 3, two_ranks.board_bytes));
+	CHECK(before && segment_small_reserve(own, 3, two_ranks.small_shm_bytes));
 	memset(before, 1, 5000);
-	memset(segment_board(own, 3, 0), 1, two_ranks.board_bytes);
+	memset(segment_small(own, 3, 0), 1, two_ranks.small_shm_bytes);
 	own->fd = own->shared_fd; /* which reserves nothing, and punches no holes */
 	CHECK(!segment_alloc(own, 1));
-	CHECK(!segment_board_reserve(own, 4, two_ranks.board_bytes));
+	CHECK(!segment_small_reserve(own, 4, two_ranks.small_shm_bytes));
 	segment_free(own, before);
 	CHECK(is_zero(before, 5000));
-	segment_board_clear(own, 3, two_ranks.board_bytes);
+	segment_small_clear(own, 3, two_ranks.small_shm_bytes);
 	own->fd = fd;
-	CHECK(is_zero(segment_board(own, 3, 0), two_ranks.board_bytes));
+	CHECK(is_zero(segment_small(own, 3, 0), two_ranks.small_shm_bytes));
 	CHECK(segment_alloc(own, 1) == before);
 	segment_close(own);
 }
@@ -458,9 +458,9 @@ static bool keeps_from_children(void)
 static void children(void)
 {
 	struct segment *own = open_as(0);
-	uint8_t *heap = segment_alloc(own, 1), *board = segment_board(own, 0, 0);
+	uint8_t *heap = segment_alloc(own, 1), *board = segment_small(own, 0, 0);
 
-	CHECK(heap && segment_board_reserve(own, 0, two_ranks.board_bytes));
+	CHECK(heap && segment_small_reserve(own, 0, two_ranks.small_shm_bytes));
 	CHECK_U64(child_touches(heap), 0);
 	CHECK_U64(heap[0], 1);
 	if (keeps_from_children()) {

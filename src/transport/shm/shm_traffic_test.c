@@ -382,7 +382,7 @@ static void rank_open(struct rank *rank, uint32_t slots)
 		.self = rank->self,
 		.slot_bytes = BYTES_MOST,
 		.slots = slots,
-		.board_bytes = 64,
+		.small_shm_bytes = 64,
 		.heap_bytes = 16u << 20,
 	};
 
@@ -528,7 +528,7 @@ static void *player_main(void *context)
 static void player_open(struct player *player, uint32_t self, uint32_t rounds)
 {
 	static const uint32_t numbers[2] = {0, 0}; /* each calls the other 0 */
-	struct segment_config config = {.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .board_bytes = 64};
+	struct segment_config config = {.lanes = 1, .peers = 2, .self = self, .slot_bytes = 64, .slots = 1, .small_shm_bytes = 64};
 
 	*player = (struct player){.rounds = rounds, .to_send = self == 0};
 	CHECK(segment_open(&config, &player->segment, NULL) == ESP_OK);

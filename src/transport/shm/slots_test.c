@@ -16,7 +16,7 @@
 static struct segment *open_segment(uint32_t slot_bytes)
 {
 	struct segment_config config = {
-		.lanes = LANES, .peers = 3, .self = 1, .slot_bytes = slot_bytes, .slots = SLOTS, .board_bytes = 64, .heap_bytes = 1u << 20,
+		.lanes = LANES, .peers = 3, .self = 1, .slot_bytes = slot_bytes, .slots = SLOTS, .small_shm_bytes = 64, .heap_bytes = 1u << 20,
 	};
 	struct segment *segment;
 	struct error err;

@@ -3,7 +3,7 @@
  *
  * Ranks are threads. Some are given a topology and others not, or another one; groups that are made then have one on all members, or on none.
  */
-#include "rank/topology_binding.h"
+#include "rank/placement.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@ enum { RANKS = 4, COUNT = 50000 };
 /* What a rank has. */
 enum kind { NONE, ONE, OTHER };
 
-struct rank {
+struct fellow {
 	uint32_t number;
 	enum kind kind;
 	bool agrees; /* all tell each other, instead of being told */
-	struct context *context;
+	struct rank *context;
 	pthread_t thread;
 };
 
@@ -35,13 +35,13 @@ static bool has_topology[3][RANKS]; /* of the world, of what is left of it, of a
 
 static enum esp_status gather(void *argument, const void *mine, void *all, size_t bytes)
 {
-	const struct rank *rank = argument;
+	const struct fellow *member = argument;
 
 	int turn = pthread_barrier_wait(&barrier);
 	if (turn == PTHREAD_BARRIER_SERIAL_THREAD)
 		shared = malloc(bytes * RANKS);
 	pthread_barrier_wait(&barrier);
-	memcpy(shared + bytes * rank->number, mine, bytes);
+	memcpy(shared + bytes * member->number, mine, bytes);
 	pthread_barrier_wait(&barrier);
 	memcpy(all, shared, bytes * RANKS);
 	turn = pthread_barrier_wait(&barrier);
@@ -56,18 +56,18 @@ static void check_ok(enum esp_status status, const struct failure *failure)
 }
 
 /* Two racks, or one. */
-static const char *make_text(const struct rank *rank, char text[512])
+static const char *make_text(const struct fellow *member, char text[512])
 {
-	const char *name = rank->context->roster.cards[0].host_name;
+	const char *name = member->context->roster.cards[0].host_name;
 
 	snprintf(text, 512,
-	         rank->kind == ONE ? "topology 1\nswitch core\nhost %s under core rate 1gbit\nhost other under core rate 1gbit\n"
+	         member->kind == ONE ? "topology 1\nswitch core\nhost %s under core rate 1gbit\nhost other under core rate 1gbit\n"
 	                           : "topology 1\nswitch core\nhost %s under core rate 2gbit\n",
 	         name);
-	return rank->kind == NONE ? NULL : text;
+	return member->kind == NONE ? NULL : text;
 }
 
-static void check_sum(struct group *group)
+static void check_sum(struct comm *group)
 {
 	struct failure failure = FAILURE_NONE;
 	uint64_t *data = calloc(COUNT, sizeof(*data));
@@ -77,70 +77,70 @@ static void check_sum(struct group *group)
 	for (uint32_t i = 0; i < COUNT; i++)
 		data[i] = i;
 	check_ok(call_check(&call, group->rank, group->size, &failure), &failure);
-	check_ok(group_run(group, &call, &(struct work_options){0}, &failure), &failure);
+	check_ok(comm_run(group, &call, &(struct work_options){0}, &failure), &failure);
 	for (uint32_t i = 0; i < COUNT; i++)
 		CHECK(data[i] == (uint64_t)i * group->size);
 	free(data);
 }
 
-static void take_topology(struct rank *rank)
+static void take_topology(struct fellow *member)
 {
 	char buffer[512];
-	const struct site_text text = {make_text(rank, buffer), strlen(buffer), "of a test", NULL};
+	const struct placement_text text = {make_text(member, buffer), strlen(buffer), "of a test", NULL};
 	struct failure failure = FAILURE_NONE;
 	bool is_used;
 
-	if (rank->agrees) {
-		check_ok(context_agree_on_topology(rank->context, text.text ? &text : NULL, &is_used, &failure), &failure);
-		CHECK(is_used == (rank->context->world->layout.topology != NULL));
-		CHECK_U64(group_calls(rank->context->world), 0);
-		check_sum(rank->context->world);
+	if (member->agrees) {
+		check_ok(rank_agree_on_topology(member->context, text.text ? &text : NULL, &is_used, &failure), &failure);
+		CHECK(is_used == (member->context->world->layout.topology != NULL));
+		CHECK_U64(comm_calls(member->context->world), 0);
+		check_sum(member->context->world);
 	} else if (text.text) {
-		check_ok(context_use_topology(rank->context, &text, &failure), &failure);
+		check_ok(rank_use_topology(member->context, &text, &failure), &failure);
 	}
 }
 
-static void note(const struct rank *rank, unsigned which, const struct group *group)
+static void note(const struct fellow *member, unsigned which, const struct comm *group)
 {
-	has_topology[which][rank->number] = group->layout.topology != NULL;
+	has_topology[which][member->number] = group->layout.topology != NULL;
 	CHECK((group->place != NULL) == (group->layout.topology != NULL));
 }
 
 static void *be_rank(void *argument)
 {
 	static const char *const settings[] = {"transport=tcp", "log=off", NULL};
-	struct rank *rank = argument;
-	struct context_options options = {
-		.rank = rank->number, .size = RANKS, .gather = gather, .gather_context = rank, .settings = settings};
+	struct fellow *member = argument;
+	struct rank_options options = {
+		.rank = member->number, .size = RANKS, .gather = gather, .gather_context = member, .settings = settings};
 	struct failure failure = FAILURE_NONE;
 	struct shrink_report report = {0};
-	struct group *left = NULL, *part = NULL;
+	struct comm *left = NULL, *part = NULL;
 
-	check_ok(context_open(&options, &rank->context, &failure), &failure);
-	take_topology(rank);
-	note(rank, 0, rank->context->world);
+	check_ok(rank_open(&options, &member->context, &failure), &failure);
+	take_topology(member);
+	note(member, 0, member->context->world);
 	pthread_barrier_wait(&barrier); /* the world has failed for some, and others have not noticed: calls are no use any more */
-	check_ok(group_shrink(rank->context->world, 0, &left, &report, &failure), &failure);
-	note(rank, 1, left);
+	check_ok(comm_shrink(member->context->world, 0, &left, &report, &failure), &failure);
+	note(member, 1, left);
 	check_sum(left);
-	check_ok(group_split(left, rank->number / 2, 0, &part, &failure), &failure);
-	note(rank, 2, part);
+	check_ok(comm_split(left, member->number / 2, 0, &part, &failure), &failure);
+	note(member, 2, part);
 	check_sum(part);
 	check_sum(left);
 	pthread_barrier_wait(&barrier);
-	check_ok(context_close(rank->context, &failure), &failure);
+	check_ok(rank_close(member->context, &failure), &failure);
 	return NULL;
 }
 
 static void run(const enum kind *kinds, bool agrees)
 {
-	struct rank ranks[RANKS];
+	struct fellow ranks[RANKS];
 	bool is_same = kinds[0] != NONE;
 
 	pthread_barrier_init(&barrier, NULL, RANKS);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		is_same = is_same && kinds[i] == kinds[0];
-		ranks[i] = (struct rank){.number = i, .kind = kinds[i], .agrees = agrees};
+		ranks[i] = (struct fellow){.number = i, .kind = kinds[i], .agrees = agrees};
 		CHECK(pthread_create(&ranks[i].thread, NULL, be_rank, &ranks[i]) == 0);
 	}
 	for (uint32_t i = 0; i < RANKS; i++)

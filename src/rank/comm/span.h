@@ -1,18 +1,18 @@
 /*
- * split.h - memory of a call as executors need it: in one piece.
+ * span.h - memory of a call as executors need it: in one piece.
  *
- * A call on one buffer is one stretch. Many buffers are several: a large one is a stretch by
+ * A call on one buffer is one span. Many buffers are several: a large one is a span by
  * itself and moves without a copy; small neighbours are put together in staging memory and
  * taken apart again. That is for vectors (allreduce, reduce, broadcast), which can be cut
  * anywhere; where blocks have owners everything is staged.
  */
-#ifndef RANK_COMM_SPLIT_H
-#define RANK_COMM_SPLIT_H
+#ifndef RANK_COMM_SPAN_H
+#define RANK_COMM_SPAN_H
 
 #include "rank/comm/call.h"
 #include "rank/comm/plan_cache.h"
 
-struct stretch {
+struct span {
 	const uint8_t *in;
 	uint8_t *out;
 	uint64_t block_bytes;
@@ -27,19 +27,19 @@ struct stretch {
 	struct planned *planned;     /* NULL: none yet */
 };
 
-/* at_once: all of it in one stretch, as a board has it. */
-ESP_CHECKED enum esp_status stretches_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct stretch **out,
+/* at_once: all of it in one span, as a small has it. */
+ESP_CHECKED enum esp_status spans_make(const struct call *call, uint64_t chunk_bytes, bool at_once, struct span **out,
                                            uint32_t *out_count);
 /* Not the plans. */
-void stretches_fini(struct stretch *stretches, uint32_t count);
+void spans_fini(struct span *spans, uint32_t count);
 
-/* It is about to run; what the caller shares it takes hold of until stretch_land(). Nothing has to be shared. */
+/* It is about to run; what the caller shares it takes hold of until span_land(). Nothing has to be shared. */
 struct segment;
-void stretch_set_out(struct stretch *stretch, struct segment *segment);
-void stretch_land(struct stretch *stretch);
+void span_set_out(struct span *span, struct segment *segment);
+void span_land(struct span *span);
 
 /* Fills the staging memory, and what else is not there, from the caller's input, and the caller's output from it. */
-void stretch_gather(const struct stretch *stretch, const struct call *call);
-void stretch_scatter(const struct stretch *stretch, const struct call *call);
+void span_gather(const struct span *span, const struct call *call);
+void span_scatter(const struct span *span, const struct call *call);
 
 #endif

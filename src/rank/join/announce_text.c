@@ -1,5 +1,5 @@
 /*
- * record_text.c - a notice as text: one line for each thing, in a fixed order, and a last line that shows that it is whole.
+ * announce_text.c - a announcement as text: one line for each thing, in a fixed order, and a last line that shows that it is whole.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 
 static const char title[] = "espalier notice 1";
 static const char name_label[32] = "espalier notice name 1";
 
 /* Longest line: "address " and an IPv6 address in full, "reason " and a reason. */
-static_assert(sizeof(title) + 40 + 40 + 20 + 80 + 12 + 8 * 60 + 80 + 8 + STORE_FAILURE_TEXT + 8 < NOTICE_BYTES * 5 / 6,
+static_assert(sizeof(title) + 40 + 40 + 20 + 80 + 12 + 8 * 60 + 80 + 8 + RENDEZVOUS_FAILURE_TEXT + 8 < ANNOUNCE_BYTES * 5 / 6,
               "a fifth more than the longest");
 
 struct writer {
@@ -30,9 +30,9 @@ static void add(struct writer *writer, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	int length = vsnprintf(writer->text + writer->used, NOTICE_BYTES - writer->used, format, args);
+	int length = vsnprintf(writer->text + writer->used, ANNOUNCE_BYTES - writer->used, format, args);
 	va_end(args);
-	assert(length >= 0 && writer->used + (size_t)length < NOTICE_BYTES);
+	assert(length >= 0 && writer->used + (size_t)length < ANNOUNCE_BYTES);
 	writer->used += (size_t)length;
 }
 
@@ -44,26 +44,26 @@ static void add_hex(struct writer *writer, const char *what, const uint8_t *byte
 	sodium_memzero(hex, sizeof(hex));
 }
 
-static void add_address(struct writer *writer, const struct card_address *address)
+static void add_address(struct writer *writer, const struct node_address *address)
 {
 	char text[INET6_ADDRSTRLEN] = "";
-	inet_ntop(address->family == CARD_IPV4 ? AF_INET : AF_INET6, address->bytes, text, sizeof(text));
+	inet_ntop(address->family == NODE_IPV4 ? AF_INET : AF_INET6, address->bytes, text, sizeof(text));
 	add(writer, "address %s\n", text);
 }
 
-size_t notice_encode(const struct notice *notice, char text[NOTICE_BYTES])
+size_t announce_encode(const struct announcement *announcement, char text[ANNOUNCE_BYTES])
 {
 	struct writer writer = {text, 0};
 	add(&writer, "%s\n", title);
-	add_hex(&writer, "nonce", notice->nonce, sizeof(notice->nonce));
-	add(&writer, "at %" PRIu64 "\nprocess %u\nhost %s\nport %u\n", notice->at_s, notice->pid, notice->host_name,
-	    notice->port);
-	for (uint32_t i = 0; i < notice->address_count; i++)
-		add_address(&writer, &notice->addresses[i]);
-	if (notice->has_key)
-		add_hex(&writer, "key", notice->key, sizeof(notice->key));
-	if (notice->reason[0])
-		add(&writer, "reason %s\n", notice->reason);
+	add_hex(&writer, "nonce", announcement->nonce, sizeof(announcement->nonce));
+	add(&writer, "at %" PRIu64 "\nprocess %u\nhost %s\nport %u\n", announcement->at_s, announcement->pid, announcement->host_name,
+	    announcement->port);
+	for (uint32_t i = 0; i < announcement->address_count; i++)
+		add_address(&writer, &announcement->addresses[i]);
+	if (announcement->has_key)
+		add_hex(&writer, "key", announcement->key, sizeof(announcement->key));
+	if (announcement->reason[0])
+		add(&writer, "reason %s\n", announcement->reason);
 	add(&writer, "end\n");
 	return writer.used;
 }
@@ -120,11 +120,11 @@ static bool take_hex(struct reader *reader, const char *word, uint8_t *out, size
 	return sodium_hex2bin(out, bytes, text, length, NULL, &got, NULL) == 0 && got == bytes;
 }
 
-static bool decode_address(const char *text, struct card_address *out)
+static bool decode_address(const char *text, struct node_address *out)
 {
 	char again[INET6_ADDRSTRLEN];
 	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
-	out->family = family == AF_INET6 ? CARD_IPV6 : CARD_IPV4;
+	out->family = family == AF_INET6 ? NODE_IPV6 : NODE_IPV4;
 	return inet_pton(family, text, out->bytes) == 1 && inet_ntop(family, out->bytes, again, sizeof(again)) &&
 	       strcmp(text, again) == 0;
 }
@@ -134,11 +134,11 @@ static bool peek(const struct reader *reader, const char *word)
 	return (size_t)(reader->end - reader->at) >= strlen(word) && memcmp(reader->at, word, strlen(word)) == 0;
 }
 
-static bool take_addresses(struct reader *reader, struct notice *out)
+static bool take_addresses(struct reader *reader, struct announcement *out)
 {
 	char text[INET6_ADDRSTRLEN];
 	while (peek(reader, "address ")) {
-		if (out->address_count == CARD_ADDRESSES || !take_text(reader, "address ", text, sizeof(text)) ||
+		if (out->address_count == NODE_ADDRESSES || !take_text(reader, "address ", text, sizeof(text)) ||
 		    !decode_address(text, &out->addresses[out->address_count]))
 			return false;
 		out->address_count++;
@@ -147,43 +147,43 @@ static bool take_addresses(struct reader *reader, struct notice *out)
 }
 
 /* Somebody listens at addresses, or nobody does and there is a reason. */
-static bool is_sound(const struct notice *notice)
+static bool is_sound(const struct announcement *announcement)
 {
-	if (notice->port == 0)
-		return notice->address_count == 0 && !notice->has_key && notice->reason[0];
-	return notice->address_count > 0 && !notice->reason[0];
+	if (announcement->port == 0)
+		return announcement->address_count == 0 && !announcement->has_key && announcement->reason[0];
+	return announcement->address_count > 0 && !announcement->reason[0];
 }
 
-bool notice_decode(const char *text, size_t length, struct notice *out)
+bool announce_decode(const char *text, size_t length, struct announcement *out)
 {
 	struct reader reader = {text, text + length};
-	struct notice notice = {0};
+	struct announcement announcement = {0};
 	const char *rest;
-	size_t rest_length;
+	size_t idle_wait_length;
 	uint64_t pid, port;
-	bool fine = length < NOTICE_BYTES && take_line(&reader, title, &rest, &rest_length) && rest_length == 0 &&
-	            take_hex(&reader, "nonce ", notice.nonce, sizeof(notice.nonce)) &&
-	            take_number(&reader, "at ", UINT64_MAX, &notice.at_s) && take_number(&reader, "process ", UINT32_MAX, &pid) &&
-	            take_text(&reader, "host ", notice.host_name, sizeof(notice.host_name)) &&
-	            take_number(&reader, "port ", UINT16_MAX, &port) && take_addresses(&reader, &notice);
+	bool fine = length < ANNOUNCE_BYTES && take_line(&reader, title, &rest, &idle_wait_length) && idle_wait_length == 0 &&
+	            take_hex(&reader, "nonce ", announcement.nonce, sizeof(announcement.nonce)) &&
+	            take_number(&reader, "at ", UINT64_MAX, &announcement.at_s) && take_number(&reader, "process ", UINT32_MAX, &pid) &&
+	            take_text(&reader, "host ", announcement.host_name, sizeof(announcement.host_name)) &&
+	            take_number(&reader, "port ", UINT16_MAX, &port) && take_addresses(&reader, &announcement);
 	if (fine && peek(&reader, "key "))
-		fine = notice.has_key = take_hex(&reader, "key ", notice.key, sizeof(notice.key));
+		fine = announcement.has_key = take_hex(&reader, "key ", announcement.key, sizeof(announcement.key));
 	if (fine && peek(&reader, "reason "))
-		fine = take_text(&reader, "reason ", notice.reason, sizeof(notice.reason)) && notice.reason[0];
-	fine = fine && take_line(&reader, "end", &rest, &rest_length) && rest_length == 0 && reader.at == reader.end;
+		fine = take_text(&reader, "reason ", announcement.reason, sizeof(announcement.reason)) && announcement.reason[0];
+	fine = fine && take_line(&reader, "end", &rest, &idle_wait_length) && idle_wait_length == 0 && reader.at == reader.end;
 	if (fine) {
-		notice.pid = (uint32_t)pid;
-		notice.port = (uint16_t)port;
-		fine = is_sound(&notice);
+		announcement.pid = (uint32_t)pid;
+		announcement.port = (uint16_t)port;
+		fine = is_sound(&announcement);
 	}
 	if (fine)
-		*out = notice;
-	sodium_memzero(&notice, sizeof(notice));
+		*out = announcement;
+	sodium_memzero(&announcement, sizeof(announcement));
 	return fine;
 }
 
 /* The job's name, as far as it is fit for a file's name, is for people; the hash is what makes it another's or not. */
-const char *notice_name(const char *job, uint64_t epoch, char text[NOTICE_NAME])
+const char *announce_name(const char *job, uint64_t epoch, char text[ANNOUNCE_NAME])
 {
 	uint8_t digest[crypto_generichash_BYTES_MIN];
 	char shown[25] = "", hex[17];
@@ -192,6 +192,6 @@ const char *notice_name(const char *job, uint64_t epoch, char text[NOTICE_NAME])
 	crypto_generichash(digest, sizeof(digest), (const uint8_t *)job, strlen(job), (const uint8_t *)name_label,
 	                   sizeof(name_label));
 	sodium_bin2hex(hex, sizeof(hex), digest, sizeof(hex) / 2);
-	snprintf(text, NOTICE_NAME, "espalier-%s%s%s-%" PRIu64, shown, shown[0] ? "-" : "", hex, epoch);
+	snprintf(text, ANNOUNCE_NAME, "espalier-%s%s%s-%" PRIu64, shown, shown[0] ? "-" : "", hex, epoch);
 	return text;
 }

@@ -1,7 +1,7 @@
 /*
- * door_test.c - ESP_DOOR is read; and of several doors those that are nobody's, or somebody else's, do not keep a newcomer from the others.
+ * joiner_test.c - ESP_DOOR is read; and of several doors those that are nobody's, or somebody else's, do not keep a newcomer from the others.
  */
-#include "rank/join/door.h"
+#include "rank/join/joiner.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -18,16 +18,16 @@
 #include "base/clock.h"
 #include "node/net/listen.h"
 
-static enum esp_status parse(const char *text, struct doors *out, struct error *err)
+static enum esp_status parse(const char *text, struct join_addresses *out, struct error *err)
 {
 	error_clear(err);
-	return doors_parse(text, out, err);
+	return join_addresses_parse(text, out, err);
 }
 
 static void test_good(void)
 {
 	static const char *const same[] = {"10.0.0.1:7000,[::1]:7001", "10.0.0.1:7000,[::1]:7001,", ",10.0.0.1:7000,,[::1]:7001,,"};
-	struct doors doors;
+	struct join_addresses doors;
 	struct error err;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -35,15 +35,15 @@ static void test_good(void)
 		CHECK_U64(doors.count, 2);
 		CHECK_STR(doors.all[0].host, "10.0.0.1");
 		CHECK_U64(doors.all[1].port, 7001);
-		CHECK(!doors_are_loopback(&doors));
+		CHECK(!join_addresses_are_loopback(&doors));
 	}
-	CHECK(parse("127.0.0.1:1,[::1]:2", &doors, &err) == ESP_OK && doors_are_loopback(&doors));
+	CHECK(parse("127.0.0.1:1,[::1]:2", &doors, &err) == ESP_OK && join_addresses_are_loopback(&doors));
 }
 
 static void test_bad(void)
 {
-	char many[DOORS_MOST * 16 + 32] = "", longer[ADDRESS_TEXT + 8];
-	struct doors doors;
+	char many[JOIN_ADDRESSES_MOST * 16 + 32] = "", longer[ADDRESS_TEXT + 8];
+	struct join_addresses doors;
 	struct error err;
 
 	CHECK(parse(",", &doors, &err) == ESP_EINVAL && strstr(err.text, "ESP_DOOR names no door"));
@@ -52,9 +52,9 @@ static void test_bad(void)
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	CHECK(parse(longer, &doors, &err) == ESP_EINVAL && strstr(err.text, "too long"));
-	for (unsigned i = 0; i < DOORS_MOST; i++)
+	for (unsigned i = 0; i < JOIN_ADDRESSES_MOST; i++)
 		snprintf(many + strlen(many), sizeof(many) - strlen(many), "10.0.0.%u:1,", i);
-	CHECK(parse(many, &doors, &err) == ESP_OK && doors.count == DOORS_MOST);
+	CHECK(parse(many, &doors, &err) == ESP_OK && doors.count == JOIN_ADDRESSES_MOST);
 	strcat(many, "10.0.0.99:1");
 	CHECK(parse(many, &doors, &err) == ESP_EINVAL && strstr(err.text, "more than"));
 }
@@ -76,7 +76,7 @@ struct server {
 	enum kind kind;
 	int fd;
 	uint16_t port;
-	bool is_kept_alive; /* a newcomer there was to notice within a minute if we had vanished */
+	bool is_kept_alive; /* a newcomer there was to announcement within a minute if we had vanished */
 	unsigned guests;
 	pthread_t thread;
 };
@@ -89,7 +89,7 @@ static void config_init(struct join_config *config, const char *job, uint64_t de
 	*config = (struct join_config){.deadline_ns = deadline_ns, .launch = {.size = 2}};
 	snprintf(config->launch.job, sizeof(config->launch.job), "%s", job);
 	join_prepare(config, &conf);
-	group_describe_host(&config->card);
+	host_info_describe(&config->card);
 	memcpy(config->key, "a key of thirty-two bytes ......", sizeof(config->key));
 }
 
@@ -128,7 +128,7 @@ static bool prove(int fd, const struct server *server)
 	config_init(&config, server->kind == OTHER_JOB ? "another" : "ours", 0);
 	config.card.settings[0] ^= server->kind == OTHER_SETTINGS;
 	config.key[0] ^= server->kind == OTHER_KEY;
-	join_listener(&config, 1u << (server->kind == JOINING ? HELLO_STORE : HELLO_DOOR), 0, &listener);
+	join_listener(&config, 1u << (server->kind == JOINING ? HELLO_RENDEZVOUS : HELLO_JOINER), 0, &listener);
 	handshake_init(&handshake, HANDSHAKE_LISTENER, &listener);
 	do {
 		struct error unused;
@@ -159,7 +159,7 @@ static void say(int fd, enum control_type type, const char *text)
 
 static void serve(struct server *server, int fd)
 {
-	uint8_t arrival[STORE_ARRIVAL_BYTES];
+	uint8_t arrival[RENDEZVOUS_ARRIVAL_BYTES];
 
 	server->guests++;
 	if (server->kind == GARBAGE) {
@@ -200,7 +200,7 @@ static void server_open(struct server *server, enum kind kind, const char *host,
 	CHECK(server->fd >= 0 && inet_pton(AF_INET, host, &name.sin_addr) == 1);
 	setsockopt(server->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	CHECK(bind(server->fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(server->fd, 16) == 0);
-	server->port = group_listen_port(server->fd);
+	server->port = listen_port(server->fd);
 	if (kind != SILENT)
 		CHECK(pthread_create(&server->thread, NULL, server_main, server) == 0);
 }
@@ -215,13 +215,13 @@ static void server_close(struct server *server)
 		close(server->fd);
 }
 
-static enum esp_status wait_at(const struct doors *doors, unsigned seconds, struct error *err)
+static enum esp_status wait_at(const struct join_addresses *doors, unsigned seconds, struct error *err)
 {
 	struct join_config config;
-	struct door door;
+	struct joiner door;
 
 	config_init(&config, "ours", clock_now_ns() + seconds * NS_PER_S);
-	enum esp_status status = doors_wait(doors, &config, &door, err);
+	enum esp_status status = join_addresses_wait(doors, &config, &door, err);
 	if (status == ESP_OK) {
 		CHECK(config.launch.rank == 4 && config.launch.size == 5);
 		close(door.fd);
@@ -235,7 +235,7 @@ enum { DOORS = 4 };
 
 static enum esp_status visit(const enum kind *kinds, uint32_t count, unsigned seconds, struct server servers[DOORS], struct error *err)
 {
-	struct doors doors = {.count = count};
+	struct join_addresses doors = {.count = count};
 
 	for (uint32_t i = 0; i < count; i++) {
 		server_open(&servers[i], kinds[i], "127.0.0.1", 0);
@@ -343,7 +343,7 @@ int getaddrinfo(const char *restrict name, const char *restrict service, const s
 static void test_two_addresses(void)
 {
 	struct server other, ours;
-	struct doors doors;
+	struct join_addresses doors;
 	struct error err;
 	char text[32];
 
@@ -359,7 +359,7 @@ static void test_two_addresses(void)
 static void test_slow_name(void)
 {
 	struct server ours;
-	struct doors doors;
+	struct join_addresses doors;
 	struct error err;
 	char text[64];
 

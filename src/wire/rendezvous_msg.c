@@ -1,22 +1,22 @@
-#include "wire/store_msg.h"
+#include "wire/rendezvous_msg.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "wire/bytes.h"
 
-void store_head_encode(const struct store_head *head, uint8_t out[STORE_HEAD_BYTES])
+void rendezvous_head_encode(const struct rendezvous_head *head, uint8_t out[RENDEZVOUS_HEAD_BYTES])
 {
-	memset(out, 0, STORE_HEAD_BYTES);
+	memset(out, 0, RENDEZVOUS_HEAD_BYTES);
 	out[0] = head->type;
 	bytes_put32(out + 4, head->bytes);
 }
 
-bool store_head_decode(const uint8_t in[STORE_HEAD_BYTES], struct store_head *out)
+bool rendezvous_head_decode(const uint8_t in[RENDEZVOUS_HEAD_BYTES], struct rendezvous_head *out)
 {
-	if (in[0] < STORE_ARRIVAL || in[0] >= STORE_TYPES || in[1] || in[2] || in[3])
+	if (in[0] < RENDEZVOUS_ARRIVAL || in[0] >= RENDEZVOUS_TYPES || in[1] || in[2] || in[3])
 		return false;
-	*out = (struct store_head){in[0], bytes_get32(in + 4)};
+	*out = (struct rendezvous_head){in[0], bytes_get32(in + 4)};
 	return true;
 }
 
@@ -51,21 +51,21 @@ static bool get_text(const uint8_t *at, char *text, size_t size)
 
 #define ADDRESS_BYTES 20u /* family 1, prefix 1, interface 1, zero 1, address 16 */
 
-static void put_address(uint8_t *at, const struct card_address *address)
+static void put_address(uint8_t *at, const struct node_address *address)
 {
 	memset(at, 0, ADDRESS_BYTES);
 	at[0] = address->family;
 	at[1] = address->prefix;
 	at[2] = address->interface;
-	memcpy(at + 4, address->bytes, address->family == CARD_IPV4 ? 4 : 16);
+	memcpy(at + 4, address->bytes, address->family == NODE_IPV4 ? 4 : 16);
 }
 
-static bool get_address(const uint8_t *at, struct card_address *address)
+static bool get_address(const uint8_t *at, struct node_address *address)
 {
-	unsigned length = at[0] == CARD_IPV4 ? 4 : 16;
-	if ((at[0] != CARD_IPV4 && at[0] != CARD_IPV6) || at[1] > 8 * length || at[3])
+	unsigned length = at[0] == NODE_IPV4 ? 4 : 16;
+	if ((at[0] != NODE_IPV4 && at[0] != NODE_IPV6) || at[1] > 8 * length || at[3])
 		return false;
-	if (at[2] >= CARD_ADDRESSES && at[2] != CARD_NO_INTERFACE)
+	if (at[2] >= NODE_ADDRESSES && at[2] != NODE_NO_INTERFACE)
 		return false;
 	for (unsigned i = length; i < 16; i++)
 		if (at[4 + i])
@@ -91,20 +91,20 @@ static bool all_zero(const uint8_t *at, size_t bytes)
  */
 #define COUNT_AT 128u
 #define ADDRESSES_AT 144u
-static_assert(ADDRESSES_AT + CARD_ADDRESSES * ADDRESS_BYTES == CARD_BYTES, "the layout of a card");
+static_assert(ADDRESSES_AT + NODE_ADDRESSES * ADDRESS_BYTES == NODE_INFO_BYTES, "the layout of a card");
 
-void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
+void node_info_encode(const struct node_info *card, uint8_t out[NODE_INFO_BYTES])
 {
-	assert(card->address_count <= CARD_ADDRESSES);
-	memset(out, 0, CARD_BYTES);
+	assert(card->address_count <= NODE_ADDRESSES);
+	memset(out, 0, NODE_INFO_BYTES);
 	bytes_put32(out, card->rank);
 	bytes_put32(out + 4, card->size);
 	bytes_put32(out + 8, card->pid);
 	bytes_put16(out + 12, card->version);
 	bytes_put16(out + 14, card->port);
-	memcpy(out + 16, card->host_id, CARD_HOST_ID_BYTES);
+	memcpy(out + 16, card->host_id, NODE_INFO_HOST_ID_BYTES);
 	memcpy(out + 32, card->settings, HELLO_DIGEST_BYTES);
-	put_text(out + 64, card->host_name, CARD_HOST_NAME);
+	put_text(out + 64, card->host_name, NODE_INFO_HOST_NAME);
 	bytes_put32(out + COUNT_AT, card->address_count);
 	bytes_put32(out + COUNT_AT + 4, card->cores);
 	bytes_put64(out + COUNT_AT + 8, card->core_set);
@@ -112,21 +112,21 @@ void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
 		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]);
 }
 
-static bool get_addresses(const uint8_t *in, struct card *card)
+static bool get_addresses(const uint8_t *in, struct node_info *card)
 {
 	uint32_t count = bytes_get32(in + COUNT_AT);
-	if (count > CARD_ADDRESSES)
+	if (count > NODE_ADDRESSES)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		if (!get_address(in + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]))
 			return false;
 	card->address_count = count;
-	return all_zero(in + ADDRESSES_AT + count * ADDRESS_BYTES, (CARD_ADDRESSES - count) * ADDRESS_BYTES);
+	return all_zero(in + ADDRESSES_AT + count * ADDRESS_BYTES, (NODE_ADDRESSES - count) * ADDRESS_BYTES);
 }
 
-bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
+bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out)
 {
-	struct card card = {
+	struct node_info card = {
 		.rank = bytes_get32(in),
 		.size = bytes_get32(in + 4),
 		.pid = bytes_get32(in + 8),
@@ -136,45 +136,45 @@ bool card_decode(const uint8_t in[CARD_BYTES], struct card *out)
 		.core_set = bytes_get64(in + COUNT_AT + 8),
 	};
 
-	memcpy(card.host_id, in + 16, CARD_HOST_ID_BYTES);
+	memcpy(card.host_id, in + 16, NODE_INFO_HOST_ID_BYTES);
 	memcpy(card.settings, in + 32, HELLO_DIGEST_BYTES);
-	if (!get_text(in + 64, card.host_name, CARD_HOST_NAME) || !get_addresses(in, &card) || card.rank >= card.size)
+	if (!get_text(in + 64, card.host_name, NODE_INFO_HOST_NAME) || !get_addresses(in, &card) || card.rank >= card.size)
 		return false;
 	*out = card;
 	return true;
 }
 
-void store_arrival_encode(const struct store_arrival *arrival, uint8_t out[STORE_ARRIVAL_BYTES])
+void rendezvous_arrival_encode(const struct rendezvous_arrival *arrival, uint8_t out[RENDEZVOUS_ARRIVAL_BYTES])
 {
 	bytes_put32(out, arrival->patience_ms);
-	card_encode(&arrival->card, out + STORE_ARRIVAL_CARD);
-	put_text(out + STORE_ARRIVAL_CARD + CARD_BYTES, arrival->settings, STORE_SETTINGS_TEXT);
-	put_text(out + STORE_ARRIVAL_BYTES - STORE_JOB_TEXT, arrival->job, STORE_JOB_TEXT);
+	node_info_encode(&arrival->card, out + RENDEZVOUS_ARRIVAL_CARD);
+	put_text(out + RENDEZVOUS_ARRIVAL_CARD + NODE_INFO_BYTES, arrival->settings, RENDEZVOUS_SETTINGS_TEXT);
+	put_text(out + RENDEZVOUS_ARRIVAL_BYTES - RENDEZVOUS_JOB_TEXT, arrival->job, RENDEZVOUS_JOB_TEXT);
 }
 
-bool store_arrival_decode(const uint8_t in[STORE_ARRIVAL_BYTES], struct store_arrival *out)
+bool rendezvous_arrival_decode(const uint8_t in[RENDEZVOUS_ARRIVAL_BYTES], struct rendezvous_arrival *out)
 {
-	struct store_arrival arrival = {.patience_ms = bytes_get32(in)};
+	struct rendezvous_arrival arrival = {.patience_ms = bytes_get32(in)};
 
-	if (!card_decode(in + STORE_ARRIVAL_CARD, &arrival.card) ||
-	    !get_text(in + STORE_ARRIVAL_CARD + CARD_BYTES, arrival.settings, STORE_SETTINGS_TEXT) ||
-	    !get_text(in + STORE_ARRIVAL_BYTES - STORE_JOB_TEXT, arrival.job, STORE_JOB_TEXT))
+	if (!node_info_decode(in + RENDEZVOUS_ARRIVAL_CARD, &arrival.card) ||
+	    !get_text(in + RENDEZVOUS_ARRIVAL_CARD + NODE_INFO_BYTES, arrival.settings, RENDEZVOUS_SETTINGS_TEXT) ||
+	    !get_text(in + RENDEZVOUS_ARRIVAL_BYTES - RENDEZVOUS_JOB_TEXT, arrival.job, RENDEZVOUS_JOB_TEXT))
 		return false;
 	*out = arrival;
 	return true;
 }
 
-void store_failure_encode(const struct store_failure *failure, uint8_t out[STORE_FAILURE_BYTES])
+void rendezvous_failure_encode(const struct rendezvous_failure *failure, uint8_t out[RENDEZVOUS_FAILURE_BYTES])
 {
 	bytes_put32(out, (uint32_t)failure->status);
 	bytes_put32(out + 4, failure->culprit);
-	put_text(out + 8, failure->text, STORE_FAILURE_TEXT);
+	put_text(out + 8, failure->text, RENDEZVOUS_FAILURE_TEXT);
 }
 
-bool store_failure_decode(const uint8_t in[STORE_FAILURE_BYTES], struct store_failure *out)
+bool rendezvous_failure_decode(const uint8_t in[RENDEZVOUS_FAILURE_BYTES], struct rendezvous_failure *out)
 {
 	int32_t status = (int32_t)bytes_get32(in);
-	if (status >= 0 || !get_text(in + 8, out->text, STORE_FAILURE_TEXT))
+	if (status >= 0 || !get_text(in + 8, out->text, RENDEZVOUS_FAILURE_TEXT))
 		return false;
 	out->status = status;
 	out->culprit = bytes_get32(in + 4);

@@ -1,4 +1,4 @@
-#include "rank/join/record_place.h"
+#include "rank/join/announce_place.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@ static enum esp_status bad_place(const char *what, const char *why, struct error
 	return error_set(err, ESP_EINVAL, "%s is file:/FOLDER or redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER]: %s", what, why);
 }
 
-static enum esp_status parse_file(const char *path, const char *what, struct notice_place *out, struct error *err)
+static enum esp_status parse_file(const char *path, const char *what, struct announce_place *out, struct error *err)
 {
 	if (strncmp(path, "//", 2) == 0)
 		path += 2; /* file:///folder: no host stands between */
 	if (path[0] != '/')
 		return bad_place(what, "the folder begins with /, as processes may be started in different ones", err);
-	if (strlen(path) >= NOTICE_PATH)
+	if (strlen(path) >= ANNOUNCE_PATH)
 		return bad_place(what, "the folder's name is too long", err);
-	out->kind = NOTICE_FILE;
+	out->kind = ANNOUNCE_FILE;
 	snprintf(out->path, sizeof(out->path), "%s", path);
 	return ESP_OK;
 }
@@ -37,7 +37,7 @@ static int hex_digit(char c)
 }
 
 /* A part of the text, with %XX read; false if it is too long, or no such text. */
-static bool decode_secret(const char *text, size_t length, char out[NOTICE_SECRET])
+static bool decode_secret(const char *text, size_t length, char out[ANNOUNCE_SECRET])
 {
 	size_t used = 0;
 	for (size_t i = 0; i < length; i++) {
@@ -50,7 +50,7 @@ static bool decode_secret(const char *text, size_t length, char out[NOTICE_SECRE
 			c = (char)(high * 16 + low);
 			i += 2;
 		}
-		if (used + 1 >= NOTICE_SECRET)
+		if (used + 1 >= ANNOUNCE_SECRET)
 			return false;
 		out[used++] = c;
 	}
@@ -59,7 +59,7 @@ static bool decode_secret(const char *text, size_t length, char out[NOTICE_SECRE
 }
 
 /* USER:PASSWORD, :PASSWORD, or PASSWORD alone. */
-static bool parse_login(const char *text, size_t length, struct notice_place *out)
+static bool parse_login(const char *text, size_t length, struct announce_place *out)
 {
 	const char *colon = memchr(text, ':', length);
 	size_t user = colon ? (size_t)(colon - text) : 0, skip = colon ? user + 1 : 0;
@@ -67,7 +67,7 @@ static bool parse_login(const char *text, size_t length, struct notice_place *ou
 }
 
 /* HOST, HOST:PORT, [V6], [V6]:PORT. */
-static enum esp_status parse_server(const char *text, size_t length, const char *what, struct notice_place *out,
+static enum esp_status parse_server(const char *text, size_t length, const char *what, struct announce_place *out,
                                     struct error *err)
 {
 	char server[ADDRESS_TEXT + 8];
@@ -81,7 +81,7 @@ static enum esp_status parse_server(const char *text, size_t length, const char 
 	return address_parse(server, what, &out->server, err);
 }
 
-static enum esp_status parse_redis(const char *text, const char *what, struct notice_place *out, struct error *err)
+static enum esp_status parse_redis(const char *text, const char *what, struct announce_place *out, struct error *err)
 {
 	const char *at = strrchr(text, '@'), *server = at ? at + 1 : text;
 	size_t length = strcspn(server, "/");
@@ -93,15 +93,15 @@ static enum esp_status parse_redis(const char *text, const char *what, struct no
 		if (!number_parse_u64(number, strlen(number), &database) || database >= REDIS_DATABASES)
 			return bad_place(what, "a number of a database stands behind the last /", err);
 	}
-	out->kind = NOTICE_REDIS;
+	out->kind = ANNOUNCE_REDIS;
 	out->database = (uint32_t)database;
 	return parse_server(server, length, what, out, err);
 }
 
-enum esp_status notice_place_parse(const char *text, const char *what, struct notice_place *out, struct error *err)
+enum esp_status announce_place_parse(const char *text, const char *what, struct announce_place *out, struct error *err)
 {
 	static const char file[] = "file:", redis[] = "redis://";
-	struct notice_place place = {0};
+	struct announce_place place = {0};
 	enum esp_status status;
 	if (strncmp(text, file, strlen(file)) == 0)
 		status = parse_file(text + strlen(file), what, &place, err);
@@ -114,13 +114,13 @@ enum esp_status notice_place_parse(const char *text, const char *what, struct no
 	return status;
 }
 
-const char *notice_place_describe(const struct notice_place *place, char text[NOTICE_PLACE_TEXT])
+const char *announce_place_describe(const struct announce_place *place, char text[ANNOUNCE_PLACE_TEXT])
 {
 	char server[ADDRESS_TEXT];
 	text[0] = '\0';
-	if (place->kind == NOTICE_FILE)
-		snprintf(text, NOTICE_PLACE_TEXT, "file:%s", place->path);
-	if (place->kind == NOTICE_REDIS)
-		snprintf(text, NOTICE_PLACE_TEXT, "redis://%s/%u", address_format(&place->server, server), place->database);
+	if (place->kind == ANNOUNCE_FILE)
+		snprintf(text, ANNOUNCE_PLACE_TEXT, "file:%s", place->path);
+	if (place->kind == ANNOUNCE_REDIS)
+		snprintf(text, ANNOUNCE_PLACE_TEXT, "redis://%s/%u", address_format(&place->server, server), place->database);
 	return text;
 }

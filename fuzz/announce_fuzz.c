@@ -1,11 +1,11 @@
 /*
- * notice_fuzz.c - what hangs in a store under a notice's name: what decodes encodes to the same bytes.
+ * announce_fuzz.c - what hangs in a store under a notice's name: what decodes encodes to the same bytes.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 
 static void check_text(const char *text, size_t size)
 {
@@ -18,16 +18,16 @@ static void check_text(const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct notice notice;
-	char again[NOTICE_BYTES];
+	struct announcement notice;
+	char again[ANNOUNCE_BYTES];
 
-	if (!notice_decode((const char *)data, size, &notice))
+	if (!announce_decode((const char *)data, size, &notice))
 		return 0;
-	FUZZ_CHECK(notice.address_count <= CARD_ADDRESSES);
+	FUZZ_CHECK(notice.address_count <= NODE_ADDRESSES);
 	FUZZ_CHECK((notice.port != 0) == (notice.address_count > 0) && (notice.port == 0) == (notice.reason[0] != '\0'));
 	check_text(notice.host_name, sizeof(notice.host_name));
 	check_text(notice.reason, sizeof(notice.reason));
-	FUZZ_CHECK(notice_encode(&notice, again) == size);
+	FUZZ_CHECK(announce_encode(&notice, again) == size);
 	FUZZ_CHECK(memcmp(data, again, size) == 0);
 	return 0;
 }

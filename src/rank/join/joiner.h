@@ -1,34 +1,34 @@
 /*
- * door.h - a newcomer: somebody who is no rank yet, and waits at the doors of a job that runs until it is let in.
+ * joiner.h - a newcomer: somebody who is no rank yet, and waits at the doors of a job that runs until it is let in.
  *
  * Every rank of a job listens, and so every one is a door. A newcomer proves that it has the job's key, and then waits for the
  * invitation: which rank it will be, of how many, and where the leader is that all of them join through, members and newcomers,
  * as if the job had just begun: in its next start (epoch), so that who is left over from an earlier one cannot get in.
  */
-#ifndef RANK_JOIN_DOOR_H
-#define RANK_JOIN_DOOR_H
+#ifndef RANK_JOIN_JOINER_H
+#define RANK_JOIN_JOINER_H
 
 #include "base/log.h"
 #include "rank/join/join.h"
 #include "wire/control_msg.h"
 
-#define DOORS_MOST 16u
+#define JOIN_ADDRESSES_MOST 16u
 
-struct doors {
-	struct address all[DOORS_MOST]; /* tried in turn; one that closes, or is not for us, is left for the next */
+struct join_addresses {
+	struct address all[JOIN_ADDRESSES_MOST]; /* tried in turn; one that closes, or is not for us, is left for the next */
 	uint32_t count;
 };
 
 /* "host:port,host:port"; what is empty between commas counts for nothing. ESP_EINVAL: none, too many, or no address. Pure. */
-ESP_CHECKED enum esp_status doors_parse(const char *text, struct doors *out, struct error *err);
+ESP_CHECKED enum esp_status join_addresses_parse(const char *text, struct join_addresses *out, struct error *err);
 /* Are all of them this machine's loopback? */
-bool doors_are_loopback(const struct doors *doors);
+bool join_addresses_are_loopback(const struct join_addresses *doors);
 
 /*
  * The connection at the door, of one who has been let in. It is kept until we have joined, or could not: who has let us in asks there
  * whether we are still there, or sees that we are gone, and does not wait for us.
  */
-struct door {
+struct joiner {
 	int fd;
 	size_t have; /* of a message that is coming */
 	uint8_t in[CONTROL_BYTES];
@@ -42,14 +42,14 @@ struct door {
  * nobody answers then. Where ranks of a job are joining there is no door, or none yet: it is asked again. One that accepts and says nothing
  * costs some seconds in each turn.
  */
-ESP_CHECKED enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err);
+ESP_CHECKED enum esp_status join_addresses_wait(const struct join_addresses *doors, struct join_config *config, struct joiner *out, struct error *err);
 
 /*
  * Answers who asks there; to be called several times within the liveness interval. True: the rank that has let us in has given us up, or is
  * gone itself. For struct join_config.
  */
-bool door_is_shut(void *door, int32_t *out_culprit, struct error *why);
+bool joiner_is_shut(void *door, int32_t *out_culprit, struct error *why);
 
-void door_leave(struct door *door, bool has_joined, uint32_t rank, uint64_t deadline_ns);
+void joiner_leave(struct joiner *door, bool has_joined, uint32_t rank, uint64_t deadline_ns);
 
 #endif

@@ -1,4 +1,4 @@
-#include "rank/topology_binding.h"
+#include "rank/placement.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static uint32_t find_longer(const struct topology *topology, const char *name)
 }
 
 /* By its name, its name without the domain or with one, or one of its addresses. */
-static uint32_t find_card(const struct topology *topology, const struct card *card)
+static uint32_t find_card(const struct topology *topology, const struct node_info *card)
 {
 	size_t length = strlen(card->host_name), head = strcspn(card->host_name, ".");
 	uint32_t vertex = find_host(topology, card->host_name, length);
@@ -56,9 +56,9 @@ static uint32_t find_card(const struct topology *topology, const struct card *ca
 	if (vertex == TOPOLOGY_NONE && head < length)
 		vertex = find_host(topology, card->host_name, head);
 	for (uint32_t i = 0; vertex == TOPOLOGY_NONE && i < card->address_count; i++) {
-		char text[CARD_ADDRESS_TEXT];
+		char text[NODE_ADDRESS_TEXT];
 
-		card_address_text(&card->addresses[i], text);
+		node_address_text(&card->addresses[i], text);
 		vertex = find_host(topology, text, strlen(text));
 	}
 	return vertex == TOPOLOGY_NONE && head == length ? find_longer(topology, card->host_name) : vertex;
@@ -77,7 +77,7 @@ static void list_hosts(const struct topology *topology, char *text, size_t size)
 		snprintf(text + used, size - used, " and %u more", count - shown);
 }
 
-static uint32_t find_rank(const struct context *context, const struct topology *topology, const struct site_text *text, uint32_t rank)
+static uint32_t find_rank(const struct rank *context, const struct topology *topology, const struct placement_text *text, uint32_t rank)
 {
 	const struct roster *roster = &context->roster;
 
@@ -87,7 +87,7 @@ static uint32_t find_rank(const struct context *context, const struct topology *
 	return find_host(topology, name, strlen(name));
 }
 
-static enum esp_status place_ranks(const struct context *context, const struct topology *topology, const struct site_text *text,
+static enum esp_status place_ranks(const struct rank *context, const struct topology *topology, const struct placement_text *text,
                                    uint32_t *out_place, struct failure *failure)
 {
 	const struct roster *roster = &context->roster;
@@ -105,13 +105,13 @@ static enum esp_status place_ranks(const struct context *context, const struct t
 }
 
 /* Hosts that share a name may be containers of one machine, or machines that nobody has named: one rank asks. */
-static void tell_shared(struct context *context, const struct site *site, const char *source)
+static void tell_shared(struct rank *context, const struct placement *placement, const char *source)
 {
 	const struct roster *roster = &context->roster;
-	uint32_t *first = context->rank == 0 ? calloc(site->topology->vertex_count, sizeof(*first)) : NULL; /* by vertex: 1 and a rank */
+	uint32_t *first = context->rank == 0 ? calloc(placement->topology->vertex_count, sizeof(*first)) : NULL; /* by vertex: 1 and a rank */
 
 	for (uint32_t rank = 0; first && rank < context->size; rank++) {
-		uint32_t *one = &first[site->place[rank]];
+		uint32_t *one = &first[placement->place[rank]];
 
 		if (*one == 0)
 			*one = rank + 1;
@@ -119,7 +119,7 @@ static void tell_shared(struct context *context, const struct site *site, const 
 			continue;
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "topology %s: rank %u and rank %u are on different hosts, and both are taken for %s: if "
 		          "they do not share its link, give each an entry with its address", source, *one - 1, rank,
-		          site->topology->vertices[site->place[rank]].name);
+		          placement->topology->vertices[placement->place[rank]].name);
 		break;
 	}
 	free(first);
@@ -128,27 +128,27 @@ static void tell_shared(struct context *context, const struct site *site, const 
 /* ---- using it ---- */
 
 /* They all have the same: the others say it only to who wants to know everything. */
-static void tell(struct context *context, const char *source)
+static void tell(struct rank *context, const char *source)
 {
-	const struct site *site = &context->site;
-	bool *is_used = calloc(site->topology->vertex_count, sizeof(*is_used));
+	const struct placement *placement = &context->placement;
+	bool *is_used = calloc(placement->topology->vertex_count, sizeof(*is_used));
 	uint32_t used = 0;
 
 	for (uint32_t rank = 0; is_used && rank < context->size; rank++) {
-		used += !is_used[site->place[rank]];
-		is_used[site->place[rank]] = true;
+		used += !is_used[placement->place[rank]];
+		is_used[placement->place[rank]] = true;
 	}
 	free(is_used);
 	log_write(&context->log, context->rank == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, LOG_PLAN, "topology %s: %u hosts, %u of them in this job", source,
-	          site->topology->host_count, used);
+	          placement->topology->host_count, used);
 }
 
-static void forget(struct context *context)
+static void forget(struct rank *context)
 {
-	bool wants_probe = context->site.wants_probe;
+	bool wants_probe = context->placement.wants_probe;
 
-	site_fini(&context->site);
-	context->site.wants_probe = wants_probe;
+	placement_fini(&context->placement);
+	context->placement.wants_probe = wants_probe;
 }
 
 static uint64_t digest_of(const char *text, size_t length)
@@ -162,36 +162,36 @@ static uint64_t digest_of(const char *text, size_t length)
 }
 
 /* The context has it, and no group yet. */
-static enum esp_status install(struct context *context, const struct site_text *text, struct failure *failure)
+static enum esp_status install(struct rank *context, const struct placement_text *text, struct failure *failure)
 {
-	struct site site = {.wants_probe = context->site.wants_probe, .digest = digest_of(text->text, text->length)};
+	struct placement placement = {.wants_probe = context->placement.wants_probe, .digest = digest_of(text->text, text->length)};
 	struct error err;
 
-	if (topology_parse(text->text, text->length, &site.topology, &err) != ESP_OK)
+	if (topology_parse(text->text, text->length, &placement.topology, &err) != ESP_OK)
 		return failure_set(failure, err.status, -1, "topology %s: %s", text->source, err.text);
-	site.place = calloc(context->size, sizeof(*site.place));
-	if (!site.place) {
-		site_fini(&site);
+	placement.place = calloc(context->size, sizeof(*placement.place));
+	if (!placement.place) {
+		placement_fini(&placement);
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
 	}
-	enum esp_status status = place_ranks(context, site.topology, text, site.place, failure);
+	enum esp_status status = place_ranks(context, placement.topology, text, placement.place, failure);
 	if (status != ESP_OK) {
-		site_fini(&site);
+		placement_fini(&placement);
 		return status;
 	}
-	tell_shared(context, &site, text->source);
+	tell_shared(context, &placement, text->source);
 	forget(context);
-	context->site = site;
+	context->placement = placement;
 	return ESP_OK;
 }
 
-enum esp_status context_use_topology(struct context *context, const struct site_text *text, struct failure *failure)
+enum esp_status rank_use_topology(struct rank *context, const struct placement_text *text, struct failure *failure)
 {
 	enum esp_status status = install(context, text, failure);
 
 	if (status != ESP_OK)
 		return status;
-	if (!group_use_site(context->world)) {
+	if (!comm_use_site(context->world)) {
 		forget(context);
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for the hosts of %u ranks", context->size);
 	}
@@ -201,45 +201,45 @@ enum esp_status context_use_topology(struct context *context, const struct site_
 
 /* ---- whether all have it ---- */
 
-struct site_word site_word(const struct site *site)
+struct placement_word placement_word(const struct placement *placement)
 {
-	return (struct site_word){site->digest, ~site->digest};
+	return (struct placement_word){placement->digest, ~placement->digest};
 }
 
-bool site_settle(struct group *group, struct site_word least)
+bool placement_settle(struct comm *group, struct placement_word least)
 {
-	struct context *context = group->context;
+	struct rank *context = group->context;
 
-	if (context->site.digest == 0)
+	if (context->placement.digest == 0)
 		return true;
 	if (least.digest == ~least.inverse)
-		return group_use_site(group);
+		return comm_use_site(group);
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "not all ranks of a group have the topology: its plans do without");
 	return true;
 }
 
-enum esp_status context_agree_on_topology(struct context *context, const struct site_text *text, bool *out_used, struct failure *failure)
+enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text, bool *out_used, struct failure *failure)
 {
-	struct group *world = context->world;
+	struct comm *world = context->world;
 	struct failure why = FAILURE_NONE;
 	char reason[CONTROL_TEXT];
 
 	*out_used = false;
 	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM)) /* else all say the same */
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
-	struct site_word word = site_word(&context->site), least = {0};
+	struct placement_word word = placement_word(&context->placement), least = {0};
 	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
-	group_begin_aside(world);
+	comm_begin_aside(world);
 	if (status == ESP_OK)
-		status = group_run(world, &call, &(struct work_options){0}, failure);
-	group_end_aside(world);
+		status = comm_run(world, &call, &(struct work_options){0}, failure);
+	comm_end_aside(world);
 	if (status != ESP_OK) /* those who are left of the world will compare what they have */
 		return status;
-	if (!site_settle(world, least)) { /* the others use it already */
+	if (!placement_settle(world, least)) { /* the others use it already */
 		snprintf(reason, sizeof(reason), "rank %u has no memory for the topology", context->rank);
-		group_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
+		comm_fail(world, ESP_ENOMEM, (int32_t)context->rank, reason, true);
 		return failure_set(failure, ESP_ENOMEM, (int32_t)context->rank, "%s", reason);
 	}
 	*out_used = text && world->layout.topology;
@@ -252,26 +252,26 @@ enum esp_status context_agree_on_topology(struct context *context, const struct 
 
 /* ---- probing ---- */
 
-bool context_wants_probe(const struct context *context)
+bool rank_wants_probe(const struct rank *context)
 {
-	return context->site.wants_probe;
+	return context->placement.wants_probe;
 }
 
-enum esp_status context_make_circle(struct context *context, struct group **out, struct failure *failure)
+enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure)
 {
-	group_begin_aside(context->world);
-	enum esp_status status = group_split(context->world, 0, 0, out, failure);
-	group_end_aside(context->world);
+	comm_begin_aside(context->world);
+	enum esp_status status = comm_split(context->world, 0, 0, out, failure);
+	comm_end_aside(context->world);
 	if (status == ESP_OK)
 		(*out)->is_circle = true;
 	return status;
 }
 
-void site_fini(struct site *site)
+void placement_fini(struct placement *placement)
 {
-	topology_close(site->topology);
-	free(site->place);
-	*site = (struct site){0};
+	topology_close(placement->topology);
+	free(placement->place);
+	*placement = (struct placement){0};
 }
 
 /* ---- joining ---- */
@@ -299,7 +299,7 @@ static char *join_texts(const char *name, const char *text, size_t length, uint6
 	return both;
 }
 
-uint64_t site_ask(struct context *context, char **out_text)
+uint64_t placement_ask(struct rank *context, char **out_text)
 {
 	const char *name = context->conf.topology, *sent = sent_along(name);
 	struct infile file = {0};
@@ -324,32 +324,32 @@ uint64_t site_ask(struct context *context, char **out_text)
 	return *out_text ? (status == ESP_OK ? SAYS_TEXT : SAYS_REASON) + bytes : SAYS_REASON;
 }
 
-static enum esp_status hand_out(struct context *context, char *text, uint64_t length, struct failure *failure)
+static enum esp_status hand_out(struct rank *context, char *text, uint64_t length, struct failure *failure)
 {
 	struct call call = {.collective = PLAN_BROADCAST, .type = ESP_BYTES, .count = length, .in = text, .out = text};
-	struct work_options options = {.deadline_ns = (int64_t)meeting_patience_ns(context)};
+	struct work_options options = {.deadline_ns = (int64_t)init_barrier_patience_ns(context)};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
-	return status == ESP_OK ? group_run(context->world, &call, &options, failure) : status;
+	return status == ESP_OK ? comm_run(context->world, &call, &options, failure) : status;
 }
 
 /* It was not heard to its end, as somebody died; that is no reason for this rank not to join. */
-static bool has_only_missed_it(struct context *context, enum esp_status status)
+static bool has_only_missed_it(struct rank *context, enum esp_status status)
 {
-	if (status == ESP_OK || context->entry || !meeting_has_been(context))
+	if (status == ESP_OK || context->entry || !init_barrier_has_been(context))
 		return false;
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "somebody died before this rank knew the topology");
 	return true;
 }
 
-enum esp_status site_tell(struct context *context, uint64_t all, char *text, struct failure *failure)
+enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure)
 {
 	uint64_t length = all & SAYS_BYTES;
 
 	if (all == SAYS_REASON)
 		return failure_set(failure, ESP_ENOMEM, -1, "topology: rank 0 has no memory for it");
 	if (all == SAYS_PROBE) {
-		context->site.wants_probe = true;
+		context->placement.wants_probe = true;
 		return ESP_OK;
 	}
 	if (length == 0 || length > TEXT_MOST + CONF_TEXT_MAX || all >= SAYS_TEXT + SAYS_REASON)
@@ -370,7 +370,7 @@ enum esp_status site_tell(struct context *context, uint64_t all, char *text, str
 		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s", context->roster.cards[0].host_name,
 		                     (int)(length - head), copy + head);
 	else if (status == ESP_OK)
-		status = context_use_topology(context, &(struct site_text){copy + head, length - head, copy, NULL}, failure);
+		status = rank_use_topology(context, &(struct placement_text){copy + head, length - head, copy, NULL}, failure);
 	if (copy != text)
 		free(copy);
 	return status;

@@ -1,15 +1,15 @@
-#include "rank/join/record_place.h"
+#include "rank/join/announce_place.h"
 
 #include "base/check.h"
 
-static struct notice_place place;
+static struct announce_place place;
 static struct error err;
 
 static const char *described(const char *text)
 {
-	static char out[NOTICE_PLACE_TEXT];
-	CHECK_MSG(notice_place_parse(text, "ESP_STORE", &place, &err) == ESP_OK, "%s: %s", text, err.text);
-	return notice_place_describe(&place, out);
+	static char out[ANNOUNCE_PLACE_TEXT];
+	CHECK_MSG(announce_place_parse(text, "ESP_STORE", &place, &err) == ESP_OK, "%s: %s", text, err.text);
+	return announce_place_describe(&place, out);
 }
 
 static void good(void)
@@ -37,20 +37,20 @@ static void bad(void)
 		"redis://h/x", "redis://h/65536", "redis://@h", "redis://u:@h", "redis://u:%4@h", "redis://u:%00@h",
 		"redis://u:%zz@h", "redis://a b", "rediss://h", "http://h",
 	};
-	char text[2 * NOTICE_PATH];
+	char text[2 * ANNOUNCE_PATH];
 
-	place.kind = NOTICE_NOWHERE;
+	place.kind = ANNOUNCE_NOWHERE;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		CHECK_MSG(notice_place_parse(texts[i], "ESP_STORE", &place, &err) == ESP_EINVAL, "%s", texts[i]);
+		CHECK_MSG(announce_place_parse(texts[i], "ESP_STORE", &place, &err) == ESP_EINVAL, "%s", texts[i]);
 	memset(text, 'x', sizeof(text) - 1);
 	memcpy(text, "file:/", 6);
 	text[sizeof(text) - 1] = '\0';
-	CHECK(notice_place_parse(text, "ESP_STORE", &place, &err) == ESP_EINVAL);
+	CHECK(announce_place_parse(text, "ESP_STORE", &place, &err) == ESP_EINVAL);
 	memcpy(text, "redis://:", 9);
 	text[300] = '@';
-	CHECK(notice_place_parse(text, "ESP_STORE", &place, &err) == ESP_EINVAL);
+	CHECK(announce_place_parse(text, "ESP_STORE", &place, &err) == ESP_EINVAL);
 	CHECK(!strstr(err.text, "xxx")); /* it may be a password */
-	CHECK(place.kind == NOTICE_NOWHERE);
+	CHECK(place.kind == ANNOUNCE_NOWHERE);
 }
 
 int main(void)

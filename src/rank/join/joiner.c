@@ -1,4 +1,4 @@
-#include "rank/join/door.h"
+#include "rank/join/joiner.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
 #define WORD_NS NS_PER_S        /* to say a word while we join: nobody is kept waiting for room in a socket */
 
-enum esp_status doors_parse(const char *text, struct doors *out, struct error *err)
+enum esp_status join_addresses_parse(const char *text, struct join_addresses *out, struct error *err)
 {
 	char one[ADDRESS_TEXT];
 
@@ -26,8 +26,8 @@ enum esp_status doors_parse(const char *text, struct doors *out, struct error *e
 	for (const char *at = text;; at++) {
 		size_t length = strcspn(at, ",");
 
-		if (length > 0 && out->count == DOORS_MOST)
-			return error_set(err, ESP_EINVAL, "ESP_DOOR names more than %u doors", DOORS_MOST);
+		if (length > 0 && out->count == JOIN_ADDRESSES_MOST)
+			return error_set(err, ESP_EINVAL, "ESP_DOOR names more than %u doors", JOIN_ADDRESSES_MOST);
 		if (length >= sizeof(one))
 			return error_set(err, ESP_EINVAL, "ESP_DOOR has an address that is too long");
 		memcpy(one, at, length);
@@ -41,7 +41,7 @@ enum esp_status doors_parse(const char *text, struct doors *out, struct error *e
 	return out->count > 0 ? ESP_OK : error_set(err, ESP_EINVAL, "ESP_DOOR names no door: it is host:port, or several with commas between");
 }
 
-bool doors_are_loopback(const struct doors *doors)
+bool join_addresses_are_loopback(const struct join_addresses *doors)
 {
 	bool all = true;
 
@@ -58,7 +58,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* A door whose host vanishes is left within half a minute; the kernel's own two hours are longer than anybody waits there. */
-static void notice_silence(int fd)
+static void announce_silence(int fd)
 {
 	const int on = 1, idle_s = 10, interval_s = 5, count = 4;
 
@@ -74,7 +74,7 @@ static enum esp_status connect_to(int fd, const struct sockaddr *address, sockle
 	socklen_t size = sizeof(why);
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	notice_silence(fd);
+	announce_silence(fd);
 	if (connect(fd, address, length) == 0)
 		return ESP_OK;
 	if (errno != EINPROGRESS)
@@ -161,7 +161,7 @@ static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uin
 }
 
 /* The ranks are about to let us in, if we are there. */
-static enum esp_status say_here(const struct door *door, uint32_t as, uint64_t until, struct error *err)
+static enum esp_status say_here(const struct joiner *door, uint32_t as, uint64_t until, struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
 	uint8_t bytes[CONTROL_BYTES];
@@ -174,13 +174,13 @@ static enum esp_status say_here(const struct door *door, uint32_t as, uint64_t u
 /* We do not fit: the rank there says why, in words that it has in its log as well. */
 static enum esp_status hear_why_not(int fd, const struct join_config *config, uint64_t until, struct error *err)
 {
-	struct store_arrival arrival = {.card = config->card};
-	uint8_t bytes[STORE_ARRIVAL_BYTES];
+	struct rendezvous_arrival arrival = {.card = config->card};
+	uint8_t bytes[RENDEZVOUS_ARRIVAL_BYTES];
 	struct control_msg msg = {0};
 
 	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
 	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
-	store_arrival_encode(&arrival, bytes);
+	rendezvous_arrival_encode(&arrival, bytes);
 	if (write_all(fd, bytes, sizeof(bytes), until, err) != ESP_OK || read_message(fd, until, &msg, err) != ESP_OK ||
 	    msg.type != CONTROL_REFUSE)
 		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what `espalier conf` prints on both hosts");
@@ -191,7 +191,7 @@ static enum esp_status hear_why_not(int fd, const struct join_config *config, ui
  * A newcomer is asked whether it is there, again and again, and is then invited. It hears with that how long the rank there is silent at the
  * most: if that is for two such times it is stopped, or cut off, and there may be another door.
  */
-static enum esp_status read_invitation(const struct door *door, uint64_t deadline_ns, struct launch *launch, struct error *err)
+static enum esp_status read_invitation(const struct joiner *door, uint64_t deadline_ns, struct launch *launch, struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT};
 	uint64_t until = deadline_ns;
@@ -236,7 +236,7 @@ struct finding {
 	bool has_waited; /* and has had us wait there                */
 };
 
-static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct door *out,
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct joiner *out,
                                struct finding *found, struct error *err)
 {
 	struct handshake_config dialer;
@@ -250,7 +250,7 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 	until = earlier(until, config->deadline_ns);
 	enum esp_status status = connect_to(fd, address, length, until, err);
 	if (status == ESP_OK) {
-		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_DOOR, 0, &dialer);
+		join_dialer(config, HANDSHAKE_ANY_RANK, HELLO_JOINER, 0, &dialer);
 		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
 		status = prove(fd, &handshake, until, err);
 		if (status == ESP_EMISMATCH && handshake.verdict == HELLO_OTHER_PURPOSE)
@@ -275,7 +275,7 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 }
 
 /* All addresses of a door in turn. One that says why we do not fit says more than those where nobody is. */
-static enum esp_status try_door(const struct address *door, uint64_t look_until_ns, struct join_config *config, struct door *out,
+static enum esp_status try_door(const struct address *door, uint64_t look_until_ns, struct join_config *config, struct joiner *out,
                                 struct finding *found, struct error *err)
 {
 	struct resolved names;
@@ -310,7 +310,7 @@ static enum esp_status try_door(const struct address *door, uint64_t look_until_
 
 /* What was found at all doors so far. */
 struct round {
-	bool is_unfit[DOORS_MOST]; /* it has answered, and is not for us: it is not asked again */
+	bool is_unfit[JOIN_ADDRESSES_MOST]; /* it has answered, and is not for us: it is not asked again */
 	uint32_t unfit;            /* how many are                                              */
 	uint32_t told_by;          /* the one of them whose reason is told                      */
 	bool is_told_by_ours;      /* which is a rank of our job                                */
@@ -330,7 +330,7 @@ static void note_unfit(struct round *round, uint32_t door, const struct finding 
 	round->unfit++;
 }
 
-static enum esp_status tell_unfit(const struct round *round, const struct doors *doors, struct error *err)
+static enum esp_status tell_unfit(const struct round *round, const struct join_addresses *doors, struct error *err)
 {
 	char text[ADDRESS_TEXT];
 
@@ -340,7 +340,7 @@ static enum esp_status tell_unfit(const struct round *round, const struct doors 
 }
 
 /* After the door `last`, until which time was left. */
-static enum esp_status give_up(const struct round *round, const struct doors *doors, uint32_t last, const struct error *why, struct error *err)
+static enum esp_status give_up(const struct round *round, const struct join_addresses *doors, uint32_t last, const struct error *why, struct error *err)
 {
 	char text[ADDRESS_TEXT];
 
@@ -351,7 +351,7 @@ static enum esp_status give_up(const struct round *round, const struct doors *do
 }
 
 /* Each once, but for those that are not for us. ESP_PENDING: nobody has let us in yet, and *out_last, *why are of the last one. */
-static enum esp_status try_all(const struct doors *doors, struct join_config *config, struct round *round, struct door *out, uint32_t *out_last,
+static enum esp_status try_all(const struct join_addresses *doors, struct join_config *config, struct round *round, struct joiner *out, uint32_t *out_last,
                                struct error *why)
 {
 	for (uint32_t i = 0; i < doors->count && clock_now_ns() < config->deadline_ns; i++) {
@@ -371,14 +371,14 @@ static enum esp_status try_all(const struct doors *doors, struct join_config *co
 	return ESP_PENDING;
 }
 
-enum esp_status doors_wait(const struct doors *doors, struct join_config *config, struct door *out, struct error *err)
+enum esp_status join_addresses_wait(const struct join_addresses *doors, struct join_config *config, struct joiner *out, struct error *err)
 {
 	struct backoff backoff;
 	struct error why;
 	struct round round = {0};
 	uint32_t last = 0;
 
-	*out = (struct door){.fd = -1};
+	*out = (struct joiner){.fd = -1};
 	snprintf(out->who, sizeof(out->who), "process %u on %s", config->card.pid, config->card.host_name);
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
 	error_set(&why, ESP_ETIMEOUT, "there was no time to try it");
@@ -396,7 +396,7 @@ enum esp_status doors_wait(const struct doors *doors, struct join_config *config
 }
 
 /* True: the connection has ended; or we are told why it will, in *out_why. */
-static bool answer_all(struct door *door, char out_why[CONTROL_TEXT])
+static bool answer_all(struct joiner *door, char out_why[CONTROL_TEXT])
 {
 	struct control_msg msg;
 	struct error unused;
@@ -422,7 +422,7 @@ static bool answer_all(struct door *door, char out_why[CONTROL_TEXT])
 	}
 }
 
-bool door_is_shut(void *argument, int32_t *out_culprit, struct error *why)
+bool joiner_is_shut(void *argument, int32_t *out_culprit, struct error *why)
 {
 	char said[CONTROL_TEXT] = "the rank that has let this process in went away, or has given it up, before all had joined";
 
@@ -433,7 +433,7 @@ bool door_is_shut(void *argument, int32_t *out_culprit, struct error *why)
 	return true;
 }
 
-void door_leave(struct door *door, bool has_joined, uint32_t rank, uint64_t deadline_ns)
+void joiner_leave(struct joiner *door, bool has_joined, uint32_t rank, uint64_t deadline_ns)
 {
 	struct error unused;
 

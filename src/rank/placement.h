@@ -1,5 +1,5 @@
 /*
- * topology_binding.h - where the hosts of a job stand in its network, once a topology says so.
+ * placement.h - where the hosts of a job stand in its network, once a topology says so.
  *
  * The setting `topology` names a file. Rank 0 reads it, and what it read (or why it could not) reaches all ranks right
  * behind the meeting that joining ends with; each then looks for its hosts in it. So all have the same topology, or all
@@ -10,23 +10,23 @@
  * group compare what they have, and the new group has a topology if they all have the same; groups that are made out of a group
  * have what that has.
  */
-#ifndef RANK_TOPOLOGY_BINDING_H
-#define RANK_TOPOLOGY_BINDING_H
+#ifndef RANK_PLACEMENT_H
+#define RANK_PLACEMENT_H
 
 #include "network/topo/topology.h"
 #include "rank/failure.h"
 
-struct context;
-struct group;
+struct rank;
+struct comm;
 
-struct site {
+struct placement {
 	struct topology *topology; /* NULL: nothing is known */
 	uint32_t *place;           /* by rank: the vertex of its host */
 	uint64_t digest;           /* of the topology as text; 0: nothing is known */
 	bool wants_probe;          /* rank 0 has topology=probe: the same on all ranks */
 };
 
-struct site_text {
+struct placement_text {
 	const char *text; /* a topology (network/topo/topology.h) */
 	size_t length;
 	const char *source;       /* for messages: a file's name, or what made the text */
@@ -37,39 +37,39 @@ struct site_text {
  * From now on plans are chosen by this topology. On all ranks of the job, with the same text, while no call is under way. ESP_EPARSE: it is
  * no topology, with the line; ESP_EINVAL: a host of the job is not in it. Ranks come to the same.
  */
-ESP_CHECKED enum esp_status context_use_topology(struct context *context, const struct site_text *text, struct failure *failure);
+ESP_CHECKED enum esp_status rank_use_topology(struct rank *context, const struct placement_text *text, struct failure *failure);
 
-/* Does the job want its network measured? Then its opener does that, and calls context_use_topology(). */
-bool context_wants_probe(const struct context *context);
+/* Does the job want its network measured? Then its opener does that, and calls rank_use_topology(). */
+bool rank_wants_probe(const struct rank *context);
 /*
  * What this rank has found, or nothing (NULL): all ranks tell each other, in a call that is not counted, and if all have the
- * same text plans are chosen by it, as with context_use_topology(). *out_used: they are. If it is not ESP_OK the world has failed.
+ * same text plans are chosen by it, as with rank_use_topology(). *out_used: they are. If it is not ESP_OK the world has failed.
  */
-ESP_CHECKED enum esp_status context_agree_on_topology(struct context *context, const struct site_text *text, bool *out_used,
+ESP_CHECKED enum esp_status rank_agree_on_topology(struct rank *context, const struct placement_text *text, bool *out_used,
                                                       struct failure *failure);
 /*
  * All ranks once more, for whoever measures: when somebody dies meanwhile it is this group that is shrunk, and the world is left to the
- * caller, who may want to do that himself. A call of all ranks that is not counted, before the caller's first one. As group_split().
+ * caller, who may want to do that himself. A call of all ranks that is not counted, before the caller's first one. As comm_split().
  */
-ESP_CHECKED enum esp_status context_make_circle(struct context *context, struct group **out, struct failure *failure);
+ESP_CHECKED enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure);
 
 /*
- * For joining. What rank 0 has to say: 0: nothing; site_tell() is then not called. Others say 0.
+ * For joining. What rank 0 has to say: 0: nothing; placement_tell() is then not called. Others say 0.
  * *out_text: the name of the file and, behind a NUL, what is in it or why it cannot be read; to be freed.
  */
-uint64_t site_ask(struct context *context, char **out_text);
+uint64_t placement_ask(struct rank *context, char **out_text);
 /* all: the most that a rank has said. Hands out the text and uses it. */
-ESP_CHECKED enum esp_status site_tell(struct context *context, uint64_t all, char *text, struct failure *failure);
+ESP_CHECKED enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, struct failure *failure);
 
 /* What members of a group tell each other of the topology; the least of all their digests and of all their inverses says whether they are equal. */
-struct site_word {
+struct placement_word {
 	uint64_t digest, inverse;
 };
 
-struct site_word site_word(const struct site *site);
+struct placement_word placement_word(const struct placement *placement);
 /* least: of all members. Plans of the group follow the topology if all have it, or none. False: no memory. */
-ESP_CHECKED bool site_settle(struct group *group, struct site_word least);
+ESP_CHECKED bool placement_settle(struct comm *group, struct placement_word least);
 
-void site_fini(struct site *site);
+void placement_fini(struct placement *placement);
 
 #endif

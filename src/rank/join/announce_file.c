@@ -1,5 +1,5 @@
 /*
- * record_file.c - notices in a folder that all hosts see.
+ * announce_file.c - notices in a folder that all hosts see.
  *
  * A file of this user that nobody else can read, as it may hold the job's key; one that others
  * could have written is not believed. It appears whole under its name. Not base/outfile.h, which
@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 
-static enum esp_status trouble(const struct notice_place *place, const char *name, const char *what, struct error *err)
+static enum esp_status trouble(const struct announce_place *place, const char *name, const char *what, struct error *err)
 {
 	return error_set(err, ESP_EIO, "cannot %s %.100s/%s: %s", what, place->path, name, strerror(errno));
 }
 
-static int open_folder(const struct notice_place *place, struct error *err)
+static int open_folder(const struct announce_place *place, struct error *err)
 {
 	int folder = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
@@ -41,10 +41,10 @@ static bool write_whole(int fd, const char *text, size_t length)
 	return fsync(fd) == 0; /* other hosts are to see it now */
 }
 
-static enum esp_status post_in(int folder, const struct notice_place *place, const char *name, const char *text,
+static enum esp_status post_in(int folder, const struct announce_place *place, const char *name, const char *text,
                                size_t length, struct error *err)
 {
-	char temporary[NOTICE_NAME + 40];
+	char temporary[ANNOUNCE_NAME + 40];
 	uint64_t number;
 	randombytes_buf(&number, sizeof(number));
 	snprintf(temporary, sizeof(temporary), ".%s.%016" PRIx64, name, number);
@@ -62,7 +62,7 @@ static enum esp_status post_in(int folder, const struct notice_place *place, con
 	return status;
 }
 
-enum esp_status notice_file_post(const struct notice_place *place, const char *name, const char *text, size_t length,
+enum esp_status announce_file_post(const struct announce_place *place, const char *name, const char *text, size_t length,
                                  struct error *err)
 {
 	int folder = open_folder(place, err);
@@ -73,7 +73,7 @@ enum esp_status notice_file_post(const struct notice_place *place, const char *n
 	return status;
 }
 
-static enum esp_status check_private(const struct stat *info, const struct notice_place *place, const char *name,
+static enum esp_status check_private(const struct stat *info, const struct announce_place *place, const char *name,
                                      struct error *err)
 {
 	if (!S_ISREG(info->st_mode))
@@ -86,12 +86,12 @@ static enum esp_status check_private(const struct stat *info, const struct notic
 	return ESP_OK;
 }
 
-static enum esp_status read_whole(int fd, const struct notice_place *place, const char *name, char text[NOTICE_BYTES],
+static enum esp_status read_whole(int fd, const struct announce_place *place, const char *name, char text[ANNOUNCE_BYTES],
                                   size_t *out_length, struct error *err)
 {
 	size_t length = 0;
-	while (length < NOTICE_BYTES - 1) {
-		ssize_t got = read(fd, text + length, NOTICE_BYTES - 1 - length);
+	while (length < ANNOUNCE_BYTES - 1) {
+		ssize_t got = read(fd, text + length, ANNOUNCE_BYTES - 1 - length);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && errno == ESTALE) /* replaced on another host while we read */
@@ -106,7 +106,7 @@ static enum esp_status read_whole(int fd, const struct notice_place *place, cons
 	return ESP_OK;
 }
 
-static enum esp_status look_at(int fd, const struct notice_place *place, const char *name, char text[NOTICE_BYTES],
+static enum esp_status look_at(int fd, const struct announce_place *place, const char *name, char text[ANNOUNCE_BYTES],
                                size_t *out_length, struct error *err)
 {
 	struct stat info;
@@ -116,7 +116,7 @@ static enum esp_status look_at(int fd, const struct notice_place *place, const c
 	return status == ESP_OK ? read_whole(fd, place, name, text, out_length, err) : status;
 }
 
-enum esp_status notice_file_look(const struct notice_place *place, const char *name, char text[NOTICE_BYTES],
+enum esp_status announce_file_look(const struct announce_place *place, const char *name, char text[ANNOUNCE_BYTES],
                                  size_t *out_length, struct error *err)
 {
 	int folder = open_folder(place, err); /* which makes a network file system ask whether it has changed */
@@ -136,7 +136,7 @@ enum esp_status notice_file_look(const struct notice_place *place, const char *n
 	return status;
 }
 
-void notice_file_remove(const struct notice_place *place, const char *name)
+void announce_file_remove(const struct announce_place *place, const char *name)
 {
 	int folder = open_folder(place, NULL);
 	if (folder < 0)

@@ -1,9 +1,9 @@
 /*
- * record_redis.c - notices on a Redis server: one key for each job and start, which fades by itself.
+ * announce_redis.c - notices on a Redis server: one key for each job and start, which fades by itself.
  *
  * A connection for each look or post: looks are seconds apart, and a connection that is kept would have to be watched.
  */
-#include "rank/join/rendezvous_record.h"
+#include "rank/join/announce.h"
 
 #ifdef HAVE_HIREDIS
 
@@ -19,7 +19,7 @@
 #define PATIENCE_NS (2 * NS_PER_S) /* for each step of a conversation */
 
 struct conversation {
-	const struct notice_place *place;
+	const struct announce_place *place;
 	uint64_t deadline_ns;
 	redisContext *redis;
 	struct error *err;
@@ -36,8 +36,8 @@ static struct timeval time_left(uint64_t deadline_ns)
 
 static enum esp_status complain(const struct conversation *with, const char *what, const char *why)
 {
-	char where[NOTICE_PLACE_TEXT];
-	return error_set(with->err, ESP_EIO, "cannot %s %.100s: %.100s", what, notice_place_describe(with->place, where), why);
+	char where[ANNOUNCE_PLACE_TEXT];
+	return error_set(with->err, ESP_EIO, "cannot %s %.100s: %.100s", what, announce_place_describe(with->place, where), why);
 }
 
 /* Takes a reply; false if it is missing or says that something is wrong. */
@@ -70,7 +70,7 @@ static bool connect_to(struct conversation *with, const struct sockaddr *address
 
 static bool log_in(struct conversation *with)
 {
-	const struct notice_place *place = with->place;
+	const struct announce_place *place = with->place;
 	redisReply *reply = NULL;
 	if (place->user[0])
 		reply = redisCommand(with->redis, "AUTH %s %s", place->user, place->password);
@@ -109,7 +109,7 @@ static enum esp_status trouble(const struct conversation *with)
 	return with->is_barred ? ESP_EINVAL : ESP_EIO;
 }
 
-enum esp_status notice_redis_post(const struct notice_place *place, const char *name, const char *text, size_t length,
+enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text, size_t length,
                                   uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
 {
 	struct conversation with = {place, deadline_ns, NULL, err, false};
@@ -120,24 +120,24 @@ enum esp_status notice_redis_post(const struct notice_place *place, const char *
 }
 
 static enum esp_status read_reply(const struct conversation *with, const char *name, redisReply *reply,
-                                  char text[NOTICE_BYTES], size_t *out_length)
+                                  char text[ANNOUNCE_BYTES], size_t *out_length)
 {
-	char where[NOTICE_PLACE_TEXT];
+	char where[ANNOUNCE_PLACE_TEXT];
 	if (reply && reply->type == REDIS_REPLY_NIL)
 		return error_set(with->err, ESP_PENDING, "there is no notice of rank 0 in %.100s (%s)",
-		                 notice_place_describe(with->place, where), name);
+		                 announce_place_describe(with->place, where), name);
 	if (!reply || reply->type == REDIS_REPLY_ERROR)
 		return complain(with, "read from", reply ? reply->str : with->redis->errstr);
-	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len >= NOTICE_BYTES)
+	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len >= ANNOUNCE_BYTES)
 		return error_set(with->err, ESP_ECORRUPT, "%s in %.100s is no notice of rank 0", name,
-		                 notice_place_describe(with->place, where));
+		                 announce_place_describe(with->place, where));
 	memcpy(text, reply->str, (size_t)reply->len);
 	*out_length = (size_t)reply->len;
 	return ESP_OK;
 }
 
-enum esp_status notice_redis_look(const struct notice_place *place, const char *name, uint64_t deadline_ns,
-                                  char text[NOTICE_BYTES], size_t *out_length, struct error *err)
+enum esp_status announce_redis_look(const struct announce_place *place, const char *name, uint64_t deadline_ns,
+                                  char text[ANNOUNCE_BYTES], size_t *out_length, struct error *err)
 {
 	struct conversation with = {place, deadline_ns, NULL, err, false};
 	enum esp_status status;
@@ -152,7 +152,7 @@ enum esp_status notice_redis_look(const struct notice_place *place, const char *
 	return status;
 }
 
-void notice_redis_remove(const struct notice_place *place, const char *name, uint64_t deadline_ns)
+void announce_redis_remove(const struct announce_place *place, const char *name, uint64_t deadline_ns)
 {
 	struct conversation with = {place, deadline_ns, NULL, NULL, false};
 	if (begin(&with))
@@ -168,21 +168,21 @@ static enum esp_status no_redis(struct error *err)
 	                 "set ESP_STORE to file:/FOLDER, or ESP_LEADER");
 }
 
-enum esp_status notice_redis_post(const struct notice_place *place, const char *name, const char *text, size_t length,
+enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text, size_t length,
                                   uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
 {
 	(void)place, (void)name, (void)text, (void)length, (void)keep_seconds, (void)deadline_ns;
 	return no_redis(err);
 }
 
-enum esp_status notice_redis_look(const struct notice_place *place, const char *name, uint64_t deadline_ns,
-                                  char text[NOTICE_BYTES], size_t *out_length, struct error *err)
+enum esp_status announce_redis_look(const struct announce_place *place, const char *name, uint64_t deadline_ns,
+                                  char text[ANNOUNCE_BYTES], size_t *out_length, struct error *err)
 {
 	(void)place, (void)name, (void)deadline_ns, (void)text, (void)out_length;
 	return no_redis(err);
 }
 
-void notice_redis_remove(const struct notice_place *place, const char *name, uint64_t deadline_ns)
+void announce_redis_remove(const struct announce_place *place, const char *name, uint64_t deadline_ns)
 {
 	(void)place, (void)name, (void)deadline_ns;
 }

@@ -1,0 +1,250 @@
+/*
+ * joiner_queue.c - who waits at the door of a rank: how many they are, whether they are there still, and who is let in.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clip.h"
+#include "base/clock.h"
+#include "node/control/control_state.h"
+#include "rank/join/rendezvous.h"
+
+/* Has it answered? */
+static void set_sure(struct control *control, struct connection *connection, bool is_sure)
+{
+	if (is_sure && !connection->is_sure)
+		atomic_fetch_add(&control->sure, 1);
+	else if (!is_sure && connection->is_sure)
+		atomic_fetch_sub(&control->sure, 1);
+	connection->is_sure = is_sure;
+}
+
+static void tell(struct control *control, struct connection *connection, const struct control_msg *msg)
+{
+	connection_queue(connection, msg);
+	connection_flush(connection);
+	control_watch(control, connection, EPOLL_CTL_MOD);
+}
+
+/* Is it there? And it is told how often it will hear from us, so that it can leave if we are stopped. */
+static void ask(struct control *control, struct connection *connection)
+{
+	struct control_msg msg = {
+		.type = CONTROL_BEAT, .from = control->ways.self, .about = UINT32_MAX, .sequence = control->config.interval_ns, .peer = UINT32_MAX,
+	};
+
+	tell(control, connection, &msg);
+}
+
+/* ---- who does not fit ---- */
+
+static void refuse(struct control *control, struct connection *connection, const uint8_t *bytes)
+{
+	const struct join_config *join = control->config.join;
+	struct control_msg msg = {.type = CONTROL_REFUSE, .from = control->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
+	struct rendezvous_arrival arrival;
+	struct error why;
+
+	if (rendezvous_arrival_decode(bytes, &arrival))
+		rendezvous_explain_newcomer(&arrival, control->ways.self, join->launch.job, join->settings, &why);
+	else
+		error_set(&why, ESP_EMISMATCH, "a newcomer of another job, or with other settings, handed in a damaged card");
+	log_write(join->log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
+	clip(msg.text, sizeof(msg.text), "%s", why.text);
+	connection->is_refused = true;
+	tell(control, connection, &msg);
+}
+
+/* It hands in what it is, hears what does not fit, and goes. */
+static void turn_away(struct control *control, struct connection *connection)
+{
+	const uint8_t *bytes = NULL;
+
+	if (connection->retry_ns == 0)
+		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 2;
+	if (!connection->is_refused && connection_receive_bytes(connection, RENDEZVOUS_ARRIVAL_BYTES, &bytes))
+		refuse(control, connection, bytes);
+	else if (connection->is_refused)
+		connection_look_at_door(connection);
+}
+
+/* ---- who waits ---- */
+
+/* It is there, and says who it is; and, once it is let in, as which rank it has joined. */
+static void on_echo(struct control *control, struct connection *connection, const struct control_msg *msg)
+{
+	connection->asked_ns = 0;
+	snprintf(connection->who, sizeof(connection->who), "%.*s", (int)sizeof(connection->who) - 1, msg->text);
+	if (!connection->is_invited) {
+		set_sure(control, connection, true);
+	} else if (msg->about != UINT32_MAX) {
+		connection->has_joined = true;
+		connection->retry_ns = 0;
+	}
+}
+
+void joiner_queue_turn(struct control *control, struct connection *connection)
+{
+	struct control_msg msg;
+
+	if (connection->is_unfit) {
+		turn_away(control, connection);
+		return;
+	}
+	if (!connection->is_announced) {
+		connection->is_announced = true;
+		connection->asked_ns = clock_now_ns();
+		connection->retry_ns = connection->asked_ns + control->config.interval_ns / 2;
+		ask(control, connection);
+		atomic_fetch_add(&control->newcomers, 1);
+		set_sure(control, connection, true);
+	}
+	while (connection->state == CONNECTION_DOOR && connection_receive(connection, &msg)) {
+		if (msg.type == CONTROL_ECHO)
+			on_echo(control, connection, &msg);
+	}
+}
+
+void joiner_queue_due(struct control *control, struct connection *connection, uint64_t now)
+{
+	uint64_t interval = control->config.interval_ns;
+
+	joiner_queue_turn(control, connection); /* it may have answered while we did not look, or were stopped ourselves */
+	if (connection->state != CONNECTION_DOOR || connection->has_joined)
+		return;
+	if (connection->is_unfit || (connection->is_invited && connection->asked_ns > 0 && now >= connection->asked_ns + interval / 8 * 6)) {
+		connection_silent(connection);
+		return;
+	}
+	connection->retry_ns = now + (connection->is_invited ? interval / 8 : interval / 2);
+	if (connection->asked_ns == 0) { /* one that does not answer, and is not let in, is left in peace */
+		connection->asked_ns = now;
+		ask(control, connection);
+	}
+}
+
+/* One that was let in has not joined, and is not waited for any longer. */
+static void lose(struct control *control, const struct connection *connection)
+{
+	const char *how = connection->err.status == ESP_ETIMEOUT ? "has not answered since, and has not joined: it is stopped, or cut off"
+	                                                   : "went away before it had joined";
+
+	char why[CONTROL_TEXT];
+
+	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", connection->who[0] ? connection->who : "a newcomer", control->ways.self,
+	     connection->invited_as, how);
+	control->config.events->joiners_lost(control->config.context, connection->promised_to, 1, why);
+}
+
+void joiner_queue_gone(struct control *control, struct connection *connection)
+{
+	if (connection->purpose != HELLO_JOINER || !connection->is_announced)
+		return;
+	if (connection->is_invited) {
+		if (!connection->has_joined && !connection->is_refused)
+			lose(control, connection);
+		return;
+	}
+	set_sure(control, connection, false);
+	atomic_fetch_sub(&control->newcomers, 1);
+}
+
+uint32_t control_joiners(const struct control *control)
+{
+	return atomic_load(&control->newcomers);
+}
+
+uint32_t control_sure_joiners(const struct control *control)
+{
+	return atomic_load(&control->sure);
+}
+
+void control_ask_joiners(struct control *control)
+{
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (connection->state != CONNECTION_DOOR || connection->is_invited || connection->is_unfit || connection->is_promised)
+			continue;
+		set_sure(control, connection, false);
+		ask(control, connection);
+	}
+}
+
+/* Who came first. */
+static struct connection *first_in_line(const struct control *control)
+{
+	struct connection *connection = control->connections;
+
+	while (connection && connection->next)
+		connection = connection->next;
+	return connection;
+}
+
+uint32_t control_promise(struct control *control, uint32_t channel, uint32_t most)
+{
+	uint32_t count = 0;
+
+	for (struct connection *connection = first_in_line(control); connection && (most == 0 || count < most); connection = connection->before) {
+		bool is_taken = connection->is_invited || (connection->is_promised && connection->promised_to != channel);
+
+		if (connection->state != CONNECTION_DOOR || is_taken || !connection->is_sure)
+			continue;
+		connection->is_promised = true;
+		connection->promised_to = channel;
+		count++;
+	}
+	return count;
+}
+
+void control_release(struct control *control, uint32_t channel)
+{
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (connection->is_promised && !connection->is_invited && connection->promised_to == channel)
+			connection->is_promised = false;
+	}
+}
+
+/* ---- letting in ---- */
+
+static void miss(struct control *control, uint32_t channel, uint32_t count)
+{
+	char why[CONTROL_TEXT];
+
+	clip(why, sizeof(why), "%u newcomer%s at the door of rank %u went away before %s let in", count, count == 1 ? "" : "s", control->ways.self,
+	     count == 1 ? "it was" : "they were");
+	control->config.events->joiners_lost(control->config.context, channel, count, why);
+}
+
+uint32_t control_invite(struct control *control, const struct control_msg *first, uint32_t count)
+{
+	struct control_msg msg = *first;
+	uint32_t invited = 0;
+
+	for (struct connection *connection = first_in_line(control); connection && invited < count; connection = connection->before) {
+		if (connection->state != CONNECTION_DOOR || connection->is_invited || !connection->is_promised || connection->promised_to != msg.channel)
+			continue;
+		set_sure(control, connection, false);
+		connection->is_invited = true;
+		connection->invited_as = msg.about;
+		connection->asked_ns = 0;
+		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 8;
+		atomic_fetch_sub(&control->newcomers, 1);
+		tell(control, connection, &msg);
+		msg.about++;
+		invited++;
+	}
+	if (invited < count)
+		miss(control, msg.channel, count - invited);
+	return invited;
+}
+
+void control_uninvite(struct control *control, const struct control_msg *why)
+{
+	for (struct connection *connection = control->connections; connection; connection = connection->next) {
+		if (connection->state != CONNECTION_DOOR || !connection->is_invited || connection->has_joined || connection->is_refused || connection->promised_to != why->channel)
+			continue;
+		connection->is_unfit = connection->is_refused = true;
+		connection->retry_ns = clock_now_ns() + control->config.interval_ns / 2;
+		tell(control, connection, why);
+	}
+}
