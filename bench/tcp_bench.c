@@ -116,7 +116,7 @@ static void run_transport(struct end *end)
 	duet_begin(&end->duet);
 	while (!duet_is_done(&end->duet))
 		tcp_poll(end->tcp, -1);
-	struct tcp_stats stats;
+	struct path_stats stats;
 	if (!tcp_stats(end->tcp, 0, &stats))
 		duet_die("no connection");
 	end->calls = stats.send_calls + stats.receive_calls;

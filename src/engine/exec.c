@@ -140,7 +140,7 @@ static enum esp_status call_check(const struct exec_call *call, size_t element_b
 	if (!math_op_defined(call->type, call->op))
 		return error_set(err, ESP_EINVAL, "there is no %s of %s", math_op_name(call->op) ? math_op_name(call->op) : "such operation",
 		                 math_type_name(call->type));
-	if (math_finish_needed(call->op) && !math_finish_valid(call->type, call->op, call->factor, plan->workers))
+	if (!call->has_update && math_finish_needed(call->op) && !math_finish_valid(call->type, call->op, call->factor, plan->workers))
 		return error_set(err, ESP_EINVAL, "a sum of %s cannot be scaled by %g", math_type_name(call->type),
 		                 call->factor);
 	return ESP_OK;
@@ -173,7 +173,7 @@ enum esp_status exec_start(struct exec *exec, const struct exec_call *call, stru
 	instance->fold = reduces ? math_fold(call->type, call->op) : fold_nothing;
 	instance->element_bytes = (uint32_t)element_bytes;
 	instance->reduces = reduces;
-	instance->finishes = reduces && math_finish_needed(call->op);
+	instance->finishes = reduces && !call->has_update && math_finish_needed(call->op);
 	instance->streams = !exec->config.dry && chunks_output_bytes(&call->plan->chunks, exec->config.node) >= STREAMS_FROM;
 	instance->all_active = false;
 	instance->active = 0;
@@ -276,19 +276,6 @@ bool exec_waits(const struct exec *exec, struct exec_wait *out)
 		out->sends = true;
 	}
 	return true;
-}
-
-bool exec_exchanges(const struct exec *exec)
-{
-	const struct run *run = exec->latest;
-
-	if (exec->active != 1 || has_failed(exec) || !run->instance || run->stores || run->at == 0 || run->at >= run->op_count)
-		return false;
-	const struct op *fold = &run->ops[run->at], *before = fold - 1;
-	if (fold->step.verb != PLAN_FOLD || before->step.verb != PLAN_SEND || before->state != OP_SENT)
-		return false;
-	const struct op *term = fold + 1 + run->term;
-	return term->peer == before->peer && term->state == OP_WAITING;
 }
 
 /* Two lists of calls, oldest first, as one. */

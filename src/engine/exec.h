@@ -39,6 +39,15 @@ struct exec_config {
 	bool dry;               /* move no data: for the simulator and for measuring overhead */
 };
 
+/*
+ * What runs at an `update` step instead of finishing the sum (averages): an optimizer. Called by the thread that drives the
+ * executor, once per chunk, with the whole sum in place; what it leaves there is what the plan sends on.
+ */
+struct exec_update {
+	void (*run)(void *context, uint64_t chunk, void *sum, uint64_t bytes);
+	void *context;
+};
+
 /* A collective to run. The plan and the buffers are borrowed until it is done. */
 struct exec_call {
 	const struct plan *plan;
@@ -46,10 +55,14 @@ struct exec_call {
 	void *out;
 	enum esp_type type;
 	enum esp_op op;
-	double factor;          /* ESP_SCALED                                   */
+	union {
+		double factor;                    /* ESP_SCALED                                         */
+		const struct exec_update *update; /* has_update: in place of finishing the sum; borrowed */
+	};
 	const uint8_t *lane_of; /* by chunk; NULL: all chunks are ours          */
 	uint8_t lane;           /* which of them are ours                       */
 	uint8_t open_pages;     /* out lies where peers may store results by themselves, in pages of 2 to the power of this, of which only those that lie within out are theirs; 0: they may not */
+	bool has_update;
 	bool owns_ends;         /* the pages in which out begins and ends hold nothing else: they are theirs, too */
 	uint32_t window;        /* chunks of it in flight at most, but at least a lap; 0: as many as there may be. Each node as it likes */
 	uint32_t digest;        /* of everything that must be alike on all nodes: goes with every message */
@@ -110,8 +123,6 @@ bool exec_take_done(struct exec *exec, struct exec_done *out);
 
 /* What the executor waits for; false: nothing is unfinished. */
 bool exec_waits(const struct exec *exec, struct exec_wait *out);
-/* Is that, of the only chunk in flight, the counterpart of what was just sent to the same peer? Then it may be here at any moment, and we can do nothing before. */
-bool exec_exchanges(const struct exec *exec);
 
 /*
  * Ends all calls with this status, now and from now on; the buffers are not touched any more.

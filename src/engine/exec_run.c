@@ -210,7 +210,11 @@ static void run_update(struct exec *exec, struct run *run)
 	const struct instance *instance = run->instance;
 	uint8_t *data = run_place(exec, run, run->ops[run->at].step.place);
 
-	if (instance->finishes && !exec->config.dry && !has_failed(exec))
+	if (exec->config.dry || has_failed(exec))
+		; /* there is no sum */
+	else if (instance->call.has_update)
+		instance->call.update->run(instance->call.update->context, run->chunk, data, run->piece.bytes);
+	else if (instance->finishes)
 		math_finish(data, run->piece.bytes / instance->element_bytes, instance->call.type, instance->call.op,
 		            instance->call.factor, instance->call.plan->workers);
 	run->at++;

@@ -223,6 +223,9 @@ enum store run_store(struct exec *exec, struct run *run)
 	struct wanted wanted;
 
 	sum_find_end(run, &sum);
+	/* The caller's update wants the whole sum in one place. */
+	if (sum.updates && run->instance->call.has_update)
+		return STORE_NOT;
 	if (!run->stores && !is_wanted(run, &sum))
 		return STORE_NOT;
 	uint32_t term = run->stores ? 0 : run->term;

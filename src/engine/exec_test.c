@@ -328,69 +328,6 @@ static void waiting_to_send(void)
 	plan_close(plan);
 }
 
-static struct exec *open_twin(uint32_t node, struct plan **out_plan)
-{
-	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 4, .bytes = CHUNK, .chunk_bytes = CHUNK, .align = 4}};
-	struct exec *exec = open_node(node, 4);
-
-	CHECK(plan_open(plan_planner_find("twin"), &spec, out_plan, NULL) == ESP_OK);
-	start(exec, *out_plan);
-	return exec;
-}
-
-static void send_to(struct exec *exec, uint32_t node)
-{
-	struct transport_message sent;
-
-	CHECK(exec_next(exec, node, &sent));
-	exec_sent(exec, sent.cookie);
-}
-
-/* A hub that has sent its sum to the other one exchanges with it, until the other's is here. */
-static void exchanging(void)
-{
-	struct plan *plan;
-	struct exec *exec = open_twin(0, &plan);
-
-	CHECK(!exec_exchanges(exec)); /* its star comes when it comes */
-	CHECK(feed(exec, 2, 0, 3) == ESP_OK);
-	CHECK(!exec_exchanges(exec)); /* nothing has left yet */
-	send_to(exec, 1);
-	CHECK(exec_exchanges(exec));
-	CHECK(feed(exec, 1, 0, 5) == ESP_OK);
-	CHECK(!exec_exchanges(exec));
-	CHECK(output[1] == input[1] + 8);
-	exec_close(exec);
-	plan_close(plan);
-
-	/* Whoever waits for an answer, does not. */
-	exec = open_twin(2, &plan);
-	send_to(exec, 0);
-	CHECK(!exec_exchanges(exec));
-	CHECK(feed(exec, 0, 0, 7) == ESP_OK && output[0] == 7);
-	exec_close(exec);
-	plan_close(plan);
-
-	exec = open_twin(1, &plan);
-	CHECK(feed(exec, 3, 0, 3) == ESP_OK);
-	send_to(exec, 0);
-	CHECK(exec_exchanges(exec));
-	exec_fail(exec, 0, ESP_EPEER);
-	CHECK(!exec_exchanges(exec));
-	exec_close(exec);
-	plan_close(plan);
-
-	/* Of several chunks none does in particular. */
-	plan = flat_plan();
-	exec = open_node(0, 4);
-	CHECK(!exec_exchanges(exec)); /* no call was ever made */
-	start(exec, plan);
-	send_to(exec, 1);
-	CHECK(!exec_exchanges(exec));
-	exec_close(exec);
-	plan_close(plan);
-}
-
 /* The executor says what it waits for, and after a failure touches nothing. */
 static void waiting_and_failing(void)
 {
@@ -639,6 +576,56 @@ static void long_sum(struct rng *rng)
 	plan_close(plan);
 }
 
+/* An update of the caller's in place of the library's: once per chunk, on the whole sum, and its result is what leaves. */
+struct doubler {
+	unsigned runs;
+	uint64_t chunks; /* bits */
+};
+
+static void double_sum(void *context, uint64_t chunk, void *sum, uint64_t bytes)
+{
+	struct doubler *doubler = context;
+	int32_t *values = sum;
+
+	CHECK_U64(bytes, CHUNK);
+	CHECK(!(doubler->chunks & UINT64_C(1) << chunk));
+	doubler->chunks |= UINT64_C(1) << chunk;
+	doubler->runs++;
+	for (uint64_t i = 0; i < bytes / sizeof(*values); i++)
+		values[i] *= 2;
+}
+
+static void updating(void)
+{
+	struct plan_spec spec = {.chunks = {.collective = PLAN_ALLREDUCE, .workers = 2, .bytes = 2 * CHUNK, .chunk_bytes = CHUNK, .align = 4}};
+	struct plan *plan;
+	struct exec *exec = open_node(0, 4);
+	struct doubler doubler = {0};
+	const struct exec_update update = {double_sum, &doubler};
+	struct exec_call call = {.plan = NULL, .in = input, .out = output, .type = ESP_I32, .op = ESP_SUM, .digest = DIGEST, .update = &update, .has_update = true, .cookie = output};
+	struct transport_message sent;
+	struct exec_done done;
+
+	CHECK(plan_open(plan_planner_find("hub"), &spec, &plan, NULL) == ESP_OK);
+	call.plan = plan;
+	for (uint32_t i = 0; i < 2 * CHUNK / 4; i++)
+		input[i] = (int32_t)i + 1;
+	CHECK(exec_start(exec, &call, NULL) == ESP_OK);
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK(feed(exec, 1, i, 5) == ESP_OK);
+	CHECK_U64(doubler.runs, 2);
+	for (uint32_t i = 0; i < 2 * CHUNK / 4; i++)
+		CHECK(output[i] == 2 * (input[i] + 5));
+	for (uint32_t i = 0; i < 2; i++) {
+		CHECK(exec_next(exec, 1, &sent));
+		CHECK(((const int32_t *)sent.data)[0] == 2 * (input[i * CHUNK / 4] + 5));
+		exec_sent(exec, sent.cookie);
+	}
+	CHECK(exec_take_done(exec, &done) && done.status == ESP_OK);
+	exec_close(exec);
+	plan_close(plan);
+}
+
 int main(int argc, char **argv)
 {
 	struct rng rng;
@@ -652,8 +639,7 @@ int main(int argc, char **argv)
 		early();
 		credits();
 		around();
-		exchanging();
-		waiting_to_send();
+			waiting_to_send();
 		waiting_and_failing();
 	}
 	many_failing();
@@ -665,5 +651,6 @@ int main(int argc, char **argv)
 	many_terms(&rng);
 	for (int i = 0; i < 20; i++)
 		long_sum(&rng);
+	updating();
 	return 0;
 }

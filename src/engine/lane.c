@@ -137,35 +137,6 @@ bool lane_waits_any(const struct lane *lane, struct exec_wait *out)
 	return false;
 }
 
-/* For some peer, that no transport has asked for yet. */
-static bool has_something(const struct lane *lane)
-{
-	for (uint32_t i = 0; i < lane->config.ports; i++) {
-		if (lane->ports[i].first)
-			return true;
-	}
-	return lane->first_in[STIRRED] != NULL;
-}
-
-struct lane_outlook lane_outlook(const struct lane *lane)
-{
-	const struct stream *stream = NULL;
-	uint32_t peer = has_something(lane) ? PLAN_NONE : awaited_peer(lane, &stream);
-
-	if (peer == PLAN_NONE)
-		return (struct lane_outlook){.peer = PLAN_NONE};
-	return (struct lane_outlook){
-		.peer = peer,
-		.is_exchange = exec_exchanges(stream->exec),
-		.was_just_sent = lane->peers[peer].sent_at == lane->rests + 1,
-	};
-}
-
-void lane_rested(struct lane *lane)
-{
-	lane->rests++;
-}
-
 /* ---- failure ---- */
 
 void lane_fail_stream(struct lane *lane, uint16_t channel, uint32_t peer, enum esp_status status)

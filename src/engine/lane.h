@@ -52,8 +52,10 @@ struct lane_stream_config {
  */
 ESP_CHECKED enum esp_status lane_stream_open(struct lane *lane, const struct lane_stream_config *config,
                                              struct error *err);
-/* Has a connection to this one broken? It is not made again. */
+/* True: the connections to this peer have broken, and it was not readmitted. */
 bool lane_has_lost(const struct lane *lane, uint32_t peer);
+/* A peer that was lost is back: streams that are opened from now on may have it as a member. Those that failed stay failed. */
+void lane_readmit(struct lane *lane, uint32_t peer);
 /* Every call on it is done and taken, or it has failed; the transports have forgotten it. Unknown channel: nothing. */
 void lane_stream_close(struct lane *lane, uint16_t channel);
 
@@ -68,16 +70,6 @@ bool lane_waits(const struct lane *lane, uint16_t channel, struct exec_wait *out
 
 /* The same of the first of its streams that waits for a peer. False: none does. */
 bool lane_waits_any(const struct lane *lane, struct exec_wait *out);
-/* What is known of whom a small call waits for, if it is the only one and there is nothing to send: hints for those who wait. */
-struct lane_outlook {
-	uint32_t peer;      /* a rank of the job; PLAN_NONE: nobody in particular                                              */
-	bool is_exchange;   /* exec_exchanges()                                                                                */
-	bool was_just_sent; /* to it something was sent since the last rest: if it has not run since, it cannot have answered */
-};
-struct lane_outlook lane_outlook(const struct lane *lane);
-/* Whoever drives has rested: others may have run. */
-void lane_rested(struct lane *lane);
-
 struct lane_failure {
 	uint16_t channel;
 	struct exec_failure why; /* node and wait.peer: ranks of the job */

@@ -71,7 +71,6 @@ struct turn {
 struct lane_peer {
 	struct turn *first, *last;
 	struct lane_peer *next_ready;
-	uint32_t sent_at; /* lane->rests + 1 when something was last sent to it; 0: never */
 	bool ready; /* is in its port's list */
 	bool lost;
 };
@@ -92,7 +91,6 @@ struct lane {
 	struct exec_failure failure; /* of the lane as a whole */
 	uint32_t unfinished;
 	uint16_t started; /* the channel of the last call */
-	uint32_t rests;   /* of whoever drove */
 	struct stream **pages[65536 / PAGE_STREAMS]; /* streams by channel; NULL where there are none */
 	struct stream *streams;                      /* all of them */
 	struct stream *first_in[STREAM_LISTS], *last_in[STREAM_LISTS];
@@ -119,8 +117,7 @@ void stream_fail(struct stream *stream, uint32_t peer, enum esp_status status);
 void stream_close(struct stream *stream);
 void stats_add(struct exec_stats *sum, const struct exec_stats *one);
 
-/* lane_user.c: whom a small call waits for that is the only one, and its stream; PLAN_NONE: nobody in particular. */
-uint32_t awaited_peer(const struct lane *lane, const struct stream **out_stream);
+/* lane_user.c */
 /* Takes the turns of the stream out of the queues of its peers. */
 void turns_drop(struct stream *stream);
 

@@ -190,6 +190,13 @@ bool lane_has_lost(const struct lane *lane, uint32_t peer)
 	return lane->peers[peer].lost;
 }
 
+void lane_readmit(struct lane *lane, uint32_t peer)
+{
+	assert(peer < lane->config.peers);
+	lane->lost_count -= lane->peers[peer].lost;
+	lane->peers[peer].lost = false;
+}
+
 static enum esp_status check_members(const struct lane *lane, const struct stream *stream, struct error *err)
 {
 	for (uint32_t i = 0; lane->lost_count > 0 && i < stream->members.count; i++) {

@@ -178,12 +178,12 @@ static uint32_t user_ready(void *user)
 
 static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
 {
+	(void)peer;
 	struct lane *lane = ((struct port *)user)->lane;
 	struct stream *stream = stream_find(lane, channel);
 
 	if (!stream || !cookie) /* credits have none */
 		return;
-	lane->peers[peer].sent_at = lane->rests + 1;
 	exec_sent(stream->exec, cookie);
 	stream_stir(stream);
 }
@@ -193,22 +193,20 @@ static void user_sent(void *user, uint32_t peer, uint16_t channel, void *cookie)
 #define AWAITED_RUNS 2u /* whose messages are looked through, each time that nothing has come */
 
 /* Where more is under way, messages of several peers are as good. */
-uint32_t awaited_peer(const struct lane *lane, const struct stream **out_stream)
+static uint32_t awaited_peer(const struct lane *lane)
 {
 	const struct stream *stream = lane->unfinished == 1 ? stream_find(lane, lane->started) : NULL;
 	struct exec_wait wait;
 
 	if (!stream || stream->exec->active > AWAITED_RUNS || !exec_waits(stream->exec, &wait) || wait.sends)
 		return PLAN_NONE;
-	*out_stream = stream;
 	return members_peer(&stream->members, wait.peer);
 }
 
 static uint32_t user_awaits(void *user)
 {
 	struct lane *lane = ((struct port *)user)->lane;
-	const struct stream *stream;
-	uint32_t peer = awaited_peer(lane, &stream);
+	uint32_t peer = awaited_peer(lane);
 
 	return peer != PLAN_NONE && port_of(lane, peer) == user ? peer : PLAN_NONE;
 }

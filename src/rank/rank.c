@@ -23,6 +23,7 @@
 #include "rank/rank_account.h"
 #include "rank/rank_ends.h"
 #include "rank/rank_events.h"
+#include "rank/rank_lanes.h"
 #include "rank/rank_log.h"
 
 #define LANES_MOST 4u /* unless the settings say otherwise */
@@ -386,20 +387,6 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 	return ESP_OK;
 }
 
-static enum esp_status open_progress(struct rank *context, struct failure *failure)
-{
-	struct error err;
-
-	context->progress = calloc(context->lanes, sizeof(*context->progress));
-	if (!context->progress)
-		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u lanes", context->lanes);
-	for (uint32_t i = 0; i < context->lanes; i++) {
-		if (progress_open(&context->progress[i], context, i, &err) != ESP_OK)
-			return pass(failure, &err);
-	}
-	return ESP_OK;
-}
-
 static enum esp_status open_world(struct rank *context, struct failure *failure)
 {
 	uint32_t *ranks = calloc(context->size, sizeof(*ranks));
@@ -502,7 +489,7 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 
 	context->own_fds[0] = segment_descriptor(context->segment);
 	for (uint32_t i = 0; i < context->lanes; i++)
-		context->own_fds[1 + i] = context->progress[i].shm ? shm_descriptor(context->progress[i].shm) : -1;
+		context->own_fds[1 + i] = rank_lanes_shm_fd(context, i);
 	int join_free_fd = -1;
 	struct control_config config = {
 		.join = &context->join,
@@ -561,7 +548,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 	if (status == ESP_OK)
 		status = open_segment(context, failure);
 	if (status == ESP_OK)
-		status = open_progress(context, failure);
+		status = rank_lanes_open(context, failure);
 	if (status == ESP_OK && recorder_open(&context->recorder, context->conf.trace[0]) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
 	if (status == ESP_OK) /* before anybody can send on it */
@@ -592,8 +579,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 static void rank_free(struct rank *context)
 {
 	/* Drivers ask things of the control, and the control leaves mail for them: first nobody drives, then nobody writes. */
-	for (uint32_t i = 0; context->progress && i < context->lanes; i++)
-		progress_stop(&context->progress[i]);
+	progress_stop(&context->progress);
 	join_status_close(context);
 	control_close(context->control);
 	if (context->control)
@@ -603,8 +589,7 @@ static void rank_free(struct rank *context)
 	tracer_close(context->tracer, context);
 	context->tracer = NULL;
 	dump_close(context);
-	for (uint32_t i = 0; context->progress && i < context->lanes; i++)
-		progress_close(&context->progress[i]);
+	progress_close(&context->progress);
 	for (struct comm *group = context->groups; group; group = group->next)
 		comm_drop_left(group);
 	while (context->works)
@@ -621,7 +606,6 @@ static void rank_free(struct rank *context)
 	failover_close(context);
 	rails_fini(&context->rails);
 	placement_fini(&context->placement);
-	free(context->progress);
 	free(context->is_local);
 	free(context->local_of);
 	free(context->rank_of);

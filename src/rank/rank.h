@@ -21,6 +21,7 @@
 #include "base/conf.h"
 #include "base/log_file.h"
 #include "base/log_limit.h"
+#include "node/progress/progress.h"
 #include "node/control/control.h"
 #include "node/control/flood_filter.h"
 #include "node/control/unreachable.h"
@@ -30,7 +31,6 @@
 #include "rank/observe/dump.h"
 #include "rank/observe/recorder.h"
 #include "rank/observe/tracer.h"
-#include "rank/progress/wait_hint.h"
 #include "rank/rail/bandwidth.h"
 #include "rank/rail/blackhole.h"
 #include "rank/rail/failover.h"
@@ -41,7 +41,6 @@
 
 struct status_server;
 struct join_status;
-struct progress;
 struct comm;
 struct work;
 struct past_verdict;
@@ -81,7 +80,7 @@ struct rank {
 
 	struct control *control;
 	uint16_t joiner_port;       /* where newcomers know this rank: that of the first context of its kin */
-	struct progress *progress;
+	struct progress_set progress;
 	uint32_t lanes;
 	struct comm *world;
 	struct comm *entry;      /* all ranks once more; NULL: this is no job that has grown. See grow_vote.h */
@@ -125,7 +124,7 @@ struct rank {
 	struct work *to_call_back_first, *to_call_back_last;
 	atomic_uint shrinking;    /* groups whose members are agreeing on who goes on   */
 	struct past_verdict *past; /* of groups that were freed, the last first         */
-	bool has_queues;          /* a group may have work that is not under way        */
+	atomic_bool has_queues;   /* a group may have work that is not under way        */
 	uint64_t queued_ns;       /* since when there is such work: the latest          */
 
 	/* The control's alone. */
@@ -138,7 +137,6 @@ struct rank {
 	_Atomic uint32_t blamed;  /* 1 + the rank that the launcher was told of; 0: none yet */
 	atomic_bool ticking;
 	atomic_bool has_callbacks, has_news; /* for lane 0's thread: see callbacks.h */
-	struct wait_hint habit;       /* of those who start calls                           */
 	_Atomic uint64_t shm_small_calls;
 	_Atomic uint64_t retunes, moved_masters; /* see retune.h */
 };
@@ -184,19 +182,6 @@ struct rank_stats {
 void rank_stats(struct rank *context, struct rank_stats *out);
 /* The same, but lanes that do not answer until then count as they did the last time. */
 void rank_stats_until(struct rank *context, uint64_t until_ns, struct rank_stats *out);
-
-/*
- * A caller's thread waits and is about to sleep: the host goes on with its own work first. Returns the most that
- * it may sleep then, of `nap_ns`: the host wants to be asked again soon. No lock is held.
- */
-#define IDLE_NAP (50 * NS_PER_US)
-static inline uint64_t rank_idle(const struct rank *context, uint64_t nap_ns)
-{
-	if (!context->idle)
-		return nap_ns;
-	context->idle(context->idle_context);
-	return nap_ns < IDLE_NAP ? nap_ns : IDLE_NAP;
-}
 
 /* A gate may have opened. */
 void rank_poke(struct rank *context);

@@ -275,7 +275,7 @@ static void ask_lane(struct progress *progress, const struct comm *group, uint64
 static void ask_lanes(struct rank *context, const struct comm *group, uint64_t until_ns, struct account *out)
 {
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct progress *progress = &context->progress[i];
+		struct progress *progress = &context->progress.lanes[i];
 		uint64_t since = atomic_load_explicit(&progress->idle_since_ns, memory_order_relaxed); /* before we disturb it */
 
 		if (!progress_try_acquire(progress, until_ns))

@@ -1,6 +1,7 @@
 #include "rank/rank_events.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clip.h"
@@ -22,6 +23,13 @@ static void answered(struct rank *context, uint32_t peer)
 	pthread_mutex_unlock(&context->lock);
 }
 
+static bool crosses_network(const struct rank *context, uint32_t peer)
+{
+	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[peer];
+
+	return memcmp(own->host_id, other->host_id, sizeof(own->host_id)) != 0;
+}
+
 static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again)
 {
 	struct rank *context = argument;
@@ -29,8 +37,13 @@ static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int 
 	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	answered(context, peer);
-	progress_mail(&context->progress[lane],
-	            &(struct mail){.kind = again ? MAIL_REPLACED : MAIL_CONNECTED, .peer = peer, .fd = fd});
+	if (context->local_of[peer] != NO_RANK) { /* no rank dials within its host */
+		close(fd);
+		return;
+	}
+	progress_send(&context->progress.lanes[lane], &(struct progress_cmd){
+		.kind = PROGRESS_ADOPT, .peer = peer, .replaces = again && rank_resumes(context),
+		.endpoint = {.fd = fd, .checked = crosses_network(context, peer)}});
 	failover_connected(context, peer, lane, rail, again);
 }
 
@@ -51,8 +64,7 @@ static void on_lane_unreachable(void *argument, uint32_t peer, uint32_t lane, bo
 		control_dial_lane(context->control, peer, lane);
 		return;
 	}
-	progress_mail(&context->progress[lane],
-	            &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+	progress_send(&context->progress.lanes[lane], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
 }
 
 static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int fd, bool dialled)
@@ -124,7 +136,8 @@ static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t
 	}
 	context->views[local] = view; /* read by drivers after mail, and by whoever opens a small after `changed` */
 	for (uint32_t i = 0; i < context->lanes; i++)
-		progress_mail(&context->progress[i], &(struct mail){.kind = MAIL_NEIGHBOUR, .peer = peer, .fd = fds[1 + i]});
+		progress_send(&context->progress.lanes[i], &(struct progress_cmd){
+			.kind = PROGRESS_ADOPT, .peer = peer, .endpoint = {.fd = fds[1 + i], .memory = view}});
 	pthread_mutex_lock(&context->lock);
 	context->has_met[peer] = true;
 	context->neighbours_missing--;
@@ -381,7 +394,7 @@ static uint32_t find_waited_for(struct rank *context, const struct comm *group, 
 	uint32_t found = NO_RANK;
 
 	for (uint32_t i = 0; i < context->lanes && found == NO_RANK; i++) {
-		struct progress *progress = &context->progress[i];
+		struct progress *progress = &context->progress.lanes[i];
 
 		progress_acquire(progress);
 		for (unsigned stream = 0; stream < STREAMS; stream++) {

@@ -131,4 +131,87 @@ struct transport_user {
 	enum esp_status (*failed)(void *user);
 };
 
+/* ---- the transport's half ---- */
+
+/* What adopt() is given of a peer; which of it counts depends on the transport. Descriptors are taken, also if it fails. */
+struct endpoint {
+	int fd;             /* tcp: a connected and proved socket; shm: what wakes the peer's lane         */
+	bool checked;       /* tcp: it crosses a network: data that is sent on it carries checksums        */
+	const void *memory; /* shm: the struct segment_view of the peer, borrowed until the transport is closed */
+};
+
+struct poller;
+
+struct transport_config {
+	uint32_t peers;          /* they are numbered from 0                                                          */
+	struct poller *poller;   /* of sockets, shared with other transports of the same thread, borrowed; NULL: one of its own */
+	bool resumes;            /* connections can be replaced; the same at both ends                                */
+	bool is_crowded;         /* threads share cores: a peer that is waited for may not be running                 */
+	/*
+	 * There is something for a peer without a connection: called once, until adopt() or drop() answers, within the call or
+	 * later. NULL: peers are always adopted beforehand.
+	 */
+	void (*dial)(void *context, uint32_t peer);
+	void *dial_context;
+	const void *options;     /* the transport's own: struct tcp_options, struct shm_options; NULL: its defaults    */
+};
+
+/* What a transport has moved, over all peers. */
+struct transport_stats {
+	uint64_t messages_sent;
+	uint64_t sent_bytes, received_bytes;
+	uint64_t shared_bytes;  /* of those sent: read by the peer where they lay */
+	uint64_t network_bytes; /* of those sent: through sockets                 */
+};
+
+enum transport_caps {
+	TRANSPORT_OFFERS = 1,   /* shares memory: messages are offered where they lie */
+	TRANSPORT_STORES = 2,   /* peers store answers into each other's memory       */
+	TRANSPORT_REPLACES = 4, /* connections can be replaced (config.resumes)       */
+	TRANSPORT_PATHS = 8,    /* path() knows the network below a connection        */
+};
+
+struct path_stats;
+
+/*
+ * A transport, as its user drives it. One thread at a time calls these, but for wake(); no call blocks and no lock is held.
+ * docs of what each transport makes of them stand in transport/tcp/tcp.h and transport/shm/shm.h.
+ */
+struct transport_ops {
+	const char *name; /* "tcp", "shm" */
+	uint32_t caps;    /* enum transport_caps */
+	/* Borrows user and context until close(). ESP_ENOMEM, ESP_ELIMIT, ESP_EINVAL. */
+	enum esp_status (*open)(const struct transport_config *config, const struct transport_user *user, void *context,
+	                        void **out, struct error *err);
+	void (*close)(void *t); /* NULL is fine */
+	/*
+	 * A connection to a peer; replaces: in place of the one that there is (TRANSPORT_REPLACES). ESP_EPEER: the peer is lost.
+	 * ESP_EINVAL, ESP_ENOMEM, ESP_ELIMIT.
+	 */
+	enum esp_status (*adopt)(void *t, uint32_t peer, const struct endpoint *endpoint, bool replaces, struct error *err);
+	/* The peer is gone: lost() is called with the status, once. */
+	void (*drop)(void *t, uint32_t peer, enum esp_status why);
+	/*
+	 * A lost peer is back: adopt() takes it again. Both ends do this before either is given the other's new endpoint.
+	 * ESP_EUNSUPPORTED: this transport cannot. Nothing if the peer is not lost.
+	 */
+	enum esp_status (*readmit)(void *t, uint32_t peer, struct error *err);
+	/* The channel has failed or is closed, see above. */
+	void (*forget)(void *t, uint16_t channel);
+	/* Moves what can be moved, a bounded amount per peer. Returns how much; 0: nothing. */
+	unsigned (*poll)(void *t);
+	/* The same without asking the kernel for events: what a lane that is given up still owes its peers. */
+	unsigned (*flush)(void *t);
+	/* Before the thread sleeps on fd(); false: something came meanwhile. After it, or instead of it: disarm(). */
+	bool (*arm)(void *t);
+	void (*disarm)(void *t);
+	int (*fd)(const void *t); /* becomes readable when poll() has something to do, while armed. Never read from it */
+	void (*wake)(void *t);    /* any thread: ends the sleep, the current or the next one */
+	/* Is there something that peers wait for beside the user's messages: bytes that a replaced connection owes? */
+	bool (*owes)(const void *t);
+	void (*stats)(const void *t, struct transport_stats *out);
+	/* Of the connection that messages to a peer leave on; false: there is none, or the transport has no such thing. */
+	bool (*path)(const void *t, uint32_t peer, struct path_stats *out);
+};
+
 #endif

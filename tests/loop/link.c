@@ -35,7 +35,7 @@ static void fragment_copy(struct fragment *fragment)
 
 /* ---- the table of links ---- */
 
-static uint32_t link_slot(const struct loop *loop, const struct endpoint *from, const struct endpoint *to)
+static uint32_t link_slot(const struct loop *loop, const struct loop_end *from, const struct loop_end *to)
 {
 	uint64_t key = (uint64_t)(from - loop->endpoints) << 32 | (uint64_t)(to - loop->endpoints);
 
@@ -65,7 +65,7 @@ static void table_grow(struct loop *loop)
 }
 
 /* Both directions of a pair carry alike; the draw must not depend on which is made first. */
-static enum loop_carry draw_carry(const struct loop *loop, const struct endpoint *from, const struct endpoint *to)
+static enum loop_carry draw_carry(const struct loop *loop, const struct loop_end *from, const struct loop_end *to)
 {
 	if (loop->config.carry != LOOP_MIXED)
 		return loop->config.carry;
@@ -75,7 +75,7 @@ static enum loop_carry draw_carry(const struct loop *loop, const struct endpoint
 	return (enum loop_carry)rng_below(&rng, LOOP_MIXED);
 }
 
-struct link *link_get(struct loop *loop, struct endpoint *from, struct endpoint *to)
+struct link *link_get(struct loop *loop, struct loop_end *from, struct loop_end *to)
 {
 	if (loop->link_count >= loop->table_size)
 		table_grow(loop);
@@ -109,7 +109,7 @@ void link_close(struct link *link)
 	free(link);
 }
 
-static bool has_lost(const struct endpoint *endpoint, uint32_t peer)
+static bool has_lost(const struct loop_end *endpoint, uint32_t peer)
 {
 	return endpoint->dead || endpoint->severed || (endpoint->lost && endpoint->lost[peer]);
 }
@@ -178,7 +178,7 @@ static void fragment_arrives(void *subject, void *detail)
 {
 	struct link *link = subject;
 	struct fragment *fragment = detail;
-	struct endpoint *from = link->from;
+	struct loop_end *from = link->from;
 
 	link->in_flight--;
 	if (!is_cut(link)) {
@@ -229,7 +229,7 @@ static bool fragment_fill(struct fragment *fragment, const struct link *link, co
 static bool send_fragment(struct link *link)
 {
 	struct stream_bytes pending[STREAM_STRETCHES];
-	struct endpoint *from = link->from;
+	struct loop_end *from = link->from;
 	unsigned count = stream_pending(&link->writer, from->user, from->context, link->to->node, pending);
 
 	if (count == 0)
@@ -262,7 +262,7 @@ static void offer_sent(void *subject, void *detail)
 {
 	struct link *link = subject;
 	struct offer *offer = detail;
-	struct endpoint *from = link->from;
+	struct loop_end *from = link->from;
 
 	if (!offer->forgotten && !is_cut(link)) {
 		from->user->sent(from->context, link->to->node, offer->message.channel, offer->message.cookie);
@@ -279,7 +279,7 @@ static void offer_ends(struct link *link, struct offer *offer)
 
 void link_settle(struct link *link)
 {
-	struct endpoint *to = link->to;
+	struct loop_end *to = link->to;
 
 	for (struct offer **at = &link->offers; *at && !is_cut(link);) {
 		struct offer *offer = *at;
@@ -296,7 +296,7 @@ void link_settle(struct link *link)
 
 static enum esp_status take_offer(struct link *link, struct offer *offer)
 {
-	struct endpoint *to = link->to;
+	struct loop_end *to = link->to;
 	enum esp_status status = to->user->offer(to->context, link->from->node, &offer->message);
 
 	if (status == ESP_PENDING) {
@@ -338,7 +338,7 @@ static void offer_arrives(void *subject, void *detail)
 
 static bool send_offer(struct link *link)
 {
-	struct endpoint *from = link->from;
+	struct loop_end *from = link->from;
 	struct transport_message message = {0};
 
 	if (!from->user->next(from->context, link->to->node, &message))
@@ -365,7 +365,7 @@ void link_pump(struct link *link)
 
 /* ---- forgetting ---- */
 
-void link_forget(struct link *link, const struct endpoint *endpoint, uint16_t channel)
+void link_forget(struct link *link, const struct loop_end *endpoint, uint16_t channel)
 {
 	if (link->from == endpoint)
 		loop_must(stream_writer_forget(&link->writer, channel));
@@ -385,7 +385,7 @@ void link_forget(struct link *link, const struct endpoint *endpoint, uint16_t ch
 	}
 }
 
-void link_event_forget(const struct event *event, const struct endpoint *endpoint, uint16_t channel)
+void link_event_forget(const struct event *event, const struct loop_end *endpoint, uint16_t channel)
 {
 	struct link *link = event->subject;
 

@@ -23,14 +23,14 @@ uint64_t loop_delay(struct loop *loop)
 	return rng_below(&loop->rng, loop->config.delay_ns + 1);
 }
 
-struct endpoint *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane)
+struct loop_end *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane)
 {
 	return &loop->endpoints[(uint64_t)node * loop->config.lanes + lane];
 }
 
 /* ---- endpoints ---- */
 
-const _Atomic uint32_t *endpoint_revocation(struct endpoint *endpoint, uint16_t channel)
+const _Atomic uint32_t *endpoint_revocation(struct loop_end *endpoint, uint16_t channel)
 {
 	struct revocation *at = endpoint->revocations;
 
@@ -49,13 +49,13 @@ const _Atomic uint32_t *endpoint_revocation(struct endpoint *endpoint, uint16_t 
 /* The other end has closed. */
 static void closing_is_seen(void *subject, void *detail)
 {
-	const struct endpoint *closed = detail;
+	const struct loop_end *closed = detail;
 
 	endpoint_lose(subject, closed->node, ESP_EPEER);
 }
 
 /* The user has failed: its connections close, and those at their other ends see that after a while. */
-static void endpoint_close(struct endpoint *endpoint)
+static void endpoint_close(struct loop_end *endpoint)
 {
 	struct loop *loop = endpoint->loop;
 
@@ -71,7 +71,7 @@ static void endpoint_close(struct endpoint *endpoint)
 	}
 }
 
-void endpoint_lose(struct endpoint *endpoint, uint32_t peer, enum esp_status why)
+void endpoint_lose(struct loop_end *endpoint, uint32_t peer, enum esp_status why)
 {
 	struct loop *loop = endpoint->loop;
 
@@ -87,7 +87,7 @@ void endpoint_lose(struct endpoint *endpoint, uint32_t peer, enum esp_status why
 	endpoint->user->lost(endpoint->context, peer, why);
 }
 
-void endpoint_drain(struct endpoint *endpoint)
+void endpoint_drain(struct loop_end *endpoint)
 {
 	struct loop *loop = endpoint->loop;
 	uint32_t peer;
@@ -113,7 +113,7 @@ void endpoint_drain(struct endpoint *endpoint)
 	}
 }
 
-static void endpoint_fini(struct endpoint *endpoint)
+static void endpoint_fini(struct loop_end *endpoint)
 {
 	while (endpoint->revocations) {
 		struct revocation *revocation = endpoint->revocations;
@@ -175,7 +175,7 @@ void loop_close(struct loop *loop)
 
 void loop_attach(struct loop *loop, uint32_t node, uint32_t lane, const struct transport_user *user, void *context)
 {
-	struct endpoint *endpoint = loop_endpoint(loop, node, lane);
+	struct loop_end *endpoint = loop_endpoint(loop, node, lane);
 
 	endpoint->user = user;
 	endpoint->context = context;
@@ -188,7 +188,7 @@ void loop_poke(struct loop *loop, uint32_t node, uint32_t lane)
 
 void loop_forget(struct loop *loop, uint32_t node, uint32_t lane, uint16_t channel)
 {
-	struct endpoint *endpoint = loop_endpoint(loop, node, lane);
+	struct loop_end *endpoint = loop_endpoint(loop, node, lane);
 
 	for (struct revocation *at = endpoint->revocations; at; at = at->next) {
 		if (at->channel == channel && !at->over) {
@@ -232,7 +232,7 @@ void loop_kill(struct loop *loop, uint32_t node)
 {
 	for (uint32_t other = 0; other < loop->config.nodes; other++) {
 		for (uint32_t lane = 0; lane < loop->config.lanes; lane++) {
-			struct endpoint *endpoint = loop_endpoint(loop, other, lane);
+			struct loop_end *endpoint = loop_endpoint(loop, other, lane);
 
 			if (other == node)
 				endpoint->dead = true;

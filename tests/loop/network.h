@@ -18,7 +18,7 @@ struct revocation {
 };
 
 /* A lane of a node. */
-struct endpoint {
+struct loop_end {
 	struct loop *loop;
 	uint32_t node, lane;
 	const struct transport_user *user;
@@ -40,7 +40,7 @@ struct offer {
 /* One direction between two lanes. */
 struct link {
 	struct loop *loop;
-	struct endpoint *from, *to;
+	struct loop_end *from, *to;
 	enum loop_carry carry;
 	struct stream_writer writer;
 	struct stream_reader reader;
@@ -58,7 +58,7 @@ struct loop {
 	struct rng rng;
 	uint64_t now, event_count;
 	struct events events;
-	struct endpoint *endpoints; /* by node, then lane */
+	struct loop_end *endpoints; /* by node, then lane */
 	struct link **table;
 	uint32_t table_size, link_count;
 };
@@ -75,25 +75,25 @@ static inline void loop_must(bool had_memory)
 
 void loop_schedule(struct loop *loop, uint64_t time, void (*act)(void *, void *), void *subject, void *detail);
 uint64_t loop_delay(struct loop *loop);
-struct endpoint *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane);
+struct loop_end *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane);
 
 /* The connection to peer has broken: the user is told, and after a while the peer. */
-void endpoint_lose(struct endpoint *endpoint, uint32_t peer, enum esp_status why);
+void endpoint_lose(struct loop_end *endpoint, uint32_t peer, enum esp_status why);
 /* Sends whatever the endpoint has become ready to send, and settles what it has consumed. */
-void endpoint_drain(struct endpoint *endpoint);
-const _Atomic uint32_t *endpoint_revocation(struct endpoint *endpoint, uint16_t channel);
+void endpoint_drain(struct loop_end *endpoint);
+const _Atomic uint32_t *endpoint_revocation(struct loop_end *endpoint, uint16_t channel);
 
 /* link.c */
-struct link *link_get(struct loop *loop, struct endpoint *from, struct endpoint *to);
+struct link *link_get(struct loop *loop, struct loop_end *from, struct loop_end *to);
 void link_close(struct link *link);
 /* Sends what there is to send, as far as the link has room. */
 void link_pump(struct link *link);
 /* Which of the offers under way have been consumed? Their senders get to know after a while. */
 void link_settle(struct link *link);
 /* The endpoint, one of the two ends, forgets a channel. */
-void link_forget(struct link *link, const struct endpoint *endpoint, uint16_t channel);
+void link_forget(struct link *link, const struct loop_end *endpoint, uint16_t channel);
 /* The same for what is under way: event may be any. */
-void link_event_forget(const struct event *event, const struct endpoint *endpoint, uint16_t channel);
+void link_event_forget(const struct event *event, const struct loop_end *endpoint, uint16_t channel);
 /* Frees what belongs to the event. */
 void link_event_drop(const struct event *event);
 

@@ -65,7 +65,7 @@ static void replace(struct mesh_lane *lane, uint32_t peer, int fd)
 static void disturb(struct mesh_lane *lane)
 {
 	struct mesh *mesh = lane->mesh;
-	struct tcp_stats stats;
+	struct path_stats stats;
 	int fds[2];
 
 	for (uint32_t peer = lane->node + 1; peer < mesh->cluster.spec.nodes; peer++) {

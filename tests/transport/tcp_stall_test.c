@@ -70,7 +70,7 @@ static void stall(enum socket_kind kind)
 {
 	struct recorder at_a, at_b;
 	struct tcp *a = open_one(&at_a), *b = open_one(&at_b);
-	struct tcp_stats before, after;
+	struct path_stats before, after;
 	int stalled[2], lively[2];
 	uint8_t bytes[1000];
 
@@ -124,7 +124,7 @@ static void batches(enum socket_kind kind, bool without_memory)
 {
 	struct recorder at_a, at_b;
 	struct tcp *a = open_one(&at_a), *b = open_one(&at_b);
-	struct tcp_stats out, in;
+	struct path_stats out, in;
 	int fds[2];
 
 	at_a.stride = at_b.stride = 0;

@@ -545,12 +545,12 @@ bool connection_wants_to_write(const struct connection *connection)
 
 uint64_t connection_last_sign(const struct connection *connection, uint64_t now_ns)
 {
-	struct tcp_stats stats = {0};
+	struct path_stats stats = {0};
 	int unread = 0;
 
 	if (ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0)
 		return now_ns;
-	tcp_path(connection->fd, &stats);
+	path_read(connection->fd, &stats);
 	uint64_t ago_ns = stats.last_data_ms * NS_PER_MS;
 	return stats.has_path && ago_ns < now_ns ? now_ns - ago_ns : 0;
 }

@@ -12,7 +12,7 @@
 #include "node/control/control.h"
 #include "node/net/backoff.h"
 #include "node/net/route.h"
-#include "transport/tcp/tcp.h"
+#include "transport/path.h"
 
 enum connection_state {
 	CONNECTION_WAITING,    /* to be dialled again at retry_ns                    */
@@ -58,7 +58,7 @@ struct connection {
 	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
 	bool rotates;           /* each attempt takes another rail                     */
 	uint64_t queued;        /* the last message that it was given (reliable.h)         */
-	struct tcp_patience patience;
+	struct path_patience patience;
 	uint64_t deadline_ns;   /* until it must be proved                             */
 	uint64_t began_ns;      /* this attempt                                        */
 	uint64_t connect_ns;    /* until it must be connected, and proved if it rotates */

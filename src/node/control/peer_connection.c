@@ -192,12 +192,12 @@ void control_find_stuck(struct control *control, uint64_t now, uint64_t for_ns, 
 {
 	for (uint32_t peer = 0; peer < control->config.roster->size; peer++) {
 		struct connection *connection = control->control[peer];
-		struct tcp_stats stats = {0};
+		struct path_stats stats = {0};
 
 		if (!connection || connection->local || connection->state != CONNECTION_OPEN)
 			continue;
-		tcp_path(connection->fd, &stats);
-		if (tcp_waits_in_vain(&connection->patience, &stats, now, for_ns))
+		path_read(connection->fd, &stats);
+		if (path_waits_in_vain(&connection->patience, &stats, now, for_ns))
 			found(control->config.context, peer, connection_rail(connection, &control->ways));
 	}
 }

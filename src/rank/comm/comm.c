@@ -6,8 +6,8 @@
 
 #include "rank/comm/retune.h"
 #include "rank/comm/span.h"
-#include "rank/progress/callbacks.h"
-#include "rank/progress/idle_wait.h"
+#include "rank/comm/callbacks.h"
+#include "node/progress/wait_policy.h"
 
 #define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a small that somebody else has */
 #define NAP (50 * NS_PER_MS)         /* failures are noticed when it ends */
@@ -122,9 +122,7 @@ static void go_from_queue(struct comm *group)
 	struct work *work = queue_pop(group, &group->lane_queue);
 
 	go(group, work, work->help == BY_CALLER_SOON ? BY_LANE_THREAD : work->help);
-	pthread_mutex_lock(&group->context->lock);
-	rank_changed(group->context);
-	pthread_mutex_unlock(&group->context->lock);
+	progress_changed(&group->context->progress);
 }
 
 static void lanes_turn(struct comm *group)
@@ -346,7 +344,7 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 	if (has_left)
 		comm_fail_by_leave(group, group->ranks[op->waits_for]);
 	uint64_t nap = vigil->asked_ns == 0 ? comm_ask_after(group, deadline_ns - vigil->began_ns) : NAP;
-	nap = rank_idle(group->context, nap < NAP ? nap : NAP);
+	nap = progress_idle(&group->context->progress, nap < NAP ? nap : NAP);
 	if (until > now)
 		shm_small_sleep(group->small, op, until - now < nap ? until - now : nap);
 }
@@ -404,7 +402,7 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 		if (now != 0 && is_ours)
 			shm_small_nap(group, &group->shm_small_call, &vigil, now, work->deadline_ns, until_ns);
 		else if (now != 0) /* lane 0's thread looks too, and esp_poke() wakes that */
-			progress_wait(group->context, work_is_done, work, now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
+			progress_wait(&group->context->progress, work_is_done, work, now + LOOK_AGAIN < until_ns ? now + LOOK_AGAIN : until_ns);
 		if (is_ours)
 			shm_small_give_back(group);
 	}

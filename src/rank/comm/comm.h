@@ -101,7 +101,7 @@ struct comm {
 	struct exec_wait wait;
 	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
 	struct exec_failure suspicion;      /* what the lane knows                  */
-	struct mail *fail_mail;             /* one per lane and stream, made beforehand */
+	struct progress_cmd *fail_cmds;             /* one per lane and stream, made beforehand */
 	struct keyed keyed;
 	struct p2p p2p;
 	uint64_t first_failed;              /* the lowest number of a call that has failed; 0: none */

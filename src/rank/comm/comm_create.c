@@ -14,7 +14,7 @@
 #include "rank/comm/retune.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
-#include "rank/progress/core_affinity.h"
+#include "node/progress/core_affinity.h"
 #include "wire/crc32c.h"
 
 #define SHM_SMALL_SMALL 2048u   /* with its head, a page for each cell */
@@ -214,24 +214,15 @@ enum esp_status comm_open_small(struct comm *group)
 	return open_small(group);
 }
 
-static void close_stream(struct progress *progress, uint16_t channel)
-{
-	if (progress->shm)
-		shm_forget(progress->shm, channel);
-	if (progress->tcp)
-		tcp_forget(progress->tcp, channel);
-	lane_stream_close(progress->lane, channel);
-}
-
 /* Streams on the first `count` lanes. */
 static void close_streams(struct comm *group, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct progress *progress = &group->context->progress[i];
+		struct progress *progress = &group->context->progress.lanes[i];
 
 		progress_acquire(progress);
 		for (unsigned stream = 0; stream < STREAMS; stream++)
-			close_stream(progress, (uint16_t)(group->channel + stream));
+			progress_close_stream(progress, (uint16_t)(group->channel + stream));
 		progress_release(progress);
 	}
 }
@@ -260,7 +251,7 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 	unsigned streams = retune_can(group) ? STREAMS : STREAM_TUNE; /* the last one */
 
 	for (uint32_t i = 0; i < group->context->lanes; i++) {
-		struct progress *progress = &group->context->progress[i];
+		struct progress *progress = &group->context->progress.lanes[i];
 
 		enum esp_status status = ESP_OK;
 
@@ -290,7 +281,7 @@ static void comm_release(struct comm *group)
 	keyed_fini(&group->keyed);
 	p2p_fini(&group->p2p);
 	pthread_mutex_destroy(&group->lock);
-	free(group->fail_mail);
+	free(group->fail_cmds);
 	free(group->host_of);
 	free(group->core_order);
 	free(group->place);
@@ -310,8 +301,8 @@ static struct comm *comm_new(struct rank *context, uint16_t channel, const uint3
 	pthread_mutex_init(&group->lock, NULL);
 	group->ranks = calloc(size, sizeof(*group->ranks));
 	group->host_of = calloc(size, sizeof(*group->host_of));
-	group->fail_mail = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_mail));
-	if (!group->ranks || !group->host_of || !group->fail_mail) {
+	group->fail_cmds = calloc((size_t)context->lanes * STREAMS, sizeof(*group->fail_cmds));
+	if (!group->ranks || !group->host_of || !group->fail_cmds) {
 		comm_release(group);
 		return NULL;
 	}

@@ -10,7 +10,7 @@
 #include "rank/comm/comm.h"
 #include "rank/join/launcher.h"
 #include "rank/member/membership.h"
-#include "rank/progress/callbacks.h"
+#include "rank/comm/callbacks.h"
 
 struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_rank)
 {
@@ -105,20 +105,20 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 		group->failed_ns = clock_now_ns();
 		atomic_store_explicit(&group->failed, (int)status, memory_order_release);
 		for (uint32_t i = 0; i < context->lanes * STREAMS; i++) {
-			group->fail_mail[i] = (struct mail){
-				.kind = MAIL_FAIL,
+			group->fail_cmds[i] = (struct progress_cmd){
+				.kind = PROGRESS_FAIL,
 				.peer = reason->about < context->size ? reason->about : PLAN_NONE,
 				.channel = (uint16_t)(group->channel + i % STREAMS),
-				.fd = -1,
 				.status = status,
-				.embedded = true,
+				.is_embedded = true,
 			};
-			progress_post(&context->progress[i / STREAMS], &group->fail_mail[i], BY_LANE_THREAD);
+			progress_post(&context->progress.lanes[i / STREAMS], &group->fail_cmds[i], BY_LANE_THREAD);
 		}
 		callbacks_look_after_queues(context);
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
+	progress_changed(&context->progress);
 	if (!is_first)
 		return;
 	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->text);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
-#include "rank/progress/callbacks.h"
+#include "rank/comm/callbacks.h"
 #include "tune/tuner.h"
 
 #define WINDOW_FIRST (UINT64_C(1) << 20)  /* bytes of calls */
@@ -115,7 +115,7 @@ static const uint32_t *find_groups(struct comm *group, const struct work *work)
 /* ---- what was measured ---- */
 
 /* What a connection has done since the last time. A new one in its place counts from zero. */
-static struct flow advance(struct flow *before, const struct tcp_stats *stats)
+static struct flow advance(struct flow *before, const struct path_stats *stats)
 {
 	struct flow now = {stats->acked_bytes, stats->busy_us > stats->blocked_us ? stats->busy_us - stats->blocked_us : 0};
 	bool is_same = now.acked_bytes >= before->acked_bytes && now.network_us >= before->network_us;
@@ -129,7 +129,7 @@ static struct flow advance(struct flow *before, const struct tcp_stats *stats)
  * Bytes over the time in which the network had something of ours. The kernel's own estimate is that of its latest moments, and
  * of a connection that has little to send it says how little; it stands in where an older kernel has no such times.
  */
-static uint64_t rate_of(const struct flow *since, const struct tcp_stats *stats)
+static uint64_t rate_of(const struct flow *since, const struct path_stats *stats)
 {
 	if (since->acked_bytes < FLOW_LEAST)
 		return 0;
@@ -138,7 +138,7 @@ static uint64_t rate_of(const struct flow *since, const struct tcp_stats *stats)
 	return stats->busy_us == 0 && !stats->is_app_limited ? stats->delivery_bytes_per_s : 0;
 }
 
-static void add_flow(struct comm *group, uint32_t member, const struct flow *since, const struct tcp_stats *stats, uint64_t time_us)
+static void add_flow(struct comm *group, uint32_t member, const struct flow *since, const struct path_stats *stats, uint64_t time_us)
 {
 	struct retune *retune = group->retune;
 	const uint32_t *group_of = retune->tuner.masters.group_of;
@@ -178,18 +178,18 @@ static void measure(struct comm *group)
 {
 	struct rank *context = group->context;
 	struct retune *retune = group->retune;
-	struct tcp_stats stats;
+	struct path_stats stats;
 
 	memset(retune->sum, 0, group->size * sizeof(*retune->sum));
 	uint64_t time_ns = take_time(group);
 	retune->sum[group->rank].time_ns = time_ns;
 	for (uint32_t lane = 0; lane < context->lanes; lane++) {
-		struct progress *progress = &context->progress[lane];
+		struct progress *progress = &context->progress.lanes[lane];
 
-		if (!progress->tcp || !progress_try_acquire(progress, clock_now_ns() + LANE_PATIENCE))
+		if (!progress_has_paths(progress) || !progress_try_acquire(progress, clock_now_ns() + LANE_PATIENCE))
 			continue;
 		for (uint32_t i = 0; i < group->size; i++) {
-			if (i == group->rank || !tcp_stats(progress->tcp, group->ranks[i], &stats) || !stats.has_path)
+			if (i == group->rank || !progress_path(progress, group->ranks[i], &stats) || !stats.has_path)
 				continue;
 			struct flow since = advance(&retune->flows[lane * group->size + i], &stats);
 
@@ -443,7 +443,7 @@ static void settle(struct comm *group, uint64_t until_ns)
 {
 	struct retune *retune = group->retune;
 
-	if (!retune || !retune->exchange || !progress_wait(group->context, work_is_done, retune->exchange, until_ns))
+	if (!retune || !retune->exchange || !progress_wait(&group->context->progress, work_is_done, retune->exchange, until_ns))
 		return;
 	work_put(retune->exchange);
 	retune->exchange = NULL;

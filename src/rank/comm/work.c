@@ -13,7 +13,7 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/retune.h"
 #include "rank/comm/span.h"
-#include "rank/progress/callbacks.h"
+#include "rank/comm/callbacks.h"
 #include "transport/shm/annex.h"
 
 #define COMPARED_LEAST (256u << 10) /* bytes of a block */
@@ -111,7 +111,7 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
-			.mail = {.kind = MAIL_START, .channel = channel, .fd = -1, .part = part, .embedded = true},
+			.cmd = {.kind = PROGRESS_START, .channel = channel, .is_embedded = true, .call = &part->call},
 			.work = work,
 			.lane = bandwidth->lane_order[lane],
 			.call = {
@@ -381,8 +381,10 @@ void work_launch_locked(struct work *work, enum drive_by help)
 	for (uint32_t i = 0; i < work->part_count; i++)
 		work->parts[i].call.digest = work->digest;
 	/* Who waits drives one lane; the others are driven at the same time by their own threads. */
-	for (uint32_t i = 0; i < work->part_count; i++)
-		progress_post(&context->progress[work->parts[i].lane], &work->parts[i].mail, work->parts[i].call.lane == 0 ? help : BY_LANE_THREAD);
+	/* Once the last part is posted the work may have ended and be gone. */
+	struct work_part *parts = work->parts;
+	for (uint32_t i = 0, count = work->part_count; i < count; i++)
+		progress_post(&context->progress.lanes[parts[i].lane], &parts[i].cmd, parts[i].call.lane == 0 ? help : BY_LANE_THREAD);
 }
 
 void work_launch(struct work *work, enum drive_by help)
@@ -432,7 +434,7 @@ void work_set_out(struct work *work)
 	work->started_ns = clock_now_ns();
 	work->launched_ns = 0;
 	look_at_memory(work);
-	work->idle_ns = progress_idle_ns(context);
+	work->idle_ns = progress_idle_ns(&context->progress);
 	work->asked_ns = work->looked_ns = 0;
 	work->forgoes_callback = false;
 	work->asks = 0;
@@ -451,8 +453,8 @@ void work_set_out(struct work *work)
 static enum drive_by find_help(struct work *work, bool is_blocking)
 {
 	const struct rank *context = work->context;
-	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->progress[0].thread);
-	bool is_expected = may_wait && work_is_small(work) && wait_hint_expects(&context->habit);
+	bool may_wait = !is_blocking && work->event_fd < 0 && !pthread_equal(pthread_self(), context->progress.lanes[0].thread);
+	bool is_expected = may_wait && work_is_small(work) && wait_hint_expects(&context->progress.hint);
 
 	atomic_store_explicit(&work->is_expected, is_expected, memory_order_relaxed);
 	return is_blocking ? BY_CALLER_NOW : is_expected ? BY_CALLER_SOON : BY_LANE_THREAD;
@@ -565,6 +567,7 @@ void work_end(struct work *work, enum esp_status status)
 		callbacks_call_back(context, work);
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
+	progress_changed(&context->progress);
 	if (!calls_back)
 		work_put(work);
 	if (status != ESP_OK) /* perhaps nobody waits: the control writes it down then */

@@ -13,12 +13,12 @@
 #include "rank/comm/call.h"
 #include "rank/comm/p2p.h"
 #include "rank/comm/plan_cache.h"
-#include "rank/progress/progress.h"
+#include "node/progress/progress.h"
 
 struct span;
 
 struct work_part {
-	struct mail mail;
+	struct progress_cmd cmd;
 	struct work *work;
 	uint32_t lane;
 	struct exec_call call;

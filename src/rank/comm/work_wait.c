@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/work.h"
-#include "rank/progress/callbacks.h"
+#include "rank/comm/callbacks.h"
 
 #define SHM_SMALL_LOOK (50 * NS_PER_US)
 
@@ -32,13 +32,9 @@ static void expect_no_waiter(struct work *work)
 
 	if (!atomic_exchange_explicit(&work->is_expected, false, memory_order_relaxed) || work_is_done(work))
 		return;
-	wait_hint_miss(&context->habit);
+	wait_hint_miss(&context->progress.hint);
 	pthread_mutex_lock(&context->lock);
-	/* Its parts may just be planned anew; there are few lanes. */
-	for (uint32_t i = 0; i < context->lanes; i++) {
-		if (context->progress[i].expected_ns != 0)
-			progress_expect_nobody(&context->progress[i]);
-	}
+	progress_expect_no_caller(&context->progress);
 	if (work->shm_small_rounds > 0 && !work_is_done(work)) {
 		work->group->expected_ns = 0;
 		callbacks_look_after_queues(context);
@@ -63,14 +59,14 @@ enum esp_status work_wait(struct work *work, uint64_t until_ns)
 		return tell_status(work);
 	if (was_started) {
 		atomic_store_explicit(&work->is_expected, false, memory_order_relaxed);
-		wait_hint_wait(&work->context->habit, work->started_ns, clock_now_ns());
+		wait_hint_wait(&work->context->progress.hint, work->started_ns, clock_now_ns());
 	}
 	if (work->shm_small_rounds > 0)
 		comm_small_wait(work, until_ns);
 	else
-		progress_wait(work->context, work_is_done, work, until_ns);
+		progress_wait(&work->context->progress, work_is_done, work, until_ns);
 	if (was_started)
-		wait_hint_leave(&work->context->habit, clock_now_ns());
+		wait_hint_leave(&work->context->progress.hint, clock_now_ns());
 	return tell_status(work);
 }
 
@@ -120,7 +116,7 @@ uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until
 		/* Boards are looked at again and again; lanes wake us. */
 		uint64_t look_ns = turn_small(&any) ? clock_now_ns() + SHM_SMALL_LOOK : UINT64_MAX;
 
-		(void)progress_wait(first->context, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
+		(void)progress_wait(&first->context->progress, any_is_done, &any, look_ns < until_ns ? look_ns : until_ns);
 		is_time = until_ns != UINT64_MAX && clock_now_ns() >= until_ns;
 	}
 	return find_done(&any);

@@ -159,9 +159,9 @@ bool announce_decode(const char *text, size_t length, struct announcement *out)
 	struct reader reader = {text, text + length};
 	struct announcement announcement = {0};
 	const char *rest;
-	size_t idle_wait_length;
+	size_t rest_length;
 	uint64_t pid, port;
-	bool fine = length < ANNOUNCE_BYTES && take_line(&reader, title, &rest, &idle_wait_length) && idle_wait_length == 0 &&
+	bool fine = length < ANNOUNCE_BYTES && take_line(&reader, title, &rest, &rest_length) && rest_length == 0 &&
 	            take_hex(&reader, "nonce ", announcement.nonce, sizeof(announcement.nonce)) &&
 	            take_number(&reader, "at ", UINT64_MAX, &announcement.at_s) && take_number(&reader, "process ", UINT32_MAX, &pid) &&
 	            take_text(&reader, "host ", announcement.host_name, sizeof(announcement.host_name)) &&
@@ -170,7 +170,7 @@ bool announce_decode(const char *text, size_t length, struct announcement *out)
 		fine = announcement.has_key = take_hex(&reader, "key ", announcement.key, sizeof(announcement.key));
 	if (fine && peek(&reader, "reason "))
 		fine = take_text(&reader, "reason ", announcement.reason, sizeof(announcement.reason)) && announcement.reason[0];
-	fine = fine && take_line(&reader, "end", &rest, &idle_wait_length) && idle_wait_length == 0 && reader.at == reader.end;
+	fine = fine && take_line(&reader, "end", &rest, &rest_length) && rest_length == 0 && reader.at == reader.end;
 	if (fine) {
 		announcement.pid = (uint32_t)pid;
 		announcement.port = (uint16_t)port;

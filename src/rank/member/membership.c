@@ -59,7 +59,7 @@ static void dial(void *argument, uint32_t rank)
 static void drop(struct rank *context, uint32_t rank)
 {
 	for (uint32_t i = 0; i < context->lanes; i++)
-		progress_mail(&context->progress[i], &(struct mail){.kind = MAIL_DROP, .peer = rank, .fd = -1, .status = ESP_EPEER});
+		progress_send(&context->progress.lanes[i], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = rank, .status = ESP_EPEER});
 }
 
 static void note_fate(struct rank *context, uint32_t rank, enum fate fate, const char *how)
@@ -134,13 +134,13 @@ static uint64_t last_data(struct rank *context, uint32_t rank, uint64_t now)
 	uint64_t latest = 0;
 
 	for (uint32_t i = 0; i < context->lanes; i++) {
-		struct progress *progress = &context->progress[i];
-		struct tcp_stats stats;
+		struct progress *progress = &context->progress.lanes[i];
+		struct path_stats stats;
 
-		if (!progress->tcp)
+		if (!progress_has_paths(progress))
 			continue;
 		progress_acquire(progress);
-		bool is_known = tcp_stats(progress->tcp, rank, &stats) && stats.has_path;
+		bool is_known = progress_path(progress, rank, &stats) && stats.has_path;
 		progress_release(progress);
 		uint64_t ago_ns = is_known ? stats.last_data_ms * NS_PER_MS : now;
 		if (ago_ns < now && now - ago_ns > latest)

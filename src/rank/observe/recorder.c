@@ -202,7 +202,7 @@ void recorder_add_work(const struct work *work, enum esp_status status)
 	recorder_describe_work(work, &record);
 	record.ended_ns = clock_now_ns();
 	record.status = status;
-	record.waited_ns = (progress_idle_ns(context) - work->idle_ns) / context->lanes;
+	record.waited_ns = (progress_idle_ns(&context->progress) - work->idle_ns) / context->lanes;
 	if (work->launched_ns > work->started_ns) /* until it was its turn */
 		record.waited_ns += work->launched_ns - work->started_ns;
 	if (status != ESP_OK && failure->status == status) {

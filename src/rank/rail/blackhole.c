@@ -23,17 +23,17 @@ bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t livenes
 	return now - unanswered_ns >= liveness_ms * NS_PER_MS;
 }
 
-bool blackhole_is_stuck(const struct tcp_stats *stats)
+bool blackhole_is_stuck(const struct path_stats *stats)
 {
 	return stats->has_path && stats->unacked > 0 && stats->timeouts >= TIMEOUTS;
 }
 
-bool blackhole_may_be_about_size(const struct tcp_stats *stats)
+bool blackhole_may_be_about_size(const struct path_stats *stats)
 {
 	return blackhole_is_stuck(stats) && stats->segment_bytes > SMALL_SEGMENT;
 }
 
-enum blackhole_sounding blackhole_sounding(const struct tcp_stats *stats)
+enum blackhole_sounding blackhole_sounding(const struct path_stats *stats)
 {
 	if (stats->unacked == 0)
 		return SOUNDING_ARRIVED;
@@ -48,32 +48,32 @@ void blackhole_fini(struct blackhole *blackhole)
 }
 
 /* With the token of the lane: the connection to a peer; false: there is none. */
-static bool read_stats(struct rank *context, uint32_t lane, uint32_t peer, struct tcp_stats *out)
+static bool read_stats(struct rank *context, uint32_t lane, uint32_t peer, struct path_stats *out)
 {
-	struct progress *progress = &context->progress[lane];
+	struct progress *progress = &context->progress.lanes[lane];
 	bool known = false;
 
-	if (!progress->tcp)
+	if (!progress_has_paths(progress))
 		return false;
 	progress_acquire(progress);
-	known = tcp_stats(progress->tcp, peer, out);
+	known = progress_path(progress, peer, out);
 	progress_release(progress);
 	return known;
 }
 
 static uint32_t find_stuck(struct rank *context, uint32_t lane)
 {
-	struct progress *progress = &context->progress[lane];
-	struct tcp_stats stats;
+	struct progress *progress = &context->progress.lanes[lane];
+	struct path_stats stats;
 	uint32_t found = NO_PEER;
 
-	if (!progress->tcp)
+	if (!progress_has_paths(progress))
 		return NO_PEER;
 	progress_acquire(progress);
 	for (uint32_t i = 0; i < context->size && found == NO_PEER; i++) {
 		bool is_ours = context->rails.count < 2 || failover_has_given_up(context, i, lane);
 
-		if (is_ours && tcp_stats(progress->tcp, i, &stats) && blackhole_is_stuck(&stats))
+		if (is_ours && progress_path(progress, i, &stats) && blackhole_is_stuck(&stats))
 			found = i;
 	}
 	progress_release(progress);
@@ -175,14 +175,14 @@ static void on_silence(struct rank *context, const struct error *why)
 static bool send_large(int fd)
 {
 	static const uint8_t nothing[SOUNDING_MOST];
-	struct tcp_stats stats = {0};
+	struct path_stats stats = {0};
 
-	tcp_path(fd, &stats);
+	path_read(fd, &stats);
 	size_t n = stats.segment_bytes < sizeof(nothing) ? stats.segment_bytes : sizeof(nothing);
 	return n > 0 && send(fd, nothing, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-static void on_lost(struct rank *context, const struct tcp_stats *stats)
+static void on_lost(struct rank *context, const struct path_stats *stats)
 {
 	struct blackhole *blackhole = &context->blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
@@ -199,11 +199,11 @@ static void on_lost(struct rank *context, const struct tcp_stats *stats)
 static void look_at_sounding(struct rank *context)
 {
 	struct blackhole *blackhole = &context->blackhole;
-	struct tcp_stats stats, sounding = {0};
+	struct path_stats stats, sounding = {0};
 	bool is_stuck = read_stats(context, blackhole->lane, blackhole->peer, &stats) && blackhole_may_be_about_size(&stats) &&
 	                stats.acked_bytes == blackhole->acked_bytes;
 
-	tcp_path(blackhole->fd, &sounding);
+	path_read(blackhole->fd, &sounding);
 	enum blackhole_sounding what = is_stuck ? blackhole_sounding(&sounding) : SOUNDING_ARRIVED;
 	if (what == SOUNDING_UNDER_WAY)
 		return;
@@ -217,7 +217,7 @@ static void look_at_sounding(struct rank *context)
 void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int fd, const struct error *why)
 {
 	struct blackhole *blackhole = &context->blackhole;
-	struct tcp_stats stats;
+	struct path_stats stats;
 
 	if (!blackhole->knocks || peer != blackhole->peer || rail != blackhole->lane % context->rails.count) {
 		if (fd >= 0)

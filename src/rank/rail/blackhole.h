@@ -19,7 +19,7 @@
 #define RANK_RAIL_BLACKHOLE_H
 
 #include "base/error.h"
-#include "transport/tcp/tcp.h"
+#include "transport/path.h"
 
 struct rank;
 
@@ -50,8 +50,8 @@ void blackhole_fail(struct rank *context, uint32_t rank, const char *why);
 bool blackhole_has_lasted(uint64_t unanswered_ns, uint64_t now, uint32_t liveness_ms);
 
 /* What a connection's numbers say. Pure. */
-bool blackhole_is_stuck(const struct tcp_stats *stats);
-bool blackhole_may_be_about_size(const struct tcp_stats *stats);
+bool blackhole_is_stuck(const struct path_stats *stats);
+bool blackhole_may_be_about_size(const struct path_stats *stats);
 
 /* What has become of a large packet, by the numbers of its connection. Pure. */
 enum blackhole_sounding {
@@ -59,6 +59,6 @@ enum blackhole_sounding {
 	SOUNDING_ARRIVED, /* or whoever got it has closed the connection: an answer as well */
 	SOUNDING_LOST,    /* as often as the kernel has tried                               */
 };
-enum blackhole_sounding blackhole_sounding(const struct tcp_stats *stats);
+enum blackhole_sounding blackhole_sounding(const struct path_stats *stats);
 
 #endif

@@ -5,7 +5,7 @@
 
 int main(void)
 {
-	struct tcp_stats stats = {.has_path = true, .unacked = 10, .timeouts = 4, .segment_bytes = 8948, .path_mtu = 9000};
+	struct path_stats stats = {.has_path = true, .unacked = 10, .timeouts = 4, .segment_bytes = 8948, .path_mtu = 9000};
 
 	CHECK(blackhole_is_stuck(&stats) && blackhole_may_be_about_size(&stats));
 	stats.timeouts = 3; /* a lossy network, so far */
@@ -19,7 +19,7 @@ int main(void)
 	stats.has_path = false;
 	CHECK(!blackhole_is_stuck(&stats));
 	/* A large packet: on its way, tried again for some times, arrived late, lost. */
-	stats = (struct tcp_stats){.has_path = true, .unacked = 1, .segment_bytes = 1448};
+	stats = (struct path_stats){.has_path = true, .unacked = 1, .segment_bytes = 1448};
 	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);
 	stats.timeouts = 3;
 	CHECK(blackhole_sounding(&stats) == SOUNDING_UNDER_WAY);

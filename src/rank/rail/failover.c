@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rank/progress/progress.h"
+#include "rank/rank.h"
 
 #define PROGRESS 4096u /* bytes that got through: more than the greeting of a connection */
 #define RESETS_MOST 8u /* in a row, of connections on the only rail there is, without progress */
@@ -217,21 +217,21 @@ void failover_links_changed(void *argument)
 /* With the token of the lane. */
 static void look_at_lane(struct rank *context, uint32_t lane, uint64_t now)
 {
-	struct progress *progress = &context->progress[lane];
+	struct progress *progress = &context->progress.lanes[lane];
 
-	if (!progress->tcp)
+	if (!progress_has_paths(progress))
 		return;
 	progress_acquire(progress);
 	for (uint32_t peer = 0; peer < context->size; peer++) {
 		struct failover_lane *at = lane_of(context, peer, lane);
-		struct tcp_stats stats;
-		bool known = tcp_stats(progress->tcp, peer, &stats);
+		struct path_stats stats;
+		bool known = progress_path(progress, peer, &stats);
 
 		bool has_others = context->rails.count > 1; /* a way that is dead is left for another only where there is one */
 
 		at->is_severed = known && (stats.is_reset || (stats.is_severed && !has_others));
 		at->is_stuck = known && has_others &&
-		               (tcp_waits_in_vain(&at->patience, &stats, now, rank_interval_ns(context) / 4) || stats.is_severed);
+		               (path_waits_in_vain(&at->patience, &stats, now, rank_interval_ns(context) / 4) || stats.is_severed);
 		at->has_carried = known && stats.acked_bytes > PROGRESS;
 		if (known && !at->is_stuck && !at->is_severed && stats.acked_bytes > PROGRESS)
 			at->tries = 0;
@@ -263,7 +263,7 @@ static void give_up(struct rank *context, uint32_t peer, uint32_t lane, const ch
 
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "the connection for data of lane %u to %s was reset, and %s", lane,
 	          rank_text(context, peer, who), why);
-	progress_mail(&context->progress[lane], &(struct mail){.kind = MAIL_DROP, .peer = peer, .fd = -1, .status = ESP_ELINK});
+	progress_send(&context->progress.lanes[lane], &(struct progress_cmd){.kind = PROGRESS_DROP, .peer = peer, .status = ESP_ELINK});
 }
 
 /* It was reset, or has no way: another one takes its place. Of a rank that is gone everybody learns by other means. */

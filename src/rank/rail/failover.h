@@ -20,7 +20,7 @@
 
 #include "rank/failure.h"
 #include "node/net/route.h"
-#include "transport/tcp/tcp.h"
+#include "transport/path.h"
 #include "wire/control_msg.h"
 
 struct rank;
@@ -37,7 +37,7 @@ struct failover_lane {
 	bool has_carried;  /* more than a greeting                                    */
 	bool was_reset;    /* the one that is being replaced                          */
 	bool has_given_up; /* the lane was told that it will not be replaced          */
-	struct tcp_patience patience;
+	struct path_patience patience;
 	uint8_t tries;     /* how often it was replaced since something got through   */
 	uint64_t stuck_ns; /* since when we know; 0: it is not                        */
 };

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -173,6 +174,7 @@ static void peer_close(struct shm *shm, struct peer *peer)
 	if (fd >= 0)
 		close(fd);
 	peer_release(shm, peer);
+	free(peer->revoked);
 }
 
 static bool has_lent(const struct shm *shm)
@@ -212,6 +214,17 @@ bool shm_has_ended(struct shm *shm)
 	return shm->has_ended;
 }
 
+/* Other threads may hold the number of an earlier one, which therefore stays open under it. */
+static void peer_set_wake_fd(struct peer *peer, int wake_fd)
+{
+	int earlier = atomic_load_explicit(&peer->wake_fd, memory_order_relaxed);
+
+	if (earlier >= 0 && dup3(wake_fd, earlier, O_CLOEXEC) == earlier)
+		close(wake_fd);
+	else
+		atomic_store_explicit(&peer->wake_fd, wake_fd, memory_order_release);
+}
+
 void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view, int wake_fd)
 {
 	struct peer *peer = &shm->peers[local];
@@ -224,7 +237,31 @@ void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view,
 	peer->from_replies = view_at(view, layout_replies(shm->layout, shm->lane, shm->self));
 	if (!peer->is_lost)
 		peer->from = view_at(view, layout_ring(shm->layout, shm->lane, shm->self));
-	atomic_store_explicit(&peer->wake_fd, wake_fd, memory_order_release);
+	peer_set_wake_fd(peer, wake_fd);
+}
+
+enum esp_status shm_readmit(struct shm *shm, uint32_t number, struct error *err)
+{
+	struct peer *peer = number < shm->user_peers && shm->local_of[number] != UINT32_MAX ? &shm->peers[shm->local_of[number]] : NULL;
+
+	assert(peer && peer->local != shm->self);
+	if (shm->has_ended || !peer->is_lost)
+		return ESP_OK;
+	if (!peer_clear_marks(shm, peer))
+		return error_set(err, ESP_ENOMEM, "no memory to take peer %u back", number);
+	memset(peer->to, 0, LAYOUT_RING * LAYOUT_DESCRIPTOR_BYTES);
+	memset(peer->to_replies, 0, LAYOUT_RING * sizeof(uint64_t));
+	atomic_store_explicit(peer->our_taken, 0, memory_order_relaxed);
+	peer->view = NULL;
+	peer->from = NULL;
+	peer->from_replies = NULL;
+	peer->taken = peer->storing = NULL;
+	peer->from_position = peer->to_position = peer->to_taken = 0;
+	peer->stands_at = 0;
+	peer->tell = 0;
+	peer->wants = peer->holds = peer->is_lost = false;
+	full_fence(); /* all of it is there before the peer is given the descriptor again */
+	return ESP_OK;
 }
 
 /*

@@ -54,6 +54,12 @@ void shm_close(struct shm *shm);
  * there) to wake it by. Borrows the view until shm_close(); takes the descriptor.
  */
 void shm_adopt(struct shm *shm, uint32_t local, const struct segment_view *view, int wake_fd);
+/*
+ * A peer that was lost, and has been adopted or not, is back, as a process with another segment or as one that has lost this
+ * one too: this lane's half of what lies between the two is as at the beginning. Both do so before either gives its descriptors
+ * to the other again; then shm_adopt(). No thread nudges the peer meanwhile. ESP_ENOMEM.
+ */
+ESP_CHECKED enum esp_status shm_readmit(struct shm *shm, uint32_t peer, struct error *err);
 /* The peer is gone: lost() is called, once. By the user's number; one that is no peer here is ignored. */
 void shm_drop(struct shm *shm, uint32_t peer, enum esp_status why);
 /*
@@ -89,5 +95,16 @@ struct shm_stats {
 	uint64_t slots_most;    /* that were taken at a time */
 };
 struct shm_stats shm_stats(const struct shm *shm);
+
+/* ---- as a struct transport_ops ---- */
+
+/* transport_config.options: what a lane over shared memory needs beside. */
+struct shm_options {
+	struct segment *segment; /* as in struct shm_config */
+	uint32_t lane;
+	const uint32_t *peer_of;
+};
+
+extern const struct transport_ops shm_ops;
 
 #endif

@@ -2,6 +2,7 @@
  * shm_settle.c - what becomes of what we left: consumed by the peer, or taken back.
  */
 #include <sched.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "transport/shm/fence.h"
@@ -107,8 +108,39 @@ bool peer_has_consumed(const struct peer *peer)
 
 /* ---- taking it back ---- */
 
-static void revoke(struct shm *shm, const struct peer *peer, uint16_t channel)
+#define REVOKED_WORDS (LAYOUT_CHANNELS / 64)
+
+static void note_revoked(struct peer *peer, uint16_t channel)
 {
+	if (!peer->revoked)
+		peer->revoked = calloc(REVOKED_WORDS, sizeof(*peer->revoked));
+	if (peer->revoked)
+		peer->revoked[channel / 64] |= UINT64_C(1) << channel % 64;
+	else
+		peer->lacks_revoked = true;
+}
+
+bool peer_clear_marks(struct shm *shm, struct peer *peer)
+{
+	uint64_t consumed = layout_consumed(shm->layout, shm->lane, peer->local, 0);
+
+	if (peer->lacks_revoked)
+		return false;
+	for (uint32_t i = 0; peer->revoked && i < LAYOUT_CHANNELS; i++) {
+		if (!(peer->revoked[i / 64] & UINT64_C(1) << i % 64))
+			continue;
+		_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, (uint16_t)i));
+
+		atomic_store(word, 0);
+		peer->revoked[i / 64] &= ~(UINT64_C(1) << i % 64);
+	}
+	return segment_release(shm->segment, consumed, LAYOUT_CHANNELS * sizeof(uint64_t)) &&
+	       segment_reserve(shm->segment, consumed, sizeof(uint64_t));
+}
+
+static void revoke(struct shm *shm, struct peer *peer, uint16_t channel)
+{
+	note_revoked(peer, channel);
 	_Atomic uint32_t *word = segment_at(shm->segment, layout_revoked(shm->layout, shm->lane, peer->local, channel));
 
 	atomic_store(word, 1);

@@ -44,6 +44,8 @@ struct peer {
 	uint32_t stands_at;              /* storing, when it did not change for too long; 0: it never did */
 	_Atomic uint32_t *our_taken;
 	const struct segment_view *view; /* NULL: not adopted */
+	uint64_t *revoked;               /* channels whose memory was taken back, a bit each; NULL: none was */
+	bool lacks_revoked;              /* there was no memory for that: the peer cannot come back          */
 
 	/* For any thread: set once, the descriptor last; it stays open until the end. */
 	const _Atomic uint32_t *doze;
@@ -107,6 +109,8 @@ bool peer_has_consumed(const struct peer *peer);
 void peer_revoke_heap(struct shm *shm, struct peer *peer);
 /* Takes back everything that was left for the peer, slots too. */
 void peer_take_back(struct shm *shm, struct peer *peer);
+/* Of a lost peer: no channel counts as taken back any more, and nothing as consumed. False: not known which, or no memory. */
+ESP_CHECKED bool peer_clear_marks(struct shm *shm, struct peer *peer);
 /* Forgets all flows with the peer, and frees them. */
 void peer_release(struct shm *shm, struct peer *peer);
 /* The part of shm_forget() that is about what we sent; the fence is the caller's. */

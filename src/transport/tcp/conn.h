@@ -8,6 +8,7 @@
 #ifndef TRANSPORT_TCP_CONN_H
 #define TRANSPORT_TCP_CONN_H
 
+#include "transport/poller.h"
 #include "transport/stream.h"
 #include "transport/tcp/keep.h"
 
@@ -38,7 +39,11 @@ enum conn_phase {
 	CONN_COUNTS,   /* we know what came on them, and wait to hear the same */
 };
 
+struct tcp;
+
 struct conn {
+	struct poller_subject subject;
+	struct tcp *owner;
 	int fd;
 	uint32_t number; /* of the peer */
 	const struct transport_user *user;

@@ -79,7 +79,7 @@ void resume_begin(struct tcp *tcp, struct peer *peer, struct conn *conn)
 	*end = peer->conns;
 	for (struct conn *old = peer->conns; old; old = old->next) {
 		old->retired = true;
-		poller_unwatch(&tcp->poller, old->fd);
+		poller_unwatch(tcp->poller, old->fd);
 		resume_note(tcp, old);
 	}
 	peer->conns = conn;

@@ -5,7 +5,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,7 +55,8 @@ enum esp_status tcp_open(const struct tcp_config *config, const struct transport
 	tcp->config = *config;
 	tcp->user = user;
 	tcp->context = context;
-	enum esp_status status = poller_init(&tcp->poller);
+	tcp->poller = config->poller ? config->poller : &tcp->own_poller;
+	enum esp_status status = config->poller ? ESP_OK : poller_init(&tcp->own_poller);
 	if (status != ESP_OK) {
 		tcp_close(tcp);
 		return error_set(err, status, "no descriptors to wait for connections with");
@@ -78,7 +81,7 @@ void tcp_close_conn(struct tcp *tcp, struct conn *conn)
 	conn->closed = true;
 	resume_note(tcp, conn);
 	/* A copy of the descriptor in a child process would keep it watched. */
-	poller_unwatch(&tcp->poller, conn->fd);
+	poller_unwatch(tcp->poller, conn->fd);
 	close(conn->fd);
 	conn->next = tcp->closed;
 	tcp->closed = conn;
@@ -128,7 +131,8 @@ void tcp_close(struct tcp *tcp)
 	for (uint32_t i = 0; i < tcp->config.peers; i++)
 		peer_close(tcp, &tcp->peers[i]);
 	free_all(tcp->closed);
-	poller_fini(&tcp->poller);
+	if (!tcp->config.poller)
+		poller_fini(&tcp->own_poller);
 	free(tcp);
 }
 
@@ -166,6 +170,15 @@ void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why)
 	peer_lose(tcp, peer, why);
 }
 
+void tcp_readmit(struct tcp *tcp, uint32_t peer)
+{
+	assert(peer < tcp->config.peers);
+	if (tcp->ended || !tcp->peers[peer].lost)
+		return;
+	assert(!tcp->peers[peer].conns && !tcp->peers[peer].retired && !tcp->peers[peer].dialled);
+	tcp->peers[peer].lost = false;
+}
+
 void tcp_forget(struct tcp *tcp, uint16_t channel)
 {
 	for (uint32_t i = 0; i < tcp->config.peers; i++) {
@@ -180,12 +193,28 @@ void tcp_forget(struct tcp *tcp, uint16_t channel)
 	}
 }
 
+/* An edge: what is possible on the connection is remembered, and its transport has something to do. */
+static void conn_ready(struct poller_subject *subject, uint32_t events)
+{
+	struct conn *conn = (struct conn *)((char *)subject - offsetof(struct conn, subject));
+
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		conn->ending = true;
+	if (conn->ending || events & EPOLLIN)
+		conn->readable = true;
+	if (events & EPOLLOUT && !conn->mute)
+		conn->writable = true;
+	work_add(conn->owner, conn);
+}
+
 static enum esp_status conn_open(struct tcp *tcp, uint32_t number, int fd, bool checked, struct conn **out)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
 		return ESP_ENOMEM;
+	conn->subject.ready = conn_ready;
+	conn->owner = tcp;
 	conn->fd = fd;
 	conn->number = number;
 	conn->user = tcp->user;
@@ -193,7 +222,7 @@ static enum esp_status conn_open(struct tcp *tcp, uint32_t number, int fd, bool 
 	conn->keeps = tcp->config.resumes;
 	for (uint32_t i = 0; i < CONN_GATHER; i++)
 		conn->writers[i].checked = checked;
-	enum esp_status status = poller_watch(&tcp->poller, fd, conn);
+	enum esp_status status = poller_watch(tcp->poller, fd, &conn->subject);
 	if (status != ESP_OK) {
 		free(conn);
 		return status;
@@ -357,27 +386,6 @@ static void take_turns(struct tcp *tcp)
 	}
 }
 
-static void collect(struct tcp *tcp, int64_t timeout_ns)
-{
-	struct epoll_event events[POLLER_EVENTS];
-	unsigned count = poller_wait(&tcp->poller, timeout_ns, events);
-
-	for (unsigned i = 0; i < count; i++) {
-		struct conn *conn = events[i].data.ptr;
-		uint32_t mask = events[i].events;
-
-		if (!conn)
-			continue; /* woken */
-		if (mask & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-			conn->ending = true;
-		if (conn->ending || mask & EPOLLIN)
-			conn->readable = true;
-		if (mask & EPOLLOUT && !conn->mute)
-			conn->writable = true;
-		work_add(tcp, conn);
-	}
-}
-
 /*
  * To look for events and then to read are two system calls. Who waits for one peer alone, as in every small call, reads from it at
  * once: if nothing has come that costs no more than the look. Others have their turn all the same, after a while: eight ranks
@@ -404,7 +412,7 @@ static void look(struct tcp *tcp, int64_t timeout_ns)
 	if (timeout_ns == 0 && guess(tcp))
 		return;
 	tcp->guesses = 0;
-	collect(tcp, timeout_ns);
+	poller_look(tcp->poller, timeout_ns);
 }
 
 static void take_rounds(struct tcp *tcp)
@@ -449,23 +457,23 @@ void tcp_has_slept(struct tcp *tcp)
 
 void tcp_wake(struct tcp *tcp)
 {
-	poller_wake(&tcp->poller);
+	poller_wake(tcp->poller);
 }
 
 int tcp_descriptor(const struct tcp *tcp)
 {
-	return tcp->poller.events;
+	return poller_descriptor(tcp->poller);
 }
 
 /* ---- what is known ---- */
 
-bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
+bool tcp_stats(const struct tcp *tcp, uint32_t number, struct path_stats *out)
 {
 	const struct conn *first = number < tcp->config.peers ? tcp->peers[number].conns : NULL;
 
 	if (!first)
 		return false;
-	*out = (struct tcp_stats){
+	*out = (struct path_stats){
 		.sent_bytes = first->sent_bytes,
 		.sent_messages = first->sent_messages,
 		.send_calls = first->send_calls,
@@ -474,14 +482,30 @@ bool tcp_stats(const struct tcp *tcp, uint32_t number, struct tcp_stats *out)
 		out->received_bytes += conn->received_bytes;
 		out->receive_calls += conn->receive_calls;
 	}
-	tcp_path(first->fd, out);
+	path_read(first->fd, out);
 	for (const struct conn *conn = first->next; conn; conn = conn->next) {
-		struct tcp_stats other = {.last_data_ms = UINT32_MAX};
+		struct path_stats other = {.last_data_ms = UINT32_MAX};
 
-		tcp_path(conn->fd, &other);
+		path_read(conn->fd, &other);
 		out->last_data_ms = other.last_data_ms < out->last_data_ms ? other.last_data_ms : out->last_data_ms;
 	}
 	out->is_severed = first->severed;
 	out->is_reset = first->reset;
 	return true;
+}
+
+void tcp_totals(const struct tcp *tcp, struct transport_stats *out)
+{
+	*out = (struct transport_stats){0};
+	for (uint32_t i = 0; i < tcp->config.peers; i++) {
+		const struct conn *first = tcp->peers[i].conns;
+
+		if (!first)
+			continue;
+		out->messages_sent += first->sent_messages;
+		out->sent_bytes += first->sent_bytes;
+		out->network_bytes += first->sent_bytes;
+		for (const struct conn *conn = first; conn; conn = conn->next)
+			out->received_bytes += conn->received_bytes;
+	}
 }

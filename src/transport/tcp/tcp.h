@@ -37,6 +37,8 @@
 #ifndef TRANSPORT_TCP_TCP_H
 #define TRANSPORT_TCP_TCP_H
 
+#include "transport/path.h"
+#include "transport/poller.h"
 #include "transport/transport.h"
 
 struct tcp;
@@ -47,6 +49,7 @@ struct tcp_config {
 	uint32_t receive_buffer; /* SO_RCVBUF; 0: the kernel's choice                               */
 	uint32_t unsent_most;    /* TCP_NOTSENT_LOWAT: bytes the kernel holds unsent; 0: its choice */
 	bool resumes;            /* connections can be replaced: the same at both ends              */
+	struct poller *poller;   /* shared with other transports of the thread, borrowed; NULL: one of its own */
 	/*
 	 * There is something for a peer without a connection: called once, until tcp_adopt() or
 	 * tcp_drop() answers, either within the call or later.
@@ -94,6 +97,9 @@ void tcp_forget(struct tcp *tcp, uint16_t channel);
 /* The peer is gone, or cannot be reached: as if its connections had broken, with that reason. */
 void tcp_drop(struct tcp *tcp, uint32_t peer, enum esp_status why);
 
+/* A peer that was lost is back: tcp_adopt() takes connections of it again. Nothing if it is not lost. */
+void tcp_readmit(struct tcp *tcp, uint32_t peer);
+
 /*
  * Moves what can be moved, a bounded amount per connection, each in turn; but asks first
  * whether the user has failed by itself, so its memory may be given back any time between
@@ -117,44 +123,19 @@ void tcp_wake(struct tcp *tcp);
 /* Becomes readable when tcp_poll() has something to do: for outer loops. Never read from it. */
 int tcp_descriptor(const struct tcp *tcp);
 
-/* What is known of the connection that messages to a peer leave on. */
-struct tcp_stats {
-	uint64_t sent_bytes, received_bytes; /* headers included; received: over all connections of the peer */
-	uint64_t sent_messages;
-	uint64_t send_calls, receive_calls;  /* system calls that moved something */
-	bool has_path;                       /* the rest is known: it is TCP      */
-	uint32_t rtt_us, rtt_var_us;
-	uint64_t delivery_bytes_per_s;       /* the kernel's latest estimate      */
-	bool is_app_limited;                 /* ... of a time when we had no more to send: no capacity */
-	/*
-	 * Since the connection stands: the time in which something was sent and not yet acknowledged, and the part of it in
-	 * which the other end had no room. What is left is the time that the network took.
-	 */
-	uint64_t busy_us, blocked_us;
-	uint32_t retransmits;
-	uint32_t timeouts;                   /* of the oldest segment under way: since when nothing was acknowledged */
-	uint32_t unacked;                    /* segments under way                */
-	bool awaits_ack;                     /* something was sent, or tried to be */
-	uint32_t last_ack_ms;                /* since the other end's kernel was heard of */
-	uint32_t last_data_ms;               /* since bytes came, over all connections of the peer */
-	bool is_severed;                     /* the network says that there is no way */
-	bool is_reset;                       /* the same, as it was reset             */
-	uint32_t segment_bytes, path_mtu;    /* most in one packet                */
-	uint64_t acked_bytes;                /* that the other end has            */
-};
-
-/* The part about the path, of any socket; nothing is changed if it is not one of TCP. */
-void tcp_path(int fd, struct tcp_stats *out);
-
-/* What somebody remembers who looks at a path now and then; zeroed at first. */
-struct tcp_patience {
-	uint64_t acked_bytes;
-	uint64_t since_ns; /* since when there was no more of them, though there should be */
-};
-/* Pure: for so long what was sent has not arrived, and nothing was heard. */
-bool tcp_waits_in_vain(struct tcp_patience *patience, const struct tcp_stats *stats, uint64_t now_ns, uint64_t for_ns);
+/* Over all peers that have a connection, headers included. */
+void tcp_totals(const struct tcp *tcp, struct transport_stats *out);
 
 /* False: there is no connection to the peer. */
-bool tcp_stats(const struct tcp *tcp, uint32_t peer, struct tcp_stats *out);
+bool tcp_stats(const struct tcp *tcp, uint32_t peer, struct path_stats *out);
+
+/* ---- as a struct transport_ops ---- */
+
+/* transport_config.options; zeros: as tcp_config has them. */
+struct tcp_options {
+	uint32_t send_buffer, receive_buffer, unsent_most;
+};
+
+extern const struct transport_ops tcp_ops;
 
 #endif

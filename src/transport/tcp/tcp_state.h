@@ -4,8 +4,8 @@
 #ifndef TRANSPORT_TCP_TCP_STATE_H
 #define TRANSPORT_TCP_TCP_STATE_H
 
+#include "transport/poller.h"
 #include "transport/tcp/conn.h"
-#include "transport/tcp/poller.h"
 #include "transport/tcp/tcp.h"
 
 struct peer {
@@ -20,7 +20,8 @@ struct tcp {
 	struct tcp_config config;
 	const struct transport_user *user;
 	void *context;
-	struct poller poller;
+	struct poller *poller;
+	struct poller own_poller; /* unless it was given one */
 	bool ended;     /* the user has failed: nothing is done any more */
 	unsigned moved; /* in this call of tcp_poll() */
 	unsigned unlooked; /* calls of tcp_poll() since events were last looked for */

@@ -1,7 +1,7 @@
 /*
  * wait_hint_test.c - calls are expected to be waited for only after prompt waits, and after each miss only after more of them.
  */
-#include "rank/progress/wait_hint.h"
+#include "node/progress/wait_hint.h"
 
 #include "base/check.h"
 

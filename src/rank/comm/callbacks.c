@@ -1,4 +1,4 @@
-#include "rank/progress/callbacks.h"
+#include "rank/comm/callbacks.h"
 
 #include "base/clock.h"
 #include "rank/comm/comm.h"
@@ -10,12 +10,7 @@
 #define LOOK_SOON (20 * NS_PER_US)
 #define LOOK_LATER (500 * NS_PER_US)
 
-bool callbacks_wait(struct rank *context)
-{
-	return context->to_call_back_first != NULL;
-}
-
-bool callbacks_interrupt(void *argument)
+bool callbacks_pending(void *argument)
 {
 	struct rank *context = argument;
 
@@ -36,7 +31,7 @@ static struct work *take_callback(struct rank *context, enum esp_status *out_sta
 	return work;
 }
 
-void callbacks_run(struct rank *context)
+static void run_all(struct rank *context)
 {
 	struct work *work;
 	enum esp_status status;
@@ -59,7 +54,7 @@ void callbacks_call_back(struct rank *context, struct work *work)
 		context->to_call_back_last = work;
 	}
 	atomic_store(&context->has_callbacks, true);
-	progress_nudge(&context->progress[0]);
+	progress_nudge(&context->progress.lanes[0]);
 }
 
 void callbacks_look_after_queues(struct rank *context)
@@ -67,21 +62,19 @@ void callbacks_look_after_queues(struct rank *context)
 	context->has_queues = true;
 	context->queued_ns = clock_now_ns();
 	atomic_store(&context->has_news, true);
-	progress_nudge(&context->progress[0]);
+	progress_nudge(&context->progress.lanes[0]);
 }
 
 void callbacks_expect_waiter(struct rank *context, struct comm *group)
 {
-	struct progress *progress = &context->progress[0];
-	bool is_watched = progress->watches;
+	struct progress *progress = &context->progress.lanes[0];
 
 	group->expected_ns = clock_now_ns();
 	if (!context->has_queues) {
 		context->has_queues = true;
 		context->queued_ns = group->expected_ns;
 	}
-	progress_watch(progress);
-	if (progress->held && !is_watched) { /* by its own thread, perhaps, which would not come back for this */
+	if (!progress_watch(progress)) { /* the lane thread may be driving, and would not come back for this */
 		atomic_store(&context->has_news, true);
 		progress_nudge(progress);
 	}
@@ -94,7 +87,7 @@ static void note_miss(struct rank *context, struct comm *group)
 		return;
 	group->expected_ns = 0;
 	context->queued_ns = clock_now_ns();
-	wait_hint_miss(&context->habit);
+	wait_hint_miss(&context->progress.hint);
 }
 
 static uint64_t when_to_look(const struct rank *context)
@@ -104,7 +97,8 @@ static uint64_t when_to_look(const struct rank *context)
 	return now + (wait < LOOK_SOON ? LOOK_SOON : wait > LOOK_LATER ? LOOK_LATER : wait);
 }
 
-uint64_t callbacks_look(struct rank *context)
+/* With context->lock held, which is given back meanwhile: looks at the queues. Returns the time to look again. */
+static uint64_t look_at_queues(struct rank *context)
 {
 	bool is_left_any = false;
 
@@ -135,12 +129,17 @@ uint64_t callbacks_look(struct rank *context)
 	return is_left_any || atomic_load(&context->has_news) ? when_to_look(context) : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
 }
 
-void callbacks_sleep(struct rank *context, struct progress *progress, uint64_t until_ns)
+uint64_t callbacks_background(void *argument)
 {
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+	struct rank *context = argument;
+	uint64_t next = UINT64_MAX;
 
-	if (until_ns == UINT64_MAX)
-		pthread_cond_wait(&progress->duty, &context->lock);
-	else
-		pthread_cond_timedwait(&progress->duty, &context->lock, &at);
+	if (atomic_load(&context->has_callbacks))
+		run_all(context);
+	if (atomic_load(&context->has_news) || atomic_load(&context->has_queues)) {
+		pthread_mutex_lock(&context->lock);
+		next = look_at_queues(context);
+		pthread_mutex_unlock(&context->lock);
+	}
+	return next;
 }

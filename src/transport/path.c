@@ -1,10 +1,10 @@
-#include "transport/tcp/tcp.h"
+#include "transport/path.h"
 
 #include <linux/tcp.h> /* the C library's header knows fewer fields, and excludes this one */
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-void tcp_path(int fd, struct tcp_stats *out)
+void path_read(int fd, struct path_stats *out)
 {
 	struct tcp_info info = {0};
 	socklen_t bytes = sizeof(info);
@@ -31,10 +31,10 @@ void tcp_path(int fd, struct tcp_stats *out)
 	out->awaits_ack = info.tcpi_unacked > 0 || (info.tcpi_notsent_bytes > 0 && info.tcpi_probes > 0);
 }
 
-bool tcp_waits_in_vain(struct tcp_patience *patience, const struct tcp_stats *stats, uint64_t now_ns, uint64_t for_ns)
+bool path_waits_in_vain(struct path_patience *patience, const struct path_stats *stats, uint64_t now_ns, uint64_t for_ns)
 {
 	if (!stats->has_path || !stats->awaits_ack || stats->acked_bytes != patience->acked_bytes || patience->since_ns == 0) {
-		*patience = (struct tcp_patience){stats->acked_bytes, now_ns};
+		*patience = (struct path_patience){stats->acked_bytes, now_ns};
 		return false;
 	}
 	/* One that cannot take more answers all the same. */

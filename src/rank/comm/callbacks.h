@@ -6,27 +6,23 @@
  * waits for its gate, and work on boards that nobody waits for, is looked at here from time to
  * time.
  */
-#ifndef RANK_PROGRESS_CALLBACKS_H
-#define RANK_PROGRESS_CALLBACKS_H
+#ifndef RANK_COMM_CALLBACKS_H
+#define RANK_COMM_CALLBACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct rank;
-struct progress;
 struct comm;
 struct work;
 
-/* With context->lock held: is there something to run now? */
-bool callbacks_wait(struct rank *context);
-/* Runs it. Without the lock. */
-void callbacks_run(struct rank *context);
-/* For drive(): lets the thread come back for chores. The argument is the context. */
-bool callbacks_interrupt(void *context);
-/* With context->lock held, which is given back meanwhile: looks at the queues; returns when to look again. */
-uint64_t callbacks_look(struct rank *context);
-/* With context->lock held: sleeps until there is duty, or until then. */
-void callbacks_sleep(struct rank *context, struct progress *progress, uint64_t until_ns);
+/*
+ * For struct progress_events; the context is the rank. Callbacks run, gates and small calls without a waiter are looked at;
+ * returns the time of the next look.
+ */
+uint64_t callbacks_background(void *rank);
+/* Is there a callback to run, or a queue to look at, now? */
+bool callbacks_pending(void *rank);
 
 /* With context->lock held: the work's callback is to be run; takes a reference that its caller has. */
 void callbacks_call_back(struct rank *context, struct work *work);

@@ -1,21 +1,21 @@
 #include "base/check.h"
 #include "base/clock.h"
-#include "transport/tcp/tcp.h"
+#include "transport/path.h"
 
 #define FOR (4 * NS_PER_S)
 
-static struct tcp_patience patience;
-static struct tcp_stats stats;
+static struct path_patience patience;
+static struct path_stats stats;
 
 static bool at(uint64_t second)
 {
-	return tcp_waits_in_vain(&patience, &stats, (100 + second) * NS_PER_S, FOR);
+	return path_waits_in_vain(&patience, &stats, (100 + second) * NS_PER_S, FOR);
 }
 
 static void begin(void)
 {
-	patience = (struct tcp_patience){0};
-	stats = (struct tcp_stats){.has_path = true, .awaits_ack = true, .acked_bytes = 1000, .last_ack_ms = 60000};
+	patience = (struct path_patience){0};
+	stats = (struct path_stats){.has_path = true, .awaits_ack = true, .acked_bytes = 1000, .last_ack_ms = 60000};
 }
 
 int main(void)

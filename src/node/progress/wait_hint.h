@@ -8,10 +8,10 @@
  * prompt waits are needed before the next call is expected to be waited for. What is expected on a lane and on the board of a group is known there
  * (progress.h, comm.h): nobody else's calls wait for it.
  *
- * Several threads of the caller may have a habit in common: it is a guess, so nothing here is ordered with anything else.
+ * Several threads of the caller may have a hint in common: it is a guess, so nothing here is ordered with anything else.
  */
-#ifndef RANK_PROGRESS_WAIT_HINT_H
-#define RANK_PROGRESS_WAIT_HINT_H
+#ifndef NODE_PROGRESS_WAIT_HINT_H
+#define NODE_PROGRESS_WAIT_HINT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,15 +33,15 @@ struct wait_hint {
 	_Atomic uint64_t left_ns; /* end of the last wait */
 };
 
-static inline uint32_t wait_hint_needed(const struct wait_hint *habit)
+static inline uint32_t wait_hint_needed(const struct wait_hint *hint)
 {
-	return WAIT_HINT_LEAST << atomic_load_explicit(&habit->misses, memory_order_relaxed);
+	return WAIT_HINT_LEAST << atomic_load_explicit(&hint->misses, memory_order_relaxed);
 }
 
 /* Will who starts a small call now wait for it at once? */
-static inline bool wait_hint_expects(const struct wait_hint *habit)
+static inline bool wait_hint_expects(const struct wait_hint *hint)
 {
-	return atomic_load_explicit(&habit->prompt, memory_order_relaxed) >= wait_hint_needed(habit);
+	return atomic_load_explicit(&hint->prompt, memory_order_relaxed) >= wait_hint_needed(hint);
 }
 
 /* May somebody still come who is expected since then? 0: nobody is. */
@@ -51,40 +51,40 @@ static inline bool wait_hint_may_come(uint64_t expected_ns, uint64_t now)
 }
 
 /* Nobody has waited for a call that was expected to be waited for. */
-static inline void wait_hint_miss(struct wait_hint *habit)
+static inline void wait_hint_miss(struct wait_hint *hint)
 {
-	uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
+	uint32_t misses = atomic_load_explicit(&hint->misses, memory_order_relaxed);
 
-	atomic_store_explicit(&habit->prompt, 0, memory_order_relaxed);
+	atomic_store_explicit(&hint->prompt, 0, memory_order_relaxed);
 	if (WAIT_HINT_LEAST << misses < WAIT_HINT_MOST)
-		atomic_store_explicit(&habit->misses, misses + 1, memory_order_relaxed);
+		atomic_store_explicit(&hint->misses, misses + 1, memory_order_relaxed);
 }
 
 /* Somebody begins to wait for a small call that was started then. One that comes late was kept from its core, or computes meanwhile: it counts as several prompt ones. */
-static inline void wait_hint_wait(struct wait_hint *habit, uint64_t started_ns, uint64_t now)
+static inline void wait_hint_wait(struct wait_hint *hint, uint64_t started_ns, uint64_t now)
 {
-	uint64_t left_ns = atomic_load_explicit(&habit->left_ns, memory_order_relaxed);
-	uint32_t prompt = atomic_load_explicit(&habit->prompt, memory_order_relaxed);
-	uint32_t needed = wait_hint_needed(habit);
+	uint64_t left_ns = atomic_load_explicit(&hint->left_ns, memory_order_relaxed);
+	uint32_t prompt = atomic_load_explicit(&hint->prompt, memory_order_relaxed);
+	uint32_t needed = wait_hint_needed(hint);
 
 	if (now - (started_ns > left_ns ? started_ns : left_ns) <= WAIT_HINT_PROMPT) {
 		prompt += prompt < 2 * needed;
 		if (prompt == 2 * needed && needed > WAIT_HINT_LEAST) { /* old misses are forgiven; other threads may do the same meanwhile */
-			uint32_t misses = atomic_load_explicit(&habit->misses, memory_order_relaxed);
+			uint32_t misses = atomic_load_explicit(&hint->misses, memory_order_relaxed);
 
 			if (misses > 0)
-				atomic_store_explicit(&habit->misses, misses - 1, memory_order_relaxed);
+				atomic_store_explicit(&hint->misses, misses - 1, memory_order_relaxed);
 			prompt = needed;
 		}
 	} else {
 		prompt -= prompt < needed / 2 ? prompt : needed / 2;
 	}
-	atomic_store_explicit(&habit->prompt, prompt, memory_order_relaxed);
+	atomic_store_explicit(&hint->prompt, prompt, memory_order_relaxed);
 }
 
-static inline void wait_hint_leave(struct wait_hint *habit, uint64_t now)
+static inline void wait_hint_leave(struct wait_hint *hint, uint64_t now)
 {
-	atomic_store_explicit(&habit->left_ns, now, memory_order_relaxed);
+	atomic_store_explicit(&hint->left_ns, now, memory_order_relaxed);
 }
 
 #endif

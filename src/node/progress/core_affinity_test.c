@@ -1,4 +1,4 @@
-#include "rank/progress/core_affinity.h"
+#include "node/progress/core_affinity.h"
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -33,23 +33,23 @@ static void cores(struct rng *rng)
 /* Who is moved away again and again gives in; who is left alone looks as often as at first. */
 static void patience(void)
 {
-	struct core_affinity seat;
+	struct core_affinity affinity;
 	uint64_t now = 7 * NS_PER_S;
 
-	core_affinity_init(&seat, true, 1);
-	core_affinity_looked(&seat, true, now);
-	CHECK_U64(seat.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
+	core_affinity_init(&affinity, true, 1);
+	core_affinity_looked(&affinity, true, now);
+	CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
 	for (uint64_t wait = 2 * CORE_AFFINITY_PATIENCE_LEAST; wait < CORE_AFFINITY_PATIENCE_MOST; wait *= 2) {
-		core_affinity_looked(&seat, true, now);
-		CHECK_U64(seat.look_ns, now + wait);
+		core_affinity_looked(&affinity, true, now);
+		CHECK_U64(affinity.look_ns, now + wait);
 	}
 	for (int i = 0; i < 5; i++) {
-		core_affinity_looked(&seat, true, now);
-		CHECK_U64(seat.look_ns, now + CORE_AFFINITY_PATIENCE_MOST);
+		core_affinity_looked(&affinity, true, now);
+		CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_MOST);
 	}
 	for (int i = 0; i < 20; i++)
-		core_affinity_looked(&seat, false, now);
-	CHECK_U64(seat.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
+		core_affinity_looked(&affinity, false, now);
+	CHECK_U64(affinity.look_ns, now + CORE_AFFINITY_PATIENCE_LEAST);
 }
 
 /* The thread goes there, and may run where it might before. */
@@ -59,33 +59,33 @@ static void going(void)
 
 	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
 	for (uint32_t place = 0; place < 4; place++) {
-		struct core_affinity seat;
+		struct core_affinity affinity;
 
-		core_affinity_init(&seat, true, place);
+		core_affinity_init(&affinity, true, place);
 		for (uint32_t i = 0; i < CORE_AFFINITY_RESTS - 1; i++) {
-			core_affinity_rest(&seat);
-			core_affinity_leave(&seat); /* waits were short */
+			core_affinity_rest(&affinity);
+			core_affinity_leave(&affinity); /* waits were short */
 		}
-		CHECK_U64(seat.look_ns, 0);
-		core_affinity_rest(&seat);
-		CHECK(!seat.is_held);
-		CHECK(seat.look_ns > 0);
+		CHECK_U64(affinity.look_ns, 0);
+		core_affinity_rest(&affinity);
+		CHECK(!affinity.is_held);
+		CHECK(affinity.look_ns > 0);
 		CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
-		seat.look_ns = UINT64_MAX;
-		core_affinity_keep(&seat);
-		CHECK(seat.look_ns == UINT64_MAX); /* not yet */
+		affinity.look_ns = UINT64_MAX;
+		core_affinity_keep(&affinity);
+		CHECK(affinity.look_ns == UINT64_MAX); /* not yet */
 	}
 	/* Now and then the system moves it at once; that it goes nowhere by itself is seen all the same. */
 	uint32_t went = 0, tries = CPU_COUNT(&before) > 1 ? 100 : 0;
 	for (uint32_t i = 0; i < tries; i++) {
-		struct core_affinity seat;
+		struct core_affinity affinity;
 		int core = sched_getcpu();
 
-		core_affinity_init(&seat, true, i);
-		while (core_affinity_core(&before, seat.place) == core)
-			seat.place++;
-		core_affinity_keep(&seat);
-		went += sched_getcpu() == core_affinity_core(&before, seat.place);
+		core_affinity_init(&affinity, true, i);
+		while (core_affinity_core(&before, affinity.place) == core)
+			affinity.place++;
+		core_affinity_keep(&affinity);
+		went += sched_getcpu() == core_affinity_core(&before, affinity.place);
 	}
 	CHECK(went >= tries / 10);
 	struct core_affinity none;
@@ -95,31 +95,31 @@ static void going(void)
 	CHECK_U64(none.look_ns, 0);
 }
 
-/* Who waits for long stays in its seat as long as that, and then may run where it might before. */
+/* Who waits for long stays in its affinity as long as that, and then may run where it might before. */
 static void staying(void)
 {
 	cpu_set_t before, within, after;
 
 	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
 	for (uint32_t place = 0; place < 8; place++) {
-		struct core_affinity seat;
+		struct core_affinity affinity;
 		bool has_choice = CPU_COUNT(&before) > 1;
 
-		core_affinity_init(&seat, true, place);
+		core_affinity_init(&affinity, true, place);
 		for (uint32_t i = 0; i < CORE_AFFINITY_RESTS_LONG - 1; i++)
-			core_affinity_rest(&seat);
-		CHECK(!seat.is_held);
+			core_affinity_rest(&affinity);
+		CHECK(!affinity.is_held);
 		for (uint32_t i = 0; i < 3 * CORE_AFFINITY_RESTS; i++) {
-			core_affinity_rest(&seat);
-			CHECK(seat.is_held == has_choice);
+			core_affinity_rest(&affinity);
+			CHECK(affinity.is_held == has_choice);
 		}
 		CHECK(sched_getaffinity(0, sizeof(within), &within) == 0);
 		if (has_choice) {
 			CHECK(CPU_COUNT(&within) == 1 && CPU_ISSET((size_t)core_affinity_core(&before, place), &within));
 			CHECK(sched_getcpu() == core_affinity_core(&before, place));
 		}
-		core_affinity_leave(&seat);
-		CHECK(!seat.is_held);
+		core_affinity_leave(&affinity);
+		CHECK(!affinity.is_held);
 		CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&before, &after));
 	}
 }
@@ -128,19 +128,19 @@ static void staying(void)
 static void respect(void)
 {
 	cpu_set_t before, other, after;
-	struct core_affinity seat;
+	struct core_affinity affinity;
 
 	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
 	if (CPU_COUNT(&before) < 2)
 		return;
-	core_affinity_init(&seat, true, 0);
-	core_affinity_hold(&seat);
-	core_affinity_hold(&seat); /* which is nothing new */
-	CHECK(seat.is_held && CPU_EQUAL(&seat.allowed, &before));
+	core_affinity_init(&affinity, true, 0);
+	core_affinity_hold(&affinity);
+	core_affinity_hold(&affinity); /* which is nothing new */
+	CHECK(affinity.is_held && CPU_EQUAL(&affinity.allowed, &before));
 	CPU_ZERO(&other);
 	CPU_SET((size_t)core_affinity_core(&before, 1), &other);
 	CHECK(sched_setaffinity(0, sizeof(other), &other) == 0);
-	core_affinity_leave(&seat);
+	core_affinity_leave(&affinity);
 	CHECK(sched_getaffinity(0, sizeof(after), &after) == 0 && CPU_EQUAL(&other, &after));
 	CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
 }

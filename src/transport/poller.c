@@ -1,10 +1,14 @@
-#include "transport/tcp/poller.h"
+#include "transport/poller.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+
+#define EVENTS 64 /* that one look takes from the kernel */
 
 static enum esp_status watch(struct poller *poller, int fd, uint32_t mask, void *subject)
 {
@@ -34,8 +38,9 @@ void poller_fini(struct poller *poller)
 		close(poller->events);
 }
 
-enum esp_status poller_watch(struct poller *poller, int fd, void *subject)
+enum esp_status poller_watch(struct poller *poller, int fd, struct poller_subject *subject)
 {
+	assert(fd >= 0 && subject && subject->ready);
 	return watch(poller, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, subject);
 }
 
@@ -49,7 +54,7 @@ static int sleep_for(struct poller *poller, int64_t timeout_ns, struct epoll_eve
 	struct timespec time = {timeout_ns / (int64_t)NS_PER_S, timeout_ns % (int64_t)NS_PER_S};
 
 	if (timeout_ns > 0 && !poller->lacks_pwait2) {
-		int count = epoll_pwait2(poller->events, out, POLLER_EVENTS, &time, NULL);
+		int count = epoll_pwait2(poller->events, out, EVENTS, &time, NULL);
 
 		if (count >= 0 || errno != ENOSYS)
 			return count;
@@ -57,14 +62,20 @@ static int sleep_for(struct poller *poller, int64_t timeout_ns, struct epoll_eve
 	}
 	/* Rounded up, so that a short sleep does not become none, and a loop of them a spin. */
 	int64_t ms = timeout_ns < 0 ? -1 : timeout_ns / (int64_t)NS_PER_MS + (timeout_ns % (int64_t)NS_PER_MS > 0);
-	return epoll_wait(poller->events, out, POLLER_EVENTS, ms > INT32_MAX ? INT32_MAX : (int)ms);
+	return epoll_wait(poller->events, out, EVENTS, ms > INT32_MAX ? INT32_MAX : (int)ms);
 }
 
-unsigned poller_wait(struct poller *poller, int64_t timeout_ns, struct epoll_event *out)
+void poller_look(struct poller *poller, int64_t timeout_ns)
 {
-	int count = sleep_for(poller, timeout_ns, out);
+	struct epoll_event events[EVENTS];
+	int count = sleep_for(poller, timeout_ns, events);
 
-	return count > 0 ? (unsigned)count : 0;
+	for (int i = 0; i < count; i++) { /* below 0: interrupted by a signal, which is no event */
+		struct poller_subject *subject = events[i].data.ptr;
+
+		if (subject) /* or it is a wake */
+			subject->ready(subject, events[i].events);
+	}
 }
 
 void poller_wake(struct poller *poller)
