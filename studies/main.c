@@ -1,6 +1,8 @@
 /*
  * main.c - the program espalier-study: finds its subcommand and hands over.
  */
+#include <stdio.h>
+
 #include "cli/family.h"
 #include "studies/studies.h"
 
@@ -21,5 +23,9 @@ static const struct cli_family family = {
 int main(int argc, char **argv)
 {
 	complain_as("espalier-study");
-	return cli_family_run(&family, argc, argv);
+	int status = cli_family_run(&family, argc, argv);
+	/* A full disk or a closed pipe must not look like success. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_EXIT_OK)
+		status = cli_fail("cannot write to the standard output");
+	return status;
 }

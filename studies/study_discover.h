@@ -1,5 +1,5 @@
 /*
- * study_discover.h - espalier sim discover: its own subcommands, one file each, and the options that they share.
+ * study_discover.h - espalier-study discover: its own subcommands, one file each, and the options that they share.
  *
  *     struct sim_discover common = SIM_DISCOVER_INIT;
  *     const struct cli_option options[] = {SIM_DISCOVER_OPTIONS(&common), ... , {0}};

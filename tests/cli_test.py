@@ -78,14 +78,13 @@ def test_plans_that_run():
 
 
 def test_help_of_a_subcommand():
-    for name in ["make", "check", "show", "cost", "table1", "draw"]:
+    for name in ["make", "check", "show", "cost", "draw"]:
         status, out, err = run("help", "plan", name)
         assert status == OK and err == "" and out.startswith(f"usage: espalier plan {name}"), name
         assert out == run("plan", name, "--help")[1]
     assert run("help", "plan") == run("plan", "--help")
-    assert run("help", "sim", "discover", "best") == run("sim", "discover", "best", "--help")
     for words, unexpected in [(["help", "conf", "lanes"], "lanes"), (["help", "plan", "make", "ring"], "ring"),
-                              (["help", "sim", "discover", "best", "now"], "now"), (["--version", "x"], "x"), (["-V", "--help"], "--help")]:
+                              (["help", "sim", "advise", "now"], "now"), (["--version", "x"], "x"), (["-V", "--help"], "--help")]:
         status, out, err = run(*words)
         assert status == USAGE and out == "" and err == f"espalier: unexpected argument '{unexpected}'; see espalier --help\n", (words, err)
 

@@ -123,23 +123,11 @@ def test_hub():
     assert 1 <= fluid / least < 1.05 and held / least < 1.1 and queued / least > 1.15, (least, fluid, queued, held)
 
 
-def test_table_1():
-    """Rounds and bytes of PLink's table 1 when the plans are run: with a second for each way, seconds are rounds."""
-    for size, racks in ((4, 4), (4, 2), (8, 4), (3, 3)):
-        nodes = size * racks
-        table = document("plan", "table1", "--nodes-per-rack", size, "--racks", racks)["rows"]
-        assert len(table) == 6, table
-        for row in table:
-            chunks = 1 if row["planner"] == "tree" else 1 << nodes.bit_length() - 1 if row["planner"] == "halving-doubling" else nodes
-            more = ["--fanout", racks] if row["planner"] == "tree" else []
-            more += ["--leaves"] if row["algorithm"] == "Tree, workers as leaves" else []
-            length = nodes << 16
-            ran = document("sim", "plan", "--planner", row["planner"], "--nodes", nodes, "--racks", racks, "--bytes", length, "--chunks", chunks,
-                           *more, "--gbps", 1e6, "--delay", "500ms", "--credits", 64)
-            assert abs(ran["seconds"] - row["rounds"]["counted"]) < 1e-3, (row, ran)
-            assert close(ran["wire_bytes"] / length, row["wire"]["counted"]), (row, ran)
-            assert close(ran["link_bytes"]["rack_out"] / length, row["cross"]["counted"]), (row, ran)
-            assert ran["link_bytes"]["rack_out"] == ran["link_bytes"]["rack_in"]
+def test_commands_that_moved():
+    for old, new in {"discover": "discover", "paper": "netop", "money": "money"}.items():
+        for words in ([], ["--help"], ["speed"]):
+            refused("sim", old, *words, says=f"espalier: sim: '{old}' is now the command espalier-study {new}\n")
+    refused("help", "sim", "money", says="espalier-study money")
 
 
 def test_plan_refusals():

@@ -1,4 +1,4 @@
-"""What a user of espalier sim sees of models, traces, money, recording, sweeps and advice: sim_data_cli_test.py ESPALIER TRAIN"""
+"""What a user of espalier sim sees of models, traces, recording, sweeps and advice: sim_data_cli_test.py ESPALIER TRAIN"""
 
 import csv
 import json
@@ -61,25 +61,6 @@ def check_traces(folder):
     assert "worker-1-0.csv:8: 4 fields instead of 5" in run("traces", "show", "a", status=1, cwd=folder)
 
 
-def check_money(folder):
-    money = json.loads(run("money", "--model", "resnet-50", "--json"))
-    implied = [row["paper_relative"] for row in money["readings"][0]["deployments"]]
-    assert [round(value, 3) for value in implied] == [1, 0.830, 0.794, 0.776], implied
-    for row in money["bounds_gbps"][:4]:
-        for key in ("CC", "CS", "NCC", "NCS"):
-            assert 0.9 <= row["paper_" + key] / row[key] <= 1.1, row
-    assert money["bounds_gbps"][4]["model"].startswith("resnet-50")
-    prices = os.path.join(folder, "prices.json")
-    with open(prices, "w", encoding="utf-8") as file:
-        json.dump({"gpu": 30000, "throughput": {"baseline": 100, "hub": 99}}, file)
-    given = json.loads(run("money", "--prices", prices, "--json"))["readings"][0]
-    assert given["assumed"] == [] and given["deployments"][1]["scenarios"][0]["relative"] > 0.9
-    with open(prices, "w", encoding="utf-8") as file:
-        file.write('{"gpuu": 1}')
-    assert "'gpuu' is no price that is known" in run("money", "--prices", prices, status=1)
-    assert "read back from table 5" in run("money")
-
-
 def check_record(folder):
     out = run("record", "-n", "2", "-o", "seen", "--steps", "5", "--", TRAIN, "--epochs", "1", "--samples", "1024", "--plans", "default",
               cwd=folder)
@@ -92,7 +73,7 @@ def check_record(folder):
     simulated = json.loads(run("run", "--traces", "seen", "--workers", "8", "--json", cwd=folder))
     assert simulated["workers"] == 8 and all(row["iteration_s"] > 0 for row in simulated["results"] if "reason" not in row)
     assert "left no trace" in run("record", "-n", "1", "-o", "none", "--", "true", status=1, cwd=folder)
-    assert "it is no trace" in run("record", "-o", "none", os.path.join(folder, "prices.json"), status=1)
+    assert "it is no trace" in run("record", "-o", "none", __file__, status=1)
     assert "say where to write" in run("record", "-n", "1", "--", "true", status=2)
     assert not os.path.exists(os.path.join(folder, "none"))
 
@@ -158,16 +139,15 @@ def check_advise(folder):
 
 
 def check_help():
-    for words in (["advise"], ["sweep"], ["models"], ["money"], ["record"], ["traces"], ["traces", "make"], ["traces", "add"], ["traces", "scale"], ["traces", "show"]):
+    for words in (["advise"], ["sweep"], ["models"], ["record"], ["traces"], ["traces", "make"], ["traces", "add"], ["traces", "scale"], ["traces", "show"]):
         assert "usage: espalier sim " + " ".join(words) in run(*words, "--help"), words
-    assert "did you mean 'money'?" in run("mony", status=2)
+    assert "did you mean 'models'?" in run("modles", status=2)
     assert "did you mean 'scale'?" in run("traces", "scael", status=2)
 
 
 with tempfile.TemporaryDirectory() as scratch:
     check_models()
     check_traces(scratch)
-    check_money(scratch)
     check_record(scratch)
     check_sweep(scratch)
     check_advise(scratch)

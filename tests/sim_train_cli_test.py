@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""espalier sim run and espalier sim paper from outside: their JSON, their traces, what they say about bad input.
+"""espalier sim run from outside: its JSON, its traces, its messages about bad input.
 
 sim_train_cli_test.py ESPALIER
 """
@@ -165,7 +165,6 @@ def test_same_bytes():
     words = ("run", "--model", "inception-v3", "--workers", 16, "--seed", 5, "--json")
     assert good(*words) == good(*words)
     assert good(*words) != good("run", "--model", "inception-v3", "--workers", 16, "--seed", 6, "--json")
-    assert good("paper", "table4", "--json") == good("paper", "table4", "--json")
 
 
 def check_arrows(events, slices):
@@ -264,25 +263,6 @@ def test_topology_and_traces():
         refused("run", "--traces", seen, status=NO, says="worker-1-0.csv")
 
 
-def test_paper():
-    said = document("paper", "table1")
-    sets = {entry["set"] for entry in said["results"]}
-    assert sets == {"public", "factors", "calibrated"} and len(said["results"]) == 3 * 16
-    errors = {entry["set"]: entry for entry in said["errors"]}
-    assert errors["calibrated"]["within_4_percent"] >= 14 and errors["calibrated"]["values"] == 16
-    for entry in said["results"]:
-        assert entry["table"] == 1 and entry["model"] in MODELS and entry["unit"] == "s"
-        assert near(entry["error"] + 1, entry["value"] / entry["paper"], 1e-9)
-    unknown = document("paper", "table9", "--set", "calibrated")["results"]
-    assert len(unknown) == 12 and all("paper" not in entry and entry["value"] > 0 for entry in unknown)
-    both = document("paper", "figure8")["results"]
-    assert {entry["set"] for entry in both} == {"public", "factors", "calibrated"} and len(both) == 3 * 28
-    figure = document("paper", "figure8", "--set", "public")["results"]
-    assert {entry["x"] for entry in figure} == {4, 8, 16, 32} and all(entry["figure"] == 8 for entry in figure)
-    text = good("paper", "table4", "--set", "calibrated")
-    assert "Table 4" in text and "22.46x (22, +2.1 %)" in text and "mean error" in text
-
-
 def test_refused():
     refused("run", says="--model")
     for option in ("--gbps", "--server-gbps", "--racks", "--oversubscribe", "--delay"):
@@ -307,8 +287,6 @@ def test_refused():
     refused("run", "--model", "vgg-16", "--trace", "x", says="--mechanism")
     refused("run", "--model", "vgg-61", status=NO, says="vgg-16")
     refused("run", "--model", "vgg-16", "--workers", 0, says="workers")
-    refused("paper", "table5", says="table5")
-    refused("paper", "--set", "best", says="best")
 
 
 if __name__ == "__main__":

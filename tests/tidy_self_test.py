@@ -23,6 +23,7 @@ GOOD = {
     "src/high/high.c": '#include "low/low.h"\n#include <stdio.h>\n',
     "src/high/inner/inner.c": '#include "high/inner/inner.h"\n#include "base/conf.h"\n',
     "src/high/inner/inner.h": GUARDED.format("I", "struct inner;"),
+    "docs/sound.md": "`src/low/low.h`, src/high/inner/inner.*, src/{low,high}/, src/high/high, build/src/low_test, other/src/x.c\n",
     "src/api/api.c": "#include <espalier/espalier.h>\n",
 }
 # What is broken, the file that is (over)written, its text, and a part of the complaint.
@@ -32,7 +33,7 @@ BROKEN = [
     ("not transitive", "src/high/inner/inner.c", '#include "low/low.h"\n', "high/inner may not use low"),
     ("inner folder from above", "src/high/high.c", '#include "high/inner/inner.h"\n', "high may not use high/inner"),
     ("include without folder", "src/low/low.c", '#include "low.h"\n', "does not start with a folder"),
-    ("public header below", "src/low/low.c", "#include <espalier/espalier.h>\n", "api and cli include"),
+    ("public header below", "src/low/low.c", "#include <espalier/espalier.h>\n", "include espalier/espalier.h"),
     ("folder without a row", "src/new/new.c", "int x;\n", "not in scripts/layers.txt"),
     ("row in the wrong order", "scripts/layers.txt", LAYERS.replace("high: low", "high: low api"), "not above it"),
     ("public header, C", "include/espalier/espalier.h", GUARDED.format("E", "int f(size_t x);"), "does not compile alone"),
@@ -46,6 +47,10 @@ BROKEN = [
     ("trailing blanks", "docs/a.md", "text \n", "blanks at the end"),
     ("last newline", "docs/a.md", "text", "no newline"),
     ("home folder", "docs/a.md", "see /home/" + "me/x\n", "path of one machine"),
+    ("file of a document", "docs/a.md", "see `src/low/gone.h`.\n", "there is no src/low/gone.h"),
+    ("folder of a document", "README.md", "| `src/gone/` | x |\n", "there is no src/gone"),
+    ("files of a document", "docs/a.md", "src/low/{low,gone}.h\n", "there is no src/low/gone.h"),
+    ("program of a document", "docs/a.md", "build/src/gone_test --count 2\n", "there is no build/src/gone_test"),
     ("length", "src/low/low.c", "int x;\n" * 701, "longer than"),
     ("not built", "src/low/lost_test.c", "int x;\n", "no meson.build names it"),
 ]
@@ -65,7 +70,8 @@ def run_tidy(tidy, changes):
         build = root / "build"
         sources = [name for name in {**GOOD, **changes} if name.endswith(".c") and "lost" not in name]
         commands = [{"directory": str(root), "file": name} for name in sources]
-        write(root, {"build/compile_commands.json": json.dumps(commands)})
+        targets = [{"filename": [str(build / "src" / "low_test")]}]
+        write(root, {"build/compile_commands.json": json.dumps(commands), "build/meson-info/intro-targets.json": json.dumps(targets)})
         run = subprocess.run([sys.executable, tidy, "--root", root, "--build", build], capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr
 

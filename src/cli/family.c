@@ -32,6 +32,16 @@ static void print_help(const struct cli_family *family, FILE *out)
 	fprintf(out, "\n%s", family->more);
 }
 
+/* The name that a command has now; NULL: it was never here. */
+static const char *moved_to(const struct cli_family *family, const char *name)
+{
+	for (const struct cli_moved *moved = family->moved; moved && moved->name; moved++) {
+		if (strcmp(moved->name, name) == 0)
+			return moved->now;
+	}
+	return NULL;
+}
+
 int cli_family_run(const struct cli_family *family, int argc, char **argv)
 {
 	if (argc < 2) {
@@ -46,8 +56,10 @@ int cli_family_run(const struct cli_family *family, int argc, char **argv)
 		if (strcmp(family->commands[i]->name, argv[1]) == 0)
 			return family->commands[i]->run(argc - 1, argv + 1);
 	}
-	const char *near = word_nearest(argv[1], name_at, family);
+	const char *near = word_nearest(argv[1], name_at, family), *now = moved_to(family, argv[1]);
 	const char *colon = family->name ? ": " : "", *blank = family->name ? " " : "";
+	if (now)
+		return cli_usage_error("%s%s'%s' is now the command %s", name_of(family), colon, argv[1], now);
 	if (near)
 		return cli_usage_error("%s%sunknown command '%s'; did you mean '%s'?", name_of(family), colon, argv[1], near);
 	return cli_usage_error("%s%sunknown command '%s'; see %s%s%s --help", name_of(family), colon, argv[1], complain_program(), blank,

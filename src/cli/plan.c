@@ -9,6 +9,8 @@ static const struct cli_command *const commands[] = {
 	&cli_plan_make, &cli_plan_check, &cli_plan_show, &cli_plan_cost, &cli_plan_draw,
 };
 
+static const struct cli_moved moved[] = {{"table1", "espalier-study table1"}, {0}};
+
 static const struct cli_family family = {
 	.name = "plan",
 	.about = "A plan says, for every chunk of a buffer, who sends it to whom, who adds and who hands back.\n"
@@ -21,6 +23,7 @@ static const struct cli_family family = {
 	        "exit status: 0 done; 1 the plan is wrong, or the work failed; 2 wrong usage or an unreadable file\n",
 	.commands = commands,
 	.count = sizeof(commands) / sizeof(commands[0]),
+	.moved = moved,
 };
 
 static int run(int argc, char **argv)

@@ -16,6 +16,13 @@ static const struct cli_command *const commands[] = {
 	&cli_sim_traces,
 };
 
+static const struct cli_moved moved[] = {
+	{"discover", "espalier-study discover"},
+	{"money", "espalier-study money"},
+	{"paper", "espalier-study netop"},
+	{0},
+};
+
 static const struct cli_family family = {
 	.name = "sim",
 	.about = "What training would take on networks and accelerators that are not there: Espalier's own plans, run by\n"
@@ -23,6 +30,7 @@ static const struct cli_family family = {
 	.more = "exit status: 0 done; 1 the work failed, or a file is malformed; 2 wrong usage\n",
 	.commands = commands,
 	.count = sizeof(commands) / sizeof(commands[0]),
+	.moved = moved,
 };
 
 static int run(int argc, char **argv)

@@ -12,8 +12,8 @@
 
 #define SUFFIX ".json"
 
-/* Seen from the folder of this command: in a build folder, and where it is installed. */
-static const char *const places[] = {"data/models", "../share/espalier/models"};
+/* Seen from the folder of the program: espalier and espalier-study in a build folder, and an installed espalier. */
+static const char *const places[] = {"data/models", "../data/models", "../share/espalier/models"};
 #define PLACE_COUNT (sizeof places / sizeof places[0])
 
 static bool ends_in_suffix(const char *name)

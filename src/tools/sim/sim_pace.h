@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct sim_pace {
-	const char *command; /* "sim discover speed" */
+	const char *command; /* "sim sweep" */
 	uint64_t all, done; /* parts that take about as long as each other */
 	uint64_t begun_ns;
 	bool is_terminal, is_told;

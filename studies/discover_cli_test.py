@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""espalier sim discover, as a person or a script uses it.
+"""espalier-study discover, as a person or a script uses it.
 
-sim_discover_cli_test.py ESPALIER MANPAGE
+discover_cli_test.py STUDY MAN_PAGE ESPALIER
 """
 import json
 import os
@@ -17,19 +17,19 @@ NOISES = ["cloud", "jitter", "startup", "hot", "outliers", "quiet", "busy"]
 SMALL = ["--datacenters", 1, "--clusters", 1, "--rows", 1, "--racks", 4, "--rack-hosts", 4, "--machines", 16]
 
 
-def espalier(*words):
-    done = subprocess.run([sys.argv[1], "sim", "discover", *map(str, words)], capture_output=True, text=True)
+def study(*words):
+    done = subprocess.run([sys.argv[1], "discover", *map(str, words)], capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
 
 def good(*words):
-    status, out, err = espalier(*words)
+    status, out, err = study(*words)
     assert status == OK and err == "", (words, status, err)
     return out
 
 
 def refused(*words, says, status=USAGE):
-    got, out, err = espalier(*words)
+    got, out, err = study(*words)
     assert got == status and out == "" and says in err, (words, got, out, err)
 
 
@@ -46,7 +46,7 @@ def test_help():
         for option in re.findall(r"--[a-z-]+", good(command, "--help").split("options:")[-1]):
             assert option == "--help" or option in manual, f"{command}: {option} is not in the manual"
     refused("spede", says="did you mean 'speed'")
-    assert espalier()[0] == USAGE
+    assert study()[0] == USAGE
 
 
 def test_refused():
@@ -81,7 +81,7 @@ def test_network(folder):
         assert first == "survey 1\n" and sum(line.startswith("vm") for line in lines) == 32
     with open(topology, "w", encoding="utf-8") as file:
         file.write(text)
-    done = subprocess.run([sys.argv[1], "sim", "run", "--collective", "allreduce", "--bytes", "1M", "--topology", topology, "--mechanism", "flat"],
+    done = subprocess.run([sys.argv[3], "sim", "run", "--collective", "allreduce", "--bytes", "1M", "--topology", topology, "--mechanism", "flat"],
                           capture_output=True, text=True)
     assert done.returncode == OK and "flat" in done.stdout, done.stderr
 
