@@ -606,7 +606,7 @@ static void updating(void)
 	struct transport_message sent;
 	struct exec_done done;
 
-	CHECK(plan_open(plan_planner_find("hub"), &spec, &plan, NULL) == ESP_OK);
+	CHECK(plan_open(plan_planner_find("central"), &spec, &plan, NULL) == ESP_OK);
 	call.plan = plan;
 	for (uint32_t i = 0; i < 2 * CHUNK / 4; i++)
 		input[i] = (int32_t)i + 1;
