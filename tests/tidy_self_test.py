@@ -10,15 +10,28 @@ import sys
 import tempfile
 
 LAYERS = "base:\nlow:\nside:\nhigh: low\nhigh/inner: high\napi: high\n"
+WORDS = "retired:\nstewards? -> control thread\n(?<!of )course -> poll order\n\nfolders:\nsrc/low\ndocs/done.md\n"
+# Sentences that the language check accepts.
+SOUND_C = """/*
+ * low.c - the peer that sends what the lane has.
+ */
+const char *text = "/* somebody who"; /* of course: a name, and those that it has */
+char quote = '"'; /* not the begin of a text */
+"""
 GUARDED = "#ifndef {0}\n#define {0}\n{1}\n#endif\n"
 GOOD = {
     "scripts/layers.txt": LAYERS,
+    "scripts/words.txt": WORDS,
+    "docs/done.md": "# Done\n\nThe peer runs `who am I`.\n\n```\nwho\n```\n",
+    "docs/other.md": "Who is not looked at.\n",
     "include/espalier/types.h": GUARDED.format("T", "enum t { A, B };"),
     "include/espalier/espalier.h": GUARDED.format("E", '#include "types.h"'),
     "src/base/conf.c": 'int main(void) { return getenv("A") != 0; }\n',
     "src/base/conf.h": GUARDED.format("C", '#include "espalier/types.h"'),
     "src/low/low.h": GUARDED.format("L", '#include "base/conf.h"'),
     "src/low/kernel.h": "/*\n * kernel.h - a kernel.\n *\n * Included once per type.\n */\ntype add(type a, type b);\n",
+    "src/low/words.c": SOUND_C,
+    "src/side/other.c": "int x; /* who the steward is " + "y" * 120 + " */\n",
     "src/side/side.h": GUARDED.format("S", "struct side;"),
     "src/high/high.c": '#include "low/low.h"\n#include <stdio.h>\n',
     "src/high/inner/inner.c": '#include "high/inner/inner.h"\n#include "base/conf.h"\n',
@@ -32,7 +45,7 @@ BROKEN = [
     ("not transitive", "src/high/inner/inner.c", '#include "low/low.h"\n', "high/inner may not use low"),
     ("inner folder from above", "src/high/high.c", '#include "high/inner/inner.h"\n', "high may not use high/inner"),
     ("include without folder", "src/low/low.c", '#include "low.h"\n', "does not start with a folder"),
-    ("public header below", "src/low/low.c", "#include <espalier/espalier.h>\n", "api and cli include"),
+    ("public header below", "src/low/low.c", "#include <espalier/espalier.h>\n", "include espalier/espalier.h"),
     ("folder without a row", "src/new/new.c", "int x;\n", "not in scripts/layers.txt"),
     ("row in the wrong order", "scripts/layers.txt", LAYERS.replace("high: low", "high: low api"), "not above it"),
     ("public header, C", "include/espalier/espalier.h", GUARDED.format("E", "int f(size_t x);"), "does not compile alone"),
@@ -47,6 +60,17 @@ BROKEN = [
     ("last newline", "docs/a.md", "text", "no newline"),
     ("home folder", "docs/a.md", "see /home/" + "me/x\n", "path of one machine"),
     ("length", "src/low/low.c", "int x;\n" * 701, "longer than"),
+    ("retired word", "src/low/low.c", "int x; /* the Steward's */\n", 'low.c:1: "Steward" is a retired word: control thread'),
+    ("retired word in a block", "src/low/low.c", "\n/*\n * of\n * the course\n */\n", 'low.c:2: "course" is a retired word'),
+    ("retired word after a text", "src/low/low.c", 'char q = \'"\'; // steward\n', '"steward" is a retired word'),
+    ("no subject", "src/low/low.c", "/* Wakes the caller, who\n   sleeps. */\n", 'low.c:1: "who" names no subject'),
+    ("no subject, capital", "src/low/low.h", GUARDED.format("L", "/* Nobody waits. */"), '"Nobody" names no subject'),
+    ("begins a comment", "src/low/low.c", "int x; /* what is left */\n", 'a sentence begins with "what"'),
+    ("begins a sentence", "src/low/low.c", "/*\n * The rest.\n * Those\n */\n", 'a sentence begins with "Those"'),
+    ("begins a header", "src/low/low.c", "/*\n * low.c - what it is.\n */\n", 'a sentence begins with "what"'),
+    ("columns", "src/low/low.c", "\tint x;" + "y" * 111 + "\n", "longer than 120 columns"),
+    ("words of a document", "docs/done.md", "# A\n\nThe steward.\n", 'done.md:3: "steward" is a retired word'),
+    ("folder that is gone", "scripts/words.txt", WORDS + "src/gone\n", "src/gone does not exist"),
     ("not built", "src/low/lost_test.c", "int x;\n", "no meson.build names it"),
 ]
 
