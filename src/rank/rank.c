@@ -45,7 +45,7 @@ void rank_cond_init(pthread_cond_t *cond)
 
 const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_TEXT])
 {
-	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);
+	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.nodes[rank].host_name);
 	return text;
 }
 
@@ -264,7 +264,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 
 static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 {
-	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
+	const struct node_info *own = &context->roster.nodes[context->rank], *other = &context->roster.nodes[rank];
 
 	return rank == context->rank || (context->conf.transport != CONF_TRANSPORT_TCP &&
 	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
@@ -298,7 +298,7 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 		context->local_of[i] = context->local_count;
 		context->rank_of[context->local_count++] = i;
 	}
-	context->crowded = context->roster.core_ranks[context->rank] > context->roster.cards[context->rank].cores;
+	context->crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
 		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->local_count, size, context->rank);
@@ -311,7 +311,7 @@ static uint32_t choose_lanes(const struct roster *roster)
 	uint32_t lanes = LANES_MOST;
 
 	for (uint32_t i = 0; i < roster->size; i++) {
-		uint32_t own = roster->cards[i].cores / roster->core_ranks[i];
+		uint32_t own = roster->nodes[i].cores / roster->core_ranks[i];
 
 		lanes = own < lanes ? own : lanes;
 	}

@@ -7,7 +7,7 @@
 
 void roster_fini(struct roster *roster)
 {
-	free(roster->cards);
+	free(roster->nodes);
 	free(roster->host_of);
 	free(roster->host_ranks);
 	free(roster->core_ranks);
@@ -18,7 +18,7 @@ void roster_fini(struct roster *roster)
 /* By host, and of those of one host by rank. */
 static int compare_hosts(const void *a, const void *b, void *context)
 {
-	const struct node_info *cards = ((const struct roster *)context)->cards;
+	const struct node_info *cards = ((const struct roster *)context)->nodes;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
 	int order = memcmp(cards[one].host_id, cards[other].host_id, NODE_INFO_HOST_ID_BYTES);
 	return order ? order : (one > other) - (one < other);
@@ -47,7 +47,7 @@ static bool number_hosts(struct roster *roster)
 		return false;
 	}
 	for (uint32_t i = 0; i < size; i++) { /* for now: the first rank of the host */
-		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, NODE_INFO_HOST_ID_BYTES) == 0)
+		if (i > 0 && memcmp(roster->nodes[sorted[i]].host_id, roster->nodes[first].host_id, NODE_INFO_HOST_ID_BYTES) == 0)
 			roster->host_of[sorted[i]] = first;
 		else
 			roster->host_of[sorted[i]] = first = sorted[i];
@@ -65,7 +65,7 @@ static int compare_cores(const void *a, const void *b, void *context)
 {
 	const struct roster *roster = context;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	uint64_t set = roster->cards[one].core_set, other_set = roster->cards[other].core_set;
+	uint64_t set = roster->nodes[one].core_set, other_set = roster->nodes[other].core_set;
 
 	if (roster->host_of[one] != roster->host_of[other])
 		return roster->host_of[one] < roster->host_of[other] ? -1 : 1;
@@ -87,7 +87,7 @@ static bool number_cores(struct roster *roster)
 		uint32_t rank = sorted[first];
 
 		for (end = first; end < size && roster->host_of[sorted[end]] == roster->host_of[rank] &&
-		                  roster->cards[sorted[end]].core_set == roster->cards[rank].core_set; end++)
+		                  roster->nodes[sorted[end]].core_set == roster->nodes[rank].core_set; end++)
 			roster->core_place[sorted[end]] = end - first;
 		for (uint32_t i = first; i < end; i++)
 			roster->core_ranks[sorted[i]] = end - first;
@@ -98,7 +98,7 @@ static bool number_cores(struct roster *roster)
 
 enum esp_status roster_init(struct roster *roster, struct node_info *cards, uint32_t size, struct error *err)
 {
-	*roster = (struct roster){.size = size, .cards = cards};
+	*roster = (struct roster){.size = size, .nodes = cards};
 	if (number_hosts(roster) && number_cores(roster))
 		return ESP_OK;
 	roster_fini(roster);
@@ -116,7 +116,7 @@ static bool is_on_loopback_only(const struct node_info *card)
 enum esp_status roster_check_reach(const struct roster *roster, int32_t *out_culprit, struct error *err)
 {
 	for (uint32_t i = 0; i < roster->size && roster->hosts > 1; i++) {
-		const struct node_info *card = &roster->cards[i];
+		const struct node_info *card = &roster->nodes[i];
 		char address[NODE_ADDRESS_TEXT];
 		if (!is_on_loopback_only(card))
 			continue;

@@ -12,7 +12,7 @@
 /* The cards of all ranks, by rank, and who shares a host with whom. */
 struct roster {
 	uint32_t size;
-	struct node_info *cards;
+	struct node_info *nodes;
 	uint32_t hosts;
 	uint32_t *host_of;    /* by rank: number of its host, in the order in which ranks name them first */
 	uint32_t *host_ranks; /* by host: how many ranks it has */

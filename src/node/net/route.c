@@ -32,7 +32,7 @@ static uint8_t *place(const struct search *search, uint32_t rank)
 static void take(struct search *search)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->nodes[i];
 		search->taken[i] = (uint8_t)(search->taken[i] | 1u << card->addresses[*place(search, i)].interface);
 	}
 	search->count++;
@@ -42,7 +42,7 @@ static void take(struct search *search)
 static bool match_network(const struct search *search, const struct node_address *like)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->nodes[i];
 		uint32_t at = 0;
 		while (at < card->address_count && !(is_free(search, i, &card->addresses[at]) &&
 		                                     node_address_same_network(like, &card->addresses[at])))
@@ -58,7 +58,7 @@ static bool match_network(const struct search *search, const struct node_address
 static bool match_order(const struct search *search, enum node_family family)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
+		const struct node_info *card = &search->roster->nodes[i];
 		uint32_t at = 0;
 		while (at < card->address_count &&
 		       !(is_free(search, i, &card->addresses[at]) && card->addresses[at].family == family))
@@ -73,7 +73,7 @@ static bool match_order(const struct search *search, enum node_family family)
 static void look(struct search *search, uint32_t wanted)
 {
 	uint32_t most = wanted && wanted < RAILS_MOST ? wanted : RAILS_MOST;
-	const struct node_info *leader = &search->roster->cards[0];
+	const struct node_info *leader = &search->roster->nodes[0];
 	for (uint32_t at = 0; at < leader->address_count && search->count < most; at++)
 		if (is_free(search, 0, &leader->addresses[at]) && match_network(search, &leader->addresses[at]))
 			take(search);
@@ -110,7 +110,7 @@ void rails_fini(struct rails *rails)
 const struct node_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail)
 {
 	uint8_t at = rails->address_of ? rails->address_of[rank * RAILS_MOST + rail] : 0;
-	return &roster->cards[rank].addresses[at];
+	return &roster->nodes[rank].addresses[at];
 }
 
 /* ---- weights ---- */
@@ -188,7 +188,7 @@ static void bind_to_rail(const struct rails *rails, const struct roster *roster,
 bool route_find(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self, uint32_t rank,
                 uint32_t rail, uint32_t attempt, struct route *out)
 {
-	const struct node_info *card = &roster->cards[rank];
+	const struct node_info *card = &roster->nodes[rank];
 	struct route route = {0};
 	if (card->address_count == 0)
 		return false;

@@ -67,7 +67,7 @@ static void check_all_failed(const char *text)
 {
 	run_all();
 	for (uint32_t i = 0; i < SIZE; i++) {
-		CHECK(ranks[i].status == ESP_EMISMATCH && !ranks[i].roster.cards);
+		CHECK(ranks[i].status == ESP_EMISMATCH && !ranks[i].roster.nodes);
 		CHECK_STR(ranks[i].err.text, text);
 	}
 }
@@ -80,7 +80,7 @@ static void joined(void)
 		CHECK_MSG(ranks[i].status == ESP_OK, "%s", ranks[i].err.text);
 		CHECK_U64(ranks[i].roster.size, SIZE);
 		for (uint32_t k = 0; k < SIZE; k++)
-			CHECK(ranks[i].roster.cards[k].rank == k && ranks[i].roster.cards[k].port == 5000 + k);
+			CHECK(ranks[i].roster.nodes[k].rank == k && ranks[i].roster.nodes[k].port == 5000 + k);
 		roster_fini(&ranks[i].roster);
 	}
 }

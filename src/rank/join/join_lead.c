@@ -201,7 +201,7 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 	guest->state = GUEST_PROVEN;
 	guest->until_ns = now_ns + NODE_INFO_NS;
 	if (getsockname(guest->fd, &own.any, &length) == 0)
-		listen_prefer_address(&leader->store.cards[0], &own.any);
+		listen_prefer_address(&leader->store.nodes[0], &own.any);
 }
 
 /*

@@ -111,9 +111,9 @@ static void check_joined(uint32_t size)
 		CHECK_MSG(ranks[i].status == ESP_OK, "rank %u: %s", i, ranks[i].err.text);
 		CHECK_U64(ranks[i].roster.size, size);
 		for (uint32_t k = 0; k < size; k++) {
-			CHECK_U64(ranks[i].roster.cards[k].rank, k);
-			CHECK_U64(ranks[i].roster.cards[k].pid, 1000 + k);
-			CHECK_U64(ranks[i].roster.cards[k].port, 5000 + k);
+			CHECK_U64(ranks[i].roster.nodes[k].rank, k);
+			CHECK_U64(ranks[i].roster.nodes[k].pid, 1000 + k);
+			CHECK_U64(ranks[i].roster.nodes[k].port, 5000 + k);
 		}
 		roster_fini(&ranks[i].roster);
 	}
@@ -124,7 +124,7 @@ static void check_all_failed(uint32_t count, enum esp_status status, const char 
 	for (uint32_t i = 0; i < count; i++) {
 		CHECK_MSG(ranks[i].status == status && strstr(ranks[i].err.text, text), "rank %u: %d, %s; expected %s", i,
 		          ranks[i].status, ranks[i].err.text, text);
-		CHECK(!ranks[i].roster.cards);
+		CHECK(!ranks[i].roster.nodes);
 	}
 }
 

@@ -26,14 +26,14 @@ enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info
 	assert(own->rank == 0 && own->size > 0);
 	*store = (struct rendezvous){
 		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
-	store->cards = calloc(own->size, sizeof(*store->cards));
+	store->nodes = calloc(own->size, sizeof(*store->nodes));
 	store->seats = calloc(own->size, 1);
 	store->elsewhere = calloc(own->size, 1);
-	if (!store->cards || !store->seats || !store->elsewhere) {
+	if (!store->nodes || !store->seats || !store->elsewhere) {
 		rendezvous_fini(store);
 		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
 	}
-	store->cards[0] = *own;
+	store->nodes[0] = *own;
 	store->seats[0] = 1;
 	store->state = own->size == 1 ? RENDEZVOUS_COMPLETE : RENDEZVOUS_GATHERS;
 	return ESP_OK;
@@ -135,17 +135,17 @@ void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const
 		return;
 	if (card->rank != proved_rank)
 		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
-	else if (rendezvous_check_card(card, arrival->settings, &store->cards[0], store->settings, &reason) == ESP_OK) {
+	else if (rendezvous_check_card(card, arrival->settings, &store->nodes[0], store->settings, &reason) == ESP_OK) {
 		if (!store->seats[card->rank]) {
 			store->seats[card->rank] = 1;
-			store->cards[card->rank] = *card;
+			store->nodes[card->rank] = *card;
 			store->present++;
 			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
 			if (store->present == store->size)
 				store->state = RENDEZVOUS_COMPLETE;
 			return;
 		}
-		twice(&store->cards[card->rank], card, &reason);
+		twice(&store->nodes[card->rank], card, &reason);
 	}
 	fail(store, (int32_t)proved_rank, &reason);
 }
@@ -162,7 +162,7 @@ void rendezvous_on_left(struct rendezvous *store, uint32_t rank)
 	struct error reason;
 	assert(rank < store->size);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
-	          store->cards[rank].pid, store->cards[rank].host_name);
+	          store->nodes[rank].pid, store->nodes[rank].host_name);
 	fail(store, (int32_t)rank, &reason);
 }
 
@@ -272,12 +272,12 @@ void rendezvous_write_roster(const struct rendezvous *store, uint8_t *out)
 {
 	assert(store->state == RENDEZVOUS_COMPLETE);
 	for (uint32_t i = 0; i < store->size; i++)
-		node_info_encode(&store->cards[i], out + (size_t)i * NODE_INFO_BYTES);
+		node_info_encode(&store->nodes[i], out + (size_t)i * NODE_INFO_BYTES);
 }
 
 void rendezvous_fini(struct rendezvous *store)
 {
-	free(store->cards);
+	free(store->nodes);
 	free(store->seats);
 	free(store->elsewhere);
 	*store = (struct rendezvous){0};
@@ -310,7 +310,7 @@ const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *t
 
 static bool shares_host(const struct rendezvous *store, uint32_t one, uint32_t other)
 {
-	return strcmp(store->cards[one].host_name, store->cards[other].host_name) == 0;
+	return strcmp(store->nodes[one].host_name, store->nodes[other].host_name) == 0;
 }
 
 /* Has the host of this rank been listed with one before it? Neighbours mostly share a host, so the nearest is asked first. */
@@ -333,12 +333,12 @@ const char *rendezvous_here_text(const struct rendezvous *store, char *text, siz
 		for (uint32_t k = 0; k < store->size; k++)
 			store->elsewhere[k] = !store->seats[k] || !shares_host(store, i, k);
 		rendezvous_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
-		size_t length = strlen(ranks) + strlen(store->cards[i].host_name) + sizeof(",  on ");
+		size_t length = strlen(ranks) + strlen(store->nodes[i].host_name) + sizeof(",  on ");
 		if (used + length + sizeof(" ...") > text_size) {
 			snprintf(text + used, text_size - used, " ...");
 			break;
 		}
-		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->cards[i].host_name);
+		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->nodes[i].host_name);
 	}
 	return text;
 }

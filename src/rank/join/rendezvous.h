@@ -38,7 +38,7 @@ struct rendezvous {
 	struct error error;    /* RENDEZVOUS_BROKEN: the reason */
 	int32_t culprit;       /* ... and the rank that it is about; -1: none in particular */
 	uint32_t size, present;
-	struct node_info *cards;    /* by rank */
+	struct node_info *nodes;    /* by rank */
 	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
 	uint8_t *elsewhere;    /* by rank, for a list: not on the host that it is about */

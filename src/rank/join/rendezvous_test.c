@@ -123,11 +123,11 @@ static void here(void)
 	arrive(&store, 1);
 	arrive(&store, 3);
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0 on node0, 1 on node1, 3 on node3");
-	snprintf(store.cards[1].host_name, sizeof(store.cards[1].host_name), "node0");
+	snprintf(store.nodes[1].host_name, sizeof(store.nodes[1].host_name), "node0");
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0, 1 on node0, 3 on node3");
-	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "node0");
+	snprintf(store.nodes[3].host_name, sizeof(store.nodes[3].host_name), "node0");
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0, 1, 3 on node0");
-	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "a-host-with-a-very-long-name-indeed-yes");
+	snprintf(store.nodes[3].host_name, sizeof(store.nodes[3].host_name), "a-host-with-a-very-long-name-indeed-yes");
 	CHECK_STR(rendezvous_here_text(&store, text, 48), "0, 1 on node0 ...");
 	for (size_t size = 8; size < sizeof(text); size++)
 		CHECK(strlen(rendezvous_here_text(&store, text, size)) < size);

@@ -27,7 +27,7 @@ enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster
 
 const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT])
 {
-	const struct node_info *card = &roster->cards[config->launch.rank];
+	const struct node_info *card = &roster->nodes[config->launch.rank];
 	int used = snprintf(text, JOIN_TEXT, "joined %u rank%s on %u host%s; rank %u listens on port %u", roster->size,
 	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", card->rank, card->port);
 	for (uint32_t i = 0; i < card->address_count && used > 0 && (size_t)used < JOIN_TEXT; i++) {

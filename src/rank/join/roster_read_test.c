@@ -54,7 +54,7 @@ static void damaged(void)
 	struct error err;
 
 	memset(bytes, 0xff, sizeof(bytes));
-	CHECK(roster_decode(bytes, 1, &roster, &err) == ESP_ECORRUPT && !roster.cards);
+	CHECK(roster_decode(bytes, 1, &roster, &err) == ESP_ECORRUPT && !roster.nodes);
 	CHECK_STR(err.text, "the card of rank 0 is damaged");
 }
 

@@ -7,7 +7,7 @@ static bool sits_elsewhere(const struct progress *progress, uint32_t peer)
 {
 	const struct rank *context = progress->context;
 	const struct roster *roster = &context->roster;
-	const struct node_info *own = &roster->cards[context->rank], *other = &roster->cards[peer];
+	const struct node_info *own = &roster->nodes[context->rank], *other = &roster->nodes[peer];
 
 	if (!progress->seat.is_wanted || roster->host_of[peer] != roster->host_of[context->rank])
 		return false;

@@ -252,7 +252,7 @@ static void drop(struct progress *progress, uint32_t peer, enum esp_status statu
 static void adopt_socket(struct progress *progress, struct mail *mail)
 {
 	const struct rank *context = progress->context;
-	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[mail->peer];
+	const struct node_info *own = &context->roster.nodes[context->rank], *other = &context->roster.nodes[mail->peer];
 	bool crosses_network = memcmp(own->host_id, other->host_id, sizeof(own->host_id)) != 0;
 	struct error err;
 	int fd = mail->fd;

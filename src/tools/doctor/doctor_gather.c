@@ -237,7 +237,7 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 /* Where rank 0 takes reports. False: not known yet. */
 static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
 {
-	const struct node_info *first = &roster->cards[0];
+	const struct node_info *first = &roster->nodes[0];
 	char name[ANNOUNCE_NAME];
 	struct announcement announcement;
 	struct error unused;

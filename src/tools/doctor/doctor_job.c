@@ -153,7 +153,7 @@ static void judge_all(struct doctor_job *job, const bool *has, struct doctor_fin
 			uint32_t host = roster->host_of[i];
 			for (uint32_t f = 0; has[i] && !said[host] && f < job->reports[i].finding_count; f++) {
 				settle_firewall(&job->reports[i].findings[f], all_reached);
-				doctor_merge(out, &job->reports[i].findings[f], roster->cards[i].host_name);
+				doctor_merge(out, &job->reports[i].findings[f], roster->nodes[i].host_name);
 			}
 			said[host] = said[host] || has[i];
 		}

@@ -116,7 +116,7 @@ struct tally {
 #define RANK_NAME 96u
 static const char *name(const struct tally *tally, uint32_t rank, char text[RANK_NAME])
 {
-	snprintf(text, RANK_NAME, "rank %u on %s", rank, tally->roster->cards[rank].host_name);
+	snprintf(text, RANK_NAME, "rank %u on %s", rank, tally->roster->nodes[rank].host_name);
 	return text;
 }
 
@@ -142,7 +142,7 @@ static const char *describe(enum doctor_outcome outcome)
 static void advise(struct tally *tally, uint32_t to, const struct node_address *address, enum doctor_outcome outcome)
 {
 	char text[NODE_ADDRESS_TEXT];
-	const struct node_info *card = &tally->roster->cards[to];
+	const struct node_info *card = &tally->roster->nodes[to];
 	assert(card);
 	node_address_text(address, text);
 	switch (outcome) {
@@ -213,7 +213,7 @@ static bool works(const struct doctor_way *way)
 static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
 	char a[RANK_NAME], b[RANK_NAME], list[120] = "", text[NODE_ADDRESS_TEXT];
-	const struct node_info *card = &tally->roster->cards[to];
+	const struct node_info *card = &tally->roster->nodes[to];
 	size_t used = 0;
 	if (tally->unreached++ >= PAIRS_SAID)
 		return;
@@ -285,7 +285,7 @@ static const char *common_host(const struct tally *tally, const struct half *hal
 	uint32_t host = half->hosts[0] == NO_HOST ? half->hosts[1] : half->hosts[0];
 	if (host == NO_HOST || (half->hosts[0] != NO_HOST && half->hosts[1] != NO_HOST))
 		return NULL;
-	return tally->roster->cards[tally->roster->host_of[half->from] == host ? half->from : half->to].host_name;
+	return tally->roster->nodes[tally->roster->host_of[half->from] == host ? half->from : half->to].host_name;
 }
 
 static void say_half(struct tally *tally, const struct half *half)
@@ -313,7 +313,7 @@ static void say_half(struct tally *tally, const struct half *half)
 
 static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
-	const struct node_info *card = &tally->roster->cards[to];
+	const struct node_info *card = &tally->roster->nodes[to];
 	const struct doctor_way *best = NULL;
 	tally->pairs++;
 	for (uint32_t i = 0; i < card->address_count && !best; i++)

@@ -138,7 +138,7 @@ static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 	struct join_config join = config_of(0), other = config_of(1);
 	struct node_info cards[2] = {join.card, other.card};
 	uint32_t host_of[] = {0, 1}, host_ranks[] = {1, 1};
-	struct roster roster = {.size = 2, .cards = cards, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
+	struct roster roster = {.size = 2, .nodes = cards, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
 	struct interfaces own = {0};
 	struct doctor_way ways[2 * NODE_ADDRESSES] = {0};
 	struct between between = {.held_up = held_up, .let_in = let_in_most};
