@@ -15,7 +15,7 @@ WORDS = "retired:\nstewards? -> control thread\n(?<!of )course -> poll order\n\n
 SOUND_C = """/*
  * low.c - the peer that sends what the lane has.
  */
-const char *text = "/* somebody who"; /* of course: a name, and those that it has */
+const char *text = "/* somewhat"; /* of course: a name, and those that it has */
 char quote = '"'; /* not the begin of a text */
 """
 GUARDED = "#ifndef {0}\n#define {0}\n{1}\n#endif\n"
@@ -31,6 +31,7 @@ GOOD = {
     "src/low/low.h": GUARDED.format("L", '#include "base/conf.h"'),
     "src/low/kernel.h": "/*\n * kernel.h - a kernel.\n *\n * Included once per type.\n */\ntype add(type a, type b);\n",
     "src/low/words.c": SOUND_C,
+    "src/low/words_test.c": 'const char *text = "nobody";\n',
     "src/side/other.c": "int x; /* who the steward is " + "y" * 120 + " */\n",
     "src/side/side.h": GUARDED.format("S", "struct side;"),
     "src/high/high.c": '#include "low/low.h"\n#include <stdio.h>\n',
@@ -65,6 +66,7 @@ BROKEN = [
     ("retired word after a text", "src/low/low.c", 'char q = \'"\'; // steward\n', '"steward" is a retired word'),
     ("no subject", "src/low/low.c", "/* Wakes the caller, who\n   sleeps. */\n", 'low.c:1: "who" names no subject'),
     ("no subject, capital", "src/low/low.h", GUARDED.format("L", "/* Nobody waits. */"), '"Nobody" names no subject'),
+    ("no subject in a sentence of the program", "src/low/low.c", 'char *t = "anybody joins";\n', '"anybody" in a sentence'),
     ("begins a comment", "src/low/low.c", "int x; /* what is left */\n", 'a sentence begins with "what"'),
     ("begins a sentence", "src/low/low.c", "/*\n * The rest.\n * Those\n */\n", 'a sentence begins with "Those"'),
     ("begins a header", "src/low/low.c", "/*\n * low.c - what it is.\n */\n", 'a sentence begins with "what"'),
