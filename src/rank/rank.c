@@ -133,7 +133,7 @@ static enum esp_status wait_at_door(struct rank *context, const struct rank_opti
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
-	host_info_describe(&context->join.card);
+	host_info_describe(&context->join.info);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
 	if (join_addresses_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
@@ -446,7 +446,7 @@ static enum esp_status open_listener(struct rank *context, bool loopback, struct
 	if (context->size == 1)
 		config.port = (struct conf_range){0};
 	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
-	    listen_open(&config, &context->listener, &context->join.card, &err) != ESP_OK)
+	    listen_open(&config, &context->listener, &context->join.info, &err) != ESP_OK)
 		return pass(failure, &err);
 	return ESP_OK;
 }
@@ -468,8 +468,8 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	status = open_listener(context, loopback, failure);
 	if (status != ESP_OK)
 		return status;
-	host_info_describe(&join->card);
-	if (control_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
+	host_info_describe(&join->info);
+	if (control_local_socket(&join->info, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
@@ -530,7 +530,7 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		.context = context,
 	};
 	config.join_free_fd = join_free_fd;
-	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.card.port;
+	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.info.port;
 	enum esp_status status = control_open(&config, &context->control, &err);
 	*local_fd = -1;
 	context->listener.count = 0;

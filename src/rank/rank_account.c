@@ -28,7 +28,7 @@ uint64_t rank_instance(const struct rank *context)
 
 void rank_account_who(const struct rank *context, struct account *out)
 {
-	const struct node_info *card = &context->join.card;
+	const struct node_info *card = &context->join.info;
 	struct timespec real;
 
 	*out = (struct account){0};

@@ -31,7 +31,7 @@ enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info
 	store->elsewhere = calloc(own->size, 1);
 	if (!store->nodes || !store->seats || !store->elsewhere) {
 		rendezvous_fini(store);
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
+		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", own->size);
 	}
 	store->nodes[0] = *own;
 	store->seats[0] = 1;
@@ -68,29 +68,29 @@ static void find_differences(const char *one, const char *other, char *of_one, c
 	}
 }
 
-static enum esp_status other_settings(const struct node_info *card, const char *settings, const struct node_info *first,
+static enum esp_status other_settings(const struct node_info *info, const char *settings, const struct node_info *first,
                                       const char *first_settings, struct error *err)
 {
 	char own[48], firsts[48];
 	find_differences(settings ? settings : "", first_settings ? first_settings : "", own, firsts, sizeof(own));
 	if (own[0])
-		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", card->rank,
-		                 card->host_name, own, first->host_name, firsts);
+		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", info->rank,
+		                 info->host_name, own, first->host_name, firsts);
 	return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints on both",
-	                 card->rank);
+	                 info->rank);
 }
 
-enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
+enum esp_status rendezvous_check_node(const struct node_info *info, const char *settings, const struct node_info *first,
                                  const char *first_settings, struct error *err)
 {
-	if (card->version != first->version)
-		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", card->rank,
-		                 card->version, first->version);
-	if (card->size != first->size)
-		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", card->rank, card->size,
+	if (info->version != first->version)
+		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", info->rank,
+		                 info->version, first->version);
+	if (info->size != first->size)
+		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", info->rank, info->size,
 		                 first->size);
-	if (memcmp(card->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
-		return other_settings(card, settings, first, first_settings, err);
+	if (memcmp(info->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
+		return other_settings(info, settings, first, first_settings, err);
 	return ESP_OK;
 }
 
@@ -99,18 +99,18 @@ static const char *name_job(const char *job, char text[QUOTE_TEXT])
 	return job[0] ? quote(job, strlen(job), text) : "without a name";
 }
 
-enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err)
 {
-	const struct node_info *card = &newcomer->card;
+	const struct node_info *info = &newcomer->info;
 	char one[QUOTE_TEXT], other[QUOTE_TEXT], own[64], ranks[64];
 	if (strcmp(newcomer->job, job) != 0)
 		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at the door to the job %s: set "
-		                 "ESP_JOB to that (espalier run --job)", card->pid, card->host_name, name_job(newcomer->job, one), rank,
+		                 "ESP_JOB to that (espalier run --job)", info->pid, info->host_name, name_job(newcomer->job, one), rank,
 		                 name_job(job, other));
 	find_differences(newcomer->settings, settings, own, ranks, sizeof(own));
 	return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, has %s, but rank %u at the door has %s: they must be the same on all "
-	                 "ranks", card->pid, card->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
+	                 "ranks", info->pid, info->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
 }
 
 static enum esp_status twice(const struct node_info *one, const struct node_info *other, struct error *err)
@@ -130,22 +130,22 @@ static void shorten_deadline(struct rendezvous *store, uint64_t patience_ns, uin
 void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const struct rendezvous_arrival *arrival, uint64_t now_ns)
 {
 	struct error reason;
-	const struct node_info *card = &arrival->card;
+	const struct node_info *info = &arrival->info;
 	if (store->state != RENDEZVOUS_GATHERS)
 		return;
-	if (card->rank != proved_rank)
-		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
-	else if (rendezvous_check_card(card, arrival->settings, &store->nodes[0], store->settings, &reason) == ESP_OK) {
-		if (!store->seats[card->rank]) {
-			store->seats[card->rank] = 1;
-			store->nodes[card->rank] = *card;
+	if (info->rank != proved_rank)
+		error_set(&reason, ESP_EMISMATCH, "rank %u sent the node info of rank %u", proved_rank, info->rank);
+	else if (rendezvous_check_node(info, arrival->settings, &store->nodes[0], store->settings, &reason) == ESP_OK) {
+		if (!store->seats[info->rank]) {
+			store->seats[info->rank] = 1;
+			store->nodes[info->rank] = *info;
 			store->present++;
 			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
 			if (store->present == store->size)
 				store->state = RENDEZVOUS_COMPLETE;
 			return;
 		}
-		twice(&store->nodes[card->rank], card, &reason);
+		twice(&store->nodes[info->rank], info, &reason);
 	}
 	fail(store, (int32_t)proved_rank, &reason);
 }
@@ -343,16 +343,16 @@ const char *rendezvous_here_text(const struct rendezvous *store, char *text, siz
 	return text;
 }
 
-enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err)
+enum esp_status rendezvous_check_nodes(const struct node_info *nodes, uint32_t size, struct error *err)
 {
 	for (uint32_t i = 0; i < size; i++) {
-		if (cards[i].rank != i)
-			return error_set(err, ESP_EMISMATCH, "the card of rank %u stands where that of rank %u should", cards[i].rank, i);
-		enum esp_status status = rendezvous_check_card(&cards[i], NULL, &cards[0], NULL, err);
+		if (nodes[i].rank != i)
+			return error_set(err, ESP_EMISMATCH, "the node info of rank %u stands where that of rank %u should", nodes[i].rank, i);
+		enum esp_status status = rendezvous_check_node(&nodes[i], NULL, &nodes[0], NULL, err);
 		if (status != ESP_OK)
 			return status;
 	}
-	if (size && cards[0].size != size)
-		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u cards", cards[0].size, size);
+	if (size && nodes[0].size != size)
+		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u node infos", nodes[0].size, size);
 	return ESP_OK;
 }

@@ -98,17 +98,17 @@ const char *rendezvous_here_text(const struct rendezvous *store, char *text, siz
 const char *rendezvous_wait_text(const struct rendezvous *store, char text[RENDEZVOUS_WAIT_TEXT]);
 
 /* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
-ESP_CHECKED enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
+ESP_CHECKED enum esp_status rendezvous_check_node(const struct node_info *info, const char *settings, const struct node_info *first,
                                              const char *first_settings, struct error *err);
 
 /*
  * Why a newcomer is not let in at the door of a rank, of which these are the job and the settings: names what differs, and both
  * values. ESP_EMISMATCH.
  */
-enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err);
 
 /* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
-ESP_CHECKED enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err);
+ESP_CHECKED enum esp_status rendezvous_check_nodes(const struct node_info *nodes, uint32_t size, struct error *err);
 
 #endif

@@ -59,7 +59,7 @@ static enum esp_status listen_as_a_job(struct doctor_job *job, bool loopback, st
 		.segment_bytes = job->conf.segment_bytes,
 	};
 	enum esp_status status = interface_filter_parse(job->conf.interfaces, &config.filter, err);
-	return status == ESP_OK ? listen_open(&config, &job->listener, &job->join.card, err) : status;
+	return status == ESP_OK ? listen_open(&config, &job->listener, &job->join.info, err) : status;
 }
 
 static enum esp_status join(struct doctor_job *job, struct error *err)
@@ -78,7 +78,7 @@ static enum esp_status join(struct doctor_job *job, struct error *err)
 	status = listen_as_a_job(job, loopback, err);
 	if (status != ESP_OK)
 		return status;
-	host_info_describe(&job->join.card);
+	host_info_describe(&job->join.info);
 	job->join.deadline_ns = clock_now_ns() + job->conf.join_seconds * NS_PER_S;
 	job->join.segment_bytes = JOIN_SEGMENT;
 	status = join_run(&job->join, &job->roster, NULL, err);

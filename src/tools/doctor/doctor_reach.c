@@ -286,11 +286,11 @@ struct attempt {
 /* Connected and proved: the descriptor; -1: *out_outcome says why not. */
 static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment_bytes, enum doctor_outcome *out_outcome)
 {
-	const struct node_info *card = &attempt->roster->nodes[attempt->peer];
+	const struct node_info *info = &attempt->roster->nodes[attempt->peer];
 	struct handshake_config config;
 	struct sockaddr_storage name;
 	uint32_t scope = attempt->own->count ? attempt->own->list[0].index : 0;
-	socklen_t length = node_address_to(&card->addresses[at], card->port, scope, &name);
+	socklen_t length = node_address_to(&info->addresses[at], info->port, scope, &name);
 	int fd = doctor_connect((struct sockaddr *)&name, length, segment_bytes, clock_now_ns() + CONNECT_PATIENCE);
 	if (fd < 0) {
 		*out_outcome = errno == ETIMEDOUT ? WAY_SILENT : errno == ECONNREFUSED ? WAY_REFUSED : WAY_NO_ROUTE;
