@@ -23,8 +23,8 @@ static void as_arrival(const uint8_t *data)
 
 	if (!rendezvous_arrival_decode(data, &arrival))
 		return;
-	FUZZ_CHECK(arrival.card.rank < arrival.card.size && arrival.card.address_count <= NODE_ADDRESSES);
-	check_text(arrival.card.host_name, NODE_INFO_HOST_NAME);
+	FUZZ_CHECK(arrival.info.rank < arrival.info.size && arrival.info.address_count <= NODE_ADDRESSES);
+	check_text(arrival.info.host_name, NODE_INFO_HOST_NAME);
 	check_text(arrival.settings, RENDEZVOUS_SETTINGS_TEXT);
 	check_text(arrival.job, RENDEZVOUS_JOB_TEXT);
 	rendezvous_arrival_encode(&arrival, again);

@@ -10,15 +10,29 @@ import sys
 import tempfile
 
 LAYERS = "base:\nlow:\nside:\nhigh: low\nhigh/inner: high\napi: high\n"
+WORDS = "retired:\nstewards? -> control thread\n(?<!of )course -> poll order\n\nfolders:\nsrc/low\ndocs/done.md\n"
+# Sentences that the language check accepts.
+SOUND_C = """/*
+ * low.c - the peer that sends what the lane has.
+ */
+const char *text = "/* somewhat"; /* of course: a name, and those that it has */
+char quote = '"'; /* not the begin of a text */
+"""
 GUARDED = "#ifndef {0}\n#define {0}\n{1}\n#endif\n"
 GOOD = {
     "scripts/layers.txt": LAYERS,
+    "scripts/words.txt": WORDS,
+    "docs/done.md": "# Done\n\nThe peer runs `who am I`.\n\n```\nwho\n```\n",
+    "docs/other.md": "Who is not looked at.\n",
     "include/espalier/types.h": GUARDED.format("T", "enum t { A, B };"),
     "include/espalier/espalier.h": GUARDED.format("E", '#include "types.h"'),
     "src/base/conf.c": 'int main(void) { return getenv("A") != 0; }\n',
     "src/base/conf.h": GUARDED.format("C", '#include "espalier/types.h"'),
     "src/low/low.h": GUARDED.format("L", '#include "base/conf.h"'),
     "src/low/kernel.h": "/*\n * kernel.h - a kernel.\n *\n * Included once per type.\n */\ntype add(type a, type b);\n",
+    "src/low/words.c": SOUND_C,
+    "src/low/words_test.c": 'const char *text = "nobody";\n',
+    "src/side/other.c": "int x; /* who the steward is " + "y" * 120 + " */\n",
     "src/side/side.h": GUARDED.format("S", "struct side;"),
     "src/high/high.c": '#include "low/low.h"\n#include <stdio.h>\n',
     "src/high/inner/inner.c": '#include "high/inner/inner.h"\n#include "base/conf.h"\n',
@@ -52,6 +66,18 @@ BROKEN = [
     ("files of a document", "docs/a.md", "src/low/{low,gone}.h\n", "there is no src/low/gone.h"),
     ("program of a document", "docs/a.md", "build/src/gone_test --count 2\n", "there is no build/src/gone_test"),
     ("length", "src/low/low.c", "int x;\n" * 701, "longer than"),
+    ("retired word", "src/low/low.c", "int x; /* the Steward's */\n", 'low.c:1: "Steward" is a retired word: control thread'),
+    ("retired word in a block", "src/low/low.c", "\n/*\n * of\n * the course\n */\n", 'low.c:2: "course" is a retired word'),
+    ("retired word after a text", "src/low/low.c", 'char q = \'"\'; // steward\n', '"steward" is a retired word'),
+    ("no subject", "src/low/low.c", "/* Wakes the caller, who\n   sleeps. */\n", 'low.c:1: "who" names no subject'),
+    ("no subject, capital", "src/low/low.h", GUARDED.format("L", "/* Nobody waits. */"), '"Nobody" names no subject'),
+    ("no subject in a sentence of the program", "src/low/low.c", 'char *t = "anybody joins";\n', '"anybody" in a sentence'),
+    ("begins a comment", "src/low/low.c", "int x; /* what is left */\n", 'a sentence begins with "what"'),
+    ("begins a sentence", "src/low/low.c", "/*\n * The rest.\n * Those\n */\n", 'a sentence begins with "Those"'),
+    ("begins a header", "src/low/low.c", "/*\n * low.c - what it is.\n */\n", 'a sentence begins with "what"'),
+    ("columns", "src/low/low.c", "\tint x;" + "y" * 111 + "\n", "longer than 120 columns"),
+    ("words of a document", "docs/done.md", "# A\n\nThe steward.\n", 'done.md:3: "steward" is a retired word'),
+    ("folder that is gone", "scripts/words.txt", WORDS + "src/gone\n", "src/gone does not exist"),
     ("not built", "src/low/lost_test.c", "int x;\n", "no meson.build names it"),
 ]
 

@@ -15,7 +15,7 @@ static _Thread_local struct last_error last;
 
 static const char *host_of(const struct rank *context, int32_t rank)
 {
-	return context && rank >= 0 && (uint32_t)rank < context->size ? context->roster.cards[rank].host_name : "";
+	return context && rank >= 0 && (uint32_t)rank < context->size ? context->roster.nodes[rank].host_name : "";
 }
 
 static void fill(const struct failure *failure, const char *host, struct esp_error *out)

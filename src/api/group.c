@@ -23,7 +23,7 @@ const char *esp_host(const struct esp_group *group, uint32_t rank)
 {
 	uint32_t world = esp_world_rank(group, rank);
 
-	return world == UINT32_MAX ? NULL : api_group(group)->context->roster.cards[world].host_name;
+	return world == UINT32_MAX ? NULL : api_group(group)->context->roster.nodes[world].host_name;
 }
 
 static enum esp_status made(const char *who, struct esp_group *parent, enum esp_status status,

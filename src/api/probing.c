@@ -134,7 +134,7 @@ static void name_hosts(const struct rank *context, bool each_rank, struct hosts 
 	char name[NODE_INFO_HOST_NAME];
 
 	for (uint32_t i = 0; i < hosts->count; i++) {
-		snprintf(name, sizeof(name), "%s", context->roster.cards[hosts->speaker[i]].host_name);
+		snprintf(name, sizeof(name), "%s", context->roster.nodes[hosts->speaker[i]].host_name);
 		make_word(name);
 		snprintf(hosts->names[i], sizeof(hosts->names[i]), each_rank ? "%s/%u" : "%s", name[0] ? name : "host", hosts->speaker[i]);
 		hosts->name_list[i] = hosts->names[i];

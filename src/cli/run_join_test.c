@@ -29,8 +29,8 @@ static int be_rank(void)
 	CHECK(config.launch.size == RANKS && address_is_loopback(&config.launch.leader));
 	memcpy(config.key, key.bytes, sizeof(config.key));
 	join_prepare(&config, &conf);
-	CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &listener, &config.card, &err) == ESP_OK);
-	host_info_describe(&config.card);
+	CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &listener, &config.info, &err) == ESP_OK);
+	host_info_describe(&config.info);
 	enum esp_status status = join_run(&config, &roster, NULL, &err);
 	CHECK_MSG(status == ESP_OK, "rank %u: %s", config.launch.rank, err.text);
 	CHECK_U64(roster.size, RANKS);

@@ -82,7 +82,7 @@ static uint32_t find_rank(const struct rank *context, const struct topology *top
 	const struct roster *roster = &context->roster;
 
 	if (!text->names)
-		return find_card(topology, &roster->cards[rank]);
+		return find_card(topology, &roster->nodes[rank]);
 	const char *name = text->names[roster->host_of[rank]];
 	return find_host(topology, name, strlen(name));
 }
@@ -99,7 +99,7 @@ static enum esp_status place_ranks(const struct rank *context, const struct topo
 			continue;
 		list_hosts(topology, names, sizeof(names));
 		return failure_set(failure, ESP_EINVAL, -1, "topology %s has no host %.64s, where rank %u is; its hosts are %s", text->source,
-		                   roster->cards[rank].host_name, rank, names);
+		                   roster->nodes[rank].host_name, rank, names);
 	}
 	return ESP_OK;
 }
@@ -367,7 +367,7 @@ enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, s
 		status = failure_set(failure, ESP_ECORRUPT, 0, "the topology of rank 0 has no name");
 	size_t head = status == ESP_OK ? strlen(copy) + 1 : 0; /* its name */
 	if (status == ESP_OK && all < SAYS_TEXT)
-		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s", context->roster.cards[0].host_name,
+		status = failure_set(failure, ESP_EIO, -1, "topology: rank 0 on %.64s %.*s", context->roster.nodes[0].host_name,
 		                     (int)(length - head), copy + head);
 	else if (status == ESP_OK)
 		status = rank_use_topology(context, &(struct placement_text){copy + head, length - head, copy, NULL}, failure);

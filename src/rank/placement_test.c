@@ -58,7 +58,7 @@ static void check_ok(enum esp_status status, const struct failure *failure)
 /* Two racks, or one. */
 static const char *make_text(const struct fellow *member, char text[512])
 {
-	const char *name = member->context->roster.cards[0].host_name;
+	const char *name = member->context->roster.nodes[0].host_name;
 
 	snprintf(text, 512,
 	         member->kind == ONE ? "topology 1\nswitch core\nhost %s under core rate 1gbit\nhost other under core rate 1gbit\n"

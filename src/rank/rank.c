@@ -46,7 +46,7 @@ void rank_cond_init(pthread_cond_t *cond)
 
 const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_TEXT])
 {
-	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.cards[rank].host_name);
+	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.nodes[rank].host_name);
 	return text;
 }
 
@@ -134,7 +134,7 @@ static enum esp_status wait_at_door(struct rank *context, const struct rank_opti
 	if (status != ESP_OK)
 		return status;
 	join_prepare(&context->join, &context->conf);
-	host_info_describe(&context->join.card);
+	host_info_describe(&context->join.info);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
 	if (join_addresses_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
@@ -265,7 +265,7 @@ static enum esp_status find_key(struct rank *context, const struct rank_options 
 
 static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 {
-	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[rank];
+	const struct node_info *own = &context->roster.nodes[context->rank], *other = &context->roster.nodes[rank];
 
 	return rank == context->rank || (context->conf.transport != CONF_TRANSPORT_TCP &&
 	                                 memcmp(own->host_id, other->host_id, sizeof(own->host_id)) == 0);
@@ -299,7 +299,7 @@ static enum esp_status find_neighbours(struct rank *context, struct failure *fai
 		context->local_of[i] = context->local_count;
 		context->rank_of[context->local_count++] = i;
 	}
-	context->crowded = context->roster.core_ranks[context->rank] > context->roster.cards[context->rank].cores;
+	context->crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
 	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
 		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
 		                   size - context->local_count, size, context->rank);
@@ -312,7 +312,7 @@ static uint32_t choose_lanes(const struct roster *roster)
 	uint32_t lanes = LANES_MOST;
 
 	for (uint32_t i = 0; i < roster->size; i++) {
-		uint32_t own = roster->cards[i].cores / roster->core_ranks[i];
+		uint32_t own = roster->nodes[i].cores / roster->core_ranks[i];
 
 		lanes = own < lanes ? own : lanes;
 	}
@@ -433,7 +433,7 @@ static enum esp_status open_listener(struct rank *context, bool loopback, struct
 	if (context->size == 1)
 		config.port = (struct conf_range){0};
 	if (interface_filter_parse(conf->interfaces, &config.filter, &err) != ESP_OK ||
-	    listen_open(&config, &context->listener, &context->join.card, &err) != ESP_OK)
+	    listen_open(&config, &context->listener, &context->join.info, &err) != ESP_OK)
 		return pass(failure, &err);
 	return ESP_OK;
 }
@@ -455,8 +455,8 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 	status = open_listener(context, loopback, failure);
 	if (status != ESP_OK)
 		return status;
-	host_info_describe(&join->card);
-	if (control_local_socket(&join->card, out_local_fd, &err) != ESP_OK)
+	host_info_describe(&join->info);
+	if (control_local_socket(&join->info, out_local_fd, &err) != ESP_OK)
 		return pass(failure, &err);
 	join->deadline_ns = clock_now_ns() + (options->patience_ns ? options->patience_ns : context->conf.join_seconds * NS_PER_S);
 	join->log = &context->log;
@@ -517,7 +517,7 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		.context = context,
 	};
 	config.join_free_fd = join_free_fd;
-	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.card.port;
+	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.info.port;
 	enum esp_status status = control_open(&config, &context->control, &err);
 	*local_fd = -1;
 	context->listener.count = 0;

@@ -20,7 +20,7 @@ uint64_t rank_instance(const struct rank *context)
 	for (uint32_t i = 0; i < context->roster.size; i++) {
 		uint8_t bytes[NODE_INFO_BYTES];
 
-		node_info_encode(&context->roster.cards[i], bytes);
+		node_info_encode(&context->roster.nodes[i], bytes);
 		hash = fnv_add(hash, bytes, sizeof(bytes));
 	}
 	return hash;
@@ -28,7 +28,7 @@ uint64_t rank_instance(const struct rank *context)
 
 void rank_account_who(const struct rank *context, struct account *out)
 {
-	const struct node_info *card = &context->join.card;
+	const struct node_info *card = &context->join.info;
 	struct timespec real;
 
 	*out = (struct account){0};
@@ -199,7 +199,7 @@ static void add_gone(const struct rank *context, struct account *out)
 			continue;
 		*gone = (struct account_gone){.rank = i, .fate = fate_of(context->fates[i]),
 		                               .at_ns = context->fates_ns[i]};
-		snprintf(gone->host, sizeof(gone->host), "%s", context->roster.cards[i].host_name);
+		snprintf(gone->host, sizeof(gone->host), "%s", context->roster.nodes[i].host_name);
 		out->gone_count++;
 	}
 }

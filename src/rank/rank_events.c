@@ -25,7 +25,7 @@ static void answered(struct rank *context, uint32_t peer)
 
 static bool crosses_network(const struct rank *context, uint32_t peer)
 {
-	const struct node_info *own = &context->roster.cards[context->rank], *other = &context->roster.cards[peer];
+	const struct node_info *own = &context->roster.nodes[context->rank], *other = &context->roster.nodes[peer];
 
 	return memcmp(own->host_id, other->host_id, sizeof(own->host_id)) != 0;
 }

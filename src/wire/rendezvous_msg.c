@@ -91,42 +91,42 @@ static bool all_zero(const uint8_t *at, size_t bytes)
  */
 #define COUNT_AT 128u
 #define ADDRESSES_AT 144u
-static_assert(ADDRESSES_AT + NODE_ADDRESSES * ADDRESS_BYTES == NODE_INFO_BYTES, "the layout of a card");
+static_assert(ADDRESSES_AT + NODE_ADDRESSES * ADDRESS_BYTES == NODE_INFO_BYTES, "the layout of a node info");
 
-void node_info_encode(const struct node_info *card, uint8_t out[NODE_INFO_BYTES])
+void node_info_encode(const struct node_info *info, uint8_t out[NODE_INFO_BYTES])
 {
-	assert(card->address_count <= NODE_ADDRESSES);
+	assert(info->address_count <= NODE_ADDRESSES);
 	memset(out, 0, NODE_INFO_BYTES);
-	bytes_put32(out, card->rank);
-	bytes_put32(out + 4, card->size);
-	bytes_put32(out + 8, card->pid);
-	bytes_put16(out + 12, card->version);
-	bytes_put16(out + 14, card->port);
-	memcpy(out + 16, card->host_id, NODE_INFO_HOST_ID_BYTES);
-	memcpy(out + 32, card->settings, HELLO_DIGEST_BYTES);
-	put_text(out + 64, card->host_name, NODE_INFO_HOST_NAME);
-	bytes_put32(out + COUNT_AT, card->address_count);
-	bytes_put32(out + COUNT_AT + 4, card->cores);
-	bytes_put64(out + COUNT_AT + 8, card->core_set);
-	for (uint32_t i = 0; i < card->address_count; i++)
-		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]);
+	bytes_put32(out, info->rank);
+	bytes_put32(out + 4, info->size);
+	bytes_put32(out + 8, info->pid);
+	bytes_put16(out + 12, info->version);
+	bytes_put16(out + 14, info->port);
+	memcpy(out + 16, info->host_id, NODE_INFO_HOST_ID_BYTES);
+	memcpy(out + 32, info->settings, HELLO_DIGEST_BYTES);
+	put_text(out + 64, info->host_name, NODE_INFO_HOST_NAME);
+	bytes_put32(out + COUNT_AT, info->address_count);
+	bytes_put32(out + COUNT_AT + 4, info->cores);
+	bytes_put64(out + COUNT_AT + 8, info->core_set);
+	for (uint32_t i = 0; i < info->address_count; i++)
+		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &info->addresses[i]);
 }
 
-static bool get_addresses(const uint8_t *in, struct node_info *card)
+static bool get_addresses(const uint8_t *in, struct node_info *info)
 {
 	uint32_t count = bytes_get32(in + COUNT_AT);
 	if (count > NODE_ADDRESSES)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		if (!get_address(in + ADDRESSES_AT + i * ADDRESS_BYTES, &card->addresses[i]))
+		if (!get_address(in + ADDRESSES_AT + i * ADDRESS_BYTES, &info->addresses[i]))
 			return false;
-	card->address_count = count;
+	info->address_count = count;
 	return all_zero(in + ADDRESSES_AT + count * ADDRESS_BYTES, (NODE_ADDRESSES - count) * ADDRESS_BYTES);
 }
 
 bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out)
 {
-	struct node_info card = {
+	struct node_info info = {
 		.rank = bytes_get32(in),
 		.size = bytes_get32(in + 4),
 		.pid = bytes_get32(in + 8),
@@ -136,19 +136,19 @@ bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out)
 		.core_set = bytes_get64(in + COUNT_AT + 8),
 	};
 
-	memcpy(card.host_id, in + 16, NODE_INFO_HOST_ID_BYTES);
-	memcpy(card.settings, in + 32, HELLO_DIGEST_BYTES);
-	if (!get_text(in + 64, card.host_name, NODE_INFO_HOST_NAME) || !get_addresses(in, &card) || card.rank >= card.size)
+	memcpy(info.host_id, in + 16, NODE_INFO_HOST_ID_BYTES);
+	memcpy(info.settings, in + 32, HELLO_DIGEST_BYTES);
+	if (!get_text(in + 64, info.host_name, NODE_INFO_HOST_NAME) || !get_addresses(in, &info) || info.rank >= info.size)
 		return false;
-	*out = card;
+	*out = info;
 	return true;
 }
 
 void rendezvous_arrival_encode(const struct rendezvous_arrival *arrival, uint8_t out[RENDEZVOUS_ARRIVAL_BYTES])
 {
 	bytes_put32(out, arrival->patience_ms);
-	node_info_encode(&arrival->card, out + RENDEZVOUS_ARRIVAL_CARD);
-	put_text(out + RENDEZVOUS_ARRIVAL_CARD + NODE_INFO_BYTES, arrival->settings, RENDEZVOUS_SETTINGS_TEXT);
+	node_info_encode(&arrival->info, out + RENDEZVOUS_ARRIVAL_INFO);
+	put_text(out + RENDEZVOUS_ARRIVAL_INFO + NODE_INFO_BYTES, arrival->settings, RENDEZVOUS_SETTINGS_TEXT);
 	put_text(out + RENDEZVOUS_ARRIVAL_BYTES - RENDEZVOUS_JOB_TEXT, arrival->job, RENDEZVOUS_JOB_TEXT);
 }
 
@@ -156,8 +156,8 @@ bool rendezvous_arrival_decode(const uint8_t in[RENDEZVOUS_ARRIVAL_BYTES], struc
 {
 	struct rendezvous_arrival arrival = {.patience_ms = bytes_get32(in)};
 
-	if (!node_info_decode(in + RENDEZVOUS_ARRIVAL_CARD, &arrival.card) ||
-	    !get_text(in + RENDEZVOUS_ARRIVAL_CARD + NODE_INFO_BYTES, arrival.settings, RENDEZVOUS_SETTINGS_TEXT) ||
+	if (!node_info_decode(in + RENDEZVOUS_ARRIVAL_INFO, &arrival.info) ||
+	    !get_text(in + RENDEZVOUS_ARRIVAL_INFO + NODE_INFO_BYTES, arrival.settings, RENDEZVOUS_SETTINGS_TEXT) ||
 	    !get_text(in + RENDEZVOUS_ARRIVAL_BYTES - RENDEZVOUS_JOB_TEXT, arrival.job, RENDEZVOUS_JOB_TEXT))
 		return false;
 	*out = arrival;

@@ -74,18 +74,18 @@ struct node_info {
 	bool is_complete; /* not on the wire: no other address of this rank can be reached */
 };
 
-void node_info_encode(const struct node_info *card, uint8_t out[NODE_INFO_BYTES]);
+void node_info_encode(const struct node_info *info, uint8_t out[NODE_INFO_BYTES]);
 
 /* False if the bytes are no card; *out is then untouched. What decodes encodes to the same bytes. */
 bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out);
 
 #define RENDEZVOUS_SETTINGS_TEXT 512u /* with the NUL */
 #define RENDEZVOUS_JOB_TEXT 128u      /* with the NUL */
-#define RENDEZVOUS_ARRIVAL_CARD 4u    /* where the card begins */
-#define RENDEZVOUS_ARRIVAL_BYTES (RENDEZVOUS_ARRIVAL_CARD + NODE_INFO_BYTES + RENDEZVOUS_SETTINGS_TEXT + RENDEZVOUS_JOB_TEXT)
+#define RENDEZVOUS_ARRIVAL_INFO 4u    /* where the card begins */
+#define RENDEZVOUS_ARRIVAL_BYTES (RENDEZVOUS_ARRIVAL_INFO + NODE_INFO_BYTES + RENDEZVOUS_SETTINGS_TEXT + RENDEZVOUS_JOB_TEXT)
 struct rendezvous_arrival {
 	uint32_t patience_ms; /* how long this rank will still wait for the others */
-	struct node_info card;
+	struct node_info info;
 	char settings[RENDEZVOUS_SETTINGS_TEXT]; /* what card.settings is the digest of, to name what differs; only for people */
 	char job[RENDEZVOUS_JOB_TEXT];           /* the job's name: only for people, as a hello has its digest */
 };

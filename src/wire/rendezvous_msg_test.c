@@ -9,26 +9,26 @@ static void fill(struct rng *rng, uint8_t *at, size_t bytes)
 		at[i] = (uint8_t)rng_next(rng);
 }
 
-static void random_card(struct rng *rng, struct node_info *card)
+static void random_info(struct rng *rng, struct node_info *info)
 {
-	memset(card, 0, sizeof(*card));
-	card->size = 1 + (uint32_t)rng_below(rng, UINT32_MAX);
-	card->rank = (uint32_t)rng_below(rng, card->size);
-	card->pid = (uint32_t)rng_next(rng);
-	card->version = (uint16_t)rng_next(rng);
-	card->cores = (uint32_t)rng_next(rng);
-	card->core_set = rng_next(rng);
-	card->port = (uint16_t)rng_next(rng);
-	fill(rng, card->host_id, sizeof(card->host_id));
-	fill(rng, card->settings, sizeof(card->settings));
+	memset(info, 0, sizeof(*info));
+	info->size = 1 + (uint32_t)rng_below(rng, UINT32_MAX);
+	info->rank = (uint32_t)rng_below(rng, info->size);
+	info->pid = (uint32_t)rng_next(rng);
+	info->version = (uint16_t)rng_next(rng);
+	info->cores = (uint32_t)rng_next(rng);
+	info->core_set = rng_next(rng);
+	info->port = (uint16_t)rng_next(rng);
+	fill(rng, info->host_id, sizeof(info->host_id));
+	fill(rng, info->settings, sizeof(info->settings));
 	for (uint64_t i = rng_below(rng, NODE_INFO_HOST_NAME); i > 0; i--)
-		card->host_name[i - 1] = (char)(0x20 + rng_below(rng, 0x5f));
-	card->address_count = (uint32_t)rng_below(rng, NODE_ADDRESSES + 1);
-	for (uint32_t i = 0; i < card->address_count; i++) {
-		card->addresses[i].family = rng_chance(rng, 1, 2) ? NODE_IPV4 : NODE_IPV6;
-		card->addresses[i].prefix = (uint8_t)rng_below(rng, card->addresses[i].family == NODE_IPV4 ? 33 : 129);
-		card->addresses[i].interface = rng_chance(rng, 1, 4) ? NODE_NO_INTERFACE : (uint8_t)rng_below(rng, NODE_ADDRESSES);
-		fill(rng, card->addresses[i].bytes, card->addresses[i].family == NODE_IPV4 ? 4 : 16);
+		info->host_name[i - 1] = (char)(0x20 + rng_below(rng, 0x5f));
+	info->address_count = (uint32_t)rng_below(rng, NODE_ADDRESSES + 1);
+	for (uint32_t i = 0; i < info->address_count; i++) {
+		info->addresses[i].family = rng_chance(rng, 1, 2) ? NODE_IPV4 : NODE_IPV6;
+		info->addresses[i].prefix = (uint8_t)rng_below(rng, info->addresses[i].family == NODE_IPV4 ? 33 : 129);
+		info->addresses[i].interface = rng_chance(rng, 1, 4) ? NODE_NO_INTERFACE : (uint8_t)rng_below(rng, NODE_ADDRESSES);
+		fill(rng, info->addresses[i].bytes, info->addresses[i].family == NODE_IPV4 ? 4 : 16);
 	}
 }
 
@@ -55,7 +55,7 @@ static void round_trip(struct rng *rng)
 		uint8_t bytes[RENDEZVOUS_ARRIVAL_BYTES], again[RENDEZVOUS_ARRIVAL_BYTES];
 
 		memset(&back, 0, sizeof(back));
-		random_card(rng, &arrival.card);
+		random_info(rng, &arrival.info);
 		for (uint64_t k = rng_below(rng, RENDEZVOUS_SETTINGS_TEXT); k > 0; k--)
 			arrival.settings[k - 1] = (char)(0x20 + rng_below(rng, 0x5f));
 		for (uint64_t k = rng_below(rng, RENDEZVOUS_JOB_TEXT); k > 0; k--)
@@ -64,12 +64,12 @@ static void round_trip(struct rng *rng)
 		CHECK(rendezvous_arrival_decode(bytes, &back));
 		rendezvous_arrival_encode(&back, again);
 		CHECK(memcmp(bytes, again, sizeof(bytes)) == 0);
-		CHECK(back.patience_ms == arrival.patience_ms && back.card.rank == arrival.card.rank);
-		CHECK(back.card.cores == arrival.card.cores && back.card.core_set == arrival.card.core_set);
-		CHECK_STR(back.card.host_name, arrival.card.host_name);
+		CHECK(back.patience_ms == arrival.patience_ms && back.info.rank == arrival.info.rank);
+		CHECK(back.info.cores == arrival.info.cores && back.info.core_set == arrival.info.core_set);
+		CHECK_STR(back.info.host_name, arrival.info.host_name);
 		CHECK_STR(back.settings, arrival.settings);
 		CHECK_STR(back.job, arrival.job);
-		CHECK(memcmp(back.card.addresses, arrival.card.addresses, sizeof(back.card.addresses)) == 0);
+		CHECK(memcmp(back.info.addresses, arrival.info.addresses, sizeof(back.info.addresses)) == 0);
 	}
 }
 
@@ -77,11 +77,11 @@ static void round_trip(struct rng *rng)
 static void one_byte_off(struct rng *rng)
 {
 	for (int i = 0; i < 20000; i++) {
-		struct node_info card, back;
+		struct node_info info, back;
 		uint8_t bytes[NODE_INFO_BYTES], again[NODE_INFO_BYTES];
 
-		random_card(rng, &card);
-		node_info_encode(&card, bytes);
+		random_info(rng, &info);
+		node_info_encode(&info, bytes);
 		bytes[rng_below(rng, NODE_INFO_BYTES)] = (uint8_t)rng_next(rng);
 		if (!node_info_decode(bytes, &back))
 			continue;
@@ -90,36 +90,36 @@ static void one_byte_off(struct rng *rng)
 	}
 }
 
-static bool decodes_with(const struct node_info *card, unsigned at, uint8_t value)
+static bool decodes_with(const struct node_info *info, unsigned at, uint8_t value)
 {
 	uint8_t bytes[NODE_INFO_BYTES];
 	struct node_info back;
 
-	node_info_encode(card, bytes);
+	node_info_encode(info, bytes);
 	bytes[at] = value;
 	return node_info_decode(bytes, &back);
 }
 
 static void refused(void)
 {
-	struct node_info card = {.rank = 3, .size = 4, .host_name = "node7", .address_count = 1};
+	struct node_info info = {.rank = 3, .size = 4, .host_name = "node7", .address_count = 1};
 
-	card.addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
-	CHECK(decodes_with(&card, 0, 3) && !decodes_with(&card, 0, 4)); /* the rank */
-	CHECK(!decodes_with(&card, 4, 3));                              /* the size */
-	CHECK(!decodes_with(&card, 66, '\n'));                          /* the host name */
-	CHECK(!decodes_with(&card, 66, 0));
-	CHECK(!decodes_with(&card, 70, 'x'));
-	CHECK(!decodes_with(&card, 128, 9) && !decodes_with(&card, 128, 0) && !decodes_with(&card, 131, 0xff));
-	CHECK(!decodes_with(&card, 144, 5) && !decodes_with(&card, 147, 1) && !decodes_with(&card, 152, 1));
-	CHECK(decodes_with(&card, 145, 32) && !decodes_with(&card, 145, 33));
-	CHECK(decodes_with(&card, 146, 7) && !decodes_with(&card, 146, 8) && decodes_with(&card, 146, NODE_NO_INTERFACE));
-	CHECK(!decodes_with(&card, NODE_INFO_BYTES - 1, 1));
+	info.addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
+	CHECK(decodes_with(&info, 0, 3) && !decodes_with(&info, 0, 4)); /* the rank */
+	CHECK(!decodes_with(&info, 4, 3));                              /* the size */
+	CHECK(!decodes_with(&info, 66, '\n'));                          /* the host name */
+	CHECK(!decodes_with(&info, 66, 0));
+	CHECK(!decodes_with(&info, 70, 'x'));
+	CHECK(!decodes_with(&info, 128, 9) && !decodes_with(&info, 128, 0) && !decodes_with(&info, 131, 0xff));
+	CHECK(!decodes_with(&info, 144, 5) && !decodes_with(&info, 147, 1) && !decodes_with(&info, 152, 1));
+	CHECK(decodes_with(&info, 145, 32) && !decodes_with(&info, 145, 33));
+	CHECK(decodes_with(&info, 146, 7) && !decodes_with(&info, 146, 8) && decodes_with(&info, 146, NODE_NO_INTERFACE));
+	CHECK(!decodes_with(&info, NODE_INFO_BYTES - 1, 1));
 }
 
 static void settings_are_text(void)
 {
-	struct rendezvous_arrival arrival = {.card = {.size = 1}, .settings = "lanes=2"}, back;
+	struct rendezvous_arrival arrival = {.info = {.size = 1}, .settings = "lanes=2"}, back;
 	uint8_t bytes[RENDEZVOUS_ARRIVAL_BYTES];
 	uint8_t *text = bytes + 4 + NODE_INFO_BYTES;
 

@@ -14,7 +14,7 @@
 #include "wire/rendezvous_msg.h"
 
 enum { RANKS = 8, RANKS_MOST = 32, NODE_INFO_MOST = 1 << 16 };
-#define HOST_AT (RENDEZVOUS_ARRIVAL_CARD + 16u) /* in what is gathered: which host it is, see node_info_encode() */
+#define HOST_AT (RENDEZVOUS_ARRIVAL_INFO + 16u) /* in what is gathered: which host it is, see node_info_encode() */
 
 /*
  * How long the hasty one has to join, the liveness interval, of which waits are parts, and the most that word takes: on a slow machine more of

@@ -11,14 +11,14 @@
 static_assert(HANDSHAKE_KEY_BYTES == crypto_stream_KEYBYTES, "a hello is hidden with such a key");
 static_assert(crypto_generichash_BYTES_MAX >= 2 * HANDSHAKE_KEY_BYTES, "both keys of a role come from one hash");
 
-/* What keeps a role's messages from passing for the other's, and keys apart from each other. */
+/* Part of every hash: messages of one role do not pass for the other's, and no two keys are the same. */
 static const char role_labels[][LABEL_BYTES] = {
 	[HANDSHAKE_DIALER] = "espalier handshake 1 dialer",
 	[HANDSHAKE_LISTENER] = "espalier handshake 1 listener",
 };
 static const char session_label[LABEL_BYTES] = "espalier handshake 1 session";
 
-/* The keys of one role in one handshake: each is used for one message only. */
+/* The keys of one role in one handshake: each is used for one message. */
 struct role_keys {
 	uint8_t hide[HANDSHAKE_KEY_BYTES];
 	uint8_t tag[HANDSHAKE_KEY_BYTES];
@@ -41,7 +41,7 @@ static void derive_keys(const struct handshake *hs, enum handshake_role role, st
 	sodium_memzero(&state, sizeof(state));
 }
 
-/* Over everything that was on the wire so far, but for the tag that is being made. */
+/* Makes the tag over everything on the wire so far, the tag itself excepted. */
 static void make_tag(const struct handshake *hs, enum handshake_role role, const struct role_keys *keys,
                      uint8_t out[HELLO_TAG_BYTES])
 {
@@ -71,25 +71,25 @@ static void make_session(struct handshake *hs)
 	sodium_memzero(&state, sizeof(state));
 }
 
-/* The key is never used again, so the nonce of the cipher may be zero. */
-static void hide(const struct role_keys *keys, uint8_t hello[HELLO_BYTES])
+/* Encrypts or decrypts a hello. The key is used once, so the nonce of the cipher may be zero. */
+static void xor_hello(const struct role_keys *keys, uint8_t hello[HELLO_BYTES])
 {
 	static const uint8_t zero[crypto_stream_NONCEBYTES];
 	crypto_stream_xor(hello, hello, HELLO_BYTES, zero, keys->hide);
 }
 
-/* Puts the hidden hello and the tag behind the first head_bytes of a message. */
+/* Appends the hidden hello and the tag to the first head_bytes of a message. */
 static void seal(struct handshake *hs, const struct hello *hello, uint8_t *message, size_t head_bytes)
 {
 	struct role_keys keys;
 	derive_keys(hs, hs->role, &keys);
 	hello_encode(hello, message + head_bytes);
-	hide(&keys, message + head_bytes);
+	xor_hello(&keys, message + head_bytes);
 	make_tag(hs, hs->role, &keys, message + head_bytes + HELLO_BYTES);
 	sodium_memzero(&keys, sizeof(keys));
 }
 
-/* Checks the tag of the other end's message, then reads its hello. */
+/* Checks the tag of the peer's message, then decodes its hello. False: it does not prove the key. */
 static bool open_sealed(struct handshake *hs, const uint8_t *message, size_t head_bytes, struct hello *out)
 {
 	enum handshake_role other = hs->role == HANDSHAKE_DIALER ? HANDSHAKE_LISTENER : HANDSHAKE_DIALER;
@@ -100,7 +100,7 @@ static bool open_sealed(struct handshake *hs, const uint8_t *message, size_t hea
 	bool proved = sodium_memcmp(tag, message + head_bytes + HELLO_BYTES, HELLO_TAG_BYTES) == 0;
 	if (proved) {
 		memcpy(hello, message + head_bytes, HELLO_BYTES);
-		hide(&keys, hello);
+		xor_hello(&keys, hello);
 		proved = hello_decode(hello, out);
 	}
 	sodium_memzero(&keys, sizeof(keys));
@@ -109,23 +109,23 @@ static bool open_sealed(struct handshake *hs, const uint8_t *message, size_t hea
 
 static void send_message(struct handshake *hs, uint8_t *message, uint32_t bytes)
 {
-	assert(hs->out_at == hs->out_bytes); /* messages alternate: the one before has been answered */
+	assert(hs->out_at == hs->out_bytes); /* messages alternate: the previous one was answered */
 	hs->out = message;
 	hs->out_at = 0;
 	hs->out_bytes = bytes;
 }
 
-static enum esp_status fail(struct handshake *hs, enum esp_status status)
+static enum esp_status fail_handshake(struct handshake *hs, enum esp_status status)
 {
 	hs->state = HANDSHAKE_FAILED;
 	hs->status = status;
 	return status;
 }
 
-static enum esp_status no_proof(struct handshake *hs, struct error *err)
+static enum esp_status fail_proof(struct handshake *hs, struct error *err)
 {
-	const char *who = hs->role == HANDSHAKE_DIALER ? "what listens there" : "who connected";
-	return error_set(err, fail(hs, ESP_ECORRUPT), "%s did not prove that it has the job's key", who);
+	const char *peer = hs->role == HANDSHAKE_DIALER ? "the listening process" : "the connecting process";
+	return error_set(err, fail_handshake(hs, ESP_ECORRUPT), "%s did not prove that it has the job's key", peer);
 }
 
 void handshake_init_with(struct handshake *hs, enum handshake_role role, const struct handshake_config *config,
@@ -147,7 +147,7 @@ void handshake_init_with(struct handshake *hs, enum handshake_role role, const s
 void handshake_init(struct handshake *hs, enum handshake_role role, const struct handshake_config *config)
 {
 	uint8_t nonce[HELLO_NONCE_BYTES];
-	int ready = sodium_init(); /* does nothing the second time */
+	int ready = sodium_init(); /* idempotent */
 	assert(ready >= 0);
 	(void)ready;
 	randombytes_buf(nonce, sizeof(nonce));
@@ -166,7 +166,7 @@ void handshake_sent(struct handshake *hs, size_t n)
 	hs->out_at += (uint32_t)n;
 }
 
-/* Dialer: the challenge is here; answer it. */
+/* Dialer: the challenge is complete; answers it with a proof. */
 static enum esp_status on_challenge(struct handshake *hs)
 {
 	memcpy(hs->proof, hello_proof_magic, HELLO_MAGIC_BYTES);
@@ -177,54 +177,54 @@ static enum esp_status on_challenge(struct handshake *hs)
 	return ESP_PENDING;
 }
 
-/* Listener: the proof is here. Only who passes it is told anything. */
+/* Listener: the proof is complete. A dialer without the key gets no answer. */
 static enum esp_status on_proof(struct handshake *hs, struct error *err)
 {
 	struct hello answer = hs->config.hello;
 	if (!open_sealed(hs, hs->proof, HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES, &hs->peer))
-		return no_proof(hs, err);
+		return fail_proof(hs, err);
 	hs->verdict = (uint8_t)judge_dialer(&hs->config, &hs->peer);
 	answer.to = hs->peer.from;
-	answer.purpose = HELLO_RENDEZVOUS; /* what another version calls its purposes is not ours to repeat */
+	answer.purpose = HELLO_RENDEZVOUS; /* another version may number its purposes differently */
 	answer.verdict = hs->verdict;
 	if (hs->verdict != HELLO_OTHER_VERSION) {
 		answer.purpose = hs->peer.purpose;
 		answer.lane = hs->peer.lane;
 	}
 	memcpy(hs->final, hello_verdict_magic, HELLO_MAGIC_BYTES);
-	hs->out_at = hs->out_bytes; /* a proof that holds answers the challenge: that has left */
+	hs->out_at = hs->out_bytes; /* a valid proof answers the challenge, so the challenge was sent */
 	seal(hs, &answer, hs->final, HELLO_MAGIC_BYTES);
 	send_message(hs, hs->final, VERDICT_BYTES);
 	if (hs->verdict != HELLO_WELCOME)
-		return fail(hs, handshake_explain(hs->verdict, &hs->peer, &hs->config.hello, err));
+		return fail_handshake(hs, handshake_explain(hs->verdict, &hs->peer, &hs->config.hello, err));
 	make_session(hs);
 	hs->state = HANDSHAKE_DONE;
 	return hs->status = ESP_OK;
 }
 
-/* Dialer: the verdict is here. The listener is judged too, as it may be somebody else than was looked for. */
+/* Dialer: the verdict is complete. The listener is judged too: it may be another rank than the one that was dialled. */
 static enum esp_status on_verdict(struct handshake *hs, struct error *err)
 {
 	if (!open_sealed(hs, hs->final, HELLO_MAGIC_BYTES, &hs->peer))
-		return no_proof(hs, err);
+		return fail_proof(hs, err);
 	hs->verdict = hs->peer.verdict;
 	if (hs->verdict == HELLO_WELCOME)
 		hs->verdict = (uint8_t)judge_listener(&hs->config, &hs->peer);
 	if (hs->verdict != HELLO_WELCOME)
-		return fail(hs, handshake_explain(hs->verdict, &hs->config.hello, &hs->peer, err));
+		return fail_handshake(hs, handshake_explain(hs->verdict, &hs->config.hello, &hs->peer, err));
 	make_session(hs);
 	hs->state = HANDSHAKE_DONE;
 	return hs->status = ESP_OK;
 }
 
-/* What arrives next: where it goes, how it begins, how long it is. */
+/* The next message from the peer. */
 struct expected {
 	uint8_t *message;
 	const uint8_t *magic;
 	uint32_t bytes;
 };
 
-static struct expected expect(struct handshake *hs)
+static struct expected next_message(struct handshake *hs)
 {
 	switch ((enum handshake_state)hs->state) {
 	case HANDSHAKE_WAITS_CHALLENGE:
@@ -260,8 +260,8 @@ enum esp_status handshake_input(struct handshake *hs, const uint8_t *bytes, size
 {
 	size_t used = 0;
 	while (hs->status == ESP_PENDING && used < n) {
-		struct expected expected = expect(hs);
-		assert(expected.message); /* while the status is pending, something is awaited */
+		struct expected expected = next_message(hs);
+		assert(expected.message); /* a pending handshake awaits a message */
 		uint32_t take = expected.bytes - hs->in_bytes;
 		if (take > n - used)
 			take = (uint32_t)(n - used);
@@ -269,7 +269,8 @@ enum esp_status handshake_input(struct handshake *hs, const uint8_t *bytes, size
 		hs->in_bytes += take;
 		used += take;
 		if (!magic_fits(&expected, hs->in_bytes))
-			error_set(err, fail(hs, ESP_ECORRUPT), "what is at the other end does not speak this protocol");
+			error_set(err, fail_handshake(hs, ESP_ECORRUPT),
+			          "the process at the other end does not speak this protocol");
 		else if (hs->in_bytes == expected.bytes)
 			on_message(hs, err);
 	}
@@ -279,7 +280,7 @@ enum esp_status handshake_input(struct handshake *hs, const uint8_t *bytes, size
 
 size_t handshake_wants(struct handshake *hs)
 {
-	return hs->status == ESP_PENDING ? expect(hs).bytes - hs->in_bytes : 0;
+	return hs->status == ESP_PENDING ? next_message(hs).bytes - hs->in_bytes : 0;
 }
 
 enum esp_status handshake_closed(struct handshake *hs, struct error *err)
@@ -287,7 +288,7 @@ enum esp_status handshake_closed(struct handshake *hs, struct error *err)
 	if (hs->status != ESP_PENDING)
 		return hs->status;
 	hs->refused = hs->state == HANDSHAKE_WAITS_VERDICT && hs->out_at == hs->out_bytes;
-	fail(hs, ESP_ELINK);
+	fail_handshake(hs, ESP_ELINK);
 	if (hs->refused)
 		return error_set(err, ESP_ELINK, "the other end closed the connection when it saw the proof: does it have "
 		                 "another key?");

@@ -10,12 +10,12 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 		return HELLO_OTHER_VERSION;
 	bool joins = theirs->purpose == HELLO_RENDEZVOUS;
 	/*
-	 * Who joins hands in the name of its job and its settings with its card: then it can be said what they are, which
-	 * digests cannot. What else is wrong with one of another job is nobody's business here.
+	 * A rank that joins, and a joiner, sends the name of its job and its settings with its node info, so that a
+	 * complaint can name them; digests cannot. A rank of another job is told about the job only.
 	 */
 	if (memcmp(theirs->job, mine->job, HELLO_JOB_BYTES) != 0)
 		return joins || theirs->purpose == HELLO_JOINER ? HELLO_WELCOME : HELLO_OTHER_JOB;
-	/* Is nobody yet, and comes when it will; if its job or its settings do not fit, it hands them in, too: judge_is_unfit(). */
+	/* A joiner has no rank, size or epoch to compare. Its job and settings are compared later: judge_is_unfit(). */
 	if (theirs->purpose == HELLO_JOINER)
 		return HELLO_WELCOME;
 	if (theirs->epoch != mine->epoch)
@@ -26,7 +26,7 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 		return HELLO_OTHER_SIZE;
 	if (!joins && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
 		return HELLO_OTHER_SETTINGS;
-	/* A second rank 0 that joins hands in a card, so that both can be named. */
+	/* A second rank 0 that joins sends its node info, so that the complaint can name both. */
 	if (theirs->from >= mine->size || (theirs->from == mine->from && !joins))
 		return HELLO_NOT_YOU;
 	if (mine->to != HANDSHAKE_ANY_RANK && theirs->from != mine->to)
@@ -59,29 +59,37 @@ enum hello_verdict judge_listener(const struct handshake_config *own, const stru
 	return HELLO_WELCOME;
 }
 
-bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener)
+bool judge_is_unfit(const struct hello *joiner, const struct hello *listener)
 {
-	return memcmp(newcomer->job, listener->job, HELLO_JOB_BYTES) != 0 ||
-	       memcmp(newcomer->settings, listener->settings, HELLO_DIGEST_BYTES) != 0;
+	return memcmp(joiner->job, listener->job, HELLO_JOB_BYTES) != 0 ||
+	       memcmp(joiner->settings, listener->settings, HELLO_DIGEST_BYTES) != 0;
 }
 
 static const char *purpose_name(uint8_t purpose)
 {
-	static const char *const names[] = {[HELLO_RENDEZVOUS] = "joining", [HELLO_CONTROL] = "control", [HELLO_LANE] = "data",
-	                                    [HELLO_JOINER] = "being let in", [HELLO_PROBE] = "measuring", [HELLO_FDS] = "descriptors",
-	                                    [HELLO_AGAIN] = "data, in place of another"};
+	static const char *const names[] = {
+		[HELLO_RENDEZVOUS] = "joining",
+		[HELLO_CONTROL] = "control",
+		[HELLO_LANE] = "data",
+		[HELLO_JOINER] = "being let in",
+		[HELLO_PROBE] = "measuring",
+		[HELLO_FDS] = "descriptors",
+		[HELLO_AGAIN] = "data, in place of another",
+	};
 	return purpose >= HELLO_RENDEZVOUS && purpose <= HELLO_PURPOSE_LAST ? names[purpose] : "nothing known";
 }
 
-/* Who waits at a door is no rank yet. */
-static enum esp_status explain_newcomer(enum hello_verdict verdict, const struct hello *newcomer, const struct hello *listener, struct error *err)
+/* The dialer is a joiner, which is no rank yet. */
+static enum esp_status explain_joiner(enum hello_verdict verdict, const struct hello *joiner,
+                                      const struct hello *listener, struct error *err)
 {
 	enum esp_status status = ESP_EMISMATCH;
 	uint32_t l = listener->from;
 	if (verdict == HELLO_OTHER_VERSION)
-		return error_set(err, status, "the newcomer speaks version %u of the protocol, rank %u at the door version %u: install the same release on all "
-		                 "hosts", newcomer->version, l, listener->version);
-	return error_set(err, status, "a newcomer looks for a door, and rank %u takes only ranks that join", l);
+		return error_set(err, status, "the joiner speaks version %u of the protocol, rank %u, which it asks for "
+		                              "admission, version %u: install the same release on all hosts", joiner->version,
+		                 l, listener->version);
+	return error_set(err, status, "a joiner asks to be admitted, and rank %u takes only ranks that join", l);
 }
 
 enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello *dialer, const struct hello *listener,
@@ -90,7 +98,7 @@ enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello
 	enum esp_status status = ESP_EMISMATCH;
 	uint32_t d = dialer->from, l = listener->from;
 	if (dialer->purpose == HELLO_JOINER && verdict != HELLO_WELCOME)
-		return explain_newcomer(verdict, dialer, listener, err);
+		return explain_joiner(verdict, dialer, listener, err);
 	switch (verdict) {
 	case HELLO_WELCOME:
 		return ESP_OK;
@@ -117,7 +125,8 @@ enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello
 		return error_set(err, status, "rank %u wants a connection for %s, which rank %u does not take now", d,
 		                 purpose_name(dialer->purpose), l);
 	case HELLO_OTHER_LANE:
-		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane, l);
+		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane,
+		                 l);
 	}
 	return error_set(err, status, "rank %u was refused by rank %u for a reason that has no name here", d, l);
 }

@@ -1,18 +1,19 @@
 /*
- * handshake_check.h - does what the other end says of itself fit? The rules of a handshake, without its cryptography.
+ * handshake_check.h - the rules by which each end of a handshake accepts the other's hello. Pure; no
+ * cryptography.
  */
 #ifndef NODE_AUTH_HANDSHAKE_CHECK_H
 #define NODE_AUTH_HANDSHAKE_CHECK_H
 
 #include "node/auth/handshake.h"
 
-/* The listener's view of a dialer. The order of the rules says what is named if several are broken. */
+/* The listener's verdict on a dialer. If several rules are broken, the first one in order is named. */
 enum hello_verdict judge_dialer(const struct handshake_config *own, const struct hello *theirs);
 
-/* The dialer's view of a listener that said welcome. */
+/* The dialer's verdict on a listener that accepted it. */
 enum hello_verdict judge_listener(const struct handshake_config *own, const struct hello *theirs);
 
-/* Of a newcomer at a door that is welcome, as far as a handshake goes: is its job another, or its settings? Both ends see the same. */
-bool judge_is_unfit(const struct hello *newcomer, const struct hello *listener);
+/* True if a joiner that passed its handshake is of another job or has other settings. Both ends get the same result. */
+bool judge_is_unfit(const struct hello *joiner, const struct hello *listener);
 
 #endif

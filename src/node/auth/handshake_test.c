@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-/* Two ends and the bytes that went over the wire in each direction. */
+/* Two ends and the bytes on the wire in each direction. */
 struct pair {
 	struct handshake dialer, listener;
 	enum esp_status dialer_status, listener_status;
@@ -31,7 +31,7 @@ static void pair_init(struct pair *pair, const struct handshake_config *dialer, 
 	pair->dialer_status = pair->listener_status = ESP_PENDING;
 }
 
-/* Moves at most limit bytes from one end to the other; flip (or SIZE_MAX) is the bit of the stream to turn over. */
+/* Moves at most limit bytes from one end to the other; flip (or SIZE_MAX) is the bit of the stream to invert. */
 static bool move(struct handshake *from, struct handshake *to, size_t limit, size_t flip, uint8_t *record,
                  size_t *record_bytes, enum esp_status *status, struct error *err)
 {
@@ -53,7 +53,7 @@ static bool move(struct handshake *from, struct handshake *to, size_t limit, siz
 	return true;
 }
 
-/* Until nothing moves any more; then each end that still waits sees the other close. rng NULL: all there is at once. */
+/* Runs until no byte moves; then each pending end sees the connection closed. rng NULL: all bytes at once. */
 static void pair_run(struct pair *pair, struct rng *rng, size_t flip_to_listener, size_t flip_to_dialer)
 {
 	bool moved = true;
@@ -100,7 +100,7 @@ static void cut_anywhere(struct rng *rng)
 	}
 }
 
-/* One bit turned over anywhere, and the two never both succeed; before the verdict, none does. */
+/* With any one bit inverted the two ends never both succeed; before the verdict, neither does. */
 static void any_bit(void)
 {
 	for (size_t bit = 0; bit < 8 * (CHALLENGE_BYTES + VERDICT_BYTES); bit++) {
@@ -116,15 +116,15 @@ static void any_bit(void)
 		pair_init(&pair, &lane_dialer, &lane_listener);
 		pair_run(&pair, NULL, bit, SIZE_MAX);
 		CHECK_MSG(pair.listener_status == ESP_ECORRUPT && pair.dialer_status == ESP_ELINK, "bit %zu", bit);
-		CHECK_U64(pair.to_dialer_bytes, CHALLENGE_BYTES); /* a stranger is told nothing */
+		CHECK_U64(pair.to_dialer_bytes, CHALLENGE_BYTES); /* a dialer without proof gets no answer */
 	}
 }
 
-/* What is wrong at the dialer, and what both ends call it. */
+/* The dialer's fault, and the complaint of both ends. */
 struct mismatch {
 	enum hello_verdict verdict;
 	const char *text;
-	struct hello hello; /* of the dialer */
+	struct hello hello; /* the dialer's */
 };
 
 #define DIALER(...) \
@@ -149,12 +149,13 @@ static const struct mismatch mismatches[] = {
 	{HELLO_NOT_YOU, "rank 5 is not the rank that rank 5 expects, or not one of its 8 ranks", DIALER(.from = 5)},
 	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now",
 	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0)},
-	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now", /* whatever its job */
+	/* whatever its job */
+	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now",
 	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0, .job = "jab", .size = 9)},
 	{HELLO_OTHER_LANE, "rank 3 wants to connect lane 2, which rank 5 does not have", DIALER(.lane = 2)},
 	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 13, .size = 4, .epoch = 1)}, /* the first rule that is broken is named */
+	 DIALER(.version = 13, .size = 4, .epoch = 1)}, /* the first broken rule is named */
 };
 #pragma GCC diagnostic pop
 
@@ -197,7 +198,7 @@ static void other_key(void)
 	pair_init(&pair, &dialer, &lane_listener);
 	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
 	CHECK(pair.listener_status == ESP_ECORRUPT);
-	CHECK_STR(pair.listener_error.text, "who connected did not prove that it has the job's key");
+	CHECK_STR(pair.listener_error.text, "the connecting process did not prove that it has the job's key");
 	CHECK(pair.dialer_status == ESP_ELINK);
 	CHECK(strstr(pair.dialer_error.text, "another key?"));
 	CHECK(pair.dialer.refused);
@@ -205,7 +206,7 @@ static void other_key(void)
 	CHECK_U64(pair.listener.peer.size, 0);
 }
 
-/* Bytes to one end; the status behind them, the end of the connection included. */
+/* Gives bytes to one end, then closes. Returns the status. */
 static enum esp_status feed(struct handshake *hs, const uint8_t *bytes, size_t n)
 {
 	struct error err;
@@ -216,7 +217,7 @@ static enum esp_status feed(struct handshake *hs, const uint8_t *bytes, size_t n
 	return status == ESP_PENDING ? handshake_closed(hs, &err) : status;
 }
 
-/* A recorded handshake is worth nothing the second time, to either end, nor between roles. */
+/* A recorded handshake proves nothing the second time, to either end, nor in the other role. */
 static void replayed(void)
 {
 	struct pair old;
@@ -235,7 +236,7 @@ static void replayed(void)
 	CHECK(feed(&fresh, old.to_listener, old.to_listener_bytes) == ESP_ECORRUPT);
 }
 
-/* Somebody who only sends back what it gets, even with the right magic in front. */
+/* A peer that only sends back the bytes it gets, even behind the right magic. */
 static void reflected(void)
 {
 	struct handshake hs, other;
@@ -299,7 +300,7 @@ static void strangers(struct rng *rng)
 	}
 }
 
-/* What follows the handshake in the same packet is left to its owner. */
+/* Bytes that follow the handshake in the same packet are not used. */
 static void leaves_the_rest(void)
 {
 	struct pair pair;
@@ -320,18 +321,18 @@ static void leaves_the_rest(void)
 	CHECK(handshake_closed(&hs, &err) == ESP_OK);
 }
 
-/* Who waits at a door is no rank, and is not called one. */
-static void newcomers(void)
+/* A joiner is no rank, and complaints do not call it one. */
+static void joiners(void)
 {
-	struct hello newcomer = {.purpose = HELLO_JOINER, .from = 0}, rank = {.from = 3};
+	struct hello joiner = {.purpose = HELLO_JOINER, .from = 0}, rank = {.from = 3};
 	struct error err;
 
 	for (unsigned verdict = HELLO_WELCOME + 1; verdict <= HELLO_OTHER_LANE; verdict++) {
-		CHECK(handshake_explain((enum hello_verdict)verdict, &newcomer, &rank, &err) == ESP_EMISMATCH);
+		CHECK(handshake_explain((enum hello_verdict)verdict, &joiner, &rank, &err) == ESP_EMISMATCH);
 		CHECK_MSG(strstr(err.text, "rank 3") && !strstr(err.text, "rank 0"), "%s", err.text);
 	}
-	CHECK(handshake_explain(HELLO_OTHER_VERSION, &newcomer, &rank, &err) == ESP_EMISMATCH && strstr(err.text, "release"));
-	CHECK(handshake_explain(HELLO_WELCOME, &newcomer, &rank, &err) == ESP_OK);
+	CHECK(handshake_explain(HELLO_OTHER_VERSION, &joiner, &rank, &err) == ESP_EMISMATCH && strstr(err.text, "release"));
+	CHECK(handshake_explain(HELLO_WELCOME, &joiner, &rank, &err) == ESP_OK);
 }
 
 int main(int argc, char **argv)
@@ -349,6 +350,6 @@ int main(int argc, char **argv)
 	every_truncation();
 	strangers(&rng);
 	leaves_the_rest();
-	newcomers();
+	joiners();
 	return 0;
 }

@@ -31,13 +31,13 @@ enum esp_status key_from_text(const char *text, size_t length, const char *what,
 	    bytes == HANDSHAKE_KEY_BYTES)
 		return ESP_OK;
 	if (length < KEY_PASSPHRASE_MIN)
-		return error_set(err, ESP_EINVAL, "%.150s holds %zu bytes: a key is 64 hexadecimal digits or a text of at least %u "
-		                 "bytes", what, length, KEY_PASSPHRASE_MIN);
+		return error_set(err, ESP_EINVAL, "%.150s holds %zu bytes: a key is 64 hexadecimal digits or a text of at "
+		                                  "least %u bytes", what, length, KEY_PASSPHRASE_MIN);
 	hash_to_key(passphrase_label, text, length, out);
 	return ESP_OK;
 }
 
-/* Does anybody but its owner have the file in hand? */
+/* ESP_EIO unless the file is regular, belongs to this user or root, and is readable by no other user. */
 static enum esp_status check_private(const struct stat *info, const char *path, const char *what, struct error *err)
 {
 	mode_t forbidden = info->st_uid == 0 ? S_IRWXO | S_IWGRP : S_IRWXO | S_IRWXG;
@@ -50,7 +50,8 @@ static enum esp_status check_private(const struct stat *info, const char *path, 
 	return ESP_OK;
 }
 
-static enum esp_status read_key(int fd, const char *path, const char *what, char *text, size_t *out_length, struct error *err)
+static enum esp_status read_key(int fd, const char *path, const char *what, char *text, size_t *out_length,
+                                struct error *err)
 {
 	size_t length = 0;
 	for (;;) {
@@ -66,7 +67,7 @@ static enum esp_status read_key(int fd, const char *path, const char *what, char
 			break;
 	}
 	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
-		length--; /* what an editor leaves behind */
+		length--; /* an editor's line end */
 	*out_length = length;
 	return ESP_OK;
 }
@@ -76,7 +77,7 @@ enum esp_status key_read(const char *path, const char *what, int flags, struct k
 	struct stat info;
 	char text[KEY_FILE_MAX + 1];
 	size_t length = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags); /* a FIFO must not hold us up */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags); /* opening a FIFO must not block */
 	if (fd < 0)
 		return error_set(err, ESP_EIO, "%s: cannot open %.150s: %s", what, path, strerror(errno));
 	enum esp_status status = ESP_EIO;
@@ -155,13 +156,13 @@ const char *key_describe(const struct key_situation *situation)
 		[KEY_ENVIRONMENT] = "from ESP_KEY",
 		[KEY_GENERATED] = "made by rank 0",
 		[KEY_STORE] = "made by rank 0, in a file of the store that only this user can read",
-		[KEY_USER] = "this user's on this machine, in a file that nobody else can read",
+		[KEY_USER] = "this user's on this machine, in a file that no other user can read",
 	};
 	switch (key_policy(situation)) {
 	case KEY_OPEN_LOCAL:
 		return "none, as the setting insecure allows: any process on this machine could join";
 	case KEY_OPEN_INSECURE:
-		return "none, as the setting insecure allows: anybody on the network can join";
+		return "none, as the setting insecure allows: any process on the network can join";
 	case KEY_REFUSED:
 		return "none";
 	case KEY_POSTED:
@@ -196,9 +197,10 @@ enum esp_status key_settle(struct key *key, const struct key_situation *situatio
 		hash_to_key(open_label, "", 0, key);
 		break;
 	case KEY_REFUSED:
-		return error_set(err, ESP_EINVAL, "a job over a network needs a key: write 16 bytes or more into a file, chmod 600, "
-		                 "and set ESP_KEY_FILE on all hosts, or the same text as ESP_KEY; or ESP_STORE=file:/FOLDER that all hosts see; or ESP_INSECURE=yes to let anybody "
-		                 "join");
+		return error_set(err, ESP_EINVAL, "a job over a network needs a key: write 16 bytes or more into a file, chmod "
+		                                  "600, and set ESP_KEY_FILE on all hosts, or the same text as ESP_KEY; or "
+		                                  "ESP_STORE=file:/FOLDER that all hosts see; or ESP_INSECURE=yes to let "
+		                                  "any process join");
 	}
 	*out_policy = policy;
 	return status;

@@ -19,7 +19,7 @@ static void texts(void)
 	CHECK(key_from_text(hex, 64, "ESP_KEY", &key, &err) == ESP_OK);
 	CHECK(key.bytes[0] == 0 && key.bytes[31] == 31);
 	CHECK(strcasecmp(key_to_hex(&key, back), hex) == 0);
-	CHECK(key_from_text(hex, 63, "ESP_KEY", &other, &err) == ESP_OK); /* a passphrase that looks odd */
+	CHECK(key_from_text(hex, 63, "ESP_KEY", &other, &err) == ESP_OK); /* a passphrase of 63 hexadecimal digits */
 	CHECK(memcmp(key.bytes, other.bytes, 32) != 0);
 	CHECK(key_from_text("sixteen bytes ok", 16, "ESP_KEY", &key, &err) == ESP_OK);
 	CHECK(key_from_text("sixteen bytes oK", 16, "ESP_KEY", &other, &err) == ESP_OK);
@@ -59,7 +59,7 @@ static void files(const char *folder)
 		CHECK_MSG(key_from_file(path, &from_file, &err) == ESP_EIO, "%o", modes[i]);
 		CHECK(strstr(err.text, "can be read by others: chmod 600 ") && strstr(err.text, path));
 	}
-	CHECK(chmod(path, 0640) == 0); /* a container's secret: root's, for a group */
+	CHECK(chmod(path, 0640) == 0); /* a container's secret: root's, readable by a group */
 	CHECK(key_from_file(path, &from_file, &err) == (geteuid() == 0 ? ESP_OK : ESP_EIO));
 
 	memset(longer, 'k', sizeof(longer));
@@ -98,7 +98,7 @@ static void environment(const char *folder)
 	CHECK(key_find(look_up, (const char *[]){NULL, ""}, &key, &err) == ESP_OK);
 	CHECK_U64(key.origin, KEY_NONE);
 	CHECK(key_find(look_up, (const char *[]){NULL, "short"}, &key, &err) == ESP_EINVAL);
-	CHECK(!strstr(err.text, "short")); /* a key is not shown, not even a bad one */
+	CHECK(!strstr(err.text, "short")); /* a key is never shown, not even a bad one */
 	unlink(path);
 }
 
@@ -117,7 +117,10 @@ static void *take(void *argument)
 	return NULL;
 }
 
-/* Processes that have nothing in common but their user come to the same key, whoever is first; what somebody else could have left is not believed. */
+/*
+ * Unrelated processes of one user get the same key, whichever is first; a file that another user could have
+ * left is refused.
+ */
 static void users(const char *folder)
 {
 	char path[256], first[128], second[128], target[300];
@@ -140,8 +143,9 @@ static void users(const char *folder)
 			CHECK_U64(takers[i].key.origin, KEY_USER);
 			CHECK(memcmp(takers[i].key.bytes, takers[0].key.bytes, sizeof(again.bytes)) == 0);
 		}
-		CHECK(key_of_user(folders, &again, &err) == ESP_OK && memcmp(again.bytes, takers[0].key.bytes, sizeof(again.bytes)) == 0);
-		CHECK(unlink(path) == 0); /* and nothing else lies there: main() removes the folder */
+		CHECK(key_of_user(folders, &again, &err) == ESP_OK &&
+		      memcmp(again.bytes, takers[0].key.bytes, sizeof(again.bytes)) == 0);
+		CHECK(unlink(path) == 0); /* no other file is left: main() removes the folder */
 	}
 	write_file(path, "a key that others know, too", 27, 0644);
 	CHECK(key_of_user(folders, &again, &err) == ESP_EIO);
@@ -154,11 +158,11 @@ static void users(const char *folder)
 	CHECK(unlink(path) == 0 && unlink(target) == 0);
 	if (geteuid() != 0)
 		return;
-	/* Somebody else's file is only in the way. */
+	/* A file of another user is passed over. */
 	snprintf(first, sizeof(first), "%s", folder);
 	snprintf(second, sizeof(second), "%s/next", folder);
 	snprintf(target, sizeof(target), "%s/espalier-0.key", second);
-	write_file(path, "a key of somebody else", 22, 0600);
+	write_file(path, "a key of another user", 22, 0600);
 	CHECK(chown(path, 65534, 65534) == 0 && mkdir(second, 0700) == 0);
 	CHECK(key_of_user(folders, &again, &err) == ESP_OK && access(target, F_OK) == 0);
 	CHECK(unlink(path) == 0 && unlink(target) == 0 && rmdir(second) == 0);
@@ -202,7 +206,8 @@ static void settled(void)
 	CHECK(key_settle(&one, &(struct key_situation){.loopback = true, .insecure = true}, &policy, &err) == ESP_OK);
 	CHECK(policy == KEY_OPEN_LOCAL);
 	CHECK(key_settle(&two, &(struct key_situation){.insecure = true}, &policy, &err) == ESP_OK);
-	CHECK(policy == KEY_OPEN_INSECURE && memcmp(one.bytes, two.bytes, 32) == 0); /* what all ranks can make */
+	/* the public key that all ranks derive */
+	CHECK(policy == KEY_OPEN_INSECURE && memcmp(one.bytes, two.bytes, 32) == 0);
 	CHECK(key_settle(&two, &(struct key_situation){.alone = true}, &policy, &err) == ESP_OK);
 	CHECK(policy == KEY_SECRET && memcmp(one.bytes, two.bytes, 32) != 0);
 	own = two;
@@ -222,8 +227,9 @@ static void descriptions(void)
 	CHECK_STR(key_describe(&(struct key_situation){.alone = true}), "none, for a group of one");
 	CHECK(strstr(key_describe(&(struct key_situation){.store = true}), "only this user can read"));
 	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true}), "this user's on this machine"));
-	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true, .insecure = true}), "any process on this machine could join"));
-	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "anybody on the network can join"));
+	CHECK(strstr(key_describe(&(struct key_situation){.loopback = true, .insecure = true}),
+	             "any process on this machine could join"));
+	CHECK(strstr(key_describe(&(struct key_situation){.insecure = true}), "any process on the network can join"));
 }
 
 int main(void)

@@ -13,7 +13,11 @@
 
 const char *const key_user_folders[] = {"/tmp", "/dev/shm", NULL};
 
-/* Another process may do the same now: whoever is first, the file is whole when it has its name. False: the folder cannot be written. */
+/*
+ * Writes a new key to a temporary file and links it to its name, so that of several processes that do so at
+ * once the first one wins and the file is complete. True if the file exists afterwards; false: the folder
+ * cannot be written.
+ */
 static bool make_file(const char *path)
 {
 	char own[PATH + 32], hex[KEY_HEX];
@@ -26,7 +30,8 @@ static bool make_file(const char *path)
 	int fd = open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	bool is_made = write(fd, key_to_hex(&key, hex), KEY_HEX - 1) == (ssize_t)(KEY_HEX - 1) && (link(own, path) == 0 || errno == EEXIST);
+	bool is_made = write(fd, key_to_hex(&key, hex), KEY_HEX - 1) == (ssize_t)(KEY_HEX - 1) &&
+	               (link(own, path) == 0 || errno == EEXIST);
 	close(fd);
 	unlink(own);
 	sodium_memzero(hex, sizeof(hex));
@@ -34,8 +39,8 @@ static bool make_file(const char *path)
 	return is_made;
 }
 
-/* ESP_PENDING: there is no such file, and none can be made. */
-static enum esp_status take_from(const char *folder, struct key *out, struct error *err)
+/* ESP_PENDING: there is no such file here, and none can be made. */
+static enum esp_status read_from(const char *folder, struct key *out, struct error *err)
 {
 	char path[PATH];
 	struct stat info;
@@ -46,7 +51,7 @@ static enum esp_status take_from(const char *folder, struct key *out, struct err
 		if (errno != ENOENT || !make_file(path))
 			return ESP_PENDING;
 	} else if (info.st_uid != geteuid() && info.st_uid != 0) {
-		return ESP_PENDING; /* somebody is in our way there: all our processes see that, and go on */
+		return ESP_PENDING; /* another user's file is in the way: all processes of this user see that and go on */
 	}
 	return key_read(path, "the key of this user", O_NOFOLLOW, out, err);
 }
@@ -56,10 +61,11 @@ enum esp_status key_of_user(const char *const *folders, struct key *out, struct 
 	enum esp_status status = ESP_PENDING;
 
 	for (; *folders && status == ESP_PENDING; folders++)
-		status = take_from(*folders, out, err);
+		status = read_from(*folders, out, err);
 	if (status == ESP_PENDING)
-		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, neither /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, or "
-		                 "ESP_INSECURE=yes to let any process on this machine join");
+		return error_set(err, ESP_EIO, "this job was given no key, and there is no folder for one of this user, "
+		                               "neither /tmp nor /dev/shm: set ESP_KEY_FILE or ESP_KEY, or ESP_INSECURE=yes to "
+		                               "let any process on this machine join");
 	if (status == ESP_OK)
 		out->origin = KEY_USER;
 	return status;

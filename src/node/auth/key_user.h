@@ -1,18 +1,25 @@
 /*
- * key_user.h - a key of this user on this machine, for jobs that were given none and stay on it.
+ * key_user.h - a key of this user on this machine, for jobs on one machine that were given none.
  *
- * Processes that somebody has started by hand, or a launcher that knows nothing of keys, have nothing in common but their user and
- * the machine. So the first of them makes a key and leaves it in a file that only this user can read; it stays there, for all jobs to come.
+ * Processes started by hand or by a foreign launcher share only their user and their machine. The first of them
+ * generates a key and stores it in a file that only this user can read. The file stays for later jobs. Reads
+ * and writes files; any thread.
  */
 #ifndef NODE_AUTH_KEY_USER_H
 #define NODE_AUTH_KEY_USER_H
 
 #include "node/auth/key.h"
 
-/* Where it is looked for, in this order; ends with NULL. What lies in memory may go with the user's last session, but can be written in many containers where nothing else can. */
+/*
+ * The folders that are tried, in order; ends with NULL. /dev/shm may be emptied when the user's last session
+ * ends, but can be written in many containers where /tmp cannot.
+ */
 extern const char *const key_user_folders[];
 
-/* Takes the key of the first folder that has one, or that can be written and has none of somebody else's. ESP_EIO: there is none such, or others can read what lies there. */
+/*
+ * Reads the key from the first folder that has one, or makes it in the first that can be written and has no
+ * other user's file of that name. ESP_EIO: there is no such folder, or other users can read the file.
+ */
 ESP_CHECKED enum esp_status key_of_user(const char *const *folders, struct key *out, struct error *err);
 
 #endif

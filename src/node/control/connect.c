@@ -36,7 +36,7 @@ void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose
  */
 static bool has_ended(const struct control *control, const struct connection *connection, uint64_t now)
 {
-	uint32_t addresses = connection->local ? 1 : control->config.roster->cards[connection->peer].address_count;
+	uint32_t addresses = connection->local ? 1 : control->config.roster->nodes[connection->peer].address_count;
 	uint64_t since = control->has_settled ? connection->dialled_ns : control->opened_ns;
 
 	return connection->refusals > addresses && now >= since + control->config.interval_ns / 10;

@@ -168,7 +168,7 @@ void connection_abandon(struct connection *connection)
 
 void connection_dial(struct connection *connection, const struct connection_ways *ways)
 {
-	const struct node_info *card = &ways->roster->cards[connection->peer];
+	const struct node_info *card = &ways->roster->nodes[connection->peer];
 	struct sockaddr_storage name;
 	struct route route;
 	const char *what;
@@ -375,7 +375,7 @@ bool connection_is_unanswered(const struct connection *connection, uint64_t now_
 
 uint64_t connection_due(const struct connection *connection, const struct connection_ways *ways)
 {
-	bool has_other_ways = connection->dialled && !connection->local && ways->roster->cards[connection->peer].address_count > 1;
+	bool has_other_ways = connection->dialled && !connection->local && ways->roster->nodes[connection->peer].address_count > 1;
 	uint64_t due = connection->state < CONNECTION_OPEN ? connection->deadline_ns : UINT64_MAX;
 
 	if (connection->state == CONNECTION_WAITING)

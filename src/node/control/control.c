@@ -510,7 +510,7 @@ enum esp_status control_open(const struct control_config *config, struct control
 	pthread_mutex_init(&control->lock, NULL);
 	cmdq_init(&control->cmdq);
 	accept_limit_init(&control->accept_limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
-	rng_init(&control->rng, clock_now_ns() ^ config->join->card.pid);
+	rng_init(&control->rng, clock_now_ns() ^ config->join->info.pid);
 	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_JOINER | 1u << HELLO_PROBE |
 	                                    1u << HELLO_FDS | 1u << HELLO_AGAIN, config->lanes, &control->listener);
 	control->control = calloc(config->roster->size, sizeof(struct connection *));

@@ -47,7 +47,7 @@ static void refuse(struct control *control, struct connection *connection, const
 	struct error why;
 
 	if (rendezvous_arrival_decode(bytes, &arrival))
-		rendezvous_explain_newcomer(&arrival, control->ways.self, join->launch.job, join->settings, &why);
+		rendezvous_explain_joiner(&arrival, control->ways.self, join->launch.job, join->settings, &why);
 	else
 		error_set(&why, ESP_EMISMATCH, "a newcomer of another job, or with other settings, handed in a damaged card");
 	log_write(join->log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);

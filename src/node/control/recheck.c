@@ -10,7 +10,7 @@
 void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint64_t wait_ns, const struct node_address *far,
                  const struct error *why)
 {
-	const struct node_info *card = &control->config.roster->cards[peer];
+	const struct node_info *card = &control->config.roster->nodes[peer];
 	bool has_rails = control->config.rails->count > 1; /* which take their time: those that are dead do not answer */
 	struct connection *connection = control_new_dial(control, peer, HELLO_CONTROL, count + 1, control->config.interval_ns / (has_rails ? 2 : 10));
 
@@ -32,7 +32,7 @@ void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint6
 bool recheck_is_refused(const struct control *control, const struct connection *connection)
 {
 	/* A rail is known to lead there, and the others may be dead; some other address may be anybody's. */
-	uint32_t enough = connection->rotates ? 1 : control->config.roster->cards[connection->peer].address_count;
+	uint32_t enough = connection->rotates ? 1 : control->config.roster->nodes[connection->peer].address_count;
 
 	return connection->is_check && connection->refusals >= enough;
 }

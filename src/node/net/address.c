@@ -40,8 +40,8 @@ static bool parse_port(const char *text, uint16_t *out)
 	return true;
 }
 
-/* A host of so many bytes, with or without brackets; only an IPv6 address may have them. */
-static bool take_host(const char *text, size_t length, char out[ADDRESS_HOST])
+/* Copies a host of `length` bytes; only an IPv6 address may stand in brackets. False: it is no name and no address. */
+static bool copy_host(const char *text, size_t length, char out[ADDRESS_HOST])
 {
 	char host[ADDRESS_HOST];
 	bool brackets = length >= 2 && text[0] == '[' && text[length - 1] == ']';
@@ -66,7 +66,7 @@ enum esp_status address_parse(const char *text, const char *what, struct address
 	const char *colon = strrchr(text, ':');
 	size_t length = colon ? (size_t)(colon - text) : 0;
 	bool bare_ipv6 = colon && memchr(text, ':', length) && text[0] != '[';
-	if (!colon || bare_ipv6 || !take_host(text, length, address.host) || !parse_port(colon + 1, &address.port))
+	if (!colon || bare_ipv6 || !copy_host(text, length, address.host) || !parse_port(colon + 1, &address.port))
 		return error_set(err, ESP_EINVAL, "%s is host:port or [IPv6]:port with a port from 1 to 65535, not %s", what,
 		                 quote(text, strlen(text), shown));
 	*out = address;
@@ -78,7 +78,7 @@ enum esp_status address_from_parts(const char *host, const char *host_what, cons
 {
 	char shown[QUOTE_TEXT];
 	struct address address;
-	if (!take_host(host, strlen(host), address.host))
+	if (!copy_host(host, strlen(host), address.host))
 		return error_set(err, ESP_EINVAL, "%s is the name or address of a host, not %s", host_what,
 		                 quote(host, strlen(host), shown));
 	if (!parse_port(port, &address.port))
@@ -119,6 +119,8 @@ bool address_meets_itself(int fd)
 	struct sockaddr_storage near = {0}, far = {0};
 	socklen_t near_bytes = sizeof(near), far_bytes = sizeof(far);
 
-	return getsockname(fd, (struct sockaddr *)&near, &near_bytes) == 0 && getpeername(fd, (struct sockaddr *)&far, &far_bytes) == 0 &&
-	       (near.ss_family == AF_INET || near.ss_family == AF_INET6) && near_bytes == far_bytes && memcmp(&near, &far, near_bytes) == 0;
+	return getsockname(fd, (struct sockaddr *)&near, &near_bytes) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&far, &far_bytes) == 0 &&
+	       (near.ss_family == AF_INET || near.ss_family == AF_INET6) && near_bytes == far_bytes &&
+	       memcmp(&near, &far, near_bytes) == 0;
 }

@@ -1,7 +1,7 @@
 /*
- * address.h - where the leader is, as people write it: host:port, 10.0.0.1:29501, [2001:db8::1]:29501.
+ * address.h - an address in text: host:port, 10.0.0.1:29501, [2001:db8::1]:29501.
  *
- * Pure: names are not looked up here (node/net/resolve.h does that).
+ * Pure: names are not looked up here (node/net/resolve.h does that). Any thread.
  */
 #ifndef NODE_NET_ADDRESS_H
 #define NODE_NET_ADDRESS_H
@@ -19,7 +19,7 @@ struct address {
 	uint16_t port;           /* never 0 */
 };
 
-/* ESP_EINVAL with what was expected; what is the name of the text in the complaint: "ESP_LEADER". */
+/* ESP_EINVAL with the expected form; `what` names the text in the complaint: "ESP_LEADER". */
 ESP_CHECKED enum esp_status address_parse(const char *text, const char *what, struct address *out, struct error *err);
 
 /* The same from two texts; an IPv6 address may stand in brackets or not. */
@@ -29,15 +29,17 @@ ESP_CHECKED enum esp_status address_from_parts(const char *host, const char *hos
 /* "host:port" or "[v6]:port". Returns text. */
 const char *address_format(const struct address *address, char text[ADDRESS_TEXT]);
 
-/* Whether the host is this machine's loopback by its very name: localhost, 127.x.y.z, ::1. */
+/* True for names and addresses that are this machine's loopback without a lookup: localhost, 127.x.y.z, ::1. */
 bool address_is_loopback(const struct address *address);
 
-/* Whether the host is a number, so that nobody has to be asked for it. */
+/* True for an IPv4 or IPv6 address, which needs no resolver. */
 bool address_is_numeric(const struct address *address);
 
 /*
- * Is this connection's other end its own? So it is where nobody listens at a port that the kernel has just taken for the near end, which happens once nearly
- * all of those ports are in use: TCP lets both ends begin. It means that nobody is there, and must not keep the port from whoever is to listen.
+ * True if both ends of a TCP connection are this one socket. It happens when a rank connects to a port without
+ * a listener and the kernel picks that very port as the near end (TCP's simultaneous open), mostly when nearly
+ * all ephemeral ports are in use. The caller closes the connection: there is no listener, and the port must
+ * stay free for the rank that is to listen there.
  */
 bool address_meets_itself(int fd);
 

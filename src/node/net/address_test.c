@@ -88,21 +88,24 @@ static void kinds(void)
 	CHECK(!numeric("localhost") && !numeric("1.2.3"));
 }
 
-/* A socket that dials its own port, where nobody listens, gets through to itself. */
+/* A socket that connects to its own port, which has no listener, is connected to itself. */
 static void meets_itself(void)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t bytes = sizeof(name);
-	int listener = socket(AF_INET, SOCK_STREAM, 0), lonely = socket(AF_INET, SOCK_STREAM, 0), dialler = socket(AF_INET, SOCK_STREAM, 0);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), lonely = socket(AF_INET, SOCK_STREAM, 0),
+	    dialler = socket(AF_INET, SOCK_STREAM, 0);
 	int pair[2];
 
 	CHECK(!address_meets_itself(lonely));
-	CHECK(bind(lonely, (struct sockaddr *)&name, bytes) == 0 && getsockname(lonely, (struct sockaddr *)&name, &bytes) == 0);
+	CHECK(bind(lonely, (struct sockaddr *)&name, bytes) == 0 &&
+	      getsockname(lonely, (struct sockaddr *)&name, &bytes) == 0);
 	CHECK(connect(lonely, (struct sockaddr *)&name, bytes) == 0);
 	CHECK(address_meets_itself(lonely));
 	name.sin_port = 0;
 	CHECK(bind(listener, (struct sockaddr *)&name, bytes) == 0 && listen(listener, 1) == 0);
-	CHECK(getsockname(listener, (struct sockaddr *)&name, &bytes) == 0 && connect(dialler, (struct sockaddr *)&name, bytes) == 0);
+	CHECK(getsockname(listener, (struct sockaddr *)&name, &bytes) == 0 &&
+	      connect(dialler, (struct sockaddr *)&name, bytes) == 0);
 	CHECK(!address_meets_itself(dialler));
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && !address_meets_itself(pair[0]));
 	close(pair[0]);

@@ -1,8 +1,8 @@
 /*
- * backoff.h - how long to wait before trying again: twice as long each time, but never all at once.
+ * backoff.h - exponential backoff with jitter between attempts to connect.
  *
- * Pure. Half of each pause is random, so that a thousand ranks that were turned away together
- * do not come back together.
+ * Pure. Half of each pause is random, so that a thousand ranks that were refused together do not come back
+ * together.
  */
 #ifndef NODE_NET_BACKOFF_H
 #define NODE_NET_BACKOFF_H
@@ -26,7 +26,7 @@ static inline void backoff_init(struct backoff *backoff, uint64_t seed)
 	backoff->pause_ns = BACKOFF_FIRST_NS;
 }
 
-/* Between half of the pause and all of it. */
+/* Returns a pause between half of the current one and all of it, and doubles the current one up to BACKOFF_MOST_NS. */
 static inline uint64_t backoff_next_ns(struct backoff *backoff)
 {
 	uint64_t half = backoff->pause_ns / 2;

@@ -8,7 +8,10 @@
 #include "base/cores.h"
 #include "node/net/listen.h"
 
-/* The number of a namespace; on one kernel no two that exist at the same time share it. */
+/*
+ * Adds the device and inode of a namespace file, which no two namespaces of one kernel share. False: it cannot
+ * be read.
+ */
 static bool add_namespace(crypto_generichash_state *state, const char *path)
 {
 	struct stat info;
@@ -32,7 +35,7 @@ static bool add_boot(crypto_generichash_state *state)
 	return true;
 }
 
-/* Two containers on one machine are two hosts: they see neither each other's memory nor, perhaps, ports. */
+/* Two containers on one machine are two hosts: they may share neither memory nor ports. */
 static void make_host_id(uint8_t out[NODE_INFO_HOST_ID_BYTES])
 {
 	crypto_generichash_state state;
@@ -42,12 +45,15 @@ static void make_host_id(uint8_t out[NODE_INFO_HOST_ID_BYTES])
 	bool known = add_boot(&state) && add_namespace(&state, "/proc/self/ns/uts") &&
 	             add_namespace(&state, "/proc/self/ns/net") && add_namespace(&state, "/proc/self/ns/ipc");
 	crypto_generichash_final(&state, out, NODE_INFO_HOST_ID_BYTES);
-	if (!known) /* better a host of its own than somebody else's */
+	if (!known) /* an id of its own is safer than one shared with another host */
 		randombytes_buf(out, NODE_INFO_HOST_ID_BYTES);
 }
 
-/* gethostname() fails where a name does not fit with its NUL, and Linux has names that are a letter longer than a card has room for. */
-const char *group_host_name(char out[NODE_INFO_HOST_NAME])
+/*
+ * gethostname() fails where a name does not fit with its NUL, and a Linux name can be one byte longer than
+ * host_name[].
+ */
+const char *host_info_name(char out[NODE_INFO_HOST_NAME])
 {
 	char name[HOST_NAME_MAX + 1] = "?";
 
@@ -57,11 +63,11 @@ const char *group_host_name(char out[NODE_INFO_HOST_NAME])
 	return memcpy(out, name, strnlen(name, NODE_INFO_HOST_NAME - 1));
 }
 
-void host_info_describe(struct node_info *card)
+void host_info_describe(struct node_info *info)
 {
-	card->cores = cores_allowed();
-	card->core_set = cores_digest();
-	make_host_id(card->host_id);
-	card->pid = (uint32_t)getpid();
-	group_host_name(card->host_name);
+	info->cores = cores_allowed();
+	info->core_set = cores_digest();
+	make_host_id(info->host_id);
+	info->pid = (uint32_t)getpid();
+	host_info_name(info->host_name);
 }

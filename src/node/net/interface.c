@@ -17,9 +17,9 @@ static_assert(INTERFACE_NAME == IF_NAMESIZE, "a name of the kernel's");
 static enum esp_status bad_filter(const char *text, struct error *err)
 {
 	char shown[QUOTE_TEXT];
-	return error_set(err, ESP_EINVAL, "interfaces is a list of at most %u names or prefixes of network interfaces, as in "
-	                 "eth,ib or =eth0,eth1, with ^ before it to exclude them, not %s", INTERFACE_NAMES,
-	                 quote(text, strlen(text), shown));
+	return error_set(err, ESP_EINVAL, "interfaces is a list of at most %u names or prefixes of network interfaces, as "
+	                                  "in eth,ib or =eth0,eth1, with ^ before it to exclude them, not %s",
+	                 INTERFACE_NAMES, quote(text, strlen(text), shown));
 }
 
 enum esp_status interface_filter_parse(const char *text, struct interface_filter *out, struct error *err)
@@ -36,7 +36,7 @@ enum esp_status interface_filter_parse(const char *text, struct interface_filter
 	at += filter.exact;
 	for (;;) {
 		size_t length = strcspn(at, ",");
-		/* A second ^ or = cannot be part of a name: whoever writes it means something else. */
+		/* A second ^ or = cannot be part of a name, so it is a mistake. */
 		if (length == 0 || length >= INTERFACE_NAME || filter.count == INTERFACE_NAMES || memchr(at, '^', length) ||
 		    memchr(at, '=', length))
 			return bad_filter(text, err);
@@ -62,7 +62,7 @@ bool interface_filter_takes(const struct interface_filter *filter, const char *n
 
 /* ---- worth ---- */
 
-/* Bridges that containers and virtual machines of this host talk over: every host has the same addresses there. */
+/* Bridges to containers and virtual machines of this host: every host has the same addresses there. */
 static bool is_virtual(const char *name)
 {
 	static const char *const prefixes[] = {"docker", "br-", "veth", "virbr", "cni", "lxc", "podman"};
@@ -97,7 +97,7 @@ static bool is_candidate(const struct interface *at, const struct interface_filt
 	       interface_filter_takes(filter, at->name);
 }
 
-/* Those that are named are all welcome, whatever they are; of others only the best kind. */
+/* With a filter that names interfaces, all of them are candidates; otherwise only the best kind. */
 static enum interface_worth least_worth(const struct interfaces *all, const struct interface_filter *filter,
                                         enum conf_family family)
 {
@@ -108,10 +108,10 @@ static enum interface_worth least_worth(const struct interfaces *all, const stru
 		if (is_candidate(&all->list[i], filter, family) && worth > best)
 			best = worth;
 	}
-	/* Who names eth0 does not mean its link-local address, if it has another. */
+	/* A filter that names eth0 does not mean its link-local address, unless eth0 has no other. */
 	if (named)
 		return best > INTERFACE_LINK_LOCAL ? INTERFACE_VIRTUAL : INTERFACE_LOOPBACK;
-	/* Who excludes some takes bridges that are left; who says nothing does not. */
+	/* A filter that excludes interfaces takes bridges that are left; no filter takes no bridges. */
 	return filter->count > 0 && best == INTERFACE_NETWORK ? INTERFACE_VIRTUAL : best;
 }
 
@@ -123,8 +123,8 @@ static bool has_address_of(const struct interfaces *chosen, const struct interfa
 	return false;
 }
 
-/* Numbers interfaces in the order of their first address. */
-static void add(struct interfaces *chosen, const struct interface *one)
+/* Appends an address; interfaces are numbered in the order of their first address. */
+static void add_address(struct interfaces *chosen, const struct interface *one)
 {
 	uint8_t number = 0;
 	bool known = false;
@@ -139,7 +139,7 @@ static void add(struct interfaces *chosen, const struct interface *one)
 	chosen->list[chosen->count++].address.interface = number;
 }
 
-/* As it was given. */
+/* The filter in the form in which it was given. */
 #define FILTER_TEXT (2u + INTERFACE_NAMES * INTERFACE_NAME + 1u)
 static void filter_text(const struct interface_filter *filter, char text[FILTER_TEXT])
 {
@@ -148,17 +148,22 @@ static void filter_text(const struct interface_filter *filter, char text[FILTER_
 		used += (size_t)snprintf(text + used, FILTER_TEXT - used, "%s%s", i ? "," : "", filter->names[i]);
 }
 
-static enum esp_status nothing_fits(const struct interface_filter *filter, enum conf_family family, const char *list, struct error *err)
+static enum esp_status nothing_fits(const struct interface_filter *filter, enum conf_family family, const char *list,
+                                    struct error *err)
 {
 	char names[FILTER_TEXT], shown[QUOTE_TEXT];
 	const char *of_family = family == CONF_FAMILY_IPV4 ? "ipv4" : "ipv6";
 	if (filter->count == 0)
-		return error_set(err, ESP_EINVAL, "no network interface fits the setting family '%s'; there are: %s", of_family, list);
+		return error_set(err, ESP_EINVAL, "no network interface fits the setting family '%s'; there are: %s", of_family,
+		                 list);
 	filter_text(filter, names);
 	quote(names, strlen(names), shown);
 	if (family == CONF_FAMILY_ANY)
-		return error_set(err, ESP_EINVAL, "no network interface fits the setting interfaces %s; there are: %s", shown, list);
-	return error_set(err, ESP_EINVAL, "no network interface fits the settings interfaces %s and family '%s'; there are: %s", shown, of_family, list);
+		return error_set(err, ESP_EINVAL, "no network interface fits the setting interfaces %s; there are: %s", shown,
+		                 list);
+	return error_set(err, ESP_EINVAL,
+	                 "no network interface fits the settings interfaces %s and family '%s'; there are: %s", shown,
+	                 of_family, list);
 }
 
 static enum esp_status complain(const struct interfaces *all, const struct interface_filter *filter,
@@ -171,7 +176,7 @@ static enum esp_status complain(const struct interfaces *all, const struct inter
 		const struct interface *at = &all->list[i];
 		int wrote = snprintf(list + used, sizeof(list) - used, "%s%s%s %s", used ? ", " : "", at->name,
 		                     at->flags & IFF_UP ? "" : " (down)", node_address_text(&at->address, text));
-		if (wrote < 0 || used + (size_t)wrote >= sizeof(list)) { /* cut before the one that does not fit */
+		if (wrote < 0 || used + (size_t)wrote >= sizeof(list)) { /* cut before the entry that does not fit */
 			snprintf(list + used, sizeof(list) - used, "%s", ", ...");
 			break;
 		}
@@ -189,7 +194,7 @@ enum esp_status interfaces_choose(const struct interfaces *all, const struct int
 	enum interface_worth least = least_worth(all, filter, family);
 	if (least == INTERFACE_USELESS)
 		return complain(all, filter, family, err);
-	/* First one address of each family and interface, then the others. */
+	/* First one address of each family and interface, then further ones. */
 	for (int again = 0; again < 2; again++) {
 		struct interfaces before = chosen;
 		for (uint32_t i = 0; i < all->count && chosen.count < NODE_ADDRESSES; i++) {
@@ -198,8 +203,8 @@ enum esp_status interfaces_choose(const struct interfaces *all, const struct int
 			if (!fits || (again ? interfaces_find(&before, &at->address) != NULL : has_address_of(&chosen, at)))
 				continue;
 			if (again && !has_address_of(&before, at))
-				continue; /* an interface that had no room gets none in part */
-			add(&chosen, at);
+				continue; /* no further address of an interface that had no room for its first one */
+			add_address(&chosen, at);
 		}
 	}
 	if (chosen.count == 0)
@@ -216,7 +221,7 @@ const struct interface *interfaces_find(const struct interfaces *all, const stru
 	return NULL;
 }
 
-/* ---- what the kernel says ---- */
+/* ---- the kernel's interfaces ---- */
 
 static uint8_t count_bits(const struct sockaddr *mask)
 {

@@ -47,7 +47,8 @@ static void filters(void)
 
 static void bad_filters(void)
 {
-	static const char *const bad[] = {"^", "=", "^=", ",", "eth,", ",eth", "eth,,ib", "=^eth", "eth,=ib", "eth,^ib", "a234567890123456",
+	static const char *const bad[] = {"^", "=", "^=", ",", "eth,", ",eth", "eth,,ib", "=^eth", "eth,=ib", "eth,^ib",
+	                                  "a234567890123456",
 	                                  "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
 	struct interface_filter filter;
 	struct error err;
@@ -80,7 +81,7 @@ static void worths(void)
 	CHECK_U64(worth("lo", IFF_UP | IFF_LOOPBACK, "10.0.0.1"), INTERFACE_LOOPBACK);
 }
 
-/* "eth0 10.0.0.1 0, ..." in the order of the choice, with the interface's number. */
+/* Returns "eth0 10.0.0.1 0, ...": the chosen addresses in their order, with the interface's number. */
 static const char *choose(const struct interfaces *all, const char *filter_text, enum conf_family family)
 {
 	static char text[512];
@@ -114,7 +115,8 @@ static void choices(void)
 	all.list[5] = make("eth1", IFF_UP, "fe80::1");
 	all.list[6] = make("eth1", IFF_UP, "2001:db8::1");
 	all.list[7] = make("ib0", 0, "10.2.0.1");
-	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY), "eth0 10.0.0.1 0, eth1 10.1.0.1 1, eth1 2001:db8::1 1, eth0 10.0.0.99 0");
+	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY),
+	          "eth0 10.0.0.1 0, eth1 10.1.0.1 1, eth1 2001:db8::1 1, eth0 10.0.0.99 0");
 	CHECK_STR(choose(&all, "", CONF_FAMILY_IPV6), "eth1 2001:db8::1 0");
 	CHECK_STR(choose(&all, "eth1", CONF_FAMILY_IPV4), "eth1 10.1.0.1 0");
 	CHECK_STR(choose(&all, "docker", CONF_FAMILY_ANY), "docker0 172.17.0.1 0");
@@ -123,28 +125,30 @@ static void choices(void)
 	CHECK_STR(choose(&all, "^eth0", CONF_FAMILY_ANY), "docker0 172.17.0.1 0, eth1 10.1.0.1 1, eth1 2001:db8::1 1");
 	CHECK_STR(choose(&all, "^eth,docker", CONF_FAMILY_ANY), "lo 127.0.0.1 0");
 	CHECK_STR(choose(&all, "ib", CONF_FAMILY_ANY),
-	          "no network interface fits the setting interfaces 'ib'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1, eth0 "
-	          "10.0.0.99, eth1 10.1.0.1, eth1 fe80::1, eth1 2001:db8::1, ib0 (down) 10.2.0.1");
+	          "no network interface fits the setting interfaces 'ib'; there are: lo 127.0.0.1, docker0 172.17.0.1, "
+	          "eth0 10.0.0.1, eth0 10.0.0.99, eth1 10.1.0.1, eth1 fe80::1, eth1 2001:db8::1, ib0 (down) 10.2.0.1");
 	all.count = 3;
 	CHECK_STR(choose(&all, "=e7", CONF_FAMILY_ANY),
-	          "no network interface fits the setting interfaces '=e7'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
-	CHECK_STR(choose(&all, "^=lo,docker0,eth0", CONF_FAMILY_IPV4),
-	          "no network interface fits the settings interfaces '^=lo,docker0,eth0' and family 'ipv4'; there are: lo 127.0.0.1, docker0 172.17.0.1, "
+	          "no network interface fits the setting interfaces '=e7'; there are: lo 127.0.0.1, docker0 172.17.0.1, "
 	          "eth0 10.0.0.1");
+	CHECK_STR(choose(&all, "^=lo,docker0,eth0", CONF_FAMILY_IPV4),
+	          "no network interface fits the settings interfaces '^=lo,docker0,eth0' and family 'ipv4'; there are: lo "
+	          "127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
 	CHECK_STR(choose(&all, "", CONF_FAMILY_IPV6),
-	          "no network interface fits the setting family 'ipv6'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 10.0.0.1");
+	          "no network interface fits the setting family 'ipv6'; there are: lo 127.0.0.1, docker0 172.17.0.1, eth0 "
+	          "10.0.0.1");
 	all.count = 2;
 	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY), "docker0 172.17.0.1 0");
 	all.count = 1;
 	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY), "lo 127.0.0.1 0");
-	all.list[1] = make("eth0", IFF_UP, "fe80::1"); /* nobody has given it an address, and others may be like it */
+	all.list[1] = make("eth0", IFF_UP, "fe80::1"); /* link-local: not assigned, and other hosts may have the same one */
 	all.count = 2;
 	CHECK_STR(choose(&all, "", CONF_FAMILY_ANY), "eth0 fe80::1 0");
 	all.count = 0;
 	CHECK(strstr(choose(&all, "", CONF_FAMILY_ANY), "no network interface of this host has an address"));
 }
 
-/* More than a card has room for. */
+/* More addresses than a node info has room for. */
 static void many(void)
 {
 	struct interfaces all = {0};
@@ -167,18 +171,20 @@ static void many(void)
 
 static void networks(void)
 {
-	struct interface a = make("a", IFF_UP, "10.0.0.1"), b = make("b", IFF_UP, "10.0.0.200"), c = make("c", IFF_UP, "10.0.1.1");
+	struct interface a = make("a", IFF_UP, "10.0.0.1"), b = make("b", IFF_UP, "10.0.0.200"),
+	    c = make("c", IFF_UP, "10.0.1.1");
 	struct interface v6 = make("d", IFF_UP, "2001:db8::1"), other = make("e", IFF_UP, "2001:db8:0:1::1");
 
 	CHECK(node_address_same_network(&a.address, &b.address) && !node_address_same_network(&a.address, &c.address));
-	CHECK(!node_address_same_network(&v6.address, &other.address) && !node_address_same_network(&a.address, &v6.address));
+	CHECK(!node_address_same_network(&v6.address, &other.address) &&
+	      !node_address_same_network(&a.address, &v6.address));
 	a.address.prefix = 23;
 	CHECK(node_address_same_network(&a.address, &c.address));
 	a.address.prefix = 32;
 	CHECK(!node_address_same_network(&a.address, &b.address) && node_address_same_network(&a.address, &a.address));
 	a.address.prefix = 0;
 	CHECK(!node_address_same_network(&a.address, &b.address));
-	a.address.prefix = 200; /* from the wire it would have been refused; it is not read beyond its end here either */
+	a.address.prefix = 200; /* the wire decoder refuses 200; here, too, nothing is read beyond the end */
 	CHECK(!node_address_same_network(&a.address, &a.address));
 }
 

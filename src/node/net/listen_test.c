@@ -22,49 +22,49 @@ static const struct sockaddr *address(const char *text)
 
 static void preferred(void)
 {
-	struct node_info card = {0};
+	struct node_info info = {0};
 
-	listen_prefer_address(&card, address("127.0.0.1"));
-	CHECK_U64(card.address_count, 0);
+	listen_prefer_address(&info, address("127.0.0.1"));
+	CHECK_U64(info.address_count, 0);
 	for (unsigned i = 0; i < 12; i++) {
 		char text[32];
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		listen_prefer_address(&card, address(text));
+		listen_prefer_address(&info, address(text));
 	}
-	CHECK_U64(card.address_count, NODE_ADDRESSES);
-	CHECK_U64(card.addresses[0].bytes[3], 11);
-	CHECK_U64(card.addresses[7].bytes[3], 4);
-	listen_prefer_address(&card, address("::ffff:10.0.0.6")); /* the same one, as a socket for both families says it */
-	CHECK_U64(card.address_count, NODE_ADDRESSES);
-	CHECK_U64(card.addresses[0].bytes[3], 6);
-	CHECK_U64(card.addresses[1].bytes[3], 11);
-	CHECK_U64(card.addresses[7].bytes[3], 4);
+	CHECK_U64(info.address_count, NODE_ADDRESSES);
+	CHECK_U64(info.addresses[0].bytes[3], 11);
+	CHECK_U64(info.addresses[7].bytes[3], 4);
+	listen_prefer_address(&info, address("::ffff:10.0.0.6")); /* the same address, as an IPv6 socket reports it */
+	CHECK_U64(info.address_count, NODE_ADDRESSES);
+	CHECK_U64(info.addresses[0].bytes[3], 6);
+	CHECK_U64(info.addresses[1].bytes[3], 11);
+	CHECK_U64(info.addresses[7].bytes[3], 4);
 }
 
 /* A rank that fixes its addresses gets no others. */
 static void complete(void)
 {
-	struct node_info card = {.is_complete = true, .address_count = 2};
+	struct node_info info = {.is_complete = true, .address_count = 2};
 
-	card.addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
-	card.addresses[1] = (struct node_address){NODE_IPV4, {10, 1, 0, 1}, 24, 1};
-	listen_prefer_address(&card, address("10.2.0.1"));
-	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 0);
-	listen_prefer_address(&card, address("10.1.0.1"));
-	CHECK(card.address_count == 2 && card.addresses[0].bytes[1] == 1 && card.addresses[0].interface == 1);
-	card.is_complete = false;
-	listen_prefer_address(&card, address("fe80::1"));
-	CHECK_U64(card.address_count, 2);
+	info.addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
+	info.addresses[1] = (struct node_address){NODE_IPV4, {10, 1, 0, 1}, 24, 1};
+	listen_prefer_address(&info, address("10.2.0.1"));
+	CHECK(info.address_count == 2 && info.addresses[0].bytes[1] == 0);
+	listen_prefer_address(&info, address("10.1.0.1"));
+	CHECK(info.address_count == 2 && info.addresses[0].bytes[1] == 1 && info.addresses[0].interface == 1);
+	info.is_complete = false;
+	listen_prefer_address(&info, address("fe80::1"));
+	CHECK_U64(info.address_count, 2);
 }
 
-/* The card of a listening rank leads to it. */
-static void check_reachable(const struct listener *listener, const struct node_info *card)
+/* A rank can be reached at the addresses in its node info. */
+static void check_reachable(const struct listener *listener, const struct node_info *info)
 {
-	CHECK(card->port != 0 && card->address_count >= 1);
-	for (uint32_t i = 0; i < card->address_count; i++) {
+	CHECK(info->port != 0 && info->address_count >= 1);
+	for (uint32_t i = 0; i < info->address_count; i++) {
 		struct sockaddr_storage name;
-		const struct interface *interface = interfaces_find(&listener->interfaces, &card->addresses[i]);
-		socklen_t length = node_address_to(&card->addresses[i], card->port, interface ? interface->index : 0, &name);
+		const struct interface *interface = interfaces_find(&listener->interfaces, &info->addresses[i]);
+		socklen_t length = node_address_to(&info->addresses[i], info->port, interface ? interface->index : 0, &name);
 		struct pollfd ready[LISTEN_MOST];
 		int peer = socket(name.ss_family, SOCK_STREAM, 0), accepted = -1;
 
@@ -83,33 +83,33 @@ static void check_reachable(const struct listener *listener, const struct node_i
 
 static void reachable(struct listen_config config, const char *filter)
 {
-	struct node_info card = {0};
+	struct node_info info = {0};
 	struct listener listener;
 	struct error err;
 
 	CHECK(interface_filter_parse(filter, &config.filter, &err) == ESP_OK);
-	CHECK_MSG(listen_open(&config, &listener, &card, &err) == ESP_OK, "%s", err.text);
-	CHECK(card.is_complete == (filter[0] != '\0' || config.family != CONF_FAMILY_ANY));
-	CHECK_U64(listener.count, filter[0] ? card.address_count : 1);
-	check_reachable(&listener, &card);
+	CHECK_MSG(listen_open(&config, &listener, &info, &err) == ESP_OK, "%s", err.text);
+	CHECK(info.is_complete == (filter[0] != '\0' || config.family != CONF_FAMILY_ANY));
+	CHECK_U64(listener.count, filter[0] ? info.address_count : 1);
+	check_reachable(&listener, &info);
 	listener_close(&listener);
 }
 
-/* One port: once; a range: as many times as it is wide. */
+/* One port: one listener; a range: one listener per port. */
 static void ports(void)
 {
 	struct listen_config config = {.loopback_only = true};
 	struct listener first, second, third;
-	struct node_info card = {0}, other = {0};
+	struct node_info info = {0}, other = {0};
 	struct error err;
 
-	/* Two free ports next to each other, as far as one can know. */
+	/* Looks for two free ports next to each other; another process may still take one. */
 	do {
-		CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &first, &card, &err) == ESP_OK);
+		CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &first, &info, &err) == ESP_OK);
 		listener_close(&first);
-		config.port = (struct conf_range){card.port, card.port};
-		CHECK(listen_open(&config, &first, &card, &err) == ESP_OK);
-		CHECK_U64(card.port, config.port.first);
+		config.port = (struct conf_range){info.port, info.port};
+		CHECK(listen_open(&config, &first, &info, &err) == ESP_OK);
+		CHECK_U64(info.port, config.port.first);
 		config.port.last++;
 	} while (config.port.last > UINT16_MAX || listen_open(&config, &second, &other, &err) != ESP_OK);
 	CHECK_U64(other.port, config.port.last);
@@ -125,11 +125,11 @@ static void no_such_interface(void)
 {
 	struct listen_config config = {0};
 	struct listener listener;
-	struct node_info card = {0};
+	struct node_info info = {0};
 	struct error err;
 
 	CHECK(interface_filter_parse("=nosuchthing", &config.filter, &err) == ESP_OK);
-	CHECK(listen_open(&config, &listener, &card, &err) == ESP_EINVAL);
+	CHECK(listen_open(&config, &listener, &info, &err) == ESP_EINVAL);
 	CHECK(strstr(err.text, "there are: ") && strstr(err.text, "lo 127.0.0.1"));
 }
 

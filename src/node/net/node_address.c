@@ -24,7 +24,8 @@ bool node_address_from(const struct sockaddr *name, struct node_address *out)
 	return true;
 }
 
-uint32_t node_address_to(const struct node_address *address, uint16_t port, uint32_t scope, struct sockaddr_storage *out)
+uint32_t node_address_to(const struct node_address *address, uint16_t port, uint32_t scope,
+                         struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (address->family == NODE_IPV4) {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-/* Shared by the caller and the thread; whoever is last frees it. */
+/* Shared by the caller and the lookup thread; the later of the two frees it. */
 struct lookup {
 	struct address address;
 	pthread_mutex_t mutex;
@@ -41,19 +41,20 @@ static int look_up(const struct address *address, int flags, struct resolved *ou
 	return out->count ? 0 : EAI_NONAME;
 }
 
-static void destroy(struct lookup *lookup)
+static void free_lookup(struct lookup *lookup)
 {
 	pthread_cond_destroy(&lookup->changed);
 	pthread_mutex_destroy(&lookup->mutex);
 	free(lookup);
 }
 
-static void *run(void *argument)
+static void *run_lookup(void *argument)
 {
 	struct lookup *lookup = argument;
 	struct resolved found;
 	int result = look_up(&lookup->address, AI_ADDRCONFIG | AI_NUMERICSERV, &found);
-	if (result == EAI_NONAME || result == EAI_ADDRFAMILY) /* loopback without any network does not count for ADDRCONFIG */
+	/* AI_ADDRCONFIG does not count loopback on a host without a network */
+	if (result == EAI_NONAME || result == EAI_ADDRFAMILY)
 		result = look_up(&lookup->address, AI_NUMERICSERV, &found);
 	pthread_mutex_lock(&lookup->mutex);
 	lookup->done = true;
@@ -64,25 +65,25 @@ static void *run(void *argument)
 	pthread_cond_signal(&lookup->changed);
 	pthread_mutex_unlock(&lookup->mutex);
 	if (abandoned)
-		destroy(lookup);
+		free_lookup(lookup);
 	return NULL;
 }
 
 /* The thread must not take signals that the program handles. */
-static int start(struct lookup *lookup)
+static int start_lookup(struct lookup *lookup)
 {
 	pthread_t thread;
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int result = pthread_create(&thread, NULL, run, lookup);
+	int result = pthread_create(&thread, NULL, run_lookup, lookup);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result == 0)
 		pthread_detach(thread);
 	return result;
 }
 
-static struct lookup *make(const struct address *address)
+static struct lookup *make_lookup(const struct address *address)
 {
 	pthread_condattr_t monotonic;
 	struct lookup *lookup = calloc(1, sizeof(*lookup));
@@ -97,7 +98,7 @@ static struct lookup *make(const struct address *address)
 	return lookup;
 }
 
-/* True if the answer came in time; otherwise the lookup belongs to its thread. */
+/* True if the answer came in time; otherwise the lookup thread frees the lookup. */
 static bool wait_for(struct lookup *lookup, uint64_t deadline_ns, int *result, struct resolved *out)
 {
 	const struct timespec until = {(time_t)(deadline_ns / NS_PER_S), (long)(deadline_ns % NS_PER_S)};
@@ -114,7 +115,7 @@ static bool wait_for(struct lookup *lookup, uint64_t deadline_ns, int *result, s
 	return done;
 }
 
-static enum esp_status complain(const struct address *address, int result, struct error *err)
+static enum esp_status fail_lookup(const struct address *address, int result, struct error *err)
 {
 	return error_set(err, ESP_ELINK, "cannot look up the host %.120s: %s", address->host, gai_strerror(result));
 }
@@ -124,18 +125,18 @@ static enum esp_status look_up_name(const struct address *address, uint64_t dead
 {
 	struct resolved found;
 	int result = 0;
-	struct lookup *lookup = make(address);
+	struct lookup *lookup = make_lookup(address);
 	if (!lookup)
 		return error_set(err, ESP_ENOMEM, "no memory to look up the host %.120s", address->host);
-	if (start(lookup) != 0) {
-		destroy(lookup);
-		return error_set(err, ESP_ELIMIT, "cannot start a thread to look up the host %.120s", address->host);
+	if (start_lookup(lookup) != 0) {
+		free_lookup(lookup);
+		return error_set(err, ESP_ELIMIT, "cannot start_lookup a thread to look up the host %.120s", address->host);
 	}
 	if (!wait_for(lookup, deadline_ns, &result, &found))
 		return error_set(err, ESP_ETIMEOUT, "looking up the host %.120s takes too long", address->host);
-	destroy(lookup);
+	free_lookup(lookup);
 	if (result != 0)
-		return complain(address, result, err);
+		return fail_lookup(address, result, err);
 	*out = found;
 	return ESP_OK;
 }
@@ -147,7 +148,7 @@ enum esp_status resolve(const struct address *address, uint64_t deadline_ns, str
 		return look_up_name(address, deadline_ns, out, err);
 	int result = look_up(address, AI_NUMERICHOST | AI_NUMERICSERV, &found);
 	if (result != 0)
-		return complain(address, result, err);
+		return fail_lookup(address, result, err);
 	*out = found;
 	return ESP_OK;
 }

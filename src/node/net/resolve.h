@@ -1,8 +1,8 @@
 /*
- * resolve.h - the addresses behind a name, within a deadline.
+ * resolve.h - the addresses of a name, within a deadline. Blocks the caller up to the deadline.
  *
- * The resolver of libc cannot be told to hurry, so a name is looked up in a thread of its
- * own; if that takes too long the thread is left to itself and ends when it ends.
+ * libc's resolver has no deadline, so a name is looked up by a thread of its own; if that takes too long the
+ * thread is detached from the caller and ends on its own.
  */
 #ifndef NODE_NET_RESOLVE_H
 #define NODE_NET_RESOLVE_H
@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "node/net/address.h"
 
-#define RESOLVE_MAX 8u /* addresses of one name that are tried */
+#define RESOLVE_MAX 8u /* most addresses of one name that are returned */
 
 union resolve_address {
 	struct sockaddr any;
@@ -31,7 +31,7 @@ struct resolved {
 ESP_CHECKED enum esp_status resolve(const struct address *address, uint64_t deadline_ns, struct resolved *out,
                                     struct error *err);
 
-/* 127.x.y.z, ::1, also when mapped. */
+/* True for 127.x.y.z and ::1, also when IPv4 is mapped into IPv6. */
 bool resolve_is_loopback(const struct sockaddr *address);
 
 #endif

@@ -43,13 +43,13 @@ static void names(void)
 	CHECK(found.count >= 1);
 	for (uint32_t i = 0; i < found.count; i++)
 		CHECK(resolve_is_loopback(&found.addresses[i].any));
-	/* No answer at all is as good as a bad one: not every machine has a name server. */
+	/* Either answer is right: not every machine has a name server. */
 	enum esp_status status = resolve(&none, soon(), &found, &err);
 	CHECK(status == ESP_ELINK || status == ESP_ETIMEOUT);
 	CHECK(strstr(err.text, "no-such-host.invalid"));
 }
 
-/* A deadline that has passed: an answer that is already there may still be taken, but nothing is waited for. */
+/* After the deadline a lookup may return an answer that is there already, but does not wait for one. */
 static void too_late(void)
 {
 	struct resolved found;

@@ -7,7 +7,7 @@
 
 void roster_fini(struct roster *roster)
 {
-	free(roster->cards);
+	free(roster->nodes);
 	free(roster->host_of);
 	free(roster->host_ranks);
 	free(roster->core_ranks);
@@ -15,16 +15,16 @@ void roster_fini(struct roster *roster)
 	*roster = (struct roster){0};
 }
 
-/* By host, and of those of one host by rank. */
+/* Orders ranks by host id, then by rank. */
 static int compare_hosts(const void *a, const void *b, void *context)
 {
-	const struct node_info *cards = ((const struct roster *)context)->cards;
+	const struct node_info *nodes = ((const struct roster *)context)->nodes;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	int order = memcmp(cards[one].host_id, cards[other].host_id, NODE_INFO_HOST_ID_BYTES);
+	int order = memcmp(nodes[one].host_id, nodes[other].host_id, NODE_INFO_HOST_ID_BYTES);
 	return order ? order : (one > other) - (one < other);
 }
 
-/* All ranks, as comparing each with each would take a while for thousands. NULL: no memory. */
+/* Returns all ranks in order; sorting takes O(n log n), which matters for thousands. NULL: no memory. */
 static uint32_t *sort_ranks(struct roster *roster, int (*compare)(const void *, const void *, void *))
 {
 	uint32_t *sorted = calloc(roster->size, sizeof(*sorted));
@@ -46,8 +46,9 @@ static bool number_hosts(struct roster *roster)
 		free(sorted);
 		return false;
 	}
-	for (uint32_t i = 0; i < size; i++) { /* for now: the first rank of the host */
-		if (i > 0 && memcmp(roster->cards[sorted[i]].host_id, roster->cards[first].host_id, NODE_INFO_HOST_ID_BYTES) == 0)
+	for (uint32_t i = 0; i < size; i++) { /* at first: the lowest rank of the host */
+		if (i > 0 &&
+		    memcmp(roster->nodes[sorted[i]].host_id, roster->nodes[first].host_id, NODE_INFO_HOST_ID_BYTES) == 0)
 			roster->host_of[sorted[i]] = first;
 		else
 			roster->host_of[sorted[i]] = first = sorted[i];
@@ -60,19 +61,19 @@ static bool number_hosts(struct roster *roster)
 	return true;
 }
 
-/* By host, then by which cores a rank may use, and then by rank. */
+/* Orders ranks by host, then by the set of cores that they may use, then by rank. */
 static int compare_cores(const void *a, const void *b, void *context)
 {
 	const struct roster *roster = context;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-	uint64_t set = roster->cards[one].core_set, other_set = roster->cards[other].core_set;
+	uint64_t set = roster->nodes[one].core_set, other_set = roster->nodes[other].core_set;
 
 	if (roster->host_of[one] != roster->host_of[other])
 		return roster->host_of[one] < roster->host_of[other] ? -1 : 1;
 	return set != other_set ? (set > other_set) - (set < other_set) : (one > other) - (one < other);
 }
 
-/* Who shares cores with whom; hosts have their numbers. */
+/* Counts the ranks of a host that may use the same cores. Hosts must have their numbers. */
 static bool number_cores(struct roster *roster)
 {
 	uint32_t size = roster->size, end;
@@ -87,7 +88,7 @@ static bool number_cores(struct roster *roster)
 		uint32_t rank = sorted[first];
 
 		for (end = first; end < size && roster->host_of[sorted[end]] == roster->host_of[rank] &&
-		                  roster->cards[sorted[end]].core_set == roster->cards[rank].core_set; end++)
+		                  roster->nodes[sorted[end]].core_set == roster->nodes[rank].core_set; end++)
 			roster->core_place[sorted[end]] = end - first;
 		for (uint32_t i = first; i < end; i++)
 			roster->core_ranks[sorted[i]] = end - first;
@@ -96,34 +97,35 @@ static bool number_cores(struct roster *roster)
 	return true;
 }
 
-enum esp_status roster_init(struct roster *roster, struct node_info *cards, uint32_t size, struct error *err)
+enum esp_status roster_init(struct roster *roster, struct node_info *nodes, uint32_t size, struct error *err)
 {
-	*roster = (struct roster){.size = size, .cards = cards};
+	*roster = (struct roster){.size = size, .nodes = nodes};
 	if (number_hosts(roster) && number_cores(roster))
 		return ESP_OK;
 	roster_fini(roster);
-	return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", size);
 }
 
-static bool is_on_loopback_only(const struct node_info *card)
+static bool is_on_loopback_only(const struct node_info *info)
 {
-	bool all = card->address_count > 0;
-	for (uint32_t i = 0; i < card->address_count; i++)
-		all = all && node_address_is_loopback(&card->addresses[i]);
+	bool all = info->address_count > 0;
+	for (uint32_t i = 0; i < info->address_count; i++)
+		all = all && node_address_is_loopback(&info->addresses[i]);
 	return all;
 }
 
 enum esp_status roster_check_reach(const struct roster *roster, int32_t *out_culprit, struct error *err)
 {
 	for (uint32_t i = 0; i < roster->size && roster->hosts > 1; i++) {
-		const struct node_info *card = &roster->cards[i];
+		const struct node_info *info = &roster->nodes[i];
 		char address[NODE_ADDRESS_TEXT];
-		if (!is_on_loopback_only(card))
+		if (!is_on_loopback_only(info))
 			continue;
 		*out_culprit = (int32_t)i;
-		return error_set(err, ESP_EINVAL, "rank %u on %.60s can be reached at %s only, which is loopback, and there are other hosts: the settings "
-		                 "family and interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address", i, card->host_name,
-		                 node_address_text(&card->addresses[0], address));
+		return error_set(err, ESP_EINVAL, "rank %u on %.60s can be reached at %s only, which is loopback, and there "
+		                                  "are other hosts: the settings family and interfaces (ESP_FAMILY, "
+		                                  "ESP_INTERFACES) leave it no other address", i, info->host_name,
+		                 node_address_text(&info->addresses[0], address));
 	}
 	return ESP_OK;
 }

@@ -7,15 +7,15 @@
 #include "base/number.h"
 #include "base/quote.h"
 
-#define RAIL_ATTEMPTS 3u /* before a connection of a rail tries other ways */
+#define RAIL_ATTEMPTS 3u /* on its rail; then a connection tries the peer's other addresses */
 
 /* ---- rails ---- */
 
-/* While they are looked for. */
+/* The rails found so far. */
 struct search {
 	const struct roster *roster;
 	uint8_t *address_of; /* by rank, RAILS_MOST each */
-	uint8_t *taken;      /* by rank: bits of its interfaces */
+	uint8_t *taken;      /* by rank: bit set of interfaces that belong to a rail */
 	uint32_t count;
 };
 
@@ -24,61 +24,61 @@ static bool is_free(const struct search *search, uint32_t rank, const struct nod
 	return address->interface < NODE_ADDRESSES && !(search->taken[rank] & 1u << address->interface);
 }
 
-static uint8_t *place(const struct search *search, uint32_t rank)
+static uint8_t *address_slot(const struct search *search, uint32_t rank)
 {
 	return &search->address_of[rank * RAILS_MOST + search->count];
 }
 
-static void take(struct search *search)
+static void add_rail(struct search *search)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
-		search->taken[i] = (uint8_t)(search->taken[i] | 1u << card->addresses[*place(search, i)].interface);
+		const struct node_info *info = &search->roster->nodes[i];
+		search->taken[i] = (uint8_t)(search->taken[i] | 1u << info->addresses[*address_slot(search, i)].interface);
 	}
 	search->count++;
 }
 
-/* Every rank's free address in the network of one of the leader's. */
+/* Finds for every rank a free address in the network of `like`, which is the leader's. */
 static bool match_network(const struct search *search, const struct node_address *like)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
+		const struct node_info *info = &search->roster->nodes[i];
 		uint32_t at = 0;
-		while (at < card->address_count && !(is_free(search, i, &card->addresses[at]) &&
-		                                     node_address_same_network(like, &card->addresses[at])))
+		while (at < info->address_count && !(is_free(search, i, &info->addresses[at]) &&
+		                                     node_address_same_network(like, &info->addresses[at])))
 			at++;
-		if (at == card->address_count)
+		if (at == info->address_count)
 			return false;
-		*place(search, i) = (uint8_t)at;
+		*address_slot(search, i) = (uint8_t)at;
 	}
 	return true;
 }
 
-/* Every rank's next free address of that family. */
+/* Finds for every rank its next free address of that family. */
 static bool match_order(const struct search *search, enum node_family family)
 {
 	for (uint32_t i = 0; i < search->roster->size; i++) {
-		const struct node_info *card = &search->roster->cards[i];
+		const struct node_info *info = &search->roster->nodes[i];
 		uint32_t at = 0;
-		while (at < card->address_count &&
-		       !(is_free(search, i, &card->addresses[at]) && card->addresses[at].family == family))
+		while (at < info->address_count &&
+		       !(is_free(search, i, &info->addresses[at]) && info->addresses[at].family == family))
 			at++;
-		if (at == card->address_count)
+		if (at == info->address_count)
 			return false;
-		*place(search, i) = (uint8_t)at;
+		*address_slot(search, i) = (uint8_t)at;
 	}
 	return true;
 }
 
-static void look(struct search *search, uint32_t wanted)
+static void find_rails(struct search *search, uint32_t wanted)
 {
 	uint32_t most = wanted && wanted < RAILS_MOST ? wanted : RAILS_MOST;
-	const struct node_info *leader = &search->roster->cards[0];
+	const struct node_info *leader = &search->roster->nodes[0];
 	for (uint32_t at = 0; at < leader->address_count && search->count < most; at++)
 		if (is_free(search, 0, &leader->addresses[at]) && match_network(search, &leader->addresses[at]))
-			take(search);
+			add_rail(search);
 	while (wanted > 1 && search->count < most && (match_order(search, NODE_IPV4) || match_order(search, NODE_IPV6)))
-		take(search);
+		add_rail(search);
 }
 
 enum esp_status rails_find(const struct roster *roster, uint32_t wanted, struct rails *out)
@@ -92,7 +92,7 @@ enum esp_status rails_find(const struct roster *roster, uint32_t wanted, struct 
 		free(search.taken);
 		return ESP_ENOMEM;
 	}
-	look(&search, wanted);
+	find_rails(&search, wanted);
 	free(search.taken);
 	if (search.count > 1)
 		*out = (struct rails){search.count, search.address_of};
@@ -107,10 +107,11 @@ void rails_fini(struct rails *rails)
 	*rails = (struct rails){0};
 }
 
-const struct node_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank, uint32_t rail)
+const struct node_address *rails_address(const struct rails *rails, const struct roster *roster, uint32_t rank,
+                                         uint32_t rail)
 {
 	uint8_t at = rails->address_of ? rails->address_of[rank * RAILS_MOST + rail] : 0;
-	return &roster->cards[rank].addresses[at];
+	return &roster->nodes[rank].addresses[at];
 }
 
 /* ---- weights ---- */
@@ -137,7 +138,8 @@ enum esp_status rails_parse_weights(const char *text, uint32_t count, uint32_t *
 		size_t length = strcspn(at, ":");
 		uint64_t weight = 0;
 		if (found == RAILS_MOST || !number_parse_u64(at, length, &weight) || weight > 1000000)
-			return error_set(err, ESP_EINVAL, "rail_weights is a list of at most %u numbers from 0 to 1000000, as in 5:1, not %s",
+			return error_set(err, ESP_EINVAL,
+			                 "rail_weights is a list of at most %u numbers from 0 to 1000000, as in 5:1, not %s",
 			                 RAILS_MOST, quote(text, strlen(text), shown));
 		weights[found++] = weight;
 		sum += weight;
@@ -147,7 +149,8 @@ enum esp_status rails_parse_weights(const char *text, uint32_t count, uint32_t *
 		at++;
 	}
 	if (found != count)
-		return error_set(err, ESP_EINVAL, "rail_weights names %u interface%s, but %u %s used together: see ESP_LOG=info", found,
+		return error_set(err, ESP_EINVAL,
+		                 "rail_weights names %u interface%s, but %u %s used together: see ESP_LOG=info", found,
 		                 found == 1 ? "" : "s", count, count == 1 ? "is" : "are");
 	if (sum == 0)
 		return error_set(err, ESP_EINVAL, "rail_weights must not all be 0");
@@ -158,7 +161,7 @@ enum esp_status rails_parse_weights(const char *text, uint32_t count, uint32_t *
 
 /* ---- one connection ---- */
 
-/* The index of the n-th interface, as often around as it takes. */
+/* The index of interface n modulo their number; 0: there are none. */
 static uint32_t nth_interface(const struct interfaces *own, uint32_t n)
 {
 	uint32_t count = 0;
@@ -171,8 +174,8 @@ static uint32_t nth_interface(const struct interfaces *own, uint32_t n)
 	return 0;
 }
 
-static void bind_to_rail(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self,
-                         uint32_t rail, struct route *out)
+static void bind_to_rail(const struct rails *rails, const struct roster *roster, const struct interfaces *own,
+                         uint32_t self, uint32_t rail, struct route *out)
 {
 	const struct interface *interface = interfaces_find(own, rails_address(rails, roster, self, rail));
 	if (!interface)
@@ -180,25 +183,28 @@ static void bind_to_rail(const struct rails *rails, const struct roster *roster,
 	out->has_source = true;
 	out->source = interface->address;
 	out->scope = interface->index;
-	/* Two interfaces in one network: the kernel would take one of them for both. A router is found by its own rules. */
+	/*
+	 * With two interfaces in one network the kernel would use one for both. Routed networks follow the kernel's
+	 * routes.
+	 */
 	if (node_address_same_network(&interface->address, &out->to))
 		memcpy(out->device, interface->name, sizeof(out->device));
 }
 
-bool route_find(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self, uint32_t rank,
-                uint32_t rail, uint32_t attempt, struct route *out)
+bool route_find(const struct rails *rails, const struct roster *roster, const struct interfaces *own, uint32_t self,
+                uint32_t rank, uint32_t rail, uint32_t attempt, struct route *out)
 {
-	const struct node_info *card = &roster->cards[rank];
+	const struct node_info *info = &roster->nodes[rank];
 	struct route route = {0};
-	if (card->address_count == 0)
+	if (info->address_count == 0)
 		return false;
 	if (rail != ROUTE_ANY && rails->count > 1 && attempt < RAIL_ATTEMPTS) {
 		route.to = *rails_address(rails, roster, rank, rail);
 		bind_to_rail(rails, roster, own, self, rail, &route);
 	} else {
-		route.to = card->addresses[attempt % card->address_count];
+		route.to = info->addresses[attempt % info->address_count];
 		if (node_address_is_link_local(&route.to))
-			route.scope = nth_interface(own, attempt / card->address_count);
+			route.scope = nth_interface(own, attempt / info->address_count);
 	}
 	*out = route;
 	return true;
@@ -208,7 +214,7 @@ const char *route_text(const struct route *route, uint16_t port, const struct in
 {
 	char address[NODE_ADDRESS_TEXT];
 	const struct interface *interface = route->has_source ? interfaces_find(own, &route->source) : NULL;
-	snprintf(text, ROUTE_TEXT, "%s port %u%s%s", node_address_text(&route->to, address), port, interface ? " through " : "",
-	         interface ? interface->name : "");
+	snprintf(text, ROUTE_TEXT, "%s port %u%s%s", node_address_text(&route->to, address), port,
+	         interface ? " through " : "", interface ? interface->name : "");
 	return text;
 }

@@ -55,7 +55,7 @@ bool comm_use_site(struct comm *group)
 static bool has_cores(const struct roster *roster, uint32_t rank)
 {
 	for (uint32_t i = 0; i < roster->size; i++) {
-		if (roster->host_of[i] == roster->host_of[rank] && roster->core_ranks[i] > roster->cards[i].cores)
+		if (roster->host_of[i] == roster->host_of[rank] && roster->core_ranks[i] > roster->nodes[i].cores)
 			return false;
 	}
 	return true;
@@ -63,7 +63,7 @@ static bool has_cores(const struct roster *roster, uint32_t rank)
 
 static uint32_t turn_of(const struct roster *roster, uint32_t rank)
 {
-	return core_affinity_turn(roster->core_place[rank], roster->cards[rank].cores);
+	return core_affinity_turn(roster->core_place[rank], roster->nodes[rank].cores);
 }
 
 /* By the cores that ranks may use, the one of these whose turn is theirs, and then by rank. */
@@ -72,7 +72,7 @@ static int compare_cores(const void *a, const void *b, void *context)
 	const struct comm *group = context;
 	const struct roster *roster = &group->context->roster;
 	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b, rank = group->ranks[one], other_rank = group->ranks[other];
-	uint64_t set = roster->cards[rank].core_set, other_set = roster->cards[other_rank].core_set;
+	uint64_t set = roster->nodes[rank].core_set, other_set = roster->nodes[other_rank].core_set;
 	uint32_t turn = turn_of(roster, rank), other_turn = turn_of(roster, other_rank);
 
 	if (set != other_set)

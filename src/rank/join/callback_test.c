@@ -48,7 +48,7 @@ static void ranks_init(void)
 	for (uint32_t i = 0; i < SIZE; i++) {
 		ranks[i] = (struct rank){.config.launch = {.rank = i, .size = SIZE}};
 		join_prepare(&ranks[i].config, &conf);
-		ranks[i].config.card.port = (uint16_t)(5000 + i);
+		ranks[i].config.info.port = (uint16_t)(5000 + i);
 	}
 }
 
@@ -67,7 +67,7 @@ static void check_all_failed(const char *text)
 {
 	run_all();
 	for (uint32_t i = 0; i < SIZE; i++) {
-		CHECK(ranks[i].status == ESP_EMISMATCH && !ranks[i].roster.cards);
+		CHECK(ranks[i].status == ESP_EMISMATCH && !ranks[i].roster.nodes);
 		CHECK_STR(ranks[i].err.text, text);
 	}
 }
@@ -80,7 +80,7 @@ static void joined(void)
 		CHECK_MSG(ranks[i].status == ESP_OK, "%s", ranks[i].err.text);
 		CHECK_U64(ranks[i].roster.size, SIZE);
 		for (uint32_t k = 0; k < SIZE; k++)
-			CHECK(ranks[i].roster.cards[k].rank == k && ranks[i].roster.cards[k].port == 5000 + k);
+			CHECK(ranks[i].roster.nodes[k].rank == k && ranks[i].roster.nodes[k].port == 5000 + k);
 		roster_fini(&ranks[i].roster);
 	}
 }
@@ -99,18 +99,18 @@ static void unfit(void)
 	conf_init(&conf);
 	conf.lanes = 3;
 	join_prepare(&ranks[2].config, &conf);
-	snprintf(ranks[2].config.card.host_name, NODE_INFO_HOST_NAME, "b");
-	snprintf(ranks[0].config.card.host_name, NODE_INFO_HOST_NAME, "a");
+	snprintf(ranks[2].config.info.host_name, NODE_INFO_HOST_NAME, "b");
+	snprintf(ranks[0].config.info.host_name, NODE_INFO_HOST_NAME, "a");
 	check_all_failed("rank 2 on b has lanes=3, but the leader, rank 0 on a, has lanes=0");
 	ranks_init();
-	ranks[2].config.card.settings[0] ^= 1;
+	ranks[2].config.info.settings[0] ^= 1;
 	check_all_failed("rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
 	ranks_init();
-	ranks[2].config.card.rank = 1;
-	check_all_failed("the card of rank 1 stands where that of rank 2 should");
+	ranks[2].config.info.rank = 1;
+	check_all_failed("the node info of rank 1 stands where that of rank 2 should");
 	ranks_init();
 	char text[128];
-	ranks[2].config.card.version = HELLO_VERSION + 1;
+	ranks[2].config.info.version = HELLO_VERSION + 1;
 	snprintf(text, sizeof(text), "rank 2 speaks version %u of the protocol, rank 0 version %u", HELLO_VERSION + 1, HELLO_VERSION);
 	check_all_failed(text);
 }

@@ -39,19 +39,19 @@ static void digest_job(const char *name, uint8_t out[HELLO_JOB_BYTES])
 void join_prepare(struct join_config *config, const struct conf *conf)
 {
 	const struct launch *launch = &config->launch;
-	config->card = (struct node_info){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
+	config->info = (struct node_info){.rank = launch->rank, .size = launch->size, .version = HELLO_VERSION};
 	conf_agreed_text(conf, config->settings);
-	digest_settings(config->settings, config->card.settings);
+	digest_settings(config->settings, config->info.settings);
 }
 
 static void common_config(const struct join_config *config, struct handshake_config *out)
 {
-	const struct node_info *card = &config->card;
+	const struct node_info *info = &config->info;
 	*out = (struct handshake_config){
-		.hello = {.version = card->version, .from = card->rank, .size = card->size, .epoch = config->launch.epoch},
+		.hello = {.version = info->version, .from = info->rank, .size = info->size, .epoch = config->launch.epoch},
 	};
 	memcpy(out->key, config->key, sizeof(out->key));
-	memcpy(out->hello.settings, card->settings, sizeof(out->hello.settings));
+	memcpy(out->hello.settings, info->settings, sizeof(out->hello.settings));
 	digest_job(config->launch.job, out->hello.job);
 }
 
@@ -86,9 +86,9 @@ uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint
 
 static enum esp_status join_alone(const struct join_config *config, struct roster *out, struct error *err)
 {
-	uint8_t card[NODE_INFO_BYTES];
-	node_info_encode(&config->card, card);
-	return roster_decode(card, 1, out, err);
+	uint8_t info[NODE_INFO_BYTES];
+	node_info_encode(&config->info, info);
+	return roster_decode(info, 1, out, err);
 }
 
 enum esp_status join_run(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
@@ -96,7 +96,7 @@ enum esp_status join_run(struct join_config *config, struct roster *out, int32_t
 	int32_t unused = -1;
 	int32_t *culprit = out_culprit ? out_culprit : &unused;
 	*culprit = -1;
-	assert(config->card.rank == config->launch.rank && config->card.size == config->launch.size);
+	assert(config->info.rank == config->launch.rank && config->info.size == config->launch.size);
 	if (sodium_init() < 0)
 		return error_set(err, ESP_EUNSUPPORTED, "this machine has no source of random numbers");
 	if (config->launch.size == 1)
@@ -139,7 +139,7 @@ static void make_record(const struct join_config *config, uint8_t out[RECORD_BYT
 	digest_job(config->launch.job, job);
 	for (unsigned i = 0; i < 8; i++)
 		job[HELLO_JOB_BYTES + i] = (uint8_t)(config->launch.epoch >> 8 * i);
-	struct rendezvous_arrival arrival = {.card = config->card};
+	struct rendezvous_arrival arrival = {.info = config->info};
 	memcpy(arrival.settings, config->settings, sizeof(arrival.settings));
 	memcpy(arrival.job, config->launch.job, sizeof(arrival.job));
 	rendezvous_arrival_encode(&arrival, out);
@@ -157,16 +157,16 @@ static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *
 	for (uint32_t i = 0; i < size; i++) {
 		const uint8_t *record = all + (size_t)i * RECORD_BYTES;
 		if (!rendezvous_arrival_decode(record, i == 0 ? &first : &arrival))
-			return error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+			return error_set(err, ESP_ECORRUPT, "the node info of rank %u is damaged", i);
 		if (i > 0 && strcmp(arrival.job, first.job) != 0)
 			return join_other_job(i, arrival.job, first.job, err);
 		if (memcmp(record + RENDEZVOUS_ARRIVAL_BYTES, all + RENDEZVOUS_ARRIVAL_BYTES, CHECK_BYTES) != 0)
 			return error_set(err, ESP_EMISMATCH, "rank %u has another key, job or epoch than rank 0", i);
-		if (i > 0 && rendezvous_check_card(&arrival.card, arrival.settings, &first.card, first.settings, err) != ESP_OK)
+		if (i > 0 && rendezvous_check_node(&arrival.info, arrival.settings, &first.info, first.settings, err) != ESP_OK)
 			return err->status;
 	}
 	for (uint32_t i = 0; i < size; i++) /* to the front, one card behind the other */
-		memmove(all + (size_t)i * NODE_INFO_BYTES, all + (size_t)i * RECORD_BYTES + RENDEZVOUS_ARRIVAL_CARD, NODE_INFO_BYTES);
+		memmove(all + (size_t)i * NODE_INFO_BYTES, all + (size_t)i * RECORD_BYTES + RENDEZVOUS_ARRIVAL_INFO, NODE_INFO_BYTES);
 	return roster_decode(all, size, out, err);
 }
 
@@ -177,7 +177,7 @@ enum esp_status join_by_callback(const struct join_config *config, join_gather_f
 	uint8_t mine[RECORD_BYTES];
 	uint8_t *all = calloc(size, RECORD_BYTES);
 	if (!all)
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", size);
 	make_record(config, mine);
 	enum esp_status status = gather(context, mine, all, RECORD_BYTES);
 	if (status == ESP_OK)

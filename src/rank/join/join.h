@@ -28,7 +28,7 @@
 
 struct join_config {
 	struct launch launch;
-	struct node_info card;         /* join_prepare(), then listen_open() and host_info_describe() fill it */
+	struct node_info info;         /* join_prepare(), then listen_open() and host_info_describe() fill it */
 	char settings[CONF_AGREED_TEXT]; /* what the card has the digest of; join_prepare() */
 	uint8_t key[HANDSHAKE_KEY_BYTES];
 	bool key_in_announcement;       /* rank 0 posts its key with its address, and the others take theirs from there */

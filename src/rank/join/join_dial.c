@@ -82,12 +82,12 @@ static void write_arrival(struct join_dial *dial, int fd, uint64_t now_ns)
 	union resolve_address own = {.any.sa_family = AF_UNSPEC};
 	socklen_t length = sizeof(own);
 	uint64_t left_ns = dial->config.deadline_ns > now_ns ? dial->config.deadline_ns - now_ns : 0;
-	dial->arrival.card = dial->config.card;
+	dial->arrival.info = dial->config.info;
 	memcpy(dial->arrival.settings, dial->config.settings, sizeof(dial->arrival.settings));
 	memcpy(dial->arrival.job, dial->config.launch.job, sizeof(dial->arrival.job));
 	dial->arrival.patience_ms = (uint32_t)earlier(left_ns / NS_PER_MS, UINT32_MAX);
 	if (getsockname(fd, &own.any, &length) == 0)
-		listen_prefer_address(&dial->arrival.card, &own.any);
+		listen_prefer_address(&dial->arrival.info, &own.any);
 	rendezvous_arrival_encode(&dial->arrival, dial->arrival_bytes);
 }
 
@@ -182,7 +182,7 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 		if (waited != ESP_OK) {
 			if (!session->proved)
 				return no_answer(dial, "its host answers, and the process there does not");
-			error_set(dial->err, ESP_ETIMEOUT, "the leader, rank 0, has this rank's card and has not said who is missing: is it stopped?");
+			error_set(dial->err, ESP_ETIMEOUT, "the leader, rank 0, has this rank's node info and has not said who is missing: is it stopped?");
 			return JOIN_AGAIN;
 		}
 	}
@@ -286,7 +286,7 @@ bool join_ask_rival(const struct join_config *config, const struct resolved *fou
 	return is_rival;
 }
 
-void join_notice_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first)
+void join_announced_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first)
 {
 	*out = (struct resolved){.count = announcement->address_count};
 	for (uint32_t i = 0; i < announcement->address_count; i++) {

@@ -65,7 +65,7 @@ static enum join_outcome try_notice(struct follower *follower)
 		return on_failed(follower, &announcement);
 	follower->has_seen = true;
 	memcpy(follower->seen, announcement.nonce, sizeof(follower->seen));
-	join_notice_addresses(&announcement, &found, &follower->dial->leader);
+	join_announced_addresses(&announcement, &found, &follower->dial->leader);
 	bool has_key = take_key(follower, &announcement);
 	sodium_memzero(&announcement, sizeof(announcement));
 	return has_key ? join_dial_all(follower->dial, &found) : JOIN_AGAIN;
@@ -173,7 +173,7 @@ enum esp_status join_follow(struct join_config *config, struct roster *out, int3
 	struct error reason;
 	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason, .begin_ns = clock_now_ns()};
 	if (!follower.dial)
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", config->launch.size);
+		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", config->launch.size);
 	announce_name(config->launch.job, config->launch.epoch, follower.name);
 	enum esp_status status = follow(&follower);
 	if (status == ESP_OK)

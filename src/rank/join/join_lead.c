@@ -159,9 +159,9 @@ static void turn_away(struct leader *leader, struct guest *guest, const struct r
 {
 	struct session_message message;
 	struct error reason;
-	join_other_job(arrival->card.rank, arrival->job, leader->config->launch.job, &reason);
+	join_other_job(arrival->info.rank, arrival->job, leader->config->launch.job, &reason);
 	on_other(leader, guest, &reason);
-	make_failure(&reason, (int32_t)arrival->card.rank, guest->inbox);
+	make_failure(&reason, (int32_t)arrival->info.rank, guest->inbox);
 	session_message_init(&message, RENDEZVOUS_AWAY, guest->inbox, RENDEZVOUS_FAILURE_BYTES);
 	session_post(&guest->session, &message);
 	guest->state = GUEST_REFUSED;
@@ -182,7 +182,7 @@ static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 	}
 	if (!decoded) {
 		struct error reason;
-		error_set(&reason, ESP_ECORRUPT, "the card of rank %u is damaged", peer->from);
+		error_set(&reason, ESP_ECORRUPT, "the node info of rank %u is damaged", peer->from);
 		rendezvous_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
 	} else {
 		rendezvous_on_arrival(&leader->store, peer->from, &arrival, now_ns);
@@ -201,7 +201,7 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 	guest->state = GUEST_PROVEN;
 	guest->until_ns = now_ns + NODE_INFO_NS;
 	if (getsockname(guest->fd, &own.any, &length) == 0)
-		listen_prefer_address(&leader->store.cards[0], &own.any);
+		listen_prefer_address(&leader->store.nodes[0], &own.any);
 }
 
 /*
@@ -498,7 +498,7 @@ static enum esp_status leader_init(struct leader *leader, struct join_config *co
 	join_listener(config, 1u << HELLO_RENDEZVOUS, 0, &leader->handshake);
 	launcher_init(&leader->launcher, config->launch.launcher, clock_now_ns());
 	enum esp_status status =
-		rendezvous_init(&leader->store, &config->card, config->settings, clock_now_ns(), config->deadline_ns, err);
+		rendezvous_init(&leader->store, &config->info, config->settings, clock_now_ns(), config->deadline_ns, err);
 	if (status != ESP_OK)
 		return status;
 	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));

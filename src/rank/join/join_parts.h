@@ -78,7 +78,7 @@ void join_dial_free(struct join_dial *dial);
 bool join_ask_rival(const struct join_config *config, const struct resolved *found, struct error *err);
 
 /* The addresses of a announcement, and the first of them for complaints. */
-void join_notice_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first);
+void join_announced_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first);
 
 /* ---- join_post.c: the leader's address in a store ---- */
 

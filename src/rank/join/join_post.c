@@ -28,13 +28,13 @@ static uint32_t seconds_to_keep(const struct join_config *config)
 
 static void write_notice(struct join_post *post, uint16_t port)
 {
-	const struct node_info *card = &post->config->card;
+	const struct node_info *info = &post->config->info;
 	struct announcement *announcement = &post->announcement;
-	*announcement = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = card->pid, .port = port,
-	                          .has_key = post->config->key_in_announcement, .address_count = card->address_count};
+	*announcement = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = info->pid, .port = port,
+	                          .has_key = post->config->key_in_announcement, .address_count = info->address_count};
 	randombytes_buf(announcement->nonce, sizeof(announcement->nonce));
-	memcpy(announcement->host_name, card->host_name, sizeof(announcement->host_name));
-	memcpy(announcement->addresses, card->addresses, sizeof(announcement->addresses));
+	memcpy(announcement->host_name, info->host_name, sizeof(announcement->host_name));
+	memcpy(announcement->addresses, info->addresses, sizeof(announcement->addresses));
 	if (announcement->address_count == 0) /* a host without any network still has this */
 		announcement->addresses[announcement->address_count++] = (struct node_address){NODE_IPV4, {127, 0, 0, 1}};
 	if (announcement->has_key)
@@ -50,7 +50,7 @@ static enum esp_status ask_who_was_there(struct join_post *post, struct error *e
 	struct address first;
 	enum esp_status status = ESP_OK;
 	if (announce_look(&config.launch.place, post->name, config.deadline_ns, &there, NULL) == ESP_OK && there.port) {
-		join_notice_addresses(&there, &found, &first);
+		join_announced_addresses(&there, &found, &first);
 		if (there.has_key)
 			memcpy(config.key, there.key, sizeof(config.key));
 		if (join_ask_rival(&config, &found, err))
@@ -77,7 +77,7 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 	if (status == ESP_EIO)
 		log_write(config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; trying again for %.0f s (join_seconds)", err->text,
 		          config->deadline_ns > begin ? (double)(config->deadline_ns - begin) / (double)NS_PER_S : 0.0);
-	backoff_init(&backoff, begin ^ config->card.pid);
+	backoff_init(&backoff, begin ^ config->info.pid);
 	while (status == ESP_EIO) {
 		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
 		if (next >= config->deadline_ns) {

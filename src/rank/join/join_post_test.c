@@ -41,8 +41,8 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	rank->config.launch.place.kind = ANNOUNCE_FILE;
 	snprintf(rank->config.launch.place.path, ANNOUNCE_PATH, "%s", folder);
 	join_prepare(&rank->config, &conf);
-	host_info_describe(&rank->config.card);
-	rank->config.card.pid = 1000 + number;
+	host_info_describe(&rank->config.info);
+	rank->config.info.pid = 1000 + number;
 	rank->config.key_in_announcement = true;
 	rank->config.key[0] = (uint8_t)(1 + number); /* rank 0's is the one that counts */
 	rank->config.deadline_ns = clock_now_ns() + deadline_ms * NS_PER_MS;
@@ -243,7 +243,7 @@ static void two_leaders(void)
 	while (!look(&announcement) || announcement.port == 0)
 		poll(NULL, 0, 5);
 	rank_init(&ranks[3], 0, 3, 60000);
-	ranks[3].config.card.pid = 77;
+	ranks[3].config.info.pid = 77;
 	run_rank(&ranks[3]);
 	start(&ranks[1]);
 	start(&ranks[2]);

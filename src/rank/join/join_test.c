@@ -67,9 +67,9 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	rank->config.launch.leader.port = leader_port;
 	snprintf(rank->config.launch.leader.host, ADDRESS_HOST, "%s", leader_host);
 	join_prepare(&rank->config, &conf);
-	host_info_describe(&rank->config.card);
-	rank->config.card.pid = 1000 + number;
-	rank->config.card.port = (uint16_t)(5000 + number);
+	host_info_describe(&rank->config.info);
+	rank->config.info.pid = 1000 + number;
+	rank->config.info.port = (uint16_t)(5000 + number);
 	memcpy(rank->config.key, "a key of thirty-two bytes ......", 32);
 	rank->config.deadline_ns = clock_now_ns() + deadline_ms * NS_PER_MS;
 }
@@ -111,9 +111,9 @@ static void check_joined(uint32_t size)
 		CHECK_MSG(ranks[i].status == ESP_OK, "rank %u: %s", i, ranks[i].err.text);
 		CHECK_U64(ranks[i].roster.size, size);
 		for (uint32_t k = 0; k < size; k++) {
-			CHECK_U64(ranks[i].roster.cards[k].rank, k);
-			CHECK_U64(ranks[i].roster.cards[k].pid, 1000 + k);
-			CHECK_U64(ranks[i].roster.cards[k].port, 5000 + k);
+			CHECK_U64(ranks[i].roster.nodes[k].rank, k);
+			CHECK_U64(ranks[i].roster.nodes[k].pid, 1000 + k);
+			CHECK_U64(ranks[i].roster.nodes[k].port, 5000 + k);
 		}
 		roster_fini(&ranks[i].roster);
 	}
@@ -124,7 +124,7 @@ static void check_all_failed(uint32_t count, enum esp_status status, const char 
 	for (uint32_t i = 0; i < count; i++) {
 		CHECK_MSG(ranks[i].status == status && strstr(ranks[i].err.text, text), "rank %u: %d, %s; expected %s", i,
 		          ranks[i].status, ranks[i].err.text, text);
-		CHECK(!ranks[i].roster.cards);
+		CHECK(!ranks[i].roster.nodes);
 	}
 }
 
@@ -221,7 +221,7 @@ static void one_twice(void)
 {
 	ranks_init(4, 60000);
 	rank_init(&ranks[3], 2, 4, 60000);
-	ranks[3].config.card.pid = 77;
+	ranks[3].config.info.pid = 77;
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_EMISMATCH, "two processes say that they are rank 2: process ");
@@ -293,7 +293,7 @@ static void other_job_harmless(void)
 static void other_version(void)
 {
 	ranks_init(4, 60000);
-	ranks[1].config.card.version = 13;
+	ranks[1].config.info.version = 13;
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 13 of the protocol, rank 0 version 12");
@@ -307,11 +307,11 @@ static void other_settings(void)
 	conf_init(&conf);
 	conf.log = LOG_LEVEL_TRACE; /* everybody's own affair */
 	join_prepare(&ranks[2].config, &conf);
-	CHECK(memcmp(ranks[1].config.card.settings, ranks[2].config.card.settings, HELLO_DIGEST_BYTES) == 0);
+	CHECK(memcmp(ranks[1].config.info.settings, ranks[2].config.info.settings, HELLO_DIGEST_BYTES) == 0);
 	conf.chunk_bytes = 128 << 10;
 	join_prepare(&ranks[2].config, &conf);
-	snprintf(ranks[2].config.card.host_name, NODE_INFO_HOST_NAME, "b");
-	snprintf(ranks[0].config.card.host_name, NODE_INFO_HOST_NAME, "a");
+	snprintf(ranks[2].config.info.host_name, NODE_INFO_HOST_NAME, "b");
+	snprintf(ranks[0].config.info.host_name, NODE_INFO_HOST_NAME, "a");
 	start_all(4);
 	finish_all(4);
 	check_all_failed(4, ESP_EMISMATCH, "rank 2 on b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=0");
@@ -372,7 +372,7 @@ static void two_leaders(void)
 {
 	ranks_init(4, 60000);
 	rank_init(&ranks[4], 0, 4, 60000);
-	ranks[4].config.card.pid = 77;
+	ranks[4].config.info.pid = 77;
 	start(&ranks[0]);
 	close(dial()); /* it listens */
 	run_rank(&ranks[4]);
@@ -415,14 +415,14 @@ static int hand_in(struct rank *rank)
 	struct session session;
 	struct session_inbox inbox = {0};
 	struct session_message message;
-	struct rendezvous_arrival arrival = {.patience_ms = 60000, .card = rank->config.card};
+	struct rendezvous_arrival arrival = {.patience_ms = 60000, .info = rank->config.info};
 	struct error err;
-	uint8_t card[RENDEZVOUS_ARRIVAL_BYTES], in[512];
+	uint8_t info[RENDEZVOUS_ARRIVAL_BYTES], in[512];
 	const uint8_t *out;
 	size_t n;
 	int fd = dial();
 
-	rendezvous_arrival_encode(&arrival, card);
+	rendezvous_arrival_encode(&arrival, info);
 	join_dialer(&rank->config, 0, HELLO_RENDEZVOUS, 0, &config);
 	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
 	while (!session.proved) {
@@ -433,7 +433,7 @@ static int hand_in(struct rank *rank)
 			session_sent(&session, n);
 		}
 	}
-	session_message_init(&message, RENDEZVOUS_ARRIVAL, card, sizeof(card));
+	session_message_init(&message, RENDEZVOUS_ARRIVAL, info, sizeof(info));
 	session_post(&session, &message);
 	for (session_output(&session, &out, &n); n; session_output(&session, &out, &n)) {
 		CHECK(send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n);
@@ -640,13 +640,13 @@ static void alone(void)
 
 static void taken_port(void)
 {
-	struct node_info card = {0};
+	struct node_info info = {0};
 	struct error err;
 	struct listener listener;
 
-	CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &listener, &card, &err) == ESP_OK);
+	CHECK(listen_open(&(struct listen_config){.loopback_only = true}, &listener, &info, &err) == ESP_OK);
 	ranks_init(2, 300);
-	ranks[0].config.launch.leader.port = card.port;
+	ranks[0].config.launch.leader.port = info.port;
 	run_rank(&ranks[0]);
 	CHECK(ranks[0].status == ESP_ELINK && strstr(ranks[0].err.text, "something else does"));
 	listener_close(&listener);

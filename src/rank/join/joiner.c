@@ -174,7 +174,7 @@ static enum esp_status say_here(const struct joiner *door, uint32_t as, uint64_t
 /* We do not fit: the rank there says why, in words that it has in its log as well. */
 static enum esp_status hear_why_not(int fd, const struct join_config *config, uint64_t until, struct error *err)
 {
-	struct rendezvous_arrival arrival = {.card = config->card};
+	struct rendezvous_arrival arrival = {.info = config->info};
 	uint8_t bytes[RENDEZVOUS_ARRIVAL_BYTES];
 	struct control_msg msg = {0};
 
@@ -379,7 +379,7 @@ enum esp_status join_addresses_wait(const struct join_addresses *doors, struct j
 	uint32_t last = 0;
 
 	*out = (struct joiner){.fd = -1};
-	snprintf(out->who, sizeof(out->who), "process %u on %s", config->card.pid, config->card.host_name);
+	snprintf(out->who, sizeof(out->who), "process %u on %s", config->info.pid, config->info.host_name);
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
 	error_set(&why, ESP_ETIMEOUT, "there was no time to try it");
 	for (;;) {

@@ -89,7 +89,7 @@ static void config_init(struct join_config *config, const char *job, uint64_t de
 	*config = (struct join_config){.deadline_ns = deadline_ns, .launch = {.size = 2}};
 	snprintf(config->launch.job, sizeof(config->launch.job), "%s", job);
 	join_prepare(config, &conf);
-	host_info_describe(&config->card);
+	host_info_describe(&config->info);
 	memcpy(config->key, "a key of thirty-two bytes ......", sizeof(config->key));
 }
 
@@ -126,7 +126,7 @@ static bool prove(int fd, const struct server *server)
 	ssize_t got = 1;
 
 	config_init(&config, server->kind == OTHER_JOB ? "another" : "ours", 0);
-	config.card.settings[0] ^= server->kind == OTHER_SETTINGS;
+	config.info.settings[0] ^= server->kind == OTHER_SETTINGS;
 	config.key[0] ^= server->kind == OTHER_KEY;
 	join_listener(&config, 1u << (server->kind == JOINING ? HELLO_RENDEZVOUS : HELLO_JOINER), 0, &listener);
 	handshake_init(&handshake, HANDSHAKE_LISTENER, &listener);

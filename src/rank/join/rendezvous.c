@@ -26,14 +26,14 @@ enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info
 	assert(own->rank == 0 && own->size > 0);
 	*store = (struct rendezvous){
 		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
-	store->cards = calloc(own->size, sizeof(*store->cards));
+	store->nodes = calloc(own->size, sizeof(*store->nodes));
 	store->seats = calloc(own->size, 1);
 	store->elsewhere = calloc(own->size, 1);
-	if (!store->cards || !store->seats || !store->elsewhere) {
+	if (!store->nodes || !store->seats || !store->elsewhere) {
 		rendezvous_fini(store);
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", own->size);
+		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", own->size);
 	}
-	store->cards[0] = *own;
+	store->nodes[0] = *own;
 	store->seats[0] = 1;
 	store->state = own->size == 1 ? RENDEZVOUS_COMPLETE : RENDEZVOUS_GATHERS;
 	return ESP_OK;
@@ -68,29 +68,29 @@ static void find_differences(const char *one, const char *other, char *of_one, c
 	}
 }
 
-static enum esp_status other_settings(const struct node_info *card, const char *settings, const struct node_info *first,
+static enum esp_status other_settings(const struct node_info *info, const char *settings, const struct node_info *first,
                                       const char *first_settings, struct error *err)
 {
 	char own[48], firsts[48];
 	find_differences(settings ? settings : "", first_settings ? first_settings : "", own, firsts, sizeof(own));
 	if (own[0])
-		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", card->rank,
-		                 card->host_name, own, first->host_name, firsts);
+		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", info->rank,
+		                 info->host_name, own, first->host_name, firsts);
 	return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints on both",
-	                 card->rank);
+	                 info->rank);
 }
 
-enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
+enum esp_status rendezvous_check_node(const struct node_info *info, const char *settings, const struct node_info *first,
                                  const char *first_settings, struct error *err)
 {
-	if (card->version != first->version)
-		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", card->rank,
-		                 card->version, first->version);
-	if (card->size != first->size)
-		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", card->rank, card->size,
+	if (info->version != first->version)
+		return error_set(err, ESP_EMISMATCH, "rank %u speaks version %u of the protocol, rank 0 version %u", info->rank,
+		                 info->version, first->version);
+	if (info->size != first->size)
+		return error_set(err, ESP_EMISMATCH, "rank %u was started for %u ranks, rank 0 for %u", info->rank, info->size,
 		                 first->size);
-	if (memcmp(card->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
-		return other_settings(card, settings, first, first_settings, err);
+	if (memcmp(info->settings, first->settings, HELLO_DIGEST_BYTES) != 0)
+		return other_settings(info, settings, first, first_settings, err);
 	return ESP_OK;
 }
 
@@ -99,18 +99,18 @@ static const char *name_job(const char *job, char text[QUOTE_TEXT])
 	return job[0] ? quote(job, strlen(job), text) : "without a name";
 }
 
-enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err)
 {
-	const struct node_info *card = &newcomer->card;
+	const struct node_info *info = &newcomer->info;
 	char one[QUOTE_TEXT], other[QUOTE_TEXT], own[64], ranks[64];
 	if (strcmp(newcomer->job, job) != 0)
 		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at the door to the job %s: set "
-		                 "ESP_JOB to that (espalier run --job)", card->pid, card->host_name, name_job(newcomer->job, one), rank,
+		                 "ESP_JOB to that (espalier run --job)", info->pid, info->host_name, name_job(newcomer->job, one), rank,
 		                 name_job(job, other));
 	find_differences(newcomer->settings, settings, own, ranks, sizeof(own));
 	return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, has %s, but rank %u at the door has %s: they must be the same on all "
-	                 "ranks", card->pid, card->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
+	                 "ranks", info->pid, info->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
 }
 
 static enum esp_status twice(const struct node_info *one, const struct node_info *other, struct error *err)
@@ -130,22 +130,22 @@ static void shorten_deadline(struct rendezvous *store, uint64_t patience_ns, uin
 void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const struct rendezvous_arrival *arrival, uint64_t now_ns)
 {
 	struct error reason;
-	const struct node_info *card = &arrival->card;
+	const struct node_info *info = &arrival->info;
 	if (store->state != RENDEZVOUS_GATHERS)
 		return;
-	if (card->rank != proved_rank)
-		error_set(&reason, ESP_EMISMATCH, "rank %u sent the card of rank %u", proved_rank, card->rank);
-	else if (rendezvous_check_card(card, arrival->settings, &store->cards[0], store->settings, &reason) == ESP_OK) {
-		if (!store->seats[card->rank]) {
-			store->seats[card->rank] = 1;
-			store->cards[card->rank] = *card;
+	if (info->rank != proved_rank)
+		error_set(&reason, ESP_EMISMATCH, "rank %u sent the node info of rank %u", proved_rank, info->rank);
+	else if (rendezvous_check_node(info, arrival->settings, &store->nodes[0], store->settings, &reason) == ESP_OK) {
+		if (!store->seats[info->rank]) {
+			store->seats[info->rank] = 1;
+			store->nodes[info->rank] = *info;
 			store->present++;
 			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
 			if (store->present == store->size)
 				store->state = RENDEZVOUS_COMPLETE;
 			return;
 		}
-		twice(&store->cards[card->rank], card, &reason);
+		twice(&store->nodes[info->rank], info, &reason);
 	}
 	fail(store, (int32_t)proved_rank, &reason);
 }
@@ -162,7 +162,7 @@ void rendezvous_on_left(struct rendezvous *store, uint32_t rank)
 	struct error reason;
 	assert(rank < store->size);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
-	          store->cards[rank].pid, store->cards[rank].host_name);
+	          store->nodes[rank].pid, store->nodes[rank].host_name);
 	fail(store, (int32_t)rank, &reason);
 }
 
@@ -272,12 +272,12 @@ void rendezvous_write_roster(const struct rendezvous *store, uint8_t *out)
 {
 	assert(store->state == RENDEZVOUS_COMPLETE);
 	for (uint32_t i = 0; i < store->size; i++)
-		node_info_encode(&store->cards[i], out + (size_t)i * NODE_INFO_BYTES);
+		node_info_encode(&store->nodes[i], out + (size_t)i * NODE_INFO_BYTES);
 }
 
 void rendezvous_fini(struct rendezvous *store)
 {
-	free(store->cards);
+	free(store->nodes);
 	free(store->seats);
 	free(store->elsewhere);
 	*store = (struct rendezvous){0};
@@ -310,7 +310,7 @@ const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *t
 
 static bool shares_host(const struct rendezvous *store, uint32_t one, uint32_t other)
 {
-	return strcmp(store->cards[one].host_name, store->cards[other].host_name) == 0;
+	return strcmp(store->nodes[one].host_name, store->nodes[other].host_name) == 0;
 }
 
 /* Has the host of this rank been listed with one before it? Neighbours mostly share a host, so the nearest is asked first. */
@@ -333,26 +333,26 @@ const char *rendezvous_here_text(const struct rendezvous *store, char *text, siz
 		for (uint32_t k = 0; k < store->size; k++)
 			store->elsewhere[k] = !store->seats[k] || !shares_host(store, i, k);
 		rendezvous_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
-		size_t length = strlen(ranks) + strlen(store->cards[i].host_name) + sizeof(",  on ");
+		size_t length = strlen(ranks) + strlen(store->nodes[i].host_name) + sizeof(",  on ");
 		if (used + length + sizeof(" ...") > text_size) {
 			snprintf(text + used, text_size - used, " ...");
 			break;
 		}
-		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->cards[i].host_name);
+		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->nodes[i].host_name);
 	}
 	return text;
 }
 
-enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err)
+enum esp_status rendezvous_check_nodes(const struct node_info *nodes, uint32_t size, struct error *err)
 {
 	for (uint32_t i = 0; i < size; i++) {
-		if (cards[i].rank != i)
-			return error_set(err, ESP_EMISMATCH, "the card of rank %u stands where that of rank %u should", cards[i].rank, i);
-		enum esp_status status = rendezvous_check_card(&cards[i], NULL, &cards[0], NULL, err);
+		if (nodes[i].rank != i)
+			return error_set(err, ESP_EMISMATCH, "the node info of rank %u stands where that of rank %u should", nodes[i].rank, i);
+		enum esp_status status = rendezvous_check_node(&nodes[i], NULL, &nodes[0], NULL, err);
 		if (status != ESP_OK)
 			return status;
 	}
-	if (size && cards[0].size != size)
-		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u cards", cards[0].size, size);
+	if (size && nodes[0].size != size)
+		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u node infos", nodes[0].size, size);
 	return ESP_OK;
 }

@@ -38,7 +38,7 @@ struct rendezvous {
 	struct error error;    /* RENDEZVOUS_BROKEN: the reason */
 	int32_t culprit;       /* ... and the rank that it is about; -1: none in particular */
 	uint32_t size, present;
-	struct node_info *cards;    /* by rank */
+	struct node_info *nodes;    /* by rank */
 	const char *settings;  /* rank 0's, as text; borrowed */
 	uint8_t *seats;        /* by rank: 1 if its card is here */
 	uint8_t *elsewhere;    /* by rank, for a list: not on the host that it is about */
@@ -98,17 +98,17 @@ const char *rendezvous_here_text(const struct rendezvous *store, char *text, siz
 const char *rendezvous_wait_text(const struct rendezvous *store, char text[RENDEZVOUS_WAIT_TEXT]);
 
 /* Does a rank fit to rank 0? The settings, as text, are for the complaint; NULL: not known. */
-ESP_CHECKED enum esp_status rendezvous_check_card(const struct node_info *card, const char *settings, const struct node_info *first,
+ESP_CHECKED enum esp_status rendezvous_check_node(const struct node_info *info, const char *settings, const struct node_info *first,
                                              const char *first_settings, struct error *err);
 
 /*
  * Why a newcomer is not let in at the door of a rank, of which these are the job and the settings: names what differs, and both
  * values. ESP_EMISMATCH.
  */
-enum esp_status rendezvous_explain_newcomer(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
+enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
                                        struct error *err);
 
 /* Whether cards fit together as a roster; the complaint is the same for everybody who sees the same cards. */
-ESP_CHECKED enum esp_status rendezvous_check_cards(const struct node_info *cards, uint32_t size, struct error *err);
+ESP_CHECKED enum esp_status rendezvous_check_nodes(const struct node_info *nodes, uint32_t size, struct error *err);
 
 #endif

@@ -10,8 +10,8 @@
 static struct rendezvous_arrival arrival_of(uint32_t rank)
 {
 	struct rendezvous_arrival arrival = {.patience_ms = 60000};
-	arrival.card = (struct node_info){.rank = rank, .size = SIZE, .version = 1, .pid = 100 + rank, .port = 7};
-	snprintf(arrival.card.host_name, sizeof(arrival.card.host_name), "node%u", rank);
+	arrival.info = (struct node_info){.rank = rank, .size = SIZE, .version = 1, .pid = 100 + rank, .port = 7};
+	snprintf(arrival.info.host_name, sizeof(arrival.info.host_name), "node%u", rank);
 	return arrival;
 }
 
@@ -19,7 +19,7 @@ static void begin(struct rendezvous *store)
 {
 	struct rendezvous_arrival own = arrival_of(0);
 	struct error err;
-	CHECK(rendezvous_init(store, &own.card, SETTINGS, 10 * NS_PER_S, 40 * NS_PER_S, &err) == ESP_OK);
+	CHECK(rendezvous_init(store, &own.info, SETTINGS, 10 * NS_PER_S, 40 * NS_PER_S, &err) == ESP_OK);
 }
 
 static void arrive(struct rendezvous *store, uint32_t rank)
@@ -47,9 +47,9 @@ static void complete(struct rng *rng)
 		CHECK(store.state == RENDEZVOUS_COMPLETE);
 		rendezvous_write_roster(&store, roster);
 		for (uint32_t k = 0; k < SIZE; k++) {
-			struct node_info card;
-			CHECK(node_info_decode(roster + k * NODE_INFO_BYTES, &card));
-			CHECK(card.rank == k && card.pid == 100 + k);
+			struct node_info info;
+			CHECK(node_info_decode(roster + k * NODE_INFO_BYTES, &info));
+			CHECK(info.rank == k && info.pid == 100 + k);
 		}
 		rendezvous_on_tick(&store, UINT64_MAX);
 		CHECK(store.state == RENDEZVOUS_COMPLETE);
@@ -123,11 +123,11 @@ static void here(void)
 	arrive(&store, 1);
 	arrive(&store, 3);
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0 on node0, 1 on node1, 3 on node3");
-	snprintf(store.cards[1].host_name, sizeof(store.cards[1].host_name), "node0");
+	snprintf(store.nodes[1].host_name, sizeof(store.nodes[1].host_name), "node0");
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0, 1 on node0, 3 on node3");
-	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "node0");
+	snprintf(store.nodes[3].host_name, sizeof(store.nodes[3].host_name), "node0");
 	CHECK_STR(rendezvous_here_text(&store, text, sizeof(text)), "0, 1, 3 on node0");
-	snprintf(store.cards[3].host_name, sizeof(store.cards[3].host_name), "a-host-with-a-very-long-name-indeed-yes");
+	snprintf(store.nodes[3].host_name, sizeof(store.nodes[3].host_name), "a-host-with-a-very-long-name-indeed-yes");
 	CHECK_STR(rendezvous_here_text(&store, text, 48), "0, 1 on node0 ...");
 	for (size_t size = 8; size < sizeof(text); size++)
 		CHECK(strlen(rendezvous_here_text(&store, text, size)) < size);
@@ -137,13 +137,13 @@ static void here(void)
 /* Why a newcomer is not let in, with both values. */
 static void newcomer(void)
 {
-	struct rendezvous_arrival arrival = {.card = {.pid = 71, .host_name = "b"}, .job = "rose", .settings = "chunk_bytes=256K credits=16"};
+	struct rendezvous_arrival arrival = {.info = {.pid = 71, .host_name = "b"}, .job = "rose", .settings = "chunk_bytes=256K credits=16"};
 	struct error err;
 
-	CHECK(rendezvous_explain_newcomer(&arrival, 2, "rose", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
+	CHECK(rendezvous_explain_joiner(&arrival, 2, "rose", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
 	CHECK_STR(err.text, "the newcomer, process 71 on b, has chunk_bytes=256K, but rank 2 at the door has chunk_bytes=64K: they must be the same on all "
 	          "ranks");
-	CHECK(rendezvous_explain_newcomer(&arrival, 2, "tulip", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
+	CHECK(rendezvous_explain_joiner(&arrival, 2, "tulip", "chunk_bytes=64K credits=16", &err) == ESP_EMISMATCH);
 	CHECK_STR(err.text, "the newcomer, process 71 on b, belongs to the job 'rose', but rank 2 at the door to the job 'tulip': set ESP_JOB to that "
 	          "(espalier run --job)");
 }
@@ -155,7 +155,7 @@ static void rivals(void)
 	struct error reason;
 
 	begin(&store);
-	second.card.pid = 7;
+	second.info.pid = 7;
 	rendezvous_on_arrival(&store, 0, &second, 11 * NS_PER_S);
 	CHECK(store.culprit == 0);
 	check_broken(&store, ESP_EMISMATCH, "two processes say that they are rank 0: process 100 on node0 and process 7 on node0");
@@ -196,28 +196,28 @@ static void unfit(void)
 
 	begin(&store);
 	arrive(&store, 2);
-	arrival.card.pid = 999;
-	snprintf(arrival.card.host_name, sizeof(arrival.card.host_name), "node9");
+	arrival.info.pid = 999;
+	snprintf(arrival.info.host_name, sizeof(arrival.info.host_name), "node9");
 	rendezvous_on_arrival(&store, 2, &arrival, 0);
 	check_broken(&store, ESP_EMISMATCH, "two processes say that they are rank 2: process 102 on node2 and process 999 on node9");
 
 	begin(&store);
 	rendezvous_on_arrival(&store, 3, &arrival, 0);
-	check_broken(&store, ESP_EMISMATCH, "rank 3 sent the card of rank 2");
+	check_broken(&store, ESP_EMISMATCH, "rank 3 sent the node info of rank 2");
 
 	begin(&store);
-	arrival.card.size = 5;
+	arrival.info.size = 5;
 	rendezvous_on_arrival(&store, 2, &arrival, 0);
 	check_broken(&store, ESP_EMISMATCH, "rank 2 was started for 5 ranks, rank 0 for 4");
 
 	begin(&store);
-	arrival.card.version = 2;
+	arrival.info.version = 2;
 	rendezvous_on_arrival(&store, 2, &arrival, 0);
 	check_broken(&store, ESP_EMISMATCH, "rank 2 speaks version 2 of the protocol, rank 0 version 1");
 
 	begin(&store);
 	arrival = arrival_of(2);
-	arrival.card.settings[31] = 1;
+	arrival.info.settings[31] = 1;
 	rendezvous_on_arrival(&store, 2, &arrival, 0);
 	check_broken(&store, ESP_EMISMATCH, "rank 2 has other settings than rank 0: compare what `espalier conf` prints on both");
 

@@ -10,30 +10,30 @@
 
 enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err)
 {
-	struct node_info *cards = calloc(size, sizeof(*cards));
-	if (!cards)
-		return error_set(err, ESP_ENOMEM, "no memory for the cards of %u ranks", size);
+	struct node_info *nodes = calloc(size, sizeof(*nodes));
+	if (!nodes)
+		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", size);
 	enum esp_status status = ESP_OK;
 	for (uint32_t i = 0; i < size && status == ESP_OK; i++)
-		if (!node_info_decode(bytes + (size_t)i * NODE_INFO_BYTES, &cards[i]))
-			status = error_set(err, ESP_ECORRUPT, "the card of rank %u is damaged", i);
+		if (!node_info_decode(bytes + (size_t)i * NODE_INFO_BYTES, &nodes[i]))
+			status = error_set(err, ESP_ECORRUPT, "the node info of rank %u is damaged", i);
 	if (status == ESP_OK)
-		status = rendezvous_check_cards(cards, size, err);
+		status = rendezvous_check_nodes(nodes, size, err);
 	if (status == ESP_OK)
-		return roster_init(out, cards, size, err);
-	free(cards);
+		return roster_init(out, nodes, size, err);
+	free(nodes);
 	return status;
 }
 
 const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT])
 {
-	const struct node_info *card = &roster->cards[config->launch.rank];
+	const struct node_info *info = &roster->nodes[config->launch.rank];
 	int used = snprintf(text, JOIN_TEXT, "joined %u rank%s on %u host%s; rank %u listens on port %u", roster->size,
-	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", card->rank, card->port);
-	for (uint32_t i = 0; i < card->address_count && used > 0 && (size_t)used < JOIN_TEXT; i++) {
+	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", info->rank, info->port);
+	for (uint32_t i = 0; i < info->address_count && used > 0 && (size_t)used < JOIN_TEXT; i++) {
 		char address[INET6_ADDRSTRLEN];
-		int family = card->addresses[i].family == NODE_IPV4 ? AF_INET : AF_INET6;
-		inet_ntop(family, card->addresses[i].bytes, address, sizeof(address));
+		int family = info->addresses[i].family == NODE_IPV4 ? AF_INET : AF_INET6;
+		inet_ntop(family, info->addresses[i].bytes, address, sizeof(address));
 		used += snprintf(text + used, JOIN_TEXT - (size_t)used, "%s%s", i ? ", " : " of ", address);
 	}
 	return text;

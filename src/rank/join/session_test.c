@@ -23,7 +23,7 @@ struct end {
 	bool posted;
 };
 
-static uint8_t card[RENDEZVOUS_ARRIVAL_BYTES], roster[ROSTER_BYTES];
+static uint8_t info[RENDEZVOUS_ARRIVAL_BYTES], roster[ROSTER_BYTES];
 
 static void end_init(struct end *end, enum handshake_role role)
 {
@@ -35,7 +35,7 @@ static void end_init(struct end *end, enum handshake_role role)
 		inbox.wanted[RENDEZVOUS_FAILURE] = RENDEZVOUS_FAILURE_BYTES;
 	session_init(&end->session, role, dials ? &dialer_config : &listener_config, &inbox);
 	if (dials)
-		session_message_init(&end->message, RENDEZVOUS_ARRIVAL, card, sizeof(card));
+		session_message_init(&end->message, RENDEZVOUS_ARRIVAL, info, sizeof(info));
 	else
 		session_message_init(&end->message, RENDEZVOUS_ROSTER, roster, sizeof(roster));
 	end->status = ESP_PENDING;
@@ -93,7 +93,7 @@ static void met(struct rng *rng)
 		CHECK(dialer.status == ESP_OK && listener.status == ESP_OK);
 		CHECK(dialer.session.type == RENDEZVOUS_ROSTER && listener.session.type == RENDEZVOUS_ARRIVAL);
 		CHECK(memcmp(dialer.inbox, roster, sizeof(roster)) == 0);
-		CHECK(memcmp(listener.inbox, card, sizeof(card)) == 0);
+		CHECK(memcmp(listener.inbox, info, sizeof(info)) == 0);
 	}
 }
 
@@ -115,7 +115,7 @@ static void ends(void)
 
 	run(&dialer, &listener, NULL, SIZE_MAX);
 	CHECK(session_closed(&dialer.session, &err) == ESP_OK);
-	CHECK(session_input(&dialer.session, card, 1, &err) == ESP_ECORRUPT);
+	CHECK(session_input(&dialer.session, info, 1, &err) == ESP_ECORRUPT);
 	CHECK(strstr(err.text, "more than it should"));
 	end_init(&dialer, HANDSHAKE_DIALER);
 	CHECK(session_closed(&dialer.session, &err) == ESP_ELINK);
@@ -154,8 +154,8 @@ int main(int argc, char **argv)
 	rng_init(&rng, test_seed(argc, argv, 1));
 	for (unsigned i = 0; i < sizeof(roster); i++)
 		roster[i] = (uint8_t)rng_next(&rng);
-	for (unsigned i = 0; i < sizeof(card); i++)
-		card[i] = (uint8_t)rng_next(&rng);
+	for (unsigned i = 0; i < sizeof(info); i++)
+		info[i] = (uint8_t)rng_next(&rng);
 	met(&rng);
 	any_byte_changed();
 	ends();

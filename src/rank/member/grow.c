@@ -19,7 +19,7 @@
 /* The address of a rank that others reach it at. */
 static enum esp_status own_address(const struct rank *context, struct sockaddr_storage *out, struct failure *failure)
 {
-	const struct node_info *card = &context->roster.cards[context->rank];
+	const struct node_info *card = &context->roster.nodes[context->rank];
 
 	if (card->address_count == 0)
 		return failure_set(failure, ESP_ESTATE, -1, "this rank listens nowhere: a job of one rank has no door");

@@ -293,7 +293,7 @@ uint64_t tracer_lost(struct tracer *tracer)
 
 static void write_head(struct tracer *tracer, const struct rank *context)
 {
-	const struct node_info *card = &context->roster.cards[context->rank];
+	const struct node_info *card = &context->roster.nodes[context->rank];
 	struct timespec real;
 	struct trace_head head = {
 		.job = context->join.launch.job,

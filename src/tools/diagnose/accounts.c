@@ -156,7 +156,7 @@ static void put_rank(struct table *table, const struct account *account)
 static const char *own_host(char text[ACCOUNT_HOST])
 {
 	_Static_assert(ACCOUNT_HOST >= NODE_INFO_HOST_NAME, "the names of hosts fit");
-	return group_host_name(text);
+	return host_info_name(text);
 }
 
 static void put_silent(struct table *table, const struct accounts_silent *silent)

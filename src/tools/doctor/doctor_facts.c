@@ -252,7 +252,7 @@ void doctor_facts_collect(struct doctor_facts *facts, uint32_t ranks, uint32_t s
 	if (conf_load(&facts->conf, keep_complaint, facts, &refusal) != ESP_OK)
 		keep_complaint(facts, &refusal);
 	conf_check_environment(keep_complaint, facts);
-	group_host_name(facts->host_name);
+	host_info_name(facts->host_name);
 	look_up_name(facts);
 	look_at_interfaces(facts);
 	look_at_tcp(facts);

@@ -102,15 +102,15 @@ enum esp_status doctor_listen_open(const struct join_config *join, struct leader
 {
 	const struct leader_listen_options usual = {0};
 	char name[ANNOUNCE_NAME];
-	*out_notice = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = join->card.pid, .address_count = join->card.address_count};
+	*out_notice = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = join->info.pid, .address_count = join->info.address_count};
 	if (!has_store(join))
 		return leader_listen_open(listen, &join->launch.leader, &usual, join->deadline_ns, err);
 	enum esp_status status = leader_listen_open_anywhere(listen, &usual, &out_notice->port, err);
 	if (status != ESP_OK)
 		return status;
 	randombytes_buf(out_notice->nonce, sizeof(out_notice->nonce));
-	memcpy(out_notice->host_name, join->card.host_name, sizeof(out_notice->host_name));
-	memcpy(out_notice->addresses, join->card.addresses, sizeof(out_notice->addresses));
+	memcpy(out_notice->host_name, join->info.host_name, sizeof(out_notice->host_name));
+	memcpy(out_notice->addresses, join->info.addresses, sizeof(out_notice->addresses));
 	return announce_post(&join->launch.place, own_name(join, name), out_notice, ANNOUNCE_SECONDS, join->deadline_ns, err);
 }
 
@@ -237,7 +237,7 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 /* Where rank 0 takes reports. False: not known yet. */
 static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
 {
-	const struct node_info *first = &roster->cards[0];
+	const struct node_info *first = &roster->nodes[0];
 	char name[ANNOUNCE_NAME];
 	struct announcement announcement;
 	struct error unused;

@@ -59,7 +59,7 @@ static enum esp_status listen_as_a_job(struct doctor_job *job, bool loopback, st
 		.segment_bytes = job->conf.segment_bytes,
 	};
 	enum esp_status status = interface_filter_parse(job->conf.interfaces, &config.filter, err);
-	return status == ESP_OK ? listen_open(&config, &job->listener, &job->join.card, err) : status;
+	return status == ESP_OK ? listen_open(&config, &job->listener, &job->join.info, err) : status;
 }
 
 static enum esp_status join(struct doctor_job *job, struct error *err)
@@ -78,7 +78,7 @@ static enum esp_status join(struct doctor_job *job, struct error *err)
 	status = listen_as_a_job(job, loopback, err);
 	if (status != ESP_OK)
 		return status;
-	host_info_describe(&job->join.card);
+	host_info_describe(&job->join.info);
 	job->join.deadline_ns = clock_now_ns() + job->conf.join_seconds * NS_PER_S;
 	job->join.segment_bytes = JOIN_SEGMENT;
 	status = join_run(&job->join, &job->roster, NULL, err);
@@ -153,7 +153,7 @@ static void judge_all(struct doctor_job *job, const bool *has, struct doctor_fin
 			uint32_t host = roster->host_of[i];
 			for (uint32_t f = 0; has[i] && !said[host] && f < job->reports[i].finding_count; f++) {
 				settle_firewall(&job->reports[i].findings[f], all_reached);
-				doctor_merge(out, &job->reports[i].findings[f], roster->cards[i].host_name);
+				doctor_merge(out, &job->reports[i].findings[f], roster->nodes[i].host_name);
 			}
 			said[host] = said[host] || has[i];
 		}

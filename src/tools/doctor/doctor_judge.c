@@ -60,7 +60,7 @@ static const char *why_not(const struct doctor_facts *facts, const struct interf
 	case INTERFACE_NETWORK:
 		break;
 	}
-	return "a card names at most 8 addresses";
+	return "a node info names at most 8 addresses";
 }
 
 static void judge_interfaces(const struct doctor_facts *facts, struct doctor_findings *out)

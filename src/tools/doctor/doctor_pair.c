@@ -116,7 +116,7 @@ struct tally {
 #define RANK_NAME 96u
 static const char *name(const struct tally *tally, uint32_t rank, char text[RANK_NAME])
 {
-	snprintf(text, RANK_NAME, "rank %u on %s", rank, tally->roster->cards[rank].host_name);
+	snprintf(text, RANK_NAME, "rank %u on %s", rank, tally->roster->nodes[rank].host_name);
 	return text;
 }
 
@@ -142,17 +142,17 @@ static const char *describe(enum doctor_outcome outcome)
 static void advise(struct tally *tally, uint32_t to, const struct node_address *address, enum doctor_outcome outcome)
 {
 	char text[NODE_ADDRESS_TEXT];
-	const struct node_info *card = &tally->roster->cards[to];
-	assert(card);
+	const struct node_info *info = &tally->roster->nodes[to];
+	assert(info);
 	node_address_text(address, text);
 	switch (outcome) {
 	case WAY_SILENT:
 		doctor_advise(tally->out, "let TCP to port %u (ESP_PORT fixes it) through the firewall of %.40s and whatever is between; or it is the wrong "
-		              "interface: see ip route get %s, and ESP_INTERFACES", card->port, card->host_name, text);
+		              "interface: see ip route get %s, and ESP_INTERFACES", info->port, info->host_name, text);
 		break;
 	case WAY_REFUSED:
 		doctor_advise(tally->out, "a firewall rejects TCP to port %u (ESP_PORT fixes it), or %s is another host's address as well: "
-		              "see ESP_INTERFACES", card->port, text);
+		              "see ESP_INTERFACES", info->port, text);
 		break;
 	case WAY_NO_ROUTE:
 		doctor_advise(tally->out, "see ip route get %s: a route is missing, or a firewall says so; ESP_INTERFACES and ESP_FAMILY choose others",
@@ -213,17 +213,17 @@ static bool works(const struct doctor_way *way)
 static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
 	char a[RANK_NAME], b[RANK_NAME], list[120] = "", text[NODE_ADDRESS_TEXT];
-	const struct node_info *card = &tally->roster->cards[to];
+	const struct node_info *info = &tally->roster->nodes[to];
 	size_t used = 0;
 	if (tally->unreached++ >= PAIRS_SAID)
 		return;
-	for (uint32_t i = 0; i < card->address_count && used < sizeof(list); i++)
+	for (uint32_t i = 0; i < info->address_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s port %u: %s", i ? "; " : "",
-		                         node_address_text(&card->addresses[i], text), card->port, describe((enum doctor_outcome)ways[i].outcome));
+		                         node_address_text(&info->addresses[i], text), info->port, describe((enum doctor_outcome)ways[i].outcome));
 	doctor_say(tally->out, DOCTOR_FAIL, "reach", "%.50s does not reach %.50s (%s)", name(tally, from, a), name(tally, to, b),
-	           card->address_count ? list : "it has no address");
-	if (card->address_count)
-		advise(tally, to, &card->addresses[0], (enum doctor_outcome)ways[0].outcome);
+	           info->address_count ? list : "it has no address");
+	if (info->address_count)
+		advise(tally, to, &info->addresses[0], (enum doctor_outcome)ways[0].outcome);
 	else
 		doctor_advise(tally->out, "see what is said of the interfaces of that host");
 }
@@ -285,7 +285,7 @@ static const char *common_host(const struct tally *tally, const struct half *hal
 	uint32_t host = half->hosts[0] == NO_HOST ? half->hosts[1] : half->hosts[0];
 	if (host == NO_HOST || (half->hosts[0] != NO_HOST && half->hosts[1] != NO_HOST))
 		return NULL;
-	return tally->roster->cards[tally->roster->host_of[half->from] == host ? half->from : half->to].host_name;
+	return tally->roster->nodes[tally->roster->host_of[half->from] == host ? half->from : half->to].host_name;
 }
 
 static void say_half(struct tally *tally, const struct half *half)
@@ -313,21 +313,21 @@ static void say_half(struct tally *tally, const struct half *half)
 
 static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
 {
-	const struct node_info *card = &tally->roster->cards[to];
+	const struct node_info *info = &tally->roster->nodes[to];
 	const struct doctor_way *best = NULL;
 	tally->pairs++;
-	for (uint32_t i = 0; i < card->address_count && !best; i++)
+	for (uint32_t i = 0; i < info->address_count && !best; i++)
 		best = works(&ways[i]) ? &ways[i] : NULL;
 	if (!best) {
 		say_unreached(tally, from, to, ways);
 		return;
 	}
 	note_good(tally, from, to, best);
-	for (uint32_t i = 0; i < card->address_count; i++) {
+	for (uint32_t i = 0; i < info->address_count; i++) {
 		if (ways[i].outcome == WAY_LARGE_LOST)
-			say_lost(tally, from, to, &card->addresses[i], &ways[i]);
+			say_lost(tally, from, to, &info->addresses[i], &ways[i]);
 		else if (ways[i].outcome != WAY_FINE)
-			note_half(tally, from, to, &card->addresses[i], &ways[i]);
+			note_half(tally, from, to, &info->addresses[i], &ways[i]);
 	}
 }
 

@@ -8,9 +8,9 @@
 
 #define RANKS 4 /* on hosts a, a, b, c */
 
-static struct node_info cards[RANKS];
+static struct node_info nodes[RANKS];
 static uint32_t host_of[RANKS] = {0, 0, 1, 2}, host_ranks[3] = {2, 1, 1};
-static struct roster roster = {RANKS, cards, 3, host_of, host_ranks};
+static struct roster roster = {RANKS, nodes, 3, host_of, host_ranks};
 static struct doctor_way table[RANKS][RANKS * NODE_ADDRESSES];
 static struct doctor_way *ways[RANKS];
 
@@ -22,14 +22,14 @@ static struct doctor_way *way(uint32_t from, uint32_t to, uint32_t at)
 /* All is well, with two addresses each. */
 static void clear(void)
 {
-	memset(cards, 0, sizeof(cards));
+	memset(nodes, 0, sizeof(nodes));
 	memset(table, 0, sizeof(table));
 	for (uint32_t i = 0; i < RANKS; i++) {
-		cards[i].port = (uint16_t)(7000 + i);
-		cards[i].address_count = 2;
-		snprintf(cards[i].host_name, sizeof(cards[i].host_name), "%c", 'a' + (int)host_of[i]);
+		nodes[i].port = (uint16_t)(7000 + i);
+		nodes[i].address_count = 2;
+		snprintf(nodes[i].host_name, sizeof(nodes[i].host_name), "%c", 'a' + (int)host_of[i]);
 		for (uint8_t at = 0; at < 2; at++)
-			cards[i].addresses[at] = (struct node_address){NODE_IPV4, {10, at, 0, (uint8_t)(1 + host_of[i])}, 24, at};
+			nodes[i].addresses[at] = (struct node_address){NODE_IPV4, {10, at, 0, (uint8_t)(1 + host_of[i])}, 24, at};
 		ways[i] = table[i];
 		for (uint32_t to = 0; to < RANKS; to++)
 			for (uint32_t at = 0; at < 2; at++)
@@ -100,7 +100,7 @@ static void unreached(void)
 	way(0, 2, 0)->outcome = WAY_STRANGER;
 	judge();
 	CHECK(has(DOCTOR_FAIL, "reach", "somebody else answers", "used twice"));
-	cards[2].address_count = 0;
+	nodes[2].address_count = 0;
 	judge();
 	CHECK(has(DOCTOR_FAIL, "reach", "it has no address", ""));
 }
@@ -156,7 +156,7 @@ static void dead_rail(void)
 	CHECK(has(DOCTOR_WARN, "reach", "5 of 10 pairs of ranks reach", "the cable of c"));
 	CHECK_U64(count_warnings(), 2);
 	for (uint32_t rank = 0; rank < RANKS; rank++)
-		cards[rank].addresses[1].prefix = 0; /* not known: by address */
+		nodes[rank].addresses[1].prefix = 0; /* not known: by address */
 	way(0, 3, 1)->outcome = WAY_SILENT;
 	judge();
 	CHECK(has(DOCTOR_WARN, "reach", "3 of 10 pairs of ranks reach each other, but not at 10.1.0.3: no answer", "the cable of c"));

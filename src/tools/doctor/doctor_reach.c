@@ -286,11 +286,11 @@ struct attempt {
 /* Connected and proved: the descriptor; -1: *out_outcome says why not. */
 static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment_bytes, enum doctor_outcome *out_outcome)
 {
-	const struct node_info *card = &attempt->roster->cards[attempt->peer];
+	const struct node_info *info = &attempt->roster->nodes[attempt->peer];
 	struct handshake_config config;
 	struct sockaddr_storage name;
 	uint32_t scope = attempt->own->count ? attempt->own->list[0].index : 0;
-	socklen_t length = node_address_to(&card->addresses[at], card->port, scope, &name);
+	socklen_t length = node_address_to(&info->addresses[at], info->port, scope, &name);
 	int fd = doctor_connect((struct sockaddr *)&name, length, segment_bytes, clock_now_ns() + CONNECT_PATIENCE);
 	if (fd < 0) {
 		*out_outcome = errno == ETIMEDOUT ? WAY_SILENT : errno == ECONNREFUSED ? WAY_REFUSED : WAY_NO_ROUTE;
@@ -361,7 +361,7 @@ static bool passes(const struct attempt *attempt, uint32_t at, uint32_t segment_
 /* The largest packet that arrives, headers included; 0: not even small ones. */
 static uint32_t find_largest(const struct attempt *attempt, uint32_t at, uint32_t path_mtu)
 {
-	uint32_t headers = attempt->roster->cards[attempt->peer].addresses[at].family == NODE_IPV4 ? 40 : 60;
+	uint32_t headers = attempt->roster->nodes[attempt->peer].addresses[at].family == NODE_IPV4 ? 40 : 60;
 	uint32_t low = SEGMENT_LEAST, high = path_mtu > headers + SEGMENT_LEAST ? path_mtu - headers : SEGMENT_LEAST + 1;
 	if (!passes(attempt, at, low))
 		return 0;
@@ -417,7 +417,7 @@ static void try_address(const struct attempt *attempt, uint32_t at)
 static void *try_peer(void *argument)
 {
 	const struct attempt *attempt = argument;
-	for (uint32_t at = 0; at < attempt->roster->cards[attempt->peer].address_count; at++)
+	for (uint32_t at = 0; at < attempt->roster->nodes[attempt->peer].address_count; at++)
 		try_address(attempt, at);
 	return NULL;
 }

@@ -136,19 +136,19 @@ static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 	const struct doctor_patience patience = {held_up > 0 ? SHORT : LONG, held_up > 1 ? SHORT : LONG, SHORT};
 	static const uint8_t address[] = {127, 0, 0, 1};
 	struct join_config join = config_of(0), other = config_of(1);
-	struct node_info cards[2] = {join.card, other.card};
+	struct node_info nodes[2] = {join.info, other.info};
 	uint32_t host_of[] = {0, 1}, host_ranks[] = {1, 1};
-	struct roster roster = {.size = 2, .cards = cards, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
+	struct roster roster = {.size = 2, .nodes = nodes, .hosts = 2, .host_of = host_of, .host_ranks = host_ranks};
 	struct interfaces own = {0};
 	struct doctor_way ways[2 * NODE_ADDRESSES] = {0};
 	struct between between = {.held_up = held_up, .let_in = let_in_most};
 	struct listener listener = {.count = 1};
 
 	listener.fds[0] = listen_anywhere(&between.to);
-	between.listen_fd = listen_anywhere(&cards[1].port);
-	cards[1].address_count = 1;
-	cards[1].addresses[0].family = NODE_IPV4;
-	memcpy(cards[1].addresses[0].bytes, address, sizeof(address));
+	between.listen_fd = listen_anywhere(&nodes[1].port);
+	nodes[1].address_count = 1;
+	nodes[1].addresses[0].family = NODE_IPV4;
+	memcpy(nodes[1].addresses[0].bytes, address, sizeof(address));
 	struct doctor_server *server = doctor_server_start(&other, &listener);
 	CHECK(server && pthread_create(&between.thread, NULL, between_main, &between) == 0);
 	doctor_reach_all(&join, &roster, &own, 0, &patience, ways);
