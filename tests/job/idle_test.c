@@ -2,7 +2,7 @@
  * idle_test.c - a host's own work goes on while its threads wait: struct esp_options.idle.
  *
  * Rank 1 makes each call only once rank 0, which waits in it, has been called back: without that, both would wait until
- * the deadline. The host's work of rank 0 is here that rank 1 may go on. It may use all the cores that it had, whatever seat (src/rank/progress/core_affinity.h) rank 0
+ * the deadline. The host's work of rank 0 is here that rank 1 may go on. It may use all the cores that it had, whatever seat (src/node/progress/core_affinity.h) rank 0
  * takes while it waits: there are more ranks than cores.
  */
 #include <pthread.h>
