@@ -16,8 +16,7 @@ static void check(const uint8_t bytes[CONTROL_BYTES])
 
 	if (!control_decode(bytes, &msg))
 		return;
-	FUZZ_CHECK(msg.type == CONTROL_PIECE || strnlen(msg.text, CONTROL_TEXT) < CONTROL_TEXT);
-	FUZZ_CHECK(msg.status <= 0);
+	FUZZ_CHECK(msg.type != CONTROL_FAILED || (strnlen(msg.failed.text, CONTROL_TEXT) < CONTROL_TEXT && msg.failed.status <= 0));
 	control_encode(&msg, again);
 	FUZZ_CHECK(memcmp(again, bytes, sizeof(again)) == 0);
 }

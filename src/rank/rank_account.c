@@ -176,7 +176,7 @@ static bool add_group(const struct comm *group, struct account *out)
 		.failed_ns = group->failed_ns,
 		.culprit = comm_culprit(group, &none),
 	};
-	snprintf(entry->reason, sizeof(entry->reason), "%s", group->reason.text);
+	snprintf(entry->reason, sizeof(entry->reason), "%s", group->reason.failed.text);
 	if (is_all(group->context, group))
 		return true;
 	entry->ranks = malloc(group->size * sizeof(*entry->ranks));

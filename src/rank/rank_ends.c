@@ -330,7 +330,7 @@ enum esp_status rank_tell_last_calls(struct rank *context, struct failure *failu
 	pthread_mutex_lock(&context->lock);
 	bool is_unheard = atomic_load(&world->failed) == ESP_EMISMATCH && !world->is_told;
 	if (is_unheard)
-		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->reason.text);
+		failure_set(failure, ESP_EMISMATCH, comm_culprit(world, &none), "%s", world->reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	return is_unheard ? ESP_EMISMATCH : ESP_OK;
 }

@@ -181,13 +181,12 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 		.from = context->rank,
 		.about = peer,
 		.first = context->rank,
-		.sequence = clock_now_ns(),
-		.peer = UINT32_MAX,
+		.dials.at_ns = clock_now_ns(),
 	};
 
 	pthread_mutex_lock(&context->lock);
 	unreachable_note(&context->unreached, peer, way, by_kernel);
-	bool tells = unreachable_tells(&context->unreached, peer, msg.sequence);
+	bool tells = unreachable_tells(&context->unreached, peer, msg.dials.at_ns);
 	pthread_mutex_unlock(&context->lock);
 	if (tells && rank_is_news(context, &msg))
 		control_send_all(context->control, &msg);
@@ -202,13 +201,13 @@ bool rank_is_news(struct rank *context, const struct control_msg *msg)
 	uint8_t name[FLOOD_NAME_BYTES];
 
 	if (msg->type == CONTROL_DIALS) /* there may be more than are kept here */
-		return unreachable_is_news(context->connect_heard, context->size, msg->first, msg->sequence);
+		return unreachable_is_news(context->connect_heard, context->size, msg->first, msg->dials.at_ns);
 	bytes_put32(name, msg->channel);
 	bytes_put32(name + 4, msg->first);
 	bytes_put32(name + 8, msg->about);
-	bytes_put64(name + 12, is_absence ? msg->sequence : 0);
-	bytes_put64(name + 20, is_absence ? msg->note.count : 0);
-	bytes_put64(name + 28, is_absence ? msg->note.key : 0);
+	bytes_put64(name + 12, is_absence ? msg->absent.sequence : 0);
+	bytes_put64(name + 20, is_absence ? msg->absent.second : 0);
+	bytes_put64(name + 28, is_absence ? msg->absent.key : 0);
 	bytes_put32(name + 36, msg->type);
 	return flood_filter_hear(&context->flood_filter, name, clock_now_ns());
 }
@@ -241,11 +240,11 @@ static void about_group(struct rank *context, uint32_t peer, const struct contro
 	if (!group)
 		return;
 	if (msg->type == CONTROL_READY)
-		keyed_ready(group, peer, &msg->note);
+		keyed_ready(group, peer, &msg->call.note);
 	else if (msg->type == CONTROL_GO)
-		keyed_go(group, msg->note.key);
+		keyed_go(group, msg->call.note.key);
 	else if (msg->type == CONTROL_LETTER)
-		p2p_announced(group, &msg->note);
+		p2p_announced(group, &msg->call.note);
 	else
 		p2p_fetch(group, msg);
 	pthread_mutex_lock(&context->lock);

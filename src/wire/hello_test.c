@@ -29,7 +29,7 @@ static void golden(void)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)(i + 1);
-	memcpy(bytes, "\x0c\x00\x03\x09", 4);
+	memcpy(bytes, "\x0d\x00\x03\x09", 4);
 	memset(bytes + 20, 0, 4);
 	CHECK(hello_decode(bytes, &hello));
 	CHECK_U64(hello.version, HELLO_VERSION);
@@ -79,7 +79,8 @@ static void refused(struct rng *rng)
 	hello.purpose = HELLO_LANE;
 	for (unsigned value = 0; value < 256; value++) {
 		CHECK(decodes_with(&hello, 3, (uint8_t)value) == (value < HELLO_VERDICT_COUNT));
-		CHECK(decodes_with(&hello, 20, (uint8_t)value) == (value == 0));
+		CHECK(decodes_with(&hello, 20, (uint8_t)value) == (value < NODE_ROLES));
+		CHECK(decodes_with(&hello, 21, (uint8_t)value) == (value < NODE_ROLES));
 		CHECK(decodes_with(&hello, 23, (uint8_t)value) == (value == 0));
 	}
 	hello.lane = 0;
@@ -97,9 +98,9 @@ static void other_version(struct rng *rng)
 
 	for (unsigned i = 0; i < HELLO_BYTES; i++)
 		bytes[i] = (uint8_t)rng_next(rng);
-	memcpy(bytes, "\x0d\x00\xff\xff\x05\x00\x00\x00\x06\x00\x00\x00", 12);
+	memcpy(bytes, "\x0e\x00\xff\xff\x05\x00\x00\x00\x06\x00\x00\x00", 12);
 	CHECK(hello_decode(bytes, &hello));
-	CHECK(hello.version == 13 && hello.from == 5 && hello.to == 6);
+	CHECK(hello.version == 14 && hello.from == 5 && hello.to == 6);
 	CHECK(hello.size == 0 && hello.epoch == 0);
 }
 

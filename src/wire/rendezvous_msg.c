@@ -106,7 +106,9 @@ void node_info_encode(const struct node_info *info, uint8_t out[NODE_INFO_BYTES]
 	memcpy(out + 32, info->settings, HELLO_DIGEST_BYTES);
 	put_text(out + 64, info->host_name, NODE_INFO_HOST_NAME);
 	bytes_put32(out + COUNT_AT, info->address_count);
-	bytes_put32(out + COUNT_AT + 4, info->cores);
+	bytes_put16(out + COUNT_AT + 4, info->cores < UINT16_MAX ? (uint16_t)info->cores : UINT16_MAX);
+	out[COUNT_AT + 6] = info->role;
+	out[COUNT_AT + 7] = 0;
 	bytes_put64(out + COUNT_AT + 8, info->core_set);
 	for (uint32_t i = 0; i < info->address_count; i++)
 		put_address(out + ADDRESSES_AT + i * ADDRESS_BYTES, &info->addresses[i]);
@@ -132,13 +134,15 @@ bool node_info_decode(const uint8_t in[NODE_INFO_BYTES], struct node_info *out)
 		.pid = bytes_get32(in + 8),
 		.version = bytes_get16(in + 12),
 		.port = bytes_get16(in + 14),
-		.cores = bytes_get32(in + COUNT_AT + 4),
+		.cores = bytes_get16(in + COUNT_AT + 4),
+		.role = in[COUNT_AT + 6],
 		.core_set = bytes_get64(in + COUNT_AT + 8),
 	};
 
 	memcpy(info.host_id, in + 16, NODE_INFO_HOST_ID_BYTES);
 	memcpy(info.settings, in + 32, HELLO_DIGEST_BYTES);
-	if (!get_text(in + 64, info.host_name, NODE_INFO_HOST_NAME) || !get_addresses(in, &info) || info.rank >= info.size)
+	if (!get_text(in + 64, info.host_name, NODE_INFO_HOST_NAME) || !get_addresses(in, &info) ||
+	    info.role >= NODE_ROLES || in[COUNT_AT + 7] != 0 || (info.role == NODE_WORKER && info.rank >= info.size))
 		return false;
 	*out = info;
 	return true;

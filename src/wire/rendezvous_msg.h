@@ -59,7 +59,8 @@ struct node_address {
 
 /* All that the others have to know about a rank. */
 struct node_info {
-	uint32_t rank;
+	uint8_t role;                            /* enum node_role                                         */
+	uint32_t rank;                           /* its row in the roster                                  */
 	uint32_t size;
 	uint32_t pid;
 	uint16_t version;

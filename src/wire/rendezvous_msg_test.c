@@ -16,7 +16,8 @@ static void random_info(struct rng *rng, struct node_info *info)
 	info->rank = (uint32_t)rng_below(rng, info->size);
 	info->pid = (uint32_t)rng_next(rng);
 	info->version = (uint16_t)rng_next(rng);
-	info->cores = (uint32_t)rng_next(rng);
+	info->role = (uint8_t)rng_below(rng, NODE_ROLES);
+	info->cores = (uint32_t)rng_below(rng, UINT16_MAX + 1u);
 	info->core_set = rng_next(rng);
 	info->port = (uint16_t)rng_next(rng);
 	fill(rng, info->host_id, sizeof(info->host_id));

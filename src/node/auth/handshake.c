@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "node/auth/handshake_check.h"
+#include "wire/bytes.h"
 
 #define LABEL_BYTES 32u
 static_assert(HANDSHAKE_KEY_BYTES == crypto_stream_KEYBYTES, "a hello is hidden with such a key");
@@ -57,6 +58,21 @@ static void make_tag(const struct handshake *hs, enum handshake_role role, const
 	}
 	crypto_generichash_final(&state, out, HELLO_TAG_BYTES);
 	sodium_memzero(&state, sizeof(state));
+}
+
+uint64_t handshake_job_number(const uint8_t key[HANDSHAKE_KEY_BYTES], const uint8_t job[HELLO_JOB_BYTES])
+{
+	static const char label[LABEL_BYTES] = "espalier handshake 1 job";
+	uint8_t hash[crypto_generichash_BYTES_MIN];
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, key, HANDSHAKE_KEY_BYTES, sizeof(hash));
+	crypto_generichash_update(&state, (const uint8_t *)label, LABEL_BYTES);
+	crypto_generichash_update(&state, job, HELLO_JOB_BYTES);
+	crypto_generichash_final(&state, hash, sizeof(hash));
+	sodium_memzero(&state, sizeof(state));
+	uint64_t number = bytes_get64(hash);
+	return number ? number : 1;
 }
 
 static void make_session(struct handshake *hs)
@@ -134,6 +150,8 @@ void handshake_init_with(struct handshake *hs, enum handshake_role role, const s
 	*hs = (struct handshake){.role = (uint8_t)role, .status = ESP_PENDING, .config = *config};
 	if (hs->config.hello.version == 0)
 		hs->config.hello.version = HELLO_VERSION;
+	if (role == HANDSHAKE_DIALER && hs->config.job == 0)
+		hs->config.job = handshake_job_number(hs->config.key, hs->config.hello.job);
 	memcpy(hs->nonce, nonce, HELLO_NONCE_BYTES);
 	hs->state = HANDSHAKE_WAITS_CHALLENGE;
 	if (role == HANDSHAKE_LISTENER) {
@@ -171,7 +189,8 @@ static enum esp_status on_challenge(struct handshake *hs)
 {
 	memcpy(hs->proof, hello_proof_magic, HELLO_MAGIC_BYTES);
 	memcpy(hs->proof + HELLO_MAGIC_BYTES, hs->nonce, HELLO_NONCE_BYTES);
-	seal(hs, &hs->config.hello, hs->proof, HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES);
+	bytes_put64(hs->proof + PROOF_JOB_AT, hs->config.job);
+	seal(hs, &hs->config.hello, hs->proof, PROOF_HEAD_BYTES);
 	send_message(hs, hs->proof, PROOF_BYTES);
 	hs->state = HANDSHAKE_WAITS_VERDICT;
 	return ESP_PENDING;
@@ -180,11 +199,17 @@ static enum esp_status on_challenge(struct handshake *hs)
 /* Listener: the proof is complete. A dialer without the key gets no answer. */
 static enum esp_status on_proof(struct handshake *hs, struct error *err)
 {
-	struct hello answer = hs->config.hello;
-	if (!open_sealed(hs, hs->proof, HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES, &hs->peer))
+	struct handshake_config *config = &hs->config;
+	if (config->find && !config->find(config->find_context, bytes_get64(hs->proof + PROOF_JOB_AT), config->key, &config->hello))
+		return error_set(err, fail_handshake(hs, ESP_ECORRUPT), "the connecting process named a job that is not known here");
+	if (config->hello.version == 0)
+		config->hello.version = HELLO_VERSION;
+	struct hello answer = config->hello;
+	if (!open_sealed(hs, hs->proof, PROOF_HEAD_BYTES, &hs->peer))
 		return fail_proof(hs, err);
 	hs->verdict = (uint8_t)judge_dialer(&hs->config, &hs->peer);
 	answer.to = hs->peer.from;
+	answer.to_role = hs->peer.role;
 	answer.purpose = HELLO_RENDEZVOUS; /* another version may number its purposes differently */
 	answer.verdict = hs->verdict;
 	if (hs->verdict != HELLO_OTHER_VERSION) {

@@ -22,12 +22,15 @@ static enum hello_verdict judge(const struct handshake_config *own, const struct
 		return HELLO_OTHER_EPOCH;
 	if (theirs->to != mine->from)
 		return HELLO_NOT_ME;
-	if (theirs->size != mine->size)
+	if (theirs->to_role != mine->role || (mine->to != HANDSHAKE_ANY_RANK && theirs->role != mine->to_role))
+		return HELLO_OTHER_ROLE;
+	bool are_workers = theirs->role == NODE_WORKER && mine->role == NODE_WORKER;
+	if (are_workers && theirs->size != mine->size)
 		return HELLO_OTHER_SIZE;
-	if (!joins && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
+	if (are_workers && !joins && memcmp(theirs->settings, mine->settings, HELLO_DIGEST_BYTES) != 0)
 		return HELLO_OTHER_SETTINGS;
 	/* A second rank 0 that joins sends its node info, so that the complaint can name both. */
-	if (theirs->from >= mine->size || (theirs->from == mine->from && !joins))
+	if ((are_workers && theirs->from >= mine->size) || (theirs->from == mine->from && !joins))
 		return HELLO_NOT_YOU;
 	if (mine->to != HANDSHAKE_ANY_RANK && theirs->from != mine->to)
 		return HELLO_NOT_YOU;
@@ -124,6 +127,9 @@ enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello
 	case HELLO_OTHER_PURPOSE:
 		return error_set(err, status, "rank %u wants a connection for %s, which rank %u does not take now", d,
 		                 purpose_name(dialer->purpose), l);
+	case HELLO_OTHER_ROLE:
+		return error_set(err, status, "node %u, a %s, looked for a %s and found node %u, a %s", d, node_role_name(dialer->role),
+		                 node_role_name(dialer->to_role), l, node_role_name(listener->role));
 	case HELLO_OTHER_LANE:
 		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane,
 		                 l);

@@ -75,10 +75,10 @@ static void check_met(const struct pair *pair)
 {
 	CHECK_MSG(pair->dialer_status == ESP_OK && pair->listener_status == ESP_OK, "%d %s, %d %s", pair->dialer_status,
 	          pair->dialer_error.text, pair->listener_status, pair->listener_error.text);
-	CHECK_U64(pair->listener.peer.from, 3);
 	CHECK_U64(pair->listener.peer.purpose, HELLO_LANE);
 	CHECK_U64(pair->listener.peer.lane, 1);
-	CHECK_U64(pair->dialer.peer.from, 5);
+	CHECK_U64(pair->listener.peer.from, pair->dialer.config.hello.from);
+	CHECK_U64(pair->dialer.peer.from, pair->listener.config.hello.from);
 	CHECK(memcmp(pair->dialer.session, pair->listener.session, HANDSHAKE_KEY_BYTES) == 0);
 	CHECK_U64(pair->to_dialer_bytes, CHALLENGE_BYTES + VERDICT_BYTES);
 	CHECK_U64(pair->to_listener_bytes, PROOF_BYTES);
@@ -136,9 +136,9 @@ struct mismatch {
 #pragma clang diagnostic ignored "-Winitializer-overrides"
 #endif
 static const struct mismatch mismatches[] = {
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 14 of the protocol, rank 5 version 13: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 13, .purpose = 200)},
+	 DIALER(.version = 14, .purpose = 200)},
 	{HELLO_OTHER_JOB, "rank 3 and rank 5 have the same key but belong to different jobs", DIALER(.job = "jab")},
 	{HELLO_OTHER_EPOCH, "rank 3 belongs to start 6 of the job, rank 5 to start 7", DIALER(.epoch = 6)},
 	{HELLO_NOT_ME, "rank 3 looked for rank 4 and found rank 5", DIALER(.to = 4)},
@@ -152,10 +152,11 @@ static const struct mismatch mismatches[] = {
 	/* whatever its job */
 	{HELLO_OTHER_PURPOSE, "rank 3 wants a connection for joining, which rank 5 does not take now",
 	 DIALER(.purpose = HELLO_RENDEZVOUS, .lane = 0, .job = "jab", .size = 9)},
+	{HELLO_OTHER_ROLE, "node 3, a worker, looked for a hub and found node 5, a worker", DIALER(.to_role = NODE_HUB)},
 	{HELLO_OTHER_LANE, "rank 3 wants to connect lane 2, which rank 5 does not have", DIALER(.lane = 2)},
-	{HELLO_OTHER_VERSION, "rank 3 speaks version 13 of the protocol, rank 5 version 12: install the same "
+	{HELLO_OTHER_VERSION, "rank 3 speaks version 14 of the protocol, rank 5 version 13: install the same "
 	 "release on all hosts",
-	 DIALER(.version = 13, .size = 4, .epoch = 1)}, /* the first broken rule is named */
+	 DIALER(.version = 14, .size = 4, .epoch = 1)}, /* the first broken rule is named */
 };
 #pragma GCC diagnostic pop
 
@@ -187,6 +188,78 @@ static void expected_peer(void)
 	pair_init(&pair, &lane_dialer, &listener);
 	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
 	CHECK(pair.dialer.verdict == HELLO_NOT_YOU && pair.listener.verdict == HELLO_NOT_YOU);
+}
+
+/* Size and settings are those of workers: a hub has neither, and is beyond the ranks in the roster. */
+static void other_roles(void)
+{
+	struct handshake_config dialer = lane_dialer, listener = lane_listener;
+	struct pair pair;
+
+	dialer.hello.to = listener.hello.from = 8;
+	dialer.hello.to_role = listener.hello.role = NODE_HUB;
+	listener.hello.size = 0;
+	memset(listener.hello.settings, 7, sizeof(listener.hello.settings));
+	pair_init(&pair, &dialer, &listener);
+	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+	check_met(&pair);
+	CHECK(pair.dialer.peer.role == NODE_HUB && pair.listener.peer.role == NODE_WORKER);
+	/* A hub that dials is no rank either, and a rank that expects another rank says so. */
+	dialer = lane_dialer;
+	dialer.hello.role = NODE_HUB;
+	dialer.hello.from = 8;
+	pair_init(&pair, &dialer, &lane_listener);
+	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+	check_met(&pair);
+	listener = lane_listener;
+	listener.hello.to = 8;
+	listener.hello.to_role = NODE_SWITCH;
+	pair_init(&pair, &dialer, &listener);
+	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+	CHECK(pair.dialer.verdict == HELLO_OTHER_ROLE && pair.listener.verdict == HELLO_OTHER_ROLE);
+}
+
+/* A listener with two jobs, whose keys are found by the number that the proof names. */
+static bool find_job(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_BYTES], struct hello *out_own)
+{
+	const struct handshake_config *jobs = context;
+
+	for (int i = 0; i < 2; i++) {
+		if (handshake_job_number(jobs[i].key, jobs[i].hello.job) == job) {
+			memcpy(out_key, jobs[i].key, HANDSHAKE_KEY_BYTES);
+			*out_own = jobs[i].hello;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void many_jobs(void)
+{
+	struct handshake_config jobs[2] = {lane_listener, lane_listener}, dialer = lane_dialer;
+	struct handshake_config listener = {.find = find_job, .find_context = jobs, .purposes = lane_listener.purposes, .lanes = lane_listener.lanes};
+	struct pair pair;
+
+	jobs[1].key[0] ^= 1;
+	memcpy(jobs[1].hello.job, "another", 8);
+	CHECK(handshake_job_number(jobs[0].key, jobs[0].hello.job) != handshake_job_number(jobs[1].key, jobs[0].hello.job));
+	for (int i = 0; i < 2; i++) {
+		memcpy(dialer.key, jobs[i].key, sizeof(dialer.key));
+		memcpy(dialer.hello.job, jobs[i].hello.job, sizeof(dialer.hello.job));
+		dialer.job = 0;
+		pair_init(&pair, &dialer, &listener);
+		pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+		check_met(&pair);
+	}
+	/* The right number with the key of another job proves nothing, and a number that is not known neither. */
+	dialer.job = handshake_job_number(jobs[0].key, jobs[0].hello.job);
+	pair_init(&pair, &dialer, &listener);
+	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+	CHECK(pair.listener_status == ESP_ECORRUPT && pair.dialer_status != ESP_OK);
+	dialer.job = 1;
+	pair_init(&pair, &dialer, &listener);
+	pair_run(&pair, NULL, SIZE_MAX, SIZE_MAX);
+	CHECK(pair.listener_status == ESP_ECORRUPT && pair.dialer_status != ESP_OK);
 }
 
 static void other_key(void)
@@ -344,6 +417,8 @@ int main(int argc, char **argv)
 	any_bit();
 	named_mismatches();
 	expected_peer();
+	other_roles();
+	many_jobs();
 	other_key();
 	replayed();
 	reflected();

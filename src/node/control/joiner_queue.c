@@ -31,7 +31,7 @@ static void tell(struct control *control, struct connection *connection, const s
 static void ask(struct control *control, struct connection *connection)
 {
 	struct control_msg msg = {
-		.type = CONTROL_BEAT, .from = control->ways.self, .about = UINT32_MAX, .sequence = control->config.interval_ns, .peer = UINT32_MAX,
+		.type = CONTROL_BEAT, .from = control->ways.self, .about = UINT32_MAX, .beat.silence_ns = control->config.interval_ns,
 	};
 
 	tell(control, connection, &msg);
@@ -42,7 +42,7 @@ static void ask(struct control *control, struct connection *connection)
 static void refuse(struct control *control, struct connection *connection, const uint8_t *bytes)
 {
 	const struct join_config *join = control->config.join;
-	struct control_msg msg = {.type = CONTROL_REFUSE, .from = control->ways.self, .about = UINT32_MAX, .peer = UINT32_MAX};
+	struct control_msg msg = {.type = CONTROL_REFUSE, .from = control->ways.self, .about = UINT32_MAX};
 	struct rendezvous_arrival arrival;
 	struct error why;
 
@@ -51,7 +51,7 @@ static void refuse(struct control *control, struct connection *connection, const
 	else
 		error_set(&why, ESP_EMISMATCH, "a newcomer of another job, or with other settings, handed in a damaged card");
 	log_write(join->log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
-	clip(msg.text, sizeof(msg.text), "%s", why.text);
+	clip(msg.refuse.text, sizeof(msg.refuse.text), "%s", why.text);
 	connection->is_refused = true;
 	tell(control, connection, &msg);
 }
@@ -75,7 +75,7 @@ static void turn_away(struct control *control, struct connection *connection)
 static void on_echo(struct control *control, struct connection *connection, const struct control_msg *msg)
 {
 	connection->asked_ns = 0;
-	snprintf(connection->who, sizeof(connection->who), "%.*s", (int)sizeof(connection->who) - 1, msg->text);
+	snprintf(connection->who, sizeof(connection->who), "%.*s", (int)sizeof(connection->who) - 1, msg->echo.who);
 	if (!connection->is_invited) {
 		set_sure(control, connection, true);
 	} else if (msg->about != UINT32_MAX) {

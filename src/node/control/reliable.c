@@ -80,7 +80,7 @@ bool reliable_owes(struct reliable *reliable, struct control_msg *out)
 		return false;
 	reliable->told = reliable->heard;
 	reliable->is_new = false;
-	*out = (struct control_msg){.type = CONTROL_HEARD, .about = UINT32_MAX, .peer = UINT32_MAX, .heard = reliable->heard};
+	*out = (struct control_msg){.type = CONTROL_HEARD, .about = UINT32_MAX, .heard = reliable->heard};
 	return true;
 }
 

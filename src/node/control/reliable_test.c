@@ -51,7 +51,7 @@ static void deliver(struct end *from, struct end *to, struct pipe *pipe)
 	enum reliable_heard heard = reliable_hear(&to->reliable, msg);
 	CHECK(heard != RELIABLE_BROKEN);
 	if (heard == RELIABLE_NEW) /* in order, each once */
-		CHECK_U64(msg->sequence, ++to->heard);
+		CHECK_U64(msg->dials.at_ns, ++to->heard);
 	CHECK(to->heard <= from->said);
 	if (reliable_owes(&to->reliable, &owed))
 		put(&to->out, &owed);
@@ -71,7 +71,7 @@ static void survives_breaks(uint64_t seed)
 		bool is_chatty = seed % 3 != 0 || end == ends; /* in every third only one of them has something to say, until the end */
 
 		if (end->said < MESSAGES && (is_chatty || ends[1].heard == MESSAGES) && rng_chance(&rng, 1, 3)) {
-			CHECK(reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_ASK, .sequence = ++end->said}));
+			CHECK(reliable_say(&end->reliable, &(struct control_msg){.type = CONTROL_DIALS, .dials.at_ns = ++end->said}));
 			queue_all(end);
 		}
 		deliver(end, other, &end->out);

@@ -47,7 +47,7 @@ enum esp_status comm_check(struct comm *group, const struct call *call, struct f
 		call_note(call, group->size, call->keyed || group->is_aside ? 0 : group->calls + 1, &note);
 	pthread_mutex_lock(&context->lock);
 	group->is_told = true;
-	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s", group->reason.text);
+	failure_set(failure, status, comm_culprit(group, &note), "the group has failed before: %s", group->reason.failed.text);
 	pthread_mutex_unlock(&context->lock);
 	if (call) {
 		failure->operation = call_operation(&note);

@@ -61,11 +61,10 @@ static struct control_msg new_reason(const struct comm *group, enum esp_status s
 		.about = culprit < 0 ? UINT32_MAX : (uint32_t)culprit,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.status = status,
-		.peer = UINT32_MAX,
+		.failed = {.status = status, .other = UINT32_MAX},
 	};
 
-	clip(reason.text, sizeof(reason.text), "%s", why);
+	clip(reason.failed.text, sizeof(reason.failed.text), "%s", why);
 	return reason;
 }
 
@@ -86,7 +85,7 @@ static void blame(struct comm *group, const struct control_msg *reason)
 	uint32_t culprit = reason->about;
 	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->blamed) != culprit + 1;
 
-	if (!is_news || culprit >= context->size || culprit == context->rank || reason->status == ESP_EMISMATCH)
+	if (!is_news || culprit >= context->size || culprit == context->rank || reason->failed.status == ESP_EMISMATCH)
 		return;
 	launcher_blame(context->join.launch.launcher, context->rank, culprit);
 	atomic_store(&context->blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
@@ -95,7 +94,7 @@ static void blame(struct comm *group, const struct control_msg *reason)
 void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell)
 {
 	struct rank *context = group->context;
-	enum esp_status status = reason->status < 0 ? (enum esp_status)reason->status : ESP_EJOB;
+	enum esp_status status = reason->failed.status < 0 ? (enum esp_status)reason->failed.status : ESP_EJOB;
 
 	blame(group, reason);
 	pthread_mutex_lock(&context->lock);
@@ -121,8 +120,8 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 	progress_changed(&context->progress);
 	if (!is_first)
 		return;
-	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->text);
-	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->text);
+	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->failed.text);
+	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->failed.text);
 	if (tell)
 		control_send_all(context->control, reason);
 	if (status != ESP_EABORTED) { /* nobody wonders about that */
@@ -208,9 +207,7 @@ static void ask(struct comm *group, uint32_t member_rank, const struct call_note
 		.about = member_rank,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.sequence = note->sequence,
-		.peer = UINT32_MAX,
-		.note = *note,
+		.call = {.note = *note},
 	};
 
 	if (member_rank != group->context->rank)
@@ -368,7 +365,7 @@ void comm_stream_failed(struct rank *context, const struct lane_failure *failure
 /* Did two ranks make calls that do not fit? note is then that of `about`; peer's had the number `sequence`. */
 static bool is_mismatch(const struct control_msg *reason)
 {
-	return reason->status == ESP_EMISMATCH && reason->peer != UINT32_MAX;
+	return reason->failed.status == ESP_EMISMATCH && reason->failed.other != UINT32_MAX;
 }
 
 /* Are these two of the calls that must be alike? */
@@ -380,10 +377,10 @@ static bool belong_together(const struct call_note *one, const struct call_note 
 /* Does the group's reason say what this call is? */
 static bool is_in_reason(const struct control_msg *reason, const struct call_note *note)
 {
-	struct call_note peers = reason->note;
+	struct call_note peers = reason->failed.note;
 
-	peers.sequence = reason->sequence;
-	return is_mismatch(reason) && (belong_together(note, &reason->note) || belong_together(note, &peers));
+	peers.sequence = reason->failed.other_sequence;
+	return is_mismatch(reason) && (belong_together(note, &reason->failed.note) || belong_together(note, &peers));
 }
 
 int32_t comm_culprit(const struct comm *group, const struct call_note *note)
@@ -393,12 +390,12 @@ int32_t comm_culprit(const struct comm *group, const struct call_note *note)
 
 	if (atomic_load(&group->failed) == ESP_OK || reason->about >= context->size)
 		return -1;
-	if (!is_mismatch(reason) || reason->peer >= context->size)
+	if (!is_mismatch(reason) || reason->failed.other >= context->size)
 		return (int32_t)reason->about;
-	if (!belong_together(note, &reason->note))
-		note = &group->notes[reason->note.sequence % NOTES_KEPT];
-	bool is_as_ours = belong_together(note, &reason->note) && call_note_digest(note) == call_note_digest(&reason->note);
-	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->peer : reason->about);
+	if (!belong_together(note, &reason->failed.note))
+		note = &group->notes[reason->failed.note.sequence % NOTES_KEPT];
+	bool is_as_ours = belong_together(note, &reason->failed.note) && call_note_digest(note) == call_note_digest(&reason->failed.note);
+	return (int32_t)(reason->about == context->rank || is_as_ours ? reason->failed.other : reason->about);
 }
 
 static void describe_wait(struct comm *group, char *text, size_t size)
@@ -436,7 +433,7 @@ void comm_explain(struct comm *group, const struct call_note *note, enum esp_sta
 	/* A sentence about this very call says which it is. */
 	if (!is_in_reason(&group->reason, note))
 		snprintf(which, sizeof(which), "%s%s: ", number, call_describe(note, call));
-	clip(out->text, sizeof(out->text), "%s%s%s", which, group->reason.text[0] ? group->reason.text : "failed", wait);
+	clip(out->text, sizeof(out->text), "%s%s%s", which, group->reason.failed.text[0] ? group->reason.failed.text : "failed", wait);
 }
 
 /* ---- calls that do not fit ---- */
@@ -467,9 +464,9 @@ void comm_mismatch(struct comm *group, uint32_t one, const struct call_note *one
 	describe_made(b, sizeof(b), other, others, others->sequence != ones->sequence);
 	snprintf(why, sizeof(why), "calls do not fit: %s, but %s%s", a, b, is_cut ? ", cut in another way" : ""); /* new_reason() clips it */
 	struct control_msg reason = new_reason(group, ESP_EMISMATCH, (int32_t)other, why);
-	reason.peer = one;
-	reason.sequence = ones->sequence;
-	reason.note = *others;
+	reason.failed.other = one;
+	reason.failed.other_sequence = ones->sequence;
+	reason.failed.note = *others;
 	comm_fail_as(group, &reason, true);
 }
 
@@ -515,9 +512,8 @@ void comm_say_absent(struct comm *group, uint32_t absent, const struct call_note
 		.about = absent,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.sequence = note->sequence,
-		.peer = UINT32_MAX,
-		.note = {.flags = note->flags & CALL_KEYED, .key = note->key, .count = clock_now_ns() / NS_PER_S},
+		.absent = {
+			.sequence = note->sequence, .is_keyed = note->flags & CALL_KEYED, .key = note->key, .second = clock_now_ns() / NS_PER_S},
 	};
 
 	comm_heard_absent(group->context, &msg);
@@ -554,19 +550,19 @@ static bool is_better_absence(const struct comm *group, const struct control_msg
 {
 	const struct absence *absent = &group->absent;
 
-	return !absence_counts(group, msg->sequence) || msg->about == absent->rank || msg->sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
+	return !absence_counts(group, msg->absent.sequence) || msg->about == absent->rank || msg->absent.sequence <= absent->sequence || clock_now_ns() >= absent->heard_ns + absence_holds_ns(group);
 }
 
 void comm_heard_absent(struct rank *context, const struct control_msg *msg)
 {
 	pthread_mutex_lock(&context->lock);
 	struct comm *group = comm_find(context, msg->channel, msg->first);
-	if (group && comm_has(group, msg->about) && msg->note.flags & CALL_KEYED) {
+	if (group && comm_has(group, msg->about) && msg->absent.is_keyed) {
 		group->keyed.missing = msg->about;
-		group->keyed.missing_key = msg->note.key;
+		group->keyed.missing_key = msg->absent.key;
 		group->keyed.missing_ns = clock_now_ns();
 	} else if (group && comm_has(group, msg->about) && is_better_absence(group, msg))
-		group->absent = (struct absence){.rank = msg->about, .sequence = msg->sequence, .heard_ns = clock_now_ns()};
+		group->absent = (struct absence){.rank = msg->about, .sequence = msg->absent.sequence, .heard_ns = clock_now_ns()};
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -607,18 +603,18 @@ void comm_asked(struct rank *context, uint32_t from, const struct control_msg *m
 
 	pthread_mutex_lock(&context->lock);
 	struct comm *group = comm_find(context, msg->channel, msg->first);
-	bool differs = group && msg->note.sequence == msg->sequence && made_another(group, &msg->note, &mine);
+	bool differs = group && !(msg->call.note.flags & CALL_KEYED) && made_another(group, &msg->call.note, &mine);
 	if (group)
 		comm_visit(group);
 	pthread_mutex_unlock(&context->lock);
 	if (!group)
 		return;
-	if (msg->note.flags & CALL_KEYED)
-		keyed_asked(group, msg->note.key);
+	if (msg->call.note.flags & CALL_KEYED)
+		keyed_asked(group, msg->call.note.key);
 	else if (differs)
-		comm_mismatch(group, context->rank, &mine, from, &msg->note);
-	else if (!has_made(group, msg->sequence))
-		comm_say_absent(group, context->rank, &msg->note);
+		comm_mismatch(group, context->rank, &mine, from, &msg->call.note);
+	else if (!has_made(group, msg->call.note.sequence))
+		comm_say_absent(group, context->rank, &msg->call.note);
 	pthread_mutex_lock(&context->lock);
 	comm_depart(group);
 	pthread_mutex_unlock(&context->lock);

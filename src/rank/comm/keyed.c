@@ -12,8 +12,7 @@ static void say(struct comm *group, uint32_t to, enum control_type type, const s
 		.about = to,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.peer = UINT32_MAX,
-		.note = *note,
+		.call = {.note = *note},
 	};
 
 	control_send(group->context->control, to, &msg);

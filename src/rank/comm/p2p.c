@@ -33,9 +33,7 @@ static void say(struct comm *group, uint32_t place, enum control_type type, cons
 		.about = group->ranks[place],
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.peer = UINT32_MAX,
-		.status = status,
-		.note = *note,
+		.call = {.note = *note, .status = status},
 	};
 
 	control_send(group->context->control, group->ranks[place], &msg);
@@ -68,7 +66,7 @@ static void set_failure(struct work *work, enum esp_status status, int32_t rank,
 
 void p2p_explain(struct work *work, enum esp_status status)
 {
-	const char *why = work->group->reason.text;
+	const char *why = work->group->reason.failed.text;
 
 	set_failure(work, status, comm_culprit(work->group, &work->note), why[0] ? why : "failed");
 }
@@ -378,9 +376,9 @@ void p2p_fetch(struct comm *group, const struct control_msg *msg)
 	struct outcome outcome = {0};
 
 	pthread_mutex_lock(&context->lock);
-	struct work *work = find_send(&group->p2p, msg->note.sequence);
+	struct work *work = find_send(&group->p2p, msg->call.note.sequence);
 	if (work && atomic_load(&group->failed) == ESP_OK) {
-		if (msg->status != ESP_OK) { /* it is not wanted, which is not its fault */
+		if (msg->call.status != ESP_OK) { /* it is not wanted, which is not its fault */
 			p2p_forget(&group->p2p, work);
 			outcome = (struct outcome){.ended = about_to_end(work), .status = ESP_OK};
 		} else if (!work->line.is_in) {

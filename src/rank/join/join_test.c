@@ -293,10 +293,10 @@ static void other_job_harmless(void)
 static void other_version(void)
 {
 	ranks_init(4, 60000);
-	ranks[1].config.info.version = 13;
+	ranks[1].config.info.version = 14;
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 13 of the protocol, rank 0 version 12");
+	check_all_failed(4, ESP_EMISMATCH, "rank 1 speaks version 14 of the protocol, rank 0 version 13");
 }
 
 static void other_settings(void)

@@ -163,10 +163,10 @@ static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uin
 /* The ranks are about to let us in, if we are there. */
 static enum esp_status say_here(const struct joiner *door, uint32_t as, uint64_t until, struct error *err)
 {
-	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as, .peer = UINT32_MAX};
+	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as};
 	uint8_t bytes[CONTROL_BYTES];
 
-	memcpy(msg.text, door->who, sizeof(msg.text));
+	memcpy(msg.echo.who, door->who, sizeof(msg.echo.who));
 	control_encode(&msg, bytes);
 	return write_all(door->fd, bytes, sizeof(bytes), until, err);
 }
@@ -184,7 +184,7 @@ static enum esp_status hear_why_not(int fd, const struct join_config *config, ui
 	if (write_all(fd, bytes, sizeof(bytes), until, err) != ESP_OK || read_message(fd, until, &msg, err) != ESP_OK ||
 	    msg.type != CONTROL_REFUSE)
 		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what `espalier conf` prints on both hosts");
-	return error_set(err, ESP_EMISMATCH, "%s", msg.text);
+	return error_set(err, ESP_EMISMATCH, "%s", msg.refuse.text);
 }
 
 /*
@@ -198,8 +198,8 @@ static enum esp_status read_invitation(const struct joiner *door, uint64_t deadl
 	enum esp_status status = read_message(door->fd, until, &msg, err);
 
 	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
-		if (msg.sequence > 0 && msg.sequence < deadline_ns)
-			until = earlier(clock_now_ns() + 2 * msg.sequence, deadline_ns);
+		if (msg.beat.silence_ns > 0 && msg.beat.silence_ns < deadline_ns)
+			until = earlier(clock_now_ns() + 2 * msg.beat.silence_ns, deadline_ns);
 		status = say_here(door, UINT32_MAX, until, err);
 		if (status == ESP_OK)
 			status = read_message(door->fd, until, &msg, err);
@@ -210,14 +210,14 @@ static enum esp_status read_invitation(const struct joiner *door, uint64_t deadl
 		return error_set(err, ESP_ETIMEOUT, "the rank there has not been heard of for long: it is stopped, or cut off");
 	if (status != ESP_OK)
 		return status;
-	if (msg.type != CONTROL_INVITE || msg.first == 0 || msg.first > LAUNCH_SIZE_MAX ||
-	    msg.about >= msg.first)
+	if (msg.type != CONTROL_INVITE || msg.invite.size == 0 || msg.invite.size > LAUNCH_SIZE_MAX ||
+	    msg.about >= msg.invite.size)
 		return error_set(err, ESP_ECORRUPT, "the invitation makes no sense");
-	if (address_parse(msg.text, "the invitation", &launch->leader, err) != ESP_OK)
+	if (address_parse(msg.invite.leader, "the invitation", &launch->leader, err) != ESP_OK)
 		return err->status;
 	launch->rank = msg.about;
-	launch->size = msg.first;
-	launch->epoch = msg.sequence;
+	launch->size = msg.invite.size;
+	launch->epoch = msg.invite.epoch;
 	return ESP_OK;
 }
 
@@ -415,7 +415,7 @@ static bool answer_all(struct joiner *door, char out_why[CONTROL_TEXT])
 		if (!control_decode(door->in, &msg))
 			continue;
 		if (msg.type == CONTROL_REFUSE)
-			memcpy(out_why, msg.text, CONTROL_TEXT);
+			memcpy(out_why, msg.refuse.text, CONTROL_TEXT);
 		if (msg.type == CONTROL_REFUSE ||
 		    (msg.type == CONTROL_BEAT && say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, &unused) != ESP_OK))
 			return true;

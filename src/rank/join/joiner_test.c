@@ -149,10 +149,18 @@ static bool prove(int fd, const struct server *server)
 
 static void say(int fd, enum control_type type, const char *text)
 {
-	struct control_msg msg = {.type = (uint8_t)type, .about = 4, .first = 5, .sequence = 1, .peer = UINT32_MAX};
+	struct control_msg msg = {.type = (uint8_t)type, .about = 4};
 	uint8_t bytes[CONTROL_BYTES];
 
-	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	if (type == CONTROL_INVITE) {
+		msg.invite.size = 5;
+		msg.invite.epoch = 1;
+		snprintf(msg.invite.leader, sizeof(msg.invite.leader), "%s", text);
+	} else if (type == CONTROL_REFUSE) {
+		snprintf(msg.refuse.text, sizeof(msg.refuse.text), "%s", text);
+	} else if (type == CONTROL_BEAT) {
+		msg.beat.silence_ns = 1;
+	}
 	control_encode(&msg, bytes);
 	CHECK(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == sizeof(bytes));
 }

@@ -138,11 +138,9 @@ static enum esp_status send_invitations(const struct comm *group, uint32_t first
 		.from = context->rank,
 		.about = first_rank,
 		.channel = group->channel,
-		.first = size,
-		.sequence = context->join.launch.epoch + 1,
-		.peer = UINT32_MAX,
+		.invite = {.size = size, .epoch = context->join.launch.epoch + 1},
 	};
-	snprintf(invitation->msg.text, sizeof(invitation->msg.text), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
+	snprintf(invitation->msg.invite.leader, sizeof(invitation->msg.invite.leader), "%.*s", (int)CONTROL_TEXT - 1, leader); /* a number */
 	if (control_run(context->control, invite, invitation))
 		return ESP_OK;
 	free(invitation);
@@ -253,12 +251,12 @@ static uint32_t share_out(const struct comm *group, const struct offer *all, uin
 static void send_away(const struct comm *group, const struct failure *why)
 {
 	struct control_msg msg = {
-		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel, .peer = UINT32_MAX,
+		.type = CONTROL_REFUSE, .from = group->context->rank, .about = UINT32_MAX, .channel = group->channel,
 	};
 
 	struct word word = {.what = WORD_REFUSE, .refusal = &msg};
 
-	clip(msg.text, sizeof(msg.text), "the job lets nobody in now: %s", why->text);
+	clip(msg.refuse.text, sizeof(msg.refuse.text), "the job lets nobody in now: %s", why->text);
 	(void)tell_newcomers(group->context, &word);
 }
 

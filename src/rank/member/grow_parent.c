@@ -19,12 +19,12 @@ static int32_t place_of(const struct comm *group, uint32_t rank)
 
 static bool is_about(const struct control_msg *off, uint64_t number)
 {
-	return off->type == CONTROL_OFF && off->sequence == number;
+	return off->type == CONTROL_OFF && off->off.call == number;
 }
 
 void grow_parent_hear_off(struct comm *group, const struct control_msg *off)
 {
-	if (group->off.type != CONTROL_OFF || group->off.sequence < off->sequence)
+	if (group->off.type != CONTROL_OFF || group->off.off.call < off->off.call)
 		group->off = *off;
 }
 
@@ -61,12 +61,10 @@ static void say_off(const struct grow_parent *parent, enum esp_status status, in
 		.about = (uint32_t)parent->number,
 		.channel = group->channel,
 		.first = group->ranks[0],
-		.status = status,
-		.sequence = parent->number,
-		.peer = culprit >= 0 ? (uint32_t)culprit : UINT32_MAX,
+		.off = {.call = parent->number, .status = status, .culprit = culprit >= 0 ? (uint32_t)culprit : UINT32_MAX},
 	};
 
-	clip(msg.text, sizeof(msg.text), "%s", text);
+	clip(msg.off.text, sizeof(msg.off.text), "%s", text);
 	pthread_mutex_lock(&context->lock);
 	grow_parent_hear_off(group, &msg);
 	pthread_mutex_unlock(&context->lock);
@@ -84,8 +82,8 @@ static bool is_off(const struct grow_parent *parent, int32_t *out_culprit, struc
 	bool is_told = is_about(off, parent->number), has_lost = parent->group->lost != parent->lost;
 	memcpy(text, parent->group->lost_text, sizeof(text));
 	if (is_told) {
-		*out_culprit = place_of(parent->group, off->peer);
-		error_set(why, off->status < 0 ? (enum esp_status)off->status : ESP_EPEER, "%s", off->text);
+		*out_culprit = place_of(parent->group, off->off.culprit);
+		error_set(why, off->off.status < 0 ? (enum esp_status)off->off.status : ESP_EPEER, "%s", off->off.text);
 	}
 	pthread_mutex_unlock(&context->lock);
 	if (is_told || !has_lost)
@@ -107,7 +105,7 @@ bool grow_parent_has_failed(void *argument, int32_t *out_culprit, struct error *
 		return is_off(about, out_culprit, why);
 	pthread_mutex_lock(&parent->context->lock);
 	int32_t rank = comm_culprit(parent, &none);
-	error_set(why, status, "%s", parent->reason.text);
+	error_set(why, status, "%s", parent->reason.failed.text);
 	pthread_mutex_unlock(&parent->context->lock);
 	if (rank >= 0)
 		*out_culprit = place_of(parent, (uint32_t)rank);

@@ -8,9 +8,9 @@
 
 static void hear(struct comm *group, uint64_t number, const char *text)
 {
-	struct control_msg off = {.type = CONTROL_OFF, .sequence = number};
+	struct control_msg off = {.type = CONTROL_OFF, .off.call = number};
 
-	strcpy(off.text, text);
+	strcpy(off.off.text, text);
 	grow_parent_hear_off(group, &off);
 }
 
@@ -21,14 +21,14 @@ static void test_off(void)
 
 	CHECK(group != NULL);
 	hear(group, 0, "at the very first");
-	CHECK_STR(group->off.text, "at the very first");
+	CHECK_STR(group->off.off.text, "at the very first");
 	hear(group, 5, "first");
 	hear(group, 5, "second");
-	CHECK_STR(group->off.text, "first");
+	CHECK_STR(group->off.off.text, "first");
 	hear(group, 7, "third");
 	hear(group, 5, "late");
-	CHECK_STR(group->off.text, "third");
-	CHECK_U64(group->off.sequence, 7);
+	CHECK_STR(group->off.off.text, "third");
+	CHECK_U64(group->off.off.call, 7);
 	free(group);
 }
 

@@ -67,7 +67,7 @@ static enum esp_status reason_of(struct comm *group, struct failure *failure)
 
 	pthread_mutex_lock(&group->context->lock);
 	enum esp_status status = failure_set(failure, (enum esp_status)atomic_load(&group->failed), comm_culprit(group, &none), "%s",
-	                                     group->reason.text);
+	                                     group->reason.failed.text);
 	pthread_mutex_unlock(&group->context->lock);
 	return status;
 }

@@ -270,8 +270,6 @@ void membership_exit(struct rank *context)
 		.type = CONTROL_DEAD,
 		.from = context->rank,
 		.about = context->rank,
-		.peer = UINT32_MAX,
-		.status = ESP_EPEER,
 	};
 
 	uint64_t until = clock_now_ns() + EXIT_PATIENCE;
@@ -355,8 +353,8 @@ void membership_part(struct rank *context, uint32_t peer)
 bool membership_message(struct rank *context, uint32_t peer, const struct control_msg *msg)
 {
 	/* Before it counts as gone: who leaves waits for that. */
-	if (msg->type == CONTROL_LEFT && msg->sequence > 0 && msg->about < context->size && msg->about != context->rank)
-		comm_heard_last_call(context->world, msg->about, &msg->note);
+	if (msg->type == CONTROL_LEFT && msg->left.last.sequence > 0 && msg->about < context->size && msg->about != context->rank)
+		comm_heard_last_call(context->world, msg->about, &msg->left.last);
 	return presence_message(&context->presence, peer, msg, clock_now_ns());
 }
 

@@ -49,7 +49,6 @@ static struct control_msg new_message(const struct presence *presence, enum cont
 		.type = (uint8_t)type,
 		.from = presence->self,
 		.about = about,
-		.peer = UINT32_MAX,
 	};
 }
 
@@ -57,7 +56,8 @@ static void send_beat(struct presence *presence, uint32_t to, enum control_type 
 {
 	struct control_msg msg = new_message(presence, type, to);
 
-	msg.sequence = is_last;
+	if (type == CONTROL_BEAT)
+		msg.beat.is_last = is_last;
 	presence->all[to].told_ns = now;
 	presence->events->send(presence->context, to, &msg);
 }
@@ -95,10 +95,12 @@ static struct control_msg fate_message(const struct presence *presence, uint32_t
 	struct control_msg msg = new_message(presence, member->fate == FATE_LEFT ? CONTROL_LEFT : CONTROL_DEAD, rank);
 
 	msg.from = member->by;
-	msg.status = member->fate == FATE_DEAD ? ESP_EPEER : ESP_OK;
-	msg.sequence = member->last_call.sequence;
-	msg.note = member->last_call;
-	snprintf(msg.text, sizeof(msg.text), "%s", member->how);
+	if (msg.type == CONTROL_LEFT) {
+		msg.left.last = member->last_call;
+		snprintf(msg.left.text, sizeof(msg.left.text), "%s", member->how);
+	} else {
+		snprintf(msg.loss.text, sizeof(msg.loss.text), "%s", member->how);
+	}
 	return msg;
 }
 
@@ -107,9 +109,8 @@ static struct control_msg accusation_message(const struct presence *presence, st
 	struct control_msg msg = new_message(presence, CONTROL_SILENT, accusation.about);
 
 	msg.from = accusation.by;
-	msg.status = ESP_EPEER;
 	/* We do not have what others said of us; they have said it. */
-	snprintf(msg.text, sizeof(msg.text), "%s", presence->all[accusation.about].how);
+	snprintf(msg.loss.text, sizeof(msg.loss.text), "%s", presence->all[accusation.about].how);
 	return msg;
 }
 
@@ -117,9 +118,8 @@ static struct control_msg farewell(const struct presence *presence)
 {
 	struct control_msg msg = new_message(presence, CONTROL_LEFT, presence->self);
 
-	snprintf(msg.text, sizeof(msg.text), "%s", presence->why);
-	msg.sequence = presence->last_call.sequence;
-	msg.note = presence->last_call;
+	snprintf(msg.left.text, sizeof(msg.left.text), "%s", presence->why);
+	msg.left.last = presence->last_call;
 	return msg;
 }
 
@@ -277,7 +277,7 @@ static void take_accusation(struct presence *presence, struct accusation accusat
 	    (presence_is_gone(presence, accusation.by) && !is_about_us) || is_known(presence, accusation) || !keep(presence, accusation))
 		return;
 	struct control_msg msg = accusation_message(presence, accusation);
-	snprintf(msg.text, sizeof(msg.text), "%s", how);
+	snprintf(msg.loss.text, sizeof(msg.loss.text), "%s", how);
 	tell_neighbours(presence, &msg);
 	if (is_about_us) {
 		presence->is_outcast = presence->was_accused = true;
@@ -402,19 +402,19 @@ bool presence_message(struct presence *presence, uint32_t from, const struct con
 	case CONTROL_LEFT:
 		if (is_about_one) {
 			if (!presence_is_gone(presence, msg->about)) /* it is passed on */
-				presence->all[msg->about].last_call = msg->note;
-			set_fate(presence, msg->about, FATE_LEFT, msg->about, msg->text, now);
+				presence->all[msg->about].last_call = msg->left.last;
+			set_fate(presence, msg->about, FATE_LEFT, msg->about, msg->left.text, now);
 		}
 		return true;
 	case CONTROL_DEAD:
 		if (is_about_one)
-			set_fate(presence, msg->about, FATE_DEAD, msg->from < presence->size ? msg->from : from, msg->text, now);
+			set_fate(presence, msg->about, FATE_DEAD, msg->from < presence->size ? msg->from : from, msg->loss.text, now);
 		return true;
 	case CONTROL_SILENT:
-		take_accusation(presence, (struct accusation){.by = msg->from, .about = msg->about}, msg->text, now);
+		take_accusation(presence, (struct accusation){.by = msg->from, .about = msg->about}, msg->loss.text, now);
 		return true;
 	case CONTROL_BEAT:
-		on_beat(presence, from, msg->sequence != 0, now);
+		on_beat(presence, from, msg->beat.is_last, now);
 		return true;
 	case CONTROL_ECHO:
 		return true;

@@ -64,7 +64,7 @@ static const struct presence_events events = {send, dial, fate, accused, accusat
 
 static struct control_msg message(enum control_type type, uint32_t from, uint32_t about)
 {
-	return (struct control_msg){.type = (uint8_t)type, .from = from, .about = about, .peer = UINT32_MAX};
+	return (struct control_msg){.type = (uint8_t)type, .from = from, .about = about};
 }
 
 /* A rank that was stopped reads in any order what was said meanwhile; it must not miss that it was given up. */

@@ -49,12 +49,10 @@ static void send_pieces(struct rank *context, uint32_t to, uint32_t channel, uin
 			.about = to,
 			.channel = channel,
 			.first = first,
-			.sequence = at,
-			.peer = UINT32_MAX,
-			.note.count = n,
+			.piece = {.at = at, .whole = n},
 		};
 
-		memcpy(msg.text, bytes + at, piece);
+		memcpy(msg.piece.bytes, bytes + at, piece);
 		control_send(context->control, to, &msg);
 	}
 }
@@ -307,18 +305,18 @@ uint64_t shrink_turn(struct rank *context, uint64_t now)
 /* True: the last piece has come. */
 static bool gather(struct inbox *inbox, uint32_t size, const struct control_msg *msg)
 {
-	size_t whole = (size_t)msg->note.count, at = (size_t)msg->sequence, most = verdict_msg_most(size);
+	size_t whole = (size_t)msg->piece.whole, at = (size_t)msg->piece.at, most = verdict_msg_most(size);
 
 	if (at == 0)
 		inbox->got = 0;
-	if (msg->note.count > most || whole == 0 || msg->sequence != inbox->got || at >= whole || (at > 0 && whole != inbox->whole))
+	if (msg->piece.whole > most || whole == 0 || msg->piece.at != inbox->got || at >= whole || (at > 0 && whole != inbox->whole))
 		return false;
 	if (!inbox->bytes)
 		inbox->bytes = malloc(most);
 	if (!inbox->bytes)
 		return false;
 	size_t piece = whole - at < CONTROL_PIECE_BYTES ? whole - at : CONTROL_PIECE_BYTES;
-	memcpy(inbox->bytes + at, msg->text, piece);
+	memcpy(inbox->bytes + at, msg->piece.bytes, piece);
 	inbox->whole = whole;
 	inbox->got = at + piece;
 	return inbox->got == whole;
@@ -353,9 +351,9 @@ static void answer_late(struct rank *context, uint32_t peer, const struct contro
 {
 	uint8_t *bytes = NULL, left[VERDICT_HEAD_BYTES];
 	struct verdict_msg answer = {.type = VERDICT_LEFT};
-	uint64_t piece = msg->note.count < CONTROL_PIECE_BYTES ? msg->note.count : CONTROL_PIECE_BYTES;
+	uint64_t piece = msg->piece.whole < CONTROL_PIECE_BYTES ? msg->piece.whole : CONTROL_PIECE_BYTES;
 
-	if (msg->sequence != 0 || !verdict_msg_asks((const uint8_t *)msg->text, (size_t)piece, &answer.size))
+	if (msg->piece.at != 0 || !verdict_msg_asks(msg->piece.bytes, (size_t)piece, &answer.size))
 		return;
 	size_t n = find_past(context, msg, answer.size, &bytes);
 	if (n > 0)

@@ -114,10 +114,15 @@ void failover_close(struct rank *context)
 /* ---- leaving a rail ---- */
 
 /* To the lower one of two ranks, who makes the connections between them. */
-static void ask(struct rank *context, uint32_t peer, enum control_type type, uint64_t about)
+static void ask(struct rank *context, uint32_t peer, enum control_type type, uint32_t about)
 {
-	control_send(context->control, peer,
-	             &(struct control_msg){.type = (uint8_t)type, .from = context->rank, .about = context->rank, .peer = peer, .sequence = about});
+	struct control_msg msg = {.type = (uint8_t)type, .from = context->rank, .about = context->rank};
+
+	if (type == CONTROL_MOVE)
+		msg.rail.rail = about;
+	else
+		msg.lane.lane = about;
+	control_send(context->control, peer, &msg);
 }
 
 static void move_lane(struct rank *context, uint32_t peer, uint32_t lane)
@@ -408,15 +413,15 @@ bool failover_message(struct rank *context, uint32_t peer, const struct control_
 	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
 		return false;
 	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->sequence < context->lanes &&
-	    lane_of(context, peer, (uint32_t)msg->sequence)->is_made && !failover_has_given_up(context, peer, (uint32_t)msg->sequence)) {
-		lane_of(context, peer, (uint32_t)msg->sequence)->was_reset = true;
-		move_lane(context, peer, (uint32_t)msg->sequence);
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->lane.lane < context->lanes &&
+	    lane_of(context, peer, msg->lane.lane)->is_made && !failover_has_given_up(context, peer, msg->lane.lane)) {
+		lane_of(context, peer, msg->lane.lane)->was_reset = true;
+		move_lane(context, peer, msg->lane.lane);
 	}
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->sequence < context->lanes)
-		control_dial_lane(context->control, peer, (uint32_t)msg->sequence);
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->sequence < context->rails.count)
-		leave(context, peer, (uint32_t)msg->sequence, "the other end says so");
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->lane.lane < context->lanes)
+		control_dial_lane(context->control, peer, msg->lane.lane);
+	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->rail.rail < context->rails.count)
+		leave(context, peer, msg->rail.rail, "the other end says so");
 	return true;
 }
 
