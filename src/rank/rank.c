@@ -492,7 +492,8 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		context->own_fds[1 + i] = rank_lanes_shm_fd(context, i);
 	int join_free_fd = -1;
 	struct control_config config = {
-		.join = &context->join,
+		.log = &context->log,
+		.join_until_ns = context->join.deadline_ns,
 		.roster = &context->roster,
 		.is_local = context->is_local,
 		.local_of = context->local_of,
@@ -514,8 +515,11 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 		.interval_ns = rank_interval_ns(context),
 		.segment_bytes = context->conf.segment_bytes,
 		.events = &rank_events,
+		.subscribers = &context->subscribers,
 		.context = context,
 	};
+	join_self(&context->join, &config.self);
+	rank_subscribe(&context->subscribers);
 	config.join_free_fd = join_free_fd;
 	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.info.port;
 	enum esp_status status = control_open(&config, &context->control, &err);

@@ -79,6 +79,7 @@ struct rank {
 	int own_fds[FD_EXCHANGE_EACH_MOST]; /* what neighbours are given     */
 
 	struct control *control;
+	struct control_subscribers subscribers; /* to its messages */
 	uint16_t joiner_port;       /* where newcomers know this rank: that of the first context of its kin */
 	struct progress_set progress;
 	uint32_t lanes;

@@ -7,6 +7,7 @@
 #include "base/clip.h"
 #include "base/clock.h"
 #include "rank/comm/comm.h"
+#include "rank/join/rendezvous.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
@@ -212,8 +213,11 @@ bool rank_is_news(struct rank *context, const struct control_msg *msg)
 	return flood_filter_hear(&context->flood_filter, name, clock_now_ns());
 }
 
-static void on_failed(struct rank *context, const struct control_msg *msg)
+static void on_failed(void *argument, uint32_t peer, const struct control_msg *msg)
 {
+	struct rank *context = argument;
+
+	(void)peer;
 	pthread_mutex_lock(&context->lock);
 	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
@@ -230,8 +234,10 @@ static void on_failed(struct rank *context, const struct control_msg *msg)
 }
 
 /* What is for a group that we are in. */
-static void about_group(struct rank *context, uint32_t peer, const struct control_msg *msg)
+static void about_group(void *argument, uint32_t peer, const struct control_msg *msg)
 {
+	struct rank *context = argument;
+
 	pthread_mutex_lock(&context->lock);
 	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
@@ -262,8 +268,11 @@ static void on_dialled(struct rank *context, uint32_t by)
 	control_expect(context->control);
 }
 
-static void on_called_off(struct rank *context, const struct control_msg *msg)
+static void on_called_off(void *argument, uint32_t peer, const struct control_msg *msg)
 {
+	struct rank *context = argument;
+
+	(void)peer;
 	pthread_mutex_lock(&context->lock);
 	struct comm *group = comm_find(context, msg->channel, msg->first);
 	if (group)
@@ -273,47 +282,53 @@ static void on_called_off(struct rank *context, const struct control_msg *msg)
 		control_send_all(context->control, msg);
 }
 
-static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
+static void on_absent(void *argument, uint32_t peer, const struct control_msg *msg)
 {
 	struct rank *context = argument;
 
-	if (membership_message(context, peer, msg) || failover_message(context, peer, msg))
+	(void)peer;
+	comm_heard_absent(context, msg);
+	if (rank_is_news(context, msg))
+		control_send_all(context->control, msg);
+}
+
+static void on_dials(void *argument, uint32_t peer, const struct control_msg *msg)
+{
+	struct rank *context = argument;
+
+	(void)peer;
+	if (!rank_is_news(context, msg))
 		return;
-	switch (msg->type) {
-	case CONTROL_PIECE:
-		shrink_piece(context, peer, msg);
-		break;
-	case CONTROL_FAILED:
-		on_failed(context, msg);
-		break;
-	case CONTROL_ASK:
-		comm_asked(context, peer, msg);
-		break;
-	case CONTROL_ABSENT:
-		comm_heard_absent(context, msg);
-		if (rank_is_news(context, msg))
-			control_send_all(context->control, msg);
-		break;
-	case CONTROL_DIALS:
-		if (!rank_is_news(context, msg))
-			break;
-		if (msg->about == context->rank)
-			on_dialled(context, msg->from);
-		else
-			control_send_all(context->control, msg);
-		break;
-	case CONTROL_OFF:
-		on_called_off(context, msg);
-		break;
-	case CONTROL_READY:
-	case CONTROL_GO:
-	case CONTROL_LETTER:
-	case CONTROL_FETCH:
-		about_group(context, peer, msg);
-		break;
-	default: /* from a later version */
-		break;
-	}
+	if (msg->about == context->rank)
+		on_dialled(context, msg->from);
+	else
+		control_send_all(context->control, msg);
+}
+
+static void on_asked(void *argument, uint32_t peer, const struct control_msg *msg)
+{
+	comm_asked(argument, peer, msg);
+}
+
+static void on_piece(void *argument, uint32_t peer, const struct control_msg *msg)
+{
+	shrink_piece(argument, peer, msg);
+}
+
+void rank_subscribe(struct control_subscribers *out)
+{
+	static const uint8_t about_comm[] = {CONTROL_READY, CONTROL_GO, CONTROL_LETTER, CONTROL_FETCH};
+
+	membership_subscribe(out);
+	failover_subscribe(out);
+	control_subscribe(out, CONTROL_PIECE, on_piece);
+	control_subscribe(out, CONTROL_FAILED, on_failed);
+	control_subscribe(out, CONTROL_ASK, on_asked);
+	control_subscribe(out, CONTROL_ABSENT, on_absent);
+	control_subscribe(out, CONTROL_DIALS, on_dials);
+	control_subscribe(out, CONTROL_OFF, on_called_off);
+	for (unsigned i = 0; i < sizeof(about_comm); i++)
+		control_subscribe(out, about_comm[i], about_group);
 }
 
 /* ---- time ---- */
@@ -591,26 +606,61 @@ static uint64_t on_turn(void *argument, uint64_t now)
 	return next;
 }
 
-const struct control_events rank_events = {
-	.lane_connected = on_lane_connected,
-	.lane_unreachable = on_lane_unreachable,
-	.rail = failover_rail,
-	.rail_late = failover_late,
-	.netlink = failover_links_changed,
+static void on_joiner_refused(void *argument, const uint8_t *bytes, struct error *why)
+{
+	const struct rank *context = argument;
+	struct rendezvous_arrival arrival;
+
+	if (rendezvous_arrival_decode(bytes, &arrival))
+		rendezvous_explain_joiner(&arrival, context->rank, context->join.launch.job, context->join.settings, why);
+	else
+		error_set(why, ESP_EMISMATCH, "a joiner of another job, or with other settings, handed in damaged node info");
+}
+
+static const struct control_lane_events lane_events = {
+	.connected = on_lane_connected,
+	.unreachable = on_lane_unreachable,
+};
+
+static const struct control_rail_events rail_events = {
+	.choose = failover_rail,
+	.late = failover_late,
 	.probe_connected = on_probe_connected,
 	.probe_unreachable = on_probe_unreachable,
+	.netlink = failover_links_changed,
+};
+
+static const struct control_fd_events fd_events = {
 	.neighbour = on_neighbour,
-	.shelved = on_shelved,
-	.control_connected = on_control_connected,
-	.control_unreachable = on_control_unreachable,
-	.unanswered = on_unanswered,
-	.message = on_message,
+	.left = on_shelved,
+};
+
+static const struct control_peer_events peer_events = {
 	.opened = membership_opened,
+	.connected = on_control_connected,
+	.unreachable = on_control_unreachable,
+	.unanswered = on_unanswered,
 	.closed = membership_closed,
 	.doubts = membership_doubts,
+	.forwards_to = membership_passes_on,
+};
+
+static const struct control_joiner_events joiner_events = {
+	.lost = grow_parent_newcomers_lost,
+	.explain = on_joiner_refused,
+};
+
+static const struct control_turn_events turn_events = {
 	.extra = on_extra,
-	.joiners_lost = grow_parent_newcomers_lost,
 	.tick = on_tick,
 	.turn = on_turn,
-	.passes_on = membership_passes_on,
+};
+
+const struct control_events rank_events = {
+	.lanes = &lane_events,
+	.rails = &rail_events,
+	.fds = &fd_events,
+	.peers = &peer_events,
+	.joiners = &joiner_events,
+	.turns = &turn_events,
 };

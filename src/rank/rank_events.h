@@ -8,4 +8,7 @@
 
 extern const struct control_events rank_events;
 
+/* Every type of message that a rank takes. */
+void rank_subscribe(struct control_subscribers *out);
+
 #endif

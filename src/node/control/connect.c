@@ -13,7 +13,7 @@
 uint64_t connect_patience_ns(const struct control *control, uint64_t now)
 {
 	const struct control_config *config = &control->config;
-	uint64_t until = control->has_settled ? 0 : config->join->deadline_ns + config->late_ns;
+	uint64_t until = control->has_settled ? 0 : config->join_until_ns + config->late_ns;
 
 	return until > now + config->patience_ns ? until - now : config->patience_ns;
 }
@@ -23,11 +23,11 @@ void connect_unreachable(struct control *control, uint32_t peer, uint8_t purpose
 	const struct control_events *events = control->config.events;
 
 	if (purpose == HELLO_LANE || purpose == HELLO_AGAIN)
-		events->lane_unreachable(control->config.context, peer, lane, purpose == HELLO_AGAIN, why);
+		events->lanes->unreachable(control->config.context, peer, lane, purpose == HELLO_AGAIN, why);
 	else if (purpose == HELLO_PROBE)
-		events->probe_unreachable(control->config.context, peer, lane, why);
+		events->rails->probe_unreachable(control->config.context, peer, lane, why);
 	else
-		events->control_unreachable(control->config.context, peer, why);
+		events->peers->unreachable(control->config.context, peer, why);
 }
 
 /*
@@ -49,8 +49,8 @@ void connect_failed(struct control *control, struct connection *connection)
 	                recheck_is_refused(control, connection);
 
 	connection_abandon(connection);
-	if (connection->rotates && connection->err.status == ESP_ETIMEOUT)
-		control->config.events->rail_late(control->config.context, connection->peer, connection->rail);
+	if (connection->rotates && control->config.events->rails && connection->err.status == ESP_ETIMEOUT)
+		control->config.events->rails->late(control->config.context, connection->peer, connection->rail);
 	if (!for_good) {
 		uint64_t wait = backoff_next_ns(&connection->backoff);
 
@@ -66,7 +66,7 @@ void connect_failed(struct control *control, struct connection *connection)
 	if (is_spare)
 		return;
 	if (is_check)
-		control->config.events->closed(control->config.context, peer, &why);
+		control->config.events->peers->closed(control->config.context, peer, &why);
 	else
 		connect_unreachable(control, peer, purpose, lane, &why);
 }
@@ -75,8 +75,8 @@ void control_dial_now(struct control *control, struct connection *connection)
 {
 	connection->err = (struct error){0};
 	handshake_fini(&connection->handshake);
-	if (connection->rotates)
-		connection->rail = control->config.events->rail(control->config.context, connection->peer, connection->lane, connection->attempts);
+	if (connection->rotates && control->config.events->rails)
+		connection->rail = control->config.events->rails->choose(control->config.context, connection->peer, connection->lane, connection->attempts);
 	connection_dial(connection, &control->ways);
 	if (connection->state == CONNECTION_BROKEN)
 		connect_failed(control, connection);

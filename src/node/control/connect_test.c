@@ -11,19 +11,18 @@
  */
 static void waits_as_long_as_others_may_join(void)
 {
-	static struct join_config join;
-	static struct control control = {.config = {.join = &join, .patience_ns = 2 * NS_PER_S, .late_ns = NS_PER_S / 2}};
+	static struct control control = {.config = {.patience_ns = 2 * NS_PER_S, .late_ns = NS_PER_S / 2}};
 	uint64_t now = 10 * NS_PER_S;
 
-	join.deadline_ns = now + 30 * NS_PER_S;
+	control.config.join_until_ns = now + 30 * NS_PER_S;
 	CHECK_U64(connect_patience_ns(&control, now), 30 * NS_PER_S + NS_PER_S / 2);
-	join.deadline_ns = now + 2 * NS_PER_S;
+	control.config.join_until_ns = now + 2 * NS_PER_S;
 	CHECK_U64(connect_patience_ns(&control, now), 2 * NS_PER_S + NS_PER_S / 2);
-	join.deadline_ns = now + NS_PER_S;
+	control.config.join_until_ns = now + NS_PER_S;
 	CHECK_U64(connect_patience_ns(&control, now), 2 * NS_PER_S);
-	join.deadline_ns = now - NS_PER_S;
+	control.config.join_until_ns = now - NS_PER_S;
 	CHECK_U64(connect_patience_ns(&control, now), 2 * NS_PER_S);
-	join.deadline_ns = now + 30 * NS_PER_S;
+	control.config.join_until_ns = now + 30 * NS_PER_S;
 	control_settle(&control);
 	CHECK_U64(connect_patience_ns(&control, now), 2 * NS_PER_S);
 }

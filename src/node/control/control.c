@@ -66,7 +66,7 @@ static void connection_ended(struct control *control, struct connection *connect
 		return;
 	}
 	if (!connection->dialled && connection->err.status == ESP_EMISMATCH) /* it has the key: no stranger makes lines here */
-		log_write(control->config.join->log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", connection->err.text);
+		log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "refused a connection: %s", connection->err.text);
 	/* One that has left what it had only waits: for others, who do not come. */
 	bool was_shelf = is_proved && connection->purpose == HELLO_FDS && !(connection->has_left && connection->err.status == ESP_ETIMEOUT);
 	uint32_t peer = connection->peer;
@@ -78,12 +78,34 @@ static void connection_ended(struct control *control, struct connection *connect
 
 static void opened(struct control *control, struct connection *connection)
 {
-	const struct control_events *events = control->config.events;
+	const struct control_peer_events *events = control->config.events->peers;
 
 	peer_connection_opened(control, connection);
 	if (connection->dialled && connection->lane == 0)
-		events->control_connected(control->config.context, connection->peer);
+		events->connected(control->config.context, connection->peer);
 	events->opened(control->config.context, connection->peer, connection->dialled);
+}
+
+/* This end of a connection that is dialled. */
+static void make_dialer(const struct control *control, const struct connection *connection, struct handshake_config *out)
+{
+	*out = control->config.self;
+	out->find = NULL;
+	out->hello.to = connection->peer;
+	out->hello.to_role = control->config.roster->nodes[connection->peer].role;
+	out->hello.purpose = connection->purpose;
+	out->hello.lane = connection->lane;
+}
+
+/* This end of those that are accepted: a purpose without an owner is refused. */
+static void make_listener(const struct control_config *config, struct handshake_config *out)
+{
+	*out = config->self;
+	out->hello.to = HANDSHAKE_ANY_RANK;
+	out->lanes = config->lanes;
+	out->purposes = 1u << HELLO_CONTROL | (config->events->lanes ? 1u << HELLO_LANE | 1u << HELLO_AGAIN : 0) |
+	                (config->events->rails ? 1u << HELLO_PROBE : 0) | (config->events->fds ? 1u << HELLO_FDS : 0) |
+	                (config->events->joiners ? 1u << HELLO_JOINER : 0);
 }
 
 void control_turn_connection(struct control *control, struct connection *connection)
@@ -91,7 +113,7 @@ void control_turn_connection(struct control *control, struct connection *connect
 	struct handshake_config dialer;
 
 	if (connection->state == CONNECTION_CONNECTING) {
-		join_dialer(control->config.join, connection->peer, connection->purpose, connection->lane, &dialer);
+		make_dialer(control, connection, &dialer);
 		connection_connected(connection, &dialer);
 	}
 	while (connection->state == CONNECTION_SHAKING && connection_shake(connection))
@@ -162,7 +184,7 @@ static void run_cmd(struct control *control, const struct control_cmd *cmd)
 		break;
 	case CMD_SEND_ALL:
 		for (uint32_t i = 0; i < control->config.roster->size; i++) {
-			if (control->control[i] && control->config.events->passes_on(control->config.context, i))
+			if (control->control[i] && control->config.events->peers->forwards_to(control->config.context, i))
 				peer_connection_send(control, i, &cmd->msg);
 		}
 		break;
@@ -298,7 +320,7 @@ static uint64_t look_at_clock(struct control *control, uint64_t now)
 		following = connection->next;
 		if (connection_is_unanswered(connection, now)) {
 			connection->is_reported = true;
-			control->config.events->unanswered(control->config.context, connection->peer, connection->way, connection->state == CONNECTION_SHAKING);
+			control->config.events->peers->unanswered(control->config.context, connection->peer, connection->way, connection->state == CONNECTION_SHAKING);
 		}
 		uint64_t when = connection_due(connection, &control->ways);
 		if (when <= now && connection->state == CONNECTION_WAITING) {
@@ -360,9 +382,9 @@ static void handle(struct control *control, const struct epoll_event *event)
 	else if (event->data.ptr == &control->config.join_free_fd)
 		accept_open_door(control);
 	else if (event->data.ptr == &control->config.extra_fd)
-		control->config.events->extra(control->config.context);
+		control->config.events->turns->extra(control->config.context);
 	else if (event->data.ptr == &control->config.netlink_fd)
-		control->config.events->netlink(control->config.context);
+		control->config.events->rails->netlink(control->config.context);
 	else
 		control_turn_connection(control, event->data.ptr);
 }
@@ -406,6 +428,7 @@ static void farewell(struct control *control)
 static void *control_main(void *argument)
 {
 	struct control *control = argument;
+	const struct control_turn_events *turns = control->config.events->turns;
 	uint64_t next_tick = 0;
 	bool ticks;
 
@@ -417,14 +440,17 @@ static void *control_main(void *argument)
 		uint64_t next = look_at_clock(control, now), look = accept_look(control, now);
 
 		next = look < next ? look : next;
-		if (ticks && next_tick <= now) {
-			control->config.events->tick(control->config.context, now);
+		if (ticks && turns && next_tick <= now) {
+			turns->tick(control->config.context, now);
 			next_tick = now + TICK;
 		}
 		if (ticks && next_tick < next)
 			next = next_tick;
-		uint64_t wanted = control->config.events->turn(control->config.context, now);
-		next = wanted < next ? wanted : next;
+		if (turns) {
+			uint64_t wanted = turns->turn(control->config.context, now);
+
+			next = wanted < next ? wanted : next;
+		}
 		turn(control, control->has_posted ? 0 : timeout_ms(now, next));
 		run_cmds(control);
 		fd_handover_serve(control);
@@ -503,16 +529,15 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->config = *config;
 	control->join_free_fd = -1;
 	control->opened_ns = clock_now_ns();
-	control->ways = (struct connection_ways){config->rails, config->roster, &config->listener->interfaces, config->join->launch.rank,
+	control->ways = (struct connection_ways){config->rails, config->roster, &config->listener->interfaces, config->self.hello.from,
 	                                   config->segment_bytes, config->interval_ns / 8};
 	control->listen_count = config->listener->count;
 	memcpy(control->listen_fds, config->listener->fds, sizeof(control->listen_fds));
 	pthread_mutex_init(&control->lock, NULL);
 	cmdq_init(&control->cmdq);
 	accept_limit_init(&control->accept_limit, (uint64_t)config->roster->size * (config->lanes + 2), clock_now_ns());
-	rng_init(&control->rng, clock_now_ns() ^ config->join->info.pid);
-	join_listener(config->join, 1u << HELLO_LANE | 1u << HELLO_CONTROL | 1u << HELLO_JOINER | 1u << HELLO_PROBE |
-	                                    1u << HELLO_FDS | 1u << HELLO_AGAIN, config->lanes, &control->listener);
+	rng_init(&control->rng, clock_now_ns() ^ (uint64_t)getpid() << 32);
+	make_listener(config, &control->listener);
 	control->control = calloc(config->roster->size, sizeof(struct connection *));
 	control->reliable = calloc(config->roster->size, sizeof(struct reliable));
 	control->dialled = calloc(config->roster->size, sizeof(uint64_t));

@@ -16,66 +16,122 @@
 #ifndef NODE_CONTROL_CONTROL_H
 #define NODE_CONTROL_CONTROL_H
 
+#include <assert.h>
 #include <sys/socket.h>
 
+#include "base/log.h"
+#include "node/auth/handshake.h"
 #include "node/control/fd_exchange.h"
 #include "node/net/listen.h"
-#include "rank/join/join.h"
 #include "node/net/route.h"
 #include "wire/control_msg.h"
 
 struct control;
 
-struct control_events {
-	/* A data connection; takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is, if any. */
-	void (*lane_connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
-	/* control_dial_lane() was in vain, or, again: where connections are replaced, that or _again(). */
-	void (*lane_unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
-	/* Which rail a connection takes, if there are several. */
-	uint32_t (*rail)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
-	/* It was not made there in time. */
-	void (*rail_late)(void *context, uint32_t peer, uint32_t rail);
-	/* A connection to measure a rail with; takes the descriptor. dialled: by control_dial_probe(), which may also be in vain. */
+/*
+ * Events, in one table per owner; all are called by the control thread, with the owner's context and without a lock held. A table
+ * that is NULL has no owner: connections of that purpose are refused, or the node does without.
+ */
+
+/* Data connections. */
+struct control_lane_events {
+	/* Takes the descriptor. rail: that it goes on, or ROUTE_ANY; again: it replaces the one that there is, if any. */
+	void (*connected)(void *context, uint32_t peer, uint32_t lane, int fd, uint32_t rail, bool again);
+	/* control_dial_lane() was in vain, or, again: where connections are replaced, that or control_dial_again(). */
+	void (*unreachable)(void *context, uint32_t peer, uint32_t lane, bool again, const struct error *why);
+};
+
+/* Rails, if there are several, and connections to measure them with. */
+struct control_rail_events {
+	/* The rail that a connection takes. */
+	uint32_t (*choose)(void *context, uint32_t peer, uint32_t lane, uint32_t attempt);
+	/* A connection was not made on that rail in time. */
+	void (*late)(void *context, uint32_t peer, uint32_t rail);
+	/* Takes the descriptor. dialled: by control_dial_probe(), which may also be in vain. */
 	void (*probe_connected)(void *context, uint32_t peer, uint32_t rail, int fd, bool dialled);
 	void (*probe_unreachable)(void *context, uint32_t peer, uint32_t rail, const struct error *why);
-	/* A rank of this host, and its descriptors; takes them. */
+	/* control_config.netlink_fd is readable. */
+	void (*netlink)(void *context);
+};
+
+/* Descriptors of the nodes of this host. */
+struct control_fd_events {
+	/* A node of this host, and its descriptors; takes them. */
 	void (*neighbour)(void *context, uint32_t peer, const int *fds, uint32_t count);
-	/* The first rank of a host: this one has left its descriptors on the shelf. */
-	void (*shelved)(void *context, uint32_t peer);
-	/* A control connection stands; dialled: by this rank. */
+	/* The first node of a host: this one has left its descriptors. */
+	void (*left)(void *context, uint32_t peer);
+};
+
+/* Control connections: which peers are there. */
+struct control_peer_events {
+	/* A control connection stands; dialled: by this node. */
 	void (*opened)(void *context, uint32_t peer, bool dialled);
-	/* The first control connection that this rank dialled stands, or one cannot be made. */
-	void (*control_connected)(void *context, uint32_t peer);
-	void (*control_unreachable)(void *context, uint32_t peer, const struct error *why);
+	/* The first control connection that this node dialled stands, or one cannot be made. */
+	void (*connected)(void *context, uint32_t peer);
+	void (*unreachable)(void *context, uint32_t peer, const struct error *why);
 	/*
-	 * A rank that is dialled does not answer so far: perhaps it lets nobody in, as too many strangers come (accept_limit.h). way: where,
-	 * as route_text(); by_kernel: its host does, and the process does not.
+	 * A peer that is dialled does not answer so far: perhaps it admits no connection, as too many unproved ones come
+	 * (accept_limit.h). way: where, as route_text(); by_kernel: its host answers, and the process does not.
 	 */
 	void (*unanswered)(void *context, uint32_t peer, const char *way, bool by_kernel);
-	void (*message)(void *context, uint32_t peer, const struct control_msg *msg);
-	/* A control connection was closed by the other end, or broke, and the rank does not answer elsewhere either. */
+	/* A control connection was closed by the other end, or broke, and the peer does not answer elsewhere either. */
 	void (*closed)(void *context, uint32_t peer, const struct error *why);
-	/* Is anything to be done before that to find out whether the rank is there: is that of interest? */
+	/* Is anything to be done before that to find out whether the peer is there: is that of interest? */
 	bool (*doubts)(void *context, uint32_t peer);
-	/* The descriptor netlink_fd is readable. */
-	void (*netlink)(void *context);
-	/* Does what is for all go to this rank first? */
-	bool (*passes_on)(void *context, uint32_t peer);
+	/* Does a message for all go to this peer directly? */
+	bool (*forwards_to)(void *context, uint32_t peer);
+};
+
+/* Joiners. */
+struct control_joiner_events {
+	/* So many that the communicator of this channel has admitted, or was to, went away before they had joined: why says which, and how. */
+	void (*lost)(void *context, uint32_t channel, uint32_t count, const char *why);
+	/* The arrival (RENDEZVOUS_ARRIVAL_BYTES) of one whose job or settings are others: why it is refused. */
+	void (*explain)(void *context, const uint8_t *arrival, struct error *why);
+};
+
+/* The turns of the control thread. */
+struct control_turn_events {
 	/* control_config.extra_fd is readable. */
 	void (*extra)(void *context);
-	/* So many whom the group of this channel has let in, or was to, went away before they had joined: why says which, and how. */
-	void (*joiners_lost)(void *context, uint32_t channel, uint32_t count, const char *why);
-	/* Called every few dozen milliseconds while control_tick() asks for it. */
+	/* Every few dozen milliseconds while control_tick() asks for it. */
 	void (*tick)(void *context, uint64_t now_ns);
-	/* Called after everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
+	/* After everything that has happened. Returns when it wants to be called at the latest; UINT64_MAX: at no time. */
 	uint64_t (*turn)(void *context, uint64_t now_ns);
 };
+
+struct control_events {
+	const struct control_lane_events *lanes;
+	const struct control_rail_events *rails;
+	const struct control_fd_events *fds;
+	const struct control_peer_events *peers;     /* never NULL */
+	const struct control_joiner_events *joiners;
+	const struct control_turn_events *turns;
+};
+
+/* A message of a type that it has subscribed to. */
+typedef void control_message_fn(void *context, uint32_t peer, const struct control_msg *msg);
+
+/* Who takes the messages of each type; a type without a subscriber is dropped, as one of a later version. */
+struct control_subscribers {
+	control_message_fn *of[CONTROL_TYPES];
+};
+
+/* Before control_open(), once per type. */
+static inline void control_subscribe(struct control_subscribers *subscribers, enum control_type type, control_message_fn *on_message)
+{
+	assert(type > 0 && type < CONTROL_TYPES && !subscribers->of[type]);
+	subscribers->of[type] = on_message;
+}
 
 /* Something that has to be done by the control's thread. */
 typedef void control_fn(void *context, void *argument);
 
 struct control_config {
-	const struct join_config *join; /* borrowed */
+	/* This node: its hello and the job's key. A listener with many jobs has `find` instead of a key. */
+	struct handshake_config self;
+	const struct log *log;          /* borrowed; may be NULL */
+	uint64_t join_until_ns;         /* other nodes may come to join until then; 0: no longer */
 	const struct roster *roster;    /* borrowed */
 	const struct rails *rails;      /* a lane is dialled on the rail of its number, taken around; borrowed */
 	const bool *is_local;           /* by rank: is on this host, and is to be reached through memory; borrowed */
@@ -95,7 +151,8 @@ struct control_config {
 	uint64_t late_ns;               /* while opening it is tried at least so much longer than there is time to join */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
-	const struct control_events *events;
+	const struct control_events *events;             /* borrowed */
+	const struct control_subscribers *subscribers;   /* borrowed; NULL: messages are dropped */
 	void *context;
 };
 

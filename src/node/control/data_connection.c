@@ -30,15 +30,15 @@ void data_connection_done(struct control *control, struct connection *connection
 	if (!dialled && control->config.rails->count > 1)
 		connection_pin(connection, &control->config.listener->interfaces);
 	if (dialled && connection->attempts > 1 && connection->rail != ROUTE_ANY && control->config.rails->count > 1)
-		log_write(control->config.join->log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->way);
+		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->way);
 	uint32_t rail = connection_rail(connection, &control->ways);
 	(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	connection->fd = -1;
 	control_remove(control, connection);
 	if (purpose == HELLO_PROBE)
-		control->config.events->probe_connected(control->config.context, peer, lane, fd, dialled);
+		control->config.events->rails->probe_connected(control->config.context, peer, lane, fd, dialled);
 	else
-		control->config.events->lane_connected(control->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
+		control->config.events->lanes->connected(control->config.context, peer, lane, fd, rail, purpose == HELLO_AGAIN);
 }
 
 void data_connection_dial(struct control *control, uint32_t peer, uint32_t lane)

@@ -10,7 +10,7 @@ static void take_descriptors(void *argument, uint32_t local, const int *fds)
 {
 	struct control *control = argument;
 
-	control->config.events->neighbour(control->config.context, control->config.rank_of[local], fds, control->fd_exchange.each);
+	control->config.events->fds->neighbour(control->config.context, control->config.rank_of[local], fds, control->fd_exchange.each);
 }
 
 /* Leaves ours, then takes those of the others. True: something more may be moved. */
@@ -57,7 +57,7 @@ static bool hand(struct control *control, struct connection *connection)
 	if (status == ESP_OK && connection->has_left)
 		connection->state = CONNECTION_DONE;
 	if (status == ESP_OK && !connection->has_left)
-		control->config.events->shelved(control->config.context, connection->peer);
+		control->config.events->fds->left(control->config.context, connection->peer);
 	connection->has_left = connection->has_left || status == ESP_OK;
 	return status == ESP_OK;
 }

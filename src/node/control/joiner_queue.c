@@ -8,7 +8,7 @@
 #include "base/clip.h"
 #include "base/clock.h"
 #include "node/control/control_state.h"
-#include "rank/join/rendezvous.h"
+#include "wire/rendezvous_msg.h"
 
 /* Has it answered? */
 static void set_sure(struct control *control, struct connection *connection, bool is_sure)
@@ -41,16 +41,11 @@ static void ask(struct control *control, struct connection *connection)
 
 static void refuse(struct control *control, struct connection *connection, const uint8_t *bytes)
 {
-	const struct join_config *join = control->config.join;
 	struct control_msg msg = {.type = CONTROL_REFUSE, .from = control->ways.self, .about = UINT32_MAX};
-	struct rendezvous_arrival arrival;
 	struct error why;
 
-	if (rendezvous_arrival_decode(bytes, &arrival))
-		rendezvous_explain_joiner(&arrival, control->ways.self, join->launch.job, join->settings, &why);
-	else
-		error_set(&why, ESP_EMISMATCH, "a newcomer of another job, or with other settings, handed in a damaged card");
-	log_write(join->log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
+	control->config.events->joiners->explain(control->config.context, bytes, &why);
+	log_write(control->config.log, LOG_LEVEL_WARN, LOG_JOIN, "not let in: %s", why.text);
 	clip(msg.refuse.text, sizeof(msg.refuse.text), "%s", why.text);
 	connection->is_refused = true;
 	tell(control, connection, &msg);
@@ -134,7 +129,7 @@ static void lose(struct control *control, const struct connection *connection)
 
 	clip(why, sizeof(why), "%s, whom rank %u has let in to become rank %u, %s", connection->who[0] ? connection->who : "a newcomer", control->ways.self,
 	     connection->invited_as, how);
-	control->config.events->joiners_lost(control->config.context, connection->promised_to, 1, why);
+	control->config.events->joiners->lost(control->config.context, connection->promised_to, 1, why);
 }
 
 void joiner_queue_gone(struct control *control, struct connection *connection)
@@ -212,7 +207,7 @@ static void miss(struct control *control, uint32_t channel, uint32_t count)
 
 	clip(why, sizeof(why), "%u newcomer%s at the door of rank %u went away before %s let in", count, count == 1 ? "" : "s", control->ways.self,
 	     count == 1 ? "it was" : "they were");
-	control->config.events->joiners_lost(control->config.context, channel, count, why);
+	control->config.events->joiners->lost(control->config.context, channel, count, why);
 }
 
 uint32_t control_invite(struct control *control, const struct control_msg *first, uint32_t count)

@@ -80,13 +80,21 @@ void peer_connection_ended(struct control *control, struct connection *connectio
 		if (other->peer == peer && other->is_announced && other->purpose == HELLO_CONTROL)
 			peer_connection_receive(control, other);
 	}
-	if (may_be_there && control->config.events->doubts(control->config.context, peer))
+	if (may_be_there && control->config.events->peers->doubts(control->config.context, peer))
 		recheck_begin(control, peer, count, in_vain > AT_ONCE_MOST ? control->config.interval_ns / 50 : 0, &far, &why);
 	else
-		control->config.events->closed(control->config.context, peer, &why);
+		control->config.events->peers->closed(control->config.context, peer, &why);
 }
 
 /* ---- speaking and hearing ---- */
+
+static void hand_on(struct control *control, uint32_t peer, const struct control_msg *msg)
+{
+	const struct control_subscribers *subscribers = control->config.subscribers;
+
+	if (subscribers && subscribers->of[msg->type])
+		subscribers->of[msg->type](control->config.context, peer, msg);
+}
 
 void peer_connection_receive(struct control *control, struct connection *connection)
 {
@@ -99,7 +107,7 @@ void peer_connection_receive(struct control *control, struct connection *connect
 
 		connection->is_spoken_on = true;
 		if (heard == RELIABLE_NEW)
-			control->config.events->message(control->config.context, connection->peer, &msg);
+			hand_on(control, connection->peer, &msg);
 		else if (heard == RELIABLE_BROKEN)
 			connection_nonsense(connection);
 	}
@@ -126,7 +134,7 @@ void peer_connection_opened(struct control *control, struct connection *connecti
 	const struct connection *spoken_on = control->control[connection->peer];
 
 	if (connection->is_check)
-		log_write(control->config.join->log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
+		log_write(control->config.log, LOG_LEVEL_WARN, LOG_NET, "rank %u: %s, although it is there; another connection stands",
 		          connection->peer, connection->doubt.text);
 	if (!spoken_on || spoken_on->state != CONNECTION_OPEN || spoken_on->lane < connection->lane)
 		control->control[connection->peer] = connection;

@@ -15,7 +15,7 @@ void recheck_begin(struct control *control, uint32_t peer, uint32_t count, uint6
 	struct connection *connection = control_new_dial(control, peer, HELLO_CONTROL, count + 1, control->config.interval_ns / (has_rails ? 2 : 10));
 
 	if (!connection) {
-		control->config.events->closed(control->config.context, peer, why);
+		control->config.events->peers->closed(control->config.context, peer, why);
 		return;
 	}
 	connection->is_check = true;

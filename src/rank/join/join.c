@@ -44,7 +44,7 @@ void join_prepare(struct join_config *config, const struct conf *conf)
 	digest_settings(config->settings, config->info.settings);
 }
 
-static void common_config(const struct join_config *config, struct handshake_config *out)
+void join_self(const struct join_config *config, struct handshake_config *out)
 {
 	const struct node_info *info = &config->info;
 	*out = (struct handshake_config){
@@ -58,7 +58,7 @@ static void common_config(const struct join_config *config, struct handshake_con
 void join_dialer(const struct join_config *config, uint32_t to, enum hello_purpose purpose, uint32_t lane,
                  struct handshake_config *out)
 {
-	common_config(config, out);
+	join_self(config, out);
 	out->hello.to = to;
 	out->hello.purpose = (uint8_t)purpose;
 	out->hello.lane = lane;
@@ -66,7 +66,7 @@ void join_dialer(const struct join_config *config, uint32_t to, enum hello_purpo
 
 void join_listener(const struct join_config *config, uint32_t purposes, uint32_t lanes, struct handshake_config *out)
 {
-	common_config(config, out);
+	join_self(config, out);
 	out->hello.to = HANDSHAKE_ANY_RANK;
 	out->purposes = purposes;
 	out->lanes = lanes;

@@ -79,6 +79,9 @@ ESP_CHECKED enum esp_status join_by_callback(const struct join_config *config, j
 #define JOIN_TEXT 512u
 const char *join_describe(const struct join_config *config, const struct roster *roster, char text[JOIN_TEXT]);
 
+/* This rank as an end of handshakes: its hello and the job's key. */
+void join_self(const struct join_config *config, struct handshake_config *out);
+
 /*
  * The configuration of a handshake with another rank of the group, for connections after
  * joining: a dialer names the rank, purpose and lane.

@@ -350,12 +350,22 @@ void membership_part(struct rank *context, uint32_t peer)
 	(void)control_run(context->control, part, (void *)(uintptr_t)peer); /* if there is no memory, the next group fails in the same way */
 }
 
-bool membership_message(struct rank *context, uint32_t peer, const struct control_msg *msg)
+static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
 {
-	/* Before it counts as gone: who leaves waits for that. */
+	struct rank *context = argument;
+
+	/* Before it counts as gone: a rank that leaves waits for that. */
 	if (msg->type == CONTROL_LEFT && msg->left.last.sequence > 0 && msg->about < context->size && msg->about != context->rank)
 		comm_heard_last_call(context->world, msg->about, &msg->left.last);
-	return presence_message(&context->presence, peer, msg, clock_now_ns());
+	(void)presence_message(&context->presence, peer, msg, clock_now_ns());
+}
+
+void membership_subscribe(struct control_subscribers *out)
+{
+	static const uint8_t types[] = {CONTROL_LEFT, CONTROL_DEAD, CONTROL_SILENT, CONTROL_BEAT, CONTROL_ECHO};
+
+	for (unsigned i = 0; i < sizeof(types); i++)
+		control_subscribe(out, types[i], on_message);
 }
 
 bool membership_passes_on(void *argument, uint32_t peer)

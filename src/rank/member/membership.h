@@ -30,7 +30,7 @@ void membership_opened(void *argument, uint32_t peer, bool dialled);
 bool membership_doubts(void *argument, uint32_t peer);
 void membership_closed(void *argument, uint32_t peer, const struct error *why);
 void membership_unreachable(struct rank *context, uint32_t peer, const struct error *why);
-bool membership_message(struct rank *context, uint32_t peer, const struct control_msg *msg);
+void membership_subscribe(struct control_subscribers *out);
 bool membership_passes_on(void *context, uint32_t peer);
 uint64_t membership_turn(struct rank *context, uint64_t now_ns);
 

@@ -408,10 +408,10 @@ void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, co
 	blackhole_fail(context, peer, text);
 }
 
-bool failover_message(struct rank *context, uint32_t peer, const struct control_msg *msg)
+static void on_message(void *argument, uint32_t peer, const struct control_msg *msg)
 {
-	if (msg->type != CONTROL_DIAL && msg->type != CONTROL_MOVE && msg->type != CONTROL_RENEW)
-		return false;
+	struct rank *context = argument;
+
 	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
 	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->lane.lane < context->lanes &&
 	    lane_of(context, peer, msg->lane.lane)->is_made && !failover_has_given_up(context, peer, msg->lane.lane)) {
@@ -422,7 +422,13 @@ bool failover_message(struct rank *context, uint32_t peer, const struct control_
 		control_dial_lane(context->control, peer, msg->lane.lane);
 	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->rail.rail < context->rails.count)
 		leave(context, peer, msg->rail.rail, "the other end says so");
-	return true;
+}
+
+void failover_subscribe(struct control_subscribers *out)
+{
+	control_subscribe(out, CONTROL_DIAL, on_message);
+	control_subscribe(out, CONTROL_MOVE, on_message);
+	control_subscribe(out, CONTROL_RENEW, on_message);
 }
 
 void failover_dial(struct rank *context, uint32_t peer, uint32_t lane)

@@ -21,7 +21,7 @@
 #include "rank/failure.h"
 #include "node/net/route.h"
 #include "transport/path.h"
-#include "wire/control_msg.h"
+#include "node/control/control.h"
 
 struct rank;
 
@@ -66,8 +66,8 @@ void failover_links_changed(void *argument);
 /* Looks at all connections once in a while; when it wants to be called again. */
 uint64_t failover_turn(struct rank *context, uint64_t now);
 
-/* CONTROL_DIAL, CONTROL_MOVE and CONTROL_RENEW; false: it is of another kind. */
-bool failover_message(struct rank *context, uint32_t peer, const struct control_msg *msg);
+/* What other ranks say of connections that are to be made or moved. */
+void failover_subscribe(struct control_subscribers *out);
 /* Any thread: a lane needs a connection. */
 void failover_dial(struct rank *context, uint32_t peer, uint32_t lane);
 /* Was it replaced again and again, and nothing gets through all the same? Then it is left where it is. */
