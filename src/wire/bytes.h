@@ -1,5 +1,5 @@
 /*
- * bytes.h - numbers in messages: little endian, at any address.
+ * bytes.h - numbers in messages: little endian, at any alignment. Pure.
  */
 #ifndef WIRE_BYTES_H
 #define WIRE_BYTES_H

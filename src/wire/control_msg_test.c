@@ -109,7 +109,7 @@ static void draw(struct rng *rng, struct control_msg *out)
 	draw_body(rng, out);
 }
 
-/* Every field comes back, and no other bytes say the same. */
+/* Every field is decoded as it was encoded, and no other bytes decode to the same message. */
 static void round_trip(struct rng *rng)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -162,7 +162,7 @@ static void a_turned_bit_is_noticed(struct rng *rng)
 	CHECK(control_decode(bytes, &back));
 }
 
-/* Whatever differs between two calls differs in their digests. */
+/* Calls that differ in any field have different digests. */
 static void every_field_counts(struct rng *rng)
 {
 	struct call_note note = draw_note(rng), other;

@@ -16,11 +16,11 @@
 
 #define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected: bit 31 is x^0 */
 
-/* Three stretches of this many bytes are run side by side, then joined. Measured: bench/crc_bench. */
-#define STRETCH 2048u
+/* Three blocks of this many bytes are summed at the same time, then joined. Measured: build/bench/crc_bench. */
+#define BLOCK 2048u
 
 static uint32_t byte_table[8][256];  /* slicing by eight */
-static uint32_t shift_table[4][256]; /* what STRETCH zero bytes do to a checksum, by its bytes */
+static uint32_t shift_table[4][256]; /* the effect of BLOCK zero bytes on a checksum, by its bytes */
 static bool has_instruction;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
@@ -42,8 +42,8 @@ static void make_byte_table(void)
 }
 
 /*
- * Checksums without their final inversion are linear: what becomes of a byte is the sum of what becomes of its bits. So only those are
- * taken all the way: every process does this when it starts.
+ * Checksums without their final inversion are linear: the effect of a byte is the sum of the effects of its
+ * bits. So only single bits are run through all BLOCK bytes: every process does this when it starts.
  */
 static void make_shift_table(void)
 {
@@ -55,7 +55,7 @@ static void make_shift_table(void)
 				shift_table[k][i] = shift_table[k][i & (i - 1)] ^ shift_table[k][i & -i];
 				continue;
 			}
-			for (uint32_t n = 0; n < STRETCH; n++)
+			for (uint32_t n = 0; n < BLOCK; n++)
 				crc = crc >> 8 ^ byte_table[0][crc & 0xff];
 			shift_table[k][i] = crc;
 		}
@@ -145,7 +145,7 @@ WITH_CRC static inline uint32_t step1(uint32_t crc, const uint8_t *at)
 }
 #endif
 
-/* What the checksum becomes when STRETCH zero bytes follow. */
+/* The checksum after BLOCK further zero bytes. */
 static uint32_t shift(uint32_t crc)
 {
 	return shift_table[0][crc & 0xff] ^ shift_table[1][crc >> 8 & 0xff] ^ shift_table[2][crc >> 16 & 0xff] ^
@@ -154,21 +154,21 @@ static uint32_t shift(uint32_t crc)
 
 WITH_CRC static uint32_t raw_instruction(uint32_t crc, const uint8_t *at, size_t bytes)
 {
-	while (bytes >= 3 * STRETCH) {
+	while (bytes >= 3 * BLOCK) {
 		uint32_t second = 0, third = 0;
 
-		for (const uint8_t *end = at + STRETCH; at < end; at += 8) {
+		for (const uint8_t *end = at + BLOCK; at < end; at += 8) {
 			crc = step8(crc, at);
-			second = step8(second, at + STRETCH);
-			third = step8(third, at + 2 * STRETCH);
+			second = step8(second, at + BLOCK);
+			third = step8(third, at + 2 * BLOCK);
 		}
 		crc = shift(shift(crc) ^ second) ^ third;
-		at += 2 * STRETCH;
-		bytes -= 3 * STRETCH;
+		at += 2 * BLOCK;
+		bytes -= 3 * BLOCK;
 	}
 	for (; bytes >= 8; at += 8, bytes -= 8)
 		crc = step8(crc, at);
-	for (; bytes >= 4; at += 4, bytes -= 4) /* the head of a frame ends so */
+	for (; bytes >= 4; at += 4, bytes -= 4) /* a frame's head ends with such a part */
 		crc = step4(crc, at);
 	for (; bytes > 0; at++, bytes--)
 		crc = step1(crc, at);

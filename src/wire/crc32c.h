@@ -1,8 +1,8 @@
 /*
- * crc32c.h - the checksum of what crosses a network: CRC-32C (Castagnoli), as in iSCSI and SCTP.
+ * crc32c.h - the checksum of messages: CRC-32C (Castagnoli), as in iSCSI and SCTP.
  *
- * Pure; safe from any thread. Uses the instruction that x86-64 (SSE 4.2) and arm64 have for
- * it, three stretches at a time, because one alone waits for itself; tables otherwise.
+ * Pure; any thread. Uses the instruction of x86-64 (SSE 4.2) and arm64 on three blocks at a time, because one
+ * instruction alone waits for its own result; tables otherwise.
  */
 #ifndef WIRE_CRC32C_H
 #define WIRE_CRC32C_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of data behind what crc is the checksum of; begin with 0. */
+/* The checksum of more data behind data with checksum crc; begin with 0. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t bytes);
 
 /* The same by tables, for tests and comparison. */

@@ -3,7 +3,7 @@
 #include "wire/bytes.h"
 #include "wire/crc32c.h"
 
-#define SEALED_BYTES (FRAME_BYTES - 4) /* what the head's checksum covers */
+#define SEALED_BYTES (FRAME_BYTES - 4) /* covered by the head's checksum */
 
 void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYTES])
 {

@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "wire/crc32c.h"
 
-/* The bytes with the head's checksum put right. */
+/* Writes the head's checksum. */
 static void seal(uint8_t bytes[FRAME_BYTES])
 {
 	uint32_t crc = crc32c(0, bytes, FRAME_BYTES - 4);
@@ -50,12 +50,12 @@ static void refused(void)
 		CHECK(frame_decode(bytes, &frame) == (flags <= FRAME_CHECKED));
 	}
 	bytes[1] = 0;
-	bytes[20] = 1; /* a checksum that is none */
+	bytes[20] = 1; /* a data checksum without FRAME_CHECKED */
 	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
 	memset(bytes, 0, sizeof(bytes));
 	bytes[0] = FRAME_DATA;
-	for (unsigned data = 0; data < 2; data++) { /* what is not there cannot be shifted */
+	for (unsigned data = 0; data < 2; data++) { /* no data, no shift */
 		bytes[16] = (uint8_t)data;
 		for (unsigned shift = 0; shift < 256; shift++) {
 			bytes[24] = (uint8_t)shift;
@@ -64,7 +64,7 @@ static void refused(void)
 		}
 	}
 	bytes[24] = 0;
-	for (unsigned at = 25; at < 28; at++) { /* what must be zero */
+	for (unsigned at = 25; at < 28; at++) { /* bytes that must be zero */
 		bytes[at] = 1;
 		seal(bytes);
 		CHECK(!frame_decode(bytes, &frame));
@@ -72,7 +72,7 @@ static void refused(void)
 	}
 	memset(bytes, 0, sizeof(bytes));
 	bytes[0] = FRAME_CREDIT;
-	for (unsigned at = 12; at <= 16; at += 4) { /* a credit of a call, one with data */
+	for (unsigned at = 12; at <= 16; at += 4) { /* a credit with a call, one with data */
 		bytes[at] = 1;
 		seal(bytes);
 		CHECK(!frame_decode(bytes, &frame));
@@ -82,10 +82,11 @@ static void refused(void)
 	bytes[4] = bytes[8] = 1;
 	seal(bytes);
 	CHECK(frame_decode(bytes, &frame));
-	bytes[0] = FRAME_SWITCH; /* one that counts */
+	bytes[0] = FRAME_SWITCH; /* one with a count */
 	seal(bytes);
 	CHECK(!frame_decode(bytes, &frame));
-	for (unsigned at = 1; at <= 24; at += at < 2 ? 1 : at < 12 ? 10 : at < 16 ? 4 : 8) { /* flags, channel, call, bytes, shift */
+	/* flags, channel, call, bytes, shift */
+	for (unsigned at = 1; at <= 24; at += at < 2 ? 1 : at < 12 ? 10 : at < 16 ? 4 : 8) {
 		memset(bytes, 0, sizeof(bytes));
 		bytes[0] = FRAME_COUNT;
 		bytes[at] = 1;
@@ -94,7 +95,7 @@ static void refused(void)
 	}
 }
 
-/* What was sent comes back; with any one bit turned over, nothing does. */
+/* A frame is decoded as it was encoded; with any one bit inverted, it is refused. */
 static void round_trip(struct rng *rng)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -111,7 +112,8 @@ static void round_trip(struct rng *rng)
 		frame_encode(&frame, bytes);
 		CHECK(frame_decode(bytes, &back));
 		CHECK(back.channel == frame.channel && back.index == frame.index && back.ack == frame.ack);
-		CHECK(back.call == frame.call && back.bytes == frame.bytes && back.data_crc == frame.data_crc && back.shift == frame.shift);
+		CHECK(back.call == frame.call && back.bytes == frame.bytes && back.data_crc == frame.data_crc &&
+		      back.shift == frame.shift);
 		uint64_t bit = rng_below(rng, 8 * FRAME_BYTES);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		CHECK(!frame_decode(bytes, &back));

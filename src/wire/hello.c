@@ -38,7 +38,8 @@ const char *node_role_name(uint8_t role)
 
 static bool makes_sense(const uint8_t in[HELLO_BYTES], const struct hello *hello)
 {
-	if (hello->purpose < HELLO_RENDEZVOUS || hello->purpose > HELLO_PURPOSE_LAST || hello->verdict >= HELLO_VERDICT_COUNT)
+	if (hello->purpose < HELLO_RENDEZVOUS || hello->purpose > HELLO_PURPOSE_LAST ||
+	    hello->verdict >= HELLO_VERDICT_COUNT)
 		return false;
 	if (hello->lane != 0 && (hello->purpose == HELLO_RENDEZVOUS || hello->purpose == HELLO_JOINER))
 		return false;

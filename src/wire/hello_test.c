@@ -86,11 +86,11 @@ static void refused(struct rng *rng)
 	hello.lane = 0;
 	for (unsigned value = 0; value < 256; value++)
 		CHECK(decodes_with(&hello, 2, (uint8_t)value) == (value >= HELLO_RENDEZVOUS && value <= HELLO_PURPOSE_LAST));
-	hello.purpose = HELLO_JOINER; /* has no lanes */
+	hello.purpose = HELLO_JOINER; /* without lanes */
 	CHECK(decodes_with(&hello, 16, 0) && !decodes_with(&hello, 16, 1));
 }
 
-/* Whatever another version has put behind the ranks, it can still be named. */
+/* Another version may change all bytes behind the ranks: version and ranks are still decoded. */
 static void other_version(struct rng *rng)
 {
 	uint8_t bytes[HELLO_BYTES];

@@ -25,7 +25,7 @@ static bool printable(uint8_t c)
 	return c >= 0x20 && c < 0x7f;
 }
 
-/* A text fills its field up with NULs and has at least one. */
+/* A text is padded with NULs and has at least one. */
 static void put_text(uint8_t *at, const char *text, size_t size)
 {
 	size_t length = strnlen(text, size - 1);

@@ -28,7 +28,8 @@ static void random_info(struct rng *rng, struct node_info *info)
 	for (uint32_t i = 0; i < info->address_count; i++) {
 		info->addresses[i].family = rng_chance(rng, 1, 2) ? NODE_IPV4 : NODE_IPV6;
 		info->addresses[i].prefix = (uint8_t)rng_below(rng, info->addresses[i].family == NODE_IPV4 ? 33 : 129);
-		info->addresses[i].interface = rng_chance(rng, 1, 4) ? NODE_NO_INTERFACE : (uint8_t)rng_below(rng, NODE_ADDRESSES);
+		info->addresses[i].interface = rng_chance(rng, 1, 4) ? NODE_NO_INTERFACE
+		                               : (uint8_t)rng_below(rng, NODE_ADDRESSES);
 		fill(rng, info->addresses[i].bytes, info->addresses[i].family == NODE_IPV4 ? 4 : 16);
 	}
 }
@@ -74,7 +75,7 @@ static void round_trip(struct rng *rng)
 	}
 }
 
-/* Bytes with one of them changed decode to a card that encodes to them, or not at all. */
+/* Bytes with one of them changed decode to a node info that encodes to them, or not at all. */
 static void one_byte_off(struct rng *rng)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -129,13 +130,13 @@ static void settings_are_text(void)
 	text[1] = '\n';
 	CHECK(!rendezvous_arrival_decode(bytes, &back));
 	rendezvous_arrival_encode(&arrival, bytes);
-	text[RENDEZVOUS_SETTINGS_TEXT - 2] = 'x'; /* behind the end */
+	text[RENDEZVOUS_SETTINGS_TEXT - 2] = 'x'; /* behind the NUL */
 	CHECK(!rendezvous_arrival_decode(bytes, &back));
-	memset(text, 'x', RENDEZVOUS_SETTINGS_TEXT); /* no end */
+	memset(text, 'x', RENDEZVOUS_SETTINGS_TEXT); /* no NUL */
 	CHECK(!rendezvous_arrival_decode(bytes, &back));
 	text[RENDEZVOUS_SETTINGS_TEXT - 1] = '\0';
 	CHECK(rendezvous_arrival_decode(bytes, &back));
-	bytes[RENDEZVOUS_ARRIVAL_BYTES - 1] = 'x'; /* of the job's name, behind the end */
+	bytes[RENDEZVOUS_ARRIVAL_BYTES - 1] = 'x'; /* behind the NUL of the job's name */
 	CHECK(!rendezvous_arrival_decode(bytes, &back));
 }
 
@@ -148,7 +149,7 @@ static void failures(void)
 	CHECK(rendezvous_failure_decode(bytes, &back));
 	CHECK(back.status == -31 && back.culprit == 3);
 	CHECK_STR(back.text, "rank 3 is?late");
-	memset(failure.text, 'x', RENDEZVOUS_FAILURE_TEXT); /* without an end: cut off */
+	memset(failure.text, 'x', RENDEZVOUS_FAILURE_TEXT); /* without a NUL: cut off */
 	rendezvous_failure_encode(&failure, bytes);
 	CHECK(rendezvous_failure_decode(bytes, &back));
 	CHECK_U64(strlen(back.text), RENDEZVOUS_FAILURE_TEXT - 1);

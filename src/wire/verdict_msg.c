@@ -17,7 +17,8 @@ enum {
 };
 _Static_assert(AT_ACCEPTED_NUMBERS + 24 == VERDICT_HEAD_BYTES, "the layout in verdict_msg.h");
 
-#define MAPS 4u /* of the longest message; a type has the last so many of: gone, left, accused or behind, members */
+/* bitmaps of the longest message; a type has the last maps_of() of: gone, left, accused or behind, members */
+#define MAPS 4u
 
 static unsigned maps_of(uint8_t type)
 {
@@ -59,7 +60,8 @@ static struct verdict_terms get_terms(const uint8_t *numbers, uint32_t channel, 
 size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out)
 {
 	size_t map = verdict_map_bytes(msg->size), at = VERDICT_HEAD_BYTES;
-	const uint8_t *maps[MAPS] = {msg->gone, msg->left, msg->type == VERDICT_DECIDED ? msg->behind : msg->accused, msg->members};
+	const uint8_t *maps[MAPS] = {msg->gone, msg->left, msg->type == VERDICT_DECIDED ? msg->behind : msg->accused,
+	                             msg->members};
 	unsigned count = maps_of(msg->type);
 
 	memset(out, 0, VERDICT_HEAD_BYTES);
@@ -80,7 +82,7 @@ size_t verdict_msg_encode(const struct verdict_msg *msg, uint8_t *out)
 	return at;
 }
 
-/* No bit beyond the last member. */
+/* False if a bit beyond the last member is set. */
 static bool map_is_good(const uint8_t *map, uint32_t size)
 {
 	return size % 8 == 0 || map[size / 8] >> size % 8 == 0;
@@ -121,7 +123,8 @@ bool verdict_msg_decode(const uint8_t *in, size_t n, uint32_t size, struct verdi
 
 bool verdict_msg_asks(const uint8_t *in, size_t n, uint32_t *out_size)
 {
-	if (n < VERDICT_HEAD_BYTES || (in[AT_TYPE] != VERDICT_CALL && in[AT_TYPE] != VERDICT_JOIN && in[AT_TYPE] != VERDICT_PROPOSE))
+	if (n < VERDICT_HEAD_BYTES ||
+	    (in[AT_TYPE] != VERDICT_CALL && in[AT_TYPE] != VERDICT_JOIN && in[AT_TYPE] != VERDICT_PROPOSE))
 		return false;
 	*out_size = bytes_get32(in + AT_SIZE);
 	return true;

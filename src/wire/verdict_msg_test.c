@@ -57,7 +57,10 @@ static bool same_map(const uint8_t *a, const uint8_t *b, uint32_t size)
 	return !b || memcmp(a, b, verdict_map_bytes(size)) == 0;
 }
 
-/* Every field comes back; every other length is refused; no byte can change without being seen or mattering. */
+/*
+ * Every field is decoded as it was encoded, every other length is refused, and every changed byte is noticed or
+ * matters.
+ */
 static void round_trip(struct rng *rng)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -68,7 +71,8 @@ static void round_trip(struct rng *rng)
 		CHECK(bytes != NULL);
 		size_t n = verdict_msg_encode(&msg, bytes);
 		CHECK(verdict_msg_decode(bytes, n, msg.size, &back));
-		CHECK(back.type == msg.type && same_terms(&back.terms, &msg.terms) && same_terms(&back.accepted, &msg.accepted));
+		CHECK(back.type == msg.type && same_terms(&back.terms, &msg.terms) &&
+		      same_terms(&back.accepted, &msg.accepted));
 		CHECK(same_map(msg.gone, back.gone, msg.size) && same_map(msg.accused, back.accused, msg.size));
 		CHECK(same_map(msg.behind, back.behind, msg.size) && same_map(msg.members, back.members, msg.size));
 		CHECK(same_map(msg.left, back.left, msg.size));

@@ -3,8 +3,9 @@
 #include <sodium.h>
 #include <string.h>
 
-enum esp_status announce_post(const struct announce_place *place, const char *name, const struct announcement *announcement,
-                            uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
+enum esp_status announce_post(const struct announce_place *place, const char *name,
+                              const struct announcement *announcement, uint32_t keep_seconds, uint64_t deadline_ns,
+                              struct error *err)
 {
 	char text[ANNOUNCE_BYTES];
 	size_t length = announce_encode(announcement, text);
@@ -15,8 +16,8 @@ enum esp_status announce_post(const struct announce_place *place, const char *na
 	return status;
 }
 
-enum esp_status announce_look(const struct announce_place *place, const char *name, uint64_t deadline_ns, struct announcement *out,
-                            struct error *err)
+enum esp_status announce_look(const struct announce_place *place, const char *name, uint64_t deadline_ns,
+                              struct announcement *out, struct error *err)
 {
 	char text[ANNOUNCE_BYTES], where[ANNOUNCE_PLACE_TEXT];
 	size_t length = 0;
@@ -24,7 +25,7 @@ enum esp_status announce_look(const struct announce_place *place, const char *na
 	                                 ? announce_file_look(place, name, text, &length, err)
 	                                 : announce_redis_look(place, name, deadline_ns, text, &length, err);
 	if (status == ESP_OK && !announce_decode(text, length, out))
-		status = error_set(err, ESP_ECORRUPT, "%s in %.100s is no notice of rank 0", name,
+		status = error_set(err, ESP_ECORRUPT, "%s in %.100s is no announcement of rank 0", name,
 		                   announce_place_describe(place, where));
 	sodium_memzero(text, sizeof(text));
 	return status;

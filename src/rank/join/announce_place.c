@@ -11,13 +11,14 @@
 
 static enum esp_status bad_place(const char *what, const char *why, struct error *err)
 {
-	return error_set(err, ESP_EINVAL, "%s is file:/FOLDER or redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER]: %s", what, why);
+	return error_set(err, ESP_EINVAL, "%s is file:/FOLDER or redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER]: %s", what,
+	                 why);
 }
 
 static enum esp_status parse_file(const char *path, const char *what, struct announce_place *out, struct error *err)
 {
 	if (strncmp(path, "//", 2) == 0)
-		path += 2; /* file:///folder: no host stands between */
+		path += 2; /* file:///folder: an empty host */
 	if (path[0] != '/')
 		return bad_place(what, "the folder begins with /, as processes may be started in different ones", err);
 	if (strlen(path) >= ANNOUNCE_PATH)
@@ -36,7 +37,7 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* A part of the text, with %XX read; false if it is too long, or no such text. */
+/* Copies a part of the text and decodes %XX; false if it is too long or malformed. */
 static bool decode_secret(const char *text, size_t length, char out[ANNOUNCE_SECRET])
 {
 	size_t used = 0;
@@ -63,7 +64,8 @@ static bool parse_login(const char *text, size_t length, struct announce_place *
 {
 	const char *colon = memchr(text, ':', length);
 	size_t user = colon ? (size_t)(colon - text) : 0, skip = colon ? user + 1 : 0;
-	return decode_secret(text, user, out->user) && decode_secret(text + skip, length - skip, out->password) && length > skip;
+	return decode_secret(text, user, out->user) && decode_secret(text + skip, length - skip, out->password) &&
+	       length > skip;
 }
 
 /* HOST, HOST:PORT, [V6], [V6]:PORT. */

@@ -1,7 +1,8 @@
 /*
- * announce_redis.c - notices on a Redis server: one key for each job and start, which fades by itself.
+ * announce_redis.c - announcements on a Redis server: one key per job and epoch, which expires by itself.
  *
- * A connection for each look or post: looks are seconds apart, and a connection that is kept would have to be watched.
+ * Each read or post connects anew: they are seconds apart, and a connection that stays open would have to be
+ * watched.
  */
 #include "rank/join/announce.h"
 
@@ -23,34 +24,35 @@ struct conversation {
 	uint64_t deadline_ns;
 	redisContext *redis;
 	struct error *err;
-	bool is_barred; /* it answers, and does not let us in: there is no use in trying again */
+	bool is_barred; /* the server refuses this client: no use in trying again */
 };
 
 static struct timeval time_left(uint64_t deadline_ns)
 {
 	uint64_t now = clock_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
 	left = left < PATIENCE_NS ? left : PATIENCE_NS;
-	left = left > NS_PER_MS ? left : NS_PER_MS; /* 0 would mean for ever */
+	left = left > NS_PER_MS ? left : NS_PER_MS; /* 0 would mean no timeout */
 	return (struct timeval){(time_t)(left / NS_PER_S), (suseconds_t)(left % NS_PER_S / 1000)};
 }
 
-static enum esp_status complain(const struct conversation *with, const char *what, const char *why)
+static enum esp_status fail_redis(const struct conversation *with, const char *what, const char *why)
 {
 	char where[ANNOUNCE_PLACE_TEXT];
-	return error_set(with->err, ESP_EIO, "cannot %s %.100s: %.100s", what, announce_place_describe(with->place, where), why);
+	return error_set(with->err, ESP_EIO, "cannot %s %.100s: %.100s", what, announce_place_describe(with->place, where),
+	                 why);
 }
 
-/* Takes a reply; false if it is missing or says that something is wrong. */
+/* Frees a reply; false if it is missing or an error. */
 static bool is_fine(const struct conversation *with, redisReply *reply, const char *what)
 {
 	bool fine = reply && reply->type != REDIS_REPLY_ERROR;
 	if (!fine)
-		complain(with, what, reply ? reply->str : with->redis->errstr);
+		fail_redis(with, what, reply ? reply->str : with->redis->errstr);
 	freeReplyObject(reply);
 	return fine;
 }
 
-/* hiredis looks up names without a deadline; a number it takes as it is. */
+/* hiredis looks up names without a deadline, so it gets a numeric address. */
 static bool connect_to(struct conversation *with, const struct sockaddr *address)
 {
 	char host[INET6_ADDRSTRLEN];
@@ -61,7 +63,7 @@ static bool connect_to(struct conversation *with, const struct sockaddr *address
 	with->redis = redisConnectWithTimeout(host, with->place->server.port, time_left(with->deadline_ns));
 	if (with->redis && !with->redis->err && redisSetTimeout(with->redis, time_left(with->deadline_ns)) == REDIS_OK)
 		return true;
-	complain(with, "reach", with->redis ? with->redis->errstr : "no memory");
+	fail_redis(with, "reach", with->redis ? with->redis->errstr : "no memory");
 	if (with->redis)
 		redisFree(with->redis);
 	with->redis = NULL;
@@ -87,7 +89,7 @@ static bool begin(struct conversation *with)
 	struct resolved found;
 	struct error why;
 	if (resolve(&with->place->server, with->deadline_ns, &found, &why) != ESP_OK) {
-		complain(with, "reach", why.text);
+		fail_redis(with, "reach", why.text);
 		return false;
 	}
 	for (uint32_t i = 0; i < found.count; i++)
@@ -102,21 +104,22 @@ static void end(struct conversation *with)
 		redisFree(with->redis);
 }
 
-static enum esp_status trouble(const struct conversation *with)
+static enum esp_status redis_status(const struct conversation *with)
 {
 	if (with->err)
 		with->err->status = with->is_barred ? ESP_EINVAL : ESP_EIO;
 	return with->is_barred ? ESP_EINVAL : ESP_EIO;
 }
 
-enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text, size_t length,
-                                  uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
+enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text,
+                                    size_t length, uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
 {
 	struct conversation with = {place, deadline_ns, NULL, err, false};
 	bool done = begin(&with) &&
-	            is_fine(&with, redisCommand(with.redis, "SET %s %b EX %u", name, text, length, keep_seconds), "write to");
+	            is_fine(&with, redisCommand(with.redis, "SET %s %b EX %u", name, text, length, keep_seconds),
+	                    "write to");
 	end(&with);
-	return done ? ESP_OK : trouble(&with);
+	return done ? ESP_OK : redis_status(&with);
 }
 
 static enum esp_status read_reply(const struct conversation *with, const char *name, redisReply *reply,
@@ -124,12 +127,12 @@ static enum esp_status read_reply(const struct conversation *with, const char *n
 {
 	char where[ANNOUNCE_PLACE_TEXT];
 	if (reply && reply->type == REDIS_REPLY_NIL)
-		return error_set(with->err, ESP_PENDING, "there is no notice of rank 0 in %.100s (%s)",
+		return error_set(with->err, ESP_PENDING, "there is no announcement of rank 0 in %.100s (%s)",
 		                 announce_place_describe(with->place, where), name);
 	if (!reply || reply->type == REDIS_REPLY_ERROR)
-		return complain(with, "read from", reply ? reply->str : with->redis->errstr);
+		return fail_redis(with, "read from", reply ? reply->str : with->redis->errstr);
 	if (reply->type != REDIS_REPLY_STRING || (size_t)reply->len >= ANNOUNCE_BYTES)
-		return error_set(with->err, ESP_ECORRUPT, "%s in %.100s is no notice of rank 0", name,
+		return error_set(with->err, ESP_ECORRUPT, "%s in %.100s is no announcement of rank 0", name,
 		                 announce_place_describe(with->place, where));
 	memcpy(text, reply->str, (size_t)reply->len);
 	*out_length = (size_t)reply->len;
@@ -146,7 +149,7 @@ enum esp_status announce_redis_look(const struct announce_place *place, const ch
 		status = read_reply(&with, name, reply, text, out_length);
 		freeReplyObject(reply);
 	} else {
-		status = trouble(&with);
+		status = redis_status(&with);
 	}
 	end(&with);
 	return status;
@@ -168,8 +171,8 @@ static enum esp_status no_redis(struct error *err)
 	                 "set ESP_STORE to file:/FOLDER, or ESP_LEADER");
 }
 
-enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text, size_t length,
-                                  uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
+enum esp_status announce_redis_post(const struct announce_place *place, const char *name, const char *text,
+                                    size_t length, uint32_t keep_seconds, uint64_t deadline_ns, struct error *err)
 {
 	(void)place, (void)name, (void)text, (void)length, (void)keep_seconds, (void)deadline_ns;
 	return no_redis(err);

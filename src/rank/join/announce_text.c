@@ -1,5 +1,6 @@
 /*
- * announce_text.c - a announcement as text: one line for each thing, in a fixed order, and a last line that shows that it is whole.
+ * announce_text.c - an announcement as text: a line per item in a fixed order, and a last line that shows that
+ * it is complete. Pure.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -16,9 +17,9 @@
 static const char title[] = "espalier notice 1";
 static const char name_label[32] = "espalier notice name 1";
 
-/* Longest line: "address " and an IPv6 address in full, "reason " and a reason. */
-static_assert(sizeof(title) + 40 + 40 + 20 + 80 + 12 + 8 * 60 + 80 + 8 + RENDEZVOUS_FAILURE_TEXT + 8 < ANNOUNCE_BYTES * 5 / 6,
-              "a fifth more than the longest");
+/* Longest lines: "address " with a full IPv6 address, "reason " with a reason. */
+static_assert(sizeof(title) + 40 + 40 + 20 + 80 + 12 + 8 * 60 + 80 + 8 + RENDEZVOUS_FAILURE_TEXT + 8 < ANNOUNCE_BYTES *
+              5 / 6, "a fifth more than the longest");
 
 struct writer {
 	char *text;
@@ -26,7 +27,7 @@ struct writer {
 };
 
 __attribute__((format(printf, 2, 3)))
-static void add(struct writer *writer, const char *format, ...)
+static void add_line(struct writer *writer, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -40,7 +41,7 @@ static void add_hex(struct writer *writer, const char *what, const uint8_t *byte
 {
 	char hex[2 * HANDSHAKE_KEY_BYTES + 1];
 	sodium_bin2hex(hex, sizeof(hex), bytes, n);
-	add(writer, "%s %s\n", what, hex);
+	add_line(writer, "%s %s\n", what, hex);
 	sodium_memzero(hex, sizeof(hex));
 }
 
@@ -48,32 +49,32 @@ static void add_address(struct writer *writer, const struct node_address *addres
 {
 	char text[INET6_ADDRSTRLEN] = "";
 	inet_ntop(address->family == NODE_IPV4 ? AF_INET : AF_INET6, address->bytes, text, sizeof(text));
-	add(writer, "address %s\n", text);
+	add_line(writer, "address %s\n", text);
 }
 
 size_t announce_encode(const struct announcement *announcement, char text[ANNOUNCE_BYTES])
 {
 	struct writer writer = {text, 0};
-	add(&writer, "%s\n", title);
+	add_line(&writer, "%s\n", title);
 	add_hex(&writer, "nonce", announcement->nonce, sizeof(announcement->nonce));
-	add(&writer, "at %" PRIu64 "\nprocess %u\nhost %s\nport %u\n", announcement->at_s, announcement->pid, announcement->host_name,
-	    announcement->port);
+	add_line(&writer, "at %" PRIu64 "\nprocess %u\nhost %s\nport %u\n", announcement->at_s, announcement->pid,
+	         announcement->host_name, announcement->port);
 	for (uint32_t i = 0; i < announcement->address_count; i++)
 		add_address(&writer, &announcement->addresses[i]);
 	if (announcement->has_key)
 		add_hex(&writer, "key", announcement->key, sizeof(announcement->key));
 	if (announcement->reason[0])
-		add(&writer, "reason %s\n", announcement->reason);
-	add(&writer, "end\n");
+		add_line(&writer, "reason %s\n", announcement->reason);
+	add_line(&writer, "end\n");
 	return writer.used;
 }
 
-/* What is still to be read. */
+/* The text that is not read yet. */
 struct reader {
 	const char *at, *end;
 };
 
-/* The rest of the next line if it begins with this word; the reader then stands behind it. */
+/* The rest of the next line if it begins with this word; advances the reader to the line after it. */
 static bool take_line(struct reader *reader, const char *word, const char **out, size_t *out_length)
 {
 	size_t length = strlen(word);
@@ -146,7 +147,7 @@ static bool take_addresses(struct reader *reader, struct announcement *out)
 	return true;
 }
 
-/* Somebody listens at addresses, or nobody does and there is a reason. */
+/* Either a port with addresses, or no port and a reason. */
 static bool is_sound(const struct announcement *announcement)
 {
 	if (announcement->port == 0)
@@ -163,13 +164,15 @@ bool announce_decode(const char *text, size_t length, struct announcement *out)
 	uint64_t pid, port;
 	bool fine = length < ANNOUNCE_BYTES && take_line(&reader, title, &rest, &rest_length) && rest_length == 0 &&
 	            take_hex(&reader, "nonce ", announcement.nonce, sizeof(announcement.nonce)) &&
-	            take_number(&reader, "at ", UINT64_MAX, &announcement.at_s) && take_number(&reader, "process ", UINT32_MAX, &pid) &&
+	            take_number(&reader, "at ", UINT64_MAX, &announcement.at_s) &&
+	            take_number(&reader, "process ", UINT32_MAX, &pid) &&
 	            take_text(&reader, "host ", announcement.host_name, sizeof(announcement.host_name)) &&
 	            take_number(&reader, "port ", UINT16_MAX, &port) && take_addresses(&reader, &announcement);
 	if (fine && peek(&reader, "key "))
 		fine = announcement.has_key = take_hex(&reader, "key ", announcement.key, sizeof(announcement.key));
 	if (fine && peek(&reader, "reason "))
-		fine = take_text(&reader, "reason ", announcement.reason, sizeof(announcement.reason)) && announcement.reason[0];
+		fine = take_text(&reader, "reason ", announcement.reason, sizeof(announcement.reason)) &&
+		       announcement.reason[0];
 	fine = fine && take_line(&reader, "end", &rest, &rest_length) && rest_length == 0 && reader.at == reader.end;
 	if (fine) {
 		announcement.pid = (uint32_t)pid;
@@ -182,7 +185,7 @@ bool announce_decode(const char *text, size_t length, struct announcement *out)
 	return fine;
 }
 
-/* The job's name, as far as it is fit for a file's name, is for people; the hash is what makes it another's or not. */
+/* The job's name, as far as it is fit for a file's name, is for people; the hash tells jobs apart. */
 const char *announce_name(const char *job, uint64_t epoch, char text[ANNOUNCE_NAME])
 {
 	uint8_t digest[crypto_generichash_BYTES_MIN];

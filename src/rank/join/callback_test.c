@@ -1,6 +1,4 @@
-/*
- * Joining through somebody else's all-gather: here, one among threads.
- */
+/* Joining through the program's own all-gather: here, one among threads. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -62,7 +60,7 @@ static void run_all(void)
 	pthread_barrier_destroy(&barrier);
 }
 
-/* Everybody comes to the same verdict. */
+/* All ranks get the same result. */
 static void check_all_failed(const char *text)
 {
 	run_all();
@@ -111,7 +109,8 @@ static void unfit(void)
 	ranks_init();
 	char text[128];
 	ranks[2].config.info.version = HELLO_VERSION + 1;
-	snprintf(text, sizeof(text), "rank 2 speaks version %u of the protocol, rank 0 version %u", HELLO_VERSION + 1, HELLO_VERSION);
+	snprintf(text, sizeof(text), "rank 2 speaks version %u of the protocol, rank 0 version %u", HELLO_VERSION + 1,
+	         HELLO_VERSION);
 	check_all_failed(text);
 }
 

@@ -15,7 +15,7 @@
 #include "rank/join/rendezvous.h"
 
 #define RECEIVE_BYTES 16384u
-#define RECEIVE_TURNS 64 /* at most 1 MiB from one connection before others have their turn */
+#define RECEIVE_TURNS 64 /* at most 1 MiB from one connection before the next connection's turn */
 
 static const char job_label[32] = "espalier job 1";
 static const char settings_label[32] = "espalier settings 1";
@@ -124,11 +124,15 @@ void join_tell(const struct join_config *config, const char *format, ...)
 enum esp_status join_other_job(uint32_t rank, const char *job, const char *leaders, struct error *err)
 {
 	char one[QUOTE_TEXT], other[QUOTE_TEXT];
-	return error_set(err, ESP_EMISMATCH, "rank %u belongs to the job %s, but the leader, rank 0, to the job %s: all ranks need "
-	                 "the same ESP_JOB", rank, job_text(job, one), job_text(leaders, other));
+	return error_set(err, ESP_EMISMATCH, "rank %u belongs to the job %s, but the leader, rank 0, to the job %s: all "
+	                                     "ranks need the same ESP_JOB", rank, job_text(job, one),
+	                 job_text(leaders, other));
 }
 
-/* What goes through a callback: an arrival, and a hash that shows whether the keys agree without showing the key. */
+/*
+ * The record of a rank in the all-gather: an arrival, and a hash that shows whether keys agree without showing
+ * the key.
+ */
 #define CHECK_BYTES 32u
 #define RECORD_BYTES (RENDEZVOUS_ARRIVAL_BYTES + CHECK_BYTES)
 
@@ -150,7 +154,7 @@ static void make_record(const struct join_config *config, uint8_t out[RECORD_BYT
 	sodium_memzero(&state, sizeof(state));
 }
 
-/* Everybody sees the same records, and so comes to the same verdict. */
+/* All ranks see the same records, so all get the same result. */
 static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *out, struct error *err)
 {
 	struct rendezvous_arrival first, arrival;
@@ -165,8 +169,9 @@ static enum esp_status read_records(uint8_t *all, uint32_t size, struct roster *
 		if (i > 0 && rendezvous_check_node(&arrival.info, arrival.settings, &first.info, first.settings, err) != ESP_OK)
 			return err->status;
 	}
-	for (uint32_t i = 0; i < size; i++) /* to the front, one card behind the other */
-		memmove(all + (size_t)i * NODE_INFO_BYTES, all + (size_t)i * RECORD_BYTES + RENDEZVOUS_ARRIVAL_INFO, NODE_INFO_BYTES);
+	for (uint32_t i = 0; i < size; i++) /* to the front, one node info behind the other */
+		memmove(all + (size_t)i * NODE_INFO_BYTES, all + (size_t)i * RECORD_BYTES + RENDEZVOUS_ARRIVAL_INFO,
+		        NODE_INFO_BYTES);
 	return roster_decode(all, size, out, err);
 }
 
@@ -215,7 +220,7 @@ enum esp_status join_receive(int fd, struct session *session, struct error *err)
 			continue;
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return session->arrived ? ESP_OK : ESP_PENDING;
-		if (got <= 0) /* a reset is an end too */
+		if (got <= 0) /* a reset ends the stream, too */
 			return session_closed(session, err);
 		enum esp_status status = session_input(session, bytes, (size_t)got, err);
 		if (status != ESP_PENDING)

@@ -18,24 +18,24 @@
 #include "rank/join/join_parts.h"
 
 /*
- * To connect and to be proved; then the leader is given until the deadline. Twice as long after an attempt that was not
- * answered: a leader with a crowd at its door may have dropped us, or may be slow.
+ * Time to connect and to be proved; a proved leader then has until the deadline. Doubled after an attempt
+ * without an answer: a leader with a full backlog may have dropped the connection, or may be slow.
  */
 #define ATTEMPT_FIRST_NS (250 * NS_PER_MS)
 #define ATTEMPT_MOST_NS (8 * NS_PER_S)
 #define RIVAL_NS (1 * NS_PER_S)
-#define REFUSALS_MAX 8            /* in a row, some seconds: then it is no accident but another key */
+#define REFUSALS_MAX 8            /* in a row, over some seconds: then the keys differ */
 
-static_assert(NODE_ADDRESSES <= RESOLVE_MAX, "the addresses of a notice are tried as those of a name");
+static_assert(NODE_ADDRESSES <= RESOLVE_MAX, "the addresses of an announcement are tried as those of a name");
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static enum join_outcome again(struct join_dial *dial, const char *what)
+static enum join_outcome dial_again(struct join_dial *dial, const char *what)
 {
-	dial->nobody_there = errno == ECONNREFUSED;
+	dial->is_unreached = errno == ECONNREFUSED;
 	error_set(dial->err, ESP_ELINK, "%s: %s", what, strerror(errno));
 	return JOIN_AGAIN;
 }
@@ -47,7 +47,7 @@ static enum join_outcome no_answer(struct join_dial *dial, const char *why)
 	return JOIN_AGAIN;
 }
 
-/* ESP_OK: there is something to do; ESP_ETIMEOUT: until_ns has come; ESP_EPEER: it is called off. */
+/* ESP_OK: the descriptor is ready; ESP_ETIMEOUT: until_ns has come; ESP_EPEER: joining is called off. */
 static enum esp_status await(struct join_dial *dial, int fd, short events, uint64_t until_ns)
 {
 	for (;;) {
@@ -69,14 +69,15 @@ static enum join_outcome finish_connect(struct join_dial *dial, int fd, uint64_t
 	if (waited == ESP_EPEER)
 		return JOIN_OVER;
 	if (waited != ESP_OK)
-		return no_answer(dial, "nobody answers: does a firewall drop it, or is the host down? espalier doctor tells more");
+		return no_answer(dial, "no answer: does a firewall drop it, or is the host down? espalier doctor tells "
+		                       "more");
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &length) == 0 && why == 0)
 		return JOIN_ARRIVED;
 	errno = why ? why : errno;
-	return again(dial, "cannot connect");
+	return dial_again(dial, "cannot connect");
 }
 
-/* The address from which the leader can be reached is one where others can reach this rank. */
+/* Other ranks can reach this rank at the address from which it reaches the leader. */
 static void write_arrival(struct join_dial *dial, int fd, uint64_t now_ns)
 {
 	union resolve_address own = {.any.sa_family = AF_UNSPEC};
@@ -99,7 +100,7 @@ static void post_arrival(struct join_dial *dial, int fd)
 	session_post(&dial->session, &message);
 }
 
-/* RENDEZVOUS_AWAY: what an earlier job left behind makes way in time. */
+/* RENDEZVOUS_AWAY: the leader is of another job, which may be over soon; try again. */
 static enum join_outcome read_answer(struct join_dial *dial)
 {
 	struct rendezvous_failure failure;
@@ -134,7 +135,7 @@ static enum join_outcome judge_end(struct join_dial *dial, enum esp_status statu
 		error_set(dial->err, ESP_EPEER, "the leader, rank 0, went away while the group was joining");
 		return JOIN_OVER;
 	}
-	if (status == ESP_EMISMATCH) { /* what an earlier job or start left behind makes way in time */
+	if (status == ESP_EMISMATCH) { /* a leader of an earlier job or epoch will be gone soon */
 		bool may_go = handshake->verdict == HELLO_OTHER_JOB || handshake->verdict == HELLO_OTHER_EPOCH;
 		dial->culprit = (int32_t)dial->config.launch.rank;
 		if (may_go)
@@ -168,11 +169,12 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 			post_arrival(dial, fd);
 			posted = true;
 			char leader[ADDRESS_TEXT];
-			join_tell(&dial->config, "the others; rank 0 at %s knows that this rank is here", address_format(&dial->leader, leader));
+			join_tell(&dial->config, "the others; rank 0 at %s knows that this rank is here",
+			          address_format(&dial->leader, leader));
 		}
 		enum esp_status sent = join_send(fd, session, dial->err);
 		if (sent < 0 && join_receive(fd, session, dial->err) == ESP_OK)
-			return read_answer(dial); /* the answer came before the end */
+			return read_answer(dial); /* the answer came before the connection ended */
 		if (sent < 0)
 			return judge_end(dial, session_closed(session, dial->err));
 		uint64_t until = session->proved ? dial->config.deadline_ns : prove_until_ns;
@@ -182,7 +184,8 @@ static enum join_outcome converse(struct join_dial *dial, int fd, uint64_t prove
 		if (waited != ESP_OK) {
 			if (!session->proved)
 				return no_answer(dial, "its host answers, and the process there does not");
-			error_set(dial->err, ESP_ETIMEOUT, "the leader, rank 0, has this rank's node info and has not said who is missing: is it stopped?");
+			error_set(dial->err, ESP_ETIMEOUT,
+			          "the leader, rank 0, has this rank's node info and has not sent the roster: is it stopped?");
 			return JOIN_AGAIN;
 		}
 	}
@@ -197,14 +200,14 @@ static enum join_outcome try_on(struct join_dial *dial, int fd, const struct soc
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(fd, address, length) != 0) {
 		if (errno != EINPROGRESS)
-			return again(dial, "cannot connect");
+			return dial_again(dial, "cannot connect");
 		enum join_outcome connected = finish_connect(dial, fd, until);
 		if (connected != JOIN_ARRIVED)
 			return connected;
 	}
 	if (address_meets_itself(fd)) {
 		errno = ECONNREFUSED;
-		return again(dial, "cannot connect");
+		return dial_again(dial, "cannot connect");
 	}
 	inbox.wanted[RENDEZVOUS_ROSTER] = dial->config.launch.size * NODE_INFO_BYTES;
 	inbox.wanted[RENDEZVOUS_FAILURE] = inbox.wanted[RENDEZVOUS_AWAY] = RENDEZVOUS_FAILURE_BYTES;
@@ -218,13 +221,13 @@ static enum join_outcome try_on(struct join_dial *dial, int fd, const struct soc
 
 enum join_outcome join_dial_try(struct join_dial *dial, const struct sockaddr *address, socklen_t length)
 {
-	dial->nobody_there = false;
+	dial->is_unreached = false;
 	dial->culprit = -1;
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return again(dial, "cannot open a socket");
+		return dial_again(dial, "cannot open a socket");
 	int segment = (int)dial->config.segment_bytes;
-	if (segment > 0) /* the leader is told, and keeps to it */
+	if (segment > 0) /* announced to the leader, which keeps to it */
 		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 	enum join_outcome outcome = try_on(dial, fd, address, length);
 	close(fd);
@@ -269,7 +272,7 @@ void join_dial_free(struct join_dial *dial)
 	free(dial);
 }
 
-/* What it says of other things, such as why an earlier start has failed, is not about us. */
+/* Other reasons, such as an earlier epoch's failure, do not matter here. */
 bool join_ask_rival(const struct join_config *config, const struct resolved *found, struct error *err)
 {
 	struct roster unused = {0};
@@ -298,7 +301,8 @@ void join_announced_addresses(const struct announcement *announcement, struct re
 		out->lengths[i] = is_v4 ? sizeof(v4) : sizeof(v6);
 		memcpy(&out->addresses[i].storage, is_v4 ? (const void *)&v4 : (const void *)&v6, out->lengths[i]);
 		if (i == 0)
-			inet_ntop(is_v4 ? AF_INET : AF_INET6, announcement->addresses[i].bytes, out_first->host, sizeof(out_first->host));
+			inet_ntop(is_v4 ? AF_INET : AF_INET6, announcement->addresses[i].bytes, out_first->host,
+			          sizeof(out_first->host));
 	}
 	out_first->port = announcement->port;
 }

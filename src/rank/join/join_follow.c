@@ -12,10 +12,10 @@
 
 struct follower {
 	struct join_dial *dial;
-	struct error *err;     /* the reason, if there is one: the last one counts at the deadline */
+	struct error *err;     /* the latest reason; reported at the deadline */
 	uint64_t begin_ns;
 	char name[ANNOUNCE_NAME];
-	uint8_t seen[ANNOUNCE_NONCE_BYTES]; /* the last announcement of somebody who listened */
+	uint8_t seen[ANNOUNCE_NONCE_BYTES]; /* the latest announcement of a listening leader */
 	bool has_seen;
 };
 
@@ -24,7 +24,10 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Joining has failed, as the announcement says: of this start, if we have seen it before. Otherwise it may be an earlier one's. */
+/*
+ * The announcement says that joining has failed: this epoch, if this rank has seen the announcement before;
+ * otherwise it may be an earlier one's.
+ */
 static enum join_outcome on_failed(struct follower *follower, const struct announcement *announcement)
 {
 	char when[32] = "";
@@ -37,7 +40,7 @@ static enum join_outcome on_failed(struct follower *follower, const struct annou
 	return is_ours ? JOIN_OVER : JOIN_AGAIN;
 }
 
-/* Our key is the announcement's if nobody gave us one. */
+/* Takes the key from the announcement, if this rank was given none. */
 static bool take_key(struct follower *follower, const struct announcement *announcement)
 {
 	struct join_config *config = &follower->dial->config;
@@ -46,18 +49,19 @@ static bool take_key(struct follower *follower, const struct announcement *annou
 	if (announcement->has_key)
 		memcpy(config->key, announcement->key, sizeof(config->key));
 	else
-		error_set(follower->err, ESP_EMISMATCH, "rank 0 on %s has a key, ESP_KEY or ESP_KEY_FILE, and this rank has none",
-		          announcement->host_name);
+		error_set(follower->err, ESP_EMISMATCH,
+		          "rank 0 on %s has a key, ESP_KEY or ESP_KEY_FILE, and this rank has none", announcement->host_name);
 	return announcement->has_key;
 }
 
-static enum join_outcome try_notice(struct follower *follower)
+static enum join_outcome try_announcement(struct follower *follower)
 {
 	const struct join_config *config = &follower->dial->config;
 	struct announcement announcement;
 	struct resolved found;
-	enum esp_status status = announce_look(&config->launch.place, follower->name, config->deadline_ns, &announcement, follower->err);
-	if (status == ESP_EUNSUPPORTED || status == ESP_EINVAL) /* no such store, or it does not let us in */
+	enum esp_status status = announce_look(&config->launch.place, follower->name, config->deadline_ns, &announcement,
+	                                       follower->err);
+	if (status == ESP_EUNSUPPORTED || status == ESP_EINVAL) /* the place is not supported, or refuses this client */
 		return JOIN_OVER;
 	if (status != ESP_OK)
 		return JOIN_AGAIN;
@@ -77,42 +81,47 @@ static enum join_outcome try_all(struct follower *follower)
 	struct resolved found;
 	if (clock_now_ns() >= config->deadline_ns)
 		return JOIN_AGAIN;
-	follower->dial->nobody_there = false;
+	follower->dial->is_unreached = false;
 	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
-		return try_notice(follower);
+		return try_announcement(follower);
 	if (resolve(&config->launch.leader, config->deadline_ns, &found, follower->err) != ESP_OK)
 		return JOIN_AGAIN;
 	return join_dial_all(follower->dial, &found);
 }
 
-/* Says where and for how long it was tried; the reason itself has been found already. */
-static enum esp_status give_up(struct follower *follower)
+/* Adds where and how long this rank has tried to the reason that was found. */
+static enum esp_status fail_follow(struct follower *follower)
 {
 	char leader[ANNOUNCE_PLACE_TEXT], why[64];
 	const struct join_config *config = &follower->dial->config;
-	/* That nobody is there any more says less than what somebody has said. */
+	/* A reason that a leader has given says more than a connection that fails afterwards. */
 	const struct error last = follower->dial->away.status != ESP_OK ? follower->dial->away : *follower->err;
 	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
 		announce_place_describe(&config->launch.place, leader);
 	else
 		address_format(&follower->dial->leader, leader);
-	follower->dial->culprit = follower->dial->away.status != ESP_OK ? (int32_t)config->launch.rank : 0; /* whom we did not reach */
+	/* the leader was not reached */
+	follower->dial->culprit = follower->dial->away.status != ESP_OK ? (int32_t)config->launch.rank : 0;
 	double seconds = (double)(clock_now_ns() - follower->begin_ns) / (double)NS_PER_S;
-	if (config->launch.place.kind != ANNOUNCE_NOWHERE && last.status == ESP_PENDING) /* announce_look() says no more than that */
-		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: there is no notice of rank 0; rank 0 never "
-		                 "came, or the job has begun or failed without this rank (%s)", config->launch.rank, leader, seconds, follower->name);
+	/* announce_look() has no further reason */
+	if (config->launch.place.kind != ANNOUNCE_NOWHERE && last.status == ESP_PENDING)
+		return error_set(follower->err, ESP_ETIMEOUT,
+		                 "rank %u could not join by %.60s within %.1f s: there is no announcement of rank 0; rank 0 "
+		                 "never came, or the job has begun or failed without this rank (%s)", config->launch.rank,
+		                 leader, seconds, follower->name);
 	if (config->launch.place.kind != ANNOUNCE_NOWHERE)
-		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %s", config->launch.rank,
-		                 leader, seconds, last.text);
-	if (follower->dial->nobody_there && follower->dial->away.status == ESP_OK)
-		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %s; rank 0 "
-		                 "never came, or the job has begun or failed without this rank", config->launch.rank, leader, seconds,
+		return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join by %.60s within %.1f s: %s",
+		                 config->launch.rank, leader, seconds, last.text);
+	if (follower->dial->is_unreached && follower->dial->away.status == ESP_OK)
+		return error_set(follower->err, ESP_ETIMEOUT,
+		                 "rank %u could not join at the leader %.60s within %.1f s: %s; rank 0 never came, or the job "
+		                 "has begun or failed without this rank", config->launch.rank, leader, seconds,
 		                 clip(why, sizeof(why), "%s", last.text));
 	return error_set(follower->err, ESP_ETIMEOUT, "rank %u could not join at the leader %.60s within %.1f s: %s",
 	                 config->launch.rank, leader, seconds, last.text);
 }
 
-/* The others are the leader's business. */
+/* Asks the launcher whether rank 0 has ended. The leader looks after the other ranks. */
 static bool leader_has_ended(struct follower *follower, struct launcher *launcher)
 {
 	uint8_t answer[ENDED_BYTES];
@@ -124,7 +133,7 @@ static bool leader_has_ended(struct follower *follower, struct launcher *launche
 	return true;
 }
 
-/* False: it is called off meanwhile. */
+/* False: joining was called off meanwhile. */
 static bool pause_until(struct follower *follower, uint64_t until_ns)
 {
 	const struct join_config *config = &follower->dial->config;
@@ -151,7 +160,7 @@ static enum esp_status follow_with(struct follower *follower, struct launcher *l
 			return follower->err->status;
 		uint64_t now = clock_now_ns();
 		if (now >= deadline)
-			return give_up(follower);
+			return fail_follow(follower);
 		log_write(follower->dial->config.log, LOG_LEVEL_TRACE, LOG_JOIN, "%s; trying again", follower->err->text);
 		join_tell(&follower->dial->config, "rank 0: %s", follower->err->text);
 		if (!pause_until(follower, earlier(now + backoff_next_ns(&backoff), deadline)))
@@ -171,7 +180,8 @@ static enum esp_status follow(struct follower *follower)
 enum esp_status join_follow(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err)
 {
 	struct error reason;
-	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason, .begin_ns = clock_now_ns()};
+	struct follower follower = {.dial = join_dial_new(config, out, &reason), .err = &reason,
+	                            .begin_ns = clock_now_ns()};
 	if (!follower.dial)
 		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", config->launch.size);
 	announce_name(config->launch.job, config->launch.epoch, follower.name);

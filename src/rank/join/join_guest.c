@@ -10,7 +10,8 @@
 
 #include "node/net/resolve.h"
 
-void guest_open(struct guest *guest, const struct handshake_config *handshake, int fd, uint64_t now_ns, uint64_t until_ns)
+void guest_open(struct guest *guest, const struct handshake_config *handshake, int fd, uint64_t now_ns,
+                uint64_t until_ns)
 {
 	struct session_inbox inbox = {.body = guest->inbox, .wanted = {[RENDEZVOUS_ARRIVAL] = RENDEZVOUS_ARRIVAL_BYTES}};
 	guest->state = GUEST_UNPROVEN;
@@ -31,7 +32,7 @@ const char *guest_origin(const struct guest *guest, char text[RENDEZVOUS_ORIGIN]
 		inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, text, RENDEZVOUS_ORIGIN);
 	if (peer.any.sa_family == AF_INET6)
 		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, text, RENDEZVOUS_ORIGIN);
-	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at a socket that takes both */
+	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.')) /* IPv4 at an IPv6 socket */
 		memmove(text, text + 7, strlen(text + 7) + 1);
 	return text;
 }

@@ -16,42 +16,43 @@
 #include "rank/join/leader_listen.h"
 #include "rank/join/rendezvous.h"
 
-#define UNPROVEN_MAX 128u             /* connections that may be unproven at a time */
-#define UNPROVEN_NS (5 * NS_PER_S)    /* and for how long                           */
-#define EVICT_NS (100 * NS_PER_MS)    /* how old one must be to make way for a new one: a proof takes two round trips */
-#define NODE_INFO_NS (5 * NS_PER_S)        /* from the proof to the card                 */
-#define FAREWELL_NS (1 * NS_PER_S)    /* to send what is left to be said            */
-#define PAUSE_NS (50 * NS_PER_MS)     /* between looks when nobody can be let in    */
+#define UNPROVEN_MAX 128u             /* most unproved connections at a time */
+#define UNPROVEN_NS (5 * NS_PER_S)    /* longest time to a proof */
+/* an unproved connection this old may be closed for a new one: a proof takes two round trips */
+#define EVICT_NS (100 * NS_PER_MS)
+#define NODE_INFO_NS (5 * NS_PER_S)        /* from the proof to the node info */
+#define FAREWELL_NS (1 * NS_PER_S)    /* to send the last message */
+#define PAUSE_NS (50 * NS_PER_MS)     /* between attempts to accept while there is no slot */
 
-/* Whether a rank is counted as served already. */
+/* Whether a rank is counted in `served`. */
 enum rank_served {
 	SERVED_NOT,
-	SERVED_GUEST, /* once for every connection that has brought its card         */
-	SERVED_ENDED, /* once, as it has ended; a connection may still be left of it */
+	SERVED_GUEST, /* once for every connection that has brought its node info */
+	SERVED_ENDED, /* once, as its process has ended; a connection of it may remain */
 };
 
 struct leader {
 	struct join_config *config;
 	struct handshake_config handshake;
-	struct rendezvous store;
+	struct rendezvous rendezvous;
 	struct leader_listen listen;
 	struct join_post post;
 	struct launcher launcher;
-	struct guest *guests; /* UNPROVEN_MAX strangers and as many ranks as there can be */
-	struct pollfd *polls; /* the listen's, then those of guests: polled[i] is the guest of polls[i] */
+	struct guest *guests; /* UNPROVEN_MAX unproved ones and as many ranks as there can be */
+	struct pollfd *polls; /* the listening sockets', then the guests': polled[i] is the guest of polls[i] */
 	struct guest **polled;
 	uint32_t capacity, unproven;
-	uint32_t served;      /* who was answered, refused, went away or will never come: nobody waits for them */
+	uint32_t served;      /* ranks that were answered, were refused, went away or will never come */
 	uint8_t *rank_served; /* by rank: enum rank_served */
-	uint8_t *ended;       /* by rank: what the launcher says; ended_msg.h */
-	uint8_t *roster;      /* the answer's body */
+	uint8_t *ended;       /* by rank: as the launcher reports it; ended_msg.h */
+	uint8_t *roster;      /* body of the answer */
 	uint8_t failure[RENDEZVOUS_FAILURE_BYTES];
 	struct session_message answer;
 	bool has_answer;
 	bool is_called_off;
-	uint32_t left;          /* one below config->kin whose connection has ended */
-	uint64_t left_until_ns; /* until then we wait to hear why; 0: for nobody    */
-	uint64_t told;        /* what was known when somebody was last told whom we wait for */
+	uint32_t left;          /* a rank below config->kin whose connection has ended */
+	uint64_t left_until_ns; /* end of the time to learn why; 0: no such rank */
+	uint64_t told;        /* number of events known at the last call of config->progress */
 	uint64_t broken_until_ns, pause_until_ns;
 };
 
@@ -62,7 +63,7 @@ static void release(struct leader *leader, struct guest *guest)
 	guest_close(guest);
 }
 
-/* The slot for a new connection: an empty one, or that of the oldest stranger. NULL: nobody can be let in now. */
+/* The slot for a new connection: an empty one, or the oldest unproved one's. NULL: none is free now. */
 static struct guest *find_slot(struct leader *leader, uint64_t now_ns)
 {
 	struct guest *empty = NULL, *oldest = NULL;
@@ -81,7 +82,7 @@ static struct guest *find_slot(struct leader *leader, uint64_t now_ns)
 	return oldest;
 }
 
-static void let_in(struct leader *leader, uint64_t now_ns)
+static void accept_guests(struct leader *leader, uint64_t now_ns)
 {
 	for (;;) {
 		struct guest *slot = find_slot(leader, now_ns);
@@ -96,14 +97,14 @@ static void let_in(struct leader *leader, uint64_t now_ns)
 }
 
 /*
- * Two processes that say that they are the same rank are two to be told. But what the launcher has seen end
- * is the same process as the first connection of that rank.
+ * Counts a served rank. Two processes that claim one rank are two to be told; but a process that the launcher
+ * has seen end is the one of the rank's first connection.
  */
 static void serve(struct leader *leader, uint32_t rank)
 {
-	bool known = rank < leader->store.size;
+	bool known = rank < leader->rendezvous.size;
 	if (rank == 0)
-		return; /* a second rank 0 is none of those that are waited for */
+		return; /* a second rank 0 is not waited for */
 	if (!known || leader->rank_served[rank] != SERVED_ENDED)
 		leader->served++;
 	if (known)
@@ -113,7 +114,7 @@ static void serve(struct leader *leader, uint32_t rank)
 static void on_stranger(struct leader *leader, struct guest *guest, const struct error *why)
 {
 	char origin[RENDEZVOUS_ORIGIN];
-	if (rendezvous_on_stranger(&leader->store, guest_origin(guest, origin)))
+	if (rendezvous_on_stranger(&leader->rendezvous, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
 		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
@@ -121,25 +122,25 @@ static void on_stranger(struct leader *leader, struct guest *guest, const struct
 static void on_other(struct leader *leader, struct guest *guest, const struct error *why)
 {
 	char origin[RENDEZVOUS_ORIGIN];
-	if (rendezvous_on_other(&leader->store, guest_origin(guest, origin)))
+	if (rendezvous_on_other(&leader->rendezvous, guest_origin(guest, origin)))
 		log_write(leader->config->log, LOG_LEVEL_WARN, LOG_JOIN,
 		          "refused a connection from %s: %s; further ones are only counted", origin, why->text);
 }
 
-/* The handshake proved a peer that does not fit; it is told by the verdict that is still to be sent. */
+/* The handshake proved a peer that does not fit; the verdict that is still to be sent tells it. */
 static void on_refused(struct leader *leader, struct guest *guest, const struct error *why, uint64_t now_ns)
 {
 	uint32_t rank = guest->session.handshake.peer.from;
 	leader->unproven--;
 	guest->state = GUEST_REFUSED;
 	guest->until_ns = now_ns + FAREWELL_NS;
-	if (rendezvous_on_mismatch(&leader->store, guest->session.handshake.verdict, rank, why))
+	if (rendezvous_on_mismatch(&leader->rendezvous, guest->session.handshake.verdict, rank, why))
 		serve(leader, rank);
 	else
 		on_other(leader, guest, why);
 }
 
-static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
+static void answer_guest(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	session_post(&guest->session, &leader->answer);
 	guest->state = GUEST_ANSWERED;
@@ -149,13 +150,15 @@ static void answer(struct leader *leader, struct guest *guest, uint64_t now_ns)
 
 static void make_failure(const struct error *error, int32_t culprit, uint8_t out[RENDEZVOUS_FAILURE_BYTES])
 {
-	struct rendezvous_failure failure = {.status = error->status, .culprit = culprit < 0 ? RENDEZVOUS_NOBODY : (uint32_t)culprit};
+	struct rendezvous_failure failure = {.status = error->status, .culprit = culprit < 0 ? RENDEZVOUS_NOBODY
+	                                     : (uint32_t)culprit};
 	clip(failure.text, sizeof(failure.text), "%s", error->text);
 	rendezvous_failure_encode(&failure, out);
 }
 
-/* One of another job, which has the same key. Its card has been read, so the reason can take its place. */
-static void turn_away(struct leader *leader, struct guest *guest, const struct rendezvous_arrival *arrival, uint64_t now_ns)
+/* Refuses a rank of another job with the same key. Its node info was read, so the reason can take its place. */
+static void turn_away(struct leader *leader, struct guest *guest, const struct rendezvous_arrival *arrival,
+                      uint64_t now_ns)
 {
 	struct session_message message;
 	struct error reason;
@@ -168,7 +171,7 @@ static void turn_away(struct leader *leader, struct guest *guest, const struct r
 	guest->until_ns = now_ns + FAREWELL_NS;
 }
 
-static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
+static void on_node_info(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	struct rendezvous_arrival arrival;
 	const struct hello *peer = &guest->session.handshake.peer;
@@ -183,16 +186,16 @@ static void on_card(struct leader *leader, struct guest *guest, uint64_t now_ns)
 	if (!decoded) {
 		struct error reason;
 		error_set(&reason, ESP_ECORRUPT, "the node info of rank %u is damaged", peer->from);
-		rendezvous_on_mismatch(&leader->store, HELLO_NOT_YOU, peer->from, &reason);
+		rendezvous_on_mismatch(&leader->rendezvous, HELLO_NOT_YOU, peer->from, &reason);
 	} else {
-		rendezvous_on_arrival(&leader->store, peer->from, &arrival, now_ns);
+		rendezvous_on_arrival(&leader->rendezvous, peer->from, &arrival, now_ns);
 	}
-	guest->state = GUEST_SEATED;
+	guest->state = GUEST_ARRIVED;
 	if (leader->has_answer)
-		answer(leader, guest, now_ns); /* too late: only the reason is left */
+		answer_guest(leader, guest, now_ns); /* joining has ended: only the reason is left */
 }
 
-/* Where a rank has reached the leader others can as well. */
+/* Other ranks can reach the leader at the address where this rank reached it. */
 static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	union resolve_address own = {.any.sa_family = AF_UNSPEC};
@@ -201,20 +204,20 @@ static void on_proved(struct leader *leader, struct guest *guest, uint64_t now_n
 	guest->state = GUEST_PROVEN;
 	guest->until_ns = now_ns + NODE_INFO_NS;
 	if (getsockname(guest->fd, &own.any, &length) == 0)
-		listen_prefer_address(&leader->store.nodes[0], &own.any);
+		listen_prefer_address(&leader->rendezvous.nodes[0], &own.any);
 }
 
 /*
- * A rank went away before all were here. If it is one of those who hear from each other that joining is called off, it may only have heard
- * before us, and is not to blame.
+ * A rank went away before all had arrived. A rank below kin learns by itself that joining is called off; it may
+ * have learned it before the leader, and is then not at fault.
  */
 static void on_left(struct leader *leader, uint32_t rank)
 {
 	if (!leader->config->is_called_off || rank >= leader->config->kin) {
-		rendezvous_on_left(&leader->store, rank);
+		rendezvous_on_left(&leader->rendezvous, rank);
 		return;
 	}
-	rendezvous_unseat(&leader->store, rank);
+	rendezvous_withdraw(&leader->rendezvous, rank);
 	if (leader->left_until_ns == 0) {
 		leader->left = rank;
 		leader->left_until_ns = clock_now_ns() + FAREWELL_NS;
@@ -226,12 +229,12 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 {
 	switch (guest->state) {
 	case GUEST_UNPROVEN:
-		if (status == ESP_ECORRUPT) /* one that only looked and left is not worth a word */
+		if (status == ESP_ECORRUPT) /* a connection that closes without a proof is not worth a line in the log */
 			on_stranger(leader, guest, why);
 		break;
-	case GUEST_SEATED:
+	case GUEST_ARRIVED:
 		serve(leader, guest->session.handshake.peer.from);
-		if (leader->store.state == RENDEZVOUS_GATHERS)
+		if (leader->rendezvous.state == RENDEZVOUS_GATHERS)
 			on_left(leader, guest->session.handshake.peer.from);
 		break;
 	case GUEST_ANSWERED:
@@ -248,7 +251,7 @@ static void on_end(struct leader *leader, struct guest *guest, enum esp_status s
 static void read_guest(struct leader *leader, struct guest *guest, uint64_t now_ns)
 {
 	struct error why;
-	if (guest->state == GUEST_SEATED || guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED) {
+	if (guest->state == GUEST_ARRIVED || guest->state == GUEST_ANSWERED || guest->state == GUEST_REFUSED) {
 		if (!guest_is_there(guest))
 			on_end(leader, guest, ESP_ELINK, NULL);
 		return;
@@ -257,7 +260,7 @@ static void read_guest(struct leader *leader, struct guest *guest, uint64_t now_
 	if (guest->state == GUEST_UNPROVEN && guest->session.proved)
 		on_proved(leader, guest, now_ns);
 	if (status == ESP_OK)
-		on_card(leader, guest, now_ns);
+		on_node_info(leader, guest, now_ns);
 	else if (status == ESP_EMISMATCH)
 		on_refused(leader, guest, &why, now_ns);
 	else if (status != ESP_PENDING)
@@ -274,32 +277,35 @@ static void write_guest(struct leader *leader, struct guest *guest)
 		on_end(leader, guest, ESP_ELINK, &why);
 }
 
-/* Joining has failed, and who has not come until now will not: the time is up, or somebody else's announcement hangs in our place. */
-static bool nobody_comes(const struct leader *leader)
+/* After the time limit, and after another process's announcement replaced this one's, no further rank can come. */
+static bool is_closed(const struct leader *leader)
 {
 	bool is_replaced = leader->config->launch.place.kind != ANNOUNCE_NOWHERE && !leader->post.posted;
-	return leader->store.error.status == ESP_ETIMEOUT || is_replaced;
+	return leader->rendezvous.error.status == ESP_ETIMEOUT || is_replaced;
 }
 
-/* The store has come to an end: everybody who waits is told. */
+/* The rendezvous is complete or broken: answers all ranks that wait. */
 static void make_answer(struct leader *leader, uint64_t now_ns)
 {
-	const struct rendezvous *store = &leader->store;
-	if (store->state == RENDEZVOUS_COMPLETE) {
-		rendezvous_write_roster(store, leader->roster);
-		session_message_init(&leader->answer, RENDEZVOUS_ROSTER, leader->roster, store->size * NODE_INFO_BYTES);
+	const struct rendezvous *rendezvous = &leader->rendezvous;
+	if (rendezvous->state == RENDEZVOUS_COMPLETE) {
+		rendezvous_write_roster(rendezvous, leader->roster);
+		session_message_init(&leader->answer, RENDEZVOUS_ROSTER, leader->roster, rendezvous->size * NODE_INFO_BYTES);
 	} else {
-		make_failure(&store->error, store->culprit, leader->failure);
+		make_failure(&rendezvous->error, rendezvous->culprit, leader->failure);
 		session_message_init(&leader->answer, RENDEZVOUS_FAILURE, leader->failure, RENDEZVOUS_FAILURE_BYTES);
-		/* Ranks that are still to come shall hear the reason too, but nobody waits for those that never come. */
+		/*
+		 * Ranks that are still to come shall hear the reason too, but the leader does not wait for ranks that
+		 * never come.
+		 */
 		uint64_t farewell = now_ns + FAREWELL_NS, deadline = leader->config->deadline_ns;
-		bool is_short = nobody_comes(leader) || leader->is_called_off || deadline < farewell;
+		bool is_short = is_closed(leader) || leader->is_called_off || deadline < farewell;
 		leader->broken_until_ns = is_short ? farewell : deadline;
 	}
 	leader->has_answer = true;
 	for (uint32_t i = 0; i < leader->capacity; i++)
-		if (leader->guests[i].state == GUEST_SEATED)
-			answer(leader, &leader->guests[i], now_ns);
+		if (leader->guests[i].state == GUEST_ARRIVED)
+			answer_guest(leader, &leader->guests[i], now_ns);
 }
 
 static uint32_t count_waiting(const struct leader *leader)
@@ -310,10 +316,10 @@ static uint32_t count_waiting(const struct leader *leader)
 	return waiting;
 }
 
-/* Those who do not hear of it by themselves. */
+/* True if all ranks were served that do not learn the reason by themselves. */
 static bool all_others_served(const struct leader *leader)
 {
-	for (uint32_t rank = leader->config->kin; rank < leader->store.size; rank++)
+	for (uint32_t rank = leader->config->kin; rank < leader->rendezvous.size; rank++)
 		if (leader->rank_served[rank] == SERVED_NOT)
 			return false;
 	return true;
@@ -321,37 +327,38 @@ static bool all_others_served(const struct leader *leader)
 
 static bool is_over(const struct leader *leader, uint64_t now_ns)
 {
-	if (leader->store.state == RENDEZVOUS_GATHERS)
+	if (leader->rendezvous.state == RENDEZVOUS_GATHERS)
 		return false;
 	bool all_told = count_waiting(leader) == 0;
-	if (leader->store.state == RENDEZVOUS_COMPLETE)
+	if (leader->rendezvous.state == RENDEZVOUS_COMPLETE)
 		return all_told;
 	if (now_ns >= leader->broken_until_ns)
 		return true;
-	return all_told && (nobody_comes(leader) || (leader->is_called_off && all_others_served(leader)) || leader->served >= leader->store.size - 1);
+	return all_told && (is_closed(leader) || (leader->is_called_off && all_others_served(leader)) ||
+	                    leader->served >= leader->rendezvous.size - 1);
 }
 
 static void expire(struct leader *leader, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < leader->capacity; i++) {
 		struct guest *guest = &leader->guests[i];
-		if (guest->state != GUEST_FREE && guest->state != GUEST_SEATED && now_ns >= guest->until_ns)
+		if (guest->state != GUEST_FREE && guest->state != GUEST_ARRIVED && now_ns >= guest->until_ns)
 			on_end(leader, guest, ESP_ETIMEOUT, NULL);
 	}
 }
 
-/* Fills the list for poll(2) and finds the next moment at which something is due. */
+/* Fills the list for poll(2), and finds the earliest deadline. */
 static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out_until_ns)
 {
 	uint32_t count = 0;
-	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->store.deadline_ns;
-	if (leader->store.state == RENDEZVOUS_COMPLETE)
+	uint64_t until = leader->has_answer ? leader->broken_until_ns : leader->rendezvous.deadline_ns;
+	if (leader->rendezvous.state == RENDEZVOUS_COMPLETE)
 		until = UINT64_MAX;
-	if (leader->store.state != RENDEZVOUS_COMPLETE && leader->launcher.next_ns < until)
+	if (leader->rendezvous.state != RENDEZVOUS_COMPLETE && leader->launcher.next_ns < until)
 		until = leader->launcher.next_ns;
-	if (leader->store.state == RENDEZVOUS_GATHERS && leader->post.next_ns < until)
+	if (leader->rendezvous.state == RENDEZVOUS_GATHERS && leader->post.next_ns < until)
 		until = leader->post.next_ns;
-	if (leader->store.state != RENDEZVOUS_COMPLETE && !leader->is_called_off)
+	if (leader->rendezvous.state != RENDEZVOUS_COMPLETE && !leader->is_called_off)
 		until = join_look_until(leader->config, now_ns, until);
 	bool paused = now_ns < leader->pause_until_ns;
 	if (paused && leader->pause_until_ns < until)
@@ -363,8 +370,9 @@ static uint32_t list_polls(struct leader *leader, uint64_t now_ns, uint64_t *out
 		if (guest->state == GUEST_FREE)
 			continue;
 		leader->polled[count] = guest;
-		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (guest_has_output(guest) ? POLLOUT : 0)), 0};
-		if (guest->state != GUEST_SEATED && guest->until_ns < until)
+		leader->polls[count++] = (struct pollfd){guest->fd, (short)(POLLIN | (guest_has_output(guest) ? POLLOUT : 0)),
+		                                         0};
+		if (guest->state != GUEST_ARRIVED && guest->until_ns < until)
 			until = guest->until_ns;
 	}
 	*out_until_ns = until;
@@ -387,94 +395,94 @@ static void turn(struct leader *leader, uint64_t now_ns)
 			write_guest(leader, guest);
 	}
 	if (listen)
-		let_in(leader, now_ns);
+		accept_guests(leader, now_ns);
 }
 
-/* Whoever has ended before it came need not be waited for, neither for its card nor to be told. */
+/* A rank whose process ended before it arrived is neither waited for nor told. */
 static void ask_launcher(struct leader *leader, uint64_t now_ns)
 {
-	uint32_t count = launcher_turn(&leader->launcher, now_ns, leader->ended, leader->store.size);
+	uint32_t count = launcher_turn(&leader->launcher, now_ns, leader->ended, leader->rendezvous.size);
 	for (uint32_t rank = 0; rank < count; rank++) {
 		int status = ended_get(leader->ended, rank);
-		if (status == ENDED_NOT || leader->store.seats[rank] || leader->rank_served[rank] != SERVED_NOT)
+		if (status == ENDED_NOT || leader->rendezvous.arrived[rank] || leader->rank_served[rank] != SERVED_NOT)
 			continue;
-		rendezvous_on_ended(&leader->store, rank, status);
+		rendezvous_on_ended(&leader->rendezvous, rank, status);
 		leader->rank_served[rank] = SERVED_ENDED;
 		leader->served++;
 	}
 }
 
-/* Somebody else may have posted itself as rank 0: then nobody will find us. */
-static void look_at_notice(struct leader *leader, uint64_t now_ns)
+/* Another process may have announced itself as rank 0: ranks would not find this one. */
+static void check_announcement(struct leader *leader, uint64_t now_ns)
 {
 	struct error reason;
-	if (leader->store.state == RENDEZVOUS_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
-		rendezvous_on_rival(&leader->store, &reason);
+	if (leader->rendezvous.state == RENDEZVOUS_GATHERS && !join_post_turn(&leader->post, now_ns, &reason))
+		rendezvous_on_rival(&leader->rendezvous, &reason);
 }
 
-/* Also if joining has failed before: those who hear of it by themselves do not come to be told. */
-static void look_if_called_off(struct leader *leader, uint64_t now_ns)
+/* Also after a failure: ranks below kin learn of it by themselves and do not come to be told. */
+static void check_called_off(struct leader *leader, uint64_t now_ns)
 {
 	struct error reason;
 	int32_t culprit = -1;
-	bool looks = leader->store.state != RENDEZVOUS_COMPLETE && !leader->is_called_off;
+	bool looks = leader->rendezvous.state != RENDEZVOUS_COMPLETE && !leader->is_called_off;
 	if (!looks || !join_is_called_off(leader->config, &culprit, &reason))
 		return;
 	leader->is_called_off = true;
-	rendezvous_on_called_off(&leader->store, culprit, &reason);
+	rendezvous_on_called_off(&leader->rendezvous, culprit, &reason);
 	if (leader->has_answer && now_ns + FAREWELL_NS < leader->broken_until_ns)
 		leader->broken_until_ns = now_ns + FAREWELL_NS;
 }
 
-/* We have not heard why: so it is that one's fault. */
-static void look_at_left(struct leader *leader, uint64_t now_ns)
+/* No reason was heard in time: the rank that left is at fault. */
+static void check_left(struct leader *leader, uint64_t now_ns)
 {
 	if (leader->left_until_ns == 0 || now_ns < leader->left_until_ns)
 		return;
 	leader->left_until_ns = 0;
-	if (leader->store.state == RENDEZVOUS_GATHERS)
-		rendezvous_on_left(&leader->store, leader->left);
+	if (leader->rendezvous.state == RENDEZVOUS_GATHERS)
+		rendezvous_on_left(&leader->rendezvous, leader->left);
 }
 
-/* Who has come, and who was turned away. */
-static void tell_progress(struct leader *leader)
+/* Reports the arrived and the refused ranks. */
+static void report_progress(struct leader *leader)
 {
-	const struct rendezvous *store = &leader->store;
-	uint64_t known = store->present + store->strangers.count + store->others.count;
+	const struct rendezvous *rendezvous = &leader->rendezvous;
+	uint64_t known = rendezvous->present + rendezvous->strangers.count + rendezvous->others.count;
 	char text[RENDEZVOUS_WAIT_TEXT];
-	if (!leader->config->progress || store->state != RENDEZVOUS_GATHERS || known == leader->told)
+	if (!leader->config->progress || rendezvous->state != RENDEZVOUS_GATHERS || known == leader->told)
 		return;
 	leader->told = known;
-	join_tell(leader->config, "%s", rendezvous_wait_text(store, text));
+	join_tell(leader->config, "%s", rendezvous_wait_text(rendezvous, text));
 }
 
 static void lead(struct leader *leader)
 {
 	for (;;) {
 		uint64_t now = clock_now_ns();
-		look_at_notice(leader, now);
-		if (leader->store.state != RENDEZVOUS_COMPLETE)
+		check_announcement(leader, now);
+		if (leader->rendezvous.state != RENDEZVOUS_COMPLETE)
 			ask_launcher(leader, now);
-		look_if_called_off(leader, now);
-		look_at_left(leader, now);
-		rendezvous_on_tick(&leader->store, now);
+		check_called_off(leader, now);
+		check_left(leader, now);
+		rendezvous_on_tick(&leader->rendezvous, now);
 		expire(leader, now);
-		if (leader->store.state != RENDEZVOUS_GATHERS && !leader->has_answer)
+		if (leader->rendezvous.state != RENDEZVOUS_GATHERS && !leader->has_answer)
 			make_answer(leader, now);
 		if (is_over(leader, now))
 			return;
-		tell_progress(leader);
+		report_progress(leader);
 		turn(leader, now);
 	}
 }
 
-/* Somebody else listens where rank 0 should. If that is one of this job too, all that have come are told, and so are we. */
+/* Another process listens at the leader's port. A rank 0 of the same job tells all its ranks, and this process. */
 static enum esp_status on_taken(void *context, const struct resolved *found, struct error *err)
 {
 	return join_ask_rival(context, found, err) ? ESP_EMISMATCH : ESP_PENDING;
 }
 
-static enum esp_status open_porch(struct leader *leader, struct error *err)
+static enum esp_status open_listener(struct leader *leader, struct error *err)
 {
 	struct join_config *config = leader->config;
 	struct leader_listen_options options = {.backlog = config->backlog, .taken = on_taken, .context = config};
@@ -498,7 +506,7 @@ static enum esp_status leader_init(struct leader *leader, struct join_config *co
 	join_listener(config, 1u << HELLO_RENDEZVOUS, 0, &leader->handshake);
 	launcher_init(&leader->launcher, config->launch.launcher, clock_now_ns());
 	enum esp_status status =
-		rendezvous_init(&leader->store, &config->info, config->settings, clock_now_ns(), config->deadline_ns, err);
+		rendezvous_init(&leader->rendezvous, &config->info, config->settings, clock_now_ns(), config->deadline_ns, err);
 	if (status != ESP_OK)
 		return status;
 	leader->guests = calloc(leader->capacity, sizeof(*leader->guests));
@@ -507,9 +515,10 @@ static enum esp_status leader_init(struct leader *leader, struct join_config *co
 	leader->roster = malloc((size_t)size * NODE_INFO_BYTES);
 	leader->rank_served = calloc(size, 1);
 	leader->ended = malloc((size_t)size * ENDED_BYTES);
-	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled || !leader->roster)
+	if (!leader->rank_served || !leader->ended || !leader->guests || !leader->polls || !leader->polled ||
+	    !leader->roster)
 		return error_set(err, ESP_ENOMEM, "no memory for the connections of %u ranks", size);
-	return open_porch(leader, err);
+	return open_listener(leader, err);
 }
 
 static void leader_fini(struct leader *leader)
@@ -519,7 +528,7 @@ static void leader_fini(struct leader *leader)
 			release(leader, &leader->guests[i]);
 	leader_listen_close(&leader->listen);
 	launcher_fini(&leader->launcher);
-	rendezvous_fini(&leader->store);
+	rendezvous_fini(&leader->rendezvous);
 	free(leader->guests);
 	free(leader->polls);
 	free(leader->polled);
@@ -534,18 +543,18 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 	struct leader leader;
 	enum esp_status status = leader_init(&leader, config, err);
 	if (status == ESP_EMISMATCH || status == ESP_ELINK)
-		*out_culprit = 0; /* a second one; or this one, which cannot be reached */
+		*out_culprit = 0; /* a second rank 0; or this one, which cannot be reached */
 	if (status == ESP_OK) {
 		lead(&leader);
-		if (leader.store.state == RENDEZVOUS_COMPLETE)
+		if (leader.rendezvous.state == RENDEZVOUS_COMPLETE)
 			status = roster_decode(leader.roster, config->launch.size, out, err);
 		else
-			status = error_set(err, leader.store.error.status, "%s", leader.store.error.text);
-		*out_culprit = leader.store.culprit;
-		join_post_close(&leader.post, leader.store.state == RENDEZVOUS_COMPLETE ? NULL : &leader.store.error);
-		if (leader.store.strangers.count + leader.store.others.count > 1)
+			status = error_set(err, leader.rendezvous.error.status, "%s", leader.rendezvous.error.text);
+		*out_culprit = leader.rendezvous.culprit;
+		join_post_close(&leader.post, leader.rendezvous.state == RENDEZVOUS_COMPLETE ? NULL : &leader.rendezvous.error);
+		if (leader.rendezvous.strangers.count + leader.rendezvous.others.count > 1)
 			log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "refused %" PRIu64 " connections",
-			          leader.store.strangers.count + leader.store.others.count);
+			          leader.rendezvous.strangers.count + leader.rendezvous.others.count);
 	}
 	leader_fini(&leader);
 	return status;

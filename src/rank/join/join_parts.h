@@ -1,5 +1,5 @@
 /*
- * join_parts.h - the two sides of join_run(), and what they share; for join*.c only.
+ * join_parts.h - the two sides of join_run() and their shared parts; for join*.c only.
  */
 #ifndef RANK_JOIN_JOIN_PARTS_H
 #define RANK_JOIN_JOIN_PARTS_H
@@ -15,50 +15,51 @@ enum esp_status join_lead(struct join_config *config, struct roster *out, int32_
 /* Any other rank: connects until it is answered. */
 enum esp_status join_follow(struct join_config *config, struct roster *out, int32_t *out_culprit, struct error *err);
 
-/* Decodes size cards into a new roster (roster_read.c). */
+/* Decodes `size` node infos into a new roster (roster_read.c). */
 enum esp_status roster_decode(const uint8_t *bytes, uint32_t size, struct roster *out, struct error *err);
 
-/* Sends what a session has to send, as far as the socket takes it: ESP_OK all, ESP_PENDING not all, ESP_ELINK. */
+/* Sends a session's bytes as far as the socket takes them: ESP_OK all, ESP_PENDING not all, ESP_ELINK. */
 enum esp_status join_send(int fd, struct session *session, struct error *err);
 
-/* Gives a session what has arrived: as session_input(), and session_closed() at the end of the stream. */
+/* Gives received bytes to a session: as session_input(), and as session_closed() at the end of the stream. */
 enum esp_status join_receive(int fd, struct session *session, struct error *err);
 
-/* The time until a moment as poll(2) wants it, rounded up; 0 if it has passed. */
+/* The time until a moment in ms for poll(2), rounded up; 0 if it has passed. */
 int join_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
-/* Tells config->progress, if somebody wants to know. */
+/* Formats a line for config->progress; does nothing if that is NULL. */
 void join_tell(const struct join_config *config, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Names both jobs: ESP_EMISMATCH. */
+/* ESP_EMISMATCH; the sentence names both jobs. */
 enum esp_status join_other_job(uint32_t rank, const char *job, const char *leaders, struct error *err);
 
-/* ---- join_dial.c: one connection to whoever may be the leader ---- */
+/* ---- join_dial.c: one connection to a process that may be the leader ---- */
 
-/* What became of it. */
+/* Result of an attempt. */
 enum join_outcome {
 	JOIN_ARRIVED, /* the roster is here             */
 	JOIN_AGAIN,   /* try again until the deadline   */
-	JOIN_OVER,    /* no use in trying again         */
+	JOIN_OVER,    /* no use in trying again */
 };
 
-/* Is nobody to be waited for any more? See struct join_config. */
+/* True if joining is called off; see struct join_config. */
 bool join_is_called_off(const struct join_config *config, int32_t *out_culprit, struct error *why);
-/* Until when to wait at the most before one looks again. */
+/* The latest time of the next such check. */
 uint64_t join_look_until(const struct join_config *config, uint64_t now_ns, uint64_t until_ns);
 
 struct join_dial {
-	struct join_config config; /* of this rank: its key may come from a announcement */
-	struct address leader;     /* for complaints: where it is tried */
+	struct join_config config; /* of this rank: its key may come from an announcement */
+	struct address leader;     /* for messages: the address tried */
 	struct roster *roster;
-	struct error *err;         /* the reason, if there is one: the last one counts at the deadline */
+	struct error *err;         /* the latest reason; reported at the deadline */
 	int32_t culprit;
-	bool is_told;              /* the leader has said why joining has failed, to this rank as to all that have come */
-	bool nobody_there;         /* the last attempt: nobody listens at that port */
-	struct error away;         /* why somebody with the key has turned us away; ESP_OK: nobody has */
+	bool is_told;              /* the leader has told this rank why joining has failed, as all that have arrived */
+	bool is_unreached;         /* the last attempt: no process listens at that port */
+	/* the reason of a leader with the key that has refused this rank; ESP_OK: there is none */
+	struct error away;
 	uint8_t *inbox;
 	unsigned refusals;
-	uint64_t patience_ns;      /* for the next attempt to be answered */
+	uint64_t patience_ns;      /* for an answer to the next attempt */
 	struct session session;
 	struct rendezvous_arrival arrival;
 	uint8_t arrival_bytes[RENDEZVOUS_ARRIVAL_BYTES];
@@ -67,35 +68,35 @@ struct join_dial {
 /* NULL: no memory. Borrows roster and err. */
 struct join_dial *join_dial_new(const struct join_config *config, struct roster *roster, struct error *err);
 enum join_outcome join_dial_try(struct join_dial *dial, const struct sockaddr *address, socklen_t length);
-/* All addresses in turn, until one of them does not say "again". */
+/* Tries all addresses in turn until one attempt ends in another result than JOIN_AGAIN. */
 enum join_outcome join_dial_all(struct join_dial *dial, const struct resolved *found);
 void join_dial_free(struct join_dial *dial);
 
 /*
- * For a rank 0 that finds another process in its place: asks who is there, for a second at most. True: a rank 0 of the
- * same job, which says so in *err, as do all ranks that have come to it.
+ * For a rank 0 that finds another process at its port: asks that process, for a second at most. True: it is a
+ * rank 0 of the same job; both report so, this one in *err, and so do the ranks that have arrived at the other.
  */
 bool join_ask_rival(const struct join_config *config, const struct resolved *found, struct error *err);
 
-/* The addresses of a announcement, and the first of them for complaints. */
+/* The addresses of an announcement, and the first of them for messages. */
 void join_announced_addresses(const struct announcement *announcement, struct resolved *out, struct address *out_first);
 
-/* ---- join_post.c: the leader's address in a store ---- */
+/* ---- join_post.c: the leader's announcement ---- */
 
 struct join_post {
 	const struct join_config *config;
 	char name[ANNOUNCE_NAME];
 	struct announcement announcement;
-	uint64_t next_ns; /* when to look next whether it is still there; UINT64_MAX: never */
+	uint64_t next_ns; /* time of the next check that it is still there; UINT64_MAX: never */
 	bool posted;
 };
 
-/* Does nothing if the job has no store. ESP_EMISMATCH: another rank 0 is there and answers; ESP_EIO, ESP_EUNSUPPORTED. */
+/* Does nothing without a place. ESP_EMISMATCH: another rank 0 is announced and answers; ESP_EIO, ESP_EUNSUPPORTED. */
 ESP_CHECKED enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port,
                                            struct error *err);
-/* If it is time: looks whether the announcement is still there. False: somebody else's is, as *err says. */
+/* Checks, when it is due, that the announcement is still there. False: another process's is; *err has the sentence. */
 bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err);
-/* All have come, so the announcement is taken down; or (failure is not NULL) it says why they never will. */
+/* Removes the announcement when all have joined; with a failure, replaces it by one that says why joining failed. */
 void join_post_close(struct join_post *post, const struct error *failure);
 
 #endif

@@ -9,14 +9,14 @@
 #include "node/net/backoff.h"
 #include "rank/join/join_parts.h"
 
-#define LOOK_NS (2 * NS_PER_S)      /* between looks whether the announcement is still there */
-#define LOOK_WAIT_NS (1 * NS_PER_S) /* for a look or a word of farewell, while ranks wait to be answered */
-#define KEEP_SECONDS 600u           /* how long a store that forgets remembers that a job has failed */
-#define KEEP_MORE_SECONDS 60u       /* ... or a announcement beyond the deadline of joining */
+#define CHECK_NS (2 * NS_PER_S)      /* between checks that the announcement is still there */
+#define CHECK_WAIT_NS (1 * NS_PER_S) /* for a check or the last post, while ranks wait for answers */
+#define KEEP_SECONDS 600u           /* how long a place that expires entries keeps the failure of a job */
+#define KEEP_MORE_SECONDS 60u       /* ... or an announcement beyond the deadline of joining */
 
-static uint64_t look_until(void)
+static uint64_t check_until(void)
 {
-	return clock_now_ns() + LOOK_WAIT_NS;
+	return clock_now_ns() + CHECK_WAIT_NS;
 }
 
 static uint32_t seconds_to_keep(const struct join_config *config)
@@ -26,7 +26,7 @@ static uint32_t seconds_to_keep(const struct join_config *config)
 	return (uint32_t)(left < UINT32_MAX / 2 ? left : UINT32_MAX / 2) + KEEP_MORE_SECONDS;
 }
 
-static void write_notice(struct join_post *post, uint16_t port)
+static void make_announcement(struct join_post *post, uint16_t port)
 {
 	const struct node_info *info = &post->config->info;
 	struct announcement *announcement = &post->announcement;
@@ -35,14 +35,14 @@ static void write_notice(struct join_post *post, uint16_t port)
 	randombytes_buf(announcement->nonce, sizeof(announcement->nonce));
 	memcpy(announcement->host_name, info->host_name, sizeof(announcement->host_name));
 	memcpy(announcement->addresses, info->addresses, sizeof(announcement->addresses));
-	if (announcement->address_count == 0) /* a host without any network still has this */
+	if (announcement->address_count == 0) /* a host without a network has loopback only */
 		announcement->addresses[announcement->address_count++] = (struct node_address){NODE_IPV4, {127, 0, 0, 1}};
 	if (announcement->has_key)
 		memcpy(announcement->key, post->config->key, sizeof(announcement->key));
 }
 
-/* What hangs there already is an earlier start's, or that of a second rank 0: then somebody answers. */
-static enum esp_status ask_who_was_there(struct join_post *post, struct error *err)
+/* An announcement that is there already is an earlier epoch's, or that of a second rank 0, which answers. */
+static enum esp_status check_rival(struct join_post *post, struct error *err)
 {
 	struct join_config config = *post->config;
 	struct announcement there;
@@ -61,19 +61,20 @@ static enum esp_status ask_who_was_there(struct join_post *post, struct error *e
 	return status;
 }
 
-static enum esp_status post_notice(struct join_post *post, uint64_t deadline_ns, struct error *err)
+static enum esp_status post_announcement(struct join_post *post, uint64_t deadline_ns, struct error *err)
 {
-	return announce_post(&post->config->launch.place, post->name, &post->announcement, seconds_to_keep(post->config), deadline_ns, err);
+	return announce_post(&post->config->launch.place, post->name, &post->announcement, seconds_to_keep(post->config),
+	                     deadline_ns, err);
 }
 
-/* A server may be started with the job, and a folder be mounted a little later: the other ranks wait for them as well. */
+/* A server may be started with the job, and a folder mounted a little later: ranks wait for it until the deadline. */
 static enum esp_status post_until_deadline(struct join_post *post, struct error *err)
 {
 	const struct join_config *config = post->config;
 	struct backoff backoff;
 	char where[ANNOUNCE_PLACE_TEXT];
 	uint64_t begin = clock_now_ns();
-	enum esp_status status = post_notice(post, config->deadline_ns, err);
+	enum esp_status status = post_announcement(post, config->deadline_ns, err);
 	if (status == ESP_EIO)
 		log_write(config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; trying again for %.0f s (join_seconds)", err->text,
 		          config->deadline_ns > begin ? (double)(config->deadline_ns - begin) / (double)NS_PER_S : 0.0);
@@ -87,24 +88,25 @@ static enum esp_status post_until_deadline(struct join_post *post, struct error 
 			                 (double)(now - begin) / (double)NS_PER_S, last.text);
 		}
 		poll(NULL, 0, join_wait_ms(now, next));
-		status = post_notice(post, config->deadline_ns, err);
+		status = post_announcement(post, config->deadline_ns, err);
 	}
 	return status;
 }
 
-enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port, struct error *err)
+enum esp_status join_post_open(struct join_post *post, const struct join_config *config, uint16_t port,
+                               struct error *err)
 {
 	*post = (struct join_post){.config = config, .next_ns = UINT64_MAX};
 	if (config->launch.place.kind == ANNOUNCE_NOWHERE)
 		return ESP_OK;
 	announce_name(config->launch.job, config->launch.epoch, post->name);
-	write_notice(post, port);
-	enum esp_status status = ask_who_was_there(post, err);
+	make_announcement(post, port);
+	enum esp_status status = check_rival(post, err);
 	if (status == ESP_OK)
 		status = post_until_deadline(post, err);
 	post->posted = status == ESP_OK;
 	if (post->posted)
-		post->next_ns = clock_now_ns() + LOOK_NS;
+		post->next_ns = clock_now_ns() + CHECK_NS;
 	return status;
 }
 
@@ -114,16 +116,18 @@ bool join_post_turn(struct join_post *post, uint64_t now_ns, struct error *err)
 	struct error why;
 	if (now_ns < post->next_ns)
 		return true;
-	post->next_ns = now_ns + LOOK_NS;
-	enum esp_status status = announce_look(&post->config->launch.place, post->name, look_until(), &there, &why);
+	post->next_ns = now_ns + CHECK_NS;
+	enum esp_status status = announce_look(&post->config->launch.place, post->name, check_until(), &there, &why);
 	bool is_ours = status != ESP_OK || memcmp(there.nonce, post->announcement.nonce, sizeof(there.nonce)) == 0;
 	if (!is_ours) {
-		error_set(err, ESP_EMISMATCH, "two processes say that they are rank 0: process %u on %s and process %u on %s, which "
-		          "has replaced the notice of the first one", post->announcement.pid, post->announcement.host_name, there.pid, there.host_name);
+		error_set(err, ESP_EMISMATCH, "two processes say that they are rank 0: process %u on %s and process %u on %s, "
+		                              "which has replaced the announcement of the first one", post->announcement.pid,
+		          post->announcement.host_name, there.pid, there.host_name);
 		post->posted = false;
 		post->next_ns = UINT64_MAX;
-	} else if (status == ESP_PENDING || status == ESP_ECORRUPT) { /* somebody has tidied up */
-		status = post_notice(post, look_until(), &why);
+	/* removed or damaged by another process: post it again */
+	} else if (status == ESP_PENDING || status == ESP_ECORRUPT) {
+		status = post_announcement(post, check_until(), &why);
 	}
 	if (status != ESP_OK && is_ours) {
 		log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s; not looking there again", why.text);
@@ -137,7 +141,7 @@ void join_post_close(struct join_post *post, const struct error *failure)
 {
 	const struct announce_place *place = &post->config->launch.place;
 	if (post->posted && !failure)
-		announce_remove(place, post->name, post->announcement.nonce, look_until());
+		announce_remove(place, post->name, post->announcement.nonce, check_until());
 	if (post->posted && failure) {
 		post->announcement.port = 0;
 		post->announcement.address_count = 0;
@@ -147,7 +151,7 @@ void join_post_close(struct join_post *post, const struct error *failure)
 		for (char *c = post->announcement.reason; *c; c++)
 			*c = *c >= 0x20 && *c < 0x7f ? *c : '?';
 		struct error why;
-		if (announce_post(place, post->name, &post->announcement, KEEP_SECONDS, look_until(), &why) != ESP_OK)
+		if (announce_post(place, post->name, &post->announcement, KEEP_SECONDS, check_until(), &why) != ESP_OK)
 			log_write(post->config->log, LOG_LEVEL_WARN, LOG_JOIN, "%s", why.text);
 	}
 	sodium_memzero(&post->announcement, sizeof(post->announcement));

@@ -1,6 +1,4 @@
-/*
- * Groups that find their leader by a announcement in a folder, one thread per rank.
- */
+/* Jobs that find their leader by an announcement in a folder, one thread per rank. */
 #include "rank/join/join.h"
 
 #include <dirent.h>
@@ -16,7 +14,7 @@
 #include "rank/join/announce.h"
 
 #define RANKS 5u
-#define DEADLINE_MOST_MS 32000u /* of those that are short at first: on a busy machine they are made longer */
+#define DEADLINE_MOST_MS 32000u /* deadlines start short, and are doubled up to this on a busy machine */
 
 struct rank {
 	struct join_config config;
@@ -44,7 +42,7 @@ static void rank_init(struct rank *rank, uint32_t number, uint32_t size, unsigne
 	host_info_describe(&rank->config.info);
 	rank->config.info.pid = 1000 + number;
 	rank->config.key_in_announcement = true;
-	rank->config.key[0] = (uint8_t)(1 + number); /* rank 0's is the one that counts */
+	rank->config.key[0] = (uint8_t)(1 + number); /* rank 0's key is the one that counts */
 	rank->config.deadline_ns = clock_now_ns() + deadline_ms * NS_PER_MS;
 }
 
@@ -97,7 +95,8 @@ static void post(const struct announcement *announcement, const char *job)
 	char name[ANNOUNCE_NAME];
 	struct error err;
 	announce_name(job, 0, name);
-	CHECK_MSG(announce_post(&ranks[0].config.launch.place, name, announcement, 9, UINT64_MAX, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(announce_post(&ranks[0].config.launch.place, name, announcement, 9, UINT64_MAX, &err) == ESP_OK, "%s",
+	          err.text);
 }
 
 static bool look(struct announcement *out)
@@ -107,7 +106,7 @@ static bool look(struct announcement *out)
 	return announce_look(&ranks[0].config.launch.place, name, UINT64_MAX, out, NULL) == ESP_OK;
 }
 
-/* Nobody knows an address or a key beforehand; afterwards nothing is left. */
+/* The ranks know neither an address nor a key beforehand; afterwards no file is left. */
 static void join_whole(void)
 {
 	ranks_init(RANKS, 60000);
@@ -119,11 +118,12 @@ static void join_whole(void)
 	CHECK_U64(count_files(), 0);
 }
 
-static const struct announcement nobody = {.at_s = 5, .port = 9, .address_count = 2, .has_key = true, .host_name = "old",
+static const struct announcement silent = {.at_s = 5, .port = 9, .address_count = 2, .has_key = true,
+                                           .host_name = "old",
 	.addresses = {{NODE_IPV4, {127, 0, 0, 1}}, {NODE_IPV4, {127, 0, 0, 2}}}};
 static const struct announcement failed = {.at_s = 5, .host_name = "old", .reason = "rank 3 never came"};
 
-/* What an earlier start has left behind costs nothing but a look, and one that is cut off too. */
+/* An announcement of an earlier epoch costs no more than a failed attempt, and so does a truncated one. */
 static void join_over(const struct announcement *left)
 {
 	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
@@ -139,7 +139,7 @@ static void join_over(const struct announcement *left)
 	}
 	start(&ranks[1]);
 	start(&ranks[2]);
-	poll(NULL, 0, 100); /* so that they have most likely looked */
+	poll(NULL, 0, 100); /* so that they have most likely read the folder */
 	start(&ranks[0]);
 	for (uint32_t i = 0; i < 3; i++)
 		finish(&ranks[i]);
@@ -147,7 +147,7 @@ static void join_over(const struct announcement *left)
 	CHECK_U64(count_files(), 0);
 }
 
-/* Two jobs in one folder do not see each other. */
+/* Two jobs share a folder and do not see each other. */
 static void two_jobs(void)
 {
 	for (uint32_t i = 0; i < 4; i++) {
@@ -164,7 +164,7 @@ static void two_jobs(void)
 	CHECK(memcmp(ranks[3].config.key, ranks[1].config.key, HANDSHAKE_KEY_BYTES) == 0);
 }
 
-/* One that comes when joining has failed learns so, also when nobody is there any more. */
+/* A rank that comes after joining has failed learns so, also when no process listens any more. */
 static void too_late(void)
 {
 	struct announcement announcement;
@@ -179,7 +179,8 @@ static void too_late(void)
 			break;
 	}
 	CHECK(ranks[0].culprit == 2 && ranks[1].culprit == 2);
-	CHECK(look(&announcement) && announcement.port == 0 && strstr(announcement.reason, "1 of 3 ranks have not arrived: 2"));
+	CHECK(look(&announcement) && announcement.port == 0 &&
+	      strstr(announcement.reason, "1 of 3 ranks have not arrived: 2"));
 	for (unsigned ms = 300; ms <= DEADLINE_MOST_MS; ms *= 2) {
 		rank_init(&ranks[2], 2, 3, ms);
 		run_rank(&ranks[2]);
@@ -190,7 +191,7 @@ static void too_late(void)
 	          strstr(ranks[2].err.text, "1 of 3 ranks have not arrived: 2"), "%s", ranks[2].err.text);
 }
 
-/* Rank 1 of 2 comes alone, and says at its deadline what it has found out. */
+/* Rank 1 of 2 comes alone. Returns its error at the deadline. */
 static const char *come_alone(const char *found)
 {
 	for (unsigned ms = 300; ms <= DEADLINE_MOST_MS; ms *= 2) {
@@ -203,7 +204,7 @@ static const char *come_alone(const char *found)
 	return ranks[1].err.text;
 }
 
-/* What has failed before is told to the end, or to the end of a word. */
+/* The reason of an earlier failure is repeated in full, or up to the end of a word. */
 static void why_it_failed(void)
 {
 	static const char found[] = "the job failed without this rank on ";
@@ -221,19 +222,20 @@ static void why_it_failed(void)
 	CHECK_MSG(end && strcmp(end, " word...") == 0, "%s", text);
 }
 
-/* When all have joined the announcement is gone: one more learns that it may be late. */
-static void no_notice(void)
+/* When all have joined the announcement is removed: a further rank learns that it may be late. */
+static void no_announcement(void)
 {
 	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, announce_name("", 0, name));
 	CHECK(unlink(path) == 0);
-	const char *text = come_alone("there is no notice of rank 0");
-	CHECK_MSG(strstr(text, "there is no notice of rank 0") && strstr(text, "or the job has begun or failed without this rank") &&
-	          strstr(text, folder) && strstr(text, name), "%s", text);
+	const char *text = come_alone("there is no announcement of rank 0");
+	CHECK_MSG(strstr(text, "there is no announcement of rank 0") &&
+	          strstr(text, "or the job has begun or failed without this rank") && strstr(text, folder) &&
+	          strstr(text, name), "%s", text);
 }
 
-/* A second rank 0 finds the first one's announcement, and somebody answers there. */
+/* A second rank 0 finds the first one's announcement, and a process answers there. */
 static void two_leaders(void)
 {
 	struct announcement announcement;
@@ -251,11 +253,12 @@ static void two_leaders(void)
 		if (i < 3)
 			finish(&ranks[i]);
 		CHECK_MSG(ranks[i].status == ESP_EMISMATCH && ranks[i].culprit == 0 &&
-		          strstr(ranks[i].err.text, "two processes say that they are rank 0: process 1000 on "), "%s", ranks[i].err.text);
+		          strstr(ranks[i].err.text, "two processes say that they are rank 0: process 1000 on "), "%s",
+		          ranks[i].err.text);
 	}
 }
 
-/* Both wrote at once: the one whose announcement is gone says so. */
+/* Both post at once: the rank whose announcement is replaced reports it. */
 static void replaced(void)
 {
 	struct announcement announcement;
@@ -264,14 +267,15 @@ static void replaced(void)
 	start(&ranks[0]);
 	while (!look(&announcement) || announcement.port == 0)
 		poll(NULL, 0, 5);
-	post(&nobody, "");
+	post(&silent, "");
 	finish(&ranks[0]);
 	CHECK_MSG(ranks[0].status == ESP_EMISMATCH && ranks[0].culprit == 0 &&
-	          strstr(ranks[0].err.text, "process 0 on old, which has replaced the notice of the first one"), "%s", ranks[0].err.text);
-	CHECK(look(&announcement) && announcement.port == nobody.port); /* and leaves the other's alone */
+	          strstr(ranks[0].err.text, "process 0 on old, which has replaced the announcement of the first one"), "%s",
+	          ranks[0].err.text);
+	CHECK(look(&announcement) && announcement.port == silent.port); /* and does not remove the other's */
 }
 
-/* Somebody tidies up while ranks are still to come. */
+/* A process deletes the announcement while ranks are still to come. */
 static void tidied(void)
 {
 	char name[ANNOUNCE_NAME], path[ANNOUNCE_PATH + ANNOUNCE_NAME];
@@ -279,7 +283,7 @@ static void tidied(void)
 
 	ranks_init(2, 60000);
 	start(&ranks[0]);
-	while (!look(&announcement) || announcement.port == nobody.port)
+	while (!look(&announcement) || announcement.port == silent.port)
 		poll(NULL, 0, 5);
 	snprintf(path, sizeof(path), "%s/%s", folder, announce_name("", 0, name));
 	CHECK(unlink(path) == 0);
@@ -295,7 +299,7 @@ static void keys_and_folders(void)
 
 	for (unsigned ms = 1000; !has_heard && ms <= DEADLINE_MOST_MS; ms *= 2) {
 		ranks_init(2, ms);
-		ranks[0].config.key_in_announcement = false; /* was given one */
+		ranks[0].config.key_in_announcement = false; /* it was given a key */
 		start(&ranks[0]);
 		start(&ranks[1]);
 		finish(&ranks[0]);
@@ -319,7 +323,7 @@ static void keys_and_folders(void)
 	CHECK(ranks[1].status == ESP_ETIMEOUT && strstr(ranks[1].err.text, "No such file or directory"));
 }
 
-/* The folder is made when rank 0 has said that there is none: nobody but the log is told. */
+/* The folder is made after rank 0 has logged that there is none: only the log mentions it. */
 static void make_folder(void *context, enum log_level level, const char *line)
 {
 	CHECK(level == LOG_LEVEL_WARN && strstr(line, "trying again"));
@@ -350,13 +354,13 @@ int main(void)
 {
 	CHECK(mkdtemp(folder));
 	join_whole();
-	join_over(&nobody);
+	join_over(&silent);
 	join_over(&failed);
 	join_over(NULL);
 	two_jobs();
 	too_late();
 	why_it_failed();
-	no_notice();
+	no_announcement();
 	two_leaders();
 	replaced();
 	tidied();

@@ -1,7 +1,6 @@
 /*
- * Whole groups join inside this process, one thread per rank, over loopback. Deadlines are
- * short where a failure is to be seen at the deadline, and longer the next time if the machine was too busy for all
- * to come so far; nothing measures how long it took, but the first test prints it.
+ * Whole jobs join inside this process, one thread per rank, over loopback. Deadlines are short where the test waits for
+ * one, and doubled if the machine was too busy for all ranks to arrive in time. No time is asserted.
  */
 #include "rank/join/join.h"
 
@@ -23,8 +22,8 @@
 #include "wire/ended_msg.h"
 
 #define RANKS_MAX 1024u
-#define TRIES 5u                /* where one that succeeds proves the point */
-#define DEADLINE_MOST_MS 32000u /* of those that are short at first */
+#define TRIES 5u                /* where one success proves the point */
+#define DEADLINE_MOST_MS 32000u /* deadlines start short and are doubled up to this */
 
 struct rank {
 	struct join_config config;
@@ -143,7 +142,7 @@ static void check_culprits(uint32_t count, int32_t culprit)
 		CHECK_MSG(ranks[i].culprit == culprit, "rank %u blames %d", i, ranks[i].culprit);
 }
 
-/* All at once, and a leader that keeps hardly anybody waiting at its door: who is turned away comes again. */
+/* All at once, and a leader with a short backlog: ranks whose connections are dropped come again. */
 static void join_crowd(uint32_t size)
 {
 	ranks_init(size, 120000);
@@ -151,7 +150,8 @@ static void join_crowd(uint32_t size)
 	uint64_t begin = clock_now_ns();
 	start_all(size);
 	finish_all(size);
-	printf("%u ranks joined with a backlog of 1 in %.3f s\n", size, (double)(clock_now_ns() - begin) / (double)NS_PER_S);
+	double seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
+	printf("%u ranks joined with a backlog of 1 in %.3f s\n", size, seconds);
 	check_joined(size);
 }
 
@@ -213,8 +213,8 @@ static void no_leader(void)
 	}
 	CHECK(ranks[1].status == ESP_ETIMEOUT);
 	CHECK_MSG(strstr(ranks[1].err.text, "rank 1 could not join at the leader 127.0.0.1:") &&
-	          strstr(ranks[1].err.text, "cannot connect: Connection refused; rank 0 never came, or the job has begun or failed "
-	                                    "without this rank"), "%s", ranks[1].err.text);
+	          strstr(ranks[1].err.text, "cannot connect: Connection refused; rank 0 never came, or the job has begun "
+	                                    "or failed without this rank"), "%s", ranks[1].err.text);
 }
 
 static void one_twice(void)
@@ -237,7 +237,7 @@ static void other_size(void)
 	check_all_failed(4, ESP_EMISMATCH, "rank 3 was started for 5 ranks, rank 0 for 4");
 }
 
-/* Who comes after the first that does not fit is told too, and is then not waited for. */
+/* A rank that comes after the first mismatch is told too, and is then not waited for. */
 static void two_misfits(void)
 {
 	ranks_init(4, 60000);
@@ -249,12 +249,12 @@ static void two_misfits(void)
 	CHECK(clock_now_ns() < ranks[0].config.deadline_ns);
 }
 
-/* Same key, another name: the one that is wrong is told both, and the others that it is missing and why. */
+/* Same key, other job name: that rank is told both names, the others that it is missing and why. */
 static void other_job(void)
 {
 	for (unsigned ms = 1000; ms <= DEADLINE_MOST_MS; ms *= 2) {
 		ranks_init(3, ms);
-		rank_init(&ranks[2], 2, 3, 3 * ms); /* which finds nobody in the end, but knows what it was told */
+		rank_init(&ranks[2], 2, 3, 3 * ms); /* it times out, but reports what it was told */
 		for (uint32_t i = 0; i < 3; i++)
 			snprintf(ranks[i].config.launch.job, LAUNCH_JOB, "%s", i == 2 ? "tulip" : "rose");
 		start_all(3);
@@ -266,15 +266,15 @@ static void other_job(void)
 	check_all_failed(2, ESP_ETIMEOUT, " from 127.0.0.1 of another job");
 	check_culprits(2, 2);
 	CHECK(!strstr(ranks[0].err.text, "key"));
-	CHECK_MSG(ranks[2].status == ESP_ETIMEOUT && strstr(ranks[2].err.text, "rank 2 belongs to the job 'tulip', but the leader, rank 0, to "
-	          "the job 'rose'"), "%s", ranks[2].err.text);
+	static const char other[] = "rank 2 belongs to the job 'tulip', but the leader, rank 0, to the job 'rose'";
+	CHECK_MSG(ranks[2].status == ESP_ETIMEOUT && strstr(ranks[2].err.text, other), "%s", ranks[2].err.text);
 }
 
-/* Whatever else is wrong with ranks of another job, they do not disturb this one. */
+/* Ranks of another job do not disturb this one, whatever else is wrong with them. */
 static void other_job_harmless(void)
 {
 	ranks_init(3, 60000);
-	rank_init(&ranks[3], 9, 20, 1000); /* another size, a rank that we do not have */
+	rank_init(&ranks[3], 9, 20, 1000); /* another size, a rank beyond this job's */
 	rank_init(&ranks[4], 1, 3, 1000);
 	snprintf(ranks[3].config.launch.job, LAUNCH_JOB, "tulip");
 	snprintf(ranks[4].config.launch.job, LAUNCH_JOB, "tulip");
@@ -305,7 +305,7 @@ static void other_settings(void)
 
 	ranks_init(4, 60000);
 	conf_init(&conf);
-	conf.log = LOG_LEVEL_TRACE; /* everybody's own affair */
+	conf.log = LOG_LEVEL_TRACE; /* settings that need not agree */
 	join_prepare(&ranks[2].config, &conf);
 	CHECK(memcmp(ranks[1].config.info.settings, ranks[2].config.info.settings, HELLO_DIGEST_BYTES) == 0);
 	conf.chunk_bytes = 128 << 10;
@@ -314,10 +314,10 @@ static void other_settings(void)
 	snprintf(ranks[0].config.info.host_name, NODE_INFO_HOST_NAME, "a");
 	start_all(4);
 	finish_all(4);
-	check_all_failed(4, ESP_EMISMATCH, "rank 2 on b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=0");
+	check_all_failed(4, ESP_EMISMATCH, "b has chunk_bytes=128K, but the leader, rank 0 on a, has chunk_bytes=0");
 }
 
-/* A rank with another key is a stranger: the others see who is missing, and where somebody without the key is. */
+/* A rank with another key is refused: the others see which rank is missing, and the refused connection's origin. */
 static void other_key(void)
 {
 	for (unsigned ms = 6000; ms <= DEADLINE_MOST_MS; ms *= 2) {
@@ -338,7 +338,7 @@ static void other_key(void)
 	CHECK(strstr(ranks[2].err.text, " refused the proof of rank 2 8 times: it has another key, or none; "));
 }
 
-/* What is left of an earlier start does not disturb the new one. */
+/* Ranks of an earlier epoch do not disturb the new one. */
 static void other_epoch(void)
 {
 	ranks_init(3, 60000);
@@ -362,29 +362,29 @@ static int dial(void)
 
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	CHECK(fd >= 0);
-	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) /* the leader may not be up yet */
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) /* the leader may not listen yet */
 		poll(NULL, 0, 5);
 	return fd;
 }
 
-/* The second one finds its port taken and asks who is there. Those who come later hear of it too. */
+/* The second rank 0 finds its port taken and asks the process there. Ranks that come later hear of it, too. */
 static void two_leaders(void)
 {
 	ranks_init(4, 60000);
 	rank_init(&ranks[4], 0, 4, 60000);
 	ranks[4].config.info.pid = 77;
 	start(&ranks[0]);
-	close(dial()); /* it listens */
+	close(dial()); /* the leader listens */
 	run_rank(&ranks[4]);
 	for (uint32_t i = 1; i < 4; i++)
 		start(&ranks[i]);
 	finish_all(4);
 	check_all_failed(5, ESP_EMISMATCH, "two processes say that they are rank 0: process ");
 	check_culprits(5, 0);
-	CHECK(clock_now_ns() < ranks[4].config.deadline_ns); /* at once, not when nobody has come */
+	CHECK(clock_now_ns() < ranks[4].config.deadline_ns); /* at once, not at the deadline */
 }
 
-/* More strangers than there is room for, silent or babbling, before and while the ranks come. */
+/* More unproved connections than there are slots, silent or sending garbage, before and while the ranks arrive. */
 static void strangers(void)
 {
 	static const char *const babble[] = {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n", "\x16\x03\x01", "",
@@ -408,8 +408,8 @@ static void strangers(void)
 		close(fds[i]);
 }
 
-/* Hands in the card of a rank and returns the connection, on which the answer would come. */
-static int hand_in(struct rank *rank)
+/* Sends the node info of a rank and returns the connection, on which the answer would come. */
+static int send_node_info(struct rank *rank)
 {
 	struct handshake_config config;
 	struct session session;
@@ -443,24 +443,24 @@ static int hand_in(struct rank *rank)
 	return fd;
 }
 
-/* A rank that hands in its card and dies before all have come. */
+/* A rank that sends its node info and dies before all have arrived. */
 static void one_leaves(void)
 {
 	ranks_init(4, 10000);
 	start(&ranks[0]);
 	start(&ranks[1]);
-	close(hand_in(&ranks[2]));
+	close(send_node_info(&ranks[2]));
 	poll(NULL, 0, 100);
-	start(&ranks[3]); /* comes after the fact and hears of it */
+	start(&ranks[3]); /* it comes after the failure and is told */
 	CHECK(pthread_join(ranks[0].thread, NULL) == 0 && pthread_join(ranks[1].thread, NULL) == 0 &&
 	      pthread_join(ranks[3].thread, NULL) == 0);
 	ranks[2] = ranks[3];
 	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
 }
 
-/* Joining is called off after so many looks; before that, somebody may have been told whom the rank waits for. */
+/* Joining is called off after `looks` polls; before that, progress may have been reported. */
 struct caller_off {
-	atomic_bool is_held; /* looks do not count yet */
+	atomic_bool is_held; /* polls do not count yet */
 	unsigned looks;
 	bool has_told, had_told;
 };
@@ -486,10 +486,10 @@ static void hear_progress(void *context, const char *words)
 	caller->has_told = true;
 }
 
-/* Rank 2 has heard, and goes, before rank 0 hears: it is not to blame. */
+/* Rank 2 learns that joining is called off, and leaves, before rank 0 learns it: it is not at fault. */
 static void kin_leaves(void)
 {
-	for (unsigned tries = 0; tries < TRIES; tries++) { /* rank 0 may stand still meanwhile, and blame it */
+	for (unsigned tries = 0; tries < TRIES; tries++) { /* rank 0 may be scheduled out meanwhile, and blame it */
 		struct caller_off caller = {.is_held = true, .looks = 5};
 
 		ranks_init(4, 10000);
@@ -497,7 +497,7 @@ static void kin_leaves(void)
 		ranks[0].config.called_off_context = &caller;
 		ranks[0].config.kin = 4;
 		start(&ranks[0]);
-		close(hand_in(&ranks[2]));
+		close(send_node_info(&ranks[2]));
 		atomic_store(&caller.is_held, false);
 		CHECK(pthread_join(ranks[0].thread, NULL) == 0);
 		if (ranks[0].status == ESP_ELINK)
@@ -507,7 +507,7 @@ static void kin_leaves(void)
 	check_culprits(1, 3);
 }
 
-/* But if nothing is heard, it is. */
+/* But if no reason is heard, it is. */
 static void kin_dies(void)
 {
 	struct caller_off caller = {.looks = UINT32_MAX};
@@ -518,7 +518,7 @@ static void kin_dies(void)
 	ranks[0].config.kin = 4;
 	start(&ranks[0]);
 	start(&ranks[1]);
-	close(hand_in(&ranks[2]));
+	close(send_node_info(&ranks[2]));
 	start(&ranks[3]);
 	CHECK(pthread_join(ranks[0].thread, NULL) == 0 && pthread_join(ranks[1].thread, NULL) == 0 &&
 	      pthread_join(ranks[3].thread, NULL) == 0);
@@ -526,7 +526,7 @@ static void kin_dies(void)
 	check_all_failed(3, ESP_EPEER, "rank 2 (process 1002 on ");
 }
 
-/* A rank whose leader has no room for it, and drops it without a word, looks all the same whether it is called off. */
+/* A rank that connects to a full backlog polls all the same whether joining is called off. */
 static void called_off_while_connecting(void)
 {
 	enum { CROWD = 8 };
@@ -538,9 +538,9 @@ static void called_off_while_connecting(void)
 	name.sin_port = htons(listen_port(fd));
 	for (unsigned i = 0; i < CROWD; i++) {
 		crowd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		CHECK(crowd[i] >= 0 && (connect(crowd[i], (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EINPROGRESS));
+		CHECK(connect(crowd[i], (struct sockaddr *)&name, sizeof(name)) == 0 || errno == EINPROGRESS);
 	}
-	for (unsigned tries = 0; tries < TRIES; tries++) { /* it may stand still between two looks, until it gives up to connect */
+	for (unsigned tries = 0; tries < TRIES; tries++) { /* it may be scheduled out between two polls */
 		caller = (struct caller_off){.looks = 2};
 		ranks_init(2, 10000);
 		ranks[1].config.launch.leader.port = ntohs(name.sin_port);
@@ -557,7 +557,7 @@ static void called_off_while_connecting(void)
 	close(fd);
 }
 
-/* The leader is given a socket that listens already: ranks that come before it have only to wait. */
+/* The leader gets a socket that listens already: ranks that come before it only have to wait. */
 static void handed_on(void)
 {
 	struct sockaddr_storage name = {0};
@@ -585,7 +585,8 @@ static int open_launcher(char name[LAUNCH_LAUNCHER])
 	int length = snprintf(name, LAUNCH_LAUNCHER, "espalier-join-test-%ld", (long)getpid());
 	memcpy(address.sun_path + 1, name, (size_t)length);
 	CHECK(fd >= 0);
-	CHECK(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0);
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	CHECK(bind(fd, (struct sockaddr *)&address, bytes) == 0);
 	CHECK(listen(fd, SOMAXCONN) == 0);
 	return fd;
 }
@@ -597,8 +598,8 @@ static void answer_question(int launcher, const uint8_t *answer, size_t bytes)
 	close(fd);
 }
 
-/* Until the leader has nothing more to say there. */
-static void hear_out(int fd)
+/* Reads until the leader closes. */
+static void read_to_end(int fd)
 {
 	uint8_t bytes[4096];
 	while (recv(fd, bytes, sizeof(bytes), 0) > 0)
@@ -607,8 +608,8 @@ static void hear_out(int fd)
 }
 
 /*
- * The launcher says that rank 2 has ended, and its card comes all the same: it was still on its way. That is one
- * rank that need not be waited for, not two, and the leader has to be there for the last one.
+ * The launcher reports that rank 2 has ended, and its node info arrives all the same: it was under way. That is
+ * one rank less to wait for, not two, and the leader has to stay for the last one.
  */
 static void one_ends(void)
 {
@@ -622,8 +623,8 @@ static void one_ends(void)
 	start(&ranks[0]);
 	answer_question(launcher, answer, sizeof(answer));
 	answer_question(launcher, answer, sizeof(answer)); /* the next question: the first answer was read */
-	hear_out(hand_in(&ranks[2]));
-	hear_out(hand_in(&ranks[3]));
+	read_to_end(send_node_info(&ranks[2]));
+	read_to_end(send_node_info(&ranks[3]));
 	start(&ranks[1]);
 	finish_all(2);
 	check_all_failed(2, ESP_EPEER, "rank 2 has ended with status 7 before it joined");

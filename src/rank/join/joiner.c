@@ -14,9 +14,9 @@
 #include "node/net/backoff.h"
 #include "rank/join/join_parts.h"
 
-#define LOOKUP_NS (15 * NS_PER_S) /* a name, if there are other doors: some name servers may be dead, at five seconds each */
+#define LOOKUP_NS (15 * NS_PER_S) /* a name, if there are further addresses: dead name servers take five seconds each */
 #define PROOF_NS (5 * NS_PER_S) /* to connect and to be proved */
-#define WORD_NS NS_PER_S        /* to say a word while we join: nobody is kept waiting for room in a socket */
+#define SEND_NS NS_PER_S        /* to send a message while joining: a full socket holds no rank up */
 
 enum esp_status join_addresses_parse(const char *text, struct join_addresses *out, struct error *err)
 {
@@ -38,15 +38,17 @@ enum esp_status join_addresses_parse(const char *text, struct join_addresses *ou
 		if (*at == '\0')
 			break;
 	}
-	return out->count > 0 ? ESP_OK : error_set(err, ESP_EINVAL, "ESP_DOOR names no door: it is host:port, or several with commas between");
+	return out->count > 0 ? ESP_OK : error_set(err, ESP_EINVAL,
+	                                           "ESP_DOOR names no door: it is host:port, or several with commas "
+	                                           "between");
 }
 
-bool join_addresses_are_loopback(const struct join_addresses *doors)
+bool join_addresses_are_loopback(const struct join_addresses *addresses)
 {
 	bool all = true;
 
-	for (uint32_t i = 0; i < doors->count; i++)
-		all = all && address_is_loopback(&doors->all[i]);
+	for (uint32_t i = 0; i < addresses->count; i++)
+		all = all && address_is_loopback(&addresses->all[i]);
 	return all;
 }
 
@@ -57,8 +59,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A door whose host vanishes is left within half a minute; the kernel's own two hours are longer than anybody waits there. */
-static void announce_silence(int fd)
+/*
+ * A rank whose host vanishes is given up within half a minute; the kernel's default of two hours is longer than
+ * a joiner waits.
+ */
+static void set_keepalive(int fd)
 {
 	const int on = 1, idle_s = 10, interval_s = 5, count = 4;
 
@@ -68,13 +73,14 @@ static void announce_silence(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 }
 
-static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until, struct error *err)
+static enum esp_status connect_to(int fd, const struct sockaddr *address, socklen_t length, uint64_t until,
+                                  struct error *err)
 {
 	int why = 0, on = 1;
 	socklen_t size = sizeof(why);
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	announce_silence(fd);
+	set_keepalive(fd);
 	if (connect(fd, address, length) == 0)
 		return ESP_OK;
 	if (errno != EINPROGRESS)
@@ -134,7 +140,8 @@ static enum esp_status read_message(int fd, uint64_t until, struct control_msg *
 	size_t at = 0;
 
 	while (at < sizeof(bytes)) {
-		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0); /* we may have been stopped: first what has come, then the clock */
+		/* this process may have been stopped: read first, then look at the clock */
+		ssize_t got = recv(fd, bytes + at, sizeof(bytes) - at, 0);
 		if (got > 0)
 			at += (size_t)got;
 		else if (got == 0 || (errno != EAGAIN && errno != EINTR))
@@ -142,7 +149,8 @@ static enum esp_status read_message(int fd, uint64_t until, struct control_msg *
 		else if (!ready_by(fd, POLLIN, until))
 			return error_set(err, ESP_ETIMEOUT, "nothing was heard there");
 	}
-	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT, "the rank there says what makes no sense");
+	return control_decode(bytes, out) ? ESP_OK : error_set(err, ESP_ECORRUPT,
+	                                                       "the rank there says what makes no sense");
 }
 
 static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uint64_t until, struct error *err)
@@ -160,19 +168,19 @@ static enum esp_status write_all(int fd, const uint8_t *bytes, size_t count, uin
 	return ESP_OK;
 }
 
-/* The ranks are about to let us in, if we are there. */
-static enum esp_status say_here(const struct joiner *door, uint32_t as, uint64_t until, struct error *err)
+/* Answers the rank that asks whether this joiner is still there. as: its new rank, or UINT32_MAX. */
+static enum esp_status send_here(const struct joiner *joiner, uint32_t as, uint64_t until, struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_ECHO, .from = UINT32_MAX, .about = as};
 	uint8_t bytes[CONTROL_BYTES];
 
-	memcpy(msg.echo.who, door->who, sizeof(msg.echo.who));
+	memcpy(msg.echo.who, joiner->who, sizeof(msg.echo.who));
 	control_encode(&msg, bytes);
-	return write_all(door->fd, bytes, sizeof(bytes), until, err);
+	return write_all(joiner->fd, bytes, sizeof(bytes), until, err);
 }
 
-/* We do not fit: the rank there says why, in words that it has in its log as well. */
-static enum esp_status hear_why_not(int fd, const struct join_config *config, uint64_t until, struct error *err)
+/* The joiner does not fit: the rank sends the reason, in the words of its log. */
+static enum esp_status read_refusal(int fd, const struct join_config *config, uint64_t until, struct error *err)
 {
 	struct rendezvous_arrival arrival = {.info = config->info};
 	uint8_t bytes[RENDEZVOUS_ARRIVAL_BYTES];
@@ -183,26 +191,29 @@ static enum esp_status hear_why_not(int fd, const struct join_config *config, ui
 	rendezvous_arrival_encode(&arrival, bytes);
 	if (write_all(fd, bytes, sizeof(bytes), until, err) != ESP_OK || read_message(fd, until, &msg, err) != ESP_OK ||
 	    msg.type != CONTROL_REFUSE)
-		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what `espalier conf` prints on both hosts");
+		return error_set(err, ESP_EMISMATCH, "it has another job, or other settings: compare ESP_JOB, and what "
+		                                     "`espalier conf` prints on both hosts");
 	return error_set(err, ESP_EMISMATCH, "%s", msg.refuse.text);
 }
 
 /*
- * A newcomer is asked whether it is there, again and again, and is then invited. It hears with that how long the rank there is silent at the
- * most: if that is for two such times it is stopped, or cut off, and there may be another door.
+ * The rank asks repeatedly whether the joiner is there, and finally invites it. With each question it sends its
+ * liveness interval. After two such intervals of silence the rank is stopped or cut off, and the joiner tries
+ * another address.
  */
-static enum esp_status read_invitation(const struct joiner *door, uint64_t deadline_ns, struct launch *launch, struct error *err)
+static enum esp_status read_invitation(const struct joiner *joiner, uint64_t deadline_ns, struct launch *launch,
+                                       struct error *err)
 {
 	struct control_msg msg = {.type = CONTROL_BEAT};
 	uint64_t until = deadline_ns;
-	enum esp_status status = read_message(door->fd, until, &msg, err);
+	enum esp_status status = read_message(joiner->fd, until, &msg, err);
 
 	while (status == ESP_OK && msg.type == CONTROL_BEAT) {
 		if (msg.beat.silence_ns > 0 && msg.beat.silence_ns < deadline_ns)
 			until = earlier(clock_now_ns() + 2 * msg.beat.silence_ns, deadline_ns);
-		status = say_here(door, UINT32_MAX, until, err);
+		status = send_here(joiner, UINT32_MAX, until, err);
 		if (status == ESP_OK)
-			status = read_message(door->fd, until, &msg, err);
+			status = read_message(joiner->fd, until, &msg, err);
 	}
 	if (status == ESP_ETIMEOUT && until == deadline_ns)
 		return error_set(err, ESP_ETIMEOUT, "the ranks of the job have not called esp_grow()");
@@ -221,8 +232,9 @@ static enum esp_status read_invitation(const struct joiner *door, uint64_t deadl
 	return ESP_OK;
 }
 
-/* A leader has the key, and takes those alone who join through it. That ends, and what listens there next may be a door. */
-static enum esp_status no_door(const struct hello *leader, const uint8_t own_job[HELLO_JOB_BYTES], struct error *err)
+/* The process there is a leader, which takes ranks only. It will be gone, and a rank may listen there next. */
+static enum esp_status fail_leader(const struct hello *leader, const uint8_t own_job[HELLO_JOB_BYTES],
+                                   struct error *err)
 {
 	bool is_own = memcmp(own_job, leader->job, HELLO_JOB_BYTES) == 0;
 
@@ -230,14 +242,14 @@ static enum esp_status no_door(const struct hello *leader, const uint8_t own_job
 	                 is_own ? "this job" : "another job");
 }
 
-/* What was found at a door, or at one of its addresses. */
+/* The result of trying an address or a name. */
 struct finding {
-	bool is_ours;    /* somebody has answered, and is of our job */
-	bool has_waited; /* and has had us wait there                */
+	bool is_ours;    /* a rank of this joiner's job has answered */
+	bool has_waited; /* and has kept this joiner waiting */
 };
 
-static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config, struct joiner *out,
-                               struct finding *found, struct error *err)
+static enum esp_status try_one(const struct sockaddr *address, socklen_t length, struct join_config *config,
+                               struct joiner *out, struct finding *found, struct error *err)
 {
 	struct handshake_config dialer;
 	struct handshake handshake;
@@ -254,13 +266,14 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 		handshake_init(&handshake, HANDSHAKE_DIALER, &dialer);
 		status = prove(fd, &handshake, until, err);
 		if (status == ESP_EMISMATCH && handshake.verdict == HELLO_OTHER_PURPOSE)
-			status = no_door(&handshake.peer, dialer.hello.job, err);
+			status = fail_leader(&handshake.peer, dialer.hello.job, err);
 		is_unfit = status == ESP_OK && judge_is_unfit(&dialer.hello, &handshake.peer);
-		found->is_ours = status == ESP_OK && memcmp(dialer.hello.job, handshake.peer.job, sizeof(dialer.hello.job)) == 0;
+		found->is_ours = status == ESP_OK &&
+		                 memcmp(dialer.hello.job, handshake.peer.job, sizeof(dialer.hello.job)) == 0;
 		handshake_fini(&handshake);
 	}
 	if (is_unfit)
-		status = hear_why_not(fd, config, until, err);
+		status = read_refusal(fd, config, until, err);
 	if (status == ESP_OK && config->log)
 		log_write(config->log, LOG_LEVEL_INFO, LOG_JOIN, "waiting to be let in");
 	found->has_waited = status == ESP_OK;
@@ -274,14 +287,14 @@ static enum esp_status try_one(const struct sockaddr *address, socklen_t length,
 	return status;
 }
 
-/* All addresses of a door in turn. One that says why we do not fit says more than those where nobody is. */
-static enum esp_status try_door(const struct address *door, uint64_t look_until_ns, struct join_config *config, struct joiner *out,
-                                struct finding *found, struct error *err)
+/* Tries all addresses of a name in turn. A rank's reason for a refusal says more than addresses without a process. */
+static enum esp_status try_name(const struct address *address, uint64_t look_until_ns, struct join_config *config,
+                                struct joiner *out, struct finding *found, struct error *err)
 {
 	struct resolved names;
 	struct error unfit = {0};
 	bool is_ours = false;
-	enum esp_status status = resolve(door, earlier(look_until_ns, config->deadline_ns), &names, err);
+	enum esp_status status = resolve(address, earlier(look_until_ns, config->deadline_ns), &names, err);
 
 	*found = (struct finding){0};
 	if (status != ESP_OK)
@@ -306,62 +319,66 @@ static enum esp_status try_door(const struct address *door, uint64_t look_until_
 	return ESP_EMISMATCH;
 }
 
-/* ---- all doors ---- */
+/* ---- all of ESP_DOOR ---- */
 
-/* What was found at all doors so far. */
+/* The results so far. */
 struct round {
-	bool is_unfit[JOIN_ADDRESSES_MOST]; /* it has answered, and is not for us: it is not asked again */
-	uint32_t unfit;            /* how many are                                              */
-	uint32_t told_by;          /* the one of them whose reason is told                      */
-	bool is_told_by_ours;      /* which is a rank of our job                                */
+	bool is_unfit[JOIN_ADDRESSES_MOST]; /* it has refused this joiner for good: it is not asked again */
+	uint32_t unfit;            /* how many have */
+	uint32_t told_by;          /* the one of them whose reason is reported */
+	bool is_told_by_ours;      /* it is a rank of this joiner's job */
 	struct error reason;
-	bool has_waited;           /* at a door that is for us                                  */
+	bool has_waited;           /* at an address of this joiner's job */
 };
 
-/* Where the port of a rank that is dead was taken by another job, what that says is not what we have to hear. */
-static void note_unfit(struct round *round, uint32_t door, const struct finding *found, const struct error *why)
+/* If a dead rank's port was taken by another job, that job's reason is not the one to report. */
+static void note_unfit(struct round *round, uint32_t index, const struct finding *found, const struct error *why)
 {
 	if (round->unfit == 0 || (found->is_ours && !round->is_told_by_ours)) {
-		round->told_by = door;
+		round->told_by = index;
 		round->is_told_by_ours = found->is_ours;
 		round->reason = *why;
 	}
-	round->is_unfit[door] = true;
+	round->is_unfit[index] = true;
 	round->unfit++;
 }
 
-static enum esp_status tell_unfit(const struct round *round, const struct join_addresses *doors, struct error *err)
+static enum esp_status tell_unfit(const struct round *round, const struct join_addresses *addresses, struct error *err)
 {
 	char text[ADDRESS_TEXT];
 
-	address_format(&doors->all[round->told_by], text);
+	address_format(&addresses->all[round->told_by], text);
 	return error_set(err, ESP_EMISMATCH, "the job at %s does not let this process in%s: %s", text,
-	                 doors->count > 1 ? ", nor does any other of ESP_DOOR" : "", round->reason.text);
+	                 addresses->count > 1 ? ", nor does any other of ESP_DOOR" : "", round->reason.text);
 }
 
-/* After the door `last`, until which time was left. */
-static enum esp_status give_up(const struct round *round, const struct join_addresses *doors, uint32_t last, const struct error *why, struct error *err)
+/* Time ran out after the address `last`. */
+static enum esp_status fail_joiner(const struct round *round, const struct join_addresses *addresses, uint32_t last,
+                                   const struct error *why, struct error *err)
 {
 	char text[ADDRESS_TEXT];
 
 	if (round->unfit > 0 && !round->has_waited)
-		return tell_unfit(round, doors, err);
-	return error_set(err, ESP_ETIMEOUT, "nobody has let this process in (ESP_DOOR, join_seconds); the last door was %s: %s",
-	                 address_format(&doors->all[last], text), why->text);
+		return tell_unfit(round, addresses, err);
+	return error_set(err, ESP_ETIMEOUT, "no rank has let this process in (ESP_DOOR, join_seconds); the last door was "
+	                                    "%s: %s", address_format(&addresses->all[last], text), why->text);
 }
 
-/* Each once, but for those that are not for us. ESP_PENDING: nobody has let us in yet, and *out_last, *why are of the last one. */
-static enum esp_status try_all(const struct join_addresses *doors, struct join_config *config, struct round *round, struct joiner *out, uint32_t *out_last,
-                               struct error *why)
+/*
+ * Tries each address once, but for the refused ones. ESP_PENDING: none admits; *out_last and *why are the last
+ * one's.
+ */
+static enum esp_status try_all(const struct join_addresses *addresses, struct join_config *config, struct round *round,
+                               struct joiner *out, uint32_t *out_last, struct error *why)
 {
-	for (uint32_t i = 0; i < doors->count && clock_now_ns() < config->deadline_ns; i++) {
+	for (uint32_t i = 0; i < addresses->count && clock_now_ns() < config->deadline_ns; i++) {
 		struct finding found;
-		uint64_t look_until = doors->count > 1 ? clock_now_ns() + LOOKUP_NS : UINT64_MAX;
+		uint64_t look_until = addresses->count > 1 ? clock_now_ns() + LOOKUP_NS : UINT64_MAX;
 
 		if (round->is_unfit[i])
 			continue;
 		*out_last = i;
-		enum esp_status status = try_door(&doors->all[i], look_until, config, out, &found, why);
+		enum esp_status status = try_name(&addresses->all[i], look_until, config, out, &found, why);
 		if (status == ESP_OK)
 			return ESP_OK;
 		round->has_waited = round->has_waited || found.has_waited;
@@ -371,7 +388,8 @@ static enum esp_status try_all(const struct join_addresses *doors, struct join_c
 	return ESP_PENDING;
 }
 
-enum esp_status join_addresses_wait(const struct join_addresses *doors, struct join_config *config, struct joiner *out, struct error *err)
+enum esp_status join_addresses_wait(const struct join_addresses *addresses, struct join_config *config,
+                                    struct joiner *out, struct error *err)
 {
 	struct backoff backoff;
 	struct error why;
@@ -383,48 +401,49 @@ enum esp_status join_addresses_wait(const struct join_addresses *doors, struct j
 	backoff_init(&backoff, clock_now_ns() ^ (uint64_t)getpid());
 	error_set(&why, ESP_ETIMEOUT, "there was no time to try it");
 	for (;;) {
-		if (try_all(doors, config, &round, out, &last, &why) == ESP_OK)
+		if (try_all(addresses, config, &round, out, &last, &why) == ESP_OK)
 			return ESP_OK;
-		if (round.unfit == doors->count)
-			return tell_unfit(&round, doors, err);
+		if (round.unfit == addresses->count)
+			return tell_unfit(&round, addresses, err);
 		uint64_t now = clock_now_ns(), next = now + backoff_next_ns(&backoff);
-		/* Not another attempt without time for it: that it does not answer then says less than what was wrong before. */
+		/* No further attempt without time for it: its timeout would say less than the failure before. */
 		if (next >= config->deadline_ns)
-			return give_up(&round, doors, last, &why, err);
+			return fail_joiner(&round, addresses, last, &why, err);
 		usleep((useconds_t)((next - now) / 1000));
 	}
 }
 
-/* True: the connection has ended; or we are told why it will, in *out_why. */
-static bool answer_all(struct joiner *door, char out_why[CONTROL_TEXT])
+/* Answers all questions. True: the connection has ended, or the rank has sent in *out_why that it will. */
+static bool answer_all(struct joiner *joiner, char out_why[CONTROL_TEXT])
 {
 	struct control_msg msg;
 	struct error unused;
 
 	for (;;) {
-		ssize_t got = recv(door->fd, door->in + door->have, sizeof(door->in) - door->have, MSG_DONTWAIT);
+		ssize_t got = recv(joiner->fd, joiner->in + joiner->have, sizeof(joiner->in) - joiner->have, MSG_DONTWAIT);
 
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
 			return false;
 		if (got <= 0)
 			return true;
-		door->have += (size_t)got;
-		if (door->have < sizeof(door->in))
+		joiner->have += (size_t)got;
+		if (joiner->have < sizeof(joiner->in))
 			continue;
-		door->have = 0;
-		if (!control_decode(door->in, &msg))
+		joiner->have = 0;
+		if (!control_decode(joiner->in, &msg))
 			continue;
 		if (msg.type == CONTROL_REFUSE)
 			memcpy(out_why, msg.refuse.text, CONTROL_TEXT);
 		if (msg.type == CONTROL_REFUSE ||
-		    (msg.type == CONTROL_BEAT && say_here(door, UINT32_MAX, clock_now_ns() + WORD_NS, &unused) != ESP_OK))
+		    (msg.type == CONTROL_BEAT && send_here(joiner, UINT32_MAX, clock_now_ns() + SEND_NS, &unused) != ESP_OK))
 			return true;
 	}
 }
 
 bool joiner_is_shut(void *argument, int32_t *out_culprit, struct error *why)
 {
-	char said[CONTROL_TEXT] = "the rank that has let this process in went away, or has given it up, before all had joined";
+	char said[CONTROL_TEXT] = "the rank that has let this process in went away, or has given it up, before all had "
+	                          "joined";
 
 	*out_culprit = -1;
 	if (!answer_all(argument, said))
@@ -433,12 +452,12 @@ bool joiner_is_shut(void *argument, int32_t *out_culprit, struct error *why)
 	return true;
 }
 
-void joiner_leave(struct joiner *door, bool has_joined, uint32_t rank, uint64_t deadline_ns)
+void joiner_leave(struct joiner *joiner, bool has_joined, uint32_t rank, uint64_t deadline_ns)
 {
 	struct error unused;
 
 	if (has_joined)
-		(void)say_here(door, rank, deadline_ns, &unused); /* if nobody is there any more, nobody is missed */
-	close(door->fd);
-	door->fd = -1;
+		(void)send_here(joiner, rank, deadline_ns, &unused); /* a failure means that the rank is gone, too */
+	close(joiner->fd);
+	joiner->fd = -1;
 }

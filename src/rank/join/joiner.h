@@ -1,9 +1,10 @@
 /*
- * joiner.h - a newcomer: somebody who is no rank yet, and waits at the doors of a job that runs until it is let in.
+ * joiner.h - a joiner: a process that is no rank yet and waits to be admitted to a running job.
  *
- * Every rank of a job listens, and so every one is a door. A newcomer proves that it has the job's key, and then waits for the
- * invitation: which rank it will be, of how many, and where the leader is that all of them join through, members and newcomers,
- * as if the job had just begun: in its next start (epoch), so that who is left over from an earlier one cannot get in.
+ * Every rank listens, and admits joiners (ESP_DOOR lists addresses of ranks). A joiner proves that it has the
+ * job's key and waits for the invitation: its rank, the size, and the leader's address. Then members and
+ * joiners join anew in the next epoch, so that processes of an earlier epoch cannot take part. Blocks the
+ * calling thread.
  */
 #ifndef RANK_JOIN_JOINER_H
 #define RANK_JOIN_JOINER_H
@@ -15,41 +16,43 @@
 #define JOIN_ADDRESSES_MOST 16u
 
 struct join_addresses {
-	struct address all[JOIN_ADDRESSES_MOST]; /* tried in turn; one that closes, or is not for us, is left for the next */
+	struct address all[JOIN_ADDRESSES_MOST]; /* tried in turn, until one rank admits this process */
 	uint32_t count;
 };
 
-/* "host:port,host:port"; what is empty between commas counts for nothing. ESP_EINVAL: none, too many, or no address. Pure. */
+/* Parses "host:port,host:port"; ignores empty items. ESP_EINVAL: none, too many, or no address. Pure. */
 ESP_CHECKED enum esp_status join_addresses_parse(const char *text, struct join_addresses *out, struct error *err);
-/* Are all of them this machine's loopback? */
-bool join_addresses_are_loopback(const struct join_addresses *doors);
+/* True if all of them are this machine's loopback. */
+bool join_addresses_are_loopback(const struct join_addresses *addresses);
 
 /*
- * The connection at the door, of one who has been let in. It is kept until we have joined, or could not: who has let us in asks there
- * whether we are still there, or sees that we are gone, and does not wait for us.
+ * The connection of an admitted joiner to the rank that admitted it. It stays open until joining has ended: the
+ * rank checks over it that the joiner is alive, and does not wait for one that is gone.
  */
 struct joiner {
 	int fd;
-	size_t have; /* of a message that is coming */
+	size_t have; /* bytes of the message being received */
 	uint8_t in[CONTROL_BYTES];
-	char who[CONTROL_TEXT]; /* "process 71 on node3", for the others to name us by */
+	char who[CONTROL_TEXT]; /* "process 71 on node3": names this joiner in other ranks' messages */
 };
 
 /*
- * Waits until config->deadline_ns. config->launch.job, config->key and the host of config->card are set; rank, size, leader and epoch
- * of config->launch are written. A door that answers, and has another job, version or settings (both ends name both), is not asked
- * again: ESP_EMISMATCH if all do, at once; or in the end, if no other one has had us wait. ESP_ETIMEOUT otherwise; with another key too, as
- * nobody answers then. Where ranks of a job are joining there is no door, or none yet: it is asked again. One that accepts and says nothing
- * costs some seconds in each turn.
+ * Waits until config->deadline_ns. Reads config->launch.job, config->key and config->info.host_name; writes
+ * rank, size, leader and epoch of config->launch. A rank of another job, version or settings is not asked again
+ * (both ends name the values): ESP_EMISMATCH at once if all are, or at the deadline if no rank has kept this
+ * process waiting. Otherwise ESP_ETIMEOUT; also if the key differs, as ranks do not answer then. A leader whose
+ * ranks are still joining is asked again. An address that accepts and sends nothing costs some seconds in each
+ * turn.
  */
-ESP_CHECKED enum esp_status join_addresses_wait(const struct join_addresses *doors, struct join_config *config, struct joiner *out, struct error *err);
+ESP_CHECKED enum esp_status join_addresses_wait(const struct join_addresses *addresses, struct join_config *config,
+                                                struct joiner *out, struct error *err);
 
 /*
- * Answers who asks there; to be called several times within the liveness interval. True: the rank that has let us in has given us up, or is
- * gone itself. For struct join_config.
+ * Answers the admitting rank's questions; to be called several times per liveness interval. True: that rank has
+ * given this joiner up, or is gone. For struct join_config.
  */
-bool joiner_is_shut(void *door, int32_t *out_culprit, struct error *why);
+bool joiner_is_shut(void *joiner, int32_t *out_culprit, struct error *why);
 
-void joiner_leave(struct joiner *door, bool has_joined, uint32_t rank, uint64_t deadline_ns);
+void joiner_leave(struct joiner *joiner, bool has_joined, uint32_t rank, uint64_t deadline_ns);
 
 #endif

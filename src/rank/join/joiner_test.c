@@ -1,5 +1,6 @@
 /*
- * joiner_test.c - ESP_DOOR is read; and of several doors those that are nobody's, or somebody else's, do not keep a newcomer from the others.
+ * joiner_test.c - ESP_DOOR is parsed; addresses of other jobs or other programs do not keep a joiner from the
+ * rest.
  */
 #include "rank/join/joiner.h"
 
@@ -26,57 +27,58 @@ static enum esp_status parse(const char *text, struct join_addresses *out, struc
 
 static void test_good(void)
 {
-	static const char *const same[] = {"10.0.0.1:7000,[::1]:7001", "10.0.0.1:7000,[::1]:7001,", ",10.0.0.1:7000,,[::1]:7001,,"};
-	struct join_addresses doors;
+	static const char *const same[] = {"10.0.0.1:7000,[::1]:7001", "10.0.0.1:7000,[::1]:7001,",
+	                                   ",10.0.0.1:7000,,[::1]:7001,,"};
+	struct join_addresses addresses;
 	struct error err;
 
 	for (unsigned i = 0; i < 3; i++) {
-		CHECK(parse(same[i], &doors, &err) == ESP_OK);
-		CHECK_U64(doors.count, 2);
-		CHECK_STR(doors.all[0].host, "10.0.0.1");
-		CHECK_U64(doors.all[1].port, 7001);
-		CHECK(!join_addresses_are_loopback(&doors));
+		CHECK(parse(same[i], &addresses, &err) == ESP_OK);
+		CHECK_U64(addresses.count, 2);
+		CHECK_STR(addresses.all[0].host, "10.0.0.1");
+		CHECK_U64(addresses.all[1].port, 7001);
+		CHECK(!join_addresses_are_loopback(&addresses));
 	}
-	CHECK(parse("127.0.0.1:1,[::1]:2", &doors, &err) == ESP_OK && join_addresses_are_loopback(&doors));
+	CHECK(parse("127.0.0.1:1,[::1]:2", &addresses, &err) == ESP_OK && join_addresses_are_loopback(&addresses));
 }
 
 static void test_bad(void)
 {
 	char many[JOIN_ADDRESSES_MOST * 16 + 32] = "", longer[ADDRESS_TEXT + 8];
-	struct join_addresses doors;
+	struct join_addresses addresses;
 	struct error err;
 
-	CHECK(parse(",", &doors, &err) == ESP_EINVAL && strstr(err.text, "ESP_DOOR names no door"));
-	CHECK(parse("10.0.0.1", &doors, &err) == ESP_EINVAL && strstr(err.text, "ESP_DOOR"));
-	CHECK(parse("10.0.0.1:1, 10.0.0.2:1", &doors, &err) == ESP_EINVAL);
+	CHECK(parse(",", &addresses, &err) == ESP_EINVAL && strstr(err.text, "ESP_DOOR names no door"));
+	CHECK(parse("10.0.0.1", &addresses, &err) == ESP_EINVAL && strstr(err.text, "ESP_DOOR"));
+	CHECK(parse("10.0.0.1:1, 10.0.0.2:1", &addresses, &err) == ESP_EINVAL);
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
-	CHECK(parse(longer, &doors, &err) == ESP_EINVAL && strstr(err.text, "too long"));
+	CHECK(parse(longer, &addresses, &err) == ESP_EINVAL && strstr(err.text, "too long"));
 	for (unsigned i = 0; i < JOIN_ADDRESSES_MOST; i++)
 		snprintf(many + strlen(many), sizeof(many) - strlen(many), "10.0.0.%u:1,", i);
-	CHECK(parse(many, &doors, &err) == ESP_OK && doors.count == JOIN_ADDRESSES_MOST);
+	CHECK(parse(many, &addresses, &err) == ESP_OK && addresses.count == JOIN_ADDRESSES_MOST);
 	strcat(many, "10.0.0.99:1");
-	CHECK(parse(many, &doors, &err) == ESP_EINVAL && strstr(err.text, "more than"));
+	CHECK(parse(many, &addresses, &err) == ESP_EINVAL && strstr(err.text, "more than"));
 }
 
-/* ---- doors, some of which are not ours ---- */
+/* ---- addresses, some of which are of other jobs ---- */
 
 enum kind {
-	OURS,           /* lets in                                       */
-	OTHER_JOB,      /* says why not                                  */
+	OURS,           /* admits */
+	OTHER_JOB,      /* refuses with a reason */
 	OTHER_SETTINGS, /* the same                                      */
-	OTHER_KEY,      /* goes away when it sees the proof              */
-	JOINING,        /* the leader of a job whose ranks join there    */
-	LEAVES,         /* as ours at first, and is nobody's from then on */
-	GARBAGE,        /* speaks something else                         */
-	SILENT,         /* is connected to, and says nothing             */
+	OTHER_KEY,      /* closes when it sees the proof */
+	JOINING,        /* the leader of a job whose ranks are joining */
+	LEAVES,         /* admits at first, then closes for good */
+	GARBAGE,        /* speaks another protocol */
+	SILENT,         /* accepts and sends nothing */
 };
 
 struct server {
 	enum kind kind;
 	int fd;
 	uint16_t port;
-	bool is_kept_alive; /* a newcomer there was to announcement within a minute if we had vanished */
+	bool is_kept_alive; /* a vanished joiner would have been detected within a minute */
 	unsigned guests;
 	pthread_t thread;
 };
@@ -93,7 +95,7 @@ static void config_init(struct join_config *config, const char *job, uint64_t de
 	memcpy(config->key, "a key of thirty-two bytes ......", sizeof(config->key));
 }
 
-/* The kernel's table has for each connection what it waits for, 2: to ask whether the other end is there; and how long, in jiffies for users. */
+/* The kernel's table has for each connection its timer, 2: keepalive; and when it expires, in USER_HZ ticks. */
 static bool is_kept_alive(int fd)
 {
 	struct sockaddr_in name = {0};
@@ -106,7 +108,8 @@ static bool is_kept_alive(int fd)
 	CHECK(getpeername(fd, (struct sockaddr *)&name, &length) == 0);
 	FILE *table = fopen("/proc/net/tcp", "re");
 	while (table && fgets(line, sizeof(line), table)) {
-		if (sscanf(line, " %*u: %*x:%x %*x:%x %*x %*x:%*x %x:%lx", &here, &there, &timer, &when) == 4 && here == ntohs(name.sin_port))
+		if (sscanf(line, " %*u: %*x:%x %*x:%x %*x %*x:%*x %x:%lx", &here, &there, &timer, &when) == 4 &&
+		    here == ntohs(name.sin_port))
 			found = found || (timer == 2 && when <= 60UL * (unsigned long)sysconf(_SC_CLK_TCK));
 	}
 	if (table)
@@ -114,7 +117,7 @@ static bool is_kept_alive(int fd)
 	return found;
 }
 
-/* Nothing is ever asked of it but whether it has come, so it blocks. */
+/* The connection blocks: nothing else happens on it. */
 static bool prove(int fd, const struct server *server)
 {
 	struct handshake_config listener;
@@ -198,7 +201,7 @@ static void *server_main(void *argument)
 	return NULL;
 }
 
-/* host: of the loopback; port: 0: any. */
+/* host: of loopback; port 0: any. */
 static void server_open(struct server *server, enum kind kind, const char *host, uint16_t port)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -223,34 +226,35 @@ static void server_close(struct server *server)
 		close(server->fd);
 }
 
-static enum esp_status wait_at(const struct join_addresses *doors, unsigned seconds, struct error *err)
+static enum esp_status wait_at(const struct join_addresses *addresses, unsigned seconds, struct error *err)
 {
 	struct join_config config;
-	struct joiner door;
+	struct joiner joiner;
 
 	config_init(&config, "ours", clock_now_ns() + seconds * NS_PER_S);
-	enum esp_status status = join_addresses_wait(doors, &config, &door, err);
+	enum esp_status status = join_addresses_wait(addresses, &config, &joiner, err);
 	if (status == ESP_OK) {
 		CHECK(config.launch.rank == 4 && config.launch.size == 5);
-		close(door.fd);
+		close(joiner.fd);
 	} else {
-		CHECK(door.fd == -1);
+		CHECK(joiner.fd == -1);
 	}
 	return status;
 }
 
-enum { DOORS = 4 };
+enum { ADDRESSES = 4 };
 
-static enum esp_status visit(const enum kind *kinds, uint32_t count, unsigned seconds, struct server servers[DOORS], struct error *err)
+static enum esp_status visit(const enum kind *kinds, uint32_t count, unsigned seconds, struct server servers[ADDRESSES],
+                             struct error *err)
 {
-	struct join_addresses doors = {.count = count};
+	struct join_addresses addresses = {.count = count};
 
 	for (uint32_t i = 0; i < count; i++) {
 		server_open(&servers[i], kinds[i], "127.0.0.1", 0);
-		snprintf(doors.all[i].host, sizeof(doors.all[i].host), "127.0.0.1");
-		doors.all[i].port = servers[i].port;
+		snprintf(addresses.all[i].host, sizeof(addresses.all[i].host), "127.0.0.1");
+		addresses.all[i].port = servers[i].port;
 	}
-	enum esp_status status = wait_at(&doors, seconds, err);
+	enum esp_status status = wait_at(&addresses, seconds, err);
 	for (uint32_t i = 0; i < count; i++)
 		server_close(&servers[i]);
 	return status;
@@ -260,27 +264,27 @@ enum { LONG = 1000 }; /* seconds: more than a test has */
 
 static void test_others_first(void)
 {
-	static const enum kind kinds[][DOORS] = {
+	static const enum kind kinds[][ADDRESSES] = {
 		{OTHER_JOB, OTHER_SETTINGS, OTHER_KEY, OURS},
 		{LEAVES, OTHER_JOB, GARBAGE, OURS},
 		{SILENT, GARBAGE, OTHER_JOB, OURS},
 		{JOINING, OTHER_JOB, JOINING, OURS},
 	};
-	struct server servers[DOORS];
+	struct server servers[ADDRESSES];
 	struct error err;
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		error_clear(&err);
-		CHECK_MSG(visit(kinds[i], DOORS, LONG, servers, &err) == ESP_OK, "%s", err.text);
-		CHECK(servers[DOORS - 1].is_kept_alive);
+		CHECK_MSG(visit(kinds[i], ADDRESSES, LONG, servers, &err) == ESP_OK, "%s", err.text);
+		CHECK(servers[ADDRESSES - 1].is_kept_alive);
 	}
 }
 
-/* If nobody is left it is told at once, and by one of our job, if there is one. */
+/* If no address is left it is reported at once, with the reason of a rank of this job, if there is one. */
 static void test_others_alone(void)
 {
 	static const enum kind all[] = {OTHER_JOB, OTHER_SETTINGS, OTHER_JOB};
-	struct server servers[DOORS];
+	struct server servers[ADDRESSES];
 	struct error err;
 
 	CHECK(visit(all, 1, LONG, servers, &err) == ESP_EMISMATCH);
@@ -289,17 +293,20 @@ static void test_others_alone(void)
 	CHECK_MSG(strstr(err.text, "nor does any other of ESP_DOOR: other settings"), "%s", err.text);
 }
 
-/* Who does not answer may yet; who has said why not is not asked again, and that is the reason in the end, unless there was a door for us. */
+/*
+ * An address without an answer is tried again; one that has refused is not, and its reason is reported at the
+ * deadline unless a rank of this job has kept the joiner waiting.
+ */
 static void test_in_the_end(void)
 {
 	static const enum kind gone[] = {OTHER_KEY, OTHER_JOB}, left[] = {LEAVES, OTHER_JOB};
-	struct server servers[DOORS];
+	struct server servers[ADDRESSES];
 	struct error err = {0};
 
 	enum esp_status status = ESP_OK;
 	bool is_told = false;
 
-	/* On a busy machine a second may pass before all doors have been visited. */
+	/* On a busy machine a second may pass before all addresses have been tried. */
 	for (unsigned seconds = 1; !is_told && seconds <= 32; seconds *= 2) {
 		status = visit(gone, 2, seconds, servers, &err);
 		is_told = strstr(err.text, "nor does any other of ESP_DOOR: another job") && servers[0].guests > 1;
@@ -308,16 +315,16 @@ static void test_in_the_end(void)
 	is_told = false;
 	for (unsigned seconds = 1; !is_told && seconds <= 32; seconds *= 2) {
 		status = visit(left, 2, seconds, servers, &err);
-		is_told = strstr(err.text, "nobody has let this process in") != NULL;
+		is_told = strstr(err.text, "no rank has let this process in") != NULL;
 	}
 	CHECK_MSG(is_told && status == ESP_ETIMEOUT, "%s", err.text);
 }
 
-/* It may be over soon, and then there may be a door: it is asked again. */
+/* It may be over soon, and a rank may listen there then: it is asked again. */
 static void test_joining(void)
 {
 	static const enum kind alone[] = {JOINING};
-	struct server servers[DOORS];
+	struct server servers[ADDRESSES];
 	struct error err;
 
 	CHECK(visit(alone, 1, 1, servers, &err) == ESP_ETIMEOUT);
@@ -328,8 +335,12 @@ static void test_joining(void)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the name server does not answer */
 
-/* In place of the system's: a name of two addresses; and one that nobody can look up. Arguments are named as in <netdb.h>. */
-int getaddrinfo(const char *restrict name, const char *restrict service, const struct addrinfo *restrict req, struct addrinfo **restrict pai)
+/*
+ * Replaces the system's: a name with two addresses, and one whose lookup blocks. Arguments are named as in
+ * <netdb.h>.
+ */
+int getaddrinfo(const char *restrict name, const char *restrict service, const struct addrinfo *restrict req,
+                struct addrinfo **restrict pai)
 {
 	typedef int lookup(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 	lookup *system = (lookup *)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
@@ -347,19 +358,19 @@ int getaddrinfo(const char *restrict name, const char *restrict service, const s
 	return result;
 }
 
-/* Somebody else is at the first address of a name, and a rank at the second one. */
+/* Another job is at the first address of a name, and a rank of this one at the second. */
 static void test_two_addresses(void)
 {
 	struct server other, ours;
-	struct join_addresses doors;
+	struct join_addresses addresses;
 	struct error err;
 	char text[32];
 
 	server_open(&other, OTHER_JOB, "127.0.0.1", 0);
 	server_open(&ours, OURS, "127.0.0.2", other.port);
 	snprintf(text, sizeof(text), "double:%u", other.port);
-	CHECK(parse(text, &doors, &err) == ESP_OK);
-	CHECK_MSG(wait_at(&doors, LONG, &err) == ESP_OK, "%s", err.text);
+	CHECK(parse(text, &addresses, &err) == ESP_OK);
+	CHECK_MSG(wait_at(&addresses, LONG, &err) == ESP_OK, "%s", err.text);
 	server_close(&other);
 	server_close(&ours);
 }
@@ -367,15 +378,15 @@ static void test_two_addresses(void)
 static void test_slow_name(void)
 {
 	struct server ours;
-	struct join_addresses doors;
+	struct join_addresses addresses;
 	struct error err;
 	char text[64];
 
 	server_open(&ours, OURS, "127.0.0.1", 0);
 	snprintf(text, sizeof(text), "slow:1,127.0.0.1:%u", ours.port);
-	CHECK(parse(text, &doors, &err) == ESP_OK);
+	CHECK(parse(text, &addresses, &err) == ESP_OK);
 	pthread_mutex_lock(&lock);
-	CHECK_MSG(wait_at(&doors, LONG, &err) == ESP_OK, "%s", err.text);
+	CHECK_MSG(wait_at(&addresses, LONG, &err) == ESP_OK, "%s", err.text);
 	pthread_mutex_unlock(&lock);
 	server_close(&ours);
 }

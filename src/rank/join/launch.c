@@ -8,23 +8,24 @@
 #include "base/quote.h"
 #include "rank/join/launch_parts.h"
 
-/* The variables of those who start processes. */
+/* The variables of launchers. */
 static const struct {
-	const char *rank, *size; /* NULL: it does not tell */
-	const char *mark;        /* what has to be set too, or else these do not count; NULL: nothing */
+	const char *rank, *size; /* NULL: not provided */
+	const char *mark;        /* has to be set too, or else rank and size do not count; NULL: no such variable */
 } starters[STARTERS] = {
 	[STARTER_ESPALIER] = {"ESP_RANK", "ESP_SIZE", NULL},
 	[STARTER_TORCHRUN] = {"RANK", "WORLD_SIZE", NULL},
 	[STARTER_OPEN_MPI] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
 	[STARTER_MPICH] = {"PMI_RANK", "PMI_SIZE", NULL},
-	[STARTER_SLURM] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"}, /* sbatch sets the first, but no step */
+	/* sbatch sets the first, but no step */
+	[STARTER_SLURM] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
 	[STARTER_KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, NULL},
 };
 
-/* A place that may hold a number; the arguments come first, then the starters. */
+/* A source of a number; the arguments come first, then the launchers. */
 struct place {
 	const char *name;
-	const char *text; /* NULL: not there */
+	const char *text; /* NULL: absent */
 };
 #define PLACES (1u + STARTERS)
 
@@ -34,13 +35,15 @@ static const char *look_up(const struct launch_finder *finder, const char *name)
 }
 
 /*
- * espalier run says who a rank is in torchrun's words too, for scripts that know no others. To us it says so in our own; who takes these out of the
- * environment, for a process that is to be no rank of this job, need not know of torchrun's.
+ * espalier run also sets torchrun's variables, for scripts that know no others. The library uses espalier run's
+ * own; a caller that removes these from the environment, for a process that is no rank of the job, need not
+ * remove torchrun's.
  */
 static bool is_said_twice(const struct launch_finder *finder, const char *name)
 {
 	static const char *const words[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
-	const char *mark = look_up(finder, "ESPALIER_RUN"), *rank = look_up(finder, "RANK"), *size = look_up(finder, "WORLD_SIZE");
+	const char *mark = look_up(finder, "ESPALIER_RUN"), *rank = look_up(finder, "RANK"),
+	    *size = look_up(finder, "WORLD_SIZE");
 	char expected[64];
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -58,7 +61,7 @@ const char *launch_ask(const struct launch_finder *finder, const char *name)
 	return text && text[0] ? text : NULL;
 }
 
-/* mpiexec -pmi-port: a rank asks for everything but its number, which is no reason to be a job of its own. */
+/* mpiexec -pmi-port: a rank would have to ask for its number over the port; it is no job of its own. */
 static bool is_counted_by_port(const struct launch_finder *finder)
 {
 	return launch_ask(finder, "PMI_PORT") && launch_ask(finder, "PMI_ID");
@@ -77,10 +80,11 @@ bool launch_is_told(conf_lookup_fn *lookup, void *context)
 	return is_counted_by_port(&finder);
 }
 
-/* espalier run within another launcher numbers ranks of its own, as it was told to. */
+/* espalier run under another launcher numbers its own ranks. */
 static bool is_nested(const struct launch_finder *finder, const struct place *used)
 {
-	return strncmp(used->name, "ESP_", 4) == 0 && finder->around->lookup(finder->around->lookup_context, "ESP_LAUNCHER");
+	return strncmp(used->name, "ESP_", 4) == 0 &&
+	       finder->around->lookup(finder->around->lookup_context, "ESP_LAUNCHER");
 }
 
 static void warn_if_other(const struct launch_finder *finder, const struct place *used, const struct place *other)
@@ -96,20 +100,22 @@ static void warn_if_other(const struct launch_finder *finder, const struct place
 }
 
 static enum esp_status find_number(const struct launch_finder *finder, const struct place places[PLACES],
-                                   const char *expected, uint64_t min, uint64_t max, uint64_t *out, const char **out_source)
+                                   const char *expected, uint64_t min, uint64_t max, uint64_t *out,
+                                   const char **out_source)
 {
 	char shown[QUOTE_TEXT];
 	unsigned used = 0;
 	while (used < PLACES && !places[used].text)
 		used++;
 	if (used == PLACES)
-		return error_set(finder->err, ESP_EINVAL, "neither %s nor %s is set: start with espalier run, torchrun, mpirun or "
-		                 "srun, or set %s to %s", places[1].name, places[2].name, places[1].name, expected);
+		return error_set(finder->err, ESP_EINVAL,
+		                 "neither %s nor %s is set: start with espalier run, torchrun, mpirun or srun, or set %s to %s",
+		                 places[1].name, places[2].name, places[1].name, expected);
 	const char *text = places[used].text;
 	uint64_t number;
 	if (!number_parse_u64(text, strlen(text), &number) || number < min || number > max)
-		return error_set(finder->err, ESP_EINVAL, "%s is %s, from %" PRIu64 " to %" PRIu64 ", not %s", places[used].name,
-		                 expected, min, max, quote(text, strlen(text), shown));
+		return error_set(finder->err, ESP_EINVAL, "%s is %s, from %" PRIu64 " to %" PRIu64 ", not %s",
+		                 places[used].name, expected, min, max, quote(text, strlen(text), shown));
 	for (unsigned other = used + 1; other < PLACES; other++)
 		warn_if_other(finder, &places[used], &places[other]);
 	*out = number;
@@ -132,14 +138,16 @@ static void list_places(const struct launch_finder *finder, bool sizes, struct p
 	}
 }
 
-/* Some say which rank this is, but not how many there are. */
+/* Some launchers provide the rank, but not the size. */
 static enum esp_status no_size(const struct launch_finder *finder)
 {
 	if (!launch_ask(finder, starters[STARTER_KUBERNETES].rank))
-		return error_set(finder->err, ESP_EINVAL, "mpiexec -pmi-port does not tell how many ranks there are: leave it out, or set "
-		                 "ESP_RANK, ESP_SIZE and ESP_LEADER");
-	return error_set(finder->err, ESP_EINVAL, "JOB_COMPLETION_INDEX says which rank this is, but nothing says how many there "
-	                 "are: set ESP_SIZE to the job's completions, or to 1 if its pods have nothing to do with each other");
+		return error_set(finder->err, ESP_EINVAL,
+		                 "mpiexec -pmi-port does not tell how many ranks there are: leave it out, or set ESP_RANK, "
+		                 "ESP_SIZE and ESP_LEADER");
+	return error_set(finder->err, ESP_EINVAL,
+	                 "JOB_COMPLETION_INDEX says which rank this is, but nothing says how many there are: set ESP_SIZE "
+	                 "to the job's completions, or to 1 if its pods have nothing to do with each other");
 }
 
 static enum esp_status find_size(const struct launch_finder *finder, struct launch *launch)
@@ -173,11 +181,12 @@ static enum esp_status find_rank(const struct launch_finder *finder, struct laun
 	return status;
 }
 
-/* Whether a starter speaks of the same ranks: then it may be asked for more. */
+/* True if a launcher has numbered the same ranks: then its other variables count. */
 static bool agrees(const struct launch_finder *finder, enum launch_starter starter, const struct launch *launch)
 {
 	uint64_t rank, size = launch->size;
-	const char *rank_text = launch_ask(finder, starters[starter].rank), *size_text = launch_ask(finder, starters[starter].size);
+	const char *rank_text = launch_ask(finder, starters[starter].rank),
+	    *size_text = launch_ask(finder, starters[starter].size);
 	if (starters[starter].mark && !launch_ask(finder, starters[starter].mark))
 		return false;
 	if (!rank_text || !number_parse_u64(rank_text, strlen(rank_text), &rank) || rank != launch->rank)
@@ -203,7 +212,7 @@ static enum esp_status torch_leader(const struct launch_finder *finder, struct l
 	return ESP_OK;
 }
 
-/* From what else a launcher says. Of several the first one's advice counts: it is the one that gave the rank. */
+/* From a launcher's other variables. Of several the first one's advice is reported: it gave the rank. */
 static enum esp_status starter_leader(const struct launch_finder *finder, struct launch *launch)
 {
 	struct error advice = {.status = ESP_OK}, other;
@@ -236,12 +245,13 @@ static enum esp_status find_leader(const struct launch_finder *finder, struct la
 	if (text && launch->size > 1)
 		return announce_place_parse(text, "ESP_STORE", &launch->place, finder->err);
 	launch->leader_source = "none";
-	if (launch_ask(finder, "MASTER_ADDR") || (launch_ask(finder, "MASTER_PORT") && !launch_ask(finder, "JOB_COMPLETION_INDEX")))
+	if (launch_ask(finder, "MASTER_ADDR") ||
+	    (launch_ask(finder, "MASTER_PORT") && !launch_ask(finder, "JOB_COMPLETION_INDEX")))
 		return torch_leader(finder, launch);
 	return starter_leader(finder, launch);
 }
 
-/* Before the leader: where launchers give a job a name, that is one of the things that keep two jobs apart. */
+/* Before the leader: a launcher's name of the job is one of the things that tell two jobs apart. */
 static enum esp_status find_job(const struct launch_finder *finder, struct launch *launch)
 {
 	const char *name = finder->arguments->job;
@@ -280,7 +290,7 @@ static bool comes_from(const char *source, const char *name)
 	return source && strcmp(source, name) == 0;
 }
 
-/* What it says is about ESP_RANK and no other numbers: a program may form groups of its own. */
+/* The launcher's socket is about ESP_RANK's numbers only: a program may form jobs of its own. */
 static void find_launcher(const struct launch_finder *finder, struct launch *launch)
 {
 	const char *name = launch_ask(finder, "ESP_LAUNCHER");

@@ -1,18 +1,18 @@
 /*
- * launch.h - who am I? Rank, size and leader, from whatever started this process.
+ * launch.h - rank, size and leader of this process, from its arguments and environment.
  *
- * Pure: the environment and the system are asked through functions. Rank and size are taken
- * each from the first place that has it:
+ * Pure: the environment and the system are read through functions. Rank and size are each taken from the first
+ * source that has it:
  *     1. arguments of the program,
  *     2. ESP_RANK, ESP_SIZE                                 espalier run, or by hand
  *     3. RANK, WORLD_SIZE                                   torchrun
  *     4. OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE         mpirun of Open MPI
  *     5. PMI_RANK, PMI_SIZE                                 mpirun of MPICH and its relatives
  *     6. SLURM_PROCID, SLURM_STEP_NUM_TASKS                 srun; not in a batch script, which is no rank
- *     7. JOB_COMPLETION_INDEX                               an indexed job of Kubernetes; it does not tell the size
- * The leader: the argument, ESP_LEADER, a store (ESP_STORE), MASTER_ADDR and MASTER_PORT (which itself belongs
- * to PyTorch's own store, so the leader listens one above), or what follows from the variables of a launcher
- * that has this rank and size (launch_leader.c). docs/joining.md has the table.
+ *     7. JOB_COMPLETION_INDEX                               an indexed job of Kubernetes; has no size
+ * The leader: the argument, ESP_LEADER, an announcement (ESP_STORE), MASTER_ADDR and MASTER_PORT (which is the
+ * port of PyTorch's own store, so the leader listens one above), or what follows from the variables of a
+ * launcher that has this rank and size (launch_leader.c). docs/joining.md has the table.
  */
 #ifndef RANK_JOIN_LAUNCH_H
 #define RANK_JOIN_LAUNCH_H
@@ -26,38 +26,38 @@
 #include "node/net/address.h"
 #include "rank/join/announce_place.h"
 
-#define LAUNCH_SIZE_MAX 65536u /* ranks in a group */
-#define LAUNCH_JOB 128u        /* bytes of a job's name, with the NUL */
-#define LAUNCH_LAUNCHER 64u    /* bytes of a launcher's name, with the NUL */
-#define LAUNCH_FACT 256u       /* bytes of what the system tells, with the NUL */
+#define LAUNCH_SIZE_MAX 65536u /* ranks in a job */
+#define LAUNCH_JOB 128u        /* bytes of a job's name with its NUL */
+#define LAUNCH_LAUNCHER 64u    /* bytes of a launcher's name with its NUL */
+#define LAUNCH_FACT 256u       /* bytes of a fact with its NUL */
 
-/* Where a leader's port comes from if a launcher gives a number of the job and no port. */
+/* The range of the leader's port if a launcher provides a number of the job and no port. */
 #define LAUNCH_PORT_FIRST 20000u
 #define LAUNCH_PORT_COUNT 9000u
 #define LAUNCH_PORT_POD 29501u /* a pod's ports are its own */
 
-/* What no variable tells. */
+/* Facts that no variable has. */
 enum launch_fact {
-	LAUNCH_FACT_MPIRUN,    /* the number of the process that holds the other end of PMI_FD (its value is handed in) */
+	LAUNCH_FACT_MPIRUN,    /* the pid at the other end of PMI_FD (the argument is its value) */
 	LAUNCH_FACT_FULL_NAME, /* this host's name with its domain */
 };
 
-/* False: not known. `about` is the text that the question is about, if there is one. */
+/* False: unknown. `about` is the argument of the question, if it has one. */
 typedef bool launch_fact_fn(enum launch_fact fact, const char *about, char out[LAUNCH_FACT]);
 
-/* From the system (launch_fact.c). A name may be looked up in the network. */
+/* From the system (launch_fact.c). May look up a name in the network. */
 launch_fact_fn launch_system_fact;
 
 struct launch_surroundings {
 	conf_lookup_fn *lookup;
 	void *lookup_context;
-	launch_fact_fn *fact;                                  /* NULL: nothing is known */
-	void (*warn)(void *context, const struct error *text); /* two places contradict each other; may be NULL */
+	launch_fact_fn *fact;                                  /* NULL: no facts are known */
+	void (*warn)(void *context, const struct error *text); /* two sources contradict each other; may be NULL */
 	void *warn_context;
 };
 
 struct launch_arguments {
-	int64_t rank, size; /* below 0: not given */
+	int64_t rank, size; /* negative: not given */
 	const char *leader; /* host:port; NULL: not given */
 	const char *job;    /* NULL: not given */
 };
@@ -65,20 +65,20 @@ struct launch_arguments {
 
 struct launch {
 	uint32_t rank, size;
-	struct address leader;     /* port 0 for a group of one that needs none, and where a store tells */
-	struct announce_place place; /* where the leader's address is posted, if that is how it is found */
-	char job[LAUNCH_JOB];      /* "" unless somebody named the job */
-	uint64_t epoch;            /* how often the job was started anew */
-	char launcher[LAUNCH_LAUNCHER]; /* whom to ask who has ended (launcher.h); "": nobody */
+	struct address leader;     /* port 0 for a job of one rank, which needs none, and with an announcement */
+	struct announce_place place; /* where the leader's address is posted, if it is found that way */
+	char job[LAUNCH_JOB];      /* "" if the job has no name */
+	uint64_t epoch;            /* how many times the job was restarted */
+	char launcher[LAUNCH_LAUNCHER]; /* socket of the launcher (launcher.h); "": none */
 	const char *rank_source;   /* "ESP_RANK", "the argument rank"; static text */
 	const char *size_source;
 	const char *leader_source;
 };
 
-/* Whether anybody says that this process is a rank of something. */
+/* True if any source says that this process is a rank. */
 bool launch_is_told(conf_lookup_fn *lookup, void *context);
 
-/* ESP_EINVAL names the variable that is missing or bad and says what was expected. */
+/* ESP_EINVAL names the variable that is missing or bad and the expected form. */
 ESP_CHECKED enum esp_status launch_find(const struct launch_arguments *arguments,
                                         const struct launch_surroundings *surroundings, struct launch *out,
                                         struct error *err);

@@ -1,5 +1,5 @@
 /*
- * launch_fact.c - what the system tells of whoever started this process.
+ * launch_fact.c - facts about the launcher of this process, from the system.
  */
 #include <netdb.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "rank/join/launch.h"
 
-/* Of a pair of sockets, the other end is the process that made the pair. */
+/* The peer credentials of a socket pair are those of the process that made the pair. */
 static bool find_mpirun(const char *fd_text, char out[LAUNCH_FACT])
 {
 	uint64_t fd;

@@ -1,9 +1,9 @@
 /*
- * launch_leader.c - where rank 0 is, as far as the variables of mpirun, srun and Kubernetes tell.
+ * launch_leader.c - where rank 0 is, from the variables of mpirun, srun and Kubernetes.
  *
- * Where they give a number of the job but no port, one is made of that number, the same on all
- * ranks: between LAUNCH_PORT_FIRST and the ports that kernels give to whoever asks for any. Two jobs of one host can come to
- * the same port, one time in thousands; then the second one says so.
+ * If they provide a number of the job but no port, the port is a hash of that number, the same on all ranks,
+ * from LAUNCH_PORT_FIRST up and below the kernel's ephemeral ports. Two jobs on one host may get the same port,
+ * once in thousands; then the second one reports it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void set_leader(struct launch *launch, const char *host, uint16_t port, c
 	launch->leader_source = source;
 }
 
-/* Whether all ranks are on this host, as far as a variable that counts those here tells. */
+/* True if a variable that counts this host's ranks shows that all ranks are here. */
 static bool are_all_here(const struct launch_finder *finder, const char *name, uint32_t size)
 {
 	uint64_t here;
@@ -72,15 +72,16 @@ static enum esp_status open_mpi_leader(const struct launch_finder *finder, struc
 		if (address_from_parts(host, "OMPI_MCA_orte_hnp_uri", port, "the port", &launch->leader, &unused) == ESP_OK)
 			return ESP_OK;
 	}
-	return error_set(err, ESP_PENDING, "Open MPI does not say where rank 0 is: mpirun -x ESP_LEADER=HOST:PORT with the host of "
-	                 "rank 0, or -x ESP_STORE=file:/FOLDER with one that all hosts see");
+	return error_set(err, ESP_PENDING, "Open MPI does not say where rank 0 is: mpirun -x ESP_LEADER=HOST:PORT with the "
+	                                   "host of rank 0, or -x ESP_STORE=file:/FOLDER with one that all hosts see");
 }
 
 /* ---- MPICH ---- */
 
 /*
- * Nothing is said on PMI_FD: it belongs to an MPI library in this process, before or after us, and
- * its barrier would not tell who is missing. But who is at its other end started all ranks of this host.
+ * Nothing is sent on PMI_FD: it belongs to an MPI library in this process, before or after this call, and its
+ * barrier would not tell which rank is missing. But the process at its other end has started all ranks of this
+ * host.
  */
 static enum esp_status mpich_leader(const struct launch_finder *finder, struct launch *launch, struct error *err)
 {
@@ -94,9 +95,10 @@ static enum esp_status mpich_leader(const struct launch_finder *finder, struct l
 		set_leader(launch, "127.0.0.1", port_of(job), "MPICH on one host");
 		return ESP_OK;
 	}
-	return error_set(err, ESP_PENDING, "%s: mpiexec -genv ESP_LEADER HOST:PORT with the host of rank 0, or -genv ESP_STORE "
-	                 "file:/FOLDER with one that all hosts see", here ? "PMI_FD is not open here, so that nothing tells this job "
-	                 "from others" : "MPICH does not say where rank 0 is");
+	return error_set(err, ESP_PENDING, "%s: mpiexec -genv ESP_LEADER HOST:PORT with the host of rank 0, or -genv "
+	                                   "ESP_STORE file:/FOLDER with one that all hosts see",
+	                 here ? "PMI_FD is not open here, so that nothing tells this job from others"
+	                 : "MPICH does not say where rank 0 is");
 }
 
 /* ---- Slurm ---- */
@@ -113,13 +115,14 @@ static bool slurm_job(const struct launch_finder *finder, char job[LAUNCH_JOB])
 static enum esp_status slurm_leader(const struct launch_finder *finder, struct launch *launch, struct error *err)
 {
 	char host[ADDRESS_HOST], job[LAUNCH_JOB], port[8], shown[QUOTE_TEXT];
-	const char *name = "SLURM_STEP_NODELIST", *list = launch_ask(finder, name), *nodes = launch_ask(finder, "SLURM_STEP_NUM_NODES");
+	const char *name = "SLURM_STEP_NODELIST", *list = launch_ask(finder, name),
+	    *nodes = launch_ask(finder, "SLURM_STEP_NUM_NODES");
 	struct error reason;
 	if (!list)
 		list = launch_ask(finder, name = "SLURM_JOB_NODELIST");
 	if (!slurm_job(finder, job) || !list)
-		return error_set(err, ESP_PENDING, "SLURM_JOB_ID, SLURM_STEP_ID or SLURM_STEP_NODELIST is not set, so that nothing says "
-		                 "where rank 0 is: set ESP_LEADER to host:port");
+		return error_set(err, ESP_PENDING, "SLURM_JOB_ID, SLURM_STEP_ID or SLURM_STEP_NODELIST is not set, so that "
+		                                   "nothing says where rank 0 is: set ESP_LEADER to host:port");
 	if (nodes && strcmp(nodes, "1") == 0) {
 		set_leader(launch, "127.0.0.1", port_of(job), "srun on one host, port from SLURM_JOB_ID and SLURM_STEP_ID");
 		return ESP_OK;
@@ -129,11 +132,13 @@ static enum esp_status slurm_leader(const struct launch_finder *finder, struct l
 	if (status == ESP_OK)
 		status = address_from_parts(host, name, port, "the port", &launch->leader, &reason);
 	if (status != ESP_OK)
-		return error_set(err, ESP_PENDING, "%.160s; set ESP_LEADER to host:port, where rank 0 can be reached", reason.text);
+		return error_set(err, ESP_PENDING, "%.160s; set ESP_LEADER to host:port, where rank 0 can be reached",
+		                 reason.text);
 	const char *node = launch_ask(finder, "SLURMD_NODENAME");
 	if (launch->rank == 0 && node && strcmp(node, host) != 0) /* --distribution=arbitrary */
-		return error_set(err, ESP_PENDING, "rank 0 is on %s, and not on %.80s, the first host of %s: set ESP_LEADER to host:port, "
-		                 "where rank 0 can be reached, or ESP_STORE to file:/FOLDER", quote(node, strlen(node), shown), host, name);
+		return error_set(err, ESP_PENDING, "rank 0 is on %s, and not on %.80s, the first host of %s: set ESP_LEADER to "
+		                                   "host:port, where rank 0 can be reached, or ESP_STORE to file:/FOLDER",
+		                 quote(node, strlen(node), shown), host, name);
 	launch->leader_source = "the first host of SLURM_STEP_NODELIST, port from SLURM_JOB_ID and SLURM_STEP_ID";
 	return ESP_OK;
 }
@@ -158,10 +163,12 @@ static enum esp_status pod_leader(const struct launch_finder *finder, struct lau
 	struct error reason;
 	if (!index || !finder->around->fact || !finder->around->fact(LAUNCH_FACT_FULL_NAME, NULL, own) ||
 	    !pod_zero(own, index, host))
-		return error_set(err, ESP_PENDING, "this pod's name does not tell where the pod with index 0 is: give the job a headless "
-		                 "service (spec.template.spec.subdomain), or set ESP_LEADER to JOB-0.SERVICE:%u", LAUNCH_PORT_POD);
+		return error_set(err, ESP_PENDING, "this pod's name does not tell where the pod with index 0 is: give the job "
+		                                   "a headless service (spec.template.spec.subdomain), or set ESP_LEADER to "
+		                                   "JOB-0.SERVICE:%u", LAUNCH_PORT_POD);
 	enum esp_status status =
-		address_from_parts(host, "the pod with index 0", port ? port : "29500", "MASTER_PORT", &launch->leader, &reason);
+		address_from_parts(host, "the pod with index 0", port ? port : "29500", "MASTER_PORT", &launch->leader,
+		                   &reason);
 	if (status == ESP_OK && launch->leader.port == UINT16_MAX)
 		status = error_set(&reason, ESP_EINVAL, "MASTER_PORT is 65535, and there is no port above it for the leader");
 	if (status != ESP_OK)
@@ -188,7 +195,7 @@ enum esp_status launch_leader_of(enum launch_starter starter, const struct launc
 	case STARTERS:
 		break;
 	}
-	return ESP_PENDING; /* these give the leader in variables of its own */
+	return ESP_PENDING; /* these have a variable for the leader */
 }
 
 void launch_job_of(enum launch_starter starter, const struct launch_finder *finder, char job[LAUNCH_JOB])

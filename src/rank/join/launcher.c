@@ -15,7 +15,7 @@ void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns)
 	*launcher = (struct launcher){.name = name, .fd = -1, .next_ns = name[0] ? now_ns : UINT64_MAX};
 }
 
-/* Somebody else may have taken the name after the launcher has gone. */
+/* Another user's process may have taken the name after the launcher has ended. */
 static bool is_trusted(int fd)
 {
 	struct ucred peer;
@@ -23,9 +23,9 @@ static bool is_trusted(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static int ask(const char *name)
+static int connect_launcher(const char *name)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* the name begins with a NUL: no file */
+	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* abstract: the name begins with a NUL */
 	size_t length = strlen(name);
 	if (length >= sizeof(address.sun_path))
 		return -1;
@@ -39,7 +39,7 @@ static int ask(const char *name)
 	return -1;
 }
 
-/* It may come in parts. What is not here yet is in the next answer too. */
+/* An answer may arrive in parts. The next answer repeats the part that is missing. */
 static uint32_t read_answer(int fd, uint8_t *out, size_t bytes)
 {
 	size_t used = 0;
@@ -60,7 +60,7 @@ uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, uint8_t *out,
 		count = read_answer(launcher->fd, out, (size_t)size * ENDED_BYTES);
 		close(launcher->fd);
 	}
-	launcher->fd = ask(launcher->name);
+	launcher->fd = connect_launcher(launcher->name);
 	launcher->next_ns = now_ns + LAUNCHER_PAUSE_NS;
 	return count;
 }
@@ -72,7 +72,7 @@ void launcher_fini(struct launcher *launcher)
 	launcher->fd = -1;
 }
 
-void launcher_blame(const char *name, uint32_t who, uint32_t whom)
+void launcher_blame(const char *name, uint32_t accuser, uint32_t accused)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	uint8_t message[BLAME_BYTES];
@@ -84,7 +84,7 @@ void launcher_blame(const char *name, uint32_t who, uint32_t whom)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	blame_encode(who, whom, message);
+	blame_encode(accuser, accused, message);
 	(void)!sendto(fd, message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address, bytes);
 	close(fd);
 }

@@ -1,12 +1,12 @@
 /*
- * launcher.h - what only the one who started the ranks can know: which of them have ended.
+ * launcher.h - asks the launcher of the ranks which of them have ended.
  *
- * A rank that ends before it has joined would be waited for until the deadline. espalier run
- * answers at a Unix socket in the abstract name space (ESP_LAUNCHER names it) with the ranks that are gone
- * (wire/ended_msg.h). Those that join ask now and then. Nothing here waits: an answer is read when
- * the next question is due. The other way round it is told whom a rank blames for a group that has failed, which
- * only the ranks can know (wire/blame_msg.h). Where there is no such socket, on other hosts and under other
- * launchers, nobody is asked or told and nothing is different.
+ * A rank that ends before it has joined would be waited for until the deadline. espalier run listens on an
+ * abstract Unix socket (ESP_LAUNCHER is its name) and answers with the ranks that have ended
+ * (wire/ended_msg.h); joining ranks ask it periodically. Nothing here blocks: an answer is read when the next
+ * question is due. In the other direction a rank reports which rank it holds responsible for a failed job
+ * (wire/blame_msg.h). On other hosts, and under other launchers, there is no such socket and these functions do
+ * nothing.
  */
 #ifndef RANK_JOIN_LAUNCHER_H
 #define RANK_JOIN_LAUNCHER_H
@@ -20,22 +20,25 @@
 #define LAUNCHER_PAUSE_NS (200 * NS_PER_MS) /* between questions */
 
 struct launcher {
-	const char *name; /* "": nobody is asked; borrowed */
-	int fd;           /* an answer is awaited there; -1: none */
+	const char *name; /* "": there is no launcher; borrowed */
+	int fd;           /* the connection on which an answer is awaited; -1: none */
 	uint64_t next_ns; /* when the next question is due; UINT64_MAX: never */
 };
 
 void launcher_init(struct launcher *launcher, const char *name, uint64_t now_ns);
 
 /*
- * If it is time: takes the last answer and asks again. Returns how many ranks, from 0 on, the answer is about
- * (ended_get()); no more than size, and nothing is known of the others. out: size * ENDED_BYTES.
+ * When it is due: reads the last answer and asks again. Returns the number of ranks, from 0 on, that the answer
+ * covers (ended_get()), at most size; the others are unknown. out: size * ENDED_BYTES.
  */
 uint32_t launcher_turn(struct launcher *launcher, uint64_t now_ns, uint8_t *out, uint32_t size);
 
 void launcher_fini(struct launcher *launcher);
 
-/* Rank `who` says that rank `whom` has failed it, to the launcher of this name ("": nobody). Never waits; what cannot be said is not. */
-void launcher_blame(const char *name, uint32_t who, uint32_t whom);
+/*
+ * Reports to the launcher of this name ("": none) that rank `accused` has failed rank `accuser`. Never blocks;
+ * a report that cannot be sent is dropped.
+ */
+void launcher_blame(const char *name, uint32_t accuser, uint32_t accused);
 
 #endif

@@ -20,7 +20,8 @@ static int open_listener(void)
 	snprintf(name, sizeof(name), "espalier-launcher-test-%ld", (long)getpid());
 	memcpy(address.sun_path + 1, name, strlen(name));
 	CHECK(fd >= 0);
-	CHECK(bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))) == 0);
+	CHECK(bind(fd, (struct sockaddr *)&address,
+	           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))) == 0);
 	CHECK(listen(fd, 4) == 0);
 	return fd;
 }
@@ -39,7 +40,7 @@ static void answer(int listener, const uint8_t *bytes, size_t n, size_t part)
 
 static void conversation(void)
 {
-	static const uint8_t four[] = {0, 0, 1, 0, 138, 0, 0, 1, 77 /* cut off */};
+	static const uint8_t four[] = {0, 0, 1, 0, 138, 0, 0, 1, 77 /* incomplete */};
 	struct launcher launcher;
 	uint8_t told[RANKS * ENDED_BYTES], many[RANKS * ENDED_BYTES];
 	uint64_t now = 5;
@@ -59,13 +60,13 @@ static void conversation(void)
 	told[2 * ENDED_BYTES] = 99;
 	CHECK_U64(launcher_turn(&launcher, now += LAUNCHER_PAUSE_NS, told, 2), 2);
 	CHECK_U64(told[2 * ENDED_BYTES], 99);
-	/* In parts that have nothing to do with ranks. */
+	/* In parts that do not end where ranks do. */
 	for (uint32_t rank = 0; rank < RANKS; rank++)
 		ended_put(many, rank, (int)(rank % 256));
 	answer(listener, many, sizeof(many), 17);
 	CHECK_U64(launcher_turn(&launcher, now += LAUNCHER_PAUSE_NS, told, RANKS), RANKS);
 	CHECK(memcmp(told, many, sizeof(many)) == 0);
-	/* No answer to the next question: nothing is known, and nobody waits. */
+	/* No answer to the next question: nothing is known, and the call does not block. */
 	CHECK_U64(launcher_turn(&launcher, now + LAUNCHER_PAUSE_NS, told, RANKS), 0);
 	launcher_fini(&launcher);
 	close(listener);
@@ -93,18 +94,20 @@ static void blame(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	uint8_t bytes[2 * BLAME_BYTES];
-	uint32_t who = 0, whom = 0;
+	uint32_t accuser = 0, accused = 0;
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s" BLAME_SUFFIX, name);
 
-	launcher_blame(name, 1, 2); /* nobody is there yet */
+	launcher_blame(name, 1, 2); /* no launcher yet */
 	launcher_blame("", 1, 2);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address,
+	                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0);
 	launcher_blame(name, 70000, 2);
 	CHECK_U64(recv(fd, bytes, sizeof(bytes), 0), BLAME_BYTES);
-	CHECK(!blame_decode(bytes, BLAME_BYTES, 70000, &who, &whom) && blame_decode(bytes, BLAME_BYTES, 70001, &who, &whom));
-	CHECK(who == 70000 && whom == 2);
-	for (int i = 0; i < 1000; i++) /* also when nobody reads any more */
+	CHECK(!blame_decode(bytes, BLAME_BYTES, 70000, &accuser, &accused) &&
+	      blame_decode(bytes, BLAME_BYTES, 70001, &accuser, &accused));
+	CHECK(accuser == 70000 && accused == 2);
+	for (int i = 0; i < 1000; i++) /* also when the launcher does not read */
 		launcher_blame(name, 1, 2);
 	close(fd);
 }

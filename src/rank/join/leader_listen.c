@@ -15,15 +15,15 @@
 #define TAKEN_WAIT_NS (5 * NS_PER_S)
 #define TAKEN_RETRY_MS 100
 
-/* Adds a listening socket; 0 or errno. */
-static int listen_at(struct leader_listen *sockets, const struct sockaddr *address, socklen_t length, bool both_families,
-                     uint32_t backlog)
+/* Adds a listening socket; returns 0 or errno. */
+static int listen_at(struct leader_listen *sockets, const struct sockaddr *address, socklen_t length,
+                     bool both_families, uint32_t backlog)
 {
 	int on = 1, v6_only = !both_families;
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* connections of an earlier job may still be fading */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* connections of an earlier job may be in TIME_WAIT */
 	if (address->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
 	if (bind(fd, address, length) == 0 && listen(fd, backlog ? (int)backlog : BACKLOG) == 0) {
@@ -45,8 +45,9 @@ static int listen_everywhere(struct leader_listen *sockets, uint16_t port, uint3
 	return why;
 }
 
-/* Every address of the list; the first trouble is the one to report if none works. */
-static int listen_at_all(struct leader_listen *sockets, const struct resolved *found, uint32_t backlog, bool *out_outside)
+/* Every address of the list; if none works, returns the first errno. */
+static int listen_at_all(struct leader_listen *sockets, const struct resolved *found, uint32_t backlog,
+                         bool *out_outside)
 {
 	int first = 0;
 	*out_outside = false;
@@ -59,7 +60,8 @@ static int listen_at_all(struct leader_listen *sockets, const struct resolved *f
 	return sockets->count ? 0 : first;
 }
 
-static int open_once(struct leader_listen *sockets, const struct address *address, const struct resolved *found, uint32_t backlog)
+static int open_once(struct leader_listen *sockets, const struct address *address, const struct resolved *found,
+                     uint32_t backlog)
 {
 	bool outside;
 	int why = listen_at_all(sockets, found, backlog, &outside);
@@ -69,26 +71,27 @@ static int open_once(struct leader_listen *sockets, const struct address *addres
 	return listen_everywhere(sockets, address->port, backlog);
 }
 
-static enum esp_status complain(const struct address *address, int why, struct error *err)
+static enum esp_status fail_listen(const struct address *address, int why, struct error *err)
 {
 	char text[ADDRESS_TEXT];
 	address_format(address, text);
 	if (why == EADDRNOTAVAIL)
-		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: that is not an address of this host; set ESP_LEADER "
-		                 "to one, or ESP_STORE", text);
+		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: that is not an address of this host; set "
+		                                 "ESP_LEADER to one, or ESP_STORE", text);
 	if (why == EADDRINUSE)
-		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: something else does, perhaps a second rank 0 or "
-		                 "another job", text);
+		return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: something else does, perhaps a second rank 0 "
+		                                 "or another job", text);
 	return error_set(err, ESP_ELINK, "rank 0 cannot listen on %.120s: %s", text, strerror(why));
 }
 
-static enum esp_status ask(const struct leader_listen_options *options, const struct resolved *found, struct error *err)
+static enum esp_status ask_taken(const struct leader_listen_options *options, const struct resolved *found,
+                                 struct error *err)
 {
 	return options->taken ? options->taken(options->context, found, err) : ESP_PENDING;
 }
 
-enum esp_status leader_listen_open(struct leader_listen *sockets, const struct address *address, const struct leader_listen_options *options,
-                           uint64_t deadline_ns, struct error *err)
+enum esp_status leader_listen_open(struct leader_listen *sockets, const struct address *address,
+                                   const struct leader_listen_options *options, uint64_t deadline_ns, struct error *err)
 {
 	struct resolved found;
 	uint64_t patience = clock_now_ns() + TAKEN_WAIT_NS;
@@ -101,18 +104,18 @@ enum esp_status leader_listen_open(struct leader_listen *sockets, const struct a
 		if (why == 0)
 			return ESP_OK;
 		if (why == EADDRINUSE)
-			status = ask(options, &found, err);
+			status = ask_taken(options, &found, err);
 		if (why == EADDRINUSE && status != ESP_PENDING)
 			return status;
 		uint64_t now = clock_now_ns();
 		if (why != EADDRINUSE || now >= patience || now >= deadline_ns)
-			return complain(address, why, err);
+			return fail_listen(address, why, err);
 		poll(NULL, 0, TAKEN_RETRY_MS);
 	}
 }
 
-enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets, const struct leader_listen_options *options, uint16_t *out_port,
-                                    struct error *err)
+enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets, const struct leader_listen_options *options,
+                                            uint16_t *out_port, struct error *err)
 {
 	union resolve_address own = {.any.sa_family = AF_UNSPEC};
 	socklen_t length = sizeof(own);

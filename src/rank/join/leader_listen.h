@@ -1,5 +1,5 @@
 /*
- * leader_listen.h - the leader's listening sockets: where they are bound, and letting people in one by one.
+ * leader_listen.h - the leader's listening sockets, and accepting connections one by one. The joining thread's.
  */
 #ifndef RANK_JOIN_LEADER_LISTEN_H
 #define RANK_JOIN_LEADER_LISTEN_H
@@ -18,34 +18,36 @@ struct leader_listen {
 };
 
 /*
- * Called each time that somebody else is found at the port: ESP_PENDING waits, anything else (with a text in *err) gives up.
- * found: where that somebody listens.
+ * Called each time another process is found at the port: ESP_PENDING waits, another status (with a text in
+ * *err) gives up. found: the addresses of that process.
  */
 typedef enum esp_status leader_listen_taken_fn(void *context, const struct resolved *found, struct error *err);
 
 struct leader_listen_options {
-	uint32_t backlog;      /* 0: as is usual */
+	uint32_t backlog;      /* 0: default */
 	leader_listen_taken_fn *taken; /* NULL: waits */
 	void *context;
 };
 
 /*
- * Listens where the address says. A name may mean something else on its own host than on others
- * (127.0.1.1 in /etc/hosts, an address in front of a translator): if none of its addresses
- * can be reached from outside, all addresses of this host are listened on. A port that is taken is
- * waited for a little, as an earlier start of the job may still be leaving. ESP_ELINK.
+ * Listens at the address. A name may mean another address on its own host than elsewhere (127.0.1.1 in
+ * /etc/hosts, an address in front of a translator): if none of its addresses can be reached from other hosts,
+ * the leader listens on all addresses of this host. Waits a little for a port that is in use, as an earlier
+ * epoch of the job may still be closing it. ESP_ELINK.
  */
 ESP_CHECKED enum esp_status leader_listen_open(struct leader_listen *sockets, const struct address *address,
-                                       const struct leader_listen_options *options, uint64_t deadline_ns, struct error *err);
+                                       const struct leader_listen_options *options, uint64_t deadline_ns,
+                                               struct error *err);
 
 /* Listens on all addresses of this host, at a port that the kernel chooses. ESP_ELINK. */
-ESP_CHECKED enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets, const struct leader_listen_options *options,
-                                                uint16_t *out_port, struct error *err);
+ESP_CHECKED enum esp_status leader_listen_open_anywhere(struct leader_listen *sockets,
+                                                        const struct leader_listen_options *options, uint16_t *out_port,
+                                                        struct error *err);
 
-/* One socket that listens already, and does not block; it is the listen's now. */
+/* Takes one non-blocking socket that listens already. */
 void leader_listen_take(struct leader_listen *sockets, int fd);
 
-/* The next connection, non-blocking: -1 if there is none; -2 if there is, but no descriptor or memory for it. */
+/* The next connection, non-blocking: -1 if there is none; -2 if there is one, but no descriptor or memory for it. */
 int leader_listen_accept(struct leader_listen *sockets);
 
 void leader_listen_close(struct leader_listen *sockets);

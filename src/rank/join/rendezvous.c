@@ -8,38 +8,39 @@
 #include "base/clock.h"
 #include "base/quote.h"
 
-/* A rank is told this long before it gives up by itself, so that the reason reaches it. */
+/* A rank is told this long before its own deadline, so that the reason reaches it. */
 #define MARGIN_NS (500 * NS_PER_MS)
 
-static void fail(struct rendezvous *store, int32_t culprit, const struct error *reason)
+static void break_off(struct rendezvous *rendezvous, int32_t culprit, const struct error *reason)
 {
-	if (store->state != RENDEZVOUS_GATHERS)
-		return; /* the first reason is the cause; what follows are its consequences */
-	store->error = *reason;
-	store->culprit = culprit;
-	store->state = RENDEZVOUS_BROKEN;
+	if (rendezvous->state != RENDEZVOUS_GATHERS)
+		return; /* the first reason is the cause; later ones are its consequences */
+	rendezvous->error = *reason;
+	rendezvous->culprit = culprit;
+	rendezvous->state = RENDEZVOUS_BROKEN;
 }
 
-enum esp_status rendezvous_init(struct rendezvous *store, const struct node_info *own, const char *settings, uint64_t now_ns,
-                           uint64_t deadline_ns, struct error *err)
+enum esp_status rendezvous_init(struct rendezvous *rendezvous, const struct node_info *own, const char *settings,
+                                uint64_t now_ns, uint64_t deadline_ns, struct error *err)
 {
 	assert(own->rank == 0 && own->size > 0);
-	*store = (struct rendezvous){
-		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns, .deadline_ns = deadline_ns};
-	store->nodes = calloc(own->size, sizeof(*store->nodes));
-	store->seats = calloc(own->size, 1);
-	store->elsewhere = calloc(own->size, 1);
-	if (!store->nodes || !store->seats || !store->elsewhere) {
-		rendezvous_fini(store);
+	*rendezvous = (struct rendezvous){
+		.culprit = -1, .size = own->size, .present = 1, .settings = settings, .begin_ns = now_ns,
+		    .deadline_ns = deadline_ns};
+	rendezvous->nodes = calloc(own->size, sizeof(*rendezvous->nodes));
+	rendezvous->arrived = calloc(own->size, 1);
+	rendezvous->elsewhere = calloc(own->size, 1);
+	if (!rendezvous->nodes || !rendezvous->arrived || !rendezvous->elsewhere) {
+		rendezvous_fini(rendezvous);
 		return error_set(err, ESP_ENOMEM, "no memory for the node infos of %u ranks", own->size);
 	}
-	store->nodes[0] = *own;
-	store->seats[0] = 1;
-	store->state = own->size == 1 ? RENDEZVOUS_COMPLETE : RENDEZVOUS_GATHERS;
+	rendezvous->nodes[0] = *own;
+	rendezvous->arrived[0] = 1;
+	rendezvous->state = own->size == 1 ? RENDEZVOUS_COMPLETE : RENDEZVOUS_GATHERS;
 	return ESP_OK;
 }
 
-/* Adds a word to a text; if there is no room, dots that end it: nothing comes after them. */
+/* Appends a word to a text; if there is no room, dots, after which nothing is appended. */
 static void add_word(char *text, size_t size, const char *word, size_t length)
 {
 	static const char rest[] = "...";
@@ -53,7 +54,7 @@ static void add_word(char *text, size_t size, const char *word, size_t length)
 	snprintf(text + used, size - used, "%s%.*s", used ? " " : "", (int)length, word);
 }
 
-/* Of two texts with the same settings in the same order, those that differ. */
+/* Copies the settings that differ between two texts with the same settings in the same order. */
 static void find_differences(const char *one, const char *other, char *of_one, char *of_other, size_t size)
 {
 	of_one[0] = of_other[0] = '\0';
@@ -74,10 +75,10 @@ static enum esp_status other_settings(const struct node_info *info, const char *
 	char own[48], firsts[48];
 	find_differences(settings ? settings : "", first_settings ? first_settings : "", own, firsts, sizeof(own));
 	if (own[0])
-		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s", info->rank,
-		                 info->host_name, own, first->host_name, firsts);
-	return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints on both",
-	                 info->rank);
+		return error_set(err, ESP_EMISMATCH, "rank %u on %.40s has %s, but the leader, rank 0 on %.40s, has %s",
+		                 info->rank, info->host_name, own, first->host_name, firsts);
+	return error_set(err, ESP_EMISMATCH, "rank %u has other settings than rank 0: compare what `espalier conf` prints "
+	                                     "on both", info->rank);
 }
 
 enum esp_status rendezvous_check_node(const struct node_info *info, const char *settings, const struct node_info *first,
@@ -99,89 +100,94 @@ static const char *name_job(const char *job, char text[QUOTE_TEXT])
 	return job[0] ? quote(job, strlen(job), text) : "without a name";
 }
 
-enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *newcomer, uint32_t rank, const char *job, const char *settings,
-                                       struct error *err)
+enum esp_status rendezvous_explain_joiner(const struct rendezvous_arrival *joiner, uint32_t rank, const char *job,
+                                          const char *settings, struct error *err)
 {
-	const struct node_info *info = &newcomer->info;
+	const struct node_info *info = &joiner->info;
 	char one[QUOTE_TEXT], other[QUOTE_TEXT], own[64], ranks[64];
-	if (strcmp(newcomer->job, job) != 0)
-		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at the door to the job %s: set "
-		                 "ESP_JOB to that (espalier run --job)", info->pid, info->host_name, name_job(newcomer->job, one), rank,
-		                 name_job(job, other));
-	find_differences(newcomer->settings, settings, own, ranks, sizeof(own));
-	return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, has %s, but rank %u at the door has %s: they must be the same on all "
-	                 "ranks", info->pid, info->host_name, own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
+	if (strcmp(joiner->job, job) != 0)
+		return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, belongs to the job %s, but rank %u at "
+		                                     "the door to the job %s: set ESP_JOB to that (espalier run --job)",
+		                 info->pid, info->host_name, name_job(joiner->job, one), rank, name_job(job, other));
+	find_differences(joiner->settings, settings, own, ranks, sizeof(own));
+	return error_set(err, ESP_EMISMATCH, "the newcomer, process %u on %.40s, has %s, but rank %u at the door has %s: "
+	                                     "they must be the same on all ranks", info->pid, info->host_name,
+	                 own[0] ? own : "other settings", rank, own[0] ? ranks : "others");
 }
 
-static enum esp_status twice(const struct node_info *one, const struct node_info *other, struct error *err)
+static enum esp_status fail_twice(const struct node_info *one, const struct node_info *other, struct error *err)
 {
-	return error_set(err, ESP_EMISMATCH, "two processes say that they are rank %u: process %u on %s and process %u on %s",
-	                 one->rank, one->pid, one->host_name, other->pid, other->host_name);
+	return error_set(err, ESP_EMISMATCH,
+	                 "two processes say that they are rank %u: process %u on %s and process %u on %s", one->rank,
+	                 one->pid, one->host_name, other->pid, other->host_name);
 }
 
-static void shorten_deadline(struct rendezvous *store, uint64_t patience_ns, uint64_t now_ns)
+static void shorten_deadline(struct rendezvous *rendezvous, uint64_t patience_ns, uint64_t now_ns)
 {
 	uint64_t margin = patience_ns / 4 < MARGIN_NS ? patience_ns / 4 : MARGIN_NS;
 	uint64_t deadline = now_ns + patience_ns - margin;
-	if (deadline < store->deadline_ns)
-		store->deadline_ns = deadline;
+	if (deadline < rendezvous->deadline_ns)
+		rendezvous->deadline_ns = deadline;
 }
 
-void rendezvous_on_arrival(struct rendezvous *store, uint32_t proved_rank, const struct rendezvous_arrival *arrival, uint64_t now_ns)
+void rendezvous_on_arrival(struct rendezvous *rendezvous, uint32_t proved_rank,
+                           const struct rendezvous_arrival *arrival, uint64_t now_ns)
 {
 	struct error reason;
 	const struct node_info *info = &arrival->info;
-	if (store->state != RENDEZVOUS_GATHERS)
+	if (rendezvous->state != RENDEZVOUS_GATHERS)
 		return;
 	if (info->rank != proved_rank)
 		error_set(&reason, ESP_EMISMATCH, "rank %u sent the node info of rank %u", proved_rank, info->rank);
-	else if (rendezvous_check_node(info, arrival->settings, &store->nodes[0], store->settings, &reason) == ESP_OK) {
-		if (!store->seats[info->rank]) {
-			store->seats[info->rank] = 1;
-			store->nodes[info->rank] = *info;
-			store->present++;
-			shorten_deadline(store, arrival->patience_ms * NS_PER_MS, now_ns);
-			if (store->present == store->size)
-				store->state = RENDEZVOUS_COMPLETE;
+	else if (rendezvous_check_node(info, arrival->settings, &rendezvous->nodes[0], rendezvous->settings,
+	                               &reason) == ESP_OK) {
+		if (!rendezvous->arrived[info->rank]) {
+			rendezvous->arrived[info->rank] = 1;
+			rendezvous->nodes[info->rank] = *info;
+			rendezvous->present++;
+			shorten_deadline(rendezvous, arrival->patience_ms * NS_PER_MS, now_ns);
+			if (rendezvous->present == rendezvous->size)
+				rendezvous->state = RENDEZVOUS_COMPLETE;
 			return;
 		}
-		twice(&store->nodes[info->rank], info, &reason);
+		fail_twice(&rendezvous->nodes[info->rank], info, &reason);
 	}
-	fail(store, (int32_t)proved_rank, &reason);
+	break_off(rendezvous, (int32_t)proved_rank, &reason);
 }
 
-void rendezvous_unseat(struct rendezvous *store, uint32_t rank)
+void rendezvous_withdraw(struct rendezvous *rendezvous, uint32_t rank)
 {
-	assert(rank < store->size && store->seats[rank] && store->state == RENDEZVOUS_GATHERS);
-	store->seats[rank] = 0;
-	store->present--;
+	assert(rank < rendezvous->size && rendezvous->arrived[rank] && rendezvous->state == RENDEZVOUS_GATHERS);
+	rendezvous->arrived[rank] = 0;
+	rendezvous->present--;
 }
 
-void rendezvous_on_left(struct rendezvous *store, uint32_t rank)
+void rendezvous_on_left(struct rendezvous *rendezvous, uint32_t rank)
 {
 	struct error reason;
-	assert(rank < store->size);
+	assert(rank < rendezvous->size);
 	error_set(&reason, ESP_EPEER, "rank %u (process %u on %s) went away while the group was joining", rank,
-	          store->nodes[rank].pid, store->nodes[rank].host_name);
-	fail(store, (int32_t)rank, &reason);
+	          rendezvous->nodes[rank].pid, rendezvous->nodes[rank].host_name);
+	break_off(rendezvous, (int32_t)rank, &reason);
 }
 
-void rendezvous_on_ended(struct rendezvous *store, uint32_t rank, int32_t status)
+void rendezvous_on_ended(struct rendezvous *rendezvous, uint32_t rank, int32_t status)
 {
 	struct error reason;
-	if (rank >= store->size || store->seats[rank])
-		return; /* one that has come is missed when its connection ends */
+	if (rank >= rendezvous->size || rendezvous->arrived[rank])
+		return; /* a rank that has arrived is missed when its connection ends */
 	error_set(&reason, ESP_EPEER, "rank %u has ended with status %d before it joined", rank, (int)status);
-	fail(store, (int32_t)rank, &reason);
+	break_off(rendezvous, (int32_t)rank, &reason);
 }
 
-bool rendezvous_on_mismatch(struct rendezvous *store, enum hello_verdict verdict, uint32_t rank, const struct error *reason)
+bool rendezvous_on_mismatch(struct rendezvous *rendezvous, enum hello_verdict verdict, uint32_t rank,
+                            const struct error *reason)
 {
-	/* Left over from another job or an earlier start, or lost its way: nothing that is wrong with this job. */
+	/* A process of another job or an earlier epoch, or a misdirected one: nothing is wrong with this job. */
 	if (verdict == HELLO_OTHER_JOB || verdict == HELLO_OTHER_EPOCH || verdict == HELLO_NOT_ME ||
 	    verdict == HELLO_OTHER_PURPOSE || verdict == HELLO_OTHER_LANE)
 		return false;
-	fail(store, rank < INT32_MAX ? (int32_t)rank : -1, reason);
+	break_off(rendezvous, rank < INT32_MAX ? (int32_t)rank : -1, reason);
 	return true;
 }
 
@@ -198,28 +204,29 @@ static bool count_refused(struct rendezvous_refused *refused, const char *origin
 	return refused->count++ == 0;
 }
 
-bool rendezvous_on_stranger(struct rendezvous *store, const char *origin)
+bool rendezvous_on_stranger(struct rendezvous *rendezvous, const char *origin)
 {
-	return count_refused(&store->strangers, origin);
+	return count_refused(&rendezvous->strangers, origin);
 }
 
-bool rendezvous_on_other(struct rendezvous *store, const char *origin)
+bool rendezvous_on_other(struct rendezvous *rendezvous, const char *origin)
 {
-	return count_refused(&store->others, origin);
+	return count_refused(&rendezvous->others, origin);
 }
 
-void rendezvous_on_called_off(struct rendezvous *store, int32_t culprit, const struct error *reason)
+void rendezvous_on_called_off(struct rendezvous *rendezvous, int32_t culprit, const struct error *reason)
 {
-	fail(store, culprit, reason);
+	break_off(rendezvous, culprit, reason);
 }
 
-void rendezvous_on_rival(struct rendezvous *store, const struct error *reason)
+void rendezvous_on_rival(struct rendezvous *rendezvous, const struct error *reason)
 {
-	fail(store, 0, reason);
+	break_off(rendezvous, 0, reason);
 }
 
-/* "; refused: 8 connections from 10.0.0.7 without the job's key" */
-static void describe_refused(const struct rendezvous_refused *refused, const char *lead, const char *what, char *text, size_t size)
+/* Appends "; refused: 8 connections from 10.0.0.7 without the job's key". */
+static void describe_refused(const struct rendezvous_refused *refused, const char *lead, const char *what, char *text,
+                             size_t size)
 {
 	char origins[40] = "";
 	if (refused->count == 0)
@@ -233,12 +240,12 @@ static void describe_refused(const struct rendezvous_refused *refused, const cha
 	         refused->count == 1 ? "" : "s", origins, what);
 }
 
-/* If there is one only, it is to blame. */
-static int32_t only_missing(const struct rendezvous *store)
+/* The missing rank if there is only one, which is then at fault; -1 otherwise. */
+static int32_t only_missing(const struct rendezvous *rendezvous)
 {
 	int32_t found = -1;
-	for (uint32_t i = 0; i < store->size; i++) {
-		if (store->seats[i])
+	for (uint32_t i = 0; i < rendezvous->size; i++) {
+		if (rendezvous->arrived[i])
 			continue;
 		if (found >= 0)
 			return -1;
@@ -247,40 +254,43 @@ static int32_t only_missing(const struct rendezvous *store)
 	return found;
 }
 
-const char *rendezvous_wait_text(const struct rendezvous *store, char text[RENDEZVOUS_WAIT_TEXT])
+const char *rendezvous_wait_text(const struct rendezvous *rendezvous, char text[RENDEZVOUS_WAIT_TEXT])
 {
 	char missing[72], here[104], refused[144] = "";
-	describe_refused(&store->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
-	describe_refused(&store->others, refused[0] ? ", " : "; refused: ", "of another job", refused, sizeof(refused));
-	snprintf(text, RENDEZVOUS_WAIT_TEXT, "%u of %u ranks have not arrived: %s%s; here: %s", store->size - store->present, store->size,
-	         rendezvous_missing_text(store->seats, store->size, missing, sizeof(missing)), refused, rendezvous_here_text(store, here, sizeof(here)));
+	describe_refused(&rendezvous->strangers, "; refused: ", "without the job's key", refused, sizeof(refused));
+	describe_refused(&rendezvous->others, refused[0] ? ", " : "; refused: ", "of another job", refused,
+	                 sizeof(refused));
+	snprintf(text, RENDEZVOUS_WAIT_TEXT, "%u of %u ranks have not arrived: %s%s; here: %s", rendezvous->size -
+	         rendezvous->present, rendezvous->size, rendezvous_missing_text(rendezvous->arrived, rendezvous->size,
+	                                                                        missing, sizeof(missing)), refused,
+	         rendezvous_here_text(rendezvous, here, sizeof(here)));
 	return text;
 }
 
-void rendezvous_on_tick(struct rendezvous *store, uint64_t now_ns)
+void rendezvous_on_tick(struct rendezvous *rendezvous, uint64_t now_ns)
 {
 	struct error reason;
 	char text[RENDEZVOUS_WAIT_TEXT];
-	if (store->state != RENDEZVOUS_GATHERS || now_ns < store->deadline_ns)
+	if (rendezvous->state != RENDEZVOUS_GATHERS || now_ns < rendezvous->deadline_ns)
 		return;
-	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %s", (double)(now_ns - store->begin_ns) / (double)NS_PER_S,
-	          rendezvous_wait_text(store, text));
-	fail(store, only_missing(store), &reason);
+	error_set(&reason, ESP_ETIMEOUT, "after %.1f s %s", (double)(now_ns - rendezvous->begin_ns) / (double)NS_PER_S,
+	          rendezvous_wait_text(rendezvous, text));
+	break_off(rendezvous, only_missing(rendezvous), &reason);
 }
 
-void rendezvous_write_roster(const struct rendezvous *store, uint8_t *out)
+void rendezvous_write_roster(const struct rendezvous *rendezvous, uint8_t *out)
 {
-	assert(store->state == RENDEZVOUS_COMPLETE);
-	for (uint32_t i = 0; i < store->size; i++)
-		node_info_encode(&store->nodes[i], out + (size_t)i * NODE_INFO_BYTES);
+	assert(rendezvous->state == RENDEZVOUS_COMPLETE);
+	for (uint32_t i = 0; i < rendezvous->size; i++)
+		node_info_encode(&rendezvous->nodes[i], out + (size_t)i * NODE_INFO_BYTES);
 }
 
-void rendezvous_fini(struct rendezvous *store)
+void rendezvous_fini(struct rendezvous *rendezvous)
 {
-	free(store->nodes);
-	free(store->seats);
-	free(store->elsewhere);
-	*store = (struct rendezvous){0};
+	free(rendezvous->nodes);
+	free(rendezvous->arrived);
+	free(rendezvous->elsewhere);
+	*rendezvous = (struct rendezvous){0};
 }
 
 const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *text, size_t text_size)
@@ -296,7 +306,8 @@ const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *t
 		while (end + 1 < size && !marks[end + 1])
 			end++;
 		int length = end == i ? snprintf(item, sizeof(item), "%s%u", used ? ", " : "", i)
-		                      : snprintf(item, sizeof(item), "%s%u%s%u", used ? ", " : "", i, end > i + 1 ? "-" : ", ", end);
+		                      : snprintf(item, sizeof(item), "%s%u%s%u", used ? ", " : "", i, end > i + 1 ? "-" : ", ",
+		                                 end);
 		if (used + (size_t)length + sizeof(rest) > text_size) {
 			memcpy(text + used, rest, sizeof(rest));
 			break;
@@ -308,37 +319,41 @@ const char *rendezvous_missing_text(const uint8_t *marks, uint32_t size, char *t
 	return text;
 }
 
-static bool shares_host(const struct rendezvous *store, uint32_t one, uint32_t other)
+static bool shares_host(const struct rendezvous *rendezvous, uint32_t one, uint32_t other)
 {
-	return strcmp(store->nodes[one].host_name, store->nodes[other].host_name) == 0;
+	return strcmp(rendezvous->nodes[one].host_name, rendezvous->nodes[other].host_name) == 0;
 }
 
-/* Has the host of this rank been listed with one before it? Neighbours mostly share a host, so the nearest is asked first. */
-static bool is_listed(const struct rendezvous *store, uint32_t rank)
+/*
+ * True if a rank before this one has listed its host. Neighbours mostly share a host, so the nearest is checked
+ * first.
+ */
+static bool is_listed(const struct rendezvous *rendezvous, uint32_t rank)
 {
 	for (uint32_t i = rank; i-- > 0;)
-		if (store->seats[i] && shares_host(store, i, rank))
+		if (rendezvous->arrived[i] && shares_host(rendezvous, i, rank))
 			return true;
 	return false;
 }
 
-const char *rendezvous_here_text(const struct rendezvous *store, char *text, size_t text_size)
+const char *rendezvous_here_text(const struct rendezvous *rendezvous, char *text, size_t text_size)
 {
 	char ranks[40];
 	size_t used = 0;
 	text[0] = '\0';
-	for (uint32_t i = 0; i < store->size; i++) {
-		if (!store->seats[i] || is_listed(store, i))
+	for (uint32_t i = 0; i < rendezvous->size; i++) {
+		if (!rendezvous->arrived[i] || is_listed(rendezvous, i))
 			continue;
-		for (uint32_t k = 0; k < store->size; k++)
-			store->elsewhere[k] = !store->seats[k] || !shares_host(store, i, k);
-		rendezvous_missing_text(store->elsewhere, store->size, ranks, sizeof(ranks));
-		size_t length = strlen(ranks) + strlen(store->nodes[i].host_name) + sizeof(",  on ");
+		for (uint32_t k = 0; k < rendezvous->size; k++)
+			rendezvous->elsewhere[k] = !rendezvous->arrived[k] || !shares_host(rendezvous, i, k);
+		rendezvous_missing_text(rendezvous->elsewhere, rendezvous->size, ranks, sizeof(ranks));
+		size_t length = strlen(ranks) + strlen(rendezvous->nodes[i].host_name) + sizeof(",  on ");
 		if (used + length + sizeof(" ...") > text_size) {
 			snprintf(text + used, text_size - used, " ...");
 			break;
 		}
-		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks, store->nodes[i].host_name);
+		used += (size_t)snprintf(text + used, text_size - used, "%s%s on %s", used ? ", " : "", ranks,
+		                         rendezvous->nodes[i].host_name);
 	}
 	return text;
 }
@@ -347,12 +362,14 @@ enum esp_status rendezvous_check_nodes(const struct node_info *nodes, uint32_t s
 {
 	for (uint32_t i = 0; i < size; i++) {
 		if (nodes[i].rank != i)
-			return error_set(err, ESP_EMISMATCH, "the node info of rank %u stands where that of rank %u should", nodes[i].rank, i);
+			return error_set(err, ESP_EMISMATCH, "the node info of rank %u stands where that of rank %u should",
+			                 nodes[i].rank, i);
 		enum esp_status status = rendezvous_check_node(&nodes[i], NULL, &nodes[0], NULL, err);
 		if (status != ESP_OK)
 			return status;
 	}
 	if (size && nodes[0].size != size)
-		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u node infos", nodes[0].size, size);
+		return error_set(err, ESP_EMISMATCH, "rank 0 was started for %u ranks, and there are %u node infos",
+		                 nodes[0].size, size);
 	return ESP_OK;
 }

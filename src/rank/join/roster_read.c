@@ -1,5 +1,5 @@
 /*
- * roster_read.c - a roster from the cards that the leader sent, and what the log says of it.
+ * roster_read.c - makes a roster of the node infos that the leader sent, and describes it for the log.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ const char *join_describe(const struct join_config *config, const struct roster 
 {
 	const struct node_info *info = &roster->nodes[config->launch.rank];
 	int used = snprintf(text, JOIN_TEXT, "joined %u rank%s on %u host%s; rank %u listens on port %u", roster->size,
-	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", info->rank, info->port);
+	                    roster->size == 1 ? "" : "s", roster->hosts, roster->hosts == 1 ? "" : "s", info->rank,
+	                    info->port);
 	for (uint32_t i = 0; i < info->address_count && used > 0 && (size_t)used < JOIN_TEXT; i++) {
 		char address[INET6_ADDRSTRLEN];
 		int family = info->addresses[i].family == NODE_IPV4 ? AF_INET : AF_INET6;

@@ -5,7 +5,7 @@
 
 #define SIZE_MAX_TESTED 40u
 
-/* As many hosts as there are, numbered as they come: compared with looking at each pair. */
+/* The number of hosts, in the order of ranks: compared with checking each pair. */
 static void hosts(struct rng *rng)
 {
 	static uint8_t bytes[SIZE_MAX_TESTED * NODE_INFO_BYTES];
@@ -61,7 +61,8 @@ static void damaged(void)
 /* Loopback is enough on one host, and not between two. */
 static void reached(void)
 {
-	static const struct node_address home = {.family = NODE_IPV4, .bytes = {127, 0, 0, 1}}, away = {.family = NODE_IPV4, .bytes = {10, 0, 0, 1}};
+	static const struct node_address home = {.family = NODE_IPV4, .bytes = {127, 0, 0, 1}},
+	    away = {.family = NODE_IPV4, .bytes = {10, 0, 0, 1}};
 	struct node_info nodes[2] = {{.rank = 0, .address_count = 2, .addresses = {home, away}},
 	                        {.rank = 1, .address_count = 1, .addresses = {home}, .host_name = "b"}};
 	uint32_t host_of[2] = {0, 1}, host_ranks[2] = {1, 1};
@@ -70,8 +71,8 @@ static void reached(void)
 	int32_t culprit = -1;
 
 	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_EINVAL && culprit == 1);
-	CHECK_STR(err.text, "rank 1 on b can be reached at 127.0.0.1 only, which is loopback, and there are other hosts: the settings family and "
-	          "interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address");
+	CHECK_STR(err.text, "rank 1 on b can be reached at 127.0.0.1 only, which is loopback, and there are other hosts: "
+	                    "the settings family and interfaces (ESP_FAMILY, ESP_INTERFACES) leave it no other address");
 	roster.hosts = 1;
 	CHECK(roster_check_reach(&roster, &culprit, &err) == ESP_OK);
 	roster.hosts = 2;
@@ -91,7 +92,8 @@ static void described(void)
 
 	nodes[1].addresses[0] = (struct node_address){NODE_IPV4, {10, 0, 0, 1}, 24, 0};
 	nodes[1].addresses[1] = (struct node_address){NODE_IPV6, {0xfe, 0x80, [15] = 1}, 64, 0};
-	CHECK_STR(join_describe(&config, &roster, text), "joined 3 ranks on 2 hosts; rank 1 listens on port 4711 of 10.0.0.1, fe80::1");
+	CHECK_STR(join_describe(&config, &roster, text),
+	          "joined 3 ranks on 2 hosts; rank 1 listens on port 4711 of 10.0.0.1, fe80::1");
 	roster = (struct roster){1, nodes, 1, host_of, host_ranks};
 	config.launch = (struct launch){.rank = 0, .size = 1};
 	CHECK_STR(join_describe(&config, &roster, text), "joined 1 rank on 1 host; rank 0 listens on port 0");

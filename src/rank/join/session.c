@@ -14,8 +14,9 @@ static void hash_body(const uint8_t *body, uint32_t bytes, uint8_t digest[SESSIO
 	crypto_generichash(digest, SESSION_DIGEST_BYTES, body, bytes, NULL, 0);
 }
 
-static void make_tag(const struct session *session, enum handshake_role sender, const uint8_t head[RENDEZVOUS_HEAD_BYTES],
-                     const uint8_t digest[SESSION_DIGEST_BYTES], uint8_t out[RENDEZVOUS_TAG_BYTES])
+static void make_tag(const struct session *session, enum handshake_role sender,
+                     const uint8_t head[RENDEZVOUS_HEAD_BYTES], const uint8_t digest[SESSION_DIGEST_BYTES],
+                     uint8_t out[RENDEZVOUS_TAG_BYTES])
 {
 	crypto_generichash_state state;
 	crypto_generichash_init(&state, session->handshake.session, HANDSHAKE_KEY_BYTES, RENDEZVOUS_TAG_BYTES);
@@ -26,7 +27,8 @@ static void make_tag(const struct session *session, enum handshake_role sender, 
 	sodium_memzero(&state, sizeof(state));
 }
 
-void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body, uint32_t bytes)
+void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body,
+                          uint32_t bytes)
 {
 	*message = (struct session_message){.type = (uint8_t)type, .body = body, .bytes = bytes};
 	hash_body(body, bytes, message->digest);
@@ -49,7 +51,7 @@ void session_post(struct session *session, const struct session_message *message
 	session->out_at = 0;
 }
 
-/* A stretch of a message: a head, a body and a tag that lie in different places. */
+/* A contiguous part of a message, whose head, body and tag lie in different places. */
 struct span {
 	const uint8_t *at;
 	uint32_t bytes;
@@ -90,7 +92,7 @@ void session_sent(struct session *session, size_t n)
 	session->out_at += (uint32_t)n;
 }
 
-/* The head is complete: no length is believed but the one that was expected. */
+/* The head is complete: its length has to be the expected one. */
 static enum esp_status on_head(struct session *session, struct error *err)
 {
 	struct rendezvous_head head;
@@ -111,13 +113,14 @@ static enum esp_status on_whole(struct session *session, struct error *err)
 	hash_body(session->inbox.body, session->inbox.wanted[session->type], digest);
 	make_tag(session, sender, session->in_head, digest, tag);
 	if (sodium_memcmp(tag, session->in_tag, RENDEZVOUS_TAG_BYTES) != 0)
-		return error_set(err, ESP_ECORRUPT, "a message of rank %u was changed on its way", session->handshake.peer.from);
+		return error_set(err, ESP_ECORRUPT, "a message of rank %u was changed on its way",
+		                 session->handshake.peer.from);
 	session->arrived = true;
 	return ESP_OK;
 }
 
-/* Takes what belongs to the head, or to what follows it. */
-static enum esp_status take(struct session *session, const uint8_t *bytes, size_t n, size_t *out_used,
+/* Copies bytes to the head, or to the part after it. */
+static enum esp_status take_part(struct session *session, const uint8_t *bytes, size_t n, size_t *out_used,
                             struct error *err)
 {
 	struct span to = {session->in_head + session->in_at, RENDEZVOUS_HEAD_BYTES - session->in_at};
@@ -146,7 +149,7 @@ enum esp_status session_input(struct session *session, const uint8_t *bytes, siz
 	enum esp_status status = session->arrived ? ESP_OK : ESP_PENDING;
 	while (status == ESP_PENDING && used < n) {
 		size_t now = 0;
-		status = take(session, bytes + used, n - used, &now, err);
+		status = take_part(session, bytes + used, n - used, &now, err);
 		used += now;
 	}
 	if (status == ESP_OK && used < n)

@@ -1,10 +1,10 @@
 /*
- * session.h - one connection between a rank and the leader's store: a handshake, then one message each way.
+ * session.h - one connection between a rank and the leader: a handshake, then one message each way.
  *
- * Pure and without allocation, as the handshake is. The rank sends its arrival, the leader
- * answers with the roster or a failure. Each message has a tag under the session's key, so
- * that nobody on the way can change it; as each end sends one message only, no number is
- * needed. Not to be moved while it is in use.
+ * Pure and without allocation, as the handshake is. The rank sends its arrival, the leader answers with the
+ * roster or a failure. Each message has a tag under the session's key, so that it cannot be changed on the way;
+ * each end sends one message only, so no sequence number is needed. A session must not be moved while it is in
+ * use.
  *
  *     head 8   body   tag 32
  */
@@ -24,13 +24,14 @@ struct session_message {
 	uint8_t type;        /* enum rendezvous_type */
 	const uint8_t *body; /* borrowed until it is sent */
 	uint32_t bytes;
-	uint8_t digest[SESSION_DIGEST_BYTES]; /* of the body; one body for many sessions is hashed once */
+	uint8_t digest[SESSION_DIGEST_BYTES]; /* of the body; a body for many sessions is hashed once */
 };
 
 /* Makes a message of a body. */
-void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body, uint32_t bytes);
+void session_message_init(struct session_message *message, enum rendezvous_type type, const uint8_t *body,
+                          uint32_t bytes);
 
-/* Where the other end's message goes, and how long each type has to be; 0: not expected. */
+/* Where the peer's message is stored, and the length of each type; 0: not expected. */
 struct session_inbox {
 	uint8_t *body; /* borrowed; room for the longest */
 	uint32_t wanted[RENDEZVOUS_TYPES];
@@ -39,12 +40,12 @@ struct session_inbox {
 struct session {
 	struct handshake handshake;
 	bool proved;  /* the handshake is done                             */
-	bool arrived; /* the other end's message lies in the inbox         */
+	bool arrived; /* the peer's message is in the inbox */
 	uint8_t type; /* ... and is of this type                           */
 
 	struct session_inbox inbox;
 	uint8_t in_head[RENDEZVOUS_HEAD_BYTES], in_tag[RENDEZVOUS_TAG_BYTES];
-	uint32_t in_at, in_bytes; /* of the whole message; in_bytes counts once the head is here */
+	uint32_t in_at, in_bytes; /* of the whole message; in_bytes is valid once the head is here */
 	uint8_t out_head[RENDEZVOUS_HEAD_BYTES], out_tag[RENDEZVOUS_TAG_BYTES];
 	const uint8_t *out_body;
 	uint32_t out_at, out_bytes; /* of the whole message; out_bytes 0: nothing posted */
@@ -53,7 +54,7 @@ struct session {
 void session_init(struct session *session, enum handshake_role role, const struct handshake_config *config,
                   const struct session_inbox *inbox);
 
-/* After the proof, once: the message follows what the handshake still has to send. */
+/* After the proof, once: the message follows the handshake's last bytes. */
 void session_post(struct session *session, const struct session_message *message);
 
 /* As handshake_output() and handshake_sent(). */
@@ -61,12 +62,12 @@ void session_output(const struct session *session, const uint8_t **out_bytes, si
 void session_sent(struct session *session, size_t n);
 
 /*
- * Bytes that arrived: ESP_PENDING, ESP_OK (the message is here), or as handshake_input().
- * ESP_ECORRUPT too for a message that is not what was expected, or more than one.
+ * Takes received bytes: ESP_PENDING, ESP_OK (the message is here), or as handshake_input(). ESP_ECORRUPT also
+ * for a message that is not expected, or more than one.
  */
 enum esp_status session_input(struct session *session, const uint8_t *bytes, size_t n, struct error *err);
 
-/* The other end closed: ESP_ELINK, unless its message has arrived. */
+/* The peer closed: ESP_ELINK, unless its message has arrived. */
 enum esp_status session_closed(struct session *session, struct error *err);
 
 void session_fini(struct session *session);

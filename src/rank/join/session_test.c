@@ -18,7 +18,7 @@ static const struct handshake_config listener_config = {
 struct end {
 	struct session session;
 	uint8_t inbox[ROSTER_BYTES];
-	struct session_message message; /* what it will send */
+	struct session_message message; /* it will send */
 	enum esp_status status;
 	bool posted;
 };
@@ -42,7 +42,7 @@ static void end_init(struct end *end, enum handshake_role role)
 	end->posted = false;
 }
 
-/* At most limit bytes from one end to the other; every byte is counted, and the one at flip is changed. */
+/* Moves at most limit bytes from one end to the other; counts every byte, and changes the one at flip. */
 static bool move(struct end *from, struct end *to, size_t limit, size_t *at, size_t flip)
 {
 	uint8_t copy[ROSTER_BYTES];
@@ -68,7 +68,7 @@ static bool move(struct end *from, struct end *to, size_t limit, size_t *at, siz
 	return true;
 }
 
-/* Returns how many bytes went over the wire. */
+/* Returns the number of bytes on the wire. */
 static size_t run(struct end *dialer, struct end *listener, struct rng *rng, size_t flip)
 {
 	size_t at = 0;
@@ -123,14 +123,15 @@ static void ends(void)
 	CHECK(dialer.session.handshake.config.key[0] == 0);
 }
 
-/* A message of a type or length that was not asked for is refused by its head, before anything is stored. */
+/* A message of an unexpected type or length is refused by its head, before anything is stored. */
 static void unexpected(void)
 {
 	struct end dialer, listener;
 	struct error err;
 	uint8_t head[RENDEZVOUS_HEAD_BYTES];
 	static const struct rendezvous_head heads[] = {{RENDEZVOUS_ROSTER, ROSTER_BYTES + 1}, {RENDEZVOUS_ROSTER, 0},
-	                                          {RENDEZVOUS_ROSTER, UINT32_MAX}, {RENDEZVOUS_ARRIVAL, RENDEZVOUS_ARRIVAL_BYTES}};
+	                                          {RENDEZVOUS_ROSTER, UINT32_MAX},
+	                                               {RENDEZVOUS_ARRIVAL, RENDEZVOUS_ARRIVAL_BYTES}};
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		size_t at = 0;
