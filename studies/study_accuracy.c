@@ -1,12 +1,13 @@
 /*
  * study_accuracy.c - espalier-study discover accuracy: how well readings tell what is near, raw and embedded.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/chart.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/discover_accuracy.h"
 #include "studies/study_discover.h"
 #include "tools/sim/sim_pace.h"
@@ -76,35 +77,10 @@ static enum esp_status run_rows(struct given *given, struct error *err)
 
 /* ---- showing ---- */
 
-static enum esp_status print_table(const struct given *given)
+static void put_range(struct json *json, const struct accuracy_range *range)
 {
-	static const char *const headers[] = {"readings", "level", "raw %", "alpha 1 %", "points", "relative %", "better in", "alpha 2 %", "points", "relative %", "better in", NULL};
-	struct table table;
-
-	table_init(&table, headers);
-	for (uint32_t i = 0; i < given->row_count; i++) {
-		const struct accuracy_result *it = &given->rows[i].result;
-		double raw = it->raw.mean, means[2] = {it->alpha1.mean, it->alpha2.mean};
-		uint32_t won[2] = {it->alpha1_won, it->alpha2_won};
-
-		table_cell(&table, "%s", given->rows[i].name);
-		isnan(given->rows[i].level) ? table_cell(&table, "-") : table_cell(&table, "%.4f", given->rows[i].level);
-		table_cell(&table, "%.1f", 100 * raw);
-		for (int a = 0; a < 2; a++) {
-			table_cell(&table, "%.1f", 100 * means[a]);
-			table_cell(&table, "%+.1f", 100 * (means[a] - raw));
-			table_cell(&table, "%+.1f", 100 * (means[a] / raw - 1));
-			table_cell(&table, "%u", won[a]);
-		}
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-static void put_range(struct json *json, const char *key, const struct accuracy_range *range)
-{
-	json_key(json, key);
+	if (!json)
+		return;
 	json_object_begin(json);
 	json_put_double(json, "mean", range->mean);
 	json_put_double(json, "least", range->least);
@@ -112,39 +88,43 @@ static void put_range(struct json *json, const char *key, const struct accuracy_
 	json_object_end(json);
 }
 
-static void put_row(struct json *json, const struct row *row)
+/* The gain over raw readings, in points and relative. */
+static void put_gain(struct rows *rows, double mean, double raw)
 {
-	json_object_begin(json);
-	json_put_string(json, "readings", row->name);
-	json_put_double(json, "level", row->level);
-	put_range(json, "raw_paia", &row->result.raw);
-	put_range(json, "alpha1_paia", &row->result.alpha1);
-	put_range(json, "alpha2_paia", &row->result.alpha2);
-	json_put_u64(json, "alpha1_better", row->result.alpha1_won);
-	json_put_u64(json, "alpha2_better", row->result.alpha2_won);
-	json_object_end(json);
+	rows_double(rows, mean);
+	rows_double(rows, mean - raw);
+	rows_double(rows, mean / raw - 1);
 }
 
-static enum esp_status print_json(const struct given *given)
+static void put_row(struct rows *rows, const struct row *row)
+{
+	const struct accuracy_result *it = &row->result;
+
+	rows_text(rows, row->name);
+	rows_double(rows, row->level);
+	put_range(rows_nested(rows), &it->raw);
+	put_range(rows_nested(rows), &it->alpha1);
+	put_range(rows_nested(rows), &it->alpha2);
+	rows_double(rows, it->raw.mean);
+	put_gain(rows, it->alpha1.mean, it->raw.mean);
+	rows_u64(rows, it->alpha1_won);
+	put_gain(rows, it->alpha2.mean, it->raw.mean);
+	rows_u64(rows, it->alpha2_won);
+}
+
+static void put_heading(const struct given *given, struct json *json)
 {
 	const struct accuracy_result *first = &given->rows[0].result;
-	struct json json;
 
-	sim_discover_json_begin(&given->common, &json, 3);
-	json_put_u64(&json, "cases", given->cases);
-	json_put_double(&json, "triplets", first->triplets);
-	json_key(&json, "held");
-	json_object_begin(&json);
+	sim_discover_json_begin(&given->common, json, 3);
+	json_put_u64(json, "cases", given->cases);
+	json_put_double(json, "triplets", first->triplets);
+	json_key(json, "held");
+	json_object_begin(json);
 	for (unsigned level = REGION_DATACENTER; level <= REGION_RACK; level++)
-		json_put_double(&json, region_level_name((enum region_level)level), first->held[level]);
-	json_object_end(&json);
-	json_key(&json, "rows");
-	json_array_begin(&json);
-	for (uint32_t i = 0; i < given->row_count; i++)
-		put_row(&json, &given->rows[i]);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+		json_put_double(json, region_level_name((enum region_level)level), first->held[level]);
+	json_object_end(json);
+	json_key(json, "rows");
 }
 
 /* PAIA over the level of the noise, raw and embedded. */
@@ -173,17 +153,28 @@ static enum esp_status write_chart(struct given *given, struct error *err)
 	return chart_save(&chart, given->svg, err);
 }
 
-static enum esp_status show(const struct given *given)
+static enum esp_status print(const struct given *given)
 {
+	static const struct column columns[] = {
+		{"readings", "readings"}, {"level", "level", "%.4f"}, {NULL, "raw_paia"}, {NULL, "alpha1_paia"}, {NULL, "alpha2_paia"}, {"raw %", NULL, "%.1f", 100},
+		{"alpha 1 %", NULL, "%.1f", 100}, {"points", NULL, "%+.1f", 100}, {"relative %", NULL, "%+.1f", 100}, {"better in", "alpha1_better"},
+		{"alpha 2 %", NULL, "%.1f", 100}, {"points", NULL, "%+.1f", 100}, {"relative %", NULL, "%+.1f", 100}, {"better in", "alpha2_better"}, {0},
+	};
 	const struct accuracy_result *first = &given->rows[0].result;
 	char text[SIM_DISCOVER_TEXT];
+	struct json json;
+	struct rows rows;
 
 	if (given->common.json)
-		return print_json(given);
-	printf("%s; mean of %llu: %.0f triplets, machines in %.1f racks, %.1f rows, %.1f clusters, %.1f datacenters\n", sim_discover_text(&given->common, text),
-	       (unsigned long long)given->cases, first->triplets, first->held[REGION_RACK], first->held[REGION_ROW], first->held[REGION_CLUSTER],
-	       first->held[REGION_DATACENTER]);
-	return print_table(given);
+		put_heading(given, &json);
+	else
+		printf("%s; mean of %" PRIu64 ": %.0f triplets, machines in %.1f racks, %.1f rows, %.1f clusters, %.1f datacenters\n",
+		       sim_discover_text(&given->common, text), given->cases, first->triplets, first->held[REGION_RACK], first->held[REGION_ROW],
+		       first->held[REGION_CLUSTER], first->held[REGION_DATACENTER]);
+	rows_begin(&rows, columns, given->common.json ? &json : NULL);
+	for (uint32_t i = 0; i < given->row_count; i++)
+		put_row(&rows, &given->rows[i]);
+	return rows_finish(&rows, stdout);
 }
 
 static int run(int argc, char **argv)
@@ -216,7 +207,7 @@ static int run(int argc, char **argv)
 		status = write_chart(&given, &err);
 	sim_pace_end(&given.pace);
 	if (status == ESP_OK)
-		status = show(&given);
+		status = print(&given);
 	return cli_end(COMMAND, status, &err);
 }
 

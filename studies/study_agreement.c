@@ -1,9 +1,10 @@
 /*
  * study_agreement.c - espalier-study discover agreement: do different runs find the same groups?
  */
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/discover_agreement.h"
 #include "studies/study_discover.h"
 #include "tools/sim/sim_pace.h"
@@ -62,64 +63,49 @@ static enum esp_status run_all(struct given *given, struct error *err)
 	return status;
 }
 
-static enum esp_status print_table(const struct given *given)
-{
-	static const char *const headers[] = {"runs differ in", "alpha", "agreement", "more in", "with racks", "with rows", NULL};
-	const struct tally *tallies[2] = {&given->same, &given->fresh};
-	struct table table;
-
-	table_init(&table, headers);
-	for (int i = 0; i < 2; i++) {
-		for (int a = 0; a < 2; a++) {
-			table_cell(&table, "%s", i == 0 ? "seeds" : "readings");
-			table_cell(&table, "%d", a + 1);
-			table_cell(&table, "%.3f", tallies[i]->mean.between[a]);
-			table_cell(&table, "%u", tallies[i]->more[a]);
-			table_cell(&table, "%.3f", tallies[i]->mean.truth[a]);
-			table_cell(&table, "%.3f", tallies[i]->mean.rows[a]);
-		}
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-static void put_tally(struct json *json, const char *differ, const struct tally *tally)
+static void put_tally(struct rows *rows, const char *differ, const struct tally *tally)
 {
 	for (int a = 0; a < 2; a++) {
-		json_object_begin(json);
-		json_put_string(json, "differ", differ);
-		json_put_u64(json, "alpha", (uint64_t)a + 1);
-		json_put_double(json, "agreement", tally->mean.between[a]);
-		json_put_u64(json, "more_in", tally->more[a]);
-		json_put_double(json, "with_racks", tally->mean.truth[a]);
-		json_put_double(json, "with_rows", tally->mean.rows[a]);
-		json_object_end(json);
+		rows_text(rows, differ);
+		rows_u64(rows, (uint64_t)a + 1);
+		rows_double(rows, tally->mean.between[a]);
+		rows_u64(rows, tally->more[a]);
+		rows_double(rows, tally->mean.truth[a]);
+		rows_double(rows, tally->mean.rows[a]);
 	}
 }
 
-static enum esp_status print_json(const struct given *given)
+static enum esp_status print(const struct given *given)
 {
+	static const struct column columns[] = {
+		{"runs differ in", "differ"}, {"alpha", "alpha"}, {"agreement", "agreement", "%.3f"}, {"more in", "more_in"},
+		{"with racks", "with_racks", "%.3f"}, {"with rows", "with_rows", "%.3f"}, {0},
+	};
+	const struct sim_discover *common = &given->common;
+	char text[SIM_DISCOVER_TEXT];
 	struct json json;
+	struct rows rows;
 
-	sim_discover_json_begin(&given->common, &json, 2);
-	sim_discover_json_noise(&given->common, &json);
-	json_put_u64(&json, "runs", given->runs);
-	json_put_u64(&json, "cases", given->cases);
-	json_put_u64(&json, "groups", given->same.mean.groups);
-	json_key(&json, "results");
-	json_array_begin(&json);
-	put_tally(&json, "seeds", &given->same);
-	put_tally(&json, "readings", &given->fresh);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+	if (common->json) {
+		sim_discover_json_begin(common, &json, 2);
+		sim_discover_json_noise(common, &json);
+		json_put_u64(&json, "runs", given->runs);
+		json_put_u64(&json, "cases", given->cases);
+		json_put_u64(&json, "groups", given->same.mean.groups);
+		json_key(&json, "results");
+	} else {
+		printf("%s; %" PRIu64 " runs of each of %" PRIu64 " into %u groups, noise %s at level %.4f\n", sim_discover_text(common, text), given->runs,
+		       given->cases, given->same.mean.groups, sim_discover_noises[common->noise], common->taken_level);
+	}
+	rows_begin(&rows, columns, common->json ? &json : NULL);
+	put_tally(&rows, "seeds", &given->same);
+	put_tally(&rows, "readings", &given->fresh);
+	return rows_finish(&rows, stdout);
 }
 
 static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER), .runs = 100, .cases = 1, .elasticity = 2};
-	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&given.common),
@@ -143,11 +129,8 @@ static int run(int argc, char **argv)
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status status = run_all(&given, &err);
-	if (status == ESP_OK && !given.common.json)
-		printf("%s; %llu runs of each of %llu into %u groups, noise %s at level %.4f\n", sim_discover_text(&given.common, text),
-		       (unsigned long long)given.runs, (unsigned long long)given.cases, given.same.mean.groups, sim_discover_noises[given.common.noise], given.common.taken_level);
 	if (status == ESP_OK)
-		status = given.common.json ? print_json(&given) : print_table(&given);
+		status = print(&given);
 	return cli_end(COMMAND, status, &err);
 }
 

@@ -1,12 +1,13 @@
 /*
  * study_autotune.c - espalier-study discover autotune: a host slows down and recovers, masters move.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "report/chart.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/discover_tune.h"
 #include "studies/study_discover.h"
 
@@ -42,63 +43,60 @@ static double gain_while_slow(const struct given *given)
 	return even / tuned;
 }
 
-static enum esp_status print_table(const struct given *given)
+static void put_heading(const struct given *given, struct json *json)
 {
-	static const char *const headers[] = {"step", "Gbit/s", "even masters", "balance", "what was done then", NULL};
-	char text[TUNE_TEXT];
-	struct table table;
-
-	table_init(&table, headers);
-	for (uint64_t i = 0; i < given->steps; i++) {
-		const struct autotune_step *it = &given->result[i];
-
-		table_cell(&table, "%llu%s", (unsigned long long)i, i == given->slow_from ? " slow" : i == given->slow_to ? " restored" : "");
-		table_cell(&table, "%.3f", gbps_of(given, it->tuned));
-		table_cell(&table, "%.3f", gbps_of(given, it->even));
-		table_cell(&table, "%.3f", it->balance);
-		table_cell(&table, "%s", it->report.act == TUNE_NOTHING ? "-" : tuner_explain(&it->report, text));
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	printf("while the machine was slow: %.3f times as fast as with even masters; at the end bytes are balanced to within %.1f %%\n",
-	       gain_while_slow(given), 100 * (given->result[given->steps - 1].balance - 1));
-	return status;
+	json_init(json, stdout);
+	json->flat_depth = 2;
+	json_object_begin(json);
+	json_put_u64(json, "machines", given->machines);
+	json_put_u64(json, "racks", given->racks);
+	json_put_double(json, "gbps", given->gbps);
+	json_put_double(json, "slow", given->slow);
+	json_put_u64(json, "slow_from", given->slow_from);
+	json_put_u64(json, "slow_to", given->slow_to);
+	json_put_u64(json, "bytes", given->bytes);
+	json_put_u64(json, "chunk_bytes", given->chunk_bytes);
+	json_put_double(json, "gain_while_slow", gain_while_slow(given));
+	json_key(json, "steps");
 }
 
-static enum esp_status print_json(const struct given *given)
+static void put_step(struct rows *rows, const struct given *given, uint64_t step)
 {
+	const struct autotune_step *it = &given->result[step];
+	char text[TUNE_TEXT];
+
+	rows_shown(rows, "%" PRIu64 "%s", step, step == given->slow_from ? " slow" : step == given->slow_to ? " restored" : "");
+	rows_u64(rows, step);
+	rows_shown(rows, "%.3f", gbps_of(given, it->tuned));
+	rows_double(rows, it->tuned);
+	rows_shown(rows, "%.3f", gbps_of(given, it->even));
+	rows_double(rows, it->even);
+	rows_double(rows, it->balance);
+	rows_u64(rows, it->sent);
+	rows_shown(rows, "%s", it->report.act == TUNE_NOTHING ? "-" : tuner_explain(&it->report, text));
+	rows_text(rows, act_names[it->report.act]);
+	rows_u64(rows, it->report.moved);
+}
+
+static enum esp_status print(const struct given *given)
+{
+	static const struct column columns[] = {
+		{"step", "step"}, {"Gbit/s", "seconds"}, {"even masters", "even_seconds"}, {"balance", "balance", "%.3f"}, {NULL, "slow_machine_sent"},
+		{"what was done then", "act"}, {NULL, "moved"}, {0},
+	};
 	struct json json;
+	struct rows rows;
 
-	json_init(&json, stdout);
-	json.flat_depth = 2;
-	json_object_begin(&json);
-	json_put_u64(&json, "machines", given->machines);
-	json_put_u64(&json, "racks", given->racks);
-	json_put_double(&json, "gbps", given->gbps);
-	json_put_double(&json, "slow", given->slow);
-	json_put_u64(&json, "slow_from", given->slow_from);
-	json_put_u64(&json, "slow_to", given->slow_to);
-	json_put_u64(&json, "bytes", given->bytes);
-	json_put_u64(&json, "chunk_bytes", given->chunk_bytes);
-	json_put_double(&json, "gain_while_slow", gain_while_slow(given));
-	json_key(&json, "steps");
-	json_array_begin(&json);
-	for (uint64_t i = 0; i < given->steps; i++) {
-		const struct autotune_step *it = &given->result[i];
-
-		json_object_begin(&json);
-		json_put_u64(&json, "step", i);
-		json_put_double(&json, "seconds", it->tuned);
-		json_put_double(&json, "even_seconds", it->even);
-		json_put_double(&json, "balance", it->balance);
-		json_put_u64(&json, "slow_machine_sent", it->sent);
-		json_put_string(&json, "act", act_names[it->report.act]);
-		json_put_u64(&json, "moved", it->report.moved);
-		json_object_end(&json);
-	}
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+	if (given->json)
+		put_heading(given, &json);
+	rows_begin(&rows, columns, given->json ? &json : NULL);
+	for (uint64_t i = 0; i < given->steps; i++)
+		put_step(&rows, given, i);
+	enum esp_status status = rows_finish(&rows, stdout);
+	if (!given->json)
+		printf("while the machine was slow: %.3f times as fast as with even masters; at the end bytes are balanced to within %.1f %%\n",
+		       gain_while_slow(given), 100 * (given->result[given->steps - 1].balance - 1));
+	return status;
 }
 
 static enum esp_status draw(const struct given *given, double *x, double *tuned, double *even, struct error *err)
@@ -187,7 +185,7 @@ static int run(int argc, char **argv)
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
 	if (status == ESP_OK)
-		status = given.json ? print_json(&given) : print_table(&given);
+		status = print(&given);
 	free(given.result);
 	return cli_end(COMMAND, status, &err);
 }

@@ -1,12 +1,11 @@
 /*
  * study_best.c - espalier-study discover best: what was found against every balanced grouping there is.
  */
-#include <assert.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/discover_best.h"
 #include "studies/study_discover.h"
 #include "tools/sim/sim_pace.h"
@@ -40,79 +39,78 @@ static enum esp_status measure(struct given *given, struct error *err)
 	return status;
 }
 
-static enum esp_status print_table(const struct given *given)
+/* The table shows how many times as long as the best it is. */
+static void put_time(struct rows *rows, double seconds, double best)
 {
-	static const char *const headers[] = {"case", "racks", "groupings", "best ms", "groups", "found", "groups", "beats %", "root", "truth", "flat", "median", "worst", NULL};
-	double found = 0, root = 0, truth = 0, flat = 0, most = 0;
-	struct table table;
-
-	assert(given->results);
-	table_init(&table, headers);
-	for (uint64_t i = 0; i < given->cases; i++) {
-		const struct best_result *it = &given->results[i];
-
-		table_cell(&table, "%" PRIu64, given->common.seed + i);
-		table_cell(&table, "%u", it->racks);
-		table_cell(&table, "%u", it->groupings);
-		table_cell(&table, "%.2f", 1e3 * it->best);
-		table_cell(&table, "%u", it->best_groups);
-		table_cell(&table, "%.3f", it->chosen / it->best);
-		table_cell(&table, "%u", it->chosen_groups);
-		table_cell(&table, "%.1f", 100 * it->beaten);
-		table_cell(&table, "%.3f", it->root / it->best);
-		table_cell(&table, "%.3f", it->truth / it->best);
-		table_cell(&table, "%.3f", it->flat / it->best);
-		table_cell(&table, "%.3f", it->median / it->best);
-		table_cell(&table, "%.3f", it->worst / it->best);
-		found += it->chosen / it->best / (double)given->cases;
-		root += it->root / it->best / (double)given->cases;
-		truth += it->truth / it->best / (double)given->cases;
-		flat += it->flat / it->best / (double)given->cases;
-		most = it->chosen / it->best > most ? it->chosen / it->best : most;
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	printf("times as long as the best, on average: found %.3f (at most %.3f), root %.3f, truth %.3f, flat %.3f\n", found, most, root, truth, flat);
-	return status;
+	rows_shown(rows, "%.3f", seconds / best);
+	rows_double(rows, seconds);
 }
 
-static enum esp_status print_json(const struct given *given)
+static void put_case(struct rows *rows, uint64_t seed, const struct best_result *it)
 {
-	struct json json;
+	rows_u64(rows, seed);
+	rows_u64(rows, it->racks);
+	rows_u64(rows, it->groupings);
+	rows_double(rows, it->best);
+	rows_u64(rows, it->best_groups);
+	put_time(rows, it->chosen, it->best);
+	rows_u64(rows, it->chosen_groups);
+	rows_double(rows, it->beaten);
+	put_time(rows, it->root, it->best);
+	put_time(rows, it->truth, it->best);
+	put_time(rows, it->flat, it->best);
+	put_time(rows, it->median, it->best);
+	put_time(rows, it->worst, it->best);
+}
 
-	sim_discover_json_begin(&given->common, &json, 2);
-	sim_discover_json_find(&given->common, &json);
-	json_key(&json, "cases");
-	json_array_begin(&json);
-	assert(given->results);
+static void print_means(const struct given *given)
+{
+	double found = 0, root = 0, truth = 0, flat = 0, most = 0, share = 1.0 / (double)given->cases;
+
 	for (uint64_t i = 0; i < given->cases; i++) {
 		const struct best_result *it = &given->results[i];
 
-		json_object_begin(&json);
-		json_put_u64(&json, "seed", given->common.seed + i);
-		json_put_u64(&json, "racks", it->racks);
-		json_put_u64(&json, "groupings", it->groupings);
-		json_put_double(&json, "best_s", it->best);
-		json_put_u64(&json, "best_groups", it->best_groups);
-		json_put_double(&json, "found_s", it->chosen);
-		json_put_u64(&json, "found_groups", it->chosen_groups);
-		json_put_double(&json, "found_beats", it->beaten);
-		json_put_double(&json, "root_s", it->root);
-		json_put_double(&json, "truth_s", it->truth);
-		json_put_double(&json, "flat_s", it->flat);
-		json_put_double(&json, "median_s", it->median);
-		json_put_double(&json, "worst_s", it->worst);
-		json_object_end(&json);
+		found += it->chosen / it->best * share;
+		root += it->root / it->best * share;
+		truth += it->truth / it->best * share;
+		flat += it->flat / it->best * share;
+		most = fmax(most, it->chosen / it->best);
 	}
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+	printf("times as long as the best, on average: found %.3f (at most %.3f), root %.3f, truth %.3f, flat %.3f\n", found, most, root, truth, flat);
+}
+
+static enum esp_status print(const struct given *given)
+{
+	static const struct column columns[] = {
+		{"case", "seed"}, {"racks", "racks"}, {"groupings", "groupings"}, {"best ms", "best_s", "%.2f", 1e3}, {"groups", "best_groups"}, {"found", "found_s"},
+		{"groups", "found_groups"}, {"beats %", "found_beats", "%.1f", 100}, {"root", "root_s"}, {"truth", "truth_s"}, {"flat", "flat_s"},
+		{"median", "median_s"}, {"worst", "worst_s"}, {0},
+	};
+	const struct sim_discover *common = &given->common;
+	char text[SIM_DISCOVER_TEXT];
+	struct json json;
+	struct rows rows;
+
+	if (common->json) {
+		sim_discover_json_begin(common, &json, 2);
+		sim_discover_json_find(common, &json);
+		json_key(&json, "cases");
+	} else {
+		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(common, text), sim_discover_bys[common->by],
+		       sim_discover_noises[common->noise], common->taken_level);
+	}
+	rows_begin(&rows, columns, common->json ? &json : NULL);
+	for (uint64_t i = 0; i < given->cases; i++)
+		put_case(&rows, common->seed + i, &given->results[i]);
+	enum esp_status status = rows_finish(&rows, stdout);
+	if (!common->json)
+		print_means(given);
+	return status;
 }
 
 static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_CORNER), .cases = DISCOVER_CASES};
-	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&given.common),
@@ -136,11 +134,8 @@ static int run(int argc, char **argv)
 		return exit_status;
 	given.results = calloc(given.cases, sizeof(*given.results));
 	enum esp_status status = given.results ? measure(&given, &err) : error_set(&err, ESP_ENOMEM, "no memory for the results");
-	if (status == ESP_OK && !given.common.json)
-		printf("%s; grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text), sim_discover_bys[given.common.by],
-		       sim_discover_noises[given.common.noise], given.common.taken_level);
 	if (status == ESP_OK)
-		status = given.common.json ? print_json(&given) : print_table(&given);
+		status = print(&given);
 	free(given.results);
 	return cli_end(COMMAND, status, &err);
 }

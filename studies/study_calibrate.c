@@ -1,10 +1,9 @@
 /*
  * study_calibrate.c - espalier-study discover calibrate: how much noise raw readings need to be as good as the paper's.
  */
-#include <math.h>
 #include <stdio.h>
 
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/study_discover.h"
 
 #define COMMAND "discover calibrate"
@@ -18,48 +17,34 @@ static enum esp_status calibrate_all(const struct sim_discover *common, double l
 	return status;
 }
 
-static enum esp_status print_table(const double *level, const double *raw)
+static enum esp_status print(const struct sim_discover *common, const double *level, const double *raw)
 {
-	static const char *const headers[] = {"noise", "level", "raw PAIA %", NULL};
-	struct table table;
-
-	table_init(&table, headers);
-	for (unsigned i = 0; i < READING_NOISES; i++) {
-		table_cell(&table, "%s", reading_noise_name((enum reading_noise)i));
-		table_cell(&table, "%.4f", level[i]);
-		table_cell(&table, "%.2f", 100 * raw[i]);
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-static enum esp_status print_json(const struct sim_discover *common, const double *level, const double *raw)
-{
+	static const struct column columns[] = {{"noise", "noise"}, {"level", "level", "%.4f"}, {"raw PAIA %", "raw_paia", "%.2f", 100}, {0}};
+	char text[SIM_DISCOVER_TEXT];
 	struct json json;
+	struct rows rows;
 
-	sim_discover_json_begin(common, &json, 2);
-	json_put_double(&json, "wanted", common->raw);
-	json_put_u64(&json, "cases", DISCOVER_CASES);
-	json_key(&json, "noises");
-	json_array_begin(&json);
-	for (unsigned i = 0; i < READING_NOISES; i++) {
-		json_object_begin(&json);
-		json_put_string(&json, "noise", reading_noise_name((enum reading_noise)i));
-		json_put_double(&json, "level", level[i]);
-		json_put_double(&json, "raw_paia", raw[i]);
-		json_object_end(&json);
+	if (common->json) {
+		sim_discover_json_begin(common, &json, 2);
+		json_put_double(&json, "wanted", common->raw);
+		json_put_u64(&json, "cases", DISCOVER_CASES);
+		json_key(&json, "noises");
+	} else {
+		printf("%s; mean of %u\n", sim_discover_text(common, text), DISCOVER_CASES);
 	}
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+	rows_begin(&rows, columns, common->json ? &json : NULL);
+	for (unsigned i = 0; i < READING_NOISES; i++) {
+		rows_text(&rows, reading_noise_name((enum reading_noise)i));
+		rows_double(&rows, level[i]);
+		rows_double(&rows, raw[i]);
+	}
+	return rows_finish(&rows, stdout);
 }
 
 static int run(int argc, char **argv)
 {
 	struct sim_discover common = SIM_DISCOVER_INIT(SIM_SETTING_DATACENTER);
 	double level[READING_NOISES], raw[READING_NOISES];
-	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&common),
@@ -75,10 +60,8 @@ static int run(int argc, char **argv)
 	if (exit_status >= 0)
 		return exit_status;
 	enum esp_status status = calibrate_all(&common, level, raw, &err);
-	if (status == ESP_OK && !common.json)
-		printf("%s; mean of %u\n", sim_discover_text(&common, text), DISCOVER_CASES);
 	if (status == ESP_OK)
-		status = common.json ? print_json(&common, level, raw) : print_table(level, raw);
+		status = print(&common, level, raw);
 	return cli_end(COMMAND, status, &err);
 }
 

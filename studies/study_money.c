@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/infile.h"
-#include "report/json.h"
 #include "report/options.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "sim/money.h"
 #include "studies/studies.h"
 #include "tools/sim/sim_model.h"
@@ -175,46 +174,39 @@ struct bound {
 	const double *paper; /* NULL: a model of the user's */
 };
 
-static void bound_row(struct table *table, const struct bound *bound, uint32_t workers)
+static void put_bound(struct rows *rows, const struct bound *bound, uint32_t workers)
 {
-	table_cell(table, "%s", bound->name);
-	table_cell(table, "%.0f", bound->bytes / 1e6);
-	table_cell(table, "%.4g", bound->seconds * 1e3);
+	rows_text(rows, bound->name);
+	rows_double(rows, bound->bytes);
+	rows_double(rows, bound->seconds);
 	for (int p = 0; p < MONEY_PLACEMENTS; p++) {
 		double is = money_bound((enum money_placement)p, bound->bytes, bound->seconds, workers) / 1e9;
-		table_cell(table, is < 10 ? "%.1f" : "%.0f", is);
-		bound->paper ? table_cell(table, "%.0f", bound->paper[p]) : table_cell(table, "-");
-	}
-}
 
-static void put_bound(struct json *json, const struct bound *bound, uint32_t workers)
-{
-	json_object_begin(json);
-	json_put_string(json, "model", bound->name);
-	json_put_double(json, "bytes", bound->bytes);
-	json_put_double(json, "seconds", bound->seconds);
-	for (int p = 0; p < MONEY_PLACEMENTS; p++) {
-		char key[24];
-		json_put_double(json, money_placement_names[p], money_bound((enum money_placement)p, bound->bytes, bound->seconds, workers) / 1e9);
-		snprintf(key, sizeof key, "paper_%s", money_placement_names[p]);
+		rows_shown(rows, is < 10 ? "%.1f" : "%.0f", is);
+		rows_double(rows, is);
 		if (bound->paper)
-			json_put_double(json, key, bound->paper[p]);
+			rows_double(rows, bound->paper[p]);
+		else
+			rows_skip(rows);
 	}
-	json_object_end(json);
 }
 
-static enum esp_status print_bounds(const struct bound *bounds, size_t count, uint32_t workers)
+/* json: NULL, or with a key that waits for them. */
+static enum esp_status print_bounds(const struct bound *bounds, size_t count, uint32_t workers, struct json *json)
 {
-	static const char *const headers[] = {"model", "MB", "ms", "CC", "paper", "CS", "paper", "NCC", "paper", "NCS", "paper", NULL};
-	struct table table;
-	printf("\nBandwidth (Gbit/s, in and out added) that a parameter server of %" PRIu32 " workers needs to hide behind computing\n"
-	       "(CC, CS: on the workers' hosts, central, sharded; NCC, NCS: on hosts of their own):\n\n", workers);
-	table_init(&table, headers);
+	static const struct column columns[] = {
+		{"model", "model"}, {"MB", "bytes", "%.0f", 1e-6}, {"ms", "seconds", "%.4g", 1e3}, {"CC", "CC"}, {"paper", "paper_CC", "%.0f"}, {"CS", "CS"},
+		{"paper", "paper_CS", "%.0f"}, {"NCC", "NCC"}, {"paper", "paper_NCC", "%.0f"}, {"NCS", "NCS"}, {"paper", "paper_NCS", "%.0f"}, {0},
+	};
+	struct rows rows;
+
+	if (!json)
+		printf("\nBandwidth (Gbit/s, in and out added) that a parameter server of %" PRIu32 " workers needs to hide behind computing\n"
+		       "(CC, CS: on the workers' hosts, central, sharded; NCC, NCS: on hosts of their own):\n\n", workers);
+	rows_begin(&rows, columns, json);
 	for (size_t i = 0; i < count; i++)
-		bound_row(&table, &bounds[i], workers);
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
+		put_bound(&rows, &bounds[i], workers);
+	return rows_end(&rows, stdout);
 }
 
 /* The paper's models, and the one that was named. */
@@ -265,7 +257,7 @@ static enum esp_status show_text(const struct money money[2], const struct bound
 	enum esp_status status = ESP_OK;
 	for (int reading = MONEY_CORRECTED; reading <= MONEY_PRINTED && status == ESP_OK; reading++)
 		status = print_money(&money[reading], (enum money_reading)reading);
-	return status == ESP_OK ? print_bounds(bounds, count, workers) : status;
+	return status == ESP_OK ? print_bounds(bounds, count, workers, NULL) : status;
 }
 
 static enum esp_status show_json(const struct money money[2], const struct bound *bounds, size_t count, uint32_t workers)
@@ -281,12 +273,10 @@ static enum esp_status show_json(const struct money money[2], const struct bound
 	json_array_end(&json);
 	json_put_u64(&json, "bound_workers", workers);
 	json_key(&json, "bounds_gbps");
-	json_array_begin(&json);
-	for (size_t i = 0; i < count; i++)
-		put_bound(&json, &bounds[i], workers);
-	json_array_end(&json);
+	enum esp_status status = print_bounds(bounds, count, workers, &json);
 	json_object_end(&json);
-	return json_fini(&json);
+	enum esp_status written = json_fini(&json);
+	return status == ESP_OK ? written : status;
 }
 
 static int run(int argc, char **argv)

@@ -1,6 +1,7 @@
 /*
  * study_speed.c - espalier-study discover speed: two-level plans by several groupings against the flat plan.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/cores.h"
 #include "base/units.h"
 #include "report/chart.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "studies/discover_speed.h"
 #include "studies/study_discover.h"
 #include "tools/sim/sim_pace.h"
@@ -49,72 +50,65 @@ static enum esp_status measure(struct given *given, struct error *err)
 	return status;
 }
 
-static enum esp_status print_table(const struct given *given)
+static void put_seconds(struct json *json, const struct speed_result *result, enum speed_way way)
 {
-	static const char *const headers[] = {"plan", "groups", "AMI", "mean ms", "P50 ms", "P95 ms", "speedup: mean", "P50", "P95", NULL};
-	const struct speed_summary *flat = &given->result.summary[SPEED_FLAT];
-	struct table table;
-
-	table_init(&table, headers);
-	for (unsigned way = 0; way < SPEED_WAYS; way++) {
-		const struct speed_summary *it = &given->result.summary[way];
-
-		table_cell(&table, "%s", speed_way_name((enum speed_way)way));
-		if (way == SPEED_FLAT) {
-			table_cell(&table, "-");
-			table_cell(&table, "-");
-		} else {
-			table_cell(&table, "%.1f", given->result.groups[way]);
-			table_cell(&table, "%.3f", given->result.ami[way]);
-		}
-		table_cell(&table, "%.1f", 1e3 * it->mean);
-		table_cell(&table, "%.1f", 1e3 * it->p50);
-		table_cell(&table, "%.1f", 1e3 * it->p95);
-		table_cell(&table, "%.2f", flat->mean / it->mean);
-		table_cell(&table, "%.2f", flat->p50 / it->p50);
-		table_cell(&table, "%.2f", flat->p95 / it->p95);
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-static void put_way(struct json *json, const struct speed_result *result, enum speed_way way)
-{
-	const struct speed_summary *it = &result->summary[way];
-
-	json_object_begin(json);
-	json_put_string(json, "plan", speed_way_name(way));
-	json_put_double(json, "groups", result->groups[way]);
-	json_put_double(json, "ami", result->ami[way]);
-	json_put_double(json, "mean_s", it->mean);
-	json_put_double(json, "p50_s", it->p50);
-	json_put_double(json, "p95_s", it->p95);
-	json_key(json, "seconds");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < result->runs; i++)
 		json_double(json, result->seconds[way * result->runs + i]);
 	json_array_end(json);
-	json_object_end(json);
 }
 
-static enum esp_status print_json(const struct given *given)
+static void put_way(struct rows *rows, const struct speed_result *result, enum speed_way way)
 {
-	struct json json;
+	const struct speed_summary *it = &result->summary[way], *flat = &result->summary[SPEED_FLAT];
 
-	sim_discover_json_begin(&given->common, &json, 3);
-	sim_discover_json_find(&given->common, &json);
-	json_put_double(&json, "grain_s", 1e-9 * (double)given->grain_ns);
-	json_put_bool(&json, "whole_hosts", given->whole_hosts);
-	json_put_u64(&json, "runs", given->runs);
-	json_put_u64(&json, "racks_held", given->result.held[REGION_RACK]);
-	json_key(&json, "plans");
-	json_array_begin(&json);
+	rows_text(rows, speed_way_name(way));
+	if (way == SPEED_FLAT)
+		rows_shown(rows, "-");
+	rows_double(rows, result->groups[way]);
+	rows_double(rows, result->ami[way]);
+	rows_double(rows, it->mean);
+	rows_double(rows, it->p50);
+	rows_double(rows, it->p95);
+	rows_double(rows, flat->mean / it->mean);
+	rows_double(rows, flat->p50 / it->p50);
+	rows_double(rows, flat->p95 / it->p95);
+	struct json *json = rows_nested(rows);
+	if (json)
+		put_seconds(json, result, way);
+}
+
+static void put_heading(const struct given *given, struct json *json)
+{
+	sim_discover_json_begin(&given->common, json, 3);
+	sim_discover_json_find(&given->common, json);
+	json_put_double(json, "grain_s", 1e-9 * (double)given->grain_ns);
+	json_put_bool(json, "whole_hosts", given->whole_hosts);
+	json_put_u64(json, "runs", given->runs);
+	json_put_u64(json, "racks_held", given->result.held[REGION_RACK]);
+	json_key(json, "plans");
+}
+
+static enum esp_status print(const struct given *given)
+{
+	static const struct column columns[] = {
+		{"plan", "plan"}, {"groups", "groups", "%.1f"}, {"AMI", "ami", "%.3f"}, {"mean ms", "mean_s", "%.1f", 1e3}, {"P50 ms", "p50_s", "%.1f", 1e3},
+		{"P95 ms", "p95_s", "%.1f", 1e3}, {"speedup: mean", NULL, "%.2f"}, {"P50", NULL, "%.2f"}, {"P95", NULL, "%.2f"}, {NULL, "seconds"}, {0},
+	};
+	const struct sim_discover *common = &given->common;
+	char text[SIM_DISCOVER_TEXT];
+	struct json json;
+	struct rows rows;
+
+	if (common->json)
+		put_heading(given, &json);
+	else
+		printf("%s, in %u of the racks; %" PRIu64 " runs, grouped by %s, noise %s at level %.4f\n", sim_discover_text(common, text),
+		       given->result.held[REGION_RACK], given->runs, sim_discover_bys[common->by], sim_discover_noises[common->noise], common->taken_level);
+	rows_begin(&rows, columns, common->json ? &json : NULL);
 	for (unsigned way = 0; way < SPEED_WAYS; way++)
-		put_way(&json, &given->result, (enum speed_way)way);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
+		put_way(&rows, &given->result, (enum speed_way)way);
+	return rows_finish(&rows, stdout);
 }
 
 /* ---- the distribution ---- */
@@ -199,7 +193,6 @@ static void choose(struct given *given)
 static int run(int argc, char **argv)
 {
 	struct given given = {.common = SIM_DISCOVER_INIT(SIM_SETTING_JOB), .runs = 50, .jobs = cores_allowed()};
-	char text[SIM_DISCOVER_TEXT];
 	struct error err = {0};
 	const struct cli_option options[] = {
 		SIM_DISCOVER_REGION(&given.common),
@@ -231,12 +224,8 @@ static int run(int argc, char **argv)
 	enum esp_status status = measure(&given, &err);
 	if (status == ESP_OK && given.svg)
 		status = write_chart(&given, &err);
-	if (status == ESP_OK && !given.common.json)
-		printf("%s, in %u of the racks; %llu runs, grouped by %s, noise %s at level %.4f\n", sim_discover_text(&given.common, text),
-		       given.result.held[REGION_RACK], (unsigned long long)given.runs, sim_discover_bys[given.common.by],
-		       sim_discover_noises[given.common.noise], given.common.taken_level);
 	if (status == ESP_OK)
-		status = given.common.json ? print_json(&given) : print_table(&given);
+		status = print(&given);
 	speed_fini(&given.result);
 	return cli_end(COMMAND, status, &err);
 }

@@ -10,9 +10,8 @@
 #include "base/number.h"
 #include "base/status.h"
 #include "cli/cli.h"
-#include "report/json.h"
 #include "report/options.h"
-#include "report/table.h"
+#include "report/rows.h"
 
 static void say_complaint(void *context, const struct error *complaint)
 {
@@ -25,62 +24,42 @@ static void say_warning(void *unused, const struct error *complaint)
 	cli_note("%s", complaint->text);
 }
 
-/* An empty cell would be none at all. */
-static const char *shown(const char *value)
+/* An empty cell would be none at all; in JSON numbers are numbers: a script should not have to know what 64K is. */
+static void put_value(struct rows *rows, const struct conf_setting *setting, const char *value)
 {
-	return value[0] ? value : "none";
-}
-
-static enum esp_status print_table(const struct conf *conf)
-{
-	static const char *const headers[] = {"setting", "value", "default", "origin", "meaning", NULL};
-	char text[CONF_VALUE_TEXT];
-	struct table table;
-	table_init(&table, headers);
-	for (size_t i = 0; i < CONF_COUNT; i++) {
-		const struct conf_setting *setting = conf_setting_at(i);
-		table_cell(&table, "%s", setting->name);
-		table_cell(&table, "%s", shown(conf_value_text(conf, i, text)));
-		table_cell(&table, "%s", shown(setting->fallback));
-		table_cell(&table, "%s", conf_origin_name(conf->origins[i]));
-		table_cell(&table, "%s", setting->help);
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-/* Numbers as numbers: a script should not have to know what 64K is. */
-static void print_json_value(struct json *json, const char *key, const struct conf_setting *setting, const char *value)
-{
-	uint64_t number;
 	bool counts = setting->type == CONF_BYTES || setting->type == CONF_UINT || setting->type == CONF_RANGE;
-	json_key(json, key);
+	uint64_t number;
+
+	rows_shown(rows, "%s", value[0] ? value : "none");
 	if (counts && number_parse_bytes(value, strlen(value), &number))
-		json_u64(json, number);
+		rows_u64(rows, number);
 	else
-		json_text(json, value);
+		rows_text(rows, value);
 }
 
-static enum esp_status print_json(const struct conf *conf)
+static enum esp_status print(const struct conf *conf, bool as_json)
 {
+	static const struct column columns[] = {
+		{"setting", "name"}, {"value", "value"}, {"default", "default"}, {"origin", "origin"}, {NULL, "agreed"}, {"meaning", "help"}, {0},
+	};
 	char text[CONF_VALUE_TEXT];
 	struct json json;
+	struct rows rows;
+
 	json_init(&json, stdout);
-	json_array_begin(&json);
+	rows_begin(&rows, columns, as_json ? &json : NULL);
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		const struct conf_setting *setting = conf_setting_at(i);
-		json_object_begin(&json);
-		json_put_string(&json, "name", setting->name);
-		print_json_value(&json, "value", setting, conf_value_text(conf, i, text));
-		print_json_value(&json, "default", setting, setting->fallback);
-		json_put_string(&json, "origin", conf_origin_name(conf->origins[i]));
-		json_put_bool(&json, "agreed", setting->agreed);
-		json_put_string(&json, "help", setting->help);
-		json_object_end(&json);
+
+		rows_text(&rows, setting->name);
+		put_value(&rows, setting, conf_value_text(conf, i, text));
+		put_value(&rows, setting, setting->fallback);
+		rows_text(&rows, conf_origin_name(conf->origins[i]));
+		rows_bool(&rows, setting->agreed);
+		rows_text(&rows, setting->help);
 	}
-	json_array_end(&json);
-	return json_fini(&json);
+	enum esp_status status = rows_end(&rows, stdout);
+	return as_json ? json_fini(&json) : status;
 }
 
 /* NAME=VALUE from the command line. */
@@ -127,7 +106,7 @@ static int run(int argc, char **argv)
 		if (set != CLI_EXIT_OK)
 			return set;
 	}
-	enum esp_status printed = json ? print_json(&conf) : print_table(&conf);
+	enum esp_status printed = print(&conf, json);
 	return printed == ESP_OK ? exit_status : cli_fail("conf: %s", status_text(printed));
 }
 

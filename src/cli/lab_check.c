@@ -13,13 +13,14 @@ static enum esp_status print(const struct lab *lab, const struct lab_checks *che
 {
 	struct json json;
 	if (!as_json)
-		return lab_report_checks(lab, checks);
+		return lab_report_checks(lab, checks, NULL);
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	lab_json_config(&json, lab);
-	lab_json_checks(&json, lab, checks);
+	enum esp_status status = lab_report_checks(lab, checks, &json);
 	json_object_end(&json);
-	return json_fini(&json);
+	enum esp_status written = json_fini(&json);
+	return status == ESP_OK ? written : status;
 }
 
 static int check(const char *name, bool all, double seconds, bool json)

@@ -21,10 +21,10 @@ static int report(const char *name)
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	json_put_string(&json, "name", name);
-	lab_json_links(&json, lab);
+	status = lab_report_links(lab, &json);
 	json_object_end(&json);
 	client_unmap(lab);
-	return json_fini(&json) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	return json_fini(&json) == ESP_OK && status == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
 }
 
 static int run(int argc, char **argv)

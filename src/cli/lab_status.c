@@ -9,21 +9,19 @@
 
 #define COMMAND "lab status"
 
-static int print_json(const struct lab *lab)
+static int print(const struct lab *lab, bool as_json)
 {
 	struct json json;
+	if (!as_json) {
+		lab_report_sentence(lab);
+		return lab_report_links(lab, NULL) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	}
 	json_init(&json, stdout);
 	json_object_begin(&json);
 	lab_json_config(&json, lab);
-	lab_json_links(&json, lab);
+	enum esp_status status = lab_report_links(lab, &json);
 	json_object_end(&json);
-	return json_fini(&json) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
-}
-
-static int print_text(const struct lab *lab)
-{
-	lab_report_sentence(lab);
-	return lab_report_links(lab) == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
+	return json_fini(&json) == ESP_OK && status == ESP_OK ? CLI_EXIT_OK : CLI_EXIT_NO;
 }
 
 static int run(int argc, char **argv)
@@ -48,7 +46,7 @@ static int run(int argc, char **argv)
 	enum esp_status status = client_map(name, &lab, &err);
 	if (status != ESP_OK)
 		return lab_status_of(COMMAND, status, &err);
-	int exit_status = json ? print_json(lab) : print_text(lab);
+	int exit_status = print(lab, json);
 	client_unmap(lab);
 	return exit_status;
 }

@@ -150,19 +150,20 @@ static enum esp_status wait_for_keeper(struct keeper *keeper, int signals, struc
 static int report(const struct given *given, const struct lab *lab, const struct lab_checks *checks)
 {
 	enum esp_status status = ESP_OK;
+	struct json json;
 	if (given->json) {
-		struct json json;
 		json_init(&json, stdout);
 		json_object_begin(&json);
 		lab_json_config(&json, lab);
-		lab_json_links(&json, lab);
-		lab_json_checks(&json, lab, checks);
-		json_object_end(&json);
-		status = json_fini(&json);
+		status = lab_report_links(lab, &json);
 	} else {
 		lab_report_sentence(lab);
-		if (checks->count)
-			status = lab_report_checks(lab, checks);
+	}
+	if (status == ESP_OK && (given->json || checks->count))
+		status = lab_report_checks(lab, checks, given->json ? &json : NULL);
+	if (given->json) {
+		json_object_end(&json);
+		status = json_fini(&json);
 	}
 	if (lab_checks_wrong(checks))
 		cli_note(COMMAND ": the lab is up, but not all links are what was asked for: is the machine busy, or a rate more than it can move? "

@@ -9,7 +9,7 @@
 #include "base/word.h"
 #include "cli/sim.h"
 #include "network/topo/groups.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "tools/plan/plan_options.h"
 #include "tools/sim/sim_film.h"
 #include "tools/sim/sim_network.h"
@@ -224,68 +224,65 @@ static double speedup(const struct outcome *outcomes, const struct outcome *outc
 	return outcome->result.seconds > 0 ? outcomes[0].result.seconds / outcome->result.seconds : 1;
 }
 
-static enum esp_status print_table(const struct outcome *outcomes, size_t count)
+static void put_outcome(struct rows *rows, const struct outcome *outcomes, const struct outcome *outcome)
 {
-	static const char *const headers[] = {"mechanism", "seconds", "speedup", "messages", "out of hosts", "into hosts",
-	                                      "out of racks", "into racks", NULL};
-	struct table table;
+	const struct once_result *result = &outcome->result;
 
-	table_init(&table, headers);
-	for (size_t i = 0; i < count; i++) {
-		const struct once_result *result = &outcomes[i].result;
-
-		if (outcomes[i].reason[0])
-			continue;
-		table_cell(&table, "%s", outcomes[i].mechanism->name);
-		table_cell(&table, "%.6f", result->seconds);
-		table_cell(&table, "%.2f", speedup(outcomes, &outcomes[i]));
-		table_cell(&table, "%llu", (unsigned long long)result->messages);
-		for (unsigned class = TOPOLOGY_HOST_OUT; class <= TOPOLOGY_RACK_IN; class++)
-			table_cell(&table, "%.1f MB", (double)result->class_bytes[class] * 1e-6);
+	rows_text(rows, outcome->mechanism->name);
+	rows_text(rows, outcome->mechanism->planner);
+	rows_text(rows, outcome->reason[0] ? outcome->reason : NULL);
+	if (outcome->reason[0]) {
+		rows_skip_rest(rows);
+		return;
 	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
+	rows_double(rows, result->seconds);
+	rows_double(rows, speedup(outcomes, outcome));
+	rows_u64(rows, result->messages);
+	rows_u64(rows, result->bytes);
+	for (unsigned class = TOPOLOGY_HOST_OUT; class <= TOPOLOGY_RACK_IN; class++)
+		rows_u64(rows, result->class_bytes[class]);
+	struct json *json = rows_nested(rows);
+	if (json)
+		sim_bytes_json(result->class_bytes, json);
+}
+
+static void put_heading(const struct given *given, struct json *json)
+{
+	json_init(json, stdout);
+	json_object_begin(json);
+	json_put_string(json, "collective", plan_collective_name((enum plan_collective)given->collective));
+	json_put_u64(json, "bytes", given->bytes);
+	json_put_u64(json, "chunk_bytes", given->chunk);
+	json_put_u64(json, "workers", given->workers);
+	json_put_u64(json, "servers", given->servers);
+	json_put_u64(json, "racks", given->racks);
+	sim_network_json(&given->network, json);
+	json_key(json, "results");
+}
+
+static enum esp_status print(const struct given *given, const struct outcome *outcomes, size_t count)
+{
+	static const struct column columns[] = {
+		{"mechanism", "mechanism"}, {NULL, "planner"}, {NULL, "left_out"}, {"seconds", "seconds", "%.6f"}, {"speedup", "speedup", "%.2f"},
+		{"messages", "messages"}, {NULL, "wire_bytes"}, {"out of hosts", NULL, "%.1f MB", 1e-6}, {"into hosts", NULL, "%.1f MB", 1e-6},
+		{"out of racks", NULL, "%.1f MB", 1e-6}, {"into racks", NULL, "%.1f MB", 1e-6}, {NULL, "link_bytes"}, {0},
+	};
+	struct json json;
+	struct rows rows;
+
+	if (given->json)
+		put_heading(given, &json);
+	rows_begin(&rows, columns, given->json ? &json : NULL);
 	for (size_t i = 0; i < count; i++) {
+		if (given->json || !outcomes[i].reason[0])
+			put_outcome(&rows, outcomes, &outcomes[i]);
+	}
+	enum esp_status status = rows_finish(&rows, stdout);
+	for (size_t i = 0; i < count && !given->json; i++) {
 		if (outcomes[i].reason[0])
 			printf("\nleft out: %s: %s\n", outcomes[i].mechanism->name, outcomes[i].reason);
 	}
 	return status;
-}
-
-static enum esp_status print_json(const struct given *given, const struct outcome *outcomes, size_t count)
-{
-	struct json json;
-
-	json_init(&json, stdout);
-	json_object_begin(&json);
-	json_put_string(&json, "collective", plan_collective_name((enum plan_collective)given->collective));
-	json_put_u64(&json, "bytes", given->bytes);
-	json_put_u64(&json, "chunk_bytes", given->chunk);
-	json_put_u64(&json, "workers", given->workers);
-	json_put_u64(&json, "servers", given->servers);
-	json_put_u64(&json, "racks", given->racks);
-	sim_network_json(&given->network, &json);
-	json_key(&json, "results");
-	json_array_begin(&json);
-	for (size_t i = 0; i < count; i++) {
-		const struct once_result *result = &outcomes[i].result;
-
-		json_object_begin(&json);
-		json_put_string(&json, "mechanism", outcomes[i].mechanism->name);
-		json_put_string(&json, "planner", outcomes[i].mechanism->planner);
-		json_put_string(&json, "left_out", outcomes[i].reason[0] ? outcomes[i].reason : NULL);
-		if (!outcomes[i].reason[0]) {
-			json_put_double(&json, "seconds", result->seconds);
-			json_put_double(&json, "speedup", speedup(outcomes, &outcomes[i]));
-			json_put_u64(&json, "messages", result->messages);
-			json_put_u64(&json, "wire_bytes", result->bytes);
-			sim_bytes_json(result, &json);
-		}
-		json_object_end(&json);
-	}
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
 }
 
 static int compare(const struct given *given, struct outcome *outcomes, size_t count)
@@ -312,7 +309,7 @@ static int compare(const struct given *given, struct outcome *outcomes, size_t c
 		exit_status = cli_usage_error(COMMAND ": no mechanism can be run: %s", outcomes[0].reason);
 	if (exit_status >= 0)
 		return exit_status;
-	enum esp_status printed = given->json ? print_json(given, outcomes, count) : print_table(outcomes, count);
+	enum esp_status printed = print(given, outcomes, count);
 	return printed == ESP_OK ? CLI_EXIT_OK : cli_fail(COMMAND ": cannot write to the standard output");
 }
 

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "cli/sim.h"
-#include "report/json.h"
 #include "report/options.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "sim/workload/accelerator.h"
 #include "tools/sim/sim_model.h"
 
@@ -21,36 +20,21 @@ static uint64_t largest(const struct model *model)
 	return most;
 }
 
-static void row(struct table *table, const struct model *model)
+static void put(struct rows *rows, const struct model *model)
 {
-	table_cell(table, "%s", model->name);
-	table_cell(table, "%u", model->parameter_count);
-	table_cell(table, "%.1f", (double)model_bytes(model) / 1e6);
-	table_cell(table, "%.1f", (double)model_aggregated_bytes(model) / 1e6);
-	table_cell(table, "%.1f", (double)largest(model) / 1e6);
-	table_cell(table, "%.2f", (double)model_macs(model) / 1e9);
-	table_cell(table, "%u", model->batch);
-	table_cell(table, "%.4g", model->forward_s);
-	table_cell(table, "%.4g", model->backward_s);
-	table_cell(table, "%s", model->times_assumed ? "assumed" : "measured");
-}
-
-static void put(struct json *json, const struct model *model)
-{
-	json_object_begin(json);
-	json_put_string(json, "name", model->name);
-	json_put_string(json, "about", model->about);
-	json_put_u64(json, "parameters", model->parameter_count);
-	json_put_u64(json, "bytes", model_bytes(model));
-	json_put_u64(json, "aggregated_bytes", model_aggregated_bytes(model));
-	json_put_u64(json, "largest_bytes", largest(model));
-	json_put_u64(json, "macs", model_macs(model));
-	json_put_u64(json, "batch", model->batch);
-	json_put_double(json, "forward_s", model->forward_s);
-	json_put_double(json, "backward_s", model->backward_s);
-	json_put_bool(json, "times_assumed", model->times_assumed);
-	json_put_string(json, "time_source", model->time_source);
-	json_object_end(json);
+	rows_text(rows, model->name);
+	rows_text(rows, model->about);
+	rows_u64(rows, model->parameter_count);
+	rows_u64(rows, model_bytes(model));
+	rows_u64(rows, model_aggregated_bytes(model));
+	rows_u64(rows, largest(model));
+	rows_u64(rows, model_macs(model));
+	rows_u64(rows, model->batch);
+	rows_double(rows, model->forward_s);
+	rows_double(rows, model->backward_s);
+	rows_shown(rows, model->times_assumed ? "assumed" : "measured");
+	rows_bool(rows, model->times_assumed);
+	rows_text(rows, model->time_source);
 }
 
 static void accelerators(FILE *out)
@@ -61,31 +45,25 @@ static void accelerators(FILE *out)
 		        accelerator_at(i)->peak / 1e12, accelerator_at(i)->reached);
 }
 
-static enum esp_status print_json(const struct model *models, size_t count)
+static enum esp_status print(const struct model *models, size_t count, bool as_json)
 {
+	static const struct column columns[] = {
+		{"model", "name"}, {NULL, "about"}, {"parameters", "parameters"}, {"MB", "bytes", "%.1f", 1e-6}, {"aggregated MB", "aggregated_bytes", "%.1f", 1e-6},
+		{"largest MB", "largest_bytes", "%.1f", 1e-6}, {"GMAC", "macs", "%.2f", 1e-9}, {"batch", "batch"}, {"forward s", "forward_s", "%.4g"},
+		{"backward s", "backward_s", "%.4g"}, {"times", "times_assumed"}, {NULL, "time_source"}, {0},
+	};
 	struct json json;
-	json_init(&json, stdout);
-	json_object_begin(&json);
-	json_key(&json, "models");
-	json_array_begin(&json);
-	for (size_t i = 0; i < count; i++)
-		put(&json, &models[i]);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
-}
+	struct rows rows;
 
-static enum esp_status print_table(const struct model *models, size_t count)
-{
-	static const char *const headers[] = {"model",  "parameters", "MB",        "aggregated MB", "largest MB", "GMAC",
-	                                      "batch", "forward s",  "backward s", "times",         NULL};
-	struct table table;
-	table_init(&table, headers);
+	if (as_json) {
+		json_init(&json, stdout);
+		json_object_begin(&json);
+		json_key(&json, "models");
+	}
+	rows_begin(&rows, columns, as_json ? &json : NULL);
 	for (size_t i = 0; i < count; i++)
-		row(&table, &models[i]);
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
+		put(&rows, &models[i]);
+	return rows_finish(&rows, stdout);
 }
 
 /* All are read before anything is printed: half a list would pass for a whole one. */
@@ -99,7 +77,7 @@ static int list(char *const *names, size_t count, const struct model_options *op
 	for (size_t i = 0; i < count && status == ESP_OK; i++)
 		status = sim_model_open(&models[i], names[i], options, &err);
 	if (status == ESP_OK)
-		status = (as_json ? print_json : print_table)(models, count);
+		status = print(models, count, as_json);
 	if (status == ESP_OK && all && !as_json)
 		accelerators(stdout);
 	for (size_t i = 0; i < count; i++)

@@ -60,7 +60,8 @@ static enum esp_status print_json(const struct given *given, const struct plan *
 	json_put_double(&json, "first_done_s", result->first);
 	json_put_u64(&json, "messages", result->messages);
 	json_put_u64(&json, "wire_bytes", result->bytes);
-	sim_bytes_json(result, &json);
+	json_key(&json, "link_bytes");
+	sim_bytes_json(result->class_bytes, &json);
 	json_object_end(&json);
 	return json_fini(&json);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cli/sim.h"
-#include "report/json.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "tools/sim/sim_case.h"
+#include "tools/sim/sim_network.h"
 #include "tools/sim/sim_pace.h"
 #include "tools/sim/sim_story.h"
 
@@ -147,74 +147,59 @@ static double speedup(const struct outcome *outcomes, const struct outcome *of)
 	return outcomes[0].reason[0] ? NAN : outcomes[0].result.iteration_s / of->result.iteration_s;
 }
 
-static void put_outcome(struct json *json, const struct outcome *outcomes, const struct outcome *outcome)
+static void put_outcome(struct rows *rows, const struct outcome *outcomes, const struct outcome *outcome)
 {
-	json_object_begin(json);
-	json_put_string(json, "mechanism", outcome->mechanism->name);
+	const struct train_result *result = &outcome->result;
+
+	rows_text(rows, outcome->mechanism->name);
 	if (outcome->reason[0]) {
-		json_put_string(json, "reason", outcome->reason);
-	} else {
-		json_put_double(json, "iteration_s", outcome->result.iteration_s);
-		json_put_double(json, "speedup", speedup(outcomes, outcome));
-		json_key(json, "bytes");
-		json_object_begin(json);
-		for (int class = 0; class < TOPOLOGY_CLASSES; class++)
-			json_put_u64(json, topology_class_name((enum topology_class)class), outcome->result.class_bytes[class]);
-		json_object_end(json);
-		json_put_u64(json, "messages", outcome->result.messages);
+		rows_text(rows, outcome->reason);
+		rows_skip_rest(rows);
+		return;
 	}
-	json_object_end(json);
+	rows_skip(rows);
+	rows_double(rows, result->iteration_s);
+	rows_double(rows, speedup(outcomes, outcome));
+	for (int class = TOPOLOGY_HOST_OUT; class <= TOPOLOGY_RACK_IN; class++)
+		rows_u64(rows, result->class_bytes[class]);
+	struct json *json = rows_nested(rows);
+	if (json)
+		sim_bytes_json(result->class_bytes, json);
+	rows_u64(rows, result->messages);
 }
 
-static enum esp_status print_json(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
+static void put_heading(const struct given *given, const struct sim_source *source, struct json *json)
 {
-	struct json json;
-
-	json_init(&json, stdout);
-	json_object_begin(&json);
-	sim_case_put(&json, &given->c, source, NULL);
-	json_key(&json, "results");
-	json_array_begin(&json);
-	for (size_t i = first; i < count; i++)
-		put_outcome(&json, outcomes, &outcomes[i]);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_fini(&json);
-}
-
-static void put_bytes(struct table *table, uint64_t bytes)
-{
-	table_cell(table, "%.1f", (double)bytes / 1e6);
-}
-
-static enum esp_status print_table(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
-{
-	static const char *const headers[] = {"mechanism", "iteration s", "speedup", "host out MB", "host in MB", "rack out MB", "rack in MB", NULL};
-	struct table table;
 	char text[SIM_CASE_TEXT];
 
+	if (given->json) {
+		json_init(json, stdout);
+		json_object_begin(json);
+		sim_case_put(json, &given->c, source, NULL);
+		json_key(json, "results");
+		return;
+	}
 	puts(sim_case_text(&given->c, source, NULL, text));
 	if (sim_case_notes(&given->c, source, text)[0])
 		puts(text);
-	table_init(&table, headers);
-	for (size_t i = first; i < count; i++) {
-		const uint64_t *bytes = outcomes[i].result.class_bytes;
+}
 
-		table_cell(&table, "%s", outcomes[i].mechanism->name);
-		for (int c = 1; c < 7 && outcomes[i].reason[0]; c++)
-			table_cell(&table, "-");
-		if (outcomes[i].reason[0])
-			continue;
-		table_cell(&table, "%.4g", outcomes[i].result.iteration_s);
-		outcomes[0].reason[0] ? table_cell(&table, "-") : table_cell(&table, "%.2fx", speedup(outcomes, &outcomes[i]));
-		put_bytes(&table, bytes[TOPOLOGY_HOST_OUT]);
-		put_bytes(&table, bytes[TOPOLOGY_HOST_IN]);
-		put_bytes(&table, bytes[TOPOLOGY_RACK_OUT]);
-		put_bytes(&table, bytes[TOPOLOGY_RACK_IN]);
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	for (size_t i = first; i < count; i++) {
+static enum esp_status print(const struct given *given, const struct sim_source *source, const struct outcome *outcomes, size_t first, size_t count)
+{
+	static const struct column columns[] = {
+		{"mechanism", "mechanism"}, {NULL, "reason"}, {"iteration s", "iteration_s", "%.4g"}, {"speedup", "speedup", "%.2fx"},
+		{"host out MB", NULL, "%.1f", 1e-6}, {"host in MB", NULL, "%.1f", 1e-6}, {"rack out MB", NULL, "%.1f", 1e-6}, {"rack in MB", NULL, "%.1f", 1e-6},
+		{NULL, "bytes"}, {NULL, "messages"}, {0},
+	};
+	struct json json;
+	struct rows rows;
+
+	put_heading(given, source, &json);
+	rows_begin(&rows, columns, given->json ? &json : NULL);
+	for (size_t i = first; i < count; i++)
+		put_outcome(&rows, outcomes, &outcomes[i]);
+	enum esp_status status = rows_finish(&rows, stdout);
+	for (size_t i = first; i < count && !given->json; i++) {
 		if (outcomes[i].reason[0])
 			cli_note(COMMAND ": %s is left out: %s", outcomes[i].mechanism->name, outcomes[i].reason);
 	}
@@ -234,7 +219,7 @@ static int simulate(struct given *given, struct outcome *outcomes, size_t count)
 		status = run_all(given, &source, &load, outcomes, count, &err);
 	size_t first = strcmp(given->mechanism, "all") == 0 ? 0 : count - 1;
 	if (status == ESP_OK)
-		status = (given->json ? print_json : print_table)(given, &source, outcomes, first, count);
+		status = print(given, &source, outcomes, first, count);
 	load_fini(&load);
 	sim_source_close(&source);
 	return cli_end(COMMAND, status, &err);

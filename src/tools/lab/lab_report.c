@@ -44,54 +44,43 @@ static double percent_off(double value, double asked)
 	return asked > 0 ? (value / asked - 1) * 100 : 0;
 }
 
-enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks)
+static void put_check(struct rows *rows, const struct lab *lab, const struct measure *measure)
 {
-	static const char *const headers[] = {"link",  "interface", "from",    "to",  "asked", "measured",
-	                                      "off",   "rtt asked", "rtt",     "tries", "",    NULL};
-	struct table table;
 	char text[UNITS_TEXT], name[LAB_HOST_TEXT];
-	table_init(&table, headers);
-	for (uint32_t i = 0; i < checks->count; i++) {
-		const struct measure *measure = &checks->list[i];
-		table_cell(&table, "%s", measure->class == MEASURE_UPLINK ? "uplink" : "host");
-		table_cell(&table, "e%u", measure->rail);
-		table_cell(&table, "%s", end_name(lab, measure, measure->from, name));
-		table_cell(&table, "%s", end_name(lab, measure, measure->to, name));
-		table_cell(&table, "%s", units_format_rate(measure->asked_bits, text));
-		table_cell(&table, "%.1f Mbit/s", measure->bits / 1e6);
-		table_cell(&table, "%+.1f%%", percent_off(measure->bits, (double)measure->asked_bits));
-		table_cell(&table, "%s", measure->asked_rtt_ns ? units_format_time(measure->asked_rtt_ns, text) : "-");
-		table_cell(&table, "%.3f ms", (double)measure->rtt_ns / 1e6);
-		table_cell(&table, "%u", measure->tries);
-		table_cell(&table, "%s", measure->failure[0] ? measure->failure : measure_is_right(measure) ? "" : "not as asked");
-	}
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
+
+	rows_text(rows, measure->class == MEASURE_UPLINK ? "uplink" : "host");
+	rows_shown(rows, "e%u", measure->rail);
+	rows_u64(rows, measure->rail);
+	rows_text(rows, end_name(lab, measure, measure->from, name));
+	rows_text(rows, end_name(lab, measure, measure->to, name));
+	rows_shown(rows, "%s", units_format_rate(measure->asked_bits, text));
+	rows_u64(rows, measure->asked_bits);
+	rows_double(rows, measure->bits);
+	rows_double(rows, percent_off(measure->bits, (double)measure->asked_bits));
+	rows_shown(rows, "%s", measure->asked_rtt_ns ? units_format_time(measure->asked_rtt_ns, text) : "-");
+	rows_double(rows, (double)measure->asked_rtt_ns / 1e9);
+	rows_double(rows, (double)measure->rtt_ns / 1e9);
+	rows_u64(rows, measure->tries);
+	rows_shown(rows, "%s", measure->failure[0] ? measure->failure : measure_is_right(measure) ? "" : "not as asked");
+	rows_bool(rows, measure_is_right(measure));
+	rows_text(rows, measure->failure[0] ? measure->failure : NULL);
 }
 
-void lab_json_checks(struct json *json, const struct lab *lab, const struct lab_checks *checks)
+enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks, struct json *json)
 {
-	char name[LAB_HOST_TEXT];
-	json_key(json, "checks");
-	json_array_begin(json);
-	for (uint32_t i = 0; i < checks->count; i++) {
-		const struct measure *measure = &checks->list[i];
-		json_object_begin(json);
-		json_put_string(json, "link", measure->class == MEASURE_UPLINK ? "uplink" : "host");
-		json_put_u64(json, "interface", measure->rail);
-		json_put_string(json, "from", end_name(lab, measure, measure->from, name));
-		json_put_string(json, "to", end_name(lab, measure, measure->to, name));
-		json_put_u64(json, "asked_bits_per_second", measure->asked_bits);
-		json_put_double(json, "bits_per_second", measure->bits);
-		json_put_double(json, "asked_rtt_seconds", (double)measure->asked_rtt_ns / 1e9);
-		json_put_double(json, "rtt_seconds", (double)measure->rtt_ns / 1e9);
-		json_put_u64(json, "tries", measure->tries);
-		json_put_bool(json, "as_asked", measure_is_right(measure));
-		json_put_string(json, "failure", measure->failure[0] ? measure->failure : NULL);
-		json_object_end(json);
-	}
-	json_array_end(json);
+	static const struct column columns[] = {
+		{"link", "link"}, {"interface", "interface"}, {"from", "from"}, {"to", "to"}, {"asked", "asked_bits_per_second"},
+		{"measured", "bits_per_second", "%.1f Mbit/s", 1e-6}, {"off", NULL, "%+.1f%%"}, {"rtt asked", "asked_rtt_seconds"},
+		{"rtt", "rtt_seconds", "%.3f ms", 1e3}, {"tries", "tries"}, {"", "as_asked"}, {NULL, "failure"}, {0},
+	};
+	struct rows rows;
+
+	if (json)
+		json_key(json, "checks");
+	rows_begin(&rows, columns, json);
+	for (uint32_t i = 0; i < checks->count; i++)
+		put_check(&rows, lab, &checks->list[i]);
+	return rows_end(&rows, stdout);
 }
 
 /* ---- the lab ---- */
@@ -161,39 +150,13 @@ static const char *relay_text(const struct lab_link *link, char *text, size_t si
 	return text;
 }
 
-static void link_row(struct table *table, const struct lab *lab, uint32_t index)
-{
-	const struct lab_link *link = lab_link(lab, index);
-	char name[LAB_LINK_TEXT], address[LAB_ADDRESS_TEXT], rate[UNITS_TEXT], settings[LAB_SETTINGS_TEXT], relay[160];
-	bool uplink = link->host == LAB_NOBODY;
-	table_cell(table, "%s", lab_link_name(lab, index, name));
-	if (uplink)
-		table_cell(table, "uplink");
-	else
-		table_cell(table, "rack%u/%u", link->rack, lab_host(lab, link->host)->slot);
-	table_cell(table, "%s", uplink ? "-" : lab_address(lab, link->host, link->rail, address));
-	table_cell(table, "%s", units_format_rate(link->set.rate, rate));
-	table_cell(table, "%s", lab_settings_text(&link->set, &link->made, settings));
-	table_cell(table, "%s", relay_text(link, relay, sizeof(relay)));
-}
-
-enum esp_status lab_report_links(const struct lab *lab)
-{
-	static const char *const headers[] = {"link", "place", "address", "rate", "set", "relay", NULL};
-	struct table table;
-	table_init(&table, headers);
-	for (uint32_t i = 0; i < lab->link_count; i++)
-		link_row(&table, lab, i);
-	enum esp_status status = table_print(&table, stdout);
-	table_fini(&table);
-	return status;
-}
-
-static void json_way(struct json *json, const char *key, const struct lab_link *link, int way)
+/* What is set for one way of a link, and what its relay has done. */
+static void put_way(struct json *json, const struct lab_link *link, int way)
 {
 	const struct lab_faults *faults = &link->set.faults[way];
 	const struct lab_counts *counts = &link->counts[way];
-	json_key(json, key);
+	if (!json)
+		return;
 	json_object_begin(json);
 	json_put_bool(json, "cut", faults->cut);
 	json_put_double(json, "loss", faults->loss / (double)UNITS_SHARE_ALL);
@@ -215,32 +178,55 @@ static void json_way(struct json *json, const char *key, const struct lab_link *
 	json_object_end(json);
 }
 
-void lab_json_links(struct json *json, const struct lab *lab)
+static void put_place(struct rows *rows, const struct lab *lab, const struct lab_link *link)
 {
-	char name[LAB_LINK_TEXT], address[LAB_ADDRESS_TEXT], settings[LAB_SETTINGS_TEXT];
-	json_key(json, "links");
-	json_array_begin(json);
-	for (uint32_t i = 0; i < lab->link_count; i++) {
-		const struct lab_link *link = lab_link(lab, i);
-		bool uplink = link->host == LAB_NOBODY;
-		json_object_begin(json);
-		json_put_string(json, "link", lab_link_name(lab, i, name));
-		json_put_string(json, "kind", uplink ? "uplink" : "host");
-		json_put_string(json, "host", uplink ? NULL : lab_host(lab, link->host)->name);
-		json_put_u64(json, "rack", link->rack);
-		if (!uplink)
-			json_put_u64(json, "slot", lab_host(lab, link->host)->slot);
-		json_put_u64(json, "interface", link->rail);
-		json_put_string(json, "address", uplink ? NULL : lab_address(lab, link->host, link->rail, address));
-		json_put_u64(json, "rate_bits_per_second", link->set.rate);
-		json_put_string(json, "set", lab_settings_text(&link->set, &link->made, settings));
-		json_put_bool(json, "down", link->set.down);
-		json_put_u64(json, "background_flows", link->set.background);
-		json_put_u64(json, "background_bytes", link->background_bytes);
-		json_put_i64(json, "relay", link->relay);
-		json_way(json, "from", link, LAB_FROM);
-		json_way(json, "to", link, LAB_TO);
-		json_object_end(json);
-	}
-	json_array_end(json);
+	char address[LAB_ADDRESS_TEXT];
+	bool uplink = link->host == LAB_NOBODY;
+	rows_text(rows, uplink ? "uplink" : "host");
+	rows_text(rows, uplink ? NULL : lab_host(lab, link->host)->name);
+	if (uplink)
+		rows_shown(rows, "uplink");
+	else
+		rows_shown(rows, "rack%u/%u", link->rack, lab_host(lab, link->host)->slot);
+	rows_u64(rows, link->rack);
+	if (uplink)
+		rows_skip(rows);
+	else
+		rows_u64(rows, lab_host(lab, link->host)->slot);
+	rows_u64(rows, link->rail);
+	rows_text(rows, uplink ? NULL : lab_address(lab, link->host, link->rail, address));
+}
+
+static void put_link(struct rows *rows, const struct lab *lab, uint32_t index)
+{
+	const struct lab_link *link = lab_link(lab, index);
+	char name[LAB_LINK_TEXT], rate[UNITS_TEXT], settings[LAB_SETTINGS_TEXT], relay[160];
+	rows_text(rows, lab_link_name(lab, index, name));
+	put_place(rows, lab, link);
+	rows_shown(rows, "%s", units_format_rate(link->set.rate, rate));
+	rows_u64(rows, link->set.rate);
+	rows_text(rows, lab_settings_text(&link->set, &link->made, settings));
+	rows_bool(rows, link->set.down);
+	rows_u64(rows, link->set.background);
+	rows_u64(rows, link->background_bytes);
+	rows_shown(rows, "%s", relay_text(link, relay, sizeof(relay)));
+	rows_i64(rows, link->relay);
+	put_way(rows_nested(rows), link, LAB_FROM);
+	put_way(rows_nested(rows), link, LAB_TO);
+}
+
+enum esp_status lab_report_links(const struct lab *lab, struct json *json)
+{
+	static const struct column columns[] = {
+		{"link", "link"}, {NULL, "kind"}, {NULL, "host"}, {"place", "rack"}, {NULL, "slot"}, {NULL, "interface"}, {"address", "address"},
+		{"rate", "rate_bits_per_second"}, {"set", "set"}, {NULL, "down"}, {NULL, "background_flows"}, {NULL, "background_bytes"}, {"relay", "relay"},
+		{NULL, "from"}, {NULL, "to"}, {0},
+	};
+	struct rows rows;
+	if (json)
+		json_key(json, "links");
+	rows_begin(&rows, columns, json);
+	for (uint32_t i = 0; i < lab->link_count; i++)
+		put_link(&rows, lab, i);
+	return rows_end(&rows, stdout);
 }

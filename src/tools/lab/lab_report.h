@@ -4,8 +4,7 @@
 #ifndef TOOLS_LAB_LAB_REPORT_H
 #define TOOLS_LAB_LAB_REPORT_H
 
-#include "report/json.h"
-#include "report/table.h"
+#include "report/rows.h"
 #include "tools/lab/lab.h"
 #include "tools/lab/measure.h"
 
@@ -23,14 +22,12 @@ void lab_checks_fini(struct lab_checks *checks);
 /* How many are not what was asked. */
 uint32_t lab_checks_wrong(const struct lab_checks *checks);
 
-/* On stdout: one sentence about the lab, a table of measurements, a table of hosts and uplinks. */
-void lab_report_sentence(const struct lab *lab);
-ESP_CHECKED enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks);
-ESP_CHECKED enum esp_status lab_report_links(const struct lab *lab);
+/* The measurements, and hosts and uplinks: a table on stdout, or as a key of a JSON object that was begun. */
+ESP_CHECKED enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks, struct json *json);
+ESP_CHECKED enum esp_status lab_report_links(const struct lab *lab, struct json *json);
 
-/* As keys of an object that is open. */
+/* The lab: one sentence on stdout, or as keys. */
+void lab_report_sentence(const struct lab *lab);
 void lab_json_config(struct json *json, const struct lab *lab);
-void lab_json_checks(struct json *json, const struct lab *lab, const struct lab_checks *checks);
-void lab_json_links(struct json *json, const struct lab *lab);
 
 #endif

@@ -73,9 +73,27 @@ static void put_groups(struct json *json, const struct found *found)
 	json_array_end(json);
 }
 
+/* How many groups each kind of distance shows by itself; null: it was not measured. */
+static void put_groups_by(struct json *json, const struct verdict *verdict)
+{
+	json_key(json, "groups_by");
+	json_object_begin(json);
+	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
+		uint32_t groups = verdict_groups_by(verdict, (enum survey_kind)k);
+
+		json_key(json, survey_kind_name((enum survey_kind)k));
+		if (groups > 0)
+			json_u64(json, groups);
+		else
+			json_none(json);
+	}
+	json_object_end(json);
+}
+
 static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 {
 	const struct verdict *verdict = &outcome->verdict;
+	const struct candidates_choice *choice = verdict->grouping.count > 1 ? &verdict->kinds[verdict->kind].choice : NULL;
 	char text[PROBE_SENTENCE];
 
 	json_key(json, "verdict");
@@ -85,6 +103,9 @@ static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 	json_put_string(json, "by", survey_kind_name(verdict->kind));
 	json_put_double(json, "within", verdict->within);
 	json_put_double(json, "across", verdict->across);
+	json_put_double(json, "evidence", choice ? choice->sure : NAN);
+	json_put_double(json, "agreement", choice ? choice->agreement : NAN);
+	put_groups_by(json, verdict);
 	json_put_double(json, "kinds_agree", verdict->kinds_agree);
 	json_put_string(json, "least_belonging", outcome->found.survey.names[verdict->doubtful]);
 	json_object_end(json);
@@ -102,6 +123,31 @@ static void put_verdict(struct json *json, const struct probe_outcome *outcome)
 	json_object_end(json);
 }
 
+void probe_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json)
+{
+	char text[PROBE_SENTENCE];
+
+	json_put_u64(json, "version", 1);
+	json_put_double(json, "seconds", outcome->found.seconds);
+	put_hosts(json, outcome);
+	put_groups(json, &outcome->found);
+	put_verdict(json, outcome);
+	for (uint32_t k = 0; k < SURVEY_KINDS && with_matrices; k++) {
+		if (outcome->found.survey.matrices[k].size == 0)
+			continue;
+		json_key(json, probe_matrix_key((enum survey_kind)k));
+		put_matrix(json, &outcome->found.survey.matrices[k]);
+	}
+	json_put_string(json, "between_groups", probe_say_uplinks(outcome, text)[0] ? text : NULL);
+	json_put_string(json, "plan_of_large_sums", outcome->plan[0] ? outcome->plan : NULL);
+	json_put_string(json, "no_topology", outcome->has_rates ? NULL : outcome->rates_missing);
+}
+
+const char *probe_matrix_key(enum survey_kind kind)
+{
+	return kind == SURVEY_LATENCY ? "latency_seconds" : "seconds_per_byte";
+}
+
 enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file)
 {
 	struct json json;
@@ -109,19 +155,7 @@ enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file
 	json_init(&json, file);
 	json.flat_depth = 2;
 	json_object_begin(&json);
-	json_put_u64(&json, "version", 1);
-	json_put_double(&json, "seconds", outcome->found.seconds);
-	put_hosts(&json, outcome);
-	put_groups(&json, &outcome->found);
-	put_verdict(&json, outcome);
-	for (uint32_t k = 0; k < SURVEY_KINDS; k++) {
-		if (outcome->found.survey.matrices[k].size == 0)
-			continue;
-		json_key(&json, k == SURVEY_LATENCY ? "latency_seconds" : "seconds_per_byte");
-		put_matrix(&json, &outcome->found.survey.matrices[k]);
-	}
-	json_put_string(&json, "plan_of_large_sums", outcome->plan[0] ? outcome->plan : NULL);
-	json_put_string(&json, "no_topology", outcome->has_rates ? NULL : outcome->rates_missing);
+	probe_put_keys(outcome, true, &json);
 	json_object_end(&json);
 	return json_fini(&json);
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #define ITERATIONS 300u
-#define SPREADS 200u
-#define SPREAD_MOST 512u /* points; among more of them nobody reads single ones */
 
 struct scatter {
 	uint32_t nodes, dimensions;
@@ -130,115 +128,5 @@ enum esp_status probe_map(const struct embedding *embedding, double *out_x, doub
 		fit(out_y, embedding->nodes, fmax(right - left, high - low));
 	}
 	scatter_fini(&scatter);
-	return fine ? ESP_OK : ESP_ENOMEM;
-}
-
-/* True: they were too near. */
-static bool part(double *x, double *y, uint32_t a, uint32_t b, double least, double wider)
-{
-	double dx = (x[b] - x[a]) / wider, dy = y[b] - y[a], distance = hypot(dx, dy);
-
-	if (distance >= least)
-		return false;
-	double push = 0.51 * (least - distance);
-	if (distance < least * 1e-6) { /* one upon the other: apart in height */
-		dx = 0;
-		dy = distance = 1;
-	}
-	double step = push / distance;
-	x[a] -= dx * wider * step;
-	x[b] += dx * wider * step;
-	y[a] -= dy * step;
-	y[b] += dy * step;
-	return true;
-}
-
-void probe_map_spread(double *x, double *y, uint32_t count, double least, double wider)
-{
-	bool moved = count <= SPREAD_MOST;
-
-	for (uint32_t i = 0; i < SPREADS && moved; i++) {
-		moved = false;
-		for (uint32_t a = 0; a < count; a++)
-			for (uint32_t b = a + 1; b < count; b++)
-				moved = part(x, y, a, b, least, wider) || moved;
-	}
-}
-
-/* ---- labels ---- */
-
-struct anchor {
-	double x, y;
-	uint32_t point;
-};
-
-static int compare_across(const void *a, const void *b)
-{
-	const struct anchor *one = a, *other = b;
-
-	if (one->x != other->x)
-		return one->x < other->x ? -1 : 1;
-	return (one->point > other->point) - (one->point < other->point);
-}
-
-static int compare_down(const void *a, const void *b)
-{
-	const struct anchor *one = a, *other = b;
-
-	return one->y != other->y ? (one->y < other->y ? -1 : 1) : compare_across(a, b);
-}
-
-/* A run of labels without room between them: where its first one would best be, on average over them. */
-struct run {
-	double sum;
-	uint32_t count;
-};
-
-static double begin_of(const struct run *run)
-{
-	return run->sum / run->count;
-}
-
-/*
- * The labels of one side, sorted by height. If the nth label gives up n lines of its height, "not nearer than a line" becomes "not above the one before";
- * what comes nearest to that in the sum of squares are means of those who are in each other's way.
- */
-static void stack(const struct anchor *anchors, uint32_t count, double top, double bottom, double line, bool is_left, struct run *runs,
-                  struct probe_map_label *out)
-{
-	double last = fmax(bottom - (count - 1.0) * line, top);
-	uint32_t used = 0, at = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		runs[used++] = (struct run){anchors[i].y - i * line, 1};
-		for (; used > 1 && begin_of(&runs[used - 1]) < begin_of(&runs[used - 2]); used--) {
-			runs[used - 2].sum += runs[used - 1].sum;
-			runs[used - 2].count += runs[used - 1].count;
-		}
-	}
-	for (uint32_t r = 0; r < used; r++)
-		for (uint32_t i = 0; i < runs[r].count; i++, at++)
-			out[anchors[at].point] = (struct probe_map_label){is_left, fmin(fmax(begin_of(&runs[r]), top), last) + at * line};
-}
-
-enum esp_status probe_map_labels(const double *x, const double *y, uint32_t count, double top, double bottom, double line,
-                                 struct probe_map_label *out)
-{
-	struct anchor *anchors = calloc(count, sizeof(*anchors));
-	struct run *runs = calloc(count, sizeof(*runs));
-	uint32_t left = (count + 1) / 2;
-	bool fine = (anchors && runs) || count == 0;
-
-	if (fine && count > 0) {
-		for (uint32_t i = 0; i < count; i++)
-			anchors[i] = (struct anchor){x[i], y[i], i};
-		qsort(anchors, count, sizeof(*anchors), compare_across);
-		qsort(anchors, left, sizeof(*anchors), compare_down);
-		qsort(anchors + left, count - left, sizeof(*anchors), compare_down);
-		stack(anchors, left, top, bottom, line, true, runs, out);
-		stack(anchors + left, count - left, top, bottom, line, false, runs, out);
-	}
-	free(anchors);
-	free(runs);
 	return fine ? ESP_OK : ESP_ENOMEM;
 }

@@ -48,71 +48,12 @@ static void test_one_point(void)
 	CHECK(x[0] == 0.5 && y[1] == 0.5);
 }
 
-/* Afterwards nobody hides anybody, and whoever was far away has not moved. */
-static void test_spread(uint64_t seed)
-{
-	enum { POINTS = 24 };
-	double x[POINTS], y[POINTS];
-	struct rng rng;
-
-	rng_init(&rng, seed);
-	for (int i = 0; i < POINTS; i++) {
-		x[i] = i < 20 ? (i % 4) * 200 + rng_unit(&rng) : 2000;
-		y[i] = i < 20 ? 100 : 1000.0 * i;
-	}
-	x[3] = x[7];
-	probe_map_spread(x, y, POINTS, 14, 4);
-	for (int i = 0; i < POINTS; i++)
-		for (int j = 0; j < i; j++)
-			CHECK_MSG(hypot((x[i] - x[j]) / 4, y[i] - y[j]) > 13.9, "%d and %d", i, j);
-	for (int i = 20; i < POINTS; i++)
-		CHECK(x[i] == 2000 && y[i] == 1000.0 * i);
-}
-
-/* Labels of one side stand in the order of their points, a line apart, within the picture if they fit, and where nothing is in the way at their point. */
-static void test_labels(uint64_t seed)
-{
-	enum { MOST = 80 };
-	double x[MOST], y[MOST];
-	struct probe_map_label labels[MOST];
-	struct rng rng;
-
-	rng_init(&rng, seed);
-	uint32_t count = 1 + (uint32_t)rng_below(&rng, MOST), lefts = 0;
-	bool heaps = rng_chance(&rng, 1, 2);
-	for (uint32_t i = 0; i < count; i++) {
-		x[i] = heaps ? 100.0 * (i % 3) : 500 * rng_unit(&rng);
-		y[i] = heaps ? 200.0 * (i % 2) + 100 : 500 * rng_unit(&rng);
-	}
-	uint32_t a_side = (count + 1) / 2;
-	double bottom = fmax(500, 14.0 * (a_side - 1));
-	CHECK(probe_map_labels(x, y, count, 0, bottom, 14, labels) == ESP_OK);
-	for (uint32_t i = 0; i < count; i++) {
-		CHECK_MSG(labels[i].y >= -1e-6 && labels[i].y <= bottom + 1e-6, "seed %" PRIu64 ": %f", seed, labels[i].y);
-		lefts += labels[i].is_left;
-		bool free_way = y[i] <= bottom;
-		for (uint32_t j = 0; j < count; j++) {
-			if (j == i || labels[j].is_left != labels[i].is_left)
-				continue;
-			CHECK_MSG(fabs(labels[i].y - labels[j].y) > 14 - 1e-6, "seed %" PRIu64 ": %u and %u", seed, i, j);
-			CHECK(y[i] <= y[j] || labels[i].y > labels[j].y);
-			free_way = free_way && fabs(labels[j].y - y[i]) > 28 && fabs(y[j] - y[i]) > 28;
-		}
-		CHECK_MSG(!free_way || fabs(labels[i].y - y[i]) < 1e-6, "seed %" PRIu64 ": %u of %u is at %f, not %f", seed, i, count, labels[i].y, y[i]);
-	}
-	CHECK_U64(lefts, (count + 1) / 2);
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t seed = test_seed(argc, argv, 1);
 
 	for (uint64_t i = 0; i < 20; i++)
 		test_plane(seed + i);
-	for (uint64_t i = 0; i < 20; i++)
-		test_spread(seed + i);
-	for (uint64_t i = 0; i < 200; i++)
-		test_labels(seed + i);
 	test_one_point();
 	return 0;
 }

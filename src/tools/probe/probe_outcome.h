@@ -9,6 +9,7 @@
 #include "network/discover/judge_groups.h"
 #include "network/probe/found.h"
 #include "network/topo/racks.h"
+#include "report/json.h"
 
 #define PROBE_TABLE_HOSTS 16u /* a larger matrix is summed up */
 
@@ -51,6 +52,10 @@ struct probe_outcome {
 ESP_CHECKED enum esp_status probe_print(const struct probe_outcome *outcome, FILE *file, struct error *err);
 ESP_CHECKED enum esp_status probe_print_json(const struct probe_outcome *outcome, FILE *file);
 ESP_CHECKED enum esp_status probe_print_html(const struct probe_outcome *outcome, FILE *file, struct error *err);
+
+/* The keys of the JSON document, into an object that was begun; and the key of a matrix. */
+void probe_put_keys(const struct probe_outcome *outcome, bool with_matrices, struct json *json);
+const char *probe_matrix_key(enum survey_kind kind);
 
 /* Sentences that all of them have. Each returns text. */
 #define PROBE_SENTENCE 400u

@@ -186,11 +186,10 @@ void sim_network_json(const struct sim_network *network, struct json *json)
 	json_object_end(json);
 }
 
-void sim_bytes_json(const struct once_result *result, struct json *json)
+void sim_bytes_json(const uint64_t *class_bytes, struct json *json)
 {
-	json_key(json, "link_bytes");
 	json_object_begin(json);
 	for (unsigned i = 0; i < TOPOLOGY_CLASSES; i++)
-		json_put_u64(json, topology_class_name((enum topology_class)i), result->class_bytes[i]);
+		json_put_u64(json, topology_class_name((enum topology_class)i), class_bytes[i]);
 	json_object_end(json);
 }

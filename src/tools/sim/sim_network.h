@@ -52,8 +52,9 @@ ESP_CHECKED enum esp_status sim_network_run(const struct sim_network *network, c
                                             void (*message)(void *user, const struct cluster_message *message), void *user,
                                             struct once_result *out, struct error *err);
 
-/* Keys of an object that say what the network was, and what went over its links. */
+/* Keys of an object that say what the network was. */
 void sim_network_json(const struct sim_network *network, struct json *json);
-void sim_bytes_json(const struct once_result *result, struct json *json);
+/* An object: what went over each class of links. */
+void sim_bytes_json(const uint64_t *class_bytes, struct json *json);
 
 #endif
