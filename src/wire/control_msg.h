@@ -6,9 +6,9 @@
  *     0     4     8      12       16     20           344     352    360
  *     type  from  about  channel  first  body (324)   number  heard  crc
  *
- * A type has a body of its own (struct ctl_x), a member of the union in struct control_msg. Messages between two nodes are
- * numbered, and each end says up to which number it has heard the other: a message that was under way on a connection that
- * broke is sent again on the next, and none is heard twice (node/control/reliable.h).
+ * A type has a body of its own (struct ctl_x), a member of the union in struct control_msg. Messages between two
+ * nodes are numbered, and each end says up to which number it has heard the other: a message that was under way on a
+ * connection that broke is sent again on the next, and none is heard twice (node/control/reliable.h).
  */
 #ifndef WIRE_CONTROL_MSG_H
 #define WIRE_CONTROL_MSG_H

@@ -44,7 +44,8 @@ static void draw_body(struct rng *rng, struct control_msg *msg)
 		draw_text(rng, msg->loss.text);
 		break;
 	case CONTROL_FAILED:
-		msg->failed = (struct ctl_failed){.status = status, .other = (uint32_t)rng_next(rng), .other_sequence = rng_next(rng), .note = draw_note(rng)};
+		msg->failed = (struct ctl_failed){.status = status, .other = (uint32_t)rng_next(rng),
+		                                  .other_sequence = rng_next(rng), .note = draw_note(rng)};
 		draw_text(rng, msg->failed.text);
 		break;
 	case CONTROL_ASK:
@@ -125,7 +126,8 @@ static void round_trip(struct rng *rng)
 		CHECK(back.type == msg.type && back.from == msg.from && back.about == msg.about && back.channel == msg.channel);
 		CHECK(back.first == msg.first && back.number == msg.number && back.heard == msg.heard);
 		if (msg.type == CONTROL_OFF)
-			CHECK(back.off.call == msg.off.call && back.off.status == msg.off.status && back.off.culprit == msg.off.culprit);
+			CHECK(back.off.call == msg.off.call && back.off.status == msg.off.status &&
+			      back.off.culprit == msg.off.culprit);
 		if (msg.type == CONTROL_ABSENT)
 			CHECK(back.absent.sequence == msg.absent.sequence && back.absent.is_keyed == msg.absent.is_keyed &&
 			      back.absent.key == msg.absent.key && back.absent.second == msg.absent.second);

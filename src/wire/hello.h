@@ -1,15 +1,15 @@
 /*
- * hello.h - what two ends of a new connection say to each other before anything else.
+ * hello.h - the messages of a handshake, by which two ends of a new connection prove themselves.
  *
- * Three messages of fixed size; what they mean and how they are sealed is node/auth/handshake.h's
- * business, here is only where each byte stands. All numbers are little endian.
+ * Three messages of fixed size. This header says where each byte stands; their meaning and their seals are in
+ * node/auth/handshake.h. All numbers are little endian.
  *
  *     challenge   listener -> dialer     magic 8   nonce 32
  *     proof       dialer -> listener     magic 8   nonce 32   job 8   hello 80 (hidden)   tag 32
  *     verdict     listener -> dialer     magic 8              hello 80 (hidden)   tag 32
  *
- * The first four bytes and the ranks of a hello stand where they stand in every version to
- * come, so that two versions can tell each other who and what they are.
+ * The first four bytes and the ranks of a hello stand at the same place in every version to come, so that nodes of two
+ * versions can name each other.
  */
 #ifndef WIRE_HELLO_H
 #define WIRE_HELLO_H
@@ -27,7 +27,8 @@
 #define HELLO_DIGEST_BYTES 32u
 
 #define CHALLENGE_BYTES (HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES)
-#define PROOF_JOB_AT (HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES) /* the job's number, which a listener with many jobs finds the key by */
+/* The job's number, by which a listener with many jobs finds the key. */
+#define PROOF_JOB_AT (HELLO_MAGIC_BYTES + HELLO_NONCE_BYTES)
 #define PROOF_HEAD_BYTES (PROOF_JOB_AT + 8u)
 #define PROOF_BYTES (PROOF_HEAD_BYTES + HELLO_BYTES + HELLO_TAG_BYTES)
 #define VERDICT_BYTES (HELLO_MAGIC_BYTES + HELLO_BYTES + HELLO_TAG_BYTES)
@@ -37,7 +38,7 @@ extern const uint8_t hello_challenge_magic[HELLO_MAGIC_BYTES];
 extern const uint8_t hello_proof_magic[HELLO_MAGIC_BYTES];
 extern const uint8_t hello_verdict_magic[HELLO_MAGIC_BYTES];
 
-/* What a node does in a cluster. */
+/* The part of a node in a cluster. */
 enum node_role {
 	NODE_WORKER = 0,    /* has data of a job: a rank       */
 	NODE_HUB = 1,       /* sums and optimizes for jobs     */
@@ -56,19 +57,19 @@ struct node_id {
 	uint32_t index; /* its row in the job's roster: of a worker its rank, other roles come behind the workers */
 };
 
-/* What a connection is for. */
+/* The purpose of a connection. */
 enum hello_purpose {
-	HELLO_RENDEZVOUS = 1,   /* joining                        */
+	HELLO_RENDEZVOUS = 1, /* joining                      */
 	HELLO_CONTROL = 2, /* heartbeats, failures, agreement */
 	HELLO_LANE = 3,    /* data of one lane               */
-	HELLO_JOINER = 4,    /* somebody who is no rank yet asks to be let in */
-	HELLO_PROBE = 5,   /* how fast is this rail?         */
-	HELLO_FDS = 6,   /* descriptors of the ranks of one host */
+	HELLO_JOINER = 4,  /* a process that is no rank yet asks to be admitted */
+	HELLO_PROBE = 5,   /* measures a rail                */
+	HELLO_FDS = 6,     /* descriptors of the ranks of one host */
 	HELLO_AGAIN = 7,   /* data of one lane, in place of the connection that it has, if any */
 };
 #define HELLO_PURPOSE_LAST HELLO_AGAIN
 
-/* What the listener thinks of the dialer's hello. */
+/* The listener's answer to the dialer's hello. */
 enum hello_verdict {
 	HELLO_WELCOME = 0,
 	HELLO_OTHER_VERSION = 1,
@@ -95,7 +96,7 @@ struct hello {
 	uint32_t lane;   /* or rail, of HELLO_PROBE; how many there were before, of HELLO_CONTROL; 0 for other purposes */
 	uint64_t epoch;  /* how often the group was formed anew  */
 	uint8_t job[HELLO_JOB_BYTES];
-	uint8_t settings[HELLO_DIGEST_BYTES]; /* of what all ranks must have set alike; compared between workers only */
+	uint8_t settings[HELLO_DIGEST_BYTES]; /* of the settings that all ranks share; compared between workers only */
 };
 
 void hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES]);

@@ -200,8 +200,10 @@ static enum esp_status on_challenge(struct handshake *hs)
 static enum esp_status on_proof(struct handshake *hs, struct error *err)
 {
 	struct handshake_config *config = &hs->config;
-	if (config->find && !config->find(config->find_context, bytes_get64(hs->proof + PROOF_JOB_AT), config->key, &config->hello))
-		return error_set(err, fail_handshake(hs, ESP_ECORRUPT), "the connecting process named a job that is not known here");
+	uint64_t job = bytes_get64(hs->proof + PROOF_JOB_AT);
+	if (config->find && !config->find(config->find_context, job, config->key, &config->hello))
+		return error_set(err, fail_handshake(hs, ESP_ECORRUPT),
+		                 "the connecting process named a job that is not known here");
 	if (config->hello.version == 0)
 		config->hello.version = HELLO_VERSION;
 	struct hello answer = config->hello;

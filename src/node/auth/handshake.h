@@ -37,10 +37,11 @@ enum handshake_role {
 };
 
 /*
- * A listener with many jobs: the key of the job that a proof names, and this end's hello in it. False: there is no such job.
- * Reads nothing but memory; the number is not to be trusted until the proof has been checked.
+ * A listener with many jobs: the key of the job that a proof names, and this end's hello in it. False: there is no
+ * such job. Reads nothing but memory; the number is not to be trusted until the proof has been checked.
  */
-typedef bool handshake_find_fn(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_BYTES], struct hello *out_own);
+typedef bool handshake_find_fn(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_BYTES],
+                               struct hello *out_own);
 
 struct handshake_config {
 	uint8_t key[HANDSHAKE_KEY_BYTES]; /* the job's key; a listener with `find` leaves it zero */
@@ -48,8 +49,8 @@ struct handshake_config {
 	handshake_find_fn *find;          /* NULL: one job */
 	void *find_context;
 	/*
-	 * This end. `to` is the row of the other end, or HANDSHAKE_ANY_RANK for a listener, which takes any role then. A listener leaves
-	 * purpose and lane 0: the dialer chooses them within the bounds below. version 0: HELLO_VERSION.
+	 * This end. `to` is the row of the other end, or HANDSHAKE_ANY_RANK for a listener, which takes any role then. A
+	 * listener leaves purpose and lane 0: the dialer chooses them within the bounds below. version 0: HELLO_VERSION.
 	 */
 	struct hello hello;
 	uint32_t purposes; /* listener: bit 1u << purpose of each purpose it accepts */
@@ -83,7 +84,10 @@ struct handshake {
 	uint8_t challenge[CHALLENGE_BYTES], proof[PROOF_BYTES], final[VERDICT_BYTES];
 };
 
-/* The number of a job, from its key and the digest of its name: alike on all its nodes, and of no use without the key. Never 0. */
+/*
+ * The number of a job, from its key and the digest of its name: alike on all its nodes, and of no use without the
+ * key. Never 0.
+ */
 uint64_t handshake_job_number(const uint8_t key[HANDSHAKE_KEY_BYTES], const uint8_t job[HELLO_JOB_BYTES]);
 
 /* With a fresh random nonce. Copies the configuration. */

@@ -128,8 +128,9 @@ enum esp_status handshake_explain(enum hello_verdict verdict, const struct hello
 		return error_set(err, status, "rank %u wants a connection for %s, which rank %u does not take now", d,
 		                 purpose_name(dialer->purpose), l);
 	case HELLO_OTHER_ROLE:
-		return error_set(err, status, "node %u, a %s, looked for a %s and found node %u, a %s", d, node_role_name(dialer->role),
-		                 node_role_name(dialer->to_role), l, node_role_name(listener->role));
+		return error_set(err, status, "node %u, a %s, looked for a %s and found node %u, a %s", d,
+		                 node_role_name(dialer->role), node_role_name(dialer->to_role), l,
+		                 node_role_name(listener->role));
 	case HELLO_OTHER_LANE:
 		return error_set(err, status, "rank %u wants to connect lane %u, which rank %u does not have", d, dialer->lane,
 		                 l);

@@ -237,7 +237,8 @@ static bool find_job(void *context, uint64_t job, uint8_t out_key[HANDSHAKE_KEY_
 static void many_jobs(void)
 {
 	struct handshake_config jobs[2] = {lane_listener, lane_listener}, dialer = lane_dialer;
-	struct handshake_config listener = {.find = find_job, .find_context = jobs, .purposes = lane_listener.purposes, .lanes = lane_listener.lanes};
+	struct handshake_config listener = {
+		.find = find_job, .find_context = jobs, .purposes = lane_listener.purposes, .lanes = lane_listener.lanes};
 	struct pair pair;
 
 	jobs[1].key[0] ^= 1;

@@ -19,6 +19,7 @@ struct control_cmd {
 		CMD_DIAL_FDS,
 		CMD_SEND,
 		CMD_SEND_ALL,
+		CMD_FORGET,
 		CMD_RUN,
 	} what;
 	uint32_t peer, lane;

@@ -3,6 +3,7 @@
  */
 #include "node/control/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -158,6 +159,23 @@ static void flush_all(struct control *control)
 	}
 }
 
+/* Only connections that have proved to be the peer's, or that were dialled to it. */
+static void forget(struct control *control, uint32_t peer)
+{
+	struct connection *following;
+
+	for (struct connection *connection = control->connections; connection; connection = following) {
+		following = connection->next;
+		if (connection->peer == peer && !connection->is_guest && connection->purpose != HELLO_JOINER)
+			control_remove(control, connection);
+	}
+	assert(!control->control[peer]);
+	reliable_fini(&control->reliable[peer]);
+	control->dialled[peer] = 0;
+	for (uint32_t lane = 0; lane < control->config.lanes; lane++)
+		control->newest[(size_t)peer * control->config.lanes + lane] = 0;
+}
+
 static void run_cmd(struct control *control, const struct control_cmd *cmd)
 {
 	switch (cmd->what) {
@@ -187,6 +205,9 @@ static void run_cmd(struct control *control, const struct control_cmd *cmd)
 			if (control->control[i] && control->config.events->peers->forwards_to(control->config.context, i))
 				peer_connection_send(control, i, &cmd->msg);
 		}
+		break;
+	case CMD_FORGET:
+		forget(control, cmd->peer);
 		break;
 	case CMD_RUN:
 		cmd->function(control->config.context, cmd->argument);
@@ -296,6 +317,12 @@ void control_send(struct control *control, uint32_t peer, const struct control_m
 void control_send_all(struct control *control, const struct control_msg *msg)
 {
 	(void)post(control, (struct control_cmd){.what = CMD_SEND_ALL, .msg = *msg});
+}
+
+void control_forget(struct control *control, uint32_t peer)
+{
+	assert(peer < control->config.roster->size);
+	(void)post(control, (struct control_cmd){.what = CMD_FORGET, .peer = peer});
 }
 
 void control_tick(struct control *control, bool wanted)

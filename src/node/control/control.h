@@ -186,6 +186,12 @@ void control_dial_fds(struct control *control);
 void control_send(struct control *control, uint32_t peer, const struct control_msg *msg);
 void control_send_all(struct control *control, const struct control_msg *msg);
 
+/*
+ * Ends all connections to a peer and forgets what was said to it and heard of it, so that it can come anew: the same node, or one
+ * that has taken its place. The peer does the same once its connection is closed.
+ */
+void control_forget(struct control *control, uint32_t peer);
+
 /* Runs the function with the context of the events, soon. False: no memory. */
 bool control_run(struct control *control, control_fn *function, void *argument);
 /* Newcomers who wait at the door of this rank: proved, and not invited. Any thread. */
