@@ -126,7 +126,7 @@ static struct cluster_call *run_trial(const struct trial *trial, struct cluster 
 		.delay_ns = 1000,
 		.start_spread_ns = 1000,
 		.fragment_most = (uint32_t)rng_below(&rng, 2) * 13,
-		.carry = LOOP_MIXED,
+		.carry = INPROC_MIXED,
 		.victim = PLAN_NONE,
 	};
 	struct plan_spec plan_spec = trial->spec;

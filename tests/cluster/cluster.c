@@ -33,7 +33,7 @@ void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
 {
 	*cluster = (struct cluster){.spec = *spec};
 	rng_init(&cluster->rng, spec->seed);
-	struct loop_config config = {
+	struct inproc_config config = {
 		.seed = rng_next(&cluster->rng),
 		.nodes = spec->nodes,
 		.lanes = spec->lanes,
@@ -55,11 +55,11 @@ void cluster_open(struct cluster *cluster, const struct cluster_spec *spec)
 			.dry = spec->dry,
 		},
 	};
-	CHECK(loop_open(&config, &cluster->loop, NULL) == ESP_OK);
+	CHECK(inproc_open(&config, &cluster->loop, NULL) == ESP_OK);
 	cluster->lanes = calloc(spec->nodes * spec->lanes, sizeof(struct lane *));
 	for (uint32_t i = 0; i < spec->nodes * spec->lanes; i++) {
 		CHECK(lane_open(&lane_config, &cluster->lanes[i], NULL) == ESP_OK);
-		loop_attach(cluster->loop, i / spec->lanes, i % spec->lanes, &lane_user, lane_port(cluster->lanes[i], 0));
+		inproc_attach(cluster->loop, i / spec->lanes, i % spec->lanes, &lane_user, lane_port(cluster->lanes[i], 0));
 	}
 	for (uint32_t i = 0; i < spec->streams; i++) {
 		add_group(cluster, (uint16_t)i, NULL, spec->nodes);
@@ -90,7 +90,7 @@ static void call_close(struct cluster_call *call)
 
 void cluster_close(struct cluster *cluster)
 {
-	loop_close(cluster->loop);
+	inproc_close(cluster->loop);
 	for (uint32_t i = 0; i < cluster->spec.nodes * cluster->spec.lanes; i++)
 		lane_close(cluster->lanes[i]);
 	free(cluster->lanes);
@@ -154,14 +154,14 @@ static void start_fires(void *context)
 		cluster_start(cluster, &cluster->calls[start->call], start->node);
 	/* The next call is started without waiting for this one. */
 	if (++start->call < cluster->call_count)
-		loop_after(cluster->loop, rng_below(&cluster->rng, cluster->spec.start_spread_ns + 1), start_fires, start);
+		inproc_after(cluster->loop, rng_below(&cluster->rng, cluster->spec.start_spread_ns + 1), start_fires, start);
 }
 
 static void victim_dies(void *context)
 {
 	struct cluster *cluster = context;
 
-	loop_kill(cluster->loop, cluster->spec.victim);
+	inproc_kill(cluster->loop, cluster->spec.victim);
 }
 
 static void member_aborts(void *context)
@@ -182,16 +182,16 @@ void cluster_run(struct cluster *cluster)
 	/* The scenario's own groups, each node for itself. */
 	for (uint32_t node = 0; spec->streams > 0 && node < spec->nodes; node++) {
 		starts[node] = (struct start){cluster, node, 0};
-		loop_after(cluster->loop, rng_below(&cluster->rng, spec->start_spread_ns + 1), start_fires, &starts[node]);
+		inproc_after(cluster->loop, rng_below(&cluster->rng, spec->start_spread_ns + 1), start_fires, &starts[node]);
 	}
 	cluster_groups_run(cluster);
 	if (spec->victim != PLAN_NONE)
-		loop_after(cluster->loop, spec->victim_after_ns, victim_dies, cluster);
+		inproc_after(cluster->loop, spec->victim_after_ns, victim_dies, cluster);
 	bool aborts = spec->streams == 0 && spec->abort_group != PLAN_NONE;
 	if (aborts)
-		loop_after(cluster->loop, spec->abort_after_ns, member_aborts, cluster);
+		inproc_after(cluster->loop, spec->abort_after_ns, member_aborts, cluster);
 	bool may_change = spec->victim != PLAN_NONE || spec->corrupt_one_in > 0 || spec->streams == 0;
-	while (loop_turn(cluster->loop)) {
+	while (inproc_turn(cluster->loop)) {
 		for (uint32_t node = 0; may_change && node < spec->nodes; node++)
 			cluster_collect(cluster, node);
 	}

@@ -17,7 +17,7 @@
 
 #include "base/rng.h"
 #include "engine/lane.h"
-#include "loop/loop.h"
+#include "inproc/inproc.h"
 
 #define CLUSTER_CALLS 6u /* of one scenario, at most */
 #define CLUSTER_CALLS_MOST 64u
@@ -80,7 +80,7 @@ struct cluster_spec {
 	uint32_t lanes, streams, credits, active_chunks, slot_bytes, first_index;
 	uint64_t delay_ns, start_spread_ns;
 	uint32_t fragment_most, flight_most;
-	enum loop_carry carry;
+	enum inproc_carry carry;
 	bool checked;
 	uint32_t corrupt_one_in;
 	bool dry;
@@ -93,7 +93,7 @@ struct cluster_spec {
 
 struct cluster {
 	struct cluster_spec spec;
-	struct loop *loop;
+	struct inproc *loop;
 	struct lane **lanes; /* by node, then lane */
 	struct cluster_group groups[CLUSTER_GROUPS_MOST];
 	uint32_t group_count;

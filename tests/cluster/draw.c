@@ -192,7 +192,7 @@ void cluster_draw_with(struct cluster *cluster, uint64_t seed, uint32_t corrupt_
 		.start_spread_ns = rng_chance(&rng, 1, 3) ? 0 : rng_below(&rng, 1000000),
 		.fragment_most = pick(&rng, fragments, 6),
 		.flight_most = pick(&rng, flights, 4),
-		.carry = (enum loop_carry)rng_below(&rng, LOOP_MIXED + 1),
+		.carry = (enum inproc_carry)rng_below(&rng, INPROC_MIXED + 1),
 		.checked = rng_chance(&rng, 1, 2) || corrupt_one_in > 0,
 		.corrupt_one_in = corrupt_one_in,
 		.victim = PLAN_NONE,

@@ -24,7 +24,7 @@ uint32_t cluster_place(const struct cluster_group *group, uint32_t rank)
 
 bool cluster_is_dead(const struct cluster *cluster, uint32_t rank)
 {
-	return cluster->spec.victim == rank && loop_now(cluster->loop) >= cluster->spec.victim_after_ns;
+	return cluster->spec.victim == rank && inproc_now(cluster->loop) >= cluster->spec.victim_after_ns;
 }
 
 void cluster_group_close(struct cluster_group *group)
@@ -40,7 +40,7 @@ static void member_close(struct cluster *cluster, struct cluster_group *group, u
 	uint32_t rank = cluster_rank(group, place);
 
 	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
-		loop_forget(cluster->loop, rank, lane, group->channel);
+		inproc_forget(cluster->loop, rank, lane, group->channel);
 		lane_stream_close(cluster_lane(cluster, rank, lane), group->channel);
 	}
 	group->members[place].open = false;
@@ -77,7 +77,7 @@ static void after(const struct later *what, uint64_t most_ns, void (*act)(void *
 
 	CHECK(copy);
 	*copy = *what;
-	loop_after(what->cluster->loop, rng_below(&what->cluster->rng, most_ns + 1), act, copy);
+	inproc_after(what->cluster->loop, rng_below(&what->cluster->rng, most_ns + 1), act, copy);
 }
 
 /* ---- failure ---- */
@@ -139,7 +139,7 @@ static void member_fails(struct cluster *cluster, struct cluster_group *group, u
 	member->failure = *why;
 	for (uint32_t lane = 0; lane < cluster->spec.lanes; lane++) {
 		lane_fail_stream(cluster_lane(cluster, rank, lane), group->channel, why->node, why->status);
-		loop_forget(cluster->loop, rank, lane, group->channel);
+		inproc_forget(cluster->loop, rank, lane, group->channel);
 	}
 	for (uint32_t other = 0; !heard && other < group->count; other++) {
 		struct later later = {.cluster = cluster, .group = group, .place = other, .why = *why};
@@ -191,7 +191,7 @@ void cluster_start(struct cluster *cluster, struct cluster_call *call, uint32_t 
 			check_fail(__FILE__, __LINE__, "start: %s", err.text);
 		if (status != ESP_OK)
 			call->status[place] = status;
-		loop_poke(cluster->loop, rank, lane);
+		inproc_poke(cluster->loop, rank, lane);
 	}
 }
 
@@ -293,6 +293,6 @@ void cluster_groups_run(struct cluster *cluster)
 		}
 		CHECK(copy);
 		*copy = later;
-		loop_after(cluster->loop, cluster->groups[i].open_after_ns, open_fires, copy);
+		inproc_after(cluster->loop, cluster->groups[i].open_after_ns, open_fires, copy);
 	}
 }

@@ -90,7 +90,7 @@ static void draw(struct cluster *cluster, struct rng *rng, enum mishap mishap)
 		.start_spread_ns = rng_below(rng, 300000),
 		.fragment_most = pick(rng, fragments, 5),
 		.flight_most = pick(rng, flights, 4),
-		.carry = (enum loop_carry)rng_below(rng, LOOP_MIXED + 1),
+		.carry = (enum inproc_carry)rng_below(rng, INPROC_MIXED + 1),
 		.checked = rng_chance(rng, 1, 2),
 		.victim = PLAN_NONE,
 		.abort_group = PLAN_NONE,

@@ -160,7 +160,7 @@ static void run_mutant(struct plan *plan, uint64_t seed, uint64_t schedule)
 		.delay_ns = 100000,
 		.start_spread_ns = schedule % 5 * 10000,
 		.fragment_most = 40,
-		.carry = schedule % 3 ? LOOP_LATE : LOOP_SHARE,
+		.carry = schedule % 3 ? INPROC_LATE : INPROC_SHARE,
 		.victim = PLAN_NONE,
 	};
 	struct cluster cluster;

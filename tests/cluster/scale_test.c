@@ -27,7 +27,7 @@ static void run_planner(const struct planner *planner)
 		.slot_bytes = 128,
 		.delay_ns = 10000,
 		.start_spread_ns = 10000,
-		.carry = LOOP_MIXED,
+		.carry = INPROC_MIXED,
 		.victim = PLAN_NONE,
 	};
 	struct cluster cluster;
@@ -45,7 +45,7 @@ static void run_planner(const struct planner *planner)
 		CHECK_MSG(call->status[node] == ESP_OK, "%s: node %u ended with status %d", planner_name(planner), node,
 		          call->status[node]);
 	CHECK_MSG(cluster_matches(call, why, sizeof(why)), "%s: %s", planner_name(planner), why);
-	printf("%s: %" PRIu64 " events\n", planner_name(planner), loop_events(cluster.loop));
+	printf("%s: %" PRIu64 " events\n", planner_name(planner), inproc_events(cluster.loop));
 	cluster_close(&cluster);
 }
 

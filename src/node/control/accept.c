@@ -2,7 +2,6 @@
  * accept.c - who is let in where the rank listens.
  */
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,7 +45,7 @@ static bool greet(struct control *control, int fd, bool local)
 	control->guests++;
 	control_insert(control, connection);
 	connection_greet(connection, &control->listener);
-	control_watch(control, connection, EPOLL_CTL_ADD);
+	control_watch(control, connection);
 	control_turn_connection(control, connection);
 	return true;
 }
@@ -90,42 +89,41 @@ void accept_proved(struct control *control, struct connection *connection)
 
 /* ---- where the rank listens ---- */
 
-uint32_t accept_count(const struct control *control)
+static bool watch_port(struct control *control, int fd)
 {
-	return control->listen_count + (control->is_door_open ? 1 : 0);
-}
+	struct control_own *own = control_watch_own(control, fd, CONTROL_OWN_PORT);
 
-int *accept_at(struct control *control, uint32_t i)
-{
-	return i < control->listen_count ? &control->listen_fds[i] : &control->config.join_fd;
+	if (own)
+		control->ports[control->port_count++] = own;
+	return own != NULL;
 }
 
 bool accept_watch(struct control *control)
 {
-	bool watched = control_watch_own(control, &control->config.local_fd);
+	const struct control_config *config = &control->config;
+	bool watched = config->local_fd < 0 || control_watch_own(control, config->local_fd, CONTROL_OWN_PORT) != NULL;
 
-	for (uint32_t i = 0; i < control->listen_count; i++)
-		watched = watched && control_watch_own(control, &control->listen_fds[i]);
-	/* While another control of this process has the door, connections that are for it come there too. */
-	control->is_door_open = control->config.join_fd >= 0 && control->config.join_free_fd < 0;
-	if (control->is_door_open)
-		watched = watched && control_watch_own(control, &control->config.join_fd);
-	watched = watched && control_watch_own(control, &control->config.join_free_fd);
-	/* What is accepted from now on inherits this, and a stranger costs no calls for it. */
-	for (uint32_t i = 0; i < accept_count(control); i++)
-		connection_prepare(*accept_at(control, i));
+	for (uint32_t i = 0; i < control->listen_count && watched; i++)
+		watched = watch_port(control, control->listen_fds[i]);
+	/* While another control of this process has the joiners' port, connections that are for it come there too. */
+	if (config->join_fd >= 0 && config->join_free_fd < 0 && watched)
+		watched = watch_port(control, config->join_fd);
+	if (config->join_free_fd >= 0 && watched)
+		watched = (control->free = control_watch_own(control, config->join_free_fd, CONTROL_OWN_FREE)) != NULL;
+	/* Connections that are accepted from now on inherit this, and an unproved one costs no calls for it. */
+	for (uint32_t i = 0; i < control->port_count && watched; i++)
+		connection_prepare(control->ports[i]->watched.fd);
 	return watched;
 }
 
 void accept_open_door(struct control *control)
 {
-	struct epoll_event event = {.events = control->looks_away ? 0u : EPOLLIN, .data.ptr = &control->config.join_fd};
-
-	(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, control->config.join_free_fd, NULL); /* it has other descriptors */
+	loop_remove(control->loop, &control->free->watched); /* its file has other descriptors */
 	close(control->config.join_free_fd);
 	control->config.join_free_fd = -1;
 	connection_prepare(control->config.join_fd);
-	control->is_door_open = epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, control->config.join_fd, &event) == 0;
+	if (watch_port(control, control->config.join_fd) && control->looks_away)
+		loop_change(control->loop, &control->ports[control->port_count - 1]->watched, 0);
 }
 
 static void look_away(struct control *control, bool away)
@@ -133,12 +131,9 @@ static void look_away(struct control *control, bool away)
 	if (control->looks_away == away)
 		return;
 	control->looks_away = away;
-	for (uint32_t i = 0; i < accept_count(control); i++) {
-		int *fd = accept_at(control, i);
-		struct epoll_event event = {.events = away ? 0u : EPOLLIN, .data.ptr = fd};
-
-		(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_MOD, *fd, &event);
-		(void)listen(*fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
+	for (uint32_t i = 0; i < control->port_count; i++) {
+		loop_change(control->loop, &control->ports[i]->watched, away ? 0u : EPOLLIN);
+		(void)listen(control->ports[i]->watched.fd, away ? LOCKED_BACKLOG : PORT_BACKLOG);
 	}
 }
 
@@ -151,8 +146,8 @@ uint64_t accept_look(struct control *control, uint64_t now)
 		return when;
 	bool empty = true;
 	uint32_t first = control->first_looked_at++;
-	for (uint32_t i = 0; i < accept_count(control); i++)
-		empty &= accept_accept(control, *accept_at(control, (first + i) % accept_count(control)));
+	for (uint32_t i = 0; i < control->port_count; i++)
+		empty &= accept_accept(control, control->ports[(first + i) % control->port_count]->watched.fd);
 	if (empty)
 		accept_limit_empty(&control->accept_limit);
 	return now; /* the list of connections has changed */

@@ -1,7 +1,6 @@
 /*
  * connect.c - connections that this rank makes: attempts one after the other, and what becomes of them.
  */
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "node/control/peer_connection.h"
@@ -48,6 +47,7 @@ void connect_failed(struct control *control, struct connection *connection)
 	bool for_good = connection->err.status == ESP_EMISMATCH || now >= connection->deadline_ns || has_ended(control, connection, now) ||
 	                recheck_is_refused(control, connection);
 
+	control_unwatch(control, connection);
 	connection_abandon(connection);
 	if (connection->rotates && control->config.events->rails && connection->err.status == ESP_ETIMEOUT)
 		control->config.events->rails->late(control->config.context, connection->peer, connection->rail);
@@ -81,7 +81,7 @@ void control_dial_now(struct control *control, struct connection *connection)
 	if (connection->state == CONNECTION_BROKEN)
 		connect_failed(control, connection);
 	else
-		control_watch(control, connection, EPOLL_CTL_ADD);
+		control_watch(control, connection);
 }
 
 void connect_look_for(struct control *control, uint32_t peer)

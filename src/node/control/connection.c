@@ -32,7 +32,7 @@ struct connection *connection_new(void)
 	struct connection *connection = calloc(1, sizeof(*connection));
 
 	if (connection)
-		connection->fd = -1;
+		connection->fd = connection->watched.fd = -1;
 	return connection;
 }
 

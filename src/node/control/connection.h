@@ -10,6 +10,7 @@
 
 #include "node/auth/handshake.h"
 #include "node/control/control.h"
+#include "base/loop.h"
 #include "node/net/backoff.h"
 #include "node/net/route.h"
 #include "transport/path.h"
@@ -27,8 +28,12 @@ enum connection_state {
 
 #define RANK_WHO 96u
 
+struct control;
+
 struct connection {
 	struct connection *next, *before;
+	struct control *owner;
+	struct loop_fd watched; /* of its owner's loop */
 	int fd;
 	uint8_t state;
 	bool dialled, local;
@@ -54,7 +59,6 @@ struct connection {
 	uint32_t peer;          /* known from the start if dialled, else once proved   */
 	uint8_t purpose;        /* enum hello_purpose                                  */
 	uint32_t lane;
-	uint32_t watched;       /* the events that epoll is to tell                    */
 	uint32_t rail;          /* that it is dialled on, or ROUTE_ANY                 */
 	bool rotates;           /* each attempt takes another rail                     */
 	uint64_t queued;        /* the last message that it was given (reliable.h)         */

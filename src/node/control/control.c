@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <stddef.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,14 +21,30 @@
 
 /* ---- links ---- */
 
-void control_watch(struct control *control, struct connection *connection, int how)
+static void on_ready(struct loop_fd *fd, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN | (connection_wants_to_write(connection) ? EPOLLOUT : 0u), .data.ptr = connection};
+	struct connection *connection = (struct connection *)((char *)fd - offsetof(struct connection, watched));
 
-	if (how == EPOLL_CTL_MOD && event.events == connection->watched)
-		return;
-	connection->watched = event.events;
-	(void)epoll_ctl(control->epoll_fd, how, connection->fd, &event);
+	(void)events;
+	control_turn_connection(connection->owner, connection);
+}
+
+void control_watch(struct control *control, struct connection *connection)
+{
+	uint32_t events = EPOLLIN | (connection_wants_to_write(connection) ? EPOLLOUT : 0u);
+	struct error err;
+
+	connection->owner = control;
+	connection->watched.ready = on_ready;
+	if (connection->watched.fd >= 0)
+		loop_change(control->loop, &connection->watched, events);
+	else if (loop_add(control->loop, &connection->watched, connection->fd, events, &err) != ESP_OK)
+		connection_broke(connection, &err); /* its deadline finds it */
+}
+
+void control_unwatch(struct control *control, struct connection *connection)
+{
+	loop_remove(control->loop, &connection->watched);
 }
 
 void control_insert(struct control *control, struct connection *connection)
@@ -47,6 +63,7 @@ void control_remove(struct control *control, struct connection *connection)
 		control->connections = connection->next;
 	if (connection->next)
 		connection->next->before = connection->before;
+	control_unwatch(control, connection);
 	control->guests -= connection->is_guest;
 	joiner_queue_gone(control, connection);
 	if (connection->purpose == HELLO_CONTROL && control->control[connection->peer] == connection)
@@ -142,7 +159,7 @@ void control_turn_connection(struct control *control, struct connection *connect
 	else if (connection->state == CONNECTION_BROKEN)
 		connection_ended(control, connection);
 	else
-		control_watch(control, connection, EPOLL_CTL_MOD);
+		control_watch(control, connection);
 }
 
 /* ---- cmdq ---- */
@@ -155,7 +172,7 @@ static void flush_all(struct control *control)
 	control->has_queued = false;
 	for (struct connection *connection = control->connections; connection; connection = connection->next) {
 		if (connection->state == CONNECTION_OPEN && control->control[connection->peer] == connection && peer_connection_speak(control, connection))
-			control_watch(control, connection, EPOLL_CTL_MOD);
+			control_watch(control, connection);
 	}
 }
 
@@ -219,7 +236,6 @@ static void run_cmds(struct control *control)
 {
 	struct control_cmd *cmd;
 
-	control->has_posted = false;
 	while ((cmd = cmdq_take(&control->cmdq))) {
 		run_cmd(control, cmd);
 		free(cmd);
@@ -227,29 +243,13 @@ static void run_cmds(struct control *control)
 	flush_all(control);
 }
 
-static void wake(struct control *control)
-{
-	uint64_t one = 1;
-
-	/* Full is as good as written. */
-	ssize_t done = write(control->wake_fd, &one, sizeof(one));
-	(void)done;
-}
-
-static bool is_own_thread(const struct control *control)
-{
-	return atomic_load(&control->runs) && pthread_equal(pthread_self(), control->self);
-}
-
-/* False: no memory; whoever waits for it has a deadline. */
+/* False: no memory; a caller that waits for it has a deadline. */
 static bool post(struct control *control, struct control_cmd cmd)
 {
 	bool is_posted = cmdq_post(&control->cmdq, &cmd);
 
-	if (is_posted && is_own_thread(control))
-		control->has_posted = true; /* and does not sleep before it has looked */
-	else if (is_posted)
-		wake(control);
+	if (is_posted)
+		loop_post(control->loop, &control->cmds);
 	return is_posted;
 }
 
@@ -332,10 +332,10 @@ void control_tick(struct control *control, bool wanted)
 	control->ticks = wanted;
 	pthread_mutex_unlock(&control->lock);
 	if (changed && wanted)
-		wake(control);
+		loop_post(control->loop, &control->cmds); /* the hook looks again */
 }
 
-/* ---- the thread ---- */
+/* ---- the clock ---- */
 
 /* Throws out who is too late, dials anew; returns when to look again. */
 static uint64_t look_at_clock(struct control *control, uint64_t now)
@@ -379,59 +379,82 @@ static uint64_t look_at_clock(struct control *control, uint64_t now)
 	return next;
 }
 
-static int timeout_ms(uint64_t now, uint64_t until)
-{
-	if (until == UINT64_MAX)
-		return -1;
-	if (until <= now)
-		return 0;
-	uint64_t ms = (until - now + NS_PER_MS - 1) / NS_PER_MS;
-	return ms > 60000 ? 60000 : (int)ms;
-}
+/* ---- the node's own descriptors ---- */
 
-static void handle(struct control *control, const struct epoll_event *event)
+static void on_own(struct loop_fd *fd, uint32_t events)
 {
-	uint64_t drained;
+	struct control_own *own = (struct control_own *)(void *)fd; /* its first member */
+	struct control *control = own->control;
 
-	if (event->data.ptr == &control->wake_fd) {
-		ssize_t got = read(control->wake_fd, &drained, sizeof(drained));
-		(void)got;
-		return;
-	}
-	for (uint32_t i = 0; i < accept_count(control); i++) {
-		if (event->data.ptr == accept_at(control, i)) {
-			(void)accept_accept(control, *accept_at(control, i));
-			return;
-		}
-	}
-	if (event->data.ptr == &control->config.local_fd)
-		(void)accept_accept(control, control->config.local_fd);
-	else if (event->data.ptr == &control->config.join_free_fd)
+	(void)events;
+	switch (own->kind) {
+	case CONTROL_OWN_PORT:
+		(void)accept_accept(control, fd->fd);
+		break;
+	case CONTROL_OWN_FREE:
 		accept_open_door(control);
-	else if (event->data.ptr == &control->config.extra_fd)
+		break;
+	case CONTROL_OWN_EXTRA:
 		control->config.events->turns->extra(control->config.context);
-	else if (event->data.ptr == &control->config.netlink_fd)
+		break;
+	case CONTROL_OWN_NETLINK:
 		control->config.events->rails->netlink(control->config.context);
-	else
-		control_turn_connection(control, event->data.ptr);
+		break;
+	}
 }
 
-/* One event at a time: an event may free the link that a later one of the same batch names. */
-static void turn(struct control *control, int timeout)
+struct control_own *control_watch_own(struct control *control, int fd, enum control_own_kind kind)
 {
-	struct epoll_event event;
+	struct control_own *own = &control->own[control->own_count];
+	struct error err;
 
-	if (epoll_wait(control->epoll_fd, &event, 1, timeout) == 1)
-		handle(control, &event);
+	assert(fd >= 0 && control->own_count < CONTROL_OWN_MOST);
+	*own = (struct control_own){.watched = {.ready = on_own, .fd = -1}, .control = control, .kind = kind};
+	if (loop_add(control->loop, &own->watched, fd, EPOLLIN, &err) != ESP_OK)
+		return NULL;
+	control->own_count++;
+	return own;
 }
 
-static bool is_quitting(struct control *control, bool *out_ticks)
+/* ---- the thread ---- */
+
+static bool does_tick(struct control *control)
 {
 	pthread_mutex_lock(&control->lock);
-	bool quits = control->quits;
-	*out_ticks = control->ticks;
+	bool ticks = control->ticks;
 	pthread_mutex_unlock(&control->lock);
-	return quits;
+	return ticks;
+}
+
+static void on_cmds(struct loop_task *task)
+{
+	(void)task; /* the hook runs them, in the order in which they came, before the loop sleeps */
+}
+
+/* Before every sleep of the loop. Returns when to be called at the latest. */
+static uint64_t hook(void *argument, uint64_t now)
+{
+	struct control *control = argument;
+	const struct control_turn_events *turns = control->config.events->turns;
+
+	run_cmds(control);
+	fd_handover_serve(control);
+	uint64_t next = look_at_clock(control, now), look = accept_look(control, now);
+	bool ticks = turns && does_tick(control);
+	next = look < next ? look : next;
+	if (ticks && control->next_tick_ns <= now) {
+		turns->tick(control->config.context, now);
+		control->next_tick_ns = now + TICK;
+	}
+	if (ticks && control->next_tick_ns < next)
+		next = control->next_tick_ns;
+	uint64_t wanted = turns ? turns->turn(control->config.context, now) : UINT64_MAX;
+	next = wanted < next ? wanted : next;
+	if (control->has_posted || control->has_queued) {
+		control->has_posted = false;
+		loop_again(control->loop);
+	}
+	return next;
 }
 
 /* What is queued leaves, if the others read. */
@@ -455,34 +478,9 @@ static void farewell(struct control *control)
 static void *control_main(void *argument)
 {
 	struct control *control = argument;
-	const struct control_turn_events *turns = control->config.events->turns;
-	uint64_t next_tick = 0;
-	bool ticks;
 
 	pthread_setname_np(pthread_self(), "esp-control");
-	control->self = pthread_self();
-	atomic_store(&control->runs, true);
-	while (!is_quitting(control, &ticks)) {
-		uint64_t now = clock_now_ns();
-		uint64_t next = look_at_clock(control, now), look = accept_look(control, now);
-
-		next = look < next ? look : next;
-		if (ticks && turns && next_tick <= now) {
-			turns->tick(control->config.context, now);
-			next_tick = now + TICK;
-		}
-		if (ticks && next_tick < next)
-			next = next_tick;
-		if (turns) {
-			uint64_t wanted = turns->turn(control->config.context, now);
-
-			next = wanted < next ? wanted : next;
-		}
-		turn(control, control->has_posted ? 0 : timeout_ms(now, next));
-		run_cmds(control);
-		fd_handover_serve(control);
-	}
-	farewell(control);
+	loop_run(control->loop);
 	return NULL;
 }
 
@@ -497,7 +495,7 @@ static void free_all(struct control *control)
 		control->connections = next;
 	}
 	cmdq_fini(&control->cmdq);
-	int fds[] = {control->config.local_fd, control->config.join_fd, control->config.join_free_fd, control->epoll_fd, control->wake_fd};
+	int fds[] = {control->config.local_fd, control->config.join_fd, control->config.join_free_fd};
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -515,15 +513,10 @@ static void free_all(struct control *control)
 	free(control->newest);
 	free(control->control);
 	fd_exchange_fini(&control->fd_exchange);
+	if (control->loop == &control->own_loop)
+		loop_fini(&control->own_loop);
 	pthread_mutex_destroy(&control->lock);
 	free(control);
-}
-
-bool control_watch_own(struct control *control, int *fd)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
-
-	return *fd < 0 || epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, *fd, &event) == 0;
 }
 
 /* Signals are the program's. */
@@ -569,30 +562,48 @@ enum esp_status control_open(const struct control_config *config, struct control
 	control->reliable = calloc(config->roster->size, sizeof(struct reliable));
 	control->dialled = calloc(config->roster->size, sizeof(uint64_t));
 	control->newest = calloc((size_t)config->roster->size * config->lanes, sizeof(uint64_t));
-	control->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	control->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	bool watched = control->epoll_fd >= 0 && control->wake_fd >= 0 && control_watch_own(control, &control->wake_fd) &&
-	               accept_watch(control) &&
-	               control_watch_own(control, &control->config.extra_fd) && control_watch_own(control, &control->config.netlink_fd);
+	control->cmds.run = on_cmds;
+	control->loop = config->loop ? config->loop : &control->own_loop;
+	bool has_loop = config->loop || loop_init(&control->own_loop, NULL, err) == ESP_OK;
+	bool watched = has_loop && accept_watch(control) &&
+	               (config->extra_fd < 0 || control_watch_own(control, config->extra_fd, CONTROL_OWN_EXTRA)) &&
+	               (config->netlink_fd < 0 || control_watch_own(control, config->netlink_fd, CONTROL_OWN_NETLINK));
+	if (has_loop)
+		loop_set_hook(control->loop, hook, control);
 	*out = control; /* before there is a thread: its events may ask for the control where the caller keeps it */
 	enum esp_status shelf = fd_exchange_init(&control->fd_exchange, config->local_self, config->local_count, config->descriptors,
 	                                   config->descriptor_count);
-	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched || shelf != ESP_OK || start_thread(control) != 0) {
+	if (!control->control || !control->reliable || !control->dialled || !control->newest || !watched || shelf != ESP_OK ||
+	    (!config->loop && start_thread(control) != 0)) {
 		*out = NULL;
+		if (!has_loop)
+			control->loop = NULL;
 		free_all(control);
 		return error_set(err, ESP_ELIMIT, "no thread, memory or descriptors for the control");
 	}
 	return ESP_OK;
 }
 
+static void end(void *argument)
+{
+	struct control *control = argument;
+
+	farewell(control);
+	for (struct connection *connection = control->connections; connection; connection = connection->next)
+		control_unwatch(control, connection);
+	for (uint32_t i = 0; i < control->own_count; i++)
+		loop_remove(control->loop, &control->own[i].watched);
+	loop_set_hook(control->loop, NULL, NULL);
+}
+
 void control_close(struct control *control)
 {
 	if (!control)
 		return;
-	pthread_mutex_lock(&control->lock);
-	control->quits = true;
-	pthread_mutex_unlock(&control->lock);
-	wake(control);
-	pthread_join(control->thread, NULL);
+	loop_call(control->loop, end, control);
+	if (!control->config.loop) {
+		loop_stop(control->loop);
+		pthread_join(control->thread, NULL);
+	}
 	free_all(control);
 }

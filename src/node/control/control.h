@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/loop.h"
 #include "node/auth/handshake.h"
 #include "node/control/fd_exchange.h"
 #include "node/net/listen.h"
@@ -151,6 +152,7 @@ struct control_config {
 	uint64_t late_ns;               /* while opening it is tried at least so much longer than there is time to join */
 	uint64_t interval_ns;           /* how long a living rank is silent at the most */
 	uint32_t segment_bytes;         /* of TCP; 0: the kernel's choice */
+	struct loop *loop;              /* borrowed: the node's, whose thread is the control thread then; NULL: one of its own, with a thread */
 	const struct control_events *events;             /* borrowed */
 	const struct control_subscribers *subscribers;   /* borrowed; NULL: messages are dropped */
 	void *context;

@@ -17,10 +17,29 @@
 #include "node/control/connection.h"
 #include "node/control/reliable.h"
 
+enum control_own_kind {
+	CONTROL_OWN_PORT,    /* a listening socket                      */
+	CONTROL_OWN_FREE,    /* config.join_free_fd                     */
+	CONTROL_OWN_EXTRA,
+	CONTROL_OWN_NETLINK,
+};
+
+struct control_own {
+	struct loop_fd watched;
+	struct control *control;
+	enum control_own_kind kind;
+};
+#define CONTROL_OWN_MOST (LISTEN_MOST + 5u)
+
 struct control {
 	struct control_config config;
 	pthread_t thread;
-	int epoll_fd, wake_fd;
+	struct loop *loop;
+	struct loop own_loop;    /* unless it was given one */
+	struct loop_task cmds;   /* there are some          */
+	struct control_own own[CONTROL_OWN_MOST]; /* what it watches beside connections */
+	uint32_t own_count;
+	uint64_t next_tick_ns;
 	struct connection_ways ways;
 	int listen_fds[LISTEN_MOST];
 	uint32_t listen_count;
@@ -41,26 +60,28 @@ struct control {
 	uint64_t *newest;      /* by rank and lane: which of them it was given last */
 	struct handshake_config listener;
 	struct rng rng;
-	bool is_door_open;     /* config.join_fd is ours alone */
+	struct control_own *ports[LISTEN_MOST + 1]; /* where it listens over TCP: its own ports, and the joiners' if that is another and its alone */
+	uint32_t port_count;
+	struct control_own *free; /* of config.join_free_fd */
 	int join_free_fd;      /* readable once this control is closed; -1: nobody shares its door. Guarded by the lock */
 	atomic_uint newcomers; /* who wait at the door */
 	atomic_uint sure;      /* of them: have answered since they were last asked */
-	pthread_t self;        /* of the thread, once it runs */
-	atomic_bool runs;
 	bool has_posted;       /* the thread itself has left cmdq for itself   */
 	bool has_queued;       /* there may be messages that have not left         */
 
 	struct cmdq cmdq; /* what other threads ask for */
 	pthread_mutex_t lock;   /* what follows */
-	bool quits, ticks;
+	bool ticks;
 };
 
 /* ---- control.c ---- */
 
-/* Tells epoll what the link waits for; how: as epoll_ctl(2) has it. */
-void control_watch(struct control *control, struct connection *connection, int how);
-/* Whenever one of the control's own descriptors can be read; -1 is fine. */
-bool control_watch_own(struct control *control, int *fd);
+/* The loop tells of it from now on, for what it waits for. */
+void control_watch(struct control *control, struct connection *connection);
+/* Before its descriptor is closed or handed on. */
+void control_unwatch(struct control *control, struct connection *connection);
+/* The loop tells of one of the node's own descriptors; NULL: no memory for it. */
+struct control_own *control_watch_own(struct control *control, int fd, enum control_own_kind kind);
 void control_insert(struct control *control, struct connection *connection);
 /* Closes and frees it. */
 void control_remove(struct control *control, struct connection *connection);
@@ -94,9 +115,6 @@ void data_connection_done(struct control *control, struct connection *connection
 
 /* ---- accept.c ---- */
 
-/* Where the rank listens over TCP: its own ports, and the door if that is another. */
-uint32_t accept_count(const struct control *control);
-int *accept_at(struct control *control, uint32_t i);
 /* From now on it is told when somebody knocks, at the Unix socket too. False: no memory for it. */
 bool accept_watch(struct control *control);
 /* Whoever else had the door has closed it. */

@@ -1,8 +1,6 @@
 /*
  * data_connection.c - connections for data, and to measure rails with: who makes them, which is the newest, and to whom they go.
  */
-#include <sys/epoll.h>
-
 #include "node/control/control_state.h"
 
 /*
@@ -32,7 +30,7 @@ void data_connection_done(struct control *control, struct connection *connection
 	if (dialled && connection->attempts > 1 && connection->rail != ROUTE_ANY && control->config.rails->count > 1)
 		log_write(control->config.log, LOG_LEVEL_INFO, LOG_NET, "rank %u: lane %u goes to %s", peer, lane, connection->way);
 	uint32_t rail = connection_rail(connection, &control->ways);
-	(void)epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	control_unwatch(control, connection);
 	connection->fd = -1;
 	control_remove(control, connection);
 	if (purpose == HELLO_PROBE)

@@ -3,7 +3,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clip.h"
 #include "base/clock.h"
@@ -24,7 +23,7 @@ static void tell(struct control *control, struct connection *connection, const s
 {
 	connection_queue(connection, msg);
 	connection_flush(connection);
-	control_watch(control, connection, EPOLL_CTL_MOD);
+	control_watch(control, connection);
 }
 
 /* Is it there? And it is told how often it will hear from us, so that it can leave if we are stopped. */

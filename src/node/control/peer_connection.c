@@ -1,7 +1,5 @@
 #include "node/control/peer_connection.h"
 
-#include <sys/epoll.h>
-
 #include "base/clock.h"
 
 #define AT_ONCE_MOST 2u /* if connections end on which nothing was heard, the next one is made a little later: both ends may have dialled */
@@ -154,7 +152,7 @@ void peer_connection_turn(struct control *control, struct connection *connection
 	/* Word of what was heard, and answers, may go another way than what came. */
 	struct connection *spoken_on = control->control[connection->peer];
 	if (spoken_on && spoken_on->state == CONNECTION_OPEN && peer_connection_speak(control, spoken_on))
-		control_watch(control, spoken_on, EPOLL_CTL_MOD);
+		control_watch(control, spoken_on);
 }
 
 void peer_connection_send(struct control *control, uint32_t peer, const struct control_msg *msg)

@@ -1,36 +1,36 @@
-#include "loop/loop.h"
+#include "inproc/inproc.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/network.h"
+#include "inproc/network.h"
 
-void loop_no_memory(void)
+void inproc_no_memory(void)
 {
 	fputs("loop: out of memory\n", stderr);
 	abort();
 }
 
-void loop_schedule(struct loop *loop, uint64_t time, void (*act)(void *, void *), void *subject, void *detail)
+void inproc_schedule(struct inproc *loop, uint64_t time, void (*act)(void *, void *), void *subject, void *detail)
 {
-	loop_must(events_add(&loop->events, (struct event){.time = time, .act = act, .subject = subject, .detail = detail}));
+	inproc_must(events_add(&loop->events, (struct event){.time = time, .act = act, .subject = subject, .detail = detail}));
 }
 
-uint64_t loop_delay(struct loop *loop)
+uint64_t inproc_delay(struct inproc *loop)
 {
 	return rng_below(&loop->rng, loop->config.delay_ns + 1);
 }
 
-struct loop_end *loop_endpoint(struct loop *loop, uint32_t node, uint32_t lane)
+struct inproc_end *inproc_endpoint(struct inproc *loop, uint32_t node, uint32_t lane)
 {
 	return &loop->endpoints[(uint64_t)node * loop->config.lanes + lane];
 }
 
 /* ---- endpoints ---- */
 
-const _Atomic uint32_t *endpoint_revocation(struct loop_end *endpoint, uint16_t channel)
+const _Atomic uint32_t *endpoint_revocation(struct inproc_end *endpoint, uint16_t channel)
 {
 	struct revocation *at = endpoint->revocations;
 
@@ -38,7 +38,7 @@ const _Atomic uint32_t *endpoint_revocation(struct loop_end *endpoint, uint16_t 
 		at = at->next;
 	if (!at) {
 		at = calloc(1, sizeof(*at));
-		loop_must(at != NULL);
+		inproc_must(at != NULL);
 		at->channel = channel;
 		at->next = endpoint->revocations;
 		endpoint->revocations = at;
@@ -49,15 +49,15 @@ const _Atomic uint32_t *endpoint_revocation(struct loop_end *endpoint, uint16_t 
 /* The other end has closed. */
 static void closing_is_seen(void *subject, void *detail)
 {
-	const struct loop_end *closed = detail;
+	const struct inproc_end *closed = detail;
 
 	endpoint_lose(subject, closed->node, ESP_EPEER);
 }
 
 /* The user has failed: its connections close, and those at their other ends see that after a while. */
-static void endpoint_close(struct loop_end *endpoint)
+static void endpoint_close(struct inproc_end *endpoint)
 {
-	struct loop *loop = endpoint->loop;
+	struct inproc *loop = endpoint->loop;
 
 	endpoint->severed = true;
 	for (struct revocation *at = endpoint->revocations; at; at = at->next)
@@ -65,31 +65,31 @@ static void endpoint_close(struct loop_end *endpoint)
 	for (uint32_t i = 0; i < loop->table_size; i++) {
 		for (struct link *link = loop->table[i]; link; link = link->next) {
 			if (link->from == endpoint || link->to == endpoint)
-				loop_schedule(loop, loop->now + loop_delay(loop), closing_is_seen,
+				inproc_schedule(loop, loop->now + inproc_delay(loop), closing_is_seen,
 				              link->from == endpoint ? link->to : link->from, endpoint);
 		}
 	}
 }
 
-void endpoint_lose(struct loop_end *endpoint, uint32_t peer, enum esp_status why)
+void endpoint_lose(struct inproc_end *endpoint, uint32_t peer, enum esp_status why)
 {
-	struct loop *loop = endpoint->loop;
+	struct inproc *loop = endpoint->loop;
 
 	if (endpoint->dead || endpoint->severed || !endpoint->user || (endpoint->lost && endpoint->lost[peer]))
 		return;
 	if (!endpoint->lost) {
 		endpoint->lost = calloc(loop->config.nodes, sizeof(bool));
-		loop_must(endpoint->lost != NULL);
+		inproc_must(endpoint->lost != NULL);
 	}
 	endpoint->lost[peer] = true;
-	loop_schedule(loop, loop->now + loop_delay(loop), closing_is_seen, loop_endpoint(loop, peer, endpoint->lane),
+	inproc_schedule(loop, loop->now + inproc_delay(loop), closing_is_seen, inproc_endpoint(loop, peer, endpoint->lane),
 	              endpoint);
 	endpoint->user->lost(endpoint->context, peer, why);
 }
 
-void endpoint_drain(struct loop_end *endpoint)
+void endpoint_drain(struct inproc_end *endpoint)
 {
-	struct loop *loop = endpoint->loop;
+	struct inproc *loop = endpoint->loop;
 	uint32_t peer;
 
 	if (endpoint->dead || endpoint->severed || !endpoint->user)
@@ -99,7 +99,7 @@ void endpoint_drain(struct loop_end *endpoint)
 		return;
 	}
 	while ((peer = endpoint->user->ready(endpoint->context)) != UINT32_MAX)
-		link_pump(link_get(loop, endpoint, loop_endpoint(loop, peer, endpoint->lane)));
+		link_pump(link_get(loop, endpoint, inproc_endpoint(loop, peer, endpoint->lane)));
 	for (struct link **at = &endpoint->shared; *at;) {
 		struct link *link = *at;
 
@@ -113,7 +113,7 @@ void endpoint_drain(struct loop_end *endpoint)
 	}
 }
 
-static void endpoint_fini(struct loop_end *endpoint)
+static void endpoint_fini(struct inproc_end *endpoint)
 {
 	while (endpoint->revocations) {
 		struct revocation *revocation = endpoint->revocations;
@@ -126,9 +126,9 @@ static void endpoint_fini(struct loop_end *endpoint)
 
 /* ---- the network ---- */
 
-enum esp_status loop_open(const struct loop_config *config, struct loop **out, struct error *err)
+enum esp_status inproc_open(const struct inproc_config *config, struct inproc **out, struct error *err)
 {
-	struct loop *loop = calloc(1, sizeof(*loop));
+	struct inproc *loop = calloc(1, sizeof(*loop));
 
 	if (loop)
 		loop->endpoints = calloc((size_t)config->nodes * config->lanes, sizeof(*loop->endpoints));
@@ -140,16 +140,16 @@ enum esp_status loop_open(const struct loop_config *config, struct loop **out, s
 	rng_init(&loop->rng, config->seed);
 	for (uint32_t node = 0; node < config->nodes; node++) {
 		for (uint32_t lane = 0; lane < config->lanes; lane++) {
-			loop_endpoint(loop, node, lane)->loop = loop;
-			loop_endpoint(loop, node, lane)->node = node;
-			loop_endpoint(loop, node, lane)->lane = lane;
+			inproc_endpoint(loop, node, lane)->loop = loop;
+			inproc_endpoint(loop, node, lane)->node = node;
+			inproc_endpoint(loop, node, lane)->lane = lane;
 		}
 	}
 	*out = loop;
 	return ESP_OK;
 }
 
-void loop_close(struct loop *loop)
+void inproc_close(struct inproc *loop)
 {
 	struct event event;
 
@@ -173,22 +173,22 @@ void loop_close(struct loop *loop)
 	free(loop);
 }
 
-void loop_attach(struct loop *loop, uint32_t node, uint32_t lane, const struct transport_user *user, void *context)
+void inproc_attach(struct inproc *loop, uint32_t node, uint32_t lane, const struct transport_user *user, void *context)
 {
-	struct loop_end *endpoint = loop_endpoint(loop, node, lane);
+	struct inproc_end *endpoint = inproc_endpoint(loop, node, lane);
 
 	endpoint->user = user;
 	endpoint->context = context;
 }
 
-void loop_poke(struct loop *loop, uint32_t node, uint32_t lane)
+void inproc_poke(struct inproc *loop, uint32_t node, uint32_t lane)
 {
-	endpoint_drain(loop_endpoint(loop, node, lane));
+	endpoint_drain(inproc_endpoint(loop, node, lane));
 }
 
-void loop_forget(struct loop *loop, uint32_t node, uint32_t lane, uint16_t channel)
+void inproc_forget(struct inproc *loop, uint32_t node, uint32_t lane, uint16_t channel)
 {
-	struct loop_end *endpoint = loop_endpoint(loop, node, lane);
+	struct inproc_end *endpoint = inproc_endpoint(loop, node, lane);
 
 	for (struct revocation *at = endpoint->revocations; at; at = at->next) {
 		if (at->channel == channel && !at->over) {
@@ -214,13 +214,13 @@ static void timer_fires(void *subject, void *detail)
 	act(detail);
 }
 
-void loop_after(struct loop *loop, uint64_t delay_ns, void (*act)(void *context), void *context)
+void inproc_after(struct inproc *loop, uint64_t delay_ns, void (*act)(void *context), void *context)
 {
 	void *subject;
 
 	static_assert(sizeof(subject) == sizeof(act), "a function fits into a pointer");
 	memcpy(&subject, &act, sizeof(subject));
-	loop_schedule(loop, loop->now + delay_ns, timer_fires, subject, context);
+	inproc_schedule(loop, loop->now + delay_ns, timer_fires, subject, context);
 }
 
 static void loss_is_told(void *subject, void *detail)
@@ -228,22 +228,22 @@ static void loss_is_told(void *subject, void *detail)
 	endpoint_lose(subject, (uint32_t)(uintptr_t)detail, ESP_EPEER);
 }
 
-void loop_kill(struct loop *loop, uint32_t node)
+void inproc_kill(struct inproc *loop, uint32_t node)
 {
 	for (uint32_t other = 0; other < loop->config.nodes; other++) {
 		for (uint32_t lane = 0; lane < loop->config.lanes; lane++) {
-			struct loop_end *endpoint = loop_endpoint(loop, other, lane);
+			struct inproc_end *endpoint = inproc_endpoint(loop, other, lane);
 
 			if (other == node)
 				endpoint->dead = true;
 			else if (endpoint->user)
-				loop_schedule(loop, loop->now + loop_delay(loop), loss_is_told, endpoint,
+				inproc_schedule(loop, loop->now + inproc_delay(loop), loss_is_told, endpoint,
 				              (void *)(uintptr_t)node);
 		}
 	}
 }
 
-bool loop_turn(struct loop *loop)
+bool inproc_turn(struct inproc *loop)
 {
 	struct event event;
 
@@ -255,12 +255,12 @@ bool loop_turn(struct loop *loop)
 	return true;
 }
 
-uint64_t loop_now(const struct loop *loop)
+uint64_t inproc_now(const struct inproc *loop)
 {
 	return loop->now;
 }
 
-uint64_t loop_events(const struct loop *loop)
+uint64_t inproc_events(const struct inproc *loop)
 {
 	return loop->event_count;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/network.h"
+#include "inproc/network.h"
 
 /* A piece of the stream under way. */
 struct fragment {
@@ -28,14 +28,14 @@ static void fragment_free(struct fragment *fragment)
 static void fragment_copy(struct fragment *fragment)
 {
 	fragment->copy = malloc(fragment->bytes);
-	loop_must(fragment->copy != NULL);
+	inproc_must(fragment->copy != NULL);
 	memcpy(fragment->copy, fragment->data, fragment->bytes);
 	fragment->data = fragment->copy;
 }
 
 /* ---- the table of links ---- */
 
-static uint32_t link_slot(const struct loop *loop, const struct loop_end *from, const struct loop_end *to)
+static uint32_t link_slot(const struct inproc *loop, const struct inproc_end *from, const struct inproc_end *to)
 {
 	uint64_t key = (uint64_t)(from - loop->endpoints) << 32 | (uint64_t)(to - loop->endpoints);
 
@@ -43,14 +43,14 @@ static uint32_t link_slot(const struct loop *loop, const struct loop_end *from, 
 	return (uint32_t)(key >> 32) & (loop->table_size - 1);
 }
 
-static void table_grow(struct loop *loop)
+static void table_grow(struct inproc *loop)
 {
 	uint32_t old_size = loop->table_size;
 	struct link **old = loop->table;
 
 	loop->table_size = old_size ? old_size * 2 : 256;
 	loop->table = calloc(loop->table_size, sizeof(struct link *));
-	loop_must(loop->table != NULL);
+	inproc_must(loop->table != NULL);
 	for (uint32_t i = 0; i < old_size; i++) {
 		while (old[i]) {
 			struct link *link = old[i];
@@ -65,17 +65,17 @@ static void table_grow(struct loop *loop)
 }
 
 /* Both directions of a pair carry alike; the draw must not depend on which is made first. */
-static enum loop_carry draw_carry(const struct loop *loop, const struct loop_end *from, const struct loop_end *to)
+static enum inproc_carry draw_carry(const struct inproc *loop, const struct inproc_end *from, const struct inproc_end *to)
 {
-	if (loop->config.carry != LOOP_MIXED)
+	if (loop->config.carry != INPROC_MIXED)
 		return loop->config.carry;
 	uint32_t low = from->node < to->node ? from->node : to->node, high = from->node ^ to->node ^ low;
 	struct rng rng;
 	rng_init(&rng, loop->config.seed ^ ((uint64_t)low << 32 | high));
-	return (enum loop_carry)rng_below(&rng, LOOP_MIXED);
+	return (enum inproc_carry)rng_below(&rng, INPROC_MIXED);
 }
 
-struct link *link_get(struct loop *loop, struct loop_end *from, struct loop_end *to)
+struct link *link_get(struct inproc *loop, struct inproc_end *from, struct inproc_end *to)
 {
 	if (loop->link_count >= loop->table_size)
 		table_grow(loop);
@@ -85,7 +85,7 @@ struct link *link_get(struct loop *loop, struct loop_end *from, struct loop_end 
 			return link;
 	}
 	struct link *link = calloc(1, sizeof(*link));
-	loop_must(link != NULL);
+	inproc_must(link != NULL);
 	link->loop = loop;
 	link->from = from;
 	link->to = to;
@@ -109,7 +109,7 @@ void link_close(struct link *link)
 	free(link);
 }
 
-static bool has_lost(const struct loop_end *endpoint, uint32_t peer)
+static bool has_lost(const struct inproc_end *endpoint, uint32_t peer)
 {
 	return endpoint->dead || endpoint->severed || (endpoint->lost && endpoint->lost[peer]);
 }
@@ -121,7 +121,7 @@ static bool is_cut(const struct link *link)
 
 static uint64_t arrival_time(struct link *link)
 {
-	uint64_t time = link->loop->now + loop_delay(link->loop);
+	uint64_t time = link->loop->now + inproc_delay(link->loop);
 
 	if (time < link->last_arrival)
 		time = link->last_arrival; /* in order */
@@ -178,7 +178,7 @@ static void fragment_arrives(void *subject, void *detail)
 {
 	struct link *link = subject;
 	struct fragment *fragment = detail;
-	struct loop_end *from = link->from;
+	struct inproc_end *from = link->from;
 
 	link->in_flight--;
 	if (!is_cut(link)) {
@@ -192,7 +192,7 @@ static void fragment_arrives(void *subject, void *detail)
 	fragment_free(fragment);
 }
 
-static uint32_t draw_length(struct loop *loop, uint32_t pending)
+static uint32_t draw_length(struct inproc *loop, uint32_t pending)
 {
 	uint32_t most = loop->config.fragment_most;
 
@@ -214,10 +214,10 @@ static bool fragment_fill(struct fragment *fragment, const struct link *link, co
 			return false;
 		bytes += pending[i].bytes;
 	}
-	if (link->carry != LOOP_COPY || link->loop->config.fragment_most != 0 || link->writer.done > 0)
+	if (link->carry != INPROC_COPY || link->loop->config.fragment_most != 0 || link->writer.done > 0)
 		return false;
 	fragment->copy = malloc(bytes);
-	loop_must(fragment->copy != NULL);
+	inproc_must(fragment->copy != NULL);
 	for (unsigned i = 0; i < count; fragment->bytes += pending[i++].bytes)
 		memcpy(fragment->copy + fragment->bytes, pending[i].at, pending[i].bytes);
 	fragment->data = fragment->copy;
@@ -229,13 +229,13 @@ static bool fragment_fill(struct fragment *fragment, const struct link *link, co
 static bool send_fragment(struct link *link)
 {
 	struct stream_bytes pending[STREAM_STRETCHES];
-	struct loop_end *from = link->from;
+	struct inproc_end *from = link->from;
 	unsigned count = stream_pending(&link->writer, from->user, from->context, link->to->node, pending);
 
 	if (count == 0)
 		return false;
 	struct fragment *fragment = calloc(1, sizeof(*fragment));
-	loop_must(fragment != NULL);
+	inproc_must(fragment != NULL);
 	if (!fragment_fill(fragment, link, pending, count)) {
 		fragment->bytes = draw_length(link->loop, pending[0].bytes);
 		fragment->data = pending[0].at;
@@ -246,12 +246,12 @@ static bool send_fragment(struct link *link)
 		fragment->corrupt = (uint8_t)(1u << rng_below(&link->loop->rng, 8));
 	/* What is the writer's memory is copied on late links too. */
 	bool is_writers = link->writer.done < link->writer.header_bytes || link->writer.forgotten;
-	if (fragment->data && !fragment->copy && (is_writers || link->carry == LOOP_COPY))
+	if (fragment->data && !fragment->copy && (is_writers || link->carry == INPROC_COPY))
 		fragment_copy(fragment);
 	enum stream_progress progress = stream_left(&link->writer, fragment->bytes);
-	fragment->ends = progress == STREAM_SENT && link->carry == LOOP_LATE;
-	loop_schedule(link->loop, arrival_time(link), fragment_arrives, link, fragment);
-	if (progress == STREAM_SENT && link->carry == LOOP_COPY)
+	fragment->ends = progress == STREAM_SENT && link->carry == INPROC_LATE;
+	inproc_schedule(link->loop, arrival_time(link), fragment_arrives, link, fragment);
+	if (progress == STREAM_SENT && link->carry == INPROC_COPY)
 		from->user->sent(from->context, link->to->node, fragment->channel, fragment->cookie);
 	return true;
 }
@@ -262,7 +262,7 @@ static void offer_sent(void *subject, void *detail)
 {
 	struct link *link = subject;
 	struct offer *offer = detail;
-	struct loop_end *from = link->from;
+	struct inproc_end *from = link->from;
 
 	if (!offer->forgotten && !is_cut(link)) {
 		from->user->sent(from->context, link->to->node, offer->message.channel, offer->message.cookie);
@@ -274,12 +274,12 @@ static void offer_sent(void *subject, void *detail)
 /* Nobody reads it any more: its sender gets to know after a while. */
 static void offer_ends(struct link *link, struct offer *offer)
 {
-	loop_schedule(link->loop, link->loop->now + loop_delay(link->loop), offer_sent, link, offer);
+	inproc_schedule(link->loop, link->loop->now + inproc_delay(link->loop), offer_sent, link, offer);
 }
 
 void link_settle(struct link *link)
 {
-	struct loop_end *to = link->to;
+	struct inproc_end *to = link->to;
 
 	for (struct offer **at = &link->offers; *at && !is_cut(link);) {
 		struct offer *offer = *at;
@@ -296,7 +296,7 @@ void link_settle(struct link *link)
 
 static enum esp_status take_offer(struct link *link, struct offer *offer)
 {
-	struct loop_end *to = link->to;
+	struct inproc_end *to = link->to;
 	enum esp_status status = to->user->offer(to->context, link->from->node, &offer->message);
 
 	if (status == ESP_PENDING) {
@@ -338,18 +338,18 @@ static void offer_arrives(void *subject, void *detail)
 
 static bool send_offer(struct link *link)
 {
-	struct loop_end *from = link->from;
+	struct inproc_end *from = link->from;
 	struct transport_message message = {0};
 
 	if (!from->user->next(from->context, link->to->node, &message))
 		return false;
 	struct offer *offer = calloc(1, sizeof(*offer));
-	loop_must(offer != NULL);
+	inproc_must(offer != NULL);
 	offer->message = message;
 	offer->message.content = 0; /* the sender's business, as the cookie is */
 	offer->message.reply = NULL; /* nobody stores here */
 	offer->message.revoked = endpoint_revocation(from, message.channel);
-	loop_schedule(link->loop, arrival_time(link), offer_arrives, link, offer);
+	inproc_schedule(link->loop, arrival_time(link), offer_arrives, link, offer);
 	return true;
 }
 
@@ -358,17 +358,17 @@ void link_pump(struct link *link)
 	uint32_t most = link->loop->config.flight_most;
 
 	while (!is_cut(link) && (most == 0 || link->in_flight < most)) {
-		if (link->carry == LOOP_SHARE ? !send_offer(link) : !send_fragment(link))
+		if (link->carry == INPROC_SHARE ? !send_offer(link) : !send_fragment(link))
 			return;
 	}
 }
 
 /* ---- forgetting ---- */
 
-void link_forget(struct link *link, const struct loop_end *endpoint, uint16_t channel)
+void link_forget(struct link *link, const struct inproc_end *endpoint, uint16_t channel)
 {
 	if (link->from == endpoint)
-		loop_must(stream_writer_forget(&link->writer, channel));
+		inproc_must(stream_writer_forget(&link->writer, channel));
 	if (link->to == endpoint)
 		stream_reader_forget(&link->reader, channel);
 	for (struct offer **at = &link->offers; *at;) {
@@ -385,7 +385,7 @@ void link_forget(struct link *link, const struct loop_end *endpoint, uint16_t ch
 	}
 }
 
-void link_event_forget(const struct event *event, const struct loop_end *endpoint, uint16_t channel)
+void link_event_forget(const struct event *event, const struct inproc_end *endpoint, uint16_t channel)
 {
 	struct link *link = event->subject;
 

@@ -1,4 +1,4 @@
-#include "loop/events.h"
+#include "inproc/events.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * loop.h - a network inside one process, in virtual time, made from a seed.
+ * inproc.h - a network inside one process, in virtual time, made from a seed.
  *
  * Links between the lanes of nodes deliver in order, but each at its own pace: delays,
  * the sizes of fragments and the way memory is handled are drawn from the seed, so links
@@ -16,49 +16,49 @@
  * A node that loses a peer, because what came from it cannot be, goes on with the others; the
  * peer sees its connection to that node close after a while.
  */
-#ifndef TESTS_LOOP_LOOP_H
-#define TESTS_LOOP_LOOP_H
+#ifndef TESTS_INPROC_INPROC_H
+#define TESTS_INPROC_INPROC_H
 
 #include "transport/transport.h"
 
-struct loop;
+struct inproc;
 
-enum loop_carry { LOOP_COPY, LOOP_LATE, LOOP_SHARE, LOOP_MIXED /* drawn for each pair of nodes */ };
+enum inproc_carry { INPROC_COPY, INPROC_LATE, INPROC_SHARE, INPROC_MIXED /* drawn for each pair of nodes */ };
 
-struct loop_config {
+struct inproc_config {
 	uint64_t seed;
 	uint32_t nodes;
 	uint32_t lanes;
 	uint64_t delay_ns;      /* most that a fragment takes; drawn from 0 up           */
 	uint32_t fragment_most; /* bytes; drawn from 1 up; 0: messages are not cut       */
 	uint32_t flight_most;   /* fragments under way on a link; 0: any number          */
-	enum loop_carry carry;
+	enum inproc_carry carry;
 	bool checked;            /* messages carry checksums (not where memory is shared)     */
 	uint32_t corrupt_one_in; /* of so many fragments, one has a bit turned over; 0: none  */
 };
 
-ESP_CHECKED enum esp_status loop_open(const struct loop_config *config, struct loop **out, struct error *err);
-void loop_close(struct loop *loop);
+ESP_CHECKED enum esp_status inproc_open(const struct inproc_config *config, struct inproc **out, struct error *err);
+void inproc_close(struct inproc *loop);
 
-/* Whose lane it is; user and context are borrowed until loop_close(). */
-void loop_attach(struct loop *loop, uint32_t node, uint32_t lane, const struct transport_user *user, void *context);
+/* Whose lane it is; user and context are borrowed until inproc_close(). */
+void inproc_attach(struct inproc *loop, uint32_t node, uint32_t lane, const struct transport_user *user, void *context);
 
 /* Something may be ready to send that the loop did not cause (a call was started). */
-void loop_poke(struct loop *loop, uint32_t node, uint32_t lane);
+void inproc_poke(struct inproc *loop, uint32_t node, uint32_t lane);
 
 /* The channel has failed or is closed on this lane (transport.h). Not from within a callback. */
-void loop_forget(struct loop *loop, uint32_t node, uint32_t lane, uint16_t channel);
+void inproc_forget(struct inproc *loop, uint32_t node, uint32_t lane, uint16_t channel);
 
 /* Calls act(context) after delay_ns of virtual time. */
-void loop_after(struct loop *loop, uint64_t delay_ns, void (*act)(void *context), void *context);
+void inproc_after(struct inproc *loop, uint64_t delay_ns, void (*act)(void *context), void *context);
 
 /* The node is gone: it sends and receives nothing more, and all others are told so after a while. */
-void loop_kill(struct loop *loop, uint32_t node);
+void inproc_kill(struct inproc *loop, uint32_t node);
 
 /* Delivers the next event; false: nothing is under way. */
-bool loop_turn(struct loop *loop);
+bool inproc_turn(struct inproc *loop);
 
-uint64_t loop_now(const struct loop *loop);
-uint64_t loop_events(const struct loop *loop); /* so far */
+uint64_t inproc_now(const struct inproc *loop);
+uint64_t inproc_events(const struct inproc *loop); /* so far */
 
 #endif
