@@ -34,7 +34,8 @@ uint32_t lab_checks_wrong(const struct lab_checks *checks)
 	return wrong;
 }
 
-static const char *end_name(const struct lab *lab, const struct measure *measure, uint32_t end, char text[LAB_HOST_TEXT])
+static const char *end_name(const struct lab *lab, const struct measure *measure, uint32_t end,
+                            char text[LAB_HOST_TEXT])
 {
 	return lab_space_name(lab, measure->class == MEASURE_UPLINK ? lab_rack_space(lab, end) : end, text);
 }
@@ -63,7 +64,8 @@ enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks
 		table_cell(&table, "%s", measure->asked_rtt_ns ? units_format_time(measure->asked_rtt_ns, text) : "-");
 		table_cell(&table, "%.3f ms", (double)measure->rtt_ns / 1e6);
 		table_cell(&table, "%u", measure->tries);
-		table_cell(&table, "%s", measure->failure[0] ? measure->failure : measure_is_right(measure) ? "" : "not as asked");
+		table_cell(&table, "%s", measure->failure[0] ? measure->failure : measure_is_right(measure)
+		           ? "" : "not as asked");
 	}
 	enum esp_status status = table_print(&table, stdout);
 	table_fini(&table);
@@ -128,7 +130,7 @@ void lab_json_config(struct json *json, const struct lab *lab)
 	json_put_i64(json, "process", lab->keeper);
 }
 
-/* "frames 120, duplicated 3": what the relay of a link has done, both ways; "-" without one. */
+/* The relay's counters of both directions: "frames 120, duplicated 3"; "-" without a relay. */
 static const char *relay_text(const struct lab_link *link, char *text, size_t size)
 {
 	struct lab_counts sum = {0};

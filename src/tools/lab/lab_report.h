@@ -1,5 +1,5 @@
 /*
- * lab_report.h - what a lab is and what was measured in it, for people and for programs.
+ * lab_report.h - prints a lab and its measurements, as tables or JSON.
  */
 #ifndef TOOLS_LAB_LAB_REPORT_H
 #define TOOLS_LAB_LAB_REPORT_H
@@ -9,7 +9,7 @@
 #include "tools/lab/lab.h"
 #include "tools/lab/measure.h"
 
-/* Measurements as they come in. */
+/* Measurements so far. */
 struct lab_checks {
 	struct measure *list;
 	uint32_t count;
@@ -20,15 +20,15 @@ struct lab_checks {
 void lab_checks_add(void *context, const struct measure *measure, uint32_t count);
 void lab_checks_fini(struct lab_checks *checks);
 
-/* How many are not what was asked. */
+/* The number of measurements outside of the tolerance. */
 uint32_t lab_checks_wrong(const struct lab_checks *checks);
 
-/* On stdout: one sentence about the lab, a table of measurements, a table of hosts and uplinks. */
+/* On stdout: a sentence about the lab, a table of measurements, a table of links. */
 void lab_report_sentence(const struct lab *lab);
 ESP_CHECKED enum esp_status lab_report_checks(const struct lab *lab, const struct lab_checks *checks);
 ESP_CHECKED enum esp_status lab_report_links(const struct lab *lab);
 
-/* As keys of an object that is open. */
+/* Writes keys into an open JSON object. */
 void lab_json_config(struct json *json, const struct lab *lab);
 void lab_json_checks(struct json *json, const struct lab *lab, const struct lab_checks *checks);
 void lab_json_links(struct json *json, const struct lab *lab);
