@@ -692,7 +692,7 @@ def test_lose():
             assert len(re.findall(rb" ended with status 5; the others (?:go on|have ended)\n", err)) == failing, err
     _, _, err = Job("-n", 2, "--lose", 1, "--", "sh", "-c", 'if [ "$ESP_RANK" = 1 ]; then kill -9 $$; fi').wait()
     assert re.search(rb"rank 1 was killed by signal 9 \(Killed\); the others (go on|have ended)\n", err), err
-    refused("-n", 2, "--lose", 2, "--", "true", says="--lose 2 of 2 ranks leaves nobody")
+    refused("-n", 2, "--lose", 2, "--", "true", says="--lose 2 of 2 ranks leaves no rank")
 
 
 def read_until(stream, text):

@@ -222,7 +222,7 @@ def test_leader_stops_while_all_join():
             ask_until(job, lambda it: "here: 0, 1 on" in it["ranks"][0].get("joins_waits_for", ""), lambda: leader.poll() is not None)
             leader.send_signal(signal.SIGSTOP)
             _, err = other.communicate(timeout=PATIENCE)
-            assert other.returncode == NO and "has not said who is missing: is it stopped?" in err, err
+            assert other.returncode == NO and "has not sent the roster: is it stopped?" in err, err
 
     within_limits(within)
 

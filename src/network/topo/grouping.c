@@ -28,8 +28,8 @@ static int compare_labelled(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Every node gets the first node of its label, then these get numbers in their order. */
-static void number(struct grouping *grouping, const struct labelled *sorted)
+/* Every node gets the lowest node of its label, then these are numbered in their order. */
+static void number_groups(struct grouping *grouping, const struct labelled *sorted)
 {
 	uint32_t *of = grouping->group_of;
 	uint32_t first = 0;
@@ -55,7 +55,7 @@ enum esp_status grouping_from(struct grouping *grouping, const uint32_t *labels,
 	qsort(sorted, nodes, sizeof(*sorted), compare_labelled);
 	enum esp_status status = grouping_init(grouping, nodes, err);
 	if (status == ESP_OK)
-		number(grouping, sorted);
+		number_groups(grouping, sorted);
 	free(sorted);
 	return status;
 }
@@ -66,7 +66,8 @@ void grouping_fini(struct grouping *grouping)
 	*grouping = (struct grouping){0};
 }
 
-enum esp_status grouping_random(struct grouping *grouping, uint32_t nodes, uint32_t count, uint64_t seed, struct error *err)
+enum esp_status grouping_random(struct grouping *grouping, uint32_t nodes, uint32_t count, uint64_t seed,
+                                struct error *err)
 {
 	struct rng rng;
 	uint32_t *labels = calloc(nodes, sizeof(*labels));
@@ -78,7 +79,7 @@ enum esp_status grouping_random(struct grouping *grouping, uint32_t nodes, uint3
 	if (!labels)
 		return error_set(err, ESP_ENOMEM, "no memory for the groups of %u nodes", nodes);
 	rng_init(&rng, seed);
-	for (uint32_t node = 0; node < nodes; node++) { /* shuffled from the inside out */
+	for (uint32_t node = 0; node < nodes; node++) { /* an inside-out shuffle */
 		uint32_t other = (uint32_t)rng_below(&rng, (uint64_t)node + 1);
 
 		labels[node] = labels[other];

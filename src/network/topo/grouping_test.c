@@ -28,7 +28,7 @@ static void test_from(void)
 	grouping_fini(&grouping);
 }
 
-/* Sizes as equal as can be, the same seed the same groups, and every node everywhere about equally often. */
+/* Sizes differ by at most one, one seed gives one grouping, and every node is in each group about equally often. */
 static void test_random(uint64_t seed)
 {
 	struct grouping one, two;
@@ -37,7 +37,8 @@ static void test_random(uint64_t seed)
 
 	for (uint32_t nodes = 1; nodes <= 16; nodes++) {
 		for (uint32_t count = 1; count <= nodes; count++) {
-			CHECK(grouping_random(&one, nodes, count, seed, &err) == ESP_OK && grouping_random(&two, nodes, count, seed, &err) == ESP_OK);
+			CHECK(grouping_random(&one, nodes, count, seed, &err) == ESP_OK &&
+			      grouping_random(&two, nodes, count, seed, &err) == ESP_OK);
 			CHECK(grouping_equal(&one, &two) && one.count == count && one.group_of[0] == 0);
 			grouping_sizes(&one, sizes);
 			for (uint32_t group = 0; group < count; group++)
@@ -52,7 +53,8 @@ static void test_random(uint64_t seed)
 		grouping_fini(&one);
 	}
 	CHECK_MSG(together > 350 && together < 500, "%u of 1000, 3/7 expected", together);
-	CHECK(grouping_random(&one, 4, 0, seed, &err) == ESP_EINVAL && grouping_random(&one, 4, 5, seed, &err) == ESP_EINVAL);
+	CHECK(grouping_random(&one, 4, 0, seed, &err) == ESP_EINVAL &&
+	      grouping_random(&one, 4, 5, seed, &err) == ESP_EINVAL);
 }
 
 int main(int argc, char **argv)

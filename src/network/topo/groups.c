@@ -6,7 +6,7 @@
 #include "base/number.h"
 
 #define UNKNOWN UINT32_MAX
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* what some editors put before UTF-8 */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* some editors write it before UTF-8 */
 
 struct groups {
 	uint32_t *of;
@@ -21,7 +21,7 @@ static bool is_separator(char c)
 	return c == ' ' || c == '\t' || c == ',' || c == '\r';
 }
 
-static enum esp_status join(struct groups *groups, uint32_t node)
+static enum esp_status add_node(struct groups *groups, uint32_t node)
 {
 	uint32_t *of = &groups->of[node];
 
@@ -34,7 +34,7 @@ static enum esp_status join(struct groups *groups, uint32_t node)
 }
 
 /* "7" or "4-6" */
-static enum esp_status take_word(struct groups *groups, const char *word, size_t length)
+static enum esp_status read_word(struct groups *groups, const char *word, size_t length)
 {
 	const char *dash = memchr(word, '-', length);
 	size_t head = dash ? (size_t)(dash - word) : length;
@@ -55,11 +55,11 @@ static enum esp_status take_word(struct groups *groups, const char *word, size_t
 		                 (unsigned long long)last, groups->nodes - 1);
 	enum esp_status status = ESP_OK;
 	for (uint64_t node = first; status == ESP_OK && node <= last; node++)
-		status = join(groups, (uint32_t)node);
+		status = add_node(groups, (uint32_t)node);
 	return status;
 }
 
-static enum esp_status take_line(struct groups *groups, const char *text, const char *end)
+static enum esp_status read_line(struct groups *groups, const char *text, const char *end)
 {
 	const char *comment = memchr(text, '#', (size_t)(end - text));
 	bool empty = true;
@@ -72,7 +72,7 @@ static enum esp_status take_line(struct groups *groups, const char *text, const 
 		while (text < end && !is_separator(*text))
 			text++;
 		if (text > word) {
-			enum esp_status status = take_word(groups, word, (size_t)(text - word));
+			enum esp_status status = read_word(groups, word, (size_t)(text - word));
 
 			if (status != ESP_OK)
 				return status;
@@ -84,7 +84,7 @@ static enum esp_status take_line(struct groups *groups, const char *text, const 
 	return ESP_OK;
 }
 
-static enum esp_status all_placed(const struct groups *groups)
+static enum esp_status check_all(const struct groups *groups)
 {
 	if (groups->count == 0)
 		return error_set(groups->err, ESP_EPARSE, "there is no group in it: write a line for each, such as 0-3 7");
@@ -112,10 +112,10 @@ enum esp_status groups_parse(const char *text, size_t length, uint32_t nodes, ui
 		const char *line_end = newline ? newline : end;
 
 		groups.line++;
-		status = take_line(&groups, text, line_end);
+		status = read_line(&groups, text, line_end);
 		text = newline ? newline + 1 : end;
 	}
-	return status == ESP_OK ? all_placed(&groups) : status;
+	return status == ESP_OK ? check_all(&groups) : status;
 }
 
 void groups_racks(uint32_t nodes, uint32_t racks, enum placement placement, uint32_t *group_of)

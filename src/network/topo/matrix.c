@@ -57,16 +57,18 @@ void matrix_symmetrise(struct matrix *matrix, enum matrix_joining joining)
 enum esp_status matrix_check(const struct matrix *matrix, struct error *err)
 {
 	if (!matrix->at || matrix->size == 0 || matrix->size > MATRIX_SIZE_MAX)
-		return error_set(err, ESP_EINVAL, "distances between %u nodes: there can be 1 to %u", matrix->size, MATRIX_SIZE_MAX);
+		return error_set(err, ESP_EINVAL, "distances between %u nodes: there can be 1 to %u", matrix->size,
+		                 MATRIX_SIZE_MAX);
 	for (uint32_t i = 0; i < matrix->size; i++) {
 		if (!(matrix_get(matrix, i, i) == 0))
-			return error_set(err, ESP_EINVAL, "the distance of node %u to itself is %g, not 0", i, matrix_get(matrix, i, i));
+			return error_set(err, ESP_EINVAL, "the distance of node %u to itself is %g, not 0", i,
+			                 matrix_get(matrix, i, i));
 		for (uint32_t j = 0; j < i; j++) {
 			double value = matrix_get(matrix, i, j), back = matrix_get(matrix, j, i);
 
 			if (isnan(value) != isnan(back) || value < back || value > back)
-				return error_set(err, ESP_EINVAL, "the distance of nodes %u and %u is %g one way and %g the other", j, i, back,
-				                 value);
+				return error_set(err, ESP_EINVAL, "the distance of nodes %u and %u is %g one way and %g the other", j,
+				                 i, back, value);
 			if (value < 0 || isinf(value))
 				return error_set(err, ESP_EINVAL, "the distance of nodes %u and %u is %g", j, i, value);
 		}

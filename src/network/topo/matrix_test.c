@@ -22,7 +22,8 @@ static void test_init(void)
 	CHECK(matrix_check(&matrix, &err) == ESP_OK);
 	matrix_set(&matrix, 2, 0, 5);
 	CHECK(matrix_get(&matrix, 0, 2) == 5 && matrix_known(&matrix) == 1);
-	CHECK(matrix_copy(&copy, &matrix, &err) == ESP_OK && matrix_get(&copy, 2, 0) == 5 && isnan(matrix_get(&copy, 1, 0)));
+	CHECK(matrix_copy(&copy, &matrix, &err) == ESP_OK && matrix_get(&copy, 2, 0) == 5 &&
+	      isnan(matrix_get(&copy, 1, 0)));
 	matrix_fini(&copy);
 	matrix_fini(&matrix);
 	matrix_fini(&matrix);
@@ -43,7 +44,7 @@ static void test_symmetrise(void)
 
 		matrix.at[0 * 3 + 1] = 2;
 		matrix.at[1 * 3 + 0] = 4;
-		matrix.at[2 * 3 + 0] = 7; /* known one way only */
+		matrix.at[2 * 3 + 0] = 7; /* known in one direction only */
 		matrix.at[2 * 3 + 2] = 9;
 		CHECK(matrix_check(&matrix, &err) == ESP_EINVAL);
 		matrix_symmetrise(&matrix, cases[i].joining);
@@ -89,7 +90,8 @@ static void test_select(void)
 			matrix_set(&matrix, i, j, 10 * i + j);
 	}
 	CHECK(matrix_select(&matrix, (uint32_t[]){3, 1}, 2, &some, &err) == ESP_OK);
-	CHECK(some.size == 2 && matrix_get(&some, 0, 1) == 31 && matrix_get(&some, 1, 0) == 31 && matrix_get(&some, 0, 0) == 0);
+	CHECK(some.size == 2 && matrix_get(&some, 0, 1) == 31 && matrix_get(&some, 1, 0) == 31 &&
+	      matrix_get(&some, 0, 0) == 0);
 	matrix_fini(&some);
 	CHECK(matrix_select(&matrix, (uint32_t[]){3, 4}, 2, &some, &err) == ESP_EINVAL);
 	CHECK(matrix_select(&matrix, NULL, 0, &some, &err) == ESP_ELIMIT);

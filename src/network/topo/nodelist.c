@@ -9,19 +9,19 @@
 #include "base/number.h"
 #include "base/quote.h"
 
-#define DIGITS_MAX 18u /* a number of a range; so its end and the length of a range fit into 64 bits */
+#define DIGITS_MAX 18u /* of a number in a range: its end and the length of a range fit into 64 bits */
 
-/* One name of the list, as it is written: "r[1-2]c[08-11]". */
+/* One item of the list as written: "r[1-2]c[08-11]". */
 struct item {
 	const char *at;
 	size_t length;
-	uint64_t count; /* names that it stands for */
+	uint64_t count; /* number of names */
 };
 
 /* One range of a bracket: "08-11", or "7". */
 struct range {
 	uint64_t first, count;
-	int width; /* digits, with the zeros in front */
+	int width; /* digits, with leading zeros */
 };
 
 static bool is_name_letter(char c)
@@ -29,7 +29,7 @@ static bool is_name_letter(char c)
 	return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '.';
 }
 
-/* Reads one range at the beginning of a text; returns how many bytes it has, 0 if it is none. */
+/* Reads one range at the beginning of a text; returns its length in bytes, 0 if it is none. */
 static size_t read_range(const char *text, size_t length, struct range *out)
 {
 	size_t digits = 0, more = 0;
@@ -51,7 +51,7 @@ static size_t read_range(const char *text, size_t length, struct range *out)
 	return digits + 1 + more;
 }
 
-/* The names of a bracket's inside, "1-3,7"; with out, the range that holds an index. 0: it is none. */
+/* Counts the names in a bracket such as "1-3,7"; with `out`, also finds the range with an index. 0: malformed. */
 static uint64_t count_bracket(const char *text, size_t length, uint64_t index, struct range *out)
 {
 	uint64_t count = 0;
@@ -74,7 +74,7 @@ static uint64_t count_bracket(const char *text, size_t length, uint64_t index, s
 	}
 }
 
-/* How long the inside of a bracket is that begins at text, just behind the '['; false if it does not end. */
+/* The length of the inside of a bracket; text begins behind the '['. False: the bracket does not end. */
 static bool bracket_length(const char *text, size_t length, size_t *out)
 {
 	const char *end = memchr(text, ']', length);
@@ -84,7 +84,7 @@ static bool bracket_length(const char *text, size_t length, size_t *out)
 	return true;
 }
 
-/* Where an item ends, and how many names it stands for. */
+/* Reads one item: its length and its number of names. */
 static bool read_item(const char *text, struct item *out)
 {
 	unsigned brackets = 0;
@@ -114,8 +114,8 @@ static enum esp_status bad_list(const char *text, const char *what, struct error
 	                 quote(text, strlen(text), shown));
 }
 
-/* Goes over the items: counts all names and finds the item with an index, which becomes one within the item. */
-static bool walk(const char *text, uint64_t *index, struct item *found, uint64_t *out_count)
+/* Counts the names of all items; finds the item of an index and makes the index relative to that item. */
+static bool scan_items(const char *text, uint64_t *index, struct item *found, uint64_t *out_count)
 {
 	struct item item = {0};
 	uint64_t count = 0;
@@ -140,14 +140,14 @@ static bool walk(const char *text, uint64_t *index, struct item *found, uint64_t
 enum esp_status nodelist_count(const char *text, const char *what, uint64_t *out, struct error *err)
 {
 	uint64_t count;
-	if (!walk(text, NULL, NULL, &count))
+	if (!scan_items(text, NULL, NULL, &count))
 		return bad_list(text, what, err);
 	*out = count;
 	return ESP_OK;
 }
 
-/* Which of its names each bracket gives: the last one varies fastest. */
-static void spread(const struct item *item, uint64_t index, uint64_t picks[NODELIST_BRACKETS])
+/* Splits an index into one index per bracket: the last bracket varies fastest. */
+static void split_index(const struct item *item, uint64_t index, uint64_t picks[NODELIST_BRACKETS])
 {
 	uint64_t counts[NODELIST_BRACKETS];
 	unsigned brackets = 0;
@@ -167,7 +167,7 @@ static void spread(const struct item *item, uint64_t index, uint64_t picks[NODEL
 	}
 }
 
-/* The name; as snprintf(), its whole length if it does not fit. */
+/* Writes the name; like snprintf(), returns the full length if it does not fit. */
 static size_t write_name(const struct item *item, const uint64_t picks[NODELIST_BRACKETS], char *out, size_t size)
 {
 	unsigned bracket = 0;
@@ -193,19 +193,20 @@ enum esp_status nodelist_name(const char *text, const char *what, uint64_t index
 {
 	struct item item = {0};
 	uint64_t count, wanted = index, picks[NODELIST_BRACKETS] = {0};
-	if (!walk(text, &index, &item, &count))
+	if (!scan_items(text, &index, &item, &count))
 		return bad_list(text, what, err);
 	if (wanted >= count)
-		return error_set(err, ESP_EINVAL, "%s has %" PRIu64 " names, and number %" PRIu64 " was asked for", what, count, wanted);
-	spread(&item, index, picks);
+		return error_set(err, ESP_EINVAL, "%s has %" PRIu64 " names, and number %" PRIu64 " was asked for", what, count,
+		                 wanted);
+	split_index(&item, index, picks);
 	if (write_name(&item, picks, out, size) >= size)
 		return error_set(err, ESP_ELIMIT, "a name of %s is longer than %zu bytes", what, size - 1);
 	return ESP_OK;
 }
 
-/* ---- is a name in it? ---- */
+/* ---- membership ---- */
 
-/* Whether so many digits are one of a bracket's numbers: zeros in front only as many as the range has. */
+/* True if these digits are a number of the bracket; leading zeros only as in the range. */
 static bool bracket_has(const char *inside, size_t length, const char *digits, size_t count)
 {
 	uint64_t value;
@@ -226,8 +227,8 @@ static bool bracket_has(const char *inside, size_t length, const char *digits, s
 }
 
 /*
- * Numbers of one bracket have different lengths, so a name can be cut in several ways: ends[i] says that all of the
- * item so far can be the first i letters of the name.
+ * Numbers of one bracket have different lengths, so a name can be split in several ways: ends[i] tells that the
+ * part of the item so far can match the first i characters of the name.
  */
 static bool item_has(const struct item *item, const char *name, size_t length)
 {
@@ -239,7 +240,8 @@ static bool item_has(const struct item *item, const char *name, size_t length)
 		for (size_t i = 0; i < length; i++) {
 			if (ends[i] && !is_bracket)
 				next[i + 1] = name[i] == item->at[at];
-			for (size_t n = 1; ends[i] && is_bracket && n <= DIGITS_MAX + 1 && i + n <= length && isdigit((unsigned char)name[i + n - 1]); n++)
+			for (size_t n = 1; ends[i] && is_bracket && n <= DIGITS_MAX + 1 && i + n <= length &&
+			     isdigit((unsigned char)name[i + n - 1]); n++)
 				next[i + n] |= bracket_has(item->at + at + 1, inside, name + i, n);
 		}
 		memcpy(ends, next, sizeof(ends));

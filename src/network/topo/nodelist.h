@@ -1,10 +1,9 @@
 /*
  * nodelist.h - host names as Slurm abbreviates them: "n[1-3,7],m2", "r[1-2]c[08-11]-ib".
  *
- * Pure and without allocation: a name is written when it is asked for, so that a list which
- * says [1-1000000000] costs nothing. Brackets vary from the right, and numbers keep the zeros in
- * front of them, as scontrol show hostnames does it. White space ends nothing and means nothing here: it
- * is refused.
+ * Pure and without allocation: a name is written on demand, so a list with [1-1000000000] costs nothing. The
+ * rightmost bracket varies fastest and numbers keep their leading zeros, as in scontrol show hostnames. White
+ * space is refused.
  */
 #ifndef NETWORK_TOPO_NODELIST_H
 #define NETWORK_TOPO_NODELIST_H
@@ -15,16 +14,16 @@
 
 #include "base/error.h"
 
-#define NODELIST_BRACKETS 8u /* in one name */
+#define NODELIST_BRACKETS 8u /* of one name */
 
-/* How many names there are; what names the text in a complaint: "SLURM_JOB_NODELIST". ESP_EINVAL. */
+/* The number of names; `what` names the text in a complaint: "SLURM_JOB_NODELIST". ESP_EINVAL. */
 ESP_CHECKED enum esp_status nodelist_count(const char *text, const char *what, uint64_t *out, struct error *err);
 
-/* The name at an index below that count. ESP_EINVAL, ESP_ELIMIT: it does not fit. */
+/* The name of an index below that number. ESP_EINVAL; ESP_ELIMIT: it does not fit. */
 ESP_CHECKED enum esp_status nodelist_name(const char *text, const char *what, uint64_t index, char *out, size_t size,
                                           struct error *err);
 
-/* Whether one of the names is this one, letter by letter; false for a longer one than NODELIST_NAME and for a bad list. */
+/* True if the list has exactly this name; false for a name longer than NODELIST_NAME and for a malformed list. */
 #define NODELIST_NAME 255u
 bool nodelist_has(const char *text, const char *name, size_t length);
 

@@ -4,7 +4,7 @@
 
 static const struct {
 	const char *text;
-	const char *names; /* with blanks between them */
+	const char *names; /* separated by blanks */
 } lists[] = {
 	{"vm", "vm"},
 	{"a,b,c", "a b c"},
@@ -61,7 +61,7 @@ static void find(void)
 	CHECK(!has("n[1-3],,m", "m") && !has("", "") && !has("n", ""));
 }
 
-/* A list is not as long as what it stands for. */
+/* A short list may have very many names. */
 static void huge(void)
 {
 	char name[64];
@@ -81,7 +81,8 @@ static void huge(void)
 static void refuse(void)
 {
 	static const char *const bad[] = {
-		"", ",", "a,", ",a", "a,,b", "n[", "n[]", "n[1", "n[1-]", "n[-3]", "n[3-1]", "n[1,]", "n[,1]", "n[a]", "n]1[", "n[1]]",
+		"", ",", "a,", ",a", "a,,b", "n[", "n[]", "n[1", "n[1-]", "n[-3]", "n[3-1]", "n[1,]", "n[,1]", "n[a]", "n]1[",
+		    "n[1]]",
 		"n[[1]]", "a b", "a\n", "n[1-2-3]", "n[1234567890123456789]", "n[1][1][1][1][1][1][1][1][1]", "(null)",
 		"n[0-999999999999999999][0-999999999999999999]",
 	};

@@ -42,7 +42,7 @@ uint32_t racks_common(const struct racks *racks, uint32_t a, uint32_t b)
 
 /* ---- hosts by name ---- */
 
-/* All of an address: 10.0.0.1 is no host 10 of a domain. */
+/* An address has no domain: 10.0.0.1 is no host 10. */
 static size_t short_length(const char *name, size_t length)
 {
 	size_t digits = 0;
@@ -56,7 +56,7 @@ static size_t short_length(const char *name, size_t length)
 	return dot ? (size_t)(dot - name) : length;
 }
 
-/* Up to the first dot, without regard to case. */
+/* Compares up to the first dot, ignoring case. */
 static int compare_short(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	size_t x = short_length(a, a_length), y = short_length(b, b_length);
@@ -94,7 +94,7 @@ void racks_hosts_fini(struct racks_hosts *hosts)
 	*hosts = (struct racks_hosts){0};
 }
 
-/* The same beginning is given: if both have a domain, that too. */
+/* The names agree up to the first dot: if both have a domain, it must agree too. */
 static bool is_same(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	if (!memchr(a, '.', a_length) || !memchr(b, '.', b_length))
@@ -104,7 +104,7 @@ static bool is_same(const char *a, size_t a_length, const char *b, size_t b_leng
 
 uint32_t racks_hosts_next(const struct racks_hosts *hosts, const char *name, size_t length, uint32_t *at)
 {
-	if (*at == 0) { /* the first that is not below the name */
+	if (*at == 0) { /* binary search: the first that is not below the name */
 		uint32_t low = 0, high = hosts->count;
 
 		while (low < high) {
@@ -131,8 +131,8 @@ uint32_t racks_hosts_next(const struct racks_hosts *hosts, const char *name, siz
 	return hosts->count;
 }
 
-enum esp_status racks_all_placed(const struct racks_hosts *hosts, const char *const *cells, uint32_t levels, const char *what,
-                                 struct error *err)
+enum esp_status racks_all_placed(const struct racks_hosts *hosts, const char *const *cells, uint32_t levels,
+                                 const char *what, struct error *err)
 {
 	char shown[QUOTE_TEXT];
 
@@ -148,7 +148,7 @@ enum esp_status racks_all_placed(const struct racks_hosts *hosts, const char *co
 
 struct cell {
 	const char *name;
-	uint32_t above; /* number of the level above */
+	uint32_t above; /* number of its place on the level above */
 	uint32_t node;
 };
 
@@ -162,7 +162,7 @@ static int compare_cells(const void *a, const void *b)
 	return order != 0 ? order : (x->node > y->node) - (x->node < y->node);
 }
 
-/* Cells of one name below one place are one place. False: no memory for its name. */
+/* Equal names below one place are one place. False: no memory for its name. */
 static bool number_level(struct racks *racks, const char *const *cells, uint32_t level, struct cell *sorted)
 {
 	uint32_t number = 0;
@@ -183,7 +183,8 @@ static bool number_level(struct racks *racks, const char *const *cells, uint32_t
 	return true;
 }
 
-enum esp_status racks_number(const char *const *cells, uint32_t count, uint32_t levels, struct racks *out, struct error *err)
+enum esp_status racks_number(const char *const *cells, uint32_t count, uint32_t levels, struct racks *out,
+                             struct error *err)
 {
 	struct racks racks = {.nodes = count, .levels = levels};
 	struct cell *sorted = calloc(count, sizeof(*sorted));
@@ -216,7 +217,7 @@ enum esp_status racks_names_add(struct racks_names *names, const char *name, siz
 {
 	if (names->count == RACKS_HOSTS_MAX)
 		return error_set(err, ESP_ELIMIT, "more than %u hosts", RACKS_HOSTS_MAX);
-	if ((names->count & (names->count - 1)) == 0) { /* full at every power of two */
+	if ((names->count & (names->count - 1)) == 0) { /* the array is full at every power of two */
 		char **list = realloc(names->list, (names->count ? 2 * (size_t)names->count : 1) * sizeof(*list));
 
 		if (!list)

@@ -1,5 +1,5 @@
 /*
- * racks_kubernetes.c - the labels of Kubernetes' nodes, as `kubectl get nodes -o json` prints them.
+ * racks_kubernetes.c - reads the node labels in the output of `kubectl get nodes -o json`. Pure.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #define ZONE "topology.kubernetes.io/zone"
 
 /*
- * What names the switch next to a node, by whoever has put it there: the cluster's own people, NVIDIA's topograph (its newer
- * and older names), Amazon, Google. The last resort is the zone.
+ * Labels that name the switch next to a node, by origin: the cluster's operators, NVIDIA's topograph (newer and
+ * older names), Amazon, Google. The last resort is the zone.
  */
 static const char *const usual_labels[] = {
 	"topology.kubernetes.io/rack",
@@ -27,7 +27,7 @@ static const char *const usual_labels[] = {
 
 struct nodes {
 	struct racks_hosts hosts;
-	const json_t **labels; /* of each host; NULL: its node was not found yet */
+	const json_t **labels; /* by host; NULL: its node was not found yet */
 	struct error *err;
 };
 
@@ -36,7 +36,7 @@ static const json_t *child(const json_t *object, const char *key)
 	return json_object_get(object, key);
 }
 
-static enum esp_status take_name(struct nodes *nodes, const json_t *name, const json_t *labels)
+static enum esp_status label_hosts(struct nodes *nodes, const json_t *name, const json_t *labels)
 {
 	const char *text = json_string_value(name);
 	char shown[QUOTE_TEXT];
@@ -51,23 +51,24 @@ static enum esp_status take_name(struct nodes *nodes, const json_t *name, const 
 	return ESP_OK;
 }
 
-/* One node: its name, the host name that it is labelled with, and its addresses. */
-static enum esp_status take_node(struct nodes *nodes, const json_t *node, size_t index)
+/* One node: its name, its label with the host name, and its addresses. */
+static enum esp_status read_node(struct nodes *nodes, const json_t *node, size_t index)
 {
 	const json_t *metadata = child(node, "metadata"), *labels = child(metadata, "labels");
 	const json_t *addresses = child(child(node, "status"), "addresses"), *address;
 	size_t i;
 
 	if (!json_is_string(child(metadata, "name")))
-		return error_set(nodes->err, ESP_EPARSE, "items[%zu] has no metadata.name; kubectl get nodes -o json prints what is wanted", index);
+		return error_set(nodes->err, ESP_EPARSE,
+		                 "items[%zu] has no metadata.name; kubectl get nodes -o json prints what is wanted", index);
 	if (!json_is_object(labels))
-		return ESP_OK; /* a node without labels; if it is asked for, that is said */
-	enum esp_status status = take_name(nodes, child(metadata, "name"), labels);
+		return ESP_OK; /* a node without labels; if it is asked for, the error comes later */
+	enum esp_status status = label_hosts(nodes, child(metadata, "name"), labels);
 	if (status == ESP_OK)
-		status = take_name(nodes, child(labels, "kubernetes.io/hostname"), labels);
+		status = label_hosts(nodes, child(labels, "kubernetes.io/hostname"), labels);
 	json_array_foreach(addresses, i, address) {
 		if (status == ESP_OK)
-			status = take_name(nodes, child(address, "address"), labels);
+			status = label_hosts(nodes, child(address, "address"), labels);
 	}
 	return status;
 }
@@ -93,14 +94,16 @@ static const char *choose_label(const struct nodes *nodes, const char *label)
 	if (label && all_have(nodes, label))
 		return label;
 	if (!label) {
-		(void)error_set(nodes->err, ESP_EPARSE, "the nodes have none of the labels that usually name racks, such as %s: say which one does (--rack-label)",
-		                usual_labels[0]);
+		(void)error_set(nodes->err, ESP_EPARSE,
+		                "the nodes have none of the labels that usually name racks, such as %s: say which one does "
+		                "(--rack-label)", usual_labels[0]);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < nodes->hosts.count; i++) {
 		if (!json_is_string(child(nodes->labels[i], label))) {
 			(void)error_set(nodes->err, ESP_EPARSE, "host %s has no label %s",
-			                quote(nodes->hosts.names[i], strlen(nodes->hosts.names[i]), shown), quote(label, strlen(label), key));
+			                quote(nodes->hosts.names[i], strlen(nodes->hosts.names[i]), shown),
+			                quote(label, strlen(label), key));
 			break;
 		}
 	}
@@ -132,7 +135,7 @@ static enum esp_status number_hosts(const struct nodes *nodes, const char *label
 	return status;
 }
 
-static enum esp_status take_document(struct nodes *nodes, const json_t *document, const char *label, struct racks *out)
+static enum esp_status read_document(struct nodes *nodes, const json_t *document, const char *label, struct racks *out)
 {
 	const json_t *items = child(document, "items"), *item;
 	enum esp_status status = ESP_OK;
@@ -140,16 +143,18 @@ static enum esp_status take_document(struct nodes *nodes, const json_t *document
 	size_t i;
 
 	if (!json_is_array(items))
-		return error_set(nodes->err, ESP_EPARSE, "\"items\" is %s; kubectl get nodes -o json prints what is wanted", items ? "no list" : "missing");
+		return error_set(nodes->err, ESP_EPARSE, "\"items\" is %s; kubectl get nodes -o json prints what is wanted",
+		                 items ? "no list" : "missing");
 	json_array_foreach(items, i, item) {
 		if (status == ESP_OK)
-			status = take_node(nodes, item, i);
+			status = read_node(nodes, item, i);
 	}
 	for (uint32_t host = 0; status == ESP_OK && host < nodes->hosts.count; host++) {
 		const char *name = nodes->hosts.names[host];
 
 		if (!nodes->labels[host])
-			status = error_set(nodes->err, ESP_EPARSE, "none of Kubernetes' nodes that have labels is host %s", quote(name, strlen(name), shown));
+			status = error_set(nodes->err, ESP_EPARSE, "none of Kubernetes' nodes that have labels is host %s",
+			                   quote(name, strlen(name), shown));
 	}
 	return status == ESP_OK ? number_hosts(nodes, label, out) : status;
 }
@@ -161,7 +166,8 @@ static json_t *open_document(const char *text, size_t length, struct error *err)
 	char shown[QUOTE_TEXT];
 
 	if (!document)
-		(void)error_set(err, ESP_EPARSE, "line %d: no JSON: %s", reason.line, quote(reason.text, strlen(reason.text), shown));
+		(void)error_set(err, ESP_EPARSE, "line %d: no JSON: %s", reason.line,
+		                quote(reason.text, strlen(reason.text), shown));
 	return document;
 }
 
@@ -192,11 +198,12 @@ enum esp_status racks_read_kubernetes(const char *text, size_t length, const cha
 		return ESP_EPARSE;
 	enum esp_status status = racks_hosts_init(&nodes.hosts, hosts, count, err);
 	if (status == ESP_OK)
-		nodes.labels = calloc(count, sizeof(const json_t *)); /* NOLINT(bugprone-sizeof-expression): pointers are meant */
+		/* NOLINT(bugprone-sizeof-expression): pointers are meant */
+		nodes.labels = calloc(count, sizeof(const json_t *));
 	if (status == ESP_OK && !nodes.labels)
 		status = error_set(err, ESP_ENOMEM, "no memory for the racks of %u hosts", count);
 	else if (status == ESP_OK)
-		status = take_document(&nodes, document, label, out);
+		status = read_document(&nodes, document, label, out);
 	free(nodes.labels);
 	racks_hosts_fini(&nodes.hosts);
 	json_decref(document);

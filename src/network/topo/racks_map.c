@@ -1,5 +1,5 @@
 /*
- * racks_map.c - rack maps: "host rack" lines.
+ * racks_map.c - reads rack maps: lines "host rack". Pure.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@ struct map {
 	struct racks_hosts hosts;
 	uint32_t levels; /* 0: no line was read yet */
 	uint32_t number; /* of the line             */
-	char **cells;    /* hosts * RACKS_LEVELS_MAX, owned; NULL: not yet placed. Level by level as in racks_number() at the end */
+	/* hosts * RACKS_LEVELS_MAX, owned; NULL: no place yet. Packed as racks_number() has them at the end */
+	char **cells;
 	struct error *err;
 };
 
@@ -20,8 +21,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word before end; its length, 0: there is none. */
-static size_t take_word(const char **at, const char *end, const char **out)
+/* The next word before end; returns its length, 0: there is none. */
+static size_t read_word(const char **at, const char *end, const char **out)
 {
 	while (*at < end && is_blank(**at))
 		(*at)++;
@@ -31,8 +32,9 @@ static size_t take_word(const char **at, const char *end, const char **out)
 	return (size_t)(*at - *out);
 }
 
-/* "row1/rack3", "/row1/rack3": where each part stands. Returns how many there are, 0 if one is empty or there are too many. */
-static uint32_t split_path(const char *path, size_t length, const char *parts[RACKS_LEVELS_MAX], size_t lengths[RACKS_LEVELS_MAX])
+/* Splits "row1/rack3" or "/row1/rack3". Returns the number of parts; 0 if one is empty or there are too many. */
+static uint32_t split_path(const char *path, size_t length, const char *parts[RACKS_LEVELS_MAX],
+                           size_t lengths[RACKS_LEVELS_MAX])
 {
 	const char *end = path + length;
 	uint32_t count = 0;
@@ -81,7 +83,7 @@ static enum esp_status place_host(struct map *map, uint32_t host, const char *co
 	return ESP_OK;
 }
 
-static enum esp_status take_line(struct map *map, const char *at, const char *end)
+static enum esp_status read_line(struct map *map, const char *at, const char *end)
 {
 	const char *comment = memchr(at, '#', (size_t)(end - at)), *name, *path, *more, *parts[RACKS_LEVELS_MAX];
 	size_t lengths[RACKS_LEVELS_MAX];
@@ -89,18 +91,20 @@ static enum esp_status take_line(struct map *map, const char *at, const char *en
 
 	if (comment)
 		end = comment;
-	size_t name_length = take_word(&at, end, &name), path_length = take_word(&at, end, &path);
+	size_t name_length = read_word(&at, end, &name), path_length = read_word(&at, end, &path);
 	if (name_length == 0)
 		return ESP_OK;
-	if (path_length == 0 || take_word(&at, end, &more) > 0)
-		return error_set(map->err, ESP_EPARSE, "line %u: a line is a host and its rack, such as: node7 row1/rack3", map->number);
+	if (path_length == 0 || read_word(&at, end, &more) > 0)
+		return error_set(map->err, ESP_EPARSE, "line %u: a line is a host and its rack, such as: node7 row1/rack3",
+		                 map->number);
 	uint32_t levels = split_path(path, path_length, parts, lengths);
 	if (levels == 0)
-		return error_set(map->err, ESP_EPARSE, "line %u: %s is no rack, such as rack3, and no path to one, such as row1/rack3", map->number,
+		return error_set(map->err, ESP_EPARSE,
+		                 "line %u: %s is no rack, such as rack3, and no path to one, such as row1/rack3", map->number,
 		                 quote(path, path_length, shown));
 	if (map->levels != 0 && levels != map->levels)
-		return error_set(map->err, ESP_EPARSE, "line %u: the rack %s has %u levels, and those before it have %u", map->number,
-		                 quote(path, path_length, shown), levels, map->levels);
+		return error_set(map->err, ESP_EPARSE, "line %u: the rack %s has %u levels, and those before it have %u",
+		                 map->number, quote(path, path_length, shown), levels, map->levels);
 	map->levels = levels;
 	enum esp_status status = ESP_OK;
 	uint32_t from = 0, host;
@@ -109,8 +113,8 @@ static enum esp_status take_line(struct map *map, const char *at, const char *en
 	return status;
 }
 
-/* Rows of RACKS_LEVELS_MAX cells become rows of as many as there are; only pointers move. */
-static void close_ranks(struct map *map)
+/* Packs rows of RACKS_LEVELS_MAX cells into rows of `levels` cells; only pointers move. */
+static void pack_cells(struct map *map)
 {
 	for (size_t i = 0; map->levels < RACKS_LEVELS_MAX && i < (size_t)map->hosts.count * map->levels; i++) {
 		size_t from = i / map->levels * RACKS_LEVELS_MAX + i % map->levels;
@@ -130,7 +134,7 @@ enum esp_status racks_names_map(const char *text, size_t length, struct racks_na
 	for (uint32_t number = 1; status == ESP_OK && text < end; number++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
 		const char *comment = memchr(text, '#', (size_t)(stop - text));
-		size_t word = take_word(&text, comment ? comment : stop, &name);
+		size_t word = read_word(&text, comment ? comment : stop, &name);
 
 		if (word > 0 && memchr(name, 0, word))
 			return error_set(err, ESP_EPARSE, "line %u: a byte that is no text", number);
@@ -141,8 +145,8 @@ enum esp_status racks_names_map(const char *text, size_t length, struct racks_na
 	return status;
 }
 
-enum esp_status racks_read_map(const char *text, size_t length, const char *const *hosts, uint32_t count, struct racks *out,
-                               struct error *err)
+enum esp_status racks_read_map(const char *text, size_t length, const char *const *hosts, uint32_t count,
+                               struct racks *out, struct error *err)
 {
 	struct map map = {.err = err};
 	const char *end = text + length;
@@ -158,13 +162,13 @@ enum esp_status racks_read_map(const char *text, size_t length, const char *cons
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 
 		map.number++;
-		status = take_line(&map, text, newline ? newline : end);
+		status = read_line(&map, text, newline ? newline : end);
 		text = newline ? newline + 1 : end;
 	}
 	if (status == ESP_OK && map.levels == 0)
 		status = error_set(err, ESP_EPARSE, "the rack map is empty: write a line for each host, such as: node7 rack3");
 	if (status == ESP_OK) {
-		close_ranks(&map);
+		pack_cells(&map);
 		status = racks_all_placed(&map.hosts, (const char *const *)map.cells, map.levels, "the rack map", err);
 	}
 	if (status == ESP_OK)

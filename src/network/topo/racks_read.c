@@ -1,5 +1,5 @@
 /*
- * racks_read.c - which of the three kinds of files one is: what it says of hosts, and of which.
+ * racks_read.c - detects the kind of a file, and calls its reader. Pure.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static enum kind kind_of(const char *text, size_t length)
 	return KIND_MAP;
 }
 
-/* Editors of Windows put a mark before UTF-8, and its shell writes UTF-16. */
+/* Windows editors write a byte order mark before UTF-8, and its shell writes UTF-16. */
 static enum esp_status skip_mark(const char **text, size_t *length, struct error *err)
 {
 	if (utf8_is_utf16(*text, *length))
@@ -72,21 +72,21 @@ static int compare_names(const void *a, const void *b, void *list)
 	return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* The first of each name stays; case does not matter, as for all readers. */
-static enum esp_status drop_doubles(struct racks_names *names, struct error *err)
+/* The first of equal names stays; case does not matter, as for all readers. */
+static enum esp_status drop_repeats(struct racks_names *names, struct error *err)
 {
 	uint32_t *sorted = calloc((size_t)names->count + 1, sizeof(*sorted)), kept = 0;
-	bool *is_double = calloc((size_t)names->count + 1, sizeof(*is_double));
-	bool has_memory = sorted && is_double;
+	bool *is_repeat = calloc((size_t)names->count + 1, sizeof(*is_repeat));
+	bool has_memory = sorted && is_repeat;
 
 	for (uint32_t i = 0; has_memory && i < names->count; i++)
 		sorted[i] = i;
 	if (has_memory && names->count > 1)
 		qsort_r(sorted, names->count, sizeof(*sorted), compare_names, names->list);
 	for (uint32_t i = 1; has_memory && i < names->count; i++)
-		is_double[sorted[i]] = strcasecmp(names->list[sorted[i - 1]], names->list[sorted[i]]) == 0;
+		is_repeat[sorted[i]] = strcasecmp(names->list[sorted[i - 1]], names->list[sorted[i]]) == 0;
 	for (uint32_t i = 0; has_memory && i < names->count; i++) {
-		if (is_double[i])
+		if (is_repeat[i])
 			free(names->list[i]);
 		else
 			names->list[kept++] = names->list[i];
@@ -94,13 +94,14 @@ static enum esp_status drop_doubles(struct racks_names *names, struct error *err
 	if (has_memory)
 		names->count = kept;
 	free(sorted);
-	free(is_double);
+	free(is_repeat);
 	return has_memory ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory for the names of hosts");
 }
 
 enum esp_status racks_names_read(const char *text, size_t length, struct racks_names *out, struct error *err)
 {
-	static enum esp_status (*const readers[])(const char *text, size_t length, struct racks_names *out, struct error *err) = {
+	static enum esp_status (*const readers[])(const char *text, size_t length, struct racks_names *out,
+	                                          struct error *err) = {
 		[KIND_MAP] = racks_names_map, [KIND_SLURM] = racks_names_slurm, [KIND_KUBERNETES] = racks_names_kubernetes,
 	};
 	struct racks_names names = {0};
@@ -109,10 +110,10 @@ enum esp_status racks_names_read(const char *text, size_t length, struct racks_n
 	if (status == ESP_OK)
 		status = readers[kind_of(text, length)](text, length, &names, err);
 	if (status == ESP_OK && names.count == 0)
-		status = error_set(err, ESP_EPARSE, "there is no host in it: it is a rack map (lines such as: node7 rack3), Slurm's topology.conf, or what "
-		                                    "kubectl get nodes -o json prints");
+		status = error_set(err, ESP_EPARSE, "there is no host in it: it is a rack map (lines such as: node7 rack3), "
+		                                    "Slurm's topology.conf, or what kubectl get nodes -o json prints");
 	if (status == ESP_OK)
-		status = drop_doubles(&names, err);
+		status = drop_repeats(&names, err);
 	if (status != ESP_OK) {
 		racks_names_fini(&names);
 		return status;

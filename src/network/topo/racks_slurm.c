@@ -1,5 +1,5 @@
 /*
- * racks_slurm.c - Slurm's topology.conf: switches, the nodes and switches below them; blocks.
+ * racks_slurm.c - reads Slurm's topology.conf: switches, the nodes and switches below them; blocks. Pure.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct leaf {
 	char *switches; /* a list of switches, or NULL */
 	uint32_t line;
 	uint32_t parent; /* NONE: at the top            */
-	uint32_t depth;  /* of the top: 1               */
+	uint32_t depth;  /* 1 at the top */
 };
 
 struct slurm {
@@ -70,7 +70,7 @@ static char **field_of(struct leaf *leaf, const char *key, size_t length)
 	return NULL;
 }
 
-/* What says nothing about who is below what. */
+/* Keys that do not concern the tree. */
 static bool is_ignored(const char *key, size_t length)
 {
 	static const char *const names[] = {"LinkSpeed", "BlockSizes"};
@@ -83,28 +83,32 @@ static bool is_ignored(const char *key, size_t length)
 }
 
 /* One "Key=value". */
-static enum esp_status take_pair(struct slurm *slurm, struct leaf *leaf, const char *word, size_t length)
+static enum esp_status read_pair(struct slurm *slurm, struct leaf *leaf, const char *word, size_t length)
 {
 	const char *equals = memchr(word, '=', length);
 	char shown[QUOTE_TEXT];
 
 	if (!equals || equals == word || equals + 1 == word + length || memchr(word, 0, length))
-		return error_set(slurm->err, ESP_EPARSE, "line %u: %s is not Key=value", slurm->line, quote(word, length, shown));
+		return error_set(slurm->err, ESP_EPARSE, "line %u: %s is not Key=value", slurm->line,
+		                 quote(word, length, shown));
 	size_t key = (size_t)(equals - word);
 	if (is_ignored(word, key))
 		return ESP_OK;
 	char **field = field_of(leaf, word, key);
 	if (!field)
-		return error_set(slurm->err, ESP_EPARSE, "line %u: %s is not known; SwitchName, BlockName, Nodes and Switches are", slurm->line,
+		return error_set(slurm->err, ESP_EPARSE,
+		                 "line %u: %s is not known; SwitchName, BlockName, Nodes and Switches are", slurm->line,
 		                 quote(word, key, shown));
 	if (*field)
-		return error_set(slurm->err, ESP_EPARSE, "line %u: %s is there a second time", slurm->line, quote(word, key, shown));
+		return error_set(slurm->err, ESP_EPARSE, "line %u: %s is there a second time", slurm->line,
+		                 quote(word, key, shown));
 	*field = strndup(equals + 1, length - key - 1);
 	return *field ? ESP_OK : error_set(slurm->err, ESP_ENOMEM, "no memory for the switches of a topology.conf");
 }
 
-/* A list that nodelist.h understands; *out_count of names. */
-static enum esp_status check_list(const struct slurm *slurm, const struct leaf *leaf, const char *list, const char *key, uint64_t *out_count)
+/* Checks a list for nodelist.h; *out_count: its number of names. */
+static enum esp_status check_list(const struct slurm *slurm, const struct leaf *leaf, const char *list, const char *key,
+                                  uint64_t *out_count)
 {
 	char what[48];
 	struct error reason;
@@ -123,11 +127,12 @@ static enum esp_status check_leaf(const struct slurm *slurm, const struct leaf *
 		return error_set(slurm->err, ESP_EPARSE, "line %u: SwitchName= is missing", leaf->line);
 	if (!leaf->nodes == !leaf->switches)
 		return error_set(slurm->err, ESP_EPARSE, "line %u: a switch has either Nodes= or Switches=", leaf->line);
-	return check_list(slurm, leaf, leaf->nodes ? leaf->nodes : leaf->switches, leaf->nodes ? "Nodes" : "Switches", &count);
+	return check_list(slurm, leaf, leaf->nodes ? leaf->nodes : leaf->switches, leaf->nodes ? "Nodes" : "Switches",
+	                  &count);
 }
 
-/* Words of a line, of which a part may have stood on lines before. BlockSizes= alone makes no switch. */
-static enum esp_status take_words(struct slurm *slurm, const char *at, const char *end)
+/* The words of a logical line. BlockSizes= alone makes no switch. */
+static enum esp_status read_words(struct slurm *slurm, const char *at, const char *end)
 {
 	enum esp_status status = ESP_OK;
 	struct leaf leaf = {.line = slurm->line, .parent = NONE};
@@ -141,7 +146,7 @@ static enum esp_status take_words(struct slurm *slurm, const char *at, const cha
 		const char *word = at;
 		while (at < end && !is_blank(*at) && *at != '#')
 			at++;
-		status = take_pair(slurm, &leaf, word, (size_t)(at - word));
+		status = read_pair(slurm, &leaf, word, (size_t)(at - word));
 		is_any = is_any || leaf.name || leaf.nodes || leaf.switches;
 	}
 	if (status == ESP_OK && is_any)
@@ -158,8 +163,8 @@ static enum esp_status take_words(struct slurm *slurm, const char *at, const cha
 	return status;
 }
 
-/* A backslash at the end of a line joins the next one to it; they are joined in a copy, where it becomes a blank. */
-static enum esp_status take_lines(struct slurm *slurm, const char *text, size_t length)
+/* A backslash at the end of a line continues it; lines are joined in a copy, where the backslash becomes a blank. */
+static enum esp_status read_lines(struct slurm *slurm, const char *text, size_t length)
 {
 	char *copy = malloc(length + 1);
 	enum esp_status status = ESP_OK;
@@ -186,7 +191,7 @@ static enum esp_status take_lines(struct slurm *slurm, const char *text, size_t 
 			lines++;
 		}
 		slurm->line++;
-		status = take_words(slurm, copy, copy + used);
+		status = read_words(slurm, copy, copy + used);
 		slurm->line += lines - 1;
 	}
 	free(copy);
@@ -208,7 +213,8 @@ static enum esp_status check_names(struct slurm *slurm)
 	char shown[QUOTE_TEXT];
 
 	if (slurm->count == 0)
-		return error_set(slurm->err, ESP_EPARSE, "line %u: there is no switch: SwitchName=s0 Nodes=n[0-3]", slurm->line > 0 ? slurm->line : 1);
+		return error_set(slurm->err, ESP_EPARSE, "line %u: there is no switch: SwitchName=s0 Nodes=n[0-3]",
+		                 slurm->line > 0 ? slurm->line : 1);
 	qsort(slurm->all, slurm->count, sizeof(*slurm->all), compare_leaves);
 	for (uint32_t i = 1; i < slurm->count; i++) {
 		const struct leaf *leaf = &slurm->all[i];
@@ -220,8 +226,8 @@ static enum esp_status check_names(struct slurm *slurm)
 	return ESP_OK;
 }
 
-/* All that stand in the list of one switch are below it. */
-static enum esp_status hang_below(struct slurm *slurm, uint32_t above)
+/* Sets the parent of all switches in one switch's list. */
+static enum esp_status set_parents(struct slurm *slurm, uint32_t above)
 {
 	const struct leaf *upper = &slurm->all[above];
 	char shown[QUOTE_TEXT];
@@ -233,25 +239,27 @@ static enum esp_status hang_below(struct slurm *slurm, uint32_t above)
 		if (!nodelist_has(upper->switches, leaf->name, strlen(leaf->name)))
 			continue;
 		if (leaf->parent != NONE || i == above)
-			return error_set(slurm->err, ESP_EPARSE, "line %u: switch %s is %s", upper->line, quote(leaf->name, strlen(leaf->name), shown),
+			return error_set(slurm->err, ESP_EPARSE, "line %u: switch %s is %s", upper->line,
+			                 quote(leaf->name, strlen(leaf->name), shown),
 			                 i == above ? "below itself" : "below another one already");
 		leaf->parent = above;
 		found++;
 	}
 	enum esp_status status = check_list(slurm, upper, upper->switches, "Switches", &wanted);
 	if (status == ESP_OK && found != wanted)
-		return error_set(slurm->err, ESP_EPARSE, "line %u: Switches names %llu switches, and %llu of them are in the file", upper->line,
+		return error_set(slurm->err, ESP_EPARSE,
+		                 "line %u: Switches names %llu switches, and %llu of them are in the file", upper->line,
 		                 (unsigned long long)wanted, (unsigned long long)found);
 	return status;
 }
 
-static enum esp_status grow_tree(struct slurm *slurm, uint32_t *out_levels)
+static enum esp_status set_depths(struct slurm *slurm, uint32_t *out_levels)
 {
 	enum esp_status status = ESP_OK;
 
 	for (uint32_t i = 0; status == ESP_OK && i < slurm->count; i++) {
 		if (slurm->all[i].switches)
-			status = hang_below(slurm, i);
+			status = set_parents(slurm, i);
 	}
 	*out_levels = 1;
 	for (uint32_t i = 0; status == ESP_OK && i < slurm->count; i++) {
@@ -260,7 +268,8 @@ static enum esp_status grow_tree(struct slurm *slurm, uint32_t *out_levels)
 		for (uint32_t up = slurm->all[i].parent; up != NONE && depth <= RACKS_LEVELS_MAX; up = slurm->all[up].parent)
 			depth++;
 		if (depth > RACKS_LEVELS_MAX)
-			return error_set(slurm->err, ESP_EPARSE, "line %u: more than %u switches are above each other, or they go round in a ring",
+			return error_set(slurm->err, ESP_EPARSE,
+			                 "line %u: more than %u switches are above each other, or they go round in a ring",
 			                 slurm->all[i].line, RACKS_LEVELS_MAX);
 		slurm->all[i].depth = depth;
 		*out_levels = depth > *out_levels ? depth : *out_levels;
@@ -268,16 +277,17 @@ static enum esp_status grow_tree(struct slurm *slurm, uint32_t *out_levels)
 	return status;
 }
 
-/* Slurm's nodes have names without a domain as a rule, hosts may have one. */
+/* Slurm's nodes usually have names without a domain, hosts may have one. */
 static bool has_host(const struct leaf *leaf, const char *name)
 {
 	size_t length = strlen(name);
 	const char *dot = strchr(name, '.');
 
-	return leaf->nodes && (nodelist_has(leaf->nodes, name, length) || (dot && nodelist_has(leaf->nodes, name, (size_t)(dot - name))));
+	return leaf->nodes &&
+	       (nodelist_has(leaf->nodes, name, length) || (dot && nodelist_has(leaf->nodes, name, (size_t)(dot - name))));
 }
 
-/* The names of the switches from the top down to the host's; below, the last one again. */
+/* Writes the names of the switches from the top down to the host's; on further levels, the last one again. */
 static enum esp_status place_host(const struct slurm *slurm, const char *name, uint32_t levels, const char **cells)
 {
 	const struct leaf *found = NULL;
@@ -287,8 +297,8 @@ static enum esp_status place_host(const struct slurm *slurm, const char *name, u
 		if (!has_host(&slurm->all[i], name))
 			continue;
 		if (found)
-			return error_set(slurm->err, ESP_EPARSE, "line %u: host %s is below the switch of line %u as well", slurm->all[i].line,
-			                 quote(name, strlen(name), shown), found->line);
+			return error_set(slurm->err, ESP_EPARSE, "line %u: host %s is below the switch of line %u as well",
+			                 slurm->all[i].line, quote(name, strlen(name), shown), found->line);
 		found = &slurm->all[i];
 	}
 	for (uint32_t level = levels; found && level > found->depth; level--)
@@ -329,7 +339,7 @@ static enum esp_status list_nodes(const struct slurm *slurm, const struct leaf *
 enum esp_status racks_names_slurm(const char *text, size_t length, struct racks_names *out, struct error *err)
 {
 	struct slurm slurm = {.err = err};
-	enum esp_status status = take_lines(&slurm, text, length);
+	enum esp_status status = read_lines(&slurm, text, length);
 
 	for (uint32_t i = 0; status == ESP_OK && i < slurm.count; i++) {
 		if (slurm.all[i].nodes)
@@ -339,8 +349,8 @@ enum esp_status racks_names_slurm(const char *text, size_t length, struct racks_
 	return status;
 }
 
-enum esp_status racks_read_slurm(const char *text, size_t length, const char *const *hosts, uint32_t count, struct racks *out,
-                                 struct error *err)
+enum esp_status racks_read_slurm(const char *text, size_t length, const char *const *hosts, uint32_t count,
+                                 struct racks *out, struct error *err)
 {
 	struct slurm slurm = {.err = err};
 	struct racks_hosts asked = {0};
@@ -349,11 +359,11 @@ enum esp_status racks_read_slurm(const char *text, size_t length, const char *co
 	enum esp_status status = racks_hosts_init(&asked, hosts, count, err);
 
 	if (status == ESP_OK)
-		status = take_lines(&slurm, text, length);
+		status = read_lines(&slurm, text, length);
 	if (status == ESP_OK)
 		status = check_names(&slurm);
 	if (status == ESP_OK)
-		status = grow_tree(&slurm, &levels);
+		status = set_depths(&slurm, &levels);
 	if (status == ESP_OK && !(cells = calloc((size_t)count * levels, sizeof(*cells))))
 		status = error_set(err, ESP_ENOMEM, "no memory for the racks of %u hosts", count);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++)

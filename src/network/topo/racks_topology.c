@@ -8,15 +8,15 @@
 #include "network/topo/topology_build.h"
 
 #define NONE UINT32_MAX
-#define BITS_MIN 8.0  /* what base/units.h reads as a rate */
+#define BITS_MIN 8.0  /* the range of rates in base/units.h */
 #define BITS_MAX 1e15
 
-/* A place of a level: a switch, unless it is left out. */
+/* A place on a level: a switch, unless it is left out. */
 struct place {
 	uint32_t first;  /* the first host there; NONE: there is no place of this number */
-	uint32_t below;  /* places of the next level                                     */
+	uint32_t below;  /* number of its places on the next level */
 	uint32_t hosts;
-	uint32_t vertex; /* once it was made                                             */
+	uint32_t vertex; /* once it is made */
 	double bits;     /* of its uplink                                                */
 };
 
@@ -24,11 +24,11 @@ struct maker {
 	const struct racks *racks;
 	const char *const *hosts;
 	const struct racks_links *links;
-	struct place *places;  /* levels * nodes, as the names of racks                            */
+	struct place *places;  /* levels * nodes, indexed like the names of racks */
 	uint32_t *order;       /* hosts, rack by rack                                              */
-	const char **taken;    /* sorted: all names that hosts and switches would like to have     */
+	const char **taken;    /* sorted: all names that hosts and switches want */
 	size_t taken_count;
-	uint32_t tops;         /* places of the outermost level                                    */
+	uint32_t tops;         /* number of places on the outermost level */
 	uint32_t root;         /* the vertex above all of them; NONE: there is one place, or none yet */
 	struct topology_builder builder;
 	struct error *err;
@@ -100,7 +100,7 @@ static enum esp_status set_uplinks(struct maker *maker)
 	return ESP_OK;
 }
 
-/* Places as they first appear, outermost first. */
+/* Places in the order in which they first appear, outermost first. */
 static int compare_hosts(const void *a, const void *b, void *maker)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -134,16 +134,17 @@ static void list_names(struct maker *maker)
 				maker->taken[maker->taken_count++] = name_of(maker, place);
 		}
 	}
-	qsort(maker->taken, maker->taken_count, sizeof(*maker->taken), compare_names); /* NOLINT(bugprone-sizeof-expression): pointers are sorted */
+	/* NOLINT(bugprone-sizeof-expression): pointers are sorted */
+	qsort(maker->taken, maker->taken_count, sizeof(*maker->taken), compare_names);
 }
 
-/* How many would like to have a name. */
+/* How many vertices want a name. */
 static uint32_t count_taken(const struct maker *maker, const char *name)
 {
 	size_t low = 0, high = maker->taken_count;
 	uint32_t count = 0;
 
-	while (low < high) { /* the first that is not below it */
+	while (low < high) { /* binary search: the first that is not below it */
 		size_t middle = low + (high - low) / 2;
 
 		if (strcmp(maker->taken[middle], name) < 0)
@@ -156,18 +157,21 @@ static uint32_t count_taken(const struct maker *maker, const char *name)
 	return count;
 }
 
-/* One word of a topology's text. */
+/* A name has to be one word of a topology's text. */
 static enum esp_status check_name(const struct maker *maker, const char *what, const char *name)
 {
 	char shown[QUOTE_TEXT];
 	size_t length = strlen(name);
 
 	if (length == 0 || length >= TOPOLOGY_NAME)
-		return error_set(maker->err, ESP_EINVAL, "%s %s has a name of %zu letters: 1 to %u are possible%s", what, quote(name, length, shown), length,
-		                 TOPOLOGY_NAME - 1, length > 0 && strchr(name, '.') ? "; leave out its domain" : "");
+		return error_set(maker->err, ESP_EINVAL, "%s %s has a name of %zu letters: 1 to %u are possible%s", what,
+		                 quote(name, length, shown), length, TOPOLOGY_NAME - 1, length > 0 &&
+		                 strchr(name, '.') ? "; leave out its domain" : "");
 	for (size_t i = 0; i < length; i++) {
 		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '#')
-			return error_set(maker->err, ESP_EINVAL, "%s %s: a name has no blank, no # and nothing but text in a topology", what, quote(name, length, shown));
+			return error_set(maker->err, ESP_EINVAL,
+			                 "%s %s: a name has no blank, no # and nothing but text in a topology", what,
+			                 quote(name, length, shown));
 	}
 	return ESP_OK;
 }
@@ -188,8 +192,12 @@ static bool write_path(const struct maker *maker, const struct place *place, uin
 	return used < TOPOLOGY_NAME;
 }
 
-/* Its own name, else its path, else its own with a number: in a map of hosts that are alone in racks, both may have one name. */
-static enum esp_status name_switch(const struct maker *maker, const struct place *place, uint32_t level, char out[TOPOLOGY_NAME])
+/*
+ * Its own name, else its path, else its own name with a number: in a map with hosts that are alone in their
+ * racks, a host and a rack may have the same name.
+ */
+static enum esp_status name_switch(const struct maker *maker, const struct place *place, uint32_t level,
+                                   char out[TOPOLOGY_NAME])
 {
 	const char *own = name_of(maker, place);
 	enum esp_status status = check_name(maker, "rack", own);
@@ -206,7 +214,8 @@ static enum esp_status name_switch(const struct maker *maker, const struct place
 
 /* ---- making ---- */
 
-static enum esp_status add_switch(struct maker *maker, const char *name, uint32_t above, double bits, uint32_t *out_vertex)
+static enum esp_status add_switch(struct maker *maker, const char *name, uint32_t above, double bits,
+                                  uint32_t *out_vertex)
 {
 	double rate = fmin(bits, BITS_MAX) / 8;
 
@@ -216,7 +225,7 @@ static enum esp_status add_switch(struct maker *maker, const char *name, uint32_
 		.delay = (double)maker->links->uplink_delay_ns * 1e-9}, maker->err);
 }
 
-/* What several places have above them is in no file: a core, by whatever name is free. */
+/* The vertex above several outermost places is in no file: a core, with a name that is free. */
 static enum esp_status add_root(struct maker *maker)
 {
 	char name[TOPOLOGY_NAME] = "core";
@@ -235,11 +244,12 @@ static enum esp_status check_depth(const struct maker *maker, uint32_t host)
 		above += is_switch(maker, level, place_of(maker, host, level));
 	if (above < TOPOLOGY_DEPTH_MAX)
 		return ESP_OK;
-	return error_set(maker->err, ESP_EINVAL, "host %s has %u switches above it, and a topology can have %u: leave out a level",
-	                 quote(maker->hosts[host], strlen(maker->hosts[host]), shown), above, TOPOLOGY_DEPTH_MAX - 1);
+	return error_set(maker->err, ESP_EINVAL, "host %s has %u switches above it, and a topology can have %u: leave out "
+	                                         "a level", quote(maker->hosts[host], strlen(maker->hosts[host]), shown),
+	                 above, TOPOLOGY_DEPTH_MAX - 1);
 }
 
-/* The switches above a host that are not there yet, and the host. */
+/* Adds the switches above a host that are missing, and the host. */
 static enum esp_status add_host(struct maker *maker, uint32_t host)
 {
 	char name[TOPOLOGY_NAME];
@@ -268,7 +278,7 @@ static enum esp_status add_host(struct maker *maker, uint32_t host)
 		.rate_out = rate, .rate_in = rate, .delay = (double)maker->links->delay_ns * 1e-9}, maker->err);
 }
 
-static enum esp_status make(struct maker *maker)
+static enum esp_status make_topology(struct maker *maker)
 {
 	const struct racks *racks = maker->racks;
 	size_t count = (size_t)racks->nodes * racks->levels;
@@ -290,15 +300,17 @@ static enum esp_status make(struct maker *maker)
 
 static enum esp_status check_links(const struct racks_links *links, struct error *err)
 {
-	if ((double)links->rate_bits < BITS_MIN || (double)links->rate_bits > BITS_MAX || (double)links->uplink_bits > BITS_MAX)
+	if ((double)links->rate_bits < BITS_MIN || (double)links->rate_bits > BITS_MAX ||
+	    (double)links->uplink_bits > BITS_MAX)
 		return error_set(err, ESP_EINVAL, "rates go from 8 bit/s to 1 Pbit/s");
 	if (!(links->oversubscribe >= 0) || links->oversubscribe > 1e6)
-		return error_set(err, ESP_EINVAL, "racks oversubscribed by %g: must be above 0, and 1e6 at most", links->oversubscribe);
+		return error_set(err, ESP_EINVAL, "racks oversubscribed by %g: must be above 0, and 1e6 at most",
+		                 links->oversubscribe);
 	return ESP_OK;
 }
 
-enum esp_status racks_topology(const struct racks *racks, const char *const *hosts, const struct racks_links *links, struct topology **out,
-                               struct error *err)
+enum esp_status racks_topology(const struct racks *racks, const char *const *hosts, const struct racks_links *links,
+                               struct topology **out, struct error *err)
 {
 	struct maker maker = {.racks = racks, .hosts = hosts, .links = links, .root = TOPOLOGY_NONE, .err = err};
 	size_t count = (size_t)racks->nodes * racks->levels;
@@ -310,9 +322,10 @@ enum esp_status racks_topology(const struct racks *racks, const char *const *hos
 		return status;
 	maker.places = calloc(count, sizeof(*maker.places));
 	maker.order = calloc(racks->nodes, sizeof(*maker.order));
-	maker.taken = calloc(count + racks->nodes, sizeof(*maker.taken)); /* NOLINT(bugprone-sizeof-expression): pointers are meant */
+	/* NOLINT(bugprone-sizeof-expression): pointers are meant */
+	maker.taken = calloc(count + racks->nodes, sizeof(*maker.taken));
 	if (maker.places && maker.order && maker.taken)
-		status = make(&maker);
+		status = make_topology(&maker);
 	else
 		status = error_set(err, ESP_ENOMEM, "no memory for a topology of %u hosts", racks->nodes);
 	free(maker.places);

@@ -16,7 +16,7 @@ const char *survey_kind_name(enum survey_kind kind)
 
 /* ---- names ---- */
 
-/* Printable and neither blank nor '#': it stands in lines of words. */
+/* Printable, neither blank nor '#': it is one word of a line. */
 static bool is_name(const char *name, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -40,7 +40,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A name that stands there twice, or NULL; *out_status ESP_ENOMEM. */
+/* A name that occurs twice, or NULL; *out_status ESP_ENOMEM. */
 static const char *twin(const struct survey *survey, enum esp_status *out_status)
 {
 	char **sorted = calloc((size_t)survey->count + 1, sizeof(*sorted));
@@ -75,7 +75,8 @@ enum esp_status survey_init(struct survey *survey, const char *const *names, uin
 
 		status = is_name(names[i], length)
 		             ? add_name(survey, names[i], length, err)
-		             : error_set(err, ESP_EINVAL, "%s cannot stand in a survey as a host's name", quote(names[i], length, shown));
+		             : error_set(err, ESP_EINVAL, "%s cannot stand in a survey as a host's name",
+		                         quote(names[i], length, shown));
 	}
 	const char *twice = status == ESP_OK ? twin(survey, &status) : NULL;
 	if (twice)
@@ -98,7 +99,7 @@ void survey_fini(struct survey *survey)
 /* ---- reading ---- */
 
 struct reader {
-	const char *text, *end; /* what is not yet read */
+	const char *text, *end; /* the text that is not read yet */
 	const char *at, *stop;  /* the rest of the line, without its comment */
 	uint32_t number;        /* of the line */
 	struct error *err;
@@ -126,7 +127,7 @@ static bool is_word(const char *word, size_t length, const char *wanted)
 	return strlen(wanted) == length && memcmp(word, wanted, length) == 0;
 }
 
-/* Goes to the next line with words and gives the first of them; false at the end of the text. */
+/* Moves to the next line with words and returns the first of them; false at the end of the text. */
 static bool next_line(struct reader *reader, const char **out_word, size_t *out_length)
 {
 	while (reader->text < reader->end) {
@@ -165,16 +166,17 @@ static enum esp_status read_values(struct reader *reader, struct matrix *matrix,
 		double value = NAN;
 
 		if (!next_word(reader, &word, &length))
-			return error_set(reader->err, ESP_EPARSE, "line %u: %u values for %u hosts", reader->number, column, matrix->size);
+			return error_set(reader->err, ESP_EPARSE, "line %u: %u values for %u hosts", reader->number, column,
+			                 matrix->size);
 		if (!is_word(word, length, "-") && !number_parse_double(word, length, &value))
-			return error_set(reader->err, ESP_EPARSE, "line %u: %s is no distance, such as 3.1e-05, and not '-'", reader->number,
-			                 quote(word, length, shown));
+			return error_set(reader->err, ESP_EPARSE, "line %u: %s is no distance, such as 3.1e-05, and not '-'",
+			                 reader->number, quote(word, length, shown));
 		if (value < 0)
 			return error_set(reader->err, ESP_EPARSE, "line %u: the distance %s is below 0", reader->number,
 			                 quote(word, length, shown));
 		if (column == row && value > 0)
-			return error_set(reader->err, ESP_EPARSE, "line %u: the distance of a host to itself is %s, not 0", reader->number,
-			                 quote(word, length, shown));
+			return error_set(reader->err, ESP_EPARSE, "line %u: the distance of a host to itself is %s, not 0",
+			                 reader->number, quote(word, length, shown));
 		matrix->at[(size_t)row * matrix->size + column] = value;
 	}
 	if (next_word(reader, &word, &length))
@@ -183,14 +185,14 @@ static enum esp_status read_values(struct reader *reader, struct matrix *matrix,
 	return ESP_OK;
 }
 
-/* The first row of the first matrix says how many hosts there are, its successors what they are called. */
+/* The first row of the first matrix gives the number of hosts; its rows give their names. */
 static enum esp_status begin_hosts(struct reader *reader, struct survey *survey, struct matrix *matrix)
 {
 	uint32_t count = count_words(*reader);
 
 	if (count == 0 || count > MATRIX_SIZE_MAX) {
-		(void)error_set(reader->err, ESP_EPARSE, "line %u: a host has a value for each of 1 to %u hosts", reader->number,
-		                MATRIX_SIZE_MAX);
+		(void)error_set(reader->err, ESP_EPARSE, "line %u: a host has a value for each of 1 to %u hosts",
+		                reader->number, MATRIX_SIZE_MAX);
 		return ESP_EPARSE;
 	}
 	survey->names = calloc(count, sizeof(*survey->names));
@@ -201,18 +203,20 @@ static enum esp_status begin_hosts(struct reader *reader, struct survey *survey,
 	return matrix_init(matrix, count, reader->err);
 }
 
-static enum esp_status read_name(struct reader *reader, struct survey *survey, bool is_first, uint32_t row, const char *word,
-                                 size_t length)
+static enum esp_status read_name(struct reader *reader, struct survey *survey, bool is_first, uint32_t row,
+                                 const char *word, size_t length)
 {
 	char shown[QUOTE_TEXT], wanted[QUOTE_TEXT];
 
 	if (!is_name(word, length))
-		return error_set(reader->err, ESP_EPARSE, "line %u: %s is no host's name", reader->number, quote(word, length, shown));
+		return error_set(reader->err, ESP_EPARSE, "line %u: %s is no host's name", reader->number,
+		                 quote(word, length, shown));
 	if (is_first)
 		return add_name(survey, word, length, reader->err);
 	if (!is_word(word, length, survey->names[row]))
-		return error_set(reader->err, ESP_EPARSE, "line %u: %s stands where %s stood in the matrix before", reader->number,
-		                 quote(word, length, shown), quote(survey->names[row], strlen(survey->names[row]), wanted));
+		return error_set(reader->err, ESP_EPARSE, "line %u: %s stands where %s stood in the matrix before",
+		                 reader->number, quote(word, length, shown),
+		                 quote(survey->names[row], strlen(survey->names[row]), wanted));
 	return ESP_OK;
 }
 
@@ -225,12 +229,12 @@ static enum esp_status all_different(const struct reader *reader, const struct s
 	if (status != ESP_OK)
 		return error_set(reader->err, status, "no memory for the names of hosts");
 	if (twice)
-		return error_set(reader->err, ESP_EPARSE, "line %u: the matrix ends, and host %s is in it twice", reader->number,
-		                 quote(twice, strlen(twice), shown));
+		return error_set(reader->err, ESP_EPARSE, "line %u: the matrix ends, and host %s is in it twice",
+		                 reader->number, quote(twice, strlen(twice), shown));
 	return ESP_OK;
 }
 
-/* The lines behind "latency": one for each host. */
+/* The rows behind a heading such as "latency": one per host. */
 static enum esp_status read_matrix(struct reader *reader, struct survey *survey, enum survey_kind kind)
 {
 	struct matrix *matrix = &survey->matrices[kind];
@@ -243,8 +247,8 @@ static enum esp_status read_matrix(struct reader *reader, struct survey *survey,
 		size_t length = 0;
 
 		if (status == ESP_OK && !next_line(reader, &word, &length)) {
-			(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts", reader->number + 1,
-			                kind_names[kind], row, matrix->size);
+			(void)error_set(reader->err, ESP_EPARSE, "line %u: the text ends, and %s has %u of %u hosts",
+			                reader->number + 1, kind_names[kind], row, matrix->size);
 			status = ESP_EPARSE;
 		}
 		if (status == ESP_OK && !matrix->at)
@@ -273,11 +277,12 @@ static enum esp_status read_section(struct reader *reader, struct survey *survey
 		if (survey->matrices[kind].at)
 			return error_set(reader->err, ESP_EPARSE, "line %u: %s is there already", reader->number, kind_names[kind]);
 		if (next_word(reader, &more, &more_length))
-			return error_set(reader->err, ESP_EPARSE, "line %u: hosts begin on the line behind %s", reader->number, kind_names[kind]);
+			return error_set(reader->err, ESP_EPARSE, "line %u: hosts begin on the line behind %s", reader->number,
+			                 kind_names[kind]);
 		return read_matrix(reader, survey, (enum survey_kind)kind);
 	}
-	return error_set(reader->err, ESP_EPARSE, "line %u: %s begins no matrix; latency or inverse-bandwidth does", reader->number,
-	                 quote(word, length, shown));
+	return error_set(reader->err, ESP_EPARSE, "line %u: %s begins no matrix; latency or inverse-bandwidth does",
+	                 reader->number, quote(word, length, shown));
 }
 
 enum esp_status survey_parse(const char *text, size_t length, struct survey *out, struct error *err)
@@ -291,7 +296,8 @@ enum esp_status survey_parse(const char *text, size_t length, struct survey *out
 	if (!next_line(&reader, &word, &word_length) || !is_word(word, word_length, "survey") ||
 	    !next_word(&reader, &version, &version_length) || !is_word(version, version_length, "1") ||
 	    next_word(&reader, &version, &version_length))
-		return error_set(err, ESP_EPARSE, "line %u: a survey begins with the line: survey 1", reader.number > 0 ? reader.number : 1);
+		return error_set(err, ESP_EPARSE, "line %u: a survey begins with the line: survey 1",
+		                 reader.number > 0 ? reader.number : 1);
 	while (status == ESP_OK && next_line(&reader, &word, &word_length))
 		status = read_section(&reader, &survey, word, word_length);
 	if (status == ESP_OK && survey.count == 0)

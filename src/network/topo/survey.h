@@ -1,5 +1,5 @@
 /*
- * survey.h - what was measured between named hosts, as text: a matrix of latencies, of inverse bandwidths, or both.
+ * survey.h - measurements between named hosts, as text: a matrix of latencies, of inverse bandwidths, or both.
  *
  *     survey 1
  *     latency
@@ -10,8 +10,9 @@
  *     node00 0 8e-09 3.2e-08
  *     ...
  *
- * A line for each host, with a value for each host in the same order; '-' is unknown, '#' starts a comment. Where the two
- * values of a pair differ, their mean is taken. Every matrix of a survey has the same hosts in the same order.
+ * A line per host, with a value for each host in the same order; '-' is unknown, '#' starts a comment. If the
+ * two values of a pair differ, their mean is used. All matrices of a survey have the same hosts in the same
+ * order. Pure but for printing.
  */
 #ifndef NETWORK_TOPO_SURVEY_H
 #define NETWORK_TOPO_SURVEY_H
@@ -20,7 +21,7 @@
 
 #include "network/topo/matrix.h"
 
-#define SURVEY_NAME_MAX 255u /* letters of a host's name */
+#define SURVEY_NAME_MAX 255u /* characters of a host's name */
 
 enum survey_kind {
 	SURVEY_LATENCY,           /* seconds of a round trip       */
@@ -33,17 +34,18 @@ const char *survey_kind_name(enum survey_kind kind);
 struct survey {
 	uint32_t count;                      /* hosts                                  */
 	char **names;                        /* owned                                  */
-	struct matrix matrices[SURVEY_KINDS]; /* size 0: that was not measured          */
+	struct matrix matrices[SURVEY_KINDS]; /* size 0: not measured */
 };
 
-/* Copies the names: letters without blanks or '#', none twice. The matrices are added by the caller (matrix_init()). */
-ESP_CHECKED enum esp_status survey_init(struct survey *survey, const char *const *names, uint32_t count, struct error *err);
-void survey_fini(struct survey *survey); /* the names and the matrices; of zeros: nothing happens */
+/* Copies the names: unique, without blanks or '#'. The caller adds the matrices (matrix_init()). */
+ESP_CHECKED enum esp_status survey_init(struct survey *survey, const char *const *names, uint32_t count,
+                                        struct error *err);
+void survey_fini(struct survey *survey); /* frees names and matrices; accepts a zeroed struct */
 
-/* Any bytes. ESP_EPARSE with "line 3: ..." in err: a name twice, too few or too many values, negative, infinite. */
+/* Any bytes. ESP_EPARSE with "line 3: ..." in err: a repeated name, too few or too many values, negative, infinite. */
 ESP_CHECKED enum esp_status survey_parse(const char *text, size_t length, struct survey *out, struct error *err);
 
-/* Text that survey_parse() makes the same survey of, to the last bit. ESP_EIO. */
+/* Prints text from which survey_parse() makes the same survey, to the last bit. ESP_EIO. */
 ESP_CHECKED enum esp_status survey_print(const struct survey *survey, FILE *file, struct error *err);
 
 #endif

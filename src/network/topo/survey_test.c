@@ -21,7 +21,8 @@ static char *print(const struct survey *survey)
 
 static void test_read(void)
 {
-	static const char text[] = "# what was found\n\nsurvey 1\nlatency # round trips\nnode00 0 3.1e-05 3.6e-05\r\nnode01\t3.3e-05 0 -\n"
+	static const char text[] = "# what was found\n\nsurvey 1\nlatency # round trips\nnode00 0 3.1e-05 "
+	                           "3.6e-05\r\nnode01\t3.3e-05 0 -\n"
 				   "node02 - - -\ninverse-bandwidth\nnode00 0 8e-09 -\nnode01 8e-09 0 1e-9\nnode02 - 1e-9 0";
 	struct survey survey;
 	struct error err;
@@ -29,7 +30,8 @@ static void test_read(void)
 	CHECK_MSG(survey_parse(text, strlen(text), &survey, &err) == ESP_OK, "%s", err.text);
 	CHECK(survey.count == 3);
 	CHECK_STR(survey.names[2], "node02");
-	const struct matrix *latency = &survey.matrices[SURVEY_LATENCY], *inverse = &survey.matrices[SURVEY_INVERSE_BANDWIDTH];
+	const struct matrix *latency = &survey.matrices[SURVEY_LATENCY],
+	    *inverse = &survey.matrices[SURVEY_INVERSE_BANDWIDTH];
 	CHECK(latency->size == 3 && matrix_check(latency, &err) == ESP_OK && matrix_check(inverse, &err) == ESP_OK);
 	CHECK(fabs(matrix_get(latency, 0, 1) - 3.2e-5) < 1e-12); /* the mean */
 	CHECK(matrix_get(latency, 2, 0) == 3.6e-5 && isnan(matrix_get(latency, 1, 2)) && matrix_get(latency, 2, 2) == 0);
@@ -38,7 +40,7 @@ static void test_read(void)
 	survey_fini(&survey);
 }
 
-/* Written and read again, to the last bit. */
+/* Printed and parsed again, to the last bit. */
 static void test_round_trip(uint64_t seed)
 {
 	static const char *const names[] = {"a", "b.example", "10.0.0.1", "fe80::1", "e"};
@@ -104,7 +106,8 @@ static void test_bad(void)
 		struct survey survey;
 		struct error err = {0};
 
-		CHECK_MSG(survey_parse(cases[i].text, strlen(cases[i].text), &survey, &err) == ESP_EPARSE, "\"%s\" was accepted", cases[i].text);
+		CHECK_MSG(survey_parse(cases[i].text, strlen(cases[i].text), &survey, &err) == ESP_EPARSE,
+		          "\"%s\" was accepted", cases[i].text);
 		CHECK_STR(err.text, cases[i].reason);
 	}
 }

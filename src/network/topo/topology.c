@@ -141,7 +141,10 @@ enum esp_status topology_groups(const struct topology *topology, const uint32_t 
 	return ESP_OK;
 }
 
-/* The hosts rack by rack in turn: sorted by their place within the rack; before has room for each vertex and one more. */
+/*
+ * Lists the hosts taking one of each rack in turn: sorted by their index within the rack. `before` has room for
+ * each vertex and one more.
+ */
 static void list_interleaved(const struct topology *topology, uint32_t *before, uint32_t *place_in_rack,
                              uint32_t *out_hosts)
 {
@@ -168,7 +171,7 @@ enum esp_status topology_place(const struct topology *topology, uint32_t workers
 	if (has_memory && interleaved)
 		list_interleaved(topology, before, place_in_rack, hosts);
 	for (uint32_t i = 0; has_memory && i < workers; i++) {
-		/* More workers than hosts: neighbours share one. */
+		/* More workers than hosts: neighbours share a host. */
 		uint32_t near = workers > count ? (uint32_t)((uint64_t)i * count / workers) : i;
 
 		out_place[i] = interleaved ? hosts[i % count] : topology->hosts[near];
@@ -179,7 +182,7 @@ enum esp_status topology_place(const struct topology *topology, uint32_t workers
 	return has_memory ? ESP_OK : error_set(err, ESP_ENOMEM, "no memory to place %u workers", workers);
 }
 
-/* The link of a vertex up or down. */
+/* The uplink of a vertex's NIC, or its downlink. */
 static uint32_t link_of(const struct topology_vertex *vertex, uint32_t nic, bool down)
 {
 	return vertex->first_link + 2 * (nic % vertex->nics) + down;

@@ -15,7 +15,7 @@ void build_abandon(struct topology_builder *builder)
 	builder->topology = NULL;
 }
 
-/* Room for one more item in an array. */
+/* Makes room for one more item of an array. */
 static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t bytes)
 {
 	if (count < *capacity)
@@ -117,7 +117,8 @@ static bool add_links(struct topology_builder *builder, uint32_t number, const s
 	return vertex->local == 0 || add_link(builder, (struct topology_link){vertex->local, 0, number, TOPOLOGY_LOCAL});
 }
 
-static enum esp_status check_vertex(const struct topology *topology, const struct build_vertex *vertex, struct error *err)
+static enum esp_status check_vertex(const struct topology *topology, const struct build_vertex *vertex,
+                                    struct error *err)
 {
 	if (vertex->length == 0 || vertex->length >= TOPOLOGY_NAME)
 		return error_set(err, ESP_EINVAL, "a name has 1 to %u letters", TOPOLOGY_NAME - 1);
@@ -194,7 +195,7 @@ static enum topology_class out_class(const struct topology_vertex *vertex, bool 
 	return has_hosts ? TOPOLOGY_RACK_OUT : TOPOLOGY_UPPER_OUT;
 }
 
-/* Whether a switch has hosts is known only now. */
+/* Only now it is known which switches have hosts. */
 static void set_classes(struct topology *topology, uint32_t number, bool has_hosts)
 {
 	const struct topology_vertex *vertex = &topology->vertices[number];

@@ -1,5 +1,6 @@
 /*
- * topology_build.h - a topology under construction: vertex by vertex, parents first. Private to src/network/topo.
+ * topology_build.h - a topology under construction: vertex by vertex, parents first. Private to
+ * src/network/topo.
  */
 #ifndef NETWORK_TOPO_TOPOLOGY_BUILD_H
 #define NETWORK_TOPO_TOPOLOGY_BUILD_H
@@ -11,11 +12,11 @@ struct topology_builder {
 	uint32_t vertex_capacity, link_capacity, host_capacity, change_capacity, background_capacity;
 };
 
-/* A vertex to be added. Rates are in bytes per second. */
+/* A vertex to add. Rates are in bytes per second. */
 struct build_vertex {
 	const char *name;
 	size_t length;   /* of the name */
-	uint32_t parent; /* TOPOLOGY_NONE: the root; the rest is then unused */
+	uint32_t parent; /* TOPOLOGY_NONE: the root; the fields below are unused */
 	bool is_host;
 	uint32_t nics;
 	double rate_out, rate_in;
@@ -34,13 +35,13 @@ ESP_CHECKED enum esp_status build_change(struct topology_builder *builder, struc
 ESP_CHECKED enum esp_status build_background(struct topology_builder *builder, struct topology_background background,
                                              struct error *err);
 
-/* The name of the next host that has none of its own: by its number among the hosts, as in a lab. Returns text. */
+/* The default name of the next host: by its number among the hosts, as in a lab. Returns text. */
 const char *build_host_name(const struct topology_builder *builder, char text[TOPOLOGY_NAME]);
 
-/* Sets the classes of the links; the topology is the caller's. */
+/* Sets the classes of the links; returns the topology, which the caller owns. */
 struct topology *build_end(struct topology_builder *builder);
 
-/* "node07": what a host of that number is called. Returns text. */
+/* The default name of a host: "node07". Returns text. */
 const char *topology_host_name(uint32_t number, char text[TOPOLOGY_NAME]);
 
 #endif

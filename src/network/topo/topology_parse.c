@@ -1,5 +1,5 @@
 /*
- * topology_parse.c - topologies as text: one statement a line, words between blanks, '#' starts a comment.
+ * topology_parse.c - parses a topology: a statement per line, words between blanks, '#' starts a comment. Pure.
  */
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* No bytes that a terminal would do something with: names are printed. */
+/* No control characters: names are printed. */
 static bool is_text(const char *word, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -33,7 +33,7 @@ static bool is_text(const char *word, size_t length)
 	return true;
 }
 
-/* Cuts the line that begins at *at into words, and moves *at behind it. */
+/* Splits the line at *at into words, and moves *at behind it. */
 static enum esp_status read_line(const char *text, size_t length, size_t *at, struct line *line, struct error *err)
 {
 	const char *end = memchr(text + *at, '\n', length - *at);
@@ -54,8 +54,9 @@ static enum esp_status read_line(const char *text, size_t length, size_t *at, st
 		if (line->count == WORDS_MAX)
 			return error_set(err, ESP_EPARSE, "line %u: more than %u words", line->number, WORDS_MAX);
 		if (i - begin > WORD_MAX)
-			return error_set(err, ESP_EPARSE, "line %u: %s has %zu letters, and %u is the most: write a host without its domain, or its address",
-			                 line->number, quote(text + begin, i - begin, shown), i - begin, WORD_MAX);
+			return error_set(err, ESP_EPARSE,
+			                 "line %u: %s has %zu letters, and %u is the most: write a host without its domain, or its "
+			                 "address", line->number, quote(text + begin, i - begin, shown), i - begin, WORD_MAX);
 		if (!is_text(text + begin, i - begin))
 			return error_set(err, ESP_EPARSE, "line %u: a byte that is no text", line->number);
 		memcpy(line->words[line->count], text + begin, i - begin);
@@ -63,7 +64,7 @@ static enum esp_status read_line(const char *text, size_t length, size_t *at, st
 	}
 }
 
-static enum esp_status wrong(const struct line *line, struct error *err, const char *what)
+static enum esp_status fail_line(const struct line *line, struct error *err, const char *what)
 {
 	return error_set(err, ESP_EPARSE, "line %u: %s", line->number, what);
 }
@@ -108,7 +109,7 @@ static enum esp_status vertex_at(const struct topology *topology, const struct l
                                  struct error *err)
 {
 	if (at >= line->count)
-		return wrong(line, err, "the name of a host or switch is missing");
+		return fail_line(line, err, "the name of a host or switch is missing");
 	*out = topology_find(topology, line->words[at], strlen(line->words[at]));
 	return *out != TOPOLOGY_NONE ? ESP_OK
 	                             : error_set(err, ESP_EPARSE, "line %u: there is no host or switch %s above this line",
@@ -124,7 +125,8 @@ static bool is_there_twice(const struct line *line, uint32_t first, uint32_t at)
 }
 
 /* rate R [in R] [delay D] [nics N] [local R], in any order, from word `first` on. */
-static enum esp_status read_link(const struct line *line, uint32_t first, struct build_vertex *vertex, struct error *err)
+static enum esp_status read_link(const struct line *line, uint32_t first, struct build_vertex *vertex,
+                                 struct error *err)
 {
 	vertex->nics = 1;
 	for (uint32_t at = first; at < line->count; at += 2) {
@@ -132,43 +134,43 @@ static enum esp_status read_link(const struct line *line, uint32_t first, struct
 			return error_set(err, ESP_EPARSE, "line %u: %s is there twice", line->number, line->words[at]);
 		} else if (is_word(line, at, "rate")) {
 			if (!rate_at(line, at + 1, &vertex->rate_out))
-				return wrong(line, err, "rate wants a rate, such as 25gbit");
+				return fail_line(line, err, "rate wants a rate, such as 25gbit");
 		} else if (is_word(line, at, "in")) {
 			if (!rate_at(line, at + 1, &vertex->rate_in))
-				return wrong(line, err, "in wants a rate, such as 25gbit");
+				return fail_line(line, err, "in wants a rate, such as 25gbit");
 		} else if (is_word(line, at, "delay")) {
 			if (!time_at(line, at + 1, &vertex->delay))
-				return wrong(line, err, "delay wants a time, such as 5us");
+				return fail_line(line, err, "delay wants a time, such as 5us");
 		} else if (is_word(line, at, "nics")) {
 			if (!count_at(line, at + 1, TOPOLOGY_NICS_MAX, &vertex->nics))
-				return wrong(line, err, "nics wants a number from 1 to 16");
+				return fail_line(line, err, "nics wants a number from 1 to 16");
 		} else if (is_word(line, at, "local") && vertex->is_host) {
 			if (!rate_at(line, at + 1, &vertex->local))
-				return wrong(line, err, "local wants a rate, such as 400gbit");
+				return fail_line(line, err, "local wants a rate, such as 400gbit");
 		} else {
 			return error_set(err, ESP_EPARSE, "line %u: '%s' is not known here; known are rate, in, delay, nics%s",
 			                 line->number, line->words[at], vertex->is_host ? ", local" : "");
 		}
 	}
 	if (vertex->rate_out == 0)
-		return wrong(line, err, "a link needs a rate");
+		return fail_line(line, err, "a link needs a rate");
 	if (vertex->rate_in == 0)
 		vertex->rate_in = vertex->rate_out;
 	return ESP_OK;
 }
 
-/* under NAME and what follows, from word `at` on. */
+/* Parses "under NAME" and the rest of the line, from word `at` on. */
 static enum esp_status read_under(const struct topology *topology, const struct line *line, uint32_t at,
                                   struct build_vertex *vertex, struct error *err)
 {
 	if (!is_word(line, at, "under"))
-		return wrong(line, err, "'under' and the name of a switch are missing");
+		return fail_line(line, err, "'under' and the name of a switch are missing");
 	enum esp_status status = vertex_at(topology, line, at + 1, &vertex->parent, err);
 	if (status != ESP_OK)
 		return status;
 	if (topology->vertices[vertex->parent].is_host)
-		return error_set(err, ESP_EPARSE, "line %u: %s is a host: only switches have something under them", line->number,
-		                 line->words[at + 1]);
+		return error_set(err, ESP_EPARSE, "line %u: %s is a host: only switches have something under them",
+		                 line->number, line->words[at + 1]);
 	return read_link(line, at + 2, vertex, err);
 }
 
@@ -189,9 +191,9 @@ static enum esp_status read_switch(struct topology_builder *builder, const struc
 	bool is_root = builder->topology->vertex_count == 0;
 
 	if (line->count < 2)
-		return wrong(line, err, "a switch needs a name");
+		return fail_line(line, err, "a switch needs a name");
 	if (is_root && line->count > 2)
-		return wrong(line, err, "the first switch is the root: it has nothing above it and no link");
+		return fail_line(line, err, "the first switch is the root: it has nothing above it and no link");
 	enum esp_status status = is_root ? ESP_OK : read_under(builder->topology, line, 2, &vertex, err);
 	return status == ESP_OK ? at_line(build_add(builder, &vertex, err), line, err) : status;
 }
@@ -201,7 +203,7 @@ static enum esp_status read_host(struct topology_builder *builder, const struct 
 	struct build_vertex vertex = {.name = line->words[1], .is_host = true};
 
 	if (line->count < 2)
-		return wrong(line, err, "a host needs a name");
+		return fail_line(line, err, "a host needs a name");
 	vertex.length = strlen(line->words[1]);
 	enum esp_status status = read_under(builder->topology, line, 2, &vertex, err);
 	return status == ESP_OK ? at_line(build_add(builder, &vertex, err), line, err) : status;
@@ -214,7 +216,7 @@ static enum esp_status read_hosts(struct topology_builder *builder, const struct
 	uint32_t count;
 
 	if (!count_at(line, 1, TOPOLOGY_VERTICES_MAX, &count))
-		return wrong(line, err, "hosts wants their number, from 1 up");
+		return fail_line(line, err, "hosts wants their number, from 1 up");
 	enum esp_status status = read_under(builder->topology, line, 2, &vertex, err);
 	for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
 		vertex.name = build_host_name(builder, name);
@@ -230,14 +232,14 @@ static enum esp_status read_change(struct topology_builder *builder, const struc
 	struct topology_change change = {0};
 
 	if (!time_at(line, 1, &change.at))
-		return wrong(line, err, "at wants a time, such as 2s");
+		return fail_line(line, err, "at wants a time, such as 2s");
 	enum esp_status status = vertex_at(builder->topology, line, 2, &change.vertex, err);
 	if (status != ESP_OK)
 		return status;
 	if (builder->topology->vertices[change.vertex].parent == TOPOLOGY_NONE)
-		return wrong(line, err, "the root has no link of its own: name what hangs from it");
+		return fail_line(line, err, "the root has no link of its own: name what hangs from it");
 	if (!is_word(line, 3, "rate") || !rate_at(line, 4, &change.rate) || line->count > 5)
-		return wrong(line, err, "what changes is missing: at 2s rack0 rate 10gbit");
+		return fail_line(line, err, "what changes is missing: at 2s rack0 rate 10gbit");
 	return build_change(builder, change, err);
 }
 
@@ -248,25 +250,25 @@ static enum esp_status read_background(struct topology_builder *builder, const s
 	uint32_t at = 2;
 
 	if (!time_at(line, 1, &background.from))
-		return wrong(line, err, "from wants a time, such as 1s");
+		return fail_line(line, err, "from wants a time, such as 1s");
 	if (is_word(line, at, "to")) {
 		if (!time_at(line, at + 1, &background.to) || background.to <= background.from)
-			return wrong(line, err, "to wants a time that is later than from");
+			return fail_line(line, err, "to wants a time that is later than from");
 		at += 2;
 	}
 	enum esp_status status = vertex_at(builder->topology, line, at, &background.source, err);
 	if (status == ESP_OK && !is_word(line, at + 1, ">"))
-		return wrong(line, err, "'>' is missing: from 1s node00 > node17 rate 2gbit");
+		return fail_line(line, err, "'>' is missing: from 1s node00 > node17 rate 2gbit");
 	if (status == ESP_OK)
 		status = vertex_at(builder->topology, line, at + 2, &background.target, err);
 	if (status != ESP_OK)
 		return status;
 	if (background.source == background.target)
-		return wrong(line, err, "traffic to itself takes no link");
+		return fail_line(line, err, "traffic to itself takes no link");
 	bool is_rate = is_word(line, at + 3, "rate") && rate_at(line, at + 4, &background.rate);
 	bool is_flows = is_word(line, at + 3, "flows") && count_at(line, at + 4, 1000, &background.flows);
 	if ((!is_rate && !is_flows) || line->count > at + 5)
-		return wrong(line, err, "how much? rate 2gbit, or flows N, from 1 to 1000");
+		return fail_line(line, err, "how much? rate 2gbit, or flows N, from 1 to 1000");
 	return build_background(builder, background, err);
 }
 
@@ -276,7 +278,8 @@ static enum esp_status read_statement(struct topology_builder *builder, const st
 		const char *word;
 		enum esp_status (*read)(struct topology_builder *builder, const struct line *line, struct error *err);
 	} statements[] = {
-		{"switch", read_switch}, {"host", read_host}, {"hosts", read_hosts}, {"at", read_change}, {"from", read_background},
+		{"switch", read_switch}, {"host", read_host}, {"hosts", read_hosts}, {"at", read_change},
+		    {"from", read_background},
 	};
 
 	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
@@ -299,10 +302,11 @@ static enum esp_status read_all(struct topology_builder *builder, const char *te
 		enum esp_status status = read_line(text, length, &at, &line, err);
 
 		if (status == ESP_OK && !has_title && is_word(&line, 0, "survey"))
-			return wrong(&line, err, "this is a measurement: espalier probe --matrix FILE --out makes a topology of it");
+			return fail_line(&line, err, "this is a measurement: espalier probe --matrix FILE --out makes a topology "
+			                             "of it");
 		if (status == ESP_OK && line.count > 0 && !has_title) {
 			if (!is_word(&line, 0, "topology") || !is_word(&line, 1, "1") || line.count > 2)
-				return wrong(&line, err, "a topology begins with the line: topology 1");
+				return fail_line(&line, err, "a topology begins with the line: topology 1");
 			has_title = true;
 		} else if (status == ESP_OK && line.count > 0) {
 			status = read_statement(builder, &line, err);
@@ -312,9 +316,9 @@ static enum esp_status read_all(struct topology_builder *builder, const char *te
 	}
 	line.number++;
 	if (!has_title)
-		return wrong(&line, err, "a topology begins with the line: topology 1");
+		return fail_line(&line, err, "a topology begins with the line: topology 1");
 	if (builder->topology->host_count == 0)
-		return wrong(&line, err, "there is no host");
+		return fail_line(&line, err, "there is no host");
 	return ESP_OK;
 }
 

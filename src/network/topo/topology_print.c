@@ -1,5 +1,5 @@
 /*
- * topology_print.c - a topology as the text that makes it.
+ * topology_print.c - prints a topology as text that topology_parse() reads.
  */
 #include <math.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static bool has_usual_name(const struct topology_vertex *vertex, uint32_t number
 	return strcmp(vertex->name, topology_host_name(number, name)) == 0;
 }
 
-/* Hosts in a row that are alike and have the names of their numbers. */
+/* The number of consecutive hosts that are alike and have their default names. */
 static uint32_t row_of_hosts(const struct topology *topology, uint32_t at, uint32_t number)
 {
 	const struct topology_vertex *first = &topology->vertices[at];
@@ -91,7 +91,7 @@ static void print_vertices(const struct topology *topology, FILE *file)
 	}
 }
 
-static void print_weather(const struct topology *topology, FILE *file)
+static void print_events(const struct topology *topology, FILE *file)
 {
 	char text[UNITS_TEXT];
 
@@ -120,6 +120,6 @@ enum esp_status topology_print(const struct topology *topology, FILE *file, stru
 {
 	fputs("topology 1\n", file);
 	print_vertices(topology, file);
-	print_weather(topology, file);
+	print_events(topology, file);
 	return ferror(file) ? error_set(err, ESP_EIO, "the topology cannot be written") : ESP_OK;
 }

@@ -40,7 +40,8 @@ static void test_text(void)
 	uint32_t hub = topology_find(topology, "hub", 3);
 	const struct topology_link *links = &topology->links[topology->vertices[hub].first_link];
 	CHECK(links[0].rate == 12.5e9 && links[1].rate == 25e9 && links[2].rate == 50e9);
-	CHECK(links[0].class == TOPOLOGY_HOST_OUT && links[1].class == TOPOLOGY_HOST_IN && links[2].class == TOPOLOGY_LOCAL);
+	CHECK(links[0].class == TOPOLOGY_HOST_OUT && links[1].class == TOPOLOGY_HOST_IN &&
+	      links[2].class == TOPOLOGY_LOCAL);
 	CHECK(topology->changes[0].at == 2 && topology->changes[0].rate == 1.25e9);
 	CHECK(isinf(topology->backgrounds[1].to) && topology->backgrounds[1].flows == 4);
 	topology_close(topology);
@@ -81,7 +82,7 @@ static void test_errors(void)
 	}
 }
 
-/* What editors of Windows make of a file. */
+/* Files from Windows editors. */
 static void test_marks(void)
 {
 	struct topology *topology = parse("\xef\xbb\xbftopology 1\r\nswitch s\r\nhosts 2 under s rate 1gbit\r\n");
@@ -92,7 +93,7 @@ static void test_marks(void)
 	topology_close(topology);
 }
 
-/* Names of up to 63 letters, the most that a label of DNS has. */
+/* Names of up to 63 characters, the longest label of DNS. */
 static void test_long_names(void)
 {
 	char name[65], text[256];
@@ -107,15 +108,16 @@ static void test_long_names(void)
 	topology_close(topology);
 	snprintf(text, sizeof(text), "topology 1\nswitch s\nhost %sn under s rate 1gbit\n", name);
 	CHECK(topology_parse(text, strlen(text), &topology, &err) == ESP_EPARSE);
-	CHECK_STR(err.text, "line 3: 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'... has 64 letters, and 63 is the most: write a host without its "
-	                    "domain, or its address");
+	CHECK_STR(err.text, "line 3: 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'... has 64 letters, and "
+	                    "63 is the most: write a host without its domain, or its address");
 }
 
-/* A path goes up to the first common switch and down from there, and its delay is that of its links. */
+/* A path goes up to the first common switch and down from there; its delay is the sum of its links'. */
 static void test_paths(void)
 {
 	struct topology *topology = parse(example);
-	uint32_t links[TOPOLOGY_HOPS_MAX], hub = topology_find(topology, "hub", 3), rack0 = topology_find(topology, "rack0", 5);
+	uint32_t links[TOPOLOGY_HOPS_MAX], hub = topology_find(topology, "hub", 3),
+	    rack0 = topology_find(topology, "rack0", 5);
 	uint32_t node00 = topology->hosts[0], node01 = topology->hosts[1];
 	const struct topology_vertex *vertices = topology->vertices;
 
@@ -139,7 +141,8 @@ static void test_made(uint64_t seed)
 
 	rng_init(&rng, seed);
 	uint32_t racks = 1 + (uint32_t)rng_below(&rng, 6), hosts = racks + (uint32_t)rng_below(&rng, 40);
-	struct topology_spec spec = {.racks = racks, .hosts = hosts, .rate_bits = 10000000000, .oversubscribe = 4, .delay_ns = 1000};
+	struct topology_spec spec = {.racks = racks, .hosts = hosts, .rate_bits = 10000000000, .oversubscribe = 4,
+	                             .delay_ns = 1000};
 	CHECK(topology_make(&spec, &topology, NULL) == ESP_OK);
 	CHECK(topology->host_count == hosts && topology->vertex_count == hosts + racks + (racks > 1));
 
@@ -156,7 +159,7 @@ static void test_made(uint64_t seed)
 	for (uint32_t i = 0; i < hosts; i++) {
 		CHECK(group_of[i] < racks);
 		count[group_of[i]]++;
-		CHECK(i >= racks || group_of[i] == i); /* the first of each rack in turn */
+		CHECK(i >= racks || group_of[i] == i); /* one host of each rack in turn */
 	}
 	for (uint32_t i = 0; i < racks; i++)
 		CHECK(count[i] == hosts / racks || count[i] == hosts / racks + 1);

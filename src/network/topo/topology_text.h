@@ -1,5 +1,5 @@
 /*
- * topology_text.h - a topology as its file has it, for tests.
+ * topology_text.h - a topology as text, for tests.
  */
 #ifndef NETWORK_TOPO_TOPOLOGY_TEXT_H
 #define NETWORK_TOPO_TOPOLOGY_TEXT_H

@@ -9,13 +9,13 @@
 #include "base/quote.h"
 #include "base/status.h"
 
-/* The walk over one document: the first thing that is wrong ends it. */
+/* Reading one document: the first error ends it. */
 struct reader {
 	struct error *err;
 	enum esp_status status;
 };
 
-static void wrong(struct reader *reader, const char *key, const char *what)
+static void fail_key(struct reader *reader, const char *key, const char *what)
 {
 	if (reader->status == ESP_OK)
 		reader->status = error_set(reader->err, ESP_EPARSE, "\"%s\" is %s", key, what);
@@ -23,14 +23,15 @@ static void wrong(struct reader *reader, const char *key, const char *what)
 
 /* ---- values ---- */
 
-/* A number from 0 to most; otherwise, if the key is not there and there is an otherwise. */
-static uint64_t number(struct reader *reader, const json_t *object, const char *key, uint64_t most, const uint64_t *otherwise)
+/* A number from 0 to most. If the key is missing: *otherwise, or an error if that is NULL. */
+static uint64_t number(struct reader *reader, const json_t *object, const char *key, uint64_t most,
+                       const uint64_t *otherwise)
 {
 	const json_t *value = json_object_get(object, key);
 	if (!value && otherwise)
 		return *otherwise;
 	if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) > most) {
-		wrong(reader, key, value ? "no number, or a bad one" : "missing");
+		fail_key(reader, key, value ? "no number, or a bad one" : "missing");
 		return 0;
 	}
 	return (uint64_t)json_integer_value(value);
@@ -46,14 +47,14 @@ static uint64_t wished(struct reader *reader, const json_t *object, const char *
 	return number(reader, object, key, most, &otherwise);
 }
 
-/* Cut off if it is long; what nobody should print becomes '?'. */
+/* Cut off if it is long; unprintable bytes become '?'. */
 static void text(struct reader *reader, const json_t *object, const char *key, bool is_needed, char *out, size_t size)
 {
 	const json_t *value = json_object_get(object, key);
 	out[0] = '\0';
 	if (!json_is_string(value)) {
 		if (value || is_needed)
-			wrong(reader, key, value ? "no text" : "missing");
+			fail_key(reader, key, value ? "no text" : "missing");
 		return;
 	}
 	snprintf(out, size, "%s", json_string_value(value));
@@ -62,13 +63,13 @@ static void text(struct reader *reader, const json_t *object, const char *key, b
 			*out = '?';
 }
 
-/* 64 bits as text, as JSON's numbers have fewer. */
+/* 64 bits as text, as numbers in JSON are exact to 53 bits only. */
 static uint64_t wide(struct reader *reader, const json_t *object, const char *key)
 {
 	const char *value = json_string_value(json_object_get(object, key));
 	uint64_t found = 0;
 	if (!value || !number_parse_u64(value, strlen(value), &found))
-		wrong(reader, key, "no number in quotes");
+		fail_key(reader, key, "no number in quotes");
 	return found;
 }
 
@@ -79,7 +80,7 @@ static uint64_t hex(struct reader *reader, const json_t *object, const char *key
 	errno = 0;
 	uint64_t found = value ? strtoull(value, &end, 16) : 0;
 	if (!value || strlen(value) != 16 || *end || strspn(value, "0123456789abcdef") != 16)
-		wrong(reader, key, "missing, or not 16 hexadecimal digits");
+		fail_key(reader, key, "missing, or not 16 hexadecimal digits");
 	return found;
 }
 
@@ -91,21 +92,21 @@ static int32_t status_of(struct reader *reader, const json_t *object, const char
 	for (int32_t status = ESP_PENDING; name && status >= -64; status--)
 		if (strcmp(name, status_name((enum esp_status)status)) == 0)
 			return status;
-	wrong(reader, key, "no status");
+	fail_key(reader, key, "no status");
 	return ESP_OK;
 }
 
-/* The elements of an array, and room for as many structs. */
-static void *array(struct reader *reader, const json_t *object, const char *key, size_t element, const json_t **out_array,
-                   uint32_t *out_count)
+/* The elements of an array; returns memory for as many structs. */
+static void *array(struct reader *reader, const json_t *object, const char *key, size_t element,
+                   const json_t **out_array, uint32_t *out_count)
 {
 	const json_t *value = json_object_get(object, key);
 	*out_count = 0;
 	if (!json_is_array(value)) {
-		wrong(reader, key, "missing, or no list");
+		fail_key(reader, key, "missing, or no list");
 		return NULL;
 	}
-	void *memory = calloc(json_array_size(value) + 1, element); /* no more than the text has room for */
+	void *memory = calloc(json_array_size(value) + 1, element); /* bounded by the size of the text */
 	if (!memory && reader->status == ESP_OK)
 		reader->status = error_set(reader->err, ESP_ENOMEM, "no memory for an account");
 	*out_array = value;
@@ -125,7 +126,7 @@ static void read_gone(struct reader *reader, const json_t *from, uint32_t size, 
 		if (how && strcmp(how, account_fate_name(out->fate)) == 0)
 			return;
 	if (!how || strcmp(how, "died") != 0)
-		wrong(reader, "how", "neither left nor silent nor died");
+		fail_key(reader, "how", "neither left nor silent nor died");
 }
 
 static void read_members(struct reader *reader, const json_t *from, uint32_t size, struct account_group *out)
@@ -136,13 +137,13 @@ static void read_members(struct reader *reader, const json_t *from, uint32_t siz
 		return;
 	out->ranks = array(reader, from, "ranks", sizeof(*out->ranks), &list, &count);
 	if (count != out->size) {
-		wrong(reader, "ranks", "not as long as the group's size");
+		fail_key(reader, "ranks", "not as long as the group's size");
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		const json_t *rank = json_array_get(list, i);
 		if (!json_is_integer(rank) || json_integer_value(rank) < 0 || json_integer_value(rank) >= (json_int_t)size)
-			wrong(reader, "ranks", "no list of ranks");
+			fail_key(reader, "ranks", "no list of ranks");
 		else
 			out->ranks[i] = (uint32_t)json_integer_value(rank);
 	}
@@ -173,7 +174,7 @@ static void read_call(struct reader *reader, const json_t *from, uint32_t size, 
 	while (record->kind < RECORD_KINDS && !(operation && strcmp(operation, record_kind_name(record->kind)) == 0))
 		record->kind++;
 	if (record->kind == RECORD_KINDS)
-		wrong(reader, "operation", "none that there is");
+		fail_key(reader, "operation", "none that there is");
 	if (json_object_get(from, "key")) {
 		record->note.flags = CALL_KEYED;
 		record->note.key = wide(reader, from, "key");
@@ -202,14 +203,14 @@ static void read_all(struct reader *reader, const json_t *from, struct account *
 {
 	const json_t *list;
 	if (needed(reader, from, "espalier_account", UINT32_MAX) != ACCOUNT_FORM)
-		wrong(reader, "espalier_account", "of a form that this version does not know");
+		fail_key(reader, "espalier_account", "of a form that this version does not know");
 	text(reader, from, "job", true, out->job, sizeof out->job);
 	out->instance = hex(reader, from, "instance");
 	out->size = (uint32_t)needed(reader, from, "size", ACCOUNT_RANKS_MOST);
 	if (out->size == 0)
-		wrong(reader, "size", "0");
+		fail_key(reader, "size", "0");
 	if (reader->status != ESP_OK)
-		return; /* what follows is checked against it */
+		return; /* the rest is checked against it */
 	out->rank = (uint32_t)needed(reader, from, "rank", out->size - 1);
 	text(reader, from, "host", true, out->host, sizeof out->host);
 	out->pid = (uint32_t)needed(reader, from, "pid", UINT32_MAX);

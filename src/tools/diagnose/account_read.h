@@ -1,5 +1,5 @@
 /*
- * account_read.h - an account from its JSON. Pure; the text may be anything.
+ * account_read.h - reads an account from JSON. Pure; the text may be anything.
  */
 #ifndef TOOLS_DIAGNOSE_ACCOUNT_READ_H
 #define TOOLS_DIAGNOSE_ACCOUNT_READ_H
@@ -12,7 +12,7 @@
 #define ACCOUNT_RANKS_MOST 65536u
 
 /*
- * ESP_EPARSE: it is no account, or one of a later form; the text says what is wrong with it. ESP_ENOMEM. The caller calls
+ * ESP_EPARSE: no account, or one of a later form; the error says where. ESP_ENOMEM. The caller calls
  * account_fini(). Every rank in it is below size, every text is one line.
  */
 ESP_CHECKED enum esp_status account_read(const char *text, size_t size, struct account *out, struct error *err);

@@ -13,7 +13,8 @@ static void draw(struct rng *rng)
 	static struct account_group groups[4];
 	static struct account_call calls[20];
 	static uint32_t ranks[3] = {5, 0, 2};
-	made = (struct account){.job = "a \"job\"", .instance = rng_next(rng), .rank = 1, .size = 6, .pid = 77, .host = "node7",
+	made = (struct account){.job = "a \"job\"", .instance = rng_next(rng), .rank = 1, .size = 6, .pid = 77,
+	                        .host = "node7",
 	                        .now_ns = rng_below(rng, 1 << 30), .real_ns = rng_next(rng) >> 2, .forgotten = 3,
 	                        .gone = gone, .groups = groups, .calls = calls};
 	made.gone_count = (uint32_t)rng_below(rng, 5);
@@ -23,7 +24,8 @@ static void draw(struct rng *rng)
 		gone[i] = (struct account_gone){i, rng_chance(rng, 1, 2) ? ACCOUNT_LEFT : ACCOUNT_DIED, 17, "n"};
 	for (uint32_t i = 0; i < made.group_count; i++) {
 		bool failed = rng_chance(rng, 1, 2), some = rng_chance(rng, 1, 2);
-		groups[i] = (struct account_group){.channel = 4 * i, .first = some ? 5 : 0, .size = some ? 3 : 6, .calls = rng_next(rng) >> 2,
+		groups[i] = (struct account_group){.channel = 4 * i, .first = some ? 5 : 0, .size = some ? 3 : 6,
+		                                   .calls = rng_next(rng) >> 2,
 		                                   .culprit = -1, .ranks = some ? ranks : NULL};
 		if (failed) {
 			groups[i].failed = ESP_ETIMEOUT;
@@ -35,8 +37,10 @@ static void draw(struct rng *rng)
 	for (uint32_t i = 0; i < made.call_count; i++) {
 		bool ended = rng_chance(rng, 1, 2), waits = rng_chance(rng, 1, 2), is_letter = rng_chance(rng, 1, 4);
 		calls[i] = (struct account_call){
-			.record = {.note = {.sequence = i, .flags = is_letter ? CALL_LETTER : 0, .key = is_letter ? rng_next(rng) : 0},
-			           .started_ns = rng_next(rng) >> 2, .bytes = rng_next(rng) >> 2, .members = 6, .channel = 4, .plan = "",
+			.record = {.note = {.sequence = i, .flags = is_letter ? CALL_LETTER : 0,
+			                    .key = is_letter ? rng_next(rng) : 0},
+			           .started_ns = rng_next(rng) >> 2, .bytes = rng_next(rng) >> 2, .members = 6, .channel = 4,
+			           .plan = "",
 			           .kind = (uint8_t)rng_below(rng, RECORD_KINDS), .peer = is_letter ? 2 : RECORD_NONE,
 			           .chunk = RECORD_NO_CHUNK, .step = RECORD_NONE, .waits_for = RECORD_NONE},
 			.digest = (uint32_t)rng_next(rng), .plan = "ring", .words = "allreduce of 3 f32, sum"};
@@ -62,7 +66,7 @@ static char *write_down(const struct account *account, size_t *size)
 	return text;
 }
 
-/* What is written is read, and written again as it was; cut off or damaged, it is refused or read. */
+/* An account that was written is read, and written again unchanged; truncated or damaged, it is refused or read. */
 static void test_round(struct rng *rng)
 {
 	struct account got;
@@ -109,8 +113,11 @@ int main(int argc, char **argv)
 	refused("[]", "\"espalier_account\" is missing");
 	refused("{\"espalier_account\": 2}", "of a form that this version does not know");
 	refused("{\"espalier_account\": 1, \"job\": 3}", "\"job\" is no text");
-	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"00000000000000zz\", \"size\": 3}", "16 hexadecimal digits");
-	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"0000000000000000\", \"size\": 3, \"rank\": 3}", "\"rank\" is no number, or a bad one");
-	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"0000000000000000\", \"size\": 9999999999}", "\"size\"");
+	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"00000000000000zz\", \"size\": 3}",
+	        "16 hexadecimal digits");
+	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"0000000000000000\", \"size\": 3, \"rank\": 3}",
+	        "\"rank\" is no number, or a bad one");
+	refused("{\"espalier_account\": 1, \"job\": \"\", \"instance\": \"0000000000000000\", \"size\": 9999999999}",
+	        "\"size\"");
 	return 0;
 }

@@ -75,12 +75,12 @@ bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_
 const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE])
 {
 	const struct account *first = job->list;
-	snprintf(text, ACCOUNTS_TITLE, "job %s%s%016" PRIx64 "%s, %u rank%s", first->job, first->job[0] ? " (" : "", first->instance,
-	         first->job[0] ? ")" : "", first->size, cli_plural(first->size));
+	snprintf(text, ACCOUNTS_TITLE, "job %s%s%016" PRIx64 "%s, %u rank%s", first->job, first->job[0] ? " (" : "",
+	         first->instance, first->job[0] ? ")" : "", first->size, cli_plural(first->size));
 	return text;
 }
 
-/* ---- for people ---- */
+/* ---- tables ---- */
 
 static const char *state_of(const struct account *account)
 {
@@ -152,7 +152,7 @@ static void put_rank(struct table *table, const struct account *account)
 	put_seconds(table, call->record.waits_for == RECORD_NONE ? 0 : call->record.since_ns, until);
 }
 
-/* Whoever listens at a socket of this host is on this host, and the kernel knows which process it is. */
+/* A process that listens on a local socket is on this host, and the kernel knows its pid. */
 static const char *own_host(char text[ACCOUNT_HOST])
 {
 	_Static_assert(ACCOUNT_HOST >= NODE_INFO_HOST_NAME, "the names of hosts fit");
@@ -173,7 +173,8 @@ static void put_silent(struct table *table, const struct accounts_silent *silent
 		table_cell(table, "-");
 }
 
-enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count)
+enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent,
+                               uint32_t silent_count)
 {
 	static const char *const headers[] = {"rank", "host", "pid", "state", "call", "for", "waits for", "since", NULL};
 	struct table table;
@@ -191,7 +192,7 @@ enum esp_status accounts_print(const struct accounts_job *job, const struct acco
 	return status;
 }
 
-/* ---- for scripts ---- */
+/* ---- JSON ---- */
 
 static void print_call(const struct account *account, const struct account_call *call, struct json *json)
 {
@@ -227,7 +228,8 @@ static void print_rank(const struct account *account, struct json *json)
 	json_put_string(json, "state", state_of(account));
 	if (account->joins_since_ns) {
 		json_put_double(json, "joins_seconds",
-		                account->now_ns > account->joins_since_ns ? (double)(account->now_ns - account->joins_since_ns) / 1e9 : 0);
+		                account->now_ns > account->joins_since_ns
+		                ? (double)(account->now_ns - account->joins_since_ns) / 1e9 : 0);
 		json_put_string(json, "joins_waits_for", account->joins_words);
 	}
 	json_key(json, "calls");
@@ -261,8 +263,8 @@ static void print_verdict(const struct verdict *verdict, struct json *json)
 	json_object_end(json);
 }
 
-void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const struct accounts_silent *silent,
-                         uint32_t silent_count, struct json *json)
+void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict,
+                         const struct accounts_silent *silent, uint32_t silent_count, struct json *json)
 {
 	char instance[20];
 	snprintf(instance, sizeof instance, "%016" PRIx64, job->list->instance);

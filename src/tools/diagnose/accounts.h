@@ -1,5 +1,5 @@
 /*
- * accounts.h - what the ranks of some jobs say of themselves, job by job, and how it is shown.
+ * accounts.h - the accounts of ranks, grouped by job, and how they are printed.
  */
 #ifndef TOOLS_DIAGNOSE_ACCOUNTS_H
 #define TOOLS_DIAGNOSE_ACCOUNTS_H
@@ -12,38 +12,39 @@
 #include "tools/diagnose/verdict.h"
 
 struct accounts {
-	struct account *list; /* owned; by job and rank once they are sorted */
+	struct account *list; /* owned; sorted by accounts_sort() */
 	size_t count, capacity;
 };
 
-/* The accounts of one run of a job: a piece of a sorted list. */
+/* The accounts of one run of a job: a part of a sorted list. */
 struct accounts_job {
 	const struct account *list;
 	uint32_t count;
-	uint64_t latest_ns; /* of the last one, since 1970 */
+	uint64_t latest_ns; /* of the latest one, since 1970 */
 };
 
 void accounts_fini(struct accounts *accounts);
-/* Takes it, also if it fails: ESP_ENOMEM. */
+/* Takes the account, also on failure: ESP_ENOMEM. */
 ESP_CHECKED enum esp_status accounts_add(struct accounts *accounts, struct account *account);
-/* By job and rank; of two of one rank the later one stays. */
+/* Sorts by job and rank; of two accounts of one rank the later one stays. */
 void accounts_sort(struct accounts *accounts);
-/* The job that begins at *at, which is moved to the next one; false: there is none. */
+/* The job that begins at *at; moves *at to the next one. False: there is none. */
 bool accounts_next(const struct accounts *accounts, size_t *at, struct accounts_job *out);
 
-/* "training (3f2a...), 8 ranks" */
+/* Writes "training (3f2a...), 8 ranks". Returns text. */
 #define ACCOUNTS_TITLE 200u
 const char *accounts_title(const struct accounts_job *job, char text[ACCOUNTS_TITLE]);
 
 /* A rank of this host that does not answer. */
 struct accounts_silent {
-	uint32_t rank, pid; /* pid 0: not known */
+	uint32_t rank, pid; /* pid 0: unknown */
 };
 
-/* A row per rank. silent: those that did not answer, in order, silent_count of them. */
-ESP_CHECKED enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent, uint32_t silent_count);
-/* The same, and the verdict, as an object. */
-void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict, const struct accounts_silent *silent,
-                         uint32_t silent_count, struct json *json);
+/* Prints a row per rank. silent: ranks that did not answer, in order, silent_count of them. */
+ESP_CHECKED enum esp_status accounts_print(const struct accounts_job *job, const struct accounts_silent *silent,
+                                           uint32_t silent_count);
+/* The same with the diagnosis, as a JSON object. */
+void accounts_print_json(const struct accounts_job *job, const struct verdict *verdict,
+                         const struct accounts_silent *silent, uint32_t silent_count, struct json *json);
 
 #endif

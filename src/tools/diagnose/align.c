@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRETCH_LEAST INT64_C(1000000000) /* ns                                              */
-#define DRIFT_MOST 100e-6                 /* of one clock against another, in parts of one */
+#define WINDOW_LEAST INT64_C(1000000000) /* ns */
+#define DRIFT_MOST 100e-6                 /* of one clock against another */
 
 static int compare(const void *a, const void *b)
 {
@@ -48,7 +48,7 @@ static const struct party *find_party(const struct party *parties, size_t count,
 	return NULL;
 }
 
-/* Bounds for what is to be added to the host's times at one moment of them. */
+/* Bounds for the difference of a host's clock, at one moment of that clock. */
 struct bounds {
 	int64_t low, high, at_ns;
 	bool is_used;
@@ -57,11 +57,12 @@ struct bounds {
 static struct bounds bounds_of(const struct party *own, const struct party *other, const struct align_host *other_host)
 {
 	int64_t difference = align_at(other_host, other->end_ns), error = other_host->error_ns;
-	int64_t low = other->begin_ns + difference - error - own->end_ns, high = other->end_ns + difference + error - own->begin_ns;
+	int64_t low = other->begin_ns + difference - error - own->end_ns,
+	    high = other->end_ns + difference + error - own->begin_ns;
 	return (struct bounds){low, high, own->end_ns, low <= high};
 }
 
-/* The same moment seen from another one: the longer ago, the less is known. */
+/* The bounds at another moment: wider by the drift in between. */
 static struct bounds seen_from(const struct bounds *bounds, int64_t at_ns)
 {
 	int64_t apart = at_ns > bounds->at_ns ? at_ns - bounds->at_ns : bounds->at_ns - at_ns;
@@ -79,7 +80,7 @@ static void tighten(struct bounds *best, const struct bounds *bounds)
 {
 	struct bounds seen = seen_from(bounds, best->at_ns);
 	int64_t low = seen.low > best->low ? seen.low : best->low, high = seen.high < best->high ? seen.high : best->high;
-	if (!bounds->is_used || low > high) /* a clock was set, or drifts like none should */
+	if (!bounds->is_used || low > high) /* a clock was set, or drifts more than clocks do */
 		return;
 	best->low = low;
 	best->high = high;
@@ -94,55 +95,60 @@ static void find_span(const struct party *parties, size_t count, uint32_t host, 
 		first = parties[i].end_ns < first ? parties[i].end_ns : first;
 		last = parties[i].end_ns > last ? parties[i].end_ns : last;
 	}
-	int64_t length = (last - first) / (int64_t)ALIGN_STRETCHES + 1;
+	int64_t length = (last - first) / (int64_t)ALIGN_WINDOWS + 1;
 	*out_first = first;
-	*out_length = length > STRETCH_LEAST ? length : STRETCH_LEAST;
+	*out_length = length > WINDOW_LEAST ? length : WINDOW_LEAST;
 }
 
-/* One look at all calls of a host with those that are known: bounds are kept, or made tighter, by stretch. */
-static void look(const struct party *parties, size_t count, uint32_t host, const struct align_host *hosts, uint32_t host_count,
-                 void (*use)(struct bounds *, const struct bounds *), struct bounds stretches[ALIGN_STRETCHES])
+/* Takes every call that a host shares with known hosts, and passes its bounds to `use` for the call's window. */
+static void use_calls(const struct party *parties, size_t count, uint32_t host, const struct align_host *hosts,
+                      uint32_t host_count, void (*use)(struct bounds *, const struct bounds *),
+                      struct bounds windows[ALIGN_WINDOWS])
 {
 	int64_t first, length;
 	find_span(parties, count, host, &first, &length);
 	for (size_t i = 0; i < count; i++) {
 		if (parties[i].host != host)
 			continue;
-		int64_t stretch = (parties[i].end_ns - first) / length;
+		int64_t window = (parties[i].end_ns - first) / length;
 		for (uint32_t other = 0; other < host_count; other++) {
 			const struct party *party = hosts[other].is_known ? find_party(parties, count, i, other) : NULL;
 			if (!party)
 				continue;
 			struct bounds bounds = bounds_of(&parties[i], party, &hosts[other]);
-			use(&stretches[stretch < (int64_t)ALIGN_STRETCHES ? stretch : (int64_t)ALIGN_STRETCHES - 1], &bounds);
+			use(&windows[window < (int64_t)ALIGN_WINDOWS ? window : (int64_t)ALIGN_WINDOWS - 1], &bounds);
 		}
 	}
 }
 
-/* A stretch of long calls only says little by itself; its neighbours say more, less what a clock drifts in between. */
-static void share(struct bounds stretches[ALIGN_STRETCHES])
+/*
+ * A window with long calls only has wide bounds; other windows' bounds, widened by the drift in between, are
+ * tighter.
+ */
+static void share_bounds(struct bounds windows[ALIGN_WINDOWS])
 {
-	struct bounds own[ALIGN_STRETCHES];
-	memcpy(own, stretches, sizeof(own));
-	for (uint32_t i = 0; i < ALIGN_STRETCHES; i++)
-		for (uint32_t apart = 1; apart < ALIGN_STRETCHES && own[i].is_used; apart++) { /* the nearest first */
+	struct bounds own[ALIGN_WINDOWS];
+	memcpy(own, windows, sizeof(own));
+	for (uint32_t i = 0; i < ALIGN_WINDOWS; i++)
+		for (uint32_t apart = 1; apart < ALIGN_WINDOWS && own[i].is_used; apart++) { /* the nearest first */
 			if (i >= apart)
-				tighten(&stretches[i], &own[i - apart]);
-			if (i + apart < ALIGN_STRETCHES)
-				tighten(&stretches[i], &own[i + apart]);
+				tighten(&windows[i], &own[i - apart]);
+			if (i + apart < ALIGN_WINDOWS)
+				tighten(&windows[i], &own[i + apart]);
 		}
 }
 
-/* Measures a host by those that are known. False: they have not met. */
-static bool measure(const struct party *parties, size_t count, uint32_t host, struct align_host *hosts, uint32_t host_count)
+/* Measures a host against the known ones. False: they share no call. */
+static bool measure(const struct party *parties, size_t count, uint32_t host, struct align_host *hosts,
+                    uint32_t host_count)
 {
-	struct bounds stretches[ALIGN_STRETCHES] = {0};
+	struct bounds windows[ALIGN_WINDOWS] = {0};
 	struct align_host *out = &hosts[host];
-	look(parties, count, host, hosts, host_count, keep_tightest, stretches);
-	look(parties, count, host, hosts, host_count, tighten, stretches);
-	share(stretches);
-	for (uint32_t i = 0; i < ALIGN_STRETCHES; i++) {
-		const struct bounds *bounds = &stretches[i];
+	use_calls(parties, count, host, hosts, host_count, keep_tightest, windows);
+	use_calls(parties, count, host, hosts, host_count, tighten, windows);
+	share_bounds(windows);
+	for (uint32_t i = 0; i < ALIGN_WINDOWS; i++) {
+		const struct bounds *bounds = &windows[i];
 		if (!bounds->is_used)
 			continue;
 		out->at_ns[out->count] = bounds->at_ns;
@@ -153,7 +159,8 @@ static bool measure(const struct party *parties, size_t count, uint32_t host, st
 	return out->count > 0;
 }
 
-enum esp_status align_hosts(struct align_meeting *meetings, size_t meeting_count, uint32_t host_count, struct align_host *out)
+enum esp_status align_hosts(struct align_meeting *meetings, size_t meeting_count, uint32_t host_count,
+                            struct align_host *out)
 {
 	struct party *parties = calloc(meeting_count + 1, sizeof(*parties));
 	if (!parties)
@@ -186,6 +193,7 @@ int64_t align_at(const struct align_host *host, int64_t at_ns)
 		return host->difference_ns[0];
 	if (next == host->count)
 		return host->difference_ns[next - 1];
-	double share = (double)(at_ns - host->at_ns[next - 1]) / (double)(host->at_ns[next] - host->at_ns[next - 1]);
-	return host->difference_ns[next - 1] + (int64_t)(share * (double)(host->difference_ns[next] - host->difference_ns[next - 1]));
+	double share_bounds = (double)(at_ns - host->at_ns[next - 1]) / (double)(host->at_ns[next] - host->at_ns[next - 1]);
+	return host->difference_ns[next - 1] +
+	       (int64_t)(share_bounds * (double)(host->difference_ns[next] - host->difference_ns[next - 1]));
 }

@@ -9,7 +9,7 @@
 #define RANKS_MOST 8u
 #define CALLS 400u
 
-/* A clock that is off by something and drifts: what it shows at a moment of true time. */
+/* A clock with an offset and a drift: its reading at a moment of true time. */
 struct drifting {
 	int64_t offset_ns;
 	double rate;
@@ -34,14 +34,16 @@ static void test(uint64_t seed)
 	rng_init(&rng, seed);
 	uint32_t host_of[RANKS_MOST], host_count = 1 + (uint32_t)rng_below(&rng, HOSTS_MOST), ranks = RANKS_MOST;
 	size_t count = 0;
-	int64_t now = 0, step = (int64_t)rng_below(&rng, 2000) * 1000000 + 1000; /* seconds to a quarter of an hour in all */
+	/* seconds to a quarter of an hour in all */
+	int64_t now = 0, step = (int64_t)rng_below(&rng, 2000) * 1000000 + 1000;
 	for (uint32_t i = 0; i < host_count; i++)
-		clocks[i] = (struct drifting){(int64_t)rng_below(&rng, UINT64_C(1) << 50), i == 0 ? 0 : (rng_unit(&rng) - 0.5) * 40e-6};
+		clocks[i] = (struct drifting){(int64_t)rng_below(&rng, UINT64_C(1) << 50),
+		                              i == 0 ? 0 : (rng_unit(&rng) - 0.5) * 40e-6};
 	for (uint32_t i = 0; i < ranks; i++)
 		host_of[i] = i < host_count ? i : (uint32_t)rng_below(&rng, host_count);
 	for (uint32_t call = 0; call < CALLS; call++) {
 		int64_t begin[RANKS_MOST], latest = 0;
-		bool is_partial = rng_chance(&rng, 1, 4); /* of a group, without some ranks */
+		bool is_partial = rng_chance(&rng, 1, 4); /* of a communicator without some ranks */
 		for (uint32_t i = 0; i < ranks; i++) {
 			begin[i] = now + (int64_t)rng_below(&rng, 300000);
 			latest = begin[i] > latest ? begin[i] : latest;
@@ -50,11 +52,12 @@ static void test(uint64_t seed)
 			if (is_partial && i % 3 == call % 3)
 				continue;
 			meetings[count++] = (struct align_meeting){call, host_of[i], shows(&clocks[host_of[i]], begin[i]),
-			                                           shows(&clocks[host_of[i]], latest + 5000 + (int64_t)rng_below(&rng, 20000))};
+			                                           shows(&clocks[host_of[i]],
+			                                                 latest + 5000 + (int64_t)rng_below(&rng, 20000))};
 		}
 		now += step;
 	}
-	for (size_t i = count; i > 1; i--) { /* as files come, in any order */
+	for (size_t i = count; i > 1; i--) { /* shuffled, as files come in any order */
 		size_t other = rng_below(&rng, i);
 		struct align_meeting one = meetings[i - 1];
 		meetings[i - 1] = meetings[other];
@@ -66,21 +69,26 @@ static void test(uint64_t seed)
 		for (int k = 0; k < 20; k++) {
 			int64_t at = (int64_t)rng_below(&rng, (uint64_t)now), seen = shows(&clocks[i], at);
 			int64_t truth = shows(&clocks[0], at), got = seen + align_at(&hosts[i], seen);
-			/* Within what it says; before the first and after the last measurement clocks drift: for a stretch at most. */
-			bool is_between = seen >= hosts[i].at_ns[0] && hosts[i].count > 0 && seen <= hosts[i].at_ns[hosts[i].count - 1];
-			int64_t stretch = now / 64 > INT64_C(1000000000) ? now / 64 : INT64_C(1000000000);
-			int64_t allowed = hosts[i].error_ns + (is_between ? 1000 : (int64_t)(40e-6 * (double)stretch));
-			CHECK_MSG(distance(got, truth) <= allowed, "seed %" PRIu64 ": host %u is off by %" PRId64 " ns, and says %" PRId64, seed, i,
-			          distance(got, truth), hosts[i].error_ns);
+			/*
+			 * Within the reported error; before the first and after the last window the clocks drift, for a
+			 * window's length at most.
+			 */
+			bool is_between = seen >= hosts[i].at_ns[0] && hosts[i].count > 0 &&
+			                  seen <= hosts[i].at_ns[hosts[i].count - 1];
+			int64_t window = now / 64 > INT64_C(1000000000) ? now / 64 : INT64_C(1000000000);
+			int64_t allowed = hosts[i].error_ns + (is_between ? 1000 : (int64_t)(40e-6 * (double)window));
+			CHECK_MSG(distance(got, truth) <= allowed, "seed %" PRIu64 ": host %u is off by %" PRId64 " ns, and says %"
+			          PRId64, seed, i, distance(got, truth), hosts[i].error_ns);
 		}
 		CHECK_MSG(hosts[i].error_ns < 1000000, "seed %" PRIu64 ": %" PRId64 " ns", seed, hosts[i].error_ns);
 	}
 }
 
-/* Host 2 has only met host 1, host 3 nobody. */
+/* Host 2 shares a call with host 1 only, host 3 with none. */
 static void test_by_way_of(void)
 {
-	struct align_meeting meetings[] = {{1, 0, 100, 200}, {1, 1, 1100, 1200}, {2, 1, 1300, 1400}, {2, 2, 301300, 301400}, {3, 3, 0, 1}};
+	struct align_meeting meetings[] = {{1, 0, 100, 200}, {1, 1, 1100, 1200}, {2, 1, 1300, 1400}, {2, 2, 301300, 301400},
+	                                   {3, 3, 0, 1}};
 	struct align_host hosts[4];
 	CHECK(align_hosts(meetings, 5, 4, hosts) == ESP_OK);
 	CHECK(hosts[0].is_known && hosts[1].is_known && hosts[2].is_known && !hosts[3].is_known);
@@ -89,7 +97,10 @@ static void test_by_way_of(void)
 	CHECK(align_hosts(NULL, 0, 1, hosts) == ESP_OK && hosts[0].is_known);
 }
 
-/* A barrier of 100 us each five seconds, and calls of half a second in between: stretches that have no barrier profit by it. */
+/*
+ * A barrier of 100 us every five seconds, and calls of half a second in between: windows without a barrier
+ * profit by it.
+ */
 static void test_long_calls(void)
 {
 	static const struct drifting clock = {INT64_C(7000000000), 30e-6};
@@ -100,7 +111,8 @@ static void test_long_calls(void)
 	for (uint32_t call = 0; call < 60; call++) {
 		int64_t length = call % 10 == 0 ? 100000 : 500000000;
 		meetings[count++] = (struct align_meeting){call, 0, now, now + length};
-		meetings[count++] = (struct align_meeting){call, 1, shows(&clock, now), shows(&clock, now + (call % 2 ? length : length / 2))};
+		meetings[count++] = (struct align_meeting){call, 1, shows(&clock, now),
+		                                           shows(&clock, now + (call % 2 ? length : length / 2))};
 		now += length;
 	}
 	CHECK(align_hosts(meetings, count, 2, hosts) == ESP_OK);

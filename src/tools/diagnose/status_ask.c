@@ -22,9 +22,9 @@
 
 struct inquiry {
 	uint32_t user, rank;
-	uint32_t pid; /* as the kernel has it; 0: not known */
+	uint32_t pid; /* as the kernel has it; 0: unknown */
 	uint64_t instance;
-	int fd; /* -1: it is over */
+	int fd; /* -1: closed */
 	bool answered;
 	char *in;
 	size_t in_bytes, in_capacity;
@@ -33,10 +33,10 @@ struct inquiry {
 bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank)
 {
 	const char *name = strstr(line, "@espalier/");
-	char end = '\0', hex[17] = "";
+	char inquiry_end = '\0', hex[17] = "";
 	unsigned user, rank;
-	int fields = name ? sscanf(name, "@" STATUS_SERVER_PREFIX "%16[0-9a-f]/%u%c", &user, hex, &rank, &end) : 0;
-	if (fields < 3 || strlen(hex) != 16 || (fields == 4 && end != '\n'))
+	int fields = name ? sscanf(name, "@" STATUS_SERVER_PREFIX "%16[0-9a-f]/%u%c", &user, hex, &rank, &inquiry_end) : 0;
+	if (fields < 3 || strlen(hex) != 16 || (fields == 4 && inquiry_end != '\n'))
 		return false;
 	*out_user = user;
 	*out_instance = strtoull(hex, NULL, 16);
@@ -54,9 +54,9 @@ bool status_parse_answer(const char *text, size_t size, const char **out_body, s
 	return true;
 }
 
-/* ---- who there is ---- */
+/* ---- the ranks of this host ---- */
 
-static enum esp_status find_ranks(bool everybody, struct inquiry **out, size_t *out_count, struct error *err)
+static enum esp_status find_ranks(bool all_users, struct inquiry **out, size_t *out_count, struct error *err)
 {
 	FILE *file = fopen(SOCKETS, "re");
 	char line[512];
@@ -73,8 +73,9 @@ static enum esp_status find_ranks(bool everybody, struct inquiry **out, size_t *
 		bool is_rank = status_parse_socket(line, &inquiry.user, &inquiry.instance, &inquiry.rank);
 		bool is_known = false;
 		for (size_t i = 0; is_rank && i < count; i++) /* connections have the name of their listener */
-			is_known |= list[i].instance == inquiry.instance && list[i].rank == inquiry.rank && list[i].user == inquiry.user;
-		if (is_rank && !is_known && (everybody || inquiry.user == (uint32_t)geteuid()))
+			is_known |= list[i].instance == inquiry.instance && list[i].rank == inquiry.rank &&
+			            list[i].user == inquiry.user;
+		if (is_rank && !is_known && (all_users || inquiry.user == (uint32_t)geteuid()))
 			list[count++] = inquiry;
 	}
 	fclose(file);
@@ -85,14 +86,14 @@ static enum esp_status find_ranks(bool everybody, struct inquiry **out, size_t *
 
 /* ---- asking ---- */
 
-static void end(struct inquiry *inquiry)
+static void inquiry_end(struct inquiry *inquiry)
 {
 	if (inquiry->fd >= 0)
 		close(inquiry->fd);
 	inquiry->fd = -1;
 }
 
-/* Whoever listens there must be whom the name says. */
+/* The listening process must belong to the user in the socket's name. */
 static bool is_trusted(struct inquiry *inquiry)
 {
 	struct ucred peer;
@@ -103,7 +104,7 @@ static bool is_trusted(struct inquiry *inquiry)
 	return true;
 }
 
-static void begin(struct inquiry *inquiry)
+static void inquiry_begin(struct inquiry *inquiry)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char name[STATUS_SERVER_NAME];
@@ -111,12 +112,13 @@ static void begin(struct inquiry *inquiry)
 	memcpy(address.sun_path + 1, name, length);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 	inquiry->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	bool asked = inquiry->fd >= 0 && connect(inquiry->fd, (struct sockaddr *)&address, size) == 0 && is_trusted(inquiry) &&
+	bool asked = inquiry->fd >= 0 && connect(inquiry->fd, (struct sockaddr *)&address, size) == 0 &&
+	             is_trusted(inquiry) &&
 	             send(inquiry->fd, QUESTION, sizeof QUESTION - 1, MSG_NOSIGNAL) == (ssize_t)(sizeof QUESTION - 1);
 	if (asked)
 		return;
-	inquiry->answered = errno == ECONNREFUSED; /* gone meanwhile: nobody to be missed */
-	end(inquiry);
+	inquiry->answered = errno == ECONNREFUSED; /* the rank has ended meanwhile: it is not silent */
+	inquiry_end(inquiry);
 }
 
 static void read_answer(struct inquiry *inquiry)
@@ -125,17 +127,18 @@ static void read_answer(struct inquiry *inquiry)
 		size_t capacity = 2 * inquiry->in_capacity + READ_BYTES;
 		char *in = capacity <= 2 * ACCOUNT_BYTES_MOST ? realloc(inquiry->in, capacity) : NULL;
 		if (!in) {
-			end(inquiry);
+			inquiry_end(inquiry);
 			return;
 		}
 		inquiry->in = in;
 		inquiry->in_capacity = capacity;
 	}
-	ssize_t got = recv(inquiry->fd, inquiry->in + inquiry->in_bytes, inquiry->in_capacity - inquiry->in_bytes, MSG_DONTWAIT);
+	ssize_t got = recv(inquiry->fd, inquiry->in + inquiry->in_bytes, inquiry->in_capacity - inquiry->in_bytes,
+	                   MSG_DONTWAIT);
 	if (got > 0)
 		inquiry->in_bytes += (size_t)got;
 	else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-		end(inquiry);
+		inquiry_end(inquiry);
 }
 
 static void read_all(struct inquiry *list, size_t count, struct pollfd *fds, uint64_t until_ns)
@@ -144,7 +147,7 @@ static void read_all(struct inquiry *list, size_t count, struct pollfd *fds, uin
 		uint64_t now = clock_now_ns();
 		nfds_t open = 0;
 		for (size_t i = 0; i < count; i++) {
-			fds[i] = (struct pollfd){.fd = list[i].fd, .events = POLLIN}; /* poll(2) skips those below 0 */
+			fds[i] = (struct pollfd){.fd = list[i].fd, .events = POLLIN}; /* poll(2) skips negative descriptors */
 			open += list[i].fd >= 0;
 		}
 		if (open == 0 || now >= until_ns)
@@ -179,7 +182,7 @@ static enum esp_status ask_ranks(struct inquiry *list, size_t count, unsigned pa
 	enum esp_status status = fds ? ESP_OK : ESP_ENOMEM;
 	out->silent = calloc(count + 1, sizeof(*out->silent));
 	for (size_t i = 0; status == ESP_OK && i < count; i++)
-		begin(&list[i]);
+		inquiry_begin(&list[i]);
 	if (status == ESP_OK)
 		read_all(list, count, fds, clock_now_ns() + patience_ms * NS_PER_MS);
 	for (size_t i = 0; i < count; i++) {
@@ -187,19 +190,19 @@ static enum esp_status ask_ranks(struct inquiry *list, size_t count, unsigned pa
 			status = take_answer(&list[i], &out->accounts);
 		if (!list[i].answered && out->silent)
 			out->silent[out->silent_count++] = (struct status_silent){list[i].instance, {list[i].rank, list[i].pid}};
-		end(&list[i]);
+		inquiry_end(&list[i]);
 		free(list[i].in);
 	}
 	free(fds);
 	return out->silent ? status : ESP_ENOMEM;
 }
 
-enum esp_status status_ask(bool everybody, unsigned patience_ms, struct status_answers *out, struct error *err)
+enum esp_status status_ask(bool all_users, unsigned patience_ms, struct status_answers *out, struct error *err)
 {
 	struct inquiry *list = NULL;
 	size_t count = 0;
 	*out = (struct status_answers){0};
-	enum esp_status status = find_ranks(everybody, &list, &count, err);
+	enum esp_status status = find_ranks(all_users, &list, &count, err);
 	if (status != ESP_OK)
 		return status;
 	status = ask_ranks(list, count, patience_ms, out);

@@ -1,5 +1,5 @@
 /*
- * status_ask.h - asks the ranks of this host and user about themselves, all at once and none for long.
+ * status_ask.h - asks all ranks of this user on this host for their accounts, at once and with a deadline.
  */
 #ifndef TOOLS_DIAGNOSE_STATUS_ASK_H
 #define TOOLS_DIAGNOSE_STATUS_ASK_H
@@ -18,14 +18,15 @@ struct status_answers {
 	size_t silent_count;
 };
 
-/* everybody: those of other users too, for root. Returns after patience_ms at the latest. ESP_EIO, ESP_ENOMEM. */
-ESP_CHECKED enum esp_status status_ask(bool everybody, unsigned patience_ms, struct status_answers *out, struct error *err);
+/* all_users: other users' ranks too, for root. Returns after patience_ms at the latest. ESP_EIO, ESP_ENOMEM. */
+ESP_CHECKED enum esp_status status_ask(bool all_users, unsigned patience_ms, struct status_answers *out,
+                                       struct error *err);
 void status_answers_fini(struct status_answers *answers);
 
-/* A line of /proc/net/unix: the user, job and rank of a socket that is ours by its name. Pure. */
+/* A line of /proc/net/unix: user, job and rank of a status server's socket; false: another socket. Pure. */
 bool status_parse_socket(const char *line, uint32_t *out_user, uint64_t *out_instance, uint32_t *out_rank);
 
-/* The body of an answer that has come completely: false: it is none, or an error. Pure. */
+/* The body of a complete answer; false: it is none, or an error. Pure. */
 bool status_parse_answer(const char *text, size_t size, const char **out_body, size_t *out_size);
 
 #endif

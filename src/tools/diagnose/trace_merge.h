@@ -1,5 +1,5 @@
 /*
- * trace_merge.h - the traces of ranks as one: same clock, same zero, arrows between ranks.
+ * trace_merge.h - merges the traces of ranks: one clock, one zero, arrows between ranks.
  */
 #ifndef TOOLS_DIAGNOSE_TRACE_MERGE_H
 #define TOOLS_DIAGNOSE_TRACE_MERGE_H
@@ -14,12 +14,12 @@ struct trace_file {
 	char *text; /* mapped */
 	size_t size;
 	struct trace_origin origin;
-	uint32_t host; /* number */
+	uint32_t host; /* number of the host */
 	uint64_t events;
 	bool is_cut;
 };
 
-/* A meeting as one rank had it, and where it stands. */
+/* A meeting as one rank had it, and its file and thread. */
 struct trace_visit {
 	uint64_t call;
 	uint32_t file;
@@ -35,16 +35,16 @@ struct trace_merge {
 	uint64_t *host_ids;       /* by number */
 	uint32_t host_count;
 	struct align_host *hosts; /* by number */
-	int64_t *guesses_ns;      /* by number: what the clocks on the wall say, for those that met nobody */
-	int64_t zero_ns;          /* the first event */
+	int64_t *guesses_ns;      /* by number: difference of the wall clocks, for hosts that share no call with others */
+	int64_t zero_ns;          /* time of the first event */
 	uint64_t events, arrows;
 };
 
-/* ESP_EIO, ESP_EPARSE, ESP_ENOMEM; ESP_EINVAL: of another job than those before, or twice of one rank. */
+/* ESP_EIO, ESP_EPARSE, ESP_ENOMEM; ESP_EINVAL: of another job than the earlier ones, or a second one of a rank. */
 ESP_CHECKED enum esp_status trace_merge_add(struct trace_merge *merge, const char *path, struct error *err);
 ESP_CHECKED enum esp_status trace_merge_align(struct trace_merge *merge, struct error *err);
 ESP_CHECKED enum esp_status trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err);
-/* On stderr: how many there were, and how far clocks may be off. */
+/* Prints on stderr the number of ranks and events, and how far clocks may be off. */
 void trace_merge_tell(const struct trace_merge *merge);
 void trace_merge_fini(struct trace_merge *merge);
 

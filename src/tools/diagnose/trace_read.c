@@ -7,7 +7,7 @@
 
 #include "base/quote.h"
 
-#define NUMBERS_MOST (UINT64_C(1) << 38) /* calls of a group that are told apart */
+#define NUMBERS_MOST (UINT64_C(1) << 38) /* calls of a communicator that are told apart */
 
 static void skip_blanks(struct trace_reader *reader)
 {
@@ -15,7 +15,7 @@ static void skip_blanks(struct trace_reader *reader)
 		reader->at++;
 }
 
-static bool take(struct trace_reader *reader, char wanted)
+static bool take_char(struct trace_reader *reader, char wanted)
 {
 	skip_blanks(reader);
 	if (reader->at >= reader->size || reader->text[reader->at] != wanted)
@@ -28,13 +28,13 @@ enum esp_status trace_reader_open(struct trace_reader *reader, const char *text,
 {
 	static const char key[] = "\"traceEvents\"";
 	*reader = (struct trace_reader){.text = text, .size = size};
-	if (take(reader, '[')) /* the usual form */
+	if (take_char(reader, '[')) /* the usual form */
 		return ESP_OK;
 	reader->at = 0;
-	const char *found = take(reader, '{') ? memmem(text, size, key, sizeof key - 1) : NULL;
+	const char *found = take_char(reader, '{') ? memmem(text, size, key, sizeof key - 1) : NULL;
 	if (found) {
 		reader->at = (size_t)(found - text) + sizeof key - 1;
-		if (take(reader, ':') && take(reader, '['))
+		if (take_char(reader, ':') && take_char(reader, '['))
 			return ESP_OK;
 	}
 	return error_set(err, ESP_EPARSE, "it is no trace: neither a list of events, nor an object with traceEvents");
@@ -45,13 +45,13 @@ enum esp_status trace_reader_next(struct trace_reader *reader, json_t **out, str
 	json_error_t where;
 	char shown[QUOTE_TEXT];
 	*out = NULL;
-	if (reader->events > 0 && !take(reader, ',')) {
-		reader->is_cut = !take(reader, ']');
+	if (reader->events > 0 && !take_char(reader, ',')) {
+		reader->is_cut = !take_char(reader, ']');
 		if (reader->is_cut && reader->at < reader->size)
 			return error_set(err, ESP_EPARSE, "event %llu: a comma is missing", (unsigned long long)reader->events);
 		return ESP_OK;
 	}
-	if (take(reader, ']'))
+	if (take_char(reader, ']'))
 		return ESP_OK;
 	skip_blanks(reader);
 	json_t *event = json_loadb(reader->text + reader->at, reader->size - reader->at, JSON_DISABLE_EOF_CHECK, &where);
@@ -71,7 +71,7 @@ enum esp_status trace_reader_next(struct trace_reader *reader, json_t **out, str
 	return ESP_OK;
 }
 
-/* ---- what events say ---- */
+/* ---- fields of events ---- */
 
 static bool has_name(const json_t *event, const char *name)
 {
@@ -110,9 +110,10 @@ bool trace_origin_read(const json_t *event, struct trace_origin *out)
 {
 	const json_t *args = json_object_get(event, "args");
 	int64_t rank, size;
-	if (!has_name(event, "espalier_clock") || !copy_hex(args, "instance", &out->instance) || !copy_hex(args, "host_id", &out->host_id) ||
-	    !copy_number(args, "size", 65536, &size) || !copy_number(args, "rank", size - 1, &rank) ||
-	    !copy_number(args, "now_ns", INT64_MAX / 4, &out->now_ns) || !copy_number(args, "real_ns", INT64_MAX / 4, &out->real_ns))
+	if (!has_name(event, "espalier_clock") || !copy_hex(args, "instance", &out->instance) ||
+	    !copy_hex(args, "host_id", &out->host_id) || !copy_number(args, "size", 65536, &size) ||
+	    !copy_number(args, "rank", size - 1, &rank) || !copy_number(args, "now_ns", INT64_MAX / 4, &out->now_ns) ||
+	    !copy_number(args, "real_ns", INT64_MAX / 4, &out->real_ns))
 		return false;
 	out->rank = (uint32_t)rank;
 	out->size = (uint32_t)size;
@@ -123,9 +124,11 @@ bool trace_origin_read(const json_t *event, struct trace_origin *out)
 
 bool trace_times(const json_t *event, int64_t *out_begin_ns, int64_t *out_end_ns)
 {
-	double begin = json_number_value(json_object_get(event, "ts")) * 1e3, length = json_number_value(json_object_get(event, "dur")) * 1e3;
-	/* Sixty days of a clock, to the nanosecond; more than ten years to the microsecond. */
-	if (!json_is_number(json_object_get(event, "ts")) || !(begin >= 0 && begin < 4e17) || !(length >= 0 && length < 4e17))
+	double begin = json_number_value(json_object_get(event, "ts")) * 1e3,
+	    length = json_number_value(json_object_get(event, "dur")) * 1e3;
+	/* Sixty days to the nanosecond; more than ten years to the microsecond. */
+	if (!json_is_number(json_object_get(event, "ts")) || !(begin >= 0 && begin < 4e17) ||
+	    !(length >= 0 && length < 4e17))
 		return false;
 	*out_begin_ns = llround(begin);
 	*out_end_ns = *out_begin_ns + llround(length);
@@ -139,7 +142,7 @@ bool trace_meeting(const json_t *event, uint64_t *out_call)
 	if (!json_is_true(json_object_get(args, "meeting")) || !copy_number(args, "group", UINT16_MAX, &group) ||
 	    !copy_number(args, "first", 65535, &first) || !copy_number(args, "number", (int64_t)NUMBERS_MOST - 1, &number))
 		return false;
-	/* Fits: 38 bits, 10 bits of channels (they come in fours and start over late), 16 bits. */
+	/* Fits: 38 bits, 10 bits of channels (multiples of four that wrap around late), 16 bits. */
 	*out_call = (uint64_t)number | ((uint64_t)group / 4 & 1023) << 38 | (uint64_t)first << 48;
 	return true;
 }

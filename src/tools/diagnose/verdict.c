@@ -7,7 +7,7 @@
 #include "espalier/types.h"
 #include "tools/diagnose/verdict_words.h"
 
-/* ---- what accounts say ---- */
+/* ---- accounts ---- */
 
 static const struct account *find_account(const struct verdict_case *c, uint32_t rank)
 {
@@ -58,7 +58,7 @@ static bool is_member(const struct account_group *group, uint32_t rank)
 	return !group->ranks;
 }
 
-/* The same call on another rank. */
+/* True if a record is of the same call, on another rank. */
 static bool is_same_call(const struct record *record, const struct verdict_call *call)
 {
 	const struct record *mine = &call->call->record;
@@ -73,7 +73,7 @@ static const struct account_call *find_same(const struct account *account, const
 	const struct account_call *found = NULL;
 	for (uint32_t i = 0; i < account->call_count; i++) {
 		const struct record *record = &account->calls[i].record;
-		/* A key is used again once its call has ended: only one under way counts. */
+		/* A key is used again once its call has ended: only an open call counts. */
 		if (is_same_call(record, call) && (!(record->note.flags & CALL_KEYED) || is_open(record)))
 			found = &account->calls[i];
 	}
@@ -86,7 +86,7 @@ static struct verdict_call as_call(const struct account *account, const struct a
 	return (struct verdict_call){account, call, call->record.channel, call->record.first};
 }
 
-/* When the first of its groups failed: who went later went because of that. */
+/* When the first communicator of this rank failed: ranks that went later went because of that. */
 static uint64_t first_failure(const struct account *account)
 {
 	uint64_t first = UINT64_MAX;
@@ -98,7 +98,7 @@ static uint64_t first_failure(const struct account *account)
 	return first;
 }
 
-/* Who was gone before anything failed, in somebody's opinion; 0: nobody says so. */
+/* How a rank was gone before anything failed, as far as accounts tell; 0: it was not. */
 static uint8_t fate_of(const struct verdict_case *c, uint32_t rank)
 {
 	uint8_t fate = 0;
@@ -113,9 +113,9 @@ static uint8_t fate_of(const struct verdict_case *c, uint32_t rank)
 	return fate;
 }
 
-/* ---- who is waited for ---- */
+/* ---- the rank that is waited for ---- */
 
-/* Has this member made the call? A rank without an account may have. */
+/* True if this member has made the call; also if its account does not tell. */
 static bool has_made(const struct account *member, const struct verdict_call *call)
 {
 	const struct account_group *group = find_group(member, call->channel, call->first);
@@ -125,7 +125,7 @@ static bool has_made(const struct account *member, const struct verdict_call *ca
 	return !group || group->calls >= record->note.sequence;
 }
 
-/* Of the members that have not made the call, the one that is furthest behind. NULL: all that we know of have. */
+/* The member furthest behind of those that have not made the call. NULL: all known members have. */
 static const struct account *find_absent(const struct verdict_case *c, const struct verdict_call *call)
 {
 	const struct account_group *group = find_group(call->account, call->channel, call->first);
@@ -145,14 +145,14 @@ static const struct account *find_absent(const struct verdict_case *c, const str
 	return furthest;
 }
 
-/* The rank that this call waits for, if it says so and that is another one. */
+/* The other rank that this call waits for; RECORD_NONE: not known. */
 static uint32_t waited_for(const struct verdict_call *call)
 {
 	uint32_t rank = call->call->record.waits_for;
 	return rank < call->account->size && rank != call->account->rank ? rank : RECORD_NONE;
 }
 
-/* A rank without an account that a member waits for in this call. */
+/* A rank without an account that a member waits for in this call; RECORD_NONE. */
 static uint32_t find_silent(const struct verdict_case *c, const struct verdict_call *call)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -167,11 +167,11 @@ static uint32_t find_silent(const struct verdict_case *c, const struct verdict_c
 	return RECORD_NONE;
 }
 
-/* A member that was asked and did not answer. */
+/* A member that was asked and did not answer; RECORD_NONE. */
 static uint32_t find_mute(const struct verdict_case *c, const struct verdict_call *call)
 {
 	const struct account_group *group = find_group(call->account, call->channel, call->first);
-	bool is_letter = call->call->record.note.flags & CALL_LETTER; /* of two ranks, who are known */
+	bool is_letter = call->call->record.note.flags & CALL_LETTER; /* point-to-point: its two ranks are known */
 	for (uint32_t i = 0; group && !is_letter && i < c->mute_count; i++) {
 		if (is_member(group, c->mute[i]) && !find_account(c, c->mute[i]))
 			return c->mute[i];
@@ -179,7 +179,7 @@ static uint32_t find_mute(const struct verdict_case *c, const struct verdict_cal
 	return RECORD_NONE;
 }
 
-/* As all clocks of a host, but not of several, are one, calls are compared by what the clock on the wall showed. */
+/* Ranks of one host share a monotonic clock, ranks of several do not: calls are compared by wall-clock time. */
 static uint64_t started_at(const struct account *account, const struct account_call *call)
 {
 	uint64_t ago = account->now_ns - call->record.started_ns;
@@ -201,9 +201,10 @@ static const struct account *find_last(const struct verdict_case *c, const struc
 	return last;
 }
 
-/* ---- the walk ---- */
+/* ---- following the chain ---- */
 
-static struct verdict conclude(const struct verdict_case *c, enum verdict_kind kind, uint32_t rank, const struct verdict_call *call)
+static struct verdict conclude(const struct verdict_case *c, enum verdict_kind kind, uint32_t rank,
+                               const struct verdict_call *call)
 {
 	struct verdict verdict = {.kind = kind, .rank = rank == RECORD_NONE ? -1 : (int32_t)rank, .other = -1};
 	if (call) {
@@ -223,23 +224,24 @@ static enum verdict_kind kind_of(uint8_t fate)
 	return fate == ACCOUNT_DIED ? VERDICT_DIED : fate == ACCOUNT_LEFT ? VERDICT_LEFT : VERDICT_SILENT;
 }
 
-/* Somebody is waited for who cannot answer, or does not. */
+/* The rank that is waited for cannot answer, or does not. */
 static struct verdict conclude_missing(const struct verdict_case *c, uint32_t rank, const struct verdict_call *call)
 {
 	return conclude(c, kind_of(fate_of(c, rank)), rank, call);
 }
 
-static struct verdict conclude_deadlock(const struct verdict_case *c, const struct verdict_call *from, const struct verdict_call *to)
+static struct verdict conclude_deadlock(const struct verdict_case *c, const struct verdict_call *from,
+                                        const struct verdict_call *to)
 {
 	struct verdict verdict = conclude(c, VERDICT_DEADLOCK, to->account->rank, to);
 	verdict.other = (int32_t)from->account->rank;
-	verdict_put_circle(from, to, &verdict);
+	verdict_put_cycle(from, to, &verdict);
 	return verdict;
 }
 
 /*
- * All that we know of are in the call: who of them is it? Follows who waits for whom within it. But before a rank that answers is accused
- * comes one that does not.
+ * All known members are in the call: follows the ranks that wait for each other within it. A rank that does not
+ * answer is held responsible before one that does.
  */
 static struct verdict judge_within(const struct verdict_case *c, const struct verdict_call *call)
 {
@@ -252,7 +254,8 @@ static struct verdict judge_within(const struct verdict_case *c, const struct ve
 		const struct account *member = find_account(c, next);
 		const struct account_call *same = member ? find_same(member, call) : NULL;
 		if (!same || !is_open(&same->record))
-			return conclude(c, VERDICT_SLOW, next, call); /* has it behind itself: what it sent has not come */
+			/* it has ended the call there: its messages have not arrived */
+			return conclude(c, VERDICT_SLOW, next, call);
 		struct verdict_call theirs = as_call(member, same);
 		uint32_t after = waited_for(&theirs);
 		if (after == RECORD_NONE)
@@ -263,21 +266,25 @@ static struct verdict judge_within(const struct verdict_case *c, const struct ve
 	return conclude(c, VERDICT_SLOW, last ? last->rank : RECORD_NONE, call);
 }
 
-/* A message waits for its other end: has that end anything to do with it? */
+/* True if the peer has an open call at the other end of this message. */
 static bool has_other_end(const struct account *peer, const struct verdict_call *call)
 {
 	const struct record *mine = &call->call->record;
 	for (uint32_t i = 0; i < peer->call_count; i++) {
 		const struct record *theirs = &peer->calls[i].record;
-		if (is_open(theirs) && is_of_group(theirs, call) && theirs->note.key == mine->note.key && theirs->kind != mine->kind &&
-		    (theirs->kind == RECORD_SEND || theirs->kind == RECORD_RECEIVE))
+		if (is_open(theirs) && is_of_group(theirs, call) && theirs->note.key == mine->note.key &&
+		    theirs->kind != mine->kind && (theirs->kind == RECORD_SEND || theirs->kind == RECORD_RECEIVE))
 			return true;
 	}
 	return false;
 }
 
-/* The rank that has to do something before this call goes on: *out_missing: it has no account. NULL and none missing: it is within. */
-static const struct account *find_next(const struct verdict_case *c, const struct verdict_call *call, uint32_t *out_missing)
+/*
+ * The rank that has to act before this call can go on. NULL: the call is held up from within, or *out_missing
+ * is that rank and has no account.
+ */
+static const struct account *find_next(const struct verdict_case *c, const struct verdict_call *call,
+                                       uint32_t *out_missing)
 {
 	bool is_letter = call->call->record.note.flags & CALL_LETTER;
 	uint32_t rank = waited_for(call);
@@ -295,7 +302,7 @@ static const struct account *find_next(const struct verdict_case *c, const struc
 	return peer && !has_other_end(peer, call) ? peer : NULL;
 }
 
-static struct verdict walk(const struct verdict_case *c, struct verdict_call call)
+static struct verdict follow_calls(const struct verdict_case *c, struct verdict_call call)
 {
 	struct verdict_call *path = calloc((size_t)c->count + 1, sizeof(*path));
 	struct verdict verdict = {.rank = -1, .other = -1};
@@ -330,9 +337,9 @@ static struct verdict walk(const struct verdict_case *c, struct verdict_call cal
 	return verdict;
 }
 
-/* ---- where to begin ---- */
+/* ---- the first call ---- */
 
-/* The first failure that anybody knows of, by the clock on the wall. */
+/* The first failure in any account, by wall-clock time. */
 static const struct account_group *find_failure(const struct verdict_case *c, const struct account **out_account)
 {
 	const struct account_group *first = NULL;
@@ -353,7 +360,7 @@ static const struct account_group *find_failure(const struct verdict_case *c, co
 	return first;
 }
 
-/* The call that is waited in longest; of a group, unless group is NULL. */
+/* The open call that has lasted longest; of a communicator, unless group is NULL. */
 static bool find_longest(const struct verdict_case *c, const struct account_group *group, struct verdict_call *out)
 {
 	uint64_t first = UINT64_MAX;
@@ -372,7 +379,7 @@ static bool find_longest(const struct verdict_case *c, const struct account_grou
 	return first != UINT64_MAX;
 }
 
-/* Two accounts of one call that differ: the rank with fewer of its opinion, or the higher one. */
+/* The first call that differs between accounts: the rank in the minority, or the higher of two. */
 static bool find_mismatch(const struct verdict_case *c, const struct account_group *group, struct verdict_call *out_odd,
                           struct verdict_call *out_usual)
 {
@@ -410,7 +417,8 @@ static struct verdict judge_mismatch(const struct verdict_case *c, const struct 
 {
 	struct verdict_call odd, usual;
 	if (!find_mismatch(c, group, &odd, &usual)) {
-		struct verdict verdict = conclude(c, VERDICT_MISMATCH, group->culprit >= 0 ? (uint32_t)group->culprit : RECORD_NONE, NULL);
+		struct verdict verdict = conclude(c, VERDICT_MISMATCH,
+		                                  group->culprit >= 0 ? (uint32_t)group->culprit : RECORD_NONE, NULL);
 		verdict_put_reason(group, &verdict);
 		return verdict;
 	}
@@ -429,13 +437,13 @@ static struct verdict judge_failure(const struct verdict_case *c, const struct a
 	if (group->failed == ESP_EPEER && culprit != RECORD_NONE && fate_of(c, culprit) != 0)
 		return conclude(c, kind_of(fate_of(c, culprit)), culprit, has_call ? &call : NULL);
 	if (group->failed == ESP_ETIMEOUT && has_call)
-		return walk(c, call);
+		return follow_calls(c, call);
 	struct verdict verdict = conclude(c, VERDICT_OTHER, culprit, has_call ? &call : NULL);
 	verdict_put_reason(group, &verdict);
 	return verdict;
 }
 
-static struct verdict find(const struct verdict_case *c)
+static struct verdict find_verdict(const struct verdict_case *c)
 {
 	const struct account *reporter = NULL;
 	const struct account_group *failure = find_failure(c, &reporter);
@@ -443,16 +451,18 @@ static struct verdict find(const struct verdict_case *c)
 	if (failure)
 		return judge_failure(c, failure);
 	if (find_longest(c, NULL, &call))
-		return walk(c, call);
+		return follow_calls(c, call);
 	return conclude(c, VERDICT_NONE, RECORD_NONE, NULL);
 }
 
 struct verdict verdict_find(const struct account *accounts, uint32_t count, bool live)
 {
-	return find(&(struct verdict_case){.accounts = accounts, .count = count, .live = live});
+	return find_verdict(&(struct verdict_case){.accounts = accounts, .count = count, .live = live});
 }
 
-struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute, uint32_t mute_count)
+struct verdict verdict_find_live(const struct account *accounts, uint32_t count, const uint32_t *mute,
+                                 uint32_t mute_count)
 {
-	return find(&(struct verdict_case){.accounts = accounts, .count = count, .live = true, .mute = mute, .mute_count = mute_count});
+	return find_verdict(&(struct verdict_case){.accounts = accounts, .count = count, .live = true, .mute = mute,
+	                                           .mute_count = mute_count});
 }

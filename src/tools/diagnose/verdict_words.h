@@ -1,5 +1,5 @@
 /*
- * verdict_words.h - a verdict in one sentence. Private to src/tools/diagnose.
+ * verdict_words.h - a diagnosis in one sentence. Private to src/tools/diagnose. Pure.
  */
 #ifndef TOOLS_DIAGNOSE_VERDICT_WORDS_H
 #define TOOLS_DIAGNOSE_VERDICT_WORDS_H
@@ -10,7 +10,7 @@ struct verdict_case {
 	const struct account *accounts;
 	uint32_t count;
 	bool live;
-	const uint32_t *mute; /* ranks that are known to be here and do not answer */
+	const uint32_t *mute; /* ranks of this host that do not answer */
 	uint32_t mute_count;
 };
 
@@ -18,15 +18,15 @@ struct verdict_case {
 struct verdict_call {
 	const struct account *account;
 	const struct account_call *call;
-	uint32_t channel, first; /* its group */
+	uint32_t channel, first; /* its communicator */
 };
 
-/* call: that which is held up; NULL: none. culprit: NULL: it has no account. */
+/* call: the one that is held up; NULL: none. culprit: NULL: it has no account. */
 void verdict_put_words(const struct verdict_case *c, const struct verdict_call *call, const struct account *culprit,
                        struct verdict *verdict);
-void verdict_put_circle(const struct verdict_call *from, const struct verdict_call *to, struct verdict *verdict);
-void verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd, const struct verdict_call *usual,
-                          struct verdict *verdict);
+void verdict_put_cycle(const struct verdict_call *from, const struct verdict_call *to, struct verdict *verdict);
+void verdict_put_mismatch(const struct verdict_case *c, const struct verdict_call *odd,
+                          const struct verdict_call *usual, struct verdict *verdict);
 void verdict_put_reason(const struct account_group *group, struct verdict *verdict);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * doctor_facts.c - what this host is like, as its kernel tells it.
+ * doctor_facts.c - collects the facts about this host from its kernel.
  */
 #include "tools/doctor/doctor_facts.h"
 
@@ -26,7 +26,7 @@
 
 /* ---- files ---- */
 
-/* The first line, without its end; "" if there is none. */
+/* Reads the first line, without its end; "" if there is none. False: nothing could be read. */
 static bool read_line(const char *path, char *out, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -38,7 +38,7 @@ static bool read_line(const char *path, char *out, size_t size)
 	return got > 0;
 }
 
-/* The n-th number of a line, from 0. */
+/* The n-th number of the first line, from 0. */
 static uint64_t read_number(const char *path, unsigned n)
 {
 	char line[DOCTOR_TEXT], *at = line, *end;
@@ -73,12 +73,12 @@ static void look_up_name(struct doctor_facts *facts)
 		char text[NODE_ADDRESS_TEXT];
 		facts->name_is_loopback = facts->name_is_loopback && resolve_is_loopback(&found.addresses[i].any);
 		if (node_address_from(&found.addresses[i].any, &address) && used < sizeof(facts->name_addresses))
-			used += (size_t)snprintf(facts->name_addresses + used, sizeof(facts->name_addresses) - used, "%s%s", used ? ", " : "",
-			                         node_address_text(&address, text));
+			used += (size_t)snprintf(facts->name_addresses + used, sizeof(facts->name_addresses) - used, "%s%s",
+			                         used ? ", " : "", node_address_text(&address, text));
 	}
 }
 
-static void look_at_link(const char *name, struct doctor_link *link)
+static void read_link(const char *name, struct doctor_link *link)
 {
 	char path[128], duplex[16];
 	snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", name);
@@ -89,24 +89,26 @@ static void look_at_link(const char *name, struct doctor_link *link)
 	link->half_duplex = read_line(path, duplex, sizeof(duplex)) && strcmp(duplex, "half") == 0;
 	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", name);
 	uint64_t own = read_number(path, 0), all = read_number("/proc/sys/net/ipv4/conf/all/rp_filter", 0);
-	link->rp_filter = all != DOCTOR_UNKNOWN && own != DOCTOR_UNKNOWN && all > own ? all : own; /* the larger one counts */
+	/* the kernel uses the larger one */
+	link->rp_filter = all != DOCTOR_UNKNOWN && own != DOCTOR_UNKNOWN && all > own ? all : own;
 }
 
-static void look_at_interfaces(struct doctor_facts *facts)
+static void read_interfaces(struct doctor_facts *facts)
 {
 	struct interface_filter filter;
 	struct error *err = &facts->choice;
-	if (interfaces_list(&facts->all, err) != ESP_OK || interface_filter_parse(facts->conf.interfaces, &filter, err) != ESP_OK ||
+	if (interfaces_list(&facts->all, err) != ESP_OK || interface_filter_parse(facts->conf.interfaces, &filter,
+	                                                                          err) != ESP_OK ||
 	    interfaces_choose(&facts->all, &filter, (enum conf_family)facts->conf.family, &facts->chosen, err) != ESP_OK)
 		return;
 	facts->choice.status = ESP_OK;
 	for (uint32_t i = 0; i < facts->chosen.count; i++)
-		look_at_link(facts->chosen.list[i].name, &facts->links[i]);
+		read_link(facts->chosen.list[i].name, &facts->links[i]);
 }
 
 /* ---- TCP ---- */
 
-static void look_at_tcp(struct doctor_facts *facts)
+static void read_tcp(struct doctor_facts *facts)
 {
 	(void)read_line("/proc/sys/net/ipv4/tcp_congestion_control", facts->congestion, sizeof(facts->congestion));
 	(void)read_line("/proc/sys/net/ipv4/tcp_available_congestion_control", facts->available, sizeof(facts->available));
@@ -133,15 +135,15 @@ enum doctor_firewall doctor_read_rules(const char *text)
 		text += length + (text[length] == '\n');
 		bool is_head = strstr(line, " hook ") != NULL;
 		guards_input = guards_input || strstr(line, "hook input");
-		if (is_head ? strstr(line, "hook input") && strstr(line, "policy drop") : strstr(line, " drop") || strstr(line, " reject") ||
-		    strstr(line, "\tdrop") || strstr(line, "\treject"))
+		if (is_head ? strstr(line, "hook input") && strstr(line, "policy drop") : strstr(line, " drop") ||
+		    strstr(line, " reject") || strstr(line, "\tdrop") || strstr(line, "\treject"))
 			drops = true;
 	}
 	return guards_input && drops ? FIREWALL_DROPS : FIREWALL_OPEN;
 }
 
-/* Only root can ask. */
-static enum doctor_firewall look_at_firewall(void)
+/* Only root may list the rules. */
+static enum doctor_firewall read_firewall(void)
 {
 	if (geteuid() != 0)
 		return FIREWALL_UNKNOWN;
@@ -149,7 +151,8 @@ static enum doctor_firewall look_at_firewall(void)
 	char *text = list ? calloc(1, RULES_MOST) : NULL;
 	size_t got = text ? fread(text, 1, RULES_MOST - 1, list) : 0;
 	int status = list ? pclose(list) : -1;
-	enum doctor_firewall firewall = text && status == 0 && got < RULES_MOST - 1 ? doctor_read_rules(text) : FIREWALL_UNKNOWN;
+	enum doctor_firewall firewall = text && status == 0 && got < RULES_MOST - 1 ? doctor_read_rules(text)
+	                                                                            : FIREWALL_UNKNOWN;
 	free(text);
 	return firewall;
 }
@@ -162,7 +165,7 @@ double doctor_read_quota(const char *text)
 	return sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The tightest limit of our control group and those above it. */
+/* The tightest limit of this control group and the groups above it; 0: none. */
 static double read_quota(void)
 {
 	char path[512], group[384], line[DOCTOR_TEXT];
@@ -186,10 +189,11 @@ static uint64_t read_limit(int which, bool hard)
 	struct rlimit limit;
 	if (getrlimit((__rlimit_resource_t)which, &limit) != 0)
 		return DOCTOR_UNKNOWN;
-	return hard ? limit.rlim_max : limit.rlim_cur; /* RLIM_INFINITY is DOCTOR_UNKNOWN: nothing to complain about */
+	/* RLIM_INFINITY equals DOCTOR_UNKNOWN, and neither deserves a warning */
+	return hard ? limit.rlim_max : limit.rlim_cur;
 }
 
-static void look_at_memory(struct doctor_facts *facts)
+static void read_memory(struct doctor_facts *facts)
 {
 	struct statvfs shm;
 	char line[DOCTOR_TEXT];
@@ -200,7 +204,7 @@ static void look_at_memory(struct doctor_facts *facts)
 	facts->shm_bytes = statvfs("/dev/shm", &shm) == 0 ? (uint64_t)shm.f_blocks * shm.f_frsize : DOCTOR_UNKNOWN;
 	long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	facts->memory_free = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : DOCTOR_UNKNOWN;
-	/* The one in brackets is set: "always within_size advise [never] deny force" */
+	/* The bracketed one is set: "always within_size advise [never] deny force" */
 	if (read_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled", line, sizeof(line))) {
 		const char *open = strchr(line, '['), *close_at = open ? strchr(open, ']') : NULL;
 		if (close_at)
@@ -211,7 +215,7 @@ static void look_at_memory(struct doctor_facts *facts)
 	facts->files_hard = read_limit(RLIMIT_NOFILE, true);
 }
 
-static void look_at_cores(struct doctor_facts *facts)
+static void read_cores(struct doctor_facts *facts)
 {
 	double load;
 
@@ -220,7 +224,7 @@ static void look_at_cores(struct doctor_facts *facts)
 	facts->load = getloadavg(&load, 1) == 1 ? load : -1;
 }
 
-static void look_at_kernel(struct doctor_facts *facts)
+static void read_kernel(struct doctor_facts *facts)
 {
 	struct utsname name;
 	struct timex time = {.modes = 0};
@@ -254,10 +258,10 @@ void doctor_facts_collect(struct doctor_facts *facts, uint32_t ranks, uint32_t s
 	conf_check_environment(keep_complaint, facts);
 	host_info_name(facts->host_name);
 	look_up_name(facts);
-	look_at_interfaces(facts);
-	look_at_tcp(facts);
-	facts->firewall = look_at_firewall();
-	look_at_cores(facts);
-	look_at_memory(facts);
-	look_at_kernel(facts);
+	read_interfaces(facts);
+	read_tcp(facts);
+	facts->firewall = read_firewall();
+	read_cores(facts);
+	read_memory(facts);
+	read_kernel(facts);
 }

@@ -31,7 +31,8 @@ void doctor_add(struct doctor_findings *findings, const struct doctor_finding *f
 	findings->list[findings->count++] = *finding;
 }
 
-void doctor_say(struct doctor_findings *findings, enum doctor_verdict verdict, const char *check, const char *format, ...)
+void doctor_say(struct doctor_findings *findings, enum doctor_verdict verdict, const char *check, const char *format,
+                ...)
 {
 	struct doctor_finding finding = {.verdict = (uint8_t)verdict};
 	va_list args;
@@ -59,7 +60,7 @@ static bool same(const struct doctor_finding *a, const struct doctor_finding *b)
 	       strcmp(a->advice, b->advice) == 0;
 }
 
-/* "a, b, ..." as far as there is room. */
+/* Appends to "a, b, ..." as far as there is room. */
 static void add_host(char hosts[DOCTOR_HOSTS], const char *host)
 {
 	size_t used = strlen(hosts);
@@ -98,12 +99,13 @@ enum esp_status doctor_print(const struct doctor_findings *findings, FILE *out)
 	for (uint32_t i = 0; i < findings->count; i++) {
 		const struct doctor_finding *at = &findings->list[i];
 		counts[at->verdict]++;
-		fprintf(out, "%-4s  %-14s  %s%s%s\n", words[at->verdict], at->check, at->hosts, at->hosts[0] ? ": " : "", at->what);
+		fprintf(out, "%-4s  %-14s  %s%s%s\n", words[at->verdict], at->check, at->hosts, at->hosts[0] ? ": " : "",
+		        at->what);
 		if (at->advice[0])
 			fprintf(out, "%-4s  %-14s  do: %s\n", "", "", at->advice);
 	}
-	fprintf(out, "\n%u ok, %u warning%s, %u failure%s\n", counts[DOCTOR_OK], counts[DOCTOR_WARN], cli_plural(counts[DOCTOR_WARN]),
-	        counts[DOCTOR_FAIL], cli_plural(counts[DOCTOR_FAIL]));
+	fprintf(out, "\n%u ok, %u warning%s, %u failure%s\n", counts[DOCTOR_OK], counts[DOCTOR_WARN],
+	        cli_plural(counts[DOCTOR_WARN]), counts[DOCTOR_FAIL], cli_plural(counts[DOCTOR_FAIL]));
 	return fflush(out) == 0 && !ferror(out) ? ESP_OK : ESP_EIO;
 }
 
@@ -132,7 +134,7 @@ enum esp_status doctor_print_json(const struct doctor_findings *findings, FILE *
 
 /* ---- on the wire ---- */
 
-/* A text fills its field up with NULs and has at least one; what nobody should print becomes '?'. */
+/* A text is padded with NULs and has at least one; unprintable bytes become '?'. */
 static void put_text(uint8_t *at, const char *text, size_t size)
 {
 	size_t length = strnlen(text, size - 1);

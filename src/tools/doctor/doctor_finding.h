@@ -1,5 +1,6 @@
 /*
- * doctor_finding.h - what espalier doctor has found: a verdict, what is the case, and what to do about it.
+ * doctor_finding.h - a finding of espalier doctor: a verdict, the facts, and the remedy. No I/O but for
+ * printing.
  */
 #ifndef TOOLS_DOCTOR_DOCTOR_FINDING_H
 #define TOOLS_DOCTOR_DOCTOR_FINDING_H
@@ -13,7 +14,7 @@
 enum doctor_verdict {
 	DOCTOR_OK,
 	DOCTOR_WARN, /* works, but slower or less safely than it could */
-	DOCTOR_FAIL, /* a job would not run                            */
+	DOCTOR_FAIL, /* a job would not run */
 };
 
 #define DOCTOR_CHECK 16u
@@ -24,31 +25,32 @@ enum doctor_verdict {
 struct doctor_finding {
 	uint8_t verdict;           /* enum doctor_verdict */
 	char check[DOCTOR_CHECK];  /* "cores"             */
-	char hosts[DOCTOR_HOSTS];  /* where; "": here, or everywhere */
+	char hosts[DOCTOR_HOSTS];  /* the hosts that it is about; "": this one, or all */
 	char what[DOCTOR_WHAT];
-	char advice[DOCTOR_ADVICE]; /* "": nothing        */
+	char advice[DOCTOR_ADVICE]; /* "": none */
 };
 
 struct doctor_findings {
 	uint32_t count, capacity;
 	struct doctor_finding *list;
-	bool no_memory; /* something is missing in the list */
+	bool no_memory; /* the list is incomplete */
 };
 
 void doctor_findings_fini(struct doctor_findings *findings); /* accepts a zeroed struct */
 
-/* A finding without advice; doctor_advise() adds to the last one. */
-void doctor_say(struct doctor_findings *findings, enum doctor_verdict verdict, const char *check, const char *format, ...)
+/* Adds a finding without advice; doctor_advise() adds to the last one. */
+void doctor_say(struct doctor_findings *findings, enum doctor_verdict verdict, const char *check, const char *format,
+                ...)
 	__attribute__((format(printf, 4, 5)));
 void doctor_advise(struct doctor_findings *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void doctor_add(struct doctor_findings *findings, const struct doctor_finding *finding);
 
-/* Adds those of a host: what is said of another host already gets one host more. */
+/* Adds a host's finding; if another host has the same one, adds the host's name to that. */
 void doctor_merge(struct doctor_findings *findings, const struct doctor_finding *finding, const char *host);
 
 enum doctor_verdict doctor_worst(const struct doctor_findings *findings);
 
-/* Lines for people; or JSON. ESP_EIO. */
+/* Prints lines for people, or JSON. ESP_EIO. */
 ESP_CHECKED enum esp_status doctor_print(const struct doctor_findings *findings, FILE *out);
 ESP_CHECKED enum esp_status doctor_print_json(const struct doctor_findings *findings, FILE *out);
 

@@ -8,7 +8,8 @@
 static void merged(void)
 {
 	struct doctor_findings all = {0};
-	struct doctor_finding one = {.verdict = DOCTOR_WARN, .check = "cores", .what = "2 cores for 4 ranks", .advice = "fewer"};
+	struct doctor_finding one = {.verdict = DOCTOR_WARN, .check = "cores", .what = "2 cores for 4 ranks",
+	                             .advice = "fewer"};
 	struct doctor_finding other = one;
 	char host[24];
 
@@ -24,7 +25,8 @@ static void merged(void)
 		doctor_merge(&all, &one, host);
 	}
 	CHECK_U64(all.count, 2);
-	CHECK(strlen(all.list[0].hosts) < DOCTOR_HOSTS && strcmp(all.list[0].hosts + strlen(all.list[0].hosts) - 5, ", ...") == 0);
+	CHECK(strlen(all.list[0].hosts) < DOCTOR_HOSTS &&
+	      strcmp(all.list[0].hosts + strlen(all.list[0].hosts) - 5, ", ...") == 0);
 	CHECK_U64(doctor_worst(&all), DOCTOR_WARN);
 	doctor_say(&all, DOCTOR_FAIL, "reach", "%s", "nobody");
 	CHECK_U64(doctor_worst(&all), DOCTOR_FAIL);
@@ -49,7 +51,8 @@ static void printed(void)
 	struct doctor_findings all = {0};
 
 	doctor_say(&all, DOCTOR_OK, "kernel", "Linux");
-	doctor_merge(&all, &(struct doctor_finding){.verdict = DOCTOR_WARN, .check = "cores", .what = "few", .advice = "buy more"}, "a");
+	doctor_merge(&all, &(struct doctor_finding){.verdict = DOCTOR_WARN, .check = "cores", .what = "few",
+	                                            .advice = "buy more"}, "a");
 	check_printed(&all, "OK    kernel          Linux\n"
 	                    "WARN  cores           a: few\n"
 	                    "                      do: buy more\n"

@@ -16,12 +16,12 @@
 #include "rank/join/session.h"
 #include "tools/doctor/doctor_reach.h"
 
-#define ONE_PATIENCE (5 * NS_PER_S) /* for one rank to prove itself and to leave its report */
+#define ONE_PATIENCE (5 * NS_PER_S) /* for one rank to prove itself and to deliver its report */
 #define GOODBYE_BYTES 4u
-#define ANNOUNCE_SECONDS 600u /* for which a store that forgets keeps the announcement */
-#define SEGMENT_BYTES 500u /* reports arrive where large packets do not */
+#define ANNOUNCE_SECONDS 600u /* how long a place that expires entries keeps the announcement */
+#define SEGMENT_BYTES 500u /* small segments, so that reports arrive where large packets are lost */
 
-/* A session's messages have the types of joining: a report is an arrival here, and the answer to it a roster. */
+/* A session's messages have the types of the rendezvous: here a report is an arrival, and its answer a roster. */
 #define REPORT RENDEZVOUS_ARRIVAL
 #define GOODBYE RENDEZVOUS_ROSTER
 
@@ -31,8 +31,8 @@ static int left_ms(uint64_t until_ns)
 	return until_ns > now ? (int)((until_ns - now) / NS_PER_MS) + 1 : 0;
 }
 
-/* Sends what there is to be sent. False: it is over. */
-static bool push(int fd, struct session *session)
+/* Sends pending bytes as far as the socket takes them. False: the connection has ended. */
+static bool send_pending(int fd, struct session *session)
 {
 	for (;;) {
 		const uint8_t *bytes;
@@ -58,13 +58,16 @@ static bool has_output(const struct session *session)
 	return n > 0;
 }
 
-/* Goes on until the session is proved and, if awaits, its message is here, and all has left. */
-static bool talk(int fd, struct session *session, bool awaits, uint64_t until_ns)
+/*
+ * Runs until the session is proved, all is sent and, with `awaits`, the peer's message is here. False: failed,
+ * or too late.
+ */
+static bool run_session(int fd, struct session *session, bool awaits, uint64_t until_ns)
 {
 	struct error err;
 	for (;;) {
 		uint8_t bytes[4096];
-		if (!push(fd, session))
+		if (!send_pending(fd, session))
 			return false;
 		bool sends = has_output(session);
 		if (session->proved && !sends && (!awaits || session->arrived))
@@ -76,21 +79,21 @@ static bool talk(int fd, struct session *session, bool awaits, uint64_t until_ns
 		if (got == 0)
 			return session->proved && session->arrived && !sends;
 		if (got < 0)
-			continue; /* nothing yet, or it shows when it is written to */
+			continue; /* nothing yet, or an error that the next send reports */
 		enum esp_status status = session_input(session, bytes, (size_t)got, &err);
 		if (status != ESP_OK && status != ESP_PENDING)
 			return false;
 	}
 }
 
-/* ---- where ---- */
+/* ---- the leader's address ---- */
 
 static bool has_store(const struct join_config *join)
 {
 	return join->launch.place.kind != ANNOUNCE_NOWHERE;
 }
 
-/* The doctors' own announcement: that of joining has been taken down when all had come. */
+/* The doctor's own announcement: that of the rendezvous was removed when all ranks had arrived. */
 static const char *own_name(const struct join_config *join, char name[ANNOUNCE_NAME])
 {
 	char job[LAUNCH_JOB + 8];
@@ -98,23 +101,27 @@ static const char *own_name(const struct join_config *join, char name[ANNOUNCE_N
 	return announce_name(job, join->launch.epoch, name);
 }
 
-enum esp_status doctor_listen_open(const struct join_config *join, struct leader_listen *listen, struct announcement *out_notice, struct error *err)
+enum esp_status doctor_listen_open(const struct join_config *join, struct leader_listen *listen,
+                                   struct announcement *out_announcement, struct error *err)
 {
 	const struct leader_listen_options usual = {0};
 	char name[ANNOUNCE_NAME];
-	*out_notice = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = join->info.pid, .address_count = join->info.address_count};
+	*out_announcement = (struct announcement){.at_s = (uint64_t)time(NULL), .pid = join->info.pid,
+	                                          .address_count = join->info.address_count};
 	if (!has_store(join))
 		return leader_listen_open(listen, &join->launch.leader, &usual, join->deadline_ns, err);
-	enum esp_status status = leader_listen_open_anywhere(listen, &usual, &out_notice->port, err);
+	enum esp_status status = leader_listen_open_anywhere(listen, &usual, &out_announcement->port, err);
 	if (status != ESP_OK)
 		return status;
-	randombytes_buf(out_notice->nonce, sizeof(out_notice->nonce));
-	memcpy(out_notice->host_name, join->info.host_name, sizeof(out_notice->host_name));
-	memcpy(out_notice->addresses, join->info.addresses, sizeof(out_notice->addresses));
-	return announce_post(&join->launch.place, own_name(join, name), out_notice, ANNOUNCE_SECONDS, join->deadline_ns, err);
+	randombytes_buf(out_announcement->nonce, sizeof(out_announcement->nonce));
+	memcpy(out_announcement->host_name, join->info.host_name, sizeof(out_announcement->host_name));
+	memcpy(out_announcement->addresses, join->info.addresses, sizeof(out_announcement->addresses));
+	return announce_post(&join->launch.place, own_name(join, name), out_announcement, ANNOUNCE_SECONDS,
+	                     join->deadline_ns, err);
 }
 
-void doctor_listen_close(const struct join_config *join, struct leader_listen *listen, const struct announcement *announcement)
+void doctor_listen_close(const struct join_config *join, struct leader_listen *listen,
+                         const struct announcement *announcement)
 {
 	char name[ANNOUNCE_NAME];
 	if (has_store(join) && announcement->port != 0)
@@ -124,53 +131,53 @@ void doctor_listen_close(const struct join_config *join, struct leader_listen *l
 
 /* ---- rank 0 ---- */
 
-struct visitor {
+struct reporter {
 	int fd;
 	struct session session;
 };
 
-static void visitor_close(struct visitor *visitor)
+static void reporter_close(struct reporter *reporter)
 {
-	session_fini(&visitor->session);
-	close(visitor->fd);
-	free(visitor);
+	session_fini(&reporter->session);
+	close(reporter->fd);
+	free(reporter);
 }
 
-/* Whoever knocks: a rank's report, or nothing. */
-static void take_one(const struct join_config *join, int fd, struct visitor **visitors, struct doctor_report *reports, bool *has,
-                     uint8_t *body)
+/* Serves one connection: takes a rank's report, or closes it. */
+static void take_report(const struct join_config *join, int fd, struct reporter **reporters,
+                        struct doctor_report *reports, bool *has, uint8_t *body)
 {
 	uint32_t size = join->launch.size;
 	struct handshake_config config;
 	struct session_inbox inbox = {.body = body};
-	struct visitor *visitor = malloc(sizeof(*visitor));
-	if (!visitor) {
+	struct reporter *reporter = malloc(sizeof(*reporter));
+	if (!reporter) {
 		close(fd);
 		return;
 	}
-	visitor->fd = fd;
+	reporter->fd = fd;
 	inbox.wanted[REPORT] = doctor_report_bytes(size);
 	join_listener(join, 1u << HELLO_RENDEZVOUS, 0, &config);
-	session_init(&visitor->session, HANDSHAKE_LISTENER, &config, &inbox);
+	session_init(&reporter->session, HANDSHAKE_LISTENER, &config, &inbox);
 	sodium_memzero(&config, sizeof(config));
-	bool came = talk(fd, &visitor->session, true, clock_now_ns() + ONE_PATIENCE);
-	uint32_t rank = came ? visitor->session.handshake.peer.from : 0;
+	bool came = run_session(fd, &reporter->session, true, clock_now_ns() + ONE_PATIENCE);
+	uint32_t rank = came ? reporter->session.handshake.peer.from : 0;
 	if (!came || rank == 0 || rank >= size || has[rank] || !doctor_report_decode(body, size, &reports[rank])) {
-		visitor_close(visitor);
+		reporter_close(reporter);
 		return;
 	}
 	has[rank] = true;
-	visitors[rank] = visitor;
+	reporters[rank] = reporter;
 }
 
-static void say_goodbye(struct visitor *visitor)
+static void say_goodbye(struct reporter *reporter)
 {
 	static const uint8_t nothing[GOODBYE_BYTES];
 	struct session_message message;
 	session_message_init(&message, GOODBYE, nothing, sizeof(nothing));
-	session_post(&visitor->session, &message);
-	(void)talk(visitor->fd, &visitor->session, false, clock_now_ns() + NS_PER_S);
-	visitor_close(visitor);
+	session_post(&reporter->session, &message);
+	(void)run_session(reporter->fd, &reporter->session, false, clock_now_ns() + NS_PER_S);
+	reporter_close(reporter);
 }
 
 static uint32_t count_missing(const bool *has, uint32_t size)
@@ -181,13 +188,13 @@ static uint32_t count_missing(const bool *has, uint32_t size)
 	return missing;
 }
 
-void doctor_gather(const struct join_config *join, struct leader_listen *listen, struct doctor_report *reports, bool *out_has,
-                   uint64_t deadline_ns)
+void doctor_gather(const struct join_config *join, struct leader_listen *listen, struct doctor_report *reports,
+                   bool *out_has, uint64_t deadline_ns)
 {
 	uint32_t size = join->launch.size;
-	struct visitor **visitors = calloc(size, sizeof(struct visitor *));
+	struct reporter **reporters = calloc(size, sizeof(struct reporter *));
 	uint8_t *body = malloc(doctor_report_bytes(size));
-	while (visitors && body && count_missing(out_has, size) > 0 && clock_now_ns() < deadline_ns) {
+	while (reporters && body && count_missing(out_has, size) > 0 && clock_now_ns() < deadline_ns) {
 		struct pollfd polls[LEADER_LISTEN_SOCKETS];
 		for (uint32_t i = 0; i < listen->count; i++)
 			polls[i] = (struct pollfd){listen->fds[i], POLLIN, 0};
@@ -195,19 +202,19 @@ void doctor_gather(const struct join_config *join, struct leader_listen *listen,
 			continue;
 		int fd = leader_listen_accept(listen);
 		if (fd >= 0)
-			take_one(join, fd, visitors, reports, out_has, body);
+			take_report(join, fd, reporters, reports, out_has, body);
 	}
-	for (uint32_t i = 1; visitors && body && i < size; i++)
-		if (visitors[i])
-			say_goodbye(visitors[i]);
+	for (uint32_t i = 1; reporters && body && i < size; i++)
+		if (reporters[i])
+			say_goodbye(reporters[i]);
 	free(body);
-	free(visitors);
+	free(reporters);
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
-static bool hand_in_at(const struct join_config *join, const struct sockaddr *name, socklen_t length, const uint8_t *body,
-                       uint64_t deadline_ns)
+static bool deliver_at(const struct join_config *join, const struct sockaddr *name, socklen_t length,
+                       const uint8_t *body, uint64_t deadline_ns)
 {
 	uint8_t goodbye[GOODBYE_BYTES];
 	struct handshake_config config;
@@ -222,20 +229,21 @@ static bool hand_in_at(const struct join_config *join, const struct sockaddr *na
 	join_dialer(join, 0, HELLO_RENDEZVOUS, 0, &config);
 	session_init(&session, HANDSHAKE_DIALER, &config, &inbox);
 	sodium_memzero(&config, sizeof(config));
-	/* Rank 0 takes one after the other, and may still be trying to reach somebody. */
-	bool done = talk(fd, &session, false, deadline_ns);
+	/* Rank 0 serves one connection after the other, and may still be trying to reach a rank. */
+	bool done = run_session(fd, &session, false, deadline_ns);
 	if (done) {
 		session_message_init(&message, REPORT, body, doctor_report_bytes(join->launch.size));
 		session_post(&session, &message);
-		done = talk(fd, &session, true, deadline_ns);
+		done = run_session(fd, &session, true, deadline_ns);
 	}
 	session_fini(&session);
 	close(fd);
 	return done;
 }
 
-/* Where rank 0 takes reports. False: not known yet. */
-static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns, struct resolved *out)
+/* The address at which rank 0 takes reports. False: not known yet. */
+static bool find_leader(const struct join_config *join, const struct roster *roster, uint64_t deadline_ns,
+                        struct resolved *out)
 {
 	const struct node_info *first = &roster->nodes[0];
 	char name[ANNOUNCE_NAME];
@@ -244,7 +252,8 @@ static bool find_leader(const struct join_config *join, const struct roster *ros
 	*out = (struct resolved){0};
 	if (!has_store(join))
 		return resolve(&join->launch.leader, deadline_ns, out, &unused) == ESP_OK;
-	if (announce_look(&join->launch.place, own_name(join, name), deadline_ns, &announcement, &unused) != ESP_OK || announcement.port == 0)
+	if (announce_look(&join->launch.place, own_name(join, name), deadline_ns, &announcement, &unused) != ESP_OK ||
+	    announcement.port == 0)
 		return false;
 	for (; out->count < first->address_count && out->count < RESOLVE_MAX; out->count++)
 		out->lengths[out->count] =
@@ -252,8 +261,8 @@ static bool find_leader(const struct join_config *join, const struct roster *ros
 	return true;
 }
 
-enum esp_status doctor_hand_in(const struct join_config *join, const struct roster *roster, const struct doctor_report *report,
-                               uint64_t deadline_ns, struct error *err)
+enum esp_status doctor_hand_in(const struct join_config *join, const struct roster *roster,
+                               const struct doctor_report *report, uint64_t deadline_ns, struct error *err)
 {
 	uint8_t *body = malloc(doctor_report_bytes(join->launch.size));
 	struct backoff backoff;
@@ -267,10 +276,11 @@ enum esp_status doctor_hand_in(const struct join_config *join, const struct rost
 		if (!find_leader(join, roster, deadline_ns, &found))
 			found.count = 0;
 		for (uint32_t i = 0; i < found.count && !done; i++)
-			done = hand_in_at(join, &found.addresses[i].any, found.lengths[i], body, deadline_ns);
+			done = deliver_at(join, &found.addresses[i].any, found.lengths[i], body, deadline_ns);
 		if (!done)
 			poll(NULL, 0, (int)(backoff_next_ns(&backoff) / NS_PER_MS));
 	}
 	free(body);
-	return done ? ESP_OK : error_set(err, ESP_ETIMEOUT, "rank %u could not leave its report with rank 0", join->launch.rank);
+	return done ? ESP_OK : error_set(err, ESP_ETIMEOUT, "rank %u could not leave its report with rank 0",
+	                                 join->launch.rank);
 }

@@ -11,9 +11,9 @@
 #include "tools/doctor/doctor_gather.h"
 #include "tools/doctor/doctor_reach.h"
 
-#define GATHER_PATIENCE (120 * NS_PER_S) /* for the slowest rank to have tried everybody */
+#define GATHER_PATIENCE (120 * NS_PER_S) /* for the slowest rank to have tried all others */
 
-#define JOIN_SEGMENT 500u                /* so that doctors join where large packets get lost */
+#define JOIN_SEGMENT 500u                /* so that doctors join where large packets are lost */
 
 struct doctor_job {
 	struct conf conf;
@@ -22,7 +22,7 @@ struct doctor_job {
 	struct roster roster;
 	struct doctor_server *server;
 	struct leader_listen listen;             /* of rank 0 */
-	struct announcement announcement;           /* of rank 0, with a store: where that is */
+	struct announcement announcement;           /* of rank 0, if the job has a place for it */
 	struct doctor_report *reports;  /* by rank on rank 0, one elsewhere */
 	uint32_t report_count;
 };
@@ -103,7 +103,7 @@ static bool make_reports(struct doctor_job *job)
 	return job->reports != NULL;
 }
 
-static void look_at_host(struct doctor_job *job, struct doctor_report *report)
+static void examine_host(struct doctor_job *job, struct doctor_report *report)
 {
 	struct doctor_findings findings = {0};
 	struct doctor_facts *facts = malloc(sizeof(*facts));
@@ -121,20 +121,22 @@ static void look_at_host(struct doctor_job *job, struct doctor_report *report)
 static void examine(struct doctor_job *job, struct doctor_report *report)
 {
 	job->server = doctor_server_start(&job->join, &job->listener);
-	look_at_host(job, report);
-	doctor_reach_all(&job->join, &job->roster, &job->listener.interfaces, job->conf.segment_bytes, &doctor_patience, report->ways);
+	examine_host(job, report);
+	doctor_reach_all(&job->join, &job->roster, &job->listener.interfaces, job->conf.segment_bytes, &doctor_patience,
+	                 report->ways);
 }
 
-/* ---- all together ---- */
+/* ---- all ranks ---- */
 
-/* Rules that drop something do not matter if everybody gets through. */
+/* Rules that drop packets do not matter if all ranks reach each other. */
 static void settle_firewall(struct doctor_finding *finding, bool all_reached)
 {
 	if (!all_reached || strcmp(finding->check, "firewall") != 0 || finding->verdict != DOCTOR_WARN)
 		return;
 	finding->verdict = DOCTOR_OK;
 	finding->advice[0] = '\0';
-	snprintf(finding->what, sizeof(finding->what), "rules of this host drop some of what comes in, but none of what the ranks tried");
+	snprintf(finding->what, sizeof(finding->what),
+	         "rules of this host drop some of what comes in, but none of what the ranks tried");
 }
 
 static void judge_all(struct doctor_job *job, const bool *has, struct doctor_findings *out)
@@ -205,8 +207,8 @@ static void finish(struct doctor_job *job)
 	free(job);
 }
 
-/* It does not even join: what this host is like may say why. */
-static void look_alone(struct doctor_findings *out)
+/* Joining has failed: the facts about this host may tell why. */
+static void examine_alone(struct doctor_findings *out)
 {
 	struct doctor_facts *facts = malloc(sizeof(*facts));
 	if (!facts)
@@ -216,10 +218,11 @@ static void look_alone(struct doctor_findings *out)
 	free(facts);
 }
 
-/* Of the ranks of this host that know it, the first one looks at it. */
+/* Of the ranks of this host, if their launcher numbers them, only the first one reports about it. */
 static bool is_first_here(void)
 {
-	static const char *const names[] = {"ESP_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+	static const char *const names[] = {"ESP_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+	                                    "SLURM_LOCALID"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *text = conf_environment(NULL, names[i]);
 		if (text && text[0])
@@ -238,12 +241,13 @@ bool doctor_run_job(struct doctor_findings *out)
 		return true;
 	}
 	if (join(job, &err) != ESP_OK && job->join.is_told) {
-		prints = false; /* rank 0 says the same, and what its host is like */
+		prints = false; /* rank 0 reports the same, and the facts about its host */
 	} else if (err.status != ESP_OK) {
 		if (is_first_here())
-			look_alone(out);
+			examine_alone(out);
 		doctor_say(out, DOCTOR_FAIL, "joining", "%.230s", err.text);
-		doctor_advise(out, "every rank must reach the leader's address and port, with the same key (ESP_KEY, ESP_KEY_FILE), version and settings");
+		doctor_advise(out, "every rank must reach the leader's address and port, with the same key (ESP_KEY, "
+		                   "ESP_KEY_FILE), version and settings");
 	} else if (!make_reports(job)) {
 		doctor_say(out, DOCTOR_FAIL, "memory", "no memory for %u ranks", job->roster.size);
 	} else {

@@ -1,7 +1,7 @@
 /*
- * doctor_judge.c - what the facts about a host mean for a job. Pure.
+ * doctor_judge.c - the findings that follow from the facts about a host. Pure.
  *
- * Thresholds are those below which a job is known to suffer, not those of the best machine.
+ * Thresholds are values below which a job is known to suffer, not those of the best machine.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define PORTS_LEAST 1000u
 #define LANES_USUAL 4u
 #define MEMORY_LEAST (256u << 20)
-#define BUSY 0.5                    /* of a core that others use */
+#define BUSY 0.5                    /* of a core, used by other processes */
 
 static bool known(uint64_t value)
 {
@@ -46,7 +46,8 @@ static const char *why_not(const struct doctor_facts *facts, const struct interf
 	                   one->address.family == (facts->conf.family == CONF_FAMILY_IPV4 ? NODE_IPV4 : NODE_IPV6);
 	if (!fits_family)
 		return "not of the family that is set";
-	if (interface_filter_parse(facts->conf.interfaces, &filter, &err) == ESP_OK && !interface_filter_takes(&filter, one->name))
+	if (interface_filter_parse(facts->conf.interfaces, &filter, &err) == ESP_OK &&
+	    !interface_filter_takes(&filter, one->name))
 		return "not among the interfaces that are set";
 	switch (interface_worth(one)) {
 	case INTERFACE_USELESS:
@@ -69,7 +70,8 @@ static void judge_interfaces(const struct doctor_facts *facts, struct doctor_fin
 	size_t used = 0;
 	if (facts->choice.status != ESP_OK) {
 		doctor_say(out, DOCTOR_FAIL, "interfaces", "%.220s", facts->choice.text);
-		doctor_advise(out, "set ESP_INTERFACES and ESP_FAMILY to what is there, or bring the interface up (ip link set NAME up)");
+		doctor_advise(out, "set ESP_INTERFACES and ESP_FAMILY to what is there, or bring the interface up (ip link set "
+		                   "NAME up)");
 		return;
 	}
 	for (uint32_t i = 0; i < facts->chosen.count && used < sizeof(list); i++)
@@ -80,8 +82,9 @@ static void judge_interfaces(const struct doctor_facts *facts, struct doctor_fin
 	used = 0;
 	for (uint32_t i = 0; i < facts->all.count && used < sizeof(list); i++)
 		if (!is_chosen(facts, &facts->all.list[i]))
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s (%s)", used ? ", " : "", facts->all.list[i].name,
-			                         node_address_text(&facts->all.list[i].address, text), why_not(facts, &facts->all.list[i]));
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s %s (%s)", used ? ", " : "",
+			                         facts->all.list[i].name, node_address_text(&facts->all.list[i].address, text),
+			                         why_not(facts, &facts->all.list[i]));
 	if (used > 0)
 		doctor_say(out, DOCTOR_OK, "interfaces", "not used: %s", list);
 }
@@ -106,8 +109,8 @@ static void judge_links(const struct doctor_facts *facts, struct doctor_findings
 		if (known(link->mbits) && link->mbits > 0)
 			snprintf(speed, sizeof(speed), "%" PRIu64 " Mbit/s", link->mbits);
 		bool is_small = known(link->mtu) && link->mtu < 1280;
-		doctor_say(out, link->half_duplex || is_small ? DOCTOR_WARN : DOCTOR_OK, "link", "%s: MTU %" PRIu64 ", %s%s", name,
-		           known(link->mtu) ? link->mtu : 0, speed, link->half_duplex ? ", half duplex" : "");
+		doctor_say(out, link->half_duplex || is_small ? DOCTOR_WARN : DOCTOR_OK, "link", "%s: MTU %" PRIu64 ", %s%s",
+		           name, known(link->mtu) ? link->mtu : 0, speed, link->half_duplex ? ", half duplex" : "");
 		if (link->half_duplex)
 			doctor_advise(out, "half duplex is a failed negotiation: set both ends to automatic, or replace the cable");
 		else if (is_small)
@@ -125,8 +128,9 @@ static void judge_same_network(const struct doctor_facts *facts, struct doctor_f
 			if (strcmp(a->name, b->name) == 0 || !strict || a->address.family != NODE_IPV4 ||
 			    !node_address_same_network(&a->address, &b->address))
 				continue;
-			doctor_say(out, DOCTOR_WARN, "network", "%s and %s are in one network, and the kernel drops what comes in through the "
-			           "one that it would not answer through", a->name, b->name);
+			doctor_say(out, DOCTOR_WARN, "network",
+			           "%s and %s are in one network, and the kernel drops what comes in through the one that it would "
+			           "not answer through", a->name, b->name);
 			doctor_advise(out, "sysctl -w net.ipv4.conf.all.rp_filter=2 net.ipv4.conf.all.arp_ignore=1 "
 			              "net.ipv4.conf.all.arp_announce=2; or give them networks of their own");
 		}
@@ -140,11 +144,12 @@ static void judge_name(const struct doctor_facts *facts, struct doctor_findings 
 		           facts->name_resolves ? "" : ", and leads nowhere");
 		doctor_advise(out, "check the name servers in /etc/resolv.conf, or put this host into /etc/hosts");
 	} else if (!facts->name_resolves) {
-		doctor_say(out, DOCTOR_OK, "name", "the own name, %s, leads nowhere; nothing here needs it, unless it is the leader's",
-		           facts->host_name);
+		doctor_say(out, DOCTOR_OK, "name", "the own name, %s, leads nowhere; nothing here needs it, unless it is the "
+		                                   "leader's", facts->host_name);
 	} else {
 		doctor_say(out, DOCTOR_OK, "name", "%s is %s%s", facts->host_name, facts->name_addresses,
-		           facts->name_is_loopback ? " (loopback: does not matter here, but other hosts must not have it so)" : "");
+		           facts->name_is_loopback ? " (loopback: does not matter here, but other hosts must not have it so)"
+		                                   : "");
 	}
 }
 
@@ -157,7 +162,8 @@ static void judge_congestion(const struct doctor_facts *facts, struct doctor_fin
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		is_good = is_good || strcmp(facts->congestion, good[i]) == 0;
 	doctor_say(out, is_good ? DOCTOR_OK : DOCTOR_WARN, "congestion", "%s (available: %s)",
-	           facts->congestion[0] ? facts->congestion : "not known", facts->available[0] ? facts->available : "not known");
+	           facts->congestion[0] ? facts->congestion : "not known",
+	           facts->available[0] ? facts->available : "not known");
 	if (!is_good)
 		doctor_advise(out, "sysctl -w net.ipv4.tcp_congestion_control=cubic, or dctcp where all switches mark (ECN)");
 }
@@ -171,14 +177,18 @@ static void judge_buffers(const struct doctor_facts *facts, struct doctor_findin
 		doctor_say(out, DOCTOR_OK, "buffers", "the limits of TCP's buffers are not known here");
 		return;
 	}
-	doctor_say(out, small || off ? DOCTOR_WARN : DOCTOR_OK, "buffers", "TCP's buffers grow to %s (receiving) and %s (sending)%s%s%s",
+	doctor_say(out, small || off ? DOCTOR_WARN : DOCTOR_OK, "buffers",
+	           "TCP's buffers grow to %s (receiving) and %s (sending)%s%s%s",
 	           number_format_bytes(facts->read_most, read_text), number_format_bytes(facts->write_most, write_text),
-	           facts->autotunes == 0 ? "; they do not grow by themselves" : "",
-	           facts->scales == 0 ? "; windows are not scaled" : "", facts->acks_selectively == 0 ? "; no selective acknowledgements" : "");
+	           facts->autotunes == 0 ? "; they do not grow by themselves" : "", facts->scales == 0
+	           ? "; windows are not scaled" : "", facts->acks_selectively == 0 ? "; no selective acknowledgements"
+	                                                                           : "");
 	if (small)
-		doctor_advise(out, "sysctl -w net.ipv4.tcp_rmem='4096 131072 16777216' net.ipv4.tcp_wmem='4096 65536 16777216'");
+		doctor_advise(out, "sysctl -w net.ipv4.tcp_rmem='4096 131072 16777216' net.ipv4.tcp_wmem='4096 65536 "
+		                   "16777216'");
 	else if (off)
-		doctor_advise(out, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1 net.ipv4.tcp_window_scaling=1 net.ipv4.tcp_sack=1");
+		doctor_advise(out, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1 net.ipv4.tcp_window_scaling=1 "
+		                   "net.ipv4.tcp_sack=1");
 }
 
 static void judge_backlog(const struct doctor_facts *facts, struct doctor_findings *out)
@@ -187,7 +197,8 @@ static void judge_backlog(const struct doctor_facts *facts, struct doctor_findin
 	bool small = known(facts->somaxconn) && facts->somaxconn < least;
 	if (!known(facts->somaxconn))
 		return;
-	doctor_say(out, small ? DOCTOR_WARN : DOCTOR_OK, "backlog", "%" PRIu64 " connections may wait to be let in", facts->somaxconn);
+	doctor_say(out, small ? DOCTOR_WARN : DOCTOR_OK, "backlog", "%" PRIu64 " connections may wait to be let in",
+	           facts->somaxconn);
 	if (small)
 		doctor_advise(out, "sysctl -w net.core.somaxconn=4096");
 }
@@ -197,20 +208,23 @@ static void judge_ports(const struct doctor_facts *facts, struct doctor_findings
 	const struct conf_range *port = &facts->conf.port;
 	char listens[64] = "any port";
 	if (port->first != 0)
-		snprintf(listens, sizeof(listens), port->first == port->last ? "port %u" : "ports %u to %u", port->first, port->last);
+		snprintf(listens, sizeof(listens), port->first == port->last ? "port %u" : "ports %u to %u", port->first,
+		         port->last);
 	bool has_range = known(facts->port_first) && known(facts->port_last) && facts->port_last >= facts->port_first;
 	bool overlaps = has_range && port->first != 0 && port->first <= facts->port_last && port->last >= facts->port_first;
 	bool few = has_range && facts->port_last - facts->port_first + 1 < PORTS_LEAST;
 	bool too_few = port->first != 0 && port->last - port->first + 1 < facts->ranks;
-	enum doctor_verdict verdict = too_few ? DOCTOR_FAIL : few || (overlaps && !facts->reserved_ports[0]) ? DOCTOR_WARN : DOCTOR_OK;
-	doctor_say(out, verdict, "ports", "ranks listen on %s; outgoing connections come from %" PRIu64 " to %" PRIu64 "%s", listens,
-	           has_range ? facts->port_first : 0, has_range ? facts->port_last : 0, overlaps ? ", which overlap" : "");
+	enum doctor_verdict verdict = too_few ? DOCTOR_FAIL : few || (overlaps && !facts->reserved_ports[0])
+	                              ? DOCTOR_WARN : DOCTOR_OK;
+	doctor_say(out, verdict, "ports", "ranks listen on %s; outgoing connections come from %" PRIu64 " to %" PRIu64 "%s",
+	           listens, has_range ? facts->port_first : 0, has_range ? facts->port_last : 0,
+	           overlaps ? ", which overlap" : "");
 	if (too_few)
 		doctor_advise(out, "%u ranks of a host need %u ports: set ESP_PORT to a range", facts->ranks, facts->ranks);
 	else if (few)
 		doctor_advise(out, "sysctl -w net.ipv4.ip_local_port_range='32768 60999'");
 	else if (verdict == DOCTOR_WARN)
-		doctor_advise(out, "somebody's connection may take the port: choose one outside, or sysctl -w "
+		doctor_advise(out, "another connection may take the port: choose one outside, or sysctl -w "
 		              "net.ipv4.ip_local_reserved_ports=%u-%u", port->first, port->last);
 }
 
@@ -227,11 +241,11 @@ static void judge_firewall(const struct doctor_facts *facts, struct doctor_findi
 	case FIREWALL_DROPS:
 		doctor_say(out, DOCTOR_WARN, "firewall", "rules of this host drop some of what comes in (nft list ruleset)");
 		if (port->first != 0)
-			doctor_advise(out, "let TCP to the leader's port and to ports %u-%u through from the other hosts; a job of doctors shows "
-			              "whether they are", port->first, port->last);
+			doctor_advise(out, "let TCP to the leader's port and to ports %u-%u through from the other hosts; a job of "
+			                   "doctors shows whether they are", port->first, port->last);
 		else
-			doctor_advise(out, "let all TCP from the other hosts through; or set ESP_PORT to a range, and let that and the leader's "
-			              "port through");
+			doctor_advise(out, "let all TCP from the other hosts through; or set ESP_PORT to a range, and let that and "
+			                   "the leader's port through");
 		break;
 	}
 }
@@ -253,14 +267,14 @@ static void judge_cores(const struct doctor_facts *facts, struct doctor_findings
 	if (facts->load < 0)
 		return;
 	if (!busy) {
-		doctor_say(out, DOCTOR_OK, "load", "nobody else is at work here");
+		doctor_say(out, DOCTOR_OK, "load", "no other process is busy here");
 		return;
 	}
 	doctor_say(out, DOCTOR_WARN, "load", "%.1f threads want to run on %u cores", facts->load, facts->cores);
-	doctor_advise(out, "see who it is with top; a rank that waits for a core makes all ranks wait");
+	doctor_advise(out, "see which processes with top; a rank that waits for a core makes all ranks wait");
 }
 
-/* To a power of two: hosts that are alike should read alike. */
+/* Rounds to a power of two, so that hosts of one kind have the same finding. */
 static uint64_t round_down(uint64_t bytes)
 {
 	return bytes ? UINT64_C(1) << (63 - __builtin_clzll(bytes)) : 0;
@@ -281,15 +295,16 @@ static void judge_memory(const struct doctor_facts *facts, struct doctor_finding
 		doctor_say(out, scarce ? DOCTOR_WARN : DOCTOR_OK, "memory", "at least %s are free",
 		           number_format_bytes(round_down(facts->memory_free), free_text));
 		if (scarce)
-			doctor_advise(out, "each rank uses up to buffer_bytes for data under way, beside its own: set ESP_BUFFER_BYTES lower, or "
-			              "start fewer ranks");
+			doctor_advise(out, "each rank uses up to buffer_bytes for data under way, beside its own: set "
+			                   "ESP_BUFFER_BYTES lower, or start fewer ranks");
 	}
 	bool advised = strcmp(facts->huge_shmem, "advise") == 0 || strcmp(facts->huge_shmem, "always") == 0 ||
 	               strcmp(facts->huge_shmem, "within_size") == 0 || strcmp(facts->huge_shmem, "force") == 0;
 	if (facts->huge_shmem[0]) {
 		doctor_say(out, advised ? DOCTOR_OK : DOCTOR_WARN, "huge pages", "for shared memory: %s", facts->huge_shmem);
 		if (!advised)
-			doctor_advise(out, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled: large sums within a host get faster");
+			doctor_advise(out, "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled: large sums within a "
+			                   "host get faster");
 	}
 	doctor_say(out, DOCTOR_OK, "locked memory", "%s may be locked; the transports of today lock none",
 	           known(facts->locked_most) ? number_format_bytes(facts->locked_most, locked) : "as much as there is");
@@ -299,43 +314,50 @@ static void judge_memory(const struct doctor_facts *facts, struct doctor_finding
 static void judge_files(const struct doctor_facts *facts, struct doctor_findings *out)
 {
 	uint64_t lanes = facts->conf.lanes ? facts->conf.lanes : LANES_USUAL;
-	uint64_t local = facts->ranks - 1, others = facts->size - facts->ranks, wanted = 64 + local * (1 + lanes) + others * (lanes + 2);
+	uint64_t local = facts->ranks - 1, others = facts->size - facts->ranks,
+	    wanted = 64 + local * (1 + lanes) + others * (lanes + 2);
 	bool few = known(facts->files_most) && facts->files_most < wanted;
 	if (!known(facts->files_most))
 		return;
-	doctor_say(out, few ? DOCTOR_FAIL : DOCTOR_OK, "open files", "a process may have %" PRIu64 ", a rank needs up to %" PRIu64,
-	           facts->files_most, wanted);
+	doctor_say(out, few ? DOCTOR_FAIL : DOCTOR_OK, "open files", "a process may have %" PRIu64 ", a rank needs up to %"
+	           PRIu64, facts->files_most, wanted);
 	if (few)
 		doctor_advise(out, "ulimit -n %" PRIu64 "%s", wanted > 4096 ? wanted : 4096,
-		              facts->files_hard < wanted ? "; the hard limit is lower, too: /etc/security/limits.conf, LimitNOFILE=" : "");
+		              facts->files_hard < wanted ? "; the hard limit is lower, too: /etc/security/limits.conf, "
+		                                           "LimitNOFILE=" : "");
 }
 
 static void judge_clock(const struct doctor_facts *facts, struct doctor_findings *out)
 {
-	bool slow = facts->clock_source[0] && strcmp(facts->clock_source, "tsc") != 0 && strcmp(facts->clock_source, "arch_sys_counter") != 0 &&
+	bool slow = facts->clock_source[0] && strcmp(facts->clock_source, "tsc") != 0 &&
+	            strcmp(facts->clock_source, "arch_sys_counter") != 0 &&
 	            strcmp(facts->clock_source, "kvm-clock") != 0 && strncmp(facts->clock_source, "hyperv", 6) != 0;
 	if (facts->clock_source[0]) {
 		doctor_say(out, slow ? DOCTOR_WARN : DOCTOR_OK, "clock source", "%s", facts->clock_source);
 		if (slow)
-			doctor_advise(out, "reading this clock is slow; see /sys/devices/system/clocksource/clocksource0/available_clocksource and "
-			              "dmesg for why it is not tsc");
+			doctor_advise(out, "reading this clock is slow; see "
+			                   "/sys/devices/system/clocksource/clocksource0/available_clocksource and dmesg for why "
+			                   "it is not tsc");
 	}
 	if (!facts->clock_known)
 		return;
 	bool matters = facts->size > facts->ranks;
 	doctor_say(out, facts->clock_synchronised || !matters ? DOCTOR_OK : DOCTOR_WARN, "clock", "%s",
 	           facts->clock_synchronised ? "kept by a time service"
-	                                     : "the kernel does not know of a time service; jobs do not need one, logs of several hosts do");
+	                                     : "the kernel does not know of a time service; jobs do not need one, logs of "
+	                                       "several hosts do");
 	if (!facts->clock_synchronised && matters)
 		doctor_advise(out, "start one: chrony, systemd-timesyncd or ptp4l");
 }
 
 static void judge_kernel(const struct doctor_facts *facts, struct doctor_findings *out)
 {
-	bool old = facts->kernel_major > 0 && (facts->kernel_major < 5 || (facts->kernel_major == 5 && facts->kernel_minor < 7));
+	bool old = facts->kernel_major > 0 &&
+	           (facts->kernel_major < 5 || (facts->kernel_major == 5 && facts->kernel_minor < 7));
 	doctor_say(out, old ? DOCTOR_WARN : DOCTOR_OK, "kernel", "%s", facts->kernel[0] ? facts->kernel : "not known");
 	if (old)
-		doctor_advise(out, "before 5.7 only root can tie connections to interfaces: several in one network are not used well");
+		doctor_advise(out, "before 5.7 only root can tie connections to interfaces: several in one network are not "
+		                   "used well");
 }
 
 void doctor_judge(const struct doctor_facts *facts, struct doctor_findings *out)

@@ -63,8 +63,9 @@ static struct doctor_facts healthy(void)
 	return facts;
 }
 
-/* The findings have this one, with this text in it and this advice; and nothing worse than it. */
-static void expect(const struct doctor_facts *facts, enum doctor_verdict verdict, const char *check, const char *what, const char *advice)
+/* Checks that there is a finding with this text and this advice, and no worse one. */
+static void expect(const struct doctor_facts *facts, enum doctor_verdict verdict, const char *check, const char *what,
+                   const char *advice)
 {
 	struct doctor_findings findings = {0};
 	bool found = false;
@@ -74,8 +75,10 @@ static void expect(const struct doctor_facts *facts, enum doctor_verdict verdict
 	for (uint32_t i = 0; i < findings.count; i++) {
 		const struct doctor_finding *at = &findings.list[i];
 
-		CHECK_MSG(at->verdict == DOCTOR_OK || at->advice[0], "%s: %s", at->check, at->what); /* whoever complains says what to do */
-		found = found || (at->verdict == verdict && strcmp(at->check, check) == 0 && strstr(at->what, what) && strstr(at->advice, advice));
+		/* every complaint has advice */
+		CHECK_MSG(at->verdict == DOCTOR_OK || at->advice[0], "%s: %s", at->check, at->what);
+		found = found || (at->verdict == verdict && strcmp(at->check, check) == 0 && strstr(at->what, what) &&
+		                  strstr(at->advice, advice));
 	}
 	if (!found)
 		(void)!doctor_print(&findings, stderr);
@@ -96,20 +99,22 @@ static void network(void)
 	WITH((void)0, DOCTOR_OK, "interfaces", "used (the best kind that there is): eth0 10.0.0.1", "");
 	WITH((void)0, DOCTOR_OK, "interfaces", "not used: lo 127.0.0.1 (loopback)", "");
 	WITH((void)0, DOCTOR_OK, "link", "eth0: MTU 1500, 25000 Mbit/s", "");
-	WITH(error_set(&facts.choice, ESP_EINVAL, "no network interface fits"), DOCTOR_FAIL, "interfaces", "no network interface fits",
-	     "ESP_INTERFACES");
-	WITH(snprintf(facts.conf.interfaces, sizeof(facts.conf.interfaces), "eth"), DOCTOR_OK, "interfaces", "used (as set)", "");
+	WITH(error_set(&facts.choice, ESP_EINVAL, "no network interface fits"), DOCTOR_FAIL, "interfaces",
+	     "no network interface fits", "ESP_INTERFACES");
+	WITH(snprintf(facts.conf.interfaces, sizeof(facts.conf.interfaces), "eth"), DOCTOR_OK, "interfaces",
+	     "used (as set)", "");
 	WITH(snprintf(facts.conf.interfaces, sizeof(facts.conf.interfaces), "eth"), DOCTOR_OK, "interfaces",
 	     "lo 127.0.0.1 (not among the interfaces that are set)", "");
-	WITH(facts.conf.family = CONF_FAMILY_IPV6, DOCTOR_OK, "interfaces", "lo 127.0.0.1 (not of the family that is set)", "");
+	WITH(facts.conf.family = CONF_FAMILY_IPV6, DOCTOR_OK, "interfaces",
+	     "lo 127.0.0.1 (not of the family that is set)", "");
 	WITH(facts.links[0].half_duplex = true, DOCTOR_WARN, "link", "half duplex", "negotiation");
 	WITH(facts.links[0].mtu = 1000, DOCTOR_WARN, "link", "MTU 1000", "mtu 1500");
 	WITH(facts.links[0].mbits = DOCTOR_UNKNOWN, DOCTOR_OK, "link", "speed not known", "");
 	WITH(facts.name_is_loopback = true, DOCTOR_OK, "name", "does not matter here", "");
 	WITH(facts.name_resolves = false, DOCTOR_OK, "name", "leads nowhere", "");
 	WITH(facts.name_is_slow = true, DOCTOR_WARN, "name", "takes long", "resolv.conf");
-	WITH((facts.complaint_count = 1, snprintf(facts.complaints[0], DOCTOR_WHAT, "no setting 'x'")), DOCTOR_WARN, "settings",
-	     "no setting 'x'", "espalier conf");
+	WITH((facts.complaint_count = 1, snprintf(facts.complaints[0], DOCTOR_WHAT, "no setting 'x'")), DOCTOR_WARN,
+	     "settings", "no setting 'x'", "espalier conf");
 }
 
 static void two_in_one_network(uint64_t rp_filter, const char *second, enum doctor_verdict verdict)
@@ -137,22 +142,25 @@ static void tcp(void)
 	WITH(facts.scales = 0, DOCTOR_WARN, "buffers", "not scaled", "tcp_window_scaling=1");
 	WITH(facts.acks_selectively = 0, DOCTOR_WARN, "buffers", "selective", "tcp_sack=1");
 	WITH(facts.somaxconn = 16, DOCTOR_WARN, "backlog", "16 connections", "somaxconn=4096");
-	WITH((facts.somaxconn = 512, facts.size = 600, facts.files_most = 100000), DOCTOR_WARN, "backlog", "512", "somaxconn=4096");
+	WITH((facts.somaxconn = 512, facts.size = 600, facts.files_most = 100000), DOCTOR_WARN, "backlog", "512",
+	     "somaxconn=4096");
 }
 
 static void ports(void)
 {
 	WITH((void)0, DOCTOR_OK, "ports", "any port; outgoing connections come from 32768 to 60999", "");
 	WITH(facts.conf.port = ((struct conf_range){7000, 7003}), DOCTOR_OK, "ports", "ports 7000 to 7003", "");
-	WITH(facts.conf.port = ((struct conf_range){7000, 7002}), DOCTOR_FAIL, "ports", "ports 7000 to 7002", "4 ranks of a host need 4");
-	WITH(facts.conf.port = ((struct conf_range){32700, 32800}), DOCTOR_WARN, "ports", "overlap", "ip_local_reserved_ports=32700-32800");
-	WITH((facts.conf.port = ((struct conf_range){32700, 32800}), snprintf(facts.reserved_ports, DOCTOR_TEXT, "32700-32800")), DOCTOR_OK,
-	     "ports", "overlap", "");
+	WITH(facts.conf.port = ((struct conf_range){7000, 7002}), DOCTOR_FAIL, "ports", "ports 7000 to 7002",
+	     "4 ranks of a host need 4");
+	WITH(facts.conf.port = ((struct conf_range){32700, 32800}), DOCTOR_WARN, "ports", "overlap",
+	     "ip_local_reserved_ports=32700-32800");
+	WITH((facts.conf.port = ((struct conf_range){32700, 32800}),
+	      snprintf(facts.reserved_ports, DOCTOR_TEXT, "32700-32800")), DOCTOR_OK, "ports", "overlap", "");
 	WITH(facts.port_last = 33000, DOCTOR_WARN, "ports", "32768 to 33000", "ip_local_port_range");
 	WITH(facts.firewall = FIREWALL_UNKNOWN, DOCTOR_OK, "firewall", "only root", "");
 	WITH(facts.firewall = FIREWALL_DROPS, DOCTOR_WARN, "firewall", "drop some", "set ESP_PORT to a range");
-	WITH((facts.firewall = FIREWALL_DROPS, facts.conf.port = ((struct conf_range){7000, 7007})), DOCTOR_WARN, "firewall", "drop some",
-	     "to ports 7000-7007 through");
+	WITH((facts.firewall = FIREWALL_DROPS, facts.conf.port = ((struct conf_range){7000, 7007})), DOCTOR_WARN,
+	     "firewall", "drop some", "to ports 7000-7007 through");
 }
 
 static void cores_and_memory(void)
@@ -169,7 +177,8 @@ static void cores_and_memory(void)
 	WITH(facts.locked_most = DOCTOR_UNKNOWN, DOCTOR_OK, "locked memory", "as much as there is", "");
 	WITH(facts.size = 1004, DOCTOR_FAIL, "open files", "may have 1024, a rank needs up to 6079", "ulimit -n 6079");
 	WITH((facts.size = 1004, facts.files_hard = 4096), DOCTOR_FAIL, "open files", "1024", "LimitNOFILE");
-	WITH((facts.size = 1004, facts.conf.lanes = 1, facts.files_most = 4000), DOCTOR_OK, "open files", "needs up to 3070", "");
+	WITH((facts.size = 1004, facts.conf.lanes = 1, facts.files_most = 4000), DOCTOR_OK, "open files",
+	     "needs up to 3070", "");
 	WITH(facts.files_most = DOCTOR_UNKNOWN, DOCTOR_OK, "cores", "", ""); /* no limit */
 }
 
@@ -186,21 +195,24 @@ static void clocks_and_kernels(void)
 static void rules(void)
 {
 	CHECK_U64(doctor_read_rules(""), FIREWALL_OPEN);
-	CHECK_U64(doctor_read_rules("table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority 100; policy accept;\n"
+	CHECK_U64(doctor_read_rules("table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority 100; "
+	                            "policy accept;\n"
 	                            "\t\toif eth0 masquerade\n\t}\n}\n"), FIREWALL_OPEN);
-	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy accept;\n\t}\n}\n"),
-	          FIREWALL_OPEN);
-	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy drop;\n\t}\n}\n"),
-	          FIREWALL_DROPS);
-	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy accept;\n"
+	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy "
+	                            "accept;\n\t}\n}\n"), FIREWALL_OPEN);
+	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy "
+	                            "drop;\n\t}\n}\n"), FIREWALL_DROPS);
+	CHECK_U64(doctor_read_rules("table inet f {\n\tchain input {\n\t\ttype filter hook input priority 0; policy "
+	                            "accept;\n"
 	                            "\t\ttcp dport 22 accept\n\t\tmeta l4proto tcp reject\n\t}\n}\n"), FIREWALL_DROPS);
-	/* Docker's: what is forwarded is nobody's business here. */
-	CHECK_U64(doctor_read_rules("table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority 0; policy drop;\n\t}\n}\n"),
-	          FIREWALL_OPEN);
-	CHECK(doctor_read_quota("max 100000") == 0 && doctor_read_quota("150000 100000") == 1.5 && doctor_read_quota("") == 0);
+	/* Docker's: forwarded packets do not matter here. */
+	CHECK_U64(doctor_read_rules("table ip filter {\n\tchain FORWARD {\n\t\ttype filter hook forward priority 0; policy "
+	                            "drop;\n\t}\n}\n"), FIREWALL_OPEN);
+	CHECK(doctor_read_quota("max 100000") == 0 && doctor_read_quota("150000 100000") == 1.5 &&
+	      doctor_read_quota("") == 0);
 }
 
-/* Whatever this host is like, it can be looked at, and every complaint has its advice. */
+/* Facts can be collected on any host, and every complaint has advice. */
 static void this_host(void)
 {
 	struct doctor_findings findings = {0};

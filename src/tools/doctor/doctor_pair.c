@@ -9,9 +9,9 @@
 #include "node/net/route.h"
 #include "wire/bytes.h"
 
-#define PAIRS_SAID 8u          /* of a kind; the others are counted */
+#define PAIRS_SAID 8u          /* per kind; further ones are counted */
 #define ALL_PAIRS 64u          /* ranks, up to which each tries to reach each */
-#define OFFSET_MOST_US 10000   /* that logs of several hosts can do with */
+#define OFFSET_MOST_US 10000   /* more would confuse readers of several hosts' logs */
 #define HEAD_BYTES 8u
 
 /* ---- on the wire ---- */
@@ -70,7 +70,7 @@ bool doctor_report_decode(const uint8_t *in, uint32_t size, struct doctor_report
 	return true;
 }
 
-/* ---- what it means ---- */
+/* ---- findings ---- */
 
 static bool is_first_of_host(const struct roster *roster, uint32_t rank)
 {
@@ -89,23 +89,23 @@ bool doctor_tries(const struct roster *roster, uint32_t from, uint32_t to)
 
 #define NO_HOST UINT32_MAX
 
-/* Pairs that reach each other, but not at addresses of this network: most likely for one reason. */
+/* Pairs of ranks that reach each other, but not in this network: most likely for one reason. */
 struct half {
-	struct node_address address; /* where the first of them fails */
+	struct node_address address; /* the first of them fails here */
 	enum doctor_outcome outcome;
-	uint32_t from, to;  /* the first of them, ranks */
-	uint32_t hosts[2];  /* each of the pairs is from or to it; NO_HOST */
+	uint32_t from, to;  /* ranks of the first of them */
+	uint32_t hosts[2];  /* hosts that all of the pairs have a rank on; NO_HOST */
 	uint32_t pairs;
 };
 
-/* While the pairs are gone through. */
+/* Accumulated over all pairs. */
 struct tally {
 	const struct roster *roster;
 	struct doctor_findings *out;
 	uint32_t pairs, unreached, lost;
-	uint32_t half; /* addresses that do not answer, of pairs that reach each other */
+	uint32_t half; /* unreachable addresses of ranks that are reached at another one */
 	struct half halves[PAIRS_SAID];
-	uint32_t half_kinds, half_said; /* half_said: addresses that these are about */
+	uint32_t half_kinds, half_said; /* half_said: number of addresses that `halves` is about */
 	uint32_t *rtts;
 	uint32_t rtt_count, rtt_from, rtt_to, rtt_most;
 	uint32_t mtu_least, mtu_most, mtu_from, mtu_to;
@@ -130,7 +130,7 @@ static const char *describe(enum doctor_outcome outcome)
 	case WAY_NO_ROUTE:
 		return "no route";
 	case WAY_STRANGER:
-		return "somebody else answers";
+		return "another process answers";
 	case WAY_UNTRIED:
 	case WAY_FINE:
 	case WAY_LARGE_LOST:
@@ -147,39 +147,46 @@ static void advise(struct tally *tally, uint32_t to, const struct node_address *
 	node_address_text(address, text);
 	switch (outcome) {
 	case WAY_SILENT:
-		doctor_advise(tally->out, "let TCP to port %u (ESP_PORT fixes it) through the firewall of %.40s and whatever is between; or it is the wrong "
-		              "interface: see ip route get %s, and ESP_INTERFACES", info->port, info->host_name, text);
+		doctor_advise(tally->out, "let TCP to port %u (ESP_PORT fixes it) through the firewall of %.40s and whatever "
+		                          "is between; or it is the wrong interface: see ip route get %s, and ESP_INTERFACES",
+		              info->port, info->host_name, text);
 		break;
 	case WAY_REFUSED:
-		doctor_advise(tally->out, "a firewall rejects TCP to port %u (ESP_PORT fixes it), or %s is another host's address as well: "
-		              "see ESP_INTERFACES", info->port, text);
+		doctor_advise(tally->out, "a firewall rejects TCP to port %u (ESP_PORT fixes it), or %s is another host's "
+		                          "address as well: see ESP_INTERFACES", info->port, text);
 		break;
 	case WAY_NO_ROUTE:
-		doctor_advise(tally->out, "see ip route get %s: a route is missing, or a firewall says so; ESP_INTERFACES and ESP_FAMILY choose others",
-		              text);
+		doctor_advise(tally->out, "see ip route get %s: a route is missing, or a firewall says so; ESP_INTERFACES and "
+		                          "ESP_FAMILY choose others", text);
 		break;
 	default:
-		doctor_advise(tally->out, "%s leads to something else from there: an address that is used twice, or a translator (NAT)?", text);
+		doctor_advise(tally->out, "%s leads to something else from there: an address that is used twice, or a "
+		                          "translator (NAT)?", text);
 		break;
 	}
 }
 
-static void say_lost(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address, const struct doctor_way *way)
+static void say_lost(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address,
+                     const struct doctor_way *way)
 {
 	char a[RANK_NAME], b[RANK_NAME], text[NODE_ADDRESS_TEXT];
 	if (tally->lost++ >= PAIRS_SAID)
 		return;
-	if (way->largest == 0) { /* of none of the sizes that were tried */
-		doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) what is small arrives, and no packet of more than a few bytes, "
-		           "of the %u that are sent", name(tally, from, a), name(tally, to, b), node_address_text(address, text), way->path_mtu);
-		doctor_advise(tally->out, "it is no matter of a smaller MTU: see the firewalls of these hosts and of what is between, for rules by the length "
-		              "of packets or by their rate");
+	if (way->largest == 0) { /* none of the sizes that were tried */
+		doctor_say(tally->out, DOCTOR_FAIL, "path MTU",
+		           "from %.60s to %.60s (%s) what is small arrives, and no packet of more than a few bytes, of the %u "
+		           "that are sent", name(tally, from, a), name(tally, to, b), node_address_text(address, text),
+		           way->path_mtu);
+		doctor_advise(tally->out, "it is no matter of a smaller MTU: see the firewalls of these hosts and of what is "
+		                          "between, for rules by the length of packets or by their rate");
 		return;
 	}
-	doctor_say(tally->out, DOCTOR_FAIL, "path MTU", "from %.60s to %.60s (%s) large packets get lost: up to %u bytes arrive, but %u are sent",
+	doctor_say(tally->out, DOCTOR_FAIL, "path MTU",
+	           "from %.60s to %.60s (%s) large packets get lost: up to %u bytes arrive, but %u are sent",
 	           name(tally, from, a), name(tally, to, b), node_address_text(address, text), way->largest, way->path_mtu);
-	doctor_advise(tally->out, "ip link set DEVICE mtu %u on these hosts, or raise the MTU of what is between; or let ICMP (\"too big\") "
-	              "through; or ESP_SEGMENT_BYTES=%u; or sysctl -w net.ipv4.tcp_mtu_probing=1", way->largest,
+	doctor_advise(tally->out, "ip link set DEVICE mtu %u on these hosts, or raise the MTU of what is between; or let "
+	                          "ICMP (\"too big\") through; or ESP_SEGMENT_BYTES=%u; or sysctl -w "
+	                          "net.ipv4.tcp_mtu_probing=1", way->largest,
 	              way->largest > 100 ? way->largest - (address->family == NODE_IPV4 ? 40 : 60) : 500);
 }
 
@@ -219,9 +226,10 @@ static void say_unreached(struct tally *tally, uint32_t from, uint32_t to, const
 		return;
 	for (uint32_t i = 0; i < info->address_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s port %u: %s", i ? "; " : "",
-		                         node_address_text(&info->addresses[i], text), info->port, describe((enum doctor_outcome)ways[i].outcome));
-	doctor_say(tally->out, DOCTOR_FAIL, "reach", "%.50s does not reach %.50s (%s)", name(tally, from, a), name(tally, to, b),
-	           info->address_count ? list : "it has no address");
+		                         node_address_text(&info->addresses[i], text), info->port,
+		                         describe((enum doctor_outcome)ways[i].outcome));
+	doctor_say(tally->out, DOCTOR_FAIL, "reach", "%.50s does not reach %.50s (%s)", name(tally, from, a),
+	           name(tally, to, b), info->address_count ? list : "it has no address");
 	if (info->address_count)
 		advise(tally, to, &info->addresses[0], (enum doctor_outcome)ways[0].outcome);
 	else
@@ -239,8 +247,12 @@ static struct half *find_half(struct tally *tally, const struct node_address *ad
 	return NULL;
 }
 
-/* It is reached, but not everywhere: a rail that would not be used. What the kernel knows no route to may be meant so. */
-static void note_half(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address, const struct doctor_way *way)
+/*
+ * Counts a pair that reaches each other, but not at this address: a rail that would not be used. A missing
+ * route may be intended.
+ */
+static void note_half(struct tally *tally, uint32_t from, uint32_t to, const struct node_address *address,
+                      const struct doctor_way *way)
 {
 	enum doctor_outcome outcome = (enum doctor_outcome)way->outcome;
 	const uint32_t *host_of = tally->roster->host_of;
@@ -261,7 +273,7 @@ static void note_half(struct tally *tally, uint32_t from, uint32_t to, const str
 			half->hosts[i] = NO_HOST;
 }
 
-/* "10.1.0.0/24"; the address itself, where the size of its network is not known */
+/* Writes "10.1.0.0/24", or the address itself if the size of its network is unknown. */
 #define NETWORK_TEXT (NODE_ADDRESS_TEXT + 8u)
 static const char *network_text(const struct node_address *address, char out[NETWORK_TEXT])
 {
@@ -279,7 +291,7 @@ static const char *network_text(const struct node_address *address, char out[NET
 	return out;
 }
 
-/* The one host that all of them have in common; NULL: there is none, or there are two. */
+/* The one host that all of these pairs have in common; NULL: there is none, or there are two. */
 static const char *common_host(const struct tally *tally, const struct half *half)
 {
 	uint32_t host = half->hosts[0] == NO_HOST ? half->hosts[1] : half->hosts[0];
@@ -299,16 +311,18 @@ static void say_half(struct tally *tally, const struct half *half)
 	if (half->pairs == 1)
 		doctor_say(tally->out, DOCTOR_WARN, "reach", "%.60s reaches %.60s, but not at %s: %s", a, b, text, how);
 	else
-		doctor_say(tally->out, DOCTOR_WARN, "reach", "%u of %u pairs of ranks reach each other, but not %s %s: %s; the first are %.40s and %.40s%s%.40s",
-		           half->pairs, tally->pairs, half->address.prefix ? "in" : "at", network, how, a, b, host ? "; all have a rank on " : "", host ? host : "");
+		doctor_say(tally->out, DOCTOR_WARN, "reach",
+		           "%u of %u pairs of ranks reach each other, but not %s %s: %s; the first are %.40s and "
+		           "%.40s%s%.40s", half->pairs, tally->pairs, half->address.prefix ? "in" : "at", network, how, a, b,
+		           host ? "; all have a rank on " : "", host ? host : "");
 	if (half->pairs == 1 || half->outcome != WAY_SILENT)
 		advise(tally, half->to, &half->address, half->outcome);
 	else if (host)
-		doctor_advise(tally->out, "see the cable of %.40s in that network and its port of the switch, its interface (ip -s link), its firewall; or leave "
-		              "the network out with ESP_INTERFACES", host);
+		doctor_advise(tally->out, "see the cable of %.40s in that network and its port of the switch, its interface "
+		                          "(ip -s link), its firewall; or leave the network out with ESP_INTERFACES", host);
 	else
-		doctor_advise(tally->out, "see the switch of that network, the cables and interfaces (ip -s link), and what filters TCP in it; or leave it out with "
-		              "ESP_INTERFACES");
+		doctor_advise(tally->out, "see the switch of that network, the cables and interfaces (ip -s link), and what "
+		                          "filters TCP in it; or leave it out with ESP_INTERFACES");
 }
 
 static void judge_pair(struct tally *tally, uint32_t from, uint32_t to, const struct doctor_way *ways)
@@ -352,24 +366,29 @@ static void sum_up(struct tally *tally)
 		say_half(tally, &tally->halves[i]);
 	say_more(tally, DOCTOR_WARN, "reach", tally->half, tally->half_said);
 	if (tally->pairs > 0 && tally->unreached == 0)
-		doctor_say(tally->out, DOCTOR_OK, "reach", "all %u pairs of ranks on different hosts reach each other, each direction tried", tally->pairs);
+		doctor_say(tally->out, DOCTOR_OK, "reach",
+		           "all %u pairs of ranks on different hosts reach each other, each direction tried", tally->pairs);
 	if (tally->rtt_count == 0)
 		return;
 	qsort(tally->rtts, tally->rtt_count, sizeof(*tally->rtts), by_size);
-	doctor_say(tally->out, DOCTOR_OK, "round trip", "%" PRIu32 " us in the middle, %" PRIu32 " us at most, between %.60s and %.60s",
-	           tally->rtts[tally->rtt_count / 2], tally->rtt_most, name(tally, tally->rtt_from, a), name(tally, tally->rtt_to, b));
+	doctor_say(tally->out, DOCTOR_OK, "round trip", "%" PRIu32 " us in the middle, %" PRIu32
+	           " us at most, between %.60s and %.60s", tally->rtts[tally->rtt_count / 2], tally->rtt_most,
+	           name(tally, tally->rtt_from, a), name(tally, tally->rtt_to, b));
 	if (tally->mtu_least != tally->mtu_most) {
-		doctor_say(tally->out, DOCTOR_WARN, "path MTU", "%u to %u; the least from %.60s to %.60s", tally->mtu_least, tally->mtu_most,
-		           name(tally, tally->mtu_from, a), name(tally, tally->mtu_to, b));
-		doctor_advise(tally->out, "fine if the paths differ; otherwise give all interfaces of the network the same MTU (ip link set DEVICE mtu N)");
+		doctor_say(tally->out, DOCTOR_WARN, "path MTU", "%u to %u; the least from %.60s to %.60s", tally->mtu_least,
+		           tally->mtu_most, name(tally, tally->mtu_from, a), name(tally, tally->mtu_to, b));
+		doctor_advise(tally->out, "fine if the paths differ; otherwise give all interfaces of the network the same MTU "
+		                          "(ip link set DEVICE mtu N)");
 	} else if (tally->lost == 0) {
-		doctor_say(tally->out, DOCTOR_OK, "path MTU", "%u everywhere, and packets of that size arrive", tally->mtu_least);
+		doctor_say(tally->out, DOCTOR_OK, "path MTU", "%u everywhere, and packets of that size arrive",
+		           tally->mtu_least);
 	}
 	bool apart = tally->offset_most > OFFSET_MOST_US;
 	doctor_say(tally->out, apart ? DOCTOR_WARN : DOCTOR_OK, "clock offset", "%.3f ms at most, between %.60s and %.60s",
 	           (double)tally->offset_most / 1e3, name(tally, tally->offset_from, a), name(tally, tally->offset_to, b));
 	if (apart)
-		doctor_advise(tally->out, "jobs do not mind, logs and traces do: start a time service (chrony, ptp4l) on all hosts");
+		doctor_advise(tally->out, "jobs do not mind, logs and traces do: start a time service (chrony, ptp4l) on all "
+		                          "hosts");
 }
 
 static void say_rails(const struct roster *roster, struct doctor_findings *out)
@@ -383,8 +402,8 @@ static void say_rails(const struct roster *roster, struct doctor_findings *out)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 		                         node_address_text(rails_address(&rails, roster, 0, i), text));
 	if (rails.count > 1)
-		doctor_say(out, DOCTOR_OK, "rails", "%u networks that every host is in, used together in proportion to what they carry; rank 0 has %s",
-		           rails.count, list);
+		doctor_say(out, DOCTOR_OK, "rails", "%u networks that every host is in, used together in proportion to what "
+		                                    "they carry; rank 0 has %s", rails.count, list);
 	rails_fini(&rails);
 }
 
@@ -402,7 +421,8 @@ bool doctor_judge_pairs(const struct roster *roster, struct doctor_way *const *w
 		if (!ways[from]) {
 			char a[RANK_NAME];
 			missing++;
-			doctor_say(out, DOCTOR_FAIL, "report", "%s has joined, but has not told what it found", name(&tally, from, a));
+			doctor_say(out, DOCTOR_FAIL, "report", "%s has joined, but has not told what it found",
+			           name(&tally, from, a));
 			doctor_advise(out, "see what it printed itself");
 		}
 		for (uint32_t to = 0; to < roster->size && ways[from]; to++)

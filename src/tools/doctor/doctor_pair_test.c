@@ -45,8 +45,8 @@ static void judge(void)
 	doctor_findings_fini(&findings);
 	all_reached = doctor_judge_pairs(&roster, ways, &findings);
 	for (uint32_t i = 0; i < findings.count; i++)
-		CHECK_MSG(findings.list[i].verdict == DOCTOR_OK || findings.list[i].advice[0] || strstr(findings.list[i].what, "and "), "%s",
-		          findings.list[i].what);
+		CHECK_MSG(findings.list[i].verdict == DOCTOR_OK || findings.list[i].advice[0] ||
+		          strstr(findings.list[i].what, "and "), "%s", findings.list[i].what);
 }
 
 static bool has(enum doctor_verdict verdict, const char *check, const char *what, const char *advice)
@@ -54,7 +54,8 @@ static bool has(enum doctor_verdict verdict, const char *check, const char *what
 	for (uint32_t i = 0; i < findings.count; i++) {
 		const struct doctor_finding *at = &findings.list[i];
 
-		if (at->verdict == verdict && strcmp(at->check, check) == 0 && strstr(at->what, what) && strstr(at->advice, advice))
+		if (at->verdict == verdict && strcmp(at->check, check) == 0 && strstr(at->what, what) &&
+		    strstr(at->advice, advice))
 			return true;
 	}
 	(void)!doctor_print(&findings, stderr);
@@ -89,8 +90,8 @@ static void unreached(void)
 		way(0, 2, at)->outcome = WAY_SILENT;
 	judge();
 	CHECK(!all_reached);
-	CHECK(has(DOCTOR_FAIL, "reach", "rank 0 on a does not reach rank 2 on b (10.0.0.2 port 7002: no answer; 10.1.0.2 port 7002: no answer)",
-	          "let TCP to port 7002"));
+	CHECK(has(DOCTOR_FAIL, "reach", "rank 0 on a does not reach rank 2 on b (10.0.0.2 port 7002: no answer; 10.1.0.2 "
+	                                "port 7002: no answer)", "let TCP to port 7002"));
 	way(0, 2, 0)->outcome = WAY_REFUSED;
 	judge();
 	CHECK(has(DOCTOR_FAIL, "reach", "refused", "rejects TCP to port 7002"));
@@ -99,7 +100,7 @@ static void unreached(void)
 	CHECK(has(DOCTOR_FAIL, "reach", "no route", "ip route get 10.0.0.2"));
 	way(0, 2, 0)->outcome = WAY_STRANGER;
 	judge();
-	CHECK(has(DOCTOR_FAIL, "reach", "somebody else answers", "used twice"));
+	CHECK(has(DOCTOR_FAIL, "reach", "another process answers", "used twice"));
 	nodes[2].address_count = 0;
 	judge();
 	CHECK(has(DOCTOR_FAIL, "reach", "it has no address", ""));
@@ -123,18 +124,19 @@ static void in_part(void)
 	way(3, 0, 1)->outcome = WAY_SILENT;
 	judge();
 	CHECK(!all_reached && doctor_worst(&findings) == DOCTOR_WARN);
-	CHECK(has(DOCTOR_WARN, "reach", "rank 3 on c reaches rank 0 on a, but not at 10.1.0.1: no answer", "ESP_INTERFACES"));
+	CHECK(has(DOCTOR_WARN, "reach", "rank 3 on c reaches rank 0 on a, but not at 10.1.0.1: no answer",
+	          "ESP_INTERFACES"));
 	way(3, 1, 1)->outcome = WAY_SILENT; /* the same host has two ranks */
 	judge();
-	CHECK(has(DOCTOR_WARN, "reach", "2 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the first are rank 3 on c and rank 0 on a",
-	          "the switch of that network"));
+	CHECK(has(DOCTOR_WARN, "reach", "2 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the "
+	                                "first are rank 3 on c and rank 0 on a", "the switch of that network"));
 	way(3, 1, 1)->outcome = WAY_FINE;
-	way(3, 0, 1)->outcome = WAY_NO_ROUTE; /* networks of its own */
+	way(3, 0, 1)->outcome = WAY_NO_ROUTE; /* networks of their own */
 	judge();
 	CHECK(all_reached && doctor_worst(&findings) == DOCTOR_OK);
 }
 
-/* A rail that is dead is said once, and of which host it is the cable, if it is one's. */
+/* A dead rail is reported once, and names the host with the broken cable, if it is one host's. */
 static void dead_rail(void)
 {
 	clear();
@@ -143,23 +145,27 @@ static void dead_rail(void)
 			if (host_of[from] != host_of[to])
 				way(from, to, 1)->outcome = WAY_SILENT;
 	judge();
-	CHECK(has(DOCTOR_WARN, "reach", "10 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer", "the switch of that network"));
+	CHECK(has(DOCTOR_WARN, "reach", "10 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer",
+	          "the switch of that network"));
 	CHECK_U64(count_warnings(), 1);
-	way(0, 2, 1)->outcome = way(1, 2, 1)->outcome = way(2, 0, 1)->outcome = way(2, 1, 1)->outcome = WAY_FINE; /* a and b reach each other */
+	/* a and b reach each other */
+	way(0, 2, 1)->outcome = way(1, 2, 1)->outcome = way(2, 0, 1)->outcome = way(2, 1, 1)->outcome = WAY_FINE;
 	judge();
-	CHECK(has(DOCTOR_WARN, "reach", "6 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the first are rank 0 on a and rank 3 on c; all "
-	          "have a rank on c", "the cable of c"));
+	CHECK(has(DOCTOR_WARN, "reach", "6 of 10 pairs of ranks reach each other, but not in 10.1.0.0/24: no answer; the "
+	                                "first are rank 0 on a and rank 3 on c; all have a rank on c", "the cable of c"));
 	CHECK_U64(count_warnings(), 1);
 	way(0, 3, 1)->outcome = WAY_REFUSED; /* for another reason */
 	judge();
-	CHECK(has(DOCTOR_WARN, "reach", "rank 0 on a reaches rank 3 on c, but not at 10.1.0.3: refused", "rejects TCP to port 7003"));
+	CHECK(has(DOCTOR_WARN, "reach", "rank 0 on a reaches rank 3 on c, but not at 10.1.0.3: refused",
+	          "rejects TCP to port 7003"));
 	CHECK(has(DOCTOR_WARN, "reach", "5 of 10 pairs of ranks reach", "the cable of c"));
 	CHECK_U64(count_warnings(), 2);
 	for (uint32_t rank = 0; rank < RANKS; rank++)
-		nodes[rank].addresses[1].prefix = 0; /* not known: by address */
+		nodes[rank].addresses[1].prefix = 0; /* unknown network: by address */
 	way(0, 3, 1)->outcome = WAY_SILENT;
 	judge();
-	CHECK(has(DOCTOR_WARN, "reach", "3 of 10 pairs of ranks reach each other, but not at 10.1.0.3: no answer", "the cable of c"));
+	CHECK(has(DOCTOR_WARN, "reach", "3 of 10 pairs of ranks reach each other, but not at 10.1.0.3: no answer",
+	          "the cable of c"));
 }
 
 static void sizes(void)
@@ -167,11 +173,12 @@ static void sizes(void)
 	clear();
 	*way(0, 2, 0) = (struct doctor_way){WAY_LARGE_LOST, 50, 0, 9000, 1500};
 	judge();
-	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) large packets get lost: up to 1500 bytes arrive, but 9000 are "
-	          "sent", "ESP_SEGMENT_BYTES=1460"));
+	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) large packets get lost: up to 1500 "
+	                                   "bytes arrive, but 9000 are sent", "ESP_SEGMENT_BYTES=1460"));
 	way(0, 2, 0)->largest = 0;
 	judge();
-	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) what is small arrives, and no packet", "no matter of a smaller MTU"));
+	CHECK(has(DOCTOR_FAIL, "path MTU", "from rank 0 on a to rank 2 on b (10.0.0.2) what is small arrives, and no "
+	                                   "packet", "no matter of a smaller MTU"));
 	for (uint32_t i = 0; i < findings.count; i++)
 		CHECK(!strstr(findings.list[i].advice, "mtu 0") && !strstr(findings.list[i].what, "up to 0"));
 	clear();
@@ -185,7 +192,8 @@ static void clocks_and_reports(void)
 	clear();
 	way(2, 3, 0)->offset_us = -3600000000;
 	judge();
-	CHECK(has(DOCTOR_WARN, "clock offset", "3600000.000 ms at most, between rank 2 on b and rank 3 on c", "time service"));
+	CHECK(has(DOCTOR_WARN, "clock offset", "3600000.000 ms at most, between rank 2 on b and rank 3 on c",
+	          "time service"));
 	clear();
 	ways[3] = NULL;
 	judge();
@@ -206,7 +214,8 @@ static void on_the_wire(struct rng *rng)
 	for (uint32_t i = 0; i < report.finding_count; i++)
 		report.findings[i] = (struct doctor_finding){.verdict = (uint8_t)rng_below(rng, 3), .check = "x", .what = "y"};
 	for (uint32_t i = 0; i < RANKS * NODE_ADDRESSES; i++)
-		table[0][i] = (struct doctor_way){(uint8_t)rng_below(rng, WAY_OUTCOMES), (uint32_t)rng_next(rng), (int64_t)rng_next(rng),
+		table[0][i] = (struct doctor_way){(uint8_t)rng_below(rng, WAY_OUTCOMES), (uint32_t)rng_next(rng),
+		                                  (int64_t)rng_next(rng),
 		                                  (uint32_t)rng_next(rng), (uint32_t)rng_next(rng)};
 	doctor_report_encode(&report, RANKS, one);
 	CHECK(doctor_report_decode(one, RANKS, &back) && back.finding_count == report.finding_count);

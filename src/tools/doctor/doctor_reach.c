@@ -21,7 +21,7 @@
 
 #define CONNECT_PATIENCE (3 * NS_PER_S)
 #define PROOF_PATIENCE (5 * NS_PER_S)
-#define IDLE_PATIENCE (10 * NS_PER_S) /* of who answers */
+#define IDLE_PATIENCE (10 * NS_PER_S) /* of a connection that is being served */
 #define PINGS 8
 #define LARGE_BYTES (256u << 10)
 #define SEARCH_BYTES (64u << 10)
@@ -33,9 +33,10 @@
 enum { ASK_TIME = 1, ASK_SINK = 2 };
 #define ASK_BYTES 16u
 
-const struct doctor_patience doctor_patience = {.large_ns = 3 * NS_PER_S, .again_ns = 3 * NS_PER_S, .search_ns = NS_PER_S};
+const struct doctor_patience doctor_patience = {.large_ns = 3 * NS_PER_S, .again_ns = 3 * NS_PER_S,
+                                                .search_ns = NS_PER_S};
 
-/* ---- bytes within a time ---- */
+/* ---- reads and writes with a deadline ---- */
 
 static bool read_all(int fd, uint8_t *bytes, size_t n, uint64_t until_ns)
 {
@@ -102,13 +103,13 @@ static bool prove(int fd, enum handshake_role role, const struct handshake_confi
 			break;
 		status = handshake_input(&shake, bytes, wanted, &used, &err);
 	}
-	/* One that does not fit is told so. */
+	/* A peer that does not fit is told so. */
 	bool told = (status == ESP_OK || status == ESP_EMISMATCH) && send_proof(fd, &shake, until);
 	handshake_fini(&shake);
 	return told && status == ESP_OK;
 }
 
-/* ---- who answers ---- */
+/* ---- the answering side ---- */
 
 struct doctor_server {
 	const struct join_config *join;
@@ -175,7 +176,7 @@ static bool start_detached(void *(*run)(void *), void *argument)
 	return true;
 }
 
-static void let_in(struct doctor_server *server, int listen_fd)
+static void accept_peers(struct doctor_server *server, int listen_fd)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
@@ -208,7 +209,7 @@ static void *server_main(void *argument)
 			continue;
 		for (uint32_t i = 0; i < server->listener->count; i++)
 			if (polls[1 + i].revents)
-				let_in(server, server->listener->fds[i]);
+				accept_peers(server, server->listener->fds[i]);
 	}
 	return NULL;
 }
@@ -241,7 +242,7 @@ void doctor_server_stop(struct doctor_server *server)
 	(void)written;
 	pthread_join(server->thread, NULL);
 	pthread_mutex_lock(&server->lock);
-	while (server->served > 0) /* each has a limit of its own */
+	while (server->served > 0) /* each connection has a time limit of its own */
 		pthread_cond_wait(&server->changed, &server->lock);
 	pthread_mutex_unlock(&server->lock);
 	close(server->stop_fd);
@@ -250,7 +251,7 @@ void doctor_server_stop(struct doctor_server *server)
 	free(server);
 }
 
-/* ---- who tries ---- */
+/* ---- the trying side ---- */
 
 int doctor_connect(const struct sockaddr *name, socklen_t length, uint32_t segment_bytes, uint64_t until_ns)
 {
@@ -283,8 +284,9 @@ struct attempt {
 	struct doctor_way *ways; /* of that peer */
 };
 
-/* Connected and proved: the descriptor; -1: *out_outcome says why not. */
-static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment_bytes, enum doctor_outcome *out_outcome)
+/* Connects and proves. Returns the descriptor, or -1 with the reason in *out_outcome. */
+static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment_bytes,
+                    enum doctor_outcome *out_outcome)
 {
 	const struct node_info *info = &attempt->roster->nodes[attempt->peer];
 	struct handshake_config config;
@@ -306,8 +308,8 @@ static int open_way(const struct attempt *attempt, uint32_t at, uint32_t segment
 	return -1;
 }
 
-/* What gets stuck is not waited for. */
-static void drop(int fd)
+/* Closes without waiting for bytes that cannot be sent. */
+static void close_now(int fd)
 {
 	struct linger now = {1, 0};
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -327,7 +329,7 @@ static bool ask_time(int fd, struct doctor_way *way)
 		if (took >= best)
 			continue;
 		best = took;
-		/* Half of the way there, half of it back: as far as that is true. */
+		/* The midpoint of the round trip, as far as both directions take the same time. */
 		int64_t there = (int64_t)(bytes_get64(answer) - left), home = (int64_t)(bytes_get64(answer + 8) - back);
 		way->offset_us = (there / 2 + home / 2) / 1000;
 	}
@@ -354,7 +356,7 @@ static bool passes(const struct attempt *attempt, uint32_t at, uint32_t segment_
 	int fd = open_way(attempt, at, segment_bytes, &unused);
 	bool passed = fd >= 0 && send_large(fd, SEARCH_BYTES, attempt->patience->search_ns);
 	if (fd >= 0)
-		drop(fd);
+		close_now(fd);
 	return passed;
 }
 
@@ -382,17 +384,20 @@ static uint32_t read_path_mtu(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_pmtu : 0;
 }
 
-/* One that only stands still for a while gets another chance, on another connection: no large packet arrives there either, or they do. */
+/*
+ * A connection that stalls gets a second attempt, on another connection: large packets are lost there as well,
+ * or they are not.
+ */
 static enum doctor_outcome try_large(const struct attempt *attempt, uint32_t at, int fd)
 {
 	enum doctor_outcome outcome = WAY_LARGE_LOST;
 	if (send_large(fd, LARGE_BYTES, attempt->patience->large_ns))
 		return WAY_FINE;
 	int again = open_way(attempt, at, attempt->segment_bytes, &outcome);
-	if (again < 0) /* it has proved itself before: it is no stranger, but does not answer any more */
+	if (again < 0) /* the rank has proved itself before, so it is no other process, but does not answer any more */
 		return outcome == WAY_STRANGER ? WAY_SILENT : outcome;
 	outcome = send_large(again, LARGE_BYTES, attempt->patience->again_ns) ? WAY_FINE : WAY_LARGE_LOST;
-	drop(again);
+	close_now(again);
 	return outcome;
 }
 
@@ -408,7 +413,7 @@ static void try_address(const struct attempt *attempt, uint32_t at)
 		way->path_mtu = read_path_mtu(fd);
 	}
 	if (fd >= 0)
-		drop(fd);
+		close_now(fd);
 	if (outcome == WAY_LARGE_LOST)
 		way->largest = find_largest(attempt, at, way->path_mtu);
 	way->outcome = (uint8_t)outcome;
@@ -434,7 +439,8 @@ void doctor_reach_all(const struct join_config *join, const struct roster *roste
 		for (; peer < roster->size && count < SIDE_BY_SIDE; peer++) {
 			if (!doctor_tries(roster, self, peer))
 				continue;
-			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, patience, ways + (size_t)peer * NODE_ADDRESSES};
+			attempts[count] = (struct attempt){join, roster, own, peer, segment_bytes, patience,
+			                                   ways + (size_t)peer * NODE_ADDRESSES};
 			started[count] = pthread_create(&threads[count], NULL, try_peer, &attempts[count]) == 0;
 			if (!started[count])
 				try_peer(&attempts[count]);

@@ -1,5 +1,5 @@
 /*
- * doctor_reach_test.c - ways between two ranks that are not what they should be: somebody in between holds up what is large.
+ * doctor_reach_test.c - broken ways between two ranks: a relay between them stalls connections with large data.
  */
 #include "tools/doctor/doctor_reach.h"
 
@@ -15,15 +15,15 @@
 #include "base/ready.h"
 #include "node/net/interface.h"
 
-#define SMALL_BYTES (16u << 10) /* what passes of a connection that is held up */
+#define SMALL_BYTES (16u << 10) /* bytes that pass on a stalled connection */
 #define MOST 32u
 
-/* Hands on what comes, on one connection after the other. */
+/* Relays one connection after the other. */
 struct between {
 	int listen_fd;
-	uint16_t to;         /* the port of who answers                       */
-	uint32_t held_up;    /* of so many connections only the first bytes pass */
-	uint32_t let_in;     /* so many are, and those after them are closed     */
+	uint16_t to;         /* port of the answering rank */
+	uint32_t held_up;    /* on so many connections only the first bytes pass */
+	uint32_t let_in;     /* number of connections that are relayed; later ones are closed */
 	uint32_t count;
 	int fds[MOST][2];
 	uint64_t passed[MOST];
@@ -33,7 +33,8 @@ struct between {
 
 static struct sockaddr_in loopback(uint16_t port)
 {
-	return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port),
+	                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 static int listen_anywhere(uint16_t *out_port)
@@ -130,7 +131,10 @@ static struct join_config config_of(uint32_t rank)
 #define SHORT (50 * NS_PER_MS)
 #define LONG (120 * NS_PER_S)
 
-/* What rank 0 finds on its way to rank 1, where so many connections are held up, and so many let in. What is to pass has all the time it needs. */
+/*
+ * The outcome of rank 0's attempt to reach rank 1 when `held_up` connections stall and `let_in` are relayed.
+ * Bytes that are to pass have all the time they need.
+ */
 static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 {
 	const struct doctor_patience patience = {held_up > 0 ? SHORT : LONG, held_up > 1 ? SHORT : LONG, SHORT};
@@ -163,8 +167,8 @@ static enum doctor_outcome try_way(uint32_t held_up, uint32_t let_in_most)
 int main(void)
 {
 	CHECK_U64(try_way(0, MOST), WAY_FINE);
-	CHECK_U64(try_way(1, MOST), WAY_FINE); /* it stood still, and does not any more */
+	CHECK_U64(try_way(1, MOST), WAY_FINE); /* it stalled once, and then passed */
 	CHECK_U64(try_way(MOST, MOST), WAY_LARGE_LOST);
-	CHECK_U64(try_way(1, 1), WAY_SILENT); /* it has answered before, so it is no stranger */
+	CHECK_U64(try_way(1, 1), WAY_SILENT); /* it has answered before, so it is no other process */
 	return 0;
 }

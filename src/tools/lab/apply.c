@@ -1,5 +1,5 @@
 /*
- * apply.c - brings a link from the settings that it has to others.
+ * apply.c - changes a link from its current settings to others. The keeper's.
  */
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -17,8 +17,8 @@
 #include "tools/lab/tool.h"
 
 /*
- * Without the sum of TCP and UDP left to a card, trains are cut into packets before they are sent and every packet has
- * its checksum: then a loss is that of a packet, and a flipped bit is noticed.
+ * Without checksum offload, large TCP segments are split into packets before they are sent and every packet has
+ * its checksum: then a loss is the loss of one packet, and a flipped bit is noticed.
  */
 static enum esp_status set_offload(const struct fabric *fabric, uint32_t space, const char *device, bool on,
                                    struct error *err)
@@ -80,7 +80,7 @@ static enum esp_status run_relay_commands(struct fabric *fabric, const struct la
 	return tool_run(&batch, TOOL_IP, fabric->nets[near->space], err);
 }
 
-/* The relay listens before the bridge looks its way, so that no frame finds nobody. */
+/* The relay listens before the bridge switches to it, so that no frame is lost. */
 static enum esp_status insert_relay(struct fabric *fabric, uint32_t number, const struct lab_end *near,
                                     struct error *err)
 {
@@ -105,7 +105,7 @@ static enum esp_status insert_relay(struct fabric *fabric, uint32_t number, cons
 	return status;
 }
 
-/* First the relay: with it and the bridge both in place, frames would run in circles. */
+/* The relay first: with relay and bridge both in place, frames would circulate. */
 static enum esp_status remove_relay(struct fabric *fabric, uint32_t number, const struct lab_end *near,
                                     struct error *err)
 {
@@ -133,7 +133,7 @@ static bool drops_differ(const struct lab_settings *a, const struct lab_settings
 	                                             lab_needs_relay(a) != lab_needs_relay(b));
 }
 
-/* Relays read them at any time. Nothing of the writing moves in front of the first line or behind the last. */
+/* Relays read the settings at any time (a seqlock): both increments order the write between them. */
 static void write_settings(struct lab_link *link, const struct lab_settings *settings)
 {
 	__atomic_fetch_add(&link->version, 1, __ATOMIC_ACQ_REL);
@@ -165,7 +165,7 @@ enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struc
 		status = insert_relay(fabric, number, &near, err);
 	if (status == ESP_OK && !relayed && link->relay)
 		status = remove_relay(fabric, number, &near, err);
-	/* Each way is dropped where it arrives: behind the shaper of the sender, and packet by packet. */
+	/* Frames are dropped at the receiving end: behind the sender's shaper, and packet by packet. */
 	if (status == ESP_OK && drops_differ(&before, settings, LAB_FROM))
 		status = apply_drop(fabric, &near, &settings->faults[LAB_FROM], relayed, err);
 	if (status == ESP_OK && drops_differ(&before, settings, LAB_TO))
@@ -173,7 +173,7 @@ enum esp_status fabric_apply(struct fabric *fabric, uint32_t number, const struc
 	if (status == ESP_OK && settings->down != before.down)
 		status = apply_carrier(fabric, &near, settings->down, err);
 	if (status != ESP_OK)
-		write_settings(link, &before); /* the next attempt then does all of it again */
+		write_settings(link, &before); /* the next attempt then applies all of it again */
 	return status;
 }
 

@@ -1,9 +1,9 @@
 /*
- * ask.h - what is said between the keeper of a lab and those who want something of it.
+ * ask.h - messages between the keeper of a lab and its clients.
  *
- * A socket in the abstract name space, so that no file can stay behind; its name holds the user and the lab. Each
- * connection is one question and its answer, in messages of one size. Both sides look at who the other is: only the
- * same user is listened to, and believed.
+ * An abstract Unix socket, so that no file can stay behind; its name has the user and the lab. Each connection
+ * is one question with its answer, in messages of fixed size. Both sides check that the other belongs to the
+ * same user.
  */
 #ifndef TOOLS_LAB_ASK_H
 #define TOOLS_LAB_ASK_H
@@ -17,18 +17,18 @@
 #include "base/error.h"
 #include "tools/lab/measure.h"
 
-#define ASK_PREFIX "espalier-lab" /* in front of every name that a lab has outside of itself */
+#define ASK_PREFIX "espalier-lab" /* begins all names of a lab outside of its namespaces */
 #define ASK_VERSION 0x4c414201u
 #define ASK_WORDS 64u
 #define ASK_BYTES 1024u
 #define ASK_FDS 5
 
 enum ask_kind {
-	ASK_MAP,   /* -> the lab's memory, to be read                                */
-	ASK_ENTER, /* words: a space -> its namespaces, the user namespace at the end */
-	ASK_SET,   /* words: a target and what to set                                */
-	ASK_CHECK, /* -> an answer for each measurement, the last one without        */
-	ASK_DOWN,  /* -> when all that ran in it is gone                             */
+	ASK_MAP,   /* -> the lab's memory, read-only */
+	ASK_ENTER, /* words: a space -> its namespaces, and the user namespace as the last one */
+	ASK_SET,   /* words: a target, then settings */
+	ASK_CHECK, /* -> an answer per measurement, then one without */
+	ASK_DOWN,  /* -> once all processes in the lab are gone */
 	ASK_KINDS,
 };
 
@@ -44,21 +44,18 @@ struct ask {
 struct answer {
 	int32_t status; /* enum esp_status */
 	uint32_t more;  /* another answer follows */
-	uint32_t count; /* ASK_DOWN: processes that were ended; ASK_CHECK: measurements in all */
-	char text[256]; /* what went wrong */
+	uint32_t count; /* ASK_DOWN: processes that were ended; ASK_CHECK: number of measurements */
+	char text[256]; /* the error */
 	struct measure measure;
 };
 
 /* Adds a word. False: no room. */
 bool ask_add_word(struct ask *ask, const char *word);
 
-/*
- * Is a message of so many bytes a question that can be answered? Then its words stand in out_words, which end with
- * NULL and point into *ask.
- */
+/* Checks a question of so many bytes. True: out_words points to its words in *ask and ends with NULL. */
 bool ask_decode(struct ask *ask, size_t bytes, char *out_words[ASK_WORDS + 1], size_t *out_count);
 
-/* The address of a lab's keeper, and its length. */
+/* The socket address of a lab's keeper. Returns its length. */
 socklen_t ask_address(const char *name, unsigned user, struct sockaddr_un *out);
 
 #endif

@@ -57,12 +57,12 @@ static void test_bad(void)
 	ask = question(ASK_SET);
 	memset(ask.words, 'x', sizeof(ask.words));
 	ask.length = ASK_BYTES;
-	CHECK(!ask_decode(&ask, sizeof(ask), words, &count)); /* no end */
+	CHECK(!ask_decode(&ask, sizeof(ask), words, &count)); /* no NUL */
 	ask = question(ASK_MAP);
 	CHECK(!ask_decode(&ask, sizeof(ask) - 1, words, &count) && !ask_decode(&ask, sizeof(ask) + 1, words, &count));
 }
 
-/* Whatever comes: no word points outside. */
+/* Whatever bytes arrive, no word points outside. */
 static void test_noise(struct rng *rng)
 {
 	char *words[ASK_WORDS + 1];

@@ -14,11 +14,11 @@
 #include "tools/lab/flow.h"
 
 #define OPEN_MS 1000
-#define AGAIN_NS NS_PER_S /* a flow that is cut off tries again after so long */
+#define AGAIN_NS NS_PER_S /* pause before a broken flow is opened again */
 
-/* ---- who sends to whom ---- */
+/* ---- the flows ---- */
 
-/* Another host, in another rack if there is one. LAB_NOBODY: it is alone. */
+/* A random other host, in another rack if there is one. LAB_NOBODY: there is no other host. */
 static uint32_t choose_other(const struct lab *lab, uint32_t from, struct rng *rng)
 {
 	uint32_t hosts = lab->config.hosts, rack = from / hosts;
@@ -40,7 +40,8 @@ size_t background_flows(const struct lab *lab, struct background_flow *out, size
 		const struct lab_link *link = lab_link(lab, i);
 		rng_init(&rng, lab->config.seed ^ (uint64_t)i << 32);
 		for (uint32_t k = 0; k < link->set.background; k++) {
-			uint32_t from = link->host != LAB_NOBODY ? link->host : link->rack * lab->config.hosts + k % lab->config.hosts;
+			uint32_t from = link->host != LAB_NOBODY ? link->host : link->rack * lab->config.hosts +
+			                k % lab->config.hosts;
 			uint32_t to = choose_other(lab, from, &rng);
 			if (to == LAB_NOBODY)
 				break;
@@ -58,7 +59,7 @@ struct traffic {
 	const struct fabric *fabric;
 	struct background_flow *plans;
 	struct flow *flows;
-	uint64_t *again_ns; /* when a broken one is tried again */
+	uint64_t *again_ns; /* when to open a broken flow again */
 	size_t count;
 };
 
@@ -69,12 +70,13 @@ static void keep_open(struct traffic *traffic, uint64_t now_ns)
 		const struct background_flow *plan = &traffic->plans[i];
 		if (traffic->flows[i].sender >= 0 || now_ns < traffic->again_ns[i])
 			continue;
-		if (flow_open(&traffic->flows[i], traffic->fabric, plan->from, plan->to, plan->rail, OPEN_MS, &unused) != ESP_OK)
+		if (flow_open(&traffic->flows[i], traffic->fabric, plan->from, plan->to, plan->rail, OPEN_MS,
+		              &unused) != ESP_OK)
 			traffic->again_ns[i] = clock_now_ns() + AGAIN_NS;
 	}
 }
 
-static void move(struct traffic *traffic, size_t i, short sender, short receiver)
+static void move_bytes(struct traffic *traffic, size_t i, short sender, short receiver)
 {
 	struct flow *flow = &traffic->flows[i];
 	struct lab_link *link = lab_link(traffic->fabric->lab, traffic->plans[i].link);
@@ -88,7 +90,7 @@ static void move(struct traffic *traffic, size_t i, short sender, short receiver
 }
 
 __attribute__((noreturn))
-static void run(struct traffic *traffic, struct pollfd *polls)
+static void run_flows(struct traffic *traffic, struct pollfd *polls)
 {
 	for (;;) {
 		keep_open(traffic, clock_now_ns());
@@ -100,13 +102,13 @@ static void run(struct traffic *traffic, struct pollfd *polls)
 			continue;
 		for (size_t i = 0; i < traffic->count; i++)
 			if (traffic->flows[i].sender >= 0)
-				move(traffic, i, polls[2 * i].revents, polls[2 * i + 1].revents);
+				move_bytes(traffic, i, polls[2 * i].revents, polls[2 * i + 1].revents);
 	}
 }
 
-/* In the child: what it fails at is memory, and then it ends. */
+/* In the child, which exits if it has no memory. */
 __attribute__((noreturn))
-static void live(struct traffic *traffic)
+static void traffic_main(struct traffic *traffic)
 {
 	struct pollfd *polls = calloc(2 * traffic->count, sizeof(*polls));
 	sigset_t none;
@@ -120,7 +122,7 @@ static void live(struct traffic *traffic)
 		_exit(1);
 	for (size_t i = 0; i < traffic->count; i++)
 		traffic->flows[i] = (struct flow){-1, -1};
-	run(traffic, polls);
+	run_flows(traffic, polls);
 }
 
 enum esp_status background_start(const struct fabric *fabric, pid_t *out_pid, struct error *err)
@@ -135,7 +137,7 @@ enum esp_status background_start(const struct fabric *fabric, pid_t *out_pid, st
 	background_flows(fabric->lab, traffic.plans, traffic.count);
 	pid_t pid = fork();
 	if (pid == 0)
-		live(&traffic);
+		traffic_main(&traffic);
 	free(traffic.plans);
 	if (pid < 0)
 		return error_set(err, ESP_EIO, "cannot start background traffic: %s", strerror(errno));

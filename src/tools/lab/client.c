@@ -24,7 +24,7 @@ static enum esp_status no_lab(const char *name, struct error *err)
 	                 usual ? "" : name, usual ? "" : " --name ", usual ? "" : name);
 }
 
-/* Whoever takes the name before us must not be believed. */
+/* Another user's process may have taken the name. */
 static bool is_same_user(int fd)
 {
 	struct ucred peer;
@@ -46,9 +46,10 @@ static enum esp_status open_question(const char *name, const struct ask *ask, in
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, length) != 0)
-		status = errno == ECONNREFUSED ? no_lab(name, err) : error_set(err, ESP_EIO, "cannot ask the lab: %s", strerror(errno));
+		status = errno == ECONNREFUSED ? no_lab(name, err) : error_set(err, ESP_EIO, "cannot ask the lab: %s",
+		                                                               strerror(errno));
 	else if (!is_same_user(fd))
-		status = error_set(err, ESP_EIO, "somebody else has taken the name of lab %s", name);
+		status = error_set(err, ESP_EIO, "a process of another user has taken the name of lab %s", name);
 	else if (send(fd, ask, sizeof(*ask), MSG_NOSIGNAL) != (ssize_t)sizeof(*ask))
 		status = error_set(err, ESP_EIO, "cannot ask the lab: %s", strerror(errno));
 	if (status == ESP_OK)
@@ -58,7 +59,7 @@ static enum esp_status open_question(const char *name, const struct ask *ask, in
 	return status;
 }
 
-/* Descriptors that came with an answer; -1 where there are fewer. */
+/* The descriptors of an answer; entries without one stay -1. */
 static void take_fds(struct msghdr *message, int fds[ASK_FDS])
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
@@ -67,7 +68,7 @@ static void take_fds(struct msghdr *message, int fds[ASK_FDS])
 			memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
 }
 
-static enum esp_status hear_answer(int fd, struct answer *answer, int fds[ASK_FDS], struct error *err)
+static enum esp_status read_answer(int fd, struct answer *answer, int fds[ASK_FDS], struct error *err)
 {
 	struct iovec place = {answer, sizeof(*answer)};
 	union {
@@ -99,7 +100,7 @@ static enum esp_status ask_once(const char *name, const struct ask *ask, struct 
 	enum esp_status status = open_question(name, ask, &fd, err);
 	if (status != ESP_OK)
 		return status;
-	status = hear_answer(fd, answer, fds, err);
+	status = read_answer(fd, answer, fds, err);
 	close(fd);
 	return status;
 }
@@ -183,7 +184,7 @@ enum esp_status client_check(const char *name, bool all, double seconds, int sto
 		if (polls[1].revents)
 			status = error_set(err, ESP_EABORTED, "interrupted");
 		else
-			status = hear_answer(fd, &answer, fds, err);
+			status = read_answer(fd, &answer, fds, err);
 		if (status == ESP_OK && answer.more)
 			on_measure(context, &answer.measure, answer.count);
 	}
@@ -223,7 +224,7 @@ enum esp_status client_list(client_name_fn *on_name, void *context, struct error
 	snprintf(prefix, sizeof(prefix), " @%s/%u/", ASK_PREFIX, geteuid());
 	while (fgets(line, sizeof(line), file)) {
 		char *name = strstr(line, prefix);
-		/* the flag that it listens; connections have the name too */
+		/* the flag of a listening socket; connections have the name too */
 		if (!name || !strstr(line, " 00010000 "))
 			continue;
 		name[strcspn(name, "\n")] = '\0';

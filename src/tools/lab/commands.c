@@ -19,11 +19,12 @@ static void put_port(FILE *out, const char *device, uint32_t rail)
 	fprintf(out, "link set %s up\n", device);
 }
 
-/* Both ends at once; the other one appears in its own space under its own name. */
+/* Makes both ends at once; the other one appears in its own space under its own name. */
 static void put_pair(FILE *out, const struct lab *lab, const char *here, const char *there, int net)
 {
 	uint32_t mtu = lab->config.mtu;
-	fprintf(out, "link add %s mtu %u type veth peer name %s mtu %u netns /proc/self/fd/%d\n", here, mtu, there, mtu, net);
+	fprintf(out, "link add %s mtu %u type veth peer name %s mtu %u netns /proc/self/fd/%d\n", here, mtu, there, mtu,
+	        net);
 }
 
 void commands_rack(FILE *out, const struct lab *lab, uint32_t rack, const int *nets)
@@ -67,7 +68,7 @@ void commands_host(FILE *out, const struct lab *lab, uint32_t host)
 		char device[LAB_DEVICE_TEXT];
 		snprintf(device, sizeof(device), "e%u", rail);
 		commands_train(out, lab, device, link->set.rate);
-		if (!lab->config.ipv6) /* what nobody uses only makes noise */
+		if (!lab->config.ipv6) /* unused IPv6 addresses only cause traffic */
 			fprintf(out, "link set %s addrgenmode none\n", device);
 		fprintf(out, "addr add %s/%u dev %s%s\n", lab_address(lab, host, rail, address), lab_prefix_length(lab), device,
 		        lab->config.ipv6 ? " nodad" : "");
@@ -112,7 +113,7 @@ void commands_shapers(FILE *out, const struct lab *lab, uint32_t space)
 	}
 }
 
-/* A table that is named exists, so it can be deleted: the way to begin anew whatever was there. */
+/* Naming a table creates it if it is missing, so the deletion always succeeds. */
 void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut)
 {
 	fprintf(out, "table netdev drop-%s\ndelete table netdev drop-%s\n", device, device);
@@ -150,7 +151,7 @@ void commands_carrier(FILE *out, const char *device, bool down)
 	fprintf(out, "link set %s %s\n", device, down ? "down" : "up");
 }
 
-/* In the order of addresses: that of places would tell who is in which rack. */
+/* Sorted by address: the order of places would show which hosts share a rack. */
 void commands_hosts_file(FILE *out, const struct lab *lab)
 {
 	char address[LAB_ADDRESS_TEXT], suffix[LAB_DEVICE_TEXT] = "";
@@ -162,6 +163,7 @@ void commands_hosts_file(FILE *out, const struct lab *lab)
 		if (rail > 0)
 			snprintf(suffix, sizeof(suffix), "-e%u", rail);
 		for (uint32_t i = 0; i < lab->host_count; i++)
-			fprintf(out, "%s\t%s%s\n", lab_address(lab, order[i], rail, address), lab_host(lab, order[i])->name, suffix);
+			fprintf(out, "%s\t%s%s\n", lab_address(lab, order[i], rail, address), lab_host(lab, order[i])->name,
+			        suffix);
 	}
 }

@@ -1,8 +1,8 @@
 /*
- * commands.h - what ip, tc and nft are told: batches as text, made of a lab.
+ * commands.h - the batches for ip, tc and nft that make a lab.
  *
- * Pure. Each batch is for one space; a space is named by the number of a descriptor that the process has which
- * reads the batch (nets[space]).
+ * Pure. Each batch is for one space; a space is named by a descriptor number in the process that reads the
+ * batch (nets[space]).
  */
 #ifndef TOOLS_LAB_COMMANDS_H
 #define TOOLS_LAB_COMMANDS_H
@@ -24,16 +24,16 @@ void commands_host(FILE *out, const struct lab *lab, uint32_t host);
 /* tc: the shapers of all devices in a space. */
 void commands_shapers(FILE *out, const struct lab *lab, uint32_t space);
 
-/* tc, for one device: another rate. ip: the length of its trains. */
+/* tc, for one device: another rate. ip: the longest segment that the device is given (gso_max_size). */
 void commands_rate(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
 void commands_train(FILE *out, const struct lab *lab, const char *device, uint64_t rate);
 
-/* nft: what of the frames that come in by a device is dropped; loss in millionths. */
+/* nft: which incoming frames of a device are dropped; loss in millionths. */
 void commands_drop(FILE *out, const char *device, uint32_t loss, bool cut);
 
 /*
- * ip, at the near end of a link: a pair of devices behind which the bridge finds the link again once a relay stands
- * between them and the device; then the switch to it, and back.
+ * ip, at the near end of a link: a pair of devices, through which the bridge is connected to the link while a
+ * relay passes frames between the device and the pair; then the switch to it, and back.
  *
  *     before   device --- bridge        after   device (relay) device-r === device-q --- bridge
  */
@@ -41,10 +41,10 @@ void commands_relay_pair(FILE *out, const struct lab *lab, const char *device);
 void commands_relay_in(FILE *out, const char *device, uint32_t rail);
 void commands_relay_out(FILE *out, const char *device, uint32_t rail);
 
-/* ip, at the near end: carrier or none. */
+/* ip, at the near end: carrier up or down. */
 void commands_carrier(FILE *out, const char *device, bool down);
 
-/* The hosts file that all spaces see. */
+/* The hosts file of all spaces. */
 void commands_hosts_file(FILE *out, const struct lab *lab);
 
 #endif

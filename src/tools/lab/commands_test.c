@@ -110,7 +110,7 @@ static void test_drop(void)
 	           "\t\tnumgen random mod 1000000 < 10000 drop\n\t}\n}\n");
 }
 
-/* The order of the hosts file is that of addresses. */
+/* The hosts file is sorted by address. */
 static void test_hosts_file(void)
 {
 	struct text text;
@@ -139,7 +139,7 @@ static void test_shaper(void)
 			CHECK(shaper.queue_bytes >= 2 * shaper.burst_bytes || shaper.queue_bytes == 8u << 20);
 		}
 	}
-	/* What a link gives away after a pause is two milliseconds of its rate. */
+	/* The burst of a link after a pause is two milliseconds of its rate. */
 	CHECK_U64(shaper_for(100000000, 1500).burst_bytes, 2 * 12500);
 	CHECK_U64(shaper_for(1000000000, 1500).burst_bytes, 2 * 125000);
 }

@@ -8,14 +8,14 @@
 #include "tools/lab/commands.h"
 #include "tools/lab/tool.h"
 
-/* Four for each space. */
+/* Four descriptors per space. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* if it is too few, opening says so */
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* if it is too low, opening reports it */
 }
 
 static enum esp_status allocate(struct fabric *fabric, struct error *err)
@@ -46,7 +46,7 @@ static enum esp_status set_congestion(const struct lab *lab, struct error *err)
 	const char *name = lab->config.congestion;
 	if (!name[0] || space_sysctl("net/ipv4/tcp_congestion_control", name))
 		return ESP_OK;
-	return error_set(err, ESP_EUNSUPPORTED, "this kernel has no congestion control %s, or does not let everybody use it: %s",
+	return error_set(err, ESP_EUNSUPPORTED, "this kernel has no congestion control %s, or allows it to root only: %s",
 	                 name, strerror(errno));
 }
 
@@ -87,7 +87,7 @@ static enum esp_status run_tc(struct fabric *fabric, uint32_t space, struct erro
 	return tool_run(&batch, TOOL_TC, fabric->nets[space], err);
 }
 
-/* Links that are made with a delay. */
+/* Applies the settings that links are made with and that need a relay. */
 static enum esp_status apply_made(struct fabric *fabric, uint32_t number, struct error *err)
 {
 	struct lab_link *link = lab_link(fabric->lab, number);
@@ -95,11 +95,11 @@ static enum esp_status apply_made(struct fabric *fabric, uint32_t number, struct
 	if (!lab_needs_packets(&asked))
 		return ESP_OK;
 	for (int way = 0; way < LAB_WAYS; way++)
-		link->set.faults[way].delay_ns = 0; /* as it is now */
+		link->set.faults[way].delay_ns = 0; /* the current state */
 	return fabric_apply(fabric, number, &asked, err);
 }
 
-/* Links are made by racks, so racks come before the core and the hosts whose ends they make. */
+/* Racks make the links, so they come before the core and the hosts that have the other ends. */
 enum esp_status fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop, void *context,
                              struct error *err)
 {

@@ -1,8 +1,8 @@
 /*
  * fabric.h - a lab on this machine: its namespaces, and the changes to them.
  *
- * Belongs to one process, the keeper; that has to be single-threaded. What a change needs is decided by the settings
- * of the link alone (lab.h); fabric_apply() brings the machine from one settings to others.
+ * Owned by one single-threaded process, the keeper. The settings of a link alone decide what a change needs
+ * (lab.h); fabric_apply() changes the machine from one settings to others.
  */
 #ifndef TOOLS_LAB_FABRIC_H
 #define TOOLS_LAB_FABRIC_H
@@ -14,21 +14,21 @@ struct fabric {
 	struct lab *lab; /* borrowed, in shared memory */
 	struct space_base base;
 	struct space *spaces; /* by number */
-	int *nets;            /* descriptors of their networks */
+	int *nets;            /* descriptors of their network namespaces */
 };
 
-/* Asked now and then while it is built; true: give up. */
+/* Polled while the lab is built; true: give up. */
 typedef bool fabric_stop_fn(void *context);
 
-/* Makes all of it. On failure what was made goes with the process. */
+/* Builds the lab. On failure its parts disappear with the process. */
 ESP_CHECKED enum esp_status fabric_build(struct fabric *fabric, struct lab *lab, fabric_stop_fn *stop, void *context,
                                          struct error *err);
 
-/* Makes a link what settings say, and writes them to the lab. */
+/* Applies settings to a link, and writes them to the lab. */
 ESP_CHECKED enum esp_status fabric_apply(struct fabric *fabric, uint32_t link, const struct lab_settings *settings,
                                          struct error *err);
 
-/* A child has ended. True if it was a relay, which then is started anew: a link must not stay cut by accident. */
+/* A child has ended. True if it was a relay; it is started anew, as a link must not stay cut by accident. */
 bool fabric_on_child_end(struct fabric *fabric, int pid);
 
 #endif

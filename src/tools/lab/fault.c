@@ -25,9 +25,10 @@ static double knot(const struct fault *fault, uint64_t number)
 }
 
 /*
- * The delay at a time: a wave of straight lines between random knots. They are two jitters apart, so that the delay
- * never falls faster than time goes by: the order of frames stays by itself, however densely they come, and
- * the mean is what was asked. Dice for each frame would have to be bent upwards to keep the order.
+ * The delay at a time: a piecewise linear wave between random knots. The knots are two jitters apart, so that
+ * the delay never falls faster than time passes: frames keep their order, however close they are, and the mean
+ * delay is the one that was asked for. With an independent delay per frame, keeping the order would raise the
+ * mean.
  */
 static uint64_t delay_at(const struct fault *fault, const struct lab_faults *faults, uint64_t now_ns)
 {
@@ -57,7 +58,7 @@ struct fate fault_draw(struct fault *fault, const struct lab_faults *faults, uin
 	if (fate.late) {
 		fate.leave_ns += 1 + (uint64_t)(held * (double)faults->hold_ns);
 	} else {
-		/* when a delay has just been made shorter, those before it go first all the same */
+		/* after the delay was set lower, earlier frames still leave first */
 		fate.leave_ns = fate.leave_ns > fault->last_ns ? fate.leave_ns : fault->last_ns;
 		fault->last_ns = fate.leave_ns;
 	}
@@ -96,7 +97,7 @@ bool queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most
 	return true;
 }
 
-/* The last entry takes the place of the first and sinks to where it belongs. */
+/* The last entry takes the place of the first and sinks to its position. */
 static void remove_first(struct queue *queue)
 {
 	struct waiting entry = queue->heap[--queue->count];

@@ -1,8 +1,9 @@
 /*
- * fault.h - what happens to one frame on a link with faults, and the frames that wait for their time.
+ * fault.h - the fate of each frame on a link with faults, and the queue of delayed frames.
  *
- * Pure: time and chance are given. One seed and one sequence of frames in time give one sequence of fates, and a frame costs the
- * same number of random draws whatever is set, so that changing one setting does not change the others' dice.
+ * Pure: time and random numbers are given. One seed and one sequence of frames in time give one sequence of
+ * fates. A frame takes the same number of random draws whatever the settings, so that changing one does not
+ * change the others' draws.
  */
 #ifndef TOOLS_LAB_FAULT_H
 #define TOOLS_LAB_FAULT_H
@@ -14,9 +15,10 @@
 #include "base/rng.h"
 #include "tools/lab/lab.h"
 
-#define FAULT_HEADER 14u /* bytes of Ethernet that are never corrupted: the frame has to find its way */
+/* bytes of the Ethernet header, which are never corrupted: the frame has to reach its receiver */
+#define FAULT_HEADER 14u
 
-/* One way of a link. */
+/* One direction of a link. */
 struct fault {
 	struct rng rng;
 	uint64_t wave;    /* seed of the jitter */
@@ -25,22 +27,22 @@ struct fault {
 
 struct fate {
 	bool lost;
-	bool late;       /* held back, for others to overtake */
-	bool duplicated; /* a second one leaves right behind it */
+	bool late;       /* held back, so that later frames overtake it */
+	bool duplicated; /* a copy leaves right behind it */
 	uint64_t leave_ns;
 	bool corrupted;
-	uint32_t bit; /* that is flipped: its number in the frame */
+	uint32_t bit; /* number of the bit to flip */
 };
 
 void fault_init(struct fault *fault, uint64_t seed, uint32_t link, enum lab_way way);
 
 struct fate fault_draw(struct fault *fault, const struct lab_faults *faults, uint32_t frame_bytes, uint64_t now_ns);
 
-/* ---- frames by the time at which they leave ---- */
+/* ---- the queue of frames, by the time at which they leave ---- */
 
 struct waiting {
 	uint64_t leave_ns;
-	uint64_t order; /* of arrival: breaks ties, so that frames of one moment keep their order */
+	uint64_t order; /* of arrival: breaks ties, so that frames keep their order */
 	void *frame;
 };
 
@@ -50,13 +52,13 @@ struct queue {
 	uint64_t order;
 };
 
-/* False: no memory, or full; then the frame is the caller's still. */
+/* False: no memory, or full; the caller keeps the frame. */
 bool queue_push(struct queue *queue, uint64_t leave_ns, void *frame, size_t most);
 
-/* The frame that leaves next if that is due, NULL otherwise. */
+/* The next frame if it is due, otherwise NULL. */
 void *queue_pop(struct queue *queue, uint64_t now_ns);
 
-/* When the next one leaves; UINT64_MAX: there is none. */
+/* When the next frame leaves; UINT64_MAX: there is none. */
 uint64_t queue_next_ns(const struct queue *queue);
 
 /* Does not free frames. */

@@ -1,18 +1,16 @@
-/*
- * Everything in virtual time: frames come at moments that the seed chooses, and leave when they are due.
- */
+/* All in virtual time: frames arrive at times that the seed chooses, and leave when they are due. */
 #include "tools/lab/fault.h"
 
 #include "base/check.h"
 
 #define FRAMES 20000u
 
-/* What a sequence of frames came to. */
+/* The outcome for a sequence of frames. */
 struct tally {
 	uint32_t lost, late, duplicated, corrupted, overtaken;
-	uint64_t least_ns, most_ns; /* between coming and leaving */
-	double delay_ns;            /* mean of what was decided   */
-	uint64_t digest; /* of everything that was decided */
+	uint64_t least_ns, most_ns; /* between arrival and departure */
+	double delay_ns;            /* mean of the chosen delays */
+	uint64_t digest; /* of all fates */
 };
 
 static struct tally play(const struct lab_faults *faults, uint64_t seed)
@@ -94,7 +92,7 @@ static void test_delay_and_jitter(uint64_t seed)
 	CHECK_MSG(tally.least_ns >= 4000000 && tally.least_ns < 4300000, "%" PRIu64, tally.least_ns);
 	CHECK_MSG(tally.most_ns > 5700000 && tally.most_ns <= 6100000, "%" PRIu64, tally.most_ns);
 	CHECK_MSG(tally.delay_ns > 4900000 && tally.delay_ns < 5100000, "%g", tally.delay_ns);
-	faults.jitter_ns = 9000000; /* more than the delay: never before it has come */
+	faults.jitter_ns = 9000000; /* more than the delay: no frame leaves before it has arrived */
 	CHECK_U64(play(&faults, seed).overtaken, 0);
 }
 
@@ -104,7 +102,7 @@ static void test_seeds(uint64_t seed)
 	struct lab_faults more = faults;
 	CHECK_U64(play(&faults, seed).digest, play(&faults, seed).digest);
 	CHECK(play(&faults, seed).digest != play(&faults, seed + 2).digest);
-	/* Another setting does not change the dice of the rest. */
+	/* Another setting does not change the other draws. */
 	more.corrupt = 500000;
 	CHECK_U64(play(&faults, seed).digest, play(&more, seed).digest);
 }
@@ -128,7 +126,7 @@ static void test_queue(struct rng *rng)
 		CHECK(next_ns >= last_ns);
 		CHECK(next_ns == 0 || queue_pop(&queue, next_ns - 1) == NULL);
 		uintptr_t frame = (uintptr_t)queue_pop(&queue, next_ns);
-		CHECK(next_ns > last_ns || frame > last); /* of one moment: in the order in which they came */
+		CHECK(next_ns > last_ns || frame > last); /* at the same time: in the order of arrival */
 		last_ns = next_ns;
 		last = frame;
 	}

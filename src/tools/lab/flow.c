@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define PIECE (256u << 10)
-#define PIECES 16 /* in a turn, so that one flow does not starve the others */
+#define PIECES 16 /* per turn, so that one flow does not starve the others */
 
 socklen_t flow_address(const struct lab *lab, uint32_t host, uint32_t rail, uint16_t port, struct sockaddr_storage *out)
 {
@@ -52,7 +52,7 @@ static int connect_within(const struct fabric *fabric, uint32_t host, const stru
 	socklen_t size = sizeof(failed);
 	if (fd < 0)
 		return -1;
-	/* What is measured is the link: a fair and steady sender, where the kernel has it. */
+	/* To measure the link, use a fair and steady congestion control, if the kernel has it. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", strlen("cubic"));
 	if (connect(fd, (const struct sockaddr *)address, length) != 0 && errno != EINPROGRESS)
 		failed = errno;
@@ -105,7 +105,7 @@ ssize_t flow_drain(const struct flow *flow)
 {
 	ssize_t total = 0;
 	for (int i = 0; i < PIECES; i++) {
-		/* MSG_TRUNC: the kernel throws the bytes away instead of copying them */
+		/* MSG_TRUNC: the kernel discards the bytes instead of copying them */
 		ssize_t got = recv(flow->receiver, NULL, PIECE, MSG_TRUNC);
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 			return -1;

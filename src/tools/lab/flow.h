@@ -1,7 +1,9 @@
 /*
- * flow.h - TCP connections between hosts of the lab, both ends in one process: for measuring and for background traffic.
+ * flow.h - TCP connections between hosts of the lab, both ends in one process: for measurements and background
+ * traffic.
  *
- * A socket belongs to the network that it was made in, so one process can hold the ends of all of them.
+ * A socket belongs to the network namespace that it was made in, so one process can hold the ends of all of
+ * them.
  */
 #ifndef TOOLS_LAB_FLOW_H
 #define TOOLS_LAB_FLOW_H
@@ -15,14 +17,14 @@ struct flow {
 	int sender, receiver; /* connected, non-blocking; -1: none */
 };
 
-/* From a host to another on a rail, within some milliseconds. ESP_ELINK. */
+/* Connects one host to another on a rail, within limit_ms. ESP_ELINK. */
 ESP_CHECKED enum esp_status flow_open(struct flow *flow, const struct fabric *fabric, uint32_t from, uint32_t to,
                                       uint32_t rail, int limit_ms, struct error *err);
 
 /* Writes as much as fits. False: the connection is broken. */
 bool flow_fill(const struct flow *flow);
 
-/* Reads and forgets what is there. Returns bytes; -1: the connection is broken. */
+/* Reads and discards all there is. Returns the bytes; -1: the connection is broken. */
 ssize_t flow_drain(const struct flow *flow);
 
 void flow_close(struct flow *flow);

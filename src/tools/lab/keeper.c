@@ -20,7 +20,7 @@
 #include "tools/lab/sweep.h"
 
 #define LISTENING 128
-#define PATIENCE_S 2 /* for somebody who has connected to say what he wants */
+#define PATIENCE_S 2 /* for a client that has connected to send its question */
 #define SETTLED 's'
 
 struct house {
@@ -53,7 +53,7 @@ static void send_answer(int fd, const struct answer *answer, const int *fds, siz
 		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
 	}
 	while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		continue; /* whoever asked and left has no interest in it */
+		continue; /* a client that has left does not need its answer */
 }
 
 static void answer_status(int fd, enum esp_status status, const struct error *err)
@@ -64,13 +64,13 @@ static void answer_status(int fd, enum esp_status status, const struct error *er
 	send_answer(fd, &answer, NULL, 0);
 }
 
-static void give_map(struct house *house, int fd)
+static void send_map(struct house *house, int fd)
 {
 	const struct answer answer = {.status = ESP_OK};
 	send_answer(fd, &answer, &house->memory, 1);
 }
 
-static void let_in(struct house *house, int fd, const char *name)
+static void send_space(struct house *house, int fd, const char *name)
 {
 	struct answer answer = {.status = ESP_OK};
 	int fds[ASK_FDS];
@@ -78,8 +78,8 @@ static void let_in(struct house *house, int fd, const char *name)
 	uint32_t space = name ? lab_find_space(house->lab, name) : LAB_NOBODY;
 	if (space == LAB_NOBODY) {
 		answer.status = ESP_EINVAL;
-		snprintf(answer.text, sizeof(answer.text), "there is no '%.40s' in this lab; espalier lab status shows the hosts",
-		         name ? name : "");
+		snprintf(answer.text, sizeof(answer.text),
+		         "there is no '%.40s' in this lab; espalier lab status shows the hosts", name ? name : "");
 	} else {
 		for (; count < SPACE_PARTS; count++)
 			fds[count] = house->fabric.spaces[space].fds[count];
@@ -114,8 +114,8 @@ static enum esp_status set_links(struct house *house, const uint32_t *links, uin
 	return status == ESP_OK && background ? restart_background(house, err) : status;
 }
 
-static enum esp_status set_target(struct house *house, const char *target, enum lab_ways_given ways, char *const *words, size_t count,
-                                  struct error *err)
+static enum esp_status set_target(struct house *house, const char *target, enum lab_ways_given ways, char *const *words,
+                                  size_t count, struct error *err)
 {
 	uint32_t *links = calloc(house->lab->link_count, sizeof(*links)), link_count = 0;
 	if (!links)
@@ -135,16 +135,17 @@ static bool heals_all(const char *target, char *const *words, size_t count)
 	return heals && strncmp(target, "all", 3) == 0 && (target[3] == '\0' || target[3] == ':');
 }
 
-/* What else is set on all is for hosts, but nothing is as it was made while an uplink is not. */
-static enum esp_status heal_uplinks(struct house *house, const char *target, enum lab_ways_given ways, struct error *err)
+/* Other settings for all are for the hosts' links only; but healing all includes the uplinks. */
+static enum esp_status heal_uplinks(struct house *house, const char *target, enum lab_ways_given ways,
+                                    struct error *err)
 {
 	static char heal[] = "heal";
 	char *words[] = {heal}, racks[64];
-	snprintf(racks, sizeof(racks), "racks%.40s", target + 3); /* and ":e1" */
+	snprintf(racks, sizeof(racks), "racks%.40s", target + 3); /* keeps ":e1" */
 	return lab_has_core(house->lab) ? set_target(house, racks, ways, words, 1, err) : ESP_OK;
 }
 
-static void set(struct house *house, int fd, const struct ask *ask, char *const *words, size_t count)
+static void set_target_links(struct house *house, int fd, const struct ask *ask, char *const *words, size_t count)
 {
 	struct error err = {0};
 	enum lab_ways_given ways = (enum lab_ways_given)ask->flag;
@@ -160,8 +161,8 @@ static void set(struct house *house, int fd, const struct ask *ask, char *const 
 
 /* ---- measuring ---- */
 
-/* In a child: the keeper has other things to do. */
-static void check(struct house *house, int fd, const struct ask *ask)
+/* In a child, as the keeper has to answer further questions. */
+static void run_check(struct house *house, int fd, const struct ask *ask)
 {
 	size_t count = measure_plan(house->lab, ask->flag, NULL, 0);
 	struct measure *measures = calloc(count ? count : 1, sizeof(*measures));
@@ -187,8 +188,12 @@ static void fork_check(struct house *house, int fd, const struct ask *ask)
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "esp-measure");
-		close(house->listener); /* the lab's name is free when the keeper has ended, and this ends only then */
-		check(house, fd, ask);
+		/*
+		 * the lab's name is free only once all copies of the listener are closed, and this child ends after the
+		 * keeper
+		 */
+		close(house->listener);
+		run_check(house, fd, ask);
 		_exit(0);
 	}
 	if (pid < 0)
@@ -204,7 +209,7 @@ static void stop_children(struct house *house)
 		relay_stop(lab_link(house->lab, i)->relay);
 }
 
-static void end(struct house *house, int fd)
+static void end_lab(struct house *house, int fd)
 {
 	struct answer answer = {.status = ESP_OK};
 	answer.count = sweep(house->fabric.spaces, lab_space_count(house->lab));
@@ -235,15 +240,15 @@ static void answer_question(struct house *house, int fd)
 	if (got < 0 || !ask_decode(&ask, (size_t)got, words, &count))
 		return;
 	if (ask.kind == ASK_MAP)
-		give_map(house, fd);
+		send_map(house, fd);
 	else if (ask.kind == ASK_ENTER)
-		let_in(house, fd, words[0]);
+		send_space(house, fd, words[0]);
 	else if (ask.kind == ASK_SET)
-		set(house, fd, &ask, words, count);
+		set_target_links(house, fd, &ask, words, count);
 	else if (ask.kind == ASK_CHECK)
 		fork_check(house, fd, &ask);
 	else
-		end(house, fd);
+		end_lab(house, fd);
 }
 
 static void on_question(struct house *house)
@@ -272,13 +277,13 @@ static void on_signal(struct house *house)
 	pid_t pid;
 	while (read(house->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo != SIGCHLD)
-			end(house, -1);
+			end_lab(house, -1);
 		while (!house->over && (pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			on_child_end(house, pid);
 	}
 }
 
-/* Settled, or left alone before that. */
+/* keeper_settle() was called, or the caller is gone. */
 static void on_hold(struct house *house)
 {
 	char word = 0;
@@ -286,12 +291,12 @@ static void on_hold(struct house *house)
 	if (got < 0 && errno == EINTR)
 		return;
 	if (got != 1 || word != SETTLED)
-		end(house, -1);
+		end_lab(house, -1);
 	close(house->hold);
 	house->hold = -1;
 }
 
-static void serve(struct house *house)
+static void serve_lab(struct house *house)
 {
 	while (!house->over) {
 		struct pollfd polls[] = {{house->signals, POLLIN, 0}, {house->hold, POLLIN, 0}, {house->listener, POLLIN, 0}};
@@ -317,8 +322,9 @@ static enum esp_status open_listener(struct house *house, const char *name, stru
 	    listen(house->listener, LISTENING) == 0)
 		return ESP_OK;
 	if (errno == EADDRINUSE)
-		return error_set(err, ESP_ESTATE, "there is a lab %s already: espalier lab down%s%s ends it, --name makes another",
-		                 name, strcmp(name, "lab") == 0 ? "" : " --name ", strcmp(name, "lab") == 0 ? "" : name);
+		return error_set(err, ESP_ESTATE, "there is a lab %s already: espalier lab down%s%s ends it, --name makes "
+		                                  "another", name, strcmp(name, "lab") == 0 ? "" : " --name ",
+		                 strcmp(name, "lab") == 0 ? "" : name);
 	return error_set(err, ESP_EIO, "cannot listen for questions: %s", strerror(errno));
 }
 
@@ -352,7 +358,7 @@ static enum esp_status open_signals(struct house *house, struct error *err)
 	return house->signals >= 0 ? ESP_OK : error_set(err, ESP_EIO, "cannot watch signals: %s", strerror(errno));
 }
 
-/* Nothing of the caller's may be held: whoever reads its output waits for its end. */
+/* Closes all descriptors of the caller: a process that reads the caller's output waits for its end. */
 static void detach(int *hold)
 {
 	int nothing = open("/dev/null", O_RDWR);
@@ -364,10 +370,10 @@ static void detach(int *hold)
 	(void)fcntl(*hold, F_SETFD, FD_CLOEXEC);
 	close_range(STDERR_FILENO + 2, ~0U, 0);
 	if (chdir("/") != 0)
-		return; /* then somebody's folder is kept busy */
+		return; /* then the folder stays busy */
 }
 
-static bool is_left_alone(void *context)
+static bool is_abandoned(void *context)
 {
 	const struct house *house = context;
 	struct pollfd poll_fd = {house->hold, POLLIN, 0};
@@ -375,7 +381,7 @@ static bool is_left_alone(void *context)
 }
 
 __attribute__((noreturn))
-static void live(const struct lab_config *config, int hold)
+static void keeper_main(const struct lab_config *config, int hold)
 {
 	struct house house = {.memory = -1, .listener = -1, .signals = -1};
 	struct error err = {0};
@@ -390,10 +396,10 @@ static void live(const struct lab_config *config, int hold)
 	if (status == ESP_OK)
 		status = open_memory(&house, config, &err);
 	if (status == ESP_OK)
-		status = fabric_build(&house.fabric, house.lab, is_left_alone, &house, &err);
+		status = fabric_build(&house.fabric, house.lab, is_abandoned, &house, &err);
 	answer_status(hold, status, &err);
 	if (status == ESP_OK)
-		serve(&house);
+		serve_lab(&house);
 	else if (house.lab)
 		stop_children(&house);
 	_exit(status == ESP_OK ? 0 : 1);
@@ -407,7 +413,7 @@ enum esp_status keeper_start(struct keeper *keeper, const struct lab_config *con
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0)
-		live(config, ends[1]);
+		keeper_main(config, ends[1]);
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);

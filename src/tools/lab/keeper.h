@@ -1,9 +1,9 @@
 /*
- * keeper.h - the process that a lab lives in.
+ * keeper.h - the process that owns a lab.
  *
- * It has the only descriptors of the lab's namespaces, and its children are the relays and the background traffic. When
- * it ends, for whatever reason, the kernel takes all of it away. Whoever starts it holds it by a connection
- * until the lab is settled: if that closes before, the keeper ends.
+ * It has the only descriptors of the lab's namespaces; the relays and the background traffic are its children.
+ * When it ends, for whatever reason, the kernel removes all of it. The process that starts it holds a
+ * connection to it until the lab is settled: if that closes before, the keeper ends.
  *
  *     builds --built--> probation --keeper_settle()--> serves --asked, or SIGTERM--> ends
  *        \__________________\_________ the connection closes ______________________/
@@ -17,19 +17,19 @@
 
 struct keeper {
 	pid_t pid;
-	int hold; /* its answer comes here; closing it ends a keeper that is not settled */
+	int hold; /* the keeper reports here; closing it ends a keeper that is not settled */
 };
 
-/* Begins to make a lab. ESP_EIO. */
+/* Starts a keeper, which builds the lab. ESP_EIO. */
 ESP_CHECKED enum esp_status keeper_start(struct keeper *keeper, const struct lab_config *config, struct error *err);
 
-/* When hold can be read: how the building went. */
+/* When hold is readable: the result of building. */
 ESP_CHECKED enum esp_status keeper_result(struct keeper *keeper, struct error *err);
 
-/* The lab stays from now on, whatever becomes of the caller. */
+/* From now on the lab stays after the caller has ended. */
 void keeper_settle(struct keeper *keeper);
 
-/* There will be no lab; comes back when nothing of it is left. */
+/* Ends the lab; returns when all of it is gone. */
 void keeper_abandon(struct keeper *keeper);
 
 #endif

@@ -19,7 +19,7 @@
 #define PINGS 101
 #define PING_MS 2000
 
-/* ---- what there is to measure ---- */
+/* ---- the list of measurements ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -67,7 +67,8 @@ static bool plan_uplink(const struct lab *lab, uint32_t rail, uint32_t from, uin
 	uint64_t pairs = 0, host_delays = 0;
 	bool passable = is_passable(up) && is_passable(down);
 	for (uint32_t i = 0; i < hosts; i++) {
-		const struct lab_settings *a = host_settings(lab, from * hosts + i, rail), *b = host_settings(lab, to * hosts + i, rail);
+		const struct lab_settings *a = host_settings(lab, from * hosts + i, rail),
+		    *b = host_settings(lab, to * hosts + i, rail);
 		pairs += least(a->rate, b->rate);
 		passable = passable && is_passable(a) && is_passable(b);
 		if (i == 0)
@@ -125,7 +126,7 @@ bool measure_is_right(const struct measure *measure)
 
 /* ---- a rate ---- */
 
-/* Frames have so much more than what TCP carries. */
+/* The ratio of a frame's bytes to TCP's payload. */
 static double frame_factor(const struct fabric *fabric, const struct flow *flow)
 {
 	struct tcp_info info = {0};
@@ -135,7 +136,7 @@ static double frame_factor(const struct fabric *fabric, const struct flow *flow)
 	return (double)(fabric->lab->config.mtu + ETHERNET_BYTES) / info.tcpi_snd_mss;
 }
 
-/* Bytes that all flows deliver until a time; -1: one of them broke. */
+/* Bytes that all flows deliver until a time; -1: a flow broke. */
 static double move_until(struct flow *flows, uint32_t count, struct pollfd *polls, uint64_t end_ns)
 {
 	double bytes = 0;
@@ -171,7 +172,7 @@ static enum esp_status open_flows(const struct fabric *fabric, const struct meas
 	return status;
 }
 
-/* flows and polls have room for count of them, which are closed afterwards by the caller. */
+/* flows and polls have room for `count` flows; the caller closes them afterwards. */
 static enum esp_status move_and_count(const struct fabric *fabric, double seconds, struct measure *measure,
                                       struct flow *flows, uint32_t count, struct pollfd *polls, struct error *err)
 {
@@ -224,8 +225,8 @@ static int open_datagrams(const struct fabric *fabric, uint32_t host, uint32_t r
 	return -1;
 }
 
-/* The datagram with this number, within a time; older ones are passed over. */
-static bool hear(int fd, uint32_t wanted)
+/* Waits for the datagram with this number; skips older ones. False: none in time. */
+static bool receive_ping(int fd, uint32_t wanted)
 {
 	uint32_t number;
 	struct pollfd poll_fd = {fd, POLLIN, 0};
@@ -255,7 +256,8 @@ static enum esp_status measure_latency(const struct fabric *fabric, struct measu
 	for (uint32_t i = 0; a >= 0 && b >= 0 && i < PINGS && misses < 3; i++) {
 		uint64_t began_ns = clock_now_ns();
 		bool sent = sendto(a, &i, sizeof(i), 0, (struct sockaddr *)&there, there_length) > 0;
-		if (sent && hear(b, i) && sendto(b, &i, sizeof(i), 0, (struct sockaddr *)&here, here_length) > 0 && hear(a, i))
+		if (sent && receive_ping(b, i) && sendto(b, &i, sizeof(i), 0, (struct sockaddr *)&here, here_length) > 0 &&
+		    receive_ping(a, i))
 			times[heard++] = clock_now_ns() - began_ns;
 		else
 			misses++;

@@ -1,6 +1,4 @@
-/*
- * What is measured and what background flows are made: the parts of both that need no machine.
- */
+/* The list of measurements and of background flows: the pure part of both. */
 #include "tools/lab/measure.h"
 
 #include "base/check.h"
@@ -10,7 +8,8 @@
 static struct lab *make(uint32_t racks, uint32_t hosts, uint32_t rails, double oversubscribe)
 {
 	struct lab_config config = {.name = "test", .racks = racks, .hosts = hosts, .rails = rails,
-	                            .rate = {1000000000, 200000000}, .oversubscribe = oversubscribe, .mtu = 1500, .seed = 1};
+	                            .rate = {1000000000, 200000000}, .oversubscribe = oversubscribe, .mtu = 1500,
+	                            .seed = 1};
 	struct error err;
 	CHECK(lab_config_check(&config, &err) == ESP_OK);
 	struct lab *lab = malloc(lab_bytes(&config));
@@ -29,7 +28,7 @@ static void test_plan(void)
 	CHECK(list[2].class == MEASURE_HOST && list[2].rail == 1 && list[2].asked_bits == 200000000);
 	CHECK_U64(measure_plan(lab, true, list, 64), 2 * (16 + 4));
 	CHECK_U64(measure_plan(lab, true, NULL, 0), 2 * (16 + 4));
-	/* What is set counts, and what cannot be measured is left out. */
+	/* The current settings count, and links that cannot be measured are left out. */
 	lab_link(lab, lab_host_link(lab, 0, 0))->set.rate = 50000000;
 	lab_link(lab, lab_host_link(lab, 0, 0))->set.faults[LAB_TO].delay_ns = 5000000;
 	measure_plan(lab, false, list, 64);
@@ -37,14 +36,14 @@ static void test_plan(void)
 	lab_link(lab, lab_host_link(lab, 0, 0))->set.faults[LAB_TO].cut = true;
 	measure_plan(lab, false, list, 64);
 	CHECK(list[0].class == MEASURE_HOST && list[0].from == 1);
-	CHECK(list[1].class == MEASURE_UPLINK && list[1].from == 1); /* rack 0 has a host that nobody reaches */
+	CHECK(list[1].class == MEASURE_UPLINK && list[1].from == 1); /* rack 0 has an unreachable host */
 	free(lab);
 	lab = make(1, 1, 1, 1);
 	CHECK_U64(measure_plan(lab, true, list, 64), 0);
 	free(lab);
 }
 
-/* An uplink that has more than its hosts can send is asked for what they can. */
+/* An uplink that is faster than its hosts together is expected to carry their sum. */
 static void test_wide_uplink(void)
 {
 	struct measure list[8];
@@ -64,7 +63,7 @@ static void test_verdict(void)
 	CHECK(!measure_is_right(&measure));
 	measure.bits = 1000;
 	measure.rtt_ns = 123456;
-	CHECK(measure_is_right(&measure)); /* none was asked for */
+	CHECK(measure_is_right(&measure)); /* no delay is set */
 	measure.asked_rtt_ns = 100000;
 	CHECK(!measure_is_right(&measure));
 	measure.rtt_ns = 104000;
@@ -73,7 +72,7 @@ static void test_verdict(void)
 	CHECK(!measure_is_right(&measure));
 }
 
-/* Flows begin where they should and lead to another rack, or at least to another host. */
+/* Flows begin at the right host and lead to another rack, or at least to another host. */
 static void test_background(struct rng *rng)
 {
 	struct background_flow flows[256];

@@ -21,32 +21,32 @@
 #include "tools/lab/fault.h"
 
 #define BATCH 32u
-#define ROUNDS 8               /* batches from one side before the other has its turn */
-#define WAITING_MAX 131072u    /* frames on their way: 1 Gbit/s of full frames for a second and a half */
-#define SOCKET_BYTES (8 << 20) /* what the kernel keeps for us while we are not looked at */
-#define LATE_MOST_NS (200 * NS_PER_US) /* no more than this is a frame sent early */
+#define ROUNDS 8               /* batches from one side before the other side's turn */
+#define WAITING_MAX 131072u    /* delayed frames: 1 Gbit/s of full frames for a second and a half */
+#define SOCKET_BYTES (8 << 20) /* socket buffers, for the time in which the relay is not scheduled */
+#define LATE_MOST_NS (200 * NS_PER_US) /* a frame is sent at most this much early */
 
 struct frame {
 	uint32_t length;
-	struct frame *next; /* on the list of unused ones */
+	struct frame *next; /* in the list of unused ones */
 	uint8_t bytes[];
 };
 
-/* One way through the relay. */
+/* One direction. */
 struct passage {
-	int in, out; /* sockets; out is the other way's in */
+	int in, out; /* sockets; out is the other direction's in */
 	struct fault fault;
-	struct lab_faults faults; /* a copy, of the version that the relay has seen */
+	struct lab_faults faults; /* a copy, of relay.version */
 	struct queue queue;
 	struct lab_counts *counts;
-	struct frame *stuck; /* due, but the device does not take more just now */
+	struct frame *stuck; /* due, but the device's queue is full */
 };
 
 struct relay {
 	struct lab_link *link;
 	uint32_t version;
 	size_t frame_bytes;
-	uint64_t late_ns; /* how much later than asked we are woken, on average: we ask for so much earlier */
+	uint64_t late_ns; /* average delay of wake-ups: the relay asks for a time earlier by this */
 	struct passage ways[LAB_WAYS];
 	struct frame *unused;
 	struct frame *fresh[BATCH]; /* to receive into */
@@ -70,18 +70,18 @@ static void put_frame(struct relay *relay, struct frame *frame)
 	relay->unused = frame;
 }
 
-static void count(uint64_t *counter, uint64_t more)
+static void add_count(uint64_t *counter, uint64_t more)
 {
-	/* Others only look: one writer, and no reader minds an older value. */
+	/* Other processes only read: one writer, and an older value does no harm. */
 	__atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
 }
 
 /* Takes frame. */
-static void delay(struct relay *relay, struct passage *way, struct frame *frame, uint64_t leave_ns)
+static void delay_frame(struct relay *relay, struct passage *way, struct frame *frame, uint64_t leave_ns)
 {
 	if (queue_push(&way->queue, leave_ns, frame, WAITING_MAX))
 		return;
-	count(&way->counts->overrun, 1);
+	add_count(&way->counts->overrun, 1);
 	put_frame(relay, frame);
 }
 
@@ -96,30 +96,30 @@ static struct frame *copy_of(struct relay *relay, const struct frame *frame)
 }
 
 /* Takes frame. */
-static void take(struct relay *relay, struct passage *way, struct frame *frame, uint64_t now_ns)
+static void relay_frame(struct relay *relay, struct passage *way, struct frame *frame, uint64_t now_ns)
 {
 	struct fate fate = fault_draw(&way->fault, &way->faults, frame->length, now_ns);
-	count(&way->counts->frames, 1);
+	add_count(&way->counts->frames, 1);
 	if (fate.lost) {
-		count(&way->counts->lost, 1);
+		add_count(&way->counts->lost, 1);
 		put_frame(relay, frame);
 		return;
 	}
 	if (fate.corrupted) {
 		frame->bytes[fate.bit / 8] ^= (uint8_t)(1u << fate.bit % 8);
-		count(&way->counts->corrupted, 1);
+		add_count(&way->counts->corrupted, 1);
 	}
 	if (fate.late)
-		count(&way->counts->reordered, 1);
+		add_count(&way->counts->reordered, 1);
 	struct frame *copy = fate.duplicated ? copy_of(relay, frame) : NULL;
-	delay(relay, way, frame, fate.leave_ns);
+	delay_frame(relay, way, frame, fate.leave_ns);
 	if (copy) {
-		count(&way->counts->duplicated, 1);
-		delay(relay, way, copy, fate.leave_ns);
+		add_count(&way->counts->duplicated, 1);
+		delay_frame(relay, way, copy, fate.leave_ns);
 	}
 }
 
-/* ---- in and out ---- */
+/* ---- receiving and sending ---- */
 
 static bool refill(struct relay *relay)
 {
@@ -135,8 +135,8 @@ static uint64_t nanoseconds(const struct timespec *time)
 }
 
 /*
- * When the frame came: the kernel has noted it, so that our being woken late is no delay of the link. Its clock is that
- * of the day; real_ns is what that says now.
+ * The arrival time from the kernel's timestamp, so that a late wake-up adds no delay to the link. Timestamps
+ * are in wall-clock time; real_ns is its current value.
  */
 static uint64_t arrival_ns(struct msghdr *message, uint64_t now_ns, uint64_t real_ns)
 {
@@ -146,11 +146,11 @@ static uint64_t arrival_ns(struct msghdr *message, uint64_t now_ns, uint64_t rea
 		return now_ns;
 	memcpy(&noted, CMSG_DATA(header), sizeof(noted));
 	uint64_t age_ns = real_ns - nanoseconds(&noted);
-	return age_ns < NS_PER_S && age_ns < now_ns ? now_ns - age_ns : now_ns; /* the clock of the day may jump */
+	return age_ns < NS_PER_S && age_ns < now_ns ? now_ns - age_ns : now_ns; /* the wall clock may jump */
 }
 
 /* True: there may be more. */
-static bool receive(struct relay *relay, struct passage *way)
+static bool receive_frames(struct relay *relay, struct passage *way)
 {
 	struct mmsghdr messages[BATCH] = {0};
 	struct iovec places[BATCH];
@@ -173,12 +173,12 @@ static bool receive(struct relay *relay, struct passage *way)
 		struct frame *frame = relay->fresh[i];
 		relay->fresh[i] = NULL;
 		frame->length = messages[i].msg_len;
-		take(relay, way, frame, arrival_ns(&messages[i].msg_hdr, now_ns, nanoseconds(&real)));
+		relay_frame(relay, way, frame, arrival_ns(&messages[i].msg_hdr, now_ns, nanoseconds(&real)));
 	}
 	return got == (int)BATCH;
 }
 
-/* False: the device does not take more now. What its queue drops is dropped as on any switch. */
+/* False: the device's queue is full. Other errors drop the frame, as a switch does. */
 static bool send_frame(struct passage *way, const struct frame *frame)
 {
 	ssize_t sent = send(way->out, frame->bytes, frame->length, MSG_DONTWAIT);
@@ -187,7 +187,7 @@ static bool send_frame(struct passage *way, const struct frame *frame)
 	return false;
 }
 
-/* Those that would be due before we are woken again go now. */
+/* Also sends frames that are due before the next wake-up. */
 static void send_due(struct relay *relay, struct passage *way, uint64_t due_ns)
 {
 	struct frame *frame = way->stuck ? way->stuck : queue_pop(&way->queue, due_ns);
@@ -201,18 +201,18 @@ static void send_due(struct relay *relay, struct passage *way, uint64_t due_ns)
 	}
 }
 
-/* What the kernel had to drop because we were too slow. */
+/* Counts frames that the kernel dropped because the relay was too slow. */
 static void count_overruns(struct passage *way)
 {
 	struct tpacket_stats stats = {0};
 	socklen_t length = sizeof(stats);
 	if (getsockopt(way->in, SOL_PACKET, PACKET_STATISTICS, &stats, &length) == 0 && stats.tp_drops)
-		count(&way->counts->overrun, stats.tp_drops);
+		add_count(&way->counts->overrun, stats.tp_drops);
 }
 
 /* ---- the loop ---- */
 
-/* The keeper makes the version odd, writes, makes it even. */
+/* A seqlock: the keeper makes the version odd, writes, makes it even. */
 static void read_settings(struct relay *relay)
 {
 	uint32_t before = __atomic_load_n(&relay->link->version, __ATOMIC_ACQUIRE);
@@ -220,7 +220,7 @@ static void read_settings(struct relay *relay)
 	if (before == relay->version || before % 2)
 		return;
 	memcpy(faults, relay->link->set.faults, sizeof(faults));
-	/* adds nothing: a load would not keep the reads above from moving behind it */
+	/* adds 0: an acquire load would not keep the reads above from moving behind it */
 	if (__atomic_fetch_add(&relay->link->version, 0, __ATOMIC_ACQ_REL) != before)
 		return;
 	relay->version = before;
@@ -228,7 +228,7 @@ static void read_settings(struct relay *relay)
 		relay->ways[i].faults = faults[i];
 }
 
-/* A timer alone has woken us: how late was it? An average over the last few. */
+/* A timer has expired: averages how late the wake-up was. */
 static void note_lateness(struct relay *relay, uint64_t wanted_ns, uint64_t now_ns)
 {
 	uint64_t late_ns = now_ns > wanted_ns ? now_ns - wanted_ns : 0;
@@ -245,7 +245,7 @@ static void wait_for_something(struct relay *relay)
 		const struct passage *way = &relay->ways[i], *other = &relay->ways[1 - i];
 		uint64_t due_ns = way->stuck ? UINT64_MAX : queue_next_ns(&way->queue);
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
-		/* the socket that this way reads is the one that the other way writes */
+		/* this direction's `in` is the other direction's `out` */
 		polls[i] = (struct pollfd){way->in, (short)(POLLIN | (other->stuck ? POLLOUT : 0)), 0};
 	}
 	uint64_t wake_ns = next_ns > relay->late_ns ? next_ns - relay->late_ns : 0;
@@ -257,13 +257,13 @@ static void wait_for_something(struct relay *relay)
 }
 
 __attribute__((noreturn))
-static void run(struct relay *relay)
+static void run_relay(struct relay *relay)
 {
 	for (;;) {
 		read_settings(relay);
 		for (int i = 0; i < LAB_WAYS; i++) {
 			struct passage *way = &relay->ways[i];
-			for (int round = 0; round < ROUNDS && receive(relay, way); round++)
+			for (int round = 0; round < ROUNDS && receive_frames(relay, way); round++)
 				continue;
 			count_overruns(way);
 		}
@@ -281,7 +281,7 @@ static int open_device(const char *device)
 	int bytes = SOCKET_BYTES, on = 1;
 	struct sockaddr_ll address = {
 		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(device)};
-	/* Without a protocol until it is bound: it would hear all devices. */
+	/* With protocol 0 until it is bound: otherwise it would receive from all devices. */
 	int fd = address.sll_ifindex ? socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0) : -1;
 	if (fd < 0)
 		return -1;
@@ -319,7 +319,7 @@ static bool open_relay(struct relay *relay, struct lab *lab, uint32_t number, co
 
 /* In the child. */
 __attribute__((noreturn))
-static void live(struct lab *lab, uint32_t link, const char *device, int net, int report)
+static void relay_main(struct lab *lab, uint32_t link, const char *device, int net, int report)
 {
 	struct relay relay = {0};
 	char name[LAB_LINK_TEXT], title[16];
@@ -331,7 +331,7 @@ static void live(struct lab *lab, uint32_t link, const char *device, int net, in
 	snprintf(title, sizeof(title), "esp-%.11s", lab_link_name(lab, link, name));
 	prctl(PR_SET_NAME, title);
 	bool entered = setns(net, CLONE_NEWNET) == 0;
-	/* What the keeper has must end with the keeper: the others' namespaces, and the socket that it is asked by. */
+	/* The keeper's namespaces and its listening socket must close with the keeper. */
 	close_range(STDERR_FILENO + 1, (unsigned)report - 1, 0);
 	close_range((unsigned)report + 1, ~0U, 0);
 	bool opened = entered && open_relay(&relay, lab, link, device);
@@ -339,7 +339,7 @@ static void live(struct lab *lab, uint32_t link, const char *device, int net, in
 	if (write(report, &failed, sizeof(failed)) != (ssize_t)sizeof(failed) || !opened)
 		_exit(1);
 	close(report);
-	run(&relay);
+	run_relay(&relay);
 }
 
 enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, int net, pid_t *out_pid,
@@ -350,7 +350,7 @@ enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, 
 		return error_set(err, ESP_EIO, "cannot make a pipe: %s", strerror(errno));
 	pid_t pid = fork();
 	if (pid == 0)
-		live(lab, link, device, net, report[1]);
+		relay_main(lab, link, device, net, report[1]);
 	close(report[1]);
 	ssize_t got = pid > 0 ? read(report[0], &failed, sizeof(failed)) : -1;
 	close(report[0]);
@@ -365,7 +365,7 @@ enum esp_status relay_start(struct lab *lab, uint32_t link, const char *device, 
 
 void relay_stop(pid_t pid)
 {
-	if (pid <= 0) /* none, or one that could not be started again: numbers that kill() takes for many */
+	if (pid <= 0) /* none, or one that could not be started again: kill() takes such numbers for many processes */
 		return;
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

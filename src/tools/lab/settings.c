@@ -1,5 +1,5 @@
 /*
- * settings.c - what can be set on a link, as words: one table.
+ * settings.c - the settings of a link as words: one table. Pure.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 /* How a word changes settings. */
 enum kind {
 	RATE,  /* of the link            */
-	TIME,  /* of a way, uint64_t     */
-	SHARE, /* of a way, uint32_t     */
+	TIME,  /* of a direction, uint64_t */
+	SHARE, /* of a direction, uint32_t */
 	FLOWS, /* of the link            */
-	CUT,   /* of a way, no value     */
+	CUT,   /* of a direction, no value */
 	DOWN,  /* of the link, no value  */
 	UP,
 	HEAL,
@@ -57,7 +57,7 @@ static const char *name_at(const void *unused, size_t index)
 	return index < TABLE_COUNT ? table[index].name : NULL;
 }
 
-static enum esp_status complain(const char *word, struct error *err)
+static enum esp_status fail_word(const char *word, struct error *err)
 {
 	const char *near = word_nearest(word, name_at, NULL);
 	char shown[QUOTE_TEXT], all[160] = "";
@@ -118,7 +118,7 @@ static void set_faults(struct lab_faults *faults, const struct setting *setting,
 		faults->cut = true;
 }
 
-static void set(struct lab_settings *settings, const struct lab_settings *made, enum lab_ways_given ways,
+static void set_word(struct lab_settings *settings, const struct lab_settings *made, enum lab_ways_given ways,
                 const struct setting *setting, uint64_t value)
 {
 	for (int way = 0; way < LAB_WAYS; way++) {
@@ -166,16 +166,16 @@ enum esp_status lab_settings_apply(struct lab_settings *settings, const struct l
 		const struct setting *setting = find(words[i]);
 		uint64_t value = 0;
 		if (!setting)
-			return complain(words[i], err);
+			return fail_word(words[i], err);
 		if (setting->wanted && i + 1 == count)
 			return error_set(err, ESP_EINVAL, "%s needs %s", setting->name, setting->wanted);
 		if (setting->wanted && !parse_value(setting, words[++i], &value))
-			return error_set(err, ESP_EINVAL, "%s: %s is not %s", setting->name, quote(words[i], strlen(words[i]), shown),
-			                 setting->wanted);
+			return error_set(err, ESP_EINVAL, "%s: %s is not %s", setting->name,
+			                 quote(words[i], strlen(words[i]), shown), setting->wanted);
 		enum esp_status status = check_ways(setting, ways, err);
 		if (status != ESP_OK)
 			return status;
-		set(&changed, made, ways, setting, value);
+		set_word(&changed, made, ways, setting, value);
 	}
 	*settings = changed;
 	return ESP_OK;
@@ -196,7 +196,7 @@ bool lab_needs_packets(const struct lab_settings *settings)
 	return lab_needs_relay(settings) || settings->faults[LAB_FROM].loss || settings->faults[LAB_TO].loss;
 }
 
-/* ---- and back ---- */
+/* ---- from settings to words ---- */
 
 static void put_way(FILE *out, const struct lab_settings *settings, const struct lab_settings *made, int way,
                     const char *suffix)

@@ -5,7 +5,8 @@
 static const struct lab_settings made = {.rate = 1000000000, .faults = {{.hold_ns = 2000000}, {.hold_ns = 2000000}}};
 
 /* Words with blanks between them. */
-static enum esp_status apply(struct lab_settings *settings, enum lab_ways_given ways, const char *text, struct error *err)
+static enum esp_status apply(struct lab_settings *settings, enum lab_ways_given ways, const char *text,
+                             struct error *err)
 {
 	char copy[256], *words[32], *rest = copy, *word;
 	size_t count = 0;
@@ -40,7 +41,7 @@ static void test_good(void)
 	check_text("delay 5ms delay 0", LAB_BOTH_WAYS, "-");
 }
 
-/* heal one way leaves the other, and what is the link's. */
+/* Healing one direction leaves the other and the link's own settings unchanged. */
 static void test_heal_one_way(void)
 {
 	char text[LAB_SETTINGS_TEXT];
@@ -51,7 +52,7 @@ static void test_heal_one_way(void)
 	CHECK_STR(lab_settings_text(&settings, &made, text), "rate 10mbit cut(to)");
 }
 
-/* A mistake anywhere changes nothing. */
+/* An error anywhere changes nothing. */
 static void test_bad(void)
 {
 	static const char *const bad[] = {"", "rate", "rate 5", "loss 1", "delay 5", "fast", "cut 1", "background 257",
@@ -67,8 +68,8 @@ static void test_bad(void)
 	CHECK(apply(&same, LAB_BOTH_WAYS, "dely 5ms", &err) == ESP_EINVAL);
 	CHECK_STR(err.text, "'dely' cannot be set; did you mean 'delay'?");
 	CHECK(apply(&same, LAB_BOTH_WAYS, "frobnicate", &err) == ESP_EINVAL);
-	CHECK_STR(err.text, "'frobnicate' cannot be set, but these can: rate, cut, loss, delay, jitter, reorder, hold, duplicate, corrupt, background, "
-	          "down, up, heal");
+	CHECK_STR(err.text, "'frobnicate' cannot be set, but these can: rate, cut, loss, delay, jitter, reorder, hold, "
+	                    "duplicate, corrupt, background, down, up, heal");
 	static const char *const whole[] = {"rate 5mbit", "down", "up", "background 1"};
 	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
 		struct lab_settings settings = made;

@@ -3,7 +3,7 @@
 #define TRAIN_MAX 65536u
 #define TRAIN_MIN 4096u
 #define TRAINS 4u              /* in the bucket: with one, 100 Mbit/s become 70 */
-#define QUEUE_MIN (128u << 10) /* a few trains at any rate */
+#define QUEUE_MIN (128u << 10) /* several trains at any rate */
 #define QUEUE_MAX (8u << 20)
 #define BURST_MAX (8u << 20)
 

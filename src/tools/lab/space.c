@@ -18,7 +18,7 @@ static const struct {
 	[SPACE_NET] = {"/proc/self/ns/net", CLONE_NEWNET},
 	[SPACE_UTS] = {"/proc/self/ns/uts", CLONE_NEWUTS},
 	[SPACE_IPC] = {"/proc/self/ns/ipc", CLONE_NEWIPC},
-	[SPACE_MOUNT] = {"/proc/self/ns/mnt", CLONE_NEWNS}, /* last: the paths above are then another space's */
+	[SPACE_MOUNT] = {"/proc/self/ns/mnt", CLONE_NEWNS}, /* last: it changes what the paths above refer to */
 };
 
 static bool write_file(const char *path, const char *text)
@@ -42,14 +42,15 @@ bool space_sysctl(const char *path, const char *value)
 
 /* ---- the base ---- */
 
-static enum esp_status become_owner(int *out_user, struct error *err)
+static enum esp_status own_namespace(int *out_user, struct error *err)
 {
 	char map[64];
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 	if (unshare(CLONE_NEWUSER) != 0)
-		return error_set(err, ESP_EUNSUPPORTED, "a lab needs root, or a kernel that lets users have namespaces of their own "
-		                 "(%s): try sudo", strerror(errno));
+		return error_set(err, ESP_EUNSUPPORTED,
+		                 "a lab needs root, or a kernel that lets users have namespaces of their own (%s): try sudo",
+		                 strerror(errno));
 	snprintf(map, sizeof(map), "0 %u 1", uid);
 	bool mapped = write_file("/proc/self/uid_map", map) && write_file("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "0 %u 1", gid);
@@ -59,7 +60,7 @@ static enum esp_status become_owner(int *out_user, struct error *err)
 	return *out_user >= 0 ? ESP_OK : error_set(err, ESP_EIO, "cannot open a user namespace: %s", strerror(errno));
 }
 
-/* The file has to lie somewhere: in a file system in memory that is seen for a moment, and by us alone. */
+/* The file needs a place: a tmpfs that is mounted for a moment, in this mount namespace only. */
 static enum esp_status bind_hosts(const char *hosts, struct error *err)
 {
 	static const char folder[] = "/dev/shm", file[] = "/dev/shm/hosts";
@@ -70,7 +71,8 @@ static enum esp_status bind_hosts(const char *hosts, struct error *err)
 	             mount(file, "/etc/hosts", NULL, MS_BIND, NULL) == 0;
 	int cause = errno;
 	umount2(folder, MNT_DETACH);
-	return bound ? ESP_OK : error_set(err, ESP_EIO, "cannot put a hosts file in place of /etc/hosts: %s", strerror(cause));
+	return bound ? ESP_OK : error_set(err, ESP_EIO, "cannot put a hosts file in place of /etc/hosts: %s",
+	                                  strerror(cause));
 }
 
 enum esp_status space_open_base(struct space_base *base, const char *hosts, struct error *err)
@@ -78,7 +80,7 @@ enum esp_status space_open_base(struct space_base *base, const char *hosts, stru
 	enum esp_status status = ESP_OK;
 	*base = (struct space_base){.user = -1, .mount = -1};
 	if (unshare(CLONE_NEWNS) != 0) {
-		status = become_owner(&base->user, err);
+		status = own_namespace(&base->user, err);
 		if (status == ESP_OK && unshare(CLONE_NEWNS) != 0)
 			status = error_set(err, ESP_EUNSUPPORTED, "cannot have mounts of its own: %s", strerror(errno));
 	}
@@ -96,8 +98,8 @@ enum esp_status space_open_base(struct space_base *base, const char *hosts, stru
 /* ---- a space ---- */
 
 /*
- * /sys shows the network of whoever mounted it. What is mounted below the old one is carried over: BPF programs are
- * pinned there. Where a container forbids all this, the old /sys stays: nothing of ours needs it.
+ * /sys shows the network of the process that mounted it. Mounts below the old one are carried over: BPF
+ * programs are pinned there. Where a container forbids this, the old /sys stays: the lab does not need it.
  */
 static void mount_sys(void)
 {
@@ -123,8 +125,8 @@ enum esp_status space_make(struct space *space, const struct space_base *base, c
 		all |= parts[i].flag;
 	}
 	if (setns(base->mount, CLONE_NEWNS) != 0 || unshare(all) != 0)
-		return error_set(err, errno == ENOSPC ? ESP_ELIMIT : ESP_EUNSUPPORTED, "cannot make namespaces for %s: %s%s", name,
-		                 strerror(errno), errno == ENOSPC ? " (user.max_net_namespaces bounds them)" : "");
+		return error_set(err, errno == ENOSPC ? ESP_ELIMIT : ESP_EUNSUPPORTED, "cannot make namespaces for %s: %s%s",
+		                 name, strerror(errno), errno == ENOSPC ? " (user.max_net_namespaces bounds them)" : "");
 	if (sethostname(name, strlen(name)) != 0)
 		return error_set(err, ESP_EIO, "cannot name a host %s: %s", name, strerror(errno));
 	mount_sys();
@@ -136,7 +138,7 @@ enum esp_status space_make(struct space *space, const struct space_base *base, c
 			return error_set(err, errno == EMFILE ? ESP_ELIMIT : ESP_EIO, "cannot open a namespace of %s: %s%s", name,
 			                 strerror(errno), errno == EMFILE ? " (ulimit -Hn bounds them)" : "");
 	}
-	/* Whoever reads a batch names networks by their descriptors. */
+	/* The tools that read a batch refer to networks by descriptor. */
 	(void)fcntl(space->fds[SPACE_NET], F_SETFD, 0);
 	return ESP_OK;
 }
@@ -147,7 +149,7 @@ enum esp_status space_enter(const struct space *space, int user, struct error *e
 	enum esp_status status = ESP_OK;
 	if (user >= 0 && setns(user, CLONE_NEWUSER) != 0)
 		status = error_set(err, ESP_EIO, "cannot enter the lab: %s", strerror(errno));
-	/* Mounts can only be left by who shares no folder with other threads, and a sanitizer may have started one. */
+	/* setns() to a mount namespace needs an unshared fs_struct, and a sanitizer may have started a thread. */
 	if (status == ESP_OK && unshare(CLONE_FS) != 0)
 		status = error_set(err, ESP_EIO, "cannot enter a host of the lab: %s", strerror(errno));
 	for (int i = 0; i < SPACE_PARTS && status == ESP_OK; i++)

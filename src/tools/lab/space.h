@@ -1,9 +1,9 @@
 /*
- * space.h - what a host or switch of the lab lives in: a set of namespaces without a name.
+ * space.h - a space: the set of namespaces of a host or switch of the lab.
  *
- * They exist for as long as somebody has a descriptor of them or runs in them, so nothing has to be removed: when the
- * keeper ends, however it ends, they are gone. Network, host name, System V and POSIX shared memory, mounts: each
- * space sees its own /sys, its own /dev/shm, and a hosts file with the names of the lab.
+ * They exist as long as a process runs in them or has a descriptor of them, so nothing has to be removed: when
+ * the keeper ends, however it ends, they are gone. Network, host name, System V and POSIX shared memory,
+ * mounts: each space has its own /sys, its own /dev/shm, and a hosts file with the names of the lab.
  */
 #ifndef TOOLS_LAB_SPACE_H
 #define TOOLS_LAB_SPACE_H
@@ -18,29 +18,29 @@ struct space {
 	int fds[SPACE_PARTS]; /* -1: not made */
 };
 
-/* What the process was before, and all spaces are made from. */
+/* The namespaces of the keeper, from which all spaces are made. */
 struct space_base {
-	int user;  /* the user namespace that owns the lab; -1: the one that everybody is in */
+	int user;  /* the user namespace that owns the lab; -1: the current one */
 	int mount; /* private mounts with the hosts file */
 };
 
 /*
- * Leaves the mounts of the machine, and if needed its users: as root (CAP_SYS_ADMIN) the lab belongs to the user namespace
- * that there is, otherwise to a new one. Single-threaded processes only. ESP_EUNSUPPORTED with what would help.
+ * Unshares mounts and, if needed, users: with CAP_SYS_ADMIN the lab belongs to the current user namespace,
+ * otherwise to a new one. For single-threaded processes only. ESP_EUNSUPPORTED with the remedy.
  */
 ESP_CHECKED enum esp_status space_open_base(struct space_base *base, const char *hosts, struct error *err);
 
-/* Afterwards the process is in the new space; the next one may be made from there. name: its host name. */
+/* Makes a space and moves the process into it; the next one may be made from there. name: its host name. */
 ESP_CHECKED enum esp_status space_make(struct space *space, const struct space_base *base, const char *name,
                                        struct error *err);
 
-/* Enters for good: meant for a process that is about to become something else. The current folder stays. */
+/* Moves the process into the space for good, before it becomes a command. The current folder stays. */
 ESP_CHECKED enum esp_status space_enter(const struct space *space, int user, struct error *err);
 
-/* A socket in the space's network; the process itself ends up in that network. -1 with errno. */
+/* Makes a socket in the space's network and moves the process into that network. -1 with errno. */
 int space_socket(const struct space *space, int family, int type, int protocol);
 
-/* A setting under /proc/sys of the network that the process is in. False with errno. */
+/* Sets a value under /proc/sys for the current network. False with errno. */
 bool space_sysctl(const char *path, const char *value);
 
 void space_close(struct space *space);

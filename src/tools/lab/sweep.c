@@ -17,7 +17,7 @@
 #define PATIENCE_NS (2 * NS_PER_S)
 #define FOUND_MAX 4096
 
-/* A process that is to end, held so that its number cannot come to mean another. */
+/* A process to end; the pidfd keeps its number from being reused. */
 struct found {
 	int pidfd;
 };
@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The numbers of the networks, sorted. NULL: no memory. */
+/* The inode numbers of the networks, sorted. NULL: no memory. */
 static ino_t *number_networks(const struct space *spaces, uint32_t count)
 {
 	ino_t *networks = calloc(count ? count : 1, sizeof(*networks));
@@ -40,7 +40,7 @@ static ino_t *number_networks(const struct space *spaces, uint32_t count)
 	return networks;
 }
 
-/* "PID (name) S PPID": the name may hold anything, so it is looked for from the right. */
+/* "PID (name) S PPID": the name may have any bytes, so it is searched from the right. */
 static bool is_ours(const char *pid)
 {
 	char path[64], text[512] = "";
@@ -113,7 +113,7 @@ uint32_t sweep(const struct space *spaces, uint32_t count)
 	ino_t *networks = number_networks(spaces, count);
 	struct found *found = calloc(FOUND_MAX, sizeof(*found));
 	uint32_t total = 0;
-	/* Again, as those who end may have started others meanwhile. */
+	/* Again, as ending processes may have started others meanwhile. */
 	for (int round = 0; networks && found && round < 3; round++) {
 		size_t ended = end_found(found, find(networks, count, found));
 		total += (uint32_t)ended;

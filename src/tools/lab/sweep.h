@@ -9,8 +9,8 @@
 #include "tools/lab/space.h"
 
 /*
- * SIGTERM to every process in one of these networks but this one and its children, SIGKILL to those that are still there
- * two seconds later. Comes back when they are gone; returns how many there were.
+ * Sends SIGTERM to every process in one of these networks but this one and its children, and SIGKILL to the
+ * remaining ones two seconds later. Returns their number when they are gone.
  */
 uint32_t sweep(const struct space *spaces, uint32_t count);
 

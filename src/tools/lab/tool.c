@@ -41,7 +41,7 @@ void tool_abandon(struct batch *batch)
 	*batch = (struct batch){0};
 }
 
-/* A file in memory that holds the text and is read from its beginning. */
+/* A memory file with the text, positioned at its beginning. */
 static int make_input(const struct batch *batch)
 {
 	int fd = memfd_create("batch", MFD_CLOEXEC);
@@ -59,8 +59,8 @@ static int make_input(const struct batch *batch)
 	return fd;
 }
 
-/* sbin is not in everybody's PATH. */
-static void become(const struct program *program, int net, int input, int complaints)
+/* /sbin is not in every user's PATH. */
+static void exec_tool(const struct program *program, int net, int input, int complaints)
 {
 	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
 	char path[64];
@@ -79,7 +79,7 @@ static void become(const struct program *program, int net, int input, int compla
 	_exit(EXIT_MISSING);
 }
 
-/* Line number, from 1 on, without its end. */
+/* Finds line `number`, from 1 on; returns its length. */
 static int line_of(const struct batch *batch, unsigned long number, const char **out_line)
 {
 	const char *line = batch->text, *end;
@@ -90,8 +90,8 @@ static int line_of(const struct batch *batch, unsigned long number, const char *
 	return end ? (int)(end - line) : (int)strlen(line);
 }
 
-/* "Command failed -:12" is the last that ip and tc say; what was wrong stands in front of it. */
-static enum esp_status explain(const struct program *program, const struct batch *batch, int complaints,
+/* "Command failed -:12" is the last output of ip and tc; the error is before it. */
+static enum esp_status explain_failure(const struct program *program, const struct batch *batch, int complaints,
                                struct error *err)
 {
 	char text[COMPLAINT_TEXT] = "";
@@ -123,7 +123,7 @@ static enum esp_status wait_for(const struct program *program, const struct batc
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_MISSING)
 		return error_set(err, ESP_EUNSUPPORTED, "there is no command %s: install the package %s", program->name,
 		                 program->package);
-	return explain(program, batch, complaints, err);
+	return explain_failure(program, batch, complaints, err);
 }
 
 enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct error *err)
@@ -139,7 +139,7 @@ enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct er
 		complaints = memfd_create("complaints", MFD_CLOEXEC);
 		pid_t pid = input >= 0 && complaints >= 0 ? fork() : -1;
 		if (pid == 0)
-			become(program, net, input, complaints);
+			exec_tool(program, net, input, complaints);
 		status = pid > 0 ? wait_for(program, batch, pid, complaints, err)
 		                 : error_set(err, ESP_EIO, "cannot start %s: %s", program->name, strerror(errno));
 	}

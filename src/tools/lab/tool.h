@@ -1,5 +1,5 @@
 /*
- * tool.h - runs ip, tc or nft in a network namespace, with a batch on its standard input.
+ * tool.h - runs ip, tc or nft in a network namespace, with a batch on its standard input. Blocks.
  */
 #ifndef TOOLS_LAB_TOOL_H
 #define TOOLS_LAB_TOOL_H
@@ -21,12 +21,12 @@ struct batch {
 ESP_CHECKED enum esp_status tool_begin(struct batch *batch, struct error *err);
 
 /*
- * Runs the batch in the namespace of net and forgets it; an empty one is not run. What the tool complains of is the
- * error, with the line that it is about: ESP_EIO, ESP_EUNSUPPORTED if there is no such tool.
+ * Runs the batch in the network namespace `net` and frees it; an empty one is not run. The tool's error output
+ * and the line that it is about become the error: ESP_EIO; ESP_EUNSUPPORTED if there is no such tool.
  */
 ESP_CHECKED enum esp_status tool_run(struct batch *batch, enum tool tool, int net, struct error *err);
 
-/* Forgets a batch that is not to be run. */
+/* Frees a batch without running it. */
 void tool_abandon(struct batch *batch);
 
 #endif

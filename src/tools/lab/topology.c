@@ -1,5 +1,5 @@
 /*
- * topology.c - makes a lab of its configuration, and tells what is where in it.
+ * topology.c - makes a lab from its configuration, and finds places in it. Pure.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "tools/lab/lab.h"
 
-#define MAGIC UINT64_C(0x313042414c505345) /* "ESPLAB01", the layout of struct lab and what follows it */
+#define MAGIC UINT64_C(0x313042414c505345) /* "ESPLAB01", the layout of struct lab and the arrays behind it */
 #define MTU_MIN 576u
 #define MTU_MIN_IPV6 1280u
 #define MTU_MAX 65535u
@@ -112,7 +112,7 @@ static void shuffle(uint32_t *list, uint32_t count, struct rng *rng)
 	}
 }
 
-/* As many digits for all, so that names sort as numbers do: they tell nothing either way. */
+/* Equal numbers of digits, so that sorting by name sorts by number. */
 static int name_digits(uint32_t count)
 {
 	int digits = 1;
@@ -121,7 +121,7 @@ static int name_digits(uint32_t count)
 	return digits;
 }
 
-/* Names and addresses are shuffled apart, so that not even one tells of the other. */
+/* Names and addresses are shuffled separately, so that neither tells anything about the other, or about places. */
 static void init_hosts(struct lab *lab, struct rng *rng)
 {
 	uint32_t order[LAB_HOSTS_MAX], count = lab->host_count;
@@ -174,7 +174,7 @@ void lab_init(struct lab *lab, const struct lab_config *config)
 	}
 }
 
-/* ---- what is where ---- */
+/* ---- places ---- */
 
 bool lab_has_core(const struct lab *lab)
 {
@@ -218,7 +218,7 @@ const char *lab_space_name(const struct lab *lab, uint32_t space, char text[LAB_
 	return text;
 }
 
-/* "rack1/2" */
+/* Parses "rack1/2". */
 static uint32_t find_place(const struct lab *lab, const char *name)
 {
 	const char *slash = strchr(name, '/');
@@ -291,8 +291,8 @@ unsigned lab_prefix_length(const struct lab *lab)
 
 /* ---- choosing ---- */
 
-/* Cuts ":e1" off. Returns the rail, or LAB_NOBODY for all. */
-static enum esp_status take_rail(const struct lab *lab, char *target, uint32_t *out_rail, struct error *err)
+/* Cuts ":e1" off. *out_rail: the rail, or LAB_NOBODY for all. */
+static enum esp_status cut_rail(const struct lab *lab, char *target, uint32_t *out_rail, struct error *err)
 {
 	char *colon = strchr(target, ':');
 	uint64_t rail;
@@ -323,16 +323,16 @@ enum esp_status lab_targets(const struct lab *lab, const char *target, uint32_t 
 	char name[64];
 	uint32_t rail, count = 0;
 	snprintf(name, sizeof(name), "%s", target);
-	enum esp_status status = take_rail(lab, name, &rail, err);
+	enum esp_status status = cut_rail(lab, name, &rail, err);
 	if (status != ESP_OK)
 		return status;
 	uint32_t space = lab_find_space(lab, name);
 	if (strcmp(name, "core") == 0 && lab_has_core(lab))
-		return error_set(err, ESP_EINVAL, "core is a switch, and has no link of its own: what leads there are the uplinks of the racks; racks is "
-		                 "all of them, rack0 one");
+		return error_set(err, ESP_EINVAL, "core is a switch, and has no link of its own: what leads there are the "
+		                                  "uplinks of the racks; racks is all of them, rack0 one");
 	if (space == LAB_NOBODY && strcmp(name, "all") != 0 && strcmp(name, "racks") != 0)
-		return error_set(err, ESP_EINVAL, "there is no '%.40s' in this lab; espalier lab status shows the hosts; all is "
-		                 "every host, rack0 an uplink, racks every uplink", name);
+		return error_set(err, ESP_EINVAL, "there is no '%.40s' in this lab; espalier lab status shows the hosts; all "
+		                                  "is every host, rack0 an uplink, racks every uplink", name);
 	for (uint32_t i = 0; i < lab->link_count; i++) {
 		const struct lab_link *link = lab_link(lab, i);
 		if ((rail == LAB_NOBODY || rail == link->rail) && is_targeted(lab, link, name, space))

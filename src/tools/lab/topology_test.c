@@ -59,7 +59,7 @@ static void test_bad_configs(void)
 #undef REFUSED
 }
 
-/* Each name and each address once; both ends of every link are devices that no other link has. */
+/* Each name and each address is unique; both ends of every link are devices that no other link has. */
 static void check_unique(const struct lab *lab)
 {
 	uint8_t seen[LAB_RAILS_MAX][LAB_HOSTS_MAX + 1] = {{0}};
@@ -74,7 +74,7 @@ static void check_unique(const struct lab *lab)
 	for (uint32_t i = 0; i < lab->link_count; i++) {
 		struct lab_end near = lab_near_end(lab, i), far = lab_far_end(lab, i);
 		CHECK(near.space < lab_space_count(lab) && far.space < lab_space_count(lab) && near.space != far.space);
-		CHECK(strlen(near.device) < 13 && strlen(far.device) < 13); /* room for "-r" within the kernel's 15 */
+		CHECK(strlen(near.device) < 13 && strlen(far.device) < 13); /* room for "-r" within the kernel's 15 bytes */
 		for (uint32_t k = 0; k < i; k++) {
 			struct lab_end other_near = lab_near_end(lab, k), other_far = lab_far_end(lab, k);
 			CHECK(near.space != other_near.space || strcmp(near.device, other_near.device) != 0);
@@ -99,7 +99,7 @@ static void test_random_labs(struct rng *rng)
 	}
 }
 
-/* Host 0 of rack 0 has every name equally often: names do not tell places. */
+/* Host 0 of rack 0 gets every name equally often: names tell nothing about places. */
 static void test_names_tell_nothing(void)
 {
 	uint32_t counts[8] = {0}, addresses[8] = {0};
@@ -112,8 +112,8 @@ static void test_names_tell_nothing(void)
 		free(lab);
 	}
 	for (int i = 0; i < 8; i++)
-		CHECK_MSG(counts[i] > 850 && counts[i] < 1150 && addresses[i] > 850 && addresses[i] < 1150, "%d: %u, %u", i, counts[i],
-		          addresses[i]);
+		CHECK_MSG(counts[i] > 850 && counts[i] < 1150 && addresses[i] > 850 && addresses[i] < 1150, "%d: %u, %u", i,
+		          counts[i], addresses[i]);
 }
 
 static void test_rates_and_texts(void)
@@ -144,7 +144,8 @@ static void test_targets(void)
 		uint32_t count;
 	} good[] = {{"all", 32},     {"racks", 8},     {"rack1", 2},     {"rack1:e1", 1}, {"rack1/2", 2},
 	            {"rack1/2:e0", 1}, {"all:e1", 16}, {"racks:e0", 4}};
-	static const char *const bad[] = {"", "al", "rack4", "rack1/4", "rack1:e2", "rack1:x", "rack1:", "core", "node", "/"};
+	static const char *const bad[] = {"", "al", "rack4", "rack1/4", "rack1:e2", "rack1:x", "rack1:", "core", "node",
+	                                  "/"};
 	struct lab_config config = config_of(4, 4, 2);
 	struct lab *lab = make(&config);
 	uint32_t links[64], count;
@@ -157,7 +158,7 @@ static void test_targets(void)
 	CHECK_U64(links[0], lab_host_link(lab, 5, 0));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CHECK_MSG(lab_targets(lab, bad[i], links, &count, &err) == ESP_EINVAL, "'%s' was taken", bad[i]);
-	/* A switch that there is: what to name instead. */
+	/* For a switch that exists the error names the target to use instead. */
 	CHECK(lab_targets(lab, "core", links, &count, &err) == ESP_EINVAL && strstr(err.text, "racks is all of them"));
 	free(lab);
 }
@@ -176,7 +177,7 @@ static void test_one_rack(void)
 	free(lab);
 }
 
-/* Every placement seats every host once. */
+/* Every placement uses every host once. */
 static void test_places(struct rng *rng)
 {
 	for (int i = 0; i < 50; i++) {

@@ -1,13 +1,13 @@
 /*
- * run_blame.h - whom ranks name as the one that has failed them.
+ * run_blame.h - which rank failed first, from the ranks' reports of each other.
  *
- * A rank that leaves in the middle of a job tells the others before its process has ended, so these may well be
- * reaped first, and the first that failed is not the cause. So ranks say whom they blame (wire/blame_msg.h), in a
- * datagram before their calls fail, and who is the cause is found out at the end:
+ * A rank that leaves in the middle of a job tells the others before its process has ended, so these may be
+ * reaped first, and the rank that is reaped first is not the cause. So a rank reports which rank has failed it
+ * (wire/blame_msg.h), in a datagram before its calls fail, and the cause is the end of the chain:
  *
  *     rank 0, failed first --blames--> rank 3 --blames--> rank 2, ended with status 3: that one
  *
- * If there is no such socket, or it was full, the first that failed is the one that is named.
+ * Without the socket, or if it was full, the cause is the rank that failed first. Never blocks.
  */
 #ifndef TOOLS_LAUNCHER_RUN_BLAME_H
 #define TOOLS_LAUNCHER_RUN_BLAME_H
@@ -16,32 +16,35 @@
 
 #include "tools/launcher/run_child.h"
 
-#define RUN_BLAME_NOBODY UINT32_MAX
-#define RUN_BLAME_EACH 64 /* datagrams in one turn: anybody on this host can send some */
+#define RUN_BLAME_NONE UINT32_MAX
+#define RUN_BLAME_EACH 64 /* datagrams per turn: any process on this host can send some */
 
 struct run_blame {
 	int fd;         /* -1: none */
 	uint32_t size;
-	uint32_t *whom; /* by rank; RUN_BLAME_NOBODY */
-	uint32_t first; /* who has said something first; RUN_BLAME_NOBODY */
+	uint32_t *accused; /* by rank: the rank that it blames; RUN_BLAME_NONE */
+	uint32_t first; /* the first rank that has reported; RUN_BLAME_NONE */
 };
 
-/* name: of the launcher (run_ended.h); "": none. size: how many ranks there can be. */
+/* name: of the launcher (run_ended.h); "": none. size: most ranks of the job. */
 void run_blame_open(struct run_blame *blame, const char *name, uint32_t size);
 
 /*
- * Takes what has come, at most RUN_BLAME_EACH; returns how many that were. What a rank says last counts: a job may have gone on
- * without the one that it named before. Never waits.
+ * Reads at most RUN_BLAME_EACH datagrams and returns their number. A rank's latest report counts: the job may
+ * have gone on without the rank that it named before. Never blocks.
  */
 int run_blame_read(struct run_blame *blame);
 
-/* Has anybody named this rank? */
+/* True if a report names this rank. */
 bool run_blame_has_named(const struct run_blame *blame, uint32_t rank);
 
-/* The rank that the blame leads to from the one that failed first: one that has failed by itself, or else `failed`. */
+/*
+ * The rank at the end of the chain of blame from `failed`, the first that failed; `failed` if that rank did not
+ * fail by itself.
+ */
 uint32_t run_blame_follow(const struct run_blame *blame, const struct run_child *children, uint32_t failed);
 
-/* Also for one that is zeroed but for its fd, which is -1. */
+/* Accepts a struct that is zero but for its fd, which is -1. */
 void run_blame_close(struct run_blame *blame);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Whom ranks name: through the socket itself, and what follows from it.
- */
+/* Reports of blame: through the socket itself, and the cause that follows from them. */
 #include "tools/launcher/run_blame.h"
 
 #include <stddef.h>
@@ -47,23 +45,23 @@ static void test_words(void)
 	launcher_blame(name, RANKS, 0);
 	launcher_blame(name, 0, RANKS);
 	launcher_blame(name, 2, 2);
-	CHECK_U64(run_blame_read(&blame), 6); /* none of which is one */
-	CHECK(blame.first == RUN_BLAME_NOBODY && !run_blame_has_named(&blame, 0) && !run_blame_has_named(&blame, 1));
+	CHECK_U64(run_blame_read(&blame), 6); /* none of them is valid */
+	CHECK(blame.first == RUN_BLAME_NONE && !run_blame_has_named(&blame, 0) && !run_blame_has_named(&blame, 1));
 	launcher_blame(name, 3, 1);
 	launcher_blame(name, 0, 4);
 	launcher_blame(name, 3, 2); /* later, when the job has gone on without rank 1 */
 	CHECK_U64(run_blame_read(&blame), 3);
-	CHECK(blame.first == 3 && blame.whom[3] == 2 && blame.whom[0] == 4);
+	CHECK(blame.first == 3 && blame.accused[3] == 2 && blame.accused[0] == 4);
 	CHECK(run_blame_has_named(&blame, 2) && !run_blame_has_named(&blame, 1));
 	run_blame_close(&blame);
-	launcher_blame(name, 0, 1); /* nobody is there */
+	launcher_blame(name, 0, 1); /* no launcher is there */
 	launcher_blame("", 0, 1);
 	CHECK(blame.fd < 0 && !run_blame_has_named(&blame, 1));
 }
 
-static void say(struct run_blame *blame, uint32_t who, uint32_t whom)
+static void say(struct run_blame *blame, uint32_t accuser, uint32_t accused)
 {
-	launcher_blame(name, who, whom);
+	launcher_blame(name, accuser, accused);
 	CHECK_U64(run_blame_read(blame), 1);
 }
 
@@ -75,9 +73,9 @@ static void test_follow(void)
 	say(&blame, 0, 3);
 	say(&blame, 3, 2);
 	CHECK_U64(run_blame_follow(&blame, children, 0), 2);
-	CHECK_U64(run_blame_follow(&blame, children, 2), 2); /* it says nothing and is named: the cause */
-	CHECK_U64(run_blame_follow(&blame, children, 1), 2); /* its own word was lost */
-	/* Who has ended well, because of us, or not at all is no cause of a status. */
+	CHECK_U64(run_blame_follow(&blame, children, 2), 2); /* it reports nothing and is named: the cause */
+	CHECK_U64(run_blame_follow(&blame, children, 1), 2); /* its own report was lost */
+	/* A rank that ended well, or was told to end, or still runs is not the cause. */
 	children[2].was_told = true;
 	CHECK_U64(run_blame_follow(&blame, children, 0), 3);
 	children[2] = (struct run_child){.state = RUN_CHILD_GONE, .signal = 9, .was_lost = true};
@@ -88,7 +86,7 @@ static void test_follow(void)
 	CHECK_U64(run_blame_follow(&blame, children, 0), 3);
 	children[2] = (struct run_child){.state = RUN_CHILD_LEFT, .signal = 9};
 	CHECK_U64(run_blame_follow(&blame, children, 0), 2);
-	say(&blame, 2, 0); /* in a circle */
+	say(&blame, 2, 0); /* a cycle */
 	CHECK_U64(run_blame_follow(&blame, children, 0), 0);
 	CHECK_U64(run_blame_follow(&blame, children, 3), 3);
 	run_blame_close(&blame);

@@ -15,7 +15,7 @@
 #include "base/quote.h"
 #include "tools/launcher/run_end.h"
 
-/* What a child that could not become the command says before it goes. */
+/* Written to the pipe by a child that could not become the command. */
 struct failure {
 	enum { FAILED_FOLDER, FAILED_EXEC, FAILED_PLACE, FAILED_OTHER } where;
 	int cause;
@@ -25,10 +25,11 @@ struct failure {
 static void reset_signals(void)
 {
 	sigset_t none;
-	unsigned long as_new[8] = {0}; /* the kernel's struct: SIG_DFL, no flags, nothing masked */
-	/* Asked of the kernel: the C library keeps two signals to itself, which somebody may have ignored all the same. */
+	unsigned long as_new[8] = {0}; /* struct sigaction of the kernel: SIG_DFL, no flags, empty mask */
+	/* By system call: the C library hides two signals, which the parent may have ignored all the same. */
 	for (int number = 1; number < NSIG; number++)
-		(void)syscall(SYS_rt_sigaction, number, as_new, NULL, sizeof(unsigned long)); /* refused for SIGKILL and SIGSTOP */
+		/* refused for SIGKILL and SIGSTOP */
+		(void)syscall(SYS_rt_sigaction, number, as_new, NULL, sizeof(unsigned long));
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -36,25 +37,26 @@ static void reset_signals(void)
 static bool go_to_place(const struct run_start *start, struct failure *failure)
 {
 	struct error err = {0};
-	if (!start->place || !start->place->enter || start->place->enter(start->place->context, start->rank, &err) == ESP_OK)
+	if (!start->place || !start->place->enter ||
+	    start->place->enter(start->place->context, start->rank, &err) == ESP_OK)
 		return true;
 	failure->where = FAILED_PLACE;
 	snprintf(failure->text, sizeof(failure->text), "%.199s", err.text);
 	return false;
 }
 
-/* Returns only if it fails. */
-static struct failure become(const struct run_start *start, pid_t parent)
+/* Becomes the command; returns only on failure. */
+static struct failure exec_command(const struct run_start *start, pid_t parent)
 {
 	struct failure failure = {FAILED_OTHER, 0, ""};
 	if (setpgid(0, 0) != 0)
 		return (struct failure){FAILED_OTHER, errno, ""};
-	if (!go_to_place(start, &failure)) /* first: a change of rights makes the kernel forget the next line */
+	if (!go_to_place(start, &failure)) /* first: a change of credentials resets the parent-death signal */
 		return failure;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		return (struct failure){FAILED_OTHER, errno, ""};
 	if (getppid() != parent)
-		_exit(1); /* it died before the line above, and nobody will tell us */
+		_exit(1); /* the parent died before the prctl(), so no signal will come */
 	if (dup2(start->in, STDIN_FILENO) < 0 || dup2(start->out, STDOUT_FILENO) < 0 || dup2(start->err, STDERR_FILENO) < 0)
 		return (struct failure){FAILED_OTHER, errno, ""};
 	reset_signals();
@@ -71,7 +73,7 @@ static struct failure become(const struct run_start *start, pid_t parent)
 	return (struct failure){FAILED_EXEC, errno, ""};
 }
 
-static int explain(const struct run_start *start, const struct failure *failure, struct error *err)
+static int explain_failure(const struct run_start *start, const struct failure *failure, struct error *err)
 {
 	char shown[QUOTE_TEXT];
 	const char *command = quote(start->argv[0], strlen(start->argv[0]), shown);
@@ -96,17 +98,18 @@ static int explain(const struct run_start *start, const struct failure *failure,
 		error_set(err, ESP_EINVAL, "there is no command %s (or what its first line names does not exist)", command);
 		return 127;
 	}
-	struct stat facts; /* seen from the folder that it was to start in */
+	struct stat facts; /* relative to the folder in which it was to start */
 	int folder = start->cwd ? open(start->cwd, O_PATH | O_CLOEXEC) : AT_FDCWD;
-	bool is_folder = failure->cause == EACCES && fstatat(folder, start->argv[0], &facts, 0) == 0 && S_ISDIR(facts.st_mode);
+	bool is_folder = failure->cause == EACCES && fstatat(folder, start->argv[0], &facts, 0) == 0 &&
+	                 S_ISDIR(facts.st_mode);
 	if (folder >= 0)
 		close(folder);
 	error_set(err, ESP_EINVAL, "cannot run %s: %s", command, is_folder ? "it is a folder" : strerror(failure->cause));
 	return 126;
 }
 
-/* Its end closes when the child becomes the command; otherwise it tells why it did not. */
-static bool heard_failure(int from, struct failure *failure)
+/* False: the pipe closed because the child became the command. */
+static bool read_failure(int from, struct failure *failure)
 {
 	ssize_t got;
 	do {
@@ -122,22 +125,22 @@ int run_child_start(struct run_child *child, const struct run_start *start, uint
 	pid_t parent = getpid();
 	if (pipe2(report, O_CLOEXEC) != 0) {
 		failure.cause = errno;
-		return explain(start, &failure, err);
+		return explain_failure(start, &failure, err);
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		failure = become(start, parent);
+		failure = exec_command(start, parent);
 		ssize_t written = write(report[1], &failure, sizeof(failure));
 		_exit(written < 0 ? 126 : 127);
 	}
 	failure.cause = pid < 0 ? errno : 0;
 	close(report[1]);
-	bool failed = pid < 0 || heard_failure(report[0], &failure);
+	bool failed = pid < 0 || read_failure(report[0], &failure);
 	close(report[0]);
 	if (failed && pid > 0)
 		waitpid(pid, NULL, 0);
 	if (failed)
-		return explain(start, &failure, err);
+		return explain_failure(start, &failure, err);
 	*child = (struct run_child){.pid = pid, .state = RUN_CHILD_RUNS, .started_ns = now_ns};
 	return 0;
 }
@@ -159,7 +162,7 @@ void run_child_on_end(struct run_child *child, int wait_status, uint64_t now_ns)
 	child->sweep_signal = SIGTERM;
 }
 
-void run_child_look(struct run_child *child, uint64_t now_ns)
+void run_child_check(struct run_child *child, uint64_t now_ns)
 {
 	if (child->state != RUN_CHILD_LEFT)
 		return;

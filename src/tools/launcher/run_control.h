@@ -1,7 +1,7 @@
 /*
- * run_control.h - the input of a remote shell: its script, and then a line for each signal, or wish.
+ * run_control.h - the input of a remote shell: its script, then a line for each signal or request.
  *
- * Never waits: what the pipe does not take yet is kept.
+ * Never blocks: bytes that the pipe does not take yet are kept.
  */
 #ifndef TOOLS_LAUNCHER_RUN_CONTROL_H
 #define TOOLS_LAUNCHER_RUN_CONTROL_H
@@ -12,7 +12,7 @@
 
 struct run_control {
 	int fd;     /* writing end of the pipe; -1: closed */
-	char *text; /* text[sent .. used-1] waits */
+	char *text; /* text[sent .. used-1] is not written yet */
 	size_t used, sent;
 };
 #define RUN_CONTROL_CLOSED ((struct run_control){.fd = -1})
@@ -20,13 +20,16 @@ struct run_control {
 /* Takes both fd and text. */
 void run_control_open(struct run_control *control, int fd, char *text, size_t length);
 
-/* The word for SIGHUP, SIGINT, SIGTERM or SIGKILL. False if nobody can be told. */
+/* Sends the name of SIGHUP, SIGINT, SIGTERM or SIGKILL. False if the shell is gone. */
 bool run_control_signal(struct run_control *control, int signal_number);
 
-/* It shall look whether the rank is stopped there, and end it if the last so many seconds' looks found that too. False if nobody can be told. */
+/*
+ * Asks the shell to check whether the rank is stopped, and to kill it if the checks of so many seconds in a row
+ * found that. False if the shell is gone.
+ */
 bool run_control_look(struct run_control *control, uint64_t seconds);
 
-/* Writes what the pipe takes; closes if nobody reads it. */
+/* Writes as much as the pipe takes; closes it if the shell is gone. */
 void run_control_flush(struct run_control *control);
 
 bool run_control_pending(const struct run_control *control);

@@ -33,7 +33,7 @@ static void test_no_grace(void)
 	run_end_init(&end, 0, 0, 0);
 	run_end_on_failure(&end, 7);
 	CHECK_U64(run_end_on_time(&end, 7), SIGTERM);
-	run_end_init(&end, UINT64_MAX, UINT64_MAX, 1); /* for ever */
+	run_end_init(&end, UINT64_MAX, UINT64_MAX, 1); /* no grace limit */
 	run_end_on_failure(&end, 7);
 	CHECK_U64(run_end_next_ns(&end), RUN_END_NEVER);
 }
@@ -61,7 +61,7 @@ static void test_limit(void)
 	CHECK(!end.timed_out);
 }
 
-/* Whoever was told to end has all of a long grace, but for the time limit. */
+/* Ranks that were told to end have all of a long grace, but for the time limit. */
 static void test_limit_after_signal(void)
 {
 	struct run_end end;
@@ -82,7 +82,7 @@ static void test_limit_after_signal(void)
 	CHECK_U64(run_end_on_trouble(&end, 100 * S), SIGTERM);
 	CHECK_U64(run_end_on_time(&end, 102 * S), SIGKILL);
 	CHECK_U64(run_end_on_time(&end, 104 * S), SIGKILL);
-	CHECK_U64(run_end_on_time(&end, 110 * S), 0); /* nothing comes after the last stage */
+	CHECK_U64(run_end_on_time(&end, 110 * S), 0); /* there is no stage after the last one */
 	CHECK_U64(run_end_next_ns(&end), RUN_END_NEVER);
 }
 
@@ -95,7 +95,7 @@ static void test_signals(void)
 	CHECK_U64(run_end_on_signal(&end, SIGTERM, 2 * S), SIGTERM);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 2 * S), SIGINT);
 	CHECK_U64(run_end_on_signal(&end, SIGHUP, 2 * S), SIGHUP);
-	CHECK_U64(run_end_next_ns(&end), 6 * S); /* not put off by one more */
+	CHECK_U64(run_end_next_ns(&end), 6 * S); /* not extended by a further signal */
 	run_end_on_failure(&end, 2 * S);
 	CHECK_U64(run_end_on_time(&end, 6 * S - 1), 0);
 	CHECK_U64(run_end_on_time(&end, 6 * S), SIGKILL);
@@ -104,7 +104,7 @@ static void test_signals(void)
 	CHECK_U64(end.stage, RUN_CUT);
 }
 
-/* Whoever ignores SIGINT, as what a shell runs in the background does, may heed SIGTERM. */
+/* A rank that ignores SIGINT, as a shell's background jobs do, may handle SIGTERM. */
 static void test_interrupts(void)
 {
 	struct run_end end;
@@ -136,14 +136,14 @@ static void test_same_interrupt(void)
 	CHECK(end.stage == RUN_GRACE && run_end_next_ns(&end) == 6 * S);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 1 * S + RUN_END_AGAIN_NS), SIGKILL);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 1 * S + RUN_END_AGAIN_NS), SIGKILL);
-	run_end_init(&end, 5 * S, 0, 0); /* others are sent on as often as they come */
+	run_end_init(&end, 5 * S, 0, 0); /* other signals are forwarded each time */
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 0), SIGINT);
 	CHECK_U64(run_end_on_signal(&end, SIGTERM, 0), SIGTERM);
 	CHECK_U64(run_end_on_signal(&end, SIGINT, 0), 0);
 	CHECK_U64(end.stage, RUN_TERM);
 }
 
-/* A failure has begun the grace: a signal does not make it longer. */
+/* A failure has begun the grace: a signal does not extend it. */
 static void test_signal_after_failure(void)
 {
 	struct run_end end;

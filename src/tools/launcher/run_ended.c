@@ -14,7 +14,7 @@
 
 void run_ended_open(struct run_ended *ended, uint32_t size)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* the name begins with a NUL: no file */
+	struct sockaddr_un address = {.sun_family = AF_UNIX}; /* abstract: the name begins with a NUL */
 	uint64_t number = 0;
 	*ended = (struct run_ended){.fd = -1};
 	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
@@ -36,7 +36,7 @@ static bool is_ours(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* Only what nothing is left of: a script may have ended before the program that it has started. */
+/* Ranks count as ended when no process of them is left: a script may end before the program that it has started. */
 static void write_answer(const struct run_child *children, uint32_t count, uint8_t *out)
 {
 	for (uint32_t rank = 0; rank < count; rank++) {
@@ -54,7 +54,7 @@ void run_ended_answer(struct run_ended *ended, const struct run_child *children,
 		int fd = accept4(ended->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0)
 			return;
-		if (is_ours(fd)) /* whoever has asked may be gone */
+		if (is_ours(fd)) /* the asking rank may be gone */
 			(void)!send(fd, ended->answer, (size_t)count * ENDED_BYTES, MSG_NOSIGNAL);
 		close(fd);
 	}

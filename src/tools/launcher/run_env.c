@@ -22,7 +22,7 @@ static void wipe(char *word)
 }
 
 /* Takes word. */
-static enum esp_status put(struct run_env *env, char *word, size_t name_length, struct error *err)
+static enum esp_status put_word(struct run_env *env, char *word, size_t name_length, struct error *err)
 {
 	if (!word)
 		return no_memory(err);
@@ -49,7 +49,7 @@ enum esp_status run_env_set(struct run_env *env, const char *name, const char *v
 	char *word = NULL;
 	if (asprintf(&word, "%s=%s", name, value) < 0)
 		word = NULL;
-	return put(env, word, strlen(name), err);
+	return put_word(env, word, strlen(name), err);
 }
 
 bool run_env_has(const struct run_env *env, const char *name)
@@ -72,7 +72,7 @@ static bool is_name(const char *name, size_t length)
 	return length > 0;
 }
 
-/* What a rank is told by espalier run, and nobody else. */
+/* True for variables that only espalier run sets. */
 static bool is_ours(const char *name, size_t length)
 {
 	static const char *const ours[] = {"ESP_RANK",       "ESP_SIZE",       "ESP_LEADER",   "ESP_JOB",     "ESP_KEY",
@@ -93,11 +93,11 @@ enum esp_status run_env_add(struct run_env *env, const char *word, struct error 
 		return error_set(err, ESP_EINVAL, "--env: expected NAME=VALUE with a name of letters, digits and _, not %s",
 		                 quote(word, length, shown));
 	if (length >= 7 && memcmp(word, "ESP_KEY", 7) == 0 && is_ours(word, length))
-		return error_set(err, ESP_EINVAL, "--env: a key is not for a command line, which everybody can see: set %.*s in "
-		                 "the environment of espalier run", (int)length, word);
+		return error_set(err, ESP_EINVAL, "--env: a key is not for a command line, which every user can see: set %.*s "
+		                                  "in the environment of espalier run", (int)length, word);
 	if (is_ours(word, length))
 		return error_set(err, ESP_EINVAL, "--env: %.*s is set by espalier run itself", (int)length, word);
-	return put(env, strdup(word), length, err);
+	return put_word(env, strdup(word), length, err);
 }
 
 static enum esp_status add_if_set(struct run_env *env, const char *name, struct error *err)

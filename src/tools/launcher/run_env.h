@@ -1,9 +1,9 @@
 /*
- * run_env.h - the variables that every rank of a job is given.
+ * run_env.h - the variables that every rank of a job is given. Reads the environment; no other I/O.
  *
- * A list of NAME=VALUE. Locally they are added to the environment of espalier run; on other hosts
- * they are all that is passed. The job's key is among them, so they never stand on a command line,
- * and are wiped at the end.
+ * A list of NAME=VALUE. Local ranks get them in addition to the environment of espalier run; ranks on other
+ * hosts get nothing else. The job's key is among them, so they are never put on a command line, and are wiped
+ * at the end.
  */
 #ifndef TOOLS_LAUNCHER_RUN_ENV_H
 #define TOOLS_LAUNCHER_RUN_ENV_H
@@ -18,15 +18,15 @@ struct run_env {
 	size_t count;
 };
 
-/* Adds a variable or gives it another value. ESP_ENOMEM. */
+/* Adds a variable, or replaces its value. ESP_ENOMEM. */
 ESP_CHECKED enum esp_status run_env_set(struct run_env *env, const char *name, const char *value, struct error *err);
 
 bool run_env_has(const struct run_env *env, const char *name);
 
-/* NAME=VALUE from the command line. ESP_EINVAL if it is none, or one that belongs to espalier run. */
+/* NAME=VALUE from the command line. ESP_EINVAL if it has another form, or is a variable of espalier run's own. */
 ESP_CHECKED enum esp_status run_env_add(struct run_env *env, const char *word, struct error *err);
 
-/* The settings that the environment of this process has: on other hosts nobody else tells them. */
+/* Adds the settings in this process's environment, for ranks on other hosts. */
 ESP_CHECKED enum esp_status run_env_add_settings(struct run_env *env, struct error *err);
 
 void run_env_fini(struct run_env *env);

@@ -19,7 +19,7 @@
 #include "tools/launcher/run_shell.h"
 
 #define SECONDS_MAX 1e9
-#define CROWD_PER_CORE 64u /* more ranks on a core than this may give each other up */
+#define CROWD_PER_CORE 64u /* with more ranks per core, peers may take a rank that is not scheduled for dead */
 #define TOPOLOGY_SENT_MOST (100u << 10) /* bytes */
 
 int run_given_status(const char *command, enum esp_status status, const struct error *err)
@@ -36,14 +36,17 @@ void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_
 	const struct cli_option options[] = {
 		{"job", 0, CLI_STRING, &given->job, "NAME", "name of the job (default: ESP_JOB, or the command's)"},
 		{"env", 0, CLI_STRING, &given->env, "NAME=VALUE", "a variable for all ranks; any number of times"},
-		{"topology", 0, CLI_STRING, &given->topology, "FILE", "where hosts are in the network; probe: measured at start"},
+		{"topology", 0, CLI_STRING, &given->topology, "FILE",
+		 "where hosts are in the network; probe: measured at start"},
 		{"cwd", 0, CLI_STRING, &given->cwd, "DIR", "folder that the ranks start in (default: this one)"},
 		{"prefix", 0, CLI_CHOICE, &given->prefix, "WHAT", "what lines begin with (default rank)", .choices = prefixes,
 		 .given = &given->prefix_given},
 		{"no-prefix", 0, CLI_FLAG, &given->no_prefix, NULL, "the same as --prefix none"},
 		{"output", 'o', CLI_STRING, &given->output, "DIR", "write what rank N prints to DIR/rank-N.out and rank-N.err"},
-		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS", "time to end after a rank has failed, or after a signal (default 5)"},
-		{"lose", 0, CLI_U64, &given->lose, "N", "so many ranks may fail, and the others go on (default 0)", .max = RUN_RANKS_MAX},
+		{"grace", 0, CLI_DOUBLE, &given->grace, "SECONDS",
+		 "time to end after a rank has failed, or after a signal (default 5)"},
+		{"lose", 0, CLI_U64, &given->lose, "N", "so many ranks may fail, and the others go on (default 0)",
+		 .max = RUN_RANKS_MAX},
 		{"timeout", 0, CLI_DOUBLE, &given->timeout, "SECONDS", "time for the whole job (default 0: no limit)"},
 		{"json", 0, CLI_FLAG, &given->json, NULL, "print how the job went as JSON; what ranks print goes to stderr"},
 	};
@@ -62,8 +65,8 @@ static bool takes_next_word(const struct cli_option *options, const char *word)
 	return false;
 }
 
-/* --env stands there as often as there are variables; the table of options keeps only the last one. */
-static int take_variables(const struct cli_usage *usage, int argc, char **argv, struct run_env *env)
+/* The table of options keeps only the last --env, so all of them are collected here. */
+static int parse_variables(const struct cli_usage *usage, int argc, char **argv, struct run_env *env)
 {
 	static const char name[] = "--env=";
 	struct error err;
@@ -81,7 +84,7 @@ static int take_variables(const struct cli_usage *usage, int argc, char **argv, 
 	return RUN_GO_ON;
 }
 
-/* Where the command begins: behind "--", so that its own options are never taken for ours. */
+/* The index of "--": words behind it are the command's. */
 static int find_command(int argc, char **argv)
 {
 	int at = 1;
@@ -90,23 +93,28 @@ static int find_command(int argc, char **argv)
 	return at;
 }
 
-static int say_where(const struct cli_usage *usage, const char *word)
+static int fail_command(const struct cli_usage *usage, const char *word)
 {
-	return cli_usage_error("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command, usage->command, word);
+	return cli_usage_error("%s: the command stands behind --: espalier %s ... -- %s ...", usage->command,
+	                       usage->command, word);
 }
 
 static bool is_option(const struct cli_option *options, const char *word)
 {
 	size_t length = strcspn(word, "=");
 	for (const struct cli_option *option = options; option->name; option++) {
-		bool named = strncmp(word, "--", 2) == 0 && strlen(option->name) == length - 2 && strncmp(word + 2, option->name, length - 2) == 0;
+		bool named = strncmp(word, "--", 2) == 0 && strlen(option->name) == length - 2 &&
+		             strncmp(word + 2, option->name, length - 2) == 0;
 		if (named || (word[1] && word[1] == option->short_name))
 			return true;
 	}
 	return false;
 }
 
-/* The command that somebody has forgotten to put behind "--", so that its options would be taken for ours; NULL: none, as far as the words are known. */
+/*
+ * A command that was not put behind "--", so that its options would be parsed as ours; NULL: none, as far as
+ * can be seen.
+ */
 static const char *find_forgotten(const struct cli_option *options, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -125,14 +133,14 @@ int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct
 	request->command = argv + (command < argc ? command + 1 : argc); /* argv ends with NULL */
 	const char *forgotten = command == argc ? find_forgotten(usage->options, argc, argv) : NULL;
 	if (forgotten)
-		return say_where(usage, forgotten);
-	int parsed = take_variables(usage, before, argv, &request->env);
+		return fail_command(usage, forgotten);
+	int parsed = parse_variables(usage, before, argv, &request->env);
 	if (parsed == RUN_GO_ON)
 		parsed = cli_parse(usage, &before, argv);
 	if (parsed != RUN_GO_ON)
 		return parsed;
 	if (before > 1)
-		return say_where(usage, argv[1]);
+		return fail_command(usage, argv[1]);
 	if (!request->command[0])
 		return cli_usage_error("%s: no command: it stands behind --, as in espalier %s ... -- ./train", usage->command,
 		                       usage->command);
@@ -141,7 +149,7 @@ int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct
 
 /* ---- from options to a request ---- */
 
-static int take_seconds(const char *command, const char *name, double seconds, uint64_t *out_ns)
+static int parse_seconds(const char *command, const char *name, double seconds, uint64_t *out_ns)
 {
 	if (!(seconds >= 0 && seconds <= SECONDS_MAX))
 		return cli_usage_error("%s: --%s is a number of seconds, not below 0", command, name);
@@ -149,7 +157,7 @@ static int take_seconds(const char *command, const char *name, double seconds, u
 	return RUN_GO_ON;
 }
 
-static int take_job(const struct run_given *given, struct run_request *request)
+static int settle_job(const struct run_given *given, struct run_request *request)
 {
 	const char *name = given->job ? given->job : conf_environment(NULL, "ESP_JOB");
 	const char *command = request->command[0], *slash = strrchr(command, '/');
@@ -163,7 +171,7 @@ static int take_job(const struct run_given *given, struct run_request *request)
 	return RUN_GO_ON;
 }
 
-static int take_output(const struct run_given *given, struct run_request *request)
+static int settle_output(const struct run_given *given, struct run_request *request)
 {
 	struct stat facts;
 	if (given->output && given->output[0] == '\0')
@@ -187,7 +195,10 @@ static void warn(void *command, const struct error *complaint)
 	cli_note("%s: %s", (const char *)command, complaint->text);
 }
 
-/* A variable has 128 KiB at most: a topology of a few thousand hosts. Of a larger one rank 0's host must have the file. */
+/*
+ * A variable has 128 KiB at most: a topology of a few thousand hosts. A larger one has to be a file on rank 0's
+ * host.
+ */
 static enum esp_status send_topology(const char *path, struct run_env *env, struct error *err)
 {
 	struct infile file = {0};
@@ -208,8 +219,9 @@ static enum esp_status send_topology(const char *path, struct run_env *env, stru
 	return status;
 }
 
-/* Its name becomes one that does not depend on the folder: rank 0 may start in another one. Other hosts may not have the file. */
-static enum esp_status add_topology(const char *name, const struct run_request *request, struct run_env *env, struct error *err)
+/* Makes the path absolute, as rank 0 may start in another folder. Other hosts may not have the file, so it is sent. */
+static enum esp_status add_topology(const char *name, const struct run_request *request, struct run_env *env,
+                                    struct error *err)
 {
 	bool is_probe = strcmp(name, "probe") == 0;
 	char *path = is_probe ? strdup(name) : realpath(name, NULL);
@@ -224,7 +236,8 @@ static enum esp_status add_topology(const char *name, const struct run_request *
 }
 
 /*
- * PyTorch's own store gets a port beside the leader's, so that scripts for torchrun find what they expect. Who has said where it is has a reason.
+ * PyTorch's store gets a port beside the leader's, so that scripts for torchrun find it. A MASTER_ADDR or
+ * MASTER_PORT that the caller has set stays.
  */
 static enum esp_status add_master(struct run_request *request, struct error *err)
 {
@@ -233,7 +246,7 @@ static enum esp_status add_master(struct run_request *request, struct error *err
 	uint16_t number;
 	enum esp_status status = ESP_OK;
 
-	/* Local ranks have our environment; what an outer espalier run has put there is of that job. */
+	/* Local ranks inherit the environment; but the values that an outer espalier run has set are of its job. */
 	bool is_in_environment = conf_environment(NULL, "MASTER_ADDR") || conf_environment(NULL, "MASTER_PORT");
 	bool is_inherited = is_in_environment && !request->hosts.count && !conf_environment(NULL, "ESP_LEADER");
 	if (is_inherited || run_env_has(&request->env, "MASTER_ADDR") || run_env_has(&request->env, "MASTER_PORT"))
@@ -254,13 +267,13 @@ static enum esp_status add_master(struct run_request *request, struct error *err
 	return status == ESP_OK ? run_env_set(&request->env, "MASTER_PORT", port, err) : status;
 }
 
-static int take_environment(const struct run_given *given, struct run_request *request)
+static int settle_environment(const struct run_given *given, struct run_request *request)
 {
 	char key[RUN_KEY_TEXT], size[16];
 	struct error err;
-	struct run_env asked = request->env; /* what the person says counts more than what the environment says */
+	struct run_env asked = request->env; /* --env counts more than the environment */
 	request->env = (struct run_env){0};
-	if (request->hosts.count) /* local ranks see it themselves, others are never told of it */
+	if (request->hosts.count) /* local ranks check it themselves; ranks on other hosts do not get it */
 		conf_check_environment(warn, (void *)(uintptr_t)given->command);
 	enum esp_status status = request->hosts.count ? run_env_add_settings(&request->env, &err) : ESP_OK;
 	for (size_t i = 0; i < asked.count && status == ESP_OK; i++)
@@ -291,16 +304,16 @@ int run_given_understand(const struct run_given *given, struct run_request *requ
 {
 	request->lose = (uint32_t)given->lose;
 	if (request->lose > 0 && request->lose >= request->size)
-		return cli_usage_error("%s: --lose %u of %u rank%s leaves nobody who could go on", given->command, request->lose, request->size,
-		                       cli_plural(request->size));
-	int status = take_seconds(given->command, "grace", given->grace, &request->grace_ns);
+		return cli_usage_error("%s: --lose %u of %u rank%s leaves no rank that could go on", given->command,
+		                       request->lose, request->size, cli_plural(request->size));
+	int status = parse_seconds(given->command, "grace", given->grace, &request->grace_ns);
 	if (status == RUN_GO_ON)
-		status = take_seconds(given->command, "timeout", given->timeout, &request->limit_ns);
+		status = parse_seconds(given->command, "timeout", given->timeout, &request->limit_ns);
 	if (status == RUN_GO_ON)
-		status = take_job(given, request);
+		status = settle_job(given, request);
 	if (status == RUN_GO_ON)
-		status = take_output(given, request);
-	return status == RUN_GO_ON ? take_environment(given, request) : status;
+		status = settle_output(given, request);
+	return status == RUN_GO_ON ? settle_environment(given, request) : status;
 }
 
 void run_given_forget(struct run_request *request)
@@ -315,16 +328,20 @@ void run_given_forget(struct run_request *request)
 		close(request->held_master);
 }
 
-/* ---- the story ---- */
+/* ---- running ---- */
 
-/* Who gets no turn for long is taken for one that is stopped: that ends jobs of which nobody but the machine is to blame. */
+/*
+ * A rank that is not scheduled for long is taken for stopped, which ends jobs only because the machine is
+ * overloaded.
+ */
 static void warn_of_crowd(const struct run_given *given, const struct run_request *request)
 {
 	uint32_t cores = cores_allowed();
 	bool is_crowd = !request->hosts.count && request->size > (uint64_t)cores * CROWD_PER_CORE;
 	if (is_crowd && !conf_environment(NULL, "ESP_LIVENESS_MS") && !run_env_has(&request->env, "ESP_LIVENESS_MS"))
-		cli_note("%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the others; "
-		         "ESP_LIVENESS_MS=60000 gives them a minute", given->command, request->size, cores, cli_plural(cores));
+		cli_note("%s: %u ranks on %u core%s: it takes long, and ranks that get no turn for 10 s are given up by the "
+		         "others; ESP_LIVENESS_MS=60000 gives them a minute", given->command, request->size, cores,
+		         cli_plural(cores));
 }
 
 int run_given_run(const struct run_given *given, struct run_request *request)

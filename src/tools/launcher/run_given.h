@@ -1,8 +1,8 @@
 /*
- * run_given.h - the options that every command that starts a job has, as they were given, and the way from them to a request.
+ * run_given.h - the options of all commands that start a job, and the way from them to a request.
  *
- * What is wrong is said on stderr in the name of the command. Functions that return int give RUN_GO_ON or the exit status
- * to return at once.
+ * Errors are printed on stderr in the name of the command. Functions that return int return RUN_GO_ON, or the
+ * exit status to return at once.
  */
 #ifndef TOOLS_LAUNCHER_RUN_GIVEN_H
 #define TOOLS_LAUNCHER_RUN_GIVEN_H
@@ -28,22 +28,22 @@ struct run_given {
 	bool json;
 };
 
-/* The rows of the table of options, without the one that ends it. */
+/* The rows of the table of options, without the terminating one. */
 void run_given_options(struct run_given *given, struct cli_option out[RUN_GIVEN_OPTIONS]);
 
-/* Parses what stands in front of "--" and the command behind it, which become those of the request. */
+/* Parses the options before "--", and stores the command behind it in the request. */
 int run_given_parse(const struct cli_usage *usage, int argc, char **argv, struct run_request *request);
 
-/* From options to a request that has its ranks, its hosts and its leader: all the rest. */
+/* Completes a request that has its ranks, its hosts and its leader. */
 int run_given_understand(const struct run_given *given, struct run_request *request);
 
-/* Says what err says, as a mistake of the caller's or as a failure. */
+/* Prints err, as a usage error or as a failure, and returns the exit status. */
 int run_given_status(const char *command, enum esp_status status, const struct error *err);
 
 /* Runs the job to its end. Returns the exit status. */
 int run_given_run(const struct run_given *given, struct run_request *request);
 
-/* Frees what a request has. */
+/* Frees the parts of a request. */
 void run_given_forget(struct run_request *request);
 
 #endif

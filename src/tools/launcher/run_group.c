@@ -44,15 +44,15 @@ enum esp_status run_group_check_leader(const char *text, struct error *err)
 	return address_parse(text, "--leader", &unused, err);
 }
 
-static bool let_others_have_it(int fd)
+static bool share_port(int fd)
 {
 	int on = 1;
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0;
 }
 
 /*
- * A socket at a port, which lets others have it too as long as it does not listen. is_first: only if nobody has it, not even such a
- * one. -1: errno says why not.
+ * Binds a socket to a port, which other sockets may share as long as none listens. is_first: only if no socket
+ * has the port yet. -1 and errno on failure.
  */
 static int bind_at(in_addr_t host, uint16_t port, bool is_first, uint16_t *out_port)
 {
@@ -61,7 +61,7 @@ static int bind_at(in_addr_t host, uint16_t port, bool is_first, uint16_t *out_p
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	if ((is_first || let_others_have_it(fd)) && bind(fd, (struct sockaddr *)&address, length) == 0 && let_others_have_it(fd) &&
+	if ((is_first || share_port(fd)) && bind(fd, (struct sockaddr *)&address, length) == 0 && share_port(fd) &&
 	    getsockname(fd, (struct sockaddr *)&address, &length) == 0) {
 		*out_port = ntohs(address.sin_port);
 		return fd;
@@ -72,7 +72,7 @@ static int bind_at(in_addr_t host, uint16_t port, bool is_first, uint16_t *out_p
 	return -1;
 }
 
-/* Can somebody listen there who, as rank 0 does, does not mind that we hold it? errno. */
+/* True if a socket with SO_REUSEADDR, such as rank 0's, can listen there while we hold the port; otherwise errno. */
 static bool can_listen(in_addr_t host, uint16_t port)
 {
 	int fd = bind_at(host, port, false, &port), listens = fd >= 0 ? listen(fd, 1) : -1, why = errno;
@@ -90,12 +90,15 @@ uint16_t run_group_high_port(void)
 	return (uint16_t)(HIGH_PORT_FIRST + number % HIGH_PORT_COUNT);
 }
 
-/* Holds a port of 127.0.0.1 that somebody can listen at, on all addresses if nobody has said that it must be this one. -1: errno says why not. */
+/*
+ * Holds a port of 127.0.0.1 at which another socket can listen, on all addresses unless this very port is
+ * wanted. -1 and errno on failure.
+ */
 static int hold_local(uint16_t port, bool is_wanted, uint16_t *out_port)
 {
 	int found = bind_at(INADDR_LOOPBACK, port, !is_wanted, out_port), held = -1;
 	if (found >= 0 && can_listen(is_wanted ? INADDR_LOOPBACK : INADDR_ANY, *out_port))
-		held = fcntl(found, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* our standard output may be closed, and is not to be this */
+		held = fcntl(found, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* not as descriptor 0 to 2, if those are closed */
 	int why = errno;
 	if (found >= 0)
 		close(found);
@@ -106,7 +109,10 @@ static int hold_local(uint16_t port, bool is_wanted, uint16_t *out_port)
 enum esp_status run_group_local_port(uint16_t wanted, uint16_t *out_port, int *out_held, struct error *err)
 {
 	int held = wanted ? hold_local(wanted, true, out_port) : -1;
-	/* What we hold of 127.0.0.1 the system may give to others on all addresses, where PyTorch's store is to listen; but not what it gives to nobody. */
+	/*
+	 * The kernel may choose a port that we hold on 127.0.0.1 for a socket on all addresses, where PyTorch's
+	 * store is to listen; it never chooses one above the ephemeral range.
+	 */
 	for (int i = 0; !wanted && held < 0 && i < HIGH_PORT_TRIES; i++)
 		held = hold_local(run_group_high_port(), false, out_port);
 	if (!wanted && held < 0)

@@ -10,7 +10,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 
-/* A stretch of text. */
+/* A part of a text. */
 struct span {
 	const char *at;
 	size_t length;
@@ -27,7 +27,7 @@ static struct span trim(struct span span)
 	return span;
 }
 
-/* What stands before the first stop, which is dropped; *rest is what follows it. */
+/* Returns the part before the first `stop`, which is dropped; *rest is the part behind it. */
 static struct span cut(struct span *rest, char stop)
 {
 	const char *found = memchr(rest->at, stop, rest->length);
@@ -50,7 +50,7 @@ static bool is_made_of(struct span text, const char *marks)
 	return text.length > 0;
 }
 
-/* host, user@host, user@[v6]. A dash in front would be an option of the remote shell. */
+/* host, user@host, user@[v6]. A leading dash would be an option of the remote shell. */
 static bool is_host(struct span name)
 {
 	struct span host = name;
@@ -74,11 +74,11 @@ static void drop_brackets(char *name)
 	*to = '\0';
 }
 
-static enum esp_status add(struct run_hosts *hosts, struct span name, uint64_t slots, struct error *err)
+static enum esp_status add_host(struct run_hosts *hosts, struct span name, uint64_t slots, struct error *err)
 {
 	if (slots > RUN_RANKS_MAX - hosts->ranks)
 		return error_set(err, ESP_ELIMIT, "the hosts have more than %u places for ranks", RUN_RANKS_MAX);
-	if ((hosts->count & (hosts->count - 1)) == 0) { /* full at every power of two */
+	if ((hosts->count & (hosts->count - 1)) == 0) { /* the array is full at every power of two */
 		struct run_host *list = realloc(hosts->list, (hosts->count ? 2 * (size_t)hosts->count : 1) * sizeof(*list));
 		if (!list)
 			return error_set(err, ESP_ENOMEM, "no memory for the list of hosts");
@@ -105,7 +105,7 @@ static enum esp_status parse_slots(struct span text, const char *where, uint64_t
 	return ESP_OK;
 }
 
-/* host, host:4, [v6], [v6]:4; *slots stays as it is without a number */
+/* host, host:4, [v6], [v6]:4; *slots is unchanged without a number */
 static enum esp_status parse_host(struct span word, const char *where, struct span *out_name, uint64_t *slots,
                                   struct error *err)
 {
@@ -116,8 +116,8 @@ static enum esp_status parse_host(struct span word, const char *where, struct sp
 	size_t length = inside + cut(&number, ':').length;
 	struct span name = {word.at, length};
 	if (!is_host(name) || length >= RUN_HOST_TEXT || memchr(number.at, ':', number.length))
-		return error_set(err, ESP_EINVAL, "%.100s: a host is written host, user@host or [IPv6], with :N behind it for N "
-		                 "ranks, not %s", where, quote(word.at, word.length, shown));
+		return error_set(err, ESP_EINVAL, "%.100s: a host is written host, user@host or [IPv6], with :N behind it for "
+		                                  "N ranks, not %s", where, quote(word.at, word.length, shown));
 	*out_name = name;
 	return length < word.length ? parse_slots(number, where, slots, err) : ESP_OK;
 }
@@ -133,7 +133,7 @@ enum esp_status run_hosts_parse(struct run_hosts *hosts, const char *text, struc
 		bool more = memchr(rest.at, ',', rest.length) != NULL;
 		status = parse_host(trim(cut(&rest, ',')), "--hosts", &name, &slots, err);
 		if (status == ESP_OK)
-			status = add(hosts, name, slots, err);
+			status = add_host(hosts, name, slots, err);
 		if (!more)
 			break;
 	} while (status == ESP_OK);
@@ -160,7 +160,7 @@ static enum esp_status decode_line(struct run_hosts *hosts, struct span line, co
 		                 quote(rest.at, rest.length, shown));
 	if (rest.length > 0)
 		status = parse_slots((struct span){rest.at + strlen(key), rest.length - strlen(key)}, where, &slots, err);
-	return status == ESP_OK ? add(hosts, name, slots ? slots : 1, err) : status;
+	return status == ESP_OK ? add_host(hosts, name, slots ? slots : 1, err) : status;
 }
 
 enum esp_status run_hosts_decode(struct run_hosts *hosts, const char *text, size_t length, const char *name,
@@ -194,7 +194,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (left > right) - (left < right);
 }
 
-/* Hosts of one name stand together here, in the order in which they were given. */
+/* The hosts are sorted by name; hosts of one name are in the order in which they were given. */
 static void number_locals(struct run_host **sorted, uint32_t count)
 {
 	uint32_t begin = 0, size = 0;

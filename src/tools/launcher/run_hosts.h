@@ -1,8 +1,8 @@
 /*
- * run_hosts.h - the hosts of a job: who is named, with how many ranks, and which ranks those are.
+ * run_hosts.h - the hosts of a job, the number of ranks on each, and which ranks those are. Pure.
  *
- * Ranks are numbered in the order of the hosts. A host that is named twice has two stretches of
- * ranks, but one count of local ranks, as its ranks share the devices of that host.
+ * Ranks are numbered in the order of the hosts. A host that is named twice has two ranges of ranks, but one
+ * count of local ranks, as they share the devices of that host.
  */
 #ifndef TOOLS_LAUNCHER_RUN_HOSTS_H
 #define TOOLS_LAUNCHER_RUN_HOSTS_H
@@ -13,13 +13,13 @@
 #include "base/error.h"
 
 #define RUN_RANKS_MAX 65536u /* in a job */
-#define RUN_HOST_TEXT 256u   /* bytes of a host as given, with the NUL */
+#define RUN_HOST_TEXT 256u   /* bytes of a host as given, with its NUL */
 
 struct run_host {
 	char *name;           /* for the remote shell: host or user@host, an IPv6 address without brackets */
-	uint32_t slots;       /* ranks that it takes; 0: none, as there were fewer ranks than places */
+	uint32_t slots;       /* ranks on it; 0: none, as there were fewer ranks than slots */
 	uint32_t first_rank;  /* after run_hosts_settle() */
-	uint32_t local_first; /* number of the first rank among those of the same name */
+	uint32_t local_first; /* index of its first rank among the ranks on hosts of its name */
 	uint32_t local_size;  /* ranks on all hosts of the same name */
 };
 
@@ -33,19 +33,19 @@ struct run_hosts {
 ESP_CHECKED enum esp_status run_hosts_parse(struct run_hosts *hosts, const char *text, struct error *err);
 
 /*
- * A line for each host: "host", "host:4" or "host slots=4"; # starts a comment. name is for complaints.
- * Needs no NUL at the end.
+ * One host per line: "host", "host:4" or "host slots=4"; # starts a comment. name is for messages. The text
+ * needs no NUL.
  */
 ESP_CHECKED enum esp_status run_hosts_decode(struct run_hosts *hosts, const char *text, size_t length,
                                              const char *name, struct error *err);
 
-/* Numbers the ranks. size 0: as many as there are places; otherwise the first so many. */
+/* Numbers the ranks. size 0: as many as there are slots; otherwise the first `size` of them. */
 ESP_CHECKED enum esp_status run_hosts_settle(struct run_hosts *hosts, uint32_t size, struct error *err);
 
 /* The host of a rank below hosts->ranks. */
 const struct run_host *run_hosts_of(const struct run_hosts *hosts, uint32_t rank);
 
-/* The host alone, without the user that the remote shell logs in as. */
+/* The host alone, without the user of the remote shell. */
 const char *run_host_address(const struct run_host *host);
 
 void run_hosts_fini(struct run_hosts *hosts);

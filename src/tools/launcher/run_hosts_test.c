@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* "a:4 user@b:1": hosts and their places, with blanks between them; the complaint if there is one. */
+/* Returns "a:4 user@b:1", the hosts and their slots; or the error. */
 static const char *shown(const struct run_hosts *hosts, enum esp_status status, const struct error *err)
 {
 	static char text[512];
@@ -91,7 +91,7 @@ static void test_ranks(void)
 	}
 	run_hosts_fini(&hosts);
 
-	hosts = settled("a:2,b:3,c", 3); /* the last places stay empty */
+	hosts = settled("a:2,b:3,c", 3); /* the last slots stay empty */
 	CHECK_U64(hosts.ranks, 3);
 	CHECK_STR(run_hosts_of(&hosts, 1)->name, "a");
 	CHECK_STR(run_hosts_of(&hosts, 2)->name, "b");

@@ -12,10 +12,12 @@ int run_input_open(struct run_input *input)
 	if (!isatty(STDIN_FILENO))
 		return STDIN_FILENO;
 	if (tcgetpgrp(STDIN_FILENO) != getpgrp())
-		return open("/dev/null", O_RDONLY | O_CLOEXEC); /* in the background: what is typed is for somebody else */
+		/* in the background: the terminal's input belongs to another job */
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (pipe2(pipes, O_CLOEXEC) != 0)
 		return -1;
-	signal(SIGTTIN, SIG_IGN); /* sent to the background later, we read an error and not a signal that stops us */
+	/* if this process is sent to the background later, it reads an error instead of being stopped */
+	signal(SIGTTIN, SIG_IGN);
 	fcntl(pipes[1], F_SETFL, O_NONBLOCK);
 	*input = (struct run_input){.open = true, .from = STDIN_FILENO, .to = pipes[1]};
 	return pipes[0];
@@ -25,10 +27,11 @@ void run_input_poll(const struct run_input *input, struct pollfd polls[RUN_INPUT
 {
 	bool waits = input->sent < input->used;
 	polls[0] = (struct pollfd){input->open && !waits ? input->from : -1, POLLIN, 0};
-	polls[1] = (struct pollfd){input->open ? input->to : -1, waits ? POLLOUT : 0, 0}; /* 0: only that nobody reads it */
+	/* 0: only POLLERR, when rank 0 has closed its end */
+	polls[1] = (struct pollfd){input->open ? input->to : -1, waits ? POLLOUT : 0, 0};
 }
 
-static void take(struct run_input *input)
+static void read_terminal(struct run_input *input)
 {
 	ssize_t got = read(input->from, input->text, sizeof(input->text));
 	if (got > 0) {
@@ -39,7 +42,7 @@ static void take(struct run_input *input)
 	}
 }
 
-static void give(struct run_input *input)
+static void write_rank(struct run_input *input)
 {
 	ssize_t written = write(input->to, input->text + input->sent, input->used - input->sent);
 	if (written > 0)
@@ -53,9 +56,9 @@ void run_input_move(struct run_input *input, const struct pollfd polls[RUN_INPUT
 	if (input->open && (polls[1].revents & (POLLERR | POLLHUP)))
 		run_input_close(input);
 	if (input->open && polls[0].revents)
-		take(input);
+		read_terminal(input);
 	if (input->open && input->sent < input->used)
-		give(input);
+		write_rank(input);
 }
 
 void run_input_close(struct run_input *input)

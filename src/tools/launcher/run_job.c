@@ -19,17 +19,18 @@
 #include "tools/launcher/run_report.h"
 #include "tools/launcher/run_stopped.h"
 
-#define EVENTS 64       /* of the ranks, taken in one turn     */
+#define EVENTS 64       /* of the ranks, handled per turn */
 #define SPARE_FILES 32u /* descriptors that are not for a rank */
-#define STOPPED_LOOK_NS NS_PER_S /* from one look at who is stopped to the next; the shells on other hosts count seconds */
-#define ANNOUNCE_NS (NS_PER_S / 2) /* from a failure to a word of it, if others still run: most often they end at once */
-#define MANY_LOOK_NS (5 * NS_PER_S) /* the same while more are left than may be lost, which most likely just run */
+#define STOPPED_CHECK_NS NS_PER_S /* between checks for stopped ranks; the shells on other hosts count seconds */
+#define ANNOUNCE_NS (NS_PER_S / 2) /* from a failure to the message, if ranks still run: most often they end at once */
+/* between checks while more ranks are left than may be lost: most likely they just run */
+#define MANY_CHECK_NS (5 * NS_PER_S)
 
 /* ---- opening and closing ---- */
 
 /*
- * A descriptor that was closed before we were started would be one of our pipes otherwise. It can be read
- * but not written: what is lost is still seen to be lost.
+ * Opens /dev/null at descriptors 0 to 2 that are closed, which would otherwise become pipes of ranks. It is
+ * read-only, so that output written to it still fails.
  */
 static enum esp_status fill_standard_files(int *out_nothing, struct error *err)
 {
@@ -44,7 +45,7 @@ static enum esp_status fill_standard_files(int *out_nothing, struct error *err)
 	return ESP_OK;
 }
 
-/* As many descriptors as the ranks need; they themselves get the limit that was. */
+/* Raises the limit of open files as far as the ranks need it; they themselves get the old limit. */
 static enum esp_status raise_file_limit(struct run_job *job, struct error *err)
 {
 	const struct run_request *request = job->request;
@@ -70,20 +71,23 @@ static enum esp_status open_events(struct run_job *job, struct error *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
-	signal(SIGCHLD, SIG_DFL); /* whoever ignores it and starts us would have our ranks reaped unseen */
+	signal(SIGCHLD, SIG_DFL); /* a parent that ignores SIGCHLD would have the kernel reap our ranks unseen */
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	bool opened = job->signals >= 0;
 	for (int i = 0; i < RUN_EPOLLS && opened; i++)
 		opened = (job->epolls[i] = epoll_create1(EPOLL_CLOEXEC)) >= 0;
-	/* What ranks leave behind becomes ours to reap, so that a group is seen to be empty under any init. */
+	/*
+	 * Processes that ranks leave behind become our children to reap, so that a group is seen to be empty under
+	 * any init.
+	 */
 	if (!opened || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return error_set(err, ESP_EIO, "cannot watch over processes: %s", strerror(errno));
 	return ESP_OK;
 }
 
-/* If there is no socket the name is empty, which stands for none: one from outside would be of another job. */
+/* Without a socket the name is empty, which overrides the name of an outer espalier run. */
 static enum esp_status open_ended_ranks(struct run_job *job, struct error *err)
 {
 	run_ended_open(&job->ended_ranks, job->request->size);
@@ -149,9 +153,9 @@ void run_job_close(struct run_job *job)
 	*job = (struct run_job){.signals = -1, .epolls = {-1, -1, -1}, .nothing = -1, .ended_ranks.fd = -1, .blame.fd = -1};
 }
 
-/* ---- telling the ranks ---- */
+/* ---- signals to the ranks ---- */
 
-/* A change of what is waited for: a control only matters while something is to be written, or nobody reads it. */
+/* Polls a control for writing while it has bytes, otherwise only for the end of its reader. */
 static void watch_control(struct run_job *job, uint32_t rank)
 {
 	struct run_control *control = &job->controls[rank];
@@ -161,8 +165,8 @@ static void watch_control(struct run_job *job, uint32_t rank)
 		epoll_ctl(job->epolls[RUN_EPOLL_CONTROL], EPOLL_CTL_MOD, control->fd, &event);
 }
 
-/* A rank on another host is told through its shell; if that cannot be done or did not help, the shell is ended. */
-static void tell(struct run_job *job, uint32_t rank, int signal_number)
+/* A rank on another host is signalled through its shell; if that is not possible or did not help, the shell is. */
+static void signal_rank(struct run_job *job, uint32_t rank, int signal_number)
 {
 	struct run_child *child = &job->children[rank];
 	bool by_word = job->controls && child->state == RUN_CHILD_RUNS && job->end.stage < RUN_CUT;
@@ -173,13 +177,13 @@ static void tell(struct run_job *job, uint32_t rank, int signal_number)
 		run_child_signal(child, signal_number);
 }
 
-static void tell_all(struct run_job *job, int signal_number)
+static void signal_all(struct run_job *job, int signal_number)
 {
 	for (uint32_t rank = 0; signal_number && rank < job->started; rank++)
-		tell(job, rank, signal_number);
+		signal_rank(job, rank, signal_number);
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void start_next(struct run_job *job, uint64_t now_ns)
 {
@@ -195,13 +199,13 @@ static void start_next(struct run_job *job, uint64_t now_ns)
 	job->start_status = failed;
 	job->stopped = true;
 	run_output_say(&job->output, "rank %u: %s", rank, err.text);
-	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+	signal_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
 /*
- * A rank that is killed drops its connections a moment before we are told of its end, and the others may
- * return an error even sooner. So a death by a signal that is not ours is the cause of a status that came
- * just before it.
+ * A rank that is killed drops its connections a moment before its end is reported here, and other ranks may
+ * return an error sooner. So a death by a signal that espalier run did not send is the cause of a failure just
+ * before it.
  */
 static bool is_cause(const struct run_job *job, const struct run_child *child, uint64_t now_ns)
 {
@@ -210,7 +214,7 @@ static bool is_cause(const struct run_job *job, const struct run_child *child, u
 	return child->signal && !first->signal && !ours && now_ns - first->ended_ns <= RUN_CAUSE_NS;
 }
 
-/* Of the signals that the time limit brings. A remote shell has only a status to tell it with. */
+/* True if the signals of the time limit ended the rank. A remote shell reports a signal as a status. */
 static bool is_cut_off(const struct run_job *job, const struct run_child *child)
 {
 	int number = child->signal || !job->controls ? child->signal : child->status - 128;
@@ -232,8 +236,8 @@ static void find_stopped(struct run_job *job)
 	run_stopped_each(on_stopped, job);
 }
 
-/* Is there somebody left, and does nobody of them run? By what find_stopped() has found. */
-static bool do_all_stand_still(const struct run_job *job)
+/* True if ranks are left and all of them are stopped, as found by find_stopped(). */
+static bool are_all_stopped(const struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
 		if (job->pids[rank] != 0 && !job->children[rank].is_stopped)
@@ -242,8 +246,8 @@ static bool do_all_stand_still(const struct run_job *job)
 }
 
 /*
- * A job that can lose ranks goes on without this one. If all others were stopped before it failed, it is not they who go on:
- * it has given them up, and itself. There are no more such looks than ranks that may be lost.
+ * A job that may lose ranks goes on without this one. If all other ranks were stopped when it failed, they do
+ * not go on: this rank has given up all of them. That check is made at most `lose` times.
  */
 static bool is_allowed(struct run_job *job, uint32_t rank)
 {
@@ -256,7 +260,7 @@ static bool is_allowed(struct run_job *job, uint32_t rank)
 	job->children[rank].was_lost = true;
 	if (!job->controls && job->started == job->request->size) {
 		find_stopped(job);
-		job->is_deserted = job->is_deserted || do_all_stand_still(job);
+		job->is_deserted = job->is_deserted || are_all_stopped(job);
 	}
 	if (!job->request->watch)
 		run_output_say(&job->output, "rank %u %s; the others %s", rank, run_report_how(job, rank, how),
@@ -279,7 +283,7 @@ static void note_failure(struct run_job *job, uint32_t rank, uint64_t now_ns)
 		job->announce_ns = job->request->watch || job->end.asked ? 0 : now_ns + ANNOUNCE_NS;
 		job->after_first = job->started - job->ended;
 	} else if (is_cause(job, &job->children[rank], now_ns)) {
-		job->first_failed = rank; /* the one before is now one of those that ended after it */
+		job->first_failed = rank; /* the previous one counts as ended after it */
 	}
 }
 
@@ -302,19 +306,19 @@ static void reap(struct run_job *job, uint64_t now_ns)
 		uint32_t rank = 0;
 		while (rank < job->started && job->pids[rank] != pid)
 			rank++;
-		if (rank < job->started) /* others are what their parents have left to us */
+		if (rank < job->started) /* other children are processes that ranks have left behind */
 			on_rank_end(job, rank, wait_status, now_ns);
 	}
 }
 
-/* Groups whose leader has ended: are they empty now? */
-static void look_at_groups(struct run_job *job, uint64_t now_ns)
+/* Checks the groups whose leader has ended. */
+static void check_groups(struct run_job *job, uint64_t now_ns)
 {
 	for (uint32_t rank = 0; job->gone < job->ended && rank < job->started; rank++) {
 		struct run_child *child = &job->children[rank];
 		if (child->state != RUN_CHILD_LEFT)
 			continue;
-		run_child_look(child, now_ns);
+		run_child_check(child, now_ns);
 		if (child->state == RUN_CHILD_GONE)
 			job->gone++;
 	}
@@ -335,7 +339,7 @@ static void on_signals(struct run_job *job, uint64_t now_ns)
 		}
 		job->stopped = true;
 		job->deaf = all_gone(job);
-		tell_all(job, run_end_on_signal(&job->end, (int)info.ssi_signo, now_ns));
+		signal_all(job, run_end_on_signal(&job->end, (int)info.ssi_signo, now_ns));
 	}
 }
 
@@ -350,11 +354,11 @@ static void on_event(struct run_job *job, uint32_t tag)
 	if (run_control_pending(control))
 		run_control_flush(control);
 	else
-		run_control_close(control); /* nobody reads it any more */
+		run_control_close(control); /* its reader is gone */
 	watch_control(job, rank);
 }
 
-/* Does its output wait for somebody to read it? Then more of it would only need memory. */
+/* True if so much output waits for its reader that reading more of it would only cost memory. */
 static bool is_held_up(const struct run_job *job, enum run_epoll which)
 {
 	return which != RUN_EPOLL_CONTROL && run_output_is_full(&job->output, which == RUN_EPOLL_OUT ? 0 : 1);
@@ -368,8 +372,8 @@ static void on_ranks(struct run_job *job, enum run_epoll which)
 		on_event(job, events[i].data.u32);
 }
 
-/* Whoever looks at the job would wait, and not know for what. */
-static void on_notice(struct run_job *job, uint64_t now_ns)
+/* Tells the user why the job does not end yet. */
+static void announce_failure(struct run_job *job, uint64_t now_ns)
 {
 	char how[RUN_HOW_TEXT];
 	uint32_t rank = run_blame_follow(&job->blame, job->children, job->first_failed);
@@ -377,14 +381,16 @@ static void on_notice(struct run_job *job, uint64_t now_ns)
 		return;
 	job->announce_ns = 0;
 	if (job->end.stage == RUN_GRACE && !job->end.asked && job->started > job->ended)
-		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank, run_report_how(job, rank, how),
-		               (double)job->request->grace_ns / NS_PER_S, job->request->is_inner ? "" : " (--grace)");
+		run_output_say(&job->output, "rank %u %s; the others have %.15g s from then on to end%s", rank,
+		               run_report_how(job, rank, how), (double)job->request->grace_ns / NS_PER_S,
+		               job->request->is_inner ? "" : " (--grace)");
 }
 
-/* Why the ranks get SIGTERM now, or SIGKILL: whoever looks at the job would wonder. */
+/* Tells the user why the ranks get SIGTERM or SIGKILL. */
 static void say_why(struct run_job *job, int signal_number, uint32_t running)
 {
-	const char *name = signal_number == SIGTERM ? "SIGTERM" : "SIGKILL", *still = running == 1 ? " still runs" : "s still run";
+	const char *name = signal_number == SIGTERM ? "SIGTERM" : "SIGKILL",
+	    *still = running == 1 ? " still runs" : "s still run";
 	double grace = (double)job->request->grace_ns / NS_PER_S;
 	if (job->end.stage == RUN_TERM && job->end.timed_out)
 		run_output_say(&job->output, "the job has not ended within %.15g s: SIGTERM for %u rank%s",
@@ -405,33 +411,33 @@ static void on_time(struct run_job *job, uint64_t now_ns)
 	if (!job->is_done)
 		say_why(job, signal_number, running);
 	if (job->end.stage == RUN_TERM) {
-		job->told = job->failed ? running : 0; /* otherwise the first one that fails was told to end as well */
+		job->told = job->failed ? running : 0; /* otherwise the first rank that fails was told to end as well */
 		job->stopped = true;
 	}
-	tell_all(job, signal_number);
+	signal_all(job, signal_number);
 }
 
-/* Nobody reads what we print: as for any other command in a pipeline, that is the end. */
+/* The reader of our output is gone: as for any command in a pipeline, that ends it. */
 static void on_broken_pipe(struct run_job *job, uint64_t now_ns)
 {
 	if (job->broken_pipe || run_output_error(&job->output) != EPIPE)
 		return;
 	job->broken_pipe = true;
 	job->stopped = true;
-	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+	signal_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
-/* Where the ranks run is no more. */
-static void on_no_place(struct run_job *job, uint64_t now_ns)
+/* The lab of the ranks has ended. */
+static void on_lab_end(struct run_job *job, uint64_t now_ns)
 {
 	job->has_no_place = true;
 	job->stopped = true;
 	job->start_status = CLI_EXIT_NO;
 	run_output_say(&job->output, "the lab has ended, so its ranks are ended too");
-	tell_all(job, run_end_on_trouble(&job->end, now_ns));
+	signal_all(job, run_end_on_trouble(&job->end, now_ns));
 }
 
-/* Nothing more comes of the job, whoever is left. */
+/* The watcher has its result and needs no more of the job. */
 static void on_done(struct run_job *job, uint64_t now_ns)
 {
 	const struct run_watch *watch = job->request->watch;
@@ -445,9 +451,9 @@ static void on_done(struct run_job *job, uint64_t now_ns)
 /* ---- ranks that are left, and stopped ---- */
 
 /*
- * The others have given up a rank that is stopped, have gone on without it and are done; it would keep us for ever. One
- * that runs may take its time, whatever the others do. As long as nobody has ended well, ranks that are stopped may be
- * all that is left of the job, and somebody has a reason for it; unless they were stopped when the last one failed.
+ * The others have given up a stopped rank, have gone on without it and are done; it would keep the job running
+ * for ever. A rank that runs may take its time. While no rank has ended well, stopped ranks may be the whole
+ * rest of the job, stopped on purpose; unless they were stopped when the last one failed.
  */
 static bool are_some_left(const struct run_job *job)
 {
@@ -462,20 +468,23 @@ static bool are_few_left(const struct run_job *job)
 	return are_some_left(job) && job->started - job->ended <= job->request->lose;
 }
 
-/* It is not woken up by SIGTERM and SIGCONT: it would go on where the others were long ago, and may write what is older than theirs. */
+/*
+ * SIGKILL and not SIGTERM with SIGCONT: the rank would resume where the others were long ago, and might
+ * overwrite their newer files.
+ */
 static void judge_stopped(struct run_job *job, uint32_t rank)
 {
 	struct run_child *child = &job->children[rank];
 	uint64_t grace_ns = job->request->grace_ns;
 	child->still = child->is_stopped ? child->still + 1 : 0;
 	if (child->still == 1)
-		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on", rank,
-		               (double)grace_ns / NS_PER_S);
-	if (child->still > grace_ns / STOPPED_LOOK_NS)
-		tell(job, rank, SIGKILL);
+		run_output_say(&job->output, "rank %u is stopped, and others have ended: SIGKILL in %.15g s, unless it goes on",
+		               rank, (double)grace_ns / NS_PER_S);
+	if (child->still > grace_ns / STOPPED_CHECK_NS)
+		signal_rank(job, rank, SIGKILL);
 }
 
-/* "1, 2, 5" */
+/* Writes "1, 2, 5". */
 static void list_left(const struct run_job *job, char *text, size_t size)
 {
 	size_t used = 0;
@@ -487,24 +496,25 @@ static void list_left(const struct run_job *job, char *text, size_t size)
 		memcpy(text + size - sizeof("..."), "...", sizeof("..."));
 }
 
-/* More are left than may be lost: if nobody of them runs, nobody goes on, and the job has failed. */
+/* More are left than may be lost: if all of them are stopped, the job has failed. */
 static void judge_all(struct run_job *job, uint64_t now_ns)
 {
 	uint64_t grace_ns = job->request->grace_ns;
 	char left[200];
-	job->still = do_all_stand_still(job) ? job->still + 1 : 0;
+	job->still = are_all_stopped(job) ? job->still + 1 : 0;
 	if (job->still == 1) {
 		list_left(job, left, sizeof(left));
-		run_output_say(&job->output, "ranks %s are stopped, more than --lose %u allows, and all others have ended: the job is given up, "
-		               "with SIGKILL in %.15g s, unless one goes on", left, job->request->lose, (double)grace_ns / NS_PER_S);
+		run_output_say(&job->output, "ranks %s are stopped, more than --lose %u allows, and all others have ended: the "
+		                             "job is given up, with SIGKILL in %.15g s, unless one goes on", left,
+		               job->request->lose, (double)grace_ns / NS_PER_S);
 	}
-	if (job->still <= grace_ns / STOPPED_LOOK_NS)
+	if (job->still <= grace_ns / STOPPED_CHECK_NS)
 		return;
 	job->stopped = true;
-	tell_all(job, run_end_on_standstill(&job->end, now_ns));
+	signal_all(job, run_end_on_standstill(&job->end, now_ns));
 }
 
-static void look_at_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
+static void check_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
 {
 	if (!job->controls)
 		find_stopped(job);
@@ -513,14 +523,15 @@ static void look_at_stopped(struct run_job *job, bool are_few, uint64_t now_ns)
 			continue;
 		if (!job->controls && are_few)
 			judge_stopped(job, rank);
-		else if (job->controls && !run_control_pending(&job->controls[rank])) /* otherwise it has not even heard of the last one */
-			(void)run_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_LOOK_NS);
+		/* otherwise the last request is not even sent */
+		else if (job->controls && !run_control_pending(&job->controls[rank]))
+			(void)run_control_look(&job->controls[rank], job->request->grace_ns / STOPPED_CHECK_NS);
 	}
 	if (!job->controls && !are_few)
 		judge_all(job, now_ns);
 }
 
-static void say_who_is_left(struct run_job *job)
+static void say_ranks_left(struct run_job *job)
 {
 	for (uint32_t rank = 0; rank < job->started; rank++)
 		if (job->pids[rank] != 0 && !job->children[rank].is_stopped)
@@ -529,21 +540,22 @@ static void say_who_is_left(struct run_job *job)
 	job->has_said = true;
 }
 
-static void look_at_last(struct run_job *job, uint64_t now_ns)
+static void check_last(struct run_job *job, uint64_t now_ns)
 {
 	bool are_few = are_few_left(job);
-	bool is_new = are_few && !job->last_ns; /* now each second counts */
+	bool is_new = are_few && !job->last_ns; /* from now on each second counts */
 	if (!are_some_left(job) || (now_ns < job->look_ns && !is_new))
 		return;
-	if (!are_few && job->controls && !job->look_ns) { /* the shells there cannot tell that others are just about to end */
-		job->look_ns = now_ns + MANY_LOOK_NS;
+	/* the shells there cannot tell that other ranks are just about to end */
+	if (!are_few && job->controls && !job->look_ns) {
+		job->look_ns = now_ns + MANY_CHECK_NS;
 		return;
 	}
 	job->last_ns = is_new ? now_ns : job->last_ns;
-	look_at_stopped(job, are_few, now_ns);
-	job->look_ns = now_ns + (are_few || job->still > 0 ? STOPPED_LOOK_NS : MANY_LOOK_NS);
+	check_stopped(job, are_few, now_ns);
+	job->look_ns = now_ns + (are_few || job->still > 0 ? STOPPED_CHECK_NS : MANY_CHECK_NS);
 	if (are_few && !job->has_said && !job->request->watch && now_ns - job->last_ns > job->request->grace_ns)
-		say_who_is_left(job);
+		say_ranks_left(job);
 }
 
 /* ---- the loop ---- */
@@ -557,17 +569,18 @@ static int timeout_ms(const struct run_job *job, uint64_t now_ns)
 		next_ns = job->announce_ns;
 	if (!job->stopped && job->started < job->request->size)
 		return 0;
-	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_LOOK_NS)
-		next_ns = now_ns + RUN_CHILD_LOOK_NS;
+	if (job->gone < job->ended && next_ns > now_ns + RUN_CHILD_CHECK_NS)
+		next_ns = now_ns + RUN_CHILD_CHECK_NS;
 	if (next_ns == RUN_END_NEVER || all_gone(job))
 		return -1;
 	uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 	return wait_ms < 3600000 ? (int)wait_ms : 3600000;
 }
 
-static void turn(struct run_job *job)
+static void run_turn(struct run_job *job)
 {
-	enum { SIGNALS, ENDED, BLAME, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2, COUNT = INPUT + RUN_INPUT_POLLS };
+	enum { SIGNALS, ENDED, BLAME, PLACE, RANKS, SINKS = RANKS + RUN_EPOLLS, INPUT = SINKS + 2,
+	      COUNT = INPUT + RUN_INPUT_POLLS };
 	struct pollfd polls[COUNT] = {
 		[SIGNALS] = {job->signals, POLLIN, 0},
 		[ENDED] = {job->ended_ranks.fd, POLLIN, 0},
@@ -580,7 +593,7 @@ static void turn(struct run_job *job)
 		polls[RANKS + i] = (struct pollfd){is_held_up(job, (enum run_epoll)i) ? -1 : job->epolls[i], POLLIN, 0};
 	run_input_poll(&job->input, polls + INPUT);
 	if (poll(polls, COUNT, timeout_ms(job, clock_now_ns())) < 0)
-		return; /* interrupted, or no memory for a moment */
+		return; /* interrupted, or short of memory for a moment */
 	uint64_t now_ns = clock_now_ns();
 	if (polls[BLAME].revents)
 		run_blame_read(&job->blame);
@@ -590,19 +603,20 @@ static void turn(struct run_job *job)
 		if (polls[RANKS + i].revents)
 			on_ranks(job, (enum run_epoll)i);
 	if (polls[PLACE].revents)
-		on_no_place(job, now_ns);
+		on_lab_end(job, now_ns);
 	run_input_move(&job->input, polls + INPUT);
-	look_at_groups(job, now_ns);
-	look_at_last(job, now_ns);
+	check_groups(job, now_ns);
+	check_last(job, now_ns);
 	on_done(job, now_ns);
-	on_notice(job, now_ns);
+	announce_failure(job, now_ns);
 	on_time(job, now_ns);
 	if (!job->stopped && job->started < job->request->size)
 		start_next(job, now_ns);
 	run_output_flush(&job->output);
 	on_broken_pipe(job, now_ns);
 	if (polls[ENDED].revents)
-		run_ended_answer(&job->ended_ranks, job->children, job->started, job->stopped ? job->request->size : job->started);
+		run_ended_answer(&job->ended_ranks, job->children, job->started,
+		                 job->stopped ? job->request->size : job->started);
 }
 
 static bool has_news(const struct run_job *job)
@@ -611,7 +625,7 @@ static bool has_news(const struct run_job *job)
 	return poll(ready, 2, 0) > 0;
 }
 
-/* Nothing of the ranks is left; what they have printed may still be in the pipes. */
+/* All ranks are gone; their last output may still be in the pipes. */
 static void drain(struct run_job *job)
 {
 	if (job->drained || has_news(job))
@@ -628,11 +642,11 @@ static bool is_over(struct run_job *job)
 		return false;
 	drain(job);
 	if (job->deaf || job->end.interrupts == RUN_END_INTERRUPTS)
-		return true; /* nobody waits for the rest */
+		return true; /* the rest of the output has no reader */
 	return job->drained && run_output_pending(&job->output, 0) < 0 && run_output_pending(&job->output, 1) < 0;
 }
 
-/* All that the ranks had to say was sent before they ended. */
+/* The ranks sent their reports before they ended. */
 static void find_cause(struct run_job *job)
 {
 	for (uint32_t turns = 0; turns <= job->started / RUN_BLAME_EACH && run_blame_read(&job->blame) > 0; turns++)
@@ -647,7 +661,7 @@ void run_job_run(struct run_job *job)
 	job->began_ns = clock_now_ns();
 	run_end_init(&job->end, job->request->grace_ns, job->request->limit_ns, job->began_ns);
 	while (!is_over(job))
-		turn(job);
+		run_turn(job);
 	find_cause(job);
 	job->over_ns = clock_now_ns();
 }

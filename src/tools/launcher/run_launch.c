@@ -1,5 +1,5 @@
 /*
- * run_launch.c - starts one rank: what it is told, where it prints, who runs it.
+ * run_launch.c - starts one rank: its variables, its output, its process or remote shell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "tools/launcher/run_job.h"
 #include "tools/launcher/run_shell.h"
 
-/* Descriptors on their way to a child, and our own ends of them; -1: none. */
+/* Descriptors for a child, and our own ends of them; -1: none. */
 struct ends {
 	int theirs[3];
 	int ours[3];
@@ -32,8 +32,8 @@ static enum esp_status set_number(struct run_env *env, const char *name, uint32_
 	return run_env_set(env, name, text, err);
 }
 
-/* What differs between ranks. */
-static enum esp_status tell_rank(struct run_request *request, uint32_t rank, const struct run_host *host,
+/* Sets the variables that differ between ranks. */
+static enum esp_status set_rank(struct run_request *request, uint32_t rank, const struct run_host *host,
                                  struct error *err)
 {
 	const struct run_place *place = &request->place;
@@ -44,7 +44,7 @@ static enum esp_status tell_rank(struct run_request *request, uint32_t rank, con
 		local_rank = rank % place->per_host;
 		local_size = rest < place->per_host ? rest : place->per_host;
 	}
-	/* Ours, and those that scripts for torchrun read. */
+	/* Espalier's own, and those that scripts for torchrun read. */
 	const struct {
 		const char *name;
 		uint32_t value;
@@ -53,13 +53,14 @@ static enum esp_status tell_rank(struct run_request *request, uint32_t rank, con
 	               {"ESP_LOCAL_SIZE", local_size}, {"LOCAL_WORLD_SIZE", local_size}};
 	char mark[32];
 	snprintf(mark, sizeof(mark), "%u/%u", rank, request->size);
-	enum esp_status status = run_env_set(&request->env, "ESPALIER_RUN", mark, err); /* launch.c: torchrun's words are from us */
+	/* launch.c: torchrun's variables were set by espalier run */
+	enum esp_status status = run_env_set(&request->env, "ESPALIER_RUN", mark, err);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status == ESP_OK; i++)
 		status = set_number(&request->env, numbers[i].name, numbers[i].value, err);
 	return status;
 }
 
-/* The child prints into the file itself: it grows as the rank prints, and holds every byte. */
+/* The child writes the file itself: it grows as the rank prints, and has every byte. */
 static enum esp_status open_file(const char *folder, uint32_t rank, const char *suffix, int *out, struct error *err)
 {
 	char *path = NULL;
@@ -84,7 +85,7 @@ static enum esp_status open_pipe(struct ends *ends, int index, struct error *err
 	return ESP_OK;
 }
 
-/* A terminal is given to the ranks themselves if nothing stands in front of their lines: they may draw on it. */
+/* Ranks inherit a terminal if their lines have no prefix: they may draw on it. */
 static enum esp_status share_terminal(int terminal, int *out, struct error *err)
 {
 	*out = fcntl(terminal, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -99,7 +100,7 @@ static enum esp_status open_output(const struct run_job *job, uint32_t rank, enu
 	int target = run_output_target(&job->output, stream) == 0 ? STDOUT_FILENO : STDERR_FILENO;
 	if (request->output)
 		return open_file(request->output, rank, stream == RUN_OUT ? "out" : "err", &ends->theirs[index], err);
-	bool is_read = request->watch && request->watch->take; /* what is sent among the lines is not for the terminal */
+	bool is_read = request->watch && request->watch->take; /* the watcher's lines are not for the terminal */
 	if (!request->prefixed && !is_read && isatty(target))
 		return share_terminal(target, &ends->theirs[index], err);
 	return open_pipe(ends, index, err);
@@ -125,7 +126,7 @@ static enum esp_status watch(int epoll, int fd, uint32_t events, uint32_t tag, s
 	return error_set(err, ESP_EIO, "cannot watch a pipe: %s", strerror(errno));
 }
 
-/* Hands our ends to those who use them from now on. */
+/* Hands our ends to the output. */
 static enum esp_status keep_ends(struct run_job *job, uint32_t rank, struct ends *ends, struct error *err)
 {
 	enum esp_status status = ESP_OK;
@@ -201,7 +202,7 @@ int run_launch(struct run_job *job, uint32_t rank, uint64_t now_ns, struct error
 	const struct run_host *host = job->controls ? run_hosts_of(&request->hosts, rank) : NULL;
 	struct ends ends = {{-1, -1, -1}, {-1, -1, -1}};
 	int failed = 1;
-	enum esp_status status = tell_rank(request, rank, host, err);
+	enum esp_status status = set_rank(request, rank, host, err);
 	if (status == ESP_OK)
 		status = open_output(job, rank, RUN_OUT, &ends, err);
 	if (status == ESP_OK)

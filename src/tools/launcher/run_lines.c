@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void forget(struct run_line *line)
+static void free_line(struct run_line *line)
 {
 	free(line->text);
 	line->text = NULL;
@@ -19,8 +19,8 @@ static void emit_line(struct run_line *line, const char *tail, size_t length, bo
 	line->continued = goes_on;
 }
 
-/* length fits. Without memory for it, the line is cut here. */
-static void keep(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context)
+/* Appends bytes that fit. Without memory for them the line is cut here. */
+static void keep_part(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context)
 {
 	if (!line->text)
 		line->text = malloc(RUN_LINE_MAX);
@@ -36,7 +36,7 @@ void run_line_feed(struct run_line *line, const char *data, size_t length, run_l
 {
 	while (length > 0) {
 		size_t room = RUN_LINE_MAX - line->used, taken = length;
-		/* One byte further than there is room for: a line that just fits is not cut. */
+		/* One byte more than there is room for: a line that just fits is not cut. */
 		const char *end = memchr(data, '\n', length <= room ? length : room + 1);
 		if (end) {
 			emit_line(line, data, (size_t)(end - data), false, emit, context);
@@ -45,19 +45,19 @@ void run_line_feed(struct run_line *line, const char *data, size_t length, run_l
 			emit_line(line, data, room, true, emit, context);
 			taken = room;
 		} else {
-			keep(line, data, length, emit, context);
+			keep_part(line, data, length, emit, context);
 		}
 		data += taken;
 		length -= taken;
 	}
 	if (line->used == 0)
-		forget(line);
+		free_line(line);
 }
 
 void run_line_end(struct run_line *line, run_line_fn *emit, void *context)
 {
 	if (line->used > 0)
 		emit_line(line, "", 0, false, emit, context);
-	forget(line);
+	free_line(line);
 	line->continued = false;
 }

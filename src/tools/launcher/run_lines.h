@@ -1,9 +1,9 @@
 /*
- * run_lines.h - makes whole lines of what arrives in pieces.
+ * run_lines.h - splits a byte stream into lines.
  *
- * Pure, and at most RUN_LINE_MAX bytes of memory for an unfinished line, none for a finished one.
- * A line that is longer is handed out in pieces of RUN_LINE_MAX bytes, each as a line of its own;
- * those after the first are marked. Any bytes may be in a line, NUL too; only '\n' ends it.
+ * Pure, with at most RUN_LINE_MAX bytes of memory for an unfinished line, none for a finished one. A longer
+ * line is handed out in pieces of RUN_LINE_MAX bytes, each as a line of its own; pieces after the first are
+ * marked. A line may have any bytes, NUL too; only '\n' ends it.
  */
 #ifndef TOOLS_LAUNCHER_RUN_LINES_H
 #define TOOLS_LAUNCHER_RUN_LINES_H
@@ -25,7 +25,7 @@ typedef void run_line_fn(void *context, bool continued, const char *head, size_t
 
 void run_line_feed(struct run_line *line, const char *data, size_t length, run_line_fn *emit, void *context);
 
-/* No more will come: hands out what is unfinished. */
+/* The stream has ended: hands out the unfinished line. */
 void run_line_end(struct run_line *line, run_line_fn *emit, void *context);
 
 #endif

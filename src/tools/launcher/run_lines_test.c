@@ -5,7 +5,7 @@
 
 #define ROOM (1u << 20)
 
-/* What was handed out: "text\n", with a + in front of a piece that continues a line. */
+/* The lines so far: "text\n", with a + before a piece that continues a line. */
 static struct {
 	char text[ROOM];
 	size_t length;
@@ -59,7 +59,7 @@ static void test_no_memory_is_kept(void)
 	CHECK(!line.text);
 }
 
-/* The same by the byte: what the rule says. */
+/* The same, computed byte by byte. */
 static size_t expected(const char *data, size_t length, char *out)
 {
 	size_t used = 0, column = 0;
@@ -84,7 +84,7 @@ static size_t expected(const char *data, size_t length, char *out)
 static void test_any_pieces(struct rng *rng)
 {
 	static char data[ROOM / 2], wanted[ROOM];
-	/* Lengths of lines: mostly around the limit and its multiples, where mistakes are. */
+	/* Lengths of lines: mostly around the limit and its multiples, where mistakes are likely. */
 	size_t length = 0;
 	while (length < sizeof(data) - 4 * RUN_LINE_MAX) {
 		size_t line = rng_below(rng, 3) ? RUN_LINE_MAX * rng_below(rng, 3) + rng_below(rng, 3) : rng_below(rng, 100);
@@ -94,7 +94,7 @@ static void test_any_pieces(struct rng *rng)
 		}
 		data[length++] = '\n';
 	}
-	length -= rng_below(rng, 2); /* with or without the last end */
+	length -= rng_below(rng, 2); /* with or without the last line end */
 
 	struct run_line line = {0};
 	got.length = 0;

@@ -12,7 +12,7 @@
 
 #define READ_BYTES 16384u
 #define FULL_BYTES 65536u
-#define WRITE_BYTES 4096u /* a pipe that poll() calls writable takes this much without waiting: PIPE_BUF */
+#define WRITE_BYTES 4096u /* a pipe that poll() reports as writable takes this much without blocking: PIPE_BUF */
 #define PREFIX_TEXT 16
 
 static bool is_same_file(int a, int b)
@@ -56,7 +56,7 @@ enum esp_status run_output_attach(struct run_output *output, uint32_t rank, enum
 	return ESP_OK;
 }
 
-static void put(struct run_sink *sink, const char *text, size_t length)
+static void sink_put(struct run_sink *sink, const char *text, size_t length)
 {
 	if (sink->error || length == 0)
 		return;
@@ -66,7 +66,7 @@ static void put(struct run_sink *sink, const char *text, size_t length)
 		sink->sent = 0;
 	}
 	if (length > sink->capacity - sink->used) {
-		size_t capacity = 2 * (sink->used + length); /* settles soon: see run_output_is_full() */
+		size_t capacity = 2 * (sink->used + length); /* bounded: see run_output_is_full() */
 		char *more = realloc(sink->text, capacity);
 		if (!more) {
 			sink->error = ENOMEM;
@@ -79,14 +79,14 @@ static void put(struct run_sink *sink, const char *text, size_t length)
 	sink->used += length;
 }
 
-/* Whose line it is. */
+/* The source of a line. */
 struct author {
 	struct run_sink *sink;
 	uint32_t rank;
 	const struct run_output *output;
 };
 
-/* [3] text, and [3]+text for the rest of a line that was too long. */
+/* Writes "[3] text", and "[3]+text" for the rest of a line that was too long. */
 static void put_line(void *context, bool continued, const char *head, size_t head_length, const char *tail,
                      size_t tail_length)
 {
@@ -97,17 +97,17 @@ static void put_line(void *context, bool continued, const char *head, size_t hea
 	if (output->take && output->take(output->take_context, head, head_length, tail, tail_length))
 		return;
 	if (output->prefixed)
-		put(author->sink, prefix, (size_t)length);
-	put(author->sink, head, head_length);
-	put(author->sink, tail, tail_length);
-	put(author->sink, "\n", 1);
+		sink_put(author->sink, prefix, (size_t)length);
+	sink_put(author->sink, head, head_length);
+	sink_put(author->sink, tail, tail_length);
+	sink_put(author->sink, "\n", 1);
 }
 
 static void end_source(struct run_source *source, struct author *author)
 {
 	if (source->fd < 0)
 		return;
-	close(source->fd); /* which takes it out of every epoll set */
+	close(source->fd); /* which removes it from every epoll set */
 	source->fd = -1;
 	run_line_end(&source->line, put_line, author);
 }
@@ -144,12 +144,12 @@ void run_output_say(struct run_output *output, const char *format, ...)
 	va_end(args);
 	struct run_sink *sink = &output->sinks[1];
 	if (output->clears)
-		put(sink, RUN_OUTPUT_CLEAR, strlen(RUN_OUTPUT_CLEAR));
-	put(sink, "espalier: ", strlen("espalier: "));
-	put(sink, output->said_by, strlen(output->said_by));
-	put(sink, ": ", 2);
-	put(sink, text, strlen(text));
-	put(sink, "\n", 1);
+		sink_put(sink, RUN_OUTPUT_CLEAR, strlen(RUN_OUTPUT_CLEAR));
+	sink_put(sink, "espalier: ", strlen("espalier: "));
+	sink_put(sink, output->said_by, strlen(output->said_by));
+	sink_put(sink, ": ", 2);
+	sink_put(sink, text, strlen(text));
+	sink_put(sink, "\n", 1);
 }
 
 int run_output_target(const struct run_output *output, enum run_stream stream)
@@ -162,14 +162,14 @@ bool run_output_is_full(const struct run_output *output, int index)
 	return output->sinks[index].used - output->sinks[index].sent >= FULL_BYTES;
 }
 
-static void drop(struct run_sink *sink, int error)
+static void sink_fail(struct run_sink *sink, int error)
 {
 	sink->error = error;
 	sink->used = sink->sent = 0;
 	sink->midline = false;
 }
 
-/* Whole lines if there is room for any. */
+/* As many whole lines as fit; a part of a line if none does. */
 static size_t next_write(const struct run_sink *sink)
 {
 	const char *text = sink->text + sink->sent;
@@ -181,10 +181,10 @@ static size_t next_write(const struct run_sink *sink)
 }
 
 /*
- * Asks before each write instead of making the descriptor non-blocking: that would change it for
- * everybody who shares it, such as the shell that has started us.
+ * Polls before each write instead of making the descriptor non-blocking, which would change it for all
+ * processes that share it, such as the parent shell.
  */
-static void flush(struct run_sink *sink)
+static void sink_flush(struct run_sink *sink)
 {
 	while (sink->sent < sink->used) {
 		struct pollfd ready = {sink->fd, POLLOUT, 0};
@@ -197,19 +197,19 @@ static void flush(struct run_sink *sink)
 		} else if (errno == EAGAIN) {
 			return;
 		} else if (errno != EINTR) {
-			drop(sink, errno);
+			sink_fail(sink, errno);
 		}
 	}
 	sink->used = sink->sent = 0;
 }
 
-/* Who is in the middle of a line goes first, and the other only when that line is done. */
+/* A sink in the middle of a line goes first, and the other only when that line is complete. */
 void run_output_flush(struct run_output *output)
 {
 	int first = output->sinks[1].midline ? 1 : 0;
-	flush(&output->sinks[first]);
+	sink_flush(&output->sinks[first]);
 	if (!output->shared || !output->sinks[first].midline)
-		flush(&output->sinks[1 - first]);
+		sink_flush(&output->sinks[1 - first]);
 }
 
 int run_output_pending(const struct run_output *output, int index)

@@ -13,7 +13,7 @@
 #define GONE_TEXT 128
 
 __attribute__((format(printf, 2, 3)))
-static void say(const struct run_job *job, const char *format, ...)
+static void report_line(const struct run_job *job, const char *format, ...)
 {
 	char text[RUN_HOW_TEXT + 1024];
 	va_list args;
@@ -40,7 +40,7 @@ int run_report_exit_status(const struct run_job *job)
 	return run_output_error(&job->output) ? CLI_EXIT_NO : CLI_EXIT_OK;
 }
 
-/* A remote shell has only a status to tell it with. */
+/* A remote shell reports a signal as a status. */
 const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT])
 {
 	const struct run_child *child = &job->children[rank];
@@ -59,13 +59,13 @@ const char *run_report_how(const struct run_job *job, uint32_t rank, char text[R
 }
 
 /*
- * Those who had ended by then as if all was well: one that leaves in the middle of a job fails the others. We may be told
- * of its end a moment after theirs.
+ * Ranks that ended with status 0 before the first failure: a rank that leaves in the middle of a job fails the
+ * others. Its end may be reported here a moment after theirs.
  */
 struct gone {
 	uint32_t count;
-	uint32_t near; /* of those: of whose end we were told later */
-	uint32_t last; /* the rank */
+	uint32_t near; /* of those: reported after the failure */
+	uint32_t last; /* the latest rank */
 };
 
 static struct gone find_gone(const struct run_job *job)
@@ -86,7 +86,8 @@ static struct gone find_gone(const struct run_job *job)
 
 static const char *describe_gone(const struct gone *gone, char text[GONE_TEXT])
 {
-	const char *when = gone->near == 0 ? "had ended with status 0 by then" : "ended with status 0 at about the same time";
+	const char *when = gone->near == 0 ? "had ended with status 0 by then"
+	                                   : "ended with status 0 at about the same time";
 	text[0] = 0;
 	if (gone->count == 1)
 		snprintf(text, GONE_TEXT, "; rank %u %s", gone->last, when);
@@ -96,7 +97,7 @@ static const char *describe_gone(const struct gone *gone, char text[GONE_TEXT])
 	return text;
 }
 
-/* "; 2 other ranks ended after that, 1 of them only when told to". Each rank counts once. */
+/* Writes "; 2 other ranks ended after that, 1 of them only when told to". Each rank counts once. */
 static void describe_others(const struct run_job *job, const struct gone *gone, char *text, size_t size)
 {
 	uint32_t after = job->after_first - gone->near, told = job->told < after ? job->told : after;
@@ -117,7 +118,7 @@ static bool are_all_alike(const struct run_job *job)
 	return true;
 }
 
-/* Who returns a status first has perhaps only been the first to notice. */
+/* The first rank that returns a status may only have been the first to notice another failure. */
 static bool is_cause_unknown(const struct run_job *job, const struct gone *gone)
 {
 	bool is_killed = run_child_exit_status(&job->children[job->first_failed]) >= 128;
@@ -128,7 +129,8 @@ static bool is_cause_unknown(const struct run_job *job, const struct gone *gone)
 static void summarize_failure(const struct run_job *job)
 {
 	struct gone gone = find_gone(job);
-	char text[RUN_HOW_TEXT], gone_text[GONE_TEXT], others[128] = "", named[96] = "", host[RUN_HOST_TEXT + 8] = "", file[256] = "";
+	char text[RUN_HOW_TEXT], gone_text[GONE_TEXT], others[128] = "", named[96] = "", host[RUN_HOST_TEXT + 8] = "",
+	    file[256] = "";
 	uint32_t rank = job->first_failed;
 	const char *cause = is_cause_unknown(job, &gone) ? "; the cause may be another rank: see what they said" : "";
 	if (job->controls)
@@ -142,10 +144,11 @@ static void summarize_failure(const struct run_job *job)
 	}
 	if (job->request->output)
 		snprintf(file, sizeof(file), "; see %.200s/rank-%u.err", job->request->output, rank);
-	say(job, "rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others, cause, file);
+	report_line(job, "rank %u%s %s%s%s%s%s%s", rank, host, run_report_how(job, rank, text), named, gone_text, others,
+	            cause, file);
 }
 
-/* Somebody wanted the end, and the ranks did as they were told: none of them is to blame. */
+/* A signal came, and the ranks ended as they were told: none of them is at fault. */
 static bool is_interrupted(const struct run_job *job)
 {
 	return job->failed && job->end.asked && job->children[job->first_failed].was_told;
@@ -162,7 +165,7 @@ static void say_interrupted(const struct run_job *job)
 		snprintf(which, sizeof(which), "all %u ranks", job->started);
 	else
 		snprintf(which, sizeof(which), "the rank");
-	say(job, "interrupted (%s): %s %s ended", name, which, job->started == 1 ? "has" : "have");
+	report_line(job, "interrupted (%s): %s %s ended", name, which, job->started == 1 ? "has" : "have");
 }
 
 void run_report_summary(const struct run_job *job)
@@ -174,11 +177,11 @@ void run_report_summary(const struct run_job *job)
 	else if (job->failed && !job->broken_pipe)
 		summarize_failure(job);
 	if (job->cut_off && !job->broken_pipe)
-		say(job, "%u rank%s ended by the time limit", job->cut_off, job->cut_off == 1 ? " was" : "s were");
+		report_line(job, "%u rank%s ended by the time limit", job->cut_off, job->cut_off == 1 ? " was" : "s were");
 	if (missing && !job->start_status)
-		say(job, "%u of %u ranks had not been started yet", missing, size);
-	if (error && error != EPIPE) /* who reads no more, as head does, knows that */
-		say(job, "cannot write what the ranks print: %s", strerror(error));
+		report_line(job, "%u of %u ranks had not been started yet", missing, size);
+	if (error && error != EPIPE) /* a reader that has closed the pipe, as head does, needs no message */
+		report_line(job, "cannot write what the ranks print: %s", strerror(error));
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)

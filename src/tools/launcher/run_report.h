@@ -1,5 +1,5 @@
 /*
- * run_report.h - how a job went: for people, for programs, and as an exit status.
+ * run_report.h - the result of a job: for people, for programs, and as an exit status.
  */
 #ifndef TOOLS_LAUNCHER_RUN_REPORT_H
 #define TOOLS_LAUNCHER_RUN_REPORT_H
@@ -8,14 +8,14 @@
 
 #define RUN_EXIT_TIMEOUT 124 /* as timeout(1) has it */
 
-/* 0 if all ranks have returned 0, otherwise that of the first one that failed, or of what kept them from running. */
+/* 0 if all ranks returned 0; otherwise the status of the first that failed, or of what kept them from running. */
 int run_report_exit_status(const struct run_job *job);
 
-/* "was killed by signal 9 (Killed)", of a rank that has ended. Returns text. */
+/* Writes "was killed by signal 9 (Killed)" for a rank that has ended. Returns text. */
 #define RUN_HOW_TEXT 512
 const char *run_report_how(const struct run_job *job, uint32_t rank, char text[RUN_HOW_TEXT]);
 
-/* On stderr: which rank ended first and how. Nothing if all went well. */
+/* On stderr: which rank failed first and how. Nothing if all went well. */
 void run_report_summary(const struct run_job *job);
 
 /* On stdout. */

@@ -1,5 +1,5 @@
 /*
- * run_request.h - what espalier run was asked for, parsed and checked.
+ * run_request.h - a job as espalier run was asked for it, parsed and checked.
  */
 #ifndef TOOLS_LAUNCHER_RUN_REQUEST_H
 #define TOOLS_LAUNCHER_RUN_REQUEST_H
@@ -13,47 +13,49 @@
 #include "tools/launcher/run_hosts.h"
 #include "tools/launcher/run_output.h"
 
-/* Where ranks live that are processes of this machine and yet not of this host. */
+/* Hosts that are namespaces of this machine, such as those of a lab. */
 struct run_place {
-	/* In the process of the rank, before it becomes the command. */
+	/* Called in the process of the rank, before it becomes the command. */
 	enum esp_status (*enter)(void *context, uint32_t rank, struct error *err);
 	void *context;
-	uint32_t per_host; /* ranks that share a place */
-	int gone_fd;       /* readable when the places are no more: then the ranks end as well. -1: that cannot be known */
+	uint32_t per_host; /* ranks that share a host */
+	int gone_fd;       /* readable when the hosts are gone: then the ranks are ended. -1: unknown */
 };
 
 struct run_job;
 
-/* Somebody who starts a job for a purpose of his own, and says himself what its end means. */
+/* A command that starts a job for its own purpose, and reports the result itself. */
 struct run_watch {
-	void (*on_over)(void *context, const struct run_job *job); /* nothing of the ranks is left */
-	run_take_fn *take; /* looks at every line of the ranks; NULL: nobody does */
-	bool (*is_done)(void *context, const struct run_job *job); /* nothing more comes of the job: who is left has the grace, and is ended. NULL: never */
+	void (*on_over)(void *context, const struct run_job *job); /* all processes of the ranks are gone */
+	run_take_fn *take; /* sees every line of the ranks; NULL: none */
+	/* the job is not needed any more: remaining ranks have the grace, and are ended. NULL: never */
+	bool (*is_done)(void *context, const struct run_job *job);
 	void *context;
 };
 
 struct run_request {
 	const char *said_by;    /* the command that was typed, behind "espalier" */
-	bool is_inner;          /* that was another one, which starts its ranks by espalier run: our options are not known to whoever typed it */
+	/* that was another command, which starts its ranks through espalier run: messages must not mention our options */
+	bool is_inner;
 	uint32_t size;          /* ranks */
 	char *const *command;   /* ends with NULL; borrowed */
 	struct run_hosts hosts; /* none: all ranks are processes of this machine */
-	struct run_place place; /* enter NULL: and of this host */
-	struct run_env env;     /* what the ranks are told, but for what differs between them */
-	const char *cwd;        /* NULL: where we are */
-	char *here;             /* where we are, for other hosts */
-	char **rsh;             /* the words of the remote shell's command, a place for the host, the bootstrap, NULL */
-	size_t rsh_host;        /* which of them is the host's place */
-	const char *output; /* folder for what the ranks print; NULL: our own output */
+	struct run_place place; /* enter NULL: on this host */
+	struct run_env env;     /* variables of the ranks, but for those that differ between ranks */
+	const char *cwd;        /* NULL: the current folder */
+	char *here;             /* the current folder, for other hosts */
+	char **rsh;             /* the remote shell's command, a place for the host, the bootstrap, NULL */
+	size_t rsh_host;        /* index of the host's place */
+	const char *output; /* folder for the output of the ranks; NULL: our own output */
 	bool prefixed;      /* lines begin with the rank */
 	bool json;
-	uint32_t lose;     /* so many may fail, and the job goes on */
+	uint32_t lose;     /* so many ranks may fail, and the job goes on */
 	uint64_t grace_ns;
 	uint64_t limit_ns; /* 0: none */
-	const struct run_watch *watch; /* NULL: what happens is told on stderr */
+	const struct run_watch *watch; /* NULL: failures are reported on stderr */
 	char leader[RUN_LEADER_TEXT];
 	int held_port; /* keeps the leader's port for rank 0; -1: it is on another host, or was given */
-	int held_master; /* the same of MASTER_PORT */
+	int held_master; /* keeps MASTER_PORT */
 	char job[RUN_JOB_TEXT];
 };
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_TEXT 12 /* the line in front that says how many follow */
+#define COUNT_TEXT 12 /* the first line: the number of lines that follow */
 
 /*
- * read, unlike sh -s, never takes more of the input than its line. In a locale with characters of several
- * bytes, bash takes a line's end for a part of a broken one; not in C.
+ * `read`, unlike `sh -s`, never consumes more of the input than its line. In a multibyte locale bash takes a
+ * line's end for a part of an incomplete character; not in C.
  */
 const char run_shell_bootstrap[] =
 	"exec /bin/sh -c '"
@@ -19,13 +19,14 @@ const char run_shell_bootstrap[] =
 	"eval \"$esp_text\"'";
 
 /*
- * Behind the variables, `cd` and `set -- COMMAND`. Three parts talk through descriptor 4:
- *     the words of our input as "signal WORD", and the end of it as TERM and KILL;
- *     LOOK N among them: most others are done, so the rank is killed if looks in more than N different seconds found it stopped;
- *     the command, which first says its number, and whose end is told with its status;
- *     the reader, which does what the others say.
- * The command is not in the background, as a shell makes those ignore SIGINT. 5 and 6 are the rank's
- * own output; what the shells have to say ("Killed") is not asked for.
+ * Follows the variables, `cd` and `set -- COMMAND`. Three parts send lines to descriptor 4:
+ *     the listener: signals from our input as "signal WORD", and the end of the input as TERM and KILL;
+ *     LOOK N among them: most other ranks are done, so this one is killed if checks in
+ *     more than N different seconds found it stopped;
+ *     the command: first its pid, and at its end its status;
+ *     the reader carries them out.
+ * The command is not in the background, as a shell makes background commands ignore SIGINT. 5 and 6 are the
+ * rank's own output; messages of the shells ("Killed") are dropped.
  */
 static const char supervisor[] =
 	"exec 3<&0 5>&1 6>&2 </dev/null >/dev/null 2>&1\n"
@@ -44,7 +45,7 @@ static const char supervisor[] =
 	"} 4>&1 | {\n"
 	"\texec 3<&- 5>&- 6>&-\n"
 	"\tpid= early= status=255 still=0 last=\n"
-	/* Any process of the group, as what a rank runs may be in a wrapper. */
+	/* Any process of the group counts, as the rank may run under a wrapper. */
 	"\tis_stopped() {\n"
 	"\t\tfor file in /proc/[0-9]*/stat; do\n"
 	"\t\t\tread -r line <\"$file\" || continue\n"
@@ -53,7 +54,7 @@ static const char supervisor[] =
 	"\t\tdone\n"
 	"\t\treturn 1\n"
 	"\t}\n"
-	/* Words that were held up on their way come at once: those of one second are one look. */
+	/* Requests that were delayed arrive at once: those of one second count as one check. */
 	"\tlook() {\n"
 	"\t\tread -r now rest </proc/uptime || return\n"
 	"\t\t[ \"$pid\" ] && is_stopped || { still=0; last=; return; }\n"
@@ -69,7 +70,7 @@ static const char supervisor[] =
 	"\t\tend) status=$value; break ;;\n"
 	"\t\tesac\n"
 	"\tdone\n"
-	/* What the command has left running gets two seconds, SIGTERM, and two seconds later SIGKILL. */
+	/* Processes that the command has left running get two seconds, SIGTERM, and two seconds later SIGKILL. */
 	"\tturn=0\n"
 	"\twhile [ \"$pid\" ] && [ \"$turn\" -lt 40 ] && kill -s 0 -- \"-$pid\"; do\n"
 	"\t\t[ \"$turn\" -ne 20 ] || kill -s TERM -- \"-$pid\"\n"
@@ -100,7 +101,8 @@ enum esp_status run_shell_words(const char *rsh, char ***out, size_t *out_host, 
 		return ESP_OK;
 	}
 	run_shell_words_free(words, count);
-	return has_memory ? error_set(err, ESP_EINVAL, "--rsh: the command is empty") : error_set(err, ESP_ENOMEM, "no memory for the remote shell");
+	return has_memory ? error_set(err, ESP_EINVAL, "--rsh: the command is empty")
+	                  : error_set(err, ESP_ENOMEM, "no memory for the remote shell");
 }
 
 void run_shell_words_free(char **words, size_t host)
@@ -117,7 +119,7 @@ void run_shell_quote(FILE *out, const char *text)
 	fputc('\'', out);
 	for (; *text; text++) {
 		if (*text == '\'')
-			fputs("'\\''", out); /* out of the quotes, one that stands for itself, in again */
+			fputs("'\\''", out); /* close the quotes, an escaped one, open them again */
 		else
 			fputc(*text, out);
 	}
@@ -126,7 +128,7 @@ void run_shell_quote(FILE *out, const char *text)
 
 static void write_variables(FILE *out, char *const *words)
 {
-	/* The first would count more than the key that we send; the others are the bootstrap's. */
+	/* The first would override the key that we send; the others are the bootstrap's. */
 	fputs("unset ESP_KEY_FILE esp_end esp_text esp_left esp_line\n", out);
 	for (; *words; words++) {
 		int name = (int)strcspn(*words, "=");
@@ -136,7 +138,7 @@ static void write_variables(FILE *out, char *const *words)
 	}
 }
 
-/* A name that is not absolute gets ./ in front: `cd -` and CDPATH mean something else. */
+/* A relative name gets ./ in front: `cd -` and CDPATH mean something else. */
 static void write_folder(FILE *out, const struct run_shell_job *job)
 {
 	fputs(job->folder[0] == '/' ? "cd -- " : "cd -- ./", out);

@@ -30,11 +30,11 @@ static void test_quote(void)
 	CHECK_STR(quoted("$HOME `id` \\ \n\t!*?[]~#&|;<>(){}\""), "'$HOME `id` \\ \n\t!*?[]~#&|;<>(){}\"'");
 }
 
-/* A shell as it would run on another host, and both ends of talking to it. */
+/* A shell as it would run on another host, and both ends of its pipes. */
 struct talk {
 	pid_t pid;
 	int to, from;
-	char text[TEXT]; /* what it has said, with a NUL behind it */
+	char text[TEXT]; /* its output, with a NUL behind it */
 	size_t length;
 };
 static struct talk talk;
@@ -65,7 +65,7 @@ static void begin(char *const *command, char *const *words, const char *folder)
 	free(script);
 }
 
-/* Reads on to the end of a line, or of everything. */
+/* Reads up to the end of a line, or of everything. */
 static void hear(bool line)
 {
 	ssize_t got = 1;
@@ -82,7 +82,7 @@ static void say(const char *word)
 	CHECK(write(talk.to, word, strlen(word)) == (ssize_t)strlen(word));
 }
 
-/* The exit status, once it has said all that it will. */
+/* Reads the rest of the output and returns the exit status. */
 static int end(void)
 {
 	int status;
@@ -94,7 +94,7 @@ static int end(void)
 	return WEXITSTATUS(status);
 }
 
-/* Not every container has an init that reaps, and the dead count as left behind until somebody does. */
+/* Not every container has an init that reaps, and zombies count as left behind until they are reaped. */
 static void on_child(int unused)
 {
 	siginfo_t info = {0};
@@ -158,11 +158,11 @@ static void test_signals(void)
 		CHECK_U64(end(), 128 + cases[i].number); /* which comes only when the sleeper is gone too: it holds our pipe */
 	}
 	begin(command, none, "/");
-	say("TERM\n"); /* perhaps before there is anybody to tell */
+	say("TERM\n"); /* perhaps before the command runs */
 	CHECK_U64(end(), 128 + SIGTERM);
 }
 
-/* Nobody at the other end any more. */
+/* The other end is gone. */
 static void test_loss(void)
 {
 	char *command[] = {"sh", "-c", "echo up; sleep 1000 & wait", NULL};

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STAT_TEXT 512 /* bytes: more than what is in front of the group */
+#define STAT_TEXT 512 /* bytes: more than stand before the group */
 
 bool run_stopped_parse(const char *text, pid_t *out_group)
 {
@@ -30,7 +30,7 @@ static bool is_stopped(int proc, const char *name, pid_t *out_group)
 	ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	if (fd >= 0)
 		close(fd);
-	if (length <= 0) /* it has ended meanwhile */
+	if (length <= 0) /* the process has ended meanwhile */
 		return false;
 	text[length] = '\0';
 	return run_stopped_parse(text, out_group);

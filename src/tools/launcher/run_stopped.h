@@ -1,7 +1,7 @@
 /*
- * run_stopped.h - which processes of this machine are stopped (SIGSTOP and its like).
+ * run_stopped.h - which processes of this machine are stopped (SIGSTOP and its like). Reads /proc.
  *
- * One that a debugger holds is not: somebody is at work there.
+ * A process that a debugger holds does not count: it is being worked on.
  */
 #ifndef TOOLS_LAUNCHER_RUN_STOPPED_H
 #define TOOLS_LAUNCHER_RUN_STOPPED_H
@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Of the text of /proc/PID/stat: true if the process is stopped, and then its group. The name in it may have any bytes. */
+/*
+ * Parses the text of /proc/PID/stat: true if the process is stopped, and then its group. The name in it may
+ * have any bytes.
+ */
 bool run_stopped_parse(const char *text, pid_t *out_group);
 
-/* Calls it with the group of each process that is stopped now, perhaps more than once for a group. */
+/* Calls on_stopped with the group of each stopped process, perhaps more than once for a group. */
 void run_stopped_each(void (*on_stopped)(void *context, pid_t group), void *context);
 
 #endif

@@ -10,11 +10,14 @@ static void test_parse(void)
 {
 	pid_t group = 0;
 	CHECK(run_stopped_parse("12 (train) T 1 77 77 0 -1 4194304", &group) && group == 77);
-	CHECK(run_stopped_parse("12 (a) S 1 2 (b) T 1 78 77 0", &group) && group == 78); /* a name like the rest of the line */
-	CHECK(!run_stopped_parse("12 (train) S 1 77 77 0", &group) && !run_stopped_parse("12 (T 1 77) R 1 77 77 0", &group));
-	CHECK(!run_stopped_parse("12 (train) t 1 77 77 0", &group)); /* a debugger's */
+	/* a name like the rest of the line */
+	CHECK(run_stopped_parse("12 (a) S 1 2 (b) T 1 78 77 0", &group) && group == 78);
+	CHECK(!run_stopped_parse("12 (train) S 1 77 77 0", &group) &&
+	      !run_stopped_parse("12 (T 1 77) R 1 77 77 0", &group));
+	CHECK(!run_stopped_parse("12 (train) t 1 77 77 0", &group)); /* held by a debugger */
 	CHECK(!run_stopped_parse("12 (train) T 1 0 0", &group)); /* of another namespace */
-	CHECK(!run_stopped_parse("", &group) && !run_stopped_parse("12 (train", &group) && !run_stopped_parse("12 (train) T", &group));
+	CHECK(!run_stopped_parse("", &group) && !run_stopped_parse("12 (train", &group) &&
+	      !run_stopped_parse("12 (train) T", &group));
 }
 
 static void note(void *context, pid_t group)
