@@ -423,11 +423,11 @@ def test_trace_of_other_hosts():
         assert Job("work", trace=f"{folder}/%r.json").end()[0] == OK
         for rank, name in (1, "node7"), (2, 'a"b'):
             file = pathlib.Path(folder, f"{rank}.json")
-            text = re.sub(r'"host":"[^"]*"', lambda _, name=name: f'"host":{json.dumps(name)}', file.read_text(), count=1)
-            file.write_text(re.sub(r'"host_id":"[^"]*"', f'"host_id":"{rank:016x}"', text, count=1))
+            text = re.sub(r'"host": "[^"]*"', lambda _, name=name: f'"host": {json.dumps(name)}', file.read_text(), count=1)
+            file.write_text(re.sub(r'"host_id": "[^"]*"', f'"host_id": "{rank:016x}"', text, count=1))
         status, out, err = espalier("trace", "merge", *(f"{folder}/{rank}.json" for rank in range(3)))
         assert status == OK and "3 ranks on 3 hosts" in err, err
-        assert re.search(r"the clock of node7 \(rank 1\) is known to [\d.]+ us\n.*the clock of a\?b \(rank 2\) is known to", err), err
+        assert re.search(r'the clock of node7 \(rank 1\) is known to [\d.]+ us\n.*the clock of a"b \(rank 2\) is known to', err), err
         clocks = json.loads(out)["otherData"]["clocks"]
         assert re.match(r"\S+ \(rank 0\) is the measure; node7 \(rank 1\) is off by at most", clocks), clocks
 

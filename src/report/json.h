@@ -11,7 +11,8 @@
  *
  * The output is always valid JSON in UTF-8: bytes that are not UTF-8 become U+FFFD, and
  * numbers that JSON does not have (NaN, infinities) become null. A value without its key,
- * or an end without its beginning, is our mistake and asserts. No allocation; one thread.
+ * or an end without its beginning, is our mistake and asserts. No allocation; one thread, which
+ * also has the FILE to itself: its lock is not taken.
  *
  * No name here is one of libjansson, which reads JSON elsewhere: one program has both.
  */
@@ -45,6 +46,8 @@ void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
+/* In place of json_init(): goes on in an array that has values already. */
+void json_array_resume(struct json *json, FILE *out);
 
 void json_key(struct json *json, const char *key);
 void json_text(struct json *json, const char *text); /* NULL becomes null */
@@ -52,6 +55,8 @@ void json_string_n(struct json *json, const char *text, size_t length);
 void json_u64(struct json *json, uint64_t value);
 void json_i64(struct json *json, int64_t value);
 void json_double(struct json *json, double value);
+/* value / 10^digits, exactly and with that many digits behind the point: 1 to 18. */
+void json_decimal(struct json *json, int64_t value, unsigned digits);
 void json_bool(struct json *json, bool value);
 void json_none(struct json *json);
 

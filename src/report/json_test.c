@@ -120,6 +120,43 @@ static void test_doubles(void)
 	CHECK_STR(one_double(-INFINITY), "null\n");
 }
 
+static const char *one_decimal(int64_t value, unsigned digits)
+{
+	struct json json;
+	FILE *out = open_written();
+	json_init(&json, out);
+	json_decimal(&json, value, digits);
+	CHECK(json_fini(&json) == ESP_OK);
+	fclose(out);
+	return written;
+}
+
+static void test_decimals(void)
+{
+	CHECK_STR(one_decimal(0, 3), "0.000\n");
+	CHECK_STR(one_decimal(-7, 2), "-0.07\n");
+	CHECK_STR(one_decimal(1234567, 3), "1234.567\n");
+	CHECK_STR(one_decimal(5, 18), "0.000000000000000005\n");
+	CHECK_STR(one_decimal(INT64_MAX, 1), "922337203685477580.7\n");
+	CHECK_STR(one_decimal(INT64_MIN, 18), "-9.223372036854775808\n");
+}
+
+/* An array that is written in parts. */
+static void test_resume(void)
+{
+	struct json json;
+	FILE *out = open_written();
+	json_init(&json, out);
+	json_array_begin(&json);
+	json_u64(&json, 0);
+	json_array_resume(&json, out);
+	json_u64(&json, 10);
+	json_array_end(&json);
+	CHECK(json_fini(&json) == ESP_OK);
+	fclose(out);
+	CHECK_STR(written, "[\n  0,\n  10\n]\n");
+}
+
 static void test_full_disk(void)
 {
 	struct json json;
@@ -171,6 +208,8 @@ int main(void)
 	test_shape();
 	test_flat();
 	test_strings();
+	test_decimals();
+	test_resume();
 	test_doubles();
 	test_full_disk();
 	test_count();

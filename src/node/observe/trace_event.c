@@ -3,113 +3,120 @@
 #include <inttypes.h>
 
 #include "base/status.h"
-#include "report/json.h"
+#include "report/trace_event.h"
 
-/* Microseconds with all digits, whatever the locale. */
-static void write_us(FILE *out, const char *key, uint64_t ns)
+/* Events are written as they happen, each behind those that are in the file. */
+static struct trace_events resume(FILE *out)
 {
-	fprintf(out, ",\"%s\":%" PRIu64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
+	struct trace_events events;
+	trace_events_resume(&events, out, TRACE_TICK_NS);
+	return events;
 }
 
-static void write_text(FILE *out, const char *text)
+static int64_t ticks_between(uint64_t from_ns, uint64_t to_ns)
 {
-	struct json json;
-	json_init(&json, out);
-	json_text(&json, text);
+	return to_ns > from_ns ? (int64_t)(to_ns - from_ns) : 0;
 }
 
-static void write_name(FILE *out, uint32_t rank, const char *what, uint32_t track, const char *name)
+static void put_track(struct trace_events *events, uint32_t rank, uint32_t track, const char *name)
 {
-	fprintf(out, ",\n{\"name\":\"%s\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, rank, track);
-	write_text(out, name);
-	fputs("}}", out);
-}
-
-static void write_order(FILE *out, uint32_t rank, const char *what, uint32_t track, uint32_t order)
-{
-	fprintf(out, ",\n{\"name\":\"%s\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"sort_index\":%u}}", what, rank, track, order);
+	trace_name_track(events, rank, track, name);
+	trace_sort_track(events, rank, track, track);
 }
 
 void trace_write_track(FILE *out, uint32_t rank, uint32_t track, const char *name)
 {
-	write_name(out, rank, "thread_name", track, name);
-	write_order(out, rank, "thread_sort_index", track, track);
+	struct trace_events events = resume(out);
+	put_track(&events, rank, track, name);
+}
+
+static void put_hex(struct json *json, const char *key, uint64_t value)
+{
+	char text[20];
+	snprintf(text, sizeof text, "%016" PRIx64, value);
+	json_put_string(json, key, text);
 }
 
 void trace_write_head(FILE *out, const struct trace_head *head)
 {
+	struct trace_events events;
 	char name[TRACE_TEXT];
-	fprintf(out, "[\n{\"name\":\"espalier_clock\",\"ph\":\"M\",\"pid\":%u,\"tid\":0,\"args\":{\"form\":1,\"job\":", head->rank);
-	write_text(out, head->job);
-	fputs(",\"host\":", out);
-	write_text(out, head->host);
-	fprintf(out,
-	        ",\"instance\":\"%016" PRIx64 "\",\"host_id\":\"%016" PRIx64 "\",\"rank\":%u,\"size\":%u,\"now_ns\":%" PRIu64
-	        ",\"real_ns\":%" PRIu64 "}}",
-	        head->instance, head->host_id, head->rank, head->size, head->now_ns, head->real_ns);
+	trace_events_begin(&events, out, TRACE_TICK_NS);
+	trace_metadata(&events, head->rank, 0, "espalier_clock");
+	struct json *args = trace_args(&events);
+	json_put_u64(args, "form", 1);
+	json_put_string(args, "job", head->job);
+	json_put_string(args, "host", head->host);
+	put_hex(args, "instance", head->instance);
+	put_hex(args, "host_id", head->host_id);
+	json_put_u64(args, "rank", head->rank);
+	json_put_u64(args, "size", head->size);
+	json_put_u64(args, "now_ns", head->now_ns);
+	json_put_u64(args, "real_ns", head->real_ns);
+	trace_event_end(&events);
 	snprintf(name, sizeof name, "rank %u on %.64s", head->rank, head->host);
-	write_name(out, head->rank, "process_name", 0, name);
-	write_order(out, head->rank, "process_sort_index", 0, head->rank);
-	trace_write_track(out, head->rank, TRACE_MARKS, "events");
+	trace_name_process(&events, head->rank, name);
+	trace_sort_process(&events, head->rank, head->rank);
+	put_track(&events, head->rank, TRACE_MARKS, "events");
 }
 
 void trace_write_end(FILE *out)
 {
-	fputs("\n]\n", out);
+	struct trace_events events = resume(out);
+	(void)!trace_events_end(&events); /* the caller asks ferror() */
 }
 
-static void write_slice(FILE *out, uint32_t rank, uint32_t track, const char *name, const char *category, uint64_t from_ns,
-                        uint64_t to_ns)
+static void put_call(struct trace_events *events, const struct record *record, const char *words)
 {
-	fputs(",\n{\"name\":", out);
-	write_text(out, name);
-	fprintf(out, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%u", category, rank, track);
-	write_us(out, "ts", from_ns);
-	write_us(out, "dur", to_ns > from_ns ? to_ns - from_ns : 0);
+	struct json *args = trace_args(events);
+	char key[24];
+	json_put_string(args, "call", words);
+	json_put_u64(args, "group", record->channel);
+	json_put_u64(args, "first", record->first);
+	json_put_u64(args, "number", record->note.sequence);
+	json_put_u64(args, "members", record->members);
+	json_put_u64(args, "bytes", record->bytes);
+	trace_put_time(events, "waited_us", (int64_t)record->waited_ns);
+	snprintf(key, sizeof key, "%" PRIu64, record->note.key);
+	if (record->note.flags & CALL_KEYED)
+		json_put_string(args, "key", key);
+	if (record->plan[0])
+		json_put_string(args, "plan", record->plan);
+	if (record->note.flags == 0 && record_is_meeting(record))
+		json_put_bool(args, "meeting", true);
+	if (record->status != ESP_OK)
+		json_put_string(args, "status", status_name((enum esp_status)record->status));
+	if (record->waits_for != RECORD_NONE)
+		json_put_u64(args, "waits_for", record->waits_for);
 }
 
 void trace_write_call(FILE *out, uint32_t rank, uint32_t track, const struct record *record, const char *words)
 {
-	write_slice(out, rank, track, record_kind_name(record->kind), "call", record->started_ns, record->ended_ns);
-	fputs(",\"args\":{\"call\":", out);
-	write_text(out, words);
-	fprintf(out, ",\"group\":%u,\"first\":%u,\"number\":%" PRIu64 ",\"members\":%u,\"bytes\":%" PRIu64, record->channel,
-	        record->first, record->note.sequence, record->members, record->bytes);
-	write_us(out, "waited_us", record->waited_ns);
-	if (record->note.flags & CALL_KEYED)
-		fprintf(out, ",\"key\":\"%" PRIu64 "\"", record->note.key);
-	if (record->plan[0])
-		fprintf(out, ",\"plan\":\"%s\"", record->plan);
-	if (record->note.flags == 0 && record_is_meeting(record))
-		fputs(",\"meeting\":true", out);
-	if (record->status != ESP_OK)
-		fprintf(out, ",\"status\":\"%s\"", status_name((enum esp_status)record->status));
-	if (record->waits_for != RECORD_NONE)
-		fprintf(out, ",\"waits_for\":%u", record->waits_for);
-	fputs("}}", out);
+	struct trace_events events = resume(out);
+	const struct trace_spot from = {rank, track, (int64_t)record->started_ns};
+	trace_slice(&events, from, ticks_between(record->started_ns, record->ended_ns), "call", record_kind_name(record->kind));
+	put_call(&events, record, words);
+	trace_event_end(&events);
 }
 
 void trace_write_lane(FILE *out, uint32_t rank, uint32_t track, const char *what, uint64_t from_ns, uint64_t to_ns, uint32_t peer,
                       uint64_t chunk)
 {
+	struct trace_events events = resume(out);
 	bool waits = peer != RECORD_NONE;
-	write_slice(out, rank, track, what, waits ? "wait" : "lane", from_ns, to_ns);
-	if (waits) {
-		fprintf(out, ",\"args\":{\"waits_for\":%u", peer);
-		if (chunk != RECORD_NO_CHUNK)
-			fprintf(out, ",\"chunk\":%" PRIu64, chunk);
-		fputc('}', out);
-	}
-	fputc('}', out);
+	trace_slice(&events, (struct trace_spot){rank, track, (int64_t)from_ns}, ticks_between(from_ns, to_ns), waits ? "wait" : "lane", what);
+	if (waits)
+		json_put_u64(trace_args(&events), "waits_for", peer);
+	if (waits && chunk != RECORD_NO_CHUNK)
+		json_put_u64(trace_args(&events), "chunk", chunk);
+	trace_event_end(&events);
 }
 
 void trace_write_mark(FILE *out, uint32_t rank, uint64_t at_ns, const char *text)
 {
-	fputs(",\n{\"name\":", out);
-	write_text(out, text);
-	fprintf(out, ",\"cat\":\"event\",\"ph\":\"i\",\"s\":\"p\",\"pid\":%u,\"tid\":%u", rank, TRACE_MARKS);
-	write_us(out, "ts", at_ns);
-	fputc('}', out);
+	struct trace_events events = resume(out);
+	trace_mark(&events, (struct trace_spot){rank, TRACE_MARKS, (int64_t)at_ns}, "event", text);
+	trace_event_end(&events);
 }
 
 uint32_t trace_track(struct trace_tracks *tracks, uint64_t from_ns, uint64_t to_ns)

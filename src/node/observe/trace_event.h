@@ -1,8 +1,7 @@
 /*
- * trace_event.h - events of a trace in Chrome's form: one per line of a JSON array. Pure but for the FILE.
+ * trace_event.h - what a rank records, as events of a trace (report/trace_event.h). Pure but for the FILE.
  *
- * pid is the rank, tid a track. Slices on one track do not overlap, so calls that do stand on several, and so does what a
- * lane does of them. The array may lack its end, as a rank that is killed leaves it.
+ * pid is the rank, tid a track. Slices on one track do not overlap: calls that do stand on several tracks, and so do a lane's parts of them.
  */
 #ifndef NODE_OBSERVE_TRACE_EVENT_H
 #define NODE_OBSERVE_TRACE_EVENT_H
@@ -33,7 +32,7 @@ struct trace_head {
 void trace_write_head(FILE *out, const struct trace_head *head);
 void trace_write_end(FILE *out);
 
-/* All of these begin with a comma and a new line. */
+/* Each writes one event, or two, behind those that are there. */
 void trace_write_call(FILE *out, uint32_t rank, uint32_t track, const struct record *record, const char *words);
 /* What a lane does of a call (peer is RECORD_NONE), or what it waits for. */
 void trace_write_lane(FILE *out, uint32_t rank, uint32_t track, const char *what, uint64_t from_ns, uint64_t to_ns, uint32_t peer,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/complain.h"
+#include "report/trace_event.h"
 
 #define ARROW_LEAST 10000 /* ns: who waited for less is not worth one */
 
@@ -247,68 +248,88 @@ static enum esp_status find_zero(struct trace_merge *merge, struct error *err)
 	return ESP_OK;
 }
 
-static void begin_event(struct trace_merge *merge, FILE *out)
+static void put_value(struct json *json, json_t *value);
+
+static void put_keys(struct json *json, json_t *object)
 {
-	fputs(merge->events++ ? ",\n" : "\n", out);
+	const char *key;
+	json_t *value;
+	json_object_foreach(object, key, value) {
+		json_key(json, key);
+		put_value(json, value);
+	}
 }
 
-static void write_ns(FILE *out, int64_t ns)
+static void put_list(struct json *json, const json_t *list)
 {
-	fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+	json_array_begin(json);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		put_value(json, json_array_get(list, i));
+	json_array_end(json);
 }
 
-/* With another time, exactly: as text, since numbers of JSON are not. */
-static bool write_event(struct trace_merge *merge, const struct trace_file *file, json_t *event, FILE *out)
+static void put_value(struct json *json, json_t *value)
+{
+	if (json_is_object(value)) {
+		json_object_begin(json);
+		put_keys(json, value);
+		json_object_end(json);
+	} else if (json_is_array(value)) {
+		put_list(json, value);
+	} else if (json_is_string(value)) {
+		json_string_n(json, json_string_value(value), json_string_length(value));
+	} else if (json_is_integer(value)) {
+		json_i64(json, json_integer_value(value));
+	} else if (json_is_real(value)) {
+		json_double(json, json_real_value(value));
+	} else if (json_is_boolean(value)) {
+		json_bool(json, json_is_true(value));
+	} else {
+		json_none(json);
+	}
+}
+
+/* The same event at its time of the common clock. */
+static void write_event(struct trace_merge *merge, const struct trace_file *file, json_t *event, struct trace_events *events)
 {
 	int64_t begin, end;
 	bool has_time = trace_times(event, &begin, &end), has_length = json_object_get(event, "dur") != NULL;
 	(void)json_object_del(event, "ts");
 	(void)json_object_del(event, "dur");
-	char *text = json_dumps(event, JSON_COMPACT);
-	if (!text)
-		return false;
-	size_t length = strlen(text);
-	begin_event(merge, out);
-	fwrite(text, 1, length - 1, out);
-	free(text);
+	merge->events++;
+	json_object_begin(&events->json);
+	put_keys(&events->json, event);
 	if (has_time) {
 		int64_t at = begin + difference(merge, file, begin) - merge->zero_ns;
-		fputs(length > 2 ? ",\"ts\":" : "\"ts\":", out);
-		write_ns(out, at > 0 ? at : 0);
-		if (has_length) {
-			fputs(",\"dur\":", out);
-			write_ns(out, end - begin);
-		}
+		trace_put_time(events, "ts", at > 0 ? at : 0);
+		if (has_length)
+			trace_put_time(events, "dur", end - begin);
 	}
-	fputc('}', out);
-	return true;
+	json_object_end(&events->json);
 }
 
-static enum esp_status write_file(struct trace_merge *merge, const struct trace_file *file, FILE *out, struct error *err)
+static enum esp_status write_file(struct trace_merge *merge, const struct trace_file *file, struct trace_events *events, struct error *err)
 {
 	struct trace_reader reader;
 	json_t *event = NULL;
 	enum esp_status status = trace_reader_open(&reader, file->text, file->size, err);
 	while (status == ESP_OK && (status = trace_reader_next(&reader, &event, err)) == ESP_OK && event) {
 		struct trace_origin own; /* what times are by now, its clock does not tell; and so nobody takes the result for a rank's */
-		if (!trace_origin_read(event, &own) && !write_event(merge, file, event, out))
-			status = fail_memory(err);
+		if (!trace_origin_read(event, &own))
+			write_event(merge, file, event, events);
 		json_decref(event);
 	}
 	return status;
 }
 
-static void write_arrow_end(struct trace_merge *merge, FILE *out, const struct trace_visit *visit, const char *phase, int64_t at_ns)
+/* Where a visit stands, at a moment of it. */
+static struct trace_spot spot_of(const struct trace_merge *merge, const struct trace_visit *visit, int64_t at_ns)
 {
-	begin_event(merge, out);
-	fprintf(out, "{\"name\":\"waited for\",\"cat\":\"flow\",\"ph\":\"%s\",\"id\":%" PRIu64 ",\"pid\":%u,\"tid\":%" PRId64 ",\"ts\":", phase,
-	        merge->arrows, merge->files[visit->file].origin.rank, visit->tid);
-	write_ns(out, at_ns - merge->zero_ns);
-	fputs("}", out);
+	return (struct trace_spot){merge->files[visit->file].origin.rank, (uint32_t)visit->tid, at_ns - merge->zero_ns};
 }
 
 /* From the one that came last to each that had waited for it. */
-static void write_arrows(struct trace_merge *merge, FILE *out, const struct trace_visit *visits, size_t count)
+static void write_arrows(struct trace_merge *merge, struct trace_events *events, const struct trace_visit *visits, size_t count)
 {
 	const struct trace_visit *last = visits;
 	for (size_t i = 1; i < count; i++)
@@ -317,24 +338,23 @@ static void write_arrows(struct trace_merge *merge, FILE *out, const struct trac
 		const struct trace_visit *visit = &visits[i];
 		if (last->begin_ns - visit->begin_ns < ARROW_LEAST || visit->end_ns < last->begin_ns)
 			continue;
-		merge->arrows++;
-		write_arrow_end(merge, out, last, "s", last->begin_ns);
-		write_arrow_end(merge, out, visit, "f\",\"bp\":\"e", visit->end_ns > last->begin_ns ? last->begin_ns + 1 : visit->end_ns);
+		int64_t until = visit->end_ns > last->begin_ns ? last->begin_ns + 1 : visit->end_ns;
+		trace_flow(events, ++merge->arrows, "flow", "waited for", spot_of(merge, last, last->begin_ns), spot_of(merge, visit, until));
 	}
 }
 
-static void write_all_arrows(struct trace_merge *merge, FILE *out)
+static void write_all_arrows(struct trace_merge *merge, struct trace_events *events)
 {
 	for (size_t from = 0, to; from < merge->visit_count; from = to) {
 		for (to = from + 1; to < merge->visit_count && merge->visits[to].call == merge->visits[from].call; to++)
 			;
-		write_arrows(merge, out, &merge->visits[from], to - from);
+		write_arrows(merge, events, &merge->visits[from], to - from);
 	}
 }
 
 #define HOST_WORDS 96u
 
-/* "node7 (rank 12)", by the first of its ranks, as hosts may have equal names. Fit for a text in JSON. */
+/* "node7 (rank 12)", by the first of its ranks, as hosts may have equal names. */
 static const char *host_words(const struct trace_merge *merge, uint32_t host, char text[HOST_WORDS])
 {
 	const struct trace_origin *first = NULL;
@@ -343,17 +363,12 @@ static const char *host_words(const struct trace_merge *merge, uint32_t host, ch
 			first = &merge->files[i].origin;
 	}
 	snprintf(text, HOST_WORDS, "%.63s (rank %u)", first ? first->host : "?", first ? first->rank : 0);
-	for (char *at = text; *at; at++) {
-		if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\')
-			*at = '?';
-	}
 	return text;
 }
 
-static void write_clocks(const struct trace_merge *merge, FILE *out)
+static void print_clocks(const struct trace_merge *merge, FILE *out)
 {
 	char words[HOST_WORDS];
-	fputs("\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"clocks\":\"", out);
 	for (uint32_t i = 0; i < merge->host_count; i++) {
 		const struct align_host *host = &merge->hosts[i];
 		if (i == 0)
@@ -363,22 +378,45 @@ static void write_clocks(const struct trace_merge *merge, FILE *out)
 		else
 			fprintf(out, "; %s by the clock on the wall, as it met nobody", host_words(merge, i, words));
 	}
-	fputs("\"}}\n", out);
+}
+
+/* How far clocks may be off, beside the events: one text. */
+static enum esp_status put_clocks(const struct trace_merge *merge, struct json *json, struct error *err)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	if (!out)
+		return fail_memory(err);
+	print_clocks(merge, out);
+	bool is_whole = fclose(out) == 0;
+	if (is_whole) {
+		json_put_string(json, "displayTimeUnit", "ms");
+		json_key(json, "otherData");
+		json_object_begin(json);
+		json_put_string(json, "clocks", text);
+		json_object_end(json);
+	}
+	free(text);
+	return is_whole ? ESP_OK : fail_memory(err);
 }
 
 enum esp_status trace_merge_write(struct trace_merge *merge, FILE *out, struct error *err)
 {
 	enum esp_status status = find_zero(merge, err);
-	fputs("{\"traceEvents\":[", out);
+	struct trace_events events;
+	trace_events_begin_object(&events, out, TRACE_TICK_NS);
 	for (uint32_t i = 0; i < merge->file_count && status == ESP_OK; i++)
-		status = write_file(merge, &merge->files[i], out, err);
+		status = write_file(merge, &merge->files[i], &events, err);
 	if (status != ESP_OK)
 		return status;
-	write_all_arrows(merge, out);
-	write_clocks(merge, out);
-	if (fflush(out) != 0 || ferror(out))
+	write_all_arrows(merge, &events);
+	json_array_end(&events.json);
+	status = put_clocks(merge, &events.json, err);
+	json_object_end(&events.json);
+	if (json_fini(&events.json) != ESP_OK)
 		return error_set(err, ESP_EIO, "cannot write the trace: %s", strerror(errno));
-	return ESP_OK;
+	return status;
 }
 
 /* "1, 4, 5, ...": the files are in the order of their ranks, and none of them twice. */
@@ -404,7 +442,7 @@ void trace_merge_tell(const struct trace_merge *merge)
 	char words[HOST_WORDS];
 	for (uint32_t i = 0; i < merge->file_count; i++)
 		cut += merge->files[i].is_cut;
-	cli_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events - 2 * merge->arrows, merge->file_count,
+	cli_note("trace: %" PRIu64 " events of %u rank%s on %u host%s, %" PRIu64 " arrow%s", merge->events, merge->file_count,
 	         cli_plural(merge->file_count), merge->host_count, cli_plural(merge->host_count), merge->arrows, cli_plural(merge->arrows));
 	tell_missing(merge);
 	if (cut > 0)

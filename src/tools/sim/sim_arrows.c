@@ -1,26 +1,30 @@
 #include "tools/sim/sim_arrows.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
+#define TRACE_MOST_S 9e6 /* more picoseconds are no 64-bit number */
 
 /* Something of a chunk that is at a switch. */
 struct sim_departure {
 	uint32_t stream;
 	uint64_t call, chunk;
-	struct sim_point from;
+	struct trace_spot from;
 	uint32_t next; /* of the same bucket */
 };
 
-void sim_arrow_draw(struct sim_arrows *arrows, FILE *out, struct sim_point from, struct sim_point to)
+int64_t sim_ticks(double seconds)
 {
-	unsigned long long id = arrows->drawn++;
+	assert(seconds >= 0);
+	return llround(fmin(seconds, TRACE_MOST_S) * 1e12);
+}
 
-	fprintf(out, ",\n{\"ph\":\"s\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}", id, from.node,
-	        from.track, from.at_s * 1e6);
-	fprintf(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"message\",\"name\":\"message\",\"id\":%llu,\"pid\":%u,\"tid\":%u,\"ts\":%.6f}", id,
-	        to.node, to.track, to.at_s * 1e6);
+void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from, struct trace_spot to)
+{
+	trace_flow(events, arrows->drawn++, "message", "message", from, to);
 }
 
 static uint32_t bucket_of(const struct sim_arrows *arrows, uint32_t stream, uint64_t call, uint64_t chunk)
@@ -59,7 +63,7 @@ static bool grow(struct sim_arrows *arrows)
 	return true;
 }
 
-void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct sim_point from)
+void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from)
 {
 	if ((arrows->count == arrows->room || arrows->head_count != arrows->room) && !grow(arrows))
 		return;
@@ -68,7 +72,7 @@ void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *m
 	link_in(arrows, arrows->count++);
 }
 
-void sim_arrows_arrive(struct sim_arrows *arrows, FILE *out, const struct cluster_message *message, struct sim_point to)
+void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message, struct trace_spot to)
 {
 	uint32_t at = arrows->head_count ? arrows->heads[bucket_of(arrows, message->stream, message->call, message->chunk)] : NONE;
 
@@ -76,8 +80,8 @@ void sim_arrows_arrive(struct sim_arrows *arrows, FILE *out, const struct cluste
 		const struct sim_departure *departure = &arrows->departures[at];
 
 		if (departure->stream == message->stream && departure->call == message->call && departure->chunk == message->chunk &&
-		    departure->from.node != to.node)
-			sim_arrow_draw(arrows, out, departure->from, to);
+		    departure->from.pid != to.pid)
+			sim_arrow_draw(arrows, events, departure->from, to);
 	}
 }
 

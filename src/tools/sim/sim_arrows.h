@@ -7,16 +7,11 @@
 #ifndef TOOLS_SIM_SIM_ARROWS_H
 #define TOOLS_SIM_SIM_ARROWS_H
 
-#include <stdint.h>
-#include <stdio.h>
-
+#include "report/trace_event.h"
 #include "sim/cluster.h"
 
-/* A moment on a track; it belongs to the slice that begins there. */
-struct sim_point {
-	uint32_t node, track;
-	double at_s;
-};
+/* Virtual time in ticks of a trace: picoseconds. */
+int64_t sim_ticks(double seconds);
 
 struct sim_departure;
 
@@ -28,12 +23,13 @@ struct sim_arrows {
 	uint64_t drawn;
 };
 
-void sim_arrow_draw(struct sim_arrows *arrows, FILE *out, struct sim_point from, struct sim_point to);
+/* The spots belong to slices that begin there. */
+void sim_arrow_draw(struct sim_arrows *arrows, struct trace_events *events, struct trace_spot from, struct trace_spot to);
 
 /* A host sent the message to a switch; when memory runs out its arrows are missing. */
-void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct sim_point from);
+void sim_arrows_leave(struct sim_arrows *arrows, const struct cluster_message *message, struct trace_spot from);
 /* A host got the message from a switch. */
-void sim_arrows_arrive(struct sim_arrows *arrows, FILE *out, const struct cluster_message *message, struct sim_point to);
+void sim_arrows_arrive(struct sim_arrows *arrows, struct trace_events *events, const struct cluster_message *message, struct trace_spot to);
 
 void sim_arrows_fini(struct sim_arrows *arrows);
 

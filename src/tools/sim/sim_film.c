@@ -26,53 +26,60 @@ enum esp_status sim_film_open(struct sim_film *film, const char *path, const str
 		free(film->nodes);
 		return status;
 	}
-	FILE *out = film->file.file;
-	fputs("[{\"ph\":\"M\",\"name\":\"trace_of\",\"pid\":0,\"args\":{\"name\":\"espalier sim\"}}", out);
-	for (uint32_t i = 0; i < plan->nodes; i++)
-		fprintf(out, ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}", i, node_kind(plan, i), i);
+	trace_events_begin(&film->events, film->file.file, TRACE_TICK_PS);
+	for (uint32_t i = 0; i < plan->nodes; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%s %u", node_kind(plan, i), i);
+		trace_name_process(&film->events, i, name);
+	}
 	return ESP_OK;
 }
 
 /* The first track that is free; a new one gets its name. */
-static uint32_t take_track(FILE *out, uint32_t node, const char *way, uint32_t base, double *until, uint32_t *count, double from,
-                           double to)
+static uint32_t take_track(struct trace_events *events, uint32_t node, const char *way, uint32_t base, double *until, uint32_t *count, double from, double to)
 {
 	uint32_t track = 0;
 
 	while (track < *count && track + 1 < TRACKS && until[track] > from)
 		track++;
 	if (track == *count) {
+		char name[32];
+
 		(*count)++;
-		fprintf(out, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s %u\"}}", node, base + track,
-		        way, track);
+		snprintf(name, sizeof(name), "%s %u", way, track);
+		trace_name_track(events, node, base + track, name);
 	}
 	until[track] = to;
 	return base + track;
 }
 
-static void slice(FILE *out, const struct cluster_message *message, uint32_t node, uint32_t track, const char *word,
-                  uint32_t peer, double from, double to)
+static void slice(struct trace_events *events, const struct cluster_message *message, struct trace_spot from, double seconds, const char *word, uint32_t peer)
 {
-	fprintf(out, ",\n{\"ph\":\"X\",\"cat\":\"message\",\"name\":\"%s %u\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,"
-	             "\"args\":{\"chunk\":%llu,\"bytes\":%llu,\"waited_us\":%.6f}}",
-	        word, peer, node, track, from * 1e6, (to - from) * 1e6, (unsigned long long)message->chunk,
-	        (unsigned long long)message->bytes, (message->begun - message->ready) * 1e6);
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s %u", word, peer);
+	trace_slice(events, from, sim_ticks(seconds), "message", name);
+	json_put_u64(trace_args(events), "chunk", message->chunk);
+	json_put_u64(trace_args(events), "bytes", message->bytes);
+	trace_put_time(events, "waited_us", sim_ticks(message->begun - message->ready));
+	trace_event_end(events);
 }
 
 /* It takes as long to come in as to go out, and may have waited in between. */
 void sim_film_message(void *user, const struct cluster_message *message)
 {
 	struct sim_film *film = user;
-	FILE *out = film->file.file;
+	struct trace_events *events = &film->events;
 	struct film_node *from = &film->nodes[message->from], *to = &film->nodes[message->to];
-	double came = message->arrived - (message->left - message->begun);
+	double took = message->left - message->begun, came = message->arrived - took;
 
-	uint32_t out_track = take_track(out, message->from, "out", 0, from->out_until, &from->out_count, message->begun, message->left);
-	uint32_t in_track = take_track(out, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
-	slice(out, message, message->from, out_track, "to", message->to, message->begun, message->left);
-	slice(out, message, message->to, in_track, "from", message->from, came, message->arrived);
-	sim_arrow_draw(&film->arrows, out, (struct sim_point){message->from, out_track, message->begun},
-	               (struct sim_point){message->to, in_track, came});
+	uint32_t out_track = take_track(events, message->from, "out", 0, from->out_until, &from->out_count, message->begun, message->left);
+	uint32_t in_track = take_track(events, message->to, "in", TRACK_IN, to->in_until, &to->in_count, came, message->arrived);
+	const struct trace_spot out = {message->from, out_track, sim_ticks(message->begun)}, in = {message->to, in_track, sim_ticks(came)};
+	slice(events, message, out, took, "to", message->to);
+	slice(events, message, in, took, "from", message->from);
+	sim_arrow_draw(&film->arrows, events, out, in);
 }
 
 enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *err)
@@ -81,7 +88,7 @@ enum esp_status sim_film_close(struct sim_film *film, bool keep, struct error *e
 
 	free(film->nodes);
 	if (keep) {
-		fputs("]\n", film->file.file);
+		(void)!trace_events_end(&film->events); /* outfile_commit() reports a file that cannot be written */
 		status = outfile_commit(&film->file, err);
 	} else {
 		outfile_abandon(&film->file);

@@ -16,6 +16,7 @@ struct film_node;
 
 struct sim_film {
 	struct outfile file;
+	struct trace_events events;
 	const struct plan *plan; /* borrowed */
 	struct film_node *nodes;
 	struct sim_arrows arrows;

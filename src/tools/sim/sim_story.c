@@ -9,6 +9,8 @@
 
 enum way { WAY_OUT, WAY_IN, WAYS };
 static const char *const way_names[WAYS] = {"out", "in"};
+#define NAME_TEXT 32
+#define CARGO_TEXT 256
 #define TRACK_COMPUTE 0u /* behind it, out and in take turns: 1 and 2, 3 and 4, ... */
 
 static const char *kind_of(const struct sim_story_cast *cast, uint32_t node, uint32_t *out_number)
@@ -58,24 +60,26 @@ static struct sim_story_node *node_at(struct sim_story *story, uint32_t node)
 	}
 	uint32_t number;
 	const char *kind = kind_of(&story->cast, node, &number);
+	char name[NAME_TEXT];
+	snprintf(name, sizeof(name), "%s %u", kind, number);
 	if (!story->nodes[node].is_named)
-		fprintf(story->file.file, ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}", node, kind, number);
+		trace_name_process(&story->events, node, name);
 	story->nodes[node].is_named = true;
 	return &story->nodes[node];
 }
 
 static void name_lane(struct sim_story *story, uint32_t node, enum way way, uint32_t track, const struct lane *lane)
 {
-	FILE *out = story->file.file;
 	uint32_t number;
 	const char *kind = kind_of(&story->cast, lane->peer, &number);
+	char nic[NAME_TEXT] = "", peer[NAME_TEXT] = "", name[3 * NAME_TEXT];
 
-	fprintf(out, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s", node, track, way_names[way]);
 	if (lane->nic > 0)
-		fprintf(out, ", NIC %u", lane->nic);
+		snprintf(nic, sizeof(nic), ", NIC %u", lane->nic);
 	if (story->cast.shares_links)
-		fprintf(out, " %s %s %u", way == WAY_OUT ? "to" : "from", kind, number);
-	fputs("\"}}", out);
+		snprintf(peer, sizeof(peer), " %s %s %u", way == WAY_OUT ? "to" : "from", kind, number);
+	snprintf(name, sizeof(name), "%s%s%s", way_names[way], nic, peer);
+	trace_name_track(&story->events, node, track, name);
 }
 
 /* The lane of a message, made if it is the first; NULL: no memory. */
@@ -107,71 +111,65 @@ static struct lane *lane_of(struct sim_story *story, const struct cluster_messag
 	return &at->lanes[way][i];
 }
 
-/* As text in JSON: names of parameters may be anything. */
-static void put_text(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else if ((unsigned char)*text >= 0x20)
-			fputc(*text, out);
-	}
-}
-
-static void slice_begin(struct sim_story *story, uint32_t node, uint32_t track, double from, double to)
-{
-	fprintf(story->file.file, ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"name\":\"", node, track, from * 1e6,
-	        (to - from) * 1e6);
-}
-
 static void on_computed(void *user, uint32_t worker, bool forward, uint32_t iteration, double from, double to)
 {
 	struct sim_story *story = user;
 	struct sim_story_node *at = node_at(story, worker);
 
 	if (at && !at->computes)
-		fprintf(story->file.file, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"compute\"}}", worker,
-		        TRACK_COMPUTE);
+		trace_name_track(&story->events, worker, TRACK_COMPUTE, "compute");
 	if (at)
 		at->computes = true;
-	slice_begin(story, worker, TRACK_COMPUTE, from, to);
-	fprintf(story->file.file, "%s\",\"args\":{\"iteration\":%u}}", forward ? "forward" : "backward", iteration);
+	trace_slice(&story->events, (struct trace_spot){worker, TRACK_COMPUTE, sim_ticks(from)}, sim_ticks(to - from), NULL, forward ? "forward" : "backward");
+	json_put_u64(trace_args(&story->events), "iteration", iteration);
+	trace_event_end(&story->events);
 }
 
-static void slice_end(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static void put_node(struct sim_story *story, const char *key, uint32_t node)
+{
+	uint32_t number;
+	const char *kind = kind_of(&story->cast, node, &number);
+	char name[NAME_TEXT];
+
+	snprintf(name, sizeof(name), "%s %u", kind, number);
+	json_put_string(trace_args(&story->events), key, name);
+}
+
+static void slice(struct sim_story *story, struct trace_spot from, double seconds, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	const struct model *model = story->cast.model;
-	FILE *out = story->file.file;
-	uint32_t from, to;
-	const char *from_kind = kind_of(&story->cast, message->from, &from), *to_kind = kind_of(&story->cast, message->to, &to);
+	const char *kind = cargo->is_gradient ? "gradient" : "parameter";
+	const char *first = cargo->parameter < model->parameter_count ? model->parameters[cargo->parameter].name : kind;
+	char name[CARGO_TEXT];
 
-	if (cargo->parameter < model->parameter_count)
-		put_text(out, model->parameters[cargo->parameter].name);
-	else
-		fputs(cargo->is_gradient ? "gradient" : "parameter", out);
 	if (cargo->count > 1)
-		fprintf(out, " and %u more", cargo->count - 1);
-	fprintf(out, "\",\"cat\":\"%s\",\"args\":{\"from\":\"%s %u\",\"to\":\"%s %u\",\"bytes\":%llu,\"piece\":%llu}}",
-	        cargo->is_gradient ? "gradient" : "parameter", from_kind, from, to_kind, to, (unsigned long long)message->bytes,
-	        (unsigned long long)message->chunk);
+		snprintf(name, sizeof(name), "%.*s and %u more", CARGO_TEXT - 32, first, cargo->count - 1);
+	else
+		snprintf(name, sizeof(name), "%s", first);
+	trace_slice(&story->events, from, sim_ticks(seconds), kind, name);
+	put_node(story, "from", message->from);
+	put_node(story, "to", message->to);
+	json_put_u64(trace_args(&story->events), "bytes", message->bytes);
+	json_put_u64(trace_args(&story->events), "piece", message->chunk);
+	trace_event_end(&story->events);
 }
 
 /* When and how long it left is known, in whichever order messages arrive. */
-static struct sim_point draw_out(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static struct trace_spot draw_out(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	uint32_t track;
 
 	(void)lane_of(story, message, WAY_OUT, &track);
-	slice_begin(story, message->from, track, message->begun, message->left);
-	slice_end(story, message, cargo);
-	return (struct sim_point){message->from, track, message->begun};
+	const struct trace_spot spot = {message->from, track, sim_ticks(message->begun)};
+	slice(story, spot, message->left - message->begun, message, cargo);
+	return spot;
 }
 
 /*
  * It takes as long to come in as to go out, and may have waited in between. We are told in the order of arrival: what seems to begin
  * before the one before it is there was queueing until then.
  */
-static struct sim_point draw_in(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
+static struct trace_spot draw_in(struct sim_story *story, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	uint32_t track;
 	struct lane *lane = lane_of(story, message, WAY_IN, &track);
@@ -182,27 +180,27 @@ static struct sim_point draw_in(struct sim_story *story, const struct cluster_me
 		from = from > lane->until_s ? from : lane->until_s;
 		lane->until_s = message->arrived;
 	}
-	slice_begin(story, message->to, track, from, message->arrived);
-	slice_end(story, message, cargo);
-	return (struct sim_point){message->to, track, from};
+	const struct trace_spot spot = {message->to, track, sim_ticks(from)};
+	slice(story, spot, message->arrived - from, message, cargo);
+	return spot;
 }
 
 static void on_moved(void *user, const struct cluster_message *message, const struct train_cargo *cargo)
 {
 	struct sim_story *story = user;
 	bool from_host = is_host(&story->cast, message->from), to_host = is_host(&story->cast, message->to);
-	struct sim_point from = {0}, to = {0};
+	struct trace_spot from = {0}, to = {0};
 
 	if (from_host)
 		from = draw_out(story, message, cargo);
 	if (to_host)
 		to = draw_in(story, message, cargo);
 	if (from_host && to_host)
-		sim_arrow_draw(&story->arrows, story->file.file, from, to);
+		sim_arrow_draw(&story->arrows, &story->events, from, to);
 	else if (from_host)
 		sim_arrows_leave(&story->arrows, message, from);
 	else if (to_host)
-		sim_arrows_arrive(&story->arrows, story->file.file, message, to);
+		sim_arrows_arrive(&story->arrows, &story->events, message, to);
 }
 
 enum esp_status sim_story_open(struct sim_story *story, const char *path, const struct sim_story_cast *cast, struct error *err)
@@ -210,7 +208,7 @@ enum esp_status sim_story_open(struct sim_story *story, const char *path, const 
 	*story = (struct sim_story){.cast = *cast};
 	enum esp_status status = outfile_open(&story->file, path, err);
 	if (status == ESP_OK)
-		fputs("[{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":0,\"args\":{\"sort_index\":0}}", story->file.file);
+		trace_events_begin(&story->events, story->file.file, TRACE_TICK_PS);
 	return status;
 }
 
@@ -230,7 +228,7 @@ enum esp_status sim_story_close(struct sim_story *story, bool keep, struct error
 	free(story->nodes);
 	sim_arrows_fini(&story->arrows);
 	if (keep) {
-		fputs("]\n", story->file.file);
+		(void)!trace_events_end(&story->events); /* outfile_commit() reports a file that cannot be written */
 		status = outfile_commit(&story->file, err);
 	} else {
 		outfile_abandon(&story->file);

@@ -25,6 +25,7 @@ struct sim_story_node;
 
 struct sim_story {
 	struct outfile file;
+	struct trace_events events;
 	struct sim_story_cast cast;
 	struct sim_story_node *nodes;
 	uint32_t node_count;
