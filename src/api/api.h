@@ -10,6 +10,9 @@
 
 #include "espalier/espalier.h"
 #include "rank/comm/comm.h"
+#include "rank/observe/recorder.h"
+#include "rank/rank.h"
+#include "rank/rank_info.h"
 
 /* A handle is the runtime's object by another name. */
 static inline struct rank *api_context(struct esp_context *context)

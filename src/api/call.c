@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "rank/comm/work.h"
 
 _Static_assert((int)ESP_ALLREDUCE == (int)PLAN_ALLREDUCE && (int)ESP_REDUCE_SCATTER == (int)PLAN_REDUCE_SCATTER &&
                (int)ESP_ALLGATHER == (int)PLAN_ALLGATHER && (int)ESP_BROADCAST == (int)PLAN_BROADCAST &&

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "rank/comm/call_record.h"
 
 static void fill(const struct tally_cell *cell, uint32_t kind, uint32_t class, struct esp_call_stats *out)
 {
@@ -63,7 +64,7 @@ enum esp_status esp_get_call_stats(struct esp_context *context, struct esp_call_
 	struct tally *tally = malloc(sizeof(*tally));
 	if (!tally)
 		return api_refuse_with(__func__, ESP_ENOMEM, "no memory for a copy of the statistics");
-	recorder_copy(api_context(context), NULL, tally);
+	call_record_copy(api_context(context), NULL, tally);
 	status = write_stats(__func__, tally, stats, capacity, out_count);
 	free(tally);
 	return status;

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/exit.h"
 #include "api/probing_start.h"
+#include "rank/comm/work.h"
 #include "rank/member/grow.h"
 #include "transport/shm/annex.h"
 
@@ -72,7 +73,7 @@ static void tell_dropped(struct rank *context)
 	char text[WORK_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	for (struct work *work = context->live; work; work = work->live_next) {
+	for (struct work *work = context->comms.live; work; work = work->live_next) {
 		first = work; /* the list has the latest first */
 		count++;
 	}
@@ -204,7 +205,7 @@ enum esp_status esp_alloc(struct esp_context *context, size_t bytes, void **out)
 		status = api_check_out(__func__, out, "out");
 	if (status != ESP_OK)
 		return status;
-	void *memory = segment_alloc(api_context(context)->segment, bytes ? bytes : 1);
+	void *memory = segment_alloc(api_context(context)->near.segment, bytes ? bytes : 1);
 	if (!memory)
 		return api_refuse_with(__func__, ESP_ENOMEM, "no shared memory for %zu bytes: the host or its cgroup has too little", bytes);
 	*out = memory;
@@ -217,7 +218,7 @@ enum esp_status esp_keep(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	if (!segment_keep(api_context(context)->segment, memory))
+	if (!segment_keep(api_context(context)->near.segment, memory))
 		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
 }
@@ -231,7 +232,7 @@ enum esp_status esp_share(struct esp_context *context, void *memory, size_t byte
 		status = api_check_out(__func__, memory, "memory");
 	if (status != ESP_OK || bytes == 0)
 		return status;
-	status = annex_make(api_context(context)->segment, memory, bytes, &err);
+	status = annex_make(api_context(context)->near.segment, memory, bytes, &err);
 	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
 }
 
@@ -242,7 +243,7 @@ enum esp_status esp_unshare(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	status = annex_end(api_context(context)->segment, memory, &err);
+	status = annex_end(api_context(context)->near.segment, memory, &err);
 	return status == ESP_OK ? ESP_OK : api_refuse_with(__func__, status, "%s", err.text);
 }
 
@@ -261,7 +262,7 @@ enum esp_status esp_free(struct esp_context *context, void *memory)
 
 	if (status != ESP_OK || !memory)
 		return status;
-	if (!segment_free(api_context(context)->segment, memory))
+	if (!segment_free(api_context(context)->near.segment, memory))
 		return api_refuse_with(__func__, ESP_EINVAL, "%p is not from esp_alloc() of this context", memory);
 	return ESP_OK;
 }

@@ -1,6 +1,8 @@
 #include <inttypes.h>
 
 #include "api/api.h"
+#include "rank/comm/p2p.h"
+#include "rank/comm/work.h"
 
 /* *out is NULL unless it returns ESP_OK. */
 static enum esp_status start(const char *who, struct esp_group *group, enum work_kind kind, void *data, uint64_t bytes,
@@ -28,6 +30,7 @@ static enum esp_status start(const char *who, struct esp_group *group, enum work
 	if (!work)
 		return api_refuse_with(who, ESP_ENOMEM, "no memory for a message");
 	work->kind = kind;
+	work->ops = &p2p_ops;
 	work->letter = data;
 	work->peer = peer;
 	work->tag = tag;

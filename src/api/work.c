@@ -1,5 +1,6 @@
 #include "api/api.h"
 #include "base/clock.h"
+#include "rank/comm/work.h"
 
 /* How it ended, with the reason for esp_last_error(). */
 static enum esp_status ended(const char *who, struct work *work, enum esp_status status)

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "rank/comm/comm.h"
+#include "rank/placement.h"
+#include "rank/rail/bandwidth.h"
 
 bool init_barrier_has_been(struct rank *context)
 {
@@ -41,7 +43,7 @@ static enum esp_status meet(struct rank *context, uint64_t own_says, uint64_t *o
 
 	if (measures) {
 		bandwidth_measure(context);
-		memcpy(least + 1, context->bandwidth.rates, context->rails.count * sizeof(*least));
+		memcpy(least + 1, context->mod.bandwidth->rates, context->rails.count * sizeof(*least));
 	}
 	options.deadline_ns = (int64_t)init_barrier_patience_ns(context); /* of what measuring has left */
 	enum esp_status status = call_check(&meet, context->rank, context->size, failure);

@@ -4,7 +4,7 @@
 #ifndef RANK_INIT_BARRIER_H
 #define RANK_INIT_BARRIER_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /*
  * All ranks are here when it returns. They agree on how fast rails are, if there are several, and have the topology, if rank 0

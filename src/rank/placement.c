@@ -7,7 +7,7 @@
 #include "base/infile.h"
 #include "rank/comm/comm.h"
 #include "rank/init_barrier.h"
-#include "rank/rank.h"
+#include "rank/state.h"
 
 #define TEXT_VARIABLE "ESP_TOPOLOGY_TEXT"
 #define TEXT_MOST (16u << 20) /* bytes of a topology: a hundred thousand hosts */
@@ -130,7 +130,7 @@ static void tell_shared(struct rank *context, const struct placement *placement,
 /* They all have the same: the others say it only to who wants to know everything. */
 static void tell(struct rank *context, const char *source)
 {
-	const struct placement *placement = &context->placement;
+	const struct placement *placement = context->mod.placement;
 	bool *is_used = calloc(placement->topology->vertex_count, sizeof(*is_used));
 	uint32_t used = 0;
 
@@ -145,10 +145,10 @@ static void tell(struct rank *context, const char *source)
 
 static void forget(struct rank *context)
 {
-	bool wants_probe = context->placement.wants_probe;
+	bool wants_probe = context->mod.placement->wants_probe;
 
-	placement_fini(&context->placement);
-	context->placement.wants_probe = wants_probe;
+	placement_fini(context->mod.placement);
+	context->mod.placement->wants_probe = wants_probe;
 }
 
 static uint64_t digest_of(const char *text, size_t length)
@@ -164,7 +164,7 @@ static uint64_t digest_of(const char *text, size_t length)
 /* The context has it, and no group yet. */
 static enum esp_status install(struct rank *context, const struct placement_text *text, struct failure *failure)
 {
-	struct placement placement = {.wants_probe = context->placement.wants_probe, .digest = digest_of(text->text, text->length)};
+	struct placement placement = {.wants_probe = context->mod.placement->wants_probe, .digest = digest_of(text->text, text->length)};
 	struct error err;
 
 	if (topology_parse(text->text, text->length, &placement.topology, &err) != ESP_OK)
@@ -181,7 +181,7 @@ static enum esp_status install(struct rank *context, const struct placement_text
 	}
 	tell_shared(context, &placement, text->source);
 	forget(context);
-	context->placement = placement;
+	*context->mod.placement = placement;
 	return ESP_OK;
 }
 
@@ -210,7 +210,7 @@ bool placement_settle(struct comm *group, struct placement_word least)
 {
 	struct rank *context = group->context;
 
-	if (context->placement.digest == 0)
+	if (context->mod.placement->digest == 0)
 		return true;
 	if (least.digest == ~least.inverse)
 		return comm_use_site(group);
@@ -227,7 +227,7 @@ enum esp_status rank_agree_on_topology(struct rank *context, const struct placem
 	*out_used = false;
 	if (text && install(context, text, &why) != ESP_OK && (context->rank == 0 || why.status == ESP_ENOMEM)) /* else all say the same */
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_PLAN, "%s", why.text);
-	struct placement_word word = placement_word(&context->placement), least = {0};
+	struct placement_word word = placement_word(context->mod.placement), least = {0};
 	struct call call = {.collective = PLAN_ALLREDUCE, .type = ESP_U64, .op = ESP_MIN, .count = 2, .in = &word, .out = &least};
 	enum esp_status status = call_check(&call, context->rank, context->size, failure);
 
@@ -254,7 +254,7 @@ enum esp_status rank_agree_on_topology(struct rank *context, const struct placem
 
 bool rank_wants_probe(const struct rank *context)
 {
-	return context->placement.wants_probe;
+	return context->mod.placement->wants_probe;
 }
 
 enum esp_status rank_make_circle(struct rank *context, struct comm **out, struct failure *failure)
@@ -349,7 +349,7 @@ enum esp_status placement_tell(struct rank *context, uint64_t all, char *text, s
 	if (all == SAYS_REASON)
 		return failure_set(failure, ESP_ENOMEM, -1, "topology: rank 0 has no memory for it");
 	if (all == SAYS_PROBE) {
-		context->placement.wants_probe = true;
+		context->mod.placement->wants_probe = true;
 		return ESP_OK;
 	}
 	if (length == 0 || length > TEXT_MOST + CONF_TEXT_MAX || all >= SAYS_TEXT + SAYS_REASON)

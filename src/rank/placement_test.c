@@ -15,6 +15,7 @@
 #include "rank/comm/comm.h"
 #include "rank/member/shrink.h"
 #include "rank/rank.h"
+#include "rank/state.h"
 
 enum { RANKS = 4, COUNT = 50000 };
 

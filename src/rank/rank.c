@@ -12,49 +12,34 @@
 #include "node/net/listen.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/retune.h"
+#include "rank/comm/work.h"
 #include "rank/init_barrier.h"
-#include "rank/join/joiner.h"
 #include "rank/join/announce.h"
+#include "rank/join/joiner.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
+#include "rank/observe/dump.h"
 #include "rank/observe/join_status.h"
+#include "rank/observe/recorder.h"
 #include "rank/observe/status_server.h"
+#include "rank/observe/tracer.h"
+#include "rank/placement.h"
+#include "rank/rail/bandwidth.h"
+#include "rank/rail/blackhole.h"
+#include "rank/rail/failover.h"
 #include "rank/rank_account.h"
 #include "rank/rank_ends.h"
 #include "rank/rank_events.h"
+#include "rank/rank_info.h"
 #include "rank/rank_lanes.h"
 #include "rank/rank_log.h"
 
 #define LANES_MOST 4u /* unless the settings say otherwise */
-#define FAIR_SLOTS 4u /* of a lane, for each rank of the host */
 
 static enum esp_status pass(struct failure *failure, const struct error *err)
 {
 	return failure_set(failure, err->status, -1, "%s", err->text);
-}
-
-void rank_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
-const char *rank_text(const struct rank *context, uint32_t rank, char text[RANK_TEXT])
-{
-	snprintf(text, RANK_TEXT, "rank %u on %s", rank, context->roster.nodes[rank].host_name);
-	return text;
-}
-
-const char *rank_unreached_text(const struct rank *context, const struct unreachable *unreached, char text[CONTROL_TEXT])
-{
-	char by[RANK_TEXT], who[RANK_TEXT];
-
-	return unreachable_text(unreached, rank_text(context, context->rank, by), rank_text(context, unreached->rank, who), text);
 }
 
 /* ---- settings ---- */
@@ -72,8 +57,8 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 	struct error err;
 
 	log_init(&context->log, LOG_LEVEL_WARN);
-	log_limit_init(&context->log_limit);
-	context->log.limit = &context->log_limit;
+	log_limit_init(&context->logs.limit);
+	context->log.limit = &context->logs.limit;
 	if (options->log) {
 		context->log.sink = options->log;
 		context->log.context = options->log_context;
@@ -85,7 +70,7 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 		if (options->log)
 			context->log.context = options->log_context;
 		for (size_t i = 0; i < CONF_COUNT; i++)
-			conf_value_text(&context->conf, i, context->settings[i]);
+			conf_value_text(&context->conf, i, context->logs.settings[i]);
 		return ESP_OK;
 	}
 	if (conf_load(&context->conf, complain, &context->log, &err) != ESP_OK)
@@ -101,7 +86,7 @@ static enum esp_status read_settings(struct rank *context, const struct rank_opt
 	}
 	rank_log_set(context);
 	for (size_t i = 0; i < CONF_COUNT; i++)
-		conf_value_text(&context->conf, i, context->settings[i]);
+		conf_value_text(&context->conf, i, context->logs.settings[i]);
 	return ESP_OK;
 }
 
@@ -137,9 +122,9 @@ static enum esp_status wait_at_door(struct rank *context, const struct rank_opti
 	host_info_describe(&context->join.info);
 	context->join.log = &context->log;
 	context->join.deadline_ns = clock_now_ns() + context->conf.join_seconds * NS_PER_S;
-	if (join_addresses_wait(&doors, &context->join, &context->door, &err) != ESP_OK)
+	if (join_addresses_wait(&doors, &context->join, &context->joining.joiner, &err) != ESP_OK)
 		return pass(failure, &err);
-	context->is_joiner = true;
+	context->joining.is_joiner = true;
 	launch->rank_source = launch->size_source = launch->leader_source = "ESP_DOOR";
 	context->rank = launch->rank;
 	context->size = launch->size;
@@ -274,35 +259,35 @@ static bool is_reached_by_memory(const struct rank *context, uint32_t rank)
 static enum esp_status find_neighbours(struct rank *context, struct failure *failure)
 {
 	uint32_t size = context->size;
-	context->is_local = calloc(size, sizeof(*context->is_local));
-	context->local_of = calloc(size, sizeof(*context->local_of));
-	context->rank_of = calloc(size, sizeof(*context->rank_of));
-	context->views = calloc(size, sizeof(struct segment_view *));
-	context->fates = calloc(size, sizeof(*context->fates));
-	context->fates_ns = calloc(size, sizeof(*context->fates_ns));
-	context->has_met = calloc(size, sizeof(*context->has_met));
-	context->has_reached = calloc(size, sizeof(*context->has_reached));
-	context->has_shelved = calloc(size, sizeof(*context->has_shelved));
-	context->is_clueless = calloc(size, sizeof(*context->is_clueless));
-	context->connect_heard = calloc(size, sizeof(*context->connect_heard));
-	if (!context->is_local || !context->local_of || !context->rank_of || !context->views || !context->fates ||
-	    !context->fates_ns || !context->has_met || !context->has_reached || !context->has_shelved ||
-	    !context->is_clueless || !context->connect_heard)
+	context->near.is_local = calloc(size, sizeof(*context->near.is_local));
+	context->near.local_of = calloc(size, sizeof(*context->near.local_of));
+	context->near.rank_of = calloc(size, sizeof(*context->near.rank_of));
+	context->near.views = calloc(size, sizeof(struct segment_view *));
+	context->fates.of = calloc(size, sizeof(*context->fates.of));
+	context->fates.of_ns = calloc(size, sizeof(*context->fates.of_ns));
+	context->opening.has_met = calloc(size, sizeof(*context->opening.has_met));
+	context->opening.has_reached = calloc(size, sizeof(*context->opening.has_reached));
+	context->opening.has_shelved = calloc(size, sizeof(*context->opening.has_shelved));
+	context->fates.is_clueless = calloc(size, sizeof(*context->fates.is_clueless));
+	context->member.connect_heard = calloc(size, sizeof(*context->member.connect_heard));
+	if (!context->near.is_local || !context->near.local_of || !context->near.rank_of || !context->near.views || !context->fates.of ||
+	    !context->fates.of_ns || !context->opening.has_met || !context->opening.has_reached || !context->opening.has_shelved ||
+	    !context->fates.is_clueless || !context->member.connect_heard)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", size);
 	for (uint32_t i = 0; i < size; i++) {
-		context->local_of[i] = NO_RANK;
+		context->near.local_of[i] = NO_RANK;
 		if (!is_reached_by_memory(context, i))
 			continue;
 		if (i == context->rank)
-			context->local_self = context->local_count;
-		context->is_local[i] = true;
-		context->local_of[i] = context->local_count;
-		context->rank_of[context->local_count++] = i;
+			context->near.local_self = context->near.local_count;
+		context->near.is_local[i] = true;
+		context->near.local_of[i] = context->near.local_count;
+		context->near.rank_of[context->near.local_count++] = i;
 	}
-	context->crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
-	if (context->conf.transport == CONF_TRANSPORT_SHM && context->local_count < size)
+	context->host.crowded = context->roster.core_ranks[context->rank] > context->roster.nodes[context->rank].cores;
+	if (context->conf.transport == CONF_TRANSPORT_SHM && context->near.local_count < size)
 		return failure_set(failure, ESP_EINVAL, -1, "transport is shm, and %u of %u ranks are on other hosts than rank %u",
-		                   size - context->local_count, size, context->rank);
+		                   size - context->near.local_count, size, context->rank);
 	return ESP_OK;
 }
 
@@ -329,7 +314,7 @@ static enum esp_status open_rails(struct rank *context, struct failure *failure)
 		context->lanes = context->rails.count;
 	if (context->rails.count > context->lanes)
 		context->rails.count = context->lanes;
-	bandwidth_init(&context->bandwidth, context->lanes);
+	bandwidth_init(context->mod.bandwidth, context->lanes);
 	return ESP_OK;
 }
 
@@ -341,24 +326,9 @@ static void tell_how(struct rank *context)
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_NET, "%u lane%s (%s), %u rank%s reached through shared memory, %u through TCP; transport is %s",
 	          context->lanes, context->lanes == 1 ? "" : "s",
 	          context->conf.lanes ? "as set" : context->lanes == context->rails.count && context->lanes > 1 ? "as there are interfaces"
-	                                                                                                 : "as there are cores for each rank", context->local_count - 1,
-	          context->local_count == 2 ? "" : "s", context->size - context->local_count,
+	                                                                                                 : "as there are cores for each rank", context->near.local_count - 1,
+	          context->near.local_count == 2 ? "" : "s", context->size - context->near.local_count,
 	          rank_setting(context, "transport"));
-}
-
-uint64_t rank_chunk_bytes(const struct rank *context)
-{
-	return context->conf.chunk_bytes ? context->conf.chunk_bytes : PLAN_CACHE_CHUNK;
-}
-
-/* With many ranks on the host smaller ones: each of them needs two, and more are better. */
-uint32_t rank_slot_bytes(const struct rank *context)
-{
-	uint64_t fair = context->conf.buffer_bytes / context->lanes / context->local_count / FAIR_SLOTS / PLAN_CACHE_CHUNK * PLAN_CACHE_CHUNK;
-
-	if (context->conf.chunk_bytes)
-		return (uint32_t)context->conf.chunk_bytes;
-	return fair < PLAN_CACHE_CHUNK ? PLAN_CACHE_CHUNK : fair < PLAN_CACHE_CHUNK_MOST ? (uint32_t)fair : PLAN_CACHE_CHUNK_MOST;
 }
 
 /* ---- parts ---- */
@@ -368,13 +338,13 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 	struct error err;
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 36;
-	uint64_t most = (UINT64_C(1) << 45) / context->local_count; /* all ranks of the host map all of these */
+	uint64_t most = (UINT64_C(1) << 45) / context->near.local_count; /* all ranks of the host map all of these */
 	uint32_t slot_bytes = rank_slot_bytes(context);
 	uint64_t slots = context->conf.buffer_bytes / segment_slot_cost(slot_bytes) / context->lanes;
 	struct segment_config config = {
 		.lanes = context->lanes,
-		.peers = context->local_count,
-		.self = context->local_self,
+		.peers = context->near.local_count,
+		.self = context->near.local_self,
 		.slot_bytes = slot_bytes,
 		.slots = slots < 8 ? 8 : (uint32_t)slots,
 		.small_shm_bytes = (SHM_SMALL_HEAD_BYTES + (uint32_t)context->conf.small_shm_bytes + 63) / 64 * 64,
@@ -382,7 +352,7 @@ static enum esp_status open_segment(struct rank *context, struct failure *failur
 		.is_open = context->conf.stores,
 	};
 
-	if (segment_open(&config, &context->segment, &err) != ESP_OK)
+	if (segment_open(&config, &context->near.segment, &err) != ESP_OK)
 		return pass(failure, &err);
 	return ESP_OK;
 }
@@ -395,11 +365,11 @@ static enum esp_status open_world(struct rank *context, struct failure *failure)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	for (uint32_t i = 0; i < context->size; i++)
 		ranks[i] = i;
-	context->next_channel = COMM_CHANNELS;
+	context->comms.next_channel = COMM_CHANNELS;
 	enum esp_status status = comm_open(context, 0, ranks, context->size, &context->world, failure);
-	if (status == ESP_OK && (context->grow_parent || context->is_joiner)) {
+	if (status == ESP_OK && (context->opening.grow_parent || context->joining.is_joiner)) {
 		status = comm_open(context, COMM_CHANNELS, ranks, context->size, &context->entry, failure);
-		context->next_channel += COMM_CHANNELS;
+		context->comms.next_channel += COMM_CHANNELS;
 	}
 	free(ranks);
 	return status;
@@ -414,8 +384,8 @@ static enum esp_status open_fork_mark(struct rank *context, struct failure *fail
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	(void)madvise(mark, (size_t)page, MADV_WIPEONFORK); /* a child finds a zero there */
 	atomic_store((_Atomic uint32_t *)mark, 1);
-	context->alive = mark;
-	context->page_shift = (uint8_t)__builtin_ctzl((unsigned long)page);
+	context->host.alive = mark;
+	context->host.page_shift = (uint8_t)__builtin_ctzl((unsigned long)page);
 	return ESP_OK;
 }
 
@@ -468,9 +438,9 @@ static enum esp_status join(struct rank *context, const struct rank_options *opt
 		join->is_called_off = grow_parent_has_failed;
 		join->called_off_context = (void *)(uintptr_t)options->grow_parent;
 		join->kin = options->grow_parent->group->size;
-	} else if (context->is_joiner) {
+	} else if (context->joining.is_joiner) {
 		join->is_called_off = joiner_is_shut;
-		join->called_off_context = &context->door;
+		join->called_off_context = &context->joining.joiner;
 	}
 	status = options->gather ? join_by_callback(join, options->gather, options->gather_context, &context->roster, &err)
 	                         : join_run(join, &context->roster, &culprit, &err);
@@ -487,28 +457,28 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 {
 	struct error err;
 
-	context->own_fds[0] = segment_descriptor(context->segment);
+	context->near.own_fds[0] = segment_descriptor(context->near.segment);
 	for (uint32_t i = 0; i < context->lanes; i++)
-		context->own_fds[1 + i] = rank_lanes_shm_fd(context, i);
+		context->near.own_fds[1 + i] = rank_lanes_shm_fd(context, i);
 	int join_free_fd = -1;
 	struct control_config config = {
 		.log = &context->log,
 		.join_until_ns = context->join.deadline_ns,
 		.roster = &context->roster,
-		.is_local = context->is_local,
-		.local_of = context->local_of,
-		.rank_of = context->rank_of,
-		.local_self = context->local_self,
-		.local_count = context->local_count,
+		.is_local = context->near.is_local,
+		.local_of = context->near.local_of,
+		.rank_of = context->near.rank_of,
+		.local_self = context->near.local_self,
+		.local_count = context->near.local_count,
 		.lanes = context->lanes,
 		.replaces = rank_resumes(context),
 		.rails = &context->rails,
 		.listener = &context->listener,
 		.local_fd = *local_fd,
 		.join_fd = heir_of ? control_share_door(heir_of->control, &join_free_fd) : -1,
-		.extra_fd = status_server_descriptor(context->status_server),
-		.netlink_fd = context->failover.netlink_fd,
-		.descriptors = context->own_fds,
+		.extra_fd = status_server_descriptor(context->mod.status_server),
+		.netlink_fd = context->mod.failover->netlink_fd,
+		.descriptors = context->near.own_fds,
 		.descriptor_count = 1 + context->lanes,
 		.patience_ns = context->conf.join_seconds * NS_PER_S,
 		.late_ns = 2 * rank_word_ns(context),
@@ -521,7 +491,7 @@ static enum esp_status open_steward(struct rank *context, const struct rank *hei
 	join_self(&context->join, &config.self);
 	rank_subscribe(&context->subscribers);
 	config.join_free_fd = join_free_fd;
-	context->joiner_port = config.join_fd >= 0 ? heir_of->joiner_port : context->join.info.port;
+	context->joining.port = config.join_fd >= 0 ? heir_of->joining.port : context->join.info.port;
 	enum esp_status status = control_open(&config, &context->control, &err);
 	*local_fd = -1;
 	context->listener.count = 0;
@@ -539,8 +509,8 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = find_launch(context, options, failure);
 	if (status == ESP_OK)
 		status = join(context, options, local_fd, failure);
-	if (context->is_joiner)
-		joiner_leave(&context->door, status == ESP_OK, context->rank, context->join.deadline_ns);
+	if (context->joining.is_joiner)
+		joiner_leave(&context->joining.joiner, status == ESP_OK, context->rank, context->join.deadline_ns);
 	if (status == ESP_OK)
 		status = find_neighbours(context, failure);
 	if (status == ESP_OK)
@@ -553,7 +523,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = open_segment(context, failure);
 	if (status == ESP_OK)
 		status = rank_lanes_open(context, failure);
-	if (status == ESP_OK && recorder_open(&context->recorder, context->conf.trace[0]) != ESP_OK)
+	if (status == ESP_OK && recorder_open(context->mod.recorder, context->conf.trace[0]) != ESP_OK)
 		status = failure_set(failure, ESP_ENOMEM, -1, "no memory for the flight recorder");
 	if (status == ESP_OK) /* before anybody can send on it */
 		status = open_world(context, failure);
@@ -562,9 +532,10 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 	if (status == ESP_OK) {
 		join_status_close(context);
 		context->instance = rank_instance(context);
+		context->mod.dump->take = rank_account;
 		dump_open(context);
-		context->status_server = status_server_open(context);
-		context->tracer = tracer_open(context);
+		context->mod.status_server = status_server_open(context);
+		context->mod.tracer = tracer_open(context);
 		status = open_steward(context, options->heir_of, local_fd, failure);
 	}
 	if (status == ESP_OK)
@@ -575,7 +546,7 @@ static enum esp_status open_all(struct rank *context, const struct rank_options 
 		status = membership_begin(context, failure);
 	if (status == ESP_OK) /* nobody leaves before all are here */
 		status = init_barrier_run(context, failure);
-	if (status == ESP_OK && context->is_joiner)
+	if (status == ESP_OK && context->joining.is_joiner)
 		status = rank_enter(context, context->conf.join_seconds * NS_PER_S, failure);
 	return status;
 }
@@ -588,63 +559,88 @@ static void rank_free(struct rank *context)
 	control_close(context->control);
 	if (context->control)
 		bandwidth_fini(context);
-	blackhole_fini(&context->blackhole);
-	status_server_close(context->status_server);
-	tracer_close(context->tracer, context);
-	context->tracer = NULL;
+	blackhole_fini(context->mod.blackhole);
+	status_server_close(context->mod.status_server);
+	tracer_close(context->mod.tracer, context);
+	context->mod.tracer = NULL;
 	dump_close(context);
 	progress_close(&context->progress);
-	for (struct comm *group = context->groups; group; group = group->next)
+	for (struct comm *group = context->comms.list; group; group = group->next)
 		comm_drop_left(group);
-	while (context->works)
-		work_free(context->works);
-	while (context->groups)
-		comm_destroy(context->groups);
-	for (uint32_t i = 0; context->views && i < context->local_count; i++)
-		segment_view_close(context->views[i]);
-	segment_close(context->segment);
-	presence_fini(&context->presence);
+	while (context->comms.works)
+		work_free(context->comms.works);
+	while (context->comms.list)
+		comm_destroy(context->comms.list);
+	for (uint32_t i = 0; context->near.views && i < context->near.local_count; i++)
+		segment_view_close(context->near.views[i]);
+	segment_close(context->near.segment);
+	presence_fini(&context->member.presence);
 	shrink_forget_past(context);
-	recorder_close(&context->recorder);
+	recorder_close(context->mod.recorder);
 	roster_fini(&context->roster);
 	failover_close(context);
 	rails_fini(&context->rails);
-	placement_fini(&context->placement);
-	free(context->is_local);
-	free(context->local_of);
-	free(context->rank_of);
-	free(context->views);
-	free(context->fates);
-	free(context->fates_ns);
-	free(context->has_met);
-	free(context->has_reached);
-	free(context->has_shelved);
-	free(context->is_clueless);
-	free(context->connect_heard);
-	flood_filter_free(&context->flood_filter);
+	placement_fini(context->mod.placement);
+	free(context->near.is_local);
+	free(context->near.local_of);
+	free(context->near.rank_of);
+	free(context->near.views);
+	free(context->fates.of);
+	free(context->fates.of_ns);
+	free(context->opening.has_met);
+	free(context->opening.has_reached);
+	free(context->opening.has_shelved);
+	free(context->fates.is_clueless);
+	free(context->member.connect_heard);
+	flood_filter_free(&context->member.flood_filter);
 	rank_log_close(context);
-	if (context->alive)
-		munmap((void *)(uintptr_t)context->alive, (size_t)sysconf(_SC_PAGESIZE));
+	if (context->host.alive)
+		munmap((void *)(uintptr_t)context->host.alive, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_destroy(&context->lock);
 	pthread_cond_destroy(&context->changed);
 	free(context);
 }
 
+/* A rank with the modules that it has by pointer; its first member, so that free() of the rank is that of all. */
+struct whole {
+	struct rank rank;
+	struct bandwidth bandwidth;
+	struct failover failover;
+	struct blackhole blackhole;
+	struct placement placement;
+	struct recorder recorder;
+	struct dump dump;
+};
+
+static struct rank *whole_init(struct whole *whole)
+{
+	whole->rank.mod = (struct rank_modules){
+		.bandwidth = &whole->bandwidth,
+		.failover = &whole->failover,
+		.blackhole = &whole->blackhole,
+		.placement = &whole->placement,
+		.recorder = &whole->recorder,
+		.dump = &whole->dump,
+	};
+	return &whole->rank;
+}
+
 enum esp_status rank_open(const struct rank_options *options, struct rank **out, struct failure *failure)
 {
-	struct rank *context = calloc(1, sizeof(*context));
+	struct whole *whole = calloc(1, sizeof(*whole));
+	struct rank *context = whole ? whole_init(whole) : NULL;
 	int local_fd = -1;
 
 	if (!context)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a context");
 	pthread_mutex_init(&context->lock, NULL);
 	rank_cond_init(&context->changed);
-	context->groups_most = COMMS_MOST;
-	context->word_most_ns = options->word_most_ns;
-	context->grow_parent = options->grow_parent;
-	context->idle = options->heir_of ? options->heir_of->idle : options->idle;
-	context->idle_context = options->heir_of ? options->heir_of->idle_context : options->idle_context;
-	context->opened_ns = clock_now_ns();
+	context->comms.most = COMMS_MOST;
+	context->opening.word_most_ns = options->word_most_ns;
+	context->opening.grow_parent = options->grow_parent;
+	context->host.idle = options->heir_of ? options->heir_of->host.idle : options->idle;
+	context->host.idle_context = options->heir_of ? options->heir_of->host.idle_context : options->idle_context;
+	context->opening.began_ns = clock_now_ns();
 	enum esp_status status = open_all(context, options, &local_fd, failure);
 	listener_close(&context->listener);
 	if (local_fd >= 0)
@@ -659,7 +655,7 @@ enum esp_status rank_open(const struct rank_options *options, struct rank **out,
 		return status;
 	}
 	pthread_mutex_lock(&context->lock);
-	context->opened_ns = 0;
+	context->opening.began_ns = 0;
 	pthread_mutex_unlock(&context->lock);
 	*out = context;
 	return ESP_OK;

@@ -7,7 +7,12 @@
 
 #include "base/clock.h"
 #include "base/fnv.h"
+#include "node/observe/tally.h"
+#include "rank/comm/call_record.h"
 #include "rank/comm/comm.h"
+#include "rank/observe/recorder.h"
+#include "rank/observe/tracer.h"
+#include "rank/rank_info.h"
 
 #define CALLS_MOST 4096u /* under way: more are not listed */
 
@@ -47,8 +52,8 @@ void rank_account_who(const struct rank *context, struct account *out)
 static void tell_opening(struct rank *context, struct account *out)
 {
 	pthread_mutex_lock(&context->lock);
-	uint32_t missing = context->neighbours_missing + context->peer_connection_missing;
-	out->joins_since_ns = context->opened_ns;
+	uint32_t missing = context->opening.neighbours_missing + context->opening.controls_missing;
+	out->joins_since_ns = context->opening.began_ns;
 	pthread_mutex_unlock(&context->lock);
 	if (out->joins_since_ns > 0 && missing > 0 && missing <= 2 * context->size)
 		snprintf(out->joins_words, sizeof(out->joins_words), "all have come; %u connection%s to others", missing, missing == 1 ? "" : "s");
@@ -91,7 +96,7 @@ static void add_work(const struct work *work, struct account *out, uint32_t capa
 	const struct comm *group = work->group;
 	struct record record;
 
-	recorder_describe_work(work, &record);
+	call_record_work(work, &record);
 	if (work->kind != WORK_CALL && work->is_waiting && work->peer < group->size) { /* for its letter, or for the receiver */
 		record.waits_for = group->ranks[work->peer];
 		record.since_ns = work->started_ns;
@@ -137,9 +142,9 @@ static uint32_t count_under_way(const struct rank *context)
 {
 	uint32_t count = 0;
 
-	for (const struct work *work = context->live; work && count < CALLS_MOST; work = work->live_next)
+	for (const struct work *work = context->comms.live; work && count < CALLS_MOST; work = work->live_next)
 		count++;
-	for (const struct comm *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->comms.list; group; group = group->next)
 		count += group->vigil.began_ns != 0;
 	return count;
 }
@@ -148,7 +153,7 @@ static uint32_t count_groups(const struct rank *context)
 {
 	uint32_t count = 0;
 
-	for (const struct comm *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->comms.list; group; group = group->next)
 		count++;
 	return count;
 }
@@ -192,13 +197,13 @@ static uint8_t fate_of(uint8_t fate)
 
 static void add_gone(const struct rank *context, struct account *out)
 {
-	for (uint32_t i = 0; i < context->size && out->gone_count < context->gone; i++) {
+	for (uint32_t i = 0; i < context->size && out->gone_count < context->fates.gone; i++) {
 		struct account_gone *gone = &out->gone[out->gone_count];
 
-		if (context->fates[i] == FATE_HERE)
+		if (context->fates.of[i] == FATE_HERE)
 			continue;
-		*gone = (struct account_gone){.rank = i, .fate = fate_of(context->fates[i]),
-		                               .at_ns = context->fates_ns[i]};
+		*gone = (struct account_gone){.rank = i, .fate = fate_of(context->fates.of[i]),
+		                               .at_ns = context->fates.of_ns[i]};
 		snprintf(gone->host, sizeof(gone->host), "%s", context->roster.nodes[i].host_name);
 		out->gone_count++;
 	}
@@ -310,7 +315,7 @@ static void ask_all(struct rank *context, uint64_t patience_ns, struct account *
 	uint64_t until = clock_now_ns() + patience_ns;
 
 	pthread_mutex_lock(&context->lock);
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->unfinished == 0)
 			continue;
 		comm_visit(group);
@@ -328,15 +333,15 @@ static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, ui
 {
 	bool complete = true;
 
-	recorder_copy_locked(context, ring, NULL);
-	for (const struct work *work = context->live; work; work = work->live_next)
+	call_record_copy_locked(context, ring, NULL);
+	for (const struct work *work = context->comms.live; work; work = work->live_next)
 		add_work(work, out, calls);
-	for (const struct comm *group = context->groups; group; group = group->next) {
+	for (const struct comm *group = context->comms.list; group; group = group->next) {
 		add_vigil(group, ring, out, calls);
 		if (out->group_count < groups)
 			complete &= add_group(group, out);
 	}
-	if (context->gone <= gone)
+	if (context->fates.gone <= gone)
 		add_gone(context, out);
 	return complete;
 }
@@ -344,7 +349,7 @@ static bool list_all(struct rank *context, struct ring *ring, uint32_t calls, ui
 static enum esp_status take_account(struct rank *context, const struct account_wishes *wishes, struct ring *ring, struct account *out)
 {
 	pthread_mutex_lock(&context->lock);
-	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16, gone = context->gone + 16;
+	uint32_t calls = count_under_way(context) + 64, groups = count_groups(context) + 16, gone = context->fates.gone + 16;
 	pthread_mutex_unlock(&context->lock);
 	out->calls = calloc((size_t)calls + RING_RECORDS, sizeof(*out->calls));
 	out->groups = calloc(groups, sizeof(*out->groups));
@@ -398,7 +403,7 @@ void rank_metrics(struct rank *context, const struct account *account, uint64_t 
 		.retunes = stats.retunes,
 		.moved_masters = stats.moved_masters,
 		.groups = account->group_count,
-		.trace_lost = tracer_lost(context->tracer),
+		.trace_lost = tracer_lost(context->mod.tracer),
 	};
 	for (uint32_t i = 0; i < account->call_count; i++) {
 		const struct record *record = &account->calls[i].record;

@@ -6,12 +6,8 @@
 
 #include "node/observe/account.h"
 #include "node/observe/metrics.h"
-#include "rank/rank.h"
-
-struct account_wishes {
-	uint32_t ended;   /* calls that have ended, at most: the latest                                     */
-	uint64_t patience_ns; /* lanes are asked what they wait for, and may take so long to answer; 0: they are not asked */
-};
+#include "rank/observe/dump.h"
+#include "rank/state.h"
 
 /*
  * Any thread, without context->lock; a group's lock may be held. With patience: no lane, and no group's lock. ESP_ENOMEM. The

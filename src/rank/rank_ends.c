@@ -22,23 +22,14 @@ static uint32_t dial_overlay(struct rank *context)
 
 static bool all_met(const struct rank *context)
 {
-	return context->neighbours_missing == 0 && context->peer_connection_missing == 0;
-}
-
-void rank_wait(struct rank *context, uint64_t until_ns)
-{
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
-
-	context->sleepers++;
-	pthread_cond_timedwait(&context->changed, &context->lock, &at);
-	context->sleepers--;
+	return context->opening.neighbours_missing == 0 && context->opening.controls_missing == 0;
 }
 
 /* With the lock held: the first rank of that fate which may be to blame; NO_RANK: there is none. */
 static uint32_t find_fate(const struct rank *context, enum fate fate)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
-		if (context->fates[i] == fate && !context->is_clueless[i])
+		if (context->fates.of[i] == fate && !context->fates.is_clueless[i])
 			return i;
 	}
 	return NO_RANK;
@@ -66,10 +57,10 @@ static bool is_missing(const struct rank *context, uint32_t rank)
 {
 	uint32_t ahead = (rank + context->size - context->rank) % context->size, behind = context->size - ahead;
 	bool is_expected = rank != context->rank && ((ahead & (ahead - 1)) == 0 || (behind & (behind - 1)) == 0);
-	bool is_waited_for = rank != context->rank && context->local_self == 0 && context->local_of[rank] != NO_RANK;
+	bool is_waited_for = rank != context->rank && context->near.local_self == 0 && context->near.local_of[rank] != NO_RANK;
 
-	return context->fates[rank] == FATE_HERE &&
-	       ((is_expected && !context->has_met[rank]) || (is_waited_for && !context->has_shelved[rank]));
+	return context->fates.of[rank] == FATE_HERE &&
+	       ((is_expected && !context->opening.has_met[rank]) || (is_waited_for && !context->opening.has_shelved[rank]));
 }
 
 /*
@@ -94,8 +85,8 @@ static const struct unreachable *find_first_unreached(const struct rank *context
 	for (uint64_t step = 1; step < context->size; step *= 2) {
 		uint32_t peer = (uint32_t)((context->rank + step) % context->size);
 
-		if (!context->has_reached[peer] && unreachable_find(&context->unreached, peer))
-			return unreachable_find(&context->unreached, peer);
+		if (!context->opening.has_reached[peer] && unreachable_find(&context->opening.unreached, peer))
+			return unreachable_find(&context->opening.unreached, peer);
 	}
 	return NULL;
 }
@@ -109,8 +100,8 @@ static enum esp_status name_first_missing(const struct rank *context, struct fai
 	if (unreached && !unreached->by_kernel)
 		return failure_set(failure, ESP_ETIMEOUT, (int32_t)unreached->rank, "%s", rank_unreached_text(context, unreached, text));
 	/* The first rank of a host, from whom the others get all descriptors, would have said for whom it waits. */
-	if (first == NO_RANK && context->neighbours_missing > 0 && context->local_self > 0 && context->fates[context->rank_of[0]] == FATE_HERE)
-		first = context->rank_of[0];
+	if (first == NO_RANK && context->opening.neighbours_missing > 0 && context->near.local_self > 0 && context->fates.of[context->near.rank_of[0]] == FATE_HERE)
+		first = context->near.rank_of[0];
 	if (first == NO_RANK)
 		return failure_set(failure, ESP_ETIMEOUT, -1, "the ranks did not all connect to each other in time");
 	if (missing > 1)
@@ -137,7 +128,7 @@ static bool somebody_is_missing(const struct rank *context)
 /* With the lock held: is there a reason to give up, or all to go on? */
 static bool knows_outcome(const struct rank *context)
 {
-	return all_met(context) || context->open_failure.status != ESP_OK || context->gone > context->clueless;
+	return all_met(context) || context->opening.failure.status != ESP_OK || context->fates.gone > context->fates.clueless;
 }
 
 /* Who knows more than that somebody is missing gives up a little before the others would, so that they hear of it. */
@@ -151,19 +142,6 @@ static uint64_t meet_until(uint64_t now, uint64_t deadline)
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
-}
-
-#define WORD_MOST (2 * NS_PER_S / 5)
-
-/*
- * It comes at once, but for a machine that is busy. Who is late waits for it, and then as long again for the others to hear of the end: both
- * together take less than a second, and of a call that lets others in no more than it keeps for the vote afterwards (grow_time.c).
- */
-uint64_t rank_word_ns(const struct rank *context)
-{
-	uint64_t word = least(rank_patience_ns(context), context->word_most_ns ? context->word_most_ns : WORD_MOST);
-
-	return context->join.kin > 0 ? least(word, (context->join.deadline_ns - context->opened_ns) / 16) : word;
 }
 
 uint64_t rank_farewell_ns(const struct rank *context, uint64_t now)
@@ -184,9 +162,9 @@ static void await_outcome(struct rank *context)
 	while (!knows_outcome(context)) {
 		uint64_t now = clock_now_ns(), until = deadline;
 
-		if (context->clueless > 0 && context->gone_ns + rank_word_ns(context) < until)
-			until = context->gone_ns + rank_word_ns(context);
-		if (now >= until || (context->clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
+		if (context->fates.clueless > 0 && context->fates.gone_ns + rank_word_ns(context) < until)
+			until = context->fates.gone_ns + rank_word_ns(context);
+		if (now >= until || (context->fates.clueless > 0 && somebody_is_missing(context)) || (now >= early && knows_culprit(context)))
 			return;
 		rank_wait(context, now < early && early < until ? early : until);
 	}
@@ -198,7 +176,7 @@ static void await_outcome(struct rank *context)
  */
 static bool knows_leader(const struct rank *context)
 {
-	return context->rank == 0 || context->has_met[0] || context->fates[0] != FATE_HERE || is_missing(context, 0);
+	return context->rank == 0 || context->opening.has_met[0] || context->fates.of[0] != FATE_HERE || is_missing(context, 0);
 }
 
 /*
@@ -222,7 +200,7 @@ static bool ask_others(struct rank *context)
 	membership_leave(context, PRESENCE_CLUELESS);
 	pthread_mutex_lock(&context->lock);
 	uint64_t asked = clock_now_ns(), until = asked + answer_ns(context);
-	while (context->open_failure.status == ESP_OK && context->gone == context->clueless && clock_now_ns() < until) {
+	while (context->opening.failure.status == ESP_OK && context->fates.gone == context->fates.clueless && clock_now_ns() < until) {
 		rank_wait(context, until);
 		until = asked + answer_ns(context);
 	}
@@ -232,12 +210,12 @@ static bool ask_others(struct rank *context)
 /* With the lock held: one has ended, perhaps as rank 0 had before it handed out the cards. */
 static bool may_blame_leader(const struct rank *context)
 {
-	return context->found_ended && context->open_failure.rank > 0 && context->rank != 0 && !context->has_met[0];
+	return context->opening.found_ended && context->opening.failure.rank > 0 && context->rank != 0 && !context->opening.has_met[0];
 }
 
 bool rank_doubts_culprit(const struct rank *context)
 {
-	return may_blame_leader(context) && context->fates[0] == FATE_HERE;
+	return may_blame_leader(context) && context->fates.of[0] == FATE_HERE;
 }
 
 /* With the lock held: no longer than others would be asked. */
@@ -252,25 +230,25 @@ static void await_leader(struct rank *context)
 enum esp_status rank_meet(struct rank *context, struct failure *failure)
 {
 	pthread_mutex_lock(&context->lock);
-	context->neighbours_missing += context->local_count - 1;
+	context->opening.neighbours_missing += context->near.local_count - 1;
 	pthread_mutex_unlock(&context->lock);
-	if (context->local_self > 0)
+	if (context->near.local_self > 0)
 		control_dial_fds(context->control);
 	uint32_t dialled = dial_overlay(context);
 	pthread_mutex_lock(&context->lock);
-	context->peer_connection_missing += dialled;
+	context->opening.controls_missing += dialled;
 	await_outcome(context);
 	bool is_met = !ask_others(context) && all_met(context);
 	await_leader(context);
-	enum esp_status status = context->open_failure.status;
-	bool is_leaders_fault = may_blame_leader(context) && context->fates[0] == FATE_DEAD;
+	enum esp_status status = context->opening.failure.status;
+	bool is_leaders_fault = may_blame_leader(context) && context->fates.of[0] == FATE_DEAD;
 	if (status != ESP_OK && !is_leaders_fault)
-		*failure = context->open_failure;
-	else if (is_leaders_fault || (!is_met && context->gone > context->clueless))
+		*failure = context->opening.failure;
+	else if (is_leaders_fault || (!is_met && context->fates.gone > context->fates.clueless))
 		status = name_first_gone(context, failure);
 	else if (!is_met)
 		status = name_first_missing(context, failure);
-	context->have_all_met = status == ESP_OK;
+	context->opening.have_all_met = status == ESP_OK;
 	bool tells = status != ESP_OK && knows_culprit(context);
 	pthread_mutex_unlock(&context->lock);
 	if (tells) /* whom we do not reach may have reached us, and waits: it hears what is wrong, which it cannot know */
@@ -283,7 +261,7 @@ void rank_end_work(struct rank *context)
 	uint64_t until = clock_now_ns() + rank_patience_ns(context);
 
 	pthread_mutex_lock(&context->lock);
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->unfinished == 0)
 			continue;
 		comm_visit(group);
@@ -292,7 +270,7 @@ void rank_end_work(struct rank *context)
 		pthread_mutex_lock(&context->lock);
 		comm_depart(group);
 	}
-	while (context->live && clock_now_ns() < until)
+	while (context->comms.live && clock_now_ns() < until)
 		rank_wait(context, until);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -303,7 +281,7 @@ static void tell_given_up(struct rank *context, uint32_t missing)
 	char who[RANK_TEXT], others[32] = "";
 	uint32_t rank = 0;
 
-	while (rank + 1 < context->size && (rank == context->rank || context->fates[rank] != FATE_HERE))
+	while (rank + 1 < context->size && (rank == context->rank || context->fates.of[rank] != FATE_HERE))
 		rank++;
 	if (missing > 1)
 		snprintf(others, sizeof(others), " and %u more", missing - 1);
@@ -316,7 +294,7 @@ bool rank_is_needed(struct rank *context)
 	bool found = false;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct comm *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->comms.list; group; group = group->next)
 		found = found || (group->size > 1 && atomic_load(&group->failed) == ESP_OK);
 	pthread_mutex_unlock(&context->lock);
 	return found;
@@ -341,9 +319,9 @@ void rank_leave(struct rank *context, uint64_t patience_ns)
 
 	membership_leave(context, "");
 	pthread_mutex_lock(&context->lock);
-	while ((context->gone < context->size - 1 || !context->has_left) && clock_now_ns() < until)
+	while ((context->fates.gone < context->size - 1 || !context->fates.has_left) && clock_now_ns() < until)
 		rank_wait(context, until);
-	uint32_t missing = context->size - 1 - context->gone;
+	uint32_t missing = context->size - 1 - context->fates.gone;
 	/* Not of a job that has failed, nor where nobody is to be waited for. */
 	if (missing > 0 && patience_ns > 0 && patience_ns == context->conf.linger_seconds * NS_PER_S)
 		tell_given_up(context, missing);

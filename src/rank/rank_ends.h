@@ -4,7 +4,7 @@
 #ifndef RANK_RANK_ENDS_H
 #define RANK_RANK_ENDS_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /* Connects to the ranks of this host, and to those that word is passed on by. */
 ESP_CHECKED enum esp_status rank_meet(struct rank *context, struct failure *failure);

@@ -28,7 +28,7 @@ static void asks_within_a_call(void)
 {
 	struct rank context = new_context(10000);
 
-	context.opened_ns = 7 * NS_PER_S;
+	context.opening.began_ns = 7 * NS_PER_S;
 	context.join.deadline_ns = 8 * NS_PER_S;
 	CHECK(16 * rank_word_ns(&context) > NS_PER_S);
 	context.join.kin = 3;
@@ -56,12 +56,12 @@ static void blames_the_clueless_late(void)
 	uint64_t left = 5 * NS_PER_S, since = NS_PER_S, over = left + rank_patience_ns(&context);
 
 	context.size = 2;
-	context.fates = fates;
-	context.gone = 1;
-	context.gone_ns = left;
+	context.fates.of = fates;
+	context.fates.gone = 1;
+	context.fates.gone_ns = left;
 	CHECK(!rank_has_left(&context, 1, since, over - SOON));
 	CHECK(rank_has_left(&context, 1, since, over));
-	context.clueless = 1;
+	context.fates.clueless = 1;
 	CHECK(!rank_has_left(&context, 1, since, over));
 	CHECK(!rank_has_left(&context, 1, since, over + rank_word_ns(&context)));
 	CHECK(rank_has_left(&context, 1, since, over + 2 * rank_word_ns(&context)));
@@ -76,11 +76,11 @@ static void doubts_who_refuses(void)
 
 	context.size = 4;
 	context.rank = 3;
-	context.fates = fates;
-	context.has_met = has_met;
-	context.open_failure = (struct failure){.status = ESP_ELINK, .rank = 2};
+	context.fates.of = fates;
+	context.opening.has_met = has_met;
+	context.opening.failure = (struct failure){.status = ESP_ELINK, .rank = 2};
 	CHECK(!rank_doubts_culprit(&context));
-	context.found_ended = true;
+	context.opening.found_ended = true;
 	CHECK(rank_doubts_culprit(&context));
 	has_met[0] = true;
 	CHECK(!rank_doubts_culprit(&context));
@@ -88,7 +88,7 @@ static void doubts_who_refuses(void)
 	fates[0] = FATE_DEAD;
 	CHECK(!rank_doubts_culprit(&context));
 	fates[0] = FATE_HERE;
-	context.open_failure.rank = 0;
+	context.opening.failure.rank = 0;
 	CHECK(!rank_doubts_culprit(&context));
 }
 

@@ -7,11 +7,19 @@
 #include "base/clip.h"
 #include "base/clock.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/keyed.h"
+#include "rank/comm/p2p.h"
+#include "rank/comm/work.h"
 #include "rank/join/rendezvous.h"
 #include "rank/member/grow_parent.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
+#include "rank/observe/dump.h"
 #include "rank/observe/status_server.h"
+#include "rank/observe/tracer.h"
+#include "rank/rail/bandwidth.h"
+#include "rank/rail/blackhole.h"
+#include "rank/rail/failover.h"
 #include "rank/rank_ends.h"
 #include "wire/bytes.h"
 
@@ -20,7 +28,7 @@
 static void answered(struct rank *context, uint32_t peer)
 {
 	pthread_mutex_lock(&context->lock);
-	unreachable_forget(&context->unreached, peer);
+	unreachable_forget(&context->opening.unreached, peer);
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -35,10 +43,10 @@ static void on_lane_connected(void *argument, uint32_t peer, uint32_t lane, int 
 {
 	struct rank *context = argument;
 
-	tracer_mark(context->tracer, "lane %u connected to rank %u", lane, peer);
+	tracer_mark(context->mod.tracer, "lane %u connected to rank %u", lane, peer);
 	log_write(&context->log, LOG_LEVEL_TRACE, LOG_NET, "lane %u is connected to rank %u", lane, peer);
 	answered(context, peer);
-	if (context->local_of[peer] != NO_RANK) { /* no rank dials within its host */
+	if (context->near.local_of[peer] != NO_RANK) { /* no rank dials within its host */
 		close(fd);
 		return;
 	}
@@ -74,7 +82,7 @@ static void on_probe_connected(void *argument, uint32_t peer, uint32_t rail, int
 
 	if (dialled)
 		answered(context, peer);
-	if (!dialled || !context->bandwidth.settled) {
+	if (!dialled || !context->mod.bandwidth->settled) {
 		bandwidth_connected(context, rail, fd, dialled);
 		return;
 	}
@@ -85,7 +93,7 @@ static void on_probe_unreachable(void *argument, uint32_t peer, uint32_t rail, c
 {
 	struct rank *context = argument;
 
-	if (context->bandwidth.settled)
+	if (context->mod.bandwidth->settled)
 		blackhole_answered(context, peer, rail, -1, why);
 	else
 		bandwidth_unreachable(context, peer, rail, why);
@@ -97,18 +105,18 @@ static void opening_failed(struct rank *context, uint32_t peer, const struct err
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
 	pthread_mutex_lock(&context->lock);
-	if (context->have_all_met) {
+	if (context->opening.have_all_met) {
 		pthread_mutex_unlock(&context->lock);
 		return;
 	}
-	const struct unreachable *unreached = unreachable_find(&context->unreached, peer);
-	bool is_first = context->open_failure.status == ESP_OK;
+	const struct unreachable *unreached = unreachable_find(&context->opening.unreached, peer);
+	bool is_first = context->opening.failure.status == ESP_OK;
 	if (is_first && unreached && why->status == ESP_ETIMEOUT)
-		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s", rank_unreached_text(context, unreached, text));
+		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s", rank_unreached_text(context, unreached, text));
 	else if (is_first || (peer == 0 && why->status == ESP_ELINK && rank_doubts_culprit(context)))
-		failure_set(&context->open_failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who), why->text);
+		failure_set(&context->opening.failure, why->status, (int32_t)peer, "%s: %s", rank_text(context, peer, who), why->text);
 	if (is_first)
-		context->found_ended = why->status == ESP_ELINK;
+		context->opening.found_ended = why->status == ESP_ELINK;
 	bool looks = is_first && rank_doubts_culprit(context);
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
@@ -119,29 +127,29 @@ static void opening_failed(struct rank *context, uint32_t peer, const struct err
 static void on_neighbour(void *argument, uint32_t peer, const int *fds, uint32_t count)
 {
 	struct rank *context = argument;
-	uint32_t local = context->local_of[peer];
+	uint32_t local = context->near.local_of[peer];
 	struct segment_view *view = NULL;
 	struct error err;
 
-	if (local == NO_RANK || context->views[local]) { /* came twice */
+	if (local == NO_RANK || context->near.views[local]) { /* came twice */
 		for (uint32_t i = 0; i < count; i++)
 			close(fds[i]);
 		return;
 	}
-	enum esp_status status = segment_view_open(context->segment, local, fds[0], &view, &err);
+	enum esp_status status = segment_view_open(context->near.segment, local, fds[0], &view, &err);
 	if (status != ESP_OK) {
 		for (uint32_t i = 1; i < count; i++)
 			close(fds[i]);
 		opening_failed(context, peer, &err);
 		return;
 	}
-	context->views[local] = view; /* read by drivers after mail, and by whoever opens a small after `changed` */
+	context->near.views[local] = view; /* read by drivers after mail, and by whoever opens a small after `changed` */
 	for (uint32_t i = 0; i < context->lanes; i++)
 		progress_send(&context->progress.lanes[i], &(struct progress_cmd){
 			.kind = PROGRESS_ADOPT, .peer = peer, .endpoint = {.fd = fds[1 + i], .memory = view}});
 	pthread_mutex_lock(&context->lock);
-	context->has_met[peer] = true;
-	context->neighbours_missing--;
+	context->opening.has_met[peer] = true;
+	context->opening.neighbours_missing--;
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -151,7 +159,7 @@ static void on_shelved(void *argument, uint32_t peer)
 	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	context->has_shelved[peer] = true;
+	context->opening.has_shelved[peer] = true;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -160,9 +168,9 @@ static void on_control_connected(void *argument, uint32_t peer)
 	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	unreachable_forget(&context->unreached, peer);
-	context->has_reached[peer] = true;
-	context->peer_connection_missing--; /* perhaps before it was counted: they are compared when all are dialled */
+	unreachable_forget(&context->opening.unreached, peer);
+	context->opening.has_reached[peer] = true;
+	context->opening.controls_missing--; /* perhaps before it was counted: they are compared when all are dialled */
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -186,32 +194,14 @@ static void on_unanswered(void *argument, uint32_t peer, const char *way, bool b
 	};
 
 	pthread_mutex_lock(&context->lock);
-	unreachable_note(&context->unreached, peer, way, by_kernel);
-	bool tells = unreachable_tells(&context->unreached, peer, msg.dials.at_ns);
+	unreachable_note(&context->opening.unreached, peer, way, by_kernel);
+	bool tells = unreachable_tells(&context->opening.unreached, peer, msg.dials.at_ns);
 	pthread_mutex_unlock(&context->lock);
 	if (tells && rank_is_news(context, &msg))
 		control_send_all(context->control, &msg);
 }
 
 /* ---- messages ---- */
-
-/* Word of a group is passed on once, by those who are not in it too. */
-bool rank_is_news(struct rank *context, const struct control_msg *msg)
-{
-	bool is_absence = msg->type == CONTROL_ABSENT; /* there may be others */
-	uint8_t name[FLOOD_NAME_BYTES];
-
-	if (msg->type == CONTROL_DIALS) /* there may be more than are kept here */
-		return unreachable_is_news(context->connect_heard, context->size, msg->first, msg->dials.at_ns);
-	bytes_put32(name, msg->channel);
-	bytes_put32(name + 4, msg->first);
-	bytes_put32(name + 8, msg->about);
-	bytes_put64(name + 12, is_absence ? msg->absent.sequence : 0);
-	bytes_put64(name + 20, is_absence ? msg->absent.second : 0);
-	bytes_put64(name + 28, is_absence ? msg->absent.key : 0);
-	bytes_put32(name + 36, msg->type);
-	return flood_filter_hear(&context->flood_filter, name, clock_now_ns());
-}
 
 static void on_failed(void *argument, uint32_t peer, const struct control_msg *msg)
 {
@@ -333,17 +323,17 @@ void rank_subscribe(struct control_subscribers *out)
 
 /* ---- time ---- */
 
-void rank_watch(struct rank *context)
-{
-	if (!atomic_exchange(&context->ticking, true))
-		control_tick(context->control, true);
-}
-
 static void on_extra(void *argument)
 {
 	struct rank *context = argument;
 
-	status_server_turn(context->status_server);
+	status_server_turn(context->mod.status_server);
+}
+
+/* A time that began after the clock was read has not passed. */
+static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
+{
+	return now > since_ns && now - since_ns >= patience_ns;
 }
 
 /* What is to be done about one piece of work. */
@@ -365,35 +355,10 @@ struct concern {
 	char text[CONTROL_TEXT];
 };
 
-/* What began after somebody looked at the clock has taken no time. */
-static bool has_passed(uint64_t patience_ns, uint64_t since_ns, uint64_t now)
-{
-	return now > since_ns && now - since_ns >= patience_ns;
-}
-
-/*
- * What a rank sent before it left may still be on its way. And who left without a clue is not to blame: it has asked the others for
- * whom it waits, and their answer comes first.
- */
-static bool is_leave_over(const struct rank *context, uint64_t now)
-{
-	uint64_t answer = context->clueless > 0 ? 2 * rank_word_ns(context) : 0;
-
-	return has_passed(rank_patience_ns(context) + answer, context->gone_ns, now);
-}
-
-bool rank_has_left(const struct rank *context, uint32_t rank, uint64_t waits_since_ns, uint64_t now)
-{
-	uint64_t patience = rank_patience_ns(context);
-
-	return context->fates[rank] == FATE_LEFT && is_leave_over(context, now) &&
-	       has_passed(patience, waits_since_ns, now);
-}
-
 static bool some_have_left(const struct rank *context, const struct comm *group)
 {
-	for (uint32_t i = 0; context->gone > 0 && i < group->size; i++) {
-		if (context->fates[group->ranks[i]] == FATE_LEFT)
+	for (uint32_t i = 0; context->fates.gone > 0 && i < group->size; i++) {
+		if (context->fates.of[group->ranks[i]] == FATE_LEFT)
 			return true;
 	}
 	return false;
@@ -415,7 +380,7 @@ static uint32_t find_waited_for(struct rank *context, const struct comm *group, 
 			struct exec_wait wait;
 
 			if (lane_waits(progress->lane, (uint16_t)(group->channel + stream), &wait) && wait.peer < context->size &&
-			    (!only_left || (!wait.sends && context->fates[wait.peer] == FATE_LEFT)))
+			    (!only_left || (!wait.sends && context->fates.of[wait.peer] == FATE_LEFT)))
 				found = wait.peer;
 		}
 		progress_release(progress);
@@ -429,9 +394,9 @@ static uint32_t find_missing(const struct rank *context, const struct work *work
 	const struct comm *group = work->group;
 
 	if (work->kind != WORK_CALL && work->peer < group->size)
-		return context->fates[group->ranks[work->peer]] == FATE_LEFT ? group->ranks[work->peer] : NO_RANK;
+		return context->fates.of[group->ranks[work->peer]] == FATE_LEFT ? group->ranks[work->peer] : NO_RANK;
 	for (uint32_t i = 0; work->kind == WORK_CALL && i < group->size; i++) {
-		if (context->fates[group->ranks[i]] == FATE_LEFT)
+		if (context->fates.of[group->ranks[i]] == FATE_LEFT)
 			return group->ranks[i];
 	}
 	return NO_RANK;
@@ -440,7 +405,7 @@ static uint32_t find_missing(const struct rank *context, const struct work *work
 /* With the lock held: a member that we dial and that does not answer. */
 static uint32_t find_unreached(const struct comm *group)
 {
-	const struct unreachable_list *list = &group->context->unreached;
+	const struct unreachable_list *list = &group->context->opening.unreached;
 
 	for (uint32_t i = 0; i < list->count; i++) {
 		if (comm_has(group, list->all[i].rank))
@@ -463,7 +428,7 @@ static void on_late(struct work *work, uint64_t now, struct concern *concern)
 		         "computing, or stopped?", work->context->rank, limit, rank_text(work->context, concern->rank, who));
 	} else if (work->kind == WORK_CALL && (concern->rank = find_unreached(work->group)) != NO_RANK) {
 		clip(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed: %s", work->context->rank, limit,
-		     rank_unreached_text(work->context, unreachable_find(&work->context->unreached, concern->rank), text));
+		     rank_unreached_text(work->context, unreachable_find(&work->context->opening.unreached, concern->rank), text));
 	} else if (work->kind == WORK_CALL) {
 		snprintf(concern->text, sizeof(concern->text), "the deadline of rank %u (%s) passed", work->context->rank, limit);
 	} else if (p2p_give_up(work, concern->text)) {
@@ -521,7 +486,7 @@ static struct concern look_at(struct work *work, uint64_t now)
 		return concern;
 	} else if (now >= work->deadline_ns) {
 		on_late(work, now, &concern);
-	} else if (some_have_left(context, group) && is_leave_over(context, now) &&
+	} else if (some_have_left(context, group) && rank_is_leave_over(context, now) &&
 	           has_passed(patience, work->started_ns, now) && has_passed(patience, work->looked_ns, now)) {
 		work->looked_ns = now;
 		concern.rank = work->is_waiting ? find_missing(context, work) : NO_RANK;
@@ -577,12 +542,12 @@ static void on_tick(void *argument, uint64_t now)
 	do {
 		pthread_mutex_lock(&context->lock);
 		concern.what = CONCERN_NONE;
-		for (struct work *work = context->live; work && concern.what == CONCERN_NONE; work = work->live_next)
+		for (struct work *work = context->comms.live; work && concern.what == CONCERN_NONE; work = work->live_next)
 			concern = look_at(work, now);
 		if (concern.what != CONCERN_NONE)
 			comm_visit(concern.group);
-		else if (!context->live) { /* under the lock: whoever comes next asks for it anew */
-			atomic_store(&context->ticking, false);
+		else if (!context->comms.live) { /* under the lock: whoever comes next asks for it anew */
+			atomic_store(&context->member.ticking, false);
 			control_tick(context->control, false);
 		}
 		pthread_mutex_unlock(&context->lock);

@@ -4,7 +4,7 @@
 #ifndef RANK_RANK_EVENTS_H
 #define RANK_RANK_EVENTS_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 extern const struct control_events rank_events;
 

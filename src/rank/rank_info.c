@@ -5,13 +5,13 @@
 #include <strings.h>
 
 #include "rank/comm/callbacks.h"
-#include "rank/rank.h"
+#include "rank/rank_info.h"
 
 const char *rank_setting(struct rank *context, const char *name)
 {
 	for (size_t i = 0; i < CONF_COUNT; i++) {
 		if (strcasecmp(conf_setting_at(i)->name, name) == 0)
-			return context->settings[i];
+			return context->logs.settings[i];
 	}
 	return NULL;
 }
@@ -34,18 +34,18 @@ void rank_stats_until(struct rank *context, uint64_t until_ns, struct rank_stats
 		out->network_bytes += lane.network_bytes;
 	}
 	pthread_mutex_lock(&context->lock);
-	out->calls = context->ended_calls;
+	out->calls = context->comms.ended_calls;
 	pthread_mutex_unlock(&context->lock);
-	out->small_calls = atomic_load(&context->shm_small_calls);
+	out->small_calls = atomic_load(&context->comms.shm_small_calls);
 	out->calls += out->small_calls;
-	out->retunes = atomic_load(&context->retunes);
-	out->moved_masters = atomic_load(&context->moved_masters);
+	out->retunes = atomic_load(&context->comms.retunes);
+	out->moved_masters = atomic_load(&context->comms.moved_masters);
 }
 
 void rank_poke(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
-	if (context->has_queues)
+	if (context->comms.has_queues)
 		callbacks_look_after_queues(context);
 	pthread_mutex_unlock(&context->lock);
 }

@@ -2,8 +2,12 @@
 
 #include <stdlib.h>
 
+#include "rank/comm/background.h"
 #include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/work.h"
+#include "rank/observe/tracer.h"
+#include "rank/rail/failover.h"
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 
@@ -14,8 +18,8 @@ static void on_done(void *argument, uint32_t lane, const struct exec_done *done)
 	struct rank *rank = argument;
 	struct work_part *part = done->cookie;
 
-	if (tracer_has_detail(rank->tracer))
-		tracer_add_lane(rank->tracer, lane, call_operation(&part->work->note), part->work->launched_ns, clock_now_ns(),
+	if (tracer_has_detail(rank->mod.tracer))
+		tracer_add_lane(rank->mod.tracer, lane, call_operation(&part->work->note), part->work->launched_ns, clock_now_ns(),
 		                RECORD_NONE, RECORD_NO_CHUNK);
 	work_part_done(part, done->status);
 }
@@ -40,7 +44,7 @@ static void on_waited(void *argument, uint32_t lane, uint64_t from_ns, uint64_t 
 {
 	struct rank *rank = argument;
 
-	tracer_add_lane(rank->tracer, lane, "waits", from_ns, to_ns, wait->peer, wait->chunk);
+	tracer_add_lane(rank->mod.tracer, lane, "waits", from_ns, to_ns, wait->peer, wait->chunk);
 }
 
 static const struct progress_events events = {
@@ -49,7 +53,7 @@ static const struct progress_events events = {
 	.connect = on_connect,
 	.sleeps = on_sleeps,
 	.waited = on_waited,
-	.background = callbacks_background,
+	.background = background_run,
 	.pending = callbacks_pending,
 };
 
@@ -60,9 +64,9 @@ static uint32_t choose_ports(const struct rank *rank, const struct shm_options *
 {
 	uint32_t count = 0;
 
-	if (rank->local_count > 1)
+	if (rank->near.local_count > 1)
 		out[count++] = (struct progress_port_config){.ops = &shm_ops, .options = options, .option_bytes = sizeof(*options)};
-	if (rank->size > rank->local_count)
+	if (rank->size > rank->near.local_count)
 		out[count++] = (struct progress_port_config){.ops = &tcp_ops, .resumes = rank_resumes(rank)};
 	return count;
 }
@@ -72,7 +76,7 @@ static bool keeps_core(const struct rank *rank)
 {
 	const struct roster *roster = &rank->roster;
 
-	return rank->conf.seats && rank->crowded && rank->local_count < roster->host_ranks[roster->host_of[rank->rank]];
+	return rank->conf.seats && rank->host.crowded && rank->near.local_count < roster->host_ranks[roster->host_of[rank->rank]];
 }
 
 enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)
@@ -85,13 +89,13 @@ enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)
 			.slot_bytes = rank->conf.chunk_bytes ? (uint32_t)rank->conf.chunk_bytes : PLAN_CACHE_CHUNK_MOST,
 		},
 		.peers = rank->size,
-		.is_crowded = rank->crowded,
+		.is_crowded = rank->host.crowded,
 		.keeps_core = keeps_core(rank),
 		.place = rank->roster.core_place[rank->rank],
 		.has_threads = true,
 		.tells_waits = rank->conf.trace[0] && rank->conf.trace_detail,
-		.idle = rank->idle,
-		.idle_context = rank->idle_context,
+		.idle = rank->host.idle,
+		.idle_context = rank->host.idle_context,
 	};
 	struct shm_options *options = calloc(rank->lanes, sizeof(*options));
 	uint8_t *port_of = calloc(rank->size, 1);
@@ -101,9 +105,9 @@ enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure)
 	if (!options || !port_of)
 		status = error_set(&err, ESP_ENOMEM, "no memory for %u lanes", rank->lanes);
 	for (uint32_t i = 0; status == ESP_OK && i < rank->lanes; i++)
-		options[i] = (struct shm_options){.segment = rank->segment, .lane = i, .peer_of = rank->rank_of};
+		options[i] = (struct shm_options){.segment = rank->near.segment, .lane = i, .peer_of = rank->near.rank_of};
 	for (uint32_t i = 0; status == ESP_OK && i < rank->size; i++)
-		port_of[i] = rank->local_count > 1 && rank->local_of[i] == NO_RANK;
+		port_of[i] = rank->near.local_count > 1 && rank->near.local_of[i] == NO_RANK;
 	if (status == ESP_OK) {
 		config.port_count = choose_ports(rank, options, config.ports);
 		config.port_of = port_of;

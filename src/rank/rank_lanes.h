@@ -4,7 +4,7 @@
 #ifndef RANK_RANK_LANES_H
 #define RANK_RANK_LANES_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /* Opens rank->progress with a port for shared memory and one for TCP, as the peers need. For rank_open(). */
 ESP_CHECKED enum esp_status rank_lanes_open(struct rank *rank, struct failure *failure);

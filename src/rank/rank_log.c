@@ -22,10 +22,10 @@ void rank_log_open(struct rank *context, bool has_own_sink)
 		return;
 	enum esp_status status = rank_path(context, context->conf.log_file, path, &err);
 	if (status == ESP_OK)
-		status = log_file_open(&context->log_file, path, &err);
+		status = log_file_open(&context->logs.file, path, &err);
 	if (status == ESP_OK) {
 		context->log.sink = log_file_write;
-		context->log.context = &context->log_file;
+		context->log.context = &context->logs.file;
 	} else {
 		log_write(&context->log, LOG_LEVEL_WARN, LOG_CONF, "log_file: %s; the log stays here", err.text);
 	}
@@ -34,9 +34,9 @@ void rank_log_open(struct rank *context, bool has_own_sink)
 void rank_log_close(struct rank *context)
 {
 	if (context->log.sink == log_file_write)
-		log_file_close(&context->log_file);
+		log_file_close(&context->logs.file);
 	if (context->log.limit)
-		log_limit_fini(&context->log_limit);
+		log_limit_fini(&context->logs.limit);
 }
 
 enum esp_status rank_path(const struct rank *context, const char *pattern, char path[RANK_PATH], struct error *err)

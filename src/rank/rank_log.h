@@ -4,7 +4,7 @@
 #ifndef RANK_RANK_LOG_H
 #define RANK_RANK_LOG_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /* The level and subsystems of the settings. For rank_open(), once they are read. */
 void rank_log_set(struct rank *context);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "job.h"
+#include "rank/comm/work.h"
 
 /* ---- buffers ---- */
 

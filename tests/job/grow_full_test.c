@@ -46,7 +46,7 @@ static void be_member(uint32_t rank, const char *leader)
 		job_open_door(context);
 	OK(esp_group_split(esp_world(context), 0, 0, &last));
 	if (rank == FULL)
-		api_context(context)->groups_most = 2;
+		api_context(context)->comms.most = 2;
 	EXPECT(esp_grow(esp_world(context), 0, 0, &grown), ESP_ELIMIT);
 	OK(esp_last_error(&error));
 	CHECK_MSG(error.rank == FULL && strstr(error.text, "free one"), "%s", error.text);

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "rank/comm/comm.h"
+#include "rank/rank.h"
 #include "wire/rendezvous_msg.h"
 
 enum { RANKS = 8, RANKS_MOST = 32, NODE_INFO_MOST = 1 << 16 };

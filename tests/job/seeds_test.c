@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "job.h"
+#include "rank/comm/work.h"
 
 enum { AT_ONCE = 4, CALLS = 24 };
 

@@ -6,7 +6,10 @@
 
 #include <pthread.h>
 
-#include "node/control/control.h"
+#include "wire/control_msg.h"
+
+/* A function for the control thread. */
+typedef void control_fn(void *context, void *argument);
 
 struct control_cmd {
 	struct control_cmd *next;

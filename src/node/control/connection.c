@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "node/auth/handshake_check.h"
+#include "node/control/local_socket.h"
 #include "node/net/address.h"
 #include "wire/frame.h"
 
@@ -60,38 +61,6 @@ static bool broke(struct connection *connection, enum esp_status status, const c
 }
 
 /* ---- dialling ---- */
-
-/* By port and process: on different addresses of a host the same port may be somebody else's. */
-static socklen_t local_name(const struct node_info *card, struct sockaddr_un *out)
-{
-	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* Abstract: the first byte is zero, the name ends where the length says, and nothing is left on disk. */
-	int length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "espalier-%u-%u", card->port, card->pid);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-enum esp_status control_local_socket(const struct node_info *card, int *out_fd, struct error *err)
-{
-	struct sockaddr_un name;
-	socklen_t length = local_name(card, &name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return error_set(err, errno == EMFILE || errno == ENFILE ? ESP_ELIMIT : ESP_EIO, "no Unix socket: %s",
-		                 strerror(errno));
-	if (bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
-		error_set(err, ESP_EIO, "cannot listen on the Unix socket @espalier-%u-%u: %s", card->port, card->pid, strerror(errno));
-		close(fd);
-		return err->status;
-	}
-	*out_fd = fd;
-	return ESP_OK;
-}
-
-socklen_t node_info_socket_name(const struct node_info *card, uint32_t address, struct sockaddr_storage *out)
-{
-	return node_address_to(&card->addresses[address], card->port, 0, out);
-}
 
 static void not_connected(struct connection *connection, int why)
 {
@@ -145,7 +114,7 @@ static void connect_to(struct connection *connection, const struct sockaddr *nam
 static void dial_local(struct connection *connection, const struct node_info *card)
 {
 	struct sockaddr_un name;
-	socklen_t length = local_name(card, &name);
+	socklen_t length = local_socket_name(card, &name);
 
 	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0)

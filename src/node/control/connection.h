@@ -8,12 +8,12 @@
 #ifndef NODE_CONTROL_CONNECTION_H
 #define NODE_CONTROL_CONNECTION_H
 
-#include "node/auth/handshake.h"
-#include "node/control/control.h"
 #include "base/loop.h"
+#include "node/auth/handshake.h"
 #include "node/net/backoff.h"
 #include "node/net/route.h"
 #include "transport/path.h"
+#include "wire/control_msg.h"
 
 enum connection_state {
 	CONNECTION_WAITING,    /* to be dialled again at retry_ns                    */

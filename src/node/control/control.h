@@ -22,7 +22,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "node/auth/handshake.h"
+#include "node/control/cmdq.h"
 #include "node/control/fd_exchange.h"
+#include "node/control/local_socket.h"
 #include "node/net/listen.h"
 #include "node/net/route.h"
 #include "wire/control_msg.h"
@@ -125,9 +127,6 @@ static inline void control_subscribe(struct control_subscribers *subscribers, en
 	subscribers->of[type] = on_message;
 }
 
-/* Something that has to be done by the control's thread. */
-typedef void control_fn(void *context, void *argument);
-
 struct control_config {
 	/* This node: its hello and the job's key. A listener with many jobs has `find` instead of a key. */
 	struct handshake_config self;
@@ -157,12 +156,6 @@ struct control_config {
 	const struct control_subscribers *subscribers;   /* borrowed; NULL: messages are dropped */
 	void *context;
 };
-
-/* One of the addresses of a card, as the system wants it. */
-socklen_t node_info_socket_name(const struct node_info *card, uint32_t address, struct sockaddr_storage *out);
-
-/* A listening Unix socket whose name follows from the card of this process: its port and number. */
-ESP_CHECKED enum esp_status control_local_socket(const struct node_info *card, int *out_fd, struct error *err);
 
 /* Takes the sockets, also if it fails. *out is written before the first event comes; NULL if it fails. */
 ESP_CHECKED enum esp_status control_open(const struct control_config *config, struct control **out, struct error *err);

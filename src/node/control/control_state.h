@@ -15,6 +15,7 @@
 #include "node/control/accept_limit.h"
 #include "node/control/cmdq.h"
 #include "node/control/connection.h"
+#include "node/control/control.h"
 #include "node/control/reliable.h"
 
 enum control_own_kind {

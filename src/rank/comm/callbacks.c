@@ -1,45 +1,14 @@
 #include "rank/comm/callbacks.h"
 
 #include "base/clock.h"
-#include "rank/comm/comm.h"
-
-/*
- * How long until queues are looked at again, for gates and small calls that nobody waits for: an eighth of the time since
- * something was put there. So a call that the others make too is soon over, and one that waits for a late rank costs little.
- */
-#define LOOK_SOON (20 * NS_PER_US)
-#define LOOK_LATER (500 * NS_PER_US)
+#include "rank/comm/comm_state.h"
 
 bool callbacks_pending(void *argument)
 {
 	struct rank *context = argument;
 
-	return atomic_load_explicit(&context->has_callbacks, memory_order_relaxed) ||
-	       atomic_load_explicit(&context->has_news, memory_order_relaxed);
-}
-
-static struct work *take_callback(struct rank *context, enum esp_status *out_status)
-{
-	pthread_mutex_lock(&context->lock);
-	struct work *work = context->to_call_back_first;
-	if (work && --work->callbacks_due == 0)
-		context->to_call_back_first = work->callback_next;
-	if (work)
-		*out_status = work->ended;
-	atomic_store(&context->has_callbacks, context->to_call_back_first != NULL);
-	pthread_mutex_unlock(&context->lock);
-	return work;
-}
-
-static void run_all(struct rank *context)
-{
-	struct work *work;
-	enum esp_status status;
-
-	while ((work = take_callback(context, &status))) {
-		work->options.done(work->options.done_context, work, status);
-		work_put(work);
-	}
+	return atomic_load_explicit(&context->comms.has_callbacks, memory_order_relaxed) ||
+	       atomic_load_explicit(&context->comms.has_news, memory_order_relaxed);
 }
 
 void callbacks_call_back(struct rank *context, struct work *work)
@@ -47,21 +16,21 @@ void callbacks_call_back(struct rank *context, struct work *work)
 	/* Restarted and ended again before it was told of the first end: it is told twice. */
 	if (work->callbacks_due++ == 0) {
 		work->callback_next = NULL;
-		if (context->to_call_back_first)
-			context->to_call_back_last->callback_next = work;
+		if (context->comms.to_call_back_first)
+			context->comms.to_call_back_last->callback_next = work;
 		else
-			context->to_call_back_first = work;
-		context->to_call_back_last = work;
+			context->comms.to_call_back_first = work;
+		context->comms.to_call_back_last = work;
 	}
-	atomic_store(&context->has_callbacks, true);
+	atomic_store(&context->comms.has_callbacks, true);
 	progress_nudge(&context->progress.lanes[0]);
 }
 
 void callbacks_look_after_queues(struct rank *context)
 {
-	context->has_queues = true;
-	context->queued_ns = clock_now_ns();
-	atomic_store(&context->has_news, true);
+	context->comms.has_queues = true;
+	context->comms.queued_ns = clock_now_ns();
+	atomic_store(&context->comms.has_news, true);
 	progress_nudge(&context->progress.lanes[0]);
 }
 
@@ -70,76 +39,12 @@ void callbacks_expect_waiter(struct rank *context, struct comm *group)
 	struct progress *progress = &context->progress.lanes[0];
 
 	group->expected_ns = clock_now_ns();
-	if (!context->has_queues) {
-		context->has_queues = true;
-		context->queued_ns = group->expected_ns;
+	if (!context->comms.has_queues) {
+		context->comms.has_queues = true;
+		context->comms.queued_ns = group->expected_ns;
 	}
 	if (!progress_watch(progress)) { /* the lane thread may be driving, and would not come back for this */
-		atomic_store(&context->has_news, true);
+		atomic_store(&context->comms.has_news, true);
 		progress_nudge(progress);
 	}
-}
-
-/* Nobody waits for what is in its queues. */
-static void note_miss(struct rank *context, struct comm *group)
-{
-	if (group->expected_ns == 0)
-		return;
-	group->expected_ns = 0;
-	context->queued_ns = clock_now_ns();
-	wait_hint_miss(&context->progress.hint);
-}
-
-static uint64_t when_to_look(const struct rank *context)
-{
-	uint64_t now = clock_now_ns(), wait = (now - context->queued_ns) / 8;
-
-	return now + (wait < LOOK_SOON ? LOOK_SOON : wait > LOOK_LATER ? LOOK_LATER : wait);
-}
-
-/* With context->lock held, which is given back meanwhile: looks at the queues. Returns the time to look again. */
-static uint64_t look_at_queues(struct rank *context)
-{
-	bool is_left_any = false;
-
-	atomic_store(&context->has_news, false);
-	if (!context->has_queues)
-		return UINT64_MAX;
-	context->has_queues = false;
-	for (struct comm *group = context->groups; group; group = group->next) {
-		if (atomic_load(&group->queued) == 0)
-			continue;
-		if (wait_hint_may_come(group->expected_ns, clock_now_ns())) {
-			context->has_queues = true;
-			continue;
-		}
-		comm_visit(group);
-		pthread_mutex_unlock(&context->lock);
-		bool is_left = comm_turn(group);
-		pthread_mutex_lock(&context->lock);
-		comm_depart(group);
-		if (is_left) {
-			context->has_queues = is_left_any = true;
-			note_miss(context, group);
-		}
-	}
-	if (!context->has_queues)
-		return UINT64_MAX;
-	/* Others may have put something there while the lock was not held. */
-	return is_left_any || atomic_load(&context->has_news) ? when_to_look(context) : clock_now_ns() + WAIT_HINT_LOOK_EVERY;
-}
-
-uint64_t callbacks_background(void *argument)
-{
-	struct rank *context = argument;
-	uint64_t next = UINT64_MAX;
-
-	if (atomic_load(&context->has_callbacks))
-		run_all(context);
-	if (atomic_load(&context->has_news) || atomic_load(&context->has_queues)) {
-		pthread_mutex_lock(&context->lock);
-		next = look_at_queues(context);
-		pthread_mutex_unlock(&context->lock);
-	}
-	return next;
 }

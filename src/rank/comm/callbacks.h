@@ -1,10 +1,7 @@
 /*
- * callbacks.h - what lane 0's own thread does beside driving: callbacks, closed gates, small calls in
- * the background.
+ * callbacks.h - what is left for lane 0's thread beside driving: callbacks of ended work, and queues that no caller looks after.
  *
- * Callbacks of ended work run here and nowhere else, so that their thread is known. Work that
- * waits for its gate, and work on boards that nobody waits for, is looked at here from time to
- * time.
+ * Any thread leaves something here; background.h is the other end.
  */
 #ifndef RANK_COMM_CALLBACKS_H
 #define RANK_COMM_CALLBACKS_H
@@ -16,13 +13,8 @@ struct rank;
 struct comm;
 struct work;
 
-/*
- * For struct progress_events; the context is the rank. Callbacks run, gates and small calls without a waiter are looked at;
- * returns the time of the next look.
- */
-uint64_t callbacks_background(void *rank);
 /* Is there a callback to run, or a queue to look at, now? */
-bool callbacks_pending(void *rank);
+bool callbacks_pending(void *rank); /* for struct progress_events */
 
 /* With context->lock held: the work's callback is to be run; takes a reference that its caller has. */
 void callbacks_call_back(struct rank *context, struct work *work);

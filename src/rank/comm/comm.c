@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rank/comm/retune.h"
-#include "rank/comm/span.h"
-#include "rank/comm/callbacks.h"
 #include "node/progress/wait_policy.h"
+#include "rank/comm/call_record.h"
+#include "rank/comm/callbacks.h"
+#include "rank/comm/span.h"
+#include "rank/comm/work.h"
+#include "rank/observe/dump.h"
+#include "rank/observe/recorder.h"
 
 #define LOOK_AGAIN (500 * NS_PER_US) /* at a gate, or at a small that somebody else has */
 #define NAP (50 * NS_PER_MS)         /* failures are noticed when it ends */
@@ -103,12 +106,12 @@ static enum esp_status failed_status(const struct comm *group)
 
 static bool may_go(struct comm *group, const struct work *work)
 {
-	return gate_is_open(work) && retune_admits(group, work);
+	return gate_is_open(work) && (!group->tuner || group->tuner->admits(group, work));
 }
 
 static void go(struct comm *group, struct work *work, enum drive_by help)
 {
-	enum esp_status status = retune_before(group, work);
+	enum esp_status status = group->tuner ? group->tuner->before(group, work) : ESP_OK;
 
 	if (status == ESP_OK)
 		work_launch(work, help);
@@ -162,7 +165,7 @@ static void shm_small_begin_work(struct comm *group, struct work *work)
 	}
 	group->shm_small_call = (struct shm_small_call){
 		.call = &work->on_small_as, .note = work->note, .digest = work->digest, .rounds = work->shm_small_rounds,
-		.started = ticks_now(&group->context->recorder.ticks),
+		.started = ticks_now(&group->context->mod.recorder->ticks),
 	};
 	shm_small_begin(group->small, &group->shm_small_call);
 	group->shm_small_begun = true;
@@ -338,7 +341,7 @@ static void shm_small_nap(struct comm *group, struct shm_small_call *op, struct 
 	ask_now_and_then(group, op, vigil, now, deadline_ns);
 	pthread_mutex_lock(&group->context->lock);
 	group->vigil.began_ns = vigil->began_ns;
-	recorder_describe_small_call(group, op, &group->vigil.record);
+	call_record_small(group, op, &group->vigil.record);
 	bool has_left = rank_has_left(group->context, group->ranks[op->waits_for], vigil->began_ns, now);
 	pthread_mutex_unlock(&group->context->lock);
 	if (has_left)
@@ -387,7 +390,7 @@ void comm_small_wait(struct work *work, uint64_t until_ns)
 
 	if (!enter(work))
 		return;
-	idle_wait_init(&rest, group->context->crowded);
+	idle_wait_init(&rest, group->context->host.crowded);
 	atomic_fetch_add(&group->shm_small_waiters, 1);
 	while (!work_is_done(work) && now < until_ns) {
 		pthread_mutex_lock(&group->lock);
@@ -430,9 +433,9 @@ static enum esp_status run_on_small(struct comm *group, struct shm_small_call *o
 	uint64_t deadline_ns = 0;
 	bool waited = false;
 
-	op->started = ticks_now(&context->recorder.ticks);
+	op->started = ticks_now(&context->mod.recorder->ticks);
 	shm_small_begin(group->small, op);
-	idle_wait_init(&rest, context->crowded);
+	idle_wait_init(&rest, context->host.crowded);
 	while ((status = shm_small_go_on(group->small, op, &mine, &theirs)) == ESP_PENDING) {
 		waited = true;
 		if (idle_wait_has_spun(&rest))
@@ -451,8 +454,8 @@ static enum esp_status run_on_small(struct comm *group, struct shm_small_call *o
 	}
 	if (status == ESP_EMISMATCH)
 		shm_small_mismatch(group, op->waits_for, &mine, &theirs);
-	atomic_fetch_add_explicit(&context->shm_small_calls, 1, memory_order_relaxed);
-	recorder_add_small_call(group, op, status, waited);
+	atomic_fetch_add_explicit(&context->comms.shm_small_calls, 1, memory_order_relaxed);
+	call_record_add_small(group, op, status, waited);
 	if (vigil.began_ns != 0)
 		end_vigil(group, status == ESP_OK ? &op->note : NULL);
 	if (status == ESP_OK)

@@ -10,11 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/progress/core_affinity.h"
+#include "rank/comm/call_record.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/keyed.h"
+#include "rank/comm/p2p.h"
 #include "rank/comm/retune.h"
+#include "rank/comm/work.h"
 #include "rank/member/membership.h"
 #include "rank/member/shrink.h"
-#include "node/progress/core_affinity.h"
+#include "rank/observe/recorder.h"
+#include "rank/placement.h"
+#include "rank/rail/bandwidth.h"
 #include "wire/crc32c.h"
 
 #define SHM_SMALL_SMALL 2048u   /* with its head, a page for each cell */
@@ -32,7 +39,7 @@ void comm_drop_left(struct comm *group)
 
 bool comm_use_site(struct comm *group)
 {
-	const struct placement *placement = &group->context->placement;
+	const struct placement *placement = group->context->mod.placement;
 
 	comm_drop_left(group); /* it has a plan of those */
 	plan_cache_fini(&group->plans);
@@ -132,8 +139,8 @@ static bool find_hosts(struct comm *group)
 		.chunk_is_set = context->conf.chunk_bytes != 0,
 		.buffer_bytes = context->conf.buffer_bytes / context->lanes,
 		.credits = exec_credits(context->conf.credits),
-		.lanes = context->bandwidth.lanes,
-		.lane_weights = context->rails.count > 1 ? context->bandwidth.lane_weights : NULL,
+		.lanes = context->mod.bandwidth->lanes,
+		.lane_weights = context->rails.count > 1 ? context->mod.bandwidth->lane_weights : NULL,
 	};
 	if (!group->layout.chunk_is_set) /* messages between two ranks count with it: even one neighbour's must find room */
 		group->layout.chunk_bytes = plan_cache_fair_chunk(&group->layout, 1);
@@ -143,10 +150,10 @@ static bool find_hosts(struct comm *group)
 static bool can_have_small(const struct comm *group)
 {
 	const struct rank *context = group->context;
-	bool can = group->layout.hosts == 1 && group->size > 1 && context->segment && context->conf.small_shm_bytes > 0;
+	bool can = group->layout.hosts == 1 && group->size > 1 && context->near.segment && context->conf.small_shm_bytes > 0;
 
 	for (uint32_t i = 0; i < group->size; i++)
-		can = can && context->local_of[group->ranks[i]] != NO_RANK;
+		can = can && context->near.local_of[group->ranks[i]] != NO_RANK;
 	return can;
 }
 
@@ -166,7 +173,7 @@ static void allot_small(struct comm *group)
 	uint32_t full = (uint32_t)context->conf.small_shm_bytes, small = full < SHM_SMALL_SMALL ? full : SHM_SMALL_SMALL;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct comm *other = context->groups; other; other = other->next)
+	for (const struct comm *other = context->comms.list; other; other = other->next)
 		all += other->shm_small_memory;
 	if (all == 0 || all + shm_small_memory(full) <= most / 8)
 		group->small_shm_bytes = full;
@@ -188,9 +195,9 @@ static enum esp_status open_small(struct comm *group)
 	if (!views)
 		return ESP_ENOMEM;
 	for (uint32_t i = 0; i < group->size; i++)
-		views[i] = context->views[context->local_of[group->ranks[i]]];
+		views[i] = context->near.views[context->near.local_of[group->ranks[i]]];
 	struct recorder_queue *queue = aligned_alloc(_Alignof(struct recorder_queue), sizeof(*queue));
-	enum esp_status status = queue ? shm_small_open(context->segment, group->channel, group->mark, group->small_shm_bytes, group->rank, group->size,
+	enum esp_status status = queue ? shm_small_open(context->near.segment, group->channel, group->mark, group->small_shm_bytes, group->rank, group->size,
 	                                            views, &group->small)
 	                               : ESP_ENOMEM;
 	free(views);
@@ -248,7 +255,7 @@ static enum esp_status open_streams(struct comm *group, struct failure *failure)
 	};
 	struct error err;
 
-	unsigned streams = retune_can(group) ? STREAMS : STREAM_TUNE; /* the last one */
+	unsigned streams = group->tuner ? STREAMS : STREAM_TUNE; /* the last one */
 
 	for (uint32_t i = 0; i < group->context->lanes; i++) {
 		struct progress *progress = &group->context->progress.lanes[i];
@@ -323,7 +330,11 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 
 	if (!group)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
-	enum esp_status status = find_hosts(group) ? open_streams(group, failure)
+	bool is_placed = find_hosts(group);
+	group->tuner = is_placed && retune_can(group) ? &retune_tuner : NULL;
+	group->keyed_ops = &keyed_ops;
+	group->lane_order = context->mod.bandwidth->lane_order;
+	enum esp_status status = is_placed ? open_streams(group, failure)
 	                                           : failure_set(failure, ESP_ENOMEM, -1, "no memory for a group of %u ranks", size);
 	/* A group that has lost a member before it was opened has failed, and needs no streams. */
 	bool is_lost = status == ESP_EPEER;
@@ -332,13 +343,13 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 		return status;
 	}
 	pthread_mutex_lock(&context->lock);
-	group->next = context->groups;
-	context->groups = group;
+	group->next = context->comms.list;
+	context->comms.list = group;
 	shrink_forget_name(context, channel, ranks[0]);
 	/* Who died before, or while it was opened, does not come back. */
 	uint32_t dead = NO_RANK;
 	for (uint32_t i = 0; i < size; i++)
-		dead = context->fates[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
+		dead = context->fates.of[ranks[i]] == FATE_DEAD ? ranks[i] : dead;
 	pthread_mutex_unlock(&context->lock);
 	if (dead != NO_RANK) {
 		snprintf(why, sizeof(why), "%s has died before the group was made", rank_text(context, dead, who));
@@ -356,14 +367,14 @@ enum esp_status comm_open(struct rank *context, uint16_t channel, const uint32_t
 static void unlink_group(struct comm *group)
 {
 	struct rank *context = group->context;
-	struct comm **at = &context->groups;
+	struct comm **at = &context->comms.list;
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;
 	while (group->visitors > 0)
 		pthread_cond_wait(&context->changed, &context->lock);
 	context->sleepers--;
-	recorder_drain(group);
+	call_record_drain(group);
 	while (*at != group)
 		at = &(*at)->next;
 	*at = group->next;
@@ -400,9 +411,9 @@ static bool are_all_taken(const struct rank *context, const struct comm *keeper)
 {
 	uint32_t count = 0;
 
-	for (const struct comm *group = context->groups; group; group = group->next)
+	for (const struct comm *group = context->comms.list; group; group = group->next)
 		count += 1 + (group->keeps_channel && group != keeper);
-	return count >= context->groups_most;
+	return count >= context->comms.most;
 }
 
 bool comm_keep_channel(struct comm *group)
@@ -422,7 +433,7 @@ void comm_release_channel(struct comm *group)
 
 static bool is_taken(const struct rank *context, uint32_t channel)
 {
-	for (const struct comm *group = context->groups; group; group = group->next) {
+	for (const struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->channel == channel)
 			return true;
 	}
@@ -434,8 +445,8 @@ bool comm_channel_is_free(struct rank *context, uint32_t channel)
 	pthread_mutex_lock(&context->lock);
 	/* It may be what another rank has said. */
 	bool is_free = channel <= CHANNELS - COMM_CHANNELS && channel % COMM_CHANNELS == 0 && !is_taken(context, channel);
-	if (is_free && context->next_channel <= channel)
-		context->next_channel = channel + COMM_CHANNELS;
+	if (is_free && context->comms.next_channel <= channel)
+		context->comms.next_channel = channel + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	return is_free;
 }
@@ -446,7 +457,7 @@ uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, u
 	uint32_t found = COMM_NO_CHANNEL;
 
 	pthread_mutex_lock(&context->lock);
-	uint32_t channel = from > context->next_channel ? from : context->next_channel;
+	uint32_t channel = from > context->comms.next_channel ? from : context->comms.next_channel;
 	channel = channel / COMM_CHANNELS * COMM_CHANNELS;
 	for (uint32_t i = are_all_taken(context, keeper) ? COMMS_MOST : 0; i < COMMS_MOST && found == COMM_NO_CHANNEL; i++, channel += COMM_CHANNELS) {
 		if (channel + COMM_CHANNELS > CHANNELS)
@@ -455,7 +466,7 @@ uint32_t comm_propose_channel(struct rank *context, const struct comm *keeper, u
 			found = channel;
 	}
 	if (found != COMM_NO_CHANNEL)
-		context->next_channel = found + COMM_CHANNELS;
+		context->comms.next_channel = found + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	return found;
 }
@@ -532,7 +543,7 @@ static void settle_small(struct comm *group, uint32_t bytes)
 enum esp_status comm_settle(struct comm *group, struct failure *failure)
 {
 	struct rank *context = group->context;
-	struct placement_word word = placement_word(&context->placement);
+	struct placement_word word = placement_word(context->mod.placement);
 	uint64_t mine[] = {context->conf.small_shm_bytes, word.digest, word.inverse}, all[] = {0, 0, 0};
 	bool can = can_have_small(group);
 
@@ -567,8 +578,8 @@ static enum esp_status try_channel(struct comm *parent, uint32_t channel, const 
 
 	pthread_mutex_lock(&context->lock);
 	bool taken = channel + COMM_CHANNELS > CHANNELS || is_taken(context, channel);
-	if (context->next_channel <= channel)
-		context->next_channel = channel + COMM_CHANNELS;
+	if (context->comms.next_channel <= channel)
+		context->comms.next_channel = channel + COMM_CHANNELS;
 	pthread_mutex_unlock(&context->lock);
 	if (taken)
 		mine = 0;

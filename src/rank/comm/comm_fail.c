@@ -7,14 +7,20 @@
 
 #include "base/clip.h"
 #include "base/clock.h"
+#include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
+#include "rank/comm/keyed.h"
+#include "rank/comm/p2p.h"
+#include "rank/comm/work.h"
 #include "rank/join/launcher.h"
 #include "rank/member/membership.h"
-#include "rank/comm/callbacks.h"
+#include "rank/observe/dump.h"
+#include "rank/observe/recorder.h"
+#include "rank/observe/tracer.h"
 
 struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_rank)
 {
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->channel == channel && group->ranks[0] == first_rank)
 			return group;
 	}
@@ -26,7 +32,7 @@ struct comm *comm_find(struct rank *context, uint32_t channel, uint32_t first_ra
 /* Work that no lane knows: it waits for other ranks, or for a reason. With the lock held: the first one, taken off. */
 static struct work *take_waiting(struct comm *group)
 {
-	for (struct work *work = group->context->live; work; work = work->live_next) {
+	for (struct work *work = group->context->comms.live; work; work = work->live_next) {
 		if (work->group == group && (work->awaits_verdict || work->is_waiting)) {
 			if (work->is_waiting) {
 				keyed_forget(&group->keyed, work);
@@ -83,12 +89,12 @@ static void blame(struct comm *group, const struct control_msg *reason)
 {
 	struct rank *context = group->context;
 	uint32_t culprit = reason->about;
-	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->blamed) != culprit + 1;
+	bool is_news = atomic_load(&group->failed) == ESP_OK && atomic_load(&context->member.blamed) != culprit + 1;
 
 	if (!is_news || culprit >= context->size || culprit == context->rank || reason->failed.status == ESP_EMISMATCH)
 		return;
 	launcher_blame(context->join.launch.launcher, context->rank, culprit);
-	atomic_store(&context->blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
+	atomic_store(&context->member.blamed, culprit + 1); /* only now: somebody else who fails the group just now may not overtake it */
 }
 
 void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tell)
@@ -120,12 +126,12 @@ void comm_fail_as(struct comm *group, const struct control_msg *reason, bool tel
 	progress_changed(&context->progress);
 	if (!is_first)
 		return;
-	tracer_mark(context->tracer, "group %u failed: %s", group->channel, reason->failed.text);
+	tracer_mark(context->mod.tracer, "group %u failed: %s", group->channel, reason->failed.text);
 	log_write(&context->log, LOG_LEVEL_INFO, LOG_CALL, "group %u of %u ranks has failed: %s", group->channel, group->size, reason->failed.text);
 	if (tell)
 		control_send_all(context->control, reason);
 	if (status != ESP_EABORTED) { /* nobody wonders about that */
-		atomic_fetch_add(&context->recorder.failures, 1);
+		atomic_fetch_add(&context->mod.recorder->failures, 1);
 		dump_failures(context);
 	}
 	end_waiting(group, status);
@@ -270,10 +276,10 @@ void comm_pass_verdict(struct comm *group)
 
 	pthread_mutex_lock(&context->lock);
 	struct exec_failure why = group->suspicion;
-	const struct unreachable *found = unreachable_find(&context->unreached, why.node);
+	const struct unreachable *found = unreachable_find(&context->opening.unreached, why.node);
 	struct unreachable unreached = found ? *found : (struct unreachable){0};
 	bool is_unreached = found != NULL;
-	bool has_left = context->fates[why.node] == FATE_LEFT, is_here = context->fates[why.node] == FATE_HERE;
+	bool has_left = context->fates.of[why.node] == FATE_LEFT, is_here = context->fates.of[why.node] == FATE_HERE;
 	pthread_mutex_unlock(&context->lock);
 	if (has_left && why.status != ESP_EMISMATCH) {
 		comm_fail_by_leave(group, why.node);
@@ -342,7 +348,7 @@ void comm_stream_failed(struct rank *context, const struct lane_failure *failure
 	struct comm *group;
 
 	pthread_mutex_lock(&context->lock);
-	for (group = context->groups; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS; group = group->next)
+	for (group = context->comms.list; group && group->channel != failure->channel / COMM_CHANNELS * COMM_CHANNELS; group = group->next)
 		;
 	if (group && !group->waited && why->waited) {
 		group->waited = true;
@@ -530,7 +536,7 @@ static uint64_t absence_holds_ns(const struct comm *group)
 /* The number of the oldest call here that has not ended, of those that have one, up to this one. */
 static uint64_t find_oldest(const struct comm *group, uint64_t sequence)
 {
-	for (const struct work *work = group->context->live; work; work = work->live_next) {
+	for (const struct work *work = group->context->comms.live; work; work = work->live_next) {
 		if (work->group == group && work->kind == WORK_CALL && !work->call.keyed && work->note.sequence < sequence)
 			sequence = work->note.sequence;
 	}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "rank/comm/comm.h"
+#include "rank/comm/work.h"
 
 static void say(struct comm *group, uint32_t to, enum control_type type, const struct call_note *note)
 {
@@ -18,7 +19,7 @@ static void say(struct comm *group, uint32_t to, enum control_type type, const s
 	control_send(group->context->control, to, &msg);
 }
 
-enum esp_status keyed_start(struct work *work, struct failure *failure)
+static enum esp_status start_keyed(struct work *work, struct failure *failure)
 {
 	struct comm *group = work->group;
 	struct rank *context = group->context;
@@ -199,3 +200,5 @@ void keyed_fini(struct keyed *keyed)
 	while (keyed->rolls)
 		drop_roll(keyed, keyed->rolls);
 }
+
+const struct work_ops keyed_ops = {.start = start_keyed};

@@ -10,6 +10,7 @@
 #include "base/clip.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
+#include "rank/comm/work.h"
 
 /* Chunks of a letter that are asked for at a time, and how many pieces at most: all receives take half of what may be in flight. */
 static uint32_t piece_chunks(const struct comm *group)
@@ -41,7 +42,7 @@ static void say(struct comm *group, uint32_t place, enum control_type type, cons
 
 /* ---- words ---- */
 
-const char *p2p_describe(const struct work *work, char text[P2P_TEXT])
+const char *p2p_describe(const struct work *work, char text[WORK_TEXT])
 {
 	const struct comm *group = work->group;
 	bool is_send = work->kind == WORK_SEND;
@@ -49,7 +50,7 @@ const char *p2p_describe(const struct work *work, char text[P2P_TEXT])
 
 	if (work->peer < group->size)
 		rank_text(group->context, group->ranks[work->peer], who);
-	snprintf(text, P2P_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
+	snprintf(text, WORK_TEXT, "%s%" PRIu64 " bytes %s %s with tag %" PRIu64, is_send ? "send of " : "receive of up to ",
 	         work->room_bytes, is_send ? "to" : "from", who, work->tag);
 	return text;
 }
@@ -57,7 +58,7 @@ const char *p2p_describe(const struct work *work, char text[P2P_TEXT])
 static void set_failure(struct work *work, enum esp_status status, int32_t rank, const char *why)
 {
 	const struct comm *group = work->group;
-	char text[P2P_TEXT];
+	char text[WORK_TEXT];
 
 	failure_set(&work->failure, status, rank, "%s: %s", p2p_describe(work, text), why);
 	work->failure.operation = work->kind == WORK_SEND ? "send" : "receive";
@@ -514,7 +515,7 @@ bool p2p_give_up(struct work *work, char why[CONTROL_TEXT])
 	struct comm *group = work->group;
 	struct p2p *letters = &group->p2p;
 	int32_t peer = work->peer < group->size ? (int32_t)group->ranks[work->peer] : -1;
-	char text[P2P_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
+	char text[WORK_TEXT], limit[DEADLINE_TEXT], own[DEADLINE_TEXT + 128];
 	const char *what = work->kind == WORK_SEND && work->moved_bytes == 0 ? "it was not received" : "it was not complete";
 	const char *hint = "";
 	bool is_ours = false;
@@ -548,3 +549,22 @@ void p2p_fini(struct p2p *letters)
 	tag_queue_fini(&letters->receives);
 	tag_queue_fini(&letters->sends);
 }
+
+static bool parts_done(struct work *work, enum esp_status status)
+{
+	if (status == ESP_OK)
+		p2p_piece_done(work);
+	return status == ESP_OK;
+}
+
+static void forget(struct work *work)
+{
+	p2p_forget(&work->group->p2p, work);
+}
+
+const struct work_ops p2p_ops = {
+	.parts_done = parts_done,
+	.forget = forget,
+	.explain = p2p_explain,
+	.describe = p2p_describe,
+};

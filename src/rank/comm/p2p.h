@@ -15,45 +15,10 @@
 #ifndef RANK_COMM_P2P_H
 #define RANK_COMM_P2P_H
 
-#include <stdbool.h>
+#include "rank/comm/comm_state.h"
 
-#include "rank/comm/tag_queue.h"
-#include "rank/failure.h"
-#include "wire/control_msg.h"
-
-struct work;
-struct comm;
-
-#define P2P_MOST 65536u /* that nobody has received yet, in one group */
-
-struct p2p_msg {
-	struct p2p_msg *next, *before;
-	struct tag_queue_node by_sender, by_tag;
-	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
-};
-
-/* Work that waits in line: part of the work. */
-struct letter_line {
-	struct work *next, *before;
-	bool is_in;
-};
-
-struct p2p_queue {
-	struct work *first, *last;
-};
-
-struct p2p {
-	struct p2p_msg *first;         /* announced to us, in no order                            */
-	struct tag_queue by_sender;        /* the same, by tag and sender                             */
-	struct tag_queue by_tag;           /* the same, by tag and UINT32_MAX                         */
-	struct tag_queue receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
-	uint64_t ages;                /* of receives                                             */
-	struct tag_queue sends;            /* that have not ended, by number                          */
-	uint64_t numbers;             /* of letters sent from here                               */
-	struct p2p_queue ready;    /* receives with a letter, whose next piece is to be asked for */
-	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
-	uint32_t receiving;           /* pieces that were asked for and have not come            */
-};
+/* Of work of kind WORK_SEND and WORK_RECEIVE. */
+extern const struct work_ops p2p_ops;
 
 /* Starts a piece of work of kind WORK_SEND or WORK_RECEIVE: peer, tag and room_bytes are set. Without the lock. */
 enum esp_status p2p_start(struct work *work, struct failure *failure);
@@ -70,8 +35,7 @@ void p2p_piece_done(struct work *work);
  */
 bool p2p_give_up(struct work *work, char why[CONTROL_TEXT]);
 /* "send of 8 bytes to rank 1 on node7 with tag 5". Returns text. */
-#define P2P_TEXT 224u
-const char *p2p_describe(const struct work *work, char text[P2P_TEXT]);
+const char *p2p_describe(const struct work *work, char text[WORK_TEXT]);
 /* Why it has failed: as its group has. */
 void p2p_explain(struct work *work, enum esp_status status);
 

@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
-#include "rank/comm/callbacks.h"
+#include "rank/comm/work.h"
+#include "rank/observe/tracer.h"
+#include "transport/path.h"
 #include "tune/tuner.h"
 
 #define WINDOW_FIRST (UINT64_C(1) << 20)  /* bytes of calls */
@@ -208,6 +211,24 @@ static enum esp_status give_up(struct comm *group, const char *why)
 	return ESP_ENOMEM;
 }
 
+/* The sum has ended, on its lane. No lock is held. */
+static bool exchanged(struct work *work, enum esp_status status)
+{
+	struct rank *context = work->context;
+
+	pthread_mutex_lock(&context->lock);
+	atomic_store_explicit(&work->status, (int)status, memory_order_release);
+	if (context->comms.has_queues) /* a call may wait for it */
+		callbacks_look_after_queues(context);
+	rank_changed(context);
+	pthread_mutex_unlock(&context->lock);
+	progress_changed(&context->progress);
+	work_put(work);
+	return true;
+}
+
+static const struct work_ops sum_ops = {.parts_done = exchanged};
+
 static enum esp_status make_exchange(struct comm *group, struct work **out, struct failure *failure)
 {
 	struct retune *retune = group->retune;
@@ -223,6 +244,7 @@ static enum esp_status make_exchange(struct comm *group, struct work **out, stru
 	if (!work)
 		return ESP_ENOMEM;
 	work->kind = WORK_TUNE;
+	work->ops = &sum_ops;
 	status = spans_make(&work->call, group->layout.chunk_bytes, false, &work->spans, &work->span_count);
 	if (status == ESP_OK)
 		status = work_plan_parts(work, NULL, STREAM_TUNE, failure);
@@ -255,19 +277,6 @@ static enum esp_status start_exchange(struct comm *group, enum drive_by help)
 	return ESP_OK;
 }
 
-void retune_exchanged(struct work *work, enum esp_status status)
-{
-	struct rank *context = work->context;
-
-	pthread_mutex_lock(&context->lock);
-	atomic_store_explicit(&work->status, (int)status, memory_order_release);
-	if (context->has_queues) /* a call may wait for it */
-		callbacks_look_after_queues(context);
-	rank_changed(context);
-	pthread_mutex_unlock(&context->lock);
-	work_put(work);
-}
-
 /* ---- decisions ---- */
 
 static void tell(struct comm *group, const struct tune_report *report)
@@ -275,10 +284,10 @@ static void tell(struct comm *group, const struct tune_report *report)
 	struct rank *context = group->context;
 	char text[TUNE_TEXT];
 
-	atomic_fetch_add_explicit(&context->retunes, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&context->moved_masters, report->moved, memory_order_relaxed);
+	atomic_fetch_add_explicit(&context->comms.retunes, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&context->comms.moved_masters, report->moved, memory_order_relaxed);
 	tuner_explain(report, text);
-	tracer_mark(context->tracer, "%s", text);
+	tracer_mark(context->mod.tracer, "%s", text);
 	if (group->rank == 0)
 		log_write(&context->log, LOG_LEVEL_INFO, LOG_PLAN, "group %u of %u ranks, %s", group->channel, group->size, text);
 }
@@ -464,7 +473,7 @@ void retune_settle_all(struct rank *context)
 	uint64_t until = clock_now_ns() + rank_patience_ns(context);
 
 	pthread_mutex_lock(&context->lock);
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (!group->retune || group->unfinished > 0) /* it is about to fail: rank_end_work() */
 			continue;
 		comm_visit(group);
@@ -488,3 +497,9 @@ void retune_fini(struct comm *group)
 	free(retune);
 	group->retune = NULL;
 }
+
+const struct comm_tuner retune_tuner = {
+	.admits = retune_admits,
+	.before = retune_before,
+	.landed = retune_landed,
+};

@@ -30,6 +30,10 @@
 struct rank;
 struct comm;
 struct work;
+struct comm_tuner;
+
+/* The three functions below, for a communicator whose calls can be retuned. */
+extern const struct comm_tuner retune_tuner;
 
 /* Can its calls ever be retuned? Then it needs a stream for that. Known once its layout is; the same on all members. */
 bool retune_can(const struct comm *group);
@@ -44,8 +48,6 @@ ESP_CHECKED enum esp_status retune_before(struct comm *group, struct work *work)
 
 /* With context->lock held, without the group's: a counted call has ended. */
 void retune_landed(struct work *work);
-/* The sum has ended, on its lane. No lock is held. */
-void retune_exchanged(struct work *work, enum esp_status status);
 
 /* Waits for the sum that is under way, if any: before the group goes. No lock is held, and no call is under way. */
 void retune_settle(struct comm *group);

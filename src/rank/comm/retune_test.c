@@ -16,7 +16,8 @@
 #include "rank/comm/comm.h"
 #include "rank/comm/span.h"
 #include "rank/comm/work.h"
-#include "rank/rank.h"
+#include "rank/rail/bandwidth.h"
+#include "rank/state.h"
 #include "tune/tuner.h"
 
 enum { PODS = 4, RACKS = 2, HOSTS = 4, MEMBERS = PODS * RACKS * HOSTS, KINDS = 12 };
@@ -25,6 +26,7 @@ enum { PODS = 4, RACKS = 2, HOSTS = 4, MEMBERS = PODS * RACKS * HOSTS, KINDS = 1
 struct actor {
 	struct rank *context;
 	struct comm *group;
+	struct bandwidth *bandwidth;
 	struct work *prepared[KINDS]; /* by kind of call; NULL: not yet */
 };
 
@@ -56,16 +58,20 @@ static struct topology *make_topology(void)
 
 static void open_actor(struct actor *actor, const struct topology *topology, const uint32_t *host_of)
 {
-	*actor = (struct actor){.context = calloc(1, sizeof(*actor->context)), .group = calloc(1, sizeof(*actor->group))};
-	CHECK(actor->context && actor->group);
+	*actor = (struct actor){.context = calloc(1, sizeof(*actor->context)), .group = calloc(1, sizeof(*actor->group)),
+	                         .bandwidth = calloc(1, sizeof(*actor->bandwidth))};
+	CHECK(actor->context && actor->group && actor->bandwidth);
 	struct rank *context = actor->context;
 	struct comm *group = actor->group;
 
 	context->conf.autotune = CONF_AUTOTUNE_AUTO;
 	context->lanes = 2;
-	bandwidth_init(&context->bandwidth, context->lanes);
+	context->mod.bandwidth = actor->bandwidth;
+	bandwidth_init(actor->bandwidth, context->lanes);
 	CHECK(pthread_mutex_init(&context->lock, NULL) == 0 && pthread_mutex_init(&group->lock, NULL) == 0);
 	group->context = context;
+	group->tuner = &retune_tuner;
+	group->lane_order = actor->bandwidth->lane_order;
 	group->size = MEMBERS;
 	group->layout = (struct layout){
 		.members = MEMBERS, .hosts = MEMBERS, .host_of = host_of, .topology = topology, .place = topology->hosts,
@@ -83,6 +89,7 @@ static void close_actor(struct actor *actor)
 	pthread_mutex_destroy(&actor->context->lock);
 	free(actor->group);
 	free(actor->context);
+	free(actor->bandwidth);
 }
 
 static struct call describe(uint32_t kind, void *memory)

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "rank/comm/comm.h"
-#include "rank/comm/retune.h"
-#include "rank/comm/span.h"
+#include "rank/comm/call_record.h"
 #include "rank/comm/callbacks.h"
+#include "rank/comm/comm.h"
+#include "rank/comm/span.h"
+#include "rank/observe/recorder.h"
 #include "transport/shm/annex.h"
 
 #define COMPARED_LEAST (256u << 10) /* bytes of a block */
@@ -42,7 +43,7 @@ static void leave_list(struct work *work)
 	if (work->all_before)
 		work->all_before->all_next = work->all_next;
 	else
-		context->works = work->all_next;
+		context->comms.works = work->all_next;
 	if (work->all_next)
 		work->all_next->all_before = work->all_before;
 	pthread_mutex_unlock(&context->lock);
@@ -84,7 +85,7 @@ static bool copy_arrays(struct call *call, uint32_t size)
 /* Do others read it where it lies? */
 static bool is_lent(const struct work *work, const struct span *span)
 {
-	const struct segment *segment = work->context->local_count > 1 ? work->context->segment : NULL;
+	const struct segment *segment = work->context->near.local_count > 1 ? work->context->near.segment : NULL;
 	uint64_t bytes = span->block_bytes;
 
 	return segment && segment_owns(segment, span->in, bytes) && segment_owns(segment, span->out, bytes);
@@ -99,7 +100,7 @@ static void part_set_memory(struct work_part *part, const struct work *work, con
 	part->call.in = span->in;
 	part->call.out = span->out;
 	part->call.window = lent ? planned->window_lent : planned->window;
-	part->call.open_pages = lent && segment_is_open(work->context->segment) ? work->context->page_shift : 0;
+	part->call.open_pages = lent && segment_is_open(work->context->near.segment) ? work->context->host.page_shift : 0;
 	part->call.owns_ends = span->out_annex && annex_is_whole(span->out_annex, span->own_out, span->out_bytes);
 }
 
@@ -107,13 +108,12 @@ static struct work_part *add_parts(struct work *work, struct work_part *part, co
                                    uint16_t channel)
 {
 	const struct planned *planned = span->planned;
-	const struct bandwidth *bandwidth = &work->context->bandwidth;
 
 	for (uint32_t lane = 0; lane < planned->lanes; lane++, part++) {
 		*part = (struct work_part){
 			.cmd = {.kind = PROGRESS_START, .channel = channel, .is_embedded = true, .call = &part->call},
 			.work = work,
-			.lane = bandwidth->lane_order[lane],
+			.lane = work->group->lane_order[lane],
 			.call = {
 				.plan = planned->plan,
 				.type = work->call.type,
@@ -232,10 +232,10 @@ struct work *work_new(struct comm *group, const struct call *call, const struct 
 	atomic_init(&work->references, 1);
 	atomic_init(&work->status, ESP_ESTATE);
 	pthread_mutex_lock(&work->context->lock);
-	work->all_next = work->context->works;
+	work->all_next = work->context->comms.works;
 	if (work->all_next)
 		work->all_next->all_before = work;
-	work->context->works = work;
+	work->context->comms.works = work;
 	pthread_mutex_unlock(&work->context->lock);
 	return work;
 }
@@ -247,6 +247,7 @@ enum esp_status work_make(struct comm *group, const struct call *call, const str
 
 	if (!work)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for a call");
+	work->ops = call->keyed ? group->keyed_ops : NULL;
 	work->shm_small_rounds = comm_small_rounds(group, call);
 	enum esp_status status = copy_arrays(&work->call, group->size) ? ESP_OK : ESP_ENOMEM;
 	if (status == ESP_OK)
@@ -349,10 +350,10 @@ static void add_live(struct work *work)
 	struct rank *context = work->group->context;
 
 	work->live_before = NULL;
-	work->live_next = context->live;
-	if (context->live)
-		context->live->live_before = work;
-	context->live = work;
+	work->live_next = context->comms.live;
+	if (context->comms.live)
+		context->comms.live->live_before = work;
+	context->comms.live = work;
 	work->group->unfinished++;
 }
 
@@ -363,7 +364,7 @@ static void remove_live(struct work *work)
 	if (work->live_before)
 		work->live_before->live_next = work->live_next;
 	else
-		context->live = work->live_next;
+		context->comms.live = work->live_next;
 	if (work->live_next)
 		work->live_next->live_before = work->live_before;
 	work->group->unfinished--;
@@ -420,7 +421,7 @@ static void look_at_memory(struct work *work)
 	for (uint32_t i = 0; i < work->span_count; i++) {
 		struct span *span = &work->spans[i];
 
-		span_set_out(span, work->context->segment);
+		span_set_out(span, work->context->near.segment);
 		for (uint32_t lane = 0; lane < span->planned->lanes; lane++)
 			part_set_memory(part++, work, span);
 	}
@@ -467,8 +468,8 @@ enum esp_status work_start(struct work *work, bool is_blocking, struct failure *
 
 	if (atomic_load(&work->status) == ESP_PENDING)
 		return failure_set(failure, ESP_ESTATE, -1, "the work is under way: wait for its end first");
-	if (work->call.keyed)
-		return keyed_start(work, failure);
+	if (work->ops && work->ops->start)
+		return work->ops->start(work, failure);
 	pthread_mutex_lock(&group->lock);
 	enum esp_status status = comm_check(group, &work->call, failure);
 	if (status == ESP_OK) {
@@ -497,14 +498,8 @@ void work_part_done(struct work_part *part, enum esp_status status)
 	if (atomic_fetch_sub(&work->parts_left, 1) != 1)
 		return;
 	status = (enum esp_status)atomic_load(&work->worst);
-	if (work->kind == WORK_TUNE) {
-		retune_exchanged(work, status);
+	if (work->ops && work->ops->parts_done && work->ops->parts_done(work, status))
 		return;
-	}
-	if (status == ESP_OK && work->kind != WORK_CALL) {
-		p2p_piece_done(work);
-		return;
-	}
 	/* What has happened is found out first: comm_fail() ends it then. */
 	if (comm_is_suspicion(status) && comm_awaits_verdict(work->group, work))
 		return;
@@ -527,10 +522,10 @@ static void tell_end(struct work *work, enum esp_status status)
 /* With the lock held. */
 static void explain(struct work *work, enum esp_status status)
 {
-	if (work->kind == WORK_CALL)
-		comm_explain(work->group, &work->note, status, &work->failure);
+	if (work->ops && work->ops->explain)
+		work->ops->explain(work, status);
 	else
-		p2p_explain(work, status);
+		comm_explain(work->group, &work->note, status, &work->failure);
 }
 
 void work_end(struct work *work, enum esp_status status)
@@ -546,20 +541,21 @@ void work_end(struct work *work, enum esp_status status)
 	pthread_mutex_lock(&context->lock);
 	bool calls_back = work->options.done && !work->forgoes_callback;
 	remove_live(work);
-	retune_landed(work);
-	if (work->kind != WORK_CALL)
-		p2p_forget(&work->group->p2p, work);
+	if (work->group->tuner)
+		work->group->tuner->landed(work);
+	if (work->ops && work->ops->forget)
+		work->ops->forget(work);
 	if (work->shm_small_rounds > 0)
-		atomic_fetch_add_explicit(&context->shm_small_calls, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&context->comms.shm_small_calls, 1, memory_order_relaxed);
 	else
-		context->ended_calls++;
+		context->comms.ended_calls++;
 	if (status != ESP_OK)
 		comm_note_failed(work->group, &work->note);
 	else if (work->kind == WORK_CALL)
 		comm_forget_absence(work->group, &work->note);
 	if (status != ESP_OK && work->failure.status != status)
 		explain(work, status);
-	recorder_add_work(work, status);
+	call_record_add_work(work, status);
 	work->ended = status;
 	atomic_store_explicit(&work->status, (int)status, memory_order_release);
 	tell_end(work, status);
@@ -580,8 +576,8 @@ const char *work_describe(const struct work *work, char text[WORK_TEXT])
 {
 	char call[CALL_TEXT], number[32] = "";
 
-	if (work->kind != WORK_CALL)
-		return p2p_describe(work, text);
+	if (work->ops && work->ops->describe)
+		return work->ops->describe(work, text);
 	if (work->note.sequence > 0)
 		snprintf(number, sizeof(number), "call %" PRIu64 ", ", work->note.sequence);
 	snprintf(text, WORK_TEXT, "%s%s", number, call_describe(&work->note, call));

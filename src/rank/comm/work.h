@@ -10,91 +10,7 @@
 #ifndef RANK_COMM_WORK_H
 #define RANK_COMM_WORK_H
 
-#include "rank/comm/call.h"
-#include "rank/comm/p2p.h"
-#include "rank/comm/plan_cache.h"
-#include "node/progress/progress.h"
-
-struct span;
-
-struct work_part {
-	struct progress_cmd cmd;
-	struct work *work;
-	uint32_t lane;
-	struct exec_call call;
-};
-
-typedef void work_done_fn(void *context, struct work *work, enum esp_status status);
-
-struct work_options {
-	int64_t deadline_ns; /* from the start; 0: the setting */
-	const _Atomic uint64_t *gate;
-	uint64_t gate_value;
-	_Atomic uint64_t *signal;
-	uint64_t signal_value;
-	work_done_fn *done;
-	void *done_context;
-};
-
-enum work_kind {
-	WORK_CALL,    /* a collective           */
-	WORK_SEND,
-	WORK_RECEIVE,
-	WORK_TUNE,    /* a sum of what was measured: the library's own (retune.h) */
-};
-
-struct work {
-	struct rank *context;
-	struct comm *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
-	enum work_kind kind;
-	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
-	uint32_t peer;
-	uint64_t tag, room_bytes;
-	uint8_t *letter;           /* its memory                                 */
-	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
-	struct tag_queue_node place;    /* among the sends or receives of its group   */
-	struct letter_line line;   /* a piece of it is to be asked for, or was   */
-	uint64_t age;              /* of a receive                               */
-	struct work_options options;
-	struct call call;          /* counts and parts are copies that the work owns */
-	struct call on_small_as;   /* the same in staging memory                     */
-	struct call_note note;
-	uint32_t digest;
-	struct span *spans;
-	uint32_t span_count;
-	struct work_part *parts;
-	uint32_t part_count;
-	unsigned shm_small_rounds;     /* 0: on lanes                                    */
-	bool persistent;
-	bool is_counted;           /* by retune.h, until it ends; guarded by context->lock */
-	uint64_t started_ns;
-	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
-	uint64_t idle_ns;          /* progress_idle_ns() when it was started              */
-	uint64_t deadline_ns;      /* absolute */
-	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
-	uint64_t asked_ns;         /* when members were last asked about this call */
-	uint32_t asks;             /* how often                                  */
-
-	atomic_uint references;
-	atomic_uint parts_left;
-	atomic_int worst;          /* status of the first part that failed                 */
-	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
-	struct failure failure;    /* once ended                                           */
-	int event_fd;              /* -1: nobody asked for one                             */
-	enum drive_by help;            /* guarded by the lock of its group                     */
-	atomic_bool is_expected;   /* to be waited for soon (wait_hint.h), and was not         */
-	struct work *live_next, *live_before; /* guarded by context->lock                  */
-	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
-	/* Guarded by context->lock. */
-	bool awaits_verdict;       /* ended, but for the reason                            */
-	bool forgoes_callback;     /* of this start                                        */
-	bool is_waiting;           /* in a list of its group, until others are ready       */
-	struct work *wait_next;
-	struct work *callback_next;
-	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
-	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */
-	enum esp_status ended;     /* how it ended last                                    */
-};
+#include "rank/comm/comm_state.h"
 
 /* ---- for callers ---- */
 
@@ -125,7 +41,6 @@ enum esp_status work_wait(struct work *work, uint64_t until_ns);
 /* The index of one that has ended; count: none has by then. NULLs are skipped. */
 uint32_t work_wait_any(struct work *const *works, uint32_t count, uint64_t until_ns);
 /* "call 3, allreduce of 1024 f32, sum", or as p2p_describe(). Returns text. */
-#define WORK_TEXT P2P_TEXT
 const char *work_describe(const struct work *work, char text[WORK_TEXT]);
 /* The planner that it runs by, or "". */
 const char *work_plan(const struct work *work);

@@ -2,9 +2,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rank/comm/callbacks.h"
 #include "rank/comm/comm.h"
 #include "rank/comm/work.h"
-#include "rank/comm/callbacks.h"
+#include "rank/observe/dump.h"
 
 #define SHM_SMALL_LOOK (50 * NS_PER_US)
 

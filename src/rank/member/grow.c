@@ -13,6 +13,7 @@
 #include "base/clip.h"
 #include "node/net/listen.h"
 #include "rank/member/grow_vote.h"
+#include "rank/rank.h"
 
 /* ---- where ---- */
 
@@ -53,7 +54,7 @@ enum esp_status rank_door(const struct rank *context, char text[GROW_DOOR_TEXT],
 	if (status != ESP_OK)
 		return status;
 	write_address(&name, &address);
-	address.port = context->joiner_port;
+	address.port = context->joining.port;
 	address_format(&address, text);
 	return ESP_OK;
 }

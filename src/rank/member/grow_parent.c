@@ -33,7 +33,7 @@ void grow_parent_newcomers_lost(void *argument, uint32_t channel, uint32_t count
 	struct rank *context = argument;
 
 	pthread_mutex_lock(&context->lock);
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (group->channel != channel)
 			continue;
 		group->lost += count;
@@ -126,7 +126,7 @@ void grow_parent_call_off(const struct grow_parent *parent, const struct failure
 void rank_forget_elder(struct rank *context)
 {
 	pthread_mutex_lock(&context->lock);
-	context->grow_parent = NULL;
+	context->opening.grow_parent = NULL;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -136,11 +136,11 @@ uint64_t rank_look_at_elder(struct rank *context, uint64_t now)
 	int32_t culprit = -1;
 
 	pthread_mutex_lock(&context->lock);
-	bool has_elder = context->grow_parent != NULL, has_failed = has_elder && grow_parent_has_failed((void *)(uintptr_t)context->grow_parent, &culprit, &why);
+	bool has_elder = context->opening.grow_parent != NULL, has_failed = has_elder && grow_parent_has_failed((void *)(uintptr_t)context->opening.grow_parent, &culprit, &why);
 	if (has_failed) {
-		context->grow_parent = NULL;
-		if (context->open_failure.status == ESP_OK)
-			failure_set(&context->open_failure, why.status, culprit, "%s", why.text);
+		context->opening.grow_parent = NULL;
+		if (context->opening.failure.status == ESP_OK)
+			failure_set(&context->opening.failure, why.status, culprit, "%s", why.text);
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);

@@ -4,7 +4,7 @@
 #ifndef RANK_MEMBER_GROW_PARENT_H
 #define RANK_MEMBER_GROW_PARENT_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /*
  * The group out of which a context grows. If it fails, or a member cannot open the context, or one whom a member has let in goes
@@ -33,5 +33,8 @@ uint32_t grow_parent_lost(struct comm *group);
 void grow_parent_call_off(const struct grow_parent *parent, const struct failure *failure);
 /* For the control's thread: has the parent failed? Then so does opening. Returns when to look again. */
 uint64_t rank_look_at_elder(struct rank *context, uint64_t now_ns);
+
+/* The last barrier of all ranks of a job that grows: ESP_OK: all of them know that they are in. See grow_vote.h. */
+ESP_CHECKED enum esp_status rank_enter(struct rank *rank, uint64_t patience_ns, struct failure *failure);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "base/clip.h"
 #include "rank/member/shrink.h"
+#include "rank/rank.h"
+#include "rank/member/grow_parent.h"
 
 /* How one member has fared. */
 struct vote {

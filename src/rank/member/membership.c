@@ -8,6 +8,8 @@
 #include "base/clip.h"
 #include "rank/comm/comm.h"
 #include "rank/member/shrink.h"
+#include "rank/observe/tracer.h"
+#include "transport/path.h"
 
 #define EXIT_PATIENCE (100 * NS_PER_MS)
 
@@ -16,7 +18,7 @@
 /* With the lock held: the first group that works and that has this rank, or anybody else but us (NO_RANK); it is visited. */
 static struct comm *find_working(struct rank *context, uint32_t rank)
 {
-	for (struct comm *group = context->groups; group; group = group->next) {
+	for (struct comm *group = context->comms.list; group; group = group->next) {
 		if (atomic_load(&group->failed) == ESP_OK && (rank == NO_RANK ? group->size > 1 : comm_has(group, rank))) {
 			comm_visit(group);
 			return group;
@@ -65,15 +67,15 @@ static void drop(struct rank *context, uint32_t rank)
 static void note_fate(struct rank *context, uint32_t rank, enum fate fate, const char *how)
 {
 	pthread_mutex_lock(&context->lock);
-	if (context->fates[rank] == FATE_HERE) {
-		context->gone++;
-		context->gone_ns = context->fates_ns[rank] = clock_now_ns();
+	if (context->fates.of[rank] == FATE_HERE) {
+		context->fates.gone++;
+		context->fates.gone_ns = context->fates.of_ns[rank] = clock_now_ns();
 	}
-	context->gone -= fate == FATE_HERE;
-	context->fates[rank] = (uint8_t)fate;
+	context->fates.gone -= fate == FATE_HERE;
+	context->fates.of[rank] = (uint8_t)fate;
 	if (fate == FATE_LEFT && strcmp(how, PRESENCE_CLUELESS) == 0) {
-		context->is_clueless[rank] = true;
-		context->clueless++;
+		context->fates.is_clueless[rank] = true;
+		context->fates.clueless++;
 	}
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
@@ -83,11 +85,11 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 {
 	struct rank *context = argument;
 	char who[RANK_TEXT], why[CONTROL_TEXT];
-	bool is_known = context->fates[rank] == FATE_SILENT; /* the log has it, and why; this is what has become of it */
+	bool is_known = context->fates.of[rank] == FATE_SILENT; /* the log has it, and why; this is what has become of it */
 
 	note_fate(context, rank, fate, how);
 	control_expect(context->control); /* of those that have to close the gap */
-	tracer_mark(context->tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
+	tracer_mark(context->mod.tracer, "rank %u %s", rank, fate == FATE_HERE ? "is back" : fate == FATE_LEFT ? "has left" : "is gone");
 	if (fate == FATE_HERE)
 		return;
 	if (fate == FATE_LEFT) {
@@ -102,7 +104,7 @@ static void on_fate(void *argument, uint32_t rank, enum fate fate, uint32_t by, 
 		 * Who leaves has no calls any more, and the others go as soon as they have heard of all: a connection that was made
 		 * meanwhile may end before word of that comes.
 		 */
-		bool are_we_leaving = context->presence.is_leaving;
+		bool are_we_leaving = context->member.presence.is_leaving;
 		log_write(&context->log, are_we_leaving || is_known ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_NET, "%s", why);
 		if (!are_we_leaving)
 			fail_groups(context, rank, rank, why);
@@ -170,7 +172,7 @@ static const struct presence_events events = {
 
 enum esp_status membership_open(struct rank *context, struct failure *failure)
 {
-	if (presence_init(&context->presence, context->rank, context->size, rank_interval_ns(context), clock_now_ns(), &events,
+	if (presence_init(&context->member.presence, context->rank, context->size, rank_interval_ns(context), clock_now_ns(), &events,
 	                 context) != ESP_OK)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory for %u ranks", context->size);
 	return ESP_OK;
@@ -181,7 +183,7 @@ static void begin(void *argument, void *unused)
 	struct rank *context = argument;
 
 	(void)unused;
-	presence_begin(&context->presence, clock_now_ns());
+	presence_begin(&context->member.presence, clock_now_ns());
 	control_settle(context->control);
 }
 
@@ -189,7 +191,7 @@ static void begin(void *argument, void *unused)
 static void compare_last_calls(struct rank *context)
 {
 	for (uint32_t i = 0; i < context->size; i++) {
-		const struct call_note *note = &context->presence.all[i].last_call;
+		const struct call_note *note = &context->member.presence.all[i].last_call;
 
 		if (note->sequence > 0)
 			comm_heard_last_call(context->world, i, note);
@@ -205,13 +207,13 @@ static void leave(void *argument, void *why)
 		comm_last_call(context->world, &last);
 		compare_last_calls(context);
 	}
-	presence_leave(&context->presence, why, &last);
+	presence_leave(&context->member.presence, why, &last);
 	for (uint32_t i = 0; i < context->size; i++) {
 		if (control_has_control(context->control, i))
-			presence_say_goodbye(&context->presence, i);
+			presence_say_goodbye(&context->member.presence, i);
 	}
 	pthread_mutex_lock(&context->lock);
-	context->has_left = true;
+	context->fates.has_left = true;
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -226,7 +228,7 @@ void membership_leave(struct rank *context, const char *why)
 	if (control_run(context->control, leave, (void *)(uintptr_t)why))
 		return;
 	pthread_mutex_lock(&context->lock); /* there is no memory: they will see us go */
-	context->has_left = true;
+	context->fates.has_left = true;
 	pthread_mutex_unlock(&context->lock);
 }
 
@@ -240,7 +242,7 @@ static void blame(void *argument, void *errand)
 	struct rank *context = argument;
 	struct blame *blame = errand;
 
-	presence_closed(&context->presence, blame->rank, blame->why, clock_now_ns()); /* unless more is known of it */
+	presence_closed(&context->member.presence, blame->rank, blame->why, clock_now_ns()); /* unless more is known of it */
 	free(blame);
 }
 
@@ -261,7 +263,7 @@ static void note_said(void *argument, void *unused)
 	struct rank *context = argument;
 
 	(void)unused;
-	atomic_store(&context->has_said_exit, true);
+	atomic_store(&context->member.has_said_exit, true);
 }
 
 void membership_exit(struct rank *context)
@@ -279,7 +281,7 @@ void membership_exit(struct rank *context)
 	control_send_all(context->control, &msg);
 	if (!control_run(context->control, note_said, NULL))
 		return;
-	while (!atomic_load(&context->has_said_exit) && clock_now_ns() < until)
+	while (!atomic_load(&context->member.has_said_exit) && clock_now_ns() < until)
 		usleep(100);
 }
 
@@ -291,16 +293,16 @@ void membership_opened(void *argument, uint32_t peer, bool dialled)
 
 	pthread_mutex_lock(&context->lock);
 	if (dialled)
-		unreachable_forget(&context->unreached, peer);
-	context->has_met[peer] = true;
+		unreachable_forget(&context->opening.unreached, peer);
+	context->opening.has_met[peer] = true;
 	pthread_mutex_unlock(&context->lock);
-	presence_connected(&context->presence, peer, clock_now_ns());
+	presence_connected(&context->member.presence, peer, clock_now_ns());
 }
 
 bool membership_doubts(void *argument, uint32_t peer)
 {
 	const struct rank *context = argument;
-	const struct presence *presence = &context->presence;
+	const struct presence *presence = &context->member.presence;
 
 	return presence->has_begun && !presence->is_leaving && !presence_is_gone(presence, peer);
 }
@@ -309,21 +311,21 @@ void membership_closed(void *argument, uint32_t peer, const struct error *why)
 {
 	struct rank *context = argument;
 
-	presence_closed(&context->presence, peer, why->text, clock_now_ns());
+	presence_closed(&context->member.presence, peer, why->text, clock_now_ns());
 }
 
 bool membership_hears(struct rank *context, uint32_t peer)
 {
 	uint64_t now = clock_now_ns();
 
-	return context->presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + rank_interval_ns(context);
+	return context->member.presence.all[peer].fate == FATE_HERE && now < last_sign(context, peer) + rank_interval_ns(context);
 }
 
 void membership_unreachable(struct rank *context, uint32_t peer, const struct error *why)
 {
 	char how[PRESENCE_HOW], who[RANK_TEXT];
 
-	if (!context->presence.has_begun) /* then joining fails, for another reason to be told */
+	if (!context->member.presence.has_begun) /* then joining fails, for another reason to be told */
 		return;
 	/* A network that is so full that no connection comes about in a minute may still carry data: then it is there, and tried again. */
 	if (membership_hears(context, peer)) {
@@ -333,7 +335,7 @@ void membership_unreachable(struct rank *context, uint32_t peer, const struct er
 		return;
 	}
 	clip(how, sizeof(how), "rank %u cannot reach it: %s", context->rank, why->text);
-	presence_accuse(&context->presence, peer, how, clock_now_ns());
+	presence_accuse(&context->member.presence, peer, how, clock_now_ns());
 }
 
 static void part(void *argument, void *errand)
@@ -342,7 +344,7 @@ static void part(void *argument, void *errand)
 	char how[PRESENCE_HOW];
 
 	snprintf(how, sizeof(how), "the connection for data between it and rank %u broke", context->rank);
-	presence_accuse(&context->presence, (uint32_t)(uintptr_t)errand, how, clock_now_ns());
+	presence_accuse(&context->member.presence, (uint32_t)(uintptr_t)errand, how, clock_now_ns());
 }
 
 void membership_part(struct rank *context, uint32_t peer)
@@ -357,7 +359,7 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 	/* Before it counts as gone: a rank that leaves waits for that. */
 	if (msg->type == CONTROL_LEFT && msg->left.last.sequence > 0 && msg->about < context->size && msg->about != context->rank)
 		comm_heard_last_call(context->world, msg->about, &msg->left.last);
-	(void)presence_message(&context->presence, peer, msg, clock_now_ns());
+	(void)presence_message(&context->member.presence, peer, msg, clock_now_ns());
 }
 
 void membership_subscribe(struct control_subscribers *out)
@@ -372,10 +374,10 @@ bool membership_passes_on(void *argument, uint32_t peer)
 {
 	const struct rank *context = argument;
 
-	return presence_is_neighbour(&context->presence, peer);
+	return presence_is_neighbour(&context->member.presence, peer);
 }
 
 uint64_t membership_turn(struct rank *context, uint64_t now)
 {
-	return presence_turn(&context->presence, now);
+	return presence_turn(&context->member.presence, now);
 }

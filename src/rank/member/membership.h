@@ -1,13 +1,13 @@
 /*
  * membership.h - what a rank makes of the news about others: presence.h, driven by the control.
  *
- * Who dies, leaves or falls silent is noted in context->fates, for all threads; every group that it is a member of
+ * Who dies, leaves or falls silent is noted in context->fates.of, for all threads; every group that it is a member of
  * fails, unless it has left in good order. If this rank itself is given up by others, all its groups fail.
  */
 #ifndef RANK_MEMBER_MEMBERSHIP_H
 #define RANK_MEMBER_MEMBERSHIP_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /* Before the control opens; once our own connections stand. */
 ESP_CHECKED enum esp_status membership_open(struct rank *context, struct failure *failure);

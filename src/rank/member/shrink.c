@@ -116,7 +116,7 @@ static void accuse(void *argument, uint32_t place)
 	char how[PRESENCE_HOW];
 
 	snprintf(how, sizeof(how), "rank %u waits for it to shrink a group, and it does not answer", context->rank);
-	presence_accuse(&context->presence, shrink->group->ranks[place], how, clock_now_ns());
+	presence_accuse(&context->member.presence, shrink->group->ranks[place], how, clock_now_ns());
 }
 
 static const struct agreement_events events = {.send = send_message, .prepare = prepare, .accuse = accuse};
@@ -146,7 +146,7 @@ static uint32_t place_of(const struct comm *group, uint32_t rank)
 static void tell_news(struct shrink *shrink)
 {
 	const struct comm *group = shrink->group;
-	const struct presence *presence = &group->context->presence;
+	const struct presence *presence = &group->context->member.presence;
 	uint64_t now = clock_now_ns();
 
 	for (uint32_t i = 0; i < group->size; i++) {
@@ -165,7 +165,7 @@ static void tell_news(struct shrink *shrink)
 /* Whoever was away, before or since it began, may have been given up, also if nobody is left to say so. */
 static void note_absence(struct shrink *shrink, uint64_t now)
 {
-	struct presence *presence = &shrink->group->context->presence;
+	struct presence *presence = &shrink->group->context->member.presence;
 
 	presence_note_absence(presence, now);
 	shrink->agreement.config.was_accused |= presence->was_accused;
@@ -197,7 +197,7 @@ static struct shrink *begin(struct comm *group)
 	}
 	pthread_mutex_lock(&context->lock);
 	group->shrink = shrink;
-	context->shrinking++;
+	context->comms.shrinking++;
 	pthread_mutex_unlock(&context->lock);
 	tell_news(shrink);
 	return shrink;
@@ -210,7 +210,7 @@ static struct shrink *begin(struct comm *group)
 static void abide_by(struct shrink *shrink)
 {
 	const struct comm *group = shrink->group;
-	struct presence *presence = &group->context->presence;
+	struct presence *presence = &group->context->member.presence;
 	uint64_t now = clock_now_ns();
 	uint32_t asked = 0; /* of those who are here: some may not be in the group, or have freed it */
 
@@ -253,7 +253,7 @@ static void notice_verdict(struct shrink *shrink)
 		shrink->is_decided = true;
 		shrink->result = shrink->prepared;
 		shrink->prepared = NULL;
-		context->shrinking--;
+		context->comms.shrinking--;
 		rank_changed(context);
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -263,7 +263,7 @@ static void notice_verdict(struct shrink *shrink)
 static struct comm *next_shrinking(struct rank *context, struct comm *group)
 {
 	pthread_mutex_lock(&context->lock);
-	struct comm *next = group ? group->next : context->groups;
+	struct comm *next = group ? group->next : context->comms.list;
 	while (next && !(next->shrink && !next->shrink->is_decided))
 		next = next->next;
 	if (next)
@@ -276,16 +276,16 @@ static struct comm *next_shrinking(struct rank *context, struct comm *group)
 
 void shrink_hear(struct rank *context)
 {
-	context->shrink_has_news = true;
+	context->member.shrink_has_news = true;
 }
 
 uint64_t shrink_turn(struct rank *context, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
-	bool has_news = context->shrink_has_news;
+	bool has_news = context->member.shrink_has_news;
 
-	context->shrink_has_news = false;
-	if (context->shrinking == 0)
+	context->member.shrink_has_news = false;
+	if (context->comms.shrinking == 0)
 		return next;
 	for (struct comm *group = next_shrinking(context, NULL); group; group = next_shrinking(context, group)) {
 		note_absence(group->shrink, now);
@@ -297,7 +297,7 @@ uint64_t shrink_turn(struct rank *context, uint64_t now)
 		next = reason < next ? reason : next;
 		notice_verdict(group->shrink);
 	}
-	return context->shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
+	return context->member.shrink_has_news ? now : next; /* a verdict, or one that does not answer, is news to the others */
 }
 
 /* ---- messages ---- */
@@ -328,7 +328,7 @@ static size_t find_past(struct rank *context, const struct control_msg *msg, uin
 	size_t n = 0;
 
 	pthread_mutex_lock(&context->lock);
-	const struct past_verdict *past = context->past;
+	const struct past_verdict *past = context->comms.past;
 	while (past && (past->channel != msg->channel || past->first != msg->first || past->size != size))
 		past = past->next;
 	*out_bytes = past ? malloc(verdict_msg_most(past->size)) : NULL;
@@ -469,7 +469,7 @@ static enum esp_status begin_agreement(struct comm *group, struct failure *failu
 
 	if (channel == COMM_NO_CHANNEL && !has_verdict(group))
 		return failure_set(failure, ESP_ELIMIT, (int32_t)context->rank, "this rank has %u groups, which is all that there can be: free one, and call "
-		                   "again", context->groups_most);
+		                   "again", context->comms.most);
 	struct start *errand = calloc(1, sizeof(*errand));
 	if (!errand)
 		return failure_set(failure, ESP_ENOMEM, -1, "no memory to shrink a group");
@@ -606,7 +606,7 @@ static void keep_last(struct rank *context)
 {
 	uint32_t count = 0;
 
-	for (struct past_verdict **at = &context->past; *at;) {
+	for (struct past_verdict **at = &context->comms.past; *at;) {
 		struct past_verdict *old = *at;
 
 		if (count++ < PAST_KEPT) {
@@ -637,8 +637,8 @@ static void remember(struct rank *context, const struct shrink *shrink)
 			verdict_set_bit(past->maps + 2 * map, i);
 	}
 	pthread_mutex_lock(&context->lock);
-	past->next = context->past;
-	context->past = past;
+	past->next = context->comms.past;
+	context->comms.past = past;
 	keep_last(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -663,7 +663,7 @@ void shrink_fini(struct comm *group, bool is_closing)
 	}
 	undo(shrink);
 	pthread_mutex_lock(&context->lock);
-	context->shrinking -= !shrink->is_decided;
+	context->comms.shrinking -= !shrink->is_decided;
 	pthread_mutex_unlock(&context->lock);
 	if (shrink->is_decided)
 		remember(context, shrink);
@@ -673,7 +673,7 @@ void shrink_fini(struct comm *group, bool is_closing)
 
 void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)
 {
-	struct past_verdict **at = &context->past;
+	struct past_verdict **at = &context->comms.past;
 
 	while (*at) {
 		struct past_verdict *old = *at;
@@ -689,10 +689,10 @@ void shrink_forget_name(struct rank *context, uint32_t channel, uint32_t first)
 
 void shrink_forget_past(struct rank *context)
 {
-	while (context->past) {
-		struct past_verdict *next = context->past->next;
+	while (context->comms.past) {
+		struct past_verdict *next = context->comms.past->next;
 
-		free(context->past);
-		context->past = next;
+		free(context->comms.past);
+		context->comms.past = next;
 	}
 }

@@ -24,8 +24,8 @@ static struct comm *new_groups(uint32_t count)
 		groups[i].channel = (uint16_t)(i * COMM_CHANNELS);
 		groups[i].next = i + 1 < count ? &groups[i + 1] : NULL;
 	}
-	context->groups = groups;
-	context->groups_most = COMMS_MOST;
+	context->comms.list = groups;
+	context->comms.most = COMMS_MOST;
 	context->rank = 3;
 	return groups;
 }

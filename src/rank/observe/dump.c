@@ -11,7 +11,8 @@
 
 #include "base/clock.h"
 #include "base/outfile.h"
-#include "rank/rank_account.h"
+#include "node/observe/tally.h"
+#include "rank/observe/recorder.h"
 #include "rank/rank_log.h"
 
 #define PATIENCE (2 * NS_PER_S) /* for the file, before a failure is returned         */
@@ -149,14 +150,14 @@ void dump_open(struct rank *context)
 	pthread_mutex_init(&state->lock, NULL);
 	rank_cond_init(&state->changed);
 	state->references = 1;
-	context->dump.state = state;
+	context->mod.dump->state = state;
 	check_folder(context, state->folder);
 }
 
 /* What has become of the file; by whoever has a log. */
 static void tell(struct rank *context)
 {
-	struct dump_state *state = context->dump.state;
+	struct dump_state *state = context->mod.dump->state;
 
 	pthread_mutex_lock(&state->lock);
 	struct error err = state->err;
@@ -176,10 +177,10 @@ static void tell_how(struct rank *context)
 {
 	uint32_t rank = 0;
 
-	if (atomic_exchange(&context->dump.has_told, true) || context->conf.dump_dir[0])
+	if (atomic_exchange(&context->mod.dump->has_told, true) || context->conf.dump_dir[0])
 		return;
 	pthread_mutex_lock(&context->lock);
-	while (rank < context->rank && context->fates[rank] != FATE_HERE)
+	while (rank < context->rank && context->fates.of[rank] != FATE_HERE)
 		rank++;
 	pthread_mutex_unlock(&context->lock);
 	log_write(&context->log, rank == context->rank ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, LOG_WATCH,
@@ -188,9 +189,9 @@ static void tell_how(struct rank *context)
 
 void dump_failures(struct rank *context)
 {
-	struct dump *dump = &context->dump;
+	struct dump *dump = context->mod.dump;
 	struct dump_state *state = dump->state;
-	unsigned failures = atomic_load(&context->recorder.failures);
+	unsigned failures = atomic_load(&context->mod.recorder->failures);
 	struct account_wishes wishes = {.ended = RING_RECORDS};
 	struct account account;
 
@@ -200,7 +201,7 @@ void dump_failures(struct rank *context)
 		tell_how(context);
 		return;
 	}
-	if (rank_account(context, &wishes, &account) != ESP_OK)
+	if (dump->take(context, &wishes, &account) != ESP_OK)
 		return;
 	pthread_mutex_lock(&state->lock);
 	if (state->asked < FILES_MOST) {
@@ -218,7 +219,7 @@ void dump_failures(struct rank *context)
 
 static void wait_for_file(struct rank *context)
 {
-	struct dump_state *state = context->dump.state;
+	struct dump_state *state = context->mod.dump->state;
 	uint64_t until = clock_now_ns() + PATIENCE;
 	struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
 
@@ -233,7 +234,7 @@ static void wait_for_file(struct rank *context)
 
 void dump_failures_and_wait(struct rank *context)
 {
-	if (atomic_load(&context->recorder.failures) == 0)
+	if (atomic_load(&context->mod.recorder->failures) == 0)
 		return;
 	dump_failures(context);
 	wait_for_file(context);
@@ -241,10 +242,10 @@ void dump_failures_and_wait(struct rank *context)
 
 void dump_close(struct rank *context)
 {
-	if (!context->dump.state)
+	if (!context->mod.dump->state)
 		return;
 	dump_failures(context);
 	wait_for_file(context);
-	put(context->dump.state);
-	context->dump.state = NULL;
+	put(context->mod.dump->state);
+	context->mod.dump->state = NULL;
 }

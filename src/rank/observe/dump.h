@@ -11,10 +11,20 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "node/observe/account.h"
+
 struct rank;
 struct dump_state;
 
+/* What a rank is to be asked for its account. */
+struct account_wishes {
+	uint32_t ended;       /* calls that have ended, the latest               */
+	uint64_t patience_ns; /* for lanes to say what they wait for; 0: they are not asked */
+};
+typedef enum esp_status account_fn(struct rank *rank, const struct account_wishes *wishes, struct account *out);
+
 struct dump {
+	account_fn *take;         /* of the rank: set before dump_open()                    */
 	struct dump_state *state; /* shared with the thread; NULL: nothing is to be written */
 	atomic_uint seen;         /* failures that a file was asked for                     */
 	atomic_bool has_told;     /* that there could be a file                             */

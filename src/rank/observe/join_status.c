@@ -55,7 +55,7 @@ static void on_progress(void *argument, const char *words)
 
 void join_status_account(struct rank *context, struct account *out)
 {
-	struct join_status *joining = context->join_status;
+	struct join_status *joining = context->mod.join_status;
 
 	rank_account_who(context, out);
 	out->joins_since_ns = joining->since_ns;
@@ -98,18 +98,18 @@ void join_status_open(struct rank *context)
 	if (!joining)
 		return;
 	pthread_mutex_init(&joining->lock, NULL);
-	joining->since_ns = context->opened_ns;
+	joining->since_ns = context->opening.began_ns;
 	joining->quit_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	snprintf(joining->words, sizeof(joining->words), "rank 0");
 	context->instance = early_instance(&context->join.launch);
-	context->join_status = joining; /* the server looks at it */
+	context->mod.join_status = joining; /* the server looks at it */
 	joining->status_server = joining->quit_fd >= 0 ? status_server_open(context) : NULL;
 	sigfillset(&all); /* signals are the program's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bool runs = joining->status_server && pthread_create(&joining->thread, NULL, join_status_main, joining) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!runs) {
-		context->join_status = NULL;
+		context->mod.join_status = NULL;
 		join_status_free(joining);
 		return;
 	}
@@ -119,13 +119,13 @@ void join_status_open(struct rank *context)
 
 void join_status_close(struct rank *context)
 {
-	struct join_status *joining = context->join_status;
+	struct join_status *joining = context->mod.join_status;
 
 	if (!joining)
 		return;
 	(void)eventfd_write(joining->quit_fd, 1);
 	pthread_join(joining->thread, NULL);
 	context->join.progress = NULL;
-	context->join_status = NULL;
+	context->mod.join_status = NULL;
 	join_status_free(joining);
 }

@@ -8,10 +8,10 @@
 #define RANK_OBSERVE_JOIN_STATUS_H
 
 #include "node/observe/account.h"
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /*
- * Opens context->join_status, once it is known who this rank is; join.progress tells it from then on whom the rank waits for. Without it joining
+ * Opens context->mod.join_status, once it is known who this rank is; join.progress tells it from then on whom the rank waits for. Without it joining
  * goes on, so nothing fails.
  */
 void join_status_open(struct rank *context);

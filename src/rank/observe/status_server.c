@@ -14,7 +14,10 @@
 
 #include "base/clock.h"
 #include "node/observe/status_request.h"
+#include "node/observe/tally.h"
+#include "rank/comm/call_record.h"
 #include "rank/observe/join_status.h"
+#include "rank/observe/recorder.h"
 #include "rank/rank_account.h"
 #include "rank/rank_log.h"
 
@@ -60,7 +63,7 @@ static enum esp_status write_metrics(struct rank *context, FILE *out)
 	enum esp_status status = tally ? rank_account(context, &wishes, &account) : ESP_ENOMEM;
 
 	if (status == ESP_OK) {
-		recorder_copy(context, NULL, tally);
+		call_record_copy(context, NULL, tally);
 		rank_metrics(context, &account, LANES_PATIENCE, &metrics);
 		metrics.version = ESPALIER_VERSION;
 		metrics.tally = tally;
@@ -77,7 +80,7 @@ static enum esp_status write_account(struct rank *context, uint32_t ended, FILE 
 	struct account account;
 	enum esp_status status = ESP_OK;
 
-	if (context->join_status)
+	if (context->mod.join_status)
 		join_status_account(context, &account);
 	else
 		status = rank_account(context, &wishes, &account);
@@ -99,7 +102,7 @@ static const char *write_body(struct rank *context, enum request_verdict verdict
 		return "400 Bad Request";
 	if (verdict == REQUEST_OTHER)
 		return "405 Method Not Allowed";
-	if (strcmp(path, "/metrics") == 0 && context->join_status)
+	if (strcmp(path, "/metrics") == 0 && context->mod.join_status)
 		return "503 Service Unavailable"; /* nothing is counted before it has joined */
 	if (strcmp(path, "/metrics") == 0) {
 		*out_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -355,10 +358,10 @@ static void open_places(struct status_server *server)
 
 	if (context->conf.status) {
 		server->listen_fds[AT_NAME] = listen_on_name(context);
-		if (server->listen_fds[AT_NAME] < 0 && !context->join_status) /* two that say they are one rank have one name, and hear of that */
+		if (server->listen_fds[AT_NAME] < 0 && !context->mod.join_status) /* two that say they are one rank have one name, and hear of that */
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_WATCH, "espalier status will not find this rank: %s", strerror(errno));
 	}
-	if (context->conf.metrics[0] && !context->join_status) {
+	if (context->conf.metrics[0] && !context->mod.join_status) {
 		server->listen_fds[AT_PATH] = listen_on_path(server, &err);
 		if (server->listen_fds[AT_PATH] < 0) {
 			server->path[0] = '\0';

@@ -12,7 +12,7 @@
 #ifndef RANK_OBSERVE_STATUS_SERVER_H
 #define RANK_OBSERVE_STATUS_SERVER_H
 
-#include "rank/rank.h"
+#include "rank/state.h"
 
 /* Without it a job goes on, so what fails is said in the log. NULL: the settings want none, or there is none to be had. */
 struct status_server *status_server_open(struct rank *context);

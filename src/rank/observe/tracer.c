@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "rank/rank_account.h"
-#include "rank/rank_log.h"
 #include "node/observe/trace_event.h"
+#include "rank/comm/call.h"
+#include "rank/rank_log.h"
 
 #define EVENTS 16384u          /* in the ring: a tenth of a second of the smallest calls */
 #define WRITE_EVERY (200 * NS_PER_MS)

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/ready.h"
 #include "rank/comm/comm.h"
-#include "rank/rank.h"
+#include "rank/state.h"
 #include "wire/bytes.h"
 
 #define DIAL_PATIENCE (5 * NS_PER_S)
@@ -84,7 +84,7 @@ static const char *rail_name(const struct rank *context, uint32_t rail, char tex
 
 static enum esp_status use_weights(struct rank *context, const char *how, struct failure *failure)
 {
-	struct bandwidth *bandwidth = &context->bandwidth;
+	struct bandwidth *bandwidth = context->mod.bandwidth;
 
 	bandwidth_order(bandwidth, context->lanes, context->rails.count);
 	atomic_store(&bandwidth->settled, true);
@@ -105,12 +105,12 @@ static enum esp_status use_weights(struct rank *context, const char *how, struct
 
 void bandwidth_settle_alone(struct rank *context)
 {
-	atomic_store(&context->bandwidth.settled, true);
+	atomic_store(&context->mod.bandwidth->settled, true);
 }
 
 enum esp_status bandwidth_settle(struct rank *context, const uint64_t *rates, struct failure *failure)
 {
-	rails_weigh(rates, context->rails.count, context->bandwidth.weights);
+	rails_weigh(rates, context->rails.count, context->mod.bandwidth->weights);
 	return use_weights(context, "as measured", failure);
 }
 
@@ -118,7 +118,7 @@ enum esp_status bandwidth_settle_as_set(struct rank *context, struct failure *fa
 {
 	struct error err;
 
-	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->bandwidth.weights, &err) != ESP_OK)
+	if (rails_parse_weights(context->conf.rail_weights, context->rails.count, context->mod.bandwidth->weights, &err) != ESP_OK)
 		return failure_set(failure, err.status, -1, "%s", err.text);
 	return use_weights(context, "as set", failure);
 }
@@ -219,7 +219,7 @@ static void *receiver_main(void *argument)
 	free(piece);
 	free(receiver);
 	pthread_mutex_lock(&context->lock);
-	context->bandwidth.receivers--;
+	context->mod.bandwidth->receivers--;
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 	return NULL;
@@ -250,7 +250,7 @@ static bool start_receiver(struct rank *context, int fd)
 
 void bandwidth_connected(struct rank *context, uint32_t rail, int fd, bool dialled)
 {
-	struct bandwidth *bandwidth = &context->bandwidth;
+	struct bandwidth *bandwidth = context->mod.bandwidth;
 
 	pthread_mutex_lock(&context->lock);
 	if (dialled && rail < RAILS_MOST && bandwidth->fds[rail] < 0) {
@@ -279,7 +279,7 @@ void bandwidth_unreachable(struct rank *context, uint32_t peer, uint32_t rail, c
 	log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s cannot be reached: %s", rank_text(context, peer, who), why->text);
 	pthread_mutex_lock(&context->lock);
 	if (rail < RAILS_MOST)
-		context->bandwidth.failed[rail] = true;
+		context->mod.bandwidth->failed[rail] = true;
 	rank_changed(context);
 	pthread_mutex_unlock(&context->lock);
 }
@@ -299,7 +299,7 @@ static uint32_t first_of(const struct roster *roster, uint32_t host)
 /* The connection that the control has made; -1: it could not. */
 static int take_connection(struct rank *context, uint32_t rail)
 {
-	struct bandwidth *bandwidth = &context->bandwidth;
+	struct bandwidth *bandwidth = context->mod.bandwidth;
 	uint64_t until = clock_now_ns() + DIAL_PATIENCE + PATIENCE;
 	struct timespec at = {(time_t)(until / NS_PER_S), (long)(until % NS_PER_S)};
 
@@ -341,7 +341,7 @@ void bandwidth_measure(struct rank *context)
 			(void)measure_once(context, next, rail, &again);
 			rate = again > rate ? again : rate;
 		}
-		context->bandwidth.rates[rail] = rate;
+		context->mod.bandwidth->rates[rail] = rate;
 		if (is_reached && rate == 0)
 			log_write(&context->log, LOG_LEVEL_WARN, LOG_NET, "%s can be reached through %s, but data does not arrive there: do large "
 			          "packets get lost (MTU)? This interface is not used; see espalier doctor",
@@ -354,7 +354,7 @@ void bandwidth_measure(struct rank *context)
 
 void bandwidth_fini(struct rank *context)
 {
-	struct bandwidth *bandwidth = &context->bandwidth;
+	struct bandwidth *bandwidth = context->mod.bandwidth;
 
 	pthread_mutex_lock(&context->lock);
 	context->sleepers++;

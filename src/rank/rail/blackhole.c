@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "rank/comm/comm.h"
+#include "rank/rail/failover.h"
+#include "transport/path.h"
 
 #define LOOK_EVERY NS_PER_S
 #define WORK_AGE (2 * NS_PER_S)    /* of a call that is looked after         */
@@ -85,7 +87,7 @@ static bool has_old_work(struct rank *context, uint64_t now)
 	bool found = false;
 
 	pthread_mutex_lock(&context->lock);
-	for (const struct work *work = context->live; work && !found; work = work->live_next)
+	for (const struct work *work = context->comms.live; work && !found; work = work->live_next)
 		found = now > work->started_ns && now - work->started_ns >= WORK_AGE;
 	pthread_mutex_unlock(&context->lock);
 	return found;
@@ -95,9 +97,9 @@ static void look_at_sounding(struct rank *context);
 
 void blackhole_look(struct rank *context, uint64_t now)
 {
-	struct blackhole *blackhole = &context->blackhole;
+	struct blackhole *blackhole = context->mod.blackhole;
 
-	if (blackhole->knocks || now < blackhole->looked_ns + LOOK_EVERY || context->local_count == context->size)
+	if (blackhole->knocks || now < blackhole->looked_ns + LOOK_EVERY || context->near.local_count == context->size)
 		return;
 	blackhole->looked_ns = now;
 	if (blackhole->sounds) {
@@ -125,7 +127,7 @@ void blackhole_look(struct rank *context, uint64_t now)
 /* With the lock held: a group that waits, with that rank as a member. It is visited. */
 static struct comm *waiting_group_with(struct rank *context, uint32_t rank)
 {
-	for (struct work *work = context->live; work; work = work->live_next) {
+	for (struct work *work = context->comms.live; work; work = work->live_next) {
 		if (atomic_load(&work->group->failed) == ESP_OK && comm_has(work->group, rank)) {
 			comm_visit(work->group);
 			return work->group;
@@ -151,7 +153,7 @@ void blackhole_fail(struct rank *context, uint32_t rank, const char *why)
 
 static void on_silence(struct rank *context, const struct error *why)
 {
-	struct blackhole *blackhole = &context->blackhole;
+	struct blackhole *blackhole = context->mod.blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 	uint64_t now = clock_now_ns();
 
@@ -184,7 +186,7 @@ static bool send_large(int fd)
 
 static void on_lost(struct rank *context, const struct path_stats *stats)
 {
-	struct blackhole *blackhole = &context->blackhole;
+	struct blackhole *blackhole = context->mod.blackhole;
 	char who[RANK_TEXT], text[CONTROL_TEXT];
 
 	if (++blackhole->lost < SOUNDINGS)
@@ -198,7 +200,7 @@ static void on_lost(struct rank *context, const struct path_stats *stats)
 
 static void look_at_sounding(struct rank *context)
 {
-	struct blackhole *blackhole = &context->blackhole;
+	struct blackhole *blackhole = context->mod.blackhole;
 	struct path_stats stats, sounding = {0};
 	bool is_stuck = read_stats(context, blackhole->lane, blackhole->peer, &stats) && blackhole_may_be_about_size(&stats) &&
 	                stats.acked_bytes == blackhole->acked_bytes;
@@ -216,7 +218,7 @@ static void look_at_sounding(struct rank *context)
 
 void blackhole_answered(struct rank *context, uint32_t peer, uint32_t rail, int fd, const struct error *why)
 {
-	struct blackhole *blackhole = &context->blackhole;
+	struct blackhole *blackhole = context->mod.blackhole;
 	struct path_stats stats;
 
 	if (!blackhole->knocks || peer != blackhole->peer || rail != blackhole->lane % context->rails.count) {

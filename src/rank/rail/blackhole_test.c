@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "transport/path.h"
 
 int main(void)
 {

@@ -12,7 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rank/rank.h"
+#include "rank/rail/bandwidth.h"
+#include "rank/rail/blackhole.h"
+#include "rank/state.h"
+#include "transport/path.h"
 
 #define PROGRESS 4096u /* bytes that got through: more than the greeting of a connection */
 #define RESETS_MOST 8u /* in a row, of connections on the only rail there is, without progress */
@@ -46,7 +49,7 @@ uint32_t failover_order(const uint32_t *weights, uint32_t rails, uint32_t bad, u
 
 static struct failover_lane *lane_of(const struct rank *context, uint32_t peer, uint32_t lane)
 {
-	return &context->failover.lanes[(size_t)peer * context->lanes + lane];
+	return &context->mod.failover->lanes[(size_t)peer * context->lanes + lane];
 }
 
 static const char *rail_name(const struct rank *context, uint32_t rail, char text[INTERFACE_NAME])
@@ -82,7 +85,7 @@ static int open_links(void)
 
 enum esp_status failover_open(struct rank *context, struct failure *failure)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 
 	failover->netlink_fd = -1;
 	if (!rank_resumes(context))
@@ -101,7 +104,7 @@ enum esp_status failover_open(struct rank *context, struct failure *failure)
 
 void failover_close(struct rank *context)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 
 	if (failover->lanes && failover->netlink_fd >= 0)
 		close(failover->netlink_fd);
@@ -140,7 +143,7 @@ static void move_lane(struct rank *context, uint32_t peer, uint32_t lane)
 /* What goes to that rank on the rail goes another way from now on. why: of one line, for the log. */
 static void leave(struct rank *context, uint32_t peer, uint32_t rail, const char *why)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 	char who[RANK_TEXT], name[INTERFACE_NAME];
 	bool asks = false;
 
@@ -167,7 +170,7 @@ bool failover_has_given_up(const struct rank *context, uint32_t peer, uint32_t l
 	/* Each rail is tried twice; where there is but one, a middlebox may well reset a few that have carried little. */
 	uint32_t most = context->rails.count > 1 ? 2 * context->rails.count : RESETS_MOST;
 
-	return context->failover.lanes && lane_of(context, peer, lane)->tries > most;
+	return context->mod.failover->lanes && lane_of(context, peer, lane)->tries > most;
 }
 
 /* ---- the own interfaces ---- */
@@ -192,7 +195,7 @@ static void leave_all(struct rank *context, uint32_t rail)
 
 static void look_at_link(struct rank *context, uint32_t rail)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 	uint8_t bit = (uint8_t)(1u << rail);
 	char name[INTERFACE_NAME];
 	bool was_down = failover->down & bit, is_down = !has_link(failover->netlink_fd, rail_name(context, rail, name));
@@ -211,7 +214,7 @@ void failover_links_changed(void *argument)
 	char ignored[8192];
 
 	/* What it says is only that something has changed; if too much was said at once, something has, too. */
-	while (recv(context->failover.netlink_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
+	while (recv(context->mod.failover->netlink_fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0 || errno == ENOBUFS || errno == EINTR)
 		;
 	for (uint32_t rail = 0; rail < context->rails.count; rail++)
 		look_at_link(context, rail);
@@ -276,7 +279,7 @@ static void on_severed(struct rank *context, uint32_t peer, uint32_t lane, uint6
 {
 	struct failover_lane *at = lane_of(context, peer, lane);
 
-	if (context->fates[peer] != FATE_HERE || context->presence.is_leaving || at->has_given_up)
+	if (context->fates.of[peer] != FATE_HERE || context->member.presence.is_leaving || at->has_given_up)
 		return;
 	if (at->moves && now < at->stuck_ns + rank_interval_ns(context) / 2)
 		return;
@@ -310,7 +313,7 @@ static void on_control_stuck(void *argument, uint32_t peer, uint32_t rail)
 
 uint64_t failover_turn(struct rank *context, uint64_t now)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 	uint64_t pause = rank_interval_ns(context) / 16;
 
 	if (!failover->lanes)
@@ -342,13 +345,13 @@ uint32_t failover_rail(void *argument, uint32_t peer, uint32_t lane, uint32_t at
 	struct rank *context = argument;
 	static const uint32_t unknown[] = {1, 1, 1, 1, 1, 1, 1, 1}; /* while rails are measured */
 	static_assert(sizeof(unknown) / sizeof(unknown[0]) == RAILS_MOST, "a weight for each rail");
-	const uint32_t *weights = atomic_load(&context->bandwidth.settled) ? context->bandwidth.weights : unknown;
+	const uint32_t *weights = atomic_load(&context->mod.bandwidth->settled) ? context->mod.bandwidth->weights : unknown;
 	uint32_t preferred = lane % context->rails.count;
 	uint8_t order[RAILS_MOST];
 
-	if (!context->failover.lanes)
+	if (!context->mod.failover->lanes)
 		return (preferred + attempt) % context->rails.count;
-	uint32_t bad = *bits_of(context, context->failover.bad, peer) | context->failover.down;
+	uint32_t bad = *bits_of(context, context->mod.failover->bad, peer) | context->mod.failover->down;
 	uint32_t good = failover_order(weights, context->rails.count, bad, preferred, order);
 	return order[attempt % (attempt < 2 * good ? good : context->rails.count)];
 }
@@ -357,18 +360,18 @@ void failover_late(void *argument, uint32_t peer, uint32_t rail)
 {
 	struct rank *context = argument;
 
-	if (context->failover.lanes && rail < context->rails.count)
-		*bits_of(context, context->failover.bad, peer) |= (uint8_t)(1u << rail);
+	if (context->mod.failover->lanes && rail < context->rails.count)
+		*bits_of(context, context->mod.failover->bad, peer) |= (uint8_t)(1u << rail);
 }
 
 bool failover_has_made(const struct rank *context, uint32_t peer, uint32_t lane)
 {
-	return context->failover.lanes && lane_of(context, peer, lane)->is_made;
+	return context->mod.failover->lanes && lane_of(context, peer, lane)->is_made;
 }
 
 void failover_connected(struct rank *context, uint32_t peer, uint32_t lane, uint32_t rail, bool again)
 {
-	struct failover *failover = &context->failover;
+	struct failover *failover = context->mod.failover;
 	char who[RANK_TEXT], from[INTERFACE_NAME], to[INTERFACE_NAME];
 
 	if (!failover->lanes)
@@ -399,7 +402,7 @@ void failover_unreachable(struct rank *context, uint32_t peer, uint32_t lane, co
 
 	at->moves = false;
 	if (context->rails.count < 2) {
-		if (context->fates[peer] == FATE_HERE)
+		if (context->fates.of[peer] == FATE_HERE)
 			give_up(context, peer, lane, why->text);
 		return;
 	}
@@ -413,14 +416,14 @@ static void on_message(void *argument, uint32_t peer, const struct control_msg *
 	struct rank *context = argument;
 
 	/* One that is not made here yet, although the other end takes it for made and lost, is still being dialled. */
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->lane.lane < context->lanes &&
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_RENEW && msg->lane.lane < context->lanes &&
 	    lane_of(context, peer, msg->lane.lane)->is_made && !failover_has_given_up(context, peer, msg->lane.lane)) {
 		lane_of(context, peer, msg->lane.lane)->was_reset = true;
 		move_lane(context, peer, msg->lane.lane);
 	}
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->lane.lane < context->lanes)
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_DIAL && msg->lane.lane < context->lanes)
 		control_dial_lane(context->control, peer, msg->lane.lane);
-	if (context->failover.lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->rail.rail < context->rails.count)
+	if (context->mod.failover->lanes && context->rank < peer && msg->type == CONTROL_MOVE && msg->rail.rail < context->rails.count)
 		leave(context, peer, msg->rail.rail, "the other end says so");
 }
 
@@ -433,7 +436,7 @@ void failover_subscribe(struct control_subscribers *out)
 
 void failover_dial(struct rank *context, uint32_t peer, uint32_t lane)
 {
-	if (context->failover.lanes && context->rank > peer)
+	if (context->mod.failover->lanes && context->rank > peer)
 		ask(context, peer, CONTROL_DIAL, lane);
 	else
 		control_dial_lane(context->control, peer, lane);

@@ -1,0 +1,15 @@
+/*
+ * background.h - what lane 0's thread does beside driving: it runs callbacks, and looks at closed gates and small calls without
+ * a waiter.
+ *
+ * Callbacks run here and nowhere else, so that their thread is known.
+ */
+#ifndef RANK_COMM_BACKGROUND_H
+#define RANK_COMM_BACKGROUND_H
+
+#include <stdint.h>
+
+/* For struct progress_events; the argument is the rank. Returns the time of the next look. */
+uint64_t background_run(void *rank);
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * comm_state.h - the state of a communicator, and of its calls under way: what the modules of this folder share.
+ *
+ * Functions on it are declared by the module that has them: comm.h (queues and calls), work.h (one call), keyed.h, p2p.h,
+ * retune.h, callbacks.h.
+ */
+#ifndef RANK_COMM_COMM_STATE_H
+#define RANK_COMM_COMM_STATE_H
+
+#include "base/clock.h"
+#include "node/observe/record.h"
+#include "rank/comm/call.h"
+#include "rank/comm/plan_cache.h"
+#include "rank/comm/shm_small.h"
+#include "rank/comm/tag_queue.h"
+#include "rank/failure.h"
+#include "rank/observe/recorder_queue.h"
+#include "rank/state.h"
+#include "wire/control_msg.h"
+
+struct comm;
+struct span;
+struct work;
+
+/* ---- calls with a key (keyed.h); guarded by the rank's lock ---- */
+
+/* On the first rank: who has made the call with this key. */
+struct roll_call {
+	struct roll_call *next;
+	uint64_t key;
+	uint32_t count;       /* ranks that have                        */
+	uint32_t first_rank;  /* the one whose note is kept             */
+	struct call_note note;
+	bool has_come[];      /* by place in the group                  */
+};
+
+struct keyed {
+	struct work *waiting;   /* calls made here that have not been started */
+	struct roll_call *rolls;
+	uint64_t started;       /* keyed calls that were started              */
+	uint32_t missing;       /* the rank that has not made the call `missing_key`, as was last heard ... */
+	uint64_t missing_key;
+	uint64_t missing_ns;    /* ... at that time; 0: never                 */
+};
+
+/* ---- point-to-point messages (p2p.h); guarded by the rank's lock ---- */
+
+#define P2P_MOST 65536u /* that nobody has received yet, in one group */
+
+struct p2p_msg {
+	struct p2p_msg *next, *before;
+	struct tag_queue_node by_sender, by_tag;
+	struct call_note note; /* root: the sender's place; key: the tag; count: bytes; sequence: its number */
+};
+
+/* Work that waits in line: part of the work. */
+struct letter_line {
+	struct work *next, *before;
+	bool is_in;
+};
+
+struct p2p_queue {
+	struct work *first, *last;
+};
+
+struct p2p {
+	struct p2p_msg *first;         /* announced to us, in no order                            */
+	struct tag_queue by_sender;        /* the same, by tag and sender                             */
+	struct tag_queue by_tag;           /* the same, by tag and UINT32_MAX                         */
+	struct tag_queue receives;         /* that wait, by tag and sender (UINT32_MAX: any)          */
+	uint64_t ages;                /* of receives                                             */
+	struct tag_queue sends;            /* that have not ended, by number                          */
+	uint64_t numbers;             /* of letters sent from here                               */
+	struct p2p_queue ready;    /* receives with a letter, whose next piece is to be asked for */
+	struct p2p_queue asked;    /* sends whose next piece was asked for, in order          */
+	uint32_t receiving;           /* pieces that were asked for and have not come            */
+};
+
+/* ---- a call under way (work.h) ---- */
+
+struct work_part {
+	struct progress_cmd cmd;
+	struct work *work;
+	uint32_t lane;
+	struct exec_call call;
+};
+
+#define WORK_TEXT 224u
+
+typedef void work_done_fn(void *context, struct work *work, enum esp_status status);
+
+struct work_options {
+	int64_t deadline_ns; /* from the start; 0: the setting */
+	const _Atomic uint64_t *gate;
+	uint64_t gate_value;
+	_Atomic uint64_t *signal;
+	uint64_t signal_value;
+	work_done_fn *done;
+	void *done_context;
+};
+
+enum work_kind {
+	WORK_CALL,    /* a collective           */
+	WORK_SEND,
+	WORK_RECEIVE,
+	WORK_TUNE,    /* a sum of what was measured: the library's own (retune.h) */
+};
+
+/* What differs between kinds of work. NULL: the function is not needed. */
+struct work_ops {
+	/* In place of queueing it as the next call of its communicator. Without a lock. */
+	enum esp_status (*start)(struct work *work, struct failure *failure);
+	/* All parts have ended; true: this has taken care of it. Without a lock. */
+	bool (*parts_done)(struct work *work, enum esp_status status);
+	/* With the rank's lock: it ends, and is to be in no list any more. */
+	void (*forget)(struct work *work);
+	void (*explain)(struct work *work, enum esp_status status);
+	const char *(*describe)(const struct work *work, char text[WORK_TEXT]);
+};
+
+struct work {
+	const struct work_ops *ops; /* NULL: a collective in the order of its communicator */
+	struct rank *context;
+	struct comm *group;       /* may be gone once the work has ended, unless its caller is in the middle of a call */
+	enum work_kind kind;
+	/* Messages between two ranks: the other one's place in the group, how much there is room for, what came. */
+	uint32_t peer;
+	uint64_t tag, room_bytes;
+	uint8_t *letter;           /* its memory                                 */
+	uint64_t moved_bytes, piece_bytes; /* what is over, what is under way     */
+	struct tag_queue_node place;    /* among the sends or receives of its group   */
+	struct letter_line line;   /* a piece of it is to be asked for, or was   */
+	uint64_t age;              /* of a receive                               */
+	struct work_options options;
+	struct call call;          /* counts and parts are copies that the work owns */
+	struct call on_small_as;   /* the same in staging memory                     */
+	struct call_note note;
+	uint32_t digest;
+	struct span *spans;
+	uint32_t span_count;
+	struct work_part *parts;
+	uint32_t part_count;
+	unsigned shm_small_rounds;     /* 0: on lanes                                    */
+	bool persistent;
+	bool is_counted;           /* by retune.h, until it ends; guarded by context->lock */
+	uint64_t started_ns;
+	uint64_t launched_ns;      /* when it was first given to the lanes; 0: not yet */
+	uint64_t idle_ns;          /* progress_idle_ns() when it was started              */
+	uint64_t deadline_ns;      /* absolute */
+	uint64_t looked_ns;        /* when it was last looked at whether it waits for somebody who has left */
+	uint64_t asked_ns;         /* when members were last asked about this call */
+	uint32_t asks;             /* how often                                  */
+
+	atomic_uint references;
+	atomic_uint parts_left;
+	atomic_int worst;          /* status of the first part that failed                 */
+	atomic_int status;         /* ESP_PENDING while it runs; ESP_ESTATE: not started   */
+	struct failure failure;    /* once ended                                           */
+	int event_fd;              /* -1: nobody asked for one                             */
+	enum drive_by help;            /* guarded by the lock of its group                     */
+	atomic_bool is_expected;   /* to be waited for soon (wait_hint.h), and was not         */
+	struct work *live_next, *live_before; /* guarded by context->lock                  */
+	struct work *queue_next;   /* in a queue of its group, or waiting for its callback */
+	/* Guarded by context->lock. */
+	bool awaits_verdict;       /* ended, but for the reason                            */
+	bool forgoes_callback;     /* of this start                                        */
+	bool is_waiting;           /* in a list of its group, until others are ready       */
+	struct work *wait_next;
+	struct work *callback_next;
+	struct work *all_next, *all_before; /* of the context: what its user does not free, it frees */
+	uint32_t callbacks_due;    /* ends that its callback was not told of; each holds a reference */
+	enum esp_status ended;     /* how it ended last                                    */
+};
+
+/* ---- a communicator (comm.h) ---- */
+
+#define NOTES_KEPT 64u       /* calls that other ranks may ask about                */
+#define COMM_LEFT 4u        /* kinds of calls that a program makes in turn         */
+
+/* The streams of a group, by channel behind its first one: calls of one kind are in order with each other only. */
+enum comm_stream {
+	STREAM_CALLS,   /* collectives in the order of calls            */
+	STREAM_KEYED,   /* those with a key, in the order that the first rank gives (keyed.h) */
+	STREAM_LETTERS, /* messages between two ranks (p2p.h)       */
+	STREAM_TUNE,    /* sums of what was measured (retune.h)         */
+	STREAMS,
+};
+#define COMM_CHANNELS 4u /* channels that a group takes up */
+#define CHANNELS (UINT16_MAX + 1u)
+#define COMM_NO_CHANNEL CHANNELS /* the highest proposal: a rank has none left */
+#define COMMS_MOST (CHANNELS / COMM_CHANNELS)
+
+struct work_queue {
+	struct work *first, *last;
+};
+
+/* A member that has not made a call which others wait in. Zeroed: none. */
+struct absence {
+	uint32_t rank;
+	uint64_t sequence, heard_ns;
+};
+
+struct retune;
+struct shrink;
+
+/* How calls of a communicator are retuned (retune.h); NULL in struct comm: they are not, and nothing asks. */
+struct comm_tuner {
+	/* May the call be launched next, as far as masters are concerned? Under the communicator's lock. */
+	bool (*admits)(struct comm *comm, const struct work *work);
+	/* It is launched now. ESP_ENOMEM: the communicator has failed, and the work is to be ended. */
+	enum esp_status (*before)(struct comm *comm, struct work *work);
+	/* With the rank's lock: a call has ended. */
+	void (*landed)(struct work *work);
+};
+
+/* A call on the small that somebody sleeps over: for people. */
+struct shm_small_vigil {
+	uint64_t began_ns; /* since when somebody sleeps; 0: nobody does */
+	struct record record;
+};
+
+struct comm {
+	struct rank *context;
+	struct comm *next;     /* among the context's, guarded by its lock */
+	uint16_t channel;
+	uint32_t rank, size;
+	uint32_t *ranks;        /* by place: the rank in the job                    */
+	uint32_t mark;          /* of them: groups with other members are others, whatever their channel */
+	struct layout layout;
+	uint32_t *host_of;
+	uint32_t *core_order; /* of its layout; or NULL */
+	const uint8_t *lane_order; /* the lane that has the n-th share of a call; borrowed */
+	uint32_t *place;        /* see layout; NULL: not known                     */
+	struct shm_small *small;    /* NULL: the members do not all share this host     */
+	uint32_t small_shm_bytes;   /* most data of a call on it, the same on all members; without a small: the setting */
+	uint64_t shm_small_memory;  /* that it takes here; guarded by context->lock     */
+	struct recorder_queue *recorder_queue; /* NULL: there is no small                    */
+
+	pthread_mutex_t lock;   /* order of calls, plans, queues                    */
+	_Atomic uint64_t calls; /* that were started; written under the lock        */
+	bool is_circle;         /* of rank_make_circle(): its calls are the library's own, and their plans not worth a line */
+	bool is_aside;          /* calls have number 0: see comm_begin_aside(). Under the lock */
+	struct plan_cache plans;
+	const struct comm_tuner *tuner;
+	const struct work_ops *keyed_ops; /* of calls with a key */
+	struct retune *retune;  /* NULL: no call has had masters that could be moved */
+	struct work *left[COMM_LEFT]; /* what calls have left for others like them (work_leave()); NULL: none. Under the lock */
+	uint32_t left_next;
+	struct work_queue lane_queue, shm_small_queue;
+	struct shm_small_call shm_small_call; /* of the first in the small's queue          */
+	bool shm_small_begun;
+	atomic_bool shm_small_held; /* a thread has the small: small, shm_small_call and shm_small_begun are its own */
+	atomic_uint queued;     /* in both queues: for those without the lock       */
+	atomic_uint shm_small_waiters; /* threads in comm_small_wait()                 */
+
+	/* Guarded by context->lock. */
+	uint64_t expected_ns;               /* since when somebody is expected to wait for the call on the small (wait_hint.h); 0: nobody is */
+	struct absence absent;
+	struct shm_small_vigil vigil;
+	struct call_note notes[NOTES_KEPT]; /* by sequence modulo                   */
+	uint32_t unfinished;                /* work under way                       */
+	uint32_t visitors;                  /* threads that look at its queues or wait for its small */
+	atomic_int failed;                  /* its status; ESP_OK: works. Also read without the lock */
+	struct control_msg reason;          /* how it has failed, as it was told    */
+	uint64_t failed_ns;                 /* when                                 */
+	bool is_told;                       /* a caller has heard of it             */
+	bool waited;                        /* wait: what was waited for when it failed */
+	struct exec_wait wait;
+	uint64_t verdict_ns;                /* a lane has failed: until then we find out why; 0: not the case */
+	struct exec_failure suspicion;      /* what the lane knows                  */
+	struct progress_cmd *fail_cmds;             /* one per lane and stream, made beforehand */
+	struct keyed keyed;
+	struct p2p p2p;
+	uint64_t first_failed;              /* the lowest number of a call that has failed; 0: none */
+	uint64_t failed_calls;              /* it and the 63 that follow: a bit for each that has failed */
+	struct shrink *shrink;              /* NULL: nobody has begun to agree on who goes on */
+	bool shrink_failed;                 /* there was no memory for it           */
+	struct control_msg off;             /* CONTROL_OFF: why it has not grown, the last time */
+	uint32_t lost;                      /* newcomers whom it has let in here, and who went away before they had joined */
+	char lost_text[CONTROL_TEXT];       /* the last of them, and how            */
+	bool keeps_channel;                 /* see comm_keep_channel()             */
+	bool has_grown;                     /* its members go on in another context; see grow_vote.h */
+};
+
+#endif
